@@ -1,0 +1,1 @@
+"""Weft plans, simulates and operates the network that trains large models."""

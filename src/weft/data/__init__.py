@@ -1,0 +1,1 @@
+"""Floor 2: other people's measurements, with source and licence."""

@@ -1,0 +1,1 @@
+"""Floor 4: run a job on a fabric."""

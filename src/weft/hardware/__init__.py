@@ -1,0 +1,1 @@
+"""Floor 2: facts about devices, each with its source."""

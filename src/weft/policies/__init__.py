@@ -1,0 +1,1 @@
+"""Floor 2: congestion control, path selection and port selection; pure step functions, one file each."""

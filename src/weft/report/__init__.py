@@ -1,0 +1,1 @@
+"""Floor 5: tables and figures from the store."""

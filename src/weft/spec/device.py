@@ -1,0 +1,90 @@
+"""What a switch and a NIC are to an engine: numbers with units, independent of any product.
+
+The hardware catalogue fills these records; a user may set every field under ``fabric.switch`` and ``fabric.nic``.
+Leaves out: cells (a packet takes its exact size), multicast, per-port speeds of a product (links carry their rate).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["PRIORITIES", "Ecn", "HashFunction", "Nic", "Record", "Scheduling", "Switch"]
+
+PRIORITIES = 8  # IEEE 802.1Q, priority code point: three bits
+
+
+class Record(BaseModel):
+    """A frozen record that refuses unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Ecn(Record):
+    """When a switch marks congestion experienced: p = pmax (q - kmin) / (kmax - kmin), 1 from kmax on.
+
+    ``q`` is the length of the packet's egress queue: before it is added (``at="enqueue"``) or what stays behind it
+    when it leaves (``at="dequeue"``).
+    """
+
+    kmin_bytes: int = Field(default=400_000, ge=0)
+    kmax_bytes: int = Field(default=1_600_000, ge=0)
+    pmax: float = Field(default=0.2, ge=0, le=1)
+    at: Literal["enqueue", "dequeue"] = "enqueue"
+
+
+class HashFunction(Record):
+    """The hash by which a switch spreads flows: member = (H(fields, seed) >> offset) mod live members.
+
+    A CRC is affine: another seed only XORs a constant into every hash and does not cure polarisation; another offset,
+    polynomial or field set does. ``mix`` is not affine.
+    """
+
+    algorithm: Literal["crc32", "crc32c", "crc16-ccitt", "xor", "mix"] = "crc32"
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    offset: int = Field(default=0, ge=0, le=24)
+    fields: tuple[
+        Literal["src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_port", "destination_qp"], ...
+    ] = ("src_ip", "dst_ip", "protocol", "src_port", "dst_port")
+
+
+class Scheduling(Record):
+    """How an egress port serves its eight queues: strict ones first, the highest number first, then weights.
+
+    A queue with ``weight`` 0 is strict; others share what is left by deficit round robin, quantum = weight x 1,024 B.
+    """
+
+    weights: tuple[int, int, int, int, int, int, int, int] = (16, 16, 16, 16, 16, 16, 0, 0)
+
+
+class Switch(Record):
+    """A shared-buffer switch."""
+
+    name: str = "plain"
+    radix: int = Field(default=0, ge=0)  # 0: as many ports as it has links
+    forwarding_latency_ps: int = Field(default=500_000, ge=0)
+    buffer_bytes: int = Field(default=64_000_000, gt=0)
+    reserve_bytes: int = Field(default=4_096, ge=0)  # per port and priority in use
+    headroom_bytes: int | None = Field(default=None, ge=0)  # per port and lossless priority; None: from cable and rate
+    alpha: float = Field(default=0.125, gt=0)  # Xoff above alpha x free shared bytes
+    xon_offset_bytes: int = Field(default=8_320, ge=0)  # Xon that much below the threshold
+    egress_alpha: float = Field(default=1.0, gt=0)  # lossy queues are dropped above egress_alpha x free shared bytes
+    pause_quanta: int = Field(default=65_535, ge=1, le=65_535)  # of 512 bit times each, IEEE 802.3 annex 31B
+    ecn: Ecn = Ecn()
+    hash: HashFunction = HashFunction()
+    scheduling: Scheduling = Scheduling()
+    telemetry: bool = False  # stamps queue, bytes, rate and time into packets (INT)
+
+
+class Nic(Record):
+    """A NIC port and the host interface behind it. ``pcie_rate_bps`` 0 means that the host is never the bottleneck."""
+
+    name: str = "plain"
+    receive_latency_ps: int = Field(default=0, ge=0)
+    pcie_rate_bps: int = Field(default=0, ge=0)
+    pcie_latency_ps: int = Field(default=0, ge=0)
+    receive_buffer_bytes: int = Field(default=2_000_000, gt=0)
+    xoff_bytes: int = Field(default=1_000_000, gt=0)
+    xon_bytes: int = Field(default=900_000, ge=0)
+    pause_quanta: int = Field(default=65_535, ge=1, le=65_535)

@@ -1,0 +1,173 @@
+"""A job: what the ranks of a training job do, as one program per class of ranks.
+
+A million ranks are a few kilobytes: groups are strides, repetition is a loop, and engines expand a program only as far as
+they have run it. What crosses servers is a message; every other dependency is local to a rank.
+
+A rank runs the streams of its class side by side. A stream runs its operations in order: ``Compute`` and ``At`` take time,
+``Send`` and ``Receive`` are posted and return at once, ``Wait`` ends when all that this stream has posted is complete
+(a send when its last byte is acknowledged, a receive when its message has arrived whole). ``Signal`` and ``Await`` order
+the streams of one rank. ``Mark`` records the instant, for collectives and iterations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "At", "Await", "Compute", "Group", "Job", "Loop", "Mark", "Operation", "Peer", "Placement", "Program", "Receive",
+    "Send", "Signal", "Size", "Wait",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """The ranks {base + i stride : 0 <= i < size}; the group of rank r has coordinate (r // stride) mod size."""
+
+    stride: int = 1
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Peer:
+    """Who the other end is, as a rule on the rank and on the innermost loop counter ``i`` (0 outside a loop).
+
+    ``shift``: member (c + shift + step i) mod size of the group, c being the rank's own coordinate.
+    ``xor``: member c xor (shift << (step i)).
+    ``table``: the rank's entry in ``table``; -1 skips the operation.
+    ``rank``: the rank ``shift`` itself.
+    """
+
+    rule: Literal["shift", "xor", "table", "rank"]
+    group: Group | None = None
+    shift: int = 0
+    step: int = 0
+    table: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Size:
+    """Bytes of a message: ``total_bytes``, or with ``parts`` > 0 one of its near-equal parts.
+
+    The part is number (c + part_shift + part_step i) mod parts; the first ``total mod parts`` parts are one byte longer.
+    """
+
+    total_bytes: int
+    parts: int = 0
+    part_shift: int = 0
+    part_step: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compute:
+    """Keep this stream busy."""
+
+    duration_ps: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class At:
+    """Wait for an instant of the run."""
+
+    at_ps: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Send:
+    """Post a message. Messages of one (source, destination, channel) travel on one queue pair, in order."""
+
+    peer: Peer
+    size: Size
+    channel: int = 0
+    priority: int = -1  # of the data packets; -1: the transport's
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Receive:
+    """Expect the next message from a peer on a channel; it may have arrived already."""
+
+    peer: Peer
+    channel: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wait:
+    """Wait until everything that this stream has posted is complete."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signal:
+    """Count ``token`` of this rank up by one."""
+
+    token: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Await:
+    """Wait until ``token`` of this rank is above zero, then count it down by one."""
+
+    token: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """Record the instant at which this rank gets here; ``name`` indexes `Job.mark_names`."""
+
+    name: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loop:
+    """Run ``body`` ``count`` times; the counter is seen by the rules of the operations directly inside."""
+
+    count: int
+    body: tuple[Operation, ...]
+
+
+Operation = Compute | At | Send | Receive | Wait | Signal | Await | Mark | Loop
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """The streams of one class of ranks."""
+
+    streams: tuple[tuple[Operation, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placement:
+    """Where ranks live.
+
+    Attributes
+    ----------
+    host : shape (ranks,), index among the fabric's hosts
+    nic : shape (ranks,), which port of that host the rank's messages use
+    """
+
+    host: NDArray[np.int32]
+    nic: NDArray[np.int32]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """Programs, the class of each rank and its placement.
+
+    Parameters
+    ----------
+    name : for people
+    ranks : how many
+    programs : one per class
+    rank_class : shape (ranks,), index into ``programs``
+    placement : of the ranks on hosts
+    mark_names : names of the instants that `Mark` records
+    """
+
+    name: str
+    ranks: int
+    programs: tuple[Program, ...]
+    rank_class: NDArray[np.int32]
+    placement: Placement
+    mark_names: tuple[str, ...] = field(default=())

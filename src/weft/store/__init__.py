@@ -1,0 +1,1 @@
+"""Floor 2: write-once run folders, read by query."""

@@ -1,0 +1,1 @@
+"""Floor 3: parameters to spec.Fabric, one file each."""

@@ -1,0 +1,1 @@
+"""Floor 2: bytes to records and back, no I/O."""

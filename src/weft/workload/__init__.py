@@ -1,0 +1,1 @@
+"""Floor 3: job descriptions to spec.Job."""

@@ -1,0 +1,107 @@
+"""What a packet engine gives back: arrays of completions and counters, and their digest."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["COUNTERS", "MARK_DTYPE", "MESSAGE_DTYPE", "PORT_DTYPE", "SERIES_DTYPE", "Outcome"]
+
+MESSAGE_DTYPE: Final = np.dtype(
+    [
+        ("source", np.int64),  # rank
+        ("destination", np.int64),  # rank
+        ("channel", np.int64),
+        ("ordinal", np.int64),  # on its queue pair, from 0
+        ("size_bytes", np.int64),
+        ("posted_at_ps", np.int64),
+        ("delivered_at_ps", np.int64),  # last byte at the receiver; -1: not delivered
+        ("acked_at_ps", np.int64),  # -1: not acknowledged
+    ]
+)
+
+PORT_DTYPE: Final = np.dtype(
+    [
+        ("frames", np.int64),  # packets that started transmission, flow-control frames not counted
+        ("bytes", np.int64),  # of those frames
+        ("drops", np.int64),  # of packets that wanted to leave here (egress reasons) or came in here (ingress reasons)
+        ("marks", np.int64),
+        ("pauses_sent", np.int64),  # flow-control frames with quanta above 0, refreshes included
+        ("resumes_sent", np.int64),
+        ("paused_ps", np.int64),  # summed over classes
+        ("max_queue_bytes", np.int64),  # largest egress queue of one class, after an enqueue
+        ("max_ingress_bytes", np.int64),  # largest use of one (port, class), headroom included
+    ]
+)
+
+COUNTERS: Final = (
+    "packet_hops",  # arrivals of packets over links, lost ones included
+    "data_sent",
+    "retransmissions",
+    "acks_sent",
+    "naks_sent",
+    "cnps_sent",
+    "credits_sent",
+    "probes_sent",
+    "timeouts",
+    "queue_pair_errors",
+    "out_of_order_discards",
+    "duplicates",
+    "drop_no_route",
+    "drop_link_down",
+    "drop_link_loss",
+    "drop_corrupted",
+    "drop_buffer_full",
+    "drop_egress_threshold",
+    "drop_headroom_full",
+    "drop_receive_buffer",
+    "end_ps",  # instant of the last arrival of a packet
+)
+
+MARK_DTYPE: Final = np.dtype([("rank", np.int64), ("name", np.int64), ("at_ps", np.int64)])
+SERIES_DTYPE: Final = np.dtype(
+    [
+        ("at_ps", np.int64),
+        ("kind", np.int64),  # 0 flow rate_bps, 1 flow window_bytes, 2 port queue_bytes
+        ("index", np.int64),  # queue pair in order of (source, destination, channel), or port
+        ("value", np.float64),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """Results of one run.
+
+    Attributes
+    ----------
+    messages : `MESSAGE_DTYPE`, by (source, destination, channel, ordinal)
+    ports : `PORT_DTYPE`, one row per port
+    counters : by the names of `COUNTERS`
+    marks : `MARK_DTYPE`, by (rank, instant, order of the program)
+    series : `SERIES_DTYPE`, empty unless asked for; not part of the digest
+    complete : False if the run was interrupted or ended at ``until_ps`` with work left
+    simulated_ps : how far the run came
+    """
+
+    messages: NDArray[np.void]
+    ports: NDArray[np.void]
+    counters: dict[str, int]
+    marks: NDArray[np.void]
+    series: NDArray[np.void]
+    complete: bool
+    simulated_ps: int
+
+    def digest(self) -> str:
+        """SHA-256 over every completion time and counter; two runs that agree to the bit have the same."""
+        digest = hashlib.sha256()
+        for table in (self.messages, self.ports, self.marks):
+            digest.update(np.ascontiguousarray(table).tobytes())
+        digest.update(np.array([self.counters[name] for name in COUNTERS], np.int64).tobytes())
+        return digest.hexdigest()

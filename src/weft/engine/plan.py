@@ -1,0 +1,233 @@
+"""The one input of both packet engines: a fabric, a job and a transport lowered to plain arrays.
+
+`docs/models/packet-engine.md` says what the numbers mean; `weft.engine.lower` makes a plan. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weft.policies.load import LoadedPolicy
+    from weft.spec.transport import Transport
+
+__all__ = [
+    "DROP_REASONS", "INSTANT_DTYPE", "NIC_DTYPE", "OP_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm", "HashField",
+    "Instant", "Op", "Plan", "RouteTable", "Rule",
+]  # fmt: skip
+
+DROP_REASONS: Final = (
+    "no_route",
+    "link_down",
+    "link_loss",
+    "corrupted",
+    "buffer_full",
+    "egress_threshold",
+    "headroom_full",
+    "receive_buffer",
+)
+
+
+class Op(IntEnum):
+    """Codes of `OP_DTYPE.code`."""
+
+    STOP = 0
+    COMPUTE = 1  # value: duration_ps
+    AT = 2  # value: at_ps
+    SEND = 3
+    RECEIVE = 4
+    WAIT = 5
+    SIGNAL = 6  # value: token
+    AWAIT = 7  # value: token
+    MARK = 8  # value: name
+    LOOP = 9  # value: count, target: index after the matching END
+    END = 10  # target: index of the first operation of the body
+
+
+class Rule(IntEnum):
+    """Codes of `OP_DTYPE.rule`, see `weft.spec.job.Peer`."""
+
+    SHIFT = 0
+    XOR = 1
+    TABLE = 2
+    RANK = 3
+
+
+OP_DTYPE: Final = np.dtype(
+    [
+        ("code", np.int64),
+        ("value", np.int64),
+        ("target", np.int64),
+        ("rule", np.int64),
+        ("stride", np.int64),
+        ("size", np.int64),  # of the group
+        ("shift", np.int64),
+        ("step", np.int64),
+        ("table", np.int64),  # TABLE: index of the first entry in Plan.tables, one entry per rank
+        ("total_bytes", np.int64),
+        ("parts", np.int64),
+        ("part_shift", np.int64),
+        ("part_step", np.int64),
+        ("channel", np.int64),
+        ("data_class", np.int64),  # class index of the message's packets
+    ]
+)
+
+STREAM_DTYPE: Final = np.dtype([("rank_class", np.int64), ("first_op", np.int64)])  # ordered by class
+
+
+class Instant(IntEnum):
+    """Codes of `INSTANT_DTYPE.code`."""
+
+    LINK_DOWN = 0
+    LINK_UP = 1
+    RATE = 2
+    ROUTES = 3
+
+
+INSTANT_DTYPE: Final = np.dtype(
+    [
+        ("at_ps", np.int64),
+        ("code", np.int64),
+        ("port", np.int64),  # the lower port id of the link
+        ("value", np.int64),  # RATE: rate_bps; ROUTES: index into Plan.routes
+    ]
+)
+
+
+class HashAlgorithm(IntEnum):
+    """Codes of ``SWITCH_DTYPE.hash_algorithm``."""
+
+    CRC32 = 0
+    CRC32C = 1
+    CRC16_CCITT = 2
+    XOR = 3
+    MIX = 4
+
+
+class HashField(IntEnum):
+    """Bits of ``SWITCH_DTYPE.hash_fields``, in the order in which the fields are concatenated."""
+
+    SRC_IP = 1
+    DST_IP = 2
+    PROTOCOL = 4
+    SRC_PORT = 8
+    DST_PORT = 16
+    IN_PORT = 32
+    DESTINATION_QP = 64
+
+
+SWITCH_DTYPE: Final = np.dtype(
+    [
+        ("reserve_bytes", np.int64),
+        ("alpha", np.float64),
+        ("egress_alpha", np.float64),
+        ("xon_offset_bytes", np.int64),
+        ("pause_quanta", np.int64),
+        ("kmin_bytes", np.int64),
+        ("kmax_bytes", np.int64),
+        ("pmax", np.float64),
+        ("mark_at_dequeue", np.int64),
+        ("hash_algorithm", np.int64),
+        ("hash_seed", np.int64),
+        ("hash_offset", np.int64),
+        ("hash_fields", np.int64),
+        ("telemetry", np.int64),
+        ("weight", np.int64, (8,)),  # by class index
+    ]
+)
+
+NIC_DTYPE: Final = np.dtype(
+    [
+        ("pcie_rate_bps", np.int64),
+        ("pcie_latency_ps", np.int64),
+        ("receive_buffer_bytes", np.int64),
+        ("xoff_bytes", np.int64),
+        ("xon_bytes", np.int64),
+        ("pause_quanta", np.int64),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RouteTable:
+    """Next hops at one time.
+
+    Attributes
+    ----------
+    group_of : shape (nodes, attachments), int32: candidate group, -1 unreachable, -2 this node is the attachment
+    group_ptr : shape (groups + 1,), int64
+    group_ports : int32, global ids of the candidate ports, ascending within a group
+    group_weights : int32, weight of each candidate
+    """
+
+    group_of: NDArray[np.int32]
+    group_ptr: NDArray[np.int64]
+    group_ports: NDArray[np.int32]
+    group_weights: NDArray[np.int32]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Everything that a packet engine needs. Shapes: N nodes, P ports, C classes, R ranks.
+
+    Attributes
+    ----------
+    seed, until_ps : the run's seed; the run ends before the first event at or after ``until_ps`` (NEVER_PS: quiescence)
+    node_kind, node_device : (N,), `weft.spec.fabric.HOST` or `SWITCH`; row of ``nics`` or ``switches``
+    port_base : (N + 1,), first port of each node; ports of a node are contiguous
+    port_node, port_peer : (P,), int32
+    port_rate_bps, port_delay_ps : (P,), int64; of the direction that leaves the port
+    port_loss, port_corruption : (P,), float64
+    port_headroom_bytes : (P,), of each lossless class whose ingress is the port
+    shared_bytes : (N,), size of the shared part of a switch's buffer
+    attachment : (P,), index of the attachment for the port of a host, else -1
+    class_priority, class_lossless : (C,), ascending priorities in use
+    control_class : index of the class of ACK, NAK, CNP, CREDIT and PROBE
+    routes : tables; the first holds from time 0
+    instants : `INSTANT_DTYPE`, ordered by time and then as they are applied
+    ops, streams, tables : the job's programs; streams of one class are contiguous and in order
+    rank_class, rank_port : (R,), class and global port id of each rank's NIC port
+    tokens : how many tokens a rank has
+    has_receives : whether any program has a `Receive`
+    congestion_control, path_selection, port_selection : policies; no path selection means constant entropy
+    """
+
+    seed: int
+    until_ps: int
+    node_kind: NDArray[np.int8]
+    node_device: NDArray[np.int32]
+    port_base: NDArray[np.int64]
+    port_node: NDArray[np.int32]
+    port_peer: NDArray[np.int32]
+    port_rate_bps: NDArray[np.int64]
+    port_delay_ps: NDArray[np.int64]
+    port_loss: NDArray[np.float64]
+    port_corruption: NDArray[np.float64]
+    port_headroom_bytes: NDArray[np.int64]
+    shared_bytes: NDArray[np.int64]
+    attachment: NDArray[np.int32]
+    switches: NDArray[np.void]
+    nics: NDArray[np.void]
+    class_priority: NDArray[np.int64]
+    class_lossless: NDArray[np.int64]
+    control_class: int
+    routes: tuple[RouteTable, ...]
+    instants: NDArray[np.void]
+    ops: NDArray[np.void]
+    streams: NDArray[np.void]
+    tables: NDArray[np.int64]
+    rank_class: NDArray[np.int32]
+    rank_port: NDArray[np.int32]
+    tokens: int
+    has_receives: bool
+    transport: Transport
+    congestion_control: LoadedPolicy
+    path_selection: LoadedPolicy | None
+    port_selection: LoadedPolicy

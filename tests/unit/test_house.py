@@ -1,0 +1,53 @@
+"""The rules of the house that a program can check: floors, sizes and names of files, one screen of public names."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import weft
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(
+    path
+    for folder, pattern in (("src/weft", "**/*.py"), ("native", "**/*.[ch]pp"), ("tests", "**/*.py"))
+    for path in (ROOT / folder).glob(pattern)
+)
+MOST_LINES = 600  # CONTRIBUTING.md: past that, a file is split by reason to change
+NAMES_THAT_SAY_NOTHING = {"common", "helper", "manager", "misc", "util", "utils"}
+
+
+def test_imports_go_down_only() -> None:
+    pytest.importorskip("importlinter", reason="import-linter comes with the extra 'dev'")
+    lint = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+    found = subprocess.run([sys.executable, "-c", lint], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_no_file_is_longer_than_one_sitting() -> None:
+    lines = {path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    assert lines
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+
+
+def test_every_file_is_named_for_the_thing_in_it() -> None:
+    assert [path.name for path in SOURCES if path.stem in NAMES_THAT_SAY_NOTHING] == []
+
+
+def test_nothing_is_left_for_later() -> None:
+    mark = re.compile(r"\b(TOD[O]|FIXM[E])\b")  # brackets, so that this file does not find itself
+    assert [path.name for path in SOURCES if mark.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_the_public_surface_is_one_screen_and_complete() -> None:
+    assert weft.__all__ == sorted(weft.__all__)
+    assert len(weft.__all__) <= 20
+    assert [name for name in weft.__all__ if not hasattr(weft, name)] == []
+
+
+def test_every_table_of_other_people_is_in_the_notice() -> None:
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    tables = sorted(path.name for path in (ROOT / "src/weft/data/published").glob("*.csv"))
+    assert [name for name in tables if name not in notice] == []

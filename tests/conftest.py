@@ -2,7 +2,7 @@
 
 import difflib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,17 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew; review the diff")
+    parser.addoption(
+        "--no-skips", action="store_true", help="a skipped test is a failure; where all extras are installed"
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("--no-skips"):
+        report.outcome = "failed"
+    return report
 
 
 @pytest.fixture

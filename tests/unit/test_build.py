@@ -1,6 +1,9 @@
 """What the build promises: one version, a core without Python, and arithmetic that is the same on every machine."""
 
+import os
 import re
+import shutil
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -48,3 +51,14 @@ def test_nothing_is_compiled_for_one_machine_or_with_fused_arithmetic() -> None:
     assert "-mtune" not in build
     assert "-ffast-math" not in build
     assert "-ffp-contract=off" in build
+
+
+def test_a_missing_compiler_is_one_sentence(tmp_path: Path) -> None:
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("there is no cmake on the path; pip brings its own")
+    without = os.environ | {"CXX": "/nowhere/c++"}
+    configure = [cmake, "-S", str(ROOT), "-B", str(tmp_path)]
+    found = subprocess.run(configure, env=without, capture_output=True, text=True, check=False)
+    assert found.returncode != 0
+    assert "Weft needs a C++20 compiler and found none" in " ".join(found.stderr.split())

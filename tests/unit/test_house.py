@@ -51,3 +51,11 @@ def test_every_table_of_other_people_is_in_the_notice() -> None:
     notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
     tables = sorted(path.name for path in (ROOT / "src/weft/data/published").glob("*.csv"))
     assert [name for name in tables if name not in notice] == []
+
+
+@pytest.mark.parametrize(
+    "command", ["pip install . && weft run examples/quickstart.yaml", "pip install '.[test]' && pytest"]
+)
+def test_the_checks_run_the_commands_of_the_readme(command: str) -> None:
+    for name in ("README.md", ".ci/run"):
+        assert command in [line.strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines()]

@@ -1,0 +1,228 @@
+"""From records to a plan: a fabric, a job and a transport become the plain arrays that both packet engines read.
+
+What cannot be run is refused here, with all reasons at once. `docs/models/packet-engine.md` says what the arrays mean.
+Leaves out: decisions of any kind; what is not in the records is not in the plan.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weft.base.clock import NEVER_PS
+from weft.base.errors import ConfigError, Mistake
+from weft.engine.headroom import full_frame_bytes, headroom_bytes
+from weft.engine.instants import Fault, fault_mistakes, lower_faults
+from weft.engine.plan import NIC_DTYPE, SWITCH_DTYPE, HashAlgorithm, HashField, Plan
+from weft.engine.programs import flatten, job_mistakes, priorities_of
+from weft.engine.requirements import requirement_mistakes
+from weft.spec.device import Nic, Switch
+from weft.spec.fabric import SWITCH, Fabric
+from weft.topology.routing import routes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from weft.policies.load import LoadedPolicy
+    from weft.spec.job import Job
+    from weft.spec.transport import Transport
+
+__all__ = ["RECONVERGENCE_DELAY_PS", "TELEMETRY_BYTES", "Fault", "lower"]
+
+# chosen: between the milliseconds of fast reroute and the tens of milliseconds of BGP in a data centre
+RECONVERGENCE_DELAY_PS: Final = 10_000_000_000
+TELEMETRY_BYTES: Final = 42  # INT of five hops: Li et al., SIGCOMM 2019, doi:10.1145/3341302.3342085, section 4.1
+MAX_RANKS: Final = 1 << 23  # a flow's identity keeps 24 bits for each rank, and is an int64
+
+
+def lower(  # noqa: PLR0913 - the parts of a run, all by name
+    *,
+    fabric: Fabric,
+    job: Job,
+    transport: Transport,
+    congestion_control: LoadedPolicy,
+    port_selection: LoadedPolicy,
+    path_selection: LoadedPolicy | None = None,
+    seed: int = 1,
+    until_ps: int = NEVER_PS,
+    faults: Sequence[Fault] = (),
+    reconvergence_delay_ps: int = RECONVERGENCE_DELAY_PS,
+    source: str = "scenario",
+) -> Plan:
+    """Make the plan of a run.
+
+    Parameters
+    ----------
+    fabric, job, transport : what runs on what
+    congestion_control, path_selection, port_selection : loaded policies; without a path selection entropy is constant
+    seed : of the run, from 0 to 2**31 - 1
+    until_ps : the run ends before the first event at or after this instant
+    faults : see `Fault`
+    reconvergence_delay_ps : from a fault until routes that know of it hold
+    source : what to call the input in an error
+
+    Raises
+    ------
+    ConfigError : with every reason why this cannot run
+    """
+    mistakes = requirement_mistakes(fabric, transport, (congestion_control, path_selection, port_selection))
+    if "telemetry" in congestion_control.plugin.needs and transport.telemetry_bytes == 0:
+        transport = transport.model_copy(update={"telemetry_bytes": TELEMETRY_BYTES})
+    mistakes += _placement_mistakes(fabric, job)
+    if not mistakes:
+        rank_node = fabric.hosts[job.placement.host]
+        mistakes += job_mistakes(job, rank_node)
+    mistakes += fault_mistakes(fabric, faults)
+    used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
+    lossless = np.array([priority in transport.lossless_priorities for priority in used], np.int64)
+    delay_ps = _port_delays(fabric)
+    headroom = _headroom(fabric, transport, delay_ps)
+    shared, buffer_mistakes = _shared_bytes(fabric, transport, headroom, len(used), int(lossless.sum()))
+    mistakes += buffer_mistakes
+    if mistakes:
+        raise ConfigError(source, mistakes)
+    flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
+    instants, tables = lower_faults(fabric, faults, reconvergence_delay_ps)
+    ports = fabric.ports
+    links = fabric.links[ports.link]
+    return Plan(
+        seed=seed,
+        until_ps=until_ps,
+        node_kind=fabric.node_kind.astype(np.int8),
+        node_device=fabric.node_device.astype(np.int32),
+        port_base=ports.base,
+        port_node=ports.node,
+        port_peer=ports.peer,
+        port_rate_bps=np.ascontiguousarray(links["rate_bps"]),
+        port_delay_ps=delay_ps,
+        port_loss=np.ascontiguousarray(links["loss"]),
+        port_corruption=np.ascontiguousarray(links["corruption"]),
+        port_headroom_bytes=headroom,
+        shared_bytes=shared,
+        attachment=routes(fabric, np.ones(len(fabric.links), np.bool_)).attach_of_port,
+        switches=_switch_rows(fabric.switches, used),
+        nics=_nic_rows(fabric.nics),
+        class_priority=np.array(used, np.int64),
+        class_lossless=lossless,
+        control_class=used.index(transport.control_priority),
+        routes=tables,
+        instants=instants,
+        ops=flat.ops,
+        streams=flat.streams,
+        tables=flat.tables,
+        rank_class=job.rank_class.astype(np.int32),
+        rank_port=(ports.base[rank_node] + job.placement.nic).astype(np.int32),
+        tokens=flat.tokens,
+        has_receives=flat.has_receives,
+        transport=transport,
+        congestion_control=congestion_control,
+        path_selection=path_selection,
+        port_selection=port_selection,
+    )
+
+
+def _placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
+    hosts = len(fabric.hosts)
+    if not 0 < job.ranks <= MAX_RANKS:
+        return [Mistake(path="job.ranks", text=f"found {job.ranks:,}, wanted 1 to {MAX_RANKS:,}")]
+    shapes = {len(job.rank_class), len(job.placement.host), len(job.placement.nic)}
+    if shapes != {job.ranks}:
+        text = f"rank_class and placement have {sorted(shapes)} rows, wanted {job.ranks}, one per rank"
+        return [Mistake(path="job.placement", text=text)]
+    if job.rank_class.min() < 0 or job.rank_class.max() >= len(job.programs):
+        text = f"found classes {job.rank_class.min()} to {job.rank_class.max()}, wanted 0 to {len(job.programs) - 1}"
+        return [Mistake(path="job.rank_class", text=text)]
+    if job.placement.host.min() < 0 or job.placement.host.max() >= hosts:
+        text = f"the job needs {int(job.placement.host.max()) + 1:,} hosts, the fabric '{fabric.name}' has {hosts:,}"
+        return [Mistake(path="job.placement", text=text)]
+    node = fabric.hosts[job.placement.host]
+    count = np.diff(fabric.ports.base)[node]
+    wrong = np.flatnonzero((job.placement.nic < 0) | (job.placement.nic >= count))
+    if len(wrong):
+        rank = int(wrong[0])
+        text = f"rank {rank} uses NIC {job.placement.nic[rank]} of '{fabric.node_names[node[rank]]}', which has {count[rank]}"
+        return [Mistake(path="job.placement", text=text)]
+    return []
+
+
+def _port_delays(fabric: Fabric) -> NDArray[np.int64]:
+    """Propagation plus the fixed latency of the far end, by port."""
+    latency = np.zeros(len(fabric.node_names), np.int64)
+    is_switch = fabric.node_kind == SWITCH
+    forwarding = np.array([device.forwarding_latency_ps for device in fabric.switches] or [0], np.int64)
+    receive = np.array([device.receive_latency_ps for device in fabric.nics] or [0], np.int64)
+    latency[is_switch] = forwarding[fabric.node_device[is_switch]]
+    latency[~is_switch] = receive[fabric.node_device[~is_switch]]
+    ports = fabric.ports
+    delays: NDArray[np.int64] = fabric.links["delay_ps"][ports.link] + latency[ports.node[ports.peer]]
+    return delays
+
+
+def _headroom(fabric: Fabric, transport: Transport, delay_ps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Headroom of one lossless priority at each port of a switch; 0 at hosts and without flow control."""
+    ports = fabric.ports
+    found = np.zeros(len(ports.node), np.int64)
+    if not transport.lossless_priorities:
+        return found
+    rates = fabric.links["rate_bps"][ports.link]
+    computed: dict[tuple[int, int], int] = {}  # a fabric has few kinds of links
+    for port in np.flatnonzero(fabric.node_kind[ports.node] == SWITCH).tolist():
+        fixed = fabric.switches[fabric.node_device[ports.node[port]]].headroom_bytes
+        if fixed is not None:
+            found[port] = fixed
+            continue
+        key = (int(rates[port]), int(delay_ps[port] + delay_ps[ports.peer[port]]))
+        if key not in computed:
+            computed[key] = headroom_bytes(rate_bps=key[0], round_trip_ps=key[1], transport=transport)
+        found[port] = computed[key]
+    return found
+
+
+def _shared_bytes(
+    fabric: Fabric, transport: Transport, headroom: NDArray[np.int64], classes: int, lossless: int
+) -> tuple[NDArray[np.int64], list[Mistake]]:
+    """Size of the shared part of each switch's buffer, and one mistake per kind of switch whose buffer does not suffice."""
+    ports = fabric.ports
+    shared = np.zeros(len(fabric.node_names), np.int64)
+    mistakes: dict[int, Mistake] = {}
+    frame = full_frame_bytes(transport)
+    for node in np.flatnonzero(fabric.node_kind == SWITCH).tolist():
+        kind = int(fabric.node_device[node])
+        device = fabric.switches[kind]
+        own = headroom[ports.base[node] : ports.base[node + 1]]
+        reserve = len(own) * classes * device.reserve_bytes
+        room = lossless * int(own.sum())
+        shared[node] = device.buffer_bytes - reserve - room
+        if shared[node] < frame and kind not in mistakes:
+            text = (
+                f"the buffer of '{fabric.node_names[node]}', {device.buffer_bytes:,} B, is too small: {len(own)} ports need "
+                f"{room:,} B of headroom and {reserve:,} B of reserve and leave no room for one frame of {frame:,} B; take a "
+                "larger buffer, a smaller reserve, shorter cables, a headroom of your own, or flow_control: none"
+            )
+            mistakes[kind] = Mistake(path="fabric.switch.buffer", text=text)
+    return shared, list(mistakes.values())
+
+
+def _switch_rows(devices: tuple[Switch, ...], used: list[int]) -> NDArray[np.void]:
+    rows = np.zeros(len(devices), SWITCH_DTYPE)
+    for row, device in zip(rows, devices, strict=True):
+        for name in ("reserve_bytes", "alpha", "egress_alpha", "xon_offset_bytes", "pause_quanta", "telemetry"):
+            row[name] = getattr(device, name)
+        row["kmin_bytes"], row["kmax_bytes"], row["pmax"] = device.ecn.kmin_bytes, device.ecn.kmax_bytes, device.ecn.pmax
+        row["mark_at_dequeue"] = device.ecn.at == "dequeue"
+        row["hash_algorithm"] = HashAlgorithm[device.hash.algorithm.upper().replace("-", "_")]
+        row["hash_seed"], row["hash_offset"] = device.hash.seed, device.hash.offset
+        row["hash_fields"] = sum(HashField[name.upper()] for name in set(device.hash.fields))
+        row["weight"][: len(used)] = [device.scheduling.weights[priority] for priority in used]
+    return rows
+
+
+def _nic_rows(devices: tuple[Nic, ...]) -> NDArray[np.void]:
+    rows = np.zeros(len(devices), NIC_DTYPE)
+    for row, device in zip(rows, devices, strict=True):
+        for name in NIC_DTYPE.names or ():
+            row[name] = getattr(device, name)
+    return rows

@@ -1,0 +1,65 @@
+"""What policies need of switches and of the transport, tested before anything runs.
+
+A policy names its needs in ``PLUGIN.needs``; a fabric or a transport that lacks one refuses the scenario with a sentence.
+Round-trip times and queue lengths are always there, so that ``rtt`` and ``queue`` are never refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.base.errors import Mistake
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft.policies.load import LoadedPolicy
+    from weft.spec.device import Switch
+    from weft.spec.fabric import Fabric
+    from weft.spec.transport import Transport
+
+__all__ = ["requirement_mistakes"]
+
+_KEYS = ("transport.congestion_control", "transport.path_selection", "transport.port_selection")
+
+
+def requirement_mistakes(
+    fabric: Fabric, transport: Transport, policies: Sequence[LoadedPolicy | None]
+) -> list[Mistake]:
+    """Find needs that the fabric or the transport does not meet.
+
+    Parameters
+    ----------
+    fabric : its switches offer ECN and telemetry, or do not
+    transport : its receiver tolerates reordering, or does not
+    policies : congestion control, path selection and port selection, in this order; None where there is none
+    """
+    mistakes: list[Mistake] = []
+    for key, policy in zip(_KEYS, policies, strict=True):
+        if policy is None:
+            continue
+        needs = policy.plugin.needs
+        for device in fabric.switches:
+            lacking = [words for need, words in _LACKING.items() if need in needs and not _offers(need, device)]
+            for words in lacking:
+                offers = ", ".join(_offered(device, transport)) or "neither ecn nor pfc"
+                text = f"{policy.name} needs {words}; switch '{device.name}' offers {offers}"
+                mistakes.append(Mistake(path=key, text=text))
+        if "reorder-tolerance" in needs and not transport.reorder_tolerant:
+            text = f"{policy.name} needs a receiver that tolerates reordering; transport '{transport.name}' discards what comes early"
+            mistakes.append(Mistake(path=key, text=text))
+    return mistakes
+
+
+_LACKING = {"telemetry": "in-band telemetry", "ecn": "ECN marks"}
+
+
+def _offers(need: str, device: Switch) -> bool:
+    if need == "telemetry":
+        return device.telemetry
+    return device.ecn.kmin_bytes < device.buffer_bytes  # a threshold that no queue can reach means that ECN is off
+
+
+def _offered(device: Switch, transport: Transport) -> list[str]:
+    offered = [need for need in ("ecn", "telemetry") if _offers(need, device)]
+    return [*offered, "pfc"] if transport.lossless_priorities else offered

@@ -16,7 +16,7 @@ CAPTURED_CNP = bytes.fromhex(
     "45c2003c718c4000401191610a0011010a001201 000012b700280000 8100ffff4000011800000000 "
     "00000000000000000000000000000000 82fd002a"
 )
-# UC SEND of 18 bytes with padding, made by Linux rxe and published in the same place, ICRC 0x78f353f3 in wire order.
+# UC SEND of 18 bytes with padding, published in the same place, ICRC 0x78f353f3 in wire order.
 PUBLISHED_SEND = bytes.fromhex(
     "450100400478 40004011b4d5 c0a80007c0a80007 c00012b7002caca2 2460ffff000000d300cf1710"
     "4630818be28935d90e9a95505401be885e500000 78f353f3"
@@ -37,7 +37,7 @@ UNCOVERED_V6 = {0: 0x0F, 1: 0xFF, 2: 0xFF, 3: 0xFF, 7: 0xFF, 46: 0xFF, 47: 0xFF,
 
 
 @pytest.mark.parametrize("packet", [CAPTURED_CNP, PUBLISHED_SEND])
-def test_packets_of_hardware_and_of_the_kernel_hold(packet: bytes) -> None:
+def test_packets_that_others_made_hold(packet: bytes) -> None:
     check_icrc(packet)
     assert append_icrc(packet[:-4]) == packet
     record, rest = RoceV2Packet.decode(packet)

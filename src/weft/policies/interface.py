@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CANDIDATE_DTYPE", "CONGESTION_CONTROL_PREFIX", "HOPS", "NO_WINDOW_BYTES", "OFF", "PATH_SELECTION_PREFIX",
-    "PORT_SIGNAL_DTYPE", "RECEIVER_PREFIX", "SIGNAL_DTYPE", "TIMERS", "CongestionControl", "Kind", "Need",
-    "PathSelection", "Plugin", "PortSelection", "row",
+    "PORT_SIGNAL_DTYPE", "RECEIVER_PREFIX", "SIGNAL_DTYPE", "TIMERS", "Candidate", "CongestionControl", "Kind", "Need",
+    "PathSelection", "PathState", "Plugin", "PortSelection", "PortSignal", "ReceiverState", "SenderState", "Signal",
+    "array", "row",
 ]  # fmt: skip
 
 TIMERS: Final = 4  # per queue pair and side, as the design says
@@ -111,7 +112,85 @@ RECEIVER_PREFIX: Final = (
 PATH_SELECTION_PREFIX: Final = (("entropy", np.int64),)  # 0..65535, carried as the UDP source port
 
 
-def row(*, default: str | float, source: str, text: str, minimum: float | None = None) -> Any:  # noqa: ANN401
+class Signal:
+    """`SIGNAL_DTYPE` as a step's author sees it; for type checkers, the dtype decides."""
+
+    kind: int
+    now_ps: int
+    bytes: int
+    rtt_ps: int
+    ecn: int
+    host_delay_ps: int
+    fabric_delay_ps: int
+    seq: int
+    next_seq: int
+    entropy: int
+    timer: int
+    line_rate_bps: int
+    base_rtt_ps: int
+    mtu_bytes: int
+    inflight_bytes: int
+    backlog_bytes: int
+    draw: int
+    hops: int
+    hop_queue_bytes: list[int]
+    hop_tx_bytes: list[int]
+    hop_rate_bps: list[int]
+    hop_at_ps: list[int]
+
+
+class PortSignal:
+    """`PORT_SIGNAL_DTYPE` as a step's author sees it."""
+
+    now_ps: int
+    hash: int
+    draw: int
+    bytes: int
+    candidates: int
+    is_data: int
+    choice: int
+
+
+class Candidate:
+    """`CANDIDATE_DTYPE` as a step's author sees it."""
+
+    queue_bytes: int
+    rate_bps: int
+    up: int
+    weight: int
+
+
+class SenderState:
+    """The prefix of a sender's state; a policy's ``State`` may inherit it, for type checkers, and adds its own fields."""
+
+    rate_bps: float
+    window_bytes: float
+    timer_at_ps: list[int]
+
+
+class ReceiverState:
+    """The prefix of a receiver's state."""
+
+    send_cnp: int
+    send_ack: int
+    credit_bytes: int
+    timer_at_ps: list[int]
+
+
+class PathState:
+    """The prefix of a path selection's state."""
+
+    entropy: int
+
+
+def array(size: int, fill: float = 0) -> Any:  # noqa: ANN401
+    """Make the default of a small fixed array in a state: ``last_at_ps: list[int] = array(8, OFF)``."""
+    return [fill] * size
+
+
+def row(
+    *, default: str | float, source: str, text: str, minimum: float | None = None, maximum: float | None = None
+) -> Any:  # noqa: ANN401
     """One parameter of a policy: default, source and one sentence, as a dataclass field.
 
     Parameters
@@ -119,9 +198,9 @@ def row(*, default: str | float, source: str, text: str, minimum: float | None =
     default : a number, or text with a unit (``55us``, ``40Mbps``, ``10MB``) that fits the unit in the field's name
     source : section of the paper, specification or file; or ``chosen: why``
     text : one sentence
-    minimum : smallest value allowed, in the unit of the name
+    minimum, maximum : smallest and largest value allowed, in the unit of the name
     """
-    return field(default=default, metadata={"source": source, "text": text, "minimum": minimum})
+    return field(default=default, metadata={"source": source, "text": text, "minimum": minimum, "maximum": maximum})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

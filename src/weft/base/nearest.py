@@ -1,0 +1,36 @@
+"""The nearest right spelling of a wrong word, for the hint that ends an error message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = ["nearest"]
+
+_LONGEST = 64  # chosen: no key or name of Weft is longer, and difflib is quadratic in the length
+_CUTOFF = 0.6  # chosen: difflib's own default; below it suggestions look random
+
+
+def nearest(word: str, choices: Iterable[str]) -> str | None:
+    """Return the choice that ``word`` most likely meant, or None where nothing is near.
+
+    Case and the difference between ``_``, ``-`` and a space do not count.
+
+    Examples
+    --------
+    >>> nearest("oversubscriptoin", ["oversubscription", "radix"])
+    'oversubscription'
+    >>> nearest("Fat_Tree", ["fat-tree", "leaf-spine"])
+    'fat-tree'
+    >>> nearest("banana", ["fat-tree", "leaf-spine"]) is None
+    True
+    """
+    if len(word) > _LONGEST:
+        return None
+    plain = {_plain(choice): choice for choice in choices}
+    close = get_close_matches(_plain(word), plain, n=1, cutoff=_CUTOFF)
+    return plain[close[0]] if close else None
+
+
+def _plain(word: str) -> str:
+    return word.lower().replace("_", "-").replace(" ", "-")

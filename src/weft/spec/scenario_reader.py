@@ -1,0 +1,386 @@
+"""A tree of YAML nodes to the sections of a scenario, by their rows; every mistake is kept and reading goes on.
+
+Also what ``--set`` does: it puts a node into the tree before it is read, so that one set of rules judges both.
+Leaves out: checks of one key against another (`weft.spec.scenario_checks`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping as MappingType
+from collections.abc import Sequence as SequenceType
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from weft.base.errors import Mistake
+from weft.base.nearest import nearest
+from weft.spec.scenario_devices import DeviceChoice, device_rows
+from weft.spec.scenario_policies import ParameterCheck, ParameterValue, PolicyChoice
+from weft.spec.scenario_rows import (
+    REQUIRED,
+    DeviceKind,
+    FileName,
+    PolicyKind,
+    Row,
+    Section,
+    SectionList,
+    Wrong,
+    resolved_default,
+    rows_of,
+)
+from weft.spec.scenario_yaml import Mapping, Node, Scalar, Sequence, read_tree, show
+
+__all__ = ["Places", "Reader", "apply_override"]
+
+# Keys whose value may be one word instead of a mapping, and the key that the word then stands for.
+_SHORT_FORMS = {
+    "transport.congestion_control": "name",
+    "transport.path_selection": "name",
+    "transport.port_selection": "name",
+    "fabric.switch": "model",
+    "fabric.nic": "model",
+}
+
+
+@dataclass(kw_only=True)
+class Places:
+    """Where each key stands: its line, or None where it came from ``--set``."""
+
+    lines: dict[str, int | None] = field(default_factory=dict)
+
+    def line_of(self, path: str) -> int | None:
+        """Line of a key, or of the nearest section around it that is in the file."""
+        while path:
+            line = self.lines.get(path)
+            if line is not None:
+                return line
+            path = path.rpartition(".")[0]
+        return None
+
+    def mistake(self, path: str, text: str, fix: str | None = None) -> Mistake:
+        """Make a mistake that says where it is: a line of the file, or the ``--set`` that brought it."""
+        if path in self.lines and self.lines[path] is None:
+            return Mistake(path=f"--set {path}", text=text, fix=fix)
+        return Mistake(path=path or "file", text=text, line=self.line_of(path), fix=fix)
+
+
+@dataclass(kw_only=True)
+class Reader:
+    """Reads sections and collects mistakes.
+
+    Parameters
+    ----------
+    known : names that exist, by kind of policy, and for ``switch`` and ``nic`` where the caller knows the catalogue
+    directory : folder to which files in the scenario are relative
+    check_parameters : judges the parameters of a policy, or None
+    paths : all keys of a scenario, to tell a user in which section a key belongs
+    """
+
+    known: MappingType[str, SequenceType[str]]
+    directory: Path
+    check_parameters: ParameterCheck | None
+    paths: SequenceType[str] = ()
+    places: Places = field(default_factory=Places)
+    mistakes: list[Mistake] = field(default_factory=list)
+    bad: set[str] = field(default_factory=set)
+
+    def wrong(self, path: str, text: str, fix: str | None = None) -> None:
+        """Note a mistake at a key."""
+        self.bad.add(path)
+        self.mistakes.append(self.places.mistake(path, text, fix))
+
+    def is_sound(self, *paths: str) -> bool:
+        """Whether no mistake was found at these keys or in a section around them."""
+        return not any(path == bad or path.startswith(f"{bad}.") for path in paths for bad in self.bad)
+
+    def section(self, node: Node, path: str, model: type[BaseModel], later: MappingType[str, str] | None = None) -> Any:
+        """Read a mapping into a record; what is wrong in it gets its default, so that reading can go on."""
+        rows = rows_of(model)
+        entries = self._entries(node, path, [row.key for row in rows.values()], later or {})
+        values: dict[str, Any] = {}
+        given: set[str] = set()
+        for name, row in rows.items():
+            at = _join(path, row.key)
+            entry = entries.get(row.key)
+            if entry is None:
+                values[name] = self._default(row, at)
+            elif _is_null(entry) and row.default is None and not isinstance(row.kind, Section | SectionList):
+                values[name] = None
+            else:
+                given.add(name)
+                values[name] = self._value(row, entry, at)
+        self._conditions(rows, values, given, path)
+        return model.model_construct(**values)
+
+    def _entries(self, node: Node, path: str, keys: list[str], later: MappingType[str, str]) -> dict[str, Node]:
+        if path and path not in self.places.lines:
+            self.places.lines[path] = node.line
+        if _is_null(node):
+            return {}
+        if not isinstance(node, Mapping):
+            self.wrong(path, f"found {show(node)}, wanted a mapping with keys such as {', '.join(keys[:3])}")
+            return {}
+        known: dict[str, Node] = {}
+        for entry in node.entries:
+            at = _join(path, _shown_key(entry.key))
+            self.places.lines[at] = entry.line
+            if entry.key in keys:
+                known[entry.key] = entry.node
+            elif entry.key in later:
+                self.wrong(at, later[entry.key])
+            else:
+                self._unknown(entry.key, at, keys)
+        return known
+
+    def _unknown(self, key: str, path: str, keys: list[str]) -> None:
+        near = nearest(key, keys)
+        if near is None:
+            leaf = nearest(key, {known.rpartition(".")[2] for known in self.paths})
+            elsewhere = [known for known in self.paths if known.rpartition(".")[2] == leaf]
+            if elsewhere:
+                self.wrong(path, "unknown key here", elsewhere[0])
+                return
+        listed = "" if near is not None else f"; wanted {_list_of(keys)}"
+        self.wrong(path, f"unknown key{listed}", near)
+
+    def _default(self, row: Row, path: str) -> Any:
+        kind = row.kind
+        if row.default == REQUIRED:
+            self.wrong(path, f"missing, wanted {kind.wanted}")
+            return None
+        if isinstance(kind, Section):
+            return None if kind.optional else self.section(Mapping(), path, kind.model)
+        if isinstance(kind, SectionList):
+            return ()
+        if isinstance(kind, PolicyKind):
+            return None if row.default is None else self._policy(kind, Scalar(text=row.default), path)
+        if isinstance(kind, DeviceKind):
+            return DeviceChoice(model=str(row.default))
+        return resolved_default(row)
+
+    def _value(self, row: Row, node: Node, path: str) -> Any:
+        kind = row.kind
+        if isinstance(kind, Section):
+            return self.section(node, path, kind.model)
+        if isinstance(kind, SectionList):
+            return self._sections(kind, node, path)
+        if isinstance(kind, PolicyKind):
+            return self._policy(kind, node, path)
+        if isinstance(kind, DeviceKind):
+            return self._device(kind, node, path)
+        try:
+            value = kind.read(node)
+        except Wrong as wrong:
+            self.wrong(path, wrong.text, wrong.fix)
+            return resolved_default(row)
+        if isinstance(kind, FileName) and value not in kind.names:
+            return self._file(str(value), path)
+        return value
+
+    def _conditions(self, rows: dict[str, Row], values: dict[str, Any], given: set[str], path: str) -> None:
+        by_key = {row.key: name for name, row in rows.items()}
+        for name, row in rows.items():
+            if row.only is None:
+                continue
+            selector, wanted = row.only
+            at = _join(path, row.key)
+            chosen = (
+                str(values[by_key[selector]]).lower()
+                if isinstance(values[by_key[selector]], bool)
+                else values[by_key[selector]]
+            )
+            if not self.is_sound(_join(path, selector)):
+                continue
+            if chosen not in wanted:
+                values[name] = None
+                if name in given:
+                    self.wrong(
+                        at, f"means nothing with {selector} {chosen}; it belongs to {selector} {' or '.join(wanted)}"
+                    )
+
+    def _sections(self, kind: SectionList, node: Node, path: str) -> tuple[Any, ...]:
+        if _is_null(node):
+            return ()
+        if not isinstance(node, Sequence):
+            self.wrong(path, f"found {show(node)}, wanted {kind.wanted}")
+            return ()
+        return tuple(self.section(item, f"{path}.{index}", kind.model) for index, item in enumerate(node.items))
+
+    def _file(self, text: str, path: str) -> str:
+        try:
+            full = (self.directory / text).absolute()
+            is_there = full.is_file()
+        except (OSError, ValueError):  # a name too long, or that the file system cannot hold
+            is_there = False
+        if not is_there:
+            self.wrong(path, f"found '{text}', but there is no such file in {self.directory.absolute()}")
+            return text
+        return str(full)
+
+    def _policy(self, kind: PolicyKind, node: Node, path: str) -> PolicyChoice:
+        parameters: dict[str, ParameterValue] = {}
+        label = node
+        if isinstance(node, Mapping):
+            heads = [entry for entry in node.entries if entry.key in {"name", "file"}]
+            if len(heads) != 1:
+                self.wrong(path, f"found a mapping with {len(heads)} of name and file, wanted exactly one")
+                return PolicyChoice()
+            label = heads[0].node
+            for entry in node.entries:
+                at = _join(path, _shown_key(entry.key))
+                self.places.lines[at] = entry.line
+                if entry not in heads:
+                    self._parameter(parameters, entry.key, entry.node, at)
+        known = list(self.known.get(kind.folder, ()))
+        if not isinstance(label, Scalar) or not isinstance(label.value, str) or not label.text.isprintable():
+            self.wrong(path, f"found {show(label)}, wanted {_list_of(known)}, or a file such as ./mine.py")
+            return PolicyChoice()
+        text = label.text
+        if text.endswith(".py") or "/" in text:
+            choice = PolicyChoice(file=self._file(text, path), parameters=parameters)
+        elif text in known:
+            choice = PolicyChoice(name=text, parameters=parameters)
+        else:
+            self.wrong(
+                path,
+                f"found {show(label)}, wanted {_list_of(known)}, or a file such as ./mine.py",
+                nearest(text, known),
+            )
+            return PolicyChoice(name=text, parameters=parameters)
+        if self.check_parameters is not None and parameters and self.is_sound(path):
+            for mistake in self.check_parameters(kind.folder, choice.label, parameters):
+                self.wrong(_join(path, mistake.path), mistake.text, mistake.fix)
+        return choice
+
+    def _parameter(self, parameters: dict[str, ParameterValue], key: str, node: Node, path: str) -> None:
+        value = node.value if isinstance(node, Scalar) else None
+        if value is None or (isinstance(value, float) and not math.isfinite(value)):
+            self.wrong(path, f"found {show(node)}, wanted a number, true, false or text with a unit")
+        else:
+            parameters[key] = value
+
+    def _device(self, kind: DeviceKind, node: Node, path: str) -> DeviceChoice:
+        model = Scalar(text="plain")
+        fields: dict[str, Any] = {}
+        if isinstance(node, Mapping):
+            rows = device_rows(kind.record)
+            entries = self._entries(node, path, ["model", *(row.key for row in rows.values())], {})
+            named = entries.pop("model", model)
+            fields = self._fields(rows, entries, path)
+        else:
+            named = node
+        known = list(self.known.get(kind.catalogue, ()))
+        if not isinstance(named, Scalar) or not isinstance(named.value, str) or not named.text.isprintable():
+            self.wrong(path, f"found {show(named)}, wanted {kind.wanted}")
+            return DeviceChoice(fields=fields)
+        if known and named.text != "plain" and named.text not in known:
+            names = ["plain", *known]
+            self.wrong(path, f"found {show(named)}, wanted {_list_of(names)}", nearest(named.text, names))
+        return DeviceChoice(model=named.text, fields=fields)
+
+    def _fields(self, rows: dict[str, Row], entries: dict[str, Node], path: str) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for name, row in rows.items():
+            node = entries.get(row.key)
+            if node is None or (_is_null(node) and row.absent):
+                continue
+            at = _join(path, row.key)
+            if isinstance(row.kind, Section):
+                inner = device_rows(row.kind.model)
+                below = self._fields(inner, self._entries(node, at, [r.key for r in inner.values()], {}), at)
+                if below:
+                    fields[name] = below
+            else:
+                value = self._value(row, node, at)
+                if self.is_sound(at):
+                    fields[name] = value
+        return fields
+
+
+def apply_override(root: Mapping, key: str, text: str) -> tuple[Mapping, list[Mistake]]:
+    """Put the value of one ``--set key=text`` into the tree; ``null`` removes the key.
+
+    Returns
+    -------
+    the new tree, and the mistakes of the option itself
+    """
+    label = f"--set {_shown_key(key)}"
+    node, mistakes = read_tree(text, where=label)
+    mistakes = [Mistake(path=label, text=mistake.text) for mistake in mistakes]
+    if mistakes:
+        return root, mistakes
+    parts = key.split(".")
+    if not all(parts):
+        return root, [Mistake(path=label, text="not a key; wanted one such as transport.congestion_control")]
+    value = Scalar(text="") if node is None else _without_lines(node)
+    changed = _put(root, parts, value, "")
+    if not isinstance(changed, Mapping):
+        return root, [Mistake(path=label, text="no such place; a list is counted from 0")]
+    return changed, []
+
+
+def _put(node: Node | None, parts: list[str], value: Node, path: str) -> Node | None:
+    """Return the node with ``value`` at ``parts`` below it, or None where a list has no such place."""
+    if not parts:
+        return value
+    head, *rest = parts
+    at = _join(path, head)
+    if isinstance(node, Sequence):
+        if not (head.isdecimal() and head.isascii() and len(head) < 6) or int(head) > len(node.items):
+            return None
+        index = int(head)
+        inner = _put(node.items[index] if index < len(node.items) else None, rest, value, at)
+        if inner is None:
+            return None
+        return Sequence(items=(*node.items[:index], inner, *node.items[index + 1 :]), line=node.line)
+    short = _SHORT_FORMS.get(path)
+    if isinstance(node, Mapping):
+        base = node
+    elif isinstance(node, Scalar) and node.value is not None and short is not None and head != short:
+        base = Mapping(line=node.line).put(short, node)
+    else:
+        base = Mapping(line=node.line if node is not None else None)
+    entry = base.get(head)
+    if not rest and _is_null(value):
+        return base.drop(head)
+    inner = _put(entry.node if entry is not None else None, rest, value, at)
+    return None if inner is None else base.put(head, inner)
+
+
+def _without_lines(node: Node) -> Node:
+    match node:
+        case Scalar():
+            return Scalar(text=node.text, plain=node.plain)
+        case Sequence():
+            return Sequence(items=tuple(_without_lines(item) for item in node.items))
+        case Mapping():
+            made = Mapping()
+            for entry in node.entries:
+                made = made.put(entry.key, _without_lines(entry.node))
+            return made
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.value is None
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _shown_key(key: str) -> str:
+    shown = key if len(key) <= 48 else key[:45] + "..."
+    return shown if shown.isprintable() and shown.strip() else ascii(shown)
+
+
+def _list_of(names: list[str]) -> str:
+    return (
+        f"{', '.join(names[:-1])} or {names[-1]}"
+        if len(names) > 1
+        else names[0]
+        if names
+        else "a name (none is installed)"
+    )

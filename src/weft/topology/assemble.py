@@ -236,8 +236,8 @@ def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
     members: defaultdict[int, set[int]] = defaultdict(set)
     for node, where in zip(host.tolist(), island.tolist(), strict=True):
         members[node].add(where)
-    example = {frozenset(where): node for node, where in reversed(members.items())}
-    sets = list(example)
+    example = {frozenset(members[node]): node for node in sorted(members, reverse=True)}
+    sets = sorted(example, key=lambda where: example[where])
     for first, one in enumerate(sets):
         for other in sets[first + 1 :]:
             if not one & other:

@@ -44,8 +44,8 @@ def leaf_spine_counts(
     """Derive a shape from the number of hosts, the ports of a switch and the wanted oversubscription.
 
     A leaf gets as many hosts as its ports allow at exactly the wanted ratio. Where no split of the ports has that
-    ratio, it is the largest split below it. Then the fewest spines that carry all uplinks are taken, which decides how many
-    links join a pair.
+    ratio, it is the largest split below it. Then the fewest spines that carry all uplinks are taken, which
+    decides how many links join a pair.
 
     Parameters
     ----------

@@ -1,0 +1,111 @@
+"""The hardware catalogue: switches, NICs, links and GPUs by name, and the records of `weft.spec.device` made from them.
+
+Every figure has its source in the TOML files beside this module. What is unverified or chosen is told by `switch_facts`
+and `nic_facts`, which fabrics carry in `Fabric.facts`.
+Leaves out: prices, and chips whose buffer is no shared memory.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from weft.base.catalogue import Catalogue
+from weft.base.errors import ConfigError, Mistake
+from weft.base.units import RATE, format_quantity
+from weft.spec.device import Ecn, Nic, Switch
+
+__all__ = ["GPUS", "LINKS", "NICS", "SWITCHES", "max_ports", "nic", "nic_facts", "ports_at", "switch", "switch_facts"]
+
+_HERE = Path(__file__).parent
+SWITCHES = Catalogue("switch", _HERE / "switches.toml")
+NICS = Catalogue("NIC", _HERE / "nics.toml")
+LINKS = Catalogue("link", _HERE / "links.toml")
+GPUS = Catalogue("GPU", _HERE / "gpus.toml")
+
+_ECN = {"ecn_kmin_bytes": "kmin_bytes", "ecn_kmax_bytes": "kmax_bytes", "ecn_pmax": "pmax"}
+_PORTS = ("capacity_bps", "port_rate_bps", "max_ports")
+
+
+def switch(name: str, *, port_rate_bps: int | None = None) -> Switch:
+    """The record of a switch.
+
+    Parameters
+    ----------
+    name : of the catalogue; ``plain`` has the defaults of the record
+    port_rate_bps : of the links, which decides how many ports there are; by default the fastest port
+
+    Raises
+    ------
+    ConfigError : no such switch, or no port as fast as that
+
+    Examples
+    --------
+    >>> switch("tomahawk-5", port_rate_bps=400_000_000_000).radix
+    128
+    """
+    row = SWITCHES.find(name, path="fabric.switch")
+    fields = {key: row.value(key) for key in row.figures if key in Switch.model_fields}
+    ecn = {_ECN[key]: row.value(key) for key in row.figures if key in _ECN}
+    return Switch(name=name, radix=ports_at(name, port_rate_bps), ecn=Ecn(**ecn), **fields)
+
+
+def ports_at(name: str, port_rate_bps: int | None = None) -> int:
+    """Ports of a switch at a rate; 0, which means any number, where the row has no capacity.
+
+    Parameters
+    ----------
+    name : of the catalogue
+    port_rate_bps : of every port; by default the fastest
+
+    Raises
+    ------
+    ConfigError : no such switch, or no port as fast as that
+    """
+    row = SWITCHES.find(name, path="fabric.switch")
+    if "capacity_bps" not in row.figures:
+        return 0
+    fastest = int(row.value("port_rate_bps"))
+    rate = port_rate_bps or fastest
+    if rate > fastest:
+        wanted = format_quantity(RATE, fastest)
+        text = f"links of {format_quantity(RATE, rate)} do not fit '{name}', whose fastest port has {wanted}"
+        raise ConfigError("fabric", [Mistake(path="fabric.switch", text=text)])
+    return min(int(row.value("capacity_bps")) // rate, max_ports(name))
+
+
+def max_ports(name: str) -> int:
+    """Ports of a switch however slow they are; 0, which means any number, where the row does not say.
+
+    Raises
+    ------
+    ConfigError : no such switch
+    """
+    row = SWITCHES.find(name, path="fabric.switch")
+    return int(row.value("max_ports")) if "max_ports" in row.figures else 0
+
+
+def nic(name: str) -> Nic:
+    """The record of a NIC; ``plain`` has the defaults of the record.
+
+    Raises
+    ------
+    ConfigError : no such NIC
+    """
+    row = NICS.find(name, path="fabric.nic")
+    return Nic(name=name, **{key: row.value(key) for key in row.figures if key in Nic.model_fields})
+
+
+def switch_facts(name: str) -> dict[str, str]:
+    """What is unverified or chosen among the figures that a fabric uses, by ``name.key``; empty for an unknown name."""
+    return _facts(SWITCHES, name, {*Switch.model_fields, *_ECN, *_PORTS})
+
+
+def nic_facts(name: str) -> dict[str, str]:
+    """What is unverified or chosen among the figures that a fabric uses, by ``name.key``; empty for an unknown name."""
+    return _facts(NICS, name, set(Nic.model_fields))
+
+
+def _facts(catalogue: Catalogue, name: str, used: set[str]) -> dict[str, str]:
+    row = catalogue.get(name)
+    facts = row.facts() if row is not None else {}
+    return {key: text for key, text in facts.items() if key.removeprefix(f"{name}.") in used}

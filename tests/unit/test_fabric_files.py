@@ -1,0 +1,267 @@
+"""Fabrics from files and to files: round trips, what the format allows, and what is refused with its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from weft.base.errors import ConfigError
+from weft.spec.device import Nic, Switch
+from weft.spec.fabric import Fabric
+from weft.topology.build import fabric_of
+from weft.topology.export import export, to_dot, to_graphml, to_json
+from weft.topology.from_file import read_fabric
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "fabrics"
+
+
+def equal(one: Fabric, other: Fabric) -> bool:
+    arrays = ("node_kind", "node_tier", "node_device", "links")
+    plain = ("name", "node_names", "link_names", "switches", "nics", "facts")
+    return all(np.array_equal(getattr(one, key), getattr(other, key)) for key in arrays) and all(
+        getattr(one, key) == getattr(other, key) for key in plain
+    )
+
+
+@pytest.fixture
+def fabric() -> Fabric:
+    return fabric_of(
+        topology="leaf-spine", leaves=2, spines=2, hosts_per_leaf=3, links_per_pair=2, switch="tomahawk-3",
+        nic="connectx-7",        link_rate_bps=200 * 10**9, fabric_rate_bps=400 * 10**9, loss=1e-9, cable_length_m=1.5,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", [".json", ".graphml"])
+def test_a_fabric_survives_a_file(fabric: Fabric, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"fabric{ending}"
+    export(fabric, path)
+    assert equal(read_fabric(path), fabric)
+    assert equal(fabric_of(file=path), fabric)
+
+
+def test_names_with_signs_survive(tmp_path: Path) -> None:
+    odd = 'a "<&>" é\\'
+    data = {"nodes": [{"id": odd, "kind": "host"}, {"id": "s", "kind": "switch"}],
+            "links": [{"source": odd, "target": "s", "rate": "100Gbps", "length": "3m"}]}  # fmt: skip
+    (tmp_path / "odd.json").write_text(json.dumps(data), encoding="utf-8")
+    fabric = read_fabric(tmp_path / "odd.json")
+    export(fabric, tmp_path / "odd.graphml")
+    assert equal(read_fabric(tmp_path / "odd.graphml"), fabric)
+    assert '"a \\"<&>\\" é\\\\"' in to_dot(fabric)
+
+
+def test_networkx_reads_what_is_exported(fabric: Fabric, tmp_path: Path) -> None:
+    export(fabric, tmp_path / "fabric.graphml")
+    graph = nx.read_graphml(tmp_path / "fabric.graphml", force_multigraph=True)
+    assert graph.number_of_nodes() == 10
+    assert graph.number_of_edges() == 6 + 8
+    assert graph.nodes["leaf1"]["kind"] == "switch"
+    assert nx.diameter(graph) == 4
+    linked = nx.node_link_graph(json.loads(to_json(fabric)), edges="links", multigraph=True, directed=False)
+    assert linked.number_of_edges() == 14
+
+
+def test_weft_reads_what_networkx_writes(tmp_path: Path) -> None:
+    graph = nx.Graph(rate="100Gbps", delay="300ns", name="by networkx")
+    graph.add_node("h0", kind="host")
+    graph.add_node("h1", kind="host", nic="connectx-6")
+    graph.add_node("s0", kind="switch", switch="tomahawk-3")
+    graph.add_edge("h0", "s0")
+    graph.add_edge("h1", "s0", rate="200Gbps", length_m=2.0)
+    nx.write_graphml(graph, tmp_path / "g.graphml")
+    (tmp_path / "g.json").write_text(json.dumps(nx.node_link_data(graph, edges="edges")), encoding="utf-8")
+    for name in ("g.graphml", "g.json"):
+        fabric = read_fabric(tmp_path / name)
+        assert fabric.name == "by networkx"
+        assert fabric.links["rate_bps"].tolist() == [100 * 10**9, 200 * 10**9]
+        assert fabric.links["delay_ps"].tolist() == [300_000, 10_000]
+        assert [nic.name for nic in fabric.nics] == ["plain", "connectx-6"]
+        assert fabric.switches[0].name == "tomahawk-3"
+        assert "tomahawk-3.buffer_bytes" in fabric.facts
+
+
+def test_dot_ranks_tiers(fabric: Fabric) -> None:
+    dot = to_dot(fabric)
+    assert '{ rank=same; "spine0"; "spine1"; }' in dot
+    assert dot.count('"leaf1" -- "spine0" [label="400Gbps"];') == 2
+
+
+def wrong(tmp_path: Path, name: str, text: str) -> str:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_fabric(path)
+    return str(caught.value)
+
+
+def test_all_mistakes_of_a_json_file_at_once(tmp_path: Path) -> None:
+    data = {
+        "colour": "red",
+        "nodes": [{"id": "h0", "kind": "hots"}, {"id": "spine0", "kind": "switch", "switch": "tomahwak-5"},
+                  {"kind": "host"},
+                  {"id": "h1", "kind": "host", "device": 3}, {"id": "h2", "kind": "host", "tier": -1}],
+        "links": [{"source": "h0", "target": "spineO", "rate": "400gb", "delay": "1us"},
+                  {"source": "h1", "target": "spine0"},
+                  {"source": "h2", "target": "spine0", "rate_bps": 1.5, "delay_ps": 1000, "length_m": 3},
+                  {"source": "h2", "target": "spine0", "rate": "1Gbps", "delay": "1us", "loss": "often"}],
+    }  # fmt: skip
+    message = wrong(tmp_path, "bad.json", json.dumps(data))
+    for part in (
+        "graph.colour", "nodes.h0.kind", "found 'hots', wanted host or switch; did you mean 'host'?",
+        "nodes.spine0.switch", "did you mean 'tomahawk-5'?", "nodes.2 ", "has no id",
+        "nodes.h1.device", "nodes.h2.tier", "links.0.target",
+        "found 'spineO', wanted the id of a node; did you mean 'spine0'?",
+        "did you mean '400Gbps'?", "links.1.rate_bps", "has no rate", "has no delay and no length",
+        "links.2.rate_bps", "found 1.5, wanted a whole number", "has a delay and a length", "links.3.loss",
+    ):  # fmt: skip
+        assert part in message
+
+
+def test_graphml_mistakes_have_lines(tmp_path: Path) -> None:
+    text = """<?xml version="1.0"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="k" for="node" attr.name="kind" attr.type="string"/>
+  <graph edgedefault="undirected">
+    <node id="h0"><data key="k">hots</data></node>
+    <node id="s0"><data key="k">switch</data></node>
+    <edge source="h0" target="nobody"/>
+  </graph>
+</graphml>"""
+    message = wrong(tmp_path, "bad.graphml", text)
+    assert "line 5  nodes.h0.kind" in message
+    assert "line 7  links.0.target" in message
+
+
+BOMB = '<!DOCTYPE b [<!ENTITY a "aaaa"><!ENTITY c "&a;&a;&a;&a;">]><graphml><graph><node id="&c;"/></graph></graphml>'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "part"),
+    [
+        ("bomb.graphml", BOMB, "document type"),
+        ("outside.graphml", '<!DOCTYPE g SYSTEM "file:///etc/hostname"><graphml/>', "document type"),
+        ("cut.graphml", "<graphml><graph>", "is not XML"),
+        ("hyper.graphml", "<graphml><graph><hyperedge/></graph></graphml>", "is not supported"),
+        ("nested.graphml", "<graphml><graph><node id='a'><graph/></node></graph></graphml>", "nested"),
+        (
+            "key.graphml",
+            "<graphml><graph><node id='a'><data key='x'>1</data></node></graph></graphml>",
+            "that a <key> declares",
+        ),
+        ("cut.json", '{"nodes": [', "is not JSON"),
+        ("deep.json", "[" * 100_000, "is not JSON"),
+        ("list.json", "[]", "found no mapping"),
+        ("shape.json", '{"nodes": 3, "links": [1]}', "wanted a list of mappings"),
+        ("empty.json", '{"nodes": [], "links": []}', "there are no hosts"),
+        ("fabric.yaml", "", "wanted .json or .graphml"),
+        ("devices.json", '{"nodes": [], "links": [], "switches": [{"buffer_bytes": -1}]}', "switches.0.buffer_bytes"),
+    ],
+)
+def test_what_is_no_fabric_file_is_refused(tmp_path: Path, name: str, text: str, part: str) -> None:
+    assert part in wrong(tmp_path, name, text)
+
+
+def test_a_missing_file_is_the_users_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        read_fabric(tmp_path / "none.json")
+
+
+def rows(nodes: str, links: list[tuple[str, str]], **values: object) -> str:
+    return json.dumps({
+        "nodes": [{"id": name, "kind": "host" if name[0] == "h" else "switch"} for name in nodes.split()],
+        "links": [{"source": a, "target": b, "rate": "100Gbps", "delay": "1us", **values} for a, b in links],
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (rows("h0 h1 s0 s1", [("h0", "s0"), ("h1", "s1")]), "no path over switches from 'h0' to 'h1'"),
+        (rows("h0 s0 s1", [("h0", "s0")]), "the switch is linked to nothing"),
+        (rows("h0 h1 s0 s1 s2", [("h0", "s0"), ("h1", "s0"), ("s1", "s2")]), "no host reaches this switch"),
+        (rows("h0 h1 s0", [("h0", "s0")]), "the host is linked to nothing"),
+        (rows("h0 h0 s0", [("h0", "s0")]), "the name occurs 2 times"),
+        (rows("h0 s0", [("h0", "s0"), ("s0", "s0")]), "the link leads from 's0' to itself"),
+        (rows("h0 s0", [("h0", "s0")], delay="0ps"), "wanted at least 1000 (1 ns)"),
+        (rows("h0 s0", [("h0", "s0")], rate="0bps"), "wanted a rate above 0"),
+        (rows("h0 s0", [("h0", "s0")], loss=2), "wanted a probability"),
+        (rows("h0 h1 s0", [("h0", "s0"), ("h1", "s0")], name="x"), "the name occurs 2 times"),
+        # h1 has a port on each side, but hosts do not forward
+        (rows("h0 h1 h2 s0 s1", [("h0", "s0"), ("h1", "s0"), ("h1", "s1"), ("h2", "s1")]), "from 'h0' to 'h2'"),
+    ],
+)
+def test_what_is_no_fabric_is_refused(tmp_path: Path, text: str, part: str) -> None:
+    assert part in wrong(tmp_path, "fabric.json", text)
+
+
+def test_separate_planes_are_a_fabric_where_every_host_is_on_each(tmp_path: Path) -> None:
+    text = rows("h0 h1 s0 s1", [("h0", "s0"), ("h0", "s1"), ("h1", "s0"), ("h1", "s1")])
+    (tmp_path / "planes.json").write_text(text, encoding="utf-8")
+    assert len(read_fabric(tmp_path / "planes.json").links) == 4
+
+
+def test_links_beyond_the_capacity_of_a_switch_are_refused(tmp_path: Path) -> None:
+    hosts = [f"h{i}" for i in range(33)]
+    data = json.loads(rows(" ".join([*hosts, "s0"]), [(host, "s0") for host in hosts], rate="400Gbps"))
+    data["switch"] = "tomahawk-3"
+    (tmp_path / "fast.json").write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"links of 13.2Tbps together, but 'tomahawk-3' switches 12.8Tbps"):
+        fabric_of(file=tmp_path / "fast.json")
+
+
+def test_a_section_takes_devices_as_names_mappings_and_records() -> None:
+    shape: dict[str, Any] = {"topology": "fat-tree", "radix": 4}
+    assert fabric_of(**shape, switch="tomahawk-5").switches[0].radix == 128
+    own = fabric_of(**shape, switch={"name": "tomahawk-3", "buffer_bytes": 10**6, "ecn": {"pmax": 0.5}})
+    assert (own.switches[0].buffer_bytes, own.switches[0].ecn.pmax) == (10**6, 0.5)
+    assert own.switches[0].ecn.kmin_bytes == 1_048_576
+    assert "tomahawk-3.buffer_bytes" not in own.facts  # the user's own figure
+    assert fabric_of(**shape, switch=Switch(name="mine"), nic=Nic(name="mine")).nics[0].name == "mine"
+    with pytest.raises(ConfigError, match=r"fabric.switch.bufer_bytes .*did you mean 'buffer_bytes'"):
+        fabric_of(**shape, switch={"bufer_bytes": 3})
+    with pytest.raises(ConfigError, match="did you mean 'fat-tree'"):
+        fabric_of(topology="fattree", radix=4)
+
+
+def test_a_section_derives_what_it_leaves_out() -> None:
+    assert len(fabric_of(topology="fat-tree", switch="quantum-2").hosts) == 2_048
+    fabric = fabric_of(topology="leaf-spine", hosts=96, oversubscription=3, switch="tomahawk-3")
+    assert [name for name in fabric.node_names if name.startswith("spine")] == [f"spine{i}" for i in range(1)]
+    assert fabric.links["delay_ps"].tolist()[0] == 100_000  # 20 m of fibre
+    assert len(fabric_of(topology="leaf-spine", leaves=2, spines=1, hosts=5).hosts) == 5
+
+
+@pytest.mark.parametrize(
+    ("section", "part"),
+    [
+        ({"topology": "fat-tree"}, "fabric.radix  is needed"),
+        ({"topology": "fat-tree", "radix": 4, "leaves": 3}, "fabric.leaves  means nothing for topology 'fat-tree'"),
+        ({"topology": "leaf-spine", "tiers": 2, "hosts": 4, "radix": 4}, "fabric.tiers  means nothing"),
+        ({"topology": "leaf-spine", "radix": 8}, "fabric.hosts  is needed"),
+        ({"topology": "leaf-spine", "leaves": 2, "spines": 2}, "fabric.hosts_per_leaf  is needed"),
+        ({"topology": "leaf-spine", "leaves": 2, "hosts": 8, "radix": 8}, "give both leaves and spines, or neither"),
+        (
+            {"topology": "fat-tree", "switch": "tomahawk-4", "link_rate_bps": 8 * 10**11},
+            "whose fastest port has 400Gbps",
+        ),
+        ({"topology": "fat-tree", "radix": 4, "tiers": 5}, "found 5, wanted 2 or 3"),
+    ],
+)
+def test_sections_without_a_meaning_are_refused(section: dict[str, object], part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        fabric_of(**section)  # type: ignore[arg-type]
+    assert part in str(caught.value)
+
+
+def test_graphml_and_json_hold_the_same(fabric: Fabric) -> None:
+    assert to_graphml(fabric).count("<edge ") == to_json(fabric).count('"source"') == 14
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.*")))
+def test_the_examples_are_fabrics(name: str) -> None:
+    assert len(fabric_of(file=EXAMPLES / name).hosts) == 4

@@ -1,7 +1,8 @@
-"""Quantities as people write them, ``400Gbps``, ``2MiB``, ``1.5us``, ``20m``, to and from the one unit that Weft computes in.
+"""Quantities as people write them, ``400Gbps``, ``2MiB``, ``1.5us``, ``20m``, to and from the unit Weft computes in.
 
-Text with units is parsed at the edge and nowhere else. Prefixes: SI (1,000), and IEC 80000-13 for ``Ki``, ``Mi``, ``Gi``, ``Ti`` (1,024).
-Case counts, since ``b`` is a bit and ``B`` a byte, ``m`` a thousandth and ``M`` a million; only ``k`` and ``K`` are the same.
+Text with units is parsed at the edge and nowhere else. Prefixes: SI (1,000), and IEC 80000-13 for ``Ki``, ``Mi``,
+``Gi``, ``Ti`` (1,024). Case counts, since ``b`` is a bit and ``B`` a byte, ``m`` a thousandth and ``M`` a million; only
+``k`` and ``K`` are the same.
 Leaves out: compound units (``1h30m``), signs (no quantity here is negative) and thousands separators.
 """
 
@@ -21,7 +22,7 @@ __all__ = [
     "parse_quantity",
 ]  # fmt: skip
 
-# Light in glass: c / 1.468 (group index of G.652 fibre at 1,310 nm, 4.9 ns/m), rounded to the 5 ns/m that vendors' headroom tables use.
+# Light in glass, c / 1.468 = 4.9 ns/m (group index of G.652 fibre at 1,310 nm), rounded to the usual figure.
 PROPAGATION_PS_PER_M = 5_000
 
 _NUMBER = re.compile(
@@ -63,7 +64,8 @@ class Quantity:
     def wanted(self) -> str:
         """What is allowed, for an error message."""
         bare = ", or a number of bytes" if self.bare else ""
-        return f"{self.article_name} such as {self.examples[0]} or {self.examples[1]} (units {', '.join(self.preferred)}){bare}"
+        units = ", ".join(self.preferred)
+        return f"{self.article_name} such as {self.examples[0]} or {self.examples[1]} (units {units}){bare}"
 
 
 class UnitError(WeftError, ValueError):
@@ -151,8 +153,8 @@ LENGTH = Quantity(
     bare=False,
     examples=("20m", "1.5km"),
     spellings={
-        "meter": "m", "meters": "m", "metre": "m", "metres": "m", "mtr": "m", "kilometer": "km", "kilometre": "km", "k": "km",
-        "kms": "km",
+        "meter": "m", "meters": "m", "metre": "m", "metres": "m", "kilometer": "km", "kilometre": "km",
+        "k": "km", "kms": "km",
     },
     whole=False,
     largest=10**9,
@@ -234,7 +236,7 @@ def format_quantity(quantity: Quantity, value: float) -> str:
     >>> format_quantity(DURATION, 67_108_864_000), format_quantity(SIZE, 8_320), format_quantity(LENGTH, 20.0)
     ('67.108864ms', '8.32KB', '20m')
     """
-    exact = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    exact = Fraction(repr(value))  # a float as its shortest decimal, which is what its user wrote
     if not quantity.whole:
         return f"{_plain_number(exact)}{quantity.suffix}"
     best = f"{_plain_number(exact)}{quantity.preferred[0]}"
@@ -251,7 +253,7 @@ def format_quantity(quantity: Quantity, value: float) -> str:
 
 
 def _plain_number(value: Fraction) -> str:
-    """Write decimal digits without an exponent; 50 places at most, so that the caller compares where it must be exact."""
+    """Write decimal digits without an exponent; 28 at most, so that the caller compares where it must be exact."""
     if value.denominator == 1:
         return str(value.numerator)
     text = format(Decimal(value.numerator) / Decimal(value.denominator), "f")

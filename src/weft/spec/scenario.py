@@ -1,8 +1,9 @@
-"""A scenario: one file that describes a fabric, a transport and a workload, read into a frozen record with every quantity resolved.
+"""A scenario: one file that describes fabric, transport and workload, as a frozen record with all quantities resolved.
 
-`load` finds all mistakes of a file at once, each with its path, line, what was found, what is allowed and the nearest spelling.
+`load` finds all mistakes of a file at once, each with its path, line, what was found, what is allowed and the nearest
+spelling.
 `dump` writes the complete scenario, which `loads` reads back to an equal one. A run is a pure function of this record.
-Leaves out: what needs the policies, the hardware catalogue or the built fabric; floors above report with `Scenario.locate`.
+Leaves out: what needs the policies, the hardware catalogue or the built fabric; floors above use `Scenario.locate`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from weft.base.errors import ConfigError, Mistake
 from weft.spec.device import Record
 from weft.spec.scenario_checks import check_faults, check_workload, resolve_fabric, resolve_transport
 from weft.spec.scenario_devices import DeviceChoice, device_rows
+from weft.spec.scenario_fabric import FabricSection, Fault
+from weft.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList, Text, Whole
 from weft.spec.scenario_migrations import SCHEMA, migrate
 from weft.spec.scenario_policies import ParameterCheck, PolicyChoice, known_policies
 from weft.spec.scenario_reader import Places, Reader, apply_override
-from weft.spec.scenario_rows import DeviceKind, PolicyKind, Row, Section, SectionList, Text, Whole, row, rows_of
-from weft.spec.scenario_sections import Collective, EngineSection, FabricSection, Fault, Traffic, TransportSection
+from weft.spec.scenario_rows import Row, row, rows_of
+from weft.spec.scenario_transport import TransportSection
+from weft.spec.scenario_workload import Collective, EngineSection, Traffic
 from weft.spec.scenario_yaml import MAX_BYTES, Scalar, read_tree, show, write_tree
 from weft.spec.scenario_yaml import Mapping as Tree
 
@@ -40,12 +44,15 @@ WORKLOADS = ("collective", "traffic")
 
 
 class Scenario(Record):
-    """Everything that a run depends on, resolved: bits per second, bytes, picoseconds, absolute paths, no default left open."""
+    """Everything that a run depends on, resolved: bits per second, bytes, picoseconds, absolute paths, all defaults."""
 
     schema_version: int = row(
-        "schema", Whole(low=1, high=SCHEMA, unit="version"), default="required",
-        text="Version of the language in which the file is written; older ones are migrated with a note.", source="chosen: 1 is the first",
-    )  # fmt: skip
+        "schema",
+        Whole(low=1, high=SCHEMA, unit="version"),
+        default="required",
+        text="Version of the language in which the file is written; older ones are migrated with a note.",
+        source="chosen: 1 is the first",
+    )
     name: str = row(
         "name", Text(), absent="the name of the file", text="What the run is called.", source="chosen: the file's"
     )
@@ -59,13 +66,19 @@ class Scenario(Record):
         source="see its keys",
     )
     collective: Collective | None = row(
-        "collective", Section(model=Collective, optional=True), absent="traffic is given", text="Workload: one collective operation.",
+        "collective",
+        Section(model=Collective, optional=True),
+        absent="traffic is given",
+        text="Workload: one collective operation.",
         source="see its keys",
-    )  # fmt: skip
+    )
     traffic: Traffic | None = row(
-        "traffic", Section(model=Traffic, optional=True), absent="collective is given", text="Workload: flows between hosts.",
+        "traffic",
+        Section(model=Traffic, optional=True),
+        absent="collective is given",
+        text="Workload: flows between hosts.",
         source="see its keys",
-    )  # fmt: skip
+    )
     engine: EngineSection = row(
         "engine", Section(model=EngineSection), text="How the run is computed.", source="see its keys"
     )
@@ -96,7 +109,7 @@ class Scenario(Record):
         return self._notes
 
     def line_of(self, path: str) -> int | None:
-        """Line of a key such as ``fabric.radix`` in the file, or of the nearest section around it; None where there is none."""
+        """Line of a key such as ``fabric.radix``, or of the nearest section around it that is in the file, or None."""
         return self._places.line_of(path)
 
     def mistake(self, path: str, text: str, fix: str | None = None) -> Mistake:
@@ -133,8 +146,8 @@ def load(
     ----------
     path : YAML in UTF-8
     overrides : dotted key to YAML text, as ``--set key=text`` gives them; ``null`` removes a key
-    known : names that exist, by kind of policy (``congestion_control`` ...) and of device (``switch``, ``nic``; not judged where
-        absent); by default the policies that are installed
+    known : names that exist, by kind of policy (``congestion_control`` ...) and of device (``switch``, ``nic``; not
+        judged where absent); by default the policies that are installed
     check_parameters : judges the parameters of a policy; see `weft.spec.scenario_policies.ParameterCheck`
 
     Raises
@@ -162,7 +175,7 @@ def load(
     )
 
 
-def loads(  # noqa: PLR0913 - all but the text have defaults
+def loads(
     text: str,
     source: str = "scenario",
     overrides: Mapping[str, str] | None = None,
@@ -279,7 +292,7 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
 
 
 def dump(scenario: Scenario) -> str:
-    """Write the complete scenario as YAML: every default and everything derived is in it, and `loads` reads it back equal.
+    """Write the complete scenario as YAML, with all defaults and all that is derived; `loads` reads it back equal.
 
     Keys that mean nothing for this scenario are left out. Files are absolute paths.
     """
@@ -353,6 +366,10 @@ def _rows_below(described: Mapping[str, Row], path: str) -> Iterator[Row]:
 
 
 _MODEL = Row(
-    key="model", field="model", kind=Text(), default="plain", source="chosen: no vendor's",
+    key="model",
+    field="model",
+    kind=Text(),
+    default="plain",
+    source="chosen: no vendor's",
     text="Device of the hardware catalogue whose figures stand where none is given here.",
-)  # fmt: skip
+)

@@ -1,7 +1,7 @@
-"""What one key of a scenario means for another: contradictions are mistakes, and what follows from other keys is filled in.
+"""What one key of a scenario means for another: contradictions are mistakes, what follows from other keys is filled in.
 
 Each check is skipped where a key that it reads is itself wrong, so that one mistake is told once.
-Leaves out: what only the built fabric knows, such as names of links; the floor that builds it reports with `Scenario.locate`.
+Leaves out: what only the built fabric knows, such as names of links; the floor that builds it uses `Scenario.locate`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import Any
 from weft.base.units import DURATION, PROPAGATION_PS_PER_M, format_quantity
 from weft.spec.device import Nic, Switch
 from weft.spec.scenario_devices import DeviceChoice, device_mistakes
+from weft.spec.scenario_fabric import FabricSection, Fault
 from weft.spec.scenario_policies import PRESETS, REORDERING, PolicyChoice
 from weft.spec.scenario_reader import Reader
-from weft.spec.scenario_sections import Collective, EngineSection, FabricSection, Fault, Traffic, TransportSection
+from weft.spec.scenario_transport import TransportSection
+from weft.spec.scenario_workload import Collective, EngineSection, Traffic
 
 __all__ = ["check_faults", "check_workload", "resolve_fabric", "resolve_transport"]
 
@@ -62,8 +64,8 @@ def _resolve_links(fabric: FabricSection, reader: Reader, known: dict[str, Any])
         if delay_ps is not None and delay_ps != from_length_ps:
             reader.wrong(
                 "fabric.link_delay",
-                f"found {format_quantity(DURATION, delay_ps)}, but fabric.cable_length makes {format_quantity(DURATION, from_length_ps)}"
-                " (5 ns per metre); give one of them",
+                f"found {format_quantity(DURATION, delay_ps)}, but fabric.cable_length makes"
+                f" {format_quantity(DURATION, from_length_ps)} (5 ns per metre); give one of them",
             )
         elif not 1_000 <= from_length_ps <= 10**12:
             reader.wrong(
@@ -136,14 +138,15 @@ def _leaf_spine_hosts(fabric: FabricSection, reader: Reader, hosts: int | None, 
     if asked is not None and abs(Fraction(asked) - ratio) > ratio / 1000:
         reader.wrong(
             "fabric.oversubscription",
-            f"found {asked:g}, wanted {float(ratio):g}, as hosts_per_leaf, spines, links_per_pair and the rates make it; leave it out",
+            f"found {asked:g}, wanted {float(ratio):g}, as hosts_per_leaf, spines, links_per_pair and the rates make it;"
+            " leave it out",
         )
     known["oversubscription"] = float(ratio) if asked is None else asked
     places = fabric.leaves * fabric.hosts_per_leaf
     if hosts is not None and hosts > places:
         reader.wrong(
             _which(reader, "fabric.hosts", "fabric.gpus"),
-            f"found {hosts:,}, wanted at most {places:,} = {fabric.leaves:,} leaves x {fabric.hosts_per_leaf:,} hosts_per_leaf",
+            f"found {hosts:,}, wanted at most {places:,} = leaves {fabric.leaves:,} x hosts_per_leaf {fabric.hosts_per_leaf:,}",
         )
     return places if hosts is None else hosts
 
@@ -197,8 +200,8 @@ def resolve_transport(transport: TransportSection, reader: Reader) -> TransportS
         ):
             reader.wrong(
                 path,
-                f"'{chosen.name}' brings packets out of order, which go-back-n takes for losses; set transport.reorder_tolerant: true,"
-                " or transport.force: true to see the collapse",
+                f"'{chosen.name}' brings packets out of order, which go-back-n takes for losses; set"
+                " transport.reorder_tolerant: true, or transport.force: true to see the collapse",
             )
     data, control = transport.data_priority, transport.control_priority
     if data == control and reader.is_sound("transport.data_priority", "transport.control_priority"):
@@ -268,8 +271,9 @@ def check_faults(faults: tuple[Fault, ...], engine: EngineSection, reader: Reade
             elif (fault.fraction is None) == (fault.rate_bps is None):
                 found = "neither" if fault.fraction is None else "both"
                 reader.wrong(path, f"found {found} of fraction and rate, wanted exactly one: what is left of the link")
-        is_late = engine.until_ps is not None and fault.at_ps is not None and fault.at_ps >= engine.until_ps
-        if is_late and reader.is_sound(f"{path}.at", "engine.until"):
+        if not reader.is_sound(f"{path}.at", "engine.until") or engine.until_ps is None:
+            continue
+        if fault.at_ps >= engine.until_ps:
             reader.wrong(f"{path}.at", "lies at or after engine.until, so it would never happen")
 
 

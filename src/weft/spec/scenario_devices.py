@@ -3,6 +3,7 @@
 A field of `weft.spec.device` such as ``buffer_bytes`` is the key ``buffer``: the unit goes, the value takes it.
 Leaves out: the models themselves; the floor that knows the hardware catalogue puts the fields on top of a model.
 """
+# ruff: noqa: ANN401 - annotations of a record's fields, and their values, are of any type
 
 from __future__ import annotations
 
@@ -10,11 +11,12 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from weft.base.units import DURATION, LENGTH, RATE, SIZE
 from weft.spec.device import Nic, Record, Switch
-from weft.spec.scenario_rows import Choice, Flag, Kind, Listing, Measure, Number, Row, Section, Text, Whole
+from weft.spec.scenario_kinds import Choice, Flag, Kind, Listing, Measure, Number, Section, Text, Whole
+from weft.spec.scenario_rows import Row
 
 __all__ = ["DeviceChoice", "device_mistakes", "device_rows", "user_key"]
 
@@ -22,7 +24,7 @@ _R = TypeVar("_R", bound=BaseModel)
 
 _QUANTITIES = {"_bytes": SIZE, "_bps": RATE, "_ps": DURATION, "_m": LENGTH}
 
-# What each field says to a user, and where its default comes from; the records themselves hold type, default and bounds.
+# What each field says to a user, and where its default comes from; the records hold type, default and bounds.
 _ROWS: dict[str, tuple[str, str]] = {
     "Switch.radix": ("Ports of the switch; 0 means as many as it has links.", "chosen: the fabric decides"),
     "Switch.forwarding_latency_ps": (
@@ -38,7 +40,7 @@ _ROWS: dict[str, tuple[str, str]] = {
         "alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc: 4 KiB",
     ),
     "Switch.headroom_bytes": (
-        "Room per port and lossless priority for what still arrives after Xoff; left out, it follows from cable and rate.",
+        "Room per port and lossless priority for what arrives after Xoff; left out, it follows from cable and rate.",
         "IEEE 802.1Q, buffer requirements for priority-based flow control",
     ),
     "Switch.alpha": (
@@ -114,7 +116,7 @@ class DeviceChoice(Record):
     """
 
     model: str = "plain"
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = Field(default_factory=dict)
 
     def on(self, base: _R) -> _R:
         """Return ``base`` with the fields of this choice put over its own.

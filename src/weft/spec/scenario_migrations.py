@@ -1,7 +1,8 @@
 """How a scenario of an older schema becomes one of this schema: one function per step, from n to n + 1.
 
-The rule: a change after which an old file would mean something else, or be refused, raises `SCHEMA` by one and adds the
-step that rewrites the old tree, with a note for the user. New keys with defaults raise nothing. A newer file is refused.
+The rule: a change after which an old file would mean something else, or be refused, raises `SCHEMA` by one and adds
+the step that rewrites the old tree, with a note for the user. New keys with defaults raise nothing. A newer file is
+refused.
 Weft reads every schema since 1. A step works on the tree and keeps its lines, so that mistakes still name the user's.
 """
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 
+from pydantic import Field
+
 from weft.base.errors import Mistake
 from weft.spec.device import Record
 
@@ -44,7 +46,7 @@ class PolicyChoice(Record):
 
     name: str | None = None
     file: str | None = None
-    parameters: dict[str, ParameterValue] = {}
+    parameters: dict[str, ParameterValue] = Field(default_factory=dict)
 
     @property
     def label(self) -> str:

@@ -3,6 +3,7 @@
 Also what ``--set`` does: it puts a node into the tree before it is read, so that one set of rules judges both.
 Leaves out: checks of one key against another (`weft.spec.scenario_checks`).
 """
+# ruff: noqa: ANN401 - a resolved value is whatever its row makes of it
 
 from __future__ import annotations
 
@@ -18,19 +19,9 @@ from pydantic import BaseModel
 from weft.base.errors import Mistake
 from weft.base.nearest import nearest
 from weft.spec.scenario_devices import DeviceChoice, device_rows
+from weft.spec.scenario_kinds import DeviceKind, FileName, PolicyKind, Section, SectionList, WrongValueError
 from weft.spec.scenario_policies import ParameterCheck, ParameterValue, PolicyChoice
-from weft.spec.scenario_rows import (
-    REQUIRED,
-    DeviceKind,
-    FileName,
-    PolicyKind,
-    Row,
-    Section,
-    SectionList,
-    Wrong,
-    resolved_default,
-    rows_of,
-)
+from weft.spec.scenario_rows import REQUIRED, Row, resolved_default, rows_of
 from weft.spec.scenario_yaml import Mapping, Node, Scalar, Sequence, read_tree, show
 
 __all__ = ["Places", "Reader", "apply_override"]
@@ -173,7 +164,7 @@ class Reader:
             return self._device(kind, node, path)
         try:
             value = kind.read(node)
-        except Wrong as wrong:
+        except WrongValueError as wrong:
             self.wrong(path, wrong.text, wrong.fix)
             return resolved_default(row)
         if isinstance(kind, FileName) and value not in kind.names:

@@ -12,9 +12,10 @@ from typing import Any
 from weft.base.errors import ConfigError, Mistake
 from weft.base.nearest import nearest
 from weft.spec.scenario import rows
+from weft.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList
 from weft.spec.scenario_migrations import SCHEMA
 from weft.spec.scenario_policies import PRESETS
-from weft.spec.scenario_rows import DeviceKind, PolicyKind, Row, Section, SectionList
+from weft.spec.scenario_rows import Row
 
 __all__ = ["below", "explanation", "facts", "page", "row"]
 
@@ -100,7 +101,7 @@ def explanation(path: str) -> str:
 
 _HEAD = f"""# The scenario
 
-<!-- Generated from the rows of src/weft/spec by `python -m weft.spec.scenario_reference > docs/scenario.md`; do not edit. -->
+<!-- Made from the rows in src/weft/spec by `python -m weft.spec.scenario_reference > docs/scenario.md`; do not edit. -->
 
 A scenario is one YAML file. `weft explain KEY` prints any row below; `weft schema` prints the JSON Schema for editors.
 
@@ -114,20 +115,24 @@ engine:    {{fidelity: packet, seed: 1}}
 faults:    [{{at: 2ms, link: leaf3-agg1, event: down}}]
 ```
 
-Unknown keys are refused, and all mistakes of a file are told at once, each with its line and the nearest fix. Text follows the core schema of
-YAML 1.2: only `true` and `false` are booleans. Anchors, aliases, merge keys and tags are refused.
+Unknown keys are refused, and all mistakes of a file are told at once, each with its line and the nearest fix. Text
+follows the core schema of YAML 1.2: only `true` and `false` are booleans. Anchors, aliases, merge keys and tags are
+refused.
 
-Units: rates `bps`, `kbps`, `Mbps`, `Gbps`, `Tbps`; sizes `B`, `KB`, `MB`, `GB`, `TB` (1,000) and `KiB`, `MiB`, `GiB`, `TiB` (1,024), or a number of
-bytes such as `1e6`; times `ps`, `ns`, `us`, `ms`, `s`; lengths `mm`, `cm`, `m`, `km`. Case counts (`b` is a bit, `B` a byte), except that `K` is `k`.
+Units: rates `bps`, `kbps`, `Mbps`, `Gbps`, `Tbps`; sizes `B`, `KB`, `MB`, `GB`, `TB` (1,000) and `KiB`, `MiB`, `GiB`,
+`TiB` (1,024), or a number of bytes such as `1e6`; times `ps`, `ns`, `us`, `ms`, `s`; lengths `mm`, `cm`, `m`, `km`.
+Case counts (`b` is a bit, `B` a byte), except that `K` is `k`.
 
-`--set KEY=VALUE` changes one key from the command line by the same rules; `null` removes it, and items of a list are counted from 0:
-`--set faults.0.at=1ms`. Mistakes in it say `--set KEY`.
+`--set KEY=VALUE` changes one key from the command line by the same rules; `null` removes it, and items of a list are
+counted from 0: `--set faults.0.at=1ms`. Mistakes in it say `--set KEY`.
 
-**Schema and migration.** The first key is `schema: {SCHEMA}`. A change after which an old file would mean something else, or be refused, raises the number
-and brings a migration that rewrites older files when they are read and says what it changed. Weft reads every schema since 1 and refuses newer ones.
+**Schema and migration.** The first key is `schema: {SCHEMA}`. A change after which an old file would mean something else,
+or be refused, raises the number and brings a migration that rewrites older files when they are read and says what it
+changed. Weft reads every schema since 1 and refuses newer ones.
 
-**Policies.** `congestion_control`, `path_selection` and `port_selection` take a name, a file of your own (`./my_cc.py`, relative to the scenario), or a
-mapping of either with parameters: `{{name: dcqcn, g: 0.004}}`. `load_balancing` is a preset of the last two:
+**Policies.** `congestion_control`, `path_selection` and `port_selection` take a name, a file of your own (`./my_cc.py`,
+relative to the scenario), or a mapping of either with parameters: `{{name: dcqcn, g: 0.004}}`. `load_balancing` is a
+preset of the last two:
 
 | load_balancing | path_selection | port_selection |
 |---|---|---|

@@ -1,7 +1,7 @@
 """JSON Schema (draft 2020-12) of a scenario, for editors that complete and check while one types.
 
 Made from the rows. It takes texts with units and knows keys, types, words and bounds of numbers.
-Leaves out: bounds of texts with units, what one key means for another, names of installed policies beyond the hint; `load` decides.
+Leaves out: bounds of texts with units and what one key means for another; `load` decides.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from pydantic import BaseModel
 
 from weft.spec.scenario import WORKLOADS, Scenario
 from weft.spec.scenario_devices import device_rows
+from weft.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList
 from weft.spec.scenario_policies import known_policies
-from weft.spec.scenario_rows import REQUIRED, DeviceKind, PolicyKind, Row, Section, SectionList, rows_of
+from weft.spec.scenario_rows import REQUIRED, Row, rows_of
 
 __all__ = ["json_schema"]
 

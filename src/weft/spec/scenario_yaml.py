@@ -1,6 +1,7 @@
 """YAML text to a small tree that knows the line of every key and value, and values back to YAML text.
 
-Scalars follow the core schema of YAML 1.2 (section 10.3.2): ``true`` and ``false`` alone are booleans, ``3:1`` and ``1_000`` are text.
+Scalars follow the core schema of YAML 1.2 (section 10.3.2): ``true`` and ``false`` alone are booleans, ``3:1`` and
+``1_000`` are text.
 The tree is built from parser events, so that no text can make it recurse, expand or construct anything.
 Leaves out, and refuses by name: anchors, aliases, merge keys, tags and several documents in a file.
 """
@@ -14,6 +15,7 @@ from typing import Any
 
 import yaml
 from yaml import SafeLoader
+from yaml.representer import SafeRepresenter
 
 from weft.base.errors import Mistake
 
@@ -116,7 +118,7 @@ def show(node: Node) -> str:
             return ascii(text) if not text.isprintable() else f"'{text}'"
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """The text cannot be read on from here."""
 
     def __init__(self, text: str, line: int | None) -> None:
@@ -158,7 +160,7 @@ def read_tree(text: str, *, where: str = "") -> tuple[Node | None, list[Mistake]
     reader = _Reader(label=label, mistakes=mistakes)
     try:
         root = reader.read(yaml.parse(text, Loader=SafeLoader))
-    except _Refused as refused:
+    except _RefusedError as refused:
         mistakes.append(Mistake(path=label, text=refused.text, line=refused.line))
         return None, mistakes
     except yaml.MarkedYAMLError as error:
@@ -208,10 +210,11 @@ class _Reader:
                     self.documents += 1
                     if self.documents > 1:
                         message = "a second document begins ('---'); a file holds one scenario"
-                        raise _Refused(message, line)
+                        raise _RefusedError(message, line)
                 case yaml.AliasEvent():
-                    message = f"found the alias '*{ascii(event.anchor)[1:-1]}'; a scenario has no anchors and aliases, write the value itself"
-                    raise _Refused(message, line)
+                    anchor = ascii(event.anchor)[1:-1]
+                    message = f"found the alias '*{anchor}'; a scenario has no aliases, write the value itself"
+                    raise _RefusedError(message, line)
                 case yaml.ScalarEvent():
                     self._check(event, line)
                     self._place(Scalar(text=event.value, plain=event.style is None, line=line), line)
@@ -230,28 +233,28 @@ class _Reader:
                     pass
         return self.root
 
-    def _check(self, event: Any, line: int) -> None:
+    def _check(self, event: yaml.Event, line: int) -> None:
         self.nodes += 1
         if self.nodes > MAX_NODES:
             message = f"more than {MAX_NODES:,} values; a scenario is never that long"
-            raise _Refused(message, line)
+            raise _RefusedError(message, line)
         if event.anchor is not None:
             message = f"found the anchor '&{ascii(event.anchor)[1:-1]}'; a scenario has no anchors and aliases"
-            raise _Refused(message, line)
+            raise _RefusedError(message, line)
         if event.tag is not None:
             message = f"found the tag '{ascii(event.tag)[1:-1]}'; a scenario has no tags"
-            raise _Refused(message, line)
+            raise _RefusedError(message, line)
         if isinstance(event, yaml.ScalarEvent) and any("\ud800" <= character <= "\udfff" for character in event.value):
             message = "half of a surrogate pair (an escape between \\ud800 and \\udfff) is not a character"
-            raise _Refused(message, line)
+            raise _RefusedError(message, line)
 
     def _open(self, line: int, *, is_mapping: bool) -> None:
         if len(self.stack) >= MAX_DEPTH:
             message = f"nested more than {MAX_DEPTH} deep; a scenario is never that deep"
-            raise _Refused(message, line)
+            raise _RefusedError(message, line)
         if self.stack and self.stack[-1].is_mapping and self.stack[-1].key is None:
             message = "found a mapping or a list as a key; a key is one word"
-            raise _Refused(message, line)
+            raise _RefusedError(message, line)
         self.stack.append(_Open(line=line, path=self._path(), is_mapping=is_mapping))
 
     def _path(self) -> str:
@@ -279,7 +282,7 @@ class _Reader:
         text = node.text if isinstance(node, Scalar) else ""
         if text == "<<":
             message = "found the merge key '<<'; a scenario has no anchors and aliases, write the keys themselves"
-            raise _Refused(message, line)
+            raise _RefusedError(message, line)
         parent.key, parent.key_line = text, line
         first = next((entry for entry in parent.entries if entry.key == text), None)
         parent.skip = first is not None
@@ -288,21 +291,22 @@ class _Reader:
             self.mistakes.append(Mistake(path=path, text=f"given twice, first in line {first.line}", line=line))
 
 
-class _Dumper(yaml.SafeDumper):
-    """Quotes every text that the core schema of YAML 1.2 would read as something else."""
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = None if isinstance(Scalar(text=text).value, str) else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
 def write_tree(tree: dict[str, Any]) -> str:
     """Write plain dicts, lists and scalars as YAML that `read_tree` reads back to the same."""
-    text: str = yaml.dump(
-        tree, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=100, allow_unicode=False
-    )
+    root = SafeRepresenter(sort_keys=False, default_flow_style=False).represent_data(tree)
+    _quote(root)
+    text: str = yaml.serialize(root, Dumper=yaml.SafeDumper, width=100)
     return text
+
+
+def _quote(node: yaml.Node) -> None:
+    """Quote every text that the core schema of YAML 1.2 reads as something else; PyYAML knows version 1.1 alone."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            _quote(key)
+            _quote(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _quote(item)
+    elif node.tag == "tag:yaml.org,2002:str" and not isinstance(Scalar(text=node.value).value, str):
+        node.style = '"'

@@ -1,0 +1,241 @@
+"""The keys of ``fabric`` and ``faults`` in a scenario: unit, default, allowed values, one sentence and source of each.
+
+Leaves out: what one key means for another (`weft.spec.scenario_checks`), fields of devices
+(`weft.spec.scenario_devices`).
+"""
+
+from __future__ import annotations
+
+from weft.base.units import DURATION, LENGTH, RATE
+from weft.spec.device import Nic, Record, Switch
+from weft.spec.scenario_devices import DeviceChoice
+from weft.spec.scenario_kinds import Choice, DeviceKind, FileName, Measure, Number, Text, Whole
+from weft.spec.scenario_rows import REQUIRED, row
+
+__all__ = ["MAX_HOSTS", "FabricSection", "Fault"]
+
+MAX_HOSTS = 2**20  # chosen: node indices are 32 bits; a million hosts is the largest fabric that Weft plans
+
+_TREE = ("topology", ("fat-tree",))
+_LEAF_SPINE = ("topology", ("leaf-spine",))
+_BUILT = ("topology", ("fat-tree", "leaf-spine"))
+
+
+class FabricSection(Record):
+    """Hosts, switches and the links between them."""
+
+    topology: str = row(
+        "topology",
+        Choice(
+            options=("fat-tree", "leaf-spine", "file"),
+            later={
+                "rail-optimized": "a rail-optimized fabric comes with a later version",
+                "rail-optimised": "a rail-optimized fabric comes with a later version",
+                "dragonfly": "dragonfly comes with a later version",
+                "torus": "torus comes with a later version",
+            },
+        ),
+        default="fat-tree",
+        text="Shape of the fabric; `file` where `fabric.file` is given.",
+        source="chosen: the non-blocking fabric most papers use",
+    )
+    tiers: int | None = row(
+        "tiers",
+        Whole(low=2, high=3, unit="tiers"),
+        default=3,
+        only=_TREE,
+        text="Tiers of switches of a fat tree.",
+        source="Al-Fares et al., SIGCOMM 2008, doi:10.1145/1402958.1402967",
+    )
+    radix: int | None = row(
+        "radix",
+        Whole(low=2, high=1_024, unit="ports"),
+        only=_BUILT,
+        absent="required for a fat tree, and for a leaf-spine without leaves; else as many as there are links",
+        text="Ports of every switch; even for a fat tree.",
+        source="chosen: it decides the size of the fabric, so the user does",
+    )
+    hosts: int | None = row(
+        "hosts",
+        Whole(low=1, high=MAX_HOSTS, unit="hosts"),
+        only=_BUILT,
+        absent="as many as the fabric has ports for",
+        text="Hosts that are attached.",
+        source="chosen: a full fabric",
+    )
+    gpus: int | None = row(
+        "gpus",
+        Whole(low=1, high=MAX_HOSTS, unit="GPUs"),
+        only=_BUILT,
+        absent="one per host",
+        text="GPUs that are attached; every host has one, so it is another word for `hosts`.",
+        source="chosen: one NIC per GPU",
+    )
+    leaves: int | None = row(
+        "leaves",
+        Whole(low=1, high=65_536, unit="switches"),
+        only=_LEAF_SPINE,
+        absent="follows from hosts, radix and oversubscription",
+        text="Leaf switches; given together with `spines` and `hosts_per_leaf`.",
+        source="chosen: derived",
+    )
+    spines: int | None = row(
+        "spines",
+        Whole(low=1, high=65_536, unit="switches"),
+        only=_LEAF_SPINE,
+        absent="follows from hosts, radix and oversubscription",
+        text="Spine switches; given together with `leaves` and `hosts_per_leaf`.",
+        source="chosen: derived",
+    )
+    hosts_per_leaf: int | None = row(
+        "hosts_per_leaf",
+        Whole(low=1, high=1_024, unit="hosts"),
+        only=_LEAF_SPINE,
+        absent="as many as the oversubscription allows",
+        text="Hosts on every leaf.",
+        source="chosen: derived",
+    )
+    links_per_pair: int | None = row(
+        "links_per_pair",
+        Whole(low=1, high=1_024, unit="links"),
+        only=_LEAF_SPINE,
+        absent="1 where leaves and spines are given, else derived",
+        text="Parallel links between a leaf and a spine.",
+        source="chosen: derived",
+    )
+    oversubscription: float | None = row(
+        "oversubscription",
+        Number(above=0, high=1_000),
+        only=_LEAF_SPINE,
+        absent="1, non-blocking, unless leaves, spines and hosts_per_leaf say otherwise",
+        text="Bandwidth of a leaf's host ports divided by that of its uplinks.",
+        source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23",
+    )
+    link_rate_bps: int = row(
+        "link_rate",
+        Measure(quantity=RATE, low=1_000_000, high=100_000_000_000_000),
+        default="400Gbps",
+        text="Rate of the links between hosts and switches.",
+        source="IEEE 802.3bs: 400 Gb/s",
+    )
+    fabric_rate_bps: int | None = row(
+        "fabric_rate",
+        Measure(quantity=RATE, low=1_000_000, high=100_000_000_000_000),
+        only=_BUILT,
+        absent="link_rate",
+        text="Rate of the links between switches.",
+        source="chosen: one speed everywhere",
+    )
+    link_delay_ps: int | None = row(
+        "link_delay",
+        Measure(quantity=DURATION, low=1_000, high=1_000_000_000_000),
+        absent="from cable_length",
+        text="One-way propagation delay of every link; instead of `cable_length`.",
+        source="chosen: follows from the cable; at least 1 ns, since the engines need a delay between devices",
+    )
+    cable_length_m: float | None = row(
+        "cable_length",
+        Measure(quantity=LENGTH),
+        absent="20m where link_delay is not given",
+        text="Length of every cable, at 5 ns per metre.",
+        source="chosen: a row of racks; 5 ns/m is light in fibre, rounded",
+    )
+    host_link_delay_ps: int | None = row(
+        "host_link_delay",
+        Measure(quantity=DURATION, low=1_000, high=1_000_000_000_000),
+        only=_BUILT,
+        absent="link_delay",
+        text="One-way propagation delay of the links between hosts and switches, where it differs.",
+        source="chosen: one delay everywhere",
+    )
+    switch: DeviceChoice = row(
+        "switch",
+        DeviceKind(record=Switch, catalogue="switch"),
+        default="plain",
+        text="Switch of the hardware catalogue, with the fields that differ.",
+        source="chosen: no vendor's",
+    )
+    nic: DeviceChoice = row(
+        "nic",
+        DeviceKind(record=Nic, catalogue="nic"),
+        default="plain",
+        text="NIC of the hardware catalogue, with the fields that differ.",
+        source="chosen: no vendor's",
+    )
+    file: str | None = row(
+        "file",
+        FileName(endings=(".graphml", ".json")),
+        absent="the fabric is built from topology",
+        text="A fabric of the user's own, relative to the scenario's folder.",
+        source="chosen: none",
+    )
+    loss: float = row(
+        "loss",
+        Number(low=0, high=1, unit="probability"),
+        default=0,
+        text="Probability that a packet vanishes on a link.",
+        source="chosen: perfect links",
+    )
+    corruption: float = row(
+        "corruption",
+        Number(low=0, high=1, unit="probability"),
+        default=0,
+        text="Probability that a packet arrives with a wrong checksum.",
+        source="chosen: perfect links",
+    )
+    reconvergence_delay_ps: int = row(
+        "reconvergence_delay",
+        Measure(quantity=DURATION),
+        default="1ms",
+        text="Time from a fault to the instant at which all routes know of it.",
+        source="chosen: fast rerouting in a data centre",
+    )
+
+
+class Fault(Record):
+    """One thing that happens to a link or a switch."""
+
+    at_ps: int = row(
+        "at",
+        Measure(quantity=DURATION),
+        default=REQUIRED,
+        text="Simulated instant.",
+        source="chosen: the user does",
+    )
+    link: str | None = row(
+        "link",
+        Text(),
+        absent="the fault is a switch's",
+        text="Name of a link, such as leaf3-spine1.",
+        source="chosen: none",
+    )
+    switch: str | None = row(
+        "switch",
+        Text(),
+        absent="the fault is a link's",
+        text="Name of a switch, such as spine1.",
+        source="chosen: none",
+    )
+    event: str = row(
+        "event",
+        Choice(options=("down", "up", "degrade")),
+        default=REQUIRED,
+        text="What happens; degrade is for links.",
+        source="chosen: the user does",
+    )
+    fraction: float | None = row(
+        "fraction",
+        Number(above=0, high=1),
+        only=("event", ("degrade",)),
+        absent="rate is given",
+        text="What is left of the link's rate.",
+        source="chosen: none",
+    )
+    rate_bps: int | None = row(
+        "rate",
+        Measure(quantity=RATE, low=1_000_000),
+        only=("event", ("degrade",)),
+        absent="fraction is given",
+        text="What is left of the link's rate.",
+        source="chosen: none",
+    )

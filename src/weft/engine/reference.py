@@ -1,0 +1,195 @@
+"""The packet engine in plain Python: one event heap. It is the meaning of the native engine, bit for bit.
+
+Source: `docs/models/packet-engine.md`; each part is in the file named for it (``reference_switch``, ``reference_nic``,
+``reference_sender``, ``reference_receiver``, ``reference_job``). Short comes before fast.
+Leaves out: samples over time, which the native engine alone records.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weft.base.random import Stream, draw, uniform
+from weft.engine.outcome import COUNTERS, MARK_DTYPE, MESSAGE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome
+from weft.engine.plan import Instant
+from weft.engine.reference_job import JobRun
+from weft.engine.reference_nic import Nic
+from weft.engine.reference_port import Packet, Phase
+from weft.engine.reference_queue_pair import QueuePair
+from weft.engine.reference_switch import Switch
+from weft.spec.fabric import SWITCH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft.engine.plan import Plan
+    from weft.engine.reference_job import RankStream
+    from weft.engine.reference_port import Port
+
+__all__ = ["Simulation", "run"]
+
+EVENTS_PER_PROGRESS = 10_000  # chosen: some tenths of a second
+
+
+def run(plan: Plan, *, on_progress: Callable[[int], None] | None = None) -> Outcome:
+    """Run a plan to its end.
+
+    Parameters
+    ----------
+    plan : what to run
+    on_progress : called now and then with the simulated time in picoseconds
+
+    Raises
+    ------
+    PolicyError : a policy's step failed or wrote what no engine can obey; with file and line
+    """
+    simulation = Simulation(plan)
+    simulation.run(on_progress)
+    return simulation.outcome()
+
+
+class Simulation:
+    """A run that can be looked into.
+
+    Attributes
+    ----------
+    now_ps : instant of the event that is handled
+    ports, nics : by global port id; ``nics`` has the ports of hosts only
+    switches : by node
+    queue_pairs : by (source, destination, channel)
+    counters : by the names of `COUNTERS`
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.now_ps = 0
+        self.counters = dict.fromkeys(COUNTERS, 0)
+        self.lossless: list[bool] = [bool(c) for c in plan.class_lossless.tolist()]
+        self.routes = plan.routes[0]
+        self.queue_pairs: dict[tuple[int, int, int], QueuePair] = {}
+        self.switches: dict[int, Switch] = {}
+        self.nics: dict[int, Nic] = {}
+        self.ports: list[Port] = []
+        for node, kind in enumerate(plan.node_kind.tolist()):
+            if kind == SWITCH:
+                self.switches[node] = Switch(self, node)
+                self.ports += self.switches[node].ports
+            else:
+                for port in range(int(plan.port_base[node]), int(plan.port_base[node + 1])):
+                    self.nics[port] = Nic(self, node, port)
+                    self.ports.append(self.nics[port].port)
+        self.job = JobRun(self)
+        self._events: list[tuple[int, Phase, tuple[int, ...], int, Callable[..., None], tuple[object, ...]]] = []
+        self._serial = 0
+        self._was_cut = False
+        for index, (at_ps, code, port, value) in enumerate(plan.instants.tolist()):
+            self.at(at_ps, Phase.INSTANT, (index,), self._apply, code, port, value)
+        self.job.start()
+
+    # Events
+
+    def at(
+        self, at_ps: int, phase: Phase, identity: tuple[int, ...], action: Callable[..., None], *arguments: object
+    ) -> None:
+        """Do something at an instant, in the page's order of one instant."""
+        self._serial += 1
+        heapq.heappush(self._events, (at_ps, phase, identity, self._serial, action, arguments))
+
+    def run(self, on_progress: Callable[[int], None] | None = None) -> None:
+        """Handle events until nothing is left to do, or up to ``until_ps``."""
+        handled = 0
+        while self._events:
+            if self._events[0][0] >= self.plan.until_ps:
+                self._was_cut = True
+                self.now_ps = self.plan.until_ps
+                return
+            self.now_ps, _, _, _, action, arguments = heapq.heappop(self._events)
+            action(*arguments)
+            handled += 1
+            if on_progress is not None and handled % EVENTS_PER_PROGRESS == 0:
+                on_progress(self.now_ps)
+
+    # Packets on links
+
+    def draw(self, stream: Stream, packet: Packet, place: int) -> int:
+        """64 random bits of a packet at a place."""
+        return draw(self.plan.seed, stream, packet.queue_pair.flow, packet.identity, place)
+
+    def packet_arrives(self, sender: Port, packet: Packet, times_down: int) -> None:
+        """The far end of a link has a packet whole, unless the link has lost it."""
+        self.counters["packet_hops"] += 1
+        self.counters["end_ps"] = self.now_ps
+        port = self.ports[sender.peer_id]
+        if times_down != sender.times_down:
+            self.drop("link_down", port)
+        elif sender.loss > 0 and uniform(self.draw(Stream.LINK_LOSS, packet, sender.id)) < sender.loss:
+            self.drop("link_loss", port)
+        elif (
+            sender.corruption > 0 and uniform(self.draw(Stream.LINK_CORRUPTION, packet, sender.id)) < sender.corruption
+        ):
+            self.drop("corrupted", port)
+        else:
+            port.node.receive(port, packet)
+
+    def drop(self, reason: str, port: Port) -> None:
+        """Count a packet that is no more."""
+        self.counters[f"drop_{reason}"] += 1
+        port.counts["drops"] += 1
+
+    # Messages
+
+    def queue_pair(self, source: int, destination: int, channel: int) -> QueuePair:
+        """The queue pair of this name."""
+        key = (source, destination, channel)
+        if key not in self.queue_pairs:
+            self.queue_pairs[key] = QueuePair(self, source, destination, channel)
+        return self.queue_pairs[key]
+
+    def send(self, stream: RankStream, destination: int, channel: int, size_bytes: int, traffic_class: int) -> None:
+        """Post a message of a stream; the first one opens the queue pair."""
+        queue_pair = self.queue_pair(stream.rank, destination, channel)
+        if queue_pair.sender is None:
+            queue_pair.sender = self.nics[queue_pair.source_port.id].open(queue_pair)
+        queue_pair.sender.post(size_bytes, traffic_class, stream)
+
+    # Instants
+
+    def _apply(self, code: int, port_id: int, value: int) -> None:
+        """A fault, or the routes that hold from now on."""
+        if code == Instant.ROUTES:
+            self.routes = self.plan.routes[value]
+            return
+        port = self.ports[port_id]
+        for end in (port, self.ports[port.peer_id]):
+            match Instant(code):
+                case Instant.LINK_DOWN:
+                    end.go_down()
+                case Instant.LINK_UP:
+                    end.is_up = True
+                    end.start()
+                case Instant.RATE:
+                    end.rate_bps = value
+
+    # Results
+
+    def outcome(self) -> Outcome:
+        """Tables and counters of the run."""
+        pairs = [self.queue_pairs[key] for key in sorted(self.queue_pairs)]
+        messages = [
+            (q.source, q.destination, q.channel, i, m.size_bytes, m.posted_at_ps, m.delivered_at_ps, m.acked_at_ps)
+            for q in pairs
+            for i, m in enumerate(q.messages)
+        ]
+        is_done = self.job.has_ended() and all(row[-1] >= 0 for row in messages)
+        return Outcome(
+            messages=np.array(messages, MESSAGE_DTYPE),
+            ports=np.array([tuple(port.counts.values()) for port in self.ports], PORT_DTYPE),
+            counters=dict(self.counters),
+            marks=np.array(sorted(self.job.marks, key=lambda mark: (mark[0], mark[2])), MARK_DTYPE),
+            series=np.empty(0, SERIES_DTYPE),
+            complete=is_done or not self._was_cut,
+            simulated_ps=self.now_ps,
+        )

@@ -1,0 +1,125 @@
+"""What both ends of a queue pair of the reference engine know: identity, messages and the path between them.
+
+Source: `docs/models/packet-engine.md`, sections Packets, Queue pairs and Base RTT.
+Leaves out: what either end does, see `reference_sender` and `reference_receiver`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from weft.base.clock import serialisation_ps
+from weft.base.random import Stream, draw
+from weft.engine.reference_receiver import Receiver
+from weft.engine.reference_sender import Sender
+from weft.policies.interface import OFF
+
+if TYPE_CHECKING:
+    from weft.engine.reference import Simulation
+    from weft.engine.reference_job import RankStream
+    from weft.engine.reference_port import Port
+
+__all__ = ["Message", "QueuePair"]
+
+FIRST_ENTROPY: Final = 0xC000  # the dynamic ports of RFC 6335, section 6
+
+
+@dataclass(kw_only=True, slots=True)
+class Message:
+    """One message; packets ``first`` to ``end - 1`` of its queue pair carry it."""
+
+    size_bytes: int
+    traffic_class: int
+    first: int
+    end: int
+    bytes_before: int  # payload of all messages before it
+    posted_at_ps: int
+    stream: RankStream
+    delivered_at_ps: int = OFF
+    acked_at_ps: int = OFF
+
+
+class QueuePair:
+    """One (source, destination, channel)."""
+
+    def __init__(self, simulation: Simulation, source: int, destination: int, channel: int) -> None:
+        plan = simulation.plan
+        self.simulation = simulation
+        self.source = source
+        self.destination = destination
+        self.channel = channel
+        self.flow = source << 40 | destination << 16 | channel
+        self.entropy = FIRST_ENTROPY | draw(plan.seed, Stream.PATH_CHOICE, self.flow, 0, 0) & 0x3FFF
+        self.number = draw(0, Stream.PATH_CHOICE, self.flow, 1, 0) & 0xFFFFFF
+        self.source_port: Port = simulation.ports[int(plan.rank_port[source])]
+        self.destination_port: Port = simulation.ports[int(plan.rank_port[destination])]
+        self.mtu_bytes = plan.transport.mtu_bytes
+        self.base_rtt_ps = self._base_rtt_ps()
+        self.messages: list[Message] = []
+        self._firsts: list[int] = []
+        self.sender: Sender | None = None  # from the first SEND on
+        self.receiver = Receiver(self)
+
+    @property
+    def end(self) -> int:
+        """Packets posted."""
+        return self.messages[-1].end if self.messages else 0
+
+    def append(self, size_bytes: int, traffic_class: int, stream: RankStream) -> None:
+        """Add a message: ``max(1, ceil(size / mtu))`` packets, the last one shorter."""
+        first = self.end
+        last = self.messages[-1] if self.messages else None
+        message = Message(
+            size_bytes=size_bytes,
+            traffic_class=traffic_class,
+            first=first,
+            end=first + max(1, -(-size_bytes // self.mtu_bytes)),
+            bytes_before=last.bytes_before + last.size_bytes if last else 0,
+            posted_at_ps=self.simulation.now_ps,
+            stream=stream,
+        )
+        self.messages.append(message)
+        self._firsts.append(first)
+
+    def ordinal_of(self, seq: int) -> int:
+        """Of the message that packet ``seq`` belongs to."""
+        return bisect_right(self._firsts, seq) - 1
+
+    def message_of(self, seq: int) -> Message:
+        """The message that packet ``seq`` belongs to."""
+        return self.messages[self.ordinal_of(seq)]
+
+    def bytes_before(self, seq: int) -> int:
+        """Payload of all packets before ``seq``, which may be one past the last."""
+        if not self.messages:
+            return 0
+        message = self.message_of(seq)
+        return message.bytes_before + min(message.size_bytes, (seq - message.first) * self.mtu_bytes)
+
+    def payload_bytes(self, first: int, end: int) -> int:
+        """Of packets ``first`` to ``end - 1``."""
+        return self.bytes_before(end) - self.bytes_before(first)
+
+    def _base_rtt_ps(self) -> int:
+        """There with a full data packet, back with an ACK, over the paths of first candidates; 0 without a route."""
+        transport = self.simulation.plan.transport
+        data_bytes = transport.mtu_bytes + transport.data_overhead_bytes + transport.telemetry_bytes
+        there = self._one_way_ps(self.source_port, self.destination_port, data_bytes)
+        back = self._one_way_ps(self.destination_port, self.source_port, transport.ack_bytes)
+        return there + back if there and back else 0
+
+    def _one_way_ps(self, origin: Port, target: Port, size_bytes: int) -> int:
+        plan, table = self.simulation.plan, self.simulation.plan.routes[0]
+        wire_bytes = size_bytes + plan.transport.interframe_bytes
+        total_ps, port = 0, origin.id
+        while True:
+            total_ps += int(plan.port_delay_ps[port]) + serialisation_ps(wire_bytes, int(plan.port_rate_bps[port]))
+            arrival = int(plan.port_peer[port])
+            if arrival == target.id:
+                return total_ps
+            group = int(table.group_of[int(plan.port_node[arrival]), int(plan.attachment[target.id])])
+            if group == -1 or int(plan.attachment[arrival]) >= 0:  # no route, or a host, which does not forward
+                return 0
+            port = target.peer_id if group < 0 else int(table.group_ports[int(table.group_ptr[group])])

@@ -1,0 +1,344 @@
+"""The sending end of a queue pair: window, pacing, acknowledgements, going back, timeouts and credits.
+
+Source: `docs/models/packet-engine.md`, section Queue pairs and the sending NIC; go-back-N and its timer are those of
+IBTA vol. 1, 9.7.5 and 9.7.6. Leaves out: selective repeat, RNR NAKs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from weft.base.clock import NEVER_PS
+from weft.base.random import Stream
+from weft.engine.reference_port import Agenda, Packet, PacketKind, Phase
+from weft.policies.interface import NO_WINDOW_BYTES, OFF, TIMERS, Kind
+from weft.wire.ib import code_to_credits
+
+if TYPE_CHECKING:
+    from weft.engine.reference_job import RankStream
+    from weft.engine.reference_nic import Nic
+    from weft.engine.reference_queue_pair import QueuePair
+    from weft.policies.interface import CongestionControl, PathSelection
+
+__all__ = ["Sender"]
+
+PS_PER_BYTE_SECOND: Final = 8e12
+ATTEMPTS: Final = 1 << 16
+
+
+class Sender:
+    """State by the names of the page: ``una``, ``nxt``, ``high`` count packets; bytes are payload."""
+
+    def __init__(self, queue_pair: QueuePair, nic: Nic, slot: int) -> None:
+        plan = queue_pair.simulation.plan
+        self.queue_pair = queue_pair
+        self.simulation = queue_pair.simulation
+        self.transport = plan.transport
+        self.nic = nic
+        self.slot = slot
+        self.una = 0
+        self.nxt = 0
+        self.high = 0
+        self.inflight_bytes = 0
+        self.next_send_at_ps = 0
+        self.deadline_ps = OFF
+        self.retries = 0
+        self.attempt = 0
+        self.probes = 0
+        self.acked_messages = 0
+        self.has_failed = False
+        self.credit_limit = self.transport.end_to_end_credits
+        self.control = plan.congestion_control
+        self.state: Any = self.control.new_state()
+        self.state.rate_bps = float(nic.port.rate_bps)
+        self.state.window_bytes = NO_WINDOW_BYTES
+        self._timer_events: list[int | None] = [None] * TIMERS  # instant of the latest event of each timer
+        for timer in range(TIMERS):
+            self.state.timer_at_ps[timer] = OFF
+        self.control_signals = cast("CongestionControl", self.control.plugin).signals | {Kind.START, Kind.TIMER}
+        self.path = plan.path_selection
+        self.path_entropy = queue_pair.entropy
+        self.path_state: Any = None
+        self.path_signals: frozenset[Kind] = frozenset()
+        if self.path is not None:
+            plugin = cast("PathSelection", self.path.plugin)
+            self.path_signals = plugin.signals
+            self.path_per_packet = plugin.per == "packet"
+            self.path_state = self.path.new_state()
+            self.path_state.entropy = queue_pair.entropy
+
+    # What may be sent
+
+    @property
+    def end(self) -> int:
+        """Packets posted."""
+        return self.queue_pair.end
+
+    @property
+    def has_credit(self) -> bool:
+        """Whether the message of the next packet may start."""
+        return self.transport.end_to_end_credits == 0 or self.queue_pair.ordinal_of(self.nxt) < self.credit_limit
+
+    def wants_to_send(self) -> bool:
+        """Whether there is a packet that only time, a pause, the window or credits hold back."""
+        return not self.has_failed and self.nxt < self.end
+
+    def is_eligible(self) -> bool:
+        """Whether the next packet may leave now."""
+        return (
+            self.wants_to_send()
+            and self.next_send_at_ps <= self.simulation.now_ps
+            and not self.nic.port.is_paused(self.queue_pair.message_of(self.nxt).traffic_class)
+            and self.has_credit
+            and self._window_allows(self.inflight_bytes, self.nxt)
+        )
+
+    def _window_allows(self, inflight_bytes: int, seq: int) -> bool:
+        window_bytes = self.state.window_bytes
+        payload_bytes = self.queue_pair.payload_bytes(seq, seq + 1)
+        return bool(inflight_bytes + payload_bytes <= window_bytes or (inflight_bytes == 0 and window_bytes > 0))
+
+    def post(self, size_bytes: int, traffic_class: int, stream: RankStream) -> None:
+        """Take a message over from a stream."""
+        is_new = self.end == 0
+        was_idle = self.una == self.end
+        self.queue_pair.append(size_bytes, traffic_class, stream)
+        if is_new:
+            self._tell_control(self._signal(Kind.START))
+        elif was_idle:
+            self._tell_control(self._signal(Kind.RESUME))
+        self._watch_credits()
+        self.nic.port.start()
+
+    def send(self) -> Packet:
+        """The next packet, which starts now."""
+        queue_pair, seq, now_ps = self.queue_pair, self.nxt, self.simulation.now_ps
+        message = queue_pair.message_of(seq)
+        payload_bytes = queue_pair.payload_bytes(seq, seq + 1)
+        is_first = seq == message.first
+        packet = Packet(
+            queue_pair=queue_pair,
+            kind=PacketKind.DATA,
+            seq=seq,
+            attempt=self.attempt,
+            size_bytes=payload_bytes + self.transport.data_overhead_bytes + self.transport.telemetry_bytes
+            + (self.transport.first_extra_bytes if is_first else 0),
+            traffic_class=message.traffic_class,
+            entropy=queue_pair.entropy,
+            payload_bytes=payload_bytes,
+            sent_at_ps=now_ps,
+        )  # fmt: skip
+        packet.entropy = self._choose_entropy(packet, is_first=is_first)
+        inflight_bytes = self.inflight_bytes + payload_bytes
+        packet.asks_ack = (
+            seq == message.end - 1
+            or (seq + 1) % self.transport.ack_every == 0
+            or (seq + 1 < self.end and not self._window_allows(inflight_bytes, seq + 1))
+        )
+        self.simulation.counters["data_sent"] += 1
+        if seq < self.high:
+            self.simulation.counters["retransmissions"] += 1
+        self.nxt += 1
+        self.high = max(self.high, self.nxt)
+        self.inflight_bytes = inflight_bytes
+        if self.deadline_ps == OFF:
+            self._set_deadline()
+        self._tell_control(self._signal(Kind.SEND, bytes=payload_bytes, seq=seq, entropy=packet.entropy))
+        gap = (packet.size_bytes + self.transport.interframe_bytes) * PS_PER_BYTE_SECOND / self.state.rate_bps
+        self.next_send_at_ps = now_ps + int(min(gap, float(NEVER_PS)))
+        return packet
+
+    def _choose_entropy(self, packet: Packet, *, is_first: bool) -> int:
+        path = self.path
+        if path is not None and (self.path_per_packet or is_first):
+            draw_bits = self.simulation.draw(Stream.PATH_CHOICE, packet, self.nic.port.id) >> 2
+            signal = self._signal(
+                Kind.SEND, bytes=packet.payload_bytes, seq=packet.seq, draw=draw_bits, entropy=self.queue_pair.entropy
+            )
+            path.call_step(self.path_state, signal)
+            self.path_entropy = int(self.path_state.entropy)
+        return self.path_entropy
+
+    # What the receiver says
+
+    def receive(self, packet: Packet) -> None:
+        """Take an ACK, NAK, CNP or CREDIT."""
+        if self.has_failed:
+            return
+        if packet.kind == PacketKind.CNP:
+            if self.una < self.end:
+                self._tell_control(self._signal(Kind.CNP))
+        elif packet.kind == PacketKind.CREDIT:
+            self._tell_control(self._signal(Kind.CREDIT, bytes=packet.credit_bytes))
+        elif packet.seq >= self.una:
+            self._acknowledged(packet)
+        self.nic.port.start()
+
+    def _acknowledged(self, packet: Packet) -> None:
+        """An ACK or NAK whose expected number is not old."""
+        expected, is_nak = packet.seq, packet.kind == PacketKind.NAK
+        is_new = expected > self.una
+        newly_bytes = self.queue_pair.payload_bytes(self.una, expected)
+        if is_new:
+            self._advance(expected)
+        if self.transport.end_to_end_credits:
+            self.credit_limit = max(self.credit_limit, packet.msn + (code_to_credits(packet.credit_code) or 0))
+        if is_new or not is_nak:
+            self._tell_path(self._ack_signal(packet, newly_bytes))
+        if is_new:
+            self._tell_control(self._ack_signal(packet, newly_bytes))
+        if self.una == self.end:  # idle
+            for timer in range(TIMERS):
+                self.state.timer_at_ps[timer] = OFF
+        if is_nak and self.nxt > self.una:
+            self._go_back()
+            self._tell_path(self._signal(Kind.NAK, seq=expected))
+            self._tell_control(self._signal(Kind.NAK, seq=expected))
+        self._watch_credits()
+
+    def _advance(self, expected: int) -> None:
+        messages = self.queue_pair.messages
+        self.una = expected
+        self.nxt = max(self.nxt, expected)
+        self.inflight_bytes = self.queue_pair.payload_bytes(self.una, self.nxt)
+        self.retries = 0
+        if self.una == self.nxt:
+            self.deadline_ps = OFF
+        else:
+            self._set_deadline()
+        while self.acked_messages < len(messages) and messages[self.acked_messages].end <= expected:
+            message = messages[self.acked_messages]
+            message.acked_at_ps = self.simulation.now_ps
+            self.acked_messages += 1
+            message.stream.completed()
+
+    def _ack_signal(self, packet: Packet, newly_bytes: int) -> Any:  # noqa: ANN401 - the record of the policies
+        echo = packet.echo
+        if echo is None:
+            return self._signal(Kind.ACK, bytes=newly_bytes, seq=packet.seq, ecn=int(packet.is_marked))
+        rtt_ps = self.simulation.now_ps - echo.sent_at_ps
+        signal = self._signal(
+            Kind.ACK,
+            bytes=newly_bytes,
+            seq=packet.seq,
+            ecn=int(packet.is_marked),
+            rtt_ps=rtt_ps,
+            host_delay_ps=packet.host_delay_ps,
+            fabric_delay_ps=rtt_ps - packet.host_delay_ps,
+            entropy=echo.entropy,
+            hops=len(echo.hops),
+        )
+        for index, hop in enumerate(echo.hops):
+            signal.hop_queue_bytes[index] = hop.queue_bytes
+            signal.hop_tx_bytes[index] = hop.tx_bytes
+            signal.hop_rate_bps[index] = hop.rate_bps
+            signal.hop_at_ps[index] = hop.at_ps
+        return signal
+
+    def _go_back(self) -> None:
+        self.nxt = self.una
+        self.inflight_bytes = 0
+        self.attempt = (self.attempt + 1) % ATTEMPTS
+        self.deadline_ps = OFF
+
+    # Timers
+
+    def _set_deadline(self) -> None:
+        self.deadline_ps = self.simulation.now_ps + self.transport.retransmission_timeout_ps
+        identity = (Agenda.RETRANSMISSION, self.nic.port.id, self.slot)
+        self.simulation.at(self.deadline_ps, Phase.AGENDA, identity, self._deadline_passes)
+
+    def _watch_credits(self) -> None:
+        """While credits hold back a queue pair with nothing outstanding, the timer asks for them by and by."""
+        if self.deadline_ps == OFF and self._lacks_credits():
+            self._set_deadline()
+
+    def _lacks_credits(self) -> bool:
+        return self.una == self.nxt and self.wants_to_send() and not self.has_credit
+
+    def _deadline_passes(self) -> None:
+        if self.deadline_ps != self.simulation.now_ps:
+            return
+        self.deadline_ps = OFF
+        if self.una < self.nxt:
+            self._time_out()
+        elif self._lacks_credits():
+            self._probe()
+            self._set_deadline()
+        self._watch_credits()
+        self.nic.port.start()
+
+    def _time_out(self) -> None:
+        self.retries += 1
+        self.simulation.counters["timeouts"] += 1
+        if self.retries > self.transport.retry_limit:
+            self.has_failed = True
+            self.simulation.counters["queue_pair_errors"] += 1
+            for timer in range(TIMERS):
+                self.state.timer_at_ps[timer] = OFF
+            return
+        self._go_back()
+        self._tell_path(self._signal(Kind.TIMEOUT))
+        self._tell_control(self._signal(Kind.TIMEOUT))
+
+    def _probe(self) -> None:
+        packet = Packet(
+            queue_pair=self.queue_pair,
+            kind=PacketKind.PROBE,
+            seq=self.una,
+            attempt=self.probes % ATTEMPTS,
+            size_bytes=self.transport.ack_bytes,
+            traffic_class=self.simulation.plan.control_class,
+            entropy=self.queue_pair.entropy,
+        )
+        self.probes += 1
+        self.simulation.counters["probes_sent"] += 1
+        self.nic.queue_control(packet)
+
+    # Policies
+
+    def _signal(self, kind: Kind, **fields: int) -> Any:  # noqa: ANN401 - the record of the policies
+        signal = self.control.new_signal()
+        signal.kind = int(kind)
+        signal.now_ps = self.simulation.now_ps
+        signal.next_seq = self.nxt
+        signal.line_rate_bps = self.nic.port.rate_bps
+        signal.base_rtt_ps = self.queue_pair.base_rtt_ps
+        signal.mtu_bytes = self.transport.mtu_bytes
+        signal.inflight_bytes = self.inflight_bytes
+        signal.backlog_bytes = self.queue_pair.payload_bytes(self.nxt, self.end)
+        for name, value in fields.items():
+            setattr(signal, name, value)
+        return signal
+
+    def _tell_path(self, signal: Any) -> None:  # noqa: ANN401
+        if self.path is not None and signal.kind in self.path_signals:
+            self.path.call_step(self.path_state, signal)
+
+    def _tell_control(self, signal: Any) -> None:  # noqa: ANN401
+        if signal.kind not in self.control_signals:
+            return
+        self.control.call_step(self.state, signal)
+        for timer in range(TIMERS):
+            self._schedule_timer(timer)
+
+    def _schedule_timer(self, timer: int) -> None:
+        at_ps = int(self.state.timer_at_ps[timer])
+        if at_ps == OFF:
+            return
+        due_ps = max(at_ps, self.simulation.now_ps)
+        if self._timer_events[timer] != due_ps:
+            self._timer_events[timer] = due_ps
+            identity = (Agenda.CONGESTION_CONTROL, self.nic.port.id, self.slot, timer)
+            self.simulation.at(due_ps, Phase.AGENDA, identity, self._timer_fires, timer)
+
+    def _timer_fires(self, timer: int) -> None:
+        now_ps = self.simulation.now_ps
+        if self._timer_events[timer] == now_ps:
+            self._timer_events[timer] = None
+        at_ps = int(self.state.timer_at_ps[timer])
+        if at_ps == OFF or at_ps > now_ps:
+            return  # it has been moved or switched off
+        self.state.timer_at_ps[timer] = OFF
+        self._tell_control(self._signal(Kind.TIMER, timer=timer))
+        self.nic.port.start()

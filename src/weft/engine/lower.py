@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from weft.base.clock import NEVER_PS
+from weft.base.clock import MS_PS, NEVER_PS
 from weft.base.errors import ConfigError, Mistake
 from weft.engine.headroom import full_frame_bytes, headroom_bytes
 from weft.engine.instants import Fault, fault_mistakes, lower_faults
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RECONVERGENCE_DELAY_PS", "TELEMETRY_BYTES", "Fault", "lower"]
 
-# chosen: between the milliseconds of fast reroute and the tens of milliseconds of BGP in a data centre
-RECONVERGENCE_DELAY_PS: Final = 10_000_000_000
+RECONVERGENCE_DELAY_PS: Final = MS_PS  # chosen: fast rerouting in a data centre, as fabric.reconvergence_delay
 TELEMETRY_BYTES: Final = 42  # INT of five hops: Li et al., SIGCOMM 2019, doi:10.1145/3341302.3342085, section 4.1
 MAX_RANKS: Final = 1 << 23  # a flow's identity keeps 24 bits for each rank, and is an int64
 

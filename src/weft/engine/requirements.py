@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weft.spec.fabric import Fabric
     from weft.spec.transport import Transport
 
-__all__ = ["requirement_mistakes"]
+__all__ = ["reordering_mistakes", "requirement_mistakes"]
 
 _KEYS = ("transport.congestion_control", "transport.path_selection", "transport.port_selection")
 
@@ -63,3 +63,24 @@ def _offers(need: str, device: Switch) -> bool:
 def _offered(device: Switch, transport: Transport) -> list[str]:
     offered = [need for need in ("ecn", "telemetry") if _offers(need, device)]
     return [*offered, "pfc"] if transport.lossless_priorities else offered
+
+
+def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) -> list[Mistake]:
+    """Find policies that send one queue pair over several paths, where the receiver takes that for losses.
+
+    Parameters
+    ----------
+    transport : its receiver tolerates reordering, or goes back at the first gap
+    policies : path selection and port selection; None where there is none
+    """
+    if transport.reorder_tolerant or transport.recovery != "go-back-n":
+        return []
+    return [
+        Mistake(
+            path=f"transport.{policy.kind.replace('-', '_')}",
+            text=f"{policy.name} brings packets out of order, which go-back-n takes for losses; set transport.reorder_tolerant: "
+            "true, or transport.force: true to see the collapse",
+        )
+        for policy in policies
+        if policy is not None and getattr(policy.plugin, "reorders", False)
+    ]

@@ -1,0 +1,100 @@
+"""The tables of a run: every column with its type, its unit and a sentence. Writer, reader, documents and tests share this.
+
+Leaves out: how a run is stored (`weft.store.runs`) and how it is told (`weft.report`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["TABLES", "Column", "Quantity"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """One column of a table; ``optional`` ones may hold null."""
+
+    name: str
+    type: Literal["int64", "float64", "string"]
+    unit: str
+    text: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quantity:
+    """One number of a run's summary, with its unit and a sentence; None where there is nothing to measure."""
+
+    value: float | int | None
+    unit: str
+    text: str
+
+
+def _column(name: str, type_: Literal["int64", "float64", "string"], unit: str, text: str, *, optional: bool = False) -> Column:
+    return Column(name=name, type=type_, unit=unit, text=text, optional=optional)
+
+
+_FLOWS = (
+    _column("flow", "int64", "number", "Number of the message, by source, destination, channel and order."),
+    _column("queue_pair", "int64", "number", "Number of its queue pair, by source, destination and channel."),
+    _column("source", "string", "name", "Host that sends."),
+    _column("destination", "string", "name", "Host that receives."),
+    _column("channel", "int64", "number", "Channel of the job."),
+    _column("size_bytes", "int64", "B", "Payload."),
+    _column("start_ps", "int64", "ps", "Instant at which the message was posted."),
+    _column("delivered_ps", "int64", "ps", "Instant of its last byte at the receiver.", optional=True),
+    _column("acked_ps", "int64", "ps", "Instant at which the sender knew that it was there.", optional=True),
+    _column("fct_ps", "int64", "ps", "Flow completion time: delivered_ps - start_ps.", optional=True),
+    _column("ideal_fct_ps", "int64", "ps", "The same on an empty fabric at line rate.", optional=True),
+    _column("slowdown", "float64", "ratio", "fct_ps / ideal_fct_ps.", optional=True),
+    _column("goodput_bps", "float64", "b/s", "8 x size_bytes / fct.", optional=True),
+)
+_LINKS = (
+    _column("port", "int64", "number", "Number of the sending port."),
+    _column("name", "string", "name", "Direction of the link, such as leaf0->spine1."),
+    _column("link", "string", "name", "The link."),
+    _column("rate_bps", "int64", "b/s", "Rate."),
+    _column("utilisation", "float64", "share", "Time on the wire, gaps included, over the time of the run."),
+    _column("frames", "int64", "count", "Packets sent, flow-control frames not counted."),
+    _column("bytes", "int64", "B", "Bytes of those frames, gaps not counted."),
+    _column("drops", "int64", "count", "Packets dropped that wanted to leave here or came in here."),
+    _column("marks", "int64", "count", "Packets marked by ECN."),
+    _column("pauses_sent", "int64", "count", "PFC frames that ask the other end to pause, refreshes included."),
+    _column("resumes_sent", "int64", "count", "PFC frames that let the other end go on."),
+    _column("paused_ps", "int64", "ps", "Time for which this port was paused, summed over priorities."),
+    _column("max_queue_bytes", "int64", "B", "Longest egress queue of one priority."),
+    _column("max_ingress_bytes", "int64", "B", "Largest memory that one priority of this port took, headroom included."),
+)
+_COLLECTIVES = (
+    _column("operation", "string", "name", "What was done."),
+    _column("repetition", "int64", "number", "Which time, from 0."),
+    _column("ranks", "int64", "count", "GPUs that took part."),
+    _column("size_bytes", "int64", "B", "Bytes that each of them brought."),
+    _column("start_ps", "int64", "ps", "Instant at which the first rank began."),
+    _column("end_ps", "int64", "ps", "Instant at which the last rank had its result.", optional=True),
+    _column("duration_ps", "int64", "ps", "end_ps - start_ps.", optional=True),
+    _column("algorithm_bandwidth_bps", "float64", "b/s", "8 x size / duration.", optional=True),
+    _column("bus_bandwidth_bps", "float64", "b/s", "As nccl-tests defines it: 2 (n - 1) / n times that.", optional=True),
+)
+_SERIES = (
+    _column("at_ps", "int64", "ps", "Instant of the sample."),
+    _column("kind", "string", "name", "rate_bps and window_bytes of a queue pair, queue_bytes of a port."),
+    _column("where", "string", "name", "Number of the queue pair, or name of the port."),
+    _column("value", "float64", "as kind", "The sample."),
+)
+_EVENTS = (
+    _column("event", "string", "name", "pause, mark, drop, retransmission and so on; or a fault."),
+    _column("detail", "string", "name", "Reason of a drop, or what a fault did."),
+    _column("where", "string", "name", "Port, link or switch; 'all' for what is counted over the fabric."),
+    _column("at_ps", "int64", "ps", "Instant of a fault; null for what is counted over the run.", optional=True),
+    _column("count", "int64", "count", "How often."),
+)
+
+TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
+    {"flows": _FLOWS, "links": _LINKS, "collectives": _COLLECTIVES, "series": _SERIES, "events": _EVENTS}
+)

@@ -1,0 +1,71 @@
+"""Run a plan on the engine that the scenario names; both give the same result, one of them fast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from weft.base.errors import ConfigError, Mistake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft.engine.outcome import Outcome
+    from weft.engine.plan import Plan
+
+__all__ = ["Progress", "run_plan"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """How far a run has come; ``share`` is of the payload to deliver, None where an engine does not tell."""
+
+    simulated_ps: int
+    packet_hops: int
+    share: float | None
+
+
+def run_plan(
+    plan: Plan, *, fidelity: str, payload_bytes: int, on_progress: Callable[[Progress], None]
+) -> tuple[Outcome, bool]:
+    """Run a plan.
+
+    Parameters
+    ----------
+    plan : what to run
+    fidelity : ``packet`` or ``reference``
+    payload_bytes : that the job will deliver, for the share of the work that is done
+    on_progress : called about ten times a second; may raise KeyboardInterrupt to stop the run
+
+    Returns
+    -------
+    the outcome, and whether it was interrupted
+    """
+    interrupted = False
+
+    def told(simulated_ps: int, packet_hops: int = 0, delivered_bytes: int | None = None) -> None:
+        nonlocal interrupted
+        share = None if delivered_bytes is None or payload_bytes <= 0 else min(1.0, delivered_bytes / payload_bytes)
+        try:
+            on_progress(Progress(simulated_ps=simulated_ps, packet_hops=packet_hops, share=share))
+        except KeyboardInterrupt:
+            interrupted = True
+            raise
+
+    if fidelity == "packet":
+        from weft.engine import packet
+
+        return packet.run(plan, on_progress=told), interrupted
+    if fidelity == "reference":
+        from weft.engine.reference import Simulation
+
+        simulation = Simulation(plan)
+        try:
+            simulation.run(told)
+        except KeyboardInterrupt:
+            if not interrupted:
+                raise  # the second Ctrl-C: not at a place where the engine is whole
+        outcome = simulation.outcome()
+        return (replace(outcome, complete=False) if interrupted else outcome), interrupted
+    text = f"found '{fidelity}', wanted packet or reference"
+    raise ConfigError("engine", [Mistake(path="engine.fidelity", text=text)])

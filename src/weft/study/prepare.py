@@ -1,0 +1,183 @@
+"""From a scenario to a plan: the one place that knows which builder, pattern and policy a word of the scenario means.
+
+Every mistake comes back with its line in the user's file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.clock import NEVER_PS
+from weft.base.errors import ConfigError, Mistake
+from weft.base.nearest import nearest
+from weft.engine.lower import Fault, lower
+from weft.engine.requirements import reordering_mistakes
+from weft.hardware.catalogue import NICS, SWITCHES
+from weft.policies.load import catalogue, load
+from weft.spec.fabric import SWITCH, Fabric
+from weft.spec.scenario import Scenario
+from weft.spec.scenario import load as load_scenario
+from weft.topology.build import fabric_of_section
+from weft.transports.rocev2 import transport as rocev2
+from weft.workload.collectives.ring_all_reduce import ring_all_reduce
+from weft.workload.traffic.all_to_all import all_to_all
+from weft.workload.traffic.incast import incast
+from weft.workload.traffic.permutation import permutation
+from weft.workload.traffic.poisson import poisson
+from weft.workload.traffic.sizes import load_sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from weft.engine.plan import Plan
+    from weft.policies.load import LoadedPolicy
+    from weft.spec.job import Job
+    from weft.spec.scenario_policies import ParameterValue, PolicyChoice
+    from weft.spec.transport import Transport
+
+__all__ = ["Prepared", "check_parameters", "known_names", "prepare", "read_scenario"]
+
+TRANSPORTS: Final = {"rocev2": rocev2}
+COLLECTIVES: Final = {("all-reduce", "ring"): ring_all_reduce}
+_KINDS: Final = ("congestion-control", "path-selection", "port-selection")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """Everything that a run is made of."""
+
+    scenario: Scenario
+    fabric: Fabric
+    job: Job
+    transport: Transport
+    policies: dict[str, LoadedPolicy]
+    plan: Plan
+
+
+def known_names() -> dict[str, Sequence[str]]:
+    """Names of policies and devices that a scenario may use, by kind."""
+    policies = {kind.replace("-", "_"): [entry.name for entry in catalogue(kind)] for kind in _KINDS}
+    return {**policies, "switch": list(SWITCHES), "nic": list(NICS)}
+
+
+def check_parameters(kind: str, name_or_path: str, parameters: Mapping[str, ParameterValue]) -> Sequence[Mistake]:
+    """Find mistakes in the parameters of a policy, each with the parameter's name as its path."""
+    try:
+        load(kind, name_or_path, parameters, path=kind)
+    except ConfigError as error:
+        return [Mistake(path=m.path.removeprefix(f"{kind}."), text=m.text, fix=m.fix) for m in error.mistakes]
+    return []
+
+
+def read_scenario(path: str | Path, overrides: Mapping[str, str] | None = None) -> Scenario:
+    """Read a scenario with everything that is installed known to it.
+
+    Raises
+    ------
+    ConfigError : with all mistakes
+    PolicyError : a policy of the user's own is wrong
+    """
+    return load_scenario(Path(path), overrides, known=known_names(), check_parameters=check_parameters)
+
+
+def prepare(scenario: Scenario) -> Prepared:
+    """Build fabric, job, transport and policies, and lower them.
+
+    Raises
+    ------
+    ConfigError : with all reasons why this cannot run, with lines where the scenario came from a file
+    PolicyError : a policy of the user's own is wrong
+    """
+    try:
+        fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
+        transport = TRANSPORTS[scenario.transport.protocol](scenario.transport)
+        policies = {
+            kind: _policy(kind, getattr(scenario.transport, kind.replace("-", "_")))
+            for kind in _KINDS
+        }
+        job = _job(scenario, fabric)
+        chosen = (policies["path-selection"], policies["port-selection"])
+        wrong = [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
+        faults, mistakes = _faults(scenario, fabric)
+        if wrong or mistakes:
+            raise ConfigError("scenario", [*wrong, *mistakes])
+        plan = lower(
+            fabric=fabric,
+            job=job,
+            transport=transport,
+            congestion_control=policies["congestion-control"],
+            path_selection=policies["path-selection"],
+            port_selection=policies["port-selection"],
+            seed=scenario.engine.seed,
+            until_ps=NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
+            faults=faults,
+            reconvergence_delay_ps=scenario.fabric.reconvergence_delay_ps,
+        )
+    except ConfigError as error:
+        raise scenario.locate(error) from error
+    return Prepared(scenario=scenario, fabric=fabric, job=job, transport=plan.transport, policies=policies, plan=plan)
+
+
+def _policy(kind: str, choice: PolicyChoice) -> LoadedPolicy:
+    return load(kind, choice.label, choice.parameters, path=f"transport.{kind.replace('-', '_')}")
+
+
+def _job(scenario: Scenario, fabric: Fabric) -> Job:
+    hosts = len(fabric.hosts)
+    workload = scenario.workload
+    if scenario.collective is not None:
+        section = scenario.collective
+        make = COLLECTIVES[section.operation, section.algorithm]
+        ranks = hosts if section.gpus is None else section.gpus
+        return make(ranks=ranks, size_bytes=section.size_bytes, channels=section.channels, repeat=section.repeat)
+    section_ = scenario.traffic
+    if section_ is None:
+        raise ConfigError(scenario.source, [Mistake(path="file", text=f"no workload in {type(workload).__name__}")])
+    common: dict[str, Any] = {
+        "hosts": hosts,
+        "seed": scenario.engine.seed,
+        "priority": -1 if section_.priority is None else section_.priority,
+    }
+    if section_.pattern == "poisson":
+        if section_.flows is None or section_.load is None or section_.sizes is None:
+            raise ConfigError("traffic", [Mistake(path="traffic", text="poisson needs flows, load and sizes")])
+        host_ports = fabric.ports.link[fabric.node_kind[fabric.ports.node] != SWITCH]
+        rate_bps = int(fabric.links["rate_bps"][host_ports].sum())
+        sizes = load_sizes(section_.sizes)
+        return poisson(**common, flows=section_.flows, load=section_.load, host_rate_bps=rate_bps, sizes=sizes)
+    common |= {
+        "size_bytes": section_.size_bytes,
+        "repeat": section_.repeat,
+        "start_jitter_ps": section_.start_jitter_ps,
+        "queue_pairs": scenario.transport.queue_pairs,
+    }
+    if section_.pattern == "incast":
+        return incast(**common, senders=section_.senders, receiver=section_.receiver or 0)
+    return (permutation if section_.pattern == "permutation" else all_to_all)(**common)
+
+
+def _faults(scenario: Scenario, fabric: Fabric) -> tuple[list[Fault], list[Mistake]]:
+    """Faults with indices for names, and a mistake for every name that the fabric does not have."""
+    faults: list[Fault] = []
+    mistakes: list[Mistake] = []
+    links = {name: index for index, name in enumerate(fabric.link_names)}
+    switches = {name: i for i, name in enumerate(fabric.node_names) if fabric.node_kind[i] == SWITCH}
+    for index, fault in enumerate(scenario.faults):
+        key, name, known = ("link", fault.link, links) if fault.link is not None else ("switch", fault.switch, switches)
+        if name is None or name not in known:
+            some = ", ".join(list(known)[:3])
+            text = f"found '{name}', which the fabric does not have; its {'links' if key == 'link' else 'switches'} are {some}"
+            more = f" and {len(known) - 3:,} more" if len(known) > 3 else ""
+            fix = nearest(str(name), known)
+            mistakes.append(Mistake(path=f"faults.{index}.{key}", text=text + more, fix=fix))
+            continue
+        link = known[name] if key == "link" else -1
+        rate_bps = fault.rate_bps or 0
+        if fault.fraction is not None:
+            rate_bps = max(1, round(int(fabric.links["rate_bps"][link]) * fault.fraction))
+        switch = known[name] if key == "switch" else -1
+        event: Any = fault.event
+        faults.append(Fault(at_ps=fault.at_ps, event=event, link=link, switch=switch, rate_bps=rate_bps))
+    return faults, mistakes

@@ -1,0 +1,291 @@
+"""From what an engine gives back to the tables and the summary of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from weft.base.clock import SECOND_PS
+from weft.base.units import SIZE, format_quantity
+from weft.engine.plan import DROP_REASONS
+from weft.spec.result import TABLES, Quantity
+from weft.study.ideal import IdealTimes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from weft.engine.outcome import Outcome
+    from weft.spec.fabric import Fabric
+    from weft.study.prepare import Prepared
+
+__all__ = ["about", "port_names", "summarise", "tables_of"]
+
+QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999))
+_SERIES_KINDS: Final = ("rate_bps", "window_bytes", "queue_bytes")
+_COUNTED: Final = {  # events that are counted over the whole fabric, by the name of the counter
+    "retransmission": "retransmissions",
+    "timeout": "timeouts",
+    "nak": "naks_sent",
+    "cnp": "cnps_sent",
+    "out of order discard": "out_of_order_discards",
+    "duplicate": "duplicates",
+    "queue pair error": "queue_pair_errors",
+}
+
+
+def port_names(fabric: Fabric) -> list[str]:
+    """Name of every port: ``leaf0->spine1``, with ``.2``, ``.3`` behind it for parallel links in order."""
+    ports = fabric.ports
+    names: list[str] = []
+    seen: dict[tuple[int, int], int] = {}
+    for node, peer in zip(ports.node.tolist(), ports.node[ports.peer].tolist(), strict=True):
+        seen[node, peer] = seen.get((node, peer), 0) + 1
+        suffix = f".{seen[node, peer]}" if seen[node, peer] > 1 else ""
+        names.append(f"{fabric.node_names[node]}->{fabric.node_names[peer]}{suffix}")
+    return names
+
+
+def about(prepared: Prepared) -> dict[str, str]:
+    """What ran, in words."""
+    scenario, fabric, transport = prepared.scenario, prepared.fabric, prepared.transport
+    hosts = len(fabric.hosts)
+    policies = prepared.policies
+    control = "lossless by PFC" if transport.lossless_priorities else "lossy"
+    return {
+        "name": scenario.name,
+        "workload": _workload(prepared),
+        "fabric": f"{fabric.name}: {hosts:,} hosts, {len(fabric.node_names) - hosts:,} switches, {len(fabric.links):,} links",
+        "transport": f"{transport.name}, {policies['congestion-control'].name}, paths by "
+        f"{policies['path-selection'].name}, ports by {policies['port-selection'].name}, {control}, {transport.recovery}",
+    }
+
+
+def _workload(prepared: Prepared) -> str:
+    scenario = prepared.scenario
+    if scenario.collective is not None:
+        found = scenario.collective
+        size = format_quantity(SIZE, found.size_bytes)
+        times = f", {found.repeat:,} times" if found.repeat > 1 else ""
+        return f"{prepared.job.name} of {size} among {prepared.job.ranks:,} GPUs{times}"
+    found_ = scenario.traffic
+    if found_ is None:
+        return prepared.job.name
+    if found_.pattern == "poisson":
+        return f"{found_.flows:,} flows at a load of {found_.load:g}, sizes of {found_.sizes}"
+    size = format_quantity(SIZE, found_.size_bytes or 0)
+    times = f", {found_.repeat:,} times" if found_.repeat is not None and found_.repeat > 1 else ""
+    hosts = f" among {prepared.job.ranks:,} hosts" if found_.pattern != "incast" else ""
+    return f"{prepared.job.name} of {size}{hosts}{times}"
+
+
+def tables_of(prepared: Prepared, outcome: Outcome) -> dict[str, pa.Table]:
+    """Make the tables of `weft.spec.result`."""
+    names = port_names(prepared.fabric)
+    return {
+        "flows": _table("flows", _flows(prepared, outcome)),
+        "links": _table("links", _links(prepared, outcome, names)),
+        "collectives": _table("collectives", _collectives(prepared, outcome)),
+        "series": _table("series", _series(outcome, names)),
+        "events": _table("events", _events(prepared, outcome, names)),
+    }
+
+
+def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
+    import pyarrow as pa
+
+    types = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
+    fields = [
+        pa.field(c.name, types[c.type], nullable=c.optional, metadata={"unit": c.unit, "text": c.text}) for c in TABLES[name]
+    ]
+    arrays = [
+        pa.array(columns[field.name], field.type, from_pandas=field.nullable) if len(columns[field.name])
+        else pa.array([], field.type)
+        for field in fields
+    ]  # fmt: skip
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _where(values: NDArray[Any], there: NDArray[np.bool_]) -> Any:  # noqa: ANN401 - an Arrow array
+    import pyarrow as pa
+
+    return pa.array(values, mask=~there)
+
+
+def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
+    messages, plan, fabric = outcome.messages, prepared.plan, prepared.fabric
+    count = len(messages)
+    pair = np.stack([messages["source"], messages["destination"], messages["channel"]], axis=1)
+    starts_new = np.ones(count, np.bool_)
+    starts_new[1:] = (pair[1:] != pair[:-1]).any(axis=1)
+    done = messages["delivered_at_ps"] >= 0
+    fct = messages["delivered_at_ps"] - messages["posted_at_ps"]
+    ideal, has_ideal = _ideal(prepared, messages)
+    measurable = done & has_ideal & (ideal > 0)
+    hosts = np.array(fabric.node_names, object)[plan.port_node[plan.rank_port]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slowdown = fct / ideal
+        goodput = messages["size_bytes"] * 8.0 * SECOND_PS / fct
+    return {
+        "flow": np.arange(count),
+        "queue_pair": np.cumsum(starts_new) - 1,
+        "source": hosts[messages["source"]],
+        "destination": hosts[messages["destination"]],
+        "channel": messages["channel"],
+        "size_bytes": messages["size_bytes"],
+        "start_ps": messages["posted_at_ps"],
+        "delivered_ps": _where(messages["delivered_at_ps"], done),
+        "acked_ps": _where(messages["acked_at_ps"], messages["acked_at_ps"] >= 0),
+        "fct_ps": _where(fct, done),
+        "ideal_fct_ps": _where(ideal, has_ideal),
+        "slowdown": _where(slowdown, measurable),
+        "goodput_bps": _where(goodput, done & (fct > 0)),
+    }
+
+
+def _ideal(prepared: Prepared, messages: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    times = IdealTimes(prepared.plan)
+    port = prepared.plan.rank_port
+    found = [
+        times.between(int(port[source]), int(port[destination]), size)
+        for source, destination, size in zip(
+            messages["source"].tolist(), messages["destination"].tolist(), messages["size_bytes"].tolist(), strict=True
+        )
+    ]
+    return np.array([0 if t is None else t for t in found], np.int64), np.array([t is not None for t in found], np.bool_)
+
+
+def _links(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
+    fabric, ports = prepared.fabric, outcome.ports
+    rate_bps = fabric.links["rate_bps"][fabric.ports.link]
+    wire_bytes = ports["bytes"] + ports["frames"] * prepared.transport.interframe_bytes
+    end_s = outcome.counters["end_ps"] / SECOND_PS
+    utilisation = wire_bytes * 8.0 / (rate_bps * end_s) if end_s > 0 else np.zeros(len(ports))
+    columns: dict[str, Any] = {
+        "port": np.arange(len(ports)),
+        "name": list(names),
+        "link": [fabric.link_names[index] for index in fabric.ports.link.tolist()],
+        "rate_bps": rate_bps,
+        "utilisation": utilisation,
+    }
+    return columns | {name: ports[name] for name in ports.dtype.names or ()}
+
+
+def _collectives(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
+    rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["collectives"]}
+    section = prepared.scenario.collective
+    if section is None:
+        return rows
+    ranks = prepared.job.ranks
+    marks = outcome.marks
+    starts, ends = ([marks[(marks["name"] == name) & (marks["rank"] == r)]["at_ps"] for r in range(ranks)] for name in (0, 1))
+    for repetition in range(max(len(instants) for instants in starts)):
+        begun = [int(instants[repetition]) for instants in starts if repetition < len(instants)]
+        ended = [int(instants[repetition]) for instants in ends if repetition < len(instants)]
+        end = max(ended) if len(ended) == ranks else None
+        duration = end - min(begun) if end is not None else None
+        algorithm = section.size_bytes * 8 * SECOND_PS / duration if duration else None
+        values = (section.operation, repetition, ranks, section.size_bytes, min(begun), end, duration, algorithm,
+                  None if algorithm is None else algorithm * 2 * (ranks - 1) / ranks)  # fmt: skip
+        for column, value in zip(rows.values(), values, strict=True):
+            column.append(value)
+    return rows
+
+
+def _series(outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
+    series = outcome.series
+    kinds = [_SERIES_KINDS[kind] for kind in series["kind"].tolist()]
+    where = [
+        names[index] if kind == "queue_bytes" else str(index)
+        for kind, index in zip(kinds, series["index"].tolist(), strict=True)
+    ]
+    return {"at_ps": series["at_ps"], "kind": kinds, "where": where, "value": series["value"]}
+
+
+def _events(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
+    rows: list[tuple[str, str, str, int | None, int]] = []
+    for event, field in (("pause", "pauses_sent"), ("resume", "resumes_sent"), ("mark", "marks"), ("drop at port", "drops")):
+        counts = outcome.ports[field]
+        rows += [(event, "", names[port], None, int(counts[port])) for port in np.flatnonzero(counts).tolist()]
+    for reason in DROP_REASONS:
+        if outcome.counters[f"drop_{reason}"]:
+            rows.append(("drop", reason, "all", None, outcome.counters[f"drop_{reason}"]))
+    for event, counter in _COUNTED.items():
+        if outcome.counters[counter]:
+            rows.append((event, "", "all", None, outcome.counters[counter]))
+    for fault in prepared.scenario.faults:
+        if fault.at_ps <= outcome.simulated_ps:
+            rows.append(("fault", fault.event, fault.link or fault.switch or "", fault.at_ps, 1))
+    return {column.name: [row[place] for row in rows] for place, column in enumerate(TABLES["events"])}
+
+
+def summarise(tables: Mapping[str, pa.Table], outcome: Outcome) -> dict[str, Quantity]:
+    """Make the numbers of a run's summary."""
+    flows, links = tables["flows"], tables["links"]
+    delivered = flows["fct_ps"].is_valid().to_numpy()
+    size = flows["size_bytes"].to_numpy()
+    payload = int(size[delivered].sum())
+    last = int(np.max(flows["delivered_ps"].drop_null().to_numpy(), initial=0))
+    first = int(np.min(flows["start_ps"].to_numpy(), initial=last))
+    counters = outcome.counters
+    found: dict[str, Quantity] = {}
+
+    def put(name: str, value: float | None, unit: str, text: str) -> None:
+        found[name] = Quantity(value=value, unit=unit, text=text)
+
+    put("flows", len(size), "count", "Messages that were posted.")
+    put("flows_completed", int(delivered.sum()), "count", "Messages that arrived whole.")
+    put("payload_bytes", payload, "B", "Payload of those.")
+    put("completion_ps", last - first, "ps", "From the first message posted to the last one delivered.")
+    put("goodput_bps", payload * 8 * SECOND_PS / (last - first) if last > first else None, "b/s",
+        "Payload delivered over the completion time, all hosts together.")  # fmt: skip
+    for name, suffix, unit, words in (("fct", "_ps", "ps", "Flow completion time"), ("slowdown", "", "ratio", "Slowdown")):
+        values = flows[f"{name}{suffix}"].drop_null().to_numpy().astype(np.float64)
+        some = len(values) > 0
+        for label, quantile in QUANTILES:
+            value = float(np.quantile(values, quantile)) if some else None
+            put(f"{name}_{label}{suffix}", value, unit, f"{words}, {label} of the flows.")
+        put(f"{name}_mean{suffix}", float(values.mean()) if some else None, unit, f"{words}, mean.")
+        put(f"{name}_max{suffix}", float(values.max()) if some else None, unit, f"{words}, largest.")
+    put("jain_index", _jain(flows), "ratio", "Fairness of the goodputs of the flows: 1 is equal, 1/n is one flow alone.")
+    _put_collectives(tables["collectives"], put)
+    put("busiest_link", float(np.max(links["utilisation"].to_numpy(), initial=0.0)), "share", "Utilisation of the busiest link.")
+    put("max_queue_bytes", int(np.max(links["max_queue_bytes"].to_numpy(), initial=0)), "B", "Longest egress queue.")
+    for name, column, unit, words in (
+        ("marks", "marks", "count", "Packets marked by ECN."),
+        ("pauses", "pauses_sent", "count", "PFC frames that asked for a pause."),
+        ("paused_ps", "paused_ps", "ps", "Time for which ports were paused, all together."),
+    ):
+        put(name, int(links[column].to_numpy().sum()), unit, words)
+    put("drops", sum(counters[f"drop_{reason}"] for reason in DROP_REASONS), "count", "Packets lost, whatever the reason.")
+    for reason in DROP_REASONS:
+        put(f"drop_{reason}", counters[f"drop_{reason}"], "count", f"Packets lost: {reason.replace('_', ' ')}.")
+    for name in (
+        "data_sent", "retransmissions", "timeouts", "naks_sent", "cnps_sent", "acks_sent", "out_of_order_discards",
+        "duplicates", "queue_pair_errors", "packet_hops",
+    ):  # fmt: skip
+        put(name, counters[name], "count", f"{name.replace('_', ' ').capitalize()}.")
+    put("simulated_ps", outcome.simulated_ps, "ps", "How far the run came.")
+    return found
+
+
+def _jain(flows: pa.Table) -> float | None:
+    goodput = flows["goodput_bps"].drop_null().to_numpy()
+    if len(goodput) == 0:
+        return None
+    return float(goodput.sum() ** 2 / (len(goodput) * np.square(goodput).sum()))
+
+
+def _put_collectives(collectives: pa.Table, put: Any) -> None:  # noqa: ANN401 - the closure above
+    if collectives.num_rows == 0:
+        return
+    for name, unit, words in (
+        ("duration_ps", "ps", "Time of a collective, mean"),
+        ("algorithm_bandwidth_bps", "b/s", "Algorithm bandwidth, mean"),
+        ("bus_bandwidth_bps", "b/s", "Bus bandwidth as nccl-tests defines it, mean"),
+    ):
+        values = collectives[name].drop_null().to_numpy()
+        put(f"collective_{name}", float(values.mean()) if len(values) else None, unit, f"{words} over the repetitions.")

@@ -1,0 +1,196 @@
+"""Run a scenario: the way from a file to a run folder."""
+
+from __future__ import annotations
+
+import platform
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weft.base.errors import ConfigError, Mistake
+from weft.base.version import VERSION
+from weft.spec.scenario import Scenario, dump
+from weft.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
+from weft.study.engines import Progress, run_plan
+from weft.study.interrupts import Interrupt, interrupts
+from weft.study.payload import payload_bytes
+from weft.study.prepare import prepare, read_scenario
+from weft.study.record import about, summarise, tables_of
+from weft.study.seeds import mean_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from weft.engine.outcome import Outcome
+    from weft.study.prepare import Prepared
+
+__all__ = ["MAX_SEED", "run_scenario"]
+
+MAX_SEED = 2**31 - 1  # as engine.seed allows
+
+
+def run_scenario(
+    scenario: str | Path | Scenario,
+    *,
+    out: str | Path | None = None,
+    seed: int | None = None,
+    seeds: int = 1,
+    overrides: Mapping[str, str] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Run:
+    """Run a scenario and write its run folder.
+
+    The first Ctrl-C stops the run where it is; what it has is kept and marked as interrupted.
+
+    Parameters
+    ----------
+    scenario : a file, or one that was read
+    out : folder to write, which must not exist; by default ``runs/<name>-<time>``
+    seed : in place of the scenario's
+    seeds : how many runs, with this seed and those that follow; the result then holds means and 95 % intervals
+    overrides : dotted key to YAML text, for a file
+    progress : called about ten times a second
+
+    Returns
+    -------
+    the run, with its summary and tables
+
+    Raises
+    ------
+    ConfigError : with all mistakes of the scenario, or where the folder cannot be written
+    PolicyError : a policy of the user's own is wrong
+    """
+    if isinstance(scenario, Scenario):
+        if overrides:
+            text = "overrides are for a file; a scenario that was read is changed with model_copy"
+            raise ConfigError(scenario.source, [Mistake(path="overrides", text=text)])
+    else:
+        scenario = read_scenario(scenario, overrides)
+    first = scenario.engine.seed if seed is None else seed
+    if seeds < 1 or not 0 <= first <= MAX_SEED - (seeds - 1):
+        text = f"found {seeds} seeds from {first} on, wanted at least one, and all of them from 0 to {MAX_SEED}"
+        raise ConfigError(scenario.source, [Mistake(path="engine.seed", text=text)])
+    folder = new_folder(scenario.name) if out is None else Path(out)
+    refuse_existing(folder)
+    with interrupts() as interrupt:
+        if seeds == 1:
+            return _run_one(_with_seed(scenario, first), folder, interrupt, progress)
+        return _run_several(scenario, range(first, first + seeds), folder, interrupt, progress)
+
+
+def _with_seed(scenario: Scenario, seed: int) -> Scenario:
+    if scenario.engine.seed == seed:
+        return scenario
+    return scenario.model_copy(update={"engine": scenario.engine.model_copy(update={"seed": seed})})
+
+
+def _run_one(
+    scenario: Scenario, folder: Path, interrupt: Interrupt, progress: Callable[[Progress], None] | None
+) -> Run:
+    started = datetime.now(UTC)
+    clock = time.perf_counter()
+    prepared = prepare(scenario)
+
+    def on_progress(now: Progress) -> None:
+        if progress is not None:
+            progress(now)
+        interrupt.check()
+
+    set_up_s = time.perf_counter() - clock
+    outcome, interrupted = run_plan(
+        prepared.plan,
+        fidelity=scenario.engine.fidelity,
+        payload_bytes=payload_bytes(prepared.job),
+        on_progress=on_progress,
+    )
+    engine_s = time.perf_counter() - clock - set_up_s
+    tables = tables_of(prepared, outcome)
+    status = _status(scenario, outcome, interrupted=interrupted)
+    provenance = _provenance(prepared, status) | {
+        "digest": outcome.digest(),
+        "started": started.isoformat(timespec="seconds"),
+        "set_up_s": round(set_up_s, 6),
+        "engine_s": round(engine_s, 6),
+        "wall_s": round(time.perf_counter() - clock, 6),
+    }
+    return write_run(
+        folder,
+        scenario=dump(scenario),
+        about=about(prepared),
+        summary=summarise(tables, outcome),
+        tables=tables,
+        provenance=provenance,
+    )
+
+
+def _run_several(
+    scenario: Scenario, seeds: range, folder: Path, interrupt: Interrupt, progress: Callable[[Progress], None] | None
+) -> Run:
+    started = datetime.now(UTC)
+    clock = time.perf_counter()
+    with fresh_folder(folder) as fresh:
+        runs: list[Run] = []
+        for place, seed in enumerate(seeds):
+            runs.append(
+                _run_one(_with_seed(scenario, seed), fresh / f"seed-{seed}", interrupt, _part(progress, place, len(seeds)))
+            )
+            if interrupt.is_wanted:
+                break
+        statuses = [run.status for run in runs]
+        status = "interrupted" if len(runs) < len(seeds) else next((s for s in statuses if s != "complete"), "complete")
+        whole = [run for run in runs if run.status != "interrupted"] or runs
+        provenance = {
+            **{key: value for key, value in runs[0].provenance.items() if key not in {"format", "digest", "seed", "set_up_s", "engine_s"}},
+            "status": status,
+            "seeds": [run.provenance["seed"] for run in whole],
+            "seeds_wanted": len(seeds),
+            "started": started.isoformat(timespec="seconds"),
+            "wall_s": round(time.perf_counter() - clock, 6),
+        }  # fmt: skip
+        numbers = mean_numbers([run.summary for run in whole])
+        write_run_set(fresh, scenario=dump(scenario), about=runs[0].about, numbers=numbers, provenance=provenance)
+    return Run(folder)
+
+
+def _part(progress: Callable[[Progress], None] | None, place: int, count: int) -> Callable[[Progress], None] | None:
+    """Progress of one seed as a part of all of them."""
+    if progress is None:
+        return None
+
+    def told(now: Progress) -> None:
+        share = None if now.share is None else (place + now.share) / count
+        progress(Progress(simulated_ps=now.simulated_ps, packet_hops=now.packet_hops, share=share))
+
+    return told
+
+
+def _status(scenario: Scenario, outcome: Outcome, *, interrupted: bool) -> str:
+    if interrupted:
+        return "interrupted"
+    if outcome.complete:
+        return "complete"
+    until_ps = scenario.engine.until_ps
+    return "stopped" if until_ps is not None and outcome.simulated_ps >= until_ps else "stuck"
+
+
+def _provenance(prepared: Prepared, status: str) -> dict[str, Any]:
+    scenario = prepared.scenario
+    return {
+        "weft": VERSION,
+        "schema": scenario.schema_version,
+        "status": status,
+        "seed": scenario.engine.seed,
+        "engine": scenario.engine.fidelity,
+        "policies": {
+            kind: {"name": policy.name, "hash": policy.hash, "parameters": dict(policy.values)}
+            for kind, policy in prepared.policies.items()
+        },
+        "unverified": dict(prepared.fabric.facts),
+        "notes": list(scenario.notes),
+        "machine": {
+            "system": platform.platform(),
+            "processor": platform.machine(),
+            "python": platform.python_version(),
+        },
+    }

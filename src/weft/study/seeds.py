@@ -1,0 +1,57 @@
+"""Means over seeds with 95 % intervals, by Student's t: the seeds are the sample, their numbers independent draws.
+
+Source: the t-interval of any textbook; with one seed there is no interval.
+Leaves out: numbers that are far from normal, such as the largest of few flows; there the interval is a guide.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["interval", "mean_numbers"]
+
+CONFIDENCE = 0.95
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean of a sample and the ends of its 95 % interval.
+
+    Parameters
+    ----------
+    values : at least one
+
+    Returns
+    -------
+    mean, low, high; low and high equal the mean for a single value
+
+    Examples
+    --------
+    >>> [round(x, 3) for x in interval([1.0, 2.0, 3.0])]
+    [2.0, -0.484, 4.484]
+    """
+    from scipy.stats import t
+
+    count = len(values)
+    mean = math.fsum(values) / count
+    if count == 1:
+        return mean, mean, mean
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
+    half = float(t.ppf(0.5 + CONFIDENCE / 2, count - 1)) * deviation / math.sqrt(count)
+    return mean, mean - half, mean + half
+
+
+def mean_numbers(summaries: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """Join the summaries of several seeds: each number becomes its mean, with ``low``, ``high`` and ``seeds``.
+
+    A number that some seeds do not have is averaged over those that do; ``seeds`` says how many they are.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, first in summaries[0].items():
+        values = [float(s[name]["value"]) for s in summaries if name in s and s[name]["value"] is not None]
+        mean, low, high = interval(values) if values else (None, None, None)
+        found[name] = {"value": mean, "unit": first["unit"], "text": first["text"], "low": low, "high": high, "seeds": len(values)}
+    return found

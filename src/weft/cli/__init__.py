@@ -1,1 +1,113 @@
-"""Floor 6: one file per command."""
+"""Floor 6: one file per command. This one has the names and options of all commands, and turns errors into exit codes.
+
+What a command needs is imported when it runs, so that ``weft --help`` answers at once.
+Exit codes: 0 done, 1 an error of Weft itself, 2 a mistake of the user's, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weft.base.errors import ConfigError, EngineError, PolicyError, UsageError
+from weft.base.version import VERSION
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="weft",
+    help="Plan, simulate and operate the network that trains large models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+
+
+@app.callback(invoke_without_command=True)
+def _weft(
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(VERSION)
+        raise typer.Exit
+
+
+@app.command("run")
+def _run(
+    *,
+    file: Annotated[Path, typer.Argument(help="Scenario, a YAML file.")],
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder to write; runs/<name>-<time> by default.")] = None,
+    seed: Annotated[int | None, typer.Option(help="In place of engine.seed.")] = None,
+    seeds: Annotated[int, typer.Option(help="Runs, with consecutive seeds; means and 95 % intervals.")] = 1,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE in place of the file's; may be repeated.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Simulate a scenario and write its run folder."""
+    from weft.cli.run import run
+
+    raise typer.Exit(run(file, out=out, seed=seed, seeds=seeds, settings=settings or [], as_json=as_json))
+
+
+@app.command("compare")
+def _compare(
+    *,
+    first: Annotated[Path, typer.Argument(help="Run folder.")],
+    second: Annotated[Path, typer.Argument(help="Run folder that is measured against the first.")],
+    as_json: Json = False,
+) -> None:
+    """Show two runs side by side: what differs in the scenario and in the numbers."""
+    from weft.cli.compare import compare_runs
+
+    compare_runs(first, second, as_json=as_json)
+
+
+@app.command("list")
+def _list(
+    *,
+    kind: Annotated[str | None, typer.Argument(help="Such as congestion-control; without it, the kinds.")] = None,
+    with_sources: Annotated[bool, typer.Option("--sources", help="Say where each comes from.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List what there is to choose from."""
+    from weft.cli.list import list_kind
+
+    list_kind(kind, as_json=as_json, with_sources=with_sources)
+
+
+@app.command("explain")
+def _explain(
+    *,
+    key: Annotated[str, typer.Argument(help="Such as fabric.oversubscription.")],
+    as_json: Json = False,
+) -> None:
+    """Print what a key of a scenario means: unit, default, what is allowed, source."""
+    from weft.cli.explain import explain
+
+    explain(key, as_json)
+
+
+@app.command("schema")
+def _schema() -> None:
+    """Print the JSON Schema of a scenario, for editors."""
+    from weft.cli.schema import schema
+
+    schema()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with its exit code; mistakes of the user are told without a traceback."""
+    try:
+        app(arguments, prog_name="weft", standalone_mode=True)
+    except (ConfigError, PolicyError, UsageError) as error:
+        typer.echo(str(error), err=True)
+        sys.exit(2)
+    except EngineError as error:
+        typer.echo(f"an error of Weft itself, please report it: {error}", err=True)
+        sys.exit(1)

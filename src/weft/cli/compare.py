@@ -1,0 +1,90 @@
+"""``weft compare``: two runs side by side."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from weft.cli.console import console
+from weft.report.words import amount
+from weft.store.runs import open_run
+from weft.study.compare import Comparison, NumberPair, compare
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["compare_runs"]
+
+_SAME = 0.0005  # a change that rounds to 0.0 %
+
+
+def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
+    """Print what differs between two runs.
+
+    Parameters
+    ----------
+    first, second : run folders
+    as_json : one JSON object instead of words
+
+    Raises
+    ------
+    ConfigError : one of them is no run
+    """
+    runs = open_run(first), open_run(second)
+    found = compare(*runs)
+    if as_json:
+        typer.echo(json.dumps({"first": str(first), "second": str(second), **asdict(found)}, indent=2))
+        return
+    out = console()
+    for run in runs:
+        if not run.is_complete:
+            out.print(Text(f"{run.path} is {run.status}: its numbers are partial"))
+    out.print(Text(_headline(found)))
+    if found.differences:
+        out.print()
+        out.print(_difference_table(found))
+    changed = [pair for pair in found.numbers if pair.first != pair.second]
+    if changed:
+        out.print()
+        out.print(_number_table(changed))
+        out.print()
+        out.print(Text(f"{len(found.numbers) - len(changed)} other numbers are equal"))
+
+
+def _headline(found: Comparison) -> str:
+    if found.is_same_result:
+        return "The results are equal to the bit."
+    pair = next((p for p in found.numbers if p.name == "completion_ps" and p.change is not None), None)
+    if pair is None or pair.change is None:
+        return "The completion times cannot be compared."
+    times = f"{amount(pair.second, pair.unit)} against {amount(pair.first, pair.unit)}"
+    if abs(pair.change) < _SAME:
+        return f"Both took as long: {times}."
+    way = "longer" if pair.change > 0 else "less long"
+    clear = "" if pair.is_clear is None else ", beyond what seeds explain" if pair.is_clear else ", within what seeds explain"
+    return f"The second took {abs(pair.change):.1%} {way}: {times}{clear}."
+
+
+def _difference_table(found: Comparison) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("scenario", "first", "second"):
+        table.add_column(name)
+    for difference in found.differences:
+        table.add_row(difference.key, difference.first or "-", difference.second or "-")
+    return table
+
+
+def _number_table(pairs: list[NumberPair]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("number")
+    for name in ("first", "second", "change"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for pair in pairs:
+        change = "-" if pair.change is None else f"{pair.change:+.1%}"
+        table.add_row(pair.name, amount(pair.first, pair.unit), amount(pair.second, pair.unit), change)
+    return table

@@ -1,0 +1,160 @@
+"""``weft list``: what there is to choose from, for every kind of thing that a scenario names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from weft.base.errors import ConfigError, Mistake
+from weft.base.nearest import nearest
+from weft.cli.console import console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft.base.catalogue import Catalogue
+
+__all__ = ["KINDS", "Choice", "choices", "list_kind"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """A name, what it is in one sentence, and where that comes from."""
+
+    name: str
+    text: str
+    source: str = ""
+
+
+def _policies(kind: str) -> Callable[[], list[Choice]]:
+    def found() -> list[Choice]:
+        from weft.policies.load import catalogue
+
+        return [Choice(name=entry.name, text=entry.text, source=entry.source) for entry in catalogue(kind)]
+
+    return found
+
+
+def _devices(name: str) -> Callable[[], list[Choice]]:
+    def found() -> list[Choice]:
+        from weft.hardware import catalogue
+
+        rows: Catalogue = getattr(catalogue, name)
+        return [
+            Choice(
+                name=row.name,
+                text=row.title,
+                source=", ".join(f"{figure.key} {figure.fact}" for figure in row.figures.values()),
+            )
+            for row in rows.values()
+        ]
+
+    return found
+
+
+def _words(path: str) -> Callable[[], list[Choice]]:
+    """Words that a key of the scenario allows, each with the first line of its module."""
+
+    def found() -> list[Choice]:
+        from importlib import import_module
+
+        from weft.spec.scenario_reference import row
+
+        described = row(path)
+        options: tuple[str, ...] = getattr(described.kind, "options", ())
+        chosen = []
+        for option in options:
+            module = _MODULES.get((path, option))
+            text = (import_module(module).__doc__ or "").split("\n", 1)[0] if module is not None else described.text
+            chosen.append(Choice(name=option, text=text, source=described.source))
+        return chosen
+
+    return found
+
+
+def _sizes() -> list[Choice]:
+    from weft.report.words import amount
+    from weft.workload.traffic.sizes import load_sizes, published_sizes
+
+    return [
+        Choice(name=name, text=f"mean {amount(load_sizes(name).mean_bytes, 'B')}", source="see weft/data/published/README.md")
+        for name in published_sizes()
+    ]
+
+
+_MODULES: Final = {
+    ("fabric.topology", "fat-tree"): "weft.topology.fat_tree",
+    ("fabric.topology", "leaf-spine"): "weft.topology.leaf_spine",
+    ("fabric.topology", "file"): "weft.topology.from_file",
+    ("transport.protocol", "rocev2"): "weft.transports.rocev2",
+    ("traffic.pattern", "permutation"): "weft.workload.traffic.permutation",
+    ("traffic.pattern", "incast"): "weft.workload.traffic.incast",
+    ("traffic.pattern", "all-to-all"): "weft.workload.traffic.all_to_all",
+    ("traffic.pattern", "poisson"): "weft.workload.traffic.poisson",
+    ("collective.operation", "all-reduce"): "weft.workload.collectives.ring_all_reduce",
+}
+
+KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
+    "congestion-control": _policies("congestion-control"),
+    "path-selection": _policies("path-selection"),
+    "port-selection": _policies("port-selection"),
+    "topology": _words("fabric.topology"),
+    "switch": _devices("SWITCHES"),
+    "nic": _devices("NICS"),
+    "link": _devices("LINKS"),
+    "gpu": _devices("GPUS"),
+    "transport": _words("transport.protocol"),
+    "load-balancing": _words("transport.load_balancing"),
+    "traffic": _words("traffic.pattern"),
+    "sizes": _sizes,
+    "collective": _words("collective.operation"),
+}
+
+
+def choices(kind: str) -> list[Choice]:
+    """What there is of a kind.
+
+    Raises
+    ------
+    ConfigError : there is no such kind; names all and the nearest
+    """
+    wanted = kind.replace("_", "-")
+    if wanted not in KINDS:
+        text = f"found '{kind}', wanted {', '.join(KINDS)}"
+        raise ConfigError("weft list", [Mistake(path="kind", text=text, fix=nearest(wanted, KINDS))])
+    return KINDS[wanted]()
+
+
+def list_kind(kind: str | None, *, as_json: bool, with_sources: bool) -> None:
+    """Print what there is of a kind, or the kinds themselves.
+
+    Parameters
+    ----------
+    kind : such as ``congestion-control``, or None
+    as_json : a JSON list
+    with_sources : whether to print where each comes from
+
+    Raises
+    ------
+    ConfigError : there is no such kind
+    """
+    if kind is None:
+        typer.echo(json.dumps(list(KINDS), indent=2) if as_json else "\n".join(KINDS))
+        return
+    found = choices(kind)
+    if as_json:
+        typer.echo(json.dumps([asdict(choice) for choice in found], indent=2))
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for choice in found:
+        table.add_row(choice.name, Text(choice.text))
+        if with_sources and choice.source:
+            table.add_row("", Text(choice.source, style="dim"))
+    console().print(table)

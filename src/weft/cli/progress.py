@@ -1,0 +1,70 @@
+"""One line of progress on standard error: share of the simulated work, packet rate, time left.
+
+Nothing is written in the first second, and nothing at all where standard error is not a terminal.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from weft.report.words import amount
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from weft.study.engines import Progress
+
+__all__ = ["ProgressLine"]
+
+_QUIET_S = 1.0  # what is done in a second needs no progress
+_EVERY_S = 0.1
+
+
+class ProgressLine:
+    """Use as a context manager; call it with every `Progress`."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._is_on = self._stream.isatty()
+        self._start_s = self._last_s = time.monotonic()
+        self._width = 0
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._stream.flush()
+
+    def __call__(self, now: Progress) -> None:
+        """Write the line anew, at most ten times a second."""
+        at_s = time.monotonic()
+        if not self._is_on or at_s - self._start_s < _QUIET_S or at_s - self._last_s < _EVERY_S:
+            return
+        self._last_s = at_s
+        text = self.line(now, at_s - self._start_s)
+        self._stream.write("\r" + text.ljust(self._width))
+        self._stream.flush()
+        self._width = max(self._width, len(text))
+
+    @staticmethod
+    def line(now: Progress, elapsed_s: float) -> str:
+        """Say how far a run is that has been going for ``elapsed_s`` seconds."""
+        parts = []
+        if now.share is not None:
+            parts.append(f"{100 * now.share:.1f} %")
+        parts.append(f"{amount(now.simulated_ps, 'ps')} simulated")
+        if now.packet_hops and elapsed_s > 0:
+            parts.append(f"{now.packet_hops / elapsed_s / 1e6:.2f} M packet-hops/s")
+        if now.share:
+            parts.append(f"{_clock(elapsed_s * (1 - now.share) / now.share)} left")
+        return "  ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,83 @@
+"""``weft run``: simulate a scenario and write its run folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from weft.base.errors import ConfigError, Mistake
+from weft.cli.console import console
+from weft.cli.progress import ProgressLine
+from weft.report.answer import answer, print_answer
+from weft.study.run import run_scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft.store.runs import Run
+
+__all__ = ["run", "run_document"]
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+def run(
+    file: Path, *, out: Path | None, seed: int | None, seeds: int, settings: Sequence[str], as_json: bool
+) -> int:
+    """Run a scenario and print what came out.
+
+    Parameters
+    ----------
+    file : the scenario
+    out : run folder
+    seed, seeds : first seed, and how many
+    settings : ``key=value`` texts of ``--set``
+    as_json : one JSON object instead of words
+
+    Returns
+    -------
+    exit code: 0, or 130 after Ctrl-C, when the run folder holds what was done
+
+    Raises
+    ------
+    ConfigError : with all mistakes
+    """
+    with ProgressLine() as line:
+        result = run_scenario(file, out=out, seed=seed, seeds=seeds, overrides=overrides(settings), progress=line)
+    if as_json:
+        typer.echo(json.dumps(run_document(result), indent=2))
+    else:
+        print_answer(result, console())
+    return INTERRUPTED if result.status == "interrupted" else 0
+
+
+def overrides(settings: Sequence[str]) -> dict[str, str]:
+    """Split the texts of ``--set``.
+
+    Raises
+    ------
+    ConfigError : a text without ``=``
+    """
+    mistakes = [
+        Mistake(path="--set", text=f"found '{text}', wanted key=value, such as transport.congestion_control=dcqcn")
+        for text in settings
+        if not text.partition("=")[1] or not text.partition("=")[0]
+    ]
+    if mistakes:
+        raise ConfigError("weft run", mistakes)
+    return {key.strip(): value for key, _, value in (text.partition("=") for text in settings)}
+
+
+def run_document(result: Run) -> dict[str, object]:
+    """A run as one JSON object."""
+    return {
+        "run": str(result.path),
+        "status": result.status,
+        "about": result.about,
+        "answer": answer(result),
+        "numbers": result.summary,
+        "seeds": {str(part.provenance["seed"]): str(part.path) for part in result.seeds},
+    }

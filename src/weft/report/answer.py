@@ -1,0 +1,198 @@
+"""What a run says, for people: an answer in words first, then the tables behind it. Reads the run's folder and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from weft.report.tables import busiest_links, drops_by_reason, flows_by_size, pausing_ports
+from weft.report.words import amount, plural, sentence
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from weft.store.runs import Run
+
+__all__ = ["answer", "print_answer"]
+
+_PARTIAL = {
+    "interrupted": "PARTIAL: interrupted at {at} of simulated time; what follows is what was done until then.",
+    "stopped": "PARTIAL: stopped at engine.until, {at} of simulated time, with work left.",
+    "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived.",
+}
+_KEY_NUMBERS = (
+    "completion_ps", "goodput_bps", "fct_p50_ps", "fct_p95_ps", "fct_p99_ps", "fct_p99.9_ps", "slowdown_p50", "slowdown_p95",
+    "slowdown_p99", "slowdown_p99.9", "collective_duration_ps", "collective_bus_bandwidth_bps", "jain_index", "busiest_link",
+    "drops", "retransmissions", "pauses", "paused_ps", "marks",
+)  # fmt: skip
+
+
+def answer(run: Run) -> list[str]:
+    """Say in a few sentences how a run went."""
+    about = run.about
+    said: list[str] = []
+    if not run.is_complete and not run.seeds:
+        said.append(_PARTIAL[run.status].format(at=_amount(run, "simulated_ps")))
+    elif not run.is_complete:
+        said.append(f"PARTIAL: {run.status}; {len(run.provenance['seeds'])} of {run.provenance['seeds_wanted']} seeds are counted.")
+    took = _amount(run, "completion_ps")
+    every = " on average" if run.seeds else ""
+    said.append(f"{sentence(about['workload'])} took {took}{every}.")
+    said += [_flows(run), _collective(run), _times(run), _losses(run), _pauses(run)]
+    if not run.seeds:
+        said.append(_busiest(run))
+    return [text for text in said if text]
+
+
+def _value(run: Run, name: str) -> float:
+    return run.value(name) or 0
+
+
+def _amount(run: Run, name: str) -> str:
+    number = run.summary[name]
+    return amount(number["value"], number["unit"])
+
+
+def _flows(run: Run) -> str:
+    flows, done = _value(run, "flows"), _value(run, "flows_completed")
+    which = f"All {plural(flows, 'flow')}" if done == flows else f"{amount(done, 'count')} of {plural(flows, 'flow')}"
+    if done == flows == 1:
+        which = "The one flow"
+    text = f"{which} completed: {_amount(run, 'payload_bytes')} of payload at {_amount(run, 'goodput_bps')} together."
+    if errors := _value(run, "queue_pair_errors"):
+        text += f" {sentence(plural(errors, 'connection'))} failed after too many timeouts."
+    return text
+
+
+def _collective(run: Run) -> str:
+    if "collective_duration_ps" not in run.summary:
+        return ""
+    bandwidth = _amount(run, "collective_bus_bandwidth_bps")
+    return f"One operation took {_amount(run, 'collective_duration_ps')}, a bus bandwidth of {bandwidth} as nccl-tests counts it."
+
+
+def _times(run: Run) -> str:
+    if run.value("fct_p50_ps") is None:
+        return ""
+    middle, tail = _amount(run, "fct_p50_ps"), _amount(run, "fct_p99_ps")
+    slow_middle, slow_tail = _amount(run, "slowdown_p50"), _amount(run, "slowdown_p99")
+    return (
+        f"A flow took {middle} in the middle (p50) and {tail} at p99, which is {slow_middle} and {slow_tail} times as long as "
+        "alone on an empty fabric."
+    )
+
+
+def _losses(run: Run) -> str:
+    drops, again = _value(run, "drops"), _value(run, "retransmissions")
+    if drops == 0 and again == 0:
+        return "Nothing was lost."
+    if drops == 0:
+        return f"Nothing was lost, yet {plural(again, 'packet was', 'packets were')} sent again."
+    reasons = ""
+    if not run.seeds:
+        reasons = " (" + ", ".join(f"{row['reason']} {row['packets']:,}" for row in drops_by_reason(run).to_pylist()) + ")"
+    return f"{sentence(plural(drops, 'packet was', 'packets were'))} lost{reasons} and {again:,.0f} sent again."
+
+
+def _pauses(run: Run) -> str:
+    pauses, marks = _value(run, "pauses"), _value(run, "marks")
+    paused = (
+        f"PFC asked for a pause {plural(pauses, 'time')}, and ports stood still for {_amount(run, 'paused_ps')} in all"
+        if pauses
+        else "Nobody was paused"
+    )
+    return f"{paused}; ECN marked {plural(marks, 'packet')}."
+
+
+def _busiest(run: Run) -> str:
+    rows = busiest_links(run, 1).to_pylist()
+    if not rows:
+        return ""
+    return f"The busiest link was {rows[0]['name']}, in use {amount(rows[0]['utilisation'], 'share')} of the time."
+
+
+def print_answer(run: Run, console: Console, *, is_verbose: bool = True) -> None:
+    """Write a run for people.
+
+    Parameters
+    ----------
+    run : that was written
+    console : where to
+    is_verbose : whether the tables follow the words
+    """
+    about = run.about
+    console.print(Text(about["name"], style="bold"))
+    for key in ("fabric", "transport"):
+        console.print(Text(f"{key:<10}{about[key]}", style="dim"))
+    console.print()
+    for text in answer(run):
+        console.print(Text(text))
+    if is_verbose:
+        for table in _tables(run):
+            console.print()
+            console.print(table)
+    _print_notes(run, console)
+    console.print()
+    console.print(Text(f"run folder: {run.path}"), soft_wrap=True)
+
+
+def _tables(run: Run) -> list[Table]:
+    if run.seeds:
+        return [_seed_table(run)]
+    tables: list[Table] = []
+    rows = flows_by_size(run).to_pylist()
+    if rows:
+        table = _table("flows by size", "flows", "FCT p50", "p95", "p99", "p99.9", "slowdown p50", "p95", "p99", "p99.9")
+        for row in rows:
+            times = (amount(row[f"fct_{p}_ps"], "ps") for p in ("p50", "p95", "p99", "p999"))
+            slow = (amount(row[f"slowdown_{p}"], "ratio") for p in ("p50", "p95", "p99", "p999"))
+            table.add_row(row["size"], f"{row['flows']:,}", *times, *slow)
+        tables.append(table)
+    rows = busiest_links(run).to_pylist()
+    if rows:
+        table = _table("busiest links", "rate", "in use", "longest queue", "marks", "drops")
+        for row in rows:
+            table.add_row(
+                row["name"],
+                amount(row["rate_bps"], "b/s"),
+                amount(row["utilisation"], "share"),
+                amount(row["max_queue_bytes"], "B"),
+                f"{row['marks']:,}",
+                f"{row['drops']:,}",
+            )
+        tables.append(table)
+    rows = pausing_ports(run).to_pylist()
+    if rows:
+        table = _table("paused longest", "for", "pause frames")
+        for row in rows:
+            table.add_row(row["name"], amount(row["paused_ps"], "ps"), f"{row['pauses']:,}")
+        tables.append(table)
+    return tables
+
+
+def _seed_table(run: Run) -> Table:
+    table = _table(f"mean of {len(run.provenance['seeds'])} seeds", "mean", "95 % from", "to")
+    for name in _KEY_NUMBERS:
+        if name in run.summary and run.value(name) is not None:
+            number = run.summary[name]
+            table.add_row(name, *(amount(number[key], number["unit"]) for key in ("value", "low", "high")))
+    return table
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _print_notes(run: Run, console: Console) -> None:
+    unverified = run.provenance.get("unverified", {})
+    notes = [*run.provenance.get("notes", []), *(f"{key}: {text}" for key, text in unverified.items())]
+    if notes:
+        console.print()
+        for note in notes:
+            console.print(Text(f"note: {note}", style="dim"))

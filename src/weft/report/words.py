@@ -1,0 +1,68 @@
+"""Numbers as people say them: three digits and the unit that fits."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["amount", "plural", "sentence"]
+
+_STEPS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
+    "ps": ((1e12, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns"), (1, "ps")),
+    "b/s": ((1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1, "b/s")),
+    "B": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")),
+}
+
+
+def amount(value: float | None, unit: str) -> str:
+    """Write a number of a summary; a dash where there is none.
+
+    Parameters
+    ----------
+    value : the number
+    unit : ``ps``, ``b/s``, ``B``, ``count``, ``share`` or ``ratio``
+
+    Examples
+    --------
+    >>> amount(12_340_000, "ps"), amount(392.1e9, "b/s"), amount(0.9812, "share"), amount(12345, "count"), amount(0, "ps")
+    ('12.3 us', '392 Gb/s', '98.1 %', '12,345', '0 ps')
+    """
+    if value is None:
+        return "-"
+    if unit == "share":
+        return f"{_three(100 * value)} %"
+    if unit in {"count", "number"}:
+        return f"{value:,.0f}" if float(value).is_integer() else _three(value)
+    if unit not in _STEPS:
+        return _three(value)
+    for factor, name in _STEPS[unit]:
+        if abs(value) >= factor * 0.9995 or factor == 1:
+            return f"{_three(value / factor)} {name}"
+    return f"{_three(value)} {unit}"
+
+
+def _three(value: float) -> str:
+    """Three digits, all digits before the point."""
+    if value == 0:
+        return "0"
+    magnitude = abs(value)
+    decimals = 0 if magnitude >= 99.95 else 1 if magnitude >= 9.995 else 2 if magnitude >= 0.9995 else 3  # noqa: PLR2004
+    if decimals == 3 and magnitude < 0.01:  # noqa: PLR2004 - below it three places hold fewer than two digits
+        return f"{value:.3g}"
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def plural(count: float, one: str, many: str | None = None) -> str:
+    """Write a count and its noun.
+
+    Examples
+    --------
+    >>> plural(1, "flow"), plural(1200, "flow"), plural(2, "switch", "switches")
+    ('1 flow', '1,200 flows', '2 switches')
+    """
+    return f"{count:,.0f} {one if count == 1 else many or one + 's'}"
+
+
+def sentence(text: str) -> str:
+    """Begin with a capital."""
+    return text[:1].upper() + text[1:]

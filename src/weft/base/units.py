@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from weft.base.clock import NEVER_PS
+from weft.base.clock import SECOND_PS
 from weft.base.errors import WeftError
 
 __all__ = [
@@ -141,7 +141,7 @@ DURATION = Quantity(
         "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms", "usec": "us", "nsec": "ns", "psec": "ps",
         "μs": "us", "micros": "us", "nanos": "ns", "millis": "ms", "u": "us", "n": "ns", "m": "ms", "p": "ps",
     },
-    largest=NEVER_PS,
+    largest=2_000_000 * SECOND_PS,  # chosen: 23 days, a round figure below `NEVER_PS`
 )  # fmt: skip
 
 LENGTH = Quantity(
@@ -203,9 +203,8 @@ def parse_quantity(quantity: Quantity, text: str) -> int | float:
     elif unit in quantity.units:
         factor = quantity.units[unit]
     else:
-        right = _nearest_unit(quantity, unit)
         message = f"found {found}, wanted {quantity.wanted}"
-        raise UnitError(message, f"{number}{right}" if right is not None else None)
+        raise UnitError(message, _nearest_text(quantity, number, unit))
     value = Fraction(number) * factor
     if value > quantity.largest:
         message = f"found {found}, too large; the most is {format_quantity(quantity, quantity.largest)}"
@@ -216,6 +215,14 @@ def parse_quantity(quantity: Quantity, text: str) -> int | float:
         message = f"found {found}, finer than one {quantity.preferred[0]}"
         raise UnitError(message)
     return int(value)
+
+
+def _nearest_text(quantity: Quantity, number: str, unit: str) -> str | None:
+    if quantity is RATE and unit.endswith(("Bps", "B/s")):  # bytes per second: eight times as many bits
+        bits = _nearest_unit(quantity, f"{unit[:-3]}bps")
+        return None if bits is None else f"{_plain_number(8 * Fraction(number))}{bits}"
+    right = _nearest_unit(quantity, unit)
+    return None if right is None else f"{number}{right}"
 
 
 def _nearest_unit(quantity: Quantity, unit: str) -> str | None:

@@ -138,15 +138,16 @@ def _leaf_spine_hosts(fabric: FabricSection, reader: Reader, hosts: int | None, 
     if asked is not None and abs(Fraction(asked) - ratio) > ratio / 1000:
         reader.wrong(
             "fabric.oversubscription",
-            f"found {asked:g}, wanted {float(ratio):g}, as hosts_per_leaf, spines, links_per_pair and the rates make it;"
-            " leave it out",
+            f"found {asked:g}, wanted {float(ratio):g}, which hosts_per_leaf, spines, links_per_pair and the rates"
+            " make; leave it out",
         )
     known["oversubscription"] = float(ratio) if asked is None else asked
     places = fabric.leaves * fabric.hosts_per_leaf
     if hosts is not None and hosts > places:
         reader.wrong(
             _which(reader, "fabric.hosts", "fabric.gpus"),
-            f"found {hosts:,}, wanted at most {places:,} = leaves {fabric.leaves:,} x hosts_per_leaf {fabric.hosts_per_leaf:,}",
+            f"found {hosts:,}, wanted at most {places:,}, leaves {fabric.leaves:,} x hosts_per_leaf"
+            f" {fabric.hosts_per_leaf:,}",
         )
     return places if hosts is None else hosts
 
@@ -163,7 +164,11 @@ def _derived_leaf_spine(fabric: FabricSection, reader: Reader, hosts: int | None
         )
     ratio = 1.0 if fabric.oversubscription is None else fabric.oversubscription
     known["oversubscription"] = ratio
-    if fabric.hosts_per_leaf is not None:
+    if not 0.01 <= ratio <= 1_000:
+        reader.wrong(
+            "fabric.oversubscription", f"found {ratio:g}, wanted from 0.01 to 1000 where the shape follows from it"
+        )
+    elif fabric.hosts_per_leaf is not None:
         speed = Fraction(fabric.link_rate_bps, fabric.fabric_rate_bps or fabric.link_rate_bps)
         uplinks = fabric.hosts_per_leaf * speed / Fraction(ratio).limit_denominator(1000)
         if uplinks.denominator != 1:

@@ -105,7 +105,7 @@ class FabricSection(Record):
     )
     oversubscription: float | None = row(
         "oversubscription",
-        Number(above=0, high=1_000),
+        Number(low=1e-12, high=1e12),
         only=_LEAF_SPINE,
         absent="1, non-blocking, unless leaves, spines and hosts_per_leaf say otherwise",
         text="Bandwidth of a leaf's host ports divided by that of its uplinks.",

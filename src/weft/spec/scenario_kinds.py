@@ -108,6 +108,8 @@ class Whole:
     @property
     def wanted(self) -> str:
         """What is allowed, in words."""
+        if self.low == self.high:
+            return str(self.low)
         even = "even " if self.even else ""
         return f"{'an' if even else 'a'} {even}whole number from {self.low:,} to {self.high:,}"
 

@@ -28,13 +28,14 @@ PRESETS: Mapping[str, tuple[str, str]] = {
 
 # Policies that send packets of one queue pair over several paths, by kind.
 REORDERING: Mapping[str, frozenset[str]] = {
-    "path_selection": frozenset({"spray"}),
+    "path_selection": frozenset({"oblivious", "spray"}),
     "port_selection": frozenset({"spray", "least-loaded"}),
 }
 
 ParameterValue = str | int | float | bool
 
-# (kind, name or file, parameters) -> mistakes; the path of each is the parameter's name, its line is filled in here
+# (kind, name or file, parameters) -> mistakes; the path of each is the parameter's name, alone or after
+# `transport.<kind>.`; its line is filled in here
 ParameterCheck = Callable[[str, str, Mapping[str, ParameterValue]], Sequence[Mistake]]
 
 

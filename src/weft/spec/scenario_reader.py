@@ -107,8 +107,6 @@ class Reader:
         return model.model_construct(**values)
 
     def _entries(self, node: Node, path: str, keys: list[str], later: MappingType[str, str]) -> dict[str, Node]:
-        if path and path not in self.places.lines:
-            self.places.lines[path] = node.line
         if _is_null(node):
             return {}
         if not isinstance(node, Mapping):
@@ -140,14 +138,15 @@ class Reader:
     def _default(self, row: Row, path: str) -> Any:
         kind = row.kind
         if row.default == REQUIRED:
-            self.wrong(path, f"missing, wanted {kind.wanted}")
+            if self.is_sound(path):  # else the section around it has had its say
+                self.wrong(path, f"missing, wanted {kind.wanted}")
             return None
         if isinstance(kind, Section):
             return None if kind.optional else self.section(Mapping(), path, kind.model)
         if isinstance(kind, SectionList):
             return ()
         if isinstance(kind, PolicyKind):
-            return None if row.default is None else self._policy(kind, Scalar(text=row.default), path)
+            return None if row.default is None else self._policy(row, kind, Scalar(text=row.default), path)
         if isinstance(kind, DeviceKind):
             return DeviceChoice(model=str(row.default))
         return resolved_default(row)
@@ -159,7 +158,7 @@ class Reader:
         if isinstance(kind, SectionList):
             return self._sections(kind, node, path)
         if isinstance(kind, PolicyKind):
-            return self._policy(kind, node, path)
+            return self._policy(row, kind, node, path)
         if isinstance(kind, DeviceKind):
             return self._device(kind, node, path)
         try:
@@ -198,6 +197,8 @@ class Reader:
         if not isinstance(node, Sequence):
             self.wrong(path, f"found {show(node)}, wanted {kind.wanted}")
             return ()
+        for index, item in enumerate(node.items):
+            self.places.lines[f"{path}.{index}"] = item.line
         return tuple(self.section(item, f"{path}.{index}", kind.model) for index, item in enumerate(node.items))
 
     def _file(self, text: str, path: str) -> str:
@@ -207,13 +208,15 @@ class Reader:
         except (OSError, ValueError):  # a name too long, or that the file system cannot hold
             is_there = False
         if not is_there:
-            self.wrong(path, f"found '{text}', but there is no such file in {self.directory.absolute()}")
+            self.wrong(path, f"found '{text}', but there is no such file, seen from the scenario's folder")
             return text
         return str(full)
 
-    def _policy(self, kind: PolicyKind, node: Node, path: str) -> PolicyChoice:
+    def _policy(self, row: Row, kind: PolicyKind, node: Node, path: str) -> PolicyChoice:
         parameters: dict[str, ParameterValue] = {}
         label = node
+        if isinstance(node, Mapping) and row.default is not None and not (node.get("name") or node.get("file")):
+            node = node.put("name", Scalar(text=row.default))  # parameters of the default
         if isinstance(node, Mapping):
             heads = [entry for entry in node.entries if entry.key in {"name", "file"}]
             if len(heads) != 1:
@@ -221,9 +224,9 @@ class Reader:
                 return PolicyChoice()
             label = heads[0].node
             for entry in node.entries:
-                at = _join(path, _shown_key(entry.key))
-                self.places.lines[at] = entry.line
                 if entry not in heads:
+                    at = _join(path, _shown_key(entry.key))
+                    self.places.lines[at] = entry.line
                     self._parameter(parameters, entry.key, entry.node, at)
         known = list(self.known.get(kind.folder, ()))
         if not isinstance(label, Scalar) or not isinstance(label.value, str) or not label.text.isprintable():
@@ -243,7 +246,8 @@ class Reader:
             return PolicyChoice(name=text, parameters=parameters)
         if self.check_parameters is not None and parameters and self.is_sound(path):
             for mistake in self.check_parameters(kind.folder, choice.label, parameters):
-                self.wrong(_join(path, mistake.path), mistake.text, mistake.fix)
+                at = mistake.path if mistake.path.startswith(f"{path}.") else _join(path, mistake.path)
+                self.wrong(at, mistake.text, mistake.fix)
         return choice
 
     def _parameter(self, parameters: dict[str, ParameterValue], key: str, node: Node, path: str) -> None:

@@ -101,7 +101,7 @@ def explanation(path: str) -> str:
 
 _HEAD = f"""# The scenario
 
-<!-- Made from the rows in src/weft/spec by `python -m weft.spec.scenario_reference > docs/scenario.md`; do not edit. -->
+<!-- Made from the rows of src/weft/spec: `python -m weft.spec.scenario_reference > docs/scenario.md`. Do not edit. -->
 
 A scenario is one YAML file. `weft explain KEY` prints any row below; `weft schema` prints the JSON Schema for editors.
 
@@ -126,8 +126,8 @@ Case counts (`b` is a bit, `B` a byte), except that `K` is `k`.
 `--set KEY=VALUE` changes one key from the command line by the same rules; `null` removes it, and items of a list are
 counted from 0: `--set faults.0.at=1ms`. Mistakes in it say `--set KEY`.
 
-**Schema and migration.** The first key is `schema: {SCHEMA}`. A change after which an old file would mean something else,
-or be refused, raises the number and brings a migration that rewrites older files when they are read and says what it
+**Schema and migration.** The first key is `schema: {SCHEMA}`. A change after which an old file would mean something
+else, or be refused, raises the number and brings a migration that rewrites older files when they are read and says what it
 changed. Weft reads every schema since 1 and refuses newer ones.
 
 **Policies.** `congestion_control`, `path_selection` and `port_selection` take a name, a file of your own (`./my_cc.py`,

@@ -152,7 +152,7 @@ class TransportSection(Record):
     interframe_bytes: int = row(
         "interframe",
         Measure(quantity=SIZE, high=1_000),
-        default=20,
+        default="20B",
         text="Bytes on the wire between frames.",
         source="IEEE 802.3: preamble and delimiter 8, gap 12",
     )

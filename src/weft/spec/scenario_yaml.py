@@ -190,7 +190,9 @@ def _broken(error: yaml.MarkedYAMLError, text: str, label: str) -> Mistake:
     lines = text.splitlines()
     if line is not None and line <= len(lines) and re.match(r"[ ]*\t", lines[line - 1]):
         return Mistake(path=label, text="not YAML: a tab indents this line; use spaces", line=line)
-    return Mistake(path=label, text=f"not YAML: {ascii(problem)[1:-1]}", line=line)
+    begins = error.context_mark.line + 1 if error.context_mark is not None else line
+    context = f" {error.context} from line {begins}" if error.context is not None and begins != line else ""
+    return Mistake(path=label, text=f"not YAML: {ascii(problem + context)[1:-1]}", line=line)
 
 
 @dataclass(kw_only=True)

@@ -1,0 +1,456 @@
+"""Reading, writing and explaining a scenario."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from weft.base.errors import ConfigError, Mistake
+from weft.base.units import format_quantity
+from weft.cli.explain import explain
+from weft.cli.schema import schema
+from weft.spec.device import Nic, Switch
+from weft.spec.scenario import Scenario, dump, load, loads, rows
+from weft.spec.scenario_devices import device_mistakes, device_rows
+from weft.spec.scenario_kinds import Measure
+from weft.spec.scenario_migrations import MIGRATIONS, SCHEMA, migrate
+from weft.spec.scenario_policies import KINDS, PRESETS, known_policies
+from weft.spec.scenario_reference import page, row
+from weft.spec.scenario_rows import REQUIRED
+from weft.spec.scenario_schema import json_schema
+from weft.spec.scenario_yaml import Mapping, Scalar, read_tree
+
+ROOT = Path(__file__).parents[2]
+WRONG_FILES = sorted((ROOT / "tests/golden/scenario_errors").glob("*.yaml"))
+
+# Golden files may not change when a policy is added.
+KNOWN = {
+    "congestion_control": ("dcqcn", "fixed-window"),
+    "path_selection": ("ecmp", "spray"),
+    "port_selection": ("ecmp", "least-loaded", "spray"),
+}
+
+SMALL = """schema: 1
+name: small
+fabric: {topology: fat-tree, tiers: 3, radix: 4, link_rate: 100Gbps}
+traffic: {pattern: permutation, size: 2MiB}
+"""
+
+EXAMPLES = {
+    "small": SMALL,
+    "leaf-spine by shape": """
+schema: 1
+fabric: {topology: leaf-spine, leaves: 4, spines: 2, hosts_per_leaf: 8, links_per_pair: 2, link_delay: 1us}
+traffic: {pattern: incast, senders: 31, size: 64KiB, start_jitter: 1us}
+""",
+    "leaf-spine by ratio": """
+schema: 1
+fabric: {topology: leaf-spine, hosts: 96, radix: 64, oversubscription: 3, fabric_rate: 800Gbps}
+traffic: {pattern: poisson, load: 0.3, sizes: facebook-hadoop, flows: 1000}
+""",
+    "everything": """
+schema: 1
+name: "2024"
+fabric:
+  radix: 8
+  gpus: 100
+  cable_length: 1.5km
+  host_link_delay: 10ns
+  switch: {model: big, buffer: 165MB, headroom: ~, ecn: {kmin: 1MB, at: dequeue}, hash: {fields: [src_ip]}}
+  nic: {pcie_rate: 252Gbps, pcie_latency: 500ns}
+  loss: 1e-4
+transport:
+  congestion_control: {name: dcqcn, g: 0.004, alpha_timer: 55us, clamp: true, label: "1e6"}
+  load_balancing: spray
+  port_selection: {name: least-loaded}
+  reorder_tolerant: true
+  mtu: 1024
+collective: {gpus: 64, size: 256MiB, channels: 4, repeat: 3}
+engine: {fidelity: reference, seed: 7, until: 20ms, record: {flows: [0, 3], ports: all, every: 1us}}
+faults:
+  - {at: 2ms, link: leaf3-agg1, event: degrade, fraction: 0.25}
+  - {at: 3ms, link: leaf3-agg1, event: degrade, rate: 100Gbps}
+  - {at: 3ms, switch: core0, event: down}
+""",
+}
+
+
+def mistakes_of(text: str, **arguments: object) -> list[Mistake]:
+    with pytest.raises(ConfigError) as caught:
+        loads(text, known=KNOWN, **arguments)  # type: ignore[arg-type]
+    return list(caught.value.mistakes)
+
+
+@pytest.mark.parametrize("path", WRONG_FILES, ids=lambda path: path.stem)
+def test_a_wrong_file_gets_all_its_mistakes_told(
+    path: Path, check_golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(path.parent)
+    with pytest.raises(ConfigError) as caught:
+        load(Path(path.name), known=KNOWN)
+    check_golden(f"scenario_errors/{path.stem}.txt", f"{caught.value}\n")
+
+
+def test_there_are_enough_wrong_files() -> None:
+    assert len(WRONG_FILES) >= 30
+
+
+def test_quantities_are_resolved_to_one_unit() -> None:
+    scenario = loads(SMALL, known=KNOWN)
+    assert scenario.fabric.link_rate_bps == 100_000_000_000
+    assert scenario.traffic is not None
+    assert scenario.traffic.size_bytes == 2 * 2**20
+    assert scenario.transport.timeout_ps == 4_096_000 * 2**14
+    assert scenario.transport.interframe_bytes == 20
+    assert scenario.workload is scenario.traffic
+
+
+def test_what_follows_from_other_keys_is_filled_in() -> None:
+    scenario = loads(SMALL, known=KNOWN)
+    fabric = scenario.fabric
+    assert (fabric.hosts, fabric.gpus, fabric.fabric_rate_bps) == (16, 16, 100_000_000_000)
+    assert (fabric.link_delay_ps, fabric.host_link_delay_ps, fabric.cable_length_m) == (100_000, 100_000, 20.0)
+    assert (scenario.transport.path_selection.name, scenario.transport.port_selection.name) == ("ecmp", "ecmp")
+    assert (fabric.leaves, fabric.oversubscription) == (None, None)
+
+
+@pytest.mark.parametrize(("tiers", "radix", "hosts"), [(2, 64, 2_048), (3, 64, 65_536), (3, 8, 128)])
+def test_a_fat_tree_has_the_hosts_of_the_closed_form(tiers: int, radix: int, hosts: int) -> None:
+    text = SMALL.replace("tiers: 3, radix: 4", f"tiers: {tiers}, radix: {radix}")
+    assert loads(text, known=KNOWN).fabric.hosts == hosts
+
+
+def test_the_shape_of_a_leaf_spine_gives_its_oversubscription() -> None:
+    fabric = loads(EXAMPLES["leaf-spine by shape"], known=KNOWN).fabric
+    assert (fabric.hosts, fabric.oversubscription) == (32, 2.0)
+
+
+@pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
+def test_what_is_dumped_is_complete_and_loads_back_equal(text: str) -> None:
+    scenario = loads(text, known=KNOWN)
+    written = dump(scenario)
+    again = loads(written, known=KNOWN)
+    assert again == scenario
+    assert dump(again) == written
+    root, _ = read_tree(written)
+    assert isinstance(root, Mapping)
+    assert root.get("engine") is not None
+
+
+def test_a_difference_anywhere_makes_scenarios_unequal() -> None:
+    one = loads(SMALL, known=KNOWN)
+    assert one != loads(SMALL, overrides={"engine.seed": "2"}, known=KNOWN)
+    assert one != loads(SMALL, overrides={"transport.congestion_control.g": "0.1"}, known=KNOWN)
+    assert one != "small"
+
+
+def test_the_lines_of_keys_are_kept() -> None:
+    scenario = loads(EXAMPLES["everything"], known=KNOWN)
+    assert scenario.line_of("schema") == 2
+    assert scenario.line_of("fabric.radix") == 5
+    assert scenario.line_of("fabric.switch.ecn.kmin") == 9
+    assert scenario.line_of("fabric.spines") == 4  # not in the file: the section's
+    assert scenario.line_of("faults.1.rate") == 22
+    assert scenario.line_of("transport.congestion_control.alpha_timer") == 13
+    assert scenario.line_of("nothing") is None
+
+
+def test_other_floors_attach_lines_to_their_mistakes() -> None:
+    scenario = loads(SMALL, "small.yaml", {"fabric.hosts": "8"}, known=KNOWN)
+    found = scenario.locate(
+        ConfigError("fat tree", [Mistake(path="fabric.radix", text="x"), Mistake(path="fabric.hosts", text="y")])
+    )
+    assert (
+        str(found)
+        == "small.yaml: 2 mistakes, nothing was run\n  line 3  fabric.radix        x\n          --set fabric.hosts  y"
+    )
+
+
+def test_set_replaces_adds_and_removes() -> None:
+    overrides = {
+        "fabric.radix": "8",
+        "transport.congestion_control": "fixed-window",
+        "engine.record.flows": "[0, 1]",
+        "traffic.size": "null",
+        "name": "other",
+    }
+    scenario = loads(SMALL, overrides=overrides, known=KNOWN)
+    assert scenario.fabric.hosts == 128
+    assert scenario.transport.congestion_control.name == "fixed-window"
+    assert scenario.engine.record.flows == (0, 1)
+    assert scenario.traffic is not None
+    assert scenario.traffic.size_bytes == 2**20
+    assert scenario.name == "other"
+
+
+def test_set_changes_one_parameter_of_a_policy_or_device() -> None:
+    overrides = {"transport.congestion_control.g": "0.5", "fabric.switch.ecn.pmax": "1", "faults.1.rate": "50Gbps"}
+    scenario = loads(EXAMPLES["everything"], overrides=overrides, known=KNOWN)
+    assert scenario.transport.congestion_control.parameters["g"] == 0.5
+    assert scenario.transport.congestion_control.parameters["alpha_timer"] == "55us"
+    assert scenario.fabric.switch.fields["ecn"] == {"kmin_bytes": 1_000_000, "at": "dequeue", "pmax": 1.0}
+    assert scenario.faults[1].rate_bps == 50_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "path", "words"),
+    [
+        ("fabric.radix", "7", "--set fabric.radix", "even"),
+        ("fabric.radx", "8", "--set fabric.radx", "unknown key"),
+        ("transport.congestion_control", "dcqnc", "--set transport.congestion_control", "wanted dcqcn"),
+        ("traffic.size", "{", "--set traffic.size", "not YAML"),
+        ("", "1", "--set ''", "not a key"),
+        ("a..b", "1", "--set a..b", "not a key"),
+        ("faults.3.at", "1ms", "--set faults.3.at", "no such place"),
+        ("traffic.size", "&a 1", "--set traffic.size", "anchor"),
+    ],
+)
+def test_a_mistake_in_set_names_the_option(key: str, value: str, path: str, words: str) -> None:
+    text = SMALL + "faults: [{at: 1ms, switch: core0, event: down}]\n"
+    found = mistakes_of(text, overrides={key: value})
+    assert [mistake.path for mistake in found] == [path]
+    assert words in found[0].text
+    assert found[0].line is None
+
+
+def test_a_contradiction_with_the_file_names_the_option() -> None:
+    found = mistakes_of(EXAMPLES["leaf-spine by shape"], overrides={"traffic.senders": "40"})
+    assert [(mistake.path, mistake.line) for mistake in found] == [("--set traffic.senders", None)]
+
+
+def test_spraying_is_refused_under_go_back_n_unless_tolerated_or_forced() -> None:
+    spray = {"transport.load_balancing": "switch-spray"}
+    assert "out of order" in mistakes_of(SMALL, overrides=spray)[0].text
+    assert loads(SMALL, overrides={**spray, "transport.force": "true"}, known=KNOWN).transport.force
+    tolerant = loads(SMALL, overrides={**spray, "transport.reorder_tolerant": "true"}, known=KNOWN)
+    assert tolerant.transport.reorder_window_packets == 1_024
+    assert (
+        loads(SMALL, overrides={**spray, "transport.recovery": "timeout"}, known=KNOWN).transport.port_selection.name
+        == "spray"
+    )
+
+
+def test_files_are_relative_to_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "my_cc.py").write_text("")
+    (tmp_path / "sizes.csv").write_text("")
+    (tmp_path / "mine.graphml").write_text("")
+    file = tmp_path / "one.yaml"
+    file.write_text(
+        "schema: 1\nfabric: {file: mine.graphml}\ntransport: {congestion_control: {file: my_cc.py, gain: 2}}\n"
+        "traffic: {pattern: poisson, sizes: ./sizes.csv}\n"
+    )
+    scenario = load(file, known=KNOWN)
+    assert scenario.name == "one"
+    assert scenario.fabric.topology == "file"
+    assert scenario.fabric.file == str(tmp_path / "mine.graphml")
+    assert scenario.transport.congestion_control.file == str(tmp_path / "my_cc.py")
+    assert scenario.transport.congestion_control.label == str(tmp_path / "my_cc.py")
+    assert scenario.traffic is not None
+    assert scenario.traffic.sizes == str(tmp_path / "sizes.csv")
+    assert loads(dump(scenario), known=KNOWN) == scenario
+
+
+@pytest.mark.parametrize("name", ["missing.yaml", ".", "a\0b", "x" * 300])
+def test_a_file_that_cannot_be_read_is_the_users_mistake(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path / name)
+
+
+def test_a_file_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "long.yaml"
+    file.write_text("# " + "x" * 1_000_001)
+    with pytest.raises(ConfigError, match="longer than"):
+        load(file)
+
+
+def test_parameters_of_policies_are_judged_by_the_caller_and_get_their_lines() -> None:
+    asked: list[tuple[str, str, dict[str, object]]] = []
+
+    def check(kind: str, label: str, parameters: object) -> list[Mistake]:
+        assert isinstance(parameters, dict)
+        asked.append((kind, label, parameters))
+        return [Mistake(path="gg", text="unknown parameter", fix="g")]
+
+    text = SMALL + "transport:\n  congestion_control:\n    name: dcqcn\n    gg: 1\n"
+    found = mistakes_of(text, check_parameters=check)
+    assert asked == [("congestion_control", "dcqcn", {"gg": 1})]
+    assert found == [Mistake(path="transport.congestion_control.gg", text="unknown parameter", line=8, fix="g")]
+
+
+def test_devices_of_the_catalogue_are_judged_where_the_catalogue_is_known() -> None:
+    text = SMALL.replace("radix: 4", "radix: 4, switch: tomahawk-6")
+    assert loads(text, known=KNOWN).fabric.switch.model == "tomahawk-6"
+    with pytest.raises(ConfigError, match="did you mean 'tomahawk-5'"):
+        loads(text, known={**KNOWN, "switch": ["tomahawk-5"]})
+
+
+def test_a_choice_of_device_goes_on_top_of_its_model() -> None:
+    choice = loads(EXAMPLES["everything"], known=KNOWN).fabric.switch
+    switch = choice.on(Switch(name="big", telemetry=True))
+    assert (switch.name, switch.telemetry, switch.buffer_bytes) == ("big", True, 165_000_000)
+    assert (switch.ecn.kmin_bytes, switch.ecn.kmax_bytes, switch.ecn.at) == (1_000_000, 1_600_000, "dequeue")
+    assert switch.hash.fields == ("src_ip",)
+
+
+def test_plain_devices_do_not_contradict_themselves() -> None:
+    assert device_mistakes(Switch()) == []
+    assert device_mistakes(Nic()) == []
+
+
+def test_every_field_of_a_device_has_its_row() -> None:
+    for record in (Switch, Nic):
+        assert set(device_rows(record)) == set(record.model_fields) - {"name"}
+
+
+def test_an_older_schema_is_migrated_with_notes_and_keeps_lines() -> None:
+    root, _ = read_tree("schema: 1\nspeed: 400Gbps\n")
+    assert isinstance(root, Mapping)
+
+    def rename(tree: Mapping) -> tuple[Mapping, list[str]]:
+        entry = tree.get("speed")
+        assert entry is not None
+        return tree.drop("speed").put("rate", entry.node), ["'speed' is now 'rate'"]
+
+    def nothing(tree: Mapping) -> tuple[Mapping, list[str]]:
+        return tree, []
+
+    new, notes = migrate(root, 1, steps={1: rename, 2: nothing}, target=3)
+    assert notes == ("schema 1 to 2: 'speed' is now 'rate'",)
+    assert new.get("schema") is not None
+    assert [(entry.key, entry.node) for entry in new.entries] == [
+        ("schema", Scalar(text="3", line=1)),
+        ("rate", Scalar(text="400Gbps", line=2)),
+    ]
+
+
+def test_there_is_a_migration_from_every_older_schema() -> None:
+    assert sorted(MIGRATIONS) == list(range(1, SCHEMA))
+
+
+def test_policies_are_listed_without_being_imported() -> None:
+    assert set(known_policies()) == set(KINDS)
+
+
+def test_every_row_says_what_a_user_must_know() -> None:
+    for one in rows():
+        assert one.text.endswith("."), one.path
+        assert one.source, one.path
+        assert one.unit, one.path
+        assert one.allowed, one.path
+        assert one.path == one.path.lower()
+
+
+def test_every_default_is_one_of_the_allowed_values() -> None:
+    for one in rows():
+        if isinstance(one.kind, Measure) and one.default not in {None, REQUIRED}:
+            value = one.kind.read(Scalar(text=str(one.default)))
+            assert one.kind.allowed or format_quantity(one.kind.quantity, value) == str(one.default), one.path
+
+
+def test_no_two_rows_have_one_path() -> None:
+    paths = [one.path for one in rows()]
+    assert len(paths) == len(set(paths))
+
+
+def test_presets_name_both_kinds() -> None:
+    for path, port in PRESETS.values():
+        assert path in KNOWN["path_selection"]
+        assert port in KNOWN["port_selection"]
+
+
+def test_the_page_of_reference_is_up_to_date() -> None:
+    written = (ROOT / "docs/scenario.md").read_text(encoding="utf-8")
+    assert written == page(), "python -m weft.spec.scenario_reference > docs/scenario.md"
+
+
+def test_the_example_of_the_page_is_right() -> None:
+    example = page().split("```yaml\n")[1].split("```")[0]
+    assert loads(example, known=KNOWN).fabric.hosts == 128
+
+
+def test_explain_prints_the_row_of_a_key(capsys: pytest.CaptureFixture[str]) -> None:
+    explain("fabric.oversubscription", as_json=False)
+    printed = capsys.readouterr().out
+    assert "Bandwidth of a leaf's host ports" in printed
+    assert "topology leaf-spine" in printed
+    assert "doi:" in printed
+
+
+def test_explain_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    explain("transport.timeout", as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["key"], told["unit"], told["default"]) == ("transport.timeout", "picoseconds", "67.108864ms")
+
+
+def test_explain_lists_the_keys_of_a_section(capsys: pytest.CaptureFixture[str]) -> None:
+    explain("fabric.switch.ecn", as_json=False)
+    assert "fabric.switch.ecn.kmin" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("key", "fix"),
+    [
+        ("oversubscription", "fabric.oversubscription"),
+        ("fabric.oversubscriptoin", "fabric.oversubscription"),
+        ("kmin", "fabric.switch.ecn.kmin"),
+        ("qqqqqqqq", None),
+    ],
+)
+def test_explain_knows_the_nearest_key(key: str, fix: str | None) -> None:
+    with pytest.raises(ConfigError) as caught:
+        row(key)
+    assert caught.value.mistakes[0].fix == fix
+
+
+def test_schema_prints_a_valid_json_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    schema()
+    jsonschema.Draft202012Validator.check_schema(json.loads(capsys.readouterr().out))
+
+
+def plain(text: str) -> object:
+    """The tree of a text as an editor sees it."""
+
+    def walk(node: object) -> object:
+        match node:
+            case Scalar():
+                return node.value
+            case Mapping():
+                return {entry.key: walk(entry.node) for entry in node.entries}
+            case None:
+                return None
+            case _:
+                return [walk(item) for item in node.items]  # type: ignore[attr-defined]
+
+    return walk(read_tree(text)[0])
+
+
+@pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
+def test_the_json_schema_accepts_what_load_accepts(text: str) -> None:
+    validator = jsonschema.Draft202012Validator(json_schema(KNOWN))
+    validator.validate(plain(text))
+    validator.validate(plain(dump(loads(text, known=KNOWN))))
+
+
+# What an editor can tell by the schema alone.
+TOLD_BY_SCHEMA = {
+    "bool_for_number", "list_at_top", "many_at_once", "no_pattern", "no_schema", "no_sections", "no_workload", "not_yet",
+    "nothing_for_value", "number_for_bool", "numbers_out_of_range", "policy_forms", "schema_newer", "schema_text",
+    "schema_zero", "switch_fields", "text_at_top", "two_workloads", "unknown_keys", "wrong_file_kinds", "wrong_types",
+    "wrong_units", "wrong_words",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(TOLD_BY_SCHEMA))
+def test_the_json_schema_refuses_what_it_can_tell(name: str) -> None:
+    text = (ROOT / f"tests/golden/scenario_errors/{name}.yaml").read_text(encoding="utf-8")
+    assert not jsonschema.Draft202012Validator(json_schema(KNOWN)).is_valid(plain(text))
+
+
+def test_a_scenario_prints_and_is_frozen() -> None:
+    scenario = loads(SMALL, known=KNOWN)
+    assert isinstance(scenario, Scenario)
+    assert "link_rate_bps=100000000000" in repr(scenario)
+    with pytest.raises(ValueError, match="frozen"):
+        scenario.name = "other"

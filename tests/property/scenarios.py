@@ -1,0 +1,321 @@
+"""Random small plans, by seed: fabrics, devices, transports, policies, faults and jobs in every mixture.
+
+They are small on purpose (some hundred packets) and tight on purpose (buffers of a few frames, windows of a few
+packets, early timeouts), so that pauses, drops, retransmissions and ties at one instant are the rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+from property.random_jobs import random_job
+
+from weft.base.clock import MS_PS, US_PS
+from weft.engine.headroom import full_frame_bytes, headroom_bytes
+from weft.engine.instants import Fault
+from weft.engine.lower import lower
+from weft.engine.plan import Plan
+from weft.policies.load import LoadedPolicy, catalogue, load
+from weft.spec.device import Ecn, HashFunction, Nic, Scheduling, Switch
+from weft.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
+from weft.spec.transport import Transport
+from weft.topology.assemble import assemble
+
+POLICIES = Path(__file__).parents[1] / "policies"
+RATES_BPS = tuple(rate * 10**6 for rate in (400_000, 200_000, 100_000, 40_000, 10_000, 3_000, 7_770, 33_334, 333_333))
+LONG_DELAY_PS = 5 * MS_PS
+HASH_FIELDS: Any = ("src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_port", "destination_qp")
+WEIGHTS: Any = ((16, 16, 16, 16, 16, 16, 0, 0), (1, 2, 3, 4, 5, 6, 7, 8), (0,) * 8, (0, 1, 0, 3, 1, 0, 2, 0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wires:
+    """Who is linked to whom; hosts come first."""
+
+    hosts: int
+    switches: int
+    links: tuple[tuple[int, int], ...]
+
+
+def random_plan(seed: int) -> Plan:
+    """The plan of this number; the same one everywhere and always."""
+    rng = Random(seed)
+    wires = _wires(rng)
+    is_long = rng.random() < 0.3
+    links = _links(rng, wires, is_long=is_long)
+    control, path, port = _policies(rng)
+    transport = _transport(
+        rng, is_long=is_long, needs=control.plugin.needs | (path.plugin.needs if path else set()) | port.plugin.needs
+    )
+    fabric = _fabric(rng, wires, links, transport, needs_telemetry="telemetry" in control.plugin.needs)
+    ports_of_host = np.bincount(np.array(wires.links).ravel(), minlength=wires.hosts)[: wires.hosts].tolist()
+    priorities = rng.choice(([-1], [-1], [3, 1], [3, 4, -1], [-1, transport.control_priority]))
+    job = random_job(
+        rng,
+        ports_of_host=ports_of_host,
+        priorities=priorities,
+        mtu_bytes=transport.mtu_bytes,
+        packets=rng.choice((20, 100, 250)),
+    )
+    faults = _faults(rng, fabric, is_long=is_long) if rng.random() < 0.45 else []
+    until_ps = (
+        rng.choice((150, 60)) * MS_PS if is_long else rng.choice((20 * MS_PS, 20 * MS_PS, rng.randrange(100 * US_PS)))
+    )
+    return lower(
+        fabric=fabric,
+        job=job,
+        transport=transport,
+        congestion_control=control,
+        path_selection=path,
+        port_selection=port,
+        seed=rng.randrange(2**31),
+        until_ps=until_ps,
+        faults=faults,
+        reconvergence_delay_ps=rng.choice((0, US_PS, 30 * US_PS, rng.randrange(100 * US_PS))),
+    )
+
+
+# Fabrics
+
+
+def _wires(rng: Random) -> Wires:
+    match rng.choice(("pair", "star", "chain", "leaf-spine", "leaf-spine", "leaf-spine", "rails", "three-tier")):
+        case "pair":
+            return Wires(hosts=2, switches=0, links=((0, 1),))
+        case "star":
+            hosts = rng.randint(2, 6)
+            return Wires(hosts=hosts, switches=1, links=tuple((h, hosts) for h in range(hosts)))
+        case "chain":
+            length, per_switch = rng.randint(2, 4), rng.randint(1, 2)
+            hosts = length * per_switch
+            down = [(h, hosts + h // per_switch) for h in range(hosts)]
+            return Wires(
+                hosts=hosts, switches=length, links=(*down, *((hosts + i, hosts + i + 1) for i in range(length - 1)))
+            )
+        case "leaf-spine":
+            leaves, spines, per_leaf, parallel = (
+                rng.randint(2, 3),
+                rng.randint(1, 3),
+                rng.randint(1, 3),
+                rng.randint(1, 2),
+            )
+            hosts = leaves * per_leaf
+            down = [(h, hosts + h // per_leaf) for h in range(hosts)]
+            up = [
+                (hosts + i, hosts + leaves + j) for i in range(leaves) for j in range(spines) for _ in range(parallel)
+            ]
+            return Wires(hosts=hosts, switches=leaves + spines, links=(*down, *up))
+        case "rails":
+            hosts, spines = rng.randint(2, 5), rng.randint(1, 2)
+            down = [(h, hosts + rail) for h in range(hosts) for rail in range(2)]
+            up = [(hosts + rail, hosts + 2 + s) for rail in range(2) for s in range(spines)]
+            return Wires(hosts=hosts, switches=2 + spines, links=(*down, *up))
+        case _:
+            # two pods of two edges and two aggregations, two cores, a host or two on each edge
+            per_edge = rng.randint(1, 2)
+            hosts = 4 * per_edge
+            edge, aggregation, core = hosts, hosts + 4, hosts + 8
+            down = [(h, edge + h // per_edge) for h in range(hosts)]
+            middle = [
+                (edge + 2 * pod + i, aggregation + 2 * pod + j) for pod in range(2) for i in range(2) for j in range(2)
+            ]
+            up = [(aggregation + 2 * pod + i, core + i) for pod in range(2) for i in range(2)]
+            return Wires(hosts=hosts, switches=10, links=(*down, *middle, *up))
+
+
+def _links(rng: Random, wires: Wires, *, is_long: bool) -> np.ndarray[Any, np.dtype[np.void]]:
+    links = np.zeros(len(wires.links), LINK_DTYPE)
+    links["a"], links["b"] = np.array(wires.links).T
+    is_equal = rng.random() < 0.25
+    rate_bps, delay_ps = rng.choice(RATES_BPS[:4]), rng.choice((500_000, 1_000_000, 10_000, 330_000))
+    slow = rng.choice((0.0, 0.2))
+    for link in links:
+        fast = rng.choice(RATES_BPS) if rng.random() < slow else rng.choice(RATES_BPS[:4])
+        link["rate_bps"] = rate_bps if is_equal else fast
+        delays = (10_000, 500_000, rng.randrange(10_000, 2_000_000), rng.randrange(10_000, 20_000_000))
+        link["delay_ps"] = delay_ps if is_equal else rng.choice(delays)
+    if is_long:
+        links["delay_ps"][rng.randrange(len(links))] = LONG_DELAY_PS
+    if rng.random() < 0.3:
+        chance = rng.choice((0.001, 0.02, 0.1, 0.3))
+        kind = rng.choice(("loss", "corruption"))
+        for index in rng.sample(range(len(links)), rng.randint(1, len(links))):
+            links[kind][index] = chance
+    return links
+
+
+def _fabric(rng: Random, wires: Wires, links: Any, transport: Transport, *, needs_telemetry: bool) -> Fabric:
+    nodes = wires.hosts + wires.switches
+    degree = np.bincount(np.array(wires.links).ravel(), minlength=nodes)
+    devices = tuple(
+        _switch(rng, links, node, int(degree[node]), transport, needs_telemetry=needs_telemetry)
+        for node in range(wires.hosts, nodes)
+    )
+    nics = (_nic(rng, transport), _nic(rng, transport))
+    kind = [HOST] * wires.hosts + [SWITCH] * wires.switches
+    device = [rng.randrange(2) for _ in range(wires.hosts)] + list(range(wires.switches))
+    return assemble(
+        name="random",
+        node_names=[f"h{i}" for i in range(wires.hosts)] + [f"s{i}" for i in range(wires.switches)],
+        node_kind=kind,
+        node_tier=[0 if k == HOST else 1 for k in kind],
+        links=links,
+        switches=devices or (Switch(telemetry=True),),
+        nics=nics,
+        node_device=device,
+    )
+
+
+def _switch(rng: Random, links: Any, node: int, ports: int, transport: Transport, *, needs_telemetry: bool) -> Switch:
+    """A switch whose shared buffer holds a few frames, beyond what reserves and headrooms take."""
+    frame = full_frame_bytes(transport)
+    latency_ps = rng.choice((0, 300_000, 500_000))
+    reserve = rng.choice((0, 500, frame, 2 * frame))
+    headroom = rng.choice((None, None, 0, 2 * frame, 6 * frame))
+    lossless = len(transport.lossless_priorities)
+    room = headroom if headroom is not None else 0
+    if headroom is None and lossless:
+        own = links[(links["a"] == node) | (links["b"] == node)]
+        round_trip_ps = 2 * own["delay_ps"] + 1_100_000  # at least what the engine takes: latencies of both ends
+        room = max(
+            headroom_bytes(rate_bps=int(r), round_trip_ps=int(d), transport=transport)
+            for r, d in zip(own["rate_bps"], round_trip_ps, strict=True)
+        )
+    shared = rng.choice((1, 3, 10, 40, 200)) * frame + rng.randrange(frame)
+    buffer = ports * (5 * reserve + lossless * room) + shared
+    kmin = min(rng.choice((0, frame, 3 * frame)), buffer // 2)
+    return Switch(
+        forwarding_latency_ps=latency_ps,
+        buffer_bytes=buffer,
+        reserve_bytes=reserve,
+        headroom_bytes=headroom,
+        alpha=rng.choice((0.0625, 0.125, 0.5, 1.0, 0.3)),
+        xon_offset_bytes=rng.choice((0, 100, 2 * frame)),
+        egress_alpha=rng.choice((0.25, 1.0, 4.0)),
+        pause_quanta=rng.choice((65_535, 65_535, 2_000, 700)),
+        ecn=Ecn(
+            kmin_bytes=kmin,
+            kmax_bytes=kmin + rng.choice((0, frame, 10 * frame)),
+            pmax=rng.choice((0.05, 0.3, 1.0)),
+            at=rng.choice(("enqueue", "dequeue")),
+        ),
+        hash=_hash(rng),
+        scheduling=Scheduling(weights=rng.choice(WEIGHTS)),
+        telemetry=needs_telemetry or rng.random() < 0.2,
+    )
+
+
+def _hash(rng: Random) -> HashFunction:
+    return HashFunction(
+        algorithm=rng.choice(("crc32", "crc32c", "crc16-ccitt", "xor", "mix")),
+        seed=rng.choice((0, 1, rng.randrange(2**32))),
+        offset=rng.choice((0, 0, 3, 8)),
+        fields=tuple(rng.sample(HASH_FIELDS, rng.randint(2, 7))) if rng.random() < 0.5 else HASH_FIELDS[:5],
+    )
+
+
+def _nic(rng: Random, transport: Transport) -> Nic:
+    frame = full_frame_bytes(transport)
+    if rng.random() < 0.6:
+        return Nic(receive_latency_ps=rng.choice((0, 100_000)))
+    buffer = rng.choice((2, 5, 30)) * frame
+    xoff = rng.randrange(1, buffer)
+    return Nic(
+        receive_latency_ps=rng.choice((0, 250_000)),
+        pcie_rate_bps=rng.choice((0, 20, 100, 250)) * 10**9,
+        pcie_latency_ps=rng.choice((0, 150_000, 900_000)),
+        receive_buffer_bytes=buffer,
+        xoff_bytes=xoff,
+        xon_bytes=rng.randrange(xoff + 1),
+        pause_quanta=rng.choice((65_535, 1_000)),
+    )
+
+
+# Transports, policies, faults
+
+
+def _transport(rng: Random, *, is_long: bool, needs: Any) -> Transport:
+    lossless = rng.choice(((3,), (3,), (3,), (), (3, 4), (3, 6)))
+    timeout_ps = rng.choice((25, 25, 12)) * MS_PS if is_long else rng.choice((60, 200, 400, 2_000)) * US_PS
+    return Transport(
+        mtu_bytes=rng.choice((256, 1024, 4096, 4096, 1500)),
+        data_overhead_bytes=rng.choice((62, 58, 82)),
+        first_extra_bytes=rng.choice((16, 0)),
+        lossless_priorities=lossless,
+        control_priority=rng.choice((6, 6, 6, 3)),
+        recovery=rng.choice(("go-back-n", "go-back-n", "timeout")),
+        reorder_tolerant="reorder-tolerance" in needs or rng.random() < 0.2,
+        reorder_window_packets=rng.choice((4096, 16, 3)),
+        ack_every=rng.choice((1, 1, 2, 4, 16)),
+        retransmission_timeout_ps=timeout_ps + rng.choice((0, rng.randrange(1_000_000))),
+        retry_limit=rng.choice((1, 3, 7)),
+        end_to_end_credits=rng.choice((0, 0, 0, 1, 2, 6)),
+    )
+
+
+@cache
+def _loaded(
+    kind: str, name: str, parameters: tuple[tuple[str, Any], ...] = (), variant: str | None = None
+) -> LoadedPolicy:
+    path = POLICIES / f"{name}.py"
+    return load(kind, path if path.is_file() else name, dict(parameters), variant)
+
+
+@cache
+def _names(kind: str) -> tuple[str, ...]:
+    own = {"congestion-control": ("hpcc", "rccc"), "path-selection": ("reps",), "port-selection": ("flowlet",)}
+    return tuple(entry.name for entry in catalogue(kind)) + own[kind]
+
+
+def _policies(rng: Random) -> tuple[LoadedPolicy, LoadedPolicy | None, LoadedPolicy]:
+    name = rng.choice(_names("congestion-control"))
+    if name in {"fixed_window", "fixed-window"}:
+        control = _loaded("congestion-control", name, (("window_bytes", rng.choice((0, 6_000, 20_000, 100_000))),))
+    elif name == "dcqcn":
+        variant = rng.choice(("paper", "vendor", "hpcc-repo", "quick"))
+        quick = (
+            ("increase_timer_ps", 700_000),
+            ("alpha_timer_ps", 500_000),
+            ("increase_bytes", 9_000),
+            ("cnp_interval_ps", 0),
+        )
+        control = (
+            _loaded("congestion-control", name, quick)
+            if variant == "quick"
+            else _loaded("congestion-control", name, (), variant)
+        )
+    else:
+        control = _loaded("congestion-control", name)
+    path = _loaded("path-selection", rng.choice(_names("path-selection"))) if rng.random() < 0.6 else None
+    port_name = rng.choice(("ecmp", *_names("port-selection")))
+    gap = (("gap_ps", 1_000_000),) if port_name == "flowlet" else ()
+    return control, path, _loaded("port-selection", port_name, gap)
+
+
+def _faults(rng: Random, fabric: Fabric, *, is_long: bool) -> list[Fault]:
+    """Something goes down and perhaps comes back, or a link slows down, while packets are about."""
+    faults = []
+    span_ps = 12 * MS_PS if is_long and rng.random() < 0.5 else 30 * US_PS
+    switches = np.flatnonzero(fabric.node_kind == SWITCH).tolist()
+    for _ in range(rng.randint(1, 3)):
+        at_ps = rng.choice(
+            (rng.randrange(span_ps), rng.randrange(span_ps) // 1_000_000 * 1_000_000, rng.randrange(5 * US_PS))
+        )
+        link = rng.randrange(len(fabric.links))
+        kind = rng.choice(("link", "link", "switch", "degrade"))
+        if kind == "degrade":
+            rate_bps = max(10**9, int(fabric.links["rate_bps"][link]) // rng.choice((2, 4, 10)) // 10**6 * 10**6)
+            faults.append(Fault(at_ps=at_ps, event="degrade", link=link, rate_bps=rate_bps))
+            continue
+        fault = Fault(at_ps=at_ps, event="down", link=link)
+        if kind == "switch" and switches:
+            fault = Fault(at_ps=at_ps, event="down", switch=rng.choice(switches))
+        faults.append(fault)
+        if rng.random() < 0.7:
+            faults.append(replace(fault, event="up", at_ps=at_ps + rng.choice((0, 100_000, rng.randrange(40 * US_PS)))))
+    return faults

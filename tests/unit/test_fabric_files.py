@@ -216,7 +216,7 @@ def test_links_beyond_the_capacity_of_a_switch_are_refused(tmp_path: Path) -> No
 
 def test_a_section_takes_devices_as_names_mappings_and_records() -> None:
     shape: dict[str, Any] = {"topology": "fat-tree", "radix": 4}
-    assert fabric_of(**shape, switch="tomahawk-5").switches[0].radix == 128
+    assert fabric_of(**shape, switch="tomahawk-5").switches[0].radix == 4
     own = fabric_of(**shape, switch={"name": "tomahawk-3", "buffer_bytes": 10**6, "ecn": {"pmax": 0.5}})
     assert (own.switches[0].buffer_bytes, own.switches[0].ecn.pmax) == (10**6, 0.5)
     assert own.switches[0].ecn.kmin_bytes == 1_048_576
@@ -229,7 +229,7 @@ def test_a_section_takes_devices_as_names_mappings_and_records() -> None:
 
 
 def test_a_section_derives_what_it_leaves_out() -> None:
-    assert len(fabric_of(topology="fat-tree", switch="quantum-2").hosts) == 2_048
+    assert len(fabric_of(topology="fat-tree", tiers=2, switch="quantum-2").hosts) == 2_048
     fabric = fabric_of(topology="leaf-spine", hosts=96, oversubscription=3, switch="tomahawk-3")
     assert [name for name in fabric.node_names if name.startswith("spine")] == [f"spine{i}" for i in range(1)]
     assert fabric.links["delay_ps"].tolist()[0] == 100_000  # 20 m of fibre
@@ -240,6 +240,8 @@ def test_a_section_derives_what_it_leaves_out() -> None:
     ("section", "part"),
     [
         ({"topology": "fat-tree"}, "fabric.radix  is needed"),
+        ({"topology": "fat-tree", "radix": 66, "switch": "quantum-2"}, "found 66, but 'quantum-2' has 64 ports"),
+        ({"topology": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4, "oversubscription": 3}, "make 2;"),
         ({"topology": "fat-tree", "radix": 4, "leaves": 3}, "fabric.leaves  means nothing for topology 'fat-tree'"),
         ({"topology": "leaf-spine", "tiers": 2, "hosts": 4, "radix": 4}, "fabric.tiers  means nothing"),
         ({"topology": "leaf-spine", "radix": 8}, "fabric.hosts  is needed"),

@@ -18,17 +18,41 @@ from weft.base.units import PROPAGATION_PS_PER_M, RATE, format_quantity
 from weft.hardware import catalogue
 from weft.spec.device import Nic, Switch
 from weft.spec.fabric import SWITCH, Fabric
+from weft.spec.scenario_fabric import FabricSection
 from weft.topology.fat_tree import fat_tree
 from weft.topology.from_file import read_fabric
 from weft.topology.leaf_spine import leaf_spine, leaf_spine_counts
 
-__all__ = ["TOPOLOGIES", "fabric_of"]
+__all__ = ["TOPOLOGIES", "fabric_of", "fabric_of_section"]
 
 TOPOLOGIES = ("fat-tree", "leaf-spine")
+DEFAULT_CABLE_M = 20.0  # chosen: a row of racks, as the row fabric.cable_length of the scenario says
 NO_LIMIT = 2**62  # above any sum of rates
 
 _R = TypeVar("_R", bound=BaseModel)
 Device = str | Mapping[str, Any] | BaseModel
+
+
+def fabric_of_section(section: FabricSection, *, directory: Path) -> Fabric:
+    """Build the fabric of a scenario.
+
+    Parameters
+    ----------
+    section : ``fabric`` of a scenario, resolved
+    directory : of the scenario, to which ``fabric.file`` is relative
+
+    Raises
+    ------
+    ConfigError : with all reasons; `Scenario.locate` gives them their lines
+    """
+    if section.file is not None:
+        return fabric_of(file=directory / section.file)
+    hosts = section.hosts if section.hosts is not None else section.gpus
+    keys = ("topology", "tiers", "radix", "leaves", "spines", "hosts_per_leaf", "links_per_pair", "oversubscription",
+            "link_rate_bps", "fabric_rate_bps", "link_delay_ps", "cable_length_m", "host_link_delay_ps", "loss",
+            "corruption")  # fmt: skip
+    values = {key: getattr(section, key) for key in keys}
+    return fabric_of(**values, hosts=hosts, switch=section.switch, nic=section.nic)
 
 
 def fabric_of(  # noqa: PLR0913 - the keys of a section, all by name
@@ -47,28 +71,28 @@ def fabric_of(  # noqa: PLR0913 - the keys of a section, all by name
     fabric_rate_bps: int | None = None,
     link_delay_ps: int | None = None,
     cable_length_m: float | None = None,
-    fabric_delay_ps: int | None = None,
-    fabric_cable_length_m: float | None = None,
+    host_link_delay_ps: int | None = None,
     switch: Device = "plain",
     nic: Device = "plain",
     loss: float = 0.0,
     corruption: float = 0.0,
 ) -> Fabric:
-    """Build the fabric that a scenario describes.
+    """Build a fabric from plain values, as the ``fabric`` section of a scenario names them.
 
     Parameters
     ----------
     topology : ``fat-tree`` or ``leaf-spine``; None with ``file``
     file : a fabric file, JSON or GraphML, instead of all other keys
-    tiers, radix : of a fat tree; the radix of a leaf-spine derived from ``hosts``; by default the ports of the switch
+    tiers : of a fat tree, 2 or 3; by default 3
+    radix : ports of every switch; by default those of the switch at the links' rate
     hosts : how many; by default as many as fit
     leaves, spines, hosts_per_leaf, links_per_pair : shape of a leaf-spine
     oversubscription : bandwidth of a leaf down divided by up; derives the shape of a leaf-spine from ``hosts``
     link_rate_bps : of the links to hosts
     fabric_rate_bps : of the links between switches; by default ``link_rate_bps``
-    link_delay_ps : propagation one way; or by ``cable_length_m``, 5 ns a metre; by default 20 m
-    fabric_delay_ps : between switches, or by ``fabric_cable_length_m``; by default as to hosts
-    switch, nic : a name of the catalogue, a mapping with ``name`` or ``model`` and fields that differ, or the record
+    link_delay_ps : propagation one way on every link; or ``cable_length_m``, 5 ns a metre; by default 20 m
+    host_link_delay_ps : of the links to hosts, where it differs
+    switch, nic : a name of the catalogue, a mapping with ``model`` and fields that differ, or the record
     loss, corruption : probability per packet, on every link
 
     Raises
@@ -82,13 +106,20 @@ def fabric_of(  # noqa: PLR0913 - the keys of a section, all by name
     fabric_rate = link_rate_bps if fabric_rate_bps is None else fabric_rate_bps
     rates = [rate for rate in (link_rate_bps, fabric_rate) if rate > 0]
     switch_record, switch_facts = _switch(switch, rates)
+    if radix is not None:
+        if 0 < switch_record.radix < radix:
+            text = f"found {radix}, but '{switch_record.name}' has {switch_record.radix} ports for such links"
+            raise ConfigError("fabric", [Mistake(path="fabric.radix", text=text)])
+        switch_record = switch_record.model_copy(update={"radix": radix})
     nic_record, nic_facts = _nic(nic)
-    host_delay = _delay_ps(link_delay_ps, cable_length_m, 20 * PROPAGATION_PS_PER_M)  # chosen: 20 m, a row of racks
+    if link_delay_ps is None:
+        length_m = DEFAULT_CABLE_M if cable_length_m is None else cable_length_m
+        link_delay_ps = round(length_m * PROPAGATION_PS_PER_M)
     common: dict[str, Any] = {
         "host_rate_bps": link_rate_bps,
         "fabric_rate_bps": fabric_rate,
-        "host_delay_ps": host_delay,
-        "fabric_delay_ps": _delay_ps(fabric_delay_ps, fabric_cable_length_m, host_delay),
+        "host_delay_ps": link_delay_ps if host_link_delay_ps is None else host_link_delay_ps,
+        "fabric_delay_ps": link_delay_ps,
         "switch": switch_record,
         "nic": nic_record,
         "loss": loss,
@@ -99,25 +130,19 @@ def fabric_of(  # noqa: PLR0913 - the keys of a section, all by name
              "links_per_pair": links_per_pair, "oversubscription": oversubscription}  # fmt: skip
     if topology == "fat-tree":
         _refuse_foreign(topology, given, {"tiers"})
-        ports = _radix(radix, switch_record)
-        fabric = fat_tree(tiers=3 if tiers == 3 else 2 if tiers is None else tiers, radix=ports, hosts=hosts, **common)  # type: ignore[arg-type]  # fat_tree refuses other numbers with a reason
+        fabric = fat_tree(
+            tiers=3 if tiers is None else tiers, radix=_radix(radix, switch_record), hosts=hosts, **common
+        )
     elif topology == "leaf-spine":
         _refuse_foreign(topology, given, set(given) - {"tiers"})
-        fabric = leaf_spine(
-            **_leaf_spine_shape(given, hosts, radix, switch_record, (link_rate_bps, fabric_rate)), **common
-        )
+        shape = _leaf_spine_shape(given, hosts, radix, switch_record, (link_rate_bps, fabric_rate))
+        fabric = leaf_spine(**shape, **common)
     else:
         text = f"found {topology!r}, wanted {' or '.join(TOPOLOGIES)}, or a file"
         mistake = Mistake(path="fabric.topology", text=text, fix=nearest(str(topology), TOPOLOGIES))
         raise ConfigError("fabric", [mistake])
     _refuse_overload(fabric)
     return fabric
-
-
-def _delay_ps(delay_ps: int | None, length_m: float | None, default_ps: int) -> int:
-    if delay_ps is not None:
-        return delay_ps
-    return default_ps if length_m is None else round(length_m * PROPAGATION_PS_PER_M)
 
 
 def _radix(radix: int | None, switch: Switch) -> int:
@@ -141,20 +166,8 @@ def _leaf_spine_shape(
     given: Mapping[str, Any], hosts: int | None, radix: int | None, switch: Switch, rates_bps: tuple[int, int]
 ) -> dict[str, Any]:
     """Counts as given, or derived from hosts and oversubscription."""
-    if given["leaves"] is not None and given["spines"] is not None and given["oversubscription"] is None:
-        per_leaf = given["hosts_per_leaf"]
-        if per_leaf is None and hosts is None:
-            text = "is needed with leaves and spines, unless hosts is given"
-            raise ConfigError("fabric", [Mistake(path="fabric.hosts_per_leaf", text=text)])
-        return {
-            "leaves": given["leaves"],
-            "spines": given["spines"],
-            "links_per_pair": 1 if given["links_per_pair"] is None else given["links_per_pair"],
-            "hosts_per_leaf": -(-hosts // max(given["leaves"], 1))
-            if per_leaf is None and hosts is not None
-            else per_leaf,
-            "hosts": hosts,
-        }
+    if given["leaves"] is not None and given["spines"] is not None:
+        return _given_shape(given, hosts, rates_bps)
     derived = "follows from hosts, radix and oversubscription; give both leaves and spines, or neither"
     mistakes = [
         Mistake(path=f"fabric.{key}", text=derived)
@@ -182,6 +195,22 @@ def _leaf_spine_shape(
         "hosts_per_leaf": counts.hosts_per_leaf,
         "hosts": hosts,
     }
+
+
+def _given_shape(given: Mapping[str, Any], hosts: int | None, rates_bps: tuple[int, int]) -> dict[str, Any]:
+    """A shape given by its counts; an oversubscription given besides must be what the counts make."""
+    leaves, spines, per_leaf = given["leaves"], given["spines"], given["hosts_per_leaf"]
+    if per_leaf is None and hosts is None:
+        text = "is needed with leaves and spines, unless hosts is given"
+        raise ConfigError("fabric", [Mistake(path="fabric.hosts_per_leaf", text=text)])
+    if per_leaf is None and hosts is not None:
+        per_leaf = -(-hosts // max(leaves, 1))
+    per_pair = 1 if given["links_per_pair"] is None else given["links_per_pair"]
+    ratio, up_bps = given["oversubscription"], spines * per_pair * rates_bps[1]
+    if ratio is not None and up_bps > 0 and abs(per_leaf * rates_bps[0] / up_bps - ratio) > ratio / 1000:
+        text = f"found {ratio:g}, but the counts make {per_leaf * rates_bps[0] / up_bps:g}; leave it out"
+        raise ConfigError("fabric", [Mistake(path="fabric.oversubscription", text=text)])
+    return {"leaves": leaves, "spines": spines, "links_per_pair": per_pair, "hosts_per_leaf": per_leaf, "hosts": hosts}
 
 
 def _switch(device: Device, rates_bps: list[int]) -> tuple[Switch, dict[str, str]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -48,7 +47,7 @@ def fat_tree_counts(*, tiers: int, radix: int) -> FatTreeCounts:
 
 def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
     *,
-    tiers: Literal[2, 3],
+    tiers: int,
     radix: int,
     host_rate_bps: int,
     fabric_rate_bps: int,

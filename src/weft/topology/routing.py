@@ -8,6 +8,7 @@ Leaves out: weights, non-minimal paths, and how long a routing protocol takes (e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from weft.base.errors import UsageError
 from weft.spec.fabric import HOST, Fabric
 
-__all__ = ["DELIVER", "UNREACHABLE", "Routes", "routes", "switch_distances"]
+__all__ = ["DELIVER", "UNREACHABLE", "Routes", "attachments", "routes", "search", "switch_distances"]
 
 UNREACHABLE = -1
 DELIVER = -2
@@ -54,37 +55,46 @@ class Routes:
         return self.group_ports[self.group_ptr[group] : self.group_ptr[group + 1]]
 
 
-def switch_distances(fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32]) -> NDArray[np.int16]:
-    """Hops over switches from every node to every attachment; -1 where there is no path and for hosts.
+def search(
+    fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32]
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint64]]]:
+    """Search by levels over switches from all attachments at once: one bit per attachment, a word of 64 at a time.
 
-    A search by levels from all attachments at once: one bit per attachment, a word of 64 at a time.
-
-    Returns
-    -------
-    shape (nodes, attachments)
+    Yields
+    ------
+    for 1 hop, 2 hops and so on: nodes, and shape (those nodes, words), the attachments that are just that far from them
     """
     ports = fabric.ports
-    nodes, width = len(fabric.node_names), len(attach_node)
     is_switch = fabric.node_kind != HOST
     peer_node = ports.node[ports.peer]
     usable = link_up[ports.link] & is_switch[ports.node] & is_switch[peer_node]
     neighbour = peer_node[usable]
     owners, starts = np.unique(ports.node[usable], return_index=True)  # ports are sorted by node
-    frontier = np.zeros((nodes, -(-width // 64)), np.uint64)
-    columns = np.arange(width)
+    frontier = np.zeros((len(fabric.node_names), -(-len(attach_node) // 64)), np.uint64)
+    columns = np.arange(len(attach_node))
     frontier[attach_node, columns // 64] = np.uint64(1) << (columns % 64).astype(np.uint64)
     seen = frontier.copy()
-    distance = np.full((nodes, width), -1, np.int16)
-    distance[attach_node, columns] = 0
-    hops = 0
     while len(owners):
-        hops += 1
         reached = np.bitwise_or.reduceat(frontier[neighbour], starts, axis=0) & ~seen[owners]
         if not reached.any():
-            break
+            return
+        yield owners, reached
         frontier = np.zeros_like(frontier)
         frontier[owners] = reached
         seen |= frontier
+
+
+def switch_distances(fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32]) -> NDArray[np.int16]:
+    """Hops over switches from every node to every attachment; -1 where there is no path and for hosts.
+
+    Returns
+    -------
+    shape (nodes, attachments)
+    """
+    width = len(attach_node)
+    distance = np.full((len(fabric.node_names), width), -1, np.int16)
+    distance[attach_node, np.arange(width)] = 0
+    for hops, (owners, reached) in enumerate(search(fabric, link_up, attach_node), start=1):
         fresh = np.unpackbits(reached.view(np.uint8), axis=1, bitorder="little", count=width).astype(bool)
         rows, cols = np.nonzero(fresh)
         distance[owners[rows], cols] = hops

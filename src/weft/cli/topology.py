@@ -1,0 +1,149 @@
+"""``weft topology FILE``: a fabric in numbers, as a picture, and in other formats, before anything is simulated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from weft.base.errors import ConfigError
+from weft.base.units import DURATION, RATE, format_quantity
+from weft.spec.fabric import Fabric
+from weft.spec.scenario import load
+from weft.topology.build import fabric_of, fabric_of_section
+from weft.topology.draw import draw
+from weft.topology.export import export as write_export
+from weft.topology.measures import Measures, measure
+from weft.topology.picture import tier_words
+
+__all__ = ["fabric_in", "print_measures", "record", "topology"]
+
+FABRIC_FILES = (".json", ".graphml")
+
+
+def topology(
+    file: Path,
+    *,
+    as_json: bool = False,
+    export: Path | None = None,
+    picture: Path | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> None:
+    """Print the measures of a fabric; write it to a file or draw it where asked.
+
+    Parameters
+    ----------
+    file : a scenario, or a fabric as JSON or GraphML
+    as_json : print one JSON object with units in the names
+    export : also write the fabric; the name ends in .json, .graphml or .dot
+    picture : also draw it; the name ends in .svg or .html
+    overrides : keys of a scenario set from the command line
+
+    Raises
+    ------
+    ConfigError : the file describes no fabric, or a name ends in something else
+    """
+    fabric = fabric_in(file, overrides)
+    for path, write in ((export, write_export), (picture, draw)):
+        if path is not None:
+            write(fabric, path)
+    measures = measure(fabric)
+    if as_json:
+        typer.echo(json.dumps(record(fabric, measures), indent=2))
+        return
+    console = Console(highlight=False)
+    print_measures(console, fabric, measures)
+    for path in (export, picture):
+        if path is not None:
+            console.print(f"wrote {path}", markup=False, soft_wrap=True)
+
+
+def fabric_in(file: Path, overrides: Mapping[str, str] | None = None) -> Fabric:
+    """The fabric of a scenario, or of a fabric file.
+
+    Raises
+    ------
+    ConfigError : with all reasons, and their lines where the file has lines
+    """
+    if file.suffix in FABRIC_FILES:
+        return fabric_of(file=file)
+    scenario = load(file, overrides)
+    try:
+        return fabric_of_section(scenario.fabric, directory=file.parent)
+    except ConfigError as wrong:
+        raise scenario.locate(wrong) from wrong
+
+
+def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:
+    """The measures as JSON takes them, with what is not verified."""
+    return {
+        "name": fabric.name,
+        **asdict(measures),
+        "link_rates_bps": np.unique(fabric.links["rate_bps"]).tolist(),
+        "link_delays_ps": np.unique(fabric.links["delay_ps"]).tolist(),
+        "facts": fabric.facts,
+    }
+
+
+def print_measures(console: Console, fabric: Fabric, measures: Measures) -> None:
+    """Print the measures as two tables, and below them what is not verified."""
+    words = tier_words(fabric)
+    console.print(fabric.name, style="bold", markup=False)
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    tiers = ", ".join(f"{count:,} {words[tier][count > 1]}" for tier, count in measures.switches_by_tier.items())
+    ratios = ", ".join(f"{words[tier][0]} {ratio:.4g}" for tier, ratio in measures.oversubscription_by_tier.items())
+    flow = measures.bisection
+    share = flow.rate_bps / flow.hosts_bps if flow.hosts_bps else 0.0
+    table.add_row("hosts", f"{measures.hosts:,}")
+    table.add_row("switches", f"{measures.switches:,}" + (f" ({tiers})" if tiers else ""))
+    table.add_row("links", f"{measures.host_links:,} to hosts, {measures.switch_links:,} between switches")
+    table.add_row("link rates", ", ".join(format_quantity(RATE, rate) for rate in _span(fabric.links["rate_bps"])))
+    table.add_row("link delays", ", ".join(format_quantity(DURATION, ps) for ps in _span(fabric.links["delay_ps"])))
+    table.add_row("oversubscription", ratios or "none: no tier above another")
+    table.add_row(
+        "bisection", f"{format_quantity(RATE, flow.rate_bps)}, {share:.1%} of what half of the hosts can send"
+    )
+    table.add_row("", f"({flow.method})")
+    table.add_row("diameter", f"{measures.diameter_hops} hop{'s' if measures.diameter_hops != 1 else ''}")
+    console.print(table)
+    console.print()
+    console.print(_paths_table(measures))
+    if measures.sample < measures.attachments:
+        console.print(
+            f"Paths towards {measures.sample:,} of {measures.attachments:,} leaves, evenly spaced.", soft_wrap=True
+        )
+    console.print(
+        "RTT: propagation, forwarding and receive latency there and back; no serialisation, no queue.", soft_wrap=True
+    )
+    if fabric.facts:
+        console.print("\nNot verified:")
+        for key, fact in fabric.facts.items():
+            console.print(f"  {key}  {fact}", markup=False, soft_wrap=True)
+
+
+def _paths_table(measures: Measures) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("hops", "share of pairs", "shortest paths: least", "median", "most", "base RTT"):
+        table.add_column(heading, justify="right")
+    for row in measures.paths:
+        slowest = f" to {format_quantity(DURATION, row.rtt_max_ps)}" if row.rtt_max_ps > row.rtt_min_ps else ""
+        table.add_row(
+            str(row.hops), f"{row.share:.2%}", f"{row.paths_min:,}", f"{row.paths_median:,.0f}", f"{row.paths_max:,}",
+            format_quantity(DURATION, row.rtt_min_ps) + slowest,
+        )  # fmt: skip
+    return table
+
+
+def _span(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
+    """All different values where they are few, else the least and the most."""
+    different: list[int] = np.unique(values).tolist()
+    return different if len(different) <= 4 else [different[0], different[-1]]

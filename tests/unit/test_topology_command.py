@@ -1,0 +1,92 @@
+"""``weft topology``: what it prints, what it writes, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from weft.base.errors import ConfigError
+from weft.cli.topology import fabric_in, print_measures, record, topology
+from weft.spec.fabric import Fabric
+from weft.topology.build import fabric_of
+from weft.topology.from_file import read_fabric
+from weft.topology.measures import measure
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "fabrics"
+
+SCENARIO = """schema: 1
+fabric:
+  topology: leaf-spine
+  hosts: 96
+  radix: 32
+  oversubscription: 3
+  switch: {switch}
+traffic: {{pattern: permutation, size: 2MiB}}
+"""
+
+
+def printed(fabric: Fabric) -> str:
+    console = Console(file=StringIO(), width=110, highlight=False)
+    print_measures(console, fabric, measure(fabric))
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "section"),
+    [
+        ("fat_tree_2_tiers", {"topology": "fat-tree", "tiers": 2, "switch": "quantum-2"}),
+        ("fat_tree_3_tiers", {"topology": "fat-tree", "tiers": 3, "radix": 64}),
+        ("leaf_spine", {"topology": "leaf-spine", "hosts": 500, "oversubscription": 3, "switch": "tomahawk-4"}),
+        ("two_leaves", {"file": EXAMPLES / "two_leaves.json"}),
+        ("ring_of_four", {"file": EXAMPLES / "ring_of_four.graphml"}),
+    ],
+)
+def test_tables(check_golden: Callable[[str, str], None], name: str, section: dict[str, object]) -> None:
+    check_golden(f"topology/{name}.txt", printed(fabric_of(**section)))  # type: ignore[arg-type]
+
+
+def test_json_has_units_and_facts(check_golden: Callable[[str, str], None]) -> None:
+    fabric = fabric_of(file=EXAMPLES / "two_leaves.json")
+    check_golden("topology/two_leaves.json", json.dumps(record(fabric, measure(fabric)), indent=2) + "\n")
+
+
+def test_a_scenario_is_read_built_drawn_and_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = tmp_path / "small.yaml"
+    scenario.write_text(SCENARIO.format(switch="tomahawk-3"), encoding="utf-8")
+    topology(scenario, export=tmp_path / "small.graphml", picture=tmp_path / "small.svg")
+    out = capsys.readouterr().out
+    assert "96" in out
+    assert "tomahawk-3.buffer_bytes  64MB, unverified" in out
+    assert len(read_fabric(tmp_path / "small.graphml").hosts) == 96
+    assert (tmp_path / "small.svg").read_text(encoding="utf-8").startswith("<svg")
+    topology(scenario, as_json=True, overrides={"fabric.oversubscription": "1"})
+    assert json.loads(capsys.readouterr().out)["oversubscription_by_tier"] == {"1": 1.0}
+
+
+def test_what_only_the_built_fabric_knows_has_its_line(tmp_path: Path) -> None:
+    scenario = tmp_path / "wrong.yaml"
+    scenario.write_text(SCENARIO.format(switch="tomahwak-3"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"line 7  fabric.switch .*did you mean 'tomahawk-3'"):
+        fabric_in(scenario)
+    scenario.write_text(SCENARIO.format(switch="tomahawk-3").replace("radix: 32", "radix: 64"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"line 5  fabric.radix .*'tomahawk-3' has 32 ports"):
+        fabric_in(scenario)
+
+
+def test_a_fabric_file_of_a_scenario_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_bytes((EXAMPLES / "two_leaves.json").read_bytes())
+    text = "schema: 1\nfabric: {file: mine.json}\ntraffic: {pattern: permutation, size: 2MiB}\n"
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+    assert fabric_in(tmp_path / "mine.yaml").name == "two leaves, mixed rates"
+
+
+@pytest.mark.parametrize("option", [{"export": Path("x.png")}, {"picture": Path("x.png")}])
+def test_other_endings_are_refused(option: dict[str, Path]) -> None:
+    with pytest.raises(ConfigError, match=r"found a file that ends in '\.png'"):
+        topology(EXAMPLES / "two_leaves.json", **option)  # type: ignore[arg-type]

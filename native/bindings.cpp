@@ -1,12 +1,247 @@
-/// The Python face of the core: the only file that includes nanobind.
+/// The Python face of the core: the only file that includes nanobind. Arrays in, arrays out; the GIL is free while it runs.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "base/version.hpp"
+#include "packet/engine.hpp"
 
 namespace nb = nanobind;
+
+namespace {
+
+/// Rows of a structured array, borrowed as bytes; the Python side views them as bytes of the right dtype.
+template <typename T>
+std::span<const T> rows(nb::handle plan, const char* name) {
+  const auto array = nb::cast<nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(plan[name]);
+  if (array.shape(0) % sizeof(T) != 0) throw nb::value_error("an array has rows of another size than the engine's");
+  return {reinterpret_cast<const T*>(array.data()), array.shape(0) / sizeof(T)};
+}
+
+std::vector<std::uint8_t> bytes_of(nb::handle policy, const char* name) {
+  const auto bytes = nb::cast<nb::bytes>(policy[name]);
+  const auto* data = static_cast<const std::uint8_t*>(bytes.data());
+  return {data, data + bytes.size()};
+}
+
+template <typename Function>
+Function function_at(nb::handle policy, const char* name) {
+  return reinterpret_cast<Function>(nb::cast<std::uintptr_t>(policy[name]));
+}
+
+template <typename T>
+T number(nb::handle row, const char* name) {
+  return nb::cast<T>(row[name]);
+}
+
+weft::TransportRow transport_of(nb::handle row) {
+  const auto get = [&](const char* name) { return number<std::int64_t>(row, name); };
+  return {get("mtu_bytes"),      get("data_overhead_bytes"),       get("first_extra_bytes"),
+          get("telemetry_bytes"), get("ack_bytes"),                get("cnp_bytes"),
+          get("credit_bytes"),   get("pause_frame_bytes"),         get("interframe_bytes"),
+          get("go_back_n"),      get("reorder_tolerant"),          get("reorder_window_packets"),
+          get("ack_every"),      get("retransmission_timeout_ps"), get("retry_limit"),
+          get("end_to_end_credits")};
+}
+
+weft::CongestionPolicy congestion_of(nb::handle row) {
+  return {function_at<weft::StepFunction>(row, "step"),
+          function_at<weft::ReceiveFunction>(row, "receive"),
+          bytes_of(row, "params"),
+          bytes_of(row, "state"),
+          bytes_of(row, "receiver_state"),
+          bytes_of(row, "shared_state"),
+          number<std::uint32_t>(row, "signals"),
+          number<bool>(row, "receive_all"),
+          number<bool>(row, "telemetry")};
+}
+
+weft::PathPolicy path_of(nb::handle row) {
+  return {function_at<weft::StepFunction>(row, "step"), bytes_of(row, "params"), bytes_of(row, "state"),
+          number<std::uint32_t>(row, "signals"), number<bool>(row, "per_message")};
+}
+
+weft::PortPolicy port_of(nb::handle row) {
+  return {function_at<weft::PortFunction>(row, "step"), bytes_of(row, "params"), bytes_of(row, "state"),
+          number<bool>(row, "queue"), number<bool>(row, "plain_ecmp")};
+}
+
+weft::SeriesRequest series_of(nb::handle row) {
+  return {number<std::int64_t>(row, "every_ps"), number<bool>(row, "all_flows"),
+          nb::cast<std::vector<std::int32_t>>(row["ports"]), nb::cast<std::vector<std::uint64_t>>(row["flows"])};
+}
+
+weft::Input input_of(nb::dict plan) {
+  weft::Input in;
+  in.seed = number<std::uint64_t>(plan, "seed");
+  in.until_ps = number<std::int64_t>(plan, "until_ps");
+  in.node_kind = rows<std::int8_t>(plan, "node_kind");
+  in.node_device = rows<std::int32_t>(plan, "node_device");
+  in.port_base = rows<std::int64_t>(plan, "port_base");
+  in.port_node = rows<std::int32_t>(plan, "port_node");
+  in.port_peer = rows<std::int32_t>(plan, "port_peer");
+  in.port_rate_bps = rows<std::int64_t>(plan, "port_rate_bps");
+  in.port_delay_ps = rows<std::int64_t>(plan, "port_delay_ps");
+  in.port_loss = rows<double>(plan, "port_loss");
+  in.port_corruption = rows<double>(plan, "port_corruption");
+  in.port_headroom_bytes = rows<std::int64_t>(plan, "port_headroom_bytes");
+  in.shared_bytes = rows<std::int64_t>(plan, "shared_bytes");
+  in.attachment = rows<std::int32_t>(plan, "attachment");
+  in.switches = rows<weft::SwitchRow>(plan, "switches");
+  in.nics = rows<weft::NicRow>(plan, "nics");
+  in.class_priority = rows<std::int64_t>(plan, "class_priority");
+  in.class_lossless = rows<std::int64_t>(plan, "class_lossless");
+  in.control_class = number<std::int64_t>(plan, "control_class");
+  for (const nb::handle table : nb::cast<nb::list>(plan["routes"]))
+    in.routes.push_back({rows<std::int32_t>(table, "group_of"), rows<std::int64_t>(table, "group_ptr"),
+                         rows<std::int32_t>(table, "group_ports"), rows<std::int32_t>(table, "group_weights")});
+  in.instants = rows<weft::InstantRow>(plan, "instants");
+  in.ops = rows<weft::OpRow>(plan, "ops");
+  in.streams = rows<weft::StreamRow>(plan, "streams");
+  in.tables = rows<std::int64_t>(plan, "tables");
+  in.rank_class = rows<std::int32_t>(plan, "rank_class");
+  in.rank_port = rows<std::int32_t>(plan, "rank_port");
+  in.tokens = number<std::int64_t>(plan, "tokens");
+  in.has_receives = number<bool>(plan, "has_receives");
+  in.transport = transport_of(plan["transport"]);
+  in.congestion = congestion_of(plan["congestion_control"]);
+  in.path = path_of(plan["path_selection"]);
+  in.port = port_of(plan["port_selection"]);
+  in.series = series_of(plan["series"]);
+  return in;
+}
+
+/// A new one-dimensional byte array of `count` rows of `T`, filled by `fill(row, index)`.
+template <typename T, typename Fill>
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> table(std::size_t count, Fill&& fill) {
+  auto owner = std::make_unique<std::vector<T>>(count);
+  for (std::size_t i = 0; i < count; ++i) fill((*owner)[i], i);
+  auto* data = reinterpret_cast<std::uint8_t*>(owner->data());
+  const std::size_t bytes = count * sizeof(T);
+  nb::capsule capsule(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return {data, {bytes}, capsule};
+}
+
+struct MessageRow {  // MESSAGE_DTYPE
+  std::int64_t source, destination, channel, ordinal, size_bytes, posted_at_ps, delivered_at_ps, acked_at_ps;
+};
+
+struct PortRow {  // PORT_DTYPE
+  std::int64_t frames, bytes, drops, marks, pauses_sent, resumes_sent, paused_ps, max_queue_bytes, max_ingress_bytes;
+};
+
+class PacketEngine {
+ public:
+  explicit PacketEngine(nb::dict plan) : plan_(std::move(plan)), engine_(input_of(plan_)) {}
+
+  /// About `budget_s` seconds of simulation; True at the end, False if there is more to do.
+  bool advance(double budget_s) {
+    const nb::gil_scoped_release released;
+    try {
+      return engine_.advance(budget_s);
+    } catch (const weft::PolicyStop& stop) {
+      failure_ = stop.failure;
+      return true;
+    }
+  }
+
+  /// (kind, state, shared, signal, candidates) of the step that stopped the run, or None.
+  [[nodiscard]] nb::object failure() const {
+    if (!failure_) return nb::none();
+    const auto raw = [](const std::vector<std::uint8_t>& v) { return nb::bytes(v.data(), v.size()); };
+    return nb::make_tuple(failure_->kind, raw(failure_->state), raw(failure_->shared), raw(failure_->signal),
+                          raw(failure_->candidates));
+  }
+
+  /// (simulated_ps, packet_hops, delivered_bytes).
+  [[nodiscard]] nb::tuple progress() const {
+    return nb::make_tuple(engine_.simulated_ps(), engine_.state().count.packet_hops, engine_.state().delivered_bytes);
+  }
+
+  [[nodiscard]] bool has_work() const { return engine_.has_work(); }
+
+  [[nodiscard]] auto messages() const {
+    const weft::State& s = engine_.state();
+    return table<MessageRow>(s.messages.size(), [&](MessageRow& row, std::size_t i) {
+      const weft::Message& m = s.messages[i];
+      const weft::QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(m.queue_pair)];
+      row = {qp.source_rank, qp.destination_rank, qp.channel,        m.ordinal,
+             m.size_bytes,   m.posted_at_ps,      m.delivered_at_ps, m.acked_at_ps};
+    });
+  }
+
+  [[nodiscard]] auto ports() const {
+    const weft::State& s = engine_.state();
+    return table<PortRow>(s.ports.size(), [&](PortRow& row, std::size_t i) {
+      const weft::PortCounters& c = s.port_counters[i];
+      row = {s.ports[i].frames, s.ports[i].bytes, c.drops,           c.marks,           c.pauses_sent,
+             c.resumes_sent,    c.paused_ps,      c.max_queue_bytes, c.max_ingress_bytes};
+    });
+  }
+
+  [[nodiscard]] auto marks() const {
+    const weft::State& s = engine_.state();
+    return table<weft::MarkRecord>(s.marks.size(), [&](weft::MarkRecord& row, std::size_t i) { row = s.marks[i]; });
+  }
+
+  [[nodiscard]] auto series() const {
+    const weft::State& s = engine_.state();
+    return table<weft::SeriesRow>(s.series.size(), [&](weft::SeriesRow& row, std::size_t i) { row = s.series[i]; });
+  }
+
+  /// Source, destination and channel of every queue pair, in the order in which series name them.
+  [[nodiscard]] auto queue_pairs() const {
+    const weft::State& s = engine_.state();
+    return table<std::array<std::int64_t, 3>>(s.queue_pairs.size(), [&](std::array<std::int64_t, 3>& row, std::size_t i) {
+      row = {s.queue_pairs[i].source_rank, s.queue_pairs[i].destination_rank, s.queue_pairs[i].channel};
+    });
+  }
+
+  [[nodiscard]] auto counters() const {
+    static_assert(sizeof(weft::Counters) % sizeof(std::int64_t) == 0);
+    const weft::State& s = engine_.state();
+    return table<weft::Counters>(1, [&](weft::Counters& row, std::size_t) { row = s.count; });
+  }
+
+  /// Whether every program has run to its end and every message is acknowledged.
+  [[nodiscard]] bool finished() const {
+    const weft::State& s = engine_.state();
+    for (const weft::StreamState& stream : s.streams)
+      if (!stream.done) return false;
+    for (std::size_t i = 0; i < s.messages.size(); ++i)
+      if (s.messages[i].acked_at_ps < 0) return false;
+    return true;
+  }
+
+ private:
+  nb::dict plan_;  // keeps the arrays alive
+  weft::Engine engine_;
+  std::optional<weft::PolicyFailure> failure_;
+};
+
+}  // namespace
 
 NB_MODULE(_native, module) {
   module.doc() = "Weft's native core.";
   module.def("version", &weft::version, "The version of Weft that this core was built as.");
+  nb::class_<PacketEngine>(module, "PacketEngine", "The packet engine on one plan; see weft.engine.packet.")
+      .def(nb::init<nb::dict>(), nb::arg("plan"))
+      .def("advance", &PacketEngine::advance, nb::arg("budget_s"))
+      .def("failure", &PacketEngine::failure)
+      .def("progress", &PacketEngine::progress)
+      .def("has_work", &PacketEngine::has_work)
+      .def("finished", &PacketEngine::finished)
+      .def("messages", &PacketEngine::messages)
+      .def("ports", &PacketEngine::ports)
+      .def("marks", &PacketEngine::marks)
+      .def("series", &PacketEngine::series)
+      .def("queue_pairs", &PacketEngine::queue_pairs)
+      .def("counters", &PacketEngine::counters);
 }

@@ -1,0 +1,59 @@
+/// What a domain has to do on its own: a heap of (instant, kind, identity). Entries may be stale; who set them knows.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.hpp"
+
+namespace weft {
+
+enum class AgendaKind : std::uint64_t {
+  kJob = 0,
+  kHostInterface = 1,
+  kRetransmission = 2,
+  kSenderTimer = 3,
+  kReceiverTimer = 4,
+  kPauseRefresh = 5
+};
+
+struct AgendaEntry {
+  Ps at_ps;
+  std::uint64_t key;  // kind in the upper 4 bits, then local port (20) and the rest (40), or rank (40) and stream (20)
+
+  [[nodiscard]] AgendaKind kind() const { return static_cast<AgendaKind>(key >> 60); }
+  [[nodiscard]] std::uint32_t port() const { return static_cast<std::uint32_t>(key >> 40) & 0xFFFFFU; }
+  [[nodiscard]] std::uint64_t rest() const { return key & 0xFFFFFFFFFFULL; }
+  [[nodiscard]] std::uint64_t rank() const { return (key >> 20) & 0xFFFFFFFFFFULL; }
+  [[nodiscard]] std::uint32_t stream() const { return static_cast<std::uint32_t>(key) & 0xFFFFFU; }
+};
+
+inline std::uint64_t port_key(AgendaKind kind, std::int32_t port, std::uint64_t rest) {
+  return static_cast<std::uint64_t>(kind) << 60 | static_cast<std::uint64_t>(port) << 40 | rest;
+}
+inline std::uint64_t job_key(std::uint64_t rank, std::uint64_t stream) { return rank << 20 | stream; }
+
+class Agenda {
+ public:
+  [[nodiscard]] Ps next_ps() const { return heap_.empty() ? kNeverPs : heap_.front().at_ps; }
+
+  void push(Ps at_ps, std::uint64_t key) {
+    heap_.push_back({at_ps, key});
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+
+  AgendaEntry pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    const AgendaEntry entry = heap_.back();
+    heap_.pop_back();
+    return entry;
+  }
+
+ private:
+  static bool later(const AgendaEntry& a, const AgendaEntry& b) {
+    return a.at_ps != b.at_ps ? a.at_ps > b.at_ps : a.key > b.key;
+  }
+  std::vector<AgendaEntry> heap_;
+};
+
+}  // namespace weft

@@ -1,0 +1,120 @@
+/// Which domains have something to do in which window, without a scan of all of them.
+/// A ring of 1,024 windows holds a bitmap of domains each; what lies further ahead waits in a heap.
+/// Invariant: a domain with an event in window w is marked for w before w begins.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+
+namespace weft {
+
+class Calendar {
+ public:
+  Calendar(std::int32_t domains, Ps window_ps)
+      : window_ps_(window_ps),
+        words_((static_cast<std::size_t>(domains) + 63) / 64),
+        bits_(words_ * kWindows, 0),
+        occupied_(kWindows / 64, 0) {}
+
+  /// Start of the current window.
+  [[nodiscard]] Ps start_ps() const { return start_ps_; }
+  [[nodiscard]] Ps end_ps() const { return start_ps_ + window_ps_; }
+
+  /// Note that `domain` has something to do at `at_ps`, which lies in the current window or later.
+  void mark(std::int32_t domain, Ps at_ps) {
+    Ps ahead = at_ps - start_ps_;
+    std::int64_t windows = 0;
+    if (ahead < 4 * window_ps_) {
+      while (ahead >= window_ps_) {
+        ahead -= window_ps_;
+        ++windows;
+      }
+    } else {
+      windows = ahead / window_ps_;
+      if (windows >= kWindows) {
+        if (at_ps < kNeverPs) far_.emplace(current_ + windows, domain);
+        return;
+      }
+    }
+    set((current_ + windows) & (kWindows - 1), domain);
+  }
+
+  /// Start of the first window from the current one on that has a mark, or never.
+  [[nodiscard]] Ps next_ps() const {
+    std::int64_t target = next_occupied();
+    if (!far_.empty() && (target < 0 || far_.top().first < target)) target = far_.top().first;
+    return target < 0 ? kNeverPs : target * window_ps_;
+  }
+
+  /// Make the window that contains `at_ps` the current one; no marked window lies in between.
+  void go_to(Ps at_ps) {
+    current_ = at_ps / window_ps_;
+    start_ps_ = current_ * window_ps_;
+    while (!far_.empty() && far_.top().first < current_ + kWindows) {
+      set(far_.top().first & (kWindows - 1), far_.top().second);
+      far_.pop();
+    }
+  }
+
+  /// Call `visit(domain)` for every domain of the current window, marks made meanwhile for it included.
+  template <typename Visit>
+  void each(Visit&& visit) {
+    std::uint64_t* row = &bits_[static_cast<std::size_t>(current_ & (kWindows - 1)) * words_];
+    for (std::size_t word = 0; word < words_; ++word) {
+      std::uint64_t rest = row[word];
+      while (rest != 0) {
+        const int index = std::countr_zero(rest);
+        visit(static_cast<std::int32_t>(word * 64 + static_cast<std::size_t>(index)));
+        rest &= rest - 1;
+      }
+    }
+  }
+
+  /// Forget the marks of the current window, which is done.
+  void clear() {
+    const auto slot = static_cast<std::size_t>(current_ & (kWindows - 1));
+    std::fill_n(bits_.begin() + static_cast<std::ptrdiff_t>(slot * words_), words_, 0);
+    occupied_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
+  }
+
+ private:
+  static constexpr std::int64_t kWindows = 1024;
+
+  void set(std::int64_t slot, std::int32_t domain) {
+    const auto index = static_cast<std::size_t>(slot);
+    const auto node = static_cast<std::size_t>(domain);
+    bits_[index * words_ + node / 64] |= std::uint64_t{1} << (node % 64);
+    occupied_[index / 64] |= std::uint64_t{1} << (index % 64);
+  }
+
+  /// Number of the first occupied window from the current one on, or -1.
+  [[nodiscard]] std::int64_t next_occupied() const {
+    const auto first = static_cast<std::size_t>(current_ & (kWindows - 1));
+    for (std::size_t step = 0; step <= kWindows / 64; ++step) {
+      const std::size_t word = (first / 64 + step) % (kWindows / 64);
+      std::uint64_t bits = occupied_[word];
+      if (step == 0) bits &= ~std::uint64_t{0} << (first % 64);
+      if (step == kWindows / 64) bits &= ~(~std::uint64_t{0} << (first % 64));
+      if (bits == 0) continue;
+      const std::size_t slot = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+      return current_ + static_cast<std::int64_t>((slot - first) & (kWindows - 1));
+    }
+    return -1;
+  }
+
+  using Far = std::pair<std::int64_t, std::int32_t>;
+  Ps window_ps_;
+  Ps start_ps_ = 0;
+  std::int64_t current_ = 0;
+  std::size_t words_;
+  std::vector<std::uint64_t> bits_;      // by window slot, then domain
+  std::vector<std::uint64_t> occupied_;  // by window slot
+  std::priority_queue<Far, std::vector<Far>, std::greater<>> far_;
+};
+
+}  // namespace weft

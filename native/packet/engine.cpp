@@ -1,0 +1,236 @@
+#include "packet/engine.hpp"
+
+#include <ctime>
+#include <utility>
+
+#include "packet/window.hpp"
+
+namespace weft {
+
+namespace {
+
+/// The shortest delay between two domains; nothing sent inside a window of this length can arrive inside it.
+Ps lookahead_ps(const Input& in) {
+  Ps shortest = kSecondPs;  // chosen: a fabric without links still has windows
+  for (std::size_t port = 0; port < in.port_peer.size(); ++port)
+    if (in.port_peer[port] >= 0) shortest = std::min<Ps>(shortest, in.port_delay_ps[port]);
+  if (shortest <= 0) throw LimitError("a link without delay joins two domains; give it at least 1 ps");
+  constexpr Ps kLongest = Ps{1} << 31;  // chosen: a key of an arrival holds 32 bits of time
+  return std::min(shortest, kLongest);
+}
+
+std::size_t stride_of(const Input& in) {
+  if (in.congestion.telemetry) return kTelemetryStride;
+  const bool several_hashes = [&] {
+    for (const SwitchRow& row : in.switches)
+      if (row.hash_fields != in.switches.front().hash_fields || row.hash_algorithm != in.switches.front().hash_algorithm ||
+          (row.hash_fields & kInPort) != 0)
+        return true;
+    return false;
+  }();
+  const bool echo = wants(in.congestion.signals, Kind::kAck) || wants(in.congestion.signals, Kind::kCredit) ||
+                    (in.path.step != nullptr && in.path.signals != 0);
+  const bool entropy = in.path.step != nullptr && (several_hashes || in.congestion.receive != nullptr);
+  return echo || entropy || in.transport.end_to_end_credits > 0 ? kExtendedStride : kPlainStride;
+}
+
+void build_ports(State& s) {
+  const Input& in = s.in;
+  const std::size_t ports = in.port_peer.size();
+  s.ports.resize(ports);
+  s.port_counters.resize(ports);
+  s.due_at_ps.assign(ports, kNeverPs);
+  s.rate_bps.assign(in.port_rate_bps.begin(), in.port_rate_bps.end());
+  s.frames_waiting.resize(ports);
+  s.frames_inbound.resize(ports);
+  s.nic_of_port.assign(ports, -1);
+  s.inexact_serialisation.resize(ports);
+  s.queues.resize(ports * static_cast<std::size_t>(s.classes));
+  s.inbound.resize(s.queues.size());
+  s.ingresses.resize(s.queues.size());
+  for (std::size_t port = 0; port < ports; ++port) {
+    Port& record = s.ports[port];
+    record.peer = in.port_peer[port];
+    record.peer_node = record.peer >= 0 ? in.port_node[static_cast<std::size_t>(record.peer)] : -1;
+    record.delay_ps = in.port_delay_ps[port];
+    record.local = static_cast<std::int32_t>(port) - s.first_port(in.port_node[port]);
+    set_rate(s, static_cast<std::int32_t>(port), in.port_rate_bps[port]);
+  }
+  for (std::size_t port = 0; port < ports; ++port)
+    for (std::int32_t klass = 0; klass < s.classes; ++klass) {
+      Packet* stream = s.pool.open();
+      Queue& queue = s.queues[s.at(static_cast<std::int32_t>(port), klass)];
+      queue.tail = queue.departure = stream;
+      if (s.ports[port].peer >= 0) s.inbound[s.at(s.ports[port].peer, klass)] = stream;
+    }
+}
+
+void build_nodes(State& s) {
+  const Input& in = s.in;
+  const std::size_t nodes = in.node_kind.size();
+  s.switch_of_node.assign(nodes, -1);
+  s.agendas.resize(nodes);
+  s.mask_base.resize(nodes + 1, 0);
+  for (std::size_t node = 0; node < nodes; ++node) {
+    const auto id = static_cast<std::int32_t>(node);
+    const auto ports = static_cast<std::size_t>(s.end_port(id) - s.first_port(id));
+    s.mask_base[node + 1] = s.mask_base[node] + (ports + 63) / 64;
+    if (in.node_kind[node] != 0) {
+      s.switch_of_node[node] = static_cast<std::int32_t>(s.switches.size());
+      SwitchNode record;
+      record.shared_bytes = in.shared_bytes[node];
+      record.device = in.node_device[node];
+      record.port_policy.assign(in.port.state.size() / 8 + 1, 0);
+      std::memcpy(record.port_policy.data(), in.port.state.data(), in.port.state.size());
+      s.switches.push_back(std::move(record));
+      const SwitchRow& row = in.switches[static_cast<std::size_t>(in.node_device[node])];
+      std::uint8_t lowest = 0;  // deficit round robin begins at the lowest weighted class
+      while (lowest + 1 < s.classes && row.weight[lowest] == 0) ++lowest;
+      for (std::int32_t port = s.first_port(id); port < s.end_port(id); ++port)
+        s.ports[static_cast<std::size_t>(port)].current = lowest;
+      continue;
+    }
+    for (std::int32_t port = s.first_port(id); port < s.end_port(id); ++port) {
+      s.nic_of_port[static_cast<std::size_t>(port)] = static_cast<std::int32_t>(s.nics.size());
+      NicPort& nic = s.nics.emplace_back();
+      nic.shared.assign(in.congestion.shared_state.size() / 8 + 1, 0);
+      std::memcpy(nic.shared.data(), in.congestion.shared_state.data(), in.congestion.shared_state.size());
+    }
+  }
+  s.inbound_mask.assign(s.mask_base.back(), 0);
+  s.outbound_mask.assign(s.mask_base.back(), 0);
+}
+
+void build_job(State& s) {
+  const Input& in = s.in;
+  const std::size_t ranks = in.rank_class.size();
+  s.tokens.assign(ranks * static_cast<std::size_t>(in.tokens), 0);
+  std::int64_t classes = 0;
+  for (const StreamRow& row : in.streams) classes = std::max(classes, row.rank_class + 1);
+  std::vector<std::vector<std::int64_t>> first_op(static_cast<std::size_t>(classes));
+  for (const StreamRow& row : in.streams) first_op[static_cast<std::size_t>(row.rank_class)].push_back(row.first_op);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    s.first_stream.push_back(static_cast<std::int32_t>(s.streams.size()));
+    const auto klass = static_cast<std::size_t>(in.rank_class[rank]);
+    if (klass >= first_op.size()) continue;
+    for (const std::int64_t op : first_op[klass]) {
+      StreamState stream;
+      stream.rank = static_cast<std::int32_t>(rank);
+      stream.stream = static_cast<std::int32_t>(s.streams.size()) - s.first_stream.back();
+      stream.op = op;
+      s.streams.push_back(std::move(stream));
+      const std::int32_t node = in.port_node[static_cast<std::size_t>(in.rank_port[rank])];
+      wake(s, static_cast<std::int32_t>(s.streams.size()) - 1, 0);
+      s.calendar.mark(node, 0);
+    }
+  }
+  s.first_stream.push_back(static_cast<std::int32_t>(s.streams.size()));
+}
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+}  // namespace
+
+Engine::Engine(Input input) : input_(std::move(input)) {
+  if (input_.class_priority.size() > 8) throw LimitError("at most eight priorities");
+  for (const OpRow& op : input_.ops)
+    if (static_cast<OpCode>(op.code) == OpCode::kSend && op.data_class == input_.control_class)
+      throw LimitError("data packets and control packets need different priorities");
+  state_ = std::make_unique<State>(input_, lookahead_ps(input_), stride_of(input_));
+  State& s = *state_;
+  s.extended = s.pool.stride() > kPlainStride;
+  s.entropy_per_packet = s.extended && input_.path.step != nullptr;
+  s.routes = &input_.routes.front();
+  s.keys.resize(1024);
+  s.histogram.resize(2049);
+  s.state_copy.resize(input_.congestion.state.size());
+  build_ports(s);
+  build_nodes(s);
+  prepare_hash_functions(s);
+  build_job(s);
+  if (input_.series.every_ps > 0) s.next_sample_ps = 0;
+}
+
+void Engine::handle(Ps start_ps, Ps end_ps) {
+  State& s = *state_;
+  s.calendar.each([&](std::int32_t node) {
+    if (is_host(s, node))
+      host_window(s, node, start_ps, end_ps);
+    else
+      switch_window(s, node, start_ps, end_ps);
+  });
+}
+
+void Engine::apply_cut(Ps at_ps) {
+  State& s = *state_;
+  if (at_ps == s.next_sample_ps) {
+    sample(at_ps);
+    s.next_sample_ps += input_.series.every_ps;
+  }
+  while (s.next_instant < input_.instants.size() && input_.instants[s.next_instant].at_ps == at_ps)
+    apply_instant(s, input_.instants[s.next_instant++]);
+}
+
+bool Engine::advance(double budget_s) {
+  State& s = *state_;
+  const double stop_s = cpu_seconds() + budget_s;
+  for (std::uint32_t rounds = 1;; ++rounds) {
+    const bool instants_left = s.next_instant < input_.instants.size();
+    const Ps instant_ps = instants_left ? input_.instants[s.next_instant].at_ps : kNeverPs;
+    const Ps cut_ps = std::min({instant_ps, s.next_sample_ps, input_.until_ps});
+    if (!in_window_) {
+      const Ps next_ps = s.calendar.next_ps();
+      if (next_ps == kNeverPs && !instants_left) {
+        has_work_ = false;
+        return true;
+      }
+      const Ps target_ps = std::max(simulated_ps_, std::min(next_ps, cut_ps));
+      s.calendar.go_to(target_ps);
+      simulated_ps_ = std::max(simulated_ps_, target_ps == cut_ps ? cut_ps : s.calendar.start_ps());
+      in_window_ = true;
+    }
+    if (simulated_ps_ >= input_.until_ps) return true;
+    if (cut_ps <= simulated_ps_) {
+      apply_cut(simulated_ps_);
+      continue;
+    }
+    const Ps end_ps = std::min(cut_ps, s.calendar.end_ps());
+    handle(simulated_ps_, end_ps);
+    simulated_ps_ = end_ps;
+    if (end_ps == s.calendar.end_ps()) {
+      s.calendar.clear();
+      in_window_ = false;
+    }
+    if ((rounds & 15U) == 0 && cpu_seconds() > stop_s) return false;
+  }
+}
+
+/// Record rate and window of chosen queue pairs and the queues of chosen ports, as they are just before `at_ps`.
+void Engine::sample(Ps at_ps) {
+  State& s = *state_;
+  const auto record = [&](std::int32_t index) {
+    QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+    const SenderState& state = sender_state(qp);
+    s.series.push_back({at_ps, 0, index, state.rate_bps});
+    s.series.push_back({at_ps, 1, index, state.window_bytes});
+  };
+  if (input_.series.all_flows) {
+    for (std::size_t i = 0; i < s.queue_pairs.size(); ++i) record(static_cast<std::int32_t>(i));
+  } else {
+    for (const std::uint64_t flow : input_.series.flows)
+      if (const auto found = s.queue_pair_of_flow.find(flow); found != s.queue_pair_of_flow.end()) record(found->second);
+  }
+  for (const std::int32_t port : input_.series.ports) {
+    const std::int32_t node = input_.port_node[static_cast<std::size_t>(port)];
+    if (at_ps > 0) drain_node(s, node, at_ps - 1);
+    std::int64_t bytes = 0;
+    for (std::int32_t klass = 0; klass < s.classes; ++klass) bytes += s.queues[s.at(port, klass)].bytes;
+    s.series.push_back({at_ps, 2, port, static_cast<double>(bytes)});
+  }
+}
+
+}  // namespace weft

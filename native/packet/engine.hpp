@@ -1,0 +1,35 @@
+/// The packet engine: windows of one lookahead over domains, no global event queue.
+/// Source: docs/models/packet-engine.md is its meaning; engine/reference.py computes the same.
+#pragma once
+#include <memory>
+
+#include "packet/input.hpp"
+#include "packet/state.hpp"
+
+namespace weft {
+
+class Engine {
+ public:
+  /// Takes the input, whose arrays must outlive the engine. Throws LimitError for what it cannot carry.
+  explicit Engine(Input input);
+
+  /// Go on for about `budget_s` seconds of CPU; true when there is nothing left to do before the end of the run.
+  bool advance(double budget_s);
+
+  [[nodiscard]] const State& state() const { return *state_; }
+  [[nodiscard]] Ps simulated_ps() const { return simulated_ps_; }
+  [[nodiscard]] bool has_work() const { return has_work_; }
+
+ private:
+  void handle(Ps start_ps, Ps end_ps);
+  void apply_cut(Ps at_ps);
+  void sample(Ps at_ps);
+
+  Input input_;
+  std::unique_ptr<State> state_;
+  Ps simulated_ps_ = 0;
+  bool in_window_ = false;
+  bool has_work_ = true;
+};
+
+}  // namespace weft

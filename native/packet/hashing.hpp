@@ -1,0 +1,125 @@
+/// The hash by which a switch spreads flows: digest of chosen header fields, then seed and offset.
+/// A packet carries the digest of the fabric's first hash function; other functions of the same polynomial and fields follow
+/// from it by one XOR, since a CRC is affine in its initial value. Anything else is computed where it is needed.
+#pragma once
+#include <algorithm>
+
+#include "base/crc.hpp"
+#include "base/random.hpp"
+#include "packet/state.hpp"
+
+namespace weft {
+
+/// The header fields of one packet of a queue pair, as a switch reads them.
+struct HashInput {
+  std::uint32_t source_ip, destination_ip;
+  std::uint16_t source_port, in_port;
+  std::uint32_t destination_qp;
+};
+
+inline constexpr std::uint32_t kFirstAddress = 0x0A000000;  // chosen: 10.0.0.0/8 holds 16 million NIC ports
+inline constexpr std::uint16_t kRocePort = 4791;            // IANA; IBTA annex A17
+inline constexpr std::uint8_t kUdp = 17;
+
+struct FieldBytes {
+  std::array<std::uint8_t, 20> data{};
+  std::size_t count = 0;
+
+  void put(std::uint32_t value, int width) {
+    for (int shift = 8 * (width - 1); shift >= 0; shift -= 8) data[count++] = static_cast<std::uint8_t>(value >> shift);
+  }
+};
+
+inline FieldBytes field_bytes(std::uint32_t fields, const HashInput& input) {
+  FieldBytes bytes;
+  if ((fields & kSrcIp) != 0) bytes.put(input.source_ip, 4);
+  if ((fields & kDstIp) != 0) bytes.put(input.destination_ip, 4);
+  if ((fields & kProtocol) != 0) bytes.put(kUdp, 1);
+  if ((fields & kSrcPort) != 0) bytes.put(input.source_port, 2);
+  if ((fields & kDstPort) != 0) bytes.put(kRocePort, 2);
+  if ((fields & kInPort) != 0) bytes.put(input.in_port, 2);
+  if ((fields & kDestinationQp) != 0) bytes.put(input.destination_qp, 3);
+  return bytes;
+}
+
+inline std::uint32_t digest(HashAlgorithm algorithm, std::uint32_t initial, const FieldBytes& bytes) {
+  switch (algorithm) {
+    case HashAlgorithm::kCrc32:
+      return crc_reflected(detail::kCrc32, initial, bytes.data.data(), bytes.count);
+    case HashAlgorithm::kMix:
+      return crc_reflected(detail::kCrc32, 0, bytes.data.data(), bytes.count);
+    case HashAlgorithm::kCrc32c:
+      return crc_reflected(detail::kCrc32c, initial, bytes.data.data(), bytes.count);
+    case HashAlgorithm::kCrc16Ccitt:
+      return crc_ccitt(initial & 0xFFFFU, bytes.data.data(), bytes.count);
+    case HashAlgorithm::kXor: {
+      std::uint32_t value = initial;
+      for (std::size_t i = 0; i < bytes.count; i += 4)  // the array is zero behind `count`
+        value ^= static_cast<std::uint32_t>(bytes.data[i]) << 24U | static_cast<std::uint32_t>(bytes.data[i + 1]) << 16U |
+                 static_cast<std::uint32_t>(bytes.data[i + 2]) << 8U | bytes.data[i + 3];
+      return value;
+    }
+  }
+  return 0;
+}
+
+inline void prepare_hash_functions(State& s) {
+  s.hash_functions.clear();
+  for (const SwitchRow& row : s.in.switches) {
+    HashFunction function;
+    function.algorithm = static_cast<HashAlgorithm>(row.hash_algorithm);
+    function.seed = static_cast<std::uint32_t>(row.hash_seed);
+    function.offset = static_cast<std::uint32_t>(row.hash_offset);
+    function.fields = static_cast<std::uint32_t>(row.hash_fields);
+    if (!s.hash_functions.empty() || (function.fields & kInPort) == 0) {
+      const HashFunction& first = s.hash_functions.empty() ? function : s.hash_functions.front();
+      const auto polynomial = [](HashAlgorithm a) { return a == HashAlgorithm::kMix ? HashAlgorithm::kCrc32 : a; };
+      function.carried = polynomial(function.algorithm) == polynomial(first.algorithm) &&
+                         function.fields == first.fields && (function.fields & kInPort) == 0;
+    }
+    if (function.carried && function.algorithm != HashAlgorithm::kMix) {
+      const FieldBytes zeros = [&] {
+        FieldBytes bytes = field_bytes(function.fields, HashInput{});
+        bytes.data.fill(0);
+        return bytes;
+      }();
+      function.seed_effect = digest(function.algorithm, function.seed, zeros) ^ digest(function.algorithm, 0, zeros);
+    }
+    s.hash_functions.push_back(function);
+  }
+}
+
+inline HashInput hash_input(const QueuePair& qp, bool forward, std::uint16_t entropy, std::uint16_t in_port) {
+  const auto source = kFirstAddress + static_cast<std::uint32_t>(qp.source_port);
+  const auto destination = kFirstAddress + static_cast<std::uint32_t>(qp.destination_port);
+  const auto number = static_cast<std::uint32_t>(draw(0, Stream::kPathChoice, qp.flow, 1, 0)) & 0xFFFFFFU;
+  return forward ? HashInput{source, destination, entropy, in_port, number}
+                 : HashInput{destination, source, entropy, in_port, number};
+}
+
+/// What a packet with this entropy carries in `Packet::hash`.
+inline std::uint32_t carried_hash(const State& s, const QueuePair& qp, bool forward, std::uint16_t entropy) {
+  if (s.hash_functions.empty() || !s.hash_functions.front().carried) return 0;
+  const HashFunction& first = s.hash_functions.front();
+  return digest(first.algorithm, 0, field_bytes(first.fields, hash_input(qp, forward, entropy, 0)));
+}
+
+/// The hash of a packet at a switch, shifted by the switch's offset.
+inline std::uint32_t switch_hash(State& s, const HashFunction& function, Packet* packet) {
+  std::uint32_t value = packet->hash;
+  if (!function.carried) {
+    const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(packet->queue_pair)];
+    const bool forward = (packet->flags & kForward) != 0;
+    const std::uint16_t entropy = packet->kind == PacketKind::kData && s.entropy_per_packet ? extension(packet).entropy
+                                                                                             : qp.own_entropy;
+    const FieldBytes bytes = field_bytes(function.fields, hash_input(qp, forward, entropy, packet->ingress));
+    value = digest(function.algorithm, function.algorithm == HashAlgorithm::kMix ? 0 : function.seed, bytes);
+  } else {
+    value ^= function.seed_effect;
+  }
+  if (function.algorithm == HashAlgorithm::kMix)
+    value = static_cast<std::uint32_t>(mix(value, function.seed, 0) >> 32U);
+  return value >> function.offset;
+}
+
+}  // namespace weft

@@ -1,0 +1,118 @@
+/// Faults and new routes at given instants: links down and up, other rates, other tables.
+#pragma once
+#include "packet/programs.hpp"
+#include "packet/switch.hpp"
+
+namespace weft {
+
+inline bool is_host(const State& s, std::int32_t node) { return s.in.node_kind[static_cast<std::size_t>(node)] == 0; }
+
+inline void set_rate(State& s, std::int32_t port, std::int64_t rate) {
+  const auto index = static_cast<std::size_t>(port);
+  s.rate_bps[index] = rate;
+  s.ports[index].ps_per_byte = 8 * kSecondPs % rate == 0 ? 8 * kSecondPs / rate : 0;
+  s.inexact_serialisation[index].clear();
+}
+
+/// What is on the wire towards `port` will never arrive.
+inline void lose_inbound(State& s, std::int32_t port) {
+  s.frames_inbound[static_cast<std::size_t>(port)].clear();
+  const std::int32_t peer = s.ports[static_cast<std::size_t>(port)].peer;
+  for (std::int32_t klass = 0; klass < s.classes; ++klass)
+    for (Packet* packet = s.inbound[s.at(port, klass)]; packet != s.queues[s.at(peer, klass)].departure;
+         packet = s.pool.next(packet))
+      packet->flags |= kLost;
+}
+
+/// Packets that wait at a dead port are dropped. They stay in the stream, where the reader passes over them.
+inline void flush_queue(State& s, std::int32_t node, std::int32_t port, std::int32_t klass) {
+  Queue& queue = s.queues[s.at(port, klass)];
+  if (queue.departure == queue.tail) return;
+  const bool host = is_host(s, node);
+  for (Packet* packet = queue.departure; packet != queue.tail; packet = s.pool.next(packet)) {
+    drop(s, port, s.count.drop_link_down);
+    if (!host) {
+      SwitchView view = switch_view(s, node);
+      release(view, s.ingresses[s.at(s.first_port(node) + packet->ingress, klass)], packet->bytes);
+    }
+    packet->at_ps = kFlushedPs;
+  }
+  queue.departure = queue.tail;
+  queue.bytes = 0;
+  queue.deficit = 0;
+}
+
+inline void bring_down(State& s, std::int32_t port, Ps now_ps) {
+  const std::int32_t node = s.in.port_node[static_cast<std::size_t>(port)];
+  Port& out = s.ports[static_cast<std::size_t>(port)];
+  for (std::int32_t klass = 0; klass < s.classes; ++klass) {
+    flush_queue(s, node, port, klass);
+    obey_frame(s, port, {now_ps, klass, 0}, now_ps);
+    Ingress& ingress = s.ingresses[s.at(port, klass)];
+    if (!is_host(s, node)) {
+      SwitchView view = switch_view(s, node);
+      if (ingress.paused) {
+        auto& paused = view.node.paused;
+        paused.erase(std::find(paused.begin(), paused.end(), static_cast<std::int32_t>(s.at(port, klass))));
+        view.node.paused_ingresses -= 1;
+      }
+      fold_headroom(view, ingress);
+    }
+    ingress.paused = false;
+    ingress.refresh_at_ps = kOff;
+  }
+  if (is_host(s, node)) nic_of(s, port).pauses = false;
+  out.pending = 0;
+  out.frame_waits = false;
+  s.frames_waiting[static_cast<std::size_t>(port)].clear();
+  s.set_outbound(out, node, false);
+  out.up = false;
+  s.due_at_ps[static_cast<std::size_t>(port)] = kNeverPs;
+}
+
+/// Everything of a node that departs up to and at `at_ps`.
+inline void drain_node(State& s, std::int32_t node, Ps at_ps) {
+  if (is_host(s, node)) {
+    for (std::int32_t port = s.first_port(node); port < s.end_port(node); ++port) drain_nic(s, port, at_ps);
+  } else {
+    drain_switch(s, switch_view(s, node), at_ps);
+  }
+}
+
+inline void apply_instant(State& s, const InstantRow& instant) {
+  const auto port = static_cast<std::int32_t>(instant.port);
+  const Ps now_ps = instant.at_ps;
+  if (static_cast<InstantCode>(instant.code) == InstantCode::kRoutes) {
+    s.routes = &s.in.routes[static_cast<std::size_t>(instant.value)];
+    return;
+  }
+  const std::int32_t ends[2] = {port, s.ports[static_cast<std::size_t>(port)].peer};
+  for (const std::int32_t end : ends) drain_node(s, s.in.port_node[static_cast<std::size_t>(end)], now_ps);
+  if (static_cast<InstantCode>(instant.code) == InstantCode::kLinkDown)
+    for (const std::int32_t end : ends) lose_inbound(s, end);
+  for (const std::int32_t end : ends) {
+    const std::int32_t node = s.in.port_node[static_cast<std::size_t>(end)];
+    Port& out = s.ports[static_cast<std::size_t>(end)];
+    switch (static_cast<InstantCode>(instant.code)) {
+      case InstantCode::kLinkDown:
+        bring_down(s, end, now_ps);
+        if (!is_host(s, node)) test_resume(s, switch_view(s, node), now_ps);
+        break;
+      case InstantCode::kLinkUp:
+        out.up = true;
+        if (is_host(s, node))
+          kick_nic(s, end, now_ps);
+        else
+          s.due_at_ps[static_cast<std::size_t>(end)] = switch_due(s, end);
+        break;
+      case InstantCode::kRate:
+        set_rate(s, end, instant.value);
+        break;
+      case InstantCode::kRoutes:
+        break;
+    }
+    s.calendar.mark(node, now_ps);
+  }
+}
+
+}  // namespace weft

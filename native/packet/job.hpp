@@ -1,0 +1,37 @@
+/// The part of a job that completions touch: streams that wait, and mailboxes.
+#pragma once
+#include "packet/state.hpp"
+
+namespace weft {
+
+/// Let a stream go on, by an agenda event of the present instant; once, however many reasons there are.
+inline void wake(State& s, std::int32_t index, Ps now_ps) {
+  StreamState& stream = s.streams[static_cast<std::size_t>(index)];
+  if (stream.queued) return;
+  stream.queued = true;
+  const std::int32_t port = s.in.rank_port[static_cast<std::size_t>(stream.rank)];
+  s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(port)])].push(
+      now_ps, job_key(static_cast<std::uint64_t>(stream.rank), static_cast<std::uint64_t>(stream.stream)));
+}
+
+/// Something that a stream has posted is complete.
+inline void complete_posted(State& s, std::int32_t index, Ps now_ps) {
+  StreamState& stream = s.streams[static_cast<std::size_t>(index)];
+  stream.outstanding -= 1;
+  if (stream.wait == StreamWait::kAll && stream.outstanding == 0) wake(s, index, now_ps);
+}
+
+/// A message has arrived whole.
+inline void deliver(State& s, QueuePair& qp, std::int32_t index, Message& message, Ps now_ps) {
+  message.delivered_at_ps = now_ps;
+  s.delivered_bytes += message.size_bytes;
+  qp.receiver.delivered += 1;
+  if (!s.in.has_receives) return;
+  Mailbox& box = s.mailboxes[qp.flow];
+  box.queue_pair = index;
+  box.delivered += 1;
+  if (box.delivered <= box.claimed)
+    complete_posted(s, box.waiting[static_cast<std::size_t>(box.delivered - 1)], now_ps);
+}
+
+}  // namespace weft

@@ -1,0 +1,37 @@
+/// Packets that do not arrive: dead links, random loss, wrong checksums; and the count of every drop.
+#pragma once
+#include "base/random.hpp"
+#include "packet/state.hpp"
+
+namespace weft {
+
+inline void drop(State& s, std::int32_t port, std::int64_t& reason) {
+  reason += 1;
+  s.port_counters[static_cast<std::size_t>(port)].drops += 1;
+}
+
+/// Lost on its last link? Counts it if so.
+inline bool lost_on_link(State& s, std::int32_t port, const Packet& packet) {
+  if ((packet.flags & kLost) != 0) [[unlikely]] {
+    drop(s, port, s.count.drop_link_down);
+    return true;
+  }
+  const auto sender = static_cast<std::size_t>(s.ports[static_cast<std::size_t>(port)].peer);
+  const double loss = s.in.port_loss[sender];
+  const double corruption = s.in.port_corruption[sender];
+  if (loss <= 0 && corruption <= 0) [[likely]]
+    return false;
+  const std::uint64_t flow = s.queue_pairs[static_cast<std::size_t>(packet.queue_pair)].flow;
+  const std::uint64_t id = identity(packet);
+  if (loss > 0 && uniform(draw(s.in.seed, Stream::kLinkLoss, flow, id, sender)) < loss) {
+    drop(s, port, s.count.drop_link_loss);
+    return true;
+  }
+  if (corruption > 0 && uniform(draw(s.in.seed, Stream::kLinkCorruption, flow, id, sender)) < corruption) {
+    drop(s, port, s.count.drop_corrupted);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace weft

@@ -1,0 +1,178 @@
+/// A packet on its way: a record of 32, 64 or 256 bytes, one stride a run, written once per hop into the stream of its
+/// egress port. Departing stamps its arrival. Streams are chains of chunks from one pool, so they grow without copying.
+/// Invariant: the record at a stream's tail has `at_ps` = never, so a reader at the tail knows that nothing is there.
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "packet/policy.hpp"
+
+namespace weft {
+
+enum class PacketKind : std::uint8_t { kData, kAck, kNak, kCnp, kCredit, kProbe };
+
+/// Value of `Packet::at_ps` for a packet that was dropped before it departed; the reader passes over it.
+inline constexpr Ps kFlushedPs = -2;
+
+enum PacketFlag : std::uint8_t {
+  kMarked = 1,      // congestion experienced; on an ACK or NAK: echoed
+  kAckRequest = 2,  // DATA
+  kFirst = 4,       // DATA: first of its message
+  kLost = 8,        // its link went down while it was on the wire
+  kHasEcho = 16,    // ACK, NAK: the extension echoes the packet that caused it
+  kForward = 32,    // travels from the queue pair's source to its destination
+};
+
+struct Packet {
+  Ps at_ps;  // arrival at the far end of the link; never: not departed yet
+  std::int32_t queue_pair;
+  std::uint32_t seq;   // DATA: number of the packet; from the receiver: next expected number; PROBE: una
+  std::uint32_t hash;  // digest of the fields that the fabric's first hash function takes
+  std::int32_t destination_port;
+  std::uint16_t bytes;    // of the frame
+  std::uint16_t ingress;  // local port by which it came into this node
+  std::uint16_t attempt;  // transmission number, part of the identity
+  PacketKind kind;
+  std::uint8_t flags;
+};
+static_assert(sizeof(Packet) == 32);
+
+/// Second 32 bytes, where a run needs them.
+struct Extension {
+  Ps sent_at_ps;  // DATA: start of transmission at the NIC; ACK, NAK: of the packet that caused it
+  union {
+    Ps host_delay_ps;           // ACK, NAK
+    std::int64_t credit_bytes;  // CREDIT
+  };
+  std::uint32_t msn;  // ACK, NAK: messages delivered
+  std::uint16_t entropy;
+  std::uint8_t credit_code;  // ACK, NAK
+  std::uint8_t hops;         // telemetry: switches passed
+  std::int64_t reserved;
+};
+static_assert(sizeof(Extension) == 32);
+
+/// What one switch writes into a packet: 64 + 44 + 41 + 40 bits of instant, bytes sent, rate and queue.
+struct Hop {
+  Ps at_ps;
+  std::uint64_t bytes_and_rate;  // bytes sent << 20 | rate >> 21
+  std::uint64_t rate_and_queue;  // rate's low 21 bits << 40 | queue
+
+  static Hop of(Ps at_ps, std::int64_t queue_bytes, std::int64_t tx_bytes, std::int64_t rate_bps) {
+    const auto rate = static_cast<std::uint64_t>(rate_bps);
+    return {at_ps, static_cast<std::uint64_t>(tx_bytes) << 20 | rate >> 21,
+            (rate & 0x1FFFFF) << 40 | static_cast<std::uint64_t>(queue_bytes)};
+  }
+  [[nodiscard]] std::int64_t tx_bytes() const { return static_cast<std::int64_t>(bytes_and_rate >> 20); }
+  [[nodiscard]] std::int64_t rate_bps() const {
+    return static_cast<std::int64_t>((bytes_and_rate & 0xFFFFF) << 21 | rate_and_queue >> 40);
+  }
+  [[nodiscard]] std::int64_t queue_bytes() const {
+    return static_cast<std::int64_t>(rate_and_queue & 0xFFFFFFFFFFULL);
+  }
+
+};
+static_assert(sizeof(Hop) == 24);
+
+inline constexpr std::size_t kPlainStride = 32;
+inline constexpr std::size_t kExtendedStride = 64;
+inline constexpr std::size_t kTelemetryStride = 256;  // 64 + 8 x 24
+
+inline Extension& extension(Packet* packet) {
+  return *reinterpret_cast<Extension*>(reinterpret_cast<std::uint8_t*>(packet) + sizeof(Packet));
+}
+inline Hop* hops(Packet* packet) {
+  return reinterpret_cast<Hop*>(reinterpret_cast<std::uint8_t*>(packet) + kExtendedStride);
+}
+
+/// The identity of a packet within its flow (weft.base.random.draw).
+inline std::uint64_t identity(const Packet& packet) {
+  return packet.seq | (static_cast<std::uint64_t>(packet.attempt) << 32) |
+         (static_cast<std::uint64_t>(packet.kind) << 48);
+}
+
+/// Chunks of 16 records, aligned to their size; the first record of a chunk holds the link to the next chunk.
+class PacketPool {
+ public:
+  explicit PacketPool(std::size_t stride) : stride_(stride), chunk_bytes_(stride * kChunkRecords) {}
+
+  [[nodiscard]] std::size_t stride() const { return stride_; }
+
+  /// A new stream: its one position is head, departure and tail.
+  Packet* open() {
+    std::uint8_t* chunk = take();
+    Packet* first = reinterpret_cast<Packet*>(chunk + stride_);
+    first->at_ps = kNeverPs;
+    return first;
+  }
+
+  /// The record after `packet` in its stream.
+  Packet* next(Packet* packet) const {
+    std::uint8_t* after = reinterpret_cast<std::uint8_t*>(packet) + stride_;
+    if ((reinterpret_cast<std::uintptr_t>(after) & (chunk_bytes_ - 1)) != 0) return reinterpret_cast<Packet*>(after);
+    return reinterpret_cast<Packet*>(link(after - chunk_bytes_) + stride_);
+  }
+
+  /// Extend the stream behind its tail and return the new tail; the old tail is the caller's to fill.
+  Packet* extend(Packet* tail) {
+    std::uint8_t* after = reinterpret_cast<std::uint8_t*>(tail) + stride_;
+    if ((reinterpret_cast<std::uintptr_t>(after) & (chunk_bytes_ - 1)) == 0) {
+      std::uint8_t* chunk = take();
+      link(after - chunk_bytes_) = chunk;
+      after = chunk + stride_;
+    }
+    Packet* fresh = reinterpret_cast<Packet*>(after);
+    fresh->at_ps = kNeverPs;
+    return fresh;
+  }
+
+  /// The record after `packet`, whose reader has done with it; a chunk left behind goes back to the pool.
+  Packet* consume(Packet* packet) {
+    std::uint8_t* after = reinterpret_cast<std::uint8_t*>(packet) + stride_;
+    if ((reinterpret_cast<std::uintptr_t>(after) & (chunk_bytes_ - 1)) != 0) return reinterpret_cast<Packet*>(after);
+    std::uint8_t* chunk = after - chunk_bytes_;
+    std::uint8_t* following = link(chunk);
+    link(chunk) = free_;
+    free_ = chunk;
+    return reinterpret_cast<Packet*>(following + stride_);
+  }
+
+ private:
+  static constexpr std::size_t kChunkRecords = 16;
+  static constexpr std::size_t kBlockChunks = 256;
+
+  struct Release {
+    void operator()(std::uint8_t* block) const { std::free(block); }
+  };
+
+  static std::uint8_t*& link(std::uint8_t* chunk) { return *reinterpret_cast<std::uint8_t**>(chunk); }
+
+  std::uint8_t* take() {
+    if (free_ == nullptr) grow();
+    std::uint8_t* chunk = free_;
+    free_ = link(chunk);
+    return chunk;
+  }
+
+  void grow() {
+    auto* block = static_cast<std::uint8_t*>(std::aligned_alloc(chunk_bytes_, chunk_bytes_ * kBlockChunks));
+    if (block == nullptr) throw std::bad_alloc();
+    blocks_.emplace_back(block);
+    for (std::size_t i = kBlockChunks; i-- > 0;) {
+      link(block + i * chunk_bytes_) = free_;
+      free_ = block + i * chunk_bytes_;
+    }
+  }
+
+  std::size_t stride_;
+  std::size_t chunk_bytes_;
+  std::uint8_t* free_ = nullptr;
+  std::vector<std::unique_ptr<std::uint8_t, Release>> blocks_;
+};
+
+}  // namespace weft

@@ -1,0 +1,80 @@
+/// The records that a policy sees and writes: weft.policies.interface, field by field, eight bytes each.
+/// A policy is a pointer to a compiled step and the bytes of its parameters and of its first state.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+inline constexpr int kTimers = 4;
+inline constexpr int kHops = 8;
+inline constexpr double kNoWindowBytes = 9007199254740992.0;  // NO_WINDOW_BYTES
+
+enum class Kind : std::int64_t { kStart, kResume, kSend, kAck, kCnp, kNak, kTrim, kTimeout, kTimer, kCredit, kData };
+
+constexpr std::uint32_t bit(Kind kind) { return 1U << static_cast<unsigned>(kind); }
+
+struct Signal {  // SIGNAL_DTYPE
+  std::int64_t kind, now_ps, bytes, rtt_ps, ecn, host_delay_ps, fabric_delay_ps, seq, next_seq, entropy, timer,
+      line_rate_bps, base_rtt_ps, mtu_bytes, inflight_bytes, backlog_bytes, draw, hops;
+  std::int64_t hop_queue_bytes[kHops], hop_tx_bytes[kHops], hop_rate_bps[kHops], hop_at_ps[kHops];
+};
+static_assert(sizeof(Signal) == 400);
+
+struct PortSignal {  // PORT_SIGNAL_DTYPE
+  std::int64_t now_ps, hash, draw, bytes, candidates, is_data, choice;
+};
+
+struct Candidate {  // CANDIDATE_DTYPE
+  std::int64_t queue_bytes, rate_bps, up, weight;
+};
+
+struct SenderState {  // CONGESTION_CONTROL_PREFIX
+  double rate_bps, window_bytes;
+  std::int64_t timer_at_ps[kTimers];
+};
+
+struct ReceiverState {  // RECEIVER_PREFIX
+  std::int64_t send_cnp, send_ack, credit_bytes;
+  std::int64_t timer_at_ps[kTimers];
+};
+
+struct PathState {  // PATH_SELECTION_PREFIX
+  std::int64_t entropy;
+};
+
+using StepFunction = std::int32_t (*)(void* params, void* state, void* signal);
+using ReceiveFunction = std::int32_t (*)(void* params, void* state, void* shared, void* signal);
+using PortFunction = std::int32_t (*)(void* params, void* state, void* signal, void* candidates);
+
+struct CongestionPolicy {
+  StepFunction step = nullptr;
+  ReceiveFunction receive = nullptr;
+  std::vector<std::uint8_t> params, state, receiver_state, shared_state;
+  std::uint32_t signals = 0;   // bits of Kind
+  bool receive_all = false;    // false: only marked packets
+  bool telemetry = false;
+};
+
+struct PathPolicy {
+  StepFunction step = nullptr;  // null: constant entropy
+  std::vector<std::uint8_t> params, state;
+  std::uint32_t signals = 0;
+  bool per_message = false;
+};
+
+struct PortPolicy {
+  PortFunction step = nullptr;
+  std::vector<std::uint8_t> params, state;
+  bool queue = false;
+  bool plain_ecmp = false;  // the catalogue's own ecmp: hash mod candidates, computed in place
+};
+
+/// Which step failed and on what: enough to replay it in plain Python, which names file and line.
+struct PolicyFailure {
+  std::string kind;  // "step", "receive", "path" or "port"
+  std::vector<std::uint8_t> state, shared, signal, candidates;
+};
+
+}  // namespace weft

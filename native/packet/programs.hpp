@@ -1,0 +1,255 @@
+/// Programs of ranks, expanded as they run: one small interpreter per stream.
+#pragma once
+#include "packet/receiver.hpp"
+
+namespace weft {
+
+/// Path of first candidates between two NIC ports, added up with `add(port, forward_of_path)`; false if there is none.
+template <typename Add>
+bool follow_first_path(const State& s, std::int32_t source, std::int32_t destination, Add&& add) {
+  const RouteTable& routes = s.in.routes.front();
+  const std::size_t columns = routes.group_of.size() / s.in.node_kind.size();
+  const auto attachment = static_cast<std::size_t>(s.in.attachment[static_cast<std::size_t>(destination)]);
+  std::int32_t port = source;
+  for (std::size_t steps = 0; steps <= s.in.node_kind.size(); ++steps) {
+    add(port);
+    const std::int32_t peer = s.ports[static_cast<std::size_t>(port)].peer;
+    if (peer == destination) return true;
+    const auto node = static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(peer)]);
+    if (s.in.node_kind[node] == 0) return false;
+    const std::int32_t group = routes.group_of[node * columns + attachment];
+    if (group == -1) return false;
+    port = group == -2 ? s.ports[static_cast<std::size_t>(destination)].peer
+                       : routes.group_ports[static_cast<std::size_t>(routes.group_ptr[static_cast<std::size_t>(group)])];
+  }
+  return false;
+}
+
+inline Ps base_rtt_ps(const State& s, std::int32_t source, std::int32_t destination) {
+  const TransportRow& transport = s.in.transport;
+  Ps total = 0;
+  const auto leg = [&](std::int64_t bytes) {
+    return [&s, &total, bytes](std::int32_t port) {
+      const auto index = static_cast<std::size_t>(port);
+      total += s.ports[index].delay_ps + serialisation_ps(bytes, s.in.port_rate_bps[index]);
+    };
+  };
+  const bool there = follow_first_path(s, source, destination,
+                                       leg(transport.mtu_bytes + transport.data_overhead_bytes +
+                                           transport.telemetry_bytes + transport.interframe_bytes));
+  const bool back = follow_first_path(s, destination, source, leg(transport.ack_bytes + transport.interframe_bytes));
+  return there && back ? total : 0;
+}
+
+inline std::int32_t open_queue_pair(State& s, std::uint64_t flow, std::int32_t source, std::int32_t destination,
+                                    std::int32_t channel) {
+  const auto index = static_cast<std::int32_t>(s.queue_pairs.size());
+  s.queue_pair_of_flow.emplace(flow, index);
+  QueuePair& qp = s.queue_pairs.emplace();
+  qp.flow = flow;
+  qp.source_rank = source;
+  qp.destination_rank = destination;
+  qp.channel = channel;
+  qp.source_port = s.in.rank_port[static_cast<std::size_t>(source)];
+  qp.destination_port = s.in.rank_port[static_cast<std::size_t>(destination)];
+  qp.own_entropy = static_cast<std::uint16_t>(0xC000U | (draw(s.in.seed, Stream::kPathChoice, flow, 0, 0) & 0x3FFFU));
+  qp.reverse_hash = carried_hash(s, qp, false, qp.own_entropy);
+  Sender& sender = qp.sender;
+  sender.entropy = qp.own_entropy;
+  sender.hash = carried_hash(s, qp, true, qp.own_entropy);
+  sender.credit_limit = s.in.transport.end_to_end_credits;
+  sender.base_rtt_ps = base_rtt_ps(s, qp.source_port, qp.destination_port);
+  NicPort& nic = nic_of(s, qp.source_port);
+  sender.slot = static_cast<std::int32_t>(nic.slots.size());
+  nic.slots.push_back(index);
+  nic.ready.resize((nic.slots.size() + 63) / 64, 0);
+  qp.congestion = new_record(s, s.in.congestion.state);
+  SenderState& state = sender_state(qp);
+  state.rate_bps = static_cast<double>(s.rate_bps[static_cast<std::size_t>(qp.source_port)]);
+  state.window_bytes = kNoWindowBytes;
+  for (std::int64_t& timer : state.timer_at_ps) timer = kOff;
+  if (s.in.path.step != nullptr) {
+    qp.path = new_record(s, s.in.path.state);
+    path_state(qp).entropy = qp.own_entropy;
+  }
+  return index;
+}
+
+inline void post(State& s, std::int32_t stream, std::int32_t destination, const OpRow& op, std::int64_t size_bytes, Ps now_ps) {
+  const std::int32_t source = s.streams[static_cast<std::size_t>(stream)].rank;
+  const std::uint64_t flow = static_cast<std::uint64_t>(source) << 40 | static_cast<std::uint64_t>(destination) << 16 |
+                             static_cast<std::uint64_t>(op.channel);
+  const auto found = s.queue_pair_of_flow.find(flow);
+  const std::int32_t index = found != s.queue_pair_of_flow.end()
+                                 ? found->second
+                                 : open_queue_pair(s, flow, source, destination, static_cast<std::int32_t>(op.channel));
+  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+  Sender& sender = qp.sender;
+  const auto number = static_cast<std::int32_t>(s.messages.size());
+  Message& message = s.messages.emplace();
+  const bool idle = sender.una == sender.end;
+  const std::int64_t packets =
+      std::max<std::int64_t>(1, (size_bytes + s.in.transport.mtu_bytes - 1) / s.in.transport.mtu_bytes);
+  message.size_bytes = size_bytes;
+  message.posted_at_ps = now_ps;
+  message.first = sender.end;
+  message.end = sender.end + packets;
+  message.queue_pair = index;
+  message.stream = stream;
+  message.ordinal = qp.messages++;
+  message.klass = static_cast<std::uint8_t>(op.data_class);
+  if (message.end > UINT32_MAX) throw LimitError("a queue pair carries more than 2^32 packets; split the traffic over channels");
+  sender.end = message.end;
+  sender.end_bytes += size_bytes;
+  if (sender.last_message >= 0) s.messages[static_cast<std::size_t>(sender.last_message)].next = number;
+  sender.last_message = number;
+  if (sender.una_message < 0) sender.una_message = number;
+  if (sender.nxt_message < 0) sender.nxt_message = number;
+  if (qp.receiver.message < 0) qp.receiver.message = number;
+  const Kind kind = sender.started ? Kind::kResume : Kind::kStart;
+  if (!sender.failed && (!sender.started || idle)) {
+    if (kind == Kind::kStart || wants(s.in.congestion.signals, kind)) {
+      sender_signal(s, qp, kind, now_ps);
+      call_sender(s, qp, now_ps);
+    }
+    sender.started = true;
+  }
+  guard_credits(s, qp, now_ps);
+  reconsider(s, qp);
+  kick_nic(s, qp.source_port, now_ps);
+}
+
+inline std::int64_t floor_mod(std::int64_t value, std::int64_t modulus) {
+  const std::int64_t rest = value % modulus;
+  return rest < 0 ? rest + modulus : rest;
+}
+
+/// The other rank of an operation, or -1 to skip it.
+inline std::int64_t peer_rank(const State& s, const OpRow& op, std::int64_t rank, std::int64_t i) {
+  switch (static_cast<PeerRule>(op.rule)) {
+    case PeerRule::kTable:
+      return s.in.tables[static_cast<std::size_t>(op.table + rank)];
+    case PeerRule::kRank:
+      return op.shift;
+    case PeerRule::kShift:
+    case PeerRule::kXor:
+      break;
+  }
+  const std::int64_t own = (rank / op.stride) % op.size;
+  const std::int64_t member = static_cast<PeerRule>(op.rule) == PeerRule::kShift
+                                  ? floor_mod(own + op.shift + op.step * i, op.size)
+                                  : own ^ (op.shift << (op.step * i));
+  return rank + (member - own) * op.stride;
+}
+
+inline std::int64_t message_size(const OpRow& op, std::int64_t rank, std::int64_t i) {
+  if (op.parts <= 0) return op.total_bytes;
+  const std::int64_t own = op.size > 0 ? (rank / op.stride) % op.size : 0;
+  const std::int64_t part = floor_mod(own + op.part_shift + op.part_step * i, op.parts);
+  return op.total_bytes / op.parts + (part < op.total_bytes % op.parts ? 1 : 0);
+}
+
+inline void claim(State& s, std::int32_t index, std::int64_t peer, const OpRow& op, Ps now_ps) {
+  StreamState& stream = s.streams[static_cast<std::size_t>(index)];
+  const std::uint64_t flow = static_cast<std::uint64_t>(peer) << 40 | static_cast<std::uint64_t>(stream.rank) << 16 |
+                             static_cast<std::uint64_t>(op.channel);
+  Mailbox& box = s.mailboxes[flow];
+  box.claimed += 1;
+  box.waiting.push_back(index);
+  if (box.claimed > box.delivered) {
+    stream.outstanding += 1;
+    return;
+  }
+  if (s.in.transport.end_to_end_credits == 0 || box.queue_pair < 0) return;
+  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(box.queue_pair)];
+  if (qp.receiver.last_credit_code == 0) send_reply(s, qp, box.queue_pair, PacketKind::kAck, nullptr, 0, now_ps);
+}
+
+inline void raise_token(State& s, std::int32_t index, std::int64_t token, Ps now_ps) {
+  const std::int32_t rank = s.streams[static_cast<std::size_t>(index)].rank;
+  s.tokens[static_cast<std::size_t>(rank * s.in.tokens + token)] += 1;
+  for (std::int32_t other = s.first_stream[static_cast<std::size_t>(rank)];
+       other < s.first_stream[static_cast<std::size_t>(rank) + 1]; ++other) {
+    const StreamState& waiting = s.streams[static_cast<std::size_t>(other)];
+    if (waiting.wait == StreamWait::kToken && waiting.token == token) wake(s, other, now_ps);
+  }
+}
+
+/// Run a stream until it blocks or ends.
+inline void run_stream(State& s, std::int32_t index, Ps now_ps) {
+  for (;;) {
+    StreamState& stream = s.streams[static_cast<std::size_t>(index)];
+    const OpRow& op = s.in.ops[static_cast<std::size_t>(stream.op)];
+    const std::int64_t i = stream.counters.empty() ? 0 : stream.counters.back();
+    const StreamWait waited = stream.wait;
+    stream.wait = StreamWait::kNothing;
+    switch (static_cast<OpCode>(op.code)) {
+      case OpCode::kStop:
+        stream.done = true;
+        return;
+      case OpCode::kCompute:
+      case OpCode::kAt: {
+        const bool at = static_cast<OpCode>(op.code) == OpCode::kAt;
+        if (waited == StreamWait::kTime || (at && op.value <= now_ps)) break;
+        stream.wait = StreamWait::kTime;
+        stream.queued = true;
+        const std::int32_t port = s.in.rank_port[static_cast<std::size_t>(stream.rank)];
+        s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(port)])].push(
+            at ? op.value : now_ps + op.value,
+            job_key(static_cast<std::uint64_t>(stream.rank), static_cast<std::uint64_t>(stream.stream)));
+        return;
+      }
+      case OpCode::kSend: {
+        const std::int64_t peer = peer_rank(s, op, stream.rank, i);
+        if (peer < 0) break;
+        stream.outstanding += 1;
+        post(s, index, static_cast<std::int32_t>(peer), op, message_size(op, stream.rank, i), now_ps);
+        break;
+      }
+      case OpCode::kReceive: {
+        const std::int64_t peer = peer_rank(s, op, stream.rank, i);
+        if (peer >= 0) claim(s, index, peer, op, now_ps);
+        break;
+      }
+      case OpCode::kWait:
+        if (stream.outstanding == 0) break;
+        stream.wait = StreamWait::kAll;
+        return;
+      case OpCode::kSignal:
+        raise_token(s, index, op.value, now_ps);
+        break;
+      case OpCode::kAwait: {
+        std::int64_t& token = s.tokens[static_cast<std::size_t>(stream.rank * s.in.tokens + op.value)];
+        if (token == 0) {
+          stream.wait = StreamWait::kToken;
+          stream.token = op.value;
+          return;
+        }
+        token -= 1;
+        break;
+      }
+      case OpCode::kMark:
+        s.marks.push_back({stream.rank, op.value, now_ps});
+        break;
+      case OpCode::kLoop:
+        if (op.value <= 0) {
+          stream.op = op.target;
+          continue;
+        }
+        stream.counters.push_back(0);
+        break;
+      case OpCode::kEnd: {
+        const OpRow& loop = s.in.ops[static_cast<std::size_t>(op.target) - 1];
+        if (++stream.counters.back() < loop.value) {
+          stream.op = op.target;
+          continue;
+        }
+        stream.counters.pop_back();
+        break;
+      }
+    }
+    stream.op += 1;
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,256 @@
+/// The receiving side of a NIC: host interface, expected packet, early packets, NAKs, coalesced ACKs, CNPs and credits.
+/// Source: IBTA vol. 1, chapter 9.7, as docs/models/packet-engine.md states it.
+#pragma once
+#include "packet/loss.hpp"
+#include "packet/sender.hpp"
+
+namespace weft {
+
+inline const NicRow& nic_row(const State& s, std::int32_t port) {
+  const auto node = static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(port)]);
+  return s.in.nics[static_cast<std::size_t>(s.in.node_device[node])];
+}
+
+inline std::uint8_t current_credits(State& s, const QueuePair& qp) {
+  std::int64_t claimed = qp.receiver.delivered;
+  if (s.in.has_receives) {
+    const auto box = s.mailboxes.find(qp.flow);
+    claimed = box == s.mailboxes.end() ? 0 : std::min(box->second.claimed, qp.receiver.delivered);
+  }
+  return credit_code(s.in.transport.end_to_end_credits - qp.receiver.delivered + claimed);
+}
+
+/// Send what the receiver has to say; `cause` is the data packet that it echoes, or null.
+inline void send_reply(State& s, QueuePair& qp, std::int32_t index, PacketKind kind, Packet* cause, Ps host_delay_ps,
+                       Ps now_ps) {
+  Receiver& receiver = qp.receiver;
+  const TransportRow& transport = s.in.transport;
+  const bool answers = kind == PacketKind::kAck || kind == PacketKind::kNak;
+  Packet* reply = queue_control(s, qp.destination_port, index, kind, false, receiver.expected,
+                                receiver.control_packets++, kind == PacketKind::kCnp ? transport.cnp_bytes
+                                                            : answers                ? transport.ack_bytes
+                                                                                     : transport.credit_bytes);
+  if (answers) {
+    (kind == PacketKind::kAck ? s.count.acks_sent : s.count.naks_sent) += 1;
+    if (receiver.marked) reply->flags |= kMarked;
+    receiver.marked = false;
+    if (s.extended) {
+      Extension& ext = extension(reply);
+      if (cause != nullptr) {
+        reply->flags |= kHasEcho;
+        ext.sent_at_ps = extension(cause).sent_at_ps;
+        ext.host_delay_ps = host_delay_ps;
+        ext.entropy = extension(cause).entropy;
+        ext.hops = extension(cause).hops;
+        if (s.in.congestion.telemetry)
+          std::copy_n(hops(cause), static_cast<std::size_t>(ext.hops), hops(reply));
+      }
+      ext.msn = static_cast<std::uint32_t>(receiver.delivered);
+      if (transport.end_to_end_credits > 0) {
+        ext.credit_code = current_credits(s, qp);
+        receiver.last_credit_code = ext.credit_code;
+      }
+    }
+  } else if (kind == PacketKind::kCnp) {
+    s.count.cnps_sent += 1;
+  } else {
+    s.count.credits_sent += 1;
+    extension(reply).credit_bytes = receiver_state(qp).credit_bytes;
+  }
+  kick_nic(s, qp.destination_port, now_ps);
+}
+
+/// Do what the receiver's step has asked for; true if it wants an ACK.
+inline bool obey_receiver_step(State& s, QueuePair& qp, std::int32_t index, Ps now_ps) {
+  ReceiverState& state = receiver_state(qp);
+  if (state.send_cnp != 0) {
+    state.send_cnp = 0;
+    send_reply(s, qp, index, PacketKind::kCnp, nullptr, 0, now_ps);
+  }
+  if (state.credit_bytes > 0) {
+    send_reply(s, qp, index, PacketKind::kCredit, nullptr, 0, now_ps);
+    state.credit_bytes = 0;
+  }
+  const bool acknowledge_now = state.send_ack != 0;
+  state.send_ack = 0;
+  return acknowledge_now;
+}
+
+inline Signal& receiver_signal(State& s, const QueuePair& qp, Kind kind, Ps now_ps) {
+  Signal& signal = s.signal;
+  if (signal.hops != 0) std::memset(signal.hop_queue_bytes, 0, sizeof(Signal) - offsetof(Signal, hop_queue_bytes));
+  std::memset(static_cast<void*>(&signal), 0, offsetof(Signal, hop_queue_bytes));
+  signal.kind = static_cast<std::int64_t>(kind);
+  signal.now_ps = now_ps;
+  signal.line_rate_bps = s.rate_bps[static_cast<std::size_t>(qp.destination_port)];
+  signal.base_rtt_ps = qp.sender.base_rtt_ps;
+  signal.mtu_bytes = s.in.transport.mtu_bytes;
+  return signal;
+}
+
+/// Let the expected number go on over `seq` and over what has arrived early, and deliver what is whole.
+inline void accept(State& s, QueuePair& qp, std::int32_t index, Ps now_ps) {
+  Receiver& receiver = qp.receiver;
+  receiver.expected += 1;
+  const auto window = receiver.kept.size();
+  while (receiver.kept_count > 0 && receiver.kept[static_cast<std::size_t>(receiver.expected) % window]) {
+    receiver.kept[static_cast<std::size_t>(receiver.expected) % window] = false;
+    receiver.kept_count -= 1;
+    receiver.expected += 1;
+  }
+  receiver.nak_sent = false;
+  while (receiver.message >= 0) {
+    Message& message = s.messages[static_cast<std::size_t>(receiver.message)];
+    if (receiver.expected < message.end) break;
+    deliver(s, qp, index, message, now_ps);
+    receiver.message = message.next;
+  }
+}
+
+enum class Fate : std::uint8_t { kAccepted, kKept, kDuplicate, kDiscarded, kRefused };
+
+inline Fate place(State& s, QueuePair& qp, std::int32_t index, std::int64_t seq, Ps now_ps) {
+  Receiver& receiver = qp.receiver;
+  const TransportRow& transport = s.in.transport;
+  if (seq == receiver.expected) {
+    accept(s, qp, index, now_ps);
+    return Fate::kAccepted;
+  }
+  if (seq < receiver.expected) {
+    s.count.duplicates += 1;
+    return Fate::kDuplicate;
+  }
+  if (transport.reorder_tolerant != 0 && seq - receiver.expected < transport.reorder_window_packets) {
+    const auto window = static_cast<std::size_t>(transport.reorder_window_packets);
+    if (receiver.kept.empty()) receiver.kept.assign(window, false);
+    if (receiver.kept[static_cast<std::size_t>(seq) % window]) {
+      s.count.duplicates += 1;
+      return Fate::kDuplicate;
+    }
+    receiver.kept[static_cast<std::size_t>(seq) % window] = true;
+    receiver.kept_count += 1;
+    return Fate::kKept;
+  }
+  s.count.out_of_order_discards += 1;
+  if (transport.reorder_tolerant != 0 || transport.go_back_n == 0 || receiver.nak_sent) return Fate::kDiscarded;
+  receiver.nak_sent = true;
+  return Fate::kRefused;
+}
+
+/// The receiver handles a data packet that came in at `arrived_ps` and has passed the host interface.
+inline void handle_data(State& s, std::int32_t port, Packet* packet, Ps arrived_ps, Ps now_ps) {
+  const std::int32_t index = packet->queue_pair;
+  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+  NicPort& nic = nic_of(s, port);
+  Receiver& receiver = qp.receiver;
+  if (receiver.slot < 0) {
+    receiver.slot = static_cast<std::int32_t>(nic.receivers.size());
+    nic.receivers.push_back(index);
+    if (s.in.congestion.receive != nullptr) qp.receiver_record = new_record(s, s.in.congestion.receiver_state);
+  }
+  const bool marked = (packet->flags & kMarked) != 0;
+  const Ps host_delay_ps = now_ps - arrived_ps;
+  bool acknowledge_now = false;
+  if (s.in.congestion.receive != nullptr && (marked || s.in.congestion.receive_all)) {
+    const TransportRow& transport = s.in.transport;
+    Signal& signal = receiver_signal(s, qp, Kind::kData, now_ps);
+    signal.bytes = packet->bytes - transport.data_overhead_bytes - transport.telemetry_bytes -
+                   ((packet->flags & kFirst) != 0 ? transport.first_extra_bytes : 0);
+    signal.ecn = marked ? 1 : 0;
+    signal.seq = packet->seq;
+    signal.entropy = s.extended ? extension(packet).entropy : qp.own_entropy;
+    signal.host_delay_ps = host_delay_ps;
+    call_receiver(s, qp, nic, now_ps);
+    acknowledge_now = obey_receiver_step(s, qp, index, now_ps);
+  }
+  receiver.marked |= marked;
+  const Fate fate = place(s, qp, index, packet->seq, now_ps);
+  const bool asks = (packet->flags & kAckRequest) != 0 && fate != Fate::kDiscarded;
+  if (fate == Fate::kRefused)
+    send_reply(s, qp, index, PacketKind::kNak, packet, host_delay_ps, now_ps);
+  else if (asks || fate == Fate::kDuplicate || acknowledge_now)
+    send_reply(s, qp, index, PacketKind::kAck, packet, host_delay_ps, now_ps);
+}
+
+/// Ask the switch to pause or resume all lossless classes.
+inline void nic_flow_control(State& s, std::int32_t node, std::int32_t port, bool pause, Ps now_ps) {
+  const std::int64_t quanta = pause ? nic_row(s, port).pause_quanta : 0;
+  nic_of(s, port).pauses = pause;
+  for (std::int32_t klass = 0; klass < s.classes; ++klass) {
+    if (s.in.class_lossless[static_cast<std::size_t>(klass)] == 0) continue;
+    Ingress& ingress = s.ingresses[s.at(port, klass)];
+    ingress.paused = pause;
+    ingress.refresh_at_ps = kOff;
+    queue_frame(s, port, klass, quanta);
+    if (pause) schedule_refresh(s, node, port, klass, quanta, now_ps);
+  }
+  kick_nic(s, port, now_ps);
+}
+
+/// The oldest packet in the receive buffer has reached the host.
+inline void leave_host_interface(State& s, std::int32_t node, std::int32_t port, Ps now_ps) {
+  NicPort& nic = nic_of(s, port);
+  NicPort::Arrived arrived = nic.host_interface.front();
+  nic.host_interface.pop();
+  auto* packet = reinterpret_cast<Packet*>(arrived.packet.data());
+  nic.receive_used_bytes -= packet->bytes;
+  if (nic.pauses && nic.receive_used_bytes <= nic_row(s, port).xon_bytes) nic_flow_control(s, node, port, false, now_ps);
+  handle_data(s, port, packet, arrived.arrived_at_ps, now_ps);
+}
+
+inline void enter_host_interface(State& s, std::int32_t node, std::int32_t port, Packet* packet, Ps now_ps) {
+  NicPort& nic = nic_of(s, port);
+  const NicRow& row = nic_row(s, port);
+  if (nic.receive_used_bytes + packet->bytes > row.receive_buffer_bytes) {
+    drop(s, port, s.count.drop_receive_buffer);
+    return;
+  }
+  nic.receive_used_bytes += packet->bytes;
+  nic.pcie_free_at_ps = std::max(now_ps, nic.pcie_free_at_ps) +
+                        (row.pcie_rate_bps > 0 ? serialisation_ps(packet->bytes, row.pcie_rate_bps) : 0);
+  const Ps complete_ps = nic.pcie_free_at_ps + row.pcie_latency_ps;
+  NicPort::Arrived arrived{complete_ps, now_ps, {}};
+  std::memcpy(arrived.packet.data(), packet, s.pool.stride());
+  nic.host_interface.push(arrived);
+  s.agendas[static_cast<std::size_t>(node)].push(
+      complete_ps, port_key(AgendaKind::kHostInterface, s.ports[static_cast<std::size_t>(port)].local, 0));
+  const bool lossless = std::any_of(s.in.class_lossless.begin(), s.in.class_lossless.end(), [](auto l) { return l != 0; });
+  if (lossless && !nic.pauses && nic.receive_used_bytes > row.xoff_bytes) nic_flow_control(s, node, port, true, now_ps);
+}
+
+/// A packet has arrived at a host.
+inline void arrive_at_host(State& s, std::int32_t node, std::int32_t port, Packet* packet, Ps now_ps) {
+  s.count.packet_hops += 1;
+  if (lost_on_link(s, port, *packet)) return;
+  if (packet->destination_port != port) [[unlikely]] {
+    drop(s, port, s.count.drop_no_route);
+    return;
+  }
+  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(packet->queue_pair)];
+  switch (packet->kind) {
+    case PacketKind::kData: {
+      const NicRow& row = nic_row(s, port);
+      if (row.pcie_rate_bps > 0 || row.pcie_latency_ps > 0)
+        enter_host_interface(s, node, port, packet, now_ps);
+      else
+        handle_data(s, port, packet, now_ps, now_ps);
+      return;
+    }
+    case PacketKind::kAck:
+    case PacketKind::kNak:
+      handle_ack(s, qp, packet, now_ps);
+      break;
+    case PacketKind::kCnp:
+      handle_notice(s, qp, Kind::kCnp, 0, now_ps);
+      break;
+    case PacketKind::kCredit:
+      handle_notice(s, qp, Kind::kCredit, extension(packet).credit_bytes, now_ps);
+      break;
+    case PacketKind::kProbe:
+      send_reply(s, qp, packet->queue_pair, PacketKind::kAck, nullptr, 0, now_ps);
+      return;
+  }
+  kick_nic(s, port, now_ps);
+}
+
+}  // namespace weft

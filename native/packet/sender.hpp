@@ -1,0 +1,439 @@
+/// The sending side of a NIC: queue pairs in round robin, pacing, windows, credits, go-back-N and the retransmission timer.
+/// Source: IBTA vol. 1, chapter 9.7 (reliable connections), as docs/models/packet-engine.md states it.
+#pragma once
+#include <algorithm>
+#include <bit>
+
+#include "packet/flow_control.hpp"
+#include "packet/hashing.hpp"
+#include "packet/job.hpp"
+#include "packet/steps.hpp"
+
+namespace weft {
+
+/// Credits that an AETH can tell, by code (IBTA vol. 1, table 45).
+inline constexpr std::array<std::int64_t, 31> kCredits = {
+    0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,  192,
+    256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768};
+
+inline std::uint8_t credit_code(std::int64_t credits) {
+  const auto* above_it = std::upper_bound(kCredits.begin(), kCredits.end(), credits);
+  return static_cast<std::uint8_t>(above_it - kCredits.begin() - 1);
+}
+
+inline NicPort& nic_of(State& s, std::int32_t port) {
+  return s.nics[static_cast<std::size_t>(s.nic_of_port[static_cast<std::size_t>(port)])];
+}
+
+inline std::int64_t payload_bytes(const State& s, const Message& message, std::int64_t seq) {
+  const std::int64_t mtu = s.in.transport.mtu_bytes;
+  return seq + 1 == message.end ? message.size_bytes - (message.end - message.first - 1) * mtu : mtu;
+}
+
+inline bool credit_blocked(const State& s, const QueuePair& qp) {
+  const Sender& sender = qp.sender;
+  if (s.in.transport.end_to_end_credits == 0 || sender.nxt >= sender.end) return false;
+  const Message& message = s.messages[static_cast<std::size_t>(sender.nxt_message)];
+  return sender.nxt == message.first && message.ordinal >= sender.credit_limit;
+}
+
+/// Whether window, credits and data allow another packet; pacing and pauses are not asked.
+inline bool can_send(State& s, QueuePair& qp) {
+  const Sender& sender = qp.sender;
+  if (sender.failed || sender.nxt >= sender.end) return false;
+  const Message& message = s.messages[static_cast<std::size_t>(sender.nxt_message)];
+  const std::int64_t inflight = sender.nxt_bytes - sender.una_bytes;
+  const double window = sender_state(qp).window_bytes;
+  const bool fits = static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) <= window;
+  return (fits || (inflight == 0 && window > 0)) && !credit_blocked(s, qp);
+}
+
+inline std::int32_t class_to_send(const State& s, const QueuePair& qp) {
+  return s.messages[static_cast<std::size_t>(qp.sender.nxt_message)].klass;
+}
+
+inline void set_ready(NicPort& nic, Sender& sender) {
+  nic.ready[static_cast<std::size_t>(sender.slot) / 64] |= std::uint64_t{1} << (static_cast<unsigned>(sender.slot) % 64);
+  if (sender.standing != Standing::kReady) nic.ready_count += 1;
+  sender.standing = Standing::kReady;
+}
+
+inline void clear_ready(NicPort& nic, Sender& sender) {
+  nic.ready[static_cast<std::size_t>(sender.slot) / 64] &= ~(std::uint64_t{1} << (static_cast<unsigned>(sender.slot) % 64));
+  if (sender.standing == Standing::kReady) nic.ready_count -= 1;
+  sender.standing = Standing::kBlocked;
+}
+
+inline bool later_paced(const NicPort::Paced& a, const NicPort::Paced& b) {
+  return a.at_ps != b.at_ps ? a.at_ps > b.at_ps : a.slot > b.slot;
+}
+
+/// After anything that may let a blocked queue pair send: put it where the port will find it.
+inline void reconsider(State& s, QueuePair& qp) {
+  Sender& sender = qp.sender;
+  if (sender.standing != Standing::kBlocked || !can_send(s, qp)) return;
+  NicPort& nic = nic_of(s, qp.source_port);
+  if (sender.next_send_at_ps <= s.ports[static_cast<std::size_t>(qp.source_port)].free_at_ps) {
+    set_ready(nic, sender);
+    return;
+  }
+  sender.standing = Standing::kPaced;
+  nic.paced.push_back({sender.next_send_at_ps, sender.slot});
+  std::push_heap(nic.paced.begin(), nic.paced.end(), later_paced);
+}
+
+inline QueuePair& queue_pair_at(State& s, const NicPort& nic, std::int32_t slot) {
+  return s.queue_pairs[static_cast<std::size_t>(nic.slots[static_cast<std::size_t>(slot)])];
+}
+
+inline bool class_paused(const State& s, std::int32_t port, std::int32_t klass, Ps at_ps) {
+  return s.queues[s.at(port, klass)].paused_until_ps > at_ps;
+}
+
+/// When the NIC port should next try to start something; never too late, perhaps too early.
+inline Ps nic_due(State& s, std::int32_t port) {
+  const Port& out = s.ports[static_cast<std::size_t>(port)];
+  if (!out.up) return kNeverPs;
+  if (out.frame_waits) return out.free_at_ps;
+  NicPort& nic = nic_of(s, port);
+  Ps due = kNeverPs;
+  if (out.pending != 0)
+    due = std::max(out.free_at_ps, s.queues[s.at(port, static_cast<std::int32_t>(s.in.control_class))].paused_until_ps);
+  if (!nic.paced.empty()) due = std::min(due, std::max(out.free_at_ps, nic.paced.front().at_ps));
+  if (nic.ready_count == 0) return due;
+  if (out.paused == 0) return std::min(due, out.free_at_ps);
+  Ps open = kNeverPs;  // the first class that is not paused any more; without a ready queue pair the try finds nothing
+  for (std::size_t word = 0; word < nic.ready.size(); ++word)
+    for (std::uint64_t rest = nic.ready[word]; rest != 0; rest &= rest - 1) {
+      QueuePair& qp = queue_pair_at(s, nic, static_cast<std::int32_t>(word * 64) + std::countr_zero(rest));
+      if (qp.sender.nxt >= qp.sender.end) continue;
+      open = std::min(open, s.queues[s.at(port, class_to_send(s, qp))].paused_until_ps);
+      if (open <= out.free_at_ps) return std::min(due, out.free_at_ps);
+    }
+  return std::min(due, std::max(out.free_at_ps, open));
+}
+
+/// Hand a filled packet at `slot` to the wire.
+inline void launch(State& s, Port& out, std::int32_t port, Packet* slot, Ps at_ps) {
+  out.frames += 1;
+  out.bytes += slot->bytes;
+  out.free_at_ps = at_ps + s.serialisation(port, slot->bytes);
+  slot->at_ps = out.free_at_ps + out.delay_ps;
+  s.set_inbound(s.ports[static_cast<std::size_t>(out.peer)], out.peer_node);
+  s.calendar.mark(out.peer_node, slot->at_ps);
+}
+
+inline void set_deadline(State& s, QueuePair& qp, Ps deadline_ps) {
+  Sender& sender = qp.sender;
+  sender.deadline_at_ps = deadline_ps;
+  if (deadline_ps == kOff) return;
+  const Port& port = s.ports[static_cast<std::size_t>(qp.source_port)];
+  arm(s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(qp.source_port)])],
+      sender.deadline_entry_ps, deadline_ps,
+      port_key(AgendaKind::kRetransmission, port.local, static_cast<std::uint64_t>(sender.slot)));
+}
+
+inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t payload, std::uint64_t packet_id, Ps at_ps) {
+  Sender& sender = qp.sender;
+  Signal& signal = sender_signal(s, qp, Kind::kSend, at_ps);
+  signal.seq = seq;
+  signal.bytes = payload;
+  signal.entropy = path_state(qp).entropy;
+  signal.draw = static_cast<std::int64_t>(
+      draw(s.in.seed, Stream::kPathChoice, qp.flow, packet_id, static_cast<std::uint64_t>(qp.source_port)) >> 2);
+  call_path(s, qp);
+  const auto entropy = static_cast<std::uint16_t>(path_state(qp).entropy);
+  if (entropy == sender.entropy) return;
+  sender.entropy = entropy;
+  sender.hash = carried_hash(s, qp, true, entropy);
+}
+
+/// Send the next data packet of a queue pair.
+inline void send_data(State& s, NicPort& nic, std::int32_t port, QueuePair& qp, Ps at_ps) {
+  Port& out = s.ports[static_cast<std::size_t>(port)];
+  const TransportRow& transport = s.in.transport;
+  Sender& sender = qp.sender;
+  const Message& message = s.messages[static_cast<std::size_t>(sender.nxt_message)];
+  const std::int64_t seq = sender.nxt;
+  const std::int64_t payload = payload_bytes(s, message, seq);
+  const bool first = seq == message.first;
+  const bool last = seq + 1 == message.end;
+  Queue& queue = s.queues[s.at(port, message.klass)];
+  Packet* slot = queue.tail;
+  slot->queue_pair = nic.slots[static_cast<std::size_t>(sender.slot)];
+  slot->seq = static_cast<std::uint32_t>(seq);
+  slot->destination_port = qp.destination_port;
+  slot->bytes = static_cast<std::uint16_t>(payload + transport.data_overhead_bytes + transport.telemetry_bytes +
+                                           (first ? transport.first_extra_bytes : 0));
+  slot->ingress = 0;
+  slot->attempt = sender.attempt;
+  slot->kind = PacketKind::kData;
+  if (s.in.path.step != nullptr && (first || !s.in.path.per_message))
+    select_path(s, qp, seq, payload, identity(*slot), at_ps);
+  slot->hash = sender.hash;
+  if (s.extended) {
+    Extension& ext = extension(slot);
+    ext = {};
+    ext.sent_at_ps = at_ps;
+    ext.entropy = sender.entropy;
+  }
+  s.count.data_sent += 1;
+  if (seq < sender.high) s.count.retransmissions += 1;
+  sender.nxt += 1;
+  sender.nxt_bytes += payload;
+  if (last) sender.nxt_message = message.next;
+  sender.high = std::max(sender.high, sender.nxt);
+  const bool asks = last || (seq + 1) % transport.ack_every == 0 || [&] {
+    const std::int64_t inflight = sender.nxt_bytes - sender.una_bytes;  // not zero, so the window alone decides
+    return static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) > sender_state(qp).window_bytes;
+  }();
+  slot->flags = static_cast<std::uint8_t>(kForward | (asks ? kAckRequest : 0) | (first ? kFirst : 0));
+  queue.tail = s.pool.extend(slot);
+  queue.departure = queue.tail;
+  if (sender.deadline_at_ps == kOff) set_deadline(s, qp, at_ps + transport.retransmission_timeout_ps);
+  if (wants(s.in.congestion.signals, Kind::kSend)) {
+    Signal& signal = sender_signal(s, qp, Kind::kSend, at_ps);
+    signal.bytes = payload;
+    signal.seq = seq;
+    signal.entropy = sender.entropy;
+    call_sender(s, qp, at_ps);
+  }
+  const std::int64_t line_bytes = slot->bytes + transport.interframe_bytes;
+  const double gap_ps = static_cast<double>(line_bytes) * 8e12 / sender_state(qp).rate_bps;
+  sender.next_send_at_ps = at_ps + (gap_ps < static_cast<double>(kNeverPs) ? static_cast<Ps>(gap_ps) : kNeverPs);
+  launch(s, out, port, slot, at_ps);
+  nic.turn = sender.slot + 1 == static_cast<std::int32_t>(nic.slots.size()) ? 0 : sender.slot + 1;
+  if (sender.next_send_at_ps <= out.free_at_ps && can_send(s, qp)) return;  // stays ready
+  clear_ready(nic, sender);
+  reconsider(s, qp);
+}
+
+/// The first ready queue pair from `nic.turn` on that may send at `at_ps`, or null. Those that may not are put aside.
+inline QueuePair* next_sender(State& s, NicPort& nic, std::int32_t port, Ps at_ps) {
+  if (nic.ready_count == 0) return nullptr;
+  const bool pauses = s.ports[static_cast<std::size_t>(port)].paused != 0;
+  const std::size_t words = nic.ready.size();
+  const auto turn = static_cast<std::size_t>(nic.turn);
+  for (std::size_t step = 0; step <= words; ++step) {
+    const std::size_t word = (turn / 64 + step) % words;
+    std::uint64_t bits = nic.ready[word];
+    if (step == 0) bits &= ~std::uint64_t{0} << (turn % 64);
+    if (step == words) bits &= ~(~std::uint64_t{0} << (turn % 64));
+    for (; bits != 0; bits &= bits - 1) {
+      QueuePair& qp = queue_pair_at(s, nic, static_cast<std::int32_t>(word * 64) + std::countr_zero(bits));
+      if (!can_send(s, qp)) {
+        clear_ready(nic, qp.sender);
+        continue;
+      }
+      if (pauses && class_paused(s, port, class_to_send(s, qp), at_ps)) continue;
+      return &qp;
+    }
+  }
+  return nullptr;
+}
+
+/// Try to start something on an idle NIC port.
+inline void start_nic_port(State& s, std::int32_t port, Ps at_ps) {
+  Port& out = s.ports[static_cast<std::size_t>(port)];
+  NicPort& nic = nic_of(s, port);
+  while (!nic.paced.empty() && nic.paced.front().at_ps <= at_ps) {
+    Sender& sender = queue_pair_at(s, nic, nic.paced.front().slot).sender;
+    std::pop_heap(nic.paced.begin(), nic.paced.end(), later_paced);
+    nic.paced.pop_back();
+    sender.standing = Standing::kBlocked;
+    set_ready(nic, sender);
+  }
+  const auto control = static_cast<std::int32_t>(s.in.control_class);
+  if (out.frame_waits) {
+    start_frame(s, port, at_ps);
+  } else if (out.pending != 0 && !class_paused(s, port, control, at_ps)) {
+    Queue& queue = s.queues[s.at(port, control)];
+    Packet* packet = queue.departure;
+    queue.bytes -= packet->bytes;
+    queue.departure = s.pool.next(packet);
+    if (queue.departure == queue.tail) out.pending = 0;
+    launch(s, out, port, packet, at_ps);
+  } else if (QueuePair* qp = next_sender(s, nic, port, at_ps); qp != nullptr) {
+    send_data(s, nic, port, *qp, at_ps);
+  }
+  s.due_at_ps[static_cast<std::size_t>(port)] = nic_due(s, port);
+}
+
+/// Everything that leaves the NIC port up to and at `at_ps`.
+inline void drain_nic(State& s, std::int32_t port, Ps at_ps) {
+  while (s.due_at_ps[static_cast<std::size_t>(port)] <= at_ps) start_nic_port(s, port, s.due_at_ps[static_cast<std::size_t>(port)]);
+}
+
+/// The end of an event at `at_ps`: an idle port that can send, does.
+inline void kick_nic(State& s, std::int32_t port, Ps at_ps) {
+  s.due_at_ps[static_cast<std::size_t>(port)] = std::max(at_ps, nic_due(s, port));
+  drain_nic(s, port, at_ps);
+}
+
+/// Queue a control packet at a NIC port and return it for the rest to be filled in.
+inline Packet* queue_control(State& s, std::int32_t port, std::int32_t queue_pair, PacketKind kind, bool forward,
+                             std::int64_t seq, std::uint16_t attempt, std::int64_t bytes) {
+  const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(queue_pair)];
+  Queue& queue = s.queues[s.at(port, static_cast<std::int32_t>(s.in.control_class))];
+  Packet* slot = queue.tail;
+  queue.tail = s.pool.extend(slot);
+  *slot = {kNeverPs,
+           queue_pair,
+           static_cast<std::uint32_t>(seq),
+           forward ? carried_hash(s, qp, true, qp.own_entropy) : qp.reverse_hash,
+           forward ? qp.destination_port : qp.source_port,
+           static_cast<std::uint16_t>(bytes),
+           0,
+           attempt,
+           kind,
+           static_cast<std::uint8_t>(forward ? kForward : 0)};
+  if (s.extended) extension(slot) = {};
+  queue.bytes += bytes;
+  s.ports[static_cast<std::size_t>(port)].pending = 1;
+  return slot;
+}
+
+/// The payload and the messages between `una` and `expected` are acknowledged.
+inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, Ps now_ps) {
+  Sender& sender = qp.sender;
+  std::int64_t bytes = 0;
+  while (sender.una < expected) {
+    Message& message = s.messages[static_cast<std::size_t>(sender.una_message)];
+    const std::int64_t upto = std::min(expected, message.end);
+    bytes += upto == message.end ? message.size_bytes - (sender.una - message.first) * s.in.transport.mtu_bytes
+                                 : (upto - sender.una) * s.in.transport.mtu_bytes;
+    sender.una = upto;
+    if (upto < message.end) break;
+    message.acked_at_ps = now_ps;
+    sender.una_message = message.next;
+    complete_posted(s, message.stream, now_ps);
+  }
+  sender.una_bytes += bytes;
+  if (sender.nxt < expected) {
+    sender.nxt = expected;
+    sender.nxt_bytes = sender.una_bytes;
+    sender.nxt_message = sender.una_message;
+  }
+  sender.retries = 0;
+  set_deadline(s, qp, sender.una == sender.nxt ? kOff : now_ps + s.in.transport.retransmission_timeout_ps);
+  return bytes;
+}
+
+/// Resend from the first packet that is not acknowledged.
+inline void go_back(State& s, QueuePair& qp) {
+  Sender& sender = qp.sender;
+  sender.nxt = sender.una;
+  sender.nxt_bytes = sender.una_bytes;
+  sender.nxt_message = sender.una_message;
+  sender.attempt = static_cast<std::uint16_t>(sender.attempt + 1);
+  sender.deadline_at_ps = kOff;
+  if (sender.standing == Standing::kReady) clear_ready(nic_of(s, qp.source_port), sender);
+}
+
+inline void fill_echo(const State& s, Signal& signal, Packet* packet, Ps now_ps) {
+  signal.ecn = (packet->flags & kMarked) != 0 ? 1 : 0;
+  signal.seq = packet->seq;
+  if (!s.extended || (packet->flags & kHasEcho) == 0) return;
+  const Extension& ext = extension(packet);
+  signal.rtt_ps = now_ps - ext.sent_at_ps;
+  signal.host_delay_ps = ext.host_delay_ps;
+  signal.fabric_delay_ps = signal.rtt_ps - ext.host_delay_ps;
+  signal.entropy = ext.entropy;
+  if (!s.in.congestion.telemetry) return;
+  signal.hops = ext.hops;
+  for (int i = 0; i < ext.hops; ++i) {
+    const Hop& hop = hops(packet)[i];
+    signal.hop_queue_bytes[i] = hop.queue_bytes();
+    signal.hop_tx_bytes[i] = hop.tx_bytes();
+    signal.hop_rate_bps[i] = hop.rate_bps();
+    signal.hop_at_ps[i] = hop.at_ps;
+  }
+}
+
+/// Tell path selection and congestion control, as far as they want to know.
+inline void tell(State& s, QueuePair& qp, Kind kind, Packet* packet, std::int64_t bytes, Ps now_ps, bool control) {
+  const auto fill = [&] {
+    Signal& signal = sender_signal(s, qp, kind, now_ps);
+    signal.bytes = bytes;
+    if (kind == Kind::kAck) fill_echo(s, signal, packet, now_ps);
+    if (kind == Kind::kNak) signal.seq = packet->seq;
+  };
+  if (s.in.path.step != nullptr && wants(s.in.path.signals, kind)) {
+    fill();
+    call_path(s, qp);
+  }
+  if (control && wants(s.in.congestion.signals, kind)) {
+    fill();
+    call_sender(s, qp, now_ps);
+  }
+}
+
+/// While only credits hold a queue pair back, its timer runs, so that a lost credit is asked for again.
+inline void guard_credits(State& s, QueuePair& qp, Ps now_ps) {
+  Sender& sender = qp.sender;
+  if (sender.deadline_at_ps == kOff && sender.una == sender.nxt && !sender.failed && credit_blocked(s, qp))
+    set_deadline(s, qp, now_ps + s.in.transport.retransmission_timeout_ps);
+}
+
+inline void handle_ack(State& s, QueuePair& qp, Packet* packet, Ps now_ps) {
+  Sender& sender = qp.sender;
+  const bool nak = packet->kind == PacketKind::kNak;
+  const std::int64_t expected = packet->seq;
+  if (expected < sender.una || sender.failed) return;
+  if (s.in.transport.end_to_end_credits > 0) {
+    const Extension& ext = extension(packet);
+    sender.credit_limit = std::max(sender.credit_limit, ext.msn + kCredits[ext.credit_code]);
+  }
+  const bool news = expected > sender.una;
+  const std::int64_t bytes = news ? acknowledge(s, qp, expected, now_ps) : 0;
+  if (news || !nak) tell(s, qp, Kind::kAck, packet, bytes, now_ps, news);
+  if (nak && expected == sender.una && sender.nxt > sender.una) {
+    go_back(s, qp);
+    tell(s, qp, Kind::kNak, packet, 0, now_ps, true);
+  }
+  if (sender.una == sender.end)
+    for (std::int64_t& timer : sender_state(qp).timer_at_ps) timer = kOff;
+  guard_credits(s, qp, now_ps);
+  reconsider(s, qp);
+}
+
+/// A CNP or a grant of credit.
+inline void handle_notice(State& s, QueuePair& qp, Kind kind, std::int64_t bytes, Ps now_ps) {
+  const Sender& sender = qp.sender;
+  if (sender.failed || (kind == Kind::kCnp && sender.una == sender.end)) return;
+  if (wants(s.in.congestion.signals, kind)) {
+    Signal& signal = sender_signal(s, qp, kind, now_ps);
+    signal.bytes = bytes;
+    call_sender(s, qp, now_ps);
+  }
+  reconsider(s, qp);
+}
+
+/// The retransmission timer has fired for good.
+inline void handle_timeout(State& s, std::int32_t index, Ps now_ps) {
+  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+  Sender& sender = qp.sender;
+  sender.deadline_at_ps = kOff;
+  if (sender.una < sender.nxt) {
+    s.count.timeouts += 1;
+    sender.retries += 1;
+    if (static_cast<std::int64_t>(sender.retries) > s.in.transport.retry_limit) {
+      s.count.queue_pair_errors += 1;
+      sender.failed = true;
+      for (std::int64_t& timer : sender_state(qp).timer_at_ps) timer = kOff;
+      if (sender.standing == Standing::kReady) clear_ready(nic_of(s, qp.source_port), sender);
+      return;
+    }
+    go_back(s, qp);
+    tell(s, qp, Kind::kTimeout, nullptr, 0, now_ps, true);
+  } else if (credit_blocked(s, qp)) {
+    s.count.probes_sent += 1;
+    queue_control(s, qp.source_port, index, PacketKind::kProbe, true, sender.una,
+                  static_cast<std::uint16_t>(sender.probes++), s.in.transport.ack_bytes);
+    set_deadline(s, qp, now_ps + s.in.transport.retransmission_timeout_ps);
+  }
+  guard_credits(s, qp, now_ps);
+  reconsider(s, qp);
+}
+
+}  // namespace weft

@@ -1,0 +1,361 @@
+/// The state of one run: plain structs in arrays by port, by (port, class), by node and by queue pair.
+/// Naming rule: instants are `..._at_ps` (or `..._until_ps`), durations `..._ps`, so that a state can be shifted in time.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "packet/agenda.hpp"
+#include "packet/calendar.hpp"
+#include "packet/input.hpp"
+#include "packet/packet.hpp"
+
+namespace weft {
+
+/// Elements that never move, so that a reference survives growth.
+template <typename T>
+class StableVector {
+ public:
+  T& operator[](std::size_t index) { return blocks_[index >> kShift][index & kMask]; }
+  const T& operator[](std::size_t index) const { return blocks_[index >> kShift][index & kMask]; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  T& emplace() {
+    if ((size_ & kMask) == 0 && (size_ >> kShift) == blocks_.size()) blocks_.push_back(std::make_unique<T[]>(kMask + 1));
+    return (*this)[size_++];
+  }
+
+ private:
+  static constexpr std::size_t kShift = 8;
+  static constexpr std::size_t kMask = (1U << kShift) - 1;
+  std::vector<std::unique_ptr<T[]>> blocks_;
+  std::size_t size_ = 0;
+};
+
+/// One class of packets at an egress port. The reader at the far end keeps its own position (`State::inbound`).
+struct Queue {
+  Packet* tail = nullptr;       // where the next packet is written
+  Packet* departure = nullptr;  // first packet that has not departed
+  std::int64_t bytes = 0;       // of frames between the two
+  Ps paused_until_ps = 0;
+  std::int64_t deficit = 0;
+};
+
+/// An egress port, and the counters that every transmission touches.
+struct Port {
+  Ps free_at_ps = 0;
+  Ps delay_ps = 0;
+  std::int64_t ps_per_byte = 0;  // 0: the rate does not divide evenly, see `State::serialisation`
+  std::int64_t frames = 0;
+  std::int64_t bytes = 0;
+  std::int32_t peer = -1;
+  std::int32_t peer_node = -1;
+  std::int32_t local = 0;       // index among the ports of its node
+  std::uint8_t pending = 0;     // classes with a packet
+  std::uint8_t paused = 0;      // classes with paused_until_ps set; may be stale
+  std::uint8_t current = 0;     // deficit round robin: class being served
+  bool up = true;
+  bool frame_waits = false;     // a flow-control frame has not departed
+};
+static_assert(sizeof(Port) <= 64);
+
+struct PortCounters {
+  std::int64_t drops = 0, marks = 0, pauses_sent = 0, resumes_sent = 0, paused_ps = 0, max_queue_bytes = 0,
+               max_ingress_bytes = 0;
+};
+
+struct ControlFrame {
+  Ps at_ps;  // arrival
+  std::int32_t klass;
+  std::int32_t quanta;
+};
+
+/// First in, first out, without a fixed size.
+template <typename T>
+struct Fifo {
+  std::vector<T> items;
+  std::size_t head = 0;
+
+  [[nodiscard]] bool empty() const { return head == items.size(); }
+  [[nodiscard]] std::size_t size() const { return items.size() - head; }
+  T& front() { return items[head]; }
+  void push(const T& item) { items.push_back(item); }
+  void pop() {
+    if (++head == items.size()) {
+      clear();
+    } else if (head >= 64 && 2 * head >= items.size()) {
+      items.erase(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(head));
+      head = 0;
+    }
+  }
+  void clear() {
+    items.clear();
+    head = 0;
+  }
+};
+
+/// What one (ingress port, class) holds of its switch's buffer; at a NIC only `paused` and `refresh_at_ps` are used.
+struct Ingress {
+  std::int64_t used = 0;
+  std::int64_t headroom_used = 0;
+  Ps refresh_at_ps = kOff;
+  bool paused = false;
+};
+
+/// A hash function of some switches, and how its digest follows from the one that packets carry.
+struct HashFunction {
+  HashAlgorithm algorithm = HashAlgorithm::kCrc32;
+  std::uint32_t seed = 0;
+  std::uint32_t offset = 0;
+  std::uint32_t fields = 0;
+  std::uint32_t seed_effect = 0;  // XORed into the digest; a CRC is affine in its initial value
+  bool carried = false;           // the packet's `hash` is this function's digest
+};
+
+struct SwitchNode {
+  std::int64_t shared_used = 0;
+  std::int64_t shared_bytes = 0;
+  std::int32_t paused_ingresses = 0;
+  std::int32_t device = 0;
+  std::vector<std::int32_t> paused;        // global (port, class) index, ascending
+  std::vector<std::uint64_t> port_policy;  // state record of port selection
+};
+
+struct QueuePair;
+
+/// A NIC port: who may send next, and what waits for the host.
+struct NicPort {
+  struct Paced {
+    Ps at_ps;
+    std::int32_t slot;
+  };
+  struct Arrived {
+    Ps complete_at_ps;
+    Ps arrived_at_ps;
+    std::array<std::uint8_t, kTelemetryStride> packet;
+  };
+  std::vector<std::int32_t> slots;       // queue pair by slot
+  std::vector<std::uint64_t> ready;      // bitmap by slot: may send as far as pacing is concerned
+  std::vector<Paced> paced;              // heap by (instant, slot)
+  std::int32_t turn = 0;                 // slot that is asked first
+  std::uint32_t ready_count = 0;
+  std::vector<std::int32_t> receivers;   // queue pair by receiver slot
+  Fifo<Arrived> host_interface;
+  Ps pcie_free_at_ps = 0;
+  std::int64_t receive_used_bytes = 0;
+  bool pauses = false;                   // has asked the fabric to pause
+  std::vector<std::uint64_t> shared;     // record that the receiver's steps share
+};
+
+struct Message {
+  std::int64_t size_bytes = 0;
+  Ps posted_at_ps = 0, delivered_at_ps = -1, acked_at_ps = -1;
+  std::int64_t first = 0, end = 0;  // packet numbers
+  std::int32_t queue_pair = 0, next = -1, stream = -1, ordinal = 0;
+  std::uint8_t klass = 0;
+};
+
+enum class Standing : std::uint8_t { kBlocked, kReady, kPaced };
+
+struct Sender {
+  std::int64_t una = 0, nxt = 0, high = 0, end = 0;
+  std::int64_t una_bytes = 0, nxt_bytes = 0, end_bytes = 0;  // payload before una, nxt and end
+  Ps next_send_at_ps = 0;
+  Ps deadline_at_ps = kOff, deadline_entry_ps = kOff;
+  std::int64_t credit_limit = 0;
+  std::int32_t una_message = -1, nxt_message = -1, last_message = -1;
+  std::int32_t slot = 0;
+  std::uint32_t retries = 0;
+  std::uint32_t probes = 0;
+  std::uint16_t attempt = 0;
+  std::uint16_t entropy = 0;  // that the next packet carries
+  std::uint32_t hash = 0;     // digest for that entropy
+  Standing standing = Standing::kBlocked;
+  bool failed = false;
+  bool started = false;
+  Ps base_rtt_ps = 0;
+  Ps timer_entry_ps[kTimers] = {kOff, kOff, kOff, kOff};
+};
+
+struct Receiver {
+  std::int64_t expected = 0;
+  std::int64_t delivered = 0, claimed = 0;  // messages
+  std::int32_t message = -1;                // first that is not delivered
+  std::int32_t slot = -1;
+  std::uint16_t control_packets = 0;
+  std::uint8_t last_credit_code = 0xFF;
+  bool nak_sent = false;
+  bool marked = false;
+  std::vector<bool> kept;  // ring by packet number, only with a reordering receiver
+  std::int64_t kept_count = 0;
+  Ps timer_entry_ps[kTimers] = {kOff, kOff, kOff, kOff};
+};
+
+struct QueuePair {
+  std::uint64_t flow = 0;  // identity
+  std::int32_t source_port = 0, destination_port = 0;
+  std::int32_t source_rank = 0, destination_rank = 0, channel = 0;
+  std::uint16_t own_entropy = 0;
+  std::uint32_t reverse_hash = 0;
+  std::int32_t messages = 0;
+  std::uint8_t* congestion = nullptr;  // records of the policies
+  std::uint8_t* receiver_record = nullptr;
+  std::uint8_t* path = nullptr;
+  Sender sender;
+  Receiver receiver;
+};
+
+/// Receives of one (source, destination, channel), known to the destination before its first message too.
+struct Mailbox {
+  std::int64_t delivered = 0;
+  std::int64_t claimed = 0;
+  std::vector<std::int32_t> waiting;  // stream of each claim, by ordinal
+  std::int32_t queue_pair = -1;
+};
+
+enum class StreamWait : std::uint8_t { kNothing, kTime, kAll, kToken };
+
+struct StreamState {
+  std::int32_t rank = 0, stream = 0;
+  std::int64_t op = 0;
+  std::int64_t token = -1;
+  std::int32_t outstanding = 0;
+  StreamWait wait = StreamWait::kNothing;
+  bool queued = false;
+  bool done = false;
+  std::vector<std::int64_t> counters;  // of the loops around the operation, outermost first
+};
+
+struct MarkRecord {
+  std::int64_t rank, name;
+  Ps at_ps;
+};
+
+struct SeriesRow {
+  Ps at_ps;
+  std::int64_t kind, index;
+  double value;
+};
+
+struct Counters {
+  std::int64_t packet_hops = 0, data_sent = 0, retransmissions = 0, acks_sent = 0, naks_sent = 0, cnps_sent = 0,
+               credits_sent = 0, probes_sent = 0, timeouts = 0, queue_pair_errors = 0, out_of_order_discards = 0,
+               duplicates = 0, drop_no_route = 0, drop_link_down = 0, drop_link_loss = 0, drop_corrupted = 0,
+               drop_buffer_full = 0, drop_egress_threshold = 0, drop_headroom_full = 0, drop_receive_buffer = 0,
+               end_ps = 0;
+};
+
+/// A policy's step has failed or has written what it may not; the run stops.
+struct PolicyStop : std::runtime_error {
+  explicit PolicyStop(PolicyFailure what_failed) : std::runtime_error("policy"), failure(std::move(what_failed)) {}
+  PolicyFailure failure;
+};
+
+/// A limit of the engine that the input exceeds; the text goes to the user.
+struct LimitError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct State {
+  const Input& in;
+  std::int32_t classes;
+  Ps lookahead_ps;
+  PacketPool pool;
+  Calendar calendar;
+  Ps now_limit_ps = 0;  // end of the part of the window that is being handled
+
+  // By port.
+  std::vector<Port> ports;
+  std::vector<PortCounters> port_counters;
+  std::vector<Ps> due_at_ps;  // next instant at which the port can start something; never: nothing waits
+  std::vector<std::int64_t> rate_bps;
+  std::vector<Fifo<ControlFrame>> frames_waiting;  // to be sent
+  std::vector<Fifo<ControlFrame>> frames_inbound;  // on the wire towards this port
+  std::vector<std::int32_t> nic_of_port;
+  // By port x class.
+  std::vector<Queue> queues;
+  std::vector<Packet*> inbound;  // next packet on the wire towards this port
+  std::vector<Ingress> ingresses;
+  // By node.
+  std::vector<SwitchNode> switches;          // by index in switch_of_node
+  std::vector<std::int32_t> switch_of_node;  // -1 for hosts
+  std::vector<std::size_t> mask_base;        // first word of a node in the two masks
+  std::vector<std::uint64_t> inbound_mask;   // ports with something on the wire towards them
+  std::vector<std::uint64_t> outbound_mask;  // ports with something waiting
+  std::vector<Agenda> agendas;
+  std::vector<NicPort> nics;
+  // Job and queue pairs.
+  StableVector<QueuePair> queue_pairs;
+  StableVector<Message> messages;
+  std::unordered_map<std::uint64_t, std::int32_t> queue_pair_of_flow;
+  std::unordered_map<std::uint64_t, Mailbox> mailboxes;
+  std::vector<StreamState> streams;
+  std::vector<std::int32_t> first_stream;  // of each rank; one more at the end
+  std::vector<std::int64_t> tokens;        // by rank x token
+  std::vector<MarkRecord> marks;
+  std::int64_t delivered_bytes = 0;
+
+  const RouteTable* routes = nullptr;
+  std::vector<HashFunction> hash_functions;  // by switch device
+  std::size_t hash_field_bytes = 0;
+  std::vector<std::vector<Ps>> inexact_serialisation;  // by port, filled on demand; only where ps_per_byte is 0
+  std::vector<std::unique_ptr<std::uint64_t[]>> records;  // of policies
+  std::vector<std::uint8_t> state_copy, shared_copy;      // before a step, for a replay
+  Signal signal{};
+  PortSignal port_signal{};
+  std::vector<Candidate> candidates;
+  std::vector<std::uint64_t> keys, scratch;  // arrivals of a window
+  std::vector<std::uint32_t> histogram;
+  std::vector<SeriesRow> series;
+  Counters count;
+  std::size_t next_instant = 0;
+  Ps next_sample_ps = kNeverPs;
+  bool extended = false;
+  bool entropy_per_packet = false;
+
+  State(const Input& input, Ps lookahead, std::size_t stride)
+      : in(input),
+        classes(static_cast<std::int32_t>(input.class_priority.size())),
+        lookahead_ps(lookahead),
+        pool(stride),
+        calendar(static_cast<std::int32_t>(input.node_kind.size()), lookahead) {}
+
+  [[nodiscard]] std::size_t at(std::int32_t port, std::int32_t klass) const {
+    return static_cast<std::size_t>(port) * static_cast<std::size_t>(classes) + static_cast<std::size_t>(klass);
+  }
+  [[nodiscard]] std::int32_t first_port(std::int32_t node) const {
+    return static_cast<std::int32_t>(in.port_base[static_cast<std::size_t>(node)]);
+  }
+  [[nodiscard]] std::int32_t end_port(std::int32_t node) const {
+    return static_cast<std::int32_t>(in.port_base[static_cast<std::size_t>(node) + 1]);
+  }
+
+  void set_inbound(const Port& receiver_side, std::int32_t node) {
+    const auto local = static_cast<std::size_t>(receiver_side.local);
+    inbound_mask[mask_base[static_cast<std::size_t>(node)] + local / 64] |= std::uint64_t{1} << (local % 64);
+  }
+  void set_outbound(const Port& port, std::int32_t node, bool waits) {
+    const auto local = static_cast<std::size_t>(port.local);
+    std::uint64_t& word = outbound_mask[mask_base[static_cast<std::size_t>(node)] + local / 64];
+    const std::uint64_t mask = std::uint64_t{1} << (local % 64);
+    word = waits ? word | mask : word & ~mask;
+  }
+
+  /// Time on the line of a frame and what follows it.
+  Ps serialisation(std::int32_t port, std::int64_t frame_bytes) {
+    const std::int64_t bytes = frame_bytes + in.transport.interframe_bytes;
+    const Ps per_byte = ports[static_cast<std::size_t>(port)].ps_per_byte;
+    if (per_byte != 0) [[likely]]
+      return bytes * per_byte;
+    std::vector<Ps>& known = inexact_serialisation[static_cast<std::size_t>(port)];
+    const auto index = static_cast<std::size_t>(bytes);
+    if (known.size() <= index) known.resize(index + 1, kOff);
+    if (known[index] == kOff) known[index] = serialisation_ps(bytes, rate_bps[static_cast<std::size_t>(port)]);
+    return known[index];
+  }
+};
+
+}  // namespace weft

@@ -1,0 +1,100 @@
+/// Calls of a policy's compiled steps: fill the signal, keep a copy of the state, check what was written.
+#pragma once
+#include <cmath>
+
+#include "packet/state.hpp"
+
+namespace weft {
+
+inline SenderState& sender_state(QueuePair& qp) { return *reinterpret_cast<SenderState*>(qp.congestion); }
+inline ReceiverState& receiver_state(QueuePair& qp) { return *reinterpret_cast<ReceiverState*>(qp.receiver_record); }
+inline PathState& path_state(QueuePair& qp) { return *reinterpret_cast<PathState*>(qp.path); }
+
+/// A new record that starts as `initial`.
+inline std::uint8_t* new_record(State& s, const std::vector<std::uint8_t>& initial) {
+  s.records.push_back(std::make_unique<std::uint64_t[]>(initial.size() / 8 + 1));
+  auto* record = reinterpret_cast<std::uint8_t*>(s.records.back().get());
+  std::memcpy(record, initial.data(), initial.size());
+  return record;
+}
+
+inline std::vector<std::uint8_t> signal_bytes(const State& s) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&s.signal);
+  return {bytes, bytes + sizeof(Signal)};
+}
+
+/// The signal with what every step of a sender sees; telemetry is zero unless filled.
+inline Signal& sender_signal(State& s, const QueuePair& qp, Kind kind, Ps now_ps) {
+  Signal& signal = s.signal;
+  const std::int64_t hops_before = signal.hops;
+  std::memset(static_cast<void*>(&signal), 0, offsetof(Signal, hop_queue_bytes));
+  if (hops_before != 0) std::memset(signal.hop_queue_bytes, 0, sizeof(Signal) - offsetof(Signal, hop_queue_bytes));
+  signal.kind = static_cast<std::int64_t>(kind);
+  signal.now_ps = now_ps;
+  signal.next_seq = qp.sender.nxt;
+  signal.line_rate_bps = s.rate_bps[static_cast<std::size_t>(qp.source_port)];
+  signal.base_rtt_ps = qp.sender.base_rtt_ps;
+  signal.mtu_bytes = s.in.transport.mtu_bytes;
+  signal.inflight_bytes = qp.sender.nxt_bytes - qp.sender.una_bytes;
+  signal.backlog_bytes = qp.sender.end_bytes - qp.sender.nxt_bytes;
+  return signal;
+}
+
+inline void arm(Agenda& agenda, Ps& entry_ps, Ps at_ps, std::uint64_t key) {
+  if (entry_ps != kOff && entry_ps <= at_ps) return;
+  entry_ps = at_ps;
+  agenda.push(at_ps, key);
+}
+
+/// Put the timers that a step has set into the agenda.
+inline void arm_timers(State& s, std::int32_t port, AgendaKind kind, std::int32_t slot, const std::int64_t* timer_at_ps,
+                       Ps* entry_ps, Ps now_ps) {
+  Agenda& agenda = s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(port)])];
+  for (int timer = 0; timer < kTimers; ++timer) {
+    if (timer_at_ps[timer] == kOff) continue;
+    const std::uint64_t rest = static_cast<std::uint64_t>(slot) * kTimers + static_cast<std::uint64_t>(timer);
+    arm(agenda, entry_ps[timer], std::max<Ps>(timer_at_ps[timer], now_ps),
+        port_key(kind, s.ports[static_cast<std::size_t>(port)].local, rest));
+  }
+}
+
+/// Call the sender's step with `s.signal`, which is filled.
+inline void call_sender(State& s, QueuePair& qp, Ps now_ps) {
+  const CongestionPolicy& policy = s.in.congestion;
+  std::memcpy(s.state_copy.data(), qp.congestion, policy.state.size());
+  const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), qp.congestion, &s.signal);
+  const SenderState& state = sender_state(qp);
+  if (status != 0 || !(state.rate_bps > 0) || !std::isfinite(state.rate_bps) || !(state.window_bytes >= 0) ||
+      !std::isfinite(state.window_bytes)) [[unlikely]]
+    throw PolicyStop({"step", s.state_copy, {}, signal_bytes(s), {}});
+  arm_timers(s, qp.source_port, AgendaKind::kSenderTimer, qp.sender.slot, state.timer_at_ps, qp.sender.timer_entry_ps,
+             now_ps);
+}
+
+inline bool wants(std::uint32_t signals, Kind kind) { return (signals & bit(kind)) != 0; }
+
+/// Call the receiver's step with `s.signal`, which is filled.
+inline void call_receiver(State& s, QueuePair& qp, NicPort& nic, Ps now_ps) {
+  const CongestionPolicy& policy = s.in.congestion;
+  auto* shared = reinterpret_cast<std::uint8_t*>(nic.shared.data());
+  s.state_copy.assign(qp.receiver_record, qp.receiver_record + policy.receiver_state.size());
+  s.shared_copy.assign(shared, shared + policy.shared_state.size());
+  const std::int32_t status =
+      policy.receive(const_cast<std::uint8_t*>(policy.params.data()), qp.receiver_record, shared, &s.signal);
+  if (status != 0) [[unlikely]]
+    throw PolicyStop({"receive", s.state_copy, s.shared_copy, signal_bytes(s), {}});
+  arm_timers(s, qp.destination_port, AgendaKind::kReceiverTimer, qp.receiver.slot, receiver_state(qp).timer_at_ps,
+             qp.receiver.timer_entry_ps, now_ps);
+}
+
+/// Call path selection with `s.signal`, which is filled.
+inline void call_path(State& s, QueuePair& qp) {
+  const PathPolicy& policy = s.in.path;
+  s.state_copy.assign(qp.path, qp.path + policy.state.size());
+  const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), qp.path, &s.signal);
+  const std::int64_t entropy = path_state(qp).entropy;
+  if (status != 0 || entropy < 0 || entropy > 0xFFFF) [[unlikely]]
+    throw PolicyStop({"path", s.state_copy, {}, signal_bytes(s), {}});
+}
+
+}  // namespace weft

@@ -1,0 +1,278 @@
+/// One domain in one window: gather what arrives, put it in order, handle it together with the domain's own agenda.
+/// Source: docs/models/packet-engine.md, "Time, domains, order"; conservative windows of one lookahead.
+#pragma once
+#include "packet/instants.hpp"
+
+namespace weft {
+
+/// A key orders arrivals of one window: time since its start (32 bits), packet or flow-control frame, local port, class.
+struct ArrivalKey {
+  static constexpr unsigned kTimeShift = 32;
+  static constexpr std::uint64_t kPacket = std::uint64_t{1} << 31;
+
+  static std::uint64_t packet(Ps since_start, std::size_t local, std::int32_t klass) {
+    return static_cast<std::uint64_t>(since_start) << kTimeShift | kPacket | local << 3 | static_cast<std::uint64_t>(klass);
+  }
+  static std::uint64_t frame(Ps since_start, std::size_t local) {
+    return static_cast<std::uint64_t>(since_start) << kTimeShift | local << 3;
+  }
+};
+
+inline void insertion_sort(std::uint64_t* keys, std::size_t count) {
+  for (std::size_t i = 1; i < count; ++i) {
+    const std::uint64_t key = keys[i];
+    std::size_t j = i;
+    for (; j > 0 && keys[j - 1] > key; --j) keys[j] = keys[j - 1];
+    keys[j] = key;
+  }
+}
+
+/// Sort keys whose time part is below `window_ps`: by buckets of equal time, then within them. Leaves the result in `keys`.
+inline void sort_keys(State& s, std::size_t count, Ps window_ps) {
+  std::uint64_t* keys = s.keys.data();
+  if (count <= 32) {
+    insertion_sort(keys, count);
+    return;
+  }
+  const std::size_t buckets = count < 128 ? 128 : count < 512 ? 512 : 2048;
+  unsigned shift = ArrivalKey::kTimeShift;
+  while ((static_cast<std::uint64_t>(window_ps - 1) >> (shift - ArrivalKey::kTimeShift)) >= buckets) ++shift;
+  std::uint32_t* histogram = s.histogram.data();
+  std::fill_n(histogram, buckets + 1, 0U);
+  for (std::size_t i = 0; i < count; ++i) histogram[(keys[i] >> shift) + 1] += 1;
+  for (std::size_t i = 0; i < buckets; ++i) histogram[i + 1] += histogram[i];
+  s.scratch.resize(s.keys.size());
+  std::uint64_t* sorted = s.scratch.data();
+  for (std::size_t i = 0; i < count; ++i) sorted[histogram[keys[i] >> shift]++] = keys[i];
+  insertion_sort(sorted, count);
+  s.keys.swap(s.scratch);
+}
+
+/// Collect into `s.keys` what arrives at `node` before `end_ps`; returns how many.
+inline std::size_t gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
+  std::size_t count = 0;
+  const std::int32_t first = s.first_port(node);
+  const std::size_t word_begin = s.mask_base[static_cast<std::size_t>(node)];
+  const std::size_t word_end = s.mask_base[static_cast<std::size_t>(node) + 1];
+  for (std::size_t word = word_begin; word < word_end; ++word) {
+    for (std::uint64_t rest = s.inbound_mask[word]; rest != 0; rest &= rest - 1) {
+      const std::size_t local = (word - word_begin) * 64 + static_cast<std::size_t>(std::countr_zero(rest));
+      const std::int32_t port = first + static_cast<std::int32_t>(local);
+      bool more = false;
+      for (std::int32_t klass = 0; klass < s.classes; ++klass) {
+        Packet* packet = s.inbound[s.at(port, klass)];
+        for (; packet->at_ps < end_ps; packet = s.pool.next(packet)) {
+          if (packet->at_ps == kFlushedPs) [[unlikely]]
+            continue;
+          if (count == s.keys.size()) s.keys.resize(2 * count);
+          s.keys[count++] = ArrivalKey::packet(packet->at_ps - start_ps, local, klass);
+        }
+        more |= packet->at_ps != kNeverPs;
+      }
+      auto& frames = s.frames_inbound[static_cast<std::size_t>(port)];
+      if (!frames.empty()) [[unlikely]] {
+        for (std::size_t i = frames.head; i < frames.items.size() && frames.items[i].at_ps < end_ps; ++i) {
+          if (count == s.keys.size()) s.keys.resize(2 * count);
+          s.keys[count++] = ArrivalKey::frame(frames.items[i].at_ps - start_ps, local);
+        }
+        more |= frames.items.back().at_ps >= end_ps;
+      }
+      if (!more) s.inbound_mask[word] &= ~(rest & (~rest + 1));
+    }
+  }
+  return count;
+}
+
+/// An agenda entry of a pause: repeat it if it still stands.
+inline void refresh_pause(State& s, std::int32_t node, const AgendaEntry& entry) {
+  const std::int32_t port = s.first_port(node) + static_cast<std::int32_t>(entry.port());
+  const auto klass = static_cast<std::int32_t>(entry.rest());
+  const Ingress& ingress = s.ingresses[s.at(port, klass)];
+  const bool host = is_host(s, node);
+  drain_node(s, node, entry.at_ps);
+  if (!ingress.paused || ingress.refresh_at_ps != entry.at_ps) return;
+  const std::int64_t quanta = host ? nic_row(s, port).pause_quanta : switch_view(s, node).row.pause_quanta;
+  queue_frame(s, port, klass, quanta);
+  schedule_refresh(s, node, port, klass, quanta, entry.at_ps);
+  if (host) {
+    kick_nic(s, port, entry.at_ps);
+    return;
+  }
+  if (s.ports[static_cast<std::size_t>(port)].free_at_ps <= entry.at_ps) start_frame(s, port, entry.at_ps);
+  s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(s, port);
+}
+
+/// Take what a timer entry stands for; false if it is stale or must wait longer (it is then pushed again).
+inline bool take_timer(State& s, std::int32_t node, Ps& entry_ps, Ps at_ps, const AgendaEntry& entry) {
+  if (entry_ps != entry.at_ps) return false;
+  entry_ps = kOff;
+  if (at_ps == kOff) return false;
+  if (at_ps <= entry.at_ps) return true;
+  entry_ps = at_ps;
+  s.agendas[static_cast<std::size_t>(node)].push(at_ps, entry.key);
+  return false;
+}
+
+inline void fire_sender_timer(State& s, std::int32_t node, std::int32_t port, const AgendaEntry& entry) {
+  QueuePair& qp = queue_pair_at(s, nic_of(s, port), static_cast<std::int32_t>(entry.rest() / kTimers));
+  const auto timer = static_cast<std::size_t>(entry.rest() % kTimers);
+  SenderState& state = sender_state(qp);
+  drain_nic(s, port, entry.at_ps);
+  if (!take_timer(s, node, qp.sender.timer_entry_ps[timer], state.timer_at_ps[timer], entry)) return;
+  state.timer_at_ps[timer] = kOff;
+  Signal& signal = sender_signal(s, qp, Kind::kTimer, entry.at_ps);
+  signal.timer = static_cast<std::int64_t>(timer);
+  call_sender(s, qp, entry.at_ps);
+  reconsider(s, qp);
+  kick_nic(s, port, entry.at_ps);
+}
+
+inline void fire_receiver_timer(State& s, std::int32_t node, std::int32_t port, const AgendaEntry& entry) {
+  NicPort& nic = nic_of(s, port);
+  const std::int32_t index = nic.receivers[static_cast<std::size_t>(entry.rest() / kTimers)];
+  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+  const auto timer = static_cast<std::size_t>(entry.rest() % kTimers);
+  ReceiverState& state = receiver_state(qp);
+  drain_nic(s, port, entry.at_ps);
+  if (!take_timer(s, node, qp.receiver.timer_entry_ps[timer], state.timer_at_ps[timer], entry)) return;
+  state.timer_at_ps[timer] = kOff;
+  receiver_signal(s, qp, Kind::kTimer, entry.at_ps).timer = static_cast<std::int64_t>(timer);
+  call_receiver(s, qp, nic, entry.at_ps);
+  if (obey_receiver_step(s, qp, index, entry.at_ps))
+    send_reply(s, qp, index, PacketKind::kAck, nullptr, 0, entry.at_ps);
+  kick_nic(s, port, entry.at_ps);
+}
+
+inline void fire_retransmission(State& s, std::int32_t node, std::int32_t port, const AgendaEntry& entry) {
+  const NicPort& nic = nic_of(s, port);
+  const std::int32_t index = nic.slots[static_cast<std::size_t>(entry.rest())];
+  Sender& sender = s.queue_pairs[static_cast<std::size_t>(index)].sender;
+  drain_nic(s, port, entry.at_ps);
+  if (!take_timer(s, node, sender.deadline_entry_ps, sender.deadline_at_ps, entry)) return;
+  handle_timeout(s, index, entry.at_ps);
+  kick_nic(s, port, entry.at_ps);
+}
+
+/// Handle the next entry of a domain's agenda.
+inline void run_agenda(State& s, std::int32_t node) {
+  const AgendaEntry entry = s.agendas[static_cast<std::size_t>(node)].pop();
+  const auto port = [&] { return s.first_port(node) + static_cast<std::int32_t>(entry.port()); };
+  switch (entry.kind()) {
+    case AgendaKind::kJob: {
+      const std::int32_t index = s.first_stream[static_cast<std::size_t>(entry.rank())] + static_cast<std::int32_t>(entry.stream());
+      s.streams[static_cast<std::size_t>(index)].queued = false;
+      drain_nic(s, s.in.rank_port[static_cast<std::size_t>(entry.rank())], entry.at_ps);
+      run_stream(s, index, entry.at_ps);
+      return;
+    }
+    case AgendaKind::kHostInterface:
+      drain_nic(s, port(), entry.at_ps);
+      leave_host_interface(s, node, port(), entry.at_ps);
+      kick_nic(s, port(), entry.at_ps);
+      return;
+    case AgendaKind::kRetransmission:
+      fire_retransmission(s, node, port(), entry);
+      return;
+    case AgendaKind::kSenderTimer:
+      fire_sender_timer(s, node, port(), entry);
+      return;
+    case AgendaKind::kReceiverTimer:
+      fire_receiver_timer(s, node, port(), entry);
+      return;
+    case AgendaKind::kPauseRefresh:
+      refresh_pause(s, node, entry);
+      return;
+  }
+}
+
+/// The first packet on the wire towards (port, class); what was dropped before it departed is passed over.
+inline Packet* next_inbound(State& s, std::size_t index) {
+  Packet* packet = s.inbound[index];
+  while (packet->at_ps == kFlushedPs) [[unlikely]]
+    packet = s.pool.consume(packet);
+  s.inbound[index] = packet;
+  return packet;
+}
+
+/// Handle everything of one host in [start, end).
+inline void host_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
+  const std::size_t count = gather(s, node, start_ps, end_ps);
+  sort_keys(s, count, end_ps - start_ps);
+  const std::int32_t first = s.first_port(node);
+  Agenda& agenda = s.agendas[static_cast<std::size_t>(node)];
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t key = s.keys[i];
+    const Ps at_ps = start_ps + static_cast<Ps>(key >> ArrivalKey::kTimeShift);
+    while (agenda.next_ps() < at_ps) run_agenda(s, node);
+    const std::int32_t port = first + static_cast<std::int32_t>((key & 0x7FFFFFFF) >> 3);
+    drain_nic(s, port, at_ps);
+    if ((key & ArrivalKey::kPacket) != 0) {
+      const std::size_t index = s.at(port, static_cast<std::int32_t>(key & 7));
+      Packet* packet = next_inbound(s, index);
+      arrive_at_host(s, node, port, packet, at_ps);
+      s.inbound[index] = s.pool.consume(packet);
+      if (at_ps > s.count.end_ps) s.count.end_ps = at_ps;
+    } else {
+      auto& frames = s.frames_inbound[static_cast<std::size_t>(port)];
+      const ControlFrame frame = frames.front();
+      frames.pop();
+      obey_frame(s, port, frame, at_ps);
+      kick_nic(s, port, at_ps);
+    }
+  }
+  while (agenda.next_ps() < end_ps) run_agenda(s, node);
+  Ps next_ps = agenda.next_ps();
+  for (std::int32_t port = first; port < s.end_port(node); ++port) {
+    drain_nic(s, port, end_ps - 1);
+    next_ps = std::min(next_ps, s.due_at_ps[static_cast<std::size_t>(port)]);
+  }
+  next_ps = std::min(next_ps, agenda.next_ps());  // a step at a departure may have set a timer
+  if (next_ps < kNeverPs) s.calendar.mark(node, std::max(next_ps, end_ps));
+}
+
+/// Handle everything of one switch in [start, end).
+inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
+  const std::size_t count = gather(s, node, start_ps, end_ps);
+  sort_keys(s, count, end_ps - start_ps);
+  SwitchView view = switch_view(s, node);
+  const std::int32_t first = s.first_port(node);
+  Agenda& agenda = s.agendas[static_cast<std::size_t>(node)];
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t key = s.keys[i];
+    const Ps at_ps = start_ps + static_cast<Ps>(key >> ArrivalKey::kTimeShift);
+    while (agenda.next_ps() < at_ps) [[unlikely]]
+      run_agenda(s, node);
+    const std::int32_t port = first + static_cast<std::int32_t>((key & 0x7FFFFFFF) >> 3);
+    if ((key & ArrivalKey::kPacket) != 0) [[likely]] {
+      const auto klass = static_cast<std::int32_t>(key & 7);
+      const std::size_t index = s.at(port, klass);
+      Packet* packet = next_inbound(s, index);
+      arrive_at_switch(s, view, port, klass, packet, at_ps);
+      s.inbound[index] = s.pool.consume(packet);
+      if (at_ps > s.count.end_ps) s.count.end_ps = at_ps;
+    } else {
+      auto& frames = s.frames_inbound[static_cast<std::size_t>(port)];
+      const ControlFrame frame = frames.front();
+      frames.pop();
+      if (view.node.paused_ingresses != 0) drain_switch(s, view, at_ps);
+      drain_port(s, view, port, at_ps);
+      obey_frame(s, port, frame, at_ps);
+      s.due_at_ps[static_cast<std::size_t>(port)] = std::max(at_ps, switch_due(s, port));
+      drain_port(s, view, port, at_ps);
+    }
+  }
+  while (agenda.next_ps() < end_ps) [[unlikely]]
+    run_agenda(s, node);
+  drain_switch(s, view, end_ps - 1);
+  Ps next_ps = agenda.next_ps();
+  const std::size_t word_begin = s.mask_base[static_cast<std::size_t>(node)];
+  const std::size_t word_end = s.mask_base[static_cast<std::size_t>(node) + 1];
+  for (std::size_t word = word_begin; word < word_end; ++word)
+    for (std::uint64_t rest = s.outbound_mask[word]; rest != 0; rest &= rest - 1) {
+      const std::size_t local = (word - word_begin) * 64 + static_cast<std::size_t>(std::countr_zero(rest));
+      next_ps = std::min(next_ps, s.due_at_ps[static_cast<std::size_t>(first) + local]);
+    }
+  if (next_ps < kNeverPs) s.calendar.mark(node, std::max(next_ps, end_ps));
+}
+
+}  // namespace weft

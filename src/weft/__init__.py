@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from weft.base import version
 from weft.base.errors import ConfigError, EngineError, PolicyError, UsageError, WeftError
-from weft.base.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from weft.spec.scenario import Scenario
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from weft.study.compare import compare
     from weft.study.prepare import prepare, read_scenario
     from weft.study.run import run_scenario as run
+
+__version__ = version.VERSION
 
 __all__ = [
     "ConfigError",

@@ -27,6 +27,9 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="KEY=VALUE in place of the file's; may be repeated.", metavar="KEY=VALUE")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -43,16 +46,34 @@ def _weft(
 def _run(
     *,
     file: Annotated[Path, typer.Argument(help="Scenario, a YAML file.")],
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder to write; runs/<name>-<time> by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Folder to write; runs/<name>-<time> by default.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="In place of engine.seed.")] = None,
     seeds: Annotated[int, typer.Option(help="Runs, with consecutive seeds; means and 95 % intervals.")] = 1,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE in place of the file's; may be repeated.")] = None,
+    settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Simulate a scenario and write its run folder."""
     from weft.cli.run import run
 
-    raise typer.Exit(run(file, out=out, seed=seed, seeds=seeds, settings=settings or [], as_json=as_json))
+    raise typer.Exit(run(file, out=out, seed=seed, seeds=seeds, settings=settings, as_json=as_json))
+
+
+@app.command("topology")
+def _topology(
+    *,
+    file: Annotated[Path, typer.Argument(help="Scenario, or a fabric as .json or .graphml.")],
+    export: Annotated[Path | None, typer.Option(help="Write the fabric: .json, .graphml or .dot.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw it: .svg or .html.")] = None,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Show a fabric: counts, bisection bandwidth, diameter, path diversity, a picture."""
+    from weft.cli.settings import overrides
+    from weft.cli.topology import topology
+
+    topology(file, as_json=as_json, export=export, picture=picture, overrides=overrides(settings))
 
 
 @app.command("compare")

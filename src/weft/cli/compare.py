@@ -66,7 +66,13 @@ def _headline(found: Comparison) -> str:
     if abs(pair.change) < _SAME:
         return f"Both took as long: {times}."
     way = "longer" if pair.change > 0 else "less long"
-    clear = "" if pair.is_clear is None else ", beyond what seeds explain" if pair.is_clear else ", within what seeds explain"
+    clear = (
+        ""
+        if pair.is_clear is None
+        else ", beyond what seeds explain"
+        if pair.is_clear
+        else ", within what seeds explain"
+    )
     return f"The second took {abs(pair.change):.1%} {way}: {times}{clear}."
 
 

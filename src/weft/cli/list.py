@@ -82,7 +82,11 @@ def _sizes() -> list[Choice]:
     from weft.workload.traffic.sizes import load_sizes, published_sizes
 
     return [
-        Choice(name=name, text=f"mean {amount(load_sizes(name).mean_bytes, 'B')}", source="see weft/data/published/README.md")
+        Choice(
+            name=name,
+            text=f"mean {amount(load_sizes(name).mean_bytes, 'B')}",
+            source="see weft/data/published/README.md",
+        )
         for name in published_sizes()
     ]
 

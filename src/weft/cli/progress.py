@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from weft.report.words import amount
 
@@ -31,7 +31,7 @@ class ProgressLine:
         self._start_s = self._last_s = time.monotonic()
         self._width = 0
 
-    def __enter__(self) -> ProgressLine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

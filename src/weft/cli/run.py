@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from weft.base.errors import ConfigError, Mistake
 from weft.cli.console import console
 from weft.cli.progress import ProgressLine
+from weft.cli.settings import overrides
 from weft.report.answer import answer, print_answer
 from weft.study.run import run_scenario
 
@@ -24,9 +24,7 @@ __all__ = ["run", "run_document"]
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
-def run(
-    file: Path, *, out: Path | None, seed: int | None, seeds: int, settings: Sequence[str], as_json: bool
-) -> int:
+def run(file: Path, *, out: Path | None, seed: int | None, seeds: int, settings: Sequence[str] | None, as_json: bool) -> int:
     """Run a scenario and print what came out.
 
     Parameters
@@ -52,23 +50,6 @@ def run(
     else:
         print_answer(result, console())
     return INTERRUPTED if result.status == "interrupted" else 0
-
-
-def overrides(settings: Sequence[str]) -> dict[str, str]:
-    """Split the texts of ``--set``.
-
-    Raises
-    ------
-    ConfigError : a text without ``=``
-    """
-    mistakes = [
-        Mistake(path="--set", text=f"found '{text}', wanted key=value, such as transport.congestion_control=dcqcn")
-        for text in settings
-        if not text.partition("=")[1] or not text.partition("=")[0]
-    ]
-    if mistakes:
-        raise ConfigError("weft run", mistakes)
-    return {key.strip(): value for key, _, value in (text.partition("=") for text in settings)}
 
 
 def run_document(result: Run) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """Headroom of a lossless ingress: room for what still arrives after the switch has asked for a pause.
 
-Source: IEEE 802.1Qbb-2011, annex O, which adds up the same parts; here they are the delays of this model, where a packet's
-place is taken when it is whole. Leaves out: the response time of a MAC (two pause quanta in annex O), since a pause works
-here at the instant at which it arrives, and cells (a packet takes its exact size).
+Source: IEEE 802.1Qbb-2011, annex O, which adds up the same parts; here they are the delays of this model, where a
+packet's place is taken when it is whole. Leaves out: the response time of a MAC (two pause quanta in annex O), since a
+pause works here at the instant at which it arrives, and cells (a packet takes its exact size).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def headroom_bytes(*, rate_bps: int, round_trip_ps: int, transport: Transport) -
 
     1. the packet that crosses the threshold where the shared memory is already full: one full frame;
     2. the pause frame waits for the packet that the port is sending: one full frame;
-    3. it waits for other flow-control frames of the port, a resume and a pause of each lossless priority, and is itself sent;
+    3. it waits for other flow-control frames of the port, a resume and a pause of each lossless priority, and is itself
+       sent;
     4. it travels to the sender and what the sender sent last travels back: both delays at the link's rate;
     5. the sender has just begun another packet: one full frame.
 
@@ -38,8 +39,8 @@ def headroom_bytes(*, rate_bps: int, round_trip_ps: int, transport: Transport) -
 
     Returns
     -------
-    bytes; nothing is dropped for want of headroom as long as a pause is refreshed before it expires, that is, while half
-    a pause time is longer than parts 2 and 3
+    bytes; nothing is dropped for want of headroom as long as a pause is refreshed before it expires, that is, while
+    half a pause time is longer than parts 2 and 3
 
     Examples
     --------

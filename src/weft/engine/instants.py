@@ -122,8 +122,10 @@ def lower_faults(
             node_up[fault.switch] = fault.event == "up"
         now = link_up & node_up[links["a"]] & node_up[links["b"]]
         changed = np.flatnonzero(now != works)
-        for link in changed[np.argsort(first_port[changed])].tolist():
-            events.append((fault.at_ps, Instant.LINK_UP if now[link] else Instant.LINK_DOWN, int(first_port[link]), 0))
+        events += [
+            (fault.at_ps, Instant.LINK_UP if now[link] else Instant.LINK_DOWN, int(first_port[link]), 0)
+            for link in changed[np.argsort(first_port[changed])].tolist()
+        ]
         works = now
         if place + 1 < len(ordered) and ordered[place + 1].at_ps == fault.at_ps:
             continue

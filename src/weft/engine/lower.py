@@ -142,7 +142,8 @@ def _placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
     wrong = np.flatnonzero((job.placement.nic < 0) | (job.placement.nic >= count))
     if len(wrong):
         rank = int(wrong[0])
-        text = f"rank {rank} uses NIC {job.placement.nic[rank]} of '{fabric.node_names[node[rank]]}', which has {count[rank]}"
+        where = f"NIC {job.placement.nic[rank]} of '{fabric.node_names[node[rank]]}'"
+        text = f"rank {rank} uses {where}, which has {count[rank]}"
         return [Mistake(path="job.placement", text=text)]
     return []
 
@@ -183,7 +184,7 @@ def _headroom(fabric: Fabric, transport: Transport, delay_ps: NDArray[np.int64])
 def _shared_bytes(
     fabric: Fabric, transport: Transport, headroom: NDArray[np.int64], classes: int, lossless: int
 ) -> tuple[NDArray[np.int64], list[Mistake]]:
-    """Size of the shared part of each switch's buffer, and one mistake per kind of switch whose buffer does not suffice."""
+    """Size of the shared part of each switch's buffer; one mistake per kind of switch whose buffer does not suffice."""
     ports = fabric.ports
     shared = np.zeros(len(fabric.node_names), np.int64)
     mistakes: dict[int, Mistake] = {}
@@ -197,9 +198,9 @@ def _shared_bytes(
         shared[node] = device.buffer_bytes - reserve - room
         if shared[node] < frame and kind not in mistakes:
             text = (
-                f"the buffer of '{fabric.node_names[node]}', {device.buffer_bytes:,} B, is too small: {len(own)} ports need "
-                f"{room:,} B of headroom and {reserve:,} B of reserve and leave no room for one frame of {frame:,} B; take a "
-                "larger buffer, a smaller reserve, shorter cables, a headroom of your own, or flow_control: none"
+                f"the buffer of '{fabric.node_names[node]}', {device.buffer_bytes:,} B, is too small: {len(own)} ports "
+                f"need {room:,} B of headroom and {reserve:,} B of reserve and leave no room for one of {frame:,} B;"
+                " take a larger buffer, a smaller reserve, shorter cables, a fixed headroom, or flow_control: none"
             )
             mistakes[kind] = Mistake(path="fabric.switch.buffer", text=text)
     return shared, list(mistakes.values())
@@ -210,7 +211,11 @@ def _switch_rows(devices: tuple[Switch, ...], used: list[int]) -> NDArray[np.voi
     for row, device in zip(rows, devices, strict=True):
         for name in ("reserve_bytes", "alpha", "egress_alpha", "xon_offset_bytes", "pause_quanta", "telemetry"):
             row[name] = getattr(device, name)
-        row["kmin_bytes"], row["kmax_bytes"], row["pmax"] = device.ecn.kmin_bytes, device.ecn.kmax_bytes, device.ecn.pmax
+        row["kmin_bytes"], row["kmax_bytes"], row["pmax"] = (
+            device.ecn.kmin_bytes,
+            device.ecn.kmax_bytes,
+            device.ecn.pmax,
+        )
         row["mark_at_dequeue"] = device.ecn.at == "dequeue"
         row["hash_algorithm"] = HashAlgorithm[device.hash.algorithm.upper().replace("-", "_")]
         row["hash_seed"], row["hash_offset"] = device.hash.seed, device.hash.offset

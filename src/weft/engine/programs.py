@@ -14,7 +14,18 @@ import numpy as np
 from weft.base.errors import Mistake
 from weft.engine.plan import OP_DTYPE, STREAM_DTYPE, Op, Rule
 from weft.spec.job import (
-    At, Await, Compute, Job, Loop, Mark, Operation, Peer, Receive, Send, Signal, Wait,
+    At,
+    Await,
+    Compute,
+    Job,
+    Loop,
+    Mark,
+    Operation,
+    Peer,
+    Receive,
+    Send,
+    Signal,
+    Wait,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -78,7 +89,11 @@ def peers_of(peer: Peer, ranks: NDArray[np.int64], counter: int) -> NDArray[np.i
         return np.asarray(peer.table, np.int64)[ranks]
     stride, size = (peer.group.stride, peer.group.size) if peer.group is not None else (1, 1)
     own = ranks // stride % size
-    other = (own + peer.shift + peer.step * counter) % size if peer.rule == "shift" else own ^ (peer.shift << (peer.step * counter))
+    other = (
+        (own + peer.shift + peer.step * counter) % size
+        if peer.rule == "shift"
+        else own ^ (peer.shift << (peer.step * counter))
+    )
     return ranks + (other - own) * stride
 
 
@@ -91,71 +106,89 @@ def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: in
     class_of_priority : class index of each priority in use
     default_priority : of sends that name none
     """
-    rows: list[dict[str, int]] = []
+    rows = _Rows(class_of_priority, default_priority)
     streams: list[tuple[int, int]] = []
-    tables: list[int] = []
-    table_at: dict[tuple[int, ...], int] = {}
-    tokens = 0
-    has_receives = False
-
-    def ends(peer: Peer) -> dict[str, int]:
-        group = peer.group
-        found = {"rule": int(_RULES[peer.rule]), "stride": group.stride if group else 1, "size": group.size if group else 1}
-        if peer.table is not None:
-            if peer.table not in table_at:
-                table_at[peer.table] = len(tables)
-                tables.extend(peer.table)
-            found["table"] = table_at[peer.table]
-        return {**found, "shift": peer.shift, "step": peer.step}
-
-    def emit(operations: tuple[Operation, ...]) -> None:
-        nonlocal tokens, has_receives
-        for operation in operations:
-            match operation:
-                case Compute():
-                    rows.append({"code": Op.COMPUTE, "value": operation.duration_ps})
-                case At():
-                    rows.append({"code": Op.AT, "value": operation.at_ps})
-                case Send():
-                    size = operation.size
-                    priority = default_priority if operation.priority < 0 else operation.priority
-                    rows.append({
-                        "code": Op.SEND, **ends(operation.peer), "channel": operation.channel,
-                        "total_bytes": size.total_bytes, "parts": size.parts, "part_shift": size.part_shift,
-                        "part_step": size.part_step, "data_class": class_of_priority[priority],
-                    })  # fmt: skip
-                case Receive():
-                    has_receives = True
-                    rows.append({"code": Op.RECEIVE, **ends(operation.peer), "channel": operation.channel})
-                case Wait():
-                    rows.append({"code": Op.WAIT})
-                case Signal() | Await():
-                    tokens = max(tokens, operation.token + 1)
-                    rows.append({"code": Op.SIGNAL if isinstance(operation, Signal) else Op.AWAIT, "value": operation.token})
-                case Mark():
-                    rows.append({"code": Op.MARK, "value": operation.name})
-                case Loop():
-                    head = len(rows)
-                    rows.append({"code": Op.LOOP, "value": operation.count})
-                    emit(operation.body)
-                    rows.append({"code": Op.END, "target": head + 1})
-                    rows[head]["target"] = len(rows)
-
     for index, program in enumerate(job.programs):
         for stream in program.streams:
-            streams.append((index, len(rows)))
-            emit(stream)
-            rows.append({"code": Op.STOP})
-    ops = np.zeros(len(rows), OP_DTYPE)
+            streams.append((index, len(rows.ops)))
+            rows.emit(stream)
+            rows.ops.append({"code": Op.STOP})
+    ops = np.zeros(len(rows.ops), OP_DTYPE)
     for name in OP_DTYPE.names or ():
-        ops[name] = [row.get(name, 0) for row in rows]
+        ops[name] = [row.get(name, 0) for row in rows.ops]
+    every = [operation for _, operation, _ in walk(job)]
     return FlatJob(
         ops=ops,
         streams=np.array(streams, STREAM_DTYPE),
-        tables=np.array(tables, np.int64),
-        tokens=tokens,
-        has_receives=has_receives,
+        tables=np.array(rows.tables, np.int64),
+        tokens=1 + max((op.token for op in every if isinstance(op, Signal | Await)), default=-1),
+        has_receives=any(isinstance(op, Receive) for op in every),
     )
+
+
+class _Rows:
+    """Operations as they are appended, and the tables that they point into, each kept once."""
+
+    def __init__(self, class_of_priority: Mapping[int, int], default_priority: int) -> None:
+        self.ops: list[dict[str, int]] = []
+        self.tables: list[int] = []
+        self._table_at: dict[tuple[int, ...], int] = {}
+        self._class_of_priority = class_of_priority
+        self._default_priority = default_priority
+
+    def emit(self, operations: tuple[Operation, ...]) -> None:
+        """Append operations, the bodies of loops included."""
+        for operation in operations:
+            if not isinstance(operation, Loop):
+                self.ops.append(self._row(operation))
+                continue
+            head = {"code": int(Op.LOOP), "value": operation.count}
+            self.ops.append(head)
+            first = len(self.ops)
+            self.emit(operation.body)
+            self.ops.append({"code": Op.END, "target": first})
+            head["target"] = len(self.ops)
+
+    def _row(self, operation: At | Await | Compute | Mark | Receive | Send | Signal | Wait) -> dict[str, int]:
+        match operation:
+            case Compute():
+                return {"code": Op.COMPUTE, "value": operation.duration_ps}
+            case At():
+                return {"code": Op.AT, "value": operation.at_ps}
+            case Send():
+                size = operation.size
+                priority = self._default_priority if operation.priority < 0 else operation.priority
+                return {
+                    "code": Op.SEND, **self._peer(operation.peer), "channel": operation.channel,
+                    "total_bytes": size.total_bytes, "parts": size.parts, "part_shift": size.part_shift,
+                    "part_step": size.part_step, "data_class": self._class_of_priority[priority],
+                }  # fmt: skip
+            case Receive():
+                return {"code": Op.RECEIVE, **self._peer(operation.peer), "channel": operation.channel}
+            case Wait():
+                return {"code": Op.WAIT}
+            case Signal():
+                return {"code": Op.SIGNAL, "value": operation.token}
+            case Await():
+                return {"code": Op.AWAIT, "value": operation.token}
+            case Mark():
+                return {"code": Op.MARK, "value": operation.name}
+
+    def _peer(self, peer: Peer) -> dict[str, int]:
+        group = peer.group
+        found = {
+            "rule": int(_RULES[peer.rule]),
+            "stride": group.stride if group else 1,
+            "size": group.size if group else 1,
+            "shift": peer.shift,
+            "step": peer.step,
+        }
+        if peer.table is not None:
+            if peer.table not in self._table_at:
+                self._table_at[peer.table] = len(self.tables)
+                self.tables.extend(peer.table)
+            found["table"] = self._table_at[peer.table]
+        return found
 
 
 def job_mistakes(job: Job, host_of_rank: NDArray[np.int64]) -> list[Mistake]:
@@ -196,11 +229,13 @@ def _value_mistake(job: Job, operation: Operation) -> str | None:
     return None
 
 
-def _peer_mistake(job: Job, peer: Peer, ranks: NDArray[np.int64], count: int, host_of_rank: NDArray[np.int64]) -> str | None:
+def _peer_mistake(
+    job: Job, peer: Peer, ranks: NDArray[np.int64], count: int, host_of_rank: NDArray[np.int64]
+) -> str | None:
     if peer.rule == "table" and (peer.table is None or len(peer.table) != job.ranks):
         return f"found a table of {len(peer.table or ())} entries, wanted one for each of the {job.ranks} ranks"
     if peer.rule in {"shift", "xor"} and (peer.group is None or peer.group.size < 1 or peer.group.stride < 1):
-        return f"found the rule '{peer.rule}' with {peer.group}, wanted a group of at least one rank and a stride of at least 1"
+        return f"found the rule '{peer.rule}' with {peer.group}, wanted a group with a size and a stride of at least 1"
     if peer.shift < 0 and peer.rule != "shift":
         return f"found the shift {peer.shift}, wanted 0 or more"
     if peer.rule == "xor" and (text := _xor_mistake(peer, count)) is not None:
@@ -223,7 +258,7 @@ def _peer_mistake(job: Job, peer: Peer, ranks: NDArray[np.int64], count: int, ho
 
 
 def _xor_mistake(peer: Peer, count: int) -> str | None:
-    """Every member has a partner only where the size is a power of two and above every number that it is combined with."""
+    """Every member has a partner only where the size is a power of two above every number that is combined."""
     size = peer.group.size if peer.group is not None else 0
     if size & (size - 1) or peer.step < 0:
         return f"found the rule 'xor' on {size} ranks with step {peer.step}, wanted a power of two and no negative step"
@@ -234,7 +269,7 @@ def _xor_mistake(peer: Peer, count: int) -> str | None:
 
 
 def _counters(peer: Peer, count: int) -> range:
-    """Values of the loop's counter that give different peers: a shift repeats after as many as the group has members."""
+    """Values of the loop's counter that give different peers: shifts repeat after the members of the group."""
     if peer.step == 0 or peer.rule in {"table", "rank"}:
         return range(min(count, 1))
     return range(min(count, peer.group.size)) if peer.rule == "shift" and peer.group is not None else range(count)

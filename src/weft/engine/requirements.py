@@ -1,7 +1,7 @@
 """What policies need of switches and of the transport, tested before anything runs.
 
-A policy names its needs in ``PLUGIN.needs``; a fabric or a transport that lacks one refuses the scenario with a sentence.
-Round-trip times and queue lengths are always there, so that ``rtt`` and ``queue`` are never refused.
+A policy names its needs in ``PLUGIN.needs``; a fabric or a transport that lacks one refuses the scenario with a
+sentence. Round-trip times and queue lengths are always there, so that ``rtt`` and ``queue`` are never refused.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def requirement_mistakes(
                 text = f"{policy.name} needs {words}; switch '{device.name}' offers {offers}"
                 mistakes.append(Mistake(path=key, text=text))
         if "reorder-tolerance" in needs and not transport.reorder_tolerant:
-            text = f"{policy.name} needs a receiver that tolerates reordering; transport '{transport.name}' discards what comes early"
+            text = f"{policy.name} needs a receiver that tolerates reordering; set transport.reorder_tolerant: true"
             mistakes.append(Mistake(path=key, text=text))
     return mistakes
 
@@ -78,8 +78,8 @@ def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) ->
     return [
         Mistake(
             path=f"transport.{policy.kind.replace('-', '_')}",
-            text=f"{policy.name} brings packets out of order, which go-back-n takes for losses; set transport.reorder_tolerant: "
-            "true, or transport.force: true to see the collapse",
+            text=f"{policy.name} brings packets out of order, which go-back-n takes for losses;"
+            " set transport.reorder_tolerant: true, or transport.force: true to see the collapse",
         )
         for policy in policies
         if policy is not None and getattr(policy.plugin, "reorders", False)

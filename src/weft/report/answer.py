@@ -1,4 +1,7 @@
-"""What a run says, for people: an answer in words first, then the tables behind it. Reads the run's folder and nothing else."""
+"""What a run says, for people: an answer in words first, then the tables behind it.
+
+Reads the run's folder and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ _PARTIAL = {
     "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived.",
 }
 _KEY_NUMBERS = (
-    "completion_ps", "goodput_bps", "fct_p50_ps", "fct_p95_ps", "fct_p99_ps", "fct_p99.9_ps", "slowdown_p50", "slowdown_p95",
-    "slowdown_p99", "slowdown_p99.9", "collective_duration_ps", "collective_bus_bandwidth_bps", "jain_index", "busiest_link",
-    "drops", "retransmissions", "pauses", "paused_ps", "marks",
+    "completion_ps", "goodput_bps", "fct_p50_ps", "fct_p95_ps", "fct_p99_ps", "fct_p99.9_ps", "slowdown_p50",
+    "slowdown_p95", "slowdown_p99", "slowdown_p99.9", "collective_duration_ps", "collective_bus_bandwidth_bps",
+    "jain_index", "busiest_link", "drops", "retransmissions", "pauses", "paused_ps", "marks",
 )  # fmt: skip
 
 
@@ -36,7 +39,8 @@ def answer(run: Run) -> list[str]:
     if not run.is_complete and not run.seeds:
         said.append(_PARTIAL[run.status].format(at=_amount(run, "simulated_ps")))
     elif not run.is_complete:
-        said.append(f"PARTIAL: {run.status}; {len(run.provenance['seeds'])} of {run.provenance['seeds_wanted']} seeds are counted.")
+        counted, wanted = len(run.provenance["seeds"]), run.provenance["seeds_wanted"]
+        said.append(f"PARTIAL: {run.status}; {counted} of {wanted} seeds are counted.")
     took = _amount(run, "completion_ps")
     every = " on average" if run.seeds else ""
     said.append(f"{sentence(about['workload'])} took {took}{every}.")
@@ -70,7 +74,8 @@ def _collective(run: Run) -> str:
     if "collective_duration_ps" not in run.summary:
         return ""
     bandwidth = _amount(run, "collective_bus_bandwidth_bps")
-    return f"One operation took {_amount(run, 'collective_duration_ps')}, a bus bandwidth of {bandwidth} as nccl-tests counts it."
+    took = _amount(run, "collective_duration_ps")
+    return f"One operation took {took}, a bus bandwidth of {bandwidth} as nccl-tests counts it."
 
 
 def _times(run: Run) -> str:
@@ -79,8 +84,8 @@ def _times(run: Run) -> str:
     middle, tail = _amount(run, "fct_p50_ps"), _amount(run, "fct_p99_ps")
     slow_middle, slow_tail = _amount(run, "slowdown_p50"), _amount(run, "slowdown_p99")
     return (
-        f"A flow took {middle} in the middle (p50) and {tail} at p99, which is {slow_middle} and {slow_tail} times as long as "
-        "alone on an empty fabric."
+        f"A flow took {middle} in the middle (p50) and {tail} at p99, which is {slow_middle} and {slow_tail} times as"
+        " long as alone on an empty fabric."
     )
 
 
@@ -92,7 +97,9 @@ def _losses(run: Run) -> str:
         return f"Nothing was lost, yet {plural(again, 'packet was', 'packets were')} sent again."
     reasons = ""
     if not run.seeds:
-        reasons = " (" + ", ".join(f"{row['reason']} {row['packets']:,}" for row in drops_by_reason(run).to_pylist()) + ")"
+        reasons = (
+            " (" + ", ".join(f"{row['reason']} {row['packets']:,}" for row in drops_by_reason(run).to_pylist()) + ")"
+        )
     return f"{sentence(plural(drops, 'packet was', 'packets were'))} lost{reasons} and {again:,.0f} sent again."
 
 
@@ -144,7 +151,9 @@ def _tables(run: Run) -> list[Table]:
     tables: list[Table] = []
     rows = flows_by_size(run).to_pylist()
     if rows:
-        table = _table("flows by size", "flows", "FCT p50", "p95", "p99", "p99.9", "slowdown p50", "p95", "p99", "p99.9")
+        table = _table(
+            "flows by size", "flows", "FCT p50", "p95", "p99", "p99.9", "slowdown p50", "p95", "p99", "p99.9"
+        )
         for row in rows:
             times = (amount(row[f"fct_{p}_ps"], "ps") for p in ("p50", "p95", "p99", "p999"))
             slow = (amount(row[f"slowdown_{p}"], "ratio") for p in ("p50", "p95", "p99", "p999"))

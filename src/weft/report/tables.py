@@ -21,8 +21,8 @@ def flows_by_size(run: Run) -> pa.Table:
 
     Returns
     -------
-    one row per bin with flows: ``size``, ``flows``, ``fct_p50_ps``, ``fct_p95_ps``, ``fct_p99_ps``, ``fct_p999_ps``, the same
-    four of ``slowdown``, and ``goodput_mean_bps``; percentiles are linear between the two nearest flows
+    one row per bin with flows: ``size``, ``flows``, ``fct_p50_ps``, ``fct_p95_ps``, ``fct_p99_ps``, ``fct_p999_ps``,
+    the same four of ``slowdown``, and ``goodput_mean_bps``; percentiles are linear between the two nearest flows
     """
     cases = " ".join(f"when size_bytes <= {top} then {place}" for place, top in enumerate(SIZE_BINS))
     labels = " ".join(f"when {place} then '{label}'" for place, label in enumerate(_LABELS))
@@ -36,30 +36,36 @@ def flows_by_size(run: Run) -> pa.Table:
             (0.999, f"{prefix}_p999{suffix}"),
         )
     )
-    return run.query(
-        f"""
+    sql = f"""
         with binned as (select *, case {cases} else {len(SIZE_BINS)} end as bin from flows where fct_ps is not null)
         select case bin {labels} end as size, count(*) as flows, {quantiles}, avg(goodput_bps) as goodput_mean_bps
         from binned group by bin order by bin
-        """  # noqa: S608 - built from the constants above
-    )
+        """  # noqa: S608 - from constants
+    return run.query(sql)
 
 
 def busiest_links(run: Run, top: int = 5) -> pa.Table:
-    """Directions of links that were used most: ``name``, ``utilisation``, ``rate_bps``, ``max_queue_bytes``, ``marks``, ``drops``."""
-    return run.query(
+    """Directions of links that were used most.
+
+    Returns
+    -------
+    ``name``, ``utilisation``, ``rate_bps``, ``max_queue_bytes``, ``marks``, ``drops``
+    """
+    table = run.query(
         "select name, utilisation, rate_bps, max_queue_bytes, marks, drops from links where frames > 0 "
-        f"order by utilisation desc, port limit {int(top)}"
+        "order by utilisation desc, port"
     )
+    return table.slice(0, top)
 
 
 def pausing_ports(run: Run, top: int = 5) -> pa.Table:
-    """Ports that were paused longest: ``name``, ``paused_ps``, and the frames that the far end sent for it, ``pauses``."""
-    return run.query(
+    """Ports that were paused longest: ``name``, ``paused_ps``, and ``pauses``, the frames that asked for it."""
+    table = run.query(
         "select paused.name, paused.paused_ps, asking.pauses_sent as pauses from links paused "
         "join links asking on asking.link = paused.link and asking.port <> paused.port "
-        f"where paused.paused_ps > 0 order by paused.paused_ps desc, paused.port limit {int(top)}"
+        "where paused.paused_ps > 0 order by paused.paused_ps desc, paused.port"
     )
+    return table.slice(0, top)
 
 
 def drops_by_reason(run: Run) -> pa.Table:

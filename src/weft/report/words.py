@@ -23,8 +23,8 @@ def amount(value: float | None, unit: str) -> str:
 
     Examples
     --------
-    >>> amount(12_340_000, "ps"), amount(392.1e9, "b/s"), amount(0.9812, "share"), amount(12345, "count"), amount(0, "ps")
-    ('12.3 us', '392 Gb/s', '98.1 %', '12,345', '0 ps')
+    >>> amount(12_340_000, "ps"), amount(392.1e9, "b/s"), amount(0.9812, "share"), amount(12345, "count"), amount(0,
+    "ps") ('12.3 us', '392 Gb/s', '98.1 %', '12,345', '0 ps')
     """
     if value is None:
         return "-"
@@ -45,8 +45,8 @@ def _three(value: float) -> str:
     if value == 0:
         return "0"
     magnitude = abs(value)
-    decimals = 0 if magnitude >= 99.95 else 1 if magnitude >= 9.995 else 2 if magnitude >= 0.9995 else 3  # noqa: PLR2004
-    if decimals == 3 and magnitude < 0.01:  # noqa: PLR2004 - below it three places hold fewer than two digits
+    decimals = 0 if magnitude >= 99.95 else 1 if magnitude >= 9.995 else 2 if magnitude >= 0.9995 else 3
+    if decimals == 3 and magnitude < 0.01:
         return f"{value:.3g}"
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,6 +1,7 @@
-"""The tables of a run: every column with its type, its unit and a sentence. Writer, reader, documents and tests share this.
+"""The tables of a run: every column with its type, its unit and a sentence.
 
-Leaves out: how a run is stored (`weft.store.runs`) and how it is told (`weft.report`).
+Writer, reader, documents and tests share this. Leaves out: how a run is stored (`weft.store.runs`) and how it is told
+(`weft.report`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Quantity:
     text: str
 
 
-def _column(name: str, type_: Literal["int64", "float64", "string"], unit: str, text: str, *, optional: bool = False) -> Column:
+def _column(
+    name: str, type_: Literal["int64", "float64", "string"], unit: str, text: str, *, optional: bool = False
+) -> Column:
     return Column(name=name, type=type_, unit=unit, text=text, optional=optional)
 
 
@@ -68,7 +71,9 @@ _LINKS = (
     _column("resumes_sent", "int64", "count", "PFC frames that let the other end go on."),
     _column("paused_ps", "int64", "ps", "Time for which this port was paused, summed over priorities."),
     _column("max_queue_bytes", "int64", "B", "Longest egress queue of one priority."),
-    _column("max_ingress_bytes", "int64", "B", "Largest memory that one priority of this port took, headroom included."),
+    _column(
+        "max_ingress_bytes", "int64", "B", "Largest memory that one priority of this port took, headroom included."
+    ),
 )
 _COLLECTIVES = (
     _column("operation", "string", "name", "What was done."),
@@ -79,7 +84,9 @@ _COLLECTIVES = (
     _column("end_ps", "int64", "ps", "Instant at which the last rank had its result.", optional=True),
     _column("duration_ps", "int64", "ps", "end_ps - start_ps.", optional=True),
     _column("algorithm_bandwidth_bps", "float64", "b/s", "8 x size / duration.", optional=True),
-    _column("bus_bandwidth_bps", "float64", "b/s", "As nccl-tests defines it: 2 (n - 1) / n times that.", optional=True),
+    _column(
+        "bus_bandwidth_bps", "float64", "b/s", "As nccl-tests defines it: 2 (n - 1) / n times that.", optional=True
+    ),
 )
 _SERIES = (
     _column("at_ps", "int64", "ps", "Instant of the sample."),

@@ -63,7 +63,9 @@ def refuse_existing(path: Path) -> None:
     for parent in path.absolute().parents:
         if parent.exists():
             if not parent.is_dir() or not os.access(parent, os.W_OK):
-                raise ConfigError(str(path), [Mistake(path="output", text=f"'{parent}' is no folder that can be written")])
+                raise ConfigError(
+                    str(path), [Mistake(path="output", text=f"'{parent}' is no folder that can be written")]
+                )
             return
 
 
@@ -119,7 +121,9 @@ def write_run_set(
     numbers : by name, with ``value`` (the mean), ``low``, ``high``, ``unit`` and ``text``
     """
     (folder / "scenario.yaml").write_text(scenario, encoding="utf-8")
-    _write_json(folder / "summary.json", {"about": dict(about), "numbers": {key: dict(v) for key, v in numbers.items()}})
+    _write_json(
+        folder / "summary.json", {"about": dict(about), "numbers": {key: dict(v) for key, v in numbers.items()}}
+    )
     _write_json(folder / "provenance.json", {"format": FORMAT, **provenance})
 
 
@@ -270,7 +274,7 @@ class Run:
                 file = self.path / f"{name}.parquet"
                 if file.is_file():
                     quoted = str(file).replace("'", "''")
-                    database.execute(f"create view {name} as select * from read_parquet('{quoted}')")
+                    database.execute(f"create view {name} as from read_parquet('{quoted}')")
             answer = database.sql(sql)
             if answer is None:
                 raise UsageError(f"the statement gives no table: {sql!r}")

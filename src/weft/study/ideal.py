@@ -1,8 +1,10 @@
 """The ideal completion time of a message: alone on an empty fabric, at line rate, on the path of first candidates.
 
-Its packets follow each other through store-and-forward links. The last one arrives after the longest monotone walk through
-the table (packet, link) of serialisation times, plus the delays; that is exact for one flow that is never held back.
-Leaves out: windows and pacing, which hold back even a lone flow, so that a slowdown of 1 is the best that any control can do.
+Its packets follow each other through store-and-forward links. The last one arrives after the longest monotone walk
+through the table (packet, link) of serialisation times, plus the delays; that is exact for one flow that is never held
+back.
+Leaves out: windows and pacing, which hold back even a lone flow, so that a slowdown of 1 is the best that any control
+can do.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def pipeline_ps(frames: tuple[int, ...], middle: int, hops: tuple[Hop, ...]) -> 
     count = len(hops)
     if middle == 0:
         return delay + max(sum(first[: at + 1]) + sum(last[at:]) for at in range(count))
-    # The walk leaves the first frame on link a and joins the last on link b; what is left over is spent on the slowest between.
+    # The walk leaves the first frame on link a and joins the last on link b; the rest is spent on the slowest between.
     return delay + max(
         sum(first[: a + 1]) + sum(mid[a : b + 1]) + (middle - 1) * max(mid[a : b + 1]) + sum(last[b:])
         for a in range(count)
@@ -102,5 +104,7 @@ class IdealTimes:
             port = int(table.group_ports[table.group_ptr[group]])
             ports.append(port)
             node = int(plan.port_node[plan.port_peer[port]])
-        is_there = group == -2 or bool(np.any(plan.attachment[plan.port_base[node] : plan.port_base[node + 1]] == attachment))  # noqa: PLR2004 - DELIVER
+        is_there = group == -2 or bool(
+            np.any(plan.attachment[plan.port_base[node] : plan.port_base[node + 1]] == attachment)
+        )
         return tuple(ports) if is_there else None

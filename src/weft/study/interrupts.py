@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish: the first one asks the run to stop where it is and keep what it has, the second one ends the program.
+"""Ctrl-C as a wish: the first one asks the run to stop where it is and keep what it has, a second one ends it.
 
 Leaves out: threads other than the main one, where Python delivers no signals; there nothing is changed.
 """

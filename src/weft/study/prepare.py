@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Prepared", "check_parameters", "known_names", "prepare", "read_scenario"]
 
+SHOWN: Final = 3  # chosen: names in a message; a fabric may have a million
 TRANSPORTS: Final = {"rocev2": rocev2}
 COLLECTIVES: Final = {("all-reduce", "ring"): ring_all_reduce}
 _KINDS: Final = ("congestion-control", "path-selection", "port-selection")
@@ -91,32 +92,33 @@ def prepare(scenario: Scenario) -> Prepared:
     PolicyError : a policy of the user's own is wrong
     """
     try:
-        fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
-        transport = TRANSPORTS[scenario.transport.protocol](scenario.transport)
-        policies = {
-            kind: _policy(kind, getattr(scenario.transport, kind.replace("-", "_")))
-            for kind in _KINDS
-        }
-        job = _job(scenario, fabric)
-        chosen = (policies["path-selection"], policies["port-selection"])
-        wrong = [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
-        faults, mistakes = _faults(scenario, fabric)
-        if wrong or mistakes:
-            raise ConfigError("scenario", [*wrong, *mistakes])
-        plan = lower(
-            fabric=fabric,
-            job=job,
-            transport=transport,
-            congestion_control=policies["congestion-control"],
-            path_selection=policies["path-selection"],
-            port_selection=policies["port-selection"],
-            seed=scenario.engine.seed,
-            until_ps=NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
-            faults=faults,
-            reconvergence_delay_ps=scenario.fabric.reconvergence_delay_ps,
-        )
+        return _prepare(scenario)
     except ConfigError as error:
         raise scenario.locate(error) from error
+
+
+def _prepare(scenario: Scenario) -> Prepared:
+    fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
+    transport = TRANSPORTS[scenario.transport.protocol](scenario.transport)
+    policies = {kind: _policy(kind, getattr(scenario.transport, kind.replace("-", "_"))) for kind in _KINDS}
+    job = _job(scenario, fabric)
+    chosen = (policies["path-selection"], policies["port-selection"])
+    wrong = [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
+    faults, mistakes = _faults(scenario, fabric)
+    if wrong or mistakes:
+        raise ConfigError(scenario.source, [*wrong, *mistakes])
+    plan = lower(
+        fabric=fabric,
+        job=job,
+        transport=transport,
+        congestion_control=policies["congestion-control"],
+        path_selection=policies["path-selection"],
+        port_selection=policies["port-selection"],
+        seed=scenario.engine.seed,
+        until_ps=NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
+        faults=faults,
+        reconvergence_delay_ps=scenario.fabric.reconvergence_delay_ps,
+    )
     return Prepared(scenario=scenario, fabric=fabric, job=job, transport=plan.transport, policies=policies, plan=plan)
 
 
@@ -167,9 +169,9 @@ def _faults(scenario: Scenario, fabric: Fabric) -> tuple[list[Fault], list[Mista
     for index, fault in enumerate(scenario.faults):
         key, name, known = ("link", fault.link, links) if fault.link is not None else ("switch", fault.switch, switches)
         if name is None or name not in known:
-            some = ", ".join(list(known)[:3])
-            text = f"found '{name}', which the fabric does not have; its {'links' if key == 'link' else 'switches'} are {some}"
-            more = f" and {len(known) - 3:,} more" if len(known) > 3 else ""
+            some = ", ".join(list(known)[:SHOWN])
+            text = f"found '{name}', which is no {key} of the fabric, wanted such as {some}"
+            more = f" and {len(known) - SHOWN:,} more" if len(known) > SHOWN else ""
             fix = nearest(str(name), known)
             mistakes.append(Mistake(path=f"faults.{index}.{key}", text=text + more, fix=fix))
             continue

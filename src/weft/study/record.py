@@ -53,14 +53,16 @@ def about(prepared: Prepared) -> dict[str, str]:
     """What ran, in words."""
     scenario, fabric, transport = prepared.scenario, prepared.fabric, prepared.transport
     hosts = len(fabric.hosts)
+    switches = len(fabric.node_names) - hosts
     policies = prepared.policies
     control = "lossless by PFC" if transport.lossless_priorities else "lossy"
+    paths, ports = policies["path-selection"].name, policies["port-selection"].name
     return {
         "name": scenario.name,
         "workload": _workload(prepared),
-        "fabric": f"{fabric.name}: {hosts:,} hosts, {len(fabric.node_names) - hosts:,} switches, {len(fabric.links):,} links",
-        "transport": f"{transport.name}, {policies['congestion-control'].name}, paths by "
-        f"{policies['path-selection'].name}, ports by {policies['port-selection'].name}, {control}, {transport.recovery}",
+        "fabric": f"{fabric.name}: {hosts:,} hosts, {switches:,} switches, {len(fabric.links):,} links",
+        "transport": f"{transport.name}, {policies['congestion-control'].name}, paths by {paths}, ports by {ports}, "
+        f"{control}, {transport.recovery}",
     }
 
 
@@ -99,7 +101,8 @@ def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
 
     types = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
     fields = [
-        pa.field(c.name, types[c.type], nullable=c.optional, metadata={"unit": c.unit, "text": c.text}) for c in TABLES[name]
+        pa.field(c.name, types[c.type], nullable=c.optional, metadata={"unit": c.unit, "text": c.text})
+        for c in TABLES[name]
     ]
     arrays = [
         pa.array(columns[field.name], field.type, from_pandas=field.nullable) if len(columns[field.name])
@@ -155,7 +158,9 @@ def _ideal(prepared: Prepared, messages: NDArray[np.void]) -> tuple[NDArray[np.i
             messages["source"].tolist(), messages["destination"].tolist(), messages["size_bytes"].tolist(), strict=True
         )
     ]
-    return np.array([0 if t is None else t for t in found], np.int64), np.array([t is not None for t in found], np.bool_)
+    return np.array([0 if t is None else t for t in found], np.int64), np.array(
+        [t is not None for t in found], np.bool_
+    )
 
 
 def _links(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
@@ -181,7 +186,9 @@ def _collectives(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
         return rows
     ranks = prepared.job.ranks
     marks = outcome.marks
-    starts, ends = ([marks[(marks["name"] == name) & (marks["rank"] == r)]["at_ps"] for r in range(ranks)] for name in (0, 1))
+    starts, ends = (
+        [marks[(marks["name"] == name) & (marks["rank"] == r)]["at_ps"] for r in range(ranks)] for name in (0, 1)
+    )
     for repetition in range(max(len(instants) for instants in starts)):
         begun = [int(instants[repetition]) for instants in starts if repetition < len(instants)]
         ended = [int(instants[repetition]) for instants in ends if repetition < len(instants)]
@@ -207,7 +214,12 @@ def _series(outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
 
 def _events(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
     rows: list[tuple[str, str, str, int | None, int]] = []
-    for event, field in (("pause", "pauses_sent"), ("resume", "resumes_sent"), ("mark", "marks"), ("drop at port", "drops")):
+    for event, field in (
+        ("pause", "pauses_sent"),
+        ("resume", "resumes_sent"),
+        ("mark", "marks"),
+        ("drop at port", "drops"),
+    ):
         counts = outcome.ports[field]
         rows += [(event, "", names[port], None, int(counts[port])) for port in np.flatnonzero(counts).tolist()]
     for reason in DROP_REASONS:
@@ -242,7 +254,10 @@ def summarise(tables: Mapping[str, pa.Table], outcome: Outcome) -> dict[str, Qua
     put("completion_ps", last - first, "ps", "From the first message posted to the last one delivered.")
     put("goodput_bps", payload * 8 * SECOND_PS / (last - first) if last > first else None, "b/s",
         "Payload delivered over the completion time, all hosts together.")  # fmt: skip
-    for name, suffix, unit, words in (("fct", "_ps", "ps", "Flow completion time"), ("slowdown", "", "ratio", "Slowdown")):
+    for name, suffix, unit, words in (
+        ("fct", "_ps", "ps", "Flow completion time"),
+        ("slowdown", "", "ratio", "Slowdown"),
+    ):
         values = flows[f"{name}{suffix}"].drop_null().to_numpy().astype(np.float64)
         some = len(values) > 0
         for label, quantile in QUANTILES:
@@ -250,9 +265,16 @@ def summarise(tables: Mapping[str, pa.Table], outcome: Outcome) -> dict[str, Qua
             put(f"{name}_{label}{suffix}", value, unit, f"{words}, {label} of the flows.")
         put(f"{name}_mean{suffix}", float(values.mean()) if some else None, unit, f"{words}, mean.")
         put(f"{name}_max{suffix}", float(values.max()) if some else None, unit, f"{words}, largest.")
-    put("jain_index", _jain(flows), "ratio", "Fairness of the goodputs of the flows: 1 is equal, 1/n is one flow alone.")
+    put(
+        "jain_index", _jain(flows), "ratio", "Fairness of the goodputs of the flows: 1 is equal, 1/n is one flow alone."
+    )
     _put_collectives(tables["collectives"], put)
-    put("busiest_link", float(np.max(links["utilisation"].to_numpy(), initial=0.0)), "share", "Utilisation of the busiest link.")
+    put(
+        "busiest_link",
+        float(np.max(links["utilisation"].to_numpy(), initial=0.0)),
+        "share",
+        "Utilisation of the busiest link.",
+    )
     put("max_queue_bytes", int(np.max(links["max_queue_bytes"].to_numpy(), initial=0)), "B", "Longest egress queue.")
     for name, column, unit, words in (
         ("marks", "marks", "count", "Packets marked by ECN."),
@@ -260,7 +282,12 @@ def summarise(tables: Mapping[str, pa.Table], outcome: Outcome) -> dict[str, Qua
         ("paused_ps", "paused_ps", "ps", "Time for which ports were paused, all together."),
     ):
         put(name, int(links[column].to_numpy().sum()), unit, words)
-    put("drops", sum(counters[f"drop_{reason}"] for reason in DROP_REASONS), "count", "Packets lost, whatever the reason.")
+    put(
+        "drops",
+        sum(counters[f"drop_{reason}"] for reason in DROP_REASONS),
+        "count",
+        "Packets lost, whatever the reason.",
+    )
     for reason in DROP_REASONS:
         put(f"drop_{reason}", counters[f"drop_{reason}"], "count", f"Packets lost: {reason.replace('_', ' ')}.")
     for name in (

@@ -133,21 +133,24 @@ def _run_several(
         runs: list[Run] = []
         for place, seed in enumerate(seeds):
             runs.append(
-                _run_one(_with_seed(scenario, seed), fresh / f"seed-{seed}", interrupt, _part(progress, place, len(seeds)))
+                _run_one(
+                    _with_seed(scenario, seed), fresh / f"seed-{seed}", interrupt, _part(progress, place, len(seeds))
+                )
             )
             if interrupt.is_wanted:
                 break
         statuses = [run.status for run in runs]
         status = "interrupted" if len(runs) < len(seeds) else next((s for s in statuses if s != "complete"), "complete")
         whole = [run for run in runs if run.status != "interrupted"] or runs
+        common = runs[0].provenance
         provenance = {
-            **{key: value for key, value in runs[0].provenance.items() if key not in {"format", "digest", "seed", "set_up_s", "engine_s"}},
+            **{key: common[key] for key in ("weft", "schema", "engine", "policies", "unverified", "notes", "machine")},
             "status": status,
             "seeds": [run.provenance["seed"] for run in whole],
             "seeds_wanted": len(seeds),
             "started": started.isoformat(timespec="seconds"),
             "wall_s": round(time.perf_counter() - clock, 6),
-        }  # fmt: skip
+        }
         numbers = mean_numbers([run.summary for run in whole])
         write_run_set(fresh, scenario=dump(scenario), about=runs[0].about, numbers=numbers, provenance=provenance)
     return Run(folder)

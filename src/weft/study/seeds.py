@@ -53,5 +53,12 @@ def mean_numbers(summaries: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[s
     for name, first in summaries[0].items():
         values = [float(s[name]["value"]) for s in summaries if name in s and s[name]["value"] is not None]
         mean, low, high = interval(values) if values else (None, None, None)
-        found[name] = {"value": mean, "unit": first["unit"], "text": first["text"], "low": low, "high": high, "seeds": len(values)}
+        found[name] = {
+            "value": mean,
+            "unit": first["unit"],
+            "text": first["text"],
+            "low": low,
+            "high": high,
+            "seeds": len(values),
+        }
     return found

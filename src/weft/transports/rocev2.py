@@ -1,6 +1,7 @@
 """RoCEv2 reliable connections as the engines see them: frame sizes from the wire formats, rules from the scenario.
 
-Source: IBTA vol. 1, annex A17, over IPv4 without VLAN tags; a message is an RDMA WRITE, whose first packet carries an RETH.
+Source: IBTA vol. 1, annex A17, over IPv4 without VLAN tags; a message is an RDMA WRITE, whose first packet carries an
+RETH.
 Leaves out: IPv6, READ and SEND (other headers, same rules), selective repeat.
 """
 
@@ -13,7 +14,7 @@ from weft.wire.ethernet import MINIMUM_FRAME_BYTES
 from weft.wire.rocev2 import cnp_frame_bytes, rocev2_ack_frame_bytes, rocev2_data_frame_bytes
 
 if TYPE_CHECKING:
-    from weft.spec.scenario_sections import TransportSection
+    from weft.spec.scenario_transport import TransportSection
 
 __all__ = ["transport"]
 

@@ -1,7 +1,8 @@
 """All-reduce on a ring: 2 (n - 1) steps in which each rank passes one n-th of the data to its neighbour.
 
-First n - 1 steps reduce and scatter, then n - 1 steps gather; in step i rank r sends part r - i (mod n). A step's send waits for the
-receive of the step before, not for an acknowledgement. ``channels`` rings share the bytes, each with connections of its own.
+First n - 1 steps reduce and scatter, then n - 1 steps gather; in step i rank r sends part r - i (mod n). A step's send
+waits for the receive of the step before, not for an acknowledgement. ``channels`` rings share the bytes, each with
+connections of its own.
 Source: Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002.
 Leaves out: the time of the additions, and slices of a part by which libraries overlap steps.
 """

@@ -1,7 +1,7 @@
 """All-to-all: every host sends one message to every other host, as in expert parallelism or a distributed transpose.
 
-Host c posts to c + 1, c + 2, ... at once, so that no two hosts begin with the same receiver. A host's next round begins when
-its last one is acknowledged whole. Leaves out: several stages with a barrier between them.
+Host c posts to c + 1, c + 2, ... at once, so that no two hosts begin with the same receiver. A host's next round begins
+when its last one is acknowledged whole. Leaves out: several stages with a barrier between them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def all_to_all(
     def rounds(first: int, count: int) -> tuple[Operation, ...]:
         """Rounds ``first`` to ``first + count - 1``; a loop over whole turns of the queue pairs, then the rest."""
         turns, rest = divmod(count, queue_pairs)
-        turn = tuple(op for index in range(queue_pairs if turns else 0) for op in one_round((first + index) % queue_pairs))
+        turn = tuple(
+            op for index in range(queue_pairs if turns else 0) for op in one_round((first + index) % queue_pairs)
+        )
         tail = tuple(op for index in range(rest) for op in one_round((first + index) % queue_pairs))
         return ((Loop(count=turns, body=turn),) if turns > 1 else turn) + tail
 

@@ -1,6 +1,7 @@
 """Incast: many hosts send to one at once, as in the last step of a partition-aggregate or a badly placed all-to-all.
 
-The senders are spread evenly over the other hosts, so that the last link is the only bottleneck of a non-blocking fabric.
+The senders are spread evenly over the other hosts, so that the last link is the only bottleneck of a non-blocking
+fabric.
 Source of the name: Phanishayee et al., FAST 2008. Leaves out: requests by which the receiver asks for the data.
 """
 
@@ -58,8 +59,15 @@ def incast(  # noqa: PLR0913 - the parameters of a pattern, all by name
     ConfigError : an argument out of range
     """
     count = hosts - 1 if senders is None else senders
-    refuse(hosts=(hosts, 2, None), senders=(count, 1, hosts - 1), receiver=(receiver, 0, hosts - 1), size=(size_bytes, 1, None),
-           repeat=(repeat, 1, None), queue_pairs=(queue_pairs, 1, 65_536), start_jitter=(start_jitter_ps, 0, None))  # fmt: skip
+    refuse(
+        hosts=(hosts, 2, None),
+        senders=(count, 1, hosts - 1),
+        receiver=(receiver, 0, hosts - 1),
+        size=(size_bytes, 1, None),
+        repeat=(repeat, 1, None),
+        queue_pairs=(queue_pairs, 1, 65_536),
+        start_jitter=(start_jitter_ps, 0, None),
+    )
     peer = Peer(rule="rank", shift=receiver)
     body = messages(peer, size_bytes=size_bytes, repeat=repeat, queue_pairs=queue_pairs, priority=priority)
     chosen = incast_senders(hosts, count, receiver)

@@ -1,7 +1,7 @@
 """Permutation: every host sends to one other host and receives from one.
 
-The pairs are one cycle through a shuffle of all hosts, so that nobody sends to itself. It is the worst case of many papers,
-since a fabric without oversubscription could carry it at line rate and hashing cannot.
+The pairs are one cycle through a shuffle of all hosts, so that nobody sends to itself. It is the worst case of many
+papers, since a fabric without oversubscription could carry it at line rate and hashing cannot.
 Leaves out: permutations that avoid a host's own leaf.
 """
 
@@ -58,8 +58,13 @@ def permutation(
     ------
     ConfigError : an argument out of range
     """
-    refuse(hosts=(hosts, 2, None), size=(size_bytes, 1, None), repeat=(repeat, 1, None), queue_pairs=(queue_pairs, 1, 65_536),
-           start_jitter=(start_jitter_ps, 0, None))  # fmt: skip
+    refuse(
+        hosts=(hosts, 2, None),
+        size=(size_bytes, 1, None),
+        repeat=(repeat, 1, None),
+        queue_pairs=(queue_pairs, 1, 65_536),
+        start_jitter=(start_jitter_ps, 0, None),
+    )
     peer = Peer(rule="table", table=permutation_peers(hosts, seed))
     body = messages(peer, size_bytes=size_bytes, repeat=repeat, queue_pairs=queue_pairs, priority=priority)
     if start_jitter_ps == 0:

@@ -1,7 +1,7 @@
 """Poisson arrivals: flows of random sizes between random pairs of hosts at a given load.
 
-Flows arrive as one Poisson process; each picks its source, its destination and its size by its own number. The load is the mean
-payload offered per second, as a share of the rate of all host links. Every flow has a queue pair of its own.
+Flows arrive as one Poisson process; each picks its source, its destination and its size by its own number. The load is
+the mean payload offered per second, as a share of the rate of all host links. Every flow has a queue pair of its own.
 Source: the set-up of Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192, and of most papers since.
 Leaves out: pairs that prefer near hosts, arrivals in bursts.
 """
@@ -62,7 +62,8 @@ def poisson(
     for flow in range(flows):
         at_ps += -math.log(1.0 - uniform(draw(seed, Stream.ARRIVAL, flow, 0, 0))) * mean_gap_ps
         if at_ps >= NEVER_PS:
-            text = f"flow {flow} of {flows:,} would arrive after {NEVER_PS // SECOND_PS:,} s; wanted fewer flows or more load"
+            end_s = NEVER_PS // SECOND_PS
+            text = f"flow {flow} of {flows:,} would arrive after {end_s:,} s; wanted fewer flows or more load"
             raise ConfigError("traffic", [Mistake(path="traffic.flows", text=text)])
         source = pick(draw(seed, Stream.TRAFFIC, flow, 0, 0), hosts)
         destination = (source + 1 + pick(draw(seed, Stream.TRAFFIC, flow, 1, 0), hosts - 1)) % hosts

@@ -1,7 +1,8 @@
 """Distributions of flow sizes: published ones, or a user's file of two columns.
 
-A file has the header ``size_bytes,cumulative_percent`` and a row per corner of the cumulative distribution, which is linear
-between corners, starts at 0 % and ends at 100 %. Published tables and their sources are in `weft.data.published`.
+A file has the header ``size_bytes,cumulative_percent`` and a row per corner of the cumulative distribution, which is
+linear between corners, starts at 0 % and ends at 100 %. Published tables and their sources are in
+`weft.data.published`.
 Leaves out: sizes that depend on the pair of hosts or on time.
 """
 
@@ -124,18 +125,20 @@ def read_sizes(name: str, lines: Sequence[str], *, source: str) -> SizeDistribut
         size, percent = row
         if not 0 <= size <= _LARGEST_BYTES:
             mistakes.append(Mistake(path="size_bytes", line=number, text=f"found {size:g}, wanted 0 to 2**40"))
-        if not 0 <= percent <= 100:  # noqa: PLR2004 - percent
+        if not 0 <= percent <= 100:
             mistakes.append(Mistake(path="cumulative_percent", line=number, text=f"found {percent:g}, wanted 0 to 100"))
         if sizes and (size < sizes[-1] or percent / 100 < shares[-1]):
             text = f"found {size:g},{percent:g} after {sizes[-1]:g},{100 * shares[-1]:g}; both columns must not fall"
             mistakes.append(Mistake(path="row", line=number, text=text))
         sizes.append(size)
         shares.append(percent / 100)
-    if not mistakes and (len(sizes) < 2 or shares[0] != 0 or shares[-1] != 1):  # noqa: PLR2004 - two corners make a segment
+    if not mistakes and (len(sizes) < 2 or shares[0] != 0 or shares[-1] != 1):
         text = "wanted at least two rows, the first at 0 % and the last at 100 %"
         mistakes.append(Mistake(path="cumulative_percent", line=len(lines), text=text))
     if not mistakes and sizes[-1] <= 0:
-        mistakes.append(Mistake(path="size_bytes", line=len(lines), text="every size is 0, wanted a largest size above 0"))
+        mistakes.append(
+            Mistake(path="size_bytes", line=len(lines), text="every size is 0, wanted a largest size above 0")
+        )
     if mistakes:
         raise ConfigError(source, mistakes)
     return SizeDistribution(name=name, size_bytes=tuple(sizes), share=tuple(shares))
@@ -143,7 +146,7 @@ def read_sizes(name: str, lines: Sequence[str], *, source: str) -> SizeDistribut
 
 def _row(line: str) -> tuple[float, float] | None:
     parts = line.split(",")
-    if len(parts) != 2:  # noqa: PLR2004 - the two columns
+    if len(parts) != 2:
         return None
     try:
         size, percent = float(parts[0]), float(parts[1])

@@ -15,8 +15,8 @@ from rich.table import Table
 
 from weft.base.errors import ConfigError
 from weft.base.units import DURATION, RATE, format_quantity
+from weft.cli.console import console
 from weft.spec.fabric import Fabric
-from weft.spec.scenario import load
 from weft.topology.build import fabric_of, fabric_of_section
 from weft.topology.draw import draw
 from weft.topology.export import export as write_export
@@ -58,11 +58,11 @@ def topology(
     if as_json:
         typer.echo(json.dumps(record(fabric, measures), indent=2))
         return
-    console = Console(highlight=False)
-    print_measures(console, fabric, measures)
+    out = console()
+    print_measures(out, fabric, measures)
     for path in (export, picture):
         if path is not None:
-            console.print(f"wrote {path}", markup=False, soft_wrap=True)
+            out.print(f"wrote {path}", soft_wrap=True)
 
 
 def fabric_in(file: Path, overrides: Mapping[str, str] | None = None) -> Fabric:
@@ -74,7 +74,9 @@ def fabric_in(file: Path, overrides: Mapping[str, str] | None = None) -> Fabric:
     """
     if file.suffix in FABRIC_FILES:
         return fabric_of(file=file)
-    scenario = load(file, overrides)
+    from weft.study.prepare import read_scenario  # loads the policies, which a fabric file does not need
+
+    scenario = read_scenario(file, overrides)
     try:
         return fabric_of_section(scenario.fabric, directory=file.parent)
     except ConfigError as wrong:
@@ -92,10 +94,10 @@ def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:
     }
 
 
-def print_measures(console: Console, fabric: Fabric, measures: Measures) -> None:
+def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     """Print the measures as two tables, and below them what is not verified."""
     words = tier_words(fabric)
-    console.print(fabric.name, style="bold", markup=False)
+    out.print(fabric.name, style="bold", markup=False)
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column()
@@ -114,20 +116,20 @@ def print_measures(console: Console, fabric: Fabric, measures: Measures) -> None
     )
     table.add_row("", f"({flow.method})")
     table.add_row("diameter", f"{measures.diameter_hops} hop{'s' if measures.diameter_hops != 1 else ''}")
-    console.print(table)
-    console.print()
-    console.print(_paths_table(measures))
+    out.print(table)
+    out.print()
+    out.print(_paths_table(measures))
     if measures.sample < measures.attachments:
-        console.print(
+        out.print(
             f"Paths towards {measures.sample:,} of {measures.attachments:,} leaves, evenly spaced.", soft_wrap=True
         )
-    console.print(
+    out.print(
         "RTT: propagation, forwarding and receive latency there and back; no serialisation, no queue.", soft_wrap=True
     )
     if fabric.facts:
-        console.print("\nNot verified:")
+        out.print("\nNot verified:")
         for key, fact in fabric.facts.items():
-            console.print(f"  {key}  {fact}", markup=False, soft_wrap=True)
+            out.print(f"  {key}  {fact}", markup=False, soft_wrap=True)
 
 
 def _paths_table(measures: Measures) -> Table:

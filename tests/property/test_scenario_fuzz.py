@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from hypothesis import example, given
@@ -25,6 +26,7 @@ from weft.spec.scenario_kinds import (
     Whole,
 )
 from weft.spec.scenario_rows import Row
+from weft.spec.scenario_schema import json_schema
 
 KNOWN = {
     "congestion_control": ("dcqcn", "fixed-window"),
@@ -203,11 +205,15 @@ def test_any_tree_below_the_right_sections(tree: dict[str, object]) -> None:
         assert_it_round_trips(scenario)
 
 
+VALIDATOR = jsonschema.Draft202012Validator(json_schema(KNOWN))
+
+
 @given(tree=likely)
-def test_whatever_is_accepted_reads_back_equal(tree: dict[str, object]) -> None:
+def test_whatever_is_accepted_reads_back_equal_and_suits_editors(tree: dict[str, object]) -> None:
     scenario = read(yaml.dump(tree))
     if scenario is not None:
         assert_it_round_trips(scenario)
+        VALIDATOR.validate(tree)
 
 
 def test_many_of_the_likely_files_are_accepted() -> None:

@@ -11,12 +11,13 @@ from weft.base.errors import ConfigError, Mistake
 from weft.base.units import format_quantity
 from weft.cli.explain import explain
 from weft.cli.schema import schema
+from weft.policies.load import load as load_policy
 from weft.spec.device import Nic, Switch
 from weft.spec.scenario import Scenario, dump, load, loads, rows
 from weft.spec.scenario_devices import device_mistakes, device_rows
 from weft.spec.scenario_kinds import Measure
 from weft.spec.scenario_migrations import MIGRATIONS, SCHEMA, migrate
-from weft.spec.scenario_policies import KINDS, PRESETS, known_policies
+from weft.spec.scenario_policies import KINDS, PRESETS, REORDERING, known_policies
 from weft.spec.scenario_reference import page, row
 from weft.spec.scenario_rows import REQUIRED
 from weft.spec.scenario_schema import json_schema
@@ -238,7 +239,8 @@ def test_files_are_relative_to_the_scenario(tmp_path: Path) -> None:
     (tmp_path / "mine.graphml").write_text("")
     file = tmp_path / "one.yaml"
     file.write_text(
-        "schema: 1\nfabric: {file: mine.graphml}\ntransport: {congestion_control: {file: my_cc.py, gain: 2}}\n"
+    on_timeout = loads(SMALL, overrides={**spray, "transport.recovery": "timeout"}, known=KNOWN)
+    assert on_timeout.transport.port_selection.name == "spray"
         "traffic: {pattern: poisson, sizes: ./sizes.csv}\n"
     )
     scenario = load(file, known=KNOWN)
@@ -354,12 +356,6 @@ def test_no_two_rows_have_one_path() -> None:
     assert len(paths) == len(set(paths))
 
 
-def test_presets_name_both_kinds() -> None:
-    for path, port in PRESETS.values():
-        assert path in KNOWN["path_selection"]
-        assert port in KNOWN["port_selection"]
-
-
 def test_the_page_of_reference_is_up_to_date() -> None:
     written = (ROOT / "docs/scenario.md").read_text(encoding="utf-8")
     assert written == page(), "python -m weft.spec.scenario_reference > docs/scenario.md"
@@ -382,6 +378,42 @@ def test_explain_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     explain("transport.timeout", as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert (told["key"], told["unit"], told["default"]) == ("transport.timeout", "picoseconds", "67.108864ms")
+
+
+def test_explain_knows_the_parameters_of_policies(capsys: pytest.CaptureFixture[str]) -> None:
+    rows_of_dcqcn = load_policy("congestion-control", "dcqcn").rows
+    key = f"transport.congestion_control.{rows_of_dcqcn[0].name}"
+    explain(key, as_json=False)
+    printed = capsys.readouterr().out
+    assert "of dcqcn: " in printed
+    assert rows_of_dcqcn[0].source in printed
+    explain(key, as_json=True)
+    assert json.loads(capsys.readouterr().out)["policies"]["dcqcn"]["text"] == rows_of_dcqcn[0].text
+    with pytest.raises(ConfigError, match=f"did you mean '{key}'"):
+        explain(f"{key}x", as_json=False)
+
+
+def test_explain_lists_the_policies_that_are_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    explain("transport.congestion_control", as_json=False)
+    assert "dcqcn, " in capsys.readouterr().out
+
+
+def test_presets_name_policies_that_are_installed() -> None:
+    installed = known_policies()
+    for path, port in PRESETS.values():
+        assert path in installed["path_selection"]
+        assert port in installed["port_selection"]
+
+
+def test_policies_that_are_said_to_reorder_say_so_themselves() -> None:
+    for kind, names in REORDERING.items():
+        for name in names:
+            assert getattr(load_policy(kind, name).plugin, "reorders", False), name
+
+
+def test_a_switch_of_the_catalogue_may_say_the_radix() -> None:
+    fabric = loads(SMALL.replace("radix: 4", "switch: tomahawk-5"), known=KNOWN).fabric
+    assert (fabric.radix, fabric.hosts) == (None, None)
 
 
 def test_explain_lists_the_keys_of_a_section(capsys: pytest.CaptureFixture[str]) -> None:
@@ -435,10 +467,10 @@ def test_the_json_schema_accepts_what_load_accepts(text: str) -> None:
 
 # What an editor can tell by the schema alone.
 TOLD_BY_SCHEMA = {
-    "bool_for_number", "list_at_top", "many_at_once", "no_pattern", "no_schema", "no_sections", "no_workload", "not_yet",
-    "nothing_for_value", "number_for_bool", "numbers_out_of_range", "policy_forms", "schema_newer", "schema_text",
-    "schema_zero", "switch_fields", "text_at_top", "two_workloads", "unknown_keys", "wrong_file_kinds", "wrong_types",
-    "wrong_units", "wrong_words",
+    "bool_for_number", "list_at_top", "many_at_once", "no_pattern", "no_schema", "no_sections", "no_workload",
+    "not_yet", "nothing_for_value", "number_for_bool", "numbers_out_of_range", "policy_forms", "schema_newer",
+    "schema_text", "schema_zero", "switch_fields", "text_at_top", "two_workloads", "unknown_keys", "wrong_file_kinds",
+    "wrong_types", "wrong_units", "wrong_words",
 }  # fmt: skip
 
 

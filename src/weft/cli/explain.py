@@ -1,12 +1,19 @@
-"""``weft explain KEY``: the row of documentation of any key of a scenario."""
+"""``weft explain KEY``: the row of documentation of any key of a scenario, parameters of policies included."""
 
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from weft.base.errors import ConfigError, Mistake
+from weft.base.nearest import nearest
+from weft.spec.scenario_policies import KINDS
 from weft.spec.scenario_reference import explanation, facts, row
+
+if TYPE_CHECKING:
+    from weft.policies.parameters import ParameterRow
 
 __all__ = ["explain"]
 
@@ -16,11 +23,55 @@ def explain(key: str, as_json: bool) -> None:  # noqa: FBT001 - the command line
 
     Parameters
     ----------
-    key : dotted path, such as ``fabric.oversubscription``
+    key : dotted path, such as ``fabric.oversubscription`` or ``transport.congestion_control.cnp_interval_ps``
     as_json : as one JSON object
 
     Raises
     ------
     ConfigError : there is no such key; it names the nearest
     """
+    section, _, parameter = key.rpartition(".")
+    if section in {f"transport.{kind}" for kind in KINDS}:
+        told = _parameter_facts(section, parameter)
+        typer.echo(json.dumps({"key": key, "policies": told}, indent=2) if as_json else _parameter_text(key, told))
+        return
     typer.echo(json.dumps(facts(row(key)), indent=2) if as_json else explanation(key))
+
+
+def _parameter_facts(section: str, parameter: str) -> dict[str, dict[str, Any]]:
+    """Policy to the row of its parameter, for every installed policy that has one of that name."""
+    from weft.policies.load import catalogue, load
+
+    kind = section.rpartition(".")[2].replace("_", "-")
+    rows = {entry.name: load(kind, entry.name).rows for entry in catalogue(kind)}
+    found = {name: _facts(one) for name, own in rows.items() for one in own if one.name == parameter}
+    if not found:
+        names = sorted({one.name for own in rows.values() for one in own})
+        near = nearest(parameter, names)
+        wanted = ", ".join(names) if names else "none, since they take no parameters"
+        text = f"no parameter of an installed policy; wanted {wanted}"
+        fix = f"{section}.{near}" if near is not None else None
+        raise ConfigError("weft explain", [Mistake(path=f"{section}.{parameter}", text=text, fix=fix)])
+    return found
+
+
+def _facts(one: ParameterRow) -> dict[str, Any]:
+    bounds = [
+        f"{word} {one.shown(limit)}"
+        for word, limit in (("at least", one.minimum), ("at most", one.maximum))
+        if limit is not None
+    ]
+    return {
+        "text": one.text,
+        "default": one.shown(one.default),
+        "allowed": " and ".join(bounds) if bounds else "true or false" if one.type is bool else "any value of its unit",
+        "source": one.source,
+    }
+
+
+def _parameter_text(key: str, told: dict[str, dict[str, Any]]) -> str:
+    lines = [key]
+    for policy, known in told.items():
+        lines += [f"  of {policy}: {known['text']}"]
+        lines += [f"    {label:<8} {known[label]}" for label in ("default", "allowed", "source")]
+    return "\n".join(lines)

@@ -25,7 +25,7 @@ from weft.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionLis
 from weft.spec.scenario_migrations import SCHEMA, migrate
 from weft.spec.scenario_policies import ParameterCheck, PolicyChoice, known_policies
 from weft.spec.scenario_reader import Places, Reader, apply_override
-from weft.spec.scenario_rows import Row, row, rows_of
+from weft.spec.scenario_rows import Row, applies, row, rows_of
 from weft.spec.scenario_transport import TransportSection
 from weft.spec.scenario_workload import Collective, EngineSection, Traffic
 from weft.spec.scenario_yaml import MAX_BYTES, Scalar, read_tree, show, write_tree
@@ -301,9 +301,14 @@ def dump(scenario: Scenario) -> str:
 
 def _section_tree(section: BaseModel) -> dict[str, Any]:
     tree: dict[str, Any] = {}
-    for name, described in rows_of(type(section)).items():
+    described_rows = rows_of(type(section))
+    field_of = {described.key: name for name, described in described_rows.items()}
+    for name, described in described_rows.items():
         value = getattr(section, name)
-        if value is not None and value != ():
+        means_nothing = described.only is not None and not applies(
+            described, getattr(section, field_of[described.only[0]])
+        )
+        if value is not None and value != () and not means_nothing:
             tree[described.key] = _written(described, value)
     return tree
 

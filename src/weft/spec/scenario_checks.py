@@ -25,13 +25,13 @@ DEFAULT_CABLE_M = 20.0  # as the row fabric.cable_length says
 
 def resolve_fabric(fabric: FabricSection, reader: Reader) -> FabricSection:
     """Check a fabric and fill in what follows from its other keys."""
-    known: dict[str, Any] = {}
-    _resolve_links(fabric, reader, known)
-    _resolve_devices(fabric, reader)
     if fabric.topology == "file":
         if fabric.file is None and reader.is_sound("fabric.topology", "fabric.file"):
             reader.wrong("fabric.file", "missing, wanted a file that ends in .graphml or .json, since topology is file")
-        return fabric.model_copy(update=known)
+        return fabric
+    known: dict[str, Any] = {}
+    _resolve_links(fabric, reader, known)
+    _resolve_devices(fabric, reader)
     if fabric.file is not None and reader.is_sound("fabric.topology"):
         reader.wrong(
             "fabric.topology", f"found '{fabric.topology}', but fabric.file brings its own; leave topology out"
@@ -74,8 +74,19 @@ def _resolve_links(fabric: FabricSection, reader: Reader, known: dict[str, Any])
             )
         delay_ps = from_length_ps
     known["link_delay_ps"], known["cable_length_m"] = delay_ps, length_m
-    if fabric.topology != "file":
-        known["host_link_delay_ps"] = delay_ps if fabric.host_link_delay_ps is None else fabric.host_link_delay_ps
+    known["host_link_delay_ps"] = delay_ps if fabric.host_link_delay_ps is None else fabric.host_link_delay_ps
+
+
+def _has_ports(fabric: FabricSection) -> bool:
+    """Whether the switch itself says how many ports it has; how many, the floor with the catalogue knows."""
+    return fabric.switch.model != "plain" or bool(fabric.switch.fields.get("radix"))
+
+
+def _speed(fabric: FabricSection) -> Fraction:
+    """Rate of a host's link over that of an uplink."""
+    if fabric.link_rate_bps is None or fabric.fabric_rate_bps is None:
+        return Fraction(1)
+    return Fraction(fabric.link_rate_bps, fabric.fabric_rate_bps)
 
 
 def _resolve_devices(fabric: FabricSection, reader: Reader) -> None:
@@ -93,7 +104,8 @@ def _resolve_devices(fabric: FabricSection, reader: Reader) -> None:
 def _fat_tree_hosts(fabric: FabricSection, reader: Reader, hosts: int | None) -> int | None:
     radix, tiers = fabric.radix, fabric.tiers
     if radix is None or tiers is None:
-        reader.wrong("fabric.radix", "missing, wanted an even whole number, the ports of every switch, such as 8")
+        if not _has_ports(fabric):
+            reader.wrong("fabric.radix", "missing, wanted an even whole number, the ports of every switch, such as 8")
         return hosts
     if radix % 2:
         reader.wrong(
@@ -131,9 +143,7 @@ def _leaf_spine_hosts(fabric: FabricSection, reader: Reader, hosts: int | None, 
         if fabric.radix is not None and ports > fabric.radix:
             reader.wrong("fabric.radix", f"found {fabric.radix}, but a {what} needs {ports:,} ports")
             break
-    down = Fraction(fabric.hosts_per_leaf * fabric.link_rate_bps)
-    up = Fraction(fabric.spines * per_pair * (fabric.fabric_rate_bps or fabric.link_rate_bps))
-    ratio = down / up
+    ratio = fabric.hosts_per_leaf * _speed(fabric) / (fabric.spines * per_pair)
     asked = fabric.oversubscription
     if asked is not None and abs(Fraction(asked) - ratio) > ratio / 1000:
         reader.wrong(
@@ -155,7 +165,7 @@ def _leaf_spine_hosts(fabric: FabricSection, reader: Reader, hosts: int | None, 
 def _derived_leaf_spine(fabric: FabricSection, reader: Reader, hosts: int | None, known: dict[str, Any]) -> int | None:
     if hosts is None:
         reader.wrong("fabric.hosts", "missing: give hosts and radix, or leaves, spines and hosts_per_leaf")
-    if fabric.radix is None:
+    if fabric.radix is None and not _has_ports(fabric):
         reader.wrong("fabric.radix", "missing: give hosts and radix, or leaves, spines and hosts_per_leaf")
     if fabric.links_per_pair is not None:
         reader.wrong(
@@ -169,7 +179,7 @@ def _derived_leaf_spine(fabric: FabricSection, reader: Reader, hosts: int | None
             "fabric.oversubscription", f"found {ratio:g}, wanted from 0.01 to 1000 where the shape follows from it"
         )
     elif fabric.hosts_per_leaf is not None:
-        speed = Fraction(fabric.link_rate_bps, fabric.fabric_rate_bps or fabric.link_rate_bps)
+        speed = _speed(fabric)
         uplinks = fabric.hosts_per_leaf * speed / Fraction(ratio).limit_denominator(1000)
         if uplinks.denominator != 1:
             below = fabric.hosts_per_leaf * speed / max(1, int(uplinks) + 1)

@@ -51,7 +51,7 @@ class FabricSection(Record):
         "radix",
         Whole(low=2, high=1_024, unit="ports"),
         only=_BUILT,
-        absent="required for a fat tree, and for a leaf-spine without leaves; else as many as there are links",
+        absent="those of the switch's model; required with a plain one, unless leaves and spines are given",
         text="Ports of every switch; even for a fat tree.",
         source="chosen: it decides the size of the fabric, so the user does",
     )
@@ -111,10 +111,11 @@ class FabricSection(Record):
         text="Bandwidth of a leaf's host ports divided by that of its uplinks.",
         source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23",
     )
-    link_rate_bps: int = row(
+    link_rate_bps: int | None = row(
         "link_rate",
         Measure(quantity=RATE, low=1_000_000, high=100_000_000_000_000),
         default="400Gbps",
+        only=_BUILT,
         text="Rate of the links between hosts and switches.",
         source="IEEE 802.3bs: 400 Gb/s",
     )
@@ -130,6 +131,7 @@ class FabricSection(Record):
         "link_delay",
         Measure(quantity=DURATION, low=1_000, high=1_000_000_000_000),
         absent="from cable_length",
+        only=_BUILT,
         text="One-way propagation delay of every link; instead of `cable_length`.",
         source="chosen: follows from the cable; at least 1 ns, since the engines need a delay between devices",
     )
@@ -137,6 +139,7 @@ class FabricSection(Record):
         "cable_length",
         Measure(quantity=LENGTH),
         absent="20m where link_delay is not given",
+        only=_BUILT,
         text="Length of every cable, at 5 ns per metre.",
         source="chosen: a row of racks; 5 ns/m is light in fibre, rounded",
     )
@@ -152,6 +155,7 @@ class FabricSection(Record):
         "switch",
         DeviceKind(record=Switch, catalogue="switch"),
         default="plain",
+        only=_BUILT,
         text="Switch of the hardware catalogue, with the fields that differ.",
         source="chosen: no vendor's",
     )
@@ -159,6 +163,7 @@ class FabricSection(Record):
         "nic",
         DeviceKind(record=Nic, catalogue="nic"),
         default="plain",
+        only=_BUILT,
         text="NIC of the hardware catalogue, with the fields that differ.",
         source="chosen: no vendor's",
     )
@@ -166,20 +171,22 @@ class FabricSection(Record):
         "file",
         FileName(endings=(".graphml", ".json")),
         absent="the fabric is built from topology",
-        text="A fabric of the user's own, relative to the scenario's folder.",
+        text="A fabric of the user's own, relative to the scenario's folder; it brings its links and devices.",
         source="chosen: none",
     )
-    loss: float = row(
+    loss: float | None = row(
         "loss",
         Number(low=0, high=1, unit="probability"),
         default=0,
+        only=_BUILT,
         text="Probability that a packet vanishes on a link.",
         source="chosen: perfect links",
     )
-    corruption: float = row(
+    corruption: float | None = row(
         "corruption",
         Number(low=0, high=1, unit="probability"),
         default=0,
+        only=_BUILT,
         text="Probability that a packet arrives with a wrong checksum.",
         source="chosen: perfect links",
     )

@@ -26,7 +26,8 @@ PRESETS: Mapping[str, tuple[str, str]] = {
     "least-loaded": ("ecmp", "least-loaded"),
 }
 
-# Policies that send packets of one queue pair over several paths, by kind.
+# Policies that send packets of one queue pair over several paths, by kind. Those that are not here, such as a user's
+# own, say so in their plug-in and are judged where policies are loaded.
 REORDERING: Mapping[str, frozenset[str]] = {
     "path_selection": frozenset({"oblivious", "spray"}),
     "port_selection": frozenset({"spray", "least-loaded"}),

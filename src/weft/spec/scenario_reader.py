@@ -21,7 +21,7 @@ from weft.base.nearest import nearest
 from weft.spec.scenario_devices import DeviceChoice, device_rows
 from weft.spec.scenario_kinds import DeviceKind, FileName, PolicyKind, Section, SectionList, WrongValueError
 from weft.spec.scenario_policies import ParameterCheck, ParameterValue, PolicyChoice
-from weft.spec.scenario_rows import REQUIRED, Row, resolved_default, rows_of
+from weft.spec.scenario_rows import REQUIRED, Row, applies, resolved_default, rows_of, shown
 from weft.spec.scenario_yaml import Mapping, Node, Scalar, Sequence, read_tree, show
 
 __all__ = ["Places", "Reader", "apply_override"]
@@ -177,18 +177,15 @@ class Reader:
                 continue
             selector, wanted = row.only
             at = _join(path, row.key)
-            chosen = (
-                str(values[by_key[selector]]).lower()
-                if isinstance(values[by_key[selector]], bool)
-                else values[by_key[selector]]
-            )
+            chosen = values[by_key[selector]]
             if not self.is_sound(_join(path, selector)):
                 continue
-            if chosen not in wanted:
-                values[name] = None
+            if not applies(row, chosen):
+                values[name] = DeviceChoice() if isinstance(row.kind, DeviceKind) else None
                 if name in given:
                     self.wrong(
-                        at, f"means nothing with {selector} {chosen}; it belongs to {selector} {' or '.join(wanted)}"
+                        at,
+                        f"means nothing with {selector} {shown(chosen)}, only with {' or '.join(wanted)}",
                     )
 
     def _sections(self, kind: SectionList, node: Node, path: str) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from weft.base.nearest import nearest
 from weft.spec.scenario import rows
 from weft.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList
 from weft.spec.scenario_migrations import SCHEMA
-from weft.spec.scenario_policies import PRESETS
+from weft.spec.scenario_policies import PRESETS, known_policies
 from weft.spec.scenario_rows import Row
 
 __all__ = ["below", "explanation", "facts", "page", "row"]
@@ -64,11 +64,19 @@ def facts(described: Row) -> dict[str, Any]:
         "text": described.text,
         "unit": described.unit,
         "default": described.default_text,
-        "allowed": described.allowed,
+        "allowed": _allowed(described),
         "only_with": condition,
         "source": described.source,
         "keys": [one.path for one in below(described)],
     }
+
+
+def _allowed(described: Row) -> str:
+    """Say what is allowed, with the names of the policies that are installed."""
+    if not isinstance(described.kind, PolicyKind):
+        return described.allowed
+    names = known_policies()[described.kind.folder]
+    return f"{', '.join(names)}; {described.allowed}"
 
 
 def explanation(path: str) -> str:
@@ -127,8 +135,8 @@ Case counts (`b` is a bit, `B` a byte), except that `K` is `k`.
 counted from 0: `--set faults.0.at=1ms`. Mistakes in it say `--set KEY`.
 
 **Schema and migration.** The first key is `schema: {SCHEMA}`. A change after which an old file would mean something
-else, or be refused, raises the number and brings a migration that rewrites older files when they are read and says what it
-changed. Weft reads every schema since 1 and refuses newer ones.
+else, or be refused, raises the number and brings a migration that rewrites older files when they are read and says
+what it changed. Weft reads every schema since 1 and refuses newer ones.
 
 **Policies.** `congestion_control`, `path_selection` and `port_selection` take a name, a file of your own (`./my_cc.py`,
 relative to the scenario), or a mapping of either with parameters: `{{name: dcqcn, g: 0.004}}`. `load_balancing` is a

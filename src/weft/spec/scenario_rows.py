@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from weft.spec.scenario_kinds import DeviceKind, Kind, PolicyKind, Section, SectionList
 from weft.spec.scenario_yaml import Scalar
 
-__all__ = ["REQUIRED", "Row", "resolved_default", "row", "rows_of"]
+__all__ = ["REQUIRED", "Row", "applies", "resolved_default", "row", "rows_of", "shown"]
 
 REQUIRED = "required"
 
@@ -108,6 +108,16 @@ def resolved_default(described: Row) -> Any:
         return default
     text = str(default).lower() if isinstance(default, bool) else str(default)
     return kind.read(Scalar(text=text))
+
+
+def applies(described: Row, chosen: object) -> bool:
+    """Whether a row means anything where the key that its ``only`` names has the value ``chosen``."""
+    return described.only is None or shown(chosen) in described.only[1]
+
+
+def shown(value: object) -> str:
+    """Return a value of a key as it stands in a file."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def rows_of(model: type[BaseModel]) -> dict[str, Row]:

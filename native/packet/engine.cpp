@@ -137,9 +137,6 @@ double cpu_seconds() {
 
 Engine::Engine(Input input) : input_(std::move(input)) {
   if (input_.class_priority.size() > 8) throw LimitError("at most eight priorities");
-  for (const OpRow& op : input_.ops)
-    if (static_cast<OpCode>(op.code) == OpCode::kSend && op.data_class == input_.control_class)
-      throw LimitError("data packets and control packets need different priorities");
   state_ = std::make_unique<State>(input_, lookahead_ps(input_), stride_of(input_));
   State& s = *state_;
   s.extended = s.pool.stride() > kPlainStride;

@@ -202,7 +202,7 @@ inline void send_data(State& s, NicPort& nic, std::int32_t port, QueuePair& qp, 
   const double gap_ps = static_cast<double>(line_bytes) * 8e12 / sender_state(qp).rate_bps;
   sender.next_send_at_ps = at_ps + (gap_ps < static_cast<double>(kNeverPs) ? static_cast<Ps>(gap_ps) : kNeverPs);
   launch(s, out, port, slot, at_ps);
-  nic.turn = sender.slot + 1 == static_cast<std::int32_t>(nic.slots.size()) ? 0 : sender.slot + 1;
+  nic.turn = sender.slot + 1;
   if (sender.next_send_at_ps <= out.free_at_ps && can_send(s, qp)) return;  // stays ready
   clear_ready(nic, sender);
   reconsider(s, qp);
@@ -213,7 +213,7 @@ inline QueuePair* next_sender(State& s, NicPort& nic, std::int32_t port, Ps at_p
   if (nic.ready_count == 0) return nullptr;
   const bool pauses = s.ports[static_cast<std::size_t>(port)].paused != 0;
   const std::size_t words = nic.ready.size();
-  const auto turn = static_cast<std::size_t>(nic.turn);
+  const std::size_t turn = nic.turn < static_cast<std::int32_t>(nic.slots.size()) ? static_cast<std::size_t>(nic.turn) : 0;
   for (std::size_t step = 0; step <= words; ++step) {
     const std::size_t word = (turn / 64 + step) % words;
     std::uint64_t bits = nic.ready[word];

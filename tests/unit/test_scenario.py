@@ -239,8 +239,8 @@ def test_files_are_relative_to_the_scenario(tmp_path: Path) -> None:
     (tmp_path / "mine.graphml").write_text("")
     file = tmp_path / "one.yaml"
     file.write_text(
-    on_timeout = loads(SMALL, overrides={**spray, "transport.recovery": "timeout"}, known=KNOWN)
-    assert on_timeout.transport.port_selection.name == "spray"
+        "schema: 1\nfabric: {file: mine.graphml, reconvergence_delay: 2ms}\n"
+        "transport: {congestion_control: {file: my_cc.py, gain: 2}}\n"
         "traffic: {pattern: poisson, sizes: ./sizes.csv}\n"
     )
     scenario = load(file, known=KNOWN)

@@ -269,7 +269,7 @@ class Reader:
             self.wrong(path, f"found {show(named)}, wanted {kind.wanted}")
             return DeviceChoice(fields=fields)
         if known and named.text != "plain" and named.text not in known:
-            names = ["plain", *known]
+            names = list(dict.fromkeys(["plain", *known]))
             self.wrong(path, f"found {show(named)}, wanted {_list_of(names)}", nearest(named.text, names))
         return DeviceChoice(model=named.text, fields=fields)
 

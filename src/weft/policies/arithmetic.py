@@ -1,13 +1,14 @@
 """The functions that a compiled step calls in place of Python's, so that it fails where plain Python fails.
 
-Numba's own return NaN or infinity, or an undefined integer, where ``math`` raises; everything else is the same to the bit,
-since both call the C library. Leaves out: every function that Python and Numba round differently (powers, cube roots).
+Numba's own return NaN or infinity, or an undefined integer, where ``math`` raises; everything else is the same to the
+bit, since both call the C library. Leaves out: what Python and Numba round differently (powers, cube roots).
 """
 
 from __future__ import annotations
 
 import math
 from math import inf, pi
+from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -16,7 +17,7 @@ from numba.extending import overload
 __all__ = ["OPTIONS", "ceil", "exp", "floor", "inf", "integer", "log", "pi", "sqrt"]
 
 # Python's divisions, bounds of arrays as Python's lists check them, no reordering of sums.
-OPTIONS = {"error_model": "python", "boundscheck": True, "fastmath": False}
+OPTIONS: Any = {"error_model": "python", "boundscheck": True, "fastmath": False}
 _LIMIT = 9223372036854775808.0  # 2**63
 
 
@@ -45,7 +46,7 @@ def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     return value
 
 
-def integer(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def integer(x: Any) -> int:  # noqa: ANN401
     """``int``: towards zero. Numba compiles the overload below."""
     return int(x)
 
@@ -53,7 +54,7 @@ def integer(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
 @overload(integer, jit_options=OPTIONS)
 def _integer(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     if not isinstance(x, types.Float):
-        return lambda x: int(x)
+        return lambda x: int(x)  # noqa: PLW0108 - Numba inlines a function, not a type
 
     def from_float(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         if x != x:  # noqa: PLR0124 - true for NaN alone

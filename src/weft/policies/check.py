@@ -1,9 +1,10 @@
 """Check a step for the arithmetic in which Python and the compiler agree to the bit, before anything runs.
 
-The check walks the syntax tree of the step and of the functions of the same file that it calls, and knows the type of every
-expression: int (64 bits), float (64 bits) or bool. What it refuses, and why: ``**`` and other functions of ``math`` (another
-last bit), an int where a float variable or field was (Python would keep the int, the compiler not, and large products then
-differ), a float for an int (truncated silently), a variable that may not be set yet, ``//`` and ``%`` of floats.
+The check walks the syntax tree of the step and of the functions of the same file that it calls, and knows the type
+of every expression: int (64 bits), float (64 bits) or bool. What it refuses, and why: ``**`` and other functions of
+``math`` (another last bit), a variable that is an int here and a float there (Python would keep the int, the compiler
+not, and large products then differ), a float for an int field (truncated silently), a variable that may not be set
+yet, ``//`` and ``%`` of floats.
 Leaves out: the size of integers. They must stay below 2**63, and below 2**53 where they meet a float or ``/``.
 """
 
@@ -14,7 +15,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from weft.base.errors import PolicyError
 from weft.policies.interface import Kind
@@ -27,8 +28,8 @@ _FUNCTIONS = {"sqrt": "float", "exp": "float", "log": "float", "floor": "int", "
 _CONSTANTS = ("inf", "pi")
 _WIDE = ("draw", "hash")  # 62 random bits: an exact quotient of two such integers is not that of two floats
 _ALLOWED = (
-    "allowed are + - * /, // and % of ints, & | ^ and >> of ints, comparisons, and, or, not, min, max, abs, int, float, "
-    "bool, math.sqrt, exp, log, floor and ceil, if, for over range, while, and functions of the same file"
+    "allowed are + - * /, // and % of ints, & | ^ and >> of ints, comparisons, and, or, not, min, max, abs, int, "
+    "float, bool, math.sqrt, exp, log, floor and ceil, if, for over range, while, and functions of the same file"
 )
 
 Scalar = Literal["int", "float", "bool", "kind"]
@@ -147,10 +148,10 @@ class _Function:
         spec = function.args
         plain = not (spec.vararg or spec.kwarg or spec.kwonlyargs or spec.defaults or function.decorator_list)
         if not plain:
-            self.refuse(function, "a function of a step has plain arguments only: no defaults, no *, no decorator")
+            raise self.wrong(function, "a function of a step has plain arguments only: no defaults, no *, no decorator")
         names = [argument.arg for argument in (*spec.posonlyargs, *spec.args)]
         if len(names) != len(arguments):
-            self.refuse(function, f"'{function.name}' takes {len(names)} arguments, wanted {len(arguments)}")
+            raise self.wrong(function, f"'{function.name}' takes {len(names)} arguments, wanted {len(arguments)}")
         self.types: dict[str, Type] = dict(zip(names, arguments, strict=True))
         self.first_line = dict.fromkeys(names, function.lineno)
         stores = (n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
@@ -160,11 +161,13 @@ class _Function:
     def check(self) -> Type:
         left = self.block(self.function.body, set(self.types))
         if left is not None and any(kind is not None for kind in self.returned):
-            self.refuse(self.function, f"'{self.function.name}' may end without the value that it returns elsewhere")
+            raise self.wrong(
+                self.function, f"'{self.function.name}' may end without the value that it returns elsewhere"
+            )
         return self.returned[0] if self.returned else None
 
-    def refuse(self, node: ast.AST, text: str) -> NoReturn:
-        raise PolicyError(self.program.file, getattr(node, "lineno", self.function.lineno), text)
+    def wrong(self, node: ast.AST, text: str) -> PolicyError:
+        return PolicyError(self.program.file, getattr(node, "lineno", self.function.lineno), text)
 
     # Statements. A block returns the variables that are surely set after it, or None if nothing follows it.
 
@@ -172,11 +175,13 @@ class _Function:
         current: set[str] | None = set(assigned)
         for statement in body:
             if current is None:
-                self.refuse(statement, "this line is never reached")
+                raise self.wrong(statement, "this line is never reached")
             current = self.statement(statement, current)
         return current
 
-    def statement(self, node: ast.stmt, assigned: set[str]) -> set[str] | None:
+    def statement(  # noqa: PLR0911 - one table of statements
+        self, node: ast.stmt, assigned: set[str]
+    ) -> set[str] | None:
         match node:
             case ast.Pass():
                 return assigned
@@ -208,7 +213,7 @@ class _Function:
                 self.result(node, assigned)
                 return None
             case _:
-                self.refuse(node, f"'{_keyword(node)}' cannot be compiled in a step; {_ALLOWED}")
+                raise self.wrong(node, f"'{_keyword(node)}' cannot be compiled in a step; {_ALLOWED}")
 
     def loop(self, node: ast.For, assigned: set[str]) -> None:
         match node.iter:
@@ -216,16 +221,16 @@ class _Function:
                 for argument in arguments:
                     self.want_int(argument, self.expression(argument, assigned), "range")
             case _:
-                self.refuse(node, f"a loop runs over range(...); {_ALLOWED}")
+                raise self.wrong(node, f"a loop runs over range(...); {_ALLOWED}")
         inside = self.store(node.target, "int", set(assigned))
         self.block(node.body, inside)
 
     def result(self, node: ast.Return, assigned: set[str]) -> None:
         kind = None if node.value is None else self.expression(node.value, assigned)
         if not (kind is None or isinstance(kind, str)):
-            self.refuse(node, "a function returns a number or nothing")
+            raise self.wrong(node, "a function returns a number or nothing")
         if self.returned and self.returned[0] != kind:
-            self.refuse(
+            raise self.wrong(
                 node, f"returns {_name(kind)}, and {_name(self.returned[0])} elsewhere; write float(...) or 0.0"
             )
         self.returned.append(kind)
@@ -234,12 +239,12 @@ class _Function:
         match target:
             case ast.Name(id=name):
                 if not isinstance(kind, str) or kind == "kind":
-                    self.refuse(target, f"'{name}' would hold {_name(kind)}; a variable holds a number")
+                    raise self.wrong(target, f"'{name}' would hold {_name(kind)}; a variable holds a number")
                 known = self.types.setdefault(name, kind)
                 line = self.first_line.setdefault(name, target.lineno)
                 if known != kind:
                     text = f"'{name}' was {_name(known)} in line {line} and is {_name(kind)} here"
-                    self.refuse(target, f"{text}; write float(...), int(...) or a literal such as 0.0")
+                    raise self.wrong(target, f"{text}; write float(...), int(...) or a literal such as 0.0")
                 return assigned | {name}
             case ast.Attribute(value=ast.Name(id=owner), attr=name):
                 self.store_field(target, owner, name, kind)
@@ -247,33 +252,35 @@ class _Function:
                 record = self.types.get(owner)
                 kind_of_array = self.expression(array, assigned)
                 if not isinstance(record, RecordType) or not isinstance(kind_of_array, _ArrayType):
-                    self.refuse(target, f"'{owner}.{name}' is not an array")
+                    raise self.wrong(target, f"'{owner}.{name}' is not an array")
                 self.want_int(index, self.expression(index, assigned), "an index")
                 self.want_writable(target, record, owner, name)
                 self.want_fitting(target, f"{owner}.{name}[...]", kind_of_array.element, kind)
             case _:
-                self.refuse(target, "a step assigns one variable, one field or one element at a time")
+                raise self.wrong(target, "a step assigns one variable, one field or one element at a time")
         return assigned
 
     def store_field(self, target: ast.expr, owner: str, name: str, kind: Type) -> None:
         record = self.types.get(owner)
         if not isinstance(record, RecordType):
-            self.refuse(target, f"'{owner}' has no fields to write")
+            raise self.wrong(target, f"'{owner}' has no fields to write")
         wanted = self.field_type(target, record, owner, name)
         if isinstance(wanted, _ArrayType):
-            self.refuse(target, f"'{owner}.{name}' is an array; write its elements")
+            raise self.wrong(target, f"'{owner}.{name}' is an array; write its elements")
         self.want_writable(target, record, owner, name)
         self.want_fitting(target, f"{owner}.{name}", wanted, kind)
 
     # Expressions.
 
-    def expression(self, node: ast.expr, assigned: set[str]) -> Type:
+    def expression(  # noqa: C901, PLR0911, PLR0912 - one table of expressions
+        self, node: ast.expr, assigned: set[str]
+    ) -> Type:
         match node:
             case ast.Constant(value=bool()):
                 return "bool"
             case ast.Constant(value=int(value)):
                 if not -(2**63) <= value < 2**63:
-                    self.refuse(node, f"{value} does not fit 64 bits")
+                    raise self.wrong(node, f"{value} does not fit 64 bits")
                 return "int"
             case ast.Constant(value=float()):
                 return "float"
@@ -288,7 +295,7 @@ class _Function:
                     return array.element
                 if isinstance(array, RecordsType):
                     return RecordType(layout=array.layout)
-                self.refuse(node, "only arrays of a state or signal and the candidates have an index")
+                raise self.wrong(node, "only arrays of a state or signal and the candidates have an index")
             case ast.BinOp():
                 left = self.expression(node.left, assigned)
                 return self.arithmetic(node, node.op, left, node.right, node.left, assigned)
@@ -303,7 +310,7 @@ class _Function:
                 if kinds == {"int", "bool"}:  # a parameter or field that is a bool is kept as an int
                     return "int"
                 if len(kinds) > 1:
-                    self.refuse(node, "the sides of 'and' and 'or' have one type; write a comparison on each side")
+                    raise self.wrong(node, "the sides of 'and' and 'or' have one type; write a comparison on each side")
                 return kinds.pop()
             case ast.Compare():
                 return self.comparison(node, assigned)
@@ -313,12 +320,14 @@ class _Function:
             case ast.Call():
                 return self.calling(node, assigned)
             case _:
-                self.refuse(node, f"{_phrase(node)} cannot be compiled in a step; {_ALLOWED}")
+                raise self.wrong(node, f"{_phrase(node)} cannot be compiled in a step; {_ALLOWED}")
 
     def name(self, node: ast.Name, assigned: set[str]) -> Type:
         if node.id in self.local:
             if node.id not in assigned:
-                self.refuse(node, f"'{node.id}' may not be set here yet; give it a value before the branch or loop")
+                raise self.wrong(
+                    node, f"'{node.id}' may not be set here yet; give it a value before the branch or loop"
+                )
             return self.types[node.id]
         return self.constant(node, self.program.namespace.get(node.id), node.id)
 
@@ -331,23 +340,23 @@ class _Function:
             return "int"
         if type(value) is float:
             return "float"
-        self.refuse(node, f"'{name}' is not an argument, a variable or a number at the top of the file")
+        raise self.wrong(node, f"'{name}' is not an argument, a variable or a number at the top of the file")
 
     def attribute(self, node: ast.Attribute, assigned: set[str]) -> Type:
         if isinstance(node.value, ast.Name) and node.value.id not in self.local:
             module = self.program.namespace.get(node.value.id)
             if is_math(module):
                 if node.attr not in _CONSTANTS:
-                    self.refuse(node, f"'math.{node.attr}' cannot be used here; {_ALLOWED}")
+                    raise self.wrong(node, f"'math.{node.attr}' cannot be used here; {_ALLOWED}")
                 return "float"
             if module is Kind:
                 if node.attr not in Kind.__members__:
-                    self.refuse(node, f"there is no Kind.{node.attr}; there are {', '.join(Kind.__members__)}")
+                    raise self.wrong(node, f"there is no Kind.{node.attr}; there are {', '.join(Kind.__members__)}")
                 return "kind"
         record = self.expression(node.value, assigned)
         owner = ast.unparse(node.value)
         if not isinstance(record, RecordType):
-            self.refuse(node, f"'{owner}' has no fields")
+            raise self.wrong(node, f"'{owner}' has no fields")
         return self.field_type(node, record, owner, node.attr)
 
     def field_type(self, node: ast.AST, record: RecordType, owner: str, name: str) -> Scalar | _ArrayType:
@@ -355,7 +364,7 @@ class _Function:
             if item.name == name:
                 return _ArrayType(element=item.type) if item.size else item.type
         names = ", ".join(item.name for item in record.layout.fields)
-        self.refuse(node, f"'{owner}' has no field '{name}'; it has {names or 'none'}")
+        raise self.wrong(node, f"'{owner}' has no field '{name}'; it has {names or 'none'}")
 
     def arithmetic(
         self, node: ast.AST, op: ast.operator, left: Type, right_node: ast.expr, left_node: ast.expr, assigned: set[str]
@@ -367,38 +376,38 @@ class _Function:
                 return "float" if "float" in kinds else "int"
             case ast.Div():
                 if "float" not in kinds and (_is_wide(left_node) or _is_wide(right_node)):
-                    self.refuse(node, "'draw' and 'hash' have 62 bits; write float(...) before dividing them")
+                    raise self.wrong(node, "'draw' and 'hash' have 62 bits; write float(...) before dividing them")
                 return "float"
             case ast.FloorDiv() | ast.Mod():
                 if "float" in kinds:
-                    self.refuse(node, "'//' and '%' take ints; for floats write math.floor(a / b)")
+                    raise self.wrong(node, "'//' and '%' take ints; for floats write math.floor(a / b)")
                 return "int"
             case ast.BitAnd() | ast.BitOr() | ast.BitXor() if kinds == {"int"}:
                 return "int"
             case ast.RShift() if kinds == {"int"}:
                 if not (isinstance(right_node, ast.Constant) and 0 <= int(str(right_node.value)) < 63):
-                    self.refuse(node, "'>>' takes a literal from 0 to 62")
+                    raise self.wrong(node, "'>>' takes a literal from 0 to 62")
                 return "int"
             case ast.Pow():
-                self.refuse(node, f"'**' rounds differently when compiled; write products; {_ALLOWED}")
+                raise self.wrong(node, f"'**' rounds differently when compiled; write products; {_ALLOWED}")
             case _:
-                self.refuse(node, f"this operator cannot be used here; {_ALLOWED}")
+                raise self.wrong(node, f"this operator cannot be used here; {_ALLOWED}")
 
     def comparison(self, node: ast.Compare, assigned: set[str]) -> Scalar:
         kinds = [self.expression(side, assigned) for side in (node.left, *node.comparators)]
         for op in node.ops:
             if not isinstance(op, (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
-                self.refuse(node, f"'is' and 'in' cannot be compiled in a step; {_ALLOWED}")
+                raise self.wrong(node, f"'is' and 'in' cannot be compiled in a step; {_ALLOWED}")
         for kind in kinds:
             if not isinstance(kind, str):
-                self.refuse(node, f"{_name(kind)} cannot be compared")
+                raise self.wrong(node, f"{_name(kind)} cannot be compared")
             if "kind" in kinds and kind not in ("kind", "int"):
-                self.refuse(node, "a Kind is compared with signal.kind")
+                raise self.wrong(node, "a Kind is compared with signal.kind")
         return "bool"
 
     def calling(self, node: ast.Call, assigned: set[str]) -> Type:
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
-            self.refuse(node, "a call in a step has plain arguments only")
+            raise self.wrong(node, "a call in a step has plain arguments only")
         kinds = [self.expression(argument, assigned) for argument in node.args]
         match node.func:
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner not in self.local and is_math(
@@ -406,7 +415,7 @@ class _Function:
             ):
                 return self.math_call(node, name, kinds)
             case ast.Name(id=name) if name in self.local:
-                self.refuse(node, f"'{name}' is a variable, not a function")
+                raise self.wrong(node, f"'{name}' is a variable, not a function")
             case ast.Name(id=name) if name in self.program.functions:
                 return self.program.call(self.program.functions[name], tuple(kinds))
             case ast.Name(id=name) if getattr(self.program.namespace.get(name), "__module__", None) == "math":
@@ -414,13 +423,13 @@ class _Function:
             case ast.Name(id=name) if name not in self.program.namespace:
                 return self.builtin(node, name, kinds)
             case _:
-                self.refuse(node, f"'{ast.unparse(node.func)}' cannot be called in a step; {_ALLOWED}")
+                raise self.wrong(node, f"'{ast.unparse(node.func)}' cannot be called in a step; {_ALLOWED}")
 
     def math_call(self, node: ast.Call, name: str, kinds: list[Type]) -> Scalar:
         if name not in _FUNCTIONS:
-            self.refuse(node, f"'math.{name}' rounds differently when compiled, or is unknown; {_ALLOWED}")
+            raise self.wrong(node, f"'math.{name}' rounds differently when compiled, or is unknown; {_ALLOWED}")
         if len(kinds) != 1:
-            self.refuse(node, f"'math.{name}' takes one argument here")
+            raise self.wrong(node, f"'math.{name}' takes one argument here")
         self.number(node, kinds[0])
         return "int" if _FUNCTIONS[name] == "int" else "float"
 
@@ -432,7 +441,7 @@ class _Function:
             if name == "abs":
                 return "float" if kind == "float" else "int"
             return "int" if name == "int" else "float" if name == "float" else "bool"
-        self.refuse(node, f"'{name}' cannot be called like this in a step; {_ALLOWED}")
+        raise self.wrong(node, f"'{name}' cannot be called like this in a step; {_ALLOWED}")
 
     # What a place wants.
 
@@ -444,8 +453,8 @@ class _Function:
 
     def number(self, node: ast.AST, kind: Type) -> Scalar:
         if kind not in ("int", "float", "bool"):
-            self.refuse(node, f"{_name(kind)} is not a number")
-        return kind  # type: ignore[return-value]  # one of the three
+            raise self.wrong(node, f"{_name(kind)} is not a number")
+        return kind
 
     def condition(self, node: ast.expr, assigned: set[str]) -> Scalar:
         return self.number(node, self.expression(node, assigned))
@@ -455,21 +464,21 @@ class _Function:
         for kind in kinds[1:]:
             if kind != first:
                 text = f"{_name(first)} and {_name(kind)} meet in {_phrase(node)}"
-                self.refuse(node, f"{text}; give all one type, as 0.0 or float(...)")
+                raise self.wrong(node, f"{text}; give all one type, as 0.0 or float(...)")
         return first
 
     def want_int(self, node: ast.AST, kind: Type, where: str) -> None:
         if kind != "int":
-            self.refuse(node, f"{where} takes an int, found {_name(kind)}; write int(...) or math.floor(...)")
+            raise self.wrong(node, f"{where} takes an int, found {_name(kind)}; write int(...) or math.floor(...)")
 
     def want_fitting(self, node: ast.AST, where: str, wanted: Scalar, kind: Type) -> None:
         self.number(node, kind)
         if wanted == "int" and kind == "float":
-            self.refuse(node, f"'{where}' is an int and would be given a float; write int(...) or math.floor(...)")
+            raise self.wrong(node, f"'{where}' is an int and would be given a float; write int(...) or math.floor(...)")
 
     def want_writable(self, node: ast.AST, record: RecordType, owner: str, name: str) -> None:
         if record.writable is not None and name not in record.writable:
-            self.refuse(node, f"'{owner}.{name}' is read only")
+            raise self.wrong(node, f"'{owner}.{name}' is read only")
 
 
 def _both(one: set[str] | None, other: set[str] | None) -> set[str] | None:

@@ -1,9 +1,10 @@
 """Compile the steps of one policy file to C functions that the native engine calls by pointer.
 
-The file is copied into a cache folder, its lines unchanged so that a compiler's message names the right one, with a footer
-that turns the step into ``int32 step(void* params, void* state, void* signal)``, for a receiver with ``void* shared`` before
-the signal, for a port with ``void* candidates`` after it. 0 is well, 1 that something was raised inside. The folder's name is
-a hash of everything that decides the machine code but the processor, which Numba adds itself; see ``docs/decisions``.
+The file is copied into a cache folder, its lines unchanged so that a compiler's message names the right one, with a
+footer that turns the step into ``int32 step(void* params, void* state, void* signal)``, for a receiver with ``void*
+shared`` before the signal, for a port with ``void* candidates`` after it. 0 is well, 1 that something was raised
+inside. The folder's name is a hash of everything that decides the machine code but the processor, which Numba adds
+itself (``docs/decisions``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -60,7 +62,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compiled:
-    """Addresses of compiled steps; they live as long as ``keep_alive``. ``receive_address`` is 0 where there is none."""
+    """Addresses of compiled steps, valid as long as ``keep_alive``; ``receive_address`` is 0 where there is none."""
 
     step_address: int
     receive_address: int
@@ -109,10 +111,12 @@ def compile_entries(
             spec.loader.exec_module(compiled)
         except NumbaError as error:
             del sys.modules[name]
-            line = getattr(getattr(error, "loc", None), "line", 1)
-            first = str(error).strip().replace("\n", " ")
-            line = line if line <= source.count("\n") + 1 else 1
-            raise PolicyError(str(path), line, f"Numba {numba.__version__} cannot compile this: {first}") from error
+            text = str(error)
+            # Numba names every file and line on its way; those behind the author's own are the footer's.
+            lines = [int(line) for line in re.findall(r'File "[^"]*policy\.py", line (\d+)', text)]
+            mine = [line for line in lines if line <= source.count("\n") + 1]
+            told = f"Numba {numba.__version__} cannot compile this: {' '.join(text.split())}"
+            raise PolicyError(str(path), mine[0] if mine else 1, told) from error
     made = [getattr(compiled, f"_weft_{entry.name}") for entry in entries]
     return Compiled(
         step_address=made[0].address,

@@ -1,8 +1,8 @@
 """What a policy sees and writes: the records that both engines, the software NIC and a policy's author share.
 
-A policy is one file that offers ``PLUGIN``. Its step is called as a plain Python function by the reference engine and as
-a compiled one by the native engine; the fields, their order and their types below are the contract between the two, and
-``native/packet/policy.hpp`` repeats them. Every field takes eight bytes: int64, or float64 where the comment says so.
+A policy is one file that offers ``PLUGIN``. Its step is called as a plain Python function by the reference engine and
+as a compiled one by the native engine; the fields, their order and their types below are the contract between the two,
+and ``native/packet/policy.hpp`` repeats them. Every field takes eight bytes: int64, or float64 where it says so.
 
 Leaves out: central engineering (plain Python between runs; a later interface).
 """
@@ -161,7 +161,7 @@ class Candidate:
 
 
 class SenderState:
-    """The prefix of a sender's state; a policy's ``State`` may inherit it, for type checkers, and adds its own fields."""
+    """The prefix of a sender's state; a policy's ``State`` inherits it for type checkers and adds its own fields."""
 
     rate_bps: float
     window_bytes: float

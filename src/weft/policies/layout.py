@@ -1,17 +1,20 @@
 """The records of one policy, from the classes in its file: a NumPy dtype for the engine, a plain object for Python.
 
-A field is int64 or float64 (a bool is an int64 of 0 or 1), or a small array of one of them. The plain object keeps the
-types: a float field turns an int into a float, as the compiled step does, an int field refuses a float, which the compiled
-step would truncate, and what does not fit int64, which would wrap. It remembers which line wrote a field last, so that an
-error can name it.
+A field is int64 or float64 (a bool is an int64 of 0 or 1), or a small array of one of them. The plain object keeps
+the types: a float field turns an int into a float, as the compiled step does; an int field refuses a float, which the
+compiled step would truncate, and what does not fit int64, which would wrap. It remembers which line wrote a field
+last, so that an error can name it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import itertools
+import struct
 import sys
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,7 +44,7 @@ class _Ints(list[int]):
 
     __slots__ = ()
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Any, value: Any) -> None:  # noqa: ANN401 - as list's own
         list.__setitem__(self, index, _as_int(value))
 
 
@@ -50,11 +53,11 @@ class _Floats(list[float]):
 
     __slots__ = ()
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Any, value: Any) -> None:  # noqa: ANN401 - as list's own
         list.__setitem__(self, index, float(value))
 
 
-def _as_int(value: Any) -> int:
+def _as_int(value: Any) -> int:  # noqa: ANN401 - what it is, is the question
     if type(value) is not int:
         if isinstance(value, float):
             raise TypeError(f"an int field was given the float {value!r}; write int(...) or math.floor(...)")
@@ -68,10 +71,11 @@ class _Record:
     """Base of the plain objects: fields in ``__slots__``, and in ``_lines`` the line that wrote each last."""
 
     __slots__ = ("_lines",)
+    _lines: dict[str, int]
     _floats: frozenset[str] = frozenset()
     _arrays: frozenset[str] = frozenset()
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:  # noqa: ANN401 - refuses what does not fit
         if name in self._arrays:
             raise TypeError(f"'{name}' is an array; write its elements")
         object.__setattr__(self, name, float(value) if name in self._floats else _as_int(value))
@@ -127,8 +131,10 @@ class Layout:
             body["_floats"] = frozenset(field.name for field in scalars if field.type == "float")
             body["_arrays"] = frozenset(field.name for field in self.fields if field.size)
         if watched:
-            body["__slots__"] = tuple(f"_{n}" if n in watched else n for n in body["__slots__"]) + ("_lines",)
+            body["__slots__"] = (*(f"_{n}" if n in watched else n for n in body["__slots__"]), "_lines")
             body |= {name: _watched(name) for name in watched}
+        form = "".join(f"{max(f.size, 1)}{'d' if f.type == 'float' else 'q'}" for f in self.fields)
+        self._struct = struct.Struct(f"={form or '8x'}")
         self._remembers = checked or bool(watched)
         self._class = type(name, (base,), body)
 
@@ -154,18 +160,22 @@ class Layout:
 
     def pack(self, record: Any) -> bytes:  # noqa: ANN401
         """A plain object as the bytes of the record."""
-        packed = np.zeros(1, self.dtype)
+        values: list[float] = []
         for field in self.fields:
-            packed[field.name] = getattr(record, field.name)
-        return packed.tobytes()
+            value = getattr(record, field.name)
+            if field.size:
+                values.extend(value)
+            else:
+                values.append(value)
+        return self._struct.pack(*values)
 
     def unpack(self, data: bytes) -> Any:  # noqa: ANN401
         """The bytes of a record as a plain object."""
-        values = np.frombuffer(data, self.dtype, count=1)[0]
+        values = iter(self._struct.unpack(data))
         made = self.new()
         for field in self.fields:
-            value = values[field.name]
-            object.__setattr__(made, field.name, _plain(field, value.tolist() if field.size else (value.item(),)))
+            taken = tuple(itertools.islice(values, max(field.size, 1)))
+            object.__setattr__(made, field.name, _plain(field, taken))
         return made
 
 
@@ -175,10 +185,11 @@ def _column(field: Field) -> tuple[str, type] | tuple[str, type, tuple[int]]:
 
 
 def _plain(field: Field, values: Sequence[float]) -> object:
-    make: Callable[[float], float] = float if field.type == "float" else int
     if not field.size:
-        return make(values[0])
-    return (_Floats if field.type == "float" else _Ints)(make(value) for value in values)
+        return float(values[0]) if field.type == "float" else int(values[0])
+    if field.type == "float":
+        return _Floats(float(value) for value in values)
+    return _Ints(int(value) for value in values)
 
 
 def line_of(record: Any, name: str) -> int:  # noqa: ANN401
@@ -202,11 +213,11 @@ def state_fields(owner: type, prefix: tuple[Field, ...]) -> tuple[Field, ...]:
 
     Raises
     ------
-    TypeError : a field is not int, float, bool, list[int] or list[float], or its default does not fit, or its name is taken
+    TypeError : a field is not int, float, bool, list[int] or list[float]; or its default or its name is wrong
     """
     hints = typing.get_type_hints(owner)
     taken = {field.name for field in prefix}
-    own = owner.__dict__.get("__annotations__", {})
+    own = inspect.get_annotations(owner)
     return prefix + tuple(_own_field(owner, name, hints[name], taken) for name in own)
 
 

@@ -222,7 +222,12 @@ class LoadedPolicy:
         Raises
         ------
         PolicyError : Numba refuses the step; with file and line
+        ConfigError : the cache folder cannot be written
         """
+        return self._compiled
+
+    @cached_property
+    def _compiled(self) -> Compiled:
         signal = self.signal_layout.dtype
         params = self._params.dtype
         if self.kind == "port-selection":
@@ -398,7 +403,7 @@ def _find(kind: PolicyKind, name_or_path: str | Path, key: str) -> Path:
 
 
 def _imported(path: Path, source: str) -> ModuleType:
-    """Make the module from the text that was checked, under a name of its own, so that a changed file is a new module."""
+    """Make the module from the text that was checked; a changed file is a new module."""
     name = f"weft_policy_{_digest(str(path), source)[:32]}"
     if name in sys.modules:
         return sys.modules[name]

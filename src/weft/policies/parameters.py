@@ -1,12 +1,13 @@
 """Parameters of a policy: from what a user wrote to the numbers that its step reads.
 
-A field's name ends in its unit (``_ps``, ``_bps``, ``_bytes``); text such as ``55us`` is parsed to it. All mistakes are told
-at once. Leaves out: any relation between two parameters; a step has to stand every combination.
+A field's name ends in its unit (``_ps``, ``_bps``, ``_bytes``); text such as ``55us`` is parsed to it. All mistakes are
+told at once. Leaves out: any relation between two parameters; a step has to stand every combination.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import typing
 from collections.abc import Mapping
@@ -55,7 +56,7 @@ def parameter_rows(owner: type) -> tuple[ParameterRow, ...]:
     TypeError : a field is not int, float or bool, has no row, or its default is wrong
     """
     hints = typing.get_type_hints(owner)
-    return tuple(_row(owner, name, hints[name]) for name in owner.__dict__.get("__annotations__", {}))
+    return tuple(_row(owner, name, hints[name]) for name in inspect.get_annotations(owner))
 
 
 def _row(owner: type, name: str, hint: Any) -> ParameterRow:  # noqa: ANN401

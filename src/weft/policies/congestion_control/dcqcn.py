@@ -3,10 +3,10 @@
 Source: Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484, sections 3.1 and 5; the variants as told at each of them.
 Leaves out: limits of CNPs per destination or port, and the switch's ECN thresholds, which are the fabric's to set.
 
-A queue pair's timers stop while it has nothing to send. When it resumes, what fell due meanwhile is done one by one, as a NIC
-whose timers ran on would have done; a step at a time, since a power of (1 - g) would round differently. When the rate is back
-at the line rate and alpha has decayed to nothing, all timers stop until the next CNP. A change of rate does not move a packet
-whose departure is already set.
+A queue pair's timers stop while it has nothing to send. When it resumes, what fell due meanwhile is done one by one,
+as a NIC whose timers ran on would have done; a step at a time, since a power of (1 - g) would round differently. When
+the rate is back at the line rate and alpha has decayed to nothing, all timers stop until the next CNP. A change of rate
+does not move a packet whose departure is already set.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ ALPHA_TIMER = 0
 INCREASE_TIMER = 1
 DECREASE_TIMER = 2
 DECREASE_LAG_PS = 1_000  # HPCC-ns3, rdma-hw.cc: the decrease timer runs 1 ns behind the alpha timer
-FULL = 0.999999  # chosen: halving the gap never closes it in floating point; a millionth below the line rate is the line rate
+FULL = 0.999999  # chosen: halving a gap never closes it; a millionth below the line rate is the line rate
 NO_ALPHA = 1e-6  # chosen: alpha / 2 cuts the rate by less than FULL forgives
 
 
 class Params:
-    """Rates are those at ``scale_rate_bps``, or absolute where that is 0. The paper's numbers are from memory: unverified."""
+    """The rates of increase are those at ``scale_rate_bps``; where that is 0 they are absolute."""
 
     cnp_interval_ps: int = row(
         default="50us",
@@ -69,7 +69,7 @@ class Params:
         default="10MB",
         minimum=0,
         source="SIGCOMM 2015, section 5 (B); unverified",
-        text="Payload between two increases by the byte counter; 0 turns the counter off and leaves the timer's stage alone.",
+        text="Payload between two increases by the byte counter; 0: there is no counter.",
     )
     fast_steps: int = row(
         default=5,
@@ -86,7 +86,7 @@ class Params:
     hai_rate_bps: int = row(
         default="400Mbps",
         minimum=0,
-        source="chosen: ten times the additive increase, as vendors ship it; the paper gives none that could be verified",
+        source="chosen: ten times the additive increase, as vendors ship it; unverified",
         text="Hyper increase of the target.",
     )
     hyper_grows: bool = row(
@@ -121,7 +121,7 @@ class Params:
 
 
 class State(SenderState):
-    """One sending queue pair. The instants are kept beside ``timer_at_ps``, which is off while the queue pair is idle."""
+    """One sending queue pair. The instants are kept beside ``timer_at_ps``, which is off while it is idle."""
 
     target_bps: float
     alpha: float
@@ -152,7 +152,7 @@ def step(params: Params, state: State, signal: Signal) -> None:
         count_bytes(params, state, signal)
     elif signal.kind == Kind.CNP:
         notice(params, state, signal)
-    elif signal.kind == Kind.TIMER or signal.kind == Kind.RESUME:
+    elif signal.kind == Kind.TIMER or signal.kind == Kind.RESUME:  # noqa: PLR1714 - 'in' does not compile
         catch_up(params, state, signal)
     state.timer_at_ps[ALPHA_TIMER] = state.alpha_at_ps
     state.timer_at_ps[INCREASE_TIMER] = state.increase_at_ps
@@ -309,7 +309,7 @@ PLUGIN = CongestionControl(
             "min_rate_bps": "1Mbps",  # rpg_min_rate
             "clamp_target": False,  # clamp_tgt_rate
         },
-        # `dcqcn` of github.com/alibaba-edu/High-Precision-Congestion-Control, simulation/run.py and rdma-hw.cc, cc_mode 1.
+        # `dcqcn` of github.com/alibaba-edu/High-Precision-Congestion-Control: simulation/run.py, rdma-hw.cc.
         "hpcc-repo": {
             "cnp_interval_ps": 0,  # every marked packet is echoed
             "g": 1 / 256,

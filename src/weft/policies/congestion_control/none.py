@@ -1,6 +1,6 @@
 """No congestion control: a flow sends at line rate, and only flow control holds it back.
 
-Source: RoCEv2 with DCQCN off, as some training clusters at 400 Gb/s run it (Meta, SIGCOMM 2024, doi:10.1145/3651890.3672233).
+Source: RoCEv2 with DCQCN off, as at 400 Gb/s in Gangidi et al., SIGCOMM 2024, doi:10.1145/3651890.3672233.
 Leaves out: everything.
 """
 

@@ -1,6 +1,6 @@
 """ECMP: the entropy of a queue pair never changes, so that the switches' hash keeps it on one path.
 
-Source: the RoCEv2 source port is constant per queue pair (Linux, drivers/infiniband/core, rdma_flow_label_to_udp_sport).
+Source: the RoCEv2 source port is constant per queue pair (Linux, ib_verbs.h, rdma_flow_label_to_udp_sport).
 Leaves out: several queue pairs per connection, which is the transport's to open.
 """
 

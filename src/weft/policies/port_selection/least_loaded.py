@@ -1,7 +1,7 @@
 """Least loaded: every packet leaves by the port whose queue drains first.
 
 Source: github.com/ultraethernet/uet-htsim, htsim/sim, ADAPTIVE switch strategy, with the queue as its key.
-Leaves out: quantised or delayed readings of queues; the queue is exact at this instant. The receiver has to stand reordering.
+Leaves out: quantised or delayed readings; the queue is exact at this instant. The receiver has to stand reordering.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class State:
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Choose the least queue bytes / rate among ports that are up; ties fall to the first from one drawn at random on."""
+    """Choose the least queue bytes / rate among ports that are up; ties go to the first after a random start."""
     start = signal.draw % signal.candidates
     signal.choice = start
     least = -1.0

@@ -1,0 +1,42 @@
+"""Every policy of the catalogue, every variant, and the small ones of the tests keep the contract of their kind."""
+
+from pathlib import Path
+
+import pytest
+
+from weft.policies.load import catalogue, load
+from weft.testing.congestion_control import check_congestion_control
+from weft.testing.path_selection import check_path_selection
+from weft.testing.port_selection import check_port_selection
+
+OURS = Path(__file__).parent.parent / "policies"
+CONTROLS = [
+    *(entry.name for entry in catalogue("congestion-control")), str(OURS / "hpcc.py"), str(OURS / "rccc.py"),
+    str(Path(__file__).parents[2] / "examples" / "my_cc.py"),
+]  # fmt: skip
+PATHS = [*(entry.name for entry in catalogue("path-selection")), str(OURS / "reps.py")]
+PORTS = [*(entry.name for entry in catalogue("port-selection")), str(OURS / "flowlet.py")]
+
+
+def variants_of_controls() -> list[tuple[str, str | None]]:
+    named = [(name, variant) for name in CONTROLS for variant in load("congestion-control", name).plugin.variants]
+    return [(name, None) for name in CONTROLS] + named
+
+
+def short(value: object) -> str:
+    return Path(str(value)).stem
+
+
+@pytest.mark.parametrize(("name", "variant"), variants_of_controls(), ids=short)
+def test_congestion_control_keeps_its_contract(name: str, variant: str | None) -> None:
+    assert check_congestion_control(load("congestion-control", name, variant=variant)) == ()
+
+
+@pytest.mark.parametrize("name", PATHS, ids=short)
+def test_path_selection_keeps_its_contract(name: str) -> None:
+    assert check_path_selection(load("path-selection", name)) == ()
+
+
+@pytest.mark.parametrize("name", PORTS, ids=short)
+def test_port_selection_keeps_its_contract(name: str) -> None:
+    assert check_port_selection(load("port-selection", name)) == ()

@@ -1,0 +1,185 @@
+"""Loading a policy: names, files, parameters, variants, and errors with all mistakes at once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weft.base.errors import ConfigError, PolicyError, UsageError
+from weft.policies.interface import (
+    CANDIDATE_DTYPE,
+    PORT_SIGNAL_DTYPE,
+    SIGNAL_DTYPE,
+    Candidate,
+    PortSignal,
+    Signal,
+)  # fmt: skip
+from weft.policies.load import KINDS, catalogue, load
+
+MINE = '''"""Mine."""
+from weft.policies.interface import CongestionControl, row
+
+class Params:
+    gap_ps: int = row(default="1us", minimum=1000, source="chosen: a test", text="A time.")
+    on: bool = row(default=False, source="chosen: a test", text="A switch.")
+
+class State:
+    pass
+
+def step(params, state, signal):
+    state.rate_bps = 1.0
+
+PLUGIN = CongestionControl(params=Params, state=State, step=step, signals=frozenset(), source="a test")
+'''
+
+
+def mistakes(*args: object, **kwargs: object) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(*args, **kwargs)  # type: ignore[arg-type]
+    return [str(mistake) for mistake in caught.value.mistakes]
+
+
+def test_the_folder_is_the_catalogue() -> None:
+    names = {kind: [entry.name for entry in catalogue(kind)] for kind in KINDS}
+    assert names["congestion-control"] == ["dcqcn", "fixed-window", "none"]
+    assert names["path-selection"] == ["ecmp", "oblivious", "spray"]
+    assert names["port-selection"] == ["ecmp", "least-loaded", "spray"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_entry_says_what_it_is_and_where_it_is_from(kind: str) -> None:
+    for entry in catalogue(kind):
+        policy = load(kind, entry.name)
+        assert entry.text.endswith((".", ":"))
+        assert entry.source == policy.plugin.source != ""
+        assert all(row.text.endswith(".") and row.source for row in policy.rows)
+
+
+def test_numba_waits_until_something_is_compiled() -> None:
+    code = (
+        "import sys; from weft.policies.load import load, catalogue\n"
+        "catalogue('congestion-control'); load('congestion-control', 'dcqcn').new_state()\n"
+        "sys.exit('numba' in sys.modules)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+
+
+def test_underscores_and_hyphens_are_one() -> None:
+    assert load("congestion_control", "fixed_window").name == load("congestion-control", "fixed-window").name
+
+
+def test_an_unknown_name_gets_the_nearest_one() -> None:
+    (told,) = mistakes("congestion-control", "dcqnc", path="transport.congestion_control")
+    assert told == (
+        "transport.congestion_control  found 'dcqnc', wanted dcqcn, fixed-window, none or the path of a file; "
+        "did you mean 'dcqcn'?"
+    )
+
+
+def test_a_missing_file_is_named() -> None:
+    assert mistakes("path-selection", "./nowhere.py") == ["path_selection  there is no file './nowhere.py'"]
+
+
+def test_an_unknown_kind_is_the_callers_mistake() -> None:
+    with pytest.raises(UsageError, match="wanted congestion-control, path-selection, port-selection"):
+        load("routing", "ecmp")
+
+
+def test_all_mistakes_in_parameters_are_told_at_once() -> None:
+    wrong = {
+        "gg": 1, "g": 2, "alpha_timer_ps": "55 parsecs", "increase_bytes": 1.5, "clamp_target": "maybe",
+        "min_rate_bps": "1bps", "fast_steps": "many", "alpha_initial": float("nan"),
+    }  # fmt: skip
+    told = mistakes("congestion-control", "dcqcn", wrong)
+    assert len(told) == len(wrong)
+    assert told[0].startswith("congestion_control.gg  unknown parameter, wanted cnp_interval_ps, g, alpha_initial")
+    assert told[1] == "congestion_control.g  found 2.0, wanted at most 1"
+    assert told[2].startswith("congestion_control.alpha_timer_ps  found '55 parsecs', wanted a time such as 500ns")
+    assert told[3].startswith("congestion_control.increase_bytes  found 1.5, wanted a size")
+    assert told[4] == "congestion_control.clamp_target  found 'maybe', wanted true or false"
+    assert told[5] == "congestion_control.min_rate_bps  found 1bps, wanted at least 1kbps"
+    assert told[6] == "congestion_control.fast_steps  found 'many', wanted a whole number"
+    assert told[7] == "congestion_control.alpha_initial  found nan, wanted a number"
+
+
+def test_text_with_units_becomes_the_unit_of_the_name() -> None:
+    policy = load("congestion-control", "dcqcn", {"alpha_timer_ps": "1.5us", "increase_bytes": "2MiB", "g": "0.25"})
+    assert (policy.params.alpha_timer_ps, policy.params.increase_bytes, policy.params.g) == (1_500_000, 2**21, 0.25)
+
+
+def test_a_variant_is_a_named_set_and_parameters_override_it() -> None:
+    vendor = load("congestion-control", "dcqcn", {"variant": "vendor", "fast_steps": 3})
+    assert vendor.values["cnp_interval_ps"] == 4_000_000
+    assert vendor.values["fast_steps"] == 3
+    assert load("congestion-control", "dcqcn", variant="paper").values == load("congestion-control", "dcqcn").values
+    (told,) = mistakes("congestion-control", "dcqcn", variant="papre")
+    assert told.endswith("found 'papre', wanted paper, vendor, hpcc-repo; did you mean 'paper'?")
+
+
+def test_a_users_file_comes_through_the_same_door(tmp_path: Path) -> None:
+    path = tmp_path / "my_own.py"
+    path.write_text(MINE, encoding="utf-8")
+    policy = load("congestion-control", path, {"on": True})
+    assert (policy.name, policy.params.on, policy.params.gap_ps) == ("my-own", 1, 1_000_000)
+
+
+def test_a_changed_file_is_loaded_anew(tmp_path: Path) -> None:
+    path = tmp_path / "my_own.py"
+    path.write_text(MINE, encoding="utf-8")
+    before = load("congestion-control", path)
+    path.write_text(MINE.replace("1.0", "2.0"), encoding="utf-8")
+    after = load("congestion-control", path)
+    states = [before.new_state(), after.new_state()]
+    before.call_step(states[0], before.new_signal())
+    after.call_step(states[1], after.new_signal())
+    assert [state.rate_bps for state in states] == [1.0, 2.0]
+    assert before.hash != after.hash
+
+
+def test_the_hash_is_of_file_and_parameters() -> None:
+    plain, same, other = (load("congestion-control", "dcqcn", p) for p in ({}, {"g": 1 / 256}, {"g": 0.5}))
+    assert plain.hash == same.hash != other.hash
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ("def step(", "def step(:", 11, "this is not Python"),
+        ("PLUGIN = ", "OTHER = ", 1, "the file offers no PLUGIN = CongestionControl(...)"),
+        ("import CongestionControl, row", "import row; import numpy", 2, "may not import numpy"),
+        ('source="a test")', 'source="a test", colour="red")', 14, "TypeError"),
+        ("    pass", "    names: str", 9, "'State.names': wanted int, float, bool, list[int] or list[float]"),
+        ("    pass", "    rate_bps: float", 9, "'State.rate_bps': the name is taken by Weft"),
+        ("    pass", "    ring: list[int]", 9, "'State.ring': an array needs its size, such as array(8)"),
+        ("    pass", "    count: int = 0.5", 9, "'State.count': the default 0.5 does not fit its type"),
+        ('"1us"', '"1 year"', 5, "'Params.gap_ps': the default is wrong: found '1 year'"),
+        ("= row(default=False", "= bool(default=False", 6, "TypeError"),
+        ("step=step", "step=lambda p, s, x: None", 14, "a step is a function at the top of the file"),
+        ("def step(params, state, signal)", "def step(params, state)", 11, "'step' takes 2 arguments, wanted 3"),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_line(tmp_path: Path, old: str, new: str, line: int, told: str) -> None:
+    path = tmp_path / "my_own.py"
+    assert old in MINE
+    path.write_text(MINE.replace(old, new), encoding="utf-8")
+    with pytest.raises(PolicyError) as caught:
+        load("congestion-control", path)
+    assert told in caught.value.text
+    assert (caught.value.file, caught.value.line) == (str(path), line)
+
+
+def test_a_plugin_of_another_kind_is_refused() -> None:
+    path = next(entry.path for entry in catalogue("port-selection") if entry.name == "ecmp")
+    with pytest.raises(PolicyError, match="PLUGIN is a PortSelection, wanted a CongestionControl"):
+        load("congestion-control", path)
+
+
+@pytest.mark.parametrize(
+    ("seen", "dtype"), [(Signal, SIGNAL_DTYPE), (PortSignal, PORT_SIGNAL_DTYPE), (Candidate, CANDIDATE_DTYPE)]
+)
+def test_what_a_type_checker_sees_is_what_the_record_holds(seen: type, dtype: object) -> None:
+    assert tuple(seen.__annotations__) == dtype.names  # type: ignore[attr-defined]

@@ -28,7 +28,8 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="KEY=VALUE in place of the file's; may be repeated.", metavar="KEY=VALUE")
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="In place of the file's value; may be repeated."),
 ]
 
 

@@ -24,7 +24,9 @@ __all__ = ["run", "run_document"]
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
-def run(file: Path, *, out: Path | None, seed: int | None, seeds: int, settings: Sequence[str] | None, as_json: bool) -> int:
+def run(
+    file: Path, *, out: Path | None, seed: int | None, seeds: int, settings: Sequence[str] | None, as_json: bool
+) -> int:
     """Run a scenario and print what came out.
 
     Parameters

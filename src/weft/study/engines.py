@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft.engine.outcome import Outcome
+    from weft.engine.packet import Series
     from weft.engine.plan import Plan
 
 __all__ = ["Progress", "run_plan"]
@@ -26,7 +27,12 @@ class Progress:
 
 
 def run_plan(
-    plan: Plan, *, fidelity: str, payload_bytes: int, on_progress: Callable[[Progress], None]
+    plan: Plan,
+    *,
+    fidelity: str,
+    payload_bytes: int,
+    on_progress: Callable[[Progress], None],
+    series: Series | None = None,
 ) -> tuple[Outcome, bool]:
     """Run a plan.
 
@@ -36,6 +42,7 @@ def run_plan(
     fidelity : ``packet`` or ``reference``
     payload_bytes : that the job will deliver, for the share of the work that is done
     on_progress : called about ten times a second; may raise KeyboardInterrupt to stop the run
+    series : what the packet engine records over time
 
     Returns
     -------
@@ -55,7 +62,8 @@ def run_plan(
     if fidelity == "packet":
         from weft.engine import packet
 
-        return packet.run(plan, on_progress=told), interrupted
+        outcome = packet.run(plan, series=series, on_progress=told)
+        return outcome, interrupted
     if fidelity == "reference":
         from weft.engine.reference import Simulation
 

@@ -204,6 +204,8 @@ def _collectives(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
 
 def _series(outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
     series = outcome.series
+    if outcome.complete:  # timers that find nothing to do outlast the last packet, and samples with them
+        series = series[series["at_ps"] <= outcome.counters["end_ps"]]
     kinds = [_SERIES_KINDS[kind] for kind in series["kind"].tolist()]
     where = [
         names[index] if kind == "queue_bytes" else str(index)
@@ -295,7 +297,8 @@ def summarise(tables: Mapping[str, pa.Table], outcome: Outcome) -> dict[str, Qua
         "duplicates", "queue_pair_errors", "packet_hops",
     ):  # fmt: skip
         put(name, counters[name], "count", f"{name.replace('_', ' ').capitalize()}.")
-    put("simulated_ps", outcome.simulated_ps, "ps", "How far the run came.")
+    end_ps = counters["end_ps"] if outcome.complete else outcome.simulated_ps
+    put("simulated_ps", end_ps, "ps", "How far the run came: the last arrival of a packet, or where it was stopped.")
     return found
 
 

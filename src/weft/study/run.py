@@ -17,6 +17,7 @@ from weft.study.interrupts import Interrupt, interrupts
 from weft.study.payload import payload_bytes
 from weft.study.prepare import prepare, read_scenario
 from weft.study.record import about, summarise, tables_of
+from weft.study.recording import recording
 from weft.study.seeds import mean_numbers
 
 if TYPE_CHECKING:
@@ -91,6 +92,10 @@ def _run_one(
     started = datetime.now(UTC)
     clock = time.perf_counter()
     prepared = prepare(scenario)
+    try:
+        series = recording(prepared)
+    except ConfigError as error:
+        raise scenario.locate(error) from error
 
     def on_progress(now: Progress) -> None:
         if progress is not None:
@@ -103,7 +108,9 @@ def _run_one(
         fidelity=scenario.engine.fidelity,
         payload_bytes=payload_bytes(prepared.job),
         on_progress=on_progress,
+        series=series,
     )
+    interrupted |= interrupt.is_wanted and not outcome.complete  # the second Ctrl-C stops the engine itself
     engine_s = time.perf_counter() - clock - set_up_s
     tables = tables_of(prepared, outcome)
     status = _status(scenario, outcome, interrupted=interrupted)

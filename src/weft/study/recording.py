@@ -1,0 +1,93 @@
+"""Which time series a run keeps: names of the scenario become ports and queue pairs of the engine.
+
+Leaves out: queue pairs that a program would only make if it took another branch; programs have no branches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weft.base.errors import ConfigError, Mistake
+from weft.base.nearest import nearest
+from weft.engine.programs import peers_of, walk
+from weft.spec.job import Send
+from weft.study.record import port_names
+
+if TYPE_CHECKING:
+    from weft.engine.packet import Series
+    from weft.spec.fabric import Fabric
+    from weft.spec.job import Job
+    from weft.study.prepare import Prepared
+
+__all__ = ["queue_pairs", "recording"]
+
+
+def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
+    """Source, destination and channel of every queue pair of a job, in order; its place is the number of the flow."""
+    found: set[tuple[int, int, int]] = set()
+    members = [np.flatnonzero(job.rank_class == index) for index in range(len(job.programs))]
+    for index, operation, count in walk(job):
+        if not isinstance(operation, Send):
+            continue
+        ranks = members[index]
+        turns = 1 if operation.peer.step == 0 else count
+        if operation.peer.rule == "shift" and operation.peer.group is not None:
+            turns = min(turns, operation.peer.group.size)
+        for counter in range(turns):
+            peers = peers_of(operation.peer, ranks, counter).tolist()
+            pairs = zip(ranks.tolist(), peers, strict=True)
+            found.update((source, peer, operation.channel) for source, peer in pairs if peer >= 0)
+    return sorted(found)
+
+
+def recording(prepared: Prepared) -> Series | None:
+    """Series that the scenario asks for, or None.
+
+    Raises
+    ------
+    ConfigError : a flow or a port that is not there; with all mistakes
+    """
+    from weft.engine.packet import Series
+
+    wanted = prepared.scenario.engine.record
+    if wanted.flows == "none" and wanted.ports == "none":
+        return None
+    mistakes: list[Mistake] = []
+    if prepared.scenario.engine.fidelity != "packet":
+        text = "the reference engine keeps no series; set engine.fidelity: packet"
+        mistakes.append(Mistake(path="engine.record", text=text))
+    flows: tuple[tuple[int, int, int], ...] | None = None if wanted.flows == "all" else ()
+    if not isinstance(wanted.flows, str):
+        every = queue_pairs(prepared.job)
+        mistakes += [
+            Mistake(path="engine.record.flows", text=f"found {number}, wanted 0 to {len(every) - 1}")
+            for number in wanted.flows
+            if number >= len(every)
+        ]
+        flows = tuple(every[number] for number in wanted.flows if number < len(every))
+    ports = _ports(wanted.ports, prepared.fabric, mistakes)
+    if mistakes:
+        raise ConfigError(prepared.scenario.source, mistakes)
+    return Series(every_ps=wanted.every_ps, ports=ports, flows=flows)
+
+
+def _ports(wanted: str | tuple[str, ...], fabric: Fabric, mistakes: list[Mistake]) -> tuple[int, ...]:
+    names = port_names(fabric)
+    if isinstance(wanted, str):
+        return tuple(range(len(names))) if wanted == "all" else ()
+    by_name = {name: index for index, name in enumerate(names)}
+    base = fabric.ports.base
+    nodes = {name: range(base[index], base[index + 1]) for index, name in enumerate(fabric.node_names)}
+    found: set[int] = set()
+    for name in wanted:
+        if name in by_name:
+            found.add(by_name[name])
+        elif name in nodes:
+            found.update(nodes[name])
+        else:
+            text = f"found '{name}', wanted a node or a port such as {names[0]}"
+            fix = nearest(name, by_name if "->" in name else nodes)
+            mistakes.append(Mistake(path="engine.record.ports", text=text, fix=fix))
+    return tuple(sorted(found))

@@ -186,6 +186,7 @@ def rows(nodes: str, links: list[tuple[str, str]], **values: object) -> str:
         (rows("h0 h1 s0 s1 s2", [("h0", "s0"), ("h1", "s0"), ("s1", "s2")]), "no host reaches this switch"),
         (rows("h0 h1 s0", [("h0", "s0")]), "the host is linked to nothing"),
         (rows("h0 h0 s0", [("h0", "s0")]), "the name occurs 2 times"),
+        (rows("h0 s0", [("h0", "s0")], name="a\nb"), "wanted printable text of 1 to 200 characters"),
         (rows("h0 s0", [("h0", "s0"), ("s0", "s0")]), "the link leads from 's0' to itself"),
         (rows("h0 s0", [("h0", "s0")], delay="0ps"), "wanted at least 1000 (1 ns)"),
         (rows("h0 s0", [("h0", "s0")], rate="0bps"), "wanted a rate above 0"),

@@ -24,6 +24,7 @@ __all__ = ["MIN_DELAY_PS", "assemble", "check", "default_link_names", "links_bet
 
 # chosen: the packet engine needs a lookahead above zero, and 1 ns is 0.2 m of fibre, shorter than any real cable
 MIN_DELAY_PS = NS_PS
+LONGEST_NAME = 200  # chosen: names are for people, and for files in which control characters do harm
 SHOWN = 5  # chosen: examples of one kind of mistake; a fabric of a million links may repeat it a million times
 
 
@@ -144,11 +145,11 @@ def check(fabric: Fabric, *, source: str | None = None) -> None:
 
     Raises
     ------
-    ConfigError : duplicate names, self loops, rates, delays or probabilities out of range, hosts without a link,
-        switches with more links than ports, hosts that cannot reach each other over switches; all of them at once
+    ConfigError : duplicate or unprintable names, self loops, rates, delays or probabilities out of range, hosts without a
+        link, switches with more links than ports, hosts that cannot reach each other over switches; all of them at once
     """
     mistakes = [*_name_mistakes(fabric), *_link_mistakes(fabric), *_node_mistakes(fabric)]
-    if not any("linked to nothing" in mistake.text or "no hosts" in mistake.text for mistake in mistakes):
+    if len(fabric.hosts) and (np.diff(fabric.ports.base) > 0).all():  # else the reason has been told
         mistakes += _reach_mistakes(fabric)
     if mistakes:
         raise ConfigError(source or fabric.name, mistakes)
@@ -169,6 +170,10 @@ def _name_mistakes(fabric: Fabric) -> list[Mistake]:
             twice = [(name, count) for name, count in Counter(names).items() if count > 1]
             found = ((f"{kind}.{name}", f"the name occurs {count} times, wanted once") for name, count in twice[:SHOWN])
             mistakes += _few(kind, found, len(twice))
+        odd = [name for name in names if not name.isprintable() or not 1 <= len(name) <= LONGEST_NAME]
+        text = "found the name {!r}, wanted printable text of 1 to " + f"{LONGEST_NAME} characters"
+        found = ((kind, text.format(name[:20])) for name in odd[:SHOWN])
+        mistakes += _few(kind, found, len(odd))
     return mistakes
 
 

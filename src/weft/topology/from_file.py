@@ -22,7 +22,7 @@ from weft.spec.fabric import HOST, SWITCH, Fabric
 from weft.topology.assemble import assemble, default_link_names, links_between
 from weft.topology.drafts import Draft, read_graphml, read_json
 
-__all__ = ["read_fabric"]
+__all__ = ["fabric_from", "read_fabric"]
 
 MAX_BYTES = 1_000_000_000  # chosen: ten times the file of 65,536 hosts
 
@@ -74,7 +74,7 @@ def read_fabric(path: Path) -> Fabric:
     except OSError as wrong:
         text = f"cannot read '{path}': {wrong.strerror}"
         raise ConfigError(source, [Mistake(path="fabric.file", text=text)]) from wrong
-    return _fabric(readers[path.suffix](content, source), source)
+    return fabric_from(readers[path.suffix](content, source), source)
 
 
 class _Devices:
@@ -100,8 +100,18 @@ class _Devices:
         return self.by_name[name]
 
 
-def _fabric(draft: Draft, source: str) -> Fabric:
-    """Give a draft its meaning; collects all mistakes before it raises."""
+def fabric_from(draft: Draft, source: str) -> Fabric:
+    """Give a draft its meaning.
+
+    Parameters
+    ----------
+    draft : attributes as they stand in a file
+    source : name of the file, for messages
+
+    Raises
+    ------
+    ConfigError : with all mistakes of the file
+    """
     mistakes: list[Mistake] = []
     graph = draft.graph
     top = _Place(path="graph", mistakes=mistakes)
@@ -153,10 +163,10 @@ def _node(
         place.wrong("", "has no id")
     place.refuse_unknown(row, NODE_KEYS)
     word = row.get("kind")
-    if word not in WORDS:
-        fix = nearest(str(word), WORDS) if word is not None else None
+    if not isinstance(word, str) or word not in WORDS:
+        fix = nearest(word, WORDS) if isinstance(word, str) else None
         place.wrong("kind", f"found {word!r}, wanted host or switch", fix=fix)
-    kind = WORDS.get(str(word), SWITCH)
+    kind = WORDS.get(word, SWITCH) if isinstance(word, str) else SWITCH
     tier = row.get("tier", 0 if kind == HOST else 1)
     if not isinstance(tier, int) or isinstance(tier, bool) or not 0 <= tier <= 100:
         place.wrong("tier", f"found {tier!r}, wanted a whole number from 0 to 100")

@@ -268,7 +268,11 @@ def _loaded(
 
 @cache
 def _names(kind: str) -> tuple[str, ...]:
-    own = {"congestion-control": ("hpcc", "rccc"), "path-selection": ("reps",), "port-selection": ("flowlet",)}
+    own = {
+        "congestion-control": ("hpcc", "rccc", "outspoken"),
+        "path-selection": ("reps",),
+        "port-selection": ("flowlet",),
+    }
     return tuple(entry.name for entry in catalogue(kind)) + own[kind]
 
 

@@ -29,25 +29,31 @@ if TYPE_CHECKING:
     from weft.engine.reference_job import RankStream
     from weft.engine.reference_port import Port
 
+    Progress = Callable[[int, int, int], object]
+
 __all__ = ["Simulation", "run"]
 
 EVENTS_PER_PROGRESS = 10_000  # chosen: some tenths of a second
 
 
-def run(plan: Plan, *, on_progress: Callable[[int], None] | None = None) -> Outcome:
+def run(plan: Plan, *, on_progress: Progress | None = None) -> Outcome:
     """Run a plan to its end.
 
     Parameters
     ----------
     plan : what to run
-    on_progress : called now and then with the simulated time in picoseconds
+    on_progress : called now and then with simulated picoseconds, packet-hops and delivered bytes; a KeyboardInterrupt
+        that it raises, or that arrives meanwhile, ends the run with what there is
 
     Raises
     ------
     PolicyError : a policy's step failed or wrote what no engine can obey; with file and line
     """
     simulation = Simulation(plan)
-    simulation.run(on_progress)
+    try:
+        simulation.run(on_progress)
+    except KeyboardInterrupt:
+        simulation.was_cut = True
     return simulation.outcome()
 
 
@@ -61,6 +67,7 @@ class Simulation:
     switches : by node
     queue_pairs : by (source, destination, channel)
     counters : by the names of `COUNTERS`
+    was_cut : it was interrupted, or ended at ``until_ps`` with events left
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -84,7 +91,8 @@ class Simulation:
         self.job = JobRun(self)
         self._events: list[tuple[int, Phase, tuple[int, ...], int, Callable[..., None], tuple[object, ...]]] = []
         self._serial = 0
-        self._was_cut = False
+        self.was_cut = False
+        self.delivered_bytes = 0
         for index, (at_ps, code, port, value) in enumerate(plan.instants.tolist()):
             self.at(at_ps, Phase.INSTANT, (index,), self._apply, code, port, value)
         self.job.start()
@@ -98,19 +106,19 @@ class Simulation:
         self._serial += 1
         heapq.heappush(self._events, (at_ps, phase, identity, self._serial, action, arguments))
 
-    def run(self, on_progress: Callable[[int], None] | None = None) -> None:
+    def run(self, on_progress: Progress | None = None) -> None:
         """Handle events until nothing is left to do, or up to ``until_ps``."""
         handled = 0
         while self._events:
             if self._events[0][0] >= self.plan.until_ps:
-                self._was_cut = True
+                self.was_cut = True
                 self.now_ps = self.plan.until_ps
                 return
             self.now_ps, _, _, _, action, arguments = heapq.heappop(self._events)
             action(*arguments)
             handled += 1
             if on_progress is not None and handled % EVENTS_PER_PROGRESS == 0:
-                on_progress(self.now_ps)
+                on_progress(self.now_ps, self.counters["packet_hops"], self.delivered_bytes)
 
     # Packets on links
 
@@ -190,6 +198,6 @@ class Simulation:
             counters=dict(self.counters),
             marks=np.array(sorted(self.job.marks, key=lambda mark: (mark[0], mark[2])), MARK_DTYPE),
             series=np.empty(0, SERIES_DTYPE),
-            complete=is_done or not self._was_cut,
+            complete=is_done or not self.was_cut,
             simulated_ps=self.now_ps,
         )

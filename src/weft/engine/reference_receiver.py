@@ -95,6 +95,7 @@ class Receiver:
         messages = self.queue_pair.messages
         while self.delivered < len(messages) and messages[self.delivered].end <= self.expected:
             messages[self.delivered].delivered_at_ps = self.simulation.now_ps
+            self.simulation.delivered_bytes += messages[self.delivered].size_bytes
             stream = self.waiting.pop(self.delivered, None)
             self.delivered += 1
             if stream is not None:

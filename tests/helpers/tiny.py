@@ -1,0 +1,131 @@
+"""Tiny fabrics and jobs whose times can be worked out on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft.base.clock import NEVER_PS
+from weft.engine.instants import Fault
+from weft.engine.lower import lower
+from weft.engine.plan import Plan
+from weft.policies.load import load
+from weft.spec.device import Nic, Switch
+from weft.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
+from weft.spec.job import At, Job, Operation, Peer, Placement, Program, Send, Size, Wait
+from weft.spec.transport import Transport
+from weft.topology.assemble import assemble
+
+RATE_BPS = 400_000_000_000  # a byte takes exactly 20 ps
+BYTE_PS = 20
+DELAY_PS = 500_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    source: int
+    destination: int
+    size_bytes: int
+    at_ps: int = 0
+    channel: int = 0
+    priority: int = -1
+
+
+def wired(
+    links: Sequence[tuple[int, int]],
+    *,
+    hosts: int,
+    switch: Switch | None = None,
+    nic: Nic | None = None,
+    rates_bps: Sequence[int] | None = None,
+    delays_ps: Sequence[int] | None = None,
+    loss: float = 0.0,
+) -> Fabric:
+    """A fabric of these links; nodes from ``hosts`` on are switches, without forwarding latency unless given."""
+    count = max(max(link) for link in links) + 1
+    rows = np.zeros(len(links), LINK_DTYPE)
+    rows["a"], rows["b"] = np.array(links).T
+    rows["rate_bps"] = RATE_BPS if rates_bps is None else rates_bps
+    rows["delay_ps"] = DELAY_PS if delays_ps is None else delays_ps
+    rows["loss"] = loss
+    kind = [HOST] * hosts + [SWITCH] * (count - hosts)
+    return assemble(
+        name="tiny",
+        node_names=[f"n{i}" for i in range(count)],
+        node_kind=kind,
+        node_tier=[0 if k == HOST else 1 for k in kind],
+        links=rows,
+        switches=(switch or Switch(forwarding_latency_ps=0),),
+        nics=(nic or Nic(),),
+    )
+
+
+def pair(**changes: Any) -> Fabric:
+    """Two hosts and one link; port 0 belongs to host 0, port 1 to host 1."""
+    return wired([(0, 1)], hosts=2, **changes)
+
+
+def star(hosts: int, **changes: Any) -> Fabric:
+    """Hosts around one switch; the port of host i is i, that of the switch towards it ``hosts + i``."""
+    return wired([(host, hosts) for host in range(hosts)], hosts=hosts, **changes)
+
+
+def job_of(programs: Sequence[Sequence[Sequence[Operation]]], hosts: Sequence[int] | None = None) -> Job:
+    """One program per rank, given as its streams; rank i is on host i unless ``hosts`` says otherwise."""
+    ranks = len(programs)
+    return Job(
+        name="tiny",
+        ranks=ranks,
+        programs=tuple(Program(streams=tuple(tuple(stream) for stream in streams)) for streams in programs),
+        rank_class=np.arange(ranks, dtype=np.int32),
+        placement=Placement(
+            host=np.array(range(ranks) if hosts is None else hosts, np.int32), nic=np.zeros(ranks, np.int32)
+        ),
+        mark_names=("a", "b"),
+    )
+
+
+def sends(ranks: int, messages: Sequence[Message]) -> Job:
+    """Every message in a stream of its own, at its time."""
+    programs: list[list[list[Operation]]] = [[] for _ in range(ranks)]
+    for message in messages:
+        send = Send(
+            peer=Peer(rule="rank", shift=message.destination),
+            size=Size(total_bytes=message.size_bytes),
+            channel=message.channel,
+            priority=message.priority,
+        )
+        programs[message.source].append([At(at_ps=message.at_ps), send, Wait()])
+    return job_of(programs)
+
+
+def plan_of(
+    fabric: Fabric,
+    job: Job,
+    *,
+    transport: Transport | None = None,
+    congestion_control: str = "none",
+    parameters: dict[str, Any] | None = None,
+    path_selection: str | None = None,
+    port_selection: str = "ecmp",
+    faults: Sequence[Fault] = (),
+    reconvergence_delay_ps: int = 1_000_000,
+    until_ps: int = NEVER_PS,
+    seed: int = 1,
+) -> Plan:
+    """Lower with policies of the catalogue, by name."""
+    return lower(
+        fabric=fabric,
+        job=job,
+        transport=transport or Transport(),
+        congestion_control=load("congestion-control", congestion_control, parameters or {}),
+        path_selection=None if path_selection is None else load("path-selection", path_selection),
+        port_selection=load("port-selection", port_selection),
+        faults=faults,
+        reconvergence_delay_ps=reconvergence_delay_ps,
+        until_ps=until_ps,
+        seed=seed,
+    )

@@ -165,10 +165,10 @@ inline void handle_data(State& s, std::int32_t port, Packet* packet, Ps arrived_
   }
   receiver.marked |= marked;
   const Fate fate = place(s, qp, index, packet->seq, now_ps);
-  const bool asks = (packet->flags & kAckRequest) != 0 && fate != Fate::kDiscarded;
-  if (fate == Fate::kRefused)
-    send_reply(s, qp, index, PacketKind::kNak, packet, host_delay_ps, now_ps);
-  else if (asks || fate == Fate::kDuplicate || acknowledge_now)
+  const bool arrived = fate != Fate::kDiscarded && fate != Fate::kRefused;
+  const bool asks = (packet->flags & kAckRequest) != 0 && arrived;
+  if (fate == Fate::kRefused) send_reply(s, qp, index, PacketKind::kNak, packet, host_delay_ps, now_ps);
+  if (asks || fate == Fate::kDuplicate || acknowledge_now)
     send_reply(s, qp, index, PacketKind::kAck, packet, host_delay_ps, now_ps);
 }
 

@@ -1,5 +1,6 @@
 """Whatever stands in a file, reading it ends in a scenario or in a ConfigError that can be printed."""
 
+import time
 from typing import Any
 
 import jsonschema
@@ -226,6 +227,31 @@ def test_many_of_the_likely_files_are_accepted() -> None:
 
     count()
     assert accepted >= 10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 200_000,
+        "{a: " * 60_000,
+        "- " * 100_000,
+        "? " * 100_000,
+        "x" * 240_000,
+        "'" * 240_000,
+        "\n" * 240_000,
+        "".join(f"k{number}: 1\n" for number in range(9_000)),
+        "schema: 1\nfaults:\n" + "- {at: 1}\n" * 6_000,
+        "a: 1\n" * 9_000,
+        "1" * 200_000,
+        f"schema: {'1' * 10_000}",
+        f"schema: 1\nname: {'9' * 10_000}e{'9' * 10_000}",
+    ],
+    ids=lambda text: text[:8].strip(),
+)
+def test_a_hostile_text_costs_seconds_at_most(text: str) -> None:
+    begin_s = time.process_time()
+    assert read(text) is None
+    assert time.process_time() - begin_s < 10  # found quadratic code, which took minutes
 
 
 SMALL = "{schema: 1, fabric: {radix: 4}, traffic: {pattern: incast}, faults: [{at: 1us, switch: core0, event: down}]}"

@@ -233,6 +233,60 @@ def test_spraying_is_refused_under_go_back_n_unless_tolerated_or_forced() -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("overrides", "over"),
+    [
+        ({"fabric.hosts": "16"}, {"fabric.hosts": "17"}),
+        ({"fabric.gpus": "16", "fabric.hosts": "16"}, {"fabric.gpus": "16", "fabric.hosts": "15"}),
+        (
+            {"traffic.pattern": "incast", "traffic.senders": "15"},
+            {"traffic.pattern": "incast", "traffic.senders": "16"},
+        ),
+        (
+            {"traffic.pattern": "incast", "traffic.receiver": "15"},
+            {"traffic.pattern": "incast", "traffic.receiver": "16"},
+        ),
+        ({"traffic": "null", "collective": "{gpus: 16}"}, {"traffic": "null", "collective": "{gpus: 17}"}),
+        (
+            {"traffic": "null", "collective": "{size: 32, channels: 2}"},
+            {"traffic": "null", "collective": "{size: 31, channels: 2}"},
+        ),
+        ({"fabric.switch.ecn": "{kmin: 1MB, kmax: 1MB}"}, {"fabric.switch.ecn": "{kmin: 1000001, kmax: 1MB}"}),
+        ({"fabric.nic": "{xoff: 1MB, xon: 1MB}"}, {"fabric.nic": "{xoff: 1MB, xon: 1000001}"}),
+        ({"fabric.link_delay": "1ns"}, {"fabric.link_delay": "999ps"}),
+        ({"fabric.cable_length": "20cm"}, {"fabric.cable_length": "19cm"}),
+        (
+            {"fabric.cable_length": "20m", "fabric.link_delay": "100ns"},
+            {"fabric.cable_length": "20m", "fabric.link_delay": "101ns"},
+        ),
+        ({"transport.data_priority": "5"}, {"transport.data_priority": "6"}),
+        ({"traffic.priority": "5"}, {"traffic.priority": "6"}),
+        (
+            {"faults": "[{at: 1ms, switch: core0, event: up}]", "engine.until": "1001us"},
+            {"faults": "[{at: 1ms, switch: core0, event: up}]", "engine.until": "1ms"},
+        ),
+    ],
+)
+def test_each_limit_is_where_it_should_be(overrides: dict[str, str], over: dict[str, str]) -> None:
+    loads(SMALL, overrides=overrides, known=KNOWN)
+    assert len(mistakes_of(SMALL, overrides=over)) == 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "over"),
+    [
+        ({"fabric.hosts": "32"}, {"fabric.hosts": "33"}),
+        ({"fabric.radix": "12"}, {"fabric.radix": "11"}),
+        ({"fabric.oversubscription": "2"}, {"fabric.oversubscription": "2.01"}),
+        ({"fabric.fabric_rate": "800Gbps", "fabric.oversubscription": "1"}, {"fabric.oversubscription": "1"}),
+    ],
+)
+def test_each_limit_of_a_leaf_spine_is_where_it_should_be(overrides: dict[str, str], over: dict[str, str]) -> None:
+    text = EXAMPLES["leaf-spine by shape"].replace("incast, senders: 31", "permutation")
+    loads(text, overrides=overrides, known=KNOWN)
+    assert len(mistakes_of(text, overrides=over)) == 1
+
+
 def test_files_are_relative_to_the_scenario(tmp_path: Path) -> None:
     (tmp_path / "my_cc.py").write_text("")
     (tmp_path / "sizes.csv").write_text("")
@@ -262,7 +316,7 @@ def test_a_file_that_cannot_be_read_is_the_users_mistake(name: str, tmp_path: Pa
 
 def test_a_file_that_is_too_long_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "long.yaml"
-    file.write_text("# " + "x" * 1_000_001)
+    file.write_text("# " + "x" * 250_001)
     with pytest.raises(ConfigError, match="longer than"):
         load(file)
 

@@ -8,6 +8,7 @@ Leaves out: checks of one key against another (`weft.spec.scenario_checks`).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence as SequenceType
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from weft.spec.scenario_rows import REQUIRED, Row, applies, resolved_default, ro
 from weft.spec.scenario_yaml import Mapping, Node, Scalar, Sequence, read_tree, show
 
 __all__ = ["Places", "Reader", "apply_override"]
+
+MANY = 100  # chosen: nobody reads more hints
 
 # Keys whose value may be one word instead of a mapping, and the key that the word then stands for.
 _SHORT_FORMS = {
@@ -85,7 +88,7 @@ class Reader:
 
     def is_sound(self, *paths: str) -> bool:
         """Whether no mistake was found at these keys or in a section around them."""
-        return not any(path == bad or path.startswith(f"{bad}.") for path in paths for bad in self.bad)
+        return not any(around in self.bad for path in paths for around in _around(path))
 
     def section(self, node: Node, path: str, model: type[BaseModel], later: MappingType[str, str] | None = None) -> Any:
         """Read a mapping into a record; what is wrong in it gets its default, so that reading can go on."""
@@ -125,8 +128,9 @@ class Reader:
         return known
 
     def _unknown(self, key: str, path: str, keys: list[str]) -> None:
-        near = nearest(key, keys)
-        if near is None:
+        is_hopeless = len(self.mistakes) >= MANY  # a file of another kind; looking for spellings would take minutes
+        near = None if is_hopeless else nearest(key, keys)
+        if near is None and not is_hopeless:
             leaf = nearest(key, {known.rpartition(".")[2] for known in self.paths})
             elsewhere = [known for known in self.paths if known.rpartition(".")[2] == leaf]
             if elsewhere:
@@ -357,6 +361,13 @@ def _without_lines(node: Node) -> Node:
 
 def _is_null(node: Node) -> bool:
     return isinstance(node, Scalar) and node.value is None
+
+
+def _around(path: str) -> Iterator[str]:
+    """Yield a key and the sections around it."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
 
 
 def _join(path: str, key: str) -> str:

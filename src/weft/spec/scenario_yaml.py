@@ -21,9 +21,9 @@ from weft.base.errors import Mistake
 
 __all__ = ["MAX_BYTES", "Entry", "Mapping", "Node", "Scalar", "Sequence", "Value", "read_tree", "show", "write_tree"]
 
-MAX_BYTES = 1_000_000  # chosen: a hundred times the longest scenario; bounds the time that a wrong file costs
+MAX_BYTES = 250_000  # chosen: fifty times the longest scenario; a wrong file costs some seconds at most
 MAX_DEPTH = 16  # chosen: twice the depth of the deepest key
-MAX_NODES = 50_000  # chosen: as MAX_BYTES
+MAX_NODES = 20_000  # chosen: as MAX_BYTES
 
 Value = str | int | float | bool | None
 
@@ -138,6 +138,7 @@ class _Open:
     items: list[Node] = field(default_factory=list)
     key: str | None = None
     key_line: int = 0
+    first_lines: dict[str, int] = field(default_factory=dict)
     skip: bool = False  # the key was given before: read its value and forget it
 
 
@@ -286,11 +287,12 @@ class _Reader:
             message = "found the merge key '<<'; a scenario has no anchors and aliases, write the keys themselves"
             raise _RefusedError(message, line)
         parent.key, parent.key_line = text, line
-        first = next((entry for entry in parent.entries if entry.key == text), None)
+        first = parent.first_lines.get(text)
+        parent.first_lines.setdefault(text, line)
         parent.skip = first is not None
         if first is not None:
             path = f"{parent.path}.{text}" if parent.path else text
-            self.mistakes.append(Mistake(path=path, text=f"given twice, first in line {first.line}", line=line))
+            self.mistakes.append(Mistake(path=path, text=f"given twice, first in line {first}", line=line))
 
 
 def write_tree(tree: dict[str, Any]) -> str:

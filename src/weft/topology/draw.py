@@ -199,7 +199,7 @@ def _label(fabric: Fabric, box: Box, word: tuple[str, str]) -> list[tuple[str, i
     number = last.removeprefix(word[0])
     heading = (f"{len(box.nodes):,} {word[1]}", 12)
     for span in (f"{first} … {number}", f"{first[len(word[0]) :]} … {number}"):
-        if len(span) <= 17:
+        if len(span) <= 16:
             return [heading, (span, 10)]
     return [heading]
 

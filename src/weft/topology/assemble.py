@@ -146,7 +146,7 @@ def check(fabric: Fabric, *, source: str | None = None) -> None:
     Raises
     ------
     ConfigError : duplicate or unprintable names, self loops, rates, delays or probabilities out of range, hosts without
-        a link, switches with more links than ports, hosts that cannot reach each other over switches; all of them at once
+        a link, switches with more links than ports, hosts that cannot reach each other over switches; all at once
     """
     mistakes = [*_name_mistakes(fabric), *_link_mistakes(fabric), *_node_mistakes(fabric)]
     if len(fabric.hosts) and (np.diff(fabric.ports.base) > 0).all():  # else the reason has been told

@@ -1,0 +1,103 @@
+"""The conformance kits see what is wrong: each broken policy is found out by the check that is meant for it."""
+
+from pathlib import Path
+
+import pytest
+
+from weft.policies.load import load
+from weft.testing.congestion_control import check_congestion_control, network_findings
+from weft.testing.path_selection import check_path_selection
+from weft.testing.port_selection import check_port_selection
+
+CONTROL = """
+from weft.policies.interface import CongestionControl, Kind
+class Params: pass
+class State:
+    heard: int
+def step(params, state, signal):
+    state.heard += 1
+    {}
+PLUGIN = CongestionControl(params=Params, state=State, step=step, source="a test",
+    signals=frozenset({{Kind.ACK, Kind.SEND}}))
+"""
+PATH = """
+from weft.policies.interface import PathSelection
+class Params: pass
+class State: pass
+def step(params, state, signal):
+    {}
+PLUGIN = PathSelection(params=Params, state=State, step=step, source="a test", reorders=False)
+"""
+PORT = """
+from weft.policies.interface import PortSelection
+class Params: pass
+class State: pass
+def step(params, state, signal, candidates):
+    {}
+PLUGIN = PortSelection(params=Params, state=State, step=step, source="a test")
+"""
+
+
+def written(tmp_path: Path, template: str, body: str) -> Path:
+    path = tmp_path / "broken.py"
+    path.write_text(template.format(body), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("body", "check"),
+    [
+        ("state.rate_bps = 2.0 * signal.line_rate_bps", "rate_within_line_rate"),
+        ("state.window_bytes = 1e300", "window_within_bounds"),
+        ("state.rate_bps = 1e9 / (state.heard % 50)", "no_signal_breaks_the_step"),
+        ("state.timer_at_ps[2] = signal.now_ps", "timers_move_on"),
+        ("state.window_bytes = 1000.0 * state.heard", "no_reaction_to_old_news"),
+        ("state.window_bytes = float(signal.now_ps % 1000003)", "only_differences_of_time_count"),
+    ],
+)
+def test_a_broken_control_is_found_out(tmp_path: Path, body: str, check: str) -> None:
+    findings = check_congestion_control(load("congestion-control", written(tmp_path, CONTROL, body)))
+    assert check in {finding.check for finding in findings}
+
+
+def test_a_control_that_works_is_not_accused(tmp_path: Path) -> None:
+    body = "state.window_bytes = 100000.0"
+    assert check_congestion_control(load("congestion-control", written(tmp_path, CONTROL, body))) == ()
+
+
+def test_a_broken_path_selection_is_found_out(tmp_path: Path) -> None:
+    (found,) = check_path_selection(load("path-selection", written(tmp_path, PATH, "state.entropy = signal.draw")))
+    assert found.check == "no_signal_breaks_the_step"
+    assert "broken.py, line 6: entropy became" in found.text
+    path = written(tmp_path, PATH, "state.entropy = signal.draw % 9")
+    (found,) = check_path_selection(load("path-selection", path))
+    assert found.check == "keeps_its_path"
+
+
+def test_a_broken_port_selection_is_found_out(tmp_path: Path) -> None:
+    (found,) = check_port_selection(load("port-selection", written(tmp_path, PORT, "signal.choice = 1")))
+    assert found.check == "no_packet_breaks_the_step"
+    path = written(tmp_path, PORT, "signal.choice = signal.draw % signal.candidates")
+    (found,) = check_port_selection(load("port-selection", path))
+    assert found.check == "keeps_its_path"
+
+
+@pytest.mark.parametrize(
+    ("shares", "checks"),
+    [
+        ({1: [0.95], 2: [0.48, 0.47]}, set()),
+        ({1: [0.5], 2: [0.48, 0.47]}, {"one_flow_fills_the_link"}),
+        ({1: [0.95], 2: [0.8, 0.15]}, {"two_flows_share_the_link"}),
+        ({1: [0.95], 2: [0.3, 0.3]}, {"two_flows_fill_the_link"}),
+    ],
+)
+def test_what_a_network_shows_is_judged(shares: dict[int, list[float]], checks: set[str]) -> None:
+    policy = load("congestion-control", "none")
+    findings = network_findings(policy, lambda _, flows: shares[flows])
+    assert {finding.check for finding in findings} == checks
+
+
+def test_the_network_is_asked_when_an_engine_is_given() -> None:
+    policy = load("congestion-control", "fixed-window")
+    (found,) = check_congestion_control(policy, run=lambda _, flows: [0.95] if flows == 1 else [0.9, 0.05])
+    assert found.check == "two_flows_share_the_link"

@@ -29,6 +29,11 @@ from weft.topology.assemble import assemble
 POLICIES = Path(__file__).parents[1] / "policies"
 RATES_BPS = tuple(rate * 10**6 for rate in (400_000, 200_000, 100_000, 40_000, 10_000, 3_000, 7_770, 33_334, 333_333))
 LONG_DELAY_PS = 5 * MS_PS
+TEST_ONLY = {
+    "congestion-control": ("hpcc", "rccc", "outspoken"),
+    "path-selection": ("reps",),
+    "port-selection": ("flowlet",),
+}
 HASH_FIELDS: Any = ("src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_port", "destination_qp")
 WEIGHTS: Any = ((16, 16, 16, 16, 16, 16, 0, 0), (1, 2, 3, 4, 5, 6, 7, 8), (0,) * 8, (0, 1, 0, 3, 1, 0, 2, 0))
 
@@ -268,12 +273,7 @@ def _loaded(
 
 @cache
 def _names(kind: str) -> tuple[str, ...]:
-    own = {
-        "congestion-control": ("hpcc", "rccc", "outspoken"),
-        "path-selection": ("reps",),
-        "port-selection": ("flowlet",),
-    }
-    return tuple(entry.name for entry in catalogue(kind)) + own[kind]
+    return tuple(entry.name for entry in catalogue(kind)) + TEST_ONLY[kind]
 
 
 def _policies(rng: Random) -> tuple[LoadedPolicy, LoadedPolicy | None, LoadedPolicy]:

@@ -70,8 +70,9 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
     mistakes = requirement_mistakes(fabric, transport, (congestion_control, path_selection, port_selection))
     if "telemetry" in congestion_control.plugin.needs and transport.telemetry_bytes == 0:
         transport = transport.model_copy(update={"telemetry_bytes": TELEMETRY_BYTES})
-    mistakes += _placement_mistakes(fabric, job)
-    if not mistakes:
+    misplaced = _placement_mistakes(fabric, job)
+    mistakes += misplaced
+    if not misplaced:
         rank_node = fabric.hosts[job.placement.host]
         mistakes += job_mistakes(job, rank_node)
     mistakes += fault_mistakes(fabric, faults)

@@ -1,0 +1,224 @@
+"""Traffic: who sends to whom, how much and when; and the distributions of sizes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.base.clock import SECOND_PS
+from weft.base.errors import ConfigError
+from weft.engine import reference
+from weft.engine.lower import lower
+from weft.engine.outcome import Outcome
+from weft.policies.load import load
+from weft.spec.device import Nic, Switch
+from weft.spec.job import At, Job, Send
+from weft.spec.transport import Transport
+from weft.study.payload import payload_bytes
+from weft.study.recording import queue_pairs
+from weft.topology.leaf_spine import leaf_spine
+from weft.workload.collectives.ring_all_reduce import ring_all_reduce
+from weft.workload.traffic.all_to_all import all_to_all
+from weft.workload.traffic.incast import incast, incast_senders
+from weft.workload.traffic.permutation import permutation, permutation_peers
+from weft.workload.traffic.poisson import poisson
+from weft.workload.traffic.sizes import SizeDistribution, load_sizes, published_sizes, read_sizes
+
+GBPS = 10**9
+
+
+def run(job: Job) -> Outcome:
+    """Run a job on as many hosts as it has ranks, without congestion control and with plenty of everything."""
+    fabric = leaf_spine(
+        leaves=2, spines=1, hosts_per_leaf=-(-job.ranks // 2), hosts=job.ranks, host_rate_bps=100 * GBPS,
+        fabric_rate_bps=400 * GBPS, host_delay_ps=10_000, fabric_delay_ps=10_000, switch=Switch(), nic=Nic(),
+    )  # fmt: skip
+    plan = lower(
+        fabric=fabric,
+        job=job,
+        transport=Transport(),
+        congestion_control=load("congestion-control", "none"),
+        port_selection=load("port-selection", "ecmp"),
+    )
+    outcome = reference.run(plan)
+    assert outcome.complete
+    assert int(outcome.messages["size_bytes"].sum()) == payload_bytes(job)
+    return outcome
+
+
+def pairs_of(outcome: Outcome) -> Counter[tuple[int, int]]:
+    return Counter((int(m["source"]), int(m["destination"])) for m in outcome.messages)
+
+
+@given(hosts=st.integers(2, 200), seed=st.integers(0, 2**31 - 1))
+def test_a_permutation_is_one_cycle(hosts: int, seed: int) -> None:
+    peers = permutation_peers(hosts, seed)
+    at, seen = 0, []
+    for _ in range(hosts):
+        seen.append(at)
+        at = peers[at]
+    assert at == 0
+    assert sorted(seen) == list(range(hosts))
+
+
+def test_seeds_decide_the_pairs() -> None:
+    assert permutation_peers(64, 1) == permutation_peers(64, 1)
+    assert permutation_peers(64, 1) != permutation_peers(64, 2)
+
+
+def test_a_permutation_of_any_size_is_one_program() -> None:
+    job = permutation(hosts=8_192, size_bytes=4_096, seed=1)
+    assert len(job.programs) == 1
+
+
+def test_a_start_jitter_spreads_starts_and_nothing_else() -> None:
+    job = permutation(hosts=40, size_bytes=1_000, seed=3, start_jitter_ps=1_000_000)
+    starts = [program.streams[0][0] for program in job.programs]
+    at_ps = [start.at_ps for start in starts if isinstance(start, At)]
+    assert len(at_ps) == len(set(at_ps)) == 40
+    assert 0 <= min(at_ps) < 200_000
+    assert 800_000 < max(at_ps) <= 1_000_000
+    outcome = run(job)
+    assert sorted(outcome.messages["posted_at_ps"].tolist()) == sorted(at_ps)
+    assert pairs_of(outcome) == pairs_of(run(permutation(hosts=40, size_bytes=1_000, seed=3)))
+
+
+def test_an_incast_spreads_its_senders_over_the_fabric() -> None:
+    assert incast_senders(128, 4, 5) == (6, 37, 68, 99)
+    assert incast_senders(4, 3, 2) == (0, 1, 3)
+    outcome = run(incast(hosts=12, size_bytes=5_000, seed=1, senders=3, receiver=4))
+    assert pairs_of(outcome) == {(sender, 4): 1 for sender in incast_senders(12, 3, 4)}
+
+
+def test_messages_follow_each_other_over_the_queue_pairs_in_turn() -> None:
+    outcome = run(incast(hosts=3, size_bytes=9_000, seed=1, senders=1, repeat=7, queue_pairs=3))
+    messages = np.sort(outcome.messages, order="posted_at_ps")
+    assert messages["channel"].tolist() == [0, 1, 2, 0, 1, 2, 0]
+    assert (messages["posted_at_ps"][1:] == messages["acked_at_ps"][:-1]).all()
+
+
+@pytest.mark.parametrize("jitter_ps", [0, 500_000])
+@pytest.mark.parametrize(("repeat", "queue_pairs_"), [(1, 1), (3, 1), (5, 2)])
+def test_all_to_all_is_every_pair_every_round(jitter_ps: int, repeat: int, queue_pairs_: int) -> None:
+    job = all_to_all(
+        hosts=5, size_bytes=4_000, seed=2, repeat=repeat, start_jitter_ps=jitter_ps, queue_pairs=queue_pairs_
+    )
+    outcome = run(job)
+    assert pairs_of(outcome) == {(a, b): repeat for a in range(5) for b in range(5) if a != b}
+    turns = Counter(index % queue_pairs_ for index in range(repeat))
+    assert Counter(outcome.messages["channel"].tolist()) == {channel: 20 * count for channel, count in turns.items()}
+    found = {(int(m["source"]), int(m["destination"]), int(m["channel"])) for m in outcome.messages}
+    assert queue_pairs(job) == sorted(found)
+
+
+def test_poisson_offers_the_load_that_was_asked_for() -> None:
+    sizes = SizeDistribution(name="flat", size_bytes=(500.0, 1_500.0), share=(0.0, 1.0))
+    job = poisson(hosts=16, flows=20_000, load=0.4, host_rate_bps=16 * 100 * GBPS, sizes=sizes, seed=5)
+    operations = [op for program in job.programs for stream in program.streams for op in stream]
+    last_s = max(op.at_ps for op in operations if isinstance(op, At)) / SECOND_PS
+    payload = sum(op.size.total_bytes for op in operations if isinstance(op, Send))
+    assert payload / 20_000 == pytest.approx(1_000, rel=0.01)
+    assert payload * 8 / last_s == pytest.approx(0.4 * 1_600e9, rel=0.03)  # 1/sqrt(20,000) is 0.7 %
+
+
+def test_poisson_gives_every_flow_a_queue_pair_of_its_own() -> None:
+    sizes = SizeDistribution(name="flat", size_bytes=(500.0, 1_500.0), share=(0.0, 1.0))
+    outcome = run(poisson(hosts=3, flows=60, load=0.3, host_rate_bps=300 * GBPS, sizes=sizes, seed=5))
+    assert len(outcome.messages) == 60
+    assert set(outcome.messages["ordinal"].tolist()) == {0}
+    assert not any(source == destination for source, destination in pairs_of(outcome))
+
+
+@pytest.mark.parametrize(
+    ("name", "mean_bytes"), [("web-search", 1_711_250), ("facebook-hadoop", 120_421), ("alibaba-storage", 40_870)]
+)
+def test_published_sizes_have_the_published_mean(name: str, mean_bytes: int) -> None:
+    sizes = load_sizes(name)
+    assert round(sizes.mean_bytes) == mean_bytes
+    drawn = [sizes.quantile((index + 0.5) / 20_000) for index in range(20_000)]
+    assert sum(drawn) / len(drawn) == pytest.approx(mean_bytes, rel=0.001)
+
+
+def test_every_published_table_is_a_name() -> None:
+    assert published_sizes() == ("alibaba-storage", "facebook-hadoop", "web-search")
+
+
+def test_quantiles_are_linear_between_corners() -> None:
+    sizes = read_sizes("mine", ["size_bytes,cumulative_percent", "0,0", "100,50", "100,60", "200,100"], source="mine")
+    assert [sizes.quantile(share) for share in (0.0, 0.25, 0.5, 0.55, 0.8, 1.0)] == [1, 50, 100, 100, 150, 200]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("bytes,percent\n0,0\n1,100", 1, "wanted 'size_bytes,cumulative_percent'"),
+        ("size_bytes,cumulative_percent\n0,0\nten,100", 3, "wanted a size in bytes and a percentage"),
+        ("size_bytes,cumulative_percent\n0,0\n9,50\n8,100", 4, "both columns must not fall"),
+        ("size_bytes,cumulative_percent\n0,0\n9,101", 3, "found 101, wanted 0 to 100"),
+        ("size_bytes,cumulative_percent\n0,0\n9,99", 3, "the last at 100 %"),
+        ("size_bytes,cumulative_percent\n0,0\n0,100", 3, "every size is 0"),
+        ("size_bytes,cumulative_percent\n0,0\n1e99,100", 3, "wanted 0 to 2**40"),
+        ("", 1, "wanted 'size_bytes,cumulative_percent'"),
+    ],
+)
+def test_a_wrong_file_of_sizes_is_told_by_line(tmp_path: Path, text: str, line: int, message: str) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as error:
+        load_sizes(file)
+    assert str(file) in str(error.value)
+    assert (line, True) in [(m.line, message in m.text) for m in error.value.mistakes]
+
+
+def test_a_wrong_name_of_sizes_has_a_hint() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'web-search'"):
+        load_sizes("web-serch")
+    with pytest.raises(ConfigError, match="No such file"):
+        load_sizes("nowhere.csv")
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "keys"),
+    [
+        (permutation, {"hosts": 1, "size_bytes": 0, "seed": 1}, ["hosts", "size"]),
+        (incast, {"hosts": 4, "size_bytes": 1, "seed": 1, "senders": 4, "receiver": 4}, ["senders", "receiver"]),
+        (all_to_all, {"hosts": 4, "size_bytes": 1, "seed": 1, "repeat": 0, "queue_pairs": 0}, ["repeat", "queue_pairs"]),
+    ],
+)
+def test_arguments_out_of_range_are_refused_together(make: Any, arguments: dict[str, int], keys: list[str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        make(**arguments)
+    assert [mistake.path for mistake in error.value.mistakes] == [f"traffic.{key}" for key in keys]
+
+
+@pytest.mark.parametrize(("ranks", "channels", "repeat"), [(2, 1, 1), (4, 1, 2), (5, 3, 2), (7, 2, 1)])
+def test_a_ring_all_reduce_sends_what_the_algorithm_says(ranks: int, channels: int, repeat: int) -> None:
+    size_bytes = 100_003  # not divisible by anything here
+    outcome = run(ring_all_reduce(ranks=ranks, size_bytes=size_bytes, channels=channels, repeat=repeat))
+    messages = outcome.messages
+    assert len(messages) == 2 * (ranks - 1) * ranks * channels * repeat
+    assert pairs_of(outcome).keys() == {(rank, (rank + 1) % ranks) for rank in range(ranks)}
+    # over all ranks every part is sent n - 1 times to reduce it and n - 1 times to gather it
+    assert messages["size_bytes"].sum() == 2 * (ranks - 1) * size_bytes * repeat
+    assert len(outcome.marks) == 2 * ranks * repeat
+
+
+def test_a_ring_step_needs_what_the_step_before_brought() -> None:
+    outcome = run(ring_all_reduce(ranks=4, size_bytes=400_000))
+    by_rank = {rank: np.sort(outcome.messages[outcome.messages["source"] == rank], order="ordinal") for rank in range(4)}
+    for rank in range(4):
+        received = by_rank[(rank - 1) % 4]["delivered_at_ps"]
+        assert (by_rank[rank]["posted_at_ps"][1:] == received[:-1]).all()
+        end = outcome.marks[(outcome.marks["rank"] == rank) & (outcome.marks["name"] == 1)]["at_ps"]
+        assert end.tolist() == [received[-1]]
+
+
+def test_a_ring_of_one_is_refused() -> None:
+    with pytest.raises(ConfigError, match="found 1, wanted at least 2 GPUs"):
+        ring_all_reduce(ranks=1, size_bytes=1_000)

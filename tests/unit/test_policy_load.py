@@ -183,3 +183,27 @@ def test_a_plugin_of_another_kind_is_refused() -> None:
 )
 def test_what_a_type_checker_sees_is_what_the_record_holds(seen: type, dtype: object) -> None:
     assert tuple(seen.__annotations__) == dtype.names  # type: ignore[attr-defined]
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "models"
+
+
+@pytest.mark.parametrize(
+    ("kind", "page"),
+    [("congestion-control", None), ("path-selection", "load-balancing"), ("port-selection", "load-balancing")],
+)
+def test_every_policy_and_parameter_has_its_line_in_the_docs(kind: str, page: str | None) -> None:
+    for entry in catalogue(kind):
+        name = page or ("fixed-window" if entry.name == "none" else entry.name)
+        text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+        policy = load(kind, entry.name)
+        assert entry.name in text.lower()
+        assert [row.name for row in policy.rows if f"`{row.name}`" not in text] == []
+        assert [variant for variant in policy.plugin.variants if f"`{variant}`" not in text] == []
+
+
+def test_the_example_in_the_docs_loads(tmp_path: Path) -> None:
+    page = (DOCS / "writing-a-policy.md").read_text(encoding="utf-8")
+    path = tmp_path / "from_the_docs.py"
+    path.write_text(page.split("```python\n")[1].split("```")[0], encoding="utf-8")
+    assert load("congestion-control", path).params.cut == 0.5

@@ -12,7 +12,7 @@ from typing import Any
 from weft.base.units import DURATION, PROPAGATION_PS_PER_M, format_quantity
 from weft.spec.device import Nic, Switch
 from weft.spec.scenario_devices import DeviceChoice, device_mistakes
-from weft.spec.scenario_fabric import FabricSection, Fault
+from weft.spec.scenario_fabric import MAX_HOSTS, FabricSection, Fault
 from weft.spec.scenario_policies import PRESETS, REORDERING, PolicyChoice
 from weft.spec.scenario_reader import Reader
 from weft.spec.scenario_transport import TransportSection
@@ -119,7 +119,14 @@ def _fat_tree_hosts(fabric: FabricSection, reader: Reader, hosts: int | None) ->
             _which(reader, "fabric.hosts", "fabric.gpus"),
             f"found {hosts:,}, wanted at most {most:,}, the ports of a fat tree of {tiers} tiers and radix {radix}",
         )
-    return most if hosts is None else hosts
+    return _full(most, "fabric.radix", reader) if hosts is None else hosts
+
+
+def _full(places: int, path: str, reader: Reader) -> int:
+    """Hosts of a full fabric, which may be more than Weft can number."""
+    if places > MAX_HOSTS:
+        reader.wrong(path, f"makes {places:,} hosts, wanted at most {MAX_HOSTS:,}; give fabric.hosts to attach fewer")
+    return places
 
 
 def _leaf_spine_hosts(fabric: FabricSection, reader: Reader, hosts: int | None, known: dict[str, Any]) -> int | None:
@@ -159,7 +166,7 @@ def _leaf_spine_hosts(fabric: FabricSection, reader: Reader, hosts: int | None, 
             f"found {hosts:,}, wanted at most {places:,}, leaves {fabric.leaves:,} x hosts_per_leaf"
             f" {fabric.hosts_per_leaf:,}",
         )
-    return places if hosts is None else hosts
+    return _full(places, "fabric.leaves", reader) if hosts is None else hosts
 
 
 def _derived_leaf_spine(fabric: FabricSection, reader: Reader, hosts: int | None, known: dict[str, Any]) -> int | None:

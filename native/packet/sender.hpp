@@ -138,7 +138,7 @@ inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t 
   Signal& signal = sender_signal(s, qp, Kind::kSend, at_ps);
   signal.seq = seq;
   signal.bytes = payload;
-  signal.entropy = path_state(qp).entropy;
+  signal.entropy = qp.own_entropy;
   signal.draw = static_cast<std::int64_t>(
       draw(s.in.seed, Stream::kPathChoice, qp.flow, packet_id, static_cast<std::uint64_t>(qp.source_port)) >> 2);
   call_path(s, qp);

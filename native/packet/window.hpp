@@ -194,18 +194,37 @@ inline Packet* next_inbound(State& s, std::size_t index) {
   return packet;
 }
 
+/// Let a host go on up to an arrival or the end of a window: departures until `last_ps`, agenda before `before_ps`, in order.
+/// A step at a departure may set a timer that comes before the next departure, so neither may run ahead of the other.
+inline void run_host(State& s, std::int32_t node, Ps last_ps, Ps before_ps) {
+  const std::int32_t first = s.first_port(node);
+  const std::int32_t end = s.end_port(node);
+  const Agenda& agenda = s.agendas[static_cast<std::size_t>(node)];
+  for (;;) {
+    std::int32_t port = first;
+    for (std::int32_t other = first + 1; other < end; ++other)
+      if (s.due_at_ps[static_cast<std::size_t>(other)] < s.due_at_ps[static_cast<std::size_t>(port)]) port = other;
+    const Ps due = s.due_at_ps[static_cast<std::size_t>(port)];
+    const Ps agenda_ps = agenda.next_ps();
+    if (agenda_ps < due && agenda_ps < before_ps)
+      run_agenda(s, node);
+    else if (due <= last_ps)
+      start_nic_port(s, port, due);
+    else
+      return;
+  }
+}
+
 /// Handle everything of one host in [start, end).
 inline void host_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
   const std::size_t count = gather(s, node, start_ps, end_ps);
   sort_keys(s, count, end_ps - start_ps);
   const std::int32_t first = s.first_port(node);
-  Agenda& agenda = s.agendas[static_cast<std::size_t>(node)];
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t key = s.keys[i];
     const Ps at_ps = start_ps + static_cast<Ps>(key >> ArrivalKey::kTimeShift);
-    while (agenda.next_ps() < at_ps) run_agenda(s, node);
     const std::int32_t port = first + static_cast<std::int32_t>((key & 0x7FFFFFFF) >> 3);
-    drain_nic(s, port, at_ps);
+    run_host(s, node, at_ps, at_ps);
     if ((key & ArrivalKey::kPacket) != 0) {
       const std::size_t index = s.at(port, static_cast<std::int32_t>(key & 7));
       Packet* packet = next_inbound(s, index);
@@ -220,13 +239,10 @@ inline void host_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
       kick_nic(s, port, at_ps);
     }
   }
-  while (agenda.next_ps() < end_ps) run_agenda(s, node);
-  Ps next_ps = agenda.next_ps();
-  for (std::int32_t port = first; port < s.end_port(node); ++port) {
-    drain_nic(s, port, end_ps - 1);
+  run_host(s, node, end_ps - 1, end_ps);
+  Ps next_ps = s.agendas[static_cast<std::size_t>(node)].next_ps();
+  for (std::int32_t port = first; port < s.end_port(node); ++port)
     next_ps = std::min(next_ps, s.due_at_ps[static_cast<std::size_t>(port)]);
-  }
-  next_ps = std::min(next_ps, agenda.next_ps());  // a step at a departure may have set a timer
   if (next_ps < kNeverPs) s.calendar.mark(node, std::max(next_ps, end_ps));
 }
 

@@ -19,7 +19,21 @@ from weft.policies.load import LoadedPolicy, load
 from weft.spec.device import HashFunction, Nic, Switch
 from weft.spec.fabric import SWITCH, Fabric
 from weft.spec.job import (
-    Await, Compute, Group, Job, Loop, Mark, Operation, Peer, Placement, Program, Receive, Send, Signal, Size, Wait,
+    Await,
+    Compute,
+    Group,
+    Job,
+    Loop,
+    Mark,
+    Operation,
+    Peer,
+    Placement,
+    Program,
+    Receive,
+    Send,
+    Signal,
+    Size,
+    Wait,
 )  # fmt: skip
 from weft.spec.transport import Transport
 from weft.topology.fat_tree import fat_tree
@@ -157,7 +171,7 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
         )
     )
     codes = [Op(code).name for code in plan.ops["code"].tolist()]
-    assert codes == "COMPUTE LOOP SEND WAIT END SEND RECEIVE SIGNAL AWAIT MARK STOP".split()
+    assert codes == ["COMPUTE", "LOOP", "SEND", "WAIT", "END", "SEND", "RECEIVE", "SIGNAL", "AWAIT", "MARK", "STOP"]
     assert (plan.ops[1]["value"], plan.ops[1]["target"], plan.ops[4]["target"]) == (3, 5, 2)
     sent = plan.ops[2]
     assert [sent[name].item() for name in ("stride", "size", "shift", "step", "parts", "part_step", "channel")] == [
@@ -175,7 +189,10 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
     [
         (Send(peer=Peer(rule="shift", group=Group(size=4), shift=4), size=KILOBYTE), "rank 0 would send to itself"),
         (Send(peer=Peer(rule="rank", shift=8), size=KILOBYTE), "would be rank 8, wanted 0 to 7"),
-        (Send(peer=Peer(rule="table", table=(1, 2)), size=KILOBYTE), "table of 2 entries, wanted one for each of the 8"),
+        (
+            Send(peer=Peer(rule="table", table=(1, 2)), size=KILOBYTE),
+            "table of 2 entries, wanted one for each of the 8",
+        ),
         (Send(peer=Peer(rule="shift"), size=KILOBYTE), "wanted a group"),
         (Send(peer=Peer(rule="xor", group=Group(size=6), shift=1), size=KILOBYTE), "wanted a power of two"),
         (Send(peer=Peer(rule="xor", group=Group(size=8), shift=8), size=KILOBYTE), "wanted less than the 8 ranks"),
@@ -203,7 +220,9 @@ def test_an_xor_with_a_step_reaches_every_partner() -> None:
 
 
 def test_messages_inside_a_server_are_refused() -> None:
-    job = one_class(Send(peer=Peer(rule="shift", group=Group(size=8), shift=1), size=KILOBYTE), hosts=(0, 1, 2, 3, 3, 4, 5, 6))
+    job = one_class(
+        Send(peer=Peer(rule="shift", group=Group(size=8), shift=1), size=KILOBYTE), hosts=(0, 1, 2, 3, 3, 4, 5, 6)
+    )
     assert "ranks 3 and 4 are on one host" in refusal(job=job)
 
 

@@ -20,7 +20,7 @@ from weft.policies.load import load
 from weft.spec.device import Nic, Switch
 from weft.spec.job import At, Job, Send
 from weft.spec.transport import Transport
-from weft.study.payload import payload_bytes
+from weft.study.payload import Volume, volume
 from weft.study.recording import queue_pairs
 from weft.topology.leaf_spine import leaf_spine
 from weft.workload.collectives.ring_all_reduce import ring_all_reduce
@@ -48,7 +48,8 @@ def run(job: Job) -> Outcome:
     )
     outcome = reference.run(plan)
     assert outcome.complete
-    assert int(outcome.messages["size_bytes"].sum()) == payload_bytes(job)
+    payload_bytes = int(outcome.messages["size_bytes"].sum())
+    assert volume(job) == Volume(messages=len(outcome.messages), payload_bytes=payload_bytes)
     return outcome
 
 
@@ -188,7 +189,11 @@ def test_a_wrong_name_of_sizes_has_a_hint() -> None:
     [
         (permutation, {"hosts": 1, "size_bytes": 0, "seed": 1}, ["hosts", "size"]),
         (incast, {"hosts": 4, "size_bytes": 1, "seed": 1, "senders": 4, "receiver": 4}, ["senders", "receiver"]),
-        (all_to_all, {"hosts": 4, "size_bytes": 1, "seed": 1, "repeat": 0, "queue_pairs": 0}, ["repeat", "queue_pairs"]),
+        (
+            all_to_all,
+            {"hosts": 4, "size_bytes": 1, "seed": 1, "repeat": 0, "queue_pairs": 0},
+            ["repeat", "queue_pairs"],
+        ),
     ],
 )
 def test_arguments_out_of_range_are_refused_together(make: Any, arguments: dict[str, int], keys: list[str]) -> None:
@@ -211,7 +216,9 @@ def test_a_ring_all_reduce_sends_what_the_algorithm_says(ranks: int, channels: i
 
 def test_a_ring_step_needs_what_the_step_before_brought() -> None:
     outcome = run(ring_all_reduce(ranks=4, size_bytes=400_000))
-    by_rank = {rank: np.sort(outcome.messages[outcome.messages["source"] == rank], order="ordinal") for rank in range(4)}
+    by_rank = {
+        rank: np.sort(outcome.messages[outcome.messages["source"] == rank], order="ordinal") for rank in range(4)
+    }
     for rank in range(4):
         received = by_rank[(rank - 1) % 4]["delivered_at_ps"]
         assert (by_rank[rank]["posted_at_ps"][1:] == received[:-1]).all()

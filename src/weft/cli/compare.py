@@ -65,7 +65,7 @@ def _headline(found: Comparison) -> str:
     times = f"{amount(pair.second, pair.unit)} against {amount(pair.first, pair.unit)}"
     if abs(pair.change) < _SAME:
         return f"Both took as long: {times}."
-    way = "longer" if pair.change > 0 else "less long"
+    way = "more" if pair.change > 0 else "less"
     clear = (
         ""
         if pair.is_clear is None
@@ -73,7 +73,7 @@ def _headline(found: Comparison) -> str:
         if pair.is_clear
         else ", within what seeds explain"
     )
-    return f"The second took {abs(pair.change):.1%} {way}: {times}{clear}."
+    return f"The second took {amount(abs(pair.change), 'share')} {way} time: {times}{clear}."
 
 
 def _difference_table(found: Comparison) -> Table:
@@ -91,6 +91,6 @@ def _number_table(pairs: list[NumberPair]) -> Table:
     for name in ("first", "second", "change"):
         table.add_column(name, justify="right", no_wrap=True)
     for pair in pairs:
-        change = "-" if pair.change is None else f"{pair.change:+.1%}"
+        change = "-" if pair.change is None else f"{100 * pair.change:+,.1f} %"
         table.add_row(pair.name, amount(pair.first, pair.unit), amount(pair.second, pair.unit), change)
     return table

@@ -41,9 +41,11 @@ def answer(run: Run) -> list[str]:
     elif not run.is_complete:
         counted, wanted = len(run.provenance["seeds"]), run.provenance["seeds_wanted"]
         said.append(f"PARTIAL: {run.status}; {counted} of {wanted} seeds are counted.")
-    took = _amount(run, "completion_ps")
-    every = " on average" if run.seeds else ""
-    said.append(f"{sentence(about['workload'])} took {took}{every}.")
+    if run.is_complete or run.seeds:
+        every = " on average" if run.seeds else ""
+        said.append(f"{sentence(about['workload'])} took {_amount(run, 'completion_ps')}{every}.")
+    else:
+        said.append(f"{sentence(about['workload'])} was not done.")
     said += [_flows(run), _collective(run), _times(run), _losses(run), _pauses(run)]
     if not run.seeds:
         said.append(_busiest(run))
@@ -64,7 +66,12 @@ def _flows(run: Run) -> str:
     which = f"All {plural(flows, 'flow')}" if done == flows else f"{amount(done, 'count')} of {plural(flows, 'flow')}"
     if done == flows == 1:
         which = "The one flow"
-    text = f"{which} completed: {_amount(run, 'payload_bytes')} of payload at {_amount(run, 'goodput_bps')} together."
+    if done == 0:
+        text = f"None of {plural(flows, 'flow')} completed."
+    else:
+        text = (
+            f"{which} completed: {_amount(run, 'payload_bytes')} of payload at {_amount(run, 'goodput_bps')} together."
+        )
     if errors := _value(run, "queue_pair_errors"):
         text += f" {sentence(plural(errors, 'connection'))} failed after too many timeouts."
     return text
@@ -97,10 +104,10 @@ def _losses(run: Run) -> str:
         return f"Nothing was lost, yet {plural(again, 'packet was', 'packets were')} sent again."
     reasons = ""
     if not run.seeds:
-        reasons = (
-            " (" + ", ".join(f"{row['reason']} {row['packets']:,}" for row in drops_by_reason(run).to_pylist()) + ")"
-        )
-    return f"{sentence(plural(drops, 'packet was', 'packets were'))} lost{reasons} and {again:,.0f} sent again."
+        counts = (f"{row['reason']} {row['packets']:,}" for row in drops_by_reason(run).to_pylist())
+        reasons = f" ({', '.join(counts)})"
+    lost = plural(drops, "packet was", "packets were")
+    return f"{lost} lost{reasons}; {plural(again, 'packet was', 'packets were')} sent again."
 
 
 def _pauses(run: Run) -> str:
@@ -110,7 +117,8 @@ def _pauses(run: Run) -> str:
         if pauses
         else "Nobody was paused"
     )
-    return f"{paused}; ECN marked {plural(marks, 'packet')}."
+    said = f"ECN marked {plural(marks, 'packet')}" if marks else "nothing was marked"
+    return f"{paused}; {said}."
 
 
 def _busiest(run: Run) -> str:

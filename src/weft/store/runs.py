@@ -261,7 +261,7 @@ class Run:
 
         Raises
         ------
-        UsageError : the statement gives no table
+        UsageError : DuckDB refuses the statement, or it gives no table
 
         Examples
         --------
@@ -275,7 +275,10 @@ class Run:
                 if file.is_file():
                     quoted = str(file).replace("'", "''")
                     database.execute(f"create view {name} as from read_parquet('{quoted}')")
-            answer = database.sql(sql)
+            try:
+                answer = database.sql(sql)
+            except duckdb.Error as error:
+                raise UsageError(f"DuckDB refuses {sql!r}: {error}") from error
             if answer is None:
                 raise UsageError(f"the statement gives no table: {sql!r}")
             return answer.to_arrow_table()

@@ -1,7 +1,8 @@
-"""How many bytes a job will deliver: what progress is measured against."""
+"""How much a job will send: what progress and completeness are measured against."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,30 +14,43 @@ if TYPE_CHECKING:
 
     from weft.spec.job import Job
 
-__all__ = ["payload_bytes"]
+__all__ = ["Volume", "volume"]
 
 
-def payload_bytes(job: Job) -> int:
-    """Payload of all messages of a job.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Volume:
+    """All messages of a job and their payload.
 
-    A send of one part of a whole counts as the mean part, which is exact over all ranks of a group.
+    ``payload_bytes`` counts a part of a whole as the mean part, which is exact over all ranks of a group.
     """
-    total = 0.0
+
+    messages: int
+    payload_bytes: int
+
+
+def volume(job: Job) -> Volume:
+    """Add up what all ranks of a job send."""
+    messages, payload = 0, 0.0
     for index, program in enumerate(job.programs):
         ranks = np.flatnonzero(job.rank_class == index)
-        total += sum(_bytes_of(stream, ranks) for stream in program.streams)
-    return round(total)
+        for stream in program.streams:
+            count, size = _sent(stream, ranks)
+            messages += count
+            payload += size
+    return Volume(messages=messages, payload_bytes=round(payload))
 
 
-def _bytes_of(operations: tuple[Operation, ...], ranks: NDArray[np.int64]) -> float:
-    total = 0.0
+def _sent(operations: tuple[Operation, ...], ranks: NDArray[np.int64]) -> tuple[int, float]:
+    messages, payload = 0, 0.0
     for operation in operations:
         if isinstance(operation, Loop):
-            total += operation.count * _bytes_of(operation.body, ranks)
+            count, size = _sent(operation.body, ranks)
+            messages += operation.count * count
+            payload += operation.count * size
         elif isinstance(operation, Send):
             senders = len(ranks)
             if operation.peer.table is not None:
                 senders = int((np.asarray(operation.peer.table)[ranks] >= 0).sum())
-            size = operation.size
-            total += senders * (size.total_bytes / size.parts if size.parts else size.total_bytes)
-    return total
+            messages += senders
+            payload += senders * operation.size.total_bytes / max(operation.size.parts, 1)
+    return messages, payload

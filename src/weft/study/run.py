@@ -14,7 +14,7 @@ from weft.spec.scenario import Scenario, dump
 from weft.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
 from weft.study.engines import Progress, run_plan
 from weft.study.interrupts import Interrupt, interrupts
-from weft.study.payload import payload_bytes
+from weft.study.payload import volume
 from weft.study.prepare import prepare, read_scenario
 from weft.study.record import about, summarise, tables_of
 from weft.study.recording import recording
@@ -103,17 +103,19 @@ def _run_one(
         interrupt.check()
 
     set_up_s = time.perf_counter() - clock
+    wanted = volume(prepared.job)
     outcome, interrupted = run_plan(
         prepared.plan,
         fidelity=scenario.engine.fidelity,
-        payload_bytes=payload_bytes(prepared.job),
+        payload_bytes=wanted.payload_bytes,
         on_progress=on_progress,
         series=series,
     )
     interrupted |= interrupt.is_wanted and not outcome.complete  # the second Ctrl-C stops the engine itself
     engine_s = time.perf_counter() - clock - set_up_s
     tables = tables_of(prepared, outcome)
-    status = _status(scenario, outcome, interrupted=interrupted)
+    delivered = int((outcome.messages["delivered_at_ps"] >= 0).sum())
+    status = _status(outcome, interrupted=interrupted, is_all_delivered=delivered == wanted.messages)
     provenance = _provenance(prepared, status) | {
         "digest": outcome.digest(),
         "started": started.isoformat(timespec="seconds"),
@@ -175,13 +177,13 @@ def _part(progress: Callable[[Progress], None] | None, place: int, count: int) -
     return told
 
 
-def _status(scenario: Scenario, outcome: Outcome, *, interrupted: bool) -> str:
+def _status(outcome: Outcome, *, interrupted: bool, is_all_delivered: bool) -> str:
+    """One word for how a run ended, see `Run.status`."""
     if interrupted:
         return "interrupted"
-    if outcome.complete:
-        return "complete"
-    until_ps = scenario.engine.until_ps
-    return "stopped" if until_ps is not None and outcome.simulated_ps >= until_ps else "stuck"
+    if is_all_delivered:
+        return "complete"  # also where engine.until cut the last acknowledgements off
+    return "stuck" if outcome.complete else "stopped"
 
 
 def _provenance(prepared: Prepared, status: str) -> dict[str, Any]:

@@ -1,0 +1,223 @@
+"""The command line: what it prints, where it prints it, and the codes with which it leaves."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import weft
+from weft.cli import main
+from weft.cli.list import KINDS
+from weft.cli.progress import ProgressLine
+from weft.study.engines import Progress
+
+SCENARIO = """schema: 1
+name: tiny incast
+fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps}
+transport: {congestion_control: fixed-window}
+traffic: {pattern: incast, senders: 7, size: 50KB}
+engine: {fidelity: reference}
+"""
+
+Golden = Callable[[str, str], None]
+
+
+class Answer(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Answer]
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    """Run a command of Weft in an empty folder that holds the scenario above."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.yaml").write_text(SCENARIO, encoding="utf-8")
+
+    def run(*arguments: str) -> Answer:
+        with pytest.raises(SystemExit) as left:
+            main(list(arguments))
+        out, err = capsys.readouterr()
+        code = left.value.code
+        return Answer(code if isinstance(code, int) else 0, out, err)
+
+    return run
+
+
+def plain(text: str) -> str:
+    """Without the spaces that pad a table."""
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def test_run_answers_in_words_and_then_in_tables(command: Command, check_golden: Golden) -> None:
+    found = command("run", "tiny.yaml", "-o", "out")
+    assert (found.code, found.err) == (0, "")
+    check_golden("cli/run.txt", plain(found.out))
+
+
+def test_run_with_seeds_answers_with_intervals(command: Command, check_golden: Golden) -> None:
+    jitter = "traffic.start_jitter=5us"
+    found = command("run", "tiny.yaml", "-o", "out", "--seeds", "3", "--set", jitter)
+    assert (found.code, found.err) == (0, "")
+    check_golden("cli/seeds.txt", plain(found.out))
+
+
+def test_a_run_that_is_cut_off_says_partial_first(command: Command, check_golden: Golden) -> None:
+    found = command("run", "tiny.yaml", "-o", "out", "--set", "engine.until=15us")
+    assert found.code == 0
+    check_golden("cli/partial.txt", plain(found.out))
+
+
+def test_losses_and_pauses_are_told(command: Command, check_golden: Golden) -> None:
+    small = "fabric.switch={alpha: 0.01, buffer: 1MB}"
+    found = command("run", "tiny.yaml", "-o", "out", "--set", small, "--set", "fabric.loss=0.01", "--seed", "3")
+    assert found.code == 0
+    check_golden("cli/losses.txt", plain(found.out))
+
+
+def test_a_collective_is_told_by_its_bus_bandwidth(command: Command, check_golden: Golden) -> None:
+    found = command("run", "tiny.yaml", "-o", "out", "--set", "traffic=null", "--set", "collective={size: 1MB}")
+    assert found.code == 0
+    check_golden("cli/collective.txt", plain(found.out))
+
+
+def test_run_writes_below_runs_by_default(command: Command, tmp_path: Path) -> None:
+    assert command("run", "tiny.yaml").code == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert re.fullmatch(r"tiny-incast-\d{8}-\d{6}", folder.name)
+
+
+def test_run_as_json_is_one_object(command: Command) -> None:
+    found = command("run", "tiny.yaml", "-o", "out", "--json", "--seed", "5")
+    document = json.loads(found.out)
+    assert document["run"] == "out"
+    assert document["status"] == "complete"
+    assert document["numbers"]["flows_completed"] == {
+        "value": 7, "unit": "count", "text": "Messages that arrived whole.",
+    }  # fmt: skip
+    assert weft.open_run("out").provenance["seed"] == 5
+
+
+def test_compare_says_what_differs_and_what_that_did(command: Command, check_golden: Golden) -> None:
+    command("run", "tiny.yaml", "-o", "a")
+    command("run", "tiny.yaml", "-o", "b", "--set", "traffic.senders=3", "--set", "transport.mtu=1024")
+    found = command("compare", "a", "b")
+    assert found.code == 0
+    check_golden("cli/compare.txt", plain(found.out))
+    document = json.loads(command("compare", "a", "b", "--json").out)
+    assert {difference["key"] for difference in document["differences"]} == {"traffic.senders", "transport.mtu"}
+    assert "equal to the bit" in command("compare", "a", "a").out
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_kind_is_listed(command: Command, kind: str) -> None:
+    words = command("list", kind).out
+    choices = json.loads(command("list", kind, "--json").out)
+    assert choices
+    for choice in choices:
+        assert choice["name"] in words
+        assert choice["text"]
+    assert command("list", kind.replace("-", "_"), "--sources").code == 0
+
+
+def test_list_alone_lists_the_kinds(command: Command) -> None:
+    assert command("list").out.split() == list(KINDS) == json.loads(command("list", "--json").out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("run", "nowhere.yaml"), "cannot be read"),
+        (("run", "tiny.yaml", "--set", "fabric.radxi=4"), "did you mean 'radix'"),
+        (("run", "tiny.yaml", "--set", "fabric.radix"), "wanted KEY=VALUE"),
+        (("run", "tiny.yaml", "-o", "tiny.yaml"), "a run is written once"),
+        (("run", "tiny.yaml", "--seeds", "0"), "at least one"),
+        (("run", "tiny.yaml", "--set", "transport.congestion_control=./broken.py"), "broken.py, line 1"),
+        (("compare", ".", "nowhere"), "is not the folder of a run"),
+        (("list", "topologie"), "did you mean 'topology'"),
+        (("explain", "fabric.radxi"), "did you mean 'fabric.radix'"),
+        (("topology", "tiny.yaml", "--export", "x.png"), "'.png', wanted .json"),
+        (("run",), "Missing argument"),
+        (("fly",), "No such command"),
+    ],
+)
+def test_a_mistake_of_the_user_is_told_without_a_traceback(
+    command: Command, tmp_path: Path, arguments: tuple[str, ...], text: str
+) -> None:
+    (tmp_path / "broken.py").write_text("PLUGIN = 3 +\n", encoding="utf-8")
+    found = command(*arguments)
+    assert (found.code, found.out) == (2, "")
+    assert text in found.err
+    assert "Traceback" not in found.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.py", "tiny.yaml"]
+
+
+def test_topology_explain_and_schema_are_commands(command: Command) -> None:
+    assert json.loads(command("topology", "tiny.yaml", "--json").out)["hosts"] == 8
+    assert json.loads(command("explain", "fabric.radix", "--json").out)["key"] == "fabric.radix"
+    assert json.loads(command("schema").out)["type"] == "object"
+    assert command("--version").out.strip() == weft.__version__
+
+
+def test_help_answers_at_once() -> None:
+    code = "import sys; from weft.cli import main\ntry: main(['--help'])\nexcept SystemExit: print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert "compare" in found.stdout
+    loaded = set(found.stdout.split())
+    assert not loaded & {"numpy", "numba", "pydantic", "pyarrow", "duckdb", "scipy"}
+
+
+def test_importing_weft_costs_nothing() -> None:
+    code = "import sys, weft; print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert not set(found.stdout.split()) & {"numpy", "numba", "pydantic", "pyarrow", "typer"}
+
+
+def test_the_public_surface_is_what_it_says() -> None:
+    assert weft.__all__ == sorted(weft.__all__)
+    assert len(weft.__all__) <= 15
+    assert dir(weft) == weft.__all__
+    assert all(getattr(weft, name) is not None for name in weft.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'fly'"):
+        _ = weft.fly  # type: ignore[attr-defined]  # the point of the test
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_says_share_rate_and_time_left() -> None:
+    now = Progress(simulated_ps=1_200_000_000, packet_hops=30_000_000, share=0.25)
+    assert ProgressLine.line(now, 10.0) == "25.0 %  1.2 ms simulated  3.00 M packet-hops/s  0:30 left"
+    unknown = Progress(simulated_ps=5, packet_hops=0, share=None)
+    assert ProgressLine.line(unknown, 10.0) == "5 ps simulated"
+    assert ProgressLine.line(Progress(simulated_ps=0, packet_hops=0, share=0.001), 10.0).endswith("2:46:30 left")
+
+
+def test_progress_is_quiet_in_the_first_second_and_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("weft.cli.progress.time.monotonic", lambda: clock[0])
+    now = Progress(simulated_ps=1, packet_hops=1, share=0.5)
+    for stream, is_loud in ((Terminal(), True), (io.StringIO(), False)):
+        clock[0] = 100.0
+        with ProgressLine(stream) as line:
+            for clock[0] in (100.5, 101.5, 101.55, 101.7):
+                line(now)
+        lines = [part for part in stream.getvalue().split("\r") if part.strip()]
+        assert len(lines) == (2 if is_loud else 0)
+        assert not stream.getvalue() or stream.getvalue().endswith(" \r")  # wiped at the end

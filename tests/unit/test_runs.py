@@ -1,0 +1,143 @@
+"""Run folders: written once and whole, with a unit for every number, and read by query."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from weft.base.errors import ConfigError, UsageError
+from weft.spec.result import TABLES, Quantity
+from weft.store import runs
+from weft.store.runs import Run, fresh_folder, new_folder, open_run, refuse_existing, write_run
+
+PROVENANCE = {"status": "complete", "seed": 1}
+
+
+def empty(name: str) -> pa.Table:
+    types = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
+    return pa.table({column.name: pa.array([], types[column.type]) for column in TABLES[name]})
+
+
+def written(path: Path) -> Run:
+    return write_run(
+        path,
+        scenario="schema: 1\n",
+        about={"name": "test"},
+        summary={
+            "fct_p50_ps": Quantity(value=1.5, unit="ps", text="Half."),
+            "none": Quantity(value=None, unit="B", text=""),
+        },
+        tables={name: empty(name) for name in TABLES},
+        provenance=PROVENANCE,
+    )
+
+
+def test_a_run_reads_as_it_was_written(tmp_path: Path) -> None:
+    written(tmp_path / "a" / "run")
+    run = open_run(tmp_path / "a" / "run")
+    assert run.scenario == "schema: 1\n"
+    assert run.about == {"name": "test"}
+    assert (run.status, run.is_complete) == ("complete", True)
+    assert run.value("fct_p50_ps") == 1.5
+    assert run.value("none") is None
+    assert run.summary["fct_p50_ps"] == {"value": 1.5, "unit": "ps", "text": "Half."}
+    assert [table.num_rows for table in (run.flows, run.links, run.collectives, run.series, run.events)] == [0] * 5
+    assert run.query("select count(*) as n from flows").to_pylist() == [{"n": 0}]
+    assert repr(run) == f"Run({str(tmp_path / 'a' / 'run')!r}, status='complete')"
+
+
+def test_the_folder_holds_what_the_design_names(tmp_path: Path) -> None:
+    written(tmp_path / "run")
+    assert sorted(file.name for file in (tmp_path / "run").iterdir()) == [
+        "collectives.parquet", "events.parquet", "flows.parquet", "links.parquet", "provenance.json", "scenario.yaml",
+        "series.parquet", "summary.json",
+    ]  # fmt: skip
+    assert [file.name for file in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_run_is_written_once(tmp_path: Path) -> None:
+    written(tmp_path / "run")
+    before = (tmp_path / "run" / "summary.json").read_bytes()
+    with pytest.raises(ConfigError, match="a run is written once"):
+        written(tmp_path / "run")
+    assert (tmp_path / "run" / "summary.json").read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match="no folder that can be written"):
+        refuse_existing(tmp_path / "file" / "run")
+    refuse_existing(tmp_path / "deep" / "er" / "run")
+
+
+def test_what_fails_on_the_way_leaves_nothing(tmp_path: Path) -> None:
+    def half() -> None:
+        with fresh_folder(tmp_path / "run") as folder:
+            (folder / "half").write_text("", encoding="utf-8")
+            assert folder.name.startswith(".run-")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        half()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_number_that_is_not_finite_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_run(
+            tmp_path / "run", scenario="", about={}, tables={}, provenance={},
+            summary={"bad": Quantity(value=float("nan"), unit="ps", text="")},
+        )  # fmt: skip
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_become_folders(tmp_path: Path) -> None:
+    first = new_folder("Llama 3/70b: 1,024 H100", tmp_path)
+    assert first.name.startswith("llama-3-70b-1-024-h100-")
+    first.mkdir()
+    assert new_folder("Llama 3/70b: 1,024 H100", tmp_path) != first
+    assert new_folder("../..", tmp_path).parent == tmp_path
+    assert new_folder("../..", tmp_path).name.startswith("run-")
+
+
+@pytest.mark.parametrize("file", [None, "summary.json"])
+def test_what_is_no_run_is_refused(tmp_path: Path, file: str | None) -> None:
+    if file is not None:
+        (tmp_path / file).write_text("{}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"summary\.json and provenance\.json are missing"):
+        open_run(tmp_path)
+    with pytest.raises(ConfigError, match="there is no such folder"):
+        open_run(tmp_path / "nowhere")
+
+
+def test_a_run_of_a_newer_weft_is_refused(tmp_path: Path) -> None:
+    run = written(tmp_path / "run")
+    file = run.path / "provenance.json"
+    file.write_text(json.dumps({**PROVENANCE, "format": runs.FORMAT + 1}), encoding="utf-8")
+    with pytest.raises(ConfigError, match="it comes from a newer Weft"):
+        open_run(run.path)
+    file.write_text("{", encoding="utf-8")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        open_run(run.path)
+
+
+def test_wrong_questions_are_told(tmp_path: Path) -> None:
+    run = written(tmp_path / "it's a run")
+    with pytest.raises(UsageError, match="has no number 'fct'"):
+        run.value("fct")
+    with pytest.raises(UsageError, match="no table 'flow'"):
+        run.table("flow")
+    with pytest.raises(UsageError, match="gives no table"):
+        run.query("")
+    with pytest.raises(UsageError, match="DuckDB refuses 'select nothing from flows'"):
+        run.query("select nothing from flows")
+    assert run.query("select * from links").num_rows == 0
+
+
+def test_parquet_is_plain(tmp_path: Path) -> None:
+    run = written(tmp_path / "run")
+    assert pq.read_schema(run.path / "flows.parquet").names == [column.name for column in TABLES["flows"]]

@@ -137,6 +137,13 @@ class Layout:
         self._struct = struct.Struct(f"={form or '8x'}")
         self._remembers = checked or bool(watched)
         self._class = type(name, (base,), body)
+        # An engine makes a signal for every packet, so the slots' own writers are looked up once.
+        writers = {
+            f.name: getattr(self._class, f"_{f.name}" if f.name in watched else f.name).__set__ for f in self.fields
+        }
+        plain = [(writers[f.name], _plain(f, f.initial)) for f in self.fields]
+        self._scalars = [(write, value) for write, value in plain if not isinstance(value, list)]
+        self._arrays = [(write, type(value), value) for write, value in plain if isinstance(value, list)]
 
     @classmethod
     def of_dtype(cls, name: str, dtype: np.dtype[np.void], *, watched: tuple[str, ...] = ()) -> Layout:
@@ -149,8 +156,10 @@ class Layout:
         made: Any = self._class()
         if self._remembers:
             object.__setattr__(made, "_lines", {})
-        for field in self.fields:
-            object.__setattr__(made, field.name, _plain(field, field.initial))
+        for write, value in self._scalars:
+            write(made, value)
+        for write, make, values in self._arrays:
+            write(made, make(values))
         return made
 
     @property

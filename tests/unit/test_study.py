@@ -296,3 +296,23 @@ def test_tables_are_arrow(write: Write, tmp_path: Path) -> None:
     run: Run = run_scenario(write(INCAST), out=tmp_path / "run")
     assert isinstance(run.flows, pa.Table)
     assert isinstance(run.query("from links"), pa.Table)
+
+
+def test_the_page_of_results_has_every_column() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "models" / "results.md").read_text(encoding="utf-8")
+    rows = [f"| `{column.name}` | {column.unit} | {column.text} |" for columns in TABLES.values() for column in columns]
+    assert [row for row in rows if row not in page] == []
+
+
+def test_files_are_relative_to_the_scenario(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("size_bytes,cumulative_percent\n1000,0\n2000,100\n", encoding="utf-8")
+    (tmp_path / "mine.py").write_text(load("congestion-control", "none").source_text, encoding="utf-8")
+    poisson = "traffic: {pattern: poisson, sizes: mine.csv, flows: 30, load: 0.2}\n"
+    text = TINY.replace("fixed-window", "./mine.py") + poisson
+    run = run_scenario(write(text), out=tmp_path / "run")
+    assert run.is_complete
+    assert run.flows.num_rows == 30
+    assert run.provenance["policies"]["congestion-control"]["name"] == "mine"
+    (tmp_path / "mine.csv").write_text("size_bytes,cumulative_percent\n1000,0\n900,100\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine\.csv: 1 mistake.*\n  line 3"):
+        run_scenario(write(text), out=tmp_path / "again")

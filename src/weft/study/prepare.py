@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from weft.spec.scenario_policies import ParameterValue, PolicyChoice
     from weft.spec.transport import Transport
 
-__all__ = ["Prepared", "check_parameters", "known_names", "prepare", "read_scenario"]
+__all__ = ["Prepared", "check_parameters", "known_names", "located", "prepare", "read_scenario"]
 
 SHOWN: Final = 3  # chosen: names in a message; a fabric may have a million
 TRANSPORTS: Final = {"rocev2": rocev2}
@@ -94,7 +94,14 @@ def prepare(scenario: Scenario) -> Prepared:
     try:
         return _prepare(scenario)
     except ConfigError as error:
-        raise scenario.locate(error) from error
+        raise located(scenario, error) from error
+
+
+def located(scenario: Scenario, error: ConfigError) -> ConfigError:
+    """Give an error about keys of the scenario its lines; one about another file keeps its own source and lines."""
+    sections = {"fabric", "transport", "collective", "traffic", "engine", "faults"}
+    is_mine = all(mistake.line is None and mistake.path.split(".")[0] in sections for mistake in error.mistakes)
+    return scenario.locate(error) if is_mine else error
 
 
 def _prepare(scenario: Scenario) -> Prepared:

@@ -15,7 +15,7 @@ from weft.store.runs import Run, fresh_folder, new_folder, refuse_existing, writ
 from weft.study.engines import Progress, run_plan
 from weft.study.interrupts import Interrupt, interrupts
 from weft.study.payload import volume
-from weft.study.prepare import prepare, read_scenario
+from weft.study.prepare import located, prepare, read_scenario
 from weft.study.record import about, summarise, tables_of
 from weft.study.recording import recording
 from weft.study.seeds import mean_numbers
@@ -95,7 +95,7 @@ def _run_one(
     try:
         series = recording(prepared)
     except ConfigError as error:
-        raise scenario.locate(error) from error
+        raise located(scenario, error) from error
 
     def on_progress(now: Progress) -> None:
         if progress is not None:

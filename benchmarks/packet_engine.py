@@ -1,0 +1,203 @@
+"""Speed of the packet engine: CPU nanoseconds per packet-hop, row by row, beside the reference engine and ns-3.
+
+    python benchmarks/packet_engine.py [--rounds 7] [--only NAME]... [--json FILE]
+
+A packet-hop is one packet, data or control, that crosses one link. Every row lives in a process of its own; the rounds
+of all rows are interleaved, so that a noisy minute of the machine spoils a round and not a row. The table shows medians.
+Leaves out: wall-clock time, and more than one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import statistics
+import subprocess
+import sys
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from rows import ROWS
+
+__all__ = ["main"]
+
+HERE: Final = Path(__file__).resolve().parent
+NS3: Final = "ns3"
+BIG_RADIX: Final = 32  # chosen: such rows hold hundreds of MB, so that they run one after the other
+RATIOS: Final = (
+    ("reference engine / packet engine", "small-reference", "small", None),
+    ("ns-3 / packet engine", NS3, "as-ns3", 50.0),
+    ("series on / off", "series", "permutation", None),
+    ("one flow among 8,192 hosts / among 128", "one-flow-8192", "one-flow", None),
+    ("8,192 hosts / 128 hosts, sprayed", "spray-8192", "spray", None),
+    ("50 ns / 1 us to a host", "short-links", "permutation", None),
+)  # fmt: skip
+
+
+class _Worker:
+    """A process that runs one row each time it is asked."""
+
+    def __init__(self, name: str) -> None:
+        script = ["ns3_permutation.py"] if name == NS3 else ["measure.py", name]
+        command = [sys.executable, str(HERE / script[0]), *script[1:]]
+        self.name = name
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.prepared = self._answer()
+        self.runs: list[dict[str, Any]] = []
+
+    def __enter__(self) -> _Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        self.process.wait()
+
+    def run(self) -> None:
+        if self.process.stdin is None:
+            raise SystemExit(f"{self.name}: no pipe to the process")
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        self.runs.append(self._answer())
+
+    def _answer(self) -> dict[str, Any]:
+        if self.process.stdout is None:
+            raise SystemExit(f"{self.name}: no pipe from the process")
+        for line in self.process.stdout:
+            if line.startswith("{"):  # ns-3 has more to say
+                answer: dict[str, Any] = json.loads(line)
+                return answer
+        raise SystemExit(f"{self.name}: the process ended with code {self.process.wait()}")
+
+
+def main() -> None:
+    """Run the rows and print the table."""
+    arguments = _arguments()
+    names = arguments.only or [*ROWS, *([NS3] if find_spec("ns") is not None else [])]
+    if NS3 not in names and not arguments.only:
+        print("ns-3 is not installed (pip install 'weft[bench]'): no comparison with it")
+    small = [name for name in names if name == NS3 or ROWS[name].radix < BIG_RADIX]
+    figures: dict[str, dict[str, Any]] = {}
+    for group in (small, *([name] for name in names if name not in small)):
+        figures |= _measure(group, arguments.rounds)
+    report = {**_circumstances(arguments.rounds), "rows": {name: figures[name] for name in names}}
+    report["ratios"] = _ratios(figures)
+    _print(report)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=7, help="runs of each row; the table shows the median")
+    parser.add_argument("--only", action="append", choices=[*ROWS, NS3], help="only this row; may be repeated")
+    parser.add_argument("--json", type=Path, help="also write all figures here")
+    return parser.parse_args()
+
+
+def _measure(names: list[str], rounds: int) -> dict[str, dict[str, Any]]:
+    with ExitStack() as stack:
+        workers = [stack.enter_context(_Worker(name)) for name in names]
+        for round_ in range(rounds):
+            for worker in workers:
+                if sys.stderr.isatty():
+                    print(f"\r\033[Kround {round_ + 1} of {rounds}: {worker.name}", end="", file=sys.stderr)
+                worker.run()
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr)
+        return {worker.name: _figures(worker) for worker in workers}
+
+
+def _figures(worker: _Worker) -> dict[str, Any]:
+    last = worker.runs[-1]
+    if len({run.get("digest") for run in worker.runs}) > 1:
+        raise SystemExit(f"{worker.name}: rounds differ in their results")
+    per_hop = [run["run_s"] * 1e9 / run["packet_hops"] for run in worker.runs]
+    figures = {
+        **worker.prepared,
+        **last,
+        "run_s": statistics.median(run["run_s"] for run in worker.runs),
+        "set_up_s": statistics.median(run["set_up_s"] for run in worker.runs),
+        "ns_per_hop": statistics.median(per_hop),
+        "ns_per_hop_least": min(per_hop),
+        "ns_per_hop_rounds": per_hop,
+        "pauses_per_100_data": 100 * last["pauses"] / last["data_packets"],
+    }
+    if worker.name == NS3:
+        return figures
+    row = ROWS[worker.name]
+    figures["text"] = row.text
+    figures["target_ns_per_hop"] = row.target_ns
+    lacks = []
+    if row.target_ns is not None and figures["ns_per_hop"] > row.target_ns:
+        lacks.append(f"{figures['ns_per_hop'] / row.target_ns - 1:.0%} too slow")
+    if row.peak_rss_bytes is not None and last["peak_rss_bytes"] > row.peak_rss_bytes:
+        lacks.append(f"more than {row.peak_rss_bytes / 2**20:.0f} MiB")
+    if figures["pauses_per_100_data"] < row.least_pauses:
+        lacks.append("too few pauses")
+    figures["lacks"] = lacks
+    return figures
+
+
+def _ratios(figures: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"text": text, "ratio": figures[over]["ns_per_hop"] / figures[under]["ns_per_hop"], "wanted": wanted}
+        for text, over, under, wanted in RATIOS
+        if over in figures and under in figures
+    ]
+
+
+def _circumstances(rounds: int) -> dict[str, Any]:
+    git = ["git", "-C", str(HERE)]
+    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    changed = subprocess.run(
+        [*git, "status", "--porcelain", "--", "../native", "../src"], capture_output=True, text=True, check=False
+    )
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "commit": commit.stdout.strip() or "unknown",
+        "uncommitted_changes": bool(changed.stdout.strip()),
+        "python": platform.python_version(),
+        "cpu": _cpu(),
+        "rounds": rounds,
+    }
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _print(report: dict[str, Any]) -> None:
+    changed = " with uncommitted changes" if report["uncommitted_changes"] else ""
+    print(f"{report['date']}, commit {report['commit']}{changed}, Python {report['python']}, {report['cpu']}")
+    print(f"CPU ns per packet-hop, one thread, median and least of {report['rounds']} rounds\n")
+    print(f"{'row':17}{'median':>8}{'least':>8}{'wanted':>8}{'hops':>13}{'pauses':>8}{'/100':>6}{'drops':>7}"
+          f"{'marks':>9}{'run s':>8}{'set-up':>8}{'lower':>7}{'compile':>8}{'MiB':>6}  reached")  # fmt: skip
+    for name, row in report["rows"].items():
+        wanted = f"{row['target_ns_per_hop']:g}" if row.get("target_ns_per_hop") is not None else "-"
+        reached = "" if wanted == "-" else ", ".join(row["lacks"]) or "yes"
+        print(
+            f"{name:17}{row['ns_per_hop']:8.1f}{row['ns_per_hop_least']:8.1f}{wanted:>8}{row['packet_hops']:13,}"
+            f"{row['pauses']:8,}{row['pauses_per_100_data']:6.1f}{row['drops']:7,}{row['marks']:9,}{row['run_s']:8.3f}"
+            f"{row['set_up_s']:8.3f}{row.get('lower_s', 0):7.2f}{row.get('compile_s', 0):8.2f}"
+            f"{row['peak_rss_bytes'] / 2**20:6.0f}  {reached}"
+        )
+    print()
+    for name, row in report["rows"].items():
+        print(f"{name:17}{row['text']}")
+    if report["ratios"]:
+        print()
+    for ratio in report["ratios"]:
+        wanted = f", wanted {ratio['wanted']:g} at least" if ratio["wanted"] is not None else ""
+        print(f"{ratio['text']:45}{ratio['ratio']:8.2f}{wanted}")
+
+
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import pytest
 import weft
 from weft.cli import main
 from weft.cli.list import KINDS
-from weft.cli.progress import ProgressLine
+from weft.cli.progress import ProgressLine, line
 from weft.study.engines import Progress
 
 SCENARIO = """schema: 1
@@ -202,11 +203,13 @@ class Terminal(io.StringIO):
 
 
 def test_progress_says_share_rate_and_time_left() -> None:
-    now = Progress(simulated_ps=1_200_000_000, packet_hops=30_000_000, share=0.25)
-    assert ProgressLine.line(now, 10.0) == "25.0 %  1.2 ms simulated  3.00 M packet-hops/s  0:30 left"
+    first = Progress(simulated_ps=0, packet_hops=10_000_000, share=0.05)
+    now = Progress(simulated_ps=1_200_000_000, packet_hops=40_000_000, share=0.25)
+    assert line(now, first, 10.0) == "25.0 %  1.2 ms simulated  3.00 M packet-hops/s  0:38 left"
+    late = Progress(simulated_ps=0, packet_hops=10_000_000, share=0.051)
+    assert line(late, first, 10.0).endswith("2:38:10 left")
     unknown = Progress(simulated_ps=5, packet_hops=0, share=None)
-    assert ProgressLine.line(unknown, 10.0) == "5 ps simulated"
-    assert ProgressLine.line(Progress(simulated_ps=0, packet_hops=0, share=0.001), 10.0).endswith("2:46:30 left")
+    assert line(unknown, unknown, 10.0) == "5 ps simulated"
 
 
 def test_progress_is_quiet_in_the_first_second_and_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,9 +218,32 @@ def test_progress_is_quiet_in_the_first_second_and_without_a_terminal(monkeypatc
     now = Progress(simulated_ps=1, packet_hops=1, share=0.5)
     for stream, is_loud in ((Terminal(), True), (io.StringIO(), False)):
         clock[0] = 100.0
-        with ProgressLine(stream) as line:
+        with ProgressLine(stream) as progress:
             for clock[0] in (100.5, 101.5, 101.55, 101.7):
-                line(now)
+                progress(now)
         lines = [part for part in stream.getvalue().split("\r") if part.strip()]
         assert len(lines) == (2 if is_loud else 0)
         assert not stream.getvalue() or stream.getvalue().endswith(" \r")  # wiped at the end
+
+
+def test_ctrl_c_keeps_what_was_done(tmp_path: Path) -> None:
+    endless = SCENARIO.replace("size: 50KB", "size: 50KB, repeat: 1000000")
+    (tmp_path / "endless.yaml").write_text(endless, encoding="utf-8")
+    code = "import sys; from weft.cli import main; main(sys.argv[1:])"
+    arguments = ["run", "endless.yaml", "-o", "out", "--json"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    control, terminal = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], cwd=tmp_path, stdout=subprocess.PIPE, stderr=terminal, env=environment
+    ) as process:
+        os.close(terminal)
+        shown = os.read(control, 100)  # the first line of progress: the run is under way
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+        os.close(control)
+    assert b"simulated" in shown
+    assert process.returncode == 130
+    document = json.loads(out)
+    assert document["status"] == weft.open_run(tmp_path / "out").status == "interrupted"
+    assert document["answer"][0].startswith("PARTIAL: interrupted at")
+    assert document["numbers"]["flows_completed"]["value"] > 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from weft.study.engines import Progress
 
-__all__ = ["ProgressLine"]
+__all__ = ["ProgressLine", "line"]
 
 _QUIET_S = 1.0  # what is done in a second needs no progress
 _EVERY_S = 0.1
@@ -28,7 +28,8 @@ class ProgressLine:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._is_on = self._stream.isatty()
-        self._start_s = self._last_s = time.monotonic()
+        self._made_s = self._last_s = time.monotonic()
+        self._first: tuple[float, Progress] | None = None
         self._width = 0
 
     def __enter__(self) -> Self:
@@ -42,26 +43,29 @@ class ProgressLine:
     def __call__(self, now: Progress) -> None:
         """Write the line anew, at most ten times a second."""
         at_s = time.monotonic()
-        if not self._is_on or at_s - self._start_s < _QUIET_S or at_s - self._last_s < _EVERY_S:
+        if self._first is None or now.packet_hops < self._first[1].packet_hops:
+            self._first = at_s, now  # the run begins, or that of the next seed
+        if not self._is_on or at_s - self._made_s < _QUIET_S or at_s - self._last_s < _EVERY_S:
             return
         self._last_s = at_s
-        text = self.line(now, at_s - self._start_s)
+        text = line(now, self._first[1], at_s - self._first[0])
         self._stream.write("\r" + text.ljust(self._width))
         self._stream.flush()
         self._width = max(self._width, len(text))
 
-    @staticmethod
-    def line(now: Progress, elapsed_s: float) -> str:
-        """Say how far a run is that has been going for ``elapsed_s`` seconds."""
-        parts = []
-        if now.share is not None:
-            parts.append(f"{100 * now.share:.1f} %")
-        parts.append(f"{amount(now.simulated_ps, 'ps')} simulated")
-        if now.packet_hops and elapsed_s > 0:
-            parts.append(f"{now.packet_hops / elapsed_s / 1e6:.2f} M packet-hops/s")
-        if now.share:
-            parts.append(f"{_clock(elapsed_s * (1 - now.share) / now.share)} left")
-        return "  ".join(parts)
+
+def line(now: Progress, before: Progress, elapsed_s: float) -> str:
+    """Say how far a run is, and how fast it has gone since it was ``before``, ``elapsed_s`` seconds ago."""
+    parts = []
+    if now.share is not None:
+        parts.append(f"{100 * now.share:.1f} %")
+    parts.append(f"{amount(now.simulated_ps, 'ps')} simulated")
+    hops = now.packet_hops - before.packet_hops
+    if hops > 0 and elapsed_s > 0:
+        parts.append(f"{hops / elapsed_s / 1e6:.2f} M packet-hops/s")
+    if now.share is not None and before.share is not None and now.share > before.share:
+        parts.append(f"{_clock(elapsed_s * (1 - now.share) / (now.share - before.share))} left")
+    return "  ".join(parts)
 
 
 def _clock(seconds: float) -> str:

@@ -240,6 +240,9 @@ def _peer_mistake(
         return f"found the shift {peer.shift}, wanted 0 or more"
     if peer.rule == "xor" and (text := _xor_mistake(peer, count)) is not None:
         return text
+    is_one_pair = peer.rule == "rank" and peer.shift < job.ranks and len(ranks) == 1
+    if is_one_pair and host_of_rank[ranks[0]] != host_of_rank[peer.shift]:
+        return None  # a quick way out, since a program per rank may have very many sends
     for counter in _counters(peer, count):
         other = peers_of(peer, ranks, counter)
         there = other != -1 if peer.rule == "table" else np.ones(len(ranks), np.bool_)

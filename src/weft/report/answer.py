@@ -45,7 +45,7 @@ def answer(run: Run) -> list[str]:
         every = " on average" if run.seeds else ""
         said.append(f"{sentence(about['workload'])} took {_amount(run, 'completion_ps')}{every}.")
     else:
-        said.append(f"{sentence(about['workload'])} was not done.")
+        said.append(f"Not done: {about['workload']}.")
     said += [_flows(run), _collective(run), _times(run), _losses(run), _pauses(run)]
     if not run.seeds:
         said.append(_busiest(run))

@@ -3,23 +3,24 @@
     python benchmarks/packet_engine.py [--rounds 7] [--only NAME]... [--json FILE]
 
 A packet-hop is one packet, data or control, that crosses one link. Every row lives in a process of its own; the rounds
-of all rows are interleaved, so that a noisy minute of the machine spoils a round and not a row. The table shows medians.
+of all rows are interleaved, so that a noisy minute of the machine spoils a round and not a row. Medians are shown.
 Leaves out: wall-clock time, and more than one thread.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
+import datetime as dt
 import json
 import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from rows import ROWS
 
@@ -45,17 +46,21 @@ class _Worker:
         script = ["ns3_permutation.py"] if name == NS3 else ["measure.py", name]
         command = [sys.executable, str(HERE / script[0]), *script[1:]]
         self.name = name
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process; ns-3 warns at every start
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True
+        )
         self.prepared = self._answer()
         self.runs: list[dict[str, Any]] = []
 
-    def __enter__(self) -> _Worker:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.process.stdin is not None:
             self.process.stdin.close()
         self.process.wait()
+        self.errors.close()
 
     def run(self) -> None:
         if self.process.stdin is None:
@@ -71,7 +76,9 @@ class _Worker:
             if line.startswith("{"):  # ns-3 has more to say
                 answer: dict[str, Any] = json.loads(line)
                 return answer
-        raise SystemExit(f"{self.name}: the process ended with code {self.process.wait()}")
+        code = self.process.wait()
+        self.errors.seek(0)
+        raise SystemExit(f"{self.errors.read()}{self.name}: the process ended with code {code}")
 
 
 def main() -> None:
@@ -84,6 +91,8 @@ def main() -> None:
     figures: dict[str, dict[str, Any]] = {}
     for group in (small, *([name] for name in names if name not in small)):
         figures |= _measure(group, arguments.rounds)
+    if len({figures[name]["digest"] for name in ("small", "small-reference") if name in figures}) > 1:
+        raise SystemExit("the two engines differ in their results")
     report = {**_circumstances(arguments.rounds), "rows": {name: figures[name] for name in names}}
     report["ratios"] = _ratios(figures)
     _print(report)
@@ -158,7 +167,7 @@ def _circumstances(rounds: int) -> dict[str, Any]:
         [*git, "status", "--porcelain", "--", "../native", "../src"], capture_output=True, text=True, check=False
     )
     return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "commit": commit.stdout.strip() or "unknown",
         "uncommitted_changes": bool(changed.stdout.strip()),
         "python": platform.python_version(),

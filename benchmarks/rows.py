@@ -1,4 +1,4 @@
-"""What the benchmarks of the packet engine run: each row is a fabric, a job and a transport, lowered by public functions.
+"""What the benchmarks of the packet engine run: each row is a fabric, a job and a transport.
 
 Source of the set-up: the prototypes of the packet engine, which all rows of docs/models/speed.md follow: 400 Gb/s,
 payloads of 4,096 B and real headers, 1 us from port to port, DCQCN, go-back-N, PFC, ECN, ACKs as packets, 512 packets
@@ -15,7 +15,7 @@ from weft.base.clock import NS_PS, US_PS
 from weft.engine.lower import lower
 from weft.engine.packet import Series
 from weft.policies.load import load
-from weft.spec.device import Nic, Switch
+from weft.spec.device import Ecn, Nic, Switch
 from weft.spec.fabric import SWITCH, Fabric
 from weft.spec.scenario_policies import PolicyChoice
 from weft.spec.scenario_transport import TransportSection
@@ -63,6 +63,7 @@ class Row:
     radix: int = 8
     rate_bps: int = 400_000_000_000
     buffer_bytes: int | None = None
+    ecn: Ecn = Ecn()  # noqa: RUF009 - frozen
     host_delay_ps: int = LATENCY_PS
     receive_latency_ps: int = LATENCY_PS
     port_selection: str = "ecmp"
@@ -83,7 +84,7 @@ class Row:
             fabric_rate_bps=self.rate_bps,
             host_delay_ps=self.host_delay_ps,
             fabric_delay_ps=LATENCY_PS,
-            switch=Switch(forwarding_latency_ps=LATENCY_PS, buffer_bytes=buffer_bytes),
+            switch=Switch(forwarding_latency_ps=LATENCY_PS, buffer_bytes=buffer_bytes, ecn=self.ecn),
             nic=Nic(receive_latency_ps=self.receive_latency_ps),
         )
 
@@ -123,6 +124,11 @@ def _incast(senders: int, packets: int) -> Callable[[int], Job]:
     return lambda hosts: incast(hosts=hosts, size_bytes=packets * MTU_BYTES, seed=SEED, senders=senders)
 
 
+def _one_flow(packets: int) -> Callable[[int], Job]:
+    """From host 0 to the last host, which is in another pod."""
+    return lambda hosts: incast(hosts=hosts, size_bytes=packets * MTU_BYTES, seed=SEED, senders=1, receiver=hosts - 1)
+
+
 ROWS: Final[dict[str, Row]] = {
     "permutation": Row(text="k=8, 128 hosts, permutation by ECMP", job=_permutation(), target_ns=60),
     "spray": Row(text="k=8, 128 hosts, permutation sprayed", job=_permutation(), port_selection="spray", target_ns=60),
@@ -130,6 +136,14 @@ ROWS: Final[dict[str, Row]] = {
         text="k=8, 128 hosts, permutation by ECMP, buffer 1 MB",
         job=_permutation(),
         buffer_bytes=MB,
+        least_pauses=1.0,
+        target_ns=90,
+    ),
+    "pfc-ecn": Row(
+        text="the same with ECN from 10 to 100 kB, so that DCQCN acts too",
+        job=_permutation(),
+        buffer_bytes=MB,
+        ecn=Ecn(kmin_bytes=10_000, kmax_bytes=100_000),  # chosen: 1 and 10 % of the buffer
         least_pauses=1.0,
         target_ns=90,
     ),
@@ -144,8 +158,8 @@ ROWS: Final[dict[str, Row]] = {
         peak_rss_bytes=GIB,
     ),
     "incast-8192": Row(text="k=32, 8,192 hosts, incast 64:1", job=_incast(64, 512), radix=32, target_ns=120),
-    "one-flow": Row(text="k=8, 128 hosts, one flow of 16,384 packets", job=_incast(1, 16_384)),
-    "one-flow-8192": Row(text="k=32, 8,192 hosts, one flow of 16,384 packets", job=_incast(1, 16_384), radix=32),
+    "one-flow": Row(text="k=8, 128 hosts, one flow of 32,768 packets over 6 links", job=_one_flow(32_768)),
+    "one-flow-8192": Row(text="k=32, 8,192 hosts, the same flow", job=_one_flow(32_768), radix=32),
     "short-links": Row(
         text="k=8, permutation by ECMP, 50 ns to a host",
         job=_permutation(),
@@ -155,8 +169,8 @@ ROWS: Final[dict[str, Row]] = {
     "series": Row(
         text="k=8, permutation by ECMP, all series every 10 us", job=_permutation(), series_every_ps=10 * US_PS
     ),
-    "small": Row(text="k=4, 16 hosts, permutation by ECMP, 128 packets a flow", job=_permutation(128), radix=4),
-    "small-reference": Row(text="the same on the reference engine", job=_permutation(128), radix=4, on_reference=True),
+    "small": Row(text="k=4, 16 hosts, permutation by ECMP, 512 packets a flow", job=_permutation(512), radix=4),
+    "small-reference": Row(text="the same on the reference engine", job=_permutation(512), radix=4, on_reference=True),
     "as-ns3": Row(
         text="k=8, 128 hosts, 100 Gb/s, permutation of 2 MB flows, no control at all",
         job=lambda hosts: permutation(hosts=hosts, size_bytes=2 * MB, seed=SEED),

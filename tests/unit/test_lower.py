@@ -237,7 +237,15 @@ def test_a_policy_that_needs_telemetry_pays_for_it_or_is_refused() -> None:
     with_telemetry = plan_of(tree(switch=Switch(telemetry=True)), **hpcc)
     assert with_telemetry.transport.telemetry_bytes == TELEMETRY_BYTES == 42
     text = refusal(**hpcc)
-    assert "transport.congestion_control  hpcc needs in-band telemetry; switch 'plain' offers ecn, pfc" in text
+    assert "transport.congestion_control  hpcc needs in-band telemetry; switch 'plain' offers ECN and PFC" in text
+
+
+def test_a_policy_that_needs_marks_is_refused_where_none_can_be() -> None:
+    text = refusal(fabric=tree(switch=Switch(buffer_bytes=390_000)), **policies("dcqcn"))
+    assert "dcqcn needs ECN marks; switch 'plain' marks above 400,000 B, more than its buffer of 390,000 B" in text
+    assert refusal(fabric=tree(switch=Switch(buffer_bytes=390_000)), **policies("dcqcn")).startswith(
+        "scenario: 1 mistake,"
+    )
 
 
 def test_spraying_under_go_back_n_is_found() -> None:

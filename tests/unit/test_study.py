@@ -126,6 +126,14 @@ def test_a_run_folder_holds_the_whole_scenario(write: Write, tmp_path: Path) -> 
     assert again.scenario == run.scenario
 
 
+def test_a_scenario_that_was_read_runs_too(write: Write, tmp_path: Path) -> None:
+    scenario = read_scenario(write(INCAST), {"engine.seed": "4"})
+    run = run_scenario(scenario, out=tmp_path / "run")
+    assert run.provenance["seed"] == 4
+    with pytest.raises(ConfigError, match="overrides are for a file"):
+        run_scenario(scenario, out=tmp_path / "again", overrides={"engine.seed": "5"})
+
+
 def test_both_engines_make_the_same_run(write: Write, tmp_path: Path) -> None:
     runs = [
         run_scenario(write(INCAST), out=tmp_path / fidelity, overrides={"engine.fidelity": fidelity})

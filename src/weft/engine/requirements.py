@@ -40,29 +40,29 @@ def requirement_mistakes(
             continue
         needs = policy.plugin.needs
         for device in fabric.switches:
-            lacking = [words for need, words in _LACKING.items() if need in needs and not _offers(need, device)]
-            for words in lacking:
-                offers = ", ".join(_offered(device, transport)) or "neither ecn nor pfc"
-                text = f"{policy.name} needs {words}; switch '{device.name}' offers {offers}"
+            if "telemetry" in needs and not device.telemetry:
+                offered = " and ".join(_offered(device, transport)) or "neither ECN nor PFC"
+                text = f"{policy.name} needs in-band telemetry; switch '{device.name}' offers {offered}"
                 mistakes.append(Mistake(path=key, text=text))
+            if "ecn" in needs and not _marks(device):
+                text = (
+                    f"{policy.name} needs ECN marks; switch '{device.name}' marks above {device.ecn.kmin_bytes:,} B, "
+                )
+                held = f"more than its buffer of {device.buffer_bytes:,} B can hold"
+                mistakes.append(Mistake(path=key, text=text + held))
         if "reorder-tolerance" in needs and not transport.reorder_tolerant:
             text = f"{policy.name} needs a receiver that tolerates reordering; set transport.reorder_tolerant: true"
             mistakes.append(Mistake(path=key, text=text))
     return mistakes
 
 
-_LACKING = {"telemetry": "in-band telemetry", "ecn": "ECN marks"}
-
-
-def _offers(need: str, device: Switch) -> bool:
-    if need == "telemetry":
-        return device.telemetry
-    return device.ecn.kmin_bytes < device.buffer_bytes  # a threshold that no queue can reach means that ECN is off
+def _marks(device: Switch) -> bool:
+    """Whether a queue can ever be long enough for a mark."""
+    return device.ecn.kmin_bytes < device.buffer_bytes
 
 
 def _offered(device: Switch, transport: Transport) -> list[str]:
-    offered = [need for need in ("ecn", "telemetry") if _offers(need, device)]
-    return [*offered, "pfc"] if transport.lossless_priorities else offered
+    return [*(["ECN"] if _marks(device) else []), *(["PFC"] if transport.lossless_priorities else [])]
 
 
 def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) -> list[Mistake]:

@@ -207,8 +207,8 @@ def _table(first: str, *others: str) -> Table:
 
 
 def _print_notes(run: Run, console: Console) -> None:
-    unverified = run.provenance.get("unverified", {})
-    notes = [*run.provenance.get("notes", []), *(f"{key}: {text}" for key, text in unverified.items())]
+    facts = run.provenance.get("facts", {})
+    notes = [*run.provenance.get("notes", []), *(f"{key}: {text}" for key, text in facts.items())]
     if notes:
         console.print()
         for note in notes:

@@ -23,8 +23,8 @@ def amount(value: float | None, unit: str) -> str:
 
     Examples
     --------
-    >>> amount(12_340_000, "ps"), amount(392.1e9, "b/s"), amount(0.9812, "share"), amount(12345, "count"), amount(0,
-    "ps") ('12.3 us', '392 Gb/s', '98.1 %', '12,345', '0 ps')
+    >>> amount(12_340_000, "ps"), amount(392.1e9, "b/s"), amount(0.9812, "share"), amount(12345, "count")
+    ('12.3 us', '392 Gb/s', '98.1 %', '12,345')
     """
     if value is None:
         return "-"

@@ -153,7 +153,7 @@ def _run_several(
         whole = [run for run in runs if run.status != "interrupted"] or runs
         common = runs[0].provenance
         provenance = {
-            **{key: common[key] for key in ("weft", "schema", "engine", "policies", "unverified", "notes", "machine")},
+            **{key: common[key] for key in ("weft", "schema", "engine", "policies", "facts", "notes", "machine")},
             "status": status,
             "seeds": [run.provenance["seed"] for run in whole],
             "seeds_wanted": len(seeds),
@@ -198,7 +198,7 @@ def _provenance(prepared: Prepared, status: str) -> dict[str, Any]:
             kind: {"name": policy.name, "hash": policy.hash, "parameters": dict(policy.values)}
             for kind, policy in prepared.policies.items()
         },
-        "unverified": dict(prepared.fabric.facts),
+        "facts": dict(prepared.fabric.facts),
         "notes": list(scenario.notes),
         "machine": {
             "system": platform.platform(),

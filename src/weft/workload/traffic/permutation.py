@@ -23,7 +23,7 @@ def permutation_peers(hosts: int, seed: int) -> tuple[int, ...]:
     Examples
     --------
     >>> permutation_peers(4, 1)
-    (2, 0, 3, 1)
+    (1, 2, 3, 0)
     """
     order = sorted(range(hosts), key=lambda host: draw(seed, Stream.TRAFFIC, host, 0, 0))
     peers = [0] * hosts

@@ -30,7 +30,15 @@ TOKEN = 0
 SHAPES = ("permutation", "incast", "all-to-all", "ring", "table", "exchange", "tokens", "groups")
 
 
-def random_job(rng: Random, *, ports_of_host: list[int], priorities: list[int], mtu_bytes: int, packets: int) -> Job:
+def random_job(
+    rng: Random,
+    *,
+    ports_of_host: list[int],
+    priorities: list[int],
+    mtu_bytes: int,
+    packets: int,
+    shape: str | None = None,
+) -> Job:
     """Ranks on hosts, and what they do: about ``packets`` data packets in all, more where a shape repeats.
 
     Parameters
@@ -40,13 +48,15 @@ def random_job(rng: Random, *, ports_of_host: list[int], priorities: list[int], 
     priorities : that sends may use; -1 is the transport's own
     mtu_bytes : for sizes that end within and at the edge of a packet
     packets : wanted
+    shape : one of `SHAPES`; any if None
     """
     hosts = len(ports_of_host)
     shared = rng.random() < 0.25  # several ranks on a host
     ranks = hosts * 2 if shared else hosts
     host = np.arange(ranks, dtype=np.int32) % hosts
     nic = np.array([rng.randrange(ports_of_host[h]) for h in host.tolist()], np.int32)
-    shape = rng.choice(("table", "incast", "tokens")) if shared else rng.choice(SHAPES)
+    if shape is None:
+        shape = rng.choice(("table", "incast", "tokens")) if shared else rng.choice(SHAPES)
     if shape == "exchange" and ranks & (ranks - 1):
         shape = "all-to-all"
     if shape == "groups" and ranks % 2:

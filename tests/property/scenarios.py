@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from property.random_jobs import random_job
+from property.slots import slotted_fabric, slotted_faults, slotted_job, slotted_links, slotted_transport
 
 from weft.base.clock import MS_PS, US_PS
 from weft.engine.headroom import full_frame_bytes, headroom_bytes
@@ -31,7 +32,7 @@ RATES_BPS = tuple(rate * 10**6 for rate in (400_000, 200_000, 100_000, 40_000, 1
 LONG_DELAY_PS = 5 * MS_PS
 TEST_ONLY = {
     "congestion-control": ("hpcc", "rccc", "outspoken"),
-    "path-selection": ("reps",),
+    "path-selection": ("reps", "restless"),
     "port-selection": ("flowlet",),
 }
 HASH_FIELDS: Any = ("src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_port", "destination_qp")
@@ -47,17 +48,30 @@ class Wires:
     links: tuple[tuple[int, int], ...]
 
 
-def random_plan(seed: int) -> Plan:
-    """The plan of this number; the same one everywhere and always."""
+def random_plan(seed: int, *, is_calm: bool = False) -> Plan:
+    """The plan of this number; the same one everywhere and always.
+
+    Parameters
+    ----------
+    seed : the number
+    is_calm : no faults, and flow control with the headroom that cables and rates ask for
+    """
     rng = Random(seed)
     wires = _wires(rng)
     is_long = rng.random() < 0.3
+    is_storm = rng.random() < 0.15
+    is_slotted = rng.random() < 0.3
     links = _links(rng, wires, is_long=is_long)
     control, path, port = _policies(rng)
     transport = _transport(
         rng, is_long=is_long, needs=control.plugin.needs | (path.plugin.needs if path else set()) | port.plugin.needs
     )
-    fabric = _fabric(rng, wires, links, transport, needs_telemetry="telemetry" in control.plugin.needs)
+    if is_storm or is_calm:
+        transport = transport.model_copy(update={"lossless_priorities": (3,)})
+    if is_slotted:
+        slotted_links(rng, links)
+        transport = slotted_transport(transport)
+    fabric = _fabric(rng, wires, links, transport, needs_telemetry="telemetry" in control.plugin.needs, is_calm=is_calm)
     ports_of_host = np.bincount(np.array(wires.links).ravel(), minlength=wires.hosts)[: wires.hosts].tolist()
     priorities = rng.choice(([-1], [-1], [3, 1], [3, 4, -1], [-1, transport.control_priority]))
     job = random_job(
@@ -65,9 +79,16 @@ def random_plan(seed: int) -> Plan:
         ports_of_host=ports_of_host,
         priorities=priorities,
         mtu_bytes=transport.mtu_bytes,
-        packets=rng.choice((20, 100, 250)),
+        packets=250 if is_storm else rng.choice((20, 100, 250)),
+        shape="incast" if is_storm else None,
     )
-    faults = _faults(rng, fabric, is_long=is_long) if rng.random() < 0.45 else []
+    faults: list[Fault] = []
+    if is_storm and not is_calm:
+        faults = _storm(rng, fabric)
+    elif rng.random() < 0.45 and not is_calm:
+        faults = _faults(rng, fabric, is_long=is_long)
+    if is_slotted:
+        fabric, job, faults = slotted_fabric(fabric), slotted_job(job), slotted_faults(faults)
     until_ps = (
         rng.choice((150, 60)) * MS_PS if is_long else rng.choice((20 * MS_PS, 20 * MS_PS, rng.randrange(100 * US_PS)))
     )
@@ -154,11 +175,13 @@ def _links(rng: Random, wires: Wires, *, is_long: bool) -> np.ndarray[Any, np.dt
     return links
 
 
-def _fabric(rng: Random, wires: Wires, links: Any, transport: Transport, *, needs_telemetry: bool) -> Fabric:
+def _fabric(
+    rng: Random, wires: Wires, links: Any, transport: Transport, *, needs_telemetry: bool, is_calm: bool
+) -> Fabric:
     nodes = wires.hosts + wires.switches
     degree = np.bincount(np.array(wires.links).ravel(), minlength=nodes)
     devices = tuple(
-        _switch(rng, links, node, int(degree[node]), transport, needs_telemetry=needs_telemetry)
+        _switch(rng, links, node, int(degree[node]), transport, needs_telemetry=needs_telemetry, is_calm=is_calm)
         for node in range(wires.hosts, nodes)
     )
     nics = (_nic(rng, transport), _nic(rng, transport))
@@ -176,12 +199,16 @@ def _fabric(rng: Random, wires: Wires, links: Any, transport: Transport, *, need
     )
 
 
-def _switch(rng: Random, links: Any, node: int, ports: int, transport: Transport, *, needs_telemetry: bool) -> Switch:
+def _switch(
+    rng: Random, links: Any, node: int, ports: int, transport: Transport, *, needs_telemetry: bool, is_calm: bool
+) -> Switch:
     """A switch whose shared buffer holds a few frames, beyond what reserves and headrooms take."""
     frame = full_frame_bytes(transport)
     latency_ps = rng.choice((0, 300_000, 500_000))
     reserve = rng.choice((0, 500, frame, 2 * frame))
     headroom = rng.choice((None, None, 0, 2 * frame, 6 * frame))
+    if is_calm:
+        headroom = None
     lossless = len(transport.lossless_priorities)
     room = headroom if headroom is not None else 0
     if headroom is None and lossless:
@@ -306,7 +333,7 @@ def _faults(rng: Random, fabric: Fabric, *, is_long: bool) -> list[Fault]:
     faults = []
     span_ps = 12 * MS_PS if is_long and rng.random() < 0.5 else 30 * US_PS
     switches = np.flatnonzero(fabric.node_kind == SWITCH).tolist()
-    for _ in range(rng.randint(1, 3)):
+    for _ in range(rng.randint(1, 4)):
         at_ps = rng.choice(
             (rng.randrange(span_ps), rng.randrange(span_ps) // 1_000_000 * 1_000_000, rng.randrange(5 * US_PS))
         )
@@ -322,4 +349,16 @@ def _faults(rng: Random, fabric: Fabric, *, is_long: bool) -> list[Fault]:
         faults.append(fault)
         if rng.random() < 0.7:
             faults.append(replace(fault, event="up", at_ps=at_ps + rng.choice((0, 100_000, rng.randrange(40 * US_PS)))))
+    return faults
+
+
+def _storm(rng: Random, fabric: Fabric) -> list[Fault]:
+    """Links that blink while an incast pauses them."""
+    faults = []
+    for _ in range(rng.randint(4, 9)):
+        down = Fault(at_ps=rng.randrange(15 * US_PS), event="down", link=rng.randrange(len(fabric.links)))
+        faults += [
+            down,
+            replace(down, event="up", at_ps=down.at_ps + rng.choice((0, 20_000, rng.randrange(2 * US_PS)))),
+        ]
     return faults

@@ -1,16 +1,13 @@
 """Laws that every run obeys, whatever the scenario: nothing is invented, nothing is kept, nobody waits for ever."""
 
-import numpy as np
 import pytest
 from property.scenarios import random_plan
 
 from weft.base.clock import serialisation_ps
-from weft.engine.headroom import headroom_bytes
 from weft.engine.outcome import Outcome
 from weft.engine.plan import Instant, Plan
 from weft.engine.reference import Simulation, run
 from weft.engine.reference_switch import Switch
-from weft.spec.fabric import SWITCH
 
 SEEDS = range(10_000, 10_080)
 
@@ -116,26 +113,10 @@ def test_the_same_seed_gives_the_same_digest_and_another_seed_another() -> None:
     assert digests[0] != digests[1]
 
 
-def has_headroom(plan: Plan) -> bool:
-    """Whether every switch port has the headroom that its cable and rate ask for."""
-    return all(
-        plan.port_headroom_bytes[port]
-        >= headroom_bytes(
-            rate_bps=int(plan.port_rate_bps[port]),
-            round_trip_ps=int(plan.port_delay_ps[port] + plan.port_delay_ps[plan.port_peer[port]]),
-            transport=plan.transport,
-        )
-        for port in np.flatnonzero(plan.node_kind[plan.port_node] == SWITCH).tolist()
-    )
-
-
 def test_headroom_from_cable_and_rate_is_never_overrun() -> None:
     paused = 0
-    for seed in range(20_000, 20_250):
-        plan = random_plan(seed)
-        if len(plan.instants) or not plan.class_lossless.any() or not has_headroom(plan):
-            continue
-        outcome = run(plan)
+    for seed in range(20_000, 20_100):
+        outcome = run(random_plan(seed, is_calm=True))
         assert outcome.counters["drop_headroom_full"] == 0, seed
-        paused += int(outcome.ports["pauses_sent"].sum() > 0)
-    assert paused >= 10
+        paused += int(outcome.ports["pauses_sent"].any())
+    assert paused >= 20

@@ -9,6 +9,7 @@ from weft.base.clock import MS_PS, US_PS
 from weft.engine.instants import Fault
 from weft.engine.outcome import Outcome
 from weft.engine.reference import run
+from weft.spec.device import Switch
 from weft.spec.job import Compute, Loop, Mark, Operation, Peer, Receive, Send, Size, Wait
 from weft.spec.transport import Transport
 
@@ -172,7 +173,8 @@ def test_a_receiver_may_ask_for_anything_and_the_run_still_ends() -> None:
     policy = str(Path(__file__).parents[1] / "policies" / "outspoken.py")
     messages = [Message(source=0, destination=1, size_bytes=30 * 4096)]
     transport = Transport(retransmission_timeout_ps=20 * US_PS, retry_limit=100)
-    outcome = run(plan_of(pair(loss=0.1), sends(2, messages), transport=transport, congestion_control=policy))
+    fabric = pair(loss=0.1, switch=Switch(telemetry=True))
+    outcome = run(plan_of(fabric, sends(2, messages), transport=transport, congestion_control=policy))
     assert (outcome.messages["acked_at_ps"] > 0).all()
     for counter in ("cnps_sent", "credits_sent", "naks_sent"):
         assert outcome.counters[counter] > 0

@@ -1,9 +1,10 @@
 """Speed of the packet engine: CPU nanoseconds per packet-hop, row by row, beside the reference engine and ns-3.
 
-    python benchmarks/packet_engine.py [--rounds 7] [--only NAME]... [--json FILE]
+    python benchmarks/packet_engine.py [--rounds 7] [--only NAME]... [--json FILE] [--markdown]
 
 A packet-hop is one packet, data or control, that crosses one link. Every row lives in a process of its own; the rounds
 of all rows are interleaved, so that a noisy minute of the machine spoils a round and not a row. Medians are shown.
+All rows but the largest live at the same time and hold 4 GB together, 1 GB of it in ns-3.
 Leaves out: wall-clock time, and more than one thread.
 """
 
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from rows import ROWS
+from tables import markdown, text
 
 __all__ = ["main"]
 
@@ -82,7 +84,7 @@ class _Worker:
 
 
 def main() -> None:
-    """Run the rows and print the table."""
+    """Run the rows and print the tables."""
     arguments = _arguments()
     names = arguments.only or [*ROWS, *([NS3] if find_spec("ns") is not None else [])]
     if NS3 not in names and not arguments.only:
@@ -95,17 +97,25 @@ def main() -> None:
         raise SystemExit("the two engines differ in their results")
     report = {**_circumstances(arguments.rounds), "rows": {name: figures[name] for name in names}}
     report["ratios"] = _ratios(figures)
-    _print(report)
+    print(markdown(report) if arguments.markdown else text(report))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=7, help="runs of each row; the table shows the median")
+    parser.add_argument("--rounds", type=_positive, default=7, help="runs of each row; the table shows the median")
     parser.add_argument("--only", action="append", choices=[*ROWS, NS3], help="only this row; may be repeated")
     parser.add_argument("--json", type=Path, help="also write all figures here")
+    parser.add_argument("--markdown", action="store_true", help="print tables for docs/models/speed.md")
     return parser.parse_args()
+
+
+def _positive(text_: str) -> int:
+    number = int(text_)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"found {number}, wanted at least 1")
+    return number
 
 
 def _measure(names: list[str], rounds: int) -> dict[str, dict[str, Any]]:
@@ -139,7 +149,7 @@ def _figures(worker: _Worker) -> dict[str, Any]:
     if worker.name == NS3:
         return figures
     row = ROWS[worker.name]
-    figures["text"] = row.text
+    figures["text"] = row.text + (f", {last['samples']:,} samples" if last["samples"] else "")
     figures["target_ns_per_hop"] = row.target_ns
     lacks = []
     if row.target_ns is not None and figures["ns_per_hop"] > row.target_ns:
@@ -181,31 +191,6 @@ def _cpu() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
-
-
-def _print(report: dict[str, Any]) -> None:
-    changed = " with uncommitted changes" if report["uncommitted_changes"] else ""
-    print(f"{report['date']}, commit {report['commit']}{changed}, Python {report['python']}, {report['cpu']}")
-    print(f"CPU ns per packet-hop, one thread, median and least of {report['rounds']} rounds\n")
-    print(f"{'row':17}{'median':>8}{'least':>8}{'wanted':>8}{'hops':>13}{'pauses':>8}{'/100':>6}{'drops':>7}"
-          f"{'marks':>9}{'run s':>8}{'set-up':>8}{'lower':>7}{'compile':>8}{'MiB':>6}  reached")  # fmt: skip
-    for name, row in report["rows"].items():
-        wanted = f"{row['target_ns_per_hop']:g}" if row.get("target_ns_per_hop") is not None else "-"
-        reached = "" if wanted == "-" else ", ".join(row["lacks"]) or "yes"
-        print(
-            f"{name:17}{row['ns_per_hop']:8.1f}{row['ns_per_hop_least']:8.1f}{wanted:>8}{row['packet_hops']:13,}"
-            f"{row['pauses']:8,}{row['pauses_per_100_data']:6.1f}{row['drops']:7,}{row['marks']:9,}{row['run_s']:8.3f}"
-            f"{row['set_up_s']:8.3f}{row.get('lower_s', 0):7.2f}{row.get('compile_s', 0):8.2f}"
-            f"{row['peak_rss_bytes'] / 2**20:6.0f}  {reached}"
-        )
-    print()
-    for name, row in report["rows"].items():
-        print(f"{name:17}{row['text']}")
-    if report["ratios"]:
-        print()
-    for ratio in report["ratios"]:
-        wanted = f", wanted {ratio['wanted']:g} at least" if ratio["wanted"] is not None else ""
-        print(f"{ratio['text']:45}{ratio['ratio']:8.2f}{wanted}")
 
 
 if __name__ == "__main__":

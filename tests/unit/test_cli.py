@@ -247,3 +247,10 @@ def test_ctrl_c_keeps_what_was_done(tmp_path: Path) -> None:
     assert document["status"] == weft.open_run(tmp_path / "out").status == "interrupted"
     assert document["answer"][0].startswith("PARTIAL: interrupted at")
     assert document["numbers"]["flows_completed"]["value"] > 0
+
+
+def test_the_quick_start_gives_its_answer(command: Command, check_golden: Golden) -> None:
+    file = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
+    found = command("run", str(file), "-o", "out")
+    assert found.code == 0
+    check_golden("cli/quickstart.txt", plain(found.out))

@@ -25,7 +25,7 @@ from weft.spec.transport import Transport
 from weft.store.runs import Run, open_run
 from weft.study.compare import compare
 from weft.study.engines import Progress
-from weft.study.ideal import IdealTimes
+from weft.study.ideal import ideal_times_ps
 from weft.study.interrupts import interrupts
 from weft.study.prepare import prepare, read_scenario
 from weft.study.run import run_scenario
@@ -85,10 +85,8 @@ def test_a_lone_flow_takes_its_ideal_time(
         port_selection=load("port-selection", "ecmp"),
     )
     outcome = reference.run(plan)
-    source, destination = plan.rank_port.tolist()
-    assert outcome.messages["delivered_at_ps"].tolist() == [
-        IdealTimes(plan).between(source, destination, max(size_bytes, 1))
-    ]
+    ideal = ideal_times_ps(plan, plan.rank_port[:1], plan.rank_port[1:], outcome.messages["size_bytes"])
+    assert outcome.messages["delivered_at_ps"].tolist() == ideal.tolist()
 
 
 def test_a_run_has_every_table_with_units(write: Write, tmp_path: Path) -> None:

@@ -9,17 +9,20 @@ can do.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft.base.clock import serialisation_ps
+from weft.spec.fabric import HOST
+from weft.topology.routing import DELIVER
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from weft.engine.plan import Plan
 
-__all__ = ["IdealTimes", "pipeline_ps"]
+__all__ = ["ideal_times_ps", "pipeline_ps"]
 
 Hop = tuple[int, int, int]  # rate_bps (0: takes no time), bytes between frames, delay_ps behind it
 
@@ -59,52 +62,87 @@ def pipeline_ps(frames: tuple[int, ...], middle: int, hops: tuple[Hop, ...]) -> 
     )
 
 
-class IdealTimes:
-    """Ideal completion times on one plan; paths and results are kept, since few of them differ."""
+def ideal_times_ps(
+    plan: Plan, source_port: NDArray[Any], destination_port: NDArray[Any], size_bytes: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Ideal completion times of messages.
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._path = cache(self._walk)
-        self._time = cache(self._compute)
+    Most of them share a path that looks the same and a size, so each distinct case is worked out once.
 
-    def between(self, source_port: int, destination_port: int, size_bytes: int) -> int | None:
-        """Ideal time in picoseconds from one NIC port to another; None where no path leads there at time 0."""
-        plan = self._plan
-        first = int(plan.port_peer[source_port])
-        middle = self._path(int(plan.port_node[first]), int(plan.attachment[destination_port]))
-        if middle is None:
-            return None
-        last = int(plan.port_peer[destination_port])
-        is_direct = int(plan.port_node[first]) == int(plan.port_node[destination_port])
-        ports = (source_port,) if is_direct else (source_port, *middle, last)
-        gap = plan.transport.interframe_bytes
-        hops = [(int(plan.port_rate_bps[port]), gap, int(plan.port_delay_ps[port])) for port in ports]
-        nic = plan.nics[plan.node_device[plan.port_node[destination_port]]]
-        if nic["pcie_rate_bps"] or nic["pcie_latency_ps"]:
-            hops.append((int(nic["pcie_rate_bps"]), 0, int(nic["pcie_latency_ps"])))
-        return self._time(size_bytes, tuple(hops))
+    Parameters
+    ----------
+    plan : the run's
+    source_port, destination_port : shape (messages,), NIC ports
+    size_bytes : shape (messages,)
 
-    def _compute(self, size_bytes: int, hops: tuple[Hop, ...]) -> int:
-        transport = self._plan.transport
-        extra = transport.data_overhead_bytes + transport.telemetry_bytes
-        mtu = transport.mtu_bytes
-        packets = max(1, -(-size_bytes // mtu))
-        if packets == 1:
-            return pipeline_ps((size_bytes + extra + transport.first_extra_bytes,), 0, hops)
-        tail = size_bytes - (packets - 1) * mtu
-        frames = (mtu + extra + transport.first_extra_bytes, mtu + extra, tail + extra)
-        return pipeline_ps(frames, packets - 2, hops)
+    Returns
+    -------
+    shape (messages,), picoseconds; -1 where no path leads there at time 0
+    """
+    if len(size_bytes) == 0:
+        return np.empty(0, np.int64)
+    first_hop = plan.port_peer[source_port]
+    last_hop = plan.port_peer[destination_port]
+    node = plan.port_node[destination_port]
+    case = np.stack(
+        [
+            plan.port_node[first_hop],
+            plan.port_rate_bps[source_port],
+            plan.port_delay_ps[source_port],
+            plan.attachment[destination_port],
+            plan.port_rate_bps[last_hop],
+            plan.port_delay_ps[last_hop],
+            plan.node_device[node],
+            np.where(plan.node_kind[plan.port_node[last_hop]] == HOST, node, -1),  # linked to a host without a switch
+            size_bytes,
+        ],
+        axis=1,
+    ).astype(np.int64)
+    _, example, which = np.unique(case, axis=0, return_index=True, return_inverse=True)
+    paths: dict[tuple[int, int], tuple[int, ...] | None] = {}
+    times: list[int] = []
+    for source, destination, size in zip(
+        source_port[example].tolist(), destination_port[example].tolist(), size_bytes[example].tolist(), strict=True
+    ):
+        ends = int(plan.port_node[plan.port_peer[source]]), int(plan.attachment[destination])
+        if ends not in paths:
+            paths[ends] = _walk(plan, *ends)
+        middle = paths[ends]
+        times.append(-1 if middle is None else _message_ps(plan, size, _hops(plan, source, destination, middle)))
+    return np.array(times, np.int64)[which.ravel()]
 
-    def _walk(self, node: int, attachment: int) -> tuple[int, ...] | None:
-        """Ports from a switch to an attachment, by the first candidate of every switch."""
-        plan = self._plan
-        table = plan.routes[0]
-        ports: list[int] = []
-        while (group := int(table.group_of[node, attachment])) >= 0:
-            port = int(table.group_ports[table.group_ptr[group]])
-            ports.append(port)
-            node = int(plan.port_node[plan.port_peer[port]])
-        is_there = group == -2 or bool(
-            np.any(plan.attachment[plan.port_base[node] : plan.port_base[node + 1]] == attachment)
-        )
-        return tuple(ports) if is_there else None
+
+def _hops(plan: Plan, source_port: int, destination_port: int, middle: tuple[int, ...]) -> tuple[Hop, ...]:
+    """Links from one NIC port to another, and the host interface behind the last one."""
+    first = int(plan.port_peer[source_port])
+    is_direct = plan.port_node[first] == plan.port_node[destination_port]
+    ports = (source_port,) if is_direct else (source_port, *middle, int(plan.port_peer[destination_port]))
+    gap = plan.transport.interframe_bytes
+    hops = [(int(plan.port_rate_bps[port]), gap, int(plan.port_delay_ps[port])) for port in ports]
+    nic = plan.nics[plan.node_device[plan.port_node[destination_port]]]
+    if nic["pcie_rate_bps"] or nic["pcie_latency_ps"]:
+        hops.append((int(nic["pcie_rate_bps"]), 0, int(nic["pcie_latency_ps"])))
+    return tuple(hops)
+
+
+def _message_ps(plan: Plan, size_bytes: int, hops: tuple[Hop, ...]) -> int:
+    transport = plan.transport
+    extra = transport.data_overhead_bytes + transport.telemetry_bytes
+    mtu = transport.mtu_bytes
+    packets = max(1, -(-size_bytes // mtu))
+    if packets == 1:
+        return pipeline_ps((size_bytes + extra + transport.first_extra_bytes,), 0, hops)
+    tail = size_bytes - (packets - 1) * mtu
+    return pipeline_ps((mtu + extra + transport.first_extra_bytes, mtu + extra, tail + extra), packets - 2, hops)
+
+
+def _walk(plan: Plan, node: int, attachment: int) -> tuple[int, ...] | None:
+    """Ports from a switch to an attachment, by the first candidate of every switch; None where there is no way."""
+    table = plan.routes[0]
+    ports: list[int] = []
+    while (group := int(table.group_of[node, attachment])) >= 0:
+        port = int(table.group_ports[table.group_ptr[group]])
+        ports.append(port)
+        node = int(plan.port_node[plan.port_peer[port]])
+    own = plan.attachment[plan.port_base[node] : plan.port_base[node + 1]]
+    return tuple(ports) if group == DELIVER or (own == attachment).any() else None

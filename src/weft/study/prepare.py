@@ -125,6 +125,7 @@ def _prepare(scenario: Scenario) -> Prepared:
         until_ps=NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
         faults=faults,
         reconvergence_delay_ps=scenario.fabric.reconvergence_delay_ps,
+        source=scenario.source,
     )
     return Prepared(scenario=scenario, fabric=fabric, job=job, transport=plan.transport, policies=policies, plan=plan)
 

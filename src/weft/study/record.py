@@ -10,7 +10,7 @@ from weft.base.clock import SECOND_PS
 from weft.base.units import SIZE, format_quantity
 from weft.engine.plan import DROP_REASONS
 from weft.spec.result import TABLES, Quantity
-from weft.study.ideal import IdealTimes
+from weft.study.ideal import ideal_times_ps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -126,8 +126,9 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     starts_new[1:] = (pair[1:] != pair[:-1]).any(axis=1)
     done = messages["delivered_at_ps"] >= 0
     fct = messages["delivered_at_ps"] - messages["posted_at_ps"]
-    ideal, has_ideal = _ideal(prepared, messages)
-    measurable = done & has_ideal & (ideal > 0)
+    port = plan.rank_port
+    ideal = ideal_times_ps(plan, port[messages["source"]], port[messages["destination"]], messages["size_bytes"])
+    measurable = done & (ideal > 0)
     hosts = np.array(fabric.node_names, object)[plan.port_node[plan.rank_port]]
     with np.errstate(divide="ignore", invalid="ignore"):
         slowdown = fct / ideal
@@ -143,24 +144,10 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
         "delivered_ps": _where(messages["delivered_at_ps"], done),
         "acked_ps": _where(messages["acked_at_ps"], messages["acked_at_ps"] >= 0),
         "fct_ps": _where(fct, done),
-        "ideal_fct_ps": _where(ideal, has_ideal),
+        "ideal_fct_ps": _where(ideal, ideal >= 0),
         "slowdown": _where(slowdown, measurable),
         "goodput_bps": _where(goodput, done & (fct > 0)),
     }
-
-
-def _ideal(prepared: Prepared, messages: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    times = IdealTimes(prepared.plan)
-    port = prepared.plan.rank_port
-    found = [
-        times.between(int(port[source]), int(port[destination]), size)
-        for source, destination, size in zip(
-            messages["source"].tolist(), messages["destination"].tolist(), messages["size_bytes"].tolist(), strict=True
-        )
-    ]
-    return np.array([0 if t is None else t for t in found], np.int64), np.array(
-        [t is not None for t in found], np.bool_
-    )
 
 
 def _links(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:

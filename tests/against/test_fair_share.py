@@ -38,7 +38,9 @@ def contest(flows: int, *, rate_gbps: int, ecn: Ecn, control: str, parameters: d
     count = rate_gbps * GBPS * RUN_PS // 10**12 // 8 // MESSAGE_BYTES
     to_last = Peer(rule="rank", shift=flows)
     body: tuple[Operation, ...] = (Send(peer=to_last, size=Size(total_bytes=MESSAGE_BYTES)),)
-    programs: list[list[list[Operation]]] = [[[At(at_ps=i * MS_PS), Loop(count=count, body=body)]] for i in range(flows)]
+    programs: list[list[list[Operation]]] = [
+        [[At(at_ps=i * MS_PS), Loop(count=count, body=body)]] for i in range(flows)
+    ]
     ports = flows + 1
     fabric = star(
         ports,

@@ -54,7 +54,8 @@ def test_goodput_under_loss(loss: float, window_packets: int, show: Show) -> Non
     sigma = expected**2 * window * math.sqrt(loss / packets) / (1 - loss)
     show(
         f"p={loss:g} W={window:.0f}: {counters['data_sent']:,} sent, {counters['drop_link_loss']:,} lost, "
-        f"{counters['timeouts']} timeouts, goodput {goodput:.4f}, formula {expected:.4f}, whole packets {exact:.4f}, 3 sigma {3 * sigma:.4f}"
+        f"{counters['timeouts']} timeouts, goodput {goodput:.4f}, formula {expected:.4f}, "
+        f"whole packets {exact:.4f}, 3 sigma {3 * sigma:.4f}"
     )
     assert counters["drop_link_loss"] > 0
     assert goodput == pytest.approx(expected, abs=max(0.02, 3 * sigma))

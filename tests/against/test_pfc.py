@@ -64,7 +64,7 @@ def test_overshoot_is_twice_the_delay_and_the_frames_in_flight(rate_gbps: int, d
     in_flight_bytes = 2 * delay_ps * rate_gbps / 8_000 + wire.pause_frame_bytes + frame_bytes
     show(
         f"{rate_gbps} Gb/s, {delay_ps / 1e6:g} us: {found_bytes - xoff_bytes:,} B above Xoff, "
-        f"2 x delay x rate {2 * delay_ps * rate_gbps / 8_000:,.0f} B, with the frames in flight {in_flight_bytes:,.0f} B"
+        f"2 x delay x rate {2 * delay_ps * rate_gbps / 8_000:,.0f} B, with frames in flight {in_flight_bytes:,.0f} B"
     )
     assert outcome.ports["pauses_sent"][2] > 0
     assert outcome.ports["drops"].sum() == 0
@@ -115,7 +115,7 @@ def test_no_drop_with_enough_headroom(
     alpha: float,
     xon_offset_bytes: int,
 ) -> None:
-    """Whatever the incast: links of 100 and 400 Gb/s mixed, any delay, any threshold, from almost no shared buffer on."""
+    """Whatever the incast: links of 100 and 400 Gb/s mixed, any delay, any threshold, almost no shared buffer."""
     switch = Switch(forwarding_latency_ps=300_000, alpha=alpha, xon_offset_bytes=xon_offset_bytes, reserve_bytes=0)
     rates = [rate * GBPS for rate in rates_gbps[: senders + 1]]
     flows = [
@@ -195,7 +195,9 @@ def test_a_victim_of_pfc_is_dragged_to_the_share_of_the_congested(others: int, s
     found = goodput_gbps(outcome, size_bytes, RUN_PS // 4)
     share = 40 / (others + 1) * efficiency(size_bytes)
     free = 40 * others / (others + 1) * efficiency(size_bytes)
-    show(f"k={others}: victim {found[1]:.2f}, beside it {found[0]:.2f} Gb/s; C/(k+1) {share:.2f}, free for it {free:.2f}")
+    show(
+        f"k={others}: victim {found[1]:.2f}, beside it {found[0]:.2f} Gb/s; C/(k+1) {share:.2f}, free for it {free:.2f}"
+    )
     assert found[1] == pytest.approx(found[0], rel=0.03)
     assert 0.9 * share <= found[1] <= share
 

@@ -92,4 +92,4 @@ def _wish(ratio: dict[str, Any]) -> str:
 
 
 def _line(cells: tuple[str, ...] | list[str]) -> str:
-    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+    return f"| {' | '.join(cells)} |"

@@ -26,7 +26,8 @@ class Calendar {
   [[nodiscard]] Ps end_ps() const { return start_ps_ + window_ps_; }
 
   /// Note that `domain` has something to do at `at_ps`, which lies in the current window or later.
-  void mark(std::int32_t domain, Ps at_ps) {
+  /// Returns the end of that window.
+  Ps mark(std::int32_t domain, Ps at_ps) {
     Ps ahead = at_ps - start_ps_;
     std::int64_t windows = 0;
     if (ahead < 4 * window_ps_) {
@@ -38,10 +39,11 @@ class Calendar {
       windows = ahead / window_ps_;
       if (windows >= kWindows) {
         if (at_ps < kNeverPs) far_.emplace(current_ + windows, domain);
-        return;
+        return start_ps_ + (windows + 1) * window_ps_;
       }
     }
     set((current_ + windows) & (kWindows - 1), domain);
+    return start_ps_ + (windows + 1) * window_ps_;
   }
 
   /// Start of the first window from the current one on that has a mark, or never.
@@ -88,7 +90,10 @@ class Calendar {
   void set(std::int64_t slot, std::int32_t domain) {
     const auto index = static_cast<std::size_t>(slot);
     const auto node = static_cast<std::size_t>(domain);
-    bits_[index * words_ + node / 64] |= std::uint64_t{1} << (node % 64);
+    std::uint64_t& word = bits_[index * words_ + node / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (node % 64);
+    if ((word & bit) != 0) return;
+    word |= bit;
     occupied_[index / 64] |= std::uint64_t{1} << (index % 64);
   }
 

@@ -53,8 +53,16 @@ void build_ports(State& s) {
     record.peer = in.port_peer[port];
     record.peer_node = record.peer >= 0 ? in.port_node[static_cast<std::size_t>(record.peer)] : -1;
     record.delay_ps = in.port_delay_ps[port];
+    record.queues = &s.queues[port * static_cast<std::size_t>(s.classes)];
+    record.ingresses = &s.ingresses[port * static_cast<std::size_t>(s.classes)];
+    record.inbound = &s.inbound[port * static_cast<std::size_t>(s.classes)];
+    record.headroom_bytes = in.port_headroom_bytes[port];
     record.local = static_cast<std::int32_t>(port) - s.first_port(in.port_node[port]);
     set_rate(s, static_cast<std::int32_t>(port), in.port_rate_bps[port]);
+    if (record.peer >= 0) {
+      const auto peer = static_cast<std::size_t>(record.peer);
+      record.loses = in.port_loss[peer] > 0 || in.port_corruption[peer] > 0;
+    }
   }
   for (std::size_t port = 0; port < ports; ++port)
     for (std::int32_t klass = 0; klass < s.classes; ++klass) {
@@ -84,7 +92,7 @@ void build_nodes(State& s) {
       std::memcpy(record.port_policy.data(), in.port.state.data(), in.port.state.size());
       s.switches.push_back(std::move(record));
       const SwitchRow& row = in.switches[static_cast<std::size_t>(in.node_device[node])];
-      std::uint8_t lowest = 0;  // deficit round robin begins at the lowest weighted class
+      std::uint16_t lowest = 0;  // deficit round robin begins at the lowest weighted class
       while (lowest + 1 < s.classes && row.weight[lowest] == 0) ++lowest;
       for (std::int32_t port = s.first_port(id); port < s.end_port(id); ++port)
         s.ports[static_cast<std::size_t>(port)].current = lowest;
@@ -98,7 +106,7 @@ void build_nodes(State& s) {
     }
   }
   s.inbound_mask.assign(s.mask_base.back(), 0);
-  s.outbound_mask.assign(s.mask_base.back(), 0);
+  s.frame_mask = s.outbound_mask = s.inbound_mask;
 }
 
 void build_job(State& s) {
@@ -141,11 +149,11 @@ Engine::Engine(Input input) : input_(std::move(input)) {
   State& s = *state_;
   s.extended = s.pool.stride() > kPlainStride;
   s.entropy_per_packet = s.extended && input_.path.step != nullptr;
-  s.routes = &input_.routes.front();
   s.keys.resize(1024);
   s.histogram.resize(2049);
   s.state_copy.resize(input_.congestion.state.size());
   build_ports(s);
+  use_routes(s, input_.routes.front());
   build_nodes(s);
   prepare_hash_functions(s);
   build_job(s);

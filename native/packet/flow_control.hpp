@@ -25,7 +25,7 @@ inline void start_frame(State& s, std::int32_t port, Ps at_ps) {
   PortCounters& counters = s.port_counters[static_cast<std::size_t>(port)];
   (frame.quanta > 0 ? counters.pauses_sent : counters.resumes_sent) += 1;
   s.frames_inbound[static_cast<std::size_t>(out.peer)].push(frame);
-  s.set_inbound(s.ports[static_cast<std::size_t>(out.peer)], out.peer_node);
+  s.set_frame_inbound(s.ports[static_cast<std::size_t>(out.peer)], out.peer_node);
   s.calendar.mark(out.peer_node, frame.at_ps);
 }
 
@@ -52,7 +52,7 @@ inline void obey_frame(State& s, std::int32_t port, const ControlFrame& frame, P
   Queue& queue = s.queues[s.at(port, frame.klass)];
   Port& out = s.ports[static_cast<std::size_t>(port)];
   PortCounters& counters = s.port_counters[static_cast<std::size_t>(port)];
-  const auto mask = static_cast<std::uint8_t>(1U << static_cast<unsigned>(frame.klass));
+  const auto mask = static_cast<std::uint16_t>(1U << static_cast<unsigned>(frame.klass));
   if (frame.quanta > 0) {
     const Ps until = at_ps + pause_ps(s, port, frame.quanta);
     counters.paused_ps += until - std::max(at_ps, queue.paused_until_ps);
@@ -61,7 +61,7 @@ inline void obey_frame(State& s, std::int32_t port, const ControlFrame& frame, P
   } else {
     if (queue.paused_until_ps > at_ps) counters.paused_ps -= queue.paused_until_ps - at_ps;
     queue.paused_until_ps = at_ps;
-    out.paused &= static_cast<std::uint8_t>(~mask);
+    out.paused &= static_cast<std::uint16_t>(~mask);
   }
 }
 

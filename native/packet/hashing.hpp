@@ -109,7 +109,7 @@ inline std::uint32_t switch_hash(State& s, const HashFunction& function, Packet*
   std::uint32_t value = packet->hash;
   if (!function.carried) {
     const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(packet->queue_pair)];
-    const bool forward = (packet->flags & kForward) != 0;
+    const bool forward = has(packet->flags, kForward);
     const std::uint16_t entropy = packet->kind == PacketKind::kData && s.entropy_per_packet ? extension(packet).entropy
                                                                                              : qp.own_entropy;
     const FieldBytes bytes = field_bytes(function.fields, hash_input(qp, forward, entropy, packet->ingress));

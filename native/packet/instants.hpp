@@ -21,7 +21,7 @@ inline void lose_inbound(State& s, std::int32_t port) {
   for (std::int32_t klass = 0; klass < s.classes; ++klass)
     for (Packet* packet = s.inbound[s.at(port, klass)]; packet != s.queues[s.at(peer, klass)].departure;
          packet = s.pool.next(packet))
-      packet->flags |= kLost;
+      packet->flags = with(packet->flags, kLost);
 }
 
 /// Packets that wait at a dead port are dropped. They stay in the stream, where the reader passes over them.
@@ -32,7 +32,7 @@ inline void flush_queue(State& s, std::int32_t node, std::int32_t port, std::int
   for (Packet* packet = queue.departure; packet != queue.tail; packet = s.pool.next(packet)) {
     drop(s, port, s.count.drop_link_down);
     if (!host) {
-      SwitchView view = switch_view(s, node);
+      const SwitchView view = switch_view(s, node);
       release(view, s.ingresses[s.at(s.first_port(node) + packet->ingress, klass)], packet->bytes);
     }
     packet->at_ps = kFlushedPs;
@@ -50,7 +50,7 @@ inline void bring_down(State& s, std::int32_t port, Ps now_ps) {
     obey_frame(s, port, {now_ps, klass, 0}, now_ps);
     Ingress& ingress = s.ingresses[s.at(port, klass)];
     if (!is_host(s, node)) {
-      SwitchView view = switch_view(s, node);
+      const SwitchView view = switch_view(s, node);
       if (ingress.paused) {
         auto& paused = view.node.paused;
         paused.erase(std::find(paused.begin(), paused.end(), static_cast<std::int32_t>(s.at(port, klass))));
@@ -83,7 +83,7 @@ inline void apply_instant(State& s, const InstantRow& instant) {
   const auto port = static_cast<std::int32_t>(instant.port);
   const Ps now_ps = instant.at_ps;
   if (static_cast<InstantCode>(instant.code) == InstantCode::kRoutes) {
-    s.routes = &s.in.routes[static_cast<std::size_t>(instant.value)];
+    use_routes(s, s.in.routes[static_cast<std::size_t>(instant.value)]);
     return;
   }
   const std::int32_t ends[2] = {port, s.ports[static_cast<std::size_t>(port)].peer};
@@ -113,6 +113,7 @@ inline void apply_instant(State& s, const InstantRow& instant) {
     }
     s.calendar.mark(node, now_ps);
   }
+  use_routes(s, *s.routes);
 }
 
 }  // namespace weft

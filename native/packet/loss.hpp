@@ -12,15 +12,15 @@ inline void drop(State& s, std::int32_t port, std::int64_t& reason) {
 
 /// Lost on its last link? Counts it if so.
 inline bool lost_on_link(State& s, std::int32_t port, const Packet& packet) {
-  if ((packet.flags & kLost) != 0) [[unlikely]] {
+  if (has(packet.flags, kLost)) [[unlikely]] {
     drop(s, port, s.count.drop_link_down);
     return true;
   }
+  if (!s.ports[static_cast<std::size_t>(port)].loses) [[likely]]
+    return false;
   const auto sender = static_cast<std::size_t>(s.ports[static_cast<std::size_t>(port)].peer);
   const double loss = s.in.port_loss[sender];
   const double corruption = s.in.port_corruption[sender];
-  if (loss <= 0 && corruption <= 0) [[likely]]
-    return false;
   const std::uint64_t flow = s.queue_pairs[static_cast<std::size_t>(packet.queue_pair)].flow;
   const std::uint64_t id = identity(packet);
   if (loss > 0 && uniform(draw(s.in.seed, Stream::kLinkLoss, flow, id, sender)) < loss) {

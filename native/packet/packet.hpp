@@ -28,6 +28,14 @@ enum PacketFlag : std::uint8_t {
   kForward = 32,    // travels from the queue pair's source to its destination
 };
 
+/// A set of flags; an enumeration of its own, since a byte could alias everything and would cost reloads.
+enum class PacketFlags : std::uint8_t {};
+
+inline bool has(PacketFlags flags, PacketFlag flag) { return (static_cast<unsigned>(flags) & flag) != 0; }
+inline PacketFlags with(PacketFlags flags, PacketFlag flag) {
+  return static_cast<PacketFlags>(static_cast<unsigned>(flags) | flag);
+}
+
 struct Packet {
   Ps at_ps;  // arrival at the far end of the link; never: not departed yet
   std::int32_t queue_pair;
@@ -38,7 +46,7 @@ struct Packet {
   std::uint16_t ingress;  // local port by which it came into this node
   std::uint16_t attempt;  // transmission number, part of the identity
   PacketKind kind;
-  std::uint8_t flags;
+  PacketFlags flags;
 };
 static_assert(sizeof(Packet) == 32);
 
@@ -129,6 +137,14 @@ class PacketPool {
     Packet* fresh = reinterpret_cast<Packet*>(after);
     fresh->at_ps = kNeverPs;
     return fresh;
+  }
+
+  /// Copy a record with all that belongs to it.
+  void copy(Packet* to, const Packet* from) const {
+    *to = *from;
+    if (stride_ > sizeof(Packet)) [[unlikely]]
+      std::memcpy(reinterpret_cast<std::uint8_t*>(to) + sizeof(Packet),
+                  reinterpret_cast<const std::uint8_t*>(from) + sizeof(Packet), stride_ - sizeof(Packet));
   }
 
   /// The record after `packet`, whose reader has done with it; a chunk left behind goes back to the pool.

@@ -32,12 +32,12 @@ inline void send_reply(State& s, QueuePair& qp, std::int32_t index, PacketKind k
                                                                                      : transport.credit_bytes);
   if (answers) {
     (kind == PacketKind::kAck ? s.count.acks_sent : s.count.naks_sent) += 1;
-    if (receiver.marked) reply->flags |= kMarked;
+    if (receiver.marked) reply->flags = with(reply->flags, kMarked);
     receiver.marked = false;
     if (s.extended) {
       Extension& ext = extension(reply);
       if (cause != nullptr) {
-        reply->flags |= kHasEcho;
+        reply->flags = with(reply->flags, kHasEcho);
         ext.sent_at_ps = extension(cause).sent_at_ps;
         ext.host_delay_ps = host_delay_ps;
         ext.entropy = extension(cause).entropy;
@@ -148,14 +148,14 @@ inline void handle_data(State& s, std::int32_t port, Packet* packet, Ps arrived_
     nic.receivers.push_back(index);
     if (s.in.congestion.receive != nullptr) qp.receiver_record = new_record(s, s.in.congestion.receiver_state);
   }
-  const bool marked = (packet->flags & kMarked) != 0;
+  const bool marked = has(packet->flags, kMarked);
   const Ps host_delay_ps = now_ps - arrived_ps;
   bool acknowledge_now = false;
   if (s.in.congestion.receive != nullptr && (marked || s.in.congestion.receive_all)) {
     const TransportRow& transport = s.in.transport;
     Signal& signal = receiver_signal(s, qp, Kind::kData, now_ps);
     signal.bytes = packet->bytes - transport.data_overhead_bytes - transport.telemetry_bytes -
-                   ((packet->flags & kFirst) != 0 ? transport.first_extra_bytes : 0);
+                   (has(packet->flags, kFirst) ? transport.first_extra_bytes : 0);
     signal.ecn = marked ? 1 : 0;
     signal.seq = packet->seq;
     signal.entropy = s.extended ? extension(packet).entropy : qp.own_entropy;
@@ -166,7 +166,7 @@ inline void handle_data(State& s, std::int32_t port, Packet* packet, Ps arrived_
   receiver.marked |= marked;
   const Fate fate = place(s, qp, index, packet->seq, now_ps);
   const bool arrived = fate != Fate::kDiscarded && fate != Fate::kRefused;
-  const bool asks = (packet->flags & kAckRequest) != 0 && arrived;
+  const bool asks = has(packet->flags, kAckRequest) && arrived;
   if (fate == Fate::kRefused) send_reply(s, qp, index, PacketKind::kNak, packet, host_delay_ps, now_ps);
   if (asks || fate == Fate::kDuplicate || acknowledge_now)
     send_reply(s, qp, index, PacketKind::kAck, packet, host_delay_ps, now_ps);
@@ -220,7 +220,6 @@ inline void enter_host_interface(State& s, std::int32_t node, std::int32_t port,
 
 /// A packet has arrived at a host.
 inline void arrive_at_host(State& s, std::int32_t node, std::int32_t port, Packet* packet, Ps now_ps) {
-  s.count.packet_hops += 1;
   if (lost_on_link(s, port, *packet)) return;
   if (packet->destination_port != port) [[unlikely]] {
     drop(s, port, s.count.drop_no_route);

@@ -119,8 +119,7 @@ inline void launch(State& s, Port& out, std::int32_t port, Packet* slot, Ps at_p
   out.bytes += slot->bytes;
   out.free_at_ps = at_ps + s.serialisation(port, slot->bytes);
   slot->at_ps = out.free_at_ps + out.delay_ps;
-  s.set_inbound(s.ports[static_cast<std::size_t>(out.peer)], out.peer_node);
-  s.calendar.mark(out.peer_node, slot->at_ps);
+  s.announce(out, slot->at_ps);
 }
 
 inline void set_deadline(State& s, QueuePair& qp, Ps deadline_ps) {
@@ -187,7 +186,7 @@ inline void send_data(State& s, NicPort& nic, std::int32_t port, QueuePair& qp, 
     const std::int64_t inflight = sender.nxt_bytes - sender.una_bytes;  // not zero, so the window alone decides
     return static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) > sender_state(qp).window_bytes;
   }();
-  slot->flags = static_cast<std::uint8_t>(kForward | (asks ? kAckRequest : 0) | (first ? kFirst : 0));
+  slot->flags = static_cast<PacketFlags>(kForward | (asks ? kAckRequest : 0) | (first ? kFirst : 0));
   queue.tail = s.pool.extend(slot);
   queue.departure = queue.tail;
   if (sender.deadline_at_ps == kOff) set_deadline(s, qp, at_ps + transport.retransmission_timeout_ps);
@@ -286,7 +285,7 @@ inline Packet* queue_control(State& s, std::int32_t port, std::int32_t queue_pai
            0,
            attempt,
            kind,
-           static_cast<std::uint8_t>(forward ? kForward : 0)};
+           static_cast<PacketFlags>(forward ? kForward : 0)};
   if (s.extended) extension(slot) = {};
   queue.bytes += bytes;
   s.ports[static_cast<std::size_t>(port)].pending = 1;
@@ -331,9 +330,9 @@ inline void go_back(State& s, QueuePair& qp) {
 }
 
 inline void fill_echo(const State& s, Signal& signal, Packet* packet, Ps now_ps) {
-  signal.ecn = (packet->flags & kMarked) != 0 ? 1 : 0;
+  signal.ecn = has(packet->flags, kMarked) ? 1 : 0;
   signal.seq = packet->seq;
-  if (!s.extended || (packet->flags & kHasEcho) == 0) return;
+  if (!s.extended || !has(packet->flags, kHasEcho)) return;
   const Extension& ext = extension(packet);
   signal.rtt_ps = now_ps - ext.sent_at_ps;
   signal.host_delay_ps = ext.host_delay_ps;

@@ -40,31 +40,46 @@ struct Queue {
   Packet* tail = nullptr;       // where the next packet is written
   Packet* departure = nullptr;  // first packet that has not departed
   std::int64_t bytes = 0;       // of frames between the two
+  std::int64_t max_bytes = 0;
   Ps paused_until_ps = 0;
   std::int64_t deficit = 0;
 };
 
-/// An egress port, and the counters that every transmission touches.
-struct Port {
+/// What one (ingress port, class) holds of its switch's buffer; at a NIC only `paused` and `refresh_at_ps` are used.
+struct Ingress {
+  std::int64_t used = 0;
+  std::int64_t headroom_used = 0;
+  std::int64_t max_bytes = 0;  // of both together
+  Ps refresh_at_ps = kOff;
+  bool paused = false;
+};
+
+/// An egress port and its ends: what a transmission touches comes first.
+struct alignas(64) Port {
   Ps free_at_ps = 0;
   Ps delay_ps = 0;
   std::int64_t ps_per_byte = 0;  // 0: the rate does not divide evenly, see `State::serialisation`
+  Ps marked_until_ps = 0;        // the far end knows of arrivals before that instant
+  Queue* queues = nullptr;       // by class
   std::int64_t frames = 0;
   std::int64_t bytes = 0;
+  std::uint16_t pending = 0;     // classes with a packet
+  std::uint16_t paused = 0;      // classes with paused_until_ps set; may be stale
+  std::uint16_t current = 0;     // deficit round robin: class being served
+  bool up = true;
+  bool frame_waits = false;      // a flow-control frame has not departed
+  Ingress* ingresses = nullptr;  // by class
+  Packet** inbound = nullptr;    // by class: next packet on the wire towards this port
+  std::int64_t headroom_bytes = 0;
   std::int32_t peer = -1;
   std::int32_t peer_node = -1;
-  std::int32_t local = 0;       // index among the ports of its node
-  std::uint8_t pending = 0;     // classes with a packet
-  std::uint8_t paused = 0;      // classes with paused_until_ps set; may be stale
-  std::uint8_t current = 0;     // deficit round robin: class being served
-  bool up = true;
-  bool frame_waits = false;     // a flow-control frame has not departed
+  std::int32_t local = 0;        // index among the ports of its node
+  bool loses = false;            // the link towards this port has a random loss or corruption
 };
-static_assert(sizeof(Port) <= 64);
+static_assert(sizeof(Port) <= 128);
 
 struct PortCounters {
-  std::int64_t drops = 0, marks = 0, pauses_sent = 0, resumes_sent = 0, paused_ps = 0, max_queue_bytes = 0,
-               max_ingress_bytes = 0;
+  std::int64_t drops = 0, marks = 0, pauses_sent = 0, resumes_sent = 0, paused_ps = 0;
 };
 
 struct ControlFrame {
@@ -95,14 +110,6 @@ struct Fifo {
     items.clear();
     head = 0;
   }
-};
-
-/// What one (ingress port, class) holds of its switch's buffer; at a NIC only `paused` and `refresh_at_ps` are used.
-struct Ingress {
-  std::int64_t used = 0;
-  std::int64_t headroom_used = 0;
-  Ps refresh_at_ps = kOff;
-  bool paused = false;
 };
 
 /// A hash function of some switches, and how its digest follows from the one that packets carry.
@@ -284,6 +291,7 @@ struct State {
   std::vector<std::int32_t> switch_of_node;  // -1 for hosts
   std::vector<std::size_t> mask_base;        // first word of a node in the two masks
   std::vector<std::uint64_t> inbound_mask;   // ports with something on the wire towards them
+  std::vector<std::uint64_t> frame_mask;     // of those, ports towards which a flow-control frame travels
   std::vector<std::uint64_t> outbound_mask;  // ports with something waiting
   std::vector<Agenda> agendas;
   std::vector<NicPort> nics;
@@ -299,6 +307,8 @@ struct State {
   std::int64_t delivered_bytes = 0;
 
   const RouteTable* routes = nullptr;
+  std::size_t attachments = 0;
+  std::vector<Candidate> candidates;  // of every group, one after the other, as port selection sees them
   std::vector<HashFunction> hash_functions;  // by switch device
   std::size_t hash_field_bytes = 0;
   std::vector<std::vector<Ps>> inexact_serialisation;  // by port, filled on demand; only where ps_per_byte is 0
@@ -306,7 +316,6 @@ struct State {
   std::vector<std::uint8_t> state_copy, shared_copy;      // before a step, for a replay
   Signal signal{};
   PortSignal port_signal{};
-  std::vector<Candidate> candidates;
   std::vector<std::uint64_t> keys, scratch;  // arrivals of a window
   std::vector<std::uint32_t> histogram;
   std::vector<SeriesRow> series;
@@ -336,6 +345,18 @@ struct State {
   void set_inbound(const Port& receiver_side, std::int32_t node) {
     const auto local = static_cast<std::size_t>(receiver_side.local);
     inbound_mask[mask_base[static_cast<std::size_t>(node)] + local / 64] |= std::uint64_t{1} << (local % 64);
+  }
+  /// A packet that leaves `out` arrives at `at_ps`: let the far end know, once for all that arrives in the same window.
+  void announce(Port& out, Ps at_ps) {
+    if (at_ps < out.marked_until_ps) [[likely]]
+      return;
+    set_inbound(ports[static_cast<std::size_t>(out.peer)], out.peer_node);
+    out.marked_until_ps = calendar.mark(out.peer_node, at_ps);
+  }
+  void set_frame_inbound(const Port& receiver_side, std::int32_t node) {
+    set_inbound(receiver_side, node);
+    const auto local = static_cast<std::size_t>(receiver_side.local);
+    frame_mask[mask_base[static_cast<std::size_t>(node)] + local / 64] |= std::uint64_t{1} << (local % 64);
   }
   void set_outbound(const Port& port, std::int32_t node, bool waits) {
     const auto local = static_cast<std::size_t>(port.local);

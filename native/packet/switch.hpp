@@ -15,12 +15,16 @@ namespace weft {
 struct SwitchView {
   SwitchNode& node;
   const SwitchRow& row;
+  Port* ports;  // of this switch
   std::int32_t id;
+  bool marks_or_stamps;  // when a packet departs
 };
 
 inline SwitchView switch_view(State& s, std::int32_t node) {
   SwitchNode& record = s.switches[static_cast<std::size_t>(s.switch_of_node[static_cast<std::size_t>(node)])];
-  return {record, s.in.switches[static_cast<std::size_t>(record.device)], node};
+  const SwitchRow& row = s.in.switches[static_cast<std::size_t>(record.device)];
+  return {record, row, &s.ports[static_cast<std::size_t>(s.first_port(node))], node,
+          row.mark_at_dequeue != 0 || (s.in.congestion.telemetry && row.telemetry != 0)};
 }
 
 /// When the port can start something next.
@@ -33,7 +37,7 @@ inline Ps switch_due(const State& s, std::int32_t port) {
     return out.free_at_ps;
   Ps due = kNeverPs;
   for (std::uint32_t rest = out.pending; rest != 0; rest &= rest - 1) {
-    const Queue& queue = s.queues[s.at(port, std::countr_zero(rest))];
+    const Queue& queue = out.queues[std::countr_zero(rest)];
     due = std::min(due, std::max(out.free_at_ps, queue.paused_until_ps));
   }
   return due;
@@ -46,7 +50,7 @@ inline std::int32_t choose_class(State& s, const SwitchRow& row, std::int32_t po
   if ((out.pending & out.paused) != 0) {
     for (std::uint32_t rest = out.pending & out.paused; rest != 0; rest &= rest - 1) {
       const int klass = std::countr_zero(rest);
-      if (s.queues[s.at(port, klass)].paused_until_ps > at_ps) ready &= ~(1U << static_cast<unsigned>(klass));
+      if (out.queues[klass].paused_until_ps > at_ps) ready &= ~(1U << static_cast<unsigned>(klass));
     }
   }
   if ((ready & (ready - 1)) == 0) return std::countr_zero(ready);
@@ -55,7 +59,7 @@ inline std::int32_t choose_class(State& s, const SwitchRow& row, std::int32_t po
   for (;;) {
     const std::int32_t klass = out.current;
     if (row.weight[klass] != 0 && (ready >> static_cast<unsigned>(klass) & 1U) != 0) {
-      Queue& queue = s.queues[s.at(port, klass)];
+      Queue& queue = out.queues[klass];
       if (queue.deficit >= queue.departure->bytes) {
         queue.deficit -= queue.departure->bytes;
         return klass;
@@ -65,15 +69,15 @@ inline std::int32_t choose_class(State& s, const SwitchRow& row, std::int32_t po
     do {
       next = next + 1 == s.classes ? 0 : next + 1;
     } while (row.weight[next] == 0);
-    out.current = static_cast<std::uint8_t>(next);
-    if ((ready >> static_cast<unsigned>(next) & 1U) != 0) s.queues[s.at(port, next)].deficit += row.weight[next] * 1024;
+    out.current = static_cast<std::uint16_t>(next);
+    if ((ready >> static_cast<unsigned>(next) & 1U) != 0) out.queues[next].deficit += row.weight[next] * 1024;
   }
 }
 
 inline std::int64_t above(std::int64_t value, std::int64_t limit) { return value > limit ? value - limit : 0; }
 
 /// Give back what a packet of (ingress, class) holds.
-inline void release(SwitchView& view, Ingress& ingress, std::int64_t bytes) {
+inline void release(const SwitchView& view, Ingress& ingress, std::int64_t bytes) {
   if (ingress.headroom_used > 0) {
     const std::int64_t taken = std::min(ingress.headroom_used, bytes);
     ingress.headroom_used -= taken;
@@ -86,7 +90,7 @@ inline void release(SwitchView& view, Ingress& ingress, std::int64_t bytes) {
 }
 
 /// From now on what the ingress holds in its headroom counts as used.
-inline void fold_headroom(SwitchView& view, Ingress& ingress) {
+inline void fold_headroom(const SwitchView& view, Ingress& ingress) {
   const std::int64_t reserve = view.row.reserve_bytes;
   const std::int64_t before = above(ingress.used, reserve);
   ingress.used += ingress.headroom_used;
@@ -103,7 +107,7 @@ inline std::int64_t share(double factor, std::int64_t bytes) {
 }
 
 /// Resume every paused ingress that may resume; called after each departure while any is paused.
-inline void test_resume(State& s, SwitchView view, Ps at_ps) {
+inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
   SwitchNode& node = view.node;
   std::size_t kept = 0;
   const std::int64_t threshold = share(view.row.alpha, free_bytes(node)) - view.row.xon_offset_bytes;
@@ -148,25 +152,25 @@ inline void stamp_telemetry(State& s, std::int32_t port, Packet* packet, std::in
 }
 
 /// Start what the port has to send at `at_ps`; something is ready and the port is idle.
-inline void start_switch_port(State& s, SwitchView view, std::int32_t port, Ps at_ps) {
+inline void start_switch_port(State& s, const SwitchView& view, std::int32_t port, Ps at_ps) {
   Port& out = s.ports[static_cast<std::size_t>(port)];
   if (out.frame_waits) [[unlikely]] {
     start_frame(s, port, at_ps);
   } else {
     const std::int32_t klass = choose_class(s, view.row, port, at_ps);
-    Queue& queue = s.queues[s.at(port, klass)];
+    Queue& queue = out.queues[klass];
     Packet* packet = queue.departure;
     const std::int64_t bytes = packet->bytes;
     queue.bytes -= bytes;
     queue.departure = s.pool.next(packet);
     if (queue.departure == queue.tail) {
-      out.pending &= static_cast<std::uint8_t>(~(1U << static_cast<unsigned>(klass)));
+      out.pending = static_cast<std::uint16_t>(out.pending & ~(1U << static_cast<unsigned>(klass)));
       queue.deficit = 0;
     }
-    release(view, s.ingresses[s.at(s.first_port(view.id) + packet->ingress, klass)], bytes);
-    if (packet->kind == PacketKind::kData) {
+    release(view, view.ports[packet->ingress].ingresses[klass], bytes);
+    if (packet->kind == PacketKind::kData && view.marks_or_stamps) [[unlikely]] {
       if (view.row.mark_at_dequeue != 0 && draws_mark(s, view.row, *packet, port, queue.bytes)) {
-        packet->flags |= kMarked;
+        packet->flags = with(packet->flags, kMarked);
         s.port_counters[static_cast<std::size_t>(port)].marks += 1;
       }
       if (s.in.congestion.telemetry && view.row.telemetry != 0) stamp_telemetry(s, port, packet, out.bytes, at_ps);
@@ -175,21 +179,21 @@ inline void start_switch_port(State& s, SwitchView view, std::int32_t port, Ps a
     out.bytes += bytes;
     out.free_at_ps = at_ps + s.serialisation(port, bytes);
     packet->at_ps = out.free_at_ps + out.delay_ps;
-    s.set_inbound(s.ports[static_cast<std::size_t>(out.peer)], out.peer_node);
-    s.calendar.mark(out.peer_node, packet->at_ps);
-    if (view.node.paused_ingresses != 0) test_resume(s, view, at_ps);
+    s.announce(out, packet->at_ps);
+    if (view.node.paused_ingresses != 0) [[unlikely]]
+      test_resume(s, view, at_ps);
   }
   if (out.pending == 0 && !out.frame_waits) s.set_outbound(out, view.id, false);
   s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(s, port);
 }
 
-inline void drain_port(State& s, SwitchView view, std::int32_t port, Ps at_ps) {
+inline void drain_port(State& s, const SwitchView& view, std::int32_t port, Ps at_ps) {
   while (s.due_at_ps[static_cast<std::size_t>(port)] <= at_ps)
     start_switch_port(s, view, port, s.due_at_ps[static_cast<std::size_t>(port)]);
 }
 
 /// Bring a whole switch up to date: in order of time and port while an ingress is paused, else port by port.
-inline void drain_switch(State& s, SwitchView view, Ps at_ps) {
+inline void drain_switch(State& s, const SwitchView& view, Ps at_ps) {
   const std::int32_t begin = s.first_port(view.id);
   const std::int32_t end = s.end_port(view.id);
   while (view.node.paused_ingresses != 0) {
@@ -227,20 +231,32 @@ inline Verdict judge(const SwitchView& view, const Ingress& ingress, std::int64_
   const std::int64_t shared_used = view.node.shared_used + growth;
   const bool full = shared_used > view.node.shared_bytes;
   if (!lossless) {
-    if (queue.bytes + bytes > row.reserve_bytes + share(row.egress_alpha, free_bytes(view.node)))
-      return {Admission::kEgressThreshold, false};
+    const std::int64_t over = queue.bytes + bytes - row.reserve_bytes;
+    if (over > 0 && over > share(row.egress_alpha, free_bytes(view.node))) return {Admission::kEgressThreshold, false};
     return {full ? Admission::kBufferFull : Admission::kShared, false};
   }
   if (full)
     return ingress.headroom_used + bytes <= headroom ? Verdict{Admission::kHeadroom, true}
                                                      : Verdict{Admission::kBufferFull, false};
   const std::int64_t over = ingress.used + bytes - row.reserve_bytes;
-  const bool pause = over > share(row.alpha, view.node.shared_bytes - shared_used) || ingress.headroom_used > 0;
+  const bool pause =
+      (over > 0 && over > share(row.alpha, view.node.shared_bytes - shared_used)) || ingress.headroom_used > 0;
   return {Admission::kShared, pause};
 }
 
+/// From now on packets follow this table; also called when a link or a rate has changed.
+inline void use_routes(State& s, const RouteTable& table) {
+  s.routes = &table;
+  s.attachments = table.group_of.size() / s.in.node_kind.size();
+  s.candidates.resize(table.group_ports.size());
+  for (std::size_t i = 0; i < s.candidates.size(); ++i) {
+    const auto port = static_cast<std::size_t>(table.group_ports[i]);
+    s.candidates[i] = {0, s.rate_bps[port], s.ports[port].up ? 1 : 0, table.group_weights[i]};
+  }
+}
+
 /// Ask port selection; the group has several candidates.
-inline std::int32_t choose_port(State& s, SwitchView view, std::int64_t first, std::int64_t count, Packet* packet,
+inline std::int32_t choose_port(State& s, const SwitchView& view, std::int64_t first, std::int64_t count, Packet* packet,
                                 std::int32_t klass, Ps at_ps) {
   const PortPolicy& policy = s.in.port;
   const auto* group = &s.routes->group_ports[static_cast<std::size_t>(first)];
@@ -257,34 +273,31 @@ inline std::int32_t choose_port(State& s, SwitchView view, std::int64_t first, s
             count,
             packet->kind == PacketKind::kData ? 1 : 0,
             0};
-  if (s.candidates.size() < static_cast<std::size_t>(count)) s.candidates.resize(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto port = static_cast<std::size_t>(group[i]);
-    if (policy.queue) drain_port(s, view, group[i], at_ps);
-    s.candidates[static_cast<std::size_t>(i)] = {policy.queue ? s.queues[s.at(group[i], klass)].bytes : 0, s.rate_bps[port],
-                                                 s.ports[port].up ? 1 : 0,
-                                                 s.routes->group_weights[static_cast<std::size_t>(first + i)]};
-  }
+  Candidate* candidates = &s.candidates[static_cast<std::size_t>(first)];
+  if (policy.queue)
+    for (std::int64_t i = 0; i < count; ++i) {
+      drain_port(s, view, group[i], at_ps);
+      candidates[i].queue_bytes = s.queues[s.at(group[i], klass)].bytes;
+    }
   auto* record = reinterpret_cast<std::uint8_t*>(view.node.port_policy.data());
-  s.state_copy.assign(record, record + policy.state.size());
+  if (!policy.state.empty()) s.state_copy.assign(record, record + policy.state.size());
   const std::int32_t status =
-      policy.step(const_cast<std::uint8_t*>(policy.params.data()), record, &signal, s.candidates.data());
+      policy.step(const_cast<std::uint8_t*>(policy.params.data()), record, &signal, candidates);
   if (status != 0 || signal.choice < 0 || signal.choice >= count) [[unlikely]] {
     signal.choice = 0;
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(&signal);
-    const auto* row = reinterpret_cast<const std::uint8_t*>(s.candidates.data());
-    throw PolicyStop({"port", s.state_copy, {}, {bytes, bytes + sizeof(signal)},
+    const auto* row = reinterpret_cast<const std::uint8_t*>(candidates);
+    throw PolicyStop({"port", policy.state.empty() ? policy.state : s.state_copy, {}, {bytes, bytes + sizeof(signal)},
                       {row, row + static_cast<std::size_t>(count) * sizeof(Candidate)}});
   }
   return group[signal.choice];
 }
 
 /// The egress port of a packet, or -1.
-inline std::int32_t route(State& s, SwitchView view, Packet* packet, std::int32_t klass, Ps at_ps) {
+inline std::int32_t route(State& s, const SwitchView& view, Packet* packet, std::int32_t klass, Ps at_ps) {
   const auto destination = static_cast<std::size_t>(packet->destination_port);
   const auto attachment = static_cast<std::size_t>(s.in.attachment[destination]);
-  const std::size_t columns = s.routes->group_of.size() / s.in.node_kind.size();
-  const std::int32_t group = s.routes->group_of[static_cast<std::size_t>(view.id) * columns + attachment];
+  const std::int32_t group = s.routes->group_of[static_cast<std::size_t>(view.id) * s.attachments + attachment];
   if (group == -2) return s.ports[destination].peer;
   if (group < 0) return -1;
   const std::int64_t first = s.routes->group_ptr[static_cast<std::size_t>(group)];
@@ -293,7 +306,7 @@ inline std::int32_t route(State& s, SwitchView view, Packet* packet, std::int32_
   return choose_port(s, view, first, count, packet, klass, at_ps);
 }
 
-inline void pause_ingress(State& s, SwitchView view, std::int32_t port, std::int32_t klass, Ps at_ps) {
+inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, std::int32_t klass, Ps at_ps) {
   const auto index = static_cast<std::int32_t>(s.at(port, klass));
   s.ingresses[static_cast<std::size_t>(index)].paused = true;
   auto& paused = view.node.paused;
@@ -305,42 +318,19 @@ inline void pause_ingress(State& s, SwitchView view, std::int32_t port, std::int
   s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(s, port);
 }
 
-/// A packet has arrived at a switch. The reader's position is the caller's business.
-inline void arrive_at_switch(State& s, SwitchView view, std::int32_t port, std::int32_t klass, Packet* packet, Ps at_ps) {
-  s.count.packet_hops += 1;
-  if (lost_on_link(s, port, *packet)) return;
-  if (view.node.paused_ingresses != 0) drain_switch(s, view, at_ps);
-  packet->ingress = static_cast<std::uint16_t>(s.ports[static_cast<std::size_t>(port)].local);
-  const std::int32_t target = route(s, view, packet, klass, at_ps);
-  if (target < 0) {
-    drop(s, port, s.count.drop_no_route);
-    return;
-  }
-  Port& out = s.ports[static_cast<std::size_t>(target)];
-  if (!out.up) {
-    drop(s, target, s.count.drop_link_down);
-    return;
-  }
-  drain_port(s, view, target, at_ps);
-
-  const bool lossless = s.in.class_lossless[static_cast<std::size_t>(klass)] != 0;
-  Ingress& ingress = s.ingresses[s.at(port, klass)];
-  Queue& queue = s.queues[s.at(target, klass)];
-  PortCounters& in_counters = s.port_counters[static_cast<std::size_t>(port)];
-  const std::int64_t bytes = packet->bytes;
-  const std::int64_t headroom = s.in.port_headroom_bytes[static_cast<std::size_t>(port)];
-  Verdict verdict = judge(view, ingress, headroom, queue, bytes, lossless);
-  const bool record = ingress.used + ingress.headroom_used + bytes > in_counters.max_ingress_bytes;
-  if (verdict.admission != Admission::kShared || verdict.pause || record) [[unlikely]] {
-    drain_switch(s, view, at_ps);
-    verdict = judge(view, ingress, headroom, queue, bytes, lossless);
-  }
+/// Admit a packet the slow way: bring the switch up to date, decide, count what is dropped. True if it is admitted.
+[[gnu::noinline]] inline bool admit(State& s, const SwitchView& view, std::int32_t port, std::int32_t target,
+                                    std::int32_t klass, std::int64_t bytes, bool lossless, Ps at_ps) {
+  drain_switch(s, view, at_ps);
+  const Port& in = s.ports[static_cast<std::size_t>(port)];
+  Ingress& ingress = in.ingresses[klass];
+  const Queue& queue = s.ports[static_cast<std::size_t>(target)].queues[klass];
+  const Verdict verdict = judge(view, ingress, in.headroom_bytes, queue, bytes, lossless);
   switch (verdict.admission) {
     case Admission::kShared: {
-      const std::int64_t reserve = view.row.reserve_bytes;
-      const std::int64_t before = above(ingress.used, reserve);
+      const std::int64_t before = above(ingress.used, view.row.reserve_bytes);
       ingress.used += bytes;
-      view.node.shared_used += above(ingress.used, reserve) - before;
+      view.node.shared_used += above(ingress.used, view.row.reserve_bytes) - before;
       break;
     }
     case Admission::kHeadroom:
@@ -348,32 +338,79 @@ inline void arrive_at_switch(State& s, SwitchView view, std::int32_t port, std::
       break;
     case Admission::kBufferFull:
       drop(s, port, s.count.drop_buffer_full);
-      return;
+      return false;
     case Admission::kEgressThreshold:
       drop(s, target, s.count.drop_egress_threshold);
-      return;
+      return false;
     case Admission::kHeadroomFull:
       drop(s, port, s.count.drop_headroom_full);
-      return;
+      return false;
   }
-  if (record) in_counters.max_ingress_bytes =
-      std::max(in_counters.max_ingress_bytes, ingress.used + ingress.headroom_used);
+  ingress.max_bytes = std::max(ingress.max_bytes, ingress.used + ingress.headroom_used);
   if (verdict.pause) pause_ingress(s, view, port, klass, at_ps);
+  return true;
+}
 
-  PortCounters& out_counters = s.port_counters[static_cast<std::size_t>(target)];
+/// Admit a packet if no check of the buffer fires even on counters that over-estimate; false: ask `admit`.
+inline bool admits_at_once(const SwitchView& view, Ingress& ingress, const Queue& queue, std::int64_t bytes, bool lossless) {
+  const SwitchRow& row = view.row;
+  const std::int64_t used = ingress.used + bytes;
+  const std::int64_t over = above(used, row.reserve_bytes);
+  const std::int64_t shared_used = view.node.shared_used + over - above(ingress.used, row.reserve_bytes);
+  const std::int64_t left = view.node.shared_bytes - shared_used;
+  if (left < 0 || used + ingress.headroom_used > ingress.max_bytes) return false;
+  if (lossless) {
+    if (ingress.paused || ingress.headroom_used != 0 || (over > 0 && over > share(row.alpha, left))) return false;
+  } else if (queue.bytes + bytes > row.reserve_bytes) {
+    return false;
+  }
+  ingress.used = used;
+  view.node.shared_used = shared_used;
+  return true;
+}
+
+/// A packet has arrived at a switch. The reader's position is the caller's business.
+inline void arrive_at_switch(State& s, const SwitchView& view, std::int32_t local, std::int32_t klass, Packet* packet,
+                             Ps at_ps) {
+  Port& in = view.ports[local];
+  const std::int32_t port = static_cast<std::int32_t>(&in - s.ports.data());
+  if (lost_on_link(s, port, *packet)) return;
+  if (view.node.paused_ingresses != 0) [[unlikely]]
+    drain_switch(s, view, at_ps);
+  packet->ingress = static_cast<std::uint16_t>(local);
+  const std::int32_t target = route(s, view, packet, klass, at_ps);
+  if (target < 0) [[unlikely]] {
+    drop(s, port, s.count.drop_no_route);
+    return;
+  }
+  Port& out = s.ports[static_cast<std::size_t>(target)];
+  if (!out.up) [[unlikely]] {
+    drop(s, target, s.count.drop_link_down);
+    return;
+  }
+  drain_port(s, view, target, at_ps);
+
+  const bool lossless = s.in.class_lossless[static_cast<std::size_t>(klass)] != 0;
+  Queue& queue = out.queues[klass];
+  const std::int64_t bytes = packet->bytes;
+  if (!admits_at_once(view, in.ingresses[klass], queue, bytes, lossless) &&
+      !admit(s, view, port, target, klass, bytes, lossless, at_ps))
+    return;
   if (packet->kind == PacketKind::kData && view.row.mark_at_dequeue == 0 &&
       draws_mark(s, view.row, *packet, target, queue.bytes)) {
-    packet->flags |= kMarked;
-    out_counters.marks += 1;
+    packet->flags = with(packet->flags, kMarked);
+    s.port_counters[static_cast<std::size_t>(target)].marks += 1;
   }
   Packet* slot = queue.tail;
   queue.tail = s.pool.extend(slot);
-  std::memcpy(static_cast<void*>(slot), packet, s.pool.stride());
+  s.pool.copy(slot, packet);
   slot->at_ps = kNeverPs;
   queue.bytes += bytes;
-  if (queue.bytes > out_counters.max_queue_bytes) out_counters.max_queue_bytes = queue.bytes;
+  if (queue.bytes > queue.max_bytes) queue.max_bytes = queue.bytes;
+  const auto mask = static_cast<std::uint16_t>(1U << static_cast<unsigned>(klass));
+  if ((out.pending & mask) != 0) return;  // the port is busy or paused, and knows when it goes on
   if (out.pending == 0 && !out.frame_waits) s.set_outbound(out, view.id, true);
-  out.pending |= static_cast<std::uint8_t>(1U << static_cast<unsigned>(klass));
+  out.pending = static_cast<std::uint16_t>(out.pending | mask);
   const Ps due = switch_due(s, target);
   s.due_at_ps[static_cast<std::size_t>(target)] = due;
   if (due <= at_ps) start_switch_port(s, view, target, at_ps);

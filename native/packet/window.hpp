@@ -34,9 +34,9 @@ inline void sort_keys(State& s, std::size_t count, Ps window_ps) {
     insertion_sort(keys, count);
     return;
   }
-  const std::size_t buckets = count < 128 ? 128 : count < 512 ? 512 : 2048;
-  unsigned shift = ArrivalKey::kTimeShift;
-  while ((static_cast<std::uint64_t>(window_ps - 1) >> (shift - ArrivalKey::kTimeShift)) >= buckets) ++shift;
+  const std::size_t buckets = std::min<std::size_t>(2048, std::bit_ceil(count));
+  const int excess = std::bit_width(static_cast<std::uint64_t>(window_ps - 1)) - std::countr_zero(buckets);
+  const unsigned shift = ArrivalKey::kTimeShift + static_cast<unsigned>(std::max(0, excess));
   std::uint32_t* histogram = s.histogram.data();
   std::fill_n(histogram, buckets + 1, 0U);
   for (std::size_t i = 0; i < count; ++i) histogram[(keys[i] >> shift) + 1] += 1;
@@ -48,9 +48,14 @@ inline void sort_keys(State& s, std::size_t count, Ps window_ps) {
   s.keys.swap(s.scratch);
 }
 
-/// Collect into `s.keys` what arrives at `node` before `end_ps`; returns how many.
-inline std::size_t gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
+struct Gathered {
+  std::size_t count, packets;
+};
+
+/// Collect into `s.keys` what arrives at `node` before `end_ps`.
+inline Gathered gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
   std::size_t count = 0;
+  std::size_t frame_count = 0;
   const std::int32_t first = s.first_port(node);
   const std::size_t word_begin = s.mask_base[static_cast<std::size_t>(node)];
   const std::size_t word_end = s.mask_base[static_cast<std::size_t>(node) + 1];
@@ -59,8 +64,9 @@ inline std::size_t gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
       const std::size_t local = (word - word_begin) * 64 + static_cast<std::size_t>(std::countr_zero(rest));
       const std::int32_t port = first + static_cast<std::int32_t>(local);
       bool more = false;
+      Packet* const* inbound = s.ports[static_cast<std::size_t>(port)].inbound;
       for (std::int32_t klass = 0; klass < s.classes; ++klass) {
-        Packet* packet = s.inbound[s.at(port, klass)];
+        Packet* packet = inbound[klass];
         for (; packet->at_ps < end_ps; packet = s.pool.next(packet)) {
           if (packet->at_ps == kFlushedPs) [[unlikely]]
             continue;
@@ -69,18 +75,31 @@ inline std::size_t gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
         }
         more |= packet->at_ps != kNeverPs;
       }
-      auto& frames = s.frames_inbound[static_cast<std::size_t>(port)];
-      if (!frames.empty()) [[unlikely]] {
+      if ((s.frame_mask[word] & rest & (~rest + 1)) != 0) [[unlikely]] {
+        auto& frames = s.frames_inbound[static_cast<std::size_t>(port)];
         for (std::size_t i = frames.head; i < frames.items.size() && frames.items[i].at_ps < end_ps; ++i) {
           if (count == s.keys.size()) s.keys.resize(2 * count);
           s.keys[count++] = ArrivalKey::frame(frames.items[i].at_ps - start_ps, local);
+          ++frame_count;
         }
-        more |= frames.items.back().at_ps >= end_ps;
+        const bool frames_left = !frames.empty() && frames.items.back().at_ps >= end_ps;
+        if (!frames_left) s.frame_mask[word] &= ~(rest & (~rest + 1));
+        more |= frames_left;
       }
       if (!more) s.inbound_mask[word] &= ~(rest & (~rest + 1));
     }
   }
-  return count;
+  return {count, count - frame_count};
+}
+
+/// Count the packets among the sorted keys, and note when the last of them arrives.
+inline void count_arrivals(State& s, std::size_t count, std::size_t packets, Ps start_ps) {
+  s.count.packet_hops += static_cast<std::int64_t>(packets);
+  for (std::size_t i = count; packets > 0 && i-- > 0;) {
+    if ((s.keys[i] & ArrivalKey::kPacket) == 0) continue;
+    s.count.end_ps = std::max(s.count.end_ps, start_ps + static_cast<Ps>(s.keys[i] >> ArrivalKey::kTimeShift));
+    return;
+  }
 }
 
 /// An agenda entry of a pause: repeat it if it still stands.
@@ -186,12 +205,10 @@ inline void run_agenda(State& s, std::int32_t node) {
 }
 
 /// The first packet on the wire towards (port, class); what was dropped before it departed is passed over.
-inline Packet* next_inbound(State& s, std::size_t index) {
-  Packet* packet = s.inbound[index];
-  while (packet->at_ps == kFlushedPs) [[unlikely]]
-    packet = s.pool.consume(packet);
-  s.inbound[index] = packet;
-  return packet;
+inline Packet* next_inbound(State& s, Packet*& position) {
+  while (position->at_ps == kFlushedPs) [[unlikely]]
+    position = s.pool.consume(position);
+  return position;
 }
 
 /// Let a host go on up to an arrival or the end of a window: departures until `last_ps`, agenda before `before_ps`, in order.
@@ -217,8 +234,9 @@ inline void run_host(State& s, std::int32_t node, Ps last_ps, Ps before_ps) {
 
 /// Handle everything of one host in [start, end).
 inline void host_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
-  const std::size_t count = gather(s, node, start_ps, end_ps);
+  const auto [count, packets] = gather(s, node, start_ps, end_ps);
   sort_keys(s, count, end_ps - start_ps);
+  count_arrivals(s, count, packets, start_ps);
   const std::int32_t first = s.first_port(node);
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t key = s.keys[i];
@@ -226,11 +244,10 @@ inline void host_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
     const std::int32_t port = first + static_cast<std::int32_t>((key & 0x7FFFFFFF) >> 3);
     run_host(s, node, at_ps, at_ps);
     if ((key & ArrivalKey::kPacket) != 0) {
-      const std::size_t index = s.at(port, static_cast<std::int32_t>(key & 7));
-      Packet* packet = next_inbound(s, index);
+      Packet*& position = s.ports[static_cast<std::size_t>(port)].inbound[key & 7];
+      Packet* packet = next_inbound(s, position);
       arrive_at_host(s, node, port, packet, at_ps);
-      s.inbound[index] = s.pool.consume(packet);
-      if (at_ps > s.count.end_ps) s.count.end_ps = at_ps;
+      position = s.pool.consume(packet);
     } else {
       auto& frames = s.frames_inbound[static_cast<std::size_t>(port)];
       const ControlFrame frame = frames.front();
@@ -248,8 +265,9 @@ inline void host_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
 
 /// Handle everything of one switch in [start, end).
 inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
-  const std::size_t count = gather(s, node, start_ps, end_ps);
+  const auto [count, packets] = gather(s, node, start_ps, end_ps);
   sort_keys(s, count, end_ps - start_ps);
+  count_arrivals(s, count, packets, start_ps);
   SwitchView view = switch_view(s, node);
   const std::int32_t first = s.first_port(node);
   Agenda& agenda = s.agendas[static_cast<std::size_t>(node)];
@@ -258,15 +276,15 @@ inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
     const Ps at_ps = start_ps + static_cast<Ps>(key >> ArrivalKey::kTimeShift);
     while (agenda.next_ps() < at_ps) [[unlikely]]
       run_agenda(s, node);
-    const std::int32_t port = first + static_cast<std::int32_t>((key & 0x7FFFFFFF) >> 3);
+    const auto local = static_cast<std::int32_t>((key & 0x7FFFFFFF) >> 3);
     if ((key & ArrivalKey::kPacket) != 0) [[likely]] {
       const auto klass = static_cast<std::int32_t>(key & 7);
-      const std::size_t index = s.at(port, klass);
-      Packet* packet = next_inbound(s, index);
-      arrive_at_switch(s, view, port, klass, packet, at_ps);
-      s.inbound[index] = s.pool.consume(packet);
-      if (at_ps > s.count.end_ps) s.count.end_ps = at_ps;
+      Packet*& position = view.ports[local].inbound[klass];
+      Packet* packet = next_inbound(s, position);
+      arrive_at_switch(s, view, local, klass, packet, at_ps);
+      position = s.pool.consume(packet);
     } else {
+      const std::int32_t port = first + local;
       auto& frames = s.frames_inbound[static_cast<std::size_t>(port)];
       const ControlFrame frame = frames.front();
       frames.pop();

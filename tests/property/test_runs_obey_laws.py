@@ -63,7 +63,7 @@ LINKS = st.builds(
 
 
 @given(fabric=FABRICS, links=LINKS, switch=SWITCHES, transport=TRANSPORTS, workload=WORKLOADS, seed=st.integers(0, 99))
-@settings(max_examples=60)
+@settings(max_examples=150)
 def test_a_scenario_is_refused_or_obeys_the_laws(
     fabric: str, links: str, switch: str, transport: str, workload: str, seed: int
 ) -> None:

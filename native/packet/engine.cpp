@@ -152,6 +152,8 @@ Engine::Engine(Input input) : input_(std::move(input)) {
   s.keys.resize(1024);
   s.histogram.resize(2049);
   s.state_copy.resize(input_.congestion.state.size());
+  for (std::size_t klass = 0; klass < input_.class_lossless.size(); ++klass)
+    if (input_.class_lossless[klass] != 0) s.lossless |= 1U << klass;
   build_ports(s);
   use_routes(s, input_.routes.front());
   build_nodes(s);

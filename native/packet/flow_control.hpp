@@ -20,7 +20,7 @@ inline void start_frame(State& s, std::int32_t port, Ps at_ps) {
   ControlFrame frame = waiting.front();
   waiting.pop();
   out.frame_waits = !waiting.empty();
-  out.free_at_ps = at_ps + s.serialisation(port, s.in.transport.pause_frame_bytes);
+  out.free_at_ps = at_ps + s.serialisation(out, s.in.transport.pause_frame_bytes);
   frame.at_ps = out.free_at_ps + out.delay_ps;
   PortCounters& counters = s.port_counters[static_cast<std::size_t>(port)];
   (frame.quanta > 0 ? counters.pauses_sent : counters.resumes_sent) += 1;

@@ -103,7 +103,7 @@ inline void apply_instant(State& s, const InstantRow& instant) {
         if (is_host(s, node))
           kick_nic(s, end, now_ps);
         else
-          s.due_at_ps[static_cast<std::size_t>(end)] = switch_due(s, end);
+          s.due_at_ps[static_cast<std::size_t>(end)] = switch_due(out);
         break;
       case InstantCode::kRate:
         set_rate(s, end, instant.value);

@@ -114,10 +114,10 @@ inline Ps nic_due(State& s, std::int32_t port) {
 }
 
 /// Hand a filled packet at `slot` to the wire.
-inline void launch(State& s, Port& out, std::int32_t port, Packet* slot, Ps at_ps) {
+inline void launch(State& s, Port& out, Packet* slot, Ps at_ps) {
   out.frames += 1;
   out.bytes += slot->bytes;
-  out.free_at_ps = at_ps + s.serialisation(port, slot->bytes);
+  out.free_at_ps = at_ps + s.serialisation(out, slot->bytes);
   slot->at_ps = out.free_at_ps + out.delay_ps;
   s.announce(out, slot->at_ps);
 }
@@ -200,7 +200,7 @@ inline void send_data(State& s, NicPort& nic, std::int32_t port, QueuePair& qp, 
   const std::int64_t line_bytes = slot->bytes + transport.interframe_bytes;
   const double gap_ps = static_cast<double>(line_bytes) * 8e12 / sender_state(qp).rate_bps;
   sender.next_send_at_ps = at_ps + (gap_ps < static_cast<double>(kNeverPs) ? static_cast<Ps>(gap_ps) : kNeverPs);
-  launch(s, out, port, slot, at_ps);
+  launch(s, out, slot, at_ps);
   nic.turn = sender.slot + 1;
   if (sender.next_send_at_ps <= out.free_at_ps && can_send(s, qp)) return;  // stays ready
   clear_ready(nic, sender);
@@ -251,7 +251,7 @@ inline void start_nic_port(State& s, std::int32_t port, Ps at_ps) {
     queue.bytes -= packet->bytes;
     queue.departure = s.pool.next(packet);
     if (queue.departure == queue.tail) out.pending = 0;
-    launch(s, out, port, packet, at_ps);
+    launch(s, out, packet, at_ps);
   } else if (QueuePair* qp = next_sender(s, nic, port, at_ps); qp != nullptr) {
     send_data(s, nic, port, *qp, at_ps);
   }

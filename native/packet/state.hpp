@@ -324,6 +324,7 @@ struct State {
   Ps next_sample_ps = kNeverPs;
   bool extended = false;
   bool entropy_per_packet = false;
+  std::uint32_t lossless = 0;  // classes, as bits
 
   State(const Input& input, Ps lookahead, std::size_t stride)
       : in(input),
@@ -366,15 +367,17 @@ struct State {
   }
 
   /// Time on the line of a frame and what follows it.
-  Ps serialisation(std::int32_t port, std::int64_t frame_bytes) {
+  [[gnu::always_inline]] Ps serialisation(const Port& port, std::int64_t frame_bytes) {
     const std::int64_t bytes = frame_bytes + in.transport.interframe_bytes;
-    const Ps per_byte = ports[static_cast<std::size_t>(port)].ps_per_byte;
-    if (per_byte != 0) [[likely]]
-      return bytes * per_byte;
-    std::vector<Ps>& known = inexact_serialisation[static_cast<std::size_t>(port)];
+    if (port.ps_per_byte != 0) [[likely]]
+      return bytes * port.ps_per_byte;
+    return inexact(static_cast<std::size_t>(&port - ports.data()), bytes);
+  }
+  [[gnu::noinline]] Ps inexact(std::size_t port, std::int64_t bytes) {
+    std::vector<Ps>& known = inexact_serialisation[port];
     const auto index = static_cast<std::size_t>(bytes);
     if (known.size() <= index) known.resize(index + 1, kOff);
-    if (known[index] == kOff) known[index] = serialisation_ps(bytes, rate_bps[static_cast<std::size_t>(port)]);
+    if (known[index] == kOff) known[index] = serialisation_ps(bytes, rate_bps[port]);
     return known[index];
   }
 };

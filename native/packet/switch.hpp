@@ -15,7 +15,8 @@ namespace weft {
 struct SwitchView {
   SwitchNode& node;
   const SwitchRow& row;
-  Port* ports;  // of this switch
+  Port* ports;         // of this switch
+  std::int32_t first;  // id of the first of them
   std::int32_t id;
   bool marks_or_stamps;  // when a packet departs
 };
@@ -23,18 +24,16 @@ struct SwitchView {
 inline SwitchView switch_view(State& s, std::int32_t node) {
   SwitchNode& record = s.switches[static_cast<std::size_t>(s.switch_of_node[static_cast<std::size_t>(node)])];
   const SwitchRow& row = s.in.switches[static_cast<std::size_t>(record.device)];
-  return {record, row, &s.ports[static_cast<std::size_t>(s.first_port(node))], node,
+  const std::int32_t first = s.first_port(node);
+  return {record, row, &s.ports[static_cast<std::size_t>(first)], first, node,
           row.mark_at_dequeue != 0 || (s.in.congestion.telemetry && row.telemetry != 0)};
 }
 
 /// When the port can start something next.
-inline Ps switch_due(const State& s, std::int32_t port) {
-  const Port& out = s.ports[static_cast<std::size_t>(port)];
-  if (!out.up) return kNeverPs;
+[[gnu::always_inline]] inline Ps switch_due(const Port& out) {
+  if (out.pending != 0 && (out.pending & out.paused) == 0) [[likely]]
+    return out.free_at_ps;  // a dead port has nothing waiting
   if (out.frame_waits) return out.free_at_ps;
-  if (out.pending == 0) return kNeverPs;
-  if ((out.pending & out.paused) == 0) [[likely]]
-    return out.free_at_ps;
   Ps due = kNeverPs;
   for (std::uint32_t rest = out.pending; rest != 0; rest &= rest - 1) {
     const Queue& queue = out.queues[std::countr_zero(rest)];
@@ -124,8 +123,9 @@ inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
     ingress.refresh_at_ps = kOff;
     const std::int32_t port = index / s.classes;
     queue_frame(s, port, index % s.classes, 0);
-    if (s.ports[static_cast<std::size_t>(port)].free_at_ps <= at_ps) start_frame(s, port, at_ps);
-    s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(s, port);
+    const Port& out = s.ports[static_cast<std::size_t>(port)];
+    if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
+    s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(out);
   }
   node.paused.resize(kept);
   node.paused_ingresses = static_cast<std::int32_t>(kept);
@@ -177,14 +177,14 @@ inline void start_switch_port(State& s, const SwitchView& view, std::int32_t por
     }
     out.frames += 1;
     out.bytes += bytes;
-    out.free_at_ps = at_ps + s.serialisation(port, bytes);
+    out.free_at_ps = at_ps + s.serialisation(out, bytes);
     packet->at_ps = out.free_at_ps + out.delay_ps;
     s.announce(out, packet->at_ps);
     if (view.node.paused_ingresses != 0) [[unlikely]]
       test_resume(s, view, at_ps);
   }
   if (out.pending == 0 && !out.frame_waits) s.set_outbound(out, view.id, false);
-  s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(s, port);
+  s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(out);
 }
 
 inline void drain_port(State& s, const SwitchView& view, std::int32_t port, Ps at_ps) {
@@ -294,7 +294,7 @@ inline std::int32_t choose_port(State& s, const SwitchView& view, std::int64_t f
 }
 
 /// The egress port of a packet, or -1.
-inline std::int32_t route(State& s, const SwitchView& view, Packet* packet, std::int32_t klass, Ps at_ps) {
+[[gnu::always_inline]] inline std::int32_t route(State& s, const SwitchView& view, Packet* packet, std::int32_t klass, Ps at_ps) {
   const auto destination = static_cast<std::size_t>(packet->destination_port);
   const auto attachment = static_cast<std::size_t>(s.in.attachment[destination]);
   const std::int32_t group = s.routes->group_of[static_cast<std::size_t>(view.id) * s.attachments + attachment];
@@ -314,8 +314,9 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
   view.node.paused_ingresses += 1;
   queue_frame(s, port, klass, view.row.pause_quanta);
   schedule_refresh(s, view.id, port, klass, view.row.pause_quanta, at_ps);
-  if (s.ports[static_cast<std::size_t>(port)].free_at_ps <= at_ps) start_frame(s, port, at_ps);
-  s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(s, port);
+  const Port& out = s.ports[static_cast<std::size_t>(port)];
+  if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
+  s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(out);
 }
 
 /// Admit a packet the slow way: bring the switch up to date, decide, count what is dropped. True if it is admitted.
@@ -352,7 +353,7 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
 }
 
 /// Admit a packet if no check of the buffer fires even on counters that over-estimate; false: ask `admit`.
-inline bool admits_at_once(const SwitchView& view, Ingress& ingress, const Queue& queue, std::int64_t bytes, bool lossless) {
+[[gnu::always_inline]] inline bool admits_at_once(const SwitchView& view, Ingress& ingress, const Queue& queue, std::int64_t bytes, bool lossless) {
   const SwitchRow& row = view.row;
   const std::int64_t used = ingress.used + bytes;
   const std::int64_t over = above(used, row.reserve_bytes);
@@ -370,10 +371,10 @@ inline bool admits_at_once(const SwitchView& view, Ingress& ingress, const Queue
 }
 
 /// A packet has arrived at a switch. The reader's position is the caller's business.
-inline void arrive_at_switch(State& s, const SwitchView& view, std::int32_t local, std::int32_t klass, Packet* packet,
+[[gnu::always_inline]] inline void arrive_at_switch(State& s, const SwitchView& view, std::int32_t local, std::int32_t klass, Packet* packet,
                              Ps at_ps) {
   Port& in = view.ports[local];
-  const std::int32_t port = static_cast<std::int32_t>(&in - s.ports.data());
+  const std::int32_t port = view.first + local;
   if (lost_on_link(s, port, *packet)) return;
   if (view.node.paused_ingresses != 0) [[unlikely]]
     drain_switch(s, view, at_ps);
@@ -390,7 +391,7 @@ inline void arrive_at_switch(State& s, const SwitchView& view, std::int32_t loca
   }
   drain_port(s, view, target, at_ps);
 
-  const bool lossless = s.in.class_lossless[static_cast<std::size_t>(klass)] != 0;
+  const bool lossless = (s.lossless >> static_cast<unsigned>(klass) & 1U) != 0;
   Queue& queue = out.queues[klass];
   const std::int64_t bytes = packet->bytes;
   if (!admits_at_once(view, in.ingresses[klass], queue, bytes, lossless) &&
@@ -411,7 +412,7 @@ inline void arrive_at_switch(State& s, const SwitchView& view, std::int32_t loca
   if ((out.pending & mask) != 0) return;  // the port is busy or paused, and knows when it goes on
   if (out.pending == 0 && !out.frame_waits) s.set_outbound(out, view.id, true);
   out.pending = static_cast<std::uint16_t>(out.pending | mask);
-  const Ps due = switch_due(s, target);
+  const Ps due = switch_due(out);
   s.due_at_ps[static_cast<std::size_t>(target)] = due;
   if (due <= at_ps) start_switch_port(s, view, target, at_ps);
 }

@@ -56,6 +56,16 @@ struct Gathered {
 inline Gathered gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
   std::size_t count = 0;
   std::size_t frame_count = 0;
+  std::uint64_t* keys = s.keys.data();
+  std::size_t room = s.keys.size();
+  const auto put = [&](std::uint64_t key) {
+    if (count == room) [[unlikely]] {
+      s.keys.resize(2 * room);
+      keys = s.keys.data();
+      room *= 2;
+    }
+    keys[count++] = key;
+  };
   const std::int32_t first = s.first_port(node);
   const std::size_t word_begin = s.mask_base[static_cast<std::size_t>(node)];
   const std::size_t word_end = s.mask_base[static_cast<std::size_t>(node) + 1];
@@ -70,16 +80,14 @@ inline Gathered gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
         for (; packet->at_ps < end_ps; packet = s.pool.next(packet)) {
           if (packet->at_ps == kFlushedPs) [[unlikely]]
             continue;
-          if (count == s.keys.size()) s.keys.resize(2 * count);
-          s.keys[count++] = ArrivalKey::packet(packet->at_ps - start_ps, local, klass);
+          put(ArrivalKey::packet(packet->at_ps - start_ps, local, klass));
         }
         more |= packet->at_ps != kNeverPs;
       }
       if ((s.frame_mask[word] & rest & (~rest + 1)) != 0) [[unlikely]] {
         auto& frames = s.frames_inbound[static_cast<std::size_t>(port)];
         for (std::size_t i = frames.head; i < frames.items.size() && frames.items[i].at_ps < end_ps; ++i) {
-          if (count == s.keys.size()) s.keys.resize(2 * count);
-          s.keys[count++] = ArrivalKey::frame(frames.items[i].at_ps - start_ps, local);
+          put(ArrivalKey::frame(frames.items[i].at_ps - start_ps, local));
           ++frame_count;
         }
         const bool frames_left = !frames.empty() && frames.items.back().at_ps >= end_ps;
@@ -117,8 +125,9 @@ inline void refresh_pause(State& s, std::int32_t node, const AgendaEntry& entry)
     kick_nic(s, port, entry.at_ps);
     return;
   }
-  if (s.ports[static_cast<std::size_t>(port)].free_at_ps <= entry.at_ps) start_frame(s, port, entry.at_ps);
-  s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(s, port);
+  const Port& out = s.ports[static_cast<std::size_t>(port)];
+  if (out.free_at_ps <= entry.at_ps) start_frame(s, port, entry.at_ps);
+  s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(out);
 }
 
 /// Take what a timer entry stands for; false if it is stale or must wait longer (it is then pushed again).
@@ -291,7 +300,7 @@ inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
       if (view.node.paused_ingresses != 0) drain_switch(s, view, at_ps);
       drain_port(s, view, port, at_ps);
       obey_frame(s, port, frame, at_ps);
-      s.due_at_ps[static_cast<std::size_t>(port)] = std::max(at_ps, switch_due(s, port));
+      s.due_at_ps[static_cast<std::size_t>(port)] = std::max(at_ps, switch_due(view.ports[local]));
       drain_port(s, view, port, at_ps);
     }
   }

@@ -1,6 +1,6 @@
 """Times one row of `rows`, in a process of its own that answers one line for each line it is given.
 
-CPU time of the process is taken around the advance of the engine alone; building, lowering, compiling policies and
+CPU time of the thread is taken around the advance of the engine alone; building, lowering, compiling policies and
 handing arrays over are timed apart. Peak memory covers the whole process, with Python and Numba.
 Leaves out: medians and targets (`packet_engine`).
 """
@@ -35,9 +35,9 @@ class _TimedEngine(_native.PacketEngine):
     """The native engine with a stopwatch; an advance takes up to a tenth of a second, so that it costs nothing."""
 
     def advance(self, budget_s: float) -> bool:
-        begin_s = time.process_time()
+        begin_s = time.thread_time()
         is_done = super().advance(budget_s)
-        _Clock.advance_s += time.process_time() - begin_s
+        _Clock.advance_s += time.thread_time() - begin_s
         return is_done
 
 
@@ -49,17 +49,17 @@ def main(name: str) -> None:
     name : of the row
     """
     row = ROWS[name]
-    begin_s = time.process_time()
+    begin_s = time.thread_time()
     fabric = row.fabric()
-    built_s = time.process_time()
+    built_s = time.thread_time()
     plan = row.plan(fabric)
-    lowered_s = time.process_time()
+    lowered_s = time.thread_time()
     for policy in (plan.congestion_control, plan.port_selection):
         policy.compile()
     prepared = {
         "fabric_s": built_s - begin_s,
         "lower_s": lowered_s - built_s,
-        "compile_s": time.process_time() - lowered_s,
+        "compile_s": time.thread_time() - lowered_s,
         "rss_before_bytes": peak_rss_bytes(),
     }
     serve(prepared, lambda: _run(row, plan))
@@ -67,18 +67,18 @@ def main(name: str) -> None:
 
 def _run(row: Row, plan: Plan) -> dict[str, Any]:
     _Clock.advance_s = 0.0
-    begin_s = time.process_time()
+    begin_s = time.thread_time()
     if row.on_reference:
         simulation = Simulation(plan)
-        set_up_s = time.process_time() - begin_s
+        set_up_s = time.thread_time() - begin_s
         simulation.run()
-        run_s = time.process_time() - begin_s - set_up_s
+        run_s = time.thread_time() - begin_s - set_up_s
         outcome = simulation.outcome()
     else:
         with patch.object(_native, "PacketEngine", _TimedEngine):
             outcome = packet.run(plan, series=series_of(row, plan))
         run_s = _Clock.advance_s
-        set_up_s = time.process_time() - begin_s - run_s
+        set_up_s = time.thread_time() - begin_s - run_s
     if not outcome.complete:
         raise SystemExit(f"{row.text}: the run did not complete")
     return {"run_s": run_s, "set_up_s": set_up_s, **_counts(outcome)}

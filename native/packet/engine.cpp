@@ -78,6 +78,8 @@ void build_nodes(State& s) {
   const std::size_t nodes = in.node_kind.size();
   s.switch_of_node.assign(nodes, -1);
   s.agendas.resize(nodes);
+  s.woken_from_ps.resize(nodes, 0);
+  s.woken_until_ps.resize(nodes, 0);
   s.mask_base.resize(nodes + 1, 0);
   for (std::size_t node = 0; node < nodes; ++node) {
     const auto id = static_cast<std::int32_t>(node);

@@ -294,6 +294,7 @@ struct State {
   std::vector<std::uint64_t> frame_mask;     // of those, ports towards which a flow-control frame travels
   std::vector<std::uint64_t> outbound_mask;  // ports with something waiting
   std::vector<Agenda> agendas;
+  std::vector<Ps> woken_from_ps, woken_until_ps;  // the window for which a node has last marked itself
   std::vector<NicPort> nics;
   // Job and queue pairs.
   StableVector<QueuePair> queue_pairs;
@@ -353,6 +354,13 @@ struct State {
       return;
     set_inbound(ports[static_cast<std::size_t>(out.peer)], out.peer_node);
     out.marked_until_ps = calendar.mark(out.peer_node, at_ps);
+  }
+  /// A node has something to do of its own at `at_ps`.
+  void wake_node(std::int32_t node, Ps at_ps) {
+    const auto index = static_cast<std::size_t>(node);
+    if (at_ps >= kNeverPs || (at_ps >= woken_from_ps[index] && at_ps < woken_until_ps[index])) return;
+    woken_until_ps[index] = calendar.mark(node, at_ps);
+    woken_from_ps[index] = woken_until_ps[index] - lookahead_ps;
   }
   void set_frame_inbound(const Port& receiver_side, std::int32_t node) {
     set_inbound(receiver_side, node);

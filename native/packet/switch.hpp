@@ -163,6 +163,7 @@ inline void start_switch_port(State& s, const SwitchView& view, std::int32_t por
     const std::int64_t bytes = packet->bytes;
     queue.bytes -= bytes;
     queue.departure = s.pool.next(packet);
+    __builtin_prefetch(queue.departure);
     if (queue.departure == queue.tail) {
       out.pending = static_cast<std::uint16_t>(out.pending & ~(1U << static_cast<unsigned>(klass)));
       queue.deficit = 0;

@@ -69,6 +69,13 @@ inline Gathered gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
   const std::int32_t first = s.first_port(node);
   const std::size_t word_begin = s.mask_base[static_cast<std::size_t>(node)];
   const std::size_t word_end = s.mask_base[static_cast<std::size_t>(node) + 1];
+  for (std::size_t word = word_begin; word < word_end; ++word) {  // the streams lie far apart: fetch them all, then read
+    for (std::uint64_t rest = s.inbound_mask[word]; rest != 0; rest &= rest - 1) {
+      const std::size_t local = (word - word_begin) * 64 + static_cast<std::size_t>(std::countr_zero(rest));
+      Packet* const* inbound = s.ports[static_cast<std::size_t>(first) + local].inbound;
+      for (std::int32_t klass = 0; klass < s.classes; ++klass) __builtin_prefetch(inbound[klass]);
+    }
+  }
   for (std::size_t word = word_begin; word < word_end; ++word) {
     for (std::uint64_t rest = s.inbound_mask[word]; rest != 0; rest &= rest - 1) {
       const std::size_t local = (word - word_begin) * 64 + static_cast<std::size_t>(std::countr_zero(rest));
@@ -269,7 +276,7 @@ inline void host_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
   Ps next_ps = s.agendas[static_cast<std::size_t>(node)].next_ps();
   for (std::int32_t port = first; port < s.end_port(node); ++port)
     next_ps = std::min(next_ps, s.due_at_ps[static_cast<std::size_t>(port)]);
-  if (next_ps < kNeverPs) s.calendar.mark(node, std::max(next_ps, end_ps));
+  s.wake_node(node, std::max(next_ps, end_ps));
 }
 
 /// Handle everything of one switch in [start, end).
@@ -315,7 +322,7 @@ inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
       const std::size_t local = (word - word_begin) * 64 + static_cast<std::size_t>(std::countr_zero(rest));
       next_ps = std::min(next_ps, s.due_at_ps[static_cast<std::size_t>(first) + local]);
     }
-  if (next_ps < kNeverPs) s.calendar.mark(node, std::max(next_ps, end_ps));
+  s.wake_node(node, std::max(next_ps, end_ps));
 }
 
 }  // namespace weft

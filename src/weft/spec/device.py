@@ -44,9 +44,13 @@ class HashFunction(Record):
     algorithm: Literal["crc32", "crc32c", "crc16-ccitt", "xor", "mix"] = "crc32"
     seed: int = Field(default=0, ge=0, lt=2**32)
     offset: int = Field(default=0, ge=0, le=24)
-    fields: tuple[
-        Literal["src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_port", "destination_qp"], ...
-    ] = ("src_ip", "dst_ip", "protocol", "src_port", "dst_port")
+    fields: tuple[Literal["src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_port", "destination_qp"], ...] = (
+        "src_ip",
+        "dst_ip",
+        "protocol",
+        "src_port",
+        "dst_port",
+    )
 
 
 class Scheduling(Record):

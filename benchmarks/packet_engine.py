@@ -164,8 +164,13 @@ def _figures(worker: _Worker) -> dict[str, Any]:
 
 def _ratios(figures: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     return [
-        {"text": text, "ratio": figures[over]["ns_per_hop"] / figures[under]["ns_per_hop"], "wanted": wanted}
-        for text, over, under, wanted in RATIOS
+        {
+            "text": what,
+            "of_medians": figures[over]["ns_per_hop"] / figures[under]["ns_per_hop"],
+            "of_least": figures[over]["ns_per_hop_least"] / figures[under]["ns_per_hop_least"],
+            "wanted": wanted,
+        }
+        for what, over, under, wanted in RATIOS
         if over in figures and under in figures
     ]
 

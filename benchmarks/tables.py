@@ -30,7 +30,12 @@ def text(report: dict[str, Any]) -> str:
         for row in cells
     ]
     lines += ["", *(f"{name.ljust(widths['row'])}  {row['text']}" for name, row in report["rows"].items()), ""]
-    lines += [f"{ratio['text']:42}{ratio['ratio']:8.2f}{_wish(ratio)}" for ratio in report["ratios"]]
+    if report["ratios"]:
+        lines.append(f"{'ratio':42}{'medians':>9}{'least':>9}{'wanted':>9}")
+    lines += [
+        f"{ratio['text']:42}{ratio['of_medians']:9.2f}{ratio['of_least']:9.2f}{_wish(ratio):>9}"
+        for ratio in report["ratios"]
+    ]
     return "\n".join(lines).rstrip()
 
 
@@ -47,8 +52,11 @@ def markdown(report: dict[str, Any]) -> str:
         lines.append(_line([f"`{name}`", *(cells[head] for head in BRIEF[1:])]))
     lines += ["", _line(("row", "what it is")), _line(("---", "---"))]
     lines += [_line((f"`{name}`", row["text"])) for name, row in report["rows"].items()]
-    lines += ["", _line(("ratio of the medians", "", "")), _line(("---", "---:", "---"))]
-    lines += [_line((r["text"], f"{r['ratio']:.2f}", _wish(r).removeprefix(", "))) for r in report["ratios"]]
+    lines += ["", _line(("ratio", "of the medians", "of the least", "wanted")), _line(("---", "---:", "---:", "---:"))]
+    lines += [
+        _line((ratio["text"], f"{ratio['of_medians']:.2f}", f"{ratio['of_least']:.2f}", _wish(ratio)))
+        for ratio in report["ratios"]
+    ]
     return "\n".join(lines)
 
 
@@ -88,7 +96,7 @@ def _cells(name: str, row: dict[str, Any]) -> dict[str, str]:
 
 
 def _wish(ratio: dict[str, Any]) -> str:
-    return f", wanted {ratio['wanted']:g} at least" if ratio["wanted"] is not None else ""
+    return f">= {ratio['wanted']:g}" if ratio["wanted"] is not None else ""
 
 
 def _line(cells: tuple[str, ...] | list[str]) -> str:

@@ -1,4 +1,5 @@
-/// The Python face of the core: the only file that includes nanobind. Arrays in, arrays out; the GIL is free while it runs.
+/// The Python face of the core: the only file that includes nanobind. Arrays in, arrays out; the GIL is free while it
+/// runs.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -43,12 +44,14 @@ T number(nb::handle row, const char* name) {
 
 weft::TransportRow transport_of(nb::handle row) {
   const auto get = [&](const char* name) { return number<std::int64_t>(row, name); };
-  return {get("mtu_bytes"),      get("data_overhead_bytes"),       get("first_extra_bytes"),
-          get("telemetry_bytes"), get("ack_bytes"),                get("cnp_bytes"),
-          get("credit_bytes"),   get("pause_frame_bytes"),         get("interframe_bytes"),
-          get("go_back_n"),      get("reorder_tolerant"),          get("reorder_window_packets"),
-          get("ack_every"),      get("retransmission_timeout_ps"), get("retry_limit"),
-          get("end_to_end_credits")};
+  return {get("mtu_bytes"),         get("data_overhead_bytes"),
+          get("first_extra_bytes"), get("telemetry_bytes"),
+          get("ack_bytes"),         get("cnp_bytes"),
+          get("credit_bytes"),      get("pause_frame_bytes"),
+          get("interframe_bytes"),  get("go_back_n"),
+          get("reorder_tolerant"),  get("reorder_window_packets"),
+          get("ack_every"),         get("retransmission_timeout_ps"),
+          get("retry_limit"),       get("end_to_end_credits")};
 }
 
 weft::CongestionPolicy congestion_of(nb::handle row) {
@@ -206,9 +209,10 @@ class PacketEngine {
   /// Source, destination and channel of every queue pair, in the order in which series name them.
   [[nodiscard]] auto queue_pairs() const {
     const weft::State& s = engine_.state();
-    return table<std::array<std::int64_t, 3>>(s.queue_pairs.size(), [&](std::array<std::int64_t, 3>& row, std::size_t i) {
-      row = {s.queue_pairs[i].source_rank, s.queue_pairs[i].destination_rank, s.queue_pairs[i].channel};
-    });
+    return table<std::array<std::int64_t, 3>>(
+        s.queue_pairs.size(), [&](std::array<std::int64_t, 3>& row, std::size_t i) {
+          row = {s.queue_pairs[i].source_rank, s.queue_pairs[i].destination_rank, s.queue_pairs[i].channel};
+        });
   }
 
   [[nodiscard]] auto counters() const {

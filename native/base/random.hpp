@@ -6,7 +6,13 @@
 namespace weft {
 
 /// What a draw is for: weft.base.random.Stream.
-enum class Stream : std::uint64_t { kLinkLoss = 3, kLinkCorruption = 4, kEcnMark = 5, kPortChoice = 6, kPathChoice = 7 };
+enum class Stream : std::uint64_t {
+  kLinkLoss = 3,
+  kLinkCorruption = 4,
+  kEcnMark = 5,
+  kPortChoice = 6,
+  kPathChoice = 7
+};
 
 inline std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   std::uint64_t x = a * 0x9E3779B97F4A7C15ULL + b * 0xBF58476D1CE4E5B9ULL + c * 0x94D049BB133111EBULL;
@@ -23,6 +29,8 @@ inline std::uint64_t draw(std::uint64_t seed, Stream stream, std::uint64_t flow,
 }
 
 /// A float in [0, 1) from 64 random bits.
-inline double uniform(std::uint64_t bits) { return static_cast<double>(bits >> 11) * (1.0 / 9007199254740992.0); }
+inline double uniform(std::uint64_t bits) {
+  return static_cast<double>(bits >> 11) * (1.0 / 9007199254740992.0);
+}
 
 }  // namespace weft

@@ -31,7 +31,9 @@ struct AgendaEntry {
 inline std::uint64_t port_key(AgendaKind kind, std::int32_t port, std::uint64_t rest) {
   return static_cast<std::uint64_t>(kind) << 60 | static_cast<std::uint64_t>(port) << 40 | rest;
 }
-inline std::uint64_t job_key(std::uint64_t rank, std::uint64_t stream) { return rank << 20 | stream; }
+inline std::uint64_t job_key(std::uint64_t rank, std::uint64_t stream) {
+  return rank << 20 | stream;
+}
 
 class Agenda {
  public:

@@ -23,8 +23,8 @@ std::size_t stride_of(const Input& in) {
   if (in.congestion.telemetry) return kTelemetryStride;
   const bool several_hashes = [&] {
     for (const SwitchRow& row : in.switches)
-      if (row.hash_fields != in.switches.front().hash_fields || row.hash_algorithm != in.switches.front().hash_algorithm ||
-          (row.hash_fields & kInPort) != 0)
+      if (row.hash_fields != in.switches.front().hash_fields ||
+          row.hash_algorithm != in.switches.front().hash_algorithm || (row.hash_fields & kInPort) != 0)
         return true;
     return false;
   }();
@@ -231,7 +231,8 @@ void Engine::sample(Ps at_ps) {
     for (std::size_t i = 0; i < s.queue_pairs.size(); ++i) record(static_cast<std::int32_t>(i));
   } else {
     for (const std::uint64_t flow : input_.series.flows)
-      if (const auto found = s.queue_pair_of_flow.find(flow); found != s.queue_pair_of_flow.end()) record(found->second);
+      if (const auto found = s.queue_pair_of_flow.find(flow); found != s.queue_pair_of_flow.end())
+        record(found->second);
   }
   for (const std::int32_t port : input_.series.ports) {
     const std::int32_t node = input_.port_node[static_cast<std::size_t>(port)];

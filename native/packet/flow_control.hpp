@@ -1,5 +1,5 @@
-/// Priority flow control: frames that wait for the packet in flight, go first and take wire time; quanta, refresh, expiry.
-/// Source: IEEE 802.1Qbb; IEEE 802.3 annex 31B (quanta of 512 bit times).
+/// Priority flow control: frames that wait for the packet in flight, go first and take wire time; quanta, refresh,
+/// expiry. Source: IEEE 802.1Qbb; IEEE 802.3 annex 31B (quanta of 512 bit times).
 #pragma once
 #include <algorithm>
 

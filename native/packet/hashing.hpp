@@ -1,6 +1,6 @@
 /// The hash by which a switch spreads flows: digest of chosen header fields, then seed and offset.
-/// A packet carries the digest of the fabric's first hash function; other functions of the same polynomial and fields follow
-/// from it by one XOR, since a CRC is affine in its initial value. Anything else is computed where it is needed.
+/// A packet carries the digest of the fabric's first hash function; other functions of the same polynomial and fields
+/// follow from it by one XOR, since a CRC is affine in its initial value. Anything else is computed where it is needed.
 #pragma once
 #include <algorithm>
 
@@ -55,7 +55,8 @@ inline std::uint32_t digest(HashAlgorithm algorithm, std::uint32_t initial, cons
     case HashAlgorithm::kXor: {
       std::uint32_t value = initial;
       for (std::size_t i = 0; i < bytes.count; i += 4)  // the array is zero behind `count`
-        value ^= static_cast<std::uint32_t>(bytes.data[i]) << 24U | static_cast<std::uint32_t>(bytes.data[i + 1]) << 16U |
+        value ^= static_cast<std::uint32_t>(bytes.data[i]) << 24U |
+                 static_cast<std::uint32_t>(bytes.data[i + 1]) << 16U |
                  static_cast<std::uint32_t>(bytes.data[i + 2]) << 8U | bytes.data[i + 3];
       return value;
     }
@@ -110,8 +111,8 @@ inline std::uint32_t switch_hash(State& s, const HashFunction& function, Packet*
   if (!function.carried) {
     const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(packet->queue_pair)];
     const bool forward = has(packet->flags, kForward);
-    const std::uint16_t entropy = packet->kind == PacketKind::kData && s.entropy_per_packet ? extension(packet).entropy
-                                                                                             : qp.own_entropy;
+    const std::uint16_t entropy =
+        packet->kind == PacketKind::kData && s.entropy_per_packet ? extension(packet).entropy : qp.own_entropy;
     const FieldBytes bytes = field_bytes(function.fields, hash_input(qp, forward, entropy, packet->ingress));
     value = digest(function.algorithm, function.algorithm == HashAlgorithm::kMix ? 0 : function.seed, bytes);
   } else {

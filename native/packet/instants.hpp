@@ -5,7 +5,9 @@
 
 namespace weft {
 
-inline bool is_host(const State& s, std::int32_t node) { return s.in.node_kind[static_cast<std::size_t>(node)] == 0; }
+inline bool is_host(const State& s, std::int32_t node) {
+  return s.in.node_kind[static_cast<std::size_t>(node)] == 0;
+}
 
 inline void set_rate(State& s, std::int32_t port, std::int64_t rate) {
   const auto index = static_cast<std::size_t>(port);
@@ -103,7 +105,7 @@ inline void apply_instant(State& s, const InstantRow& instant) {
         if (is_host(s, node))
           kick_nic(s, end, now_ps);
         else
-          s.due_at_ps[static_cast<std::size_t>(end)] = switch_due(out);
+          set_due(s, switch_view(s, node).node, end, switch_due(out));
         break;
       case InstantCode::kRate:
         set_rate(s, end, instant.value);

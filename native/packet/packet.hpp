@@ -31,7 +31,9 @@ enum PacketFlag : std::uint8_t {
 /// A set of flags; an enumeration of its own, since a byte could alias everything and would cost reloads.
 enum class PacketFlags : std::uint8_t {};
 
-inline bool has(PacketFlags flags, PacketFlag flag) { return (static_cast<unsigned>(flags) & flag) != 0; }
+inline bool has(PacketFlags flags, PacketFlag flag) {
+  return (static_cast<unsigned>(flags) & flag) != 0;
+}
 inline PacketFlags with(PacketFlags flags, PacketFlag flag) {
   return static_cast<PacketFlags>(static_cast<unsigned>(flags) | flag);
 }
@@ -80,10 +82,7 @@ struct Hop {
   [[nodiscard]] std::int64_t rate_bps() const {
     return static_cast<std::int64_t>((bytes_and_rate & 0xFFFFF) << 21 | rate_and_queue >> 40);
   }
-  [[nodiscard]] std::int64_t queue_bytes() const {
-    return static_cast<std::int64_t>(rate_and_queue & 0xFFFFFFFFFFULL);
-  }
-
+  [[nodiscard]] std::int64_t queue_bytes() const { return static_cast<std::int64_t>(rate_and_queue & 0xFFFFFFFFFFULL); }
 };
 static_assert(sizeof(Hop) == 24);
 

@@ -13,7 +13,9 @@ inline constexpr double kNoWindowBytes = 9007199254740992.0;  // NO_WINDOW_BYTES
 
 enum class Kind : std::int64_t { kStart, kResume, kSend, kAck, kCnp, kNak, kTrim, kTimeout, kTimer, kCredit, kData };
 
-constexpr std::uint32_t bit(Kind kind) { return 1U << static_cast<unsigned>(kind); }
+constexpr std::uint32_t bit(Kind kind) {
+  return 1U << static_cast<unsigned>(kind);
+}
 
 struct Signal {  // SIGNAL_DTYPE
   std::int64_t kind, now_ps, bytes, rtt_ps, ecn, host_delay_ps, fabric_delay_ps, seq, next_seq, entropy, timer,
@@ -52,8 +54,8 @@ struct CongestionPolicy {
   StepFunction step = nullptr;
   ReceiveFunction receive = nullptr;
   std::vector<std::uint8_t> params, state, receiver_state, shared_state;
-  std::uint32_t signals = 0;   // bits of Kind
-  bool receive_all = false;    // false: only marked packets
+  std::uint32_t signals = 0;  // bits of Kind
+  bool receive_all = false;   // false: only marked packets
   bool telemetry = false;
 };
 

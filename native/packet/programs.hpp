@@ -19,8 +19,9 @@ bool follow_first_path(const State& s, std::int32_t source, std::int32_t destina
     if (s.in.node_kind[node] == 0) return false;
     const std::int32_t group = routes.group_of[node * columns + attachment];
     if (group == -1) return false;
-    port = group == -2 ? s.ports[static_cast<std::size_t>(destination)].peer
-                       : routes.group_ports[static_cast<std::size_t>(routes.group_ptr[static_cast<std::size_t>(group)])];
+    port = group == -2
+               ? s.ports[static_cast<std::size_t>(destination)].peer
+               : routes.group_ports[static_cast<std::size_t>(routes.group_ptr[static_cast<std::size_t>(group)])];
   }
   return false;
 }
@@ -75,7 +76,8 @@ inline std::int32_t open_queue_pair(State& s, std::uint64_t flow, std::int32_t s
   return index;
 }
 
-inline void post(State& s, std::int32_t stream, std::int32_t destination, const OpRow& op, std::int64_t size_bytes, Ps now_ps) {
+inline void post(State& s, std::int32_t stream, std::int32_t destination, const OpRow& op, std::int64_t size_bytes,
+                 Ps now_ps) {
   const std::int32_t source = s.streams[static_cast<std::size_t>(stream)].rank;
   const std::uint64_t flow = static_cast<std::uint64_t>(source) << 40 | static_cast<std::uint64_t>(destination) << 16 |
                              static_cast<std::uint64_t>(op.channel);
@@ -98,7 +100,8 @@ inline void post(State& s, std::int32_t stream, std::int32_t destination, const 
   message.stream = stream;
   message.ordinal = qp.messages++;
   message.klass = static_cast<std::uint8_t>(op.data_class);
-  if (message.end > UINT32_MAX) throw LimitError("a queue pair carries more than 2^32 packets; split the traffic over channels");
+  if (message.end > UINT32_MAX)
+    throw LimitError("a queue pair carries more than 2^32 packets; split the traffic over channels");
   sender.end = message.end;
   sender.end_bytes += size_bytes;
   if (sender.last_message >= 0) s.messages[static_cast<std::size_t>(sender.last_message)].next = number;

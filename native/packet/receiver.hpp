@@ -26,10 +26,11 @@ inline void send_reply(State& s, QueuePair& qp, std::int32_t index, PacketKind k
   Receiver& receiver = qp.receiver;
   const TransportRow& transport = s.in.transport;
   const bool answers = kind == PacketKind::kAck || kind == PacketKind::kNak;
-  Packet* reply = queue_control(s, qp.destination_port, index, kind, false, receiver.expected,
-                                receiver.control_packets++, kind == PacketKind::kCnp ? transport.cnp_bytes
-                                                            : answers                ? transport.ack_bytes
-                                                                                     : transport.credit_bytes);
+  Packet* reply =
+      queue_control(s, qp.destination_port, index, kind, false, receiver.expected, receiver.control_packets++,
+                    kind == PacketKind::kCnp ? transport.cnp_bytes
+                    : answers                ? transport.ack_bytes
+                                             : transport.credit_bytes);
   if (answers) {
     (kind == PacketKind::kAck ? s.count.acks_sent : s.count.naks_sent) += 1;
     if (receiver.marked) reply->flags = with(reply->flags, kMarked);
@@ -42,8 +43,7 @@ inline void send_reply(State& s, QueuePair& qp, std::int32_t index, PacketKind k
         ext.host_delay_ps = host_delay_ps;
         ext.entropy = extension(cause).entropy;
         ext.hops = extension(cause).hops;
-        if (s.in.congestion.telemetry)
-          std::copy_n(hops(cause), static_cast<std::size_t>(ext.hops), hops(reply));
+        if (s.in.congestion.telemetry) std::copy_n(hops(cause), static_cast<std::size_t>(ext.hops), hops(reply));
       }
       ext.msn = static_cast<std::uint32_t>(receiver.delivered);
       if (transport.end_to_end_credits > 0) {
@@ -194,7 +194,8 @@ inline void leave_host_interface(State& s, std::int32_t node, std::int32_t port,
   nic.host_interface.pop();
   auto* packet = reinterpret_cast<Packet*>(arrived.packet.data());
   nic.receive_used_bytes -= packet->bytes;
-  if (nic.pauses && nic.receive_used_bytes <= nic_row(s, port).xon_bytes) nic_flow_control(s, node, port, false, now_ps);
+  if (nic.pauses && nic.receive_used_bytes <= nic_row(s, port).xon_bytes)
+    nic_flow_control(s, node, port, false, now_ps);
   handle_data(s, port, packet, arrived.arrived_at_ps, now_ps);
 }
 
@@ -214,7 +215,8 @@ inline void enter_host_interface(State& s, std::int32_t node, std::int32_t port,
   nic.host_interface.push(arrived);
   s.agendas[static_cast<std::size_t>(node)].push(
       complete_ps, port_key(AgendaKind::kHostInterface, s.ports[static_cast<std::size_t>(port)].local, 0));
-  const bool lossless = std::any_of(s.in.class_lossless.begin(), s.in.class_lossless.end(), [](auto l) { return l != 0; });
+  const bool lossless =
+      std::any_of(s.in.class_lossless.begin(), s.in.class_lossless.end(), [](auto l) { return l != 0; });
   if (lossless && !nic.pauses && nic.receive_used_bytes > row.xoff_bytes) nic_flow_control(s, node, port, true, now_ps);
 }
 

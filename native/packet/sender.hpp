@@ -1,5 +1,5 @@
-/// The sending side of a NIC: queue pairs in round robin, pacing, windows, credits, go-back-N and the retransmission timer.
-/// Source: IBTA vol. 1, chapter 9.7 (reliable connections), as docs/models/packet-engine.md states it.
+/// The sending side of a NIC: queue pairs in round robin, pacing, windows, credits, go-back-N and the retransmission
+/// timer. Source: IBTA vol. 1, chapter 9.7 (reliable connections), as docs/models/packet-engine.md states it.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -53,13 +53,15 @@ inline std::int32_t class_to_send(const State& s, const QueuePair& qp) {
 }
 
 inline void set_ready(NicPort& nic, Sender& sender) {
-  nic.ready[static_cast<std::size_t>(sender.slot) / 64] |= std::uint64_t{1} << (static_cast<unsigned>(sender.slot) % 64);
+  nic.ready[static_cast<std::size_t>(sender.slot) / 64] |= std::uint64_t{1}
+                                                           << (static_cast<unsigned>(sender.slot) % 64);
   if (sender.standing != Standing::kReady) nic.ready_count += 1;
   sender.standing = Standing::kReady;
 }
 
 inline void clear_ready(NicPort& nic, Sender& sender) {
-  nic.ready[static_cast<std::size_t>(sender.slot) / 64] &= ~(std::uint64_t{1} << (static_cast<unsigned>(sender.slot) % 64));
+  nic.ready[static_cast<std::size_t>(sender.slot) / 64] &=
+      ~(std::uint64_t{1} << (static_cast<unsigned>(sender.slot) % 64));
   if (sender.standing == Standing::kReady) nic.ready_count -= 1;
   sender.standing = Standing::kBlocked;
 }
@@ -132,7 +134,8 @@ inline void set_deadline(State& s, QueuePair& qp, Ps deadline_ps) {
       port_key(AgendaKind::kRetransmission, port.local, static_cast<std::uint64_t>(sender.slot)));
 }
 
-inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t payload, std::uint64_t packet_id, Ps at_ps) {
+inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t payload, std::uint64_t packet_id,
+                        Ps at_ps) {
   Sender& sender = qp.sender;
   Signal& signal = sender_signal(s, qp, Kind::kSend, at_ps);
   signal.seq = seq;
@@ -212,7 +215,8 @@ inline QueuePair* next_sender(State& s, NicPort& nic, std::int32_t port, Ps at_p
   if (nic.ready_count == 0) return nullptr;
   const bool pauses = s.ports[static_cast<std::size_t>(port)].paused != 0;
   const std::size_t words = nic.ready.size();
-  const std::size_t turn = nic.turn < static_cast<std::int32_t>(nic.slots.size()) ? static_cast<std::size_t>(nic.turn) : 0;
+  const std::size_t turn =
+      nic.turn < static_cast<std::int32_t>(nic.slots.size()) ? static_cast<std::size_t>(nic.turn) : 0;
   for (std::size_t step = 0; step <= words; ++step) {
     const std::size_t word = (turn / 64 + step) % words;
     std::uint64_t bits = nic.ready[word];
@@ -260,7 +264,8 @@ inline void start_nic_port(State& s, std::int32_t port, Ps at_ps) {
 
 /// Everything that leaves the NIC port up to and at `at_ps`.
 inline void drain_nic(State& s, std::int32_t port, Ps at_ps) {
-  while (s.due_at_ps[static_cast<std::size_t>(port)] <= at_ps) start_nic_port(s, port, s.due_at_ps[static_cast<std::size_t>(port)]);
+  while (s.due_at_ps[static_cast<std::size_t>(port)] <= at_ps)
+    start_nic_port(s, port, s.due_at_ps[static_cast<std::size_t>(port)]);
 }
 
 /// The end of an event at `at_ps`: an idle port that can send, does.

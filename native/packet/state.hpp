@@ -1,5 +1,6 @@
 /// The state of one run: plain structs in arrays by port, by (port, class), by node and by queue pair.
-/// Naming rule: instants are `..._at_ps` (or `..._until_ps`), durations `..._ps`, so that a state can be shifted in time.
+/// Naming rule: instants are `..._at_ps` (or `..._until_ps`), durations `..._ps`, so that a state can be shifted in
+/// time.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -24,7 +25,8 @@ class StableVector {
   const T& operator[](std::size_t index) const { return blocks_[index >> kShift][index & kMask]; }
   [[nodiscard]] std::size_t size() const { return size_; }
   T& emplace() {
-    if ((size_ & kMask) == 0 && (size_ >> kShift) == blocks_.size()) blocks_.push_back(std::make_unique<T[]>(kMask + 1));
+    if ((size_ & kMask) == 0 && (size_ >> kShift) == blocks_.size())
+      blocks_.push_back(std::make_unique<T[]>(kMask + 1));
     return (*this)[size_++];
   }
 
@@ -63,9 +65,9 @@ struct alignas(64) Port {
   Queue* queues = nullptr;       // by class
   std::int64_t frames = 0;
   std::int64_t bytes = 0;
-  std::uint16_t pending = 0;     // classes with a packet
-  std::uint16_t paused = 0;      // classes with paused_until_ps set; may be stale
-  std::uint16_t current = 0;     // deficit round robin: class being served
+  std::uint16_t pending = 0;  // classes with a packet
+  std::uint16_t paused = 0;   // classes with paused_until_ps set; may be stale
+  std::uint16_t current = 0;  // deficit round robin: class being served
   bool up = true;
   bool frame_waits = false;      // a flow-control frame has not departed
   Ingress* ingresses = nullptr;  // by class
@@ -73,8 +75,8 @@ struct alignas(64) Port {
   std::int64_t headroom_bytes = 0;
   std::int32_t peer = -1;
   std::int32_t peer_node = -1;
-  std::int32_t local = 0;        // index among the ports of its node
-  bool loses = false;            // the link towards this port has a random loss or corruption
+  std::int32_t local = 0;  // index among the ports of its node
+  bool loses = false;      // the link towards this port has a random loss or corruption
 };
 static_assert(sizeof(Port) <= 128);
 
@@ -125,6 +127,7 @@ struct HashFunction {
 struct SwitchNode {
   std::int64_t shared_used = 0;
   std::int64_t shared_bytes = 0;
+  Ps next_due_at_ps = kNeverPs;  // no port can start anything earlier
   std::int32_t paused_ingresses = 0;
   std::int32_t device = 0;
   std::vector<std::int32_t> paused;        // global (port, class) index, ascending
@@ -144,17 +147,17 @@ struct NicPort {
     Ps arrived_at_ps;
     std::array<std::uint8_t, kTelemetryStride> packet;
   };
-  std::vector<std::int32_t> slots;       // queue pair by slot
-  std::vector<std::uint64_t> ready;      // bitmap by slot: may send as far as pacing is concerned
-  std::vector<Paced> paced;              // heap by (instant, slot)
-  std::int32_t turn = 0;                 // slot that is asked first
+  std::vector<std::int32_t> slots;   // queue pair by slot
+  std::vector<std::uint64_t> ready;  // bitmap by slot: may send as far as pacing is concerned
+  std::vector<Paced> paced;          // heap by (instant, slot)
+  std::int32_t turn = 0;             // slot that is asked first
   std::uint32_t ready_count = 0;
-  std::vector<std::int32_t> receivers;   // queue pair by receiver slot
+  std::vector<std::int32_t> receivers;  // queue pair by receiver slot
   Fifo<Arrived> host_interface;
   Ps pcie_free_at_ps = 0;
   std::int64_t receive_used_bytes = 0;
-  bool pauses = false;                   // has asked the fabric to pause
-  std::vector<std::uint64_t> shared;     // record that the receiver's steps share
+  bool pauses = false;                // has asked the fabric to pause
+  std::vector<std::uint64_t> shared;  // record that the receiver's steps share
 };
 
 struct Message {
@@ -309,10 +312,10 @@ struct State {
 
   const RouteTable* routes = nullptr;
   std::size_t attachments = 0;
-  std::vector<Candidate> candidates;  // of every group, one after the other, as port selection sees them
+  std::vector<Candidate> candidates;         // of every group, one after the other, as port selection sees them
   std::vector<HashFunction> hash_functions;  // by switch device
   std::size_t hash_field_bytes = 0;
-  std::vector<std::vector<Ps>> inexact_serialisation;  // by port, filled on demand; only where ps_per_byte is 0
+  std::vector<std::vector<Ps>> inexact_serialisation;     // by port, filled on demand; only where ps_per_byte is 0
   std::vector<std::unique_ptr<std::uint64_t[]>> records;  // of policies
   std::vector<std::uint8_t> state_copy, shared_copy;      // before a step, for a replay
   Signal signal{};

@@ -6,9 +6,15 @@
 
 namespace weft {
 
-inline SenderState& sender_state(QueuePair& qp) { return *reinterpret_cast<SenderState*>(qp.congestion); }
-inline ReceiverState& receiver_state(QueuePair& qp) { return *reinterpret_cast<ReceiverState*>(qp.receiver_record); }
-inline PathState& path_state(QueuePair& qp) { return *reinterpret_cast<PathState*>(qp.path); }
+inline SenderState& sender_state(QueuePair& qp) {
+  return *reinterpret_cast<SenderState*>(qp.congestion);
+}
+inline ReceiverState& receiver_state(QueuePair& qp) {
+  return *reinterpret_cast<ReceiverState*>(qp.receiver_record);
+}
+inline PathState& path_state(QueuePair& qp) {
+  return *reinterpret_cast<PathState*>(qp.path);
+}
 
 /// A new record that starts as `initial`.
 inline std::uint8_t* new_record(State& s, const std::vector<std::uint8_t>& initial) {
@@ -71,7 +77,9 @@ inline void call_sender(State& s, QueuePair& qp, Ps now_ps) {
              now_ps);
 }
 
-inline bool wants(std::uint32_t signals, Kind kind) { return (signals & bit(kind)) != 0; }
+inline bool wants(std::uint32_t signals, Kind kind) {
+  return (signals & bit(kind)) != 0;
+}
 
 /// Call the receiver's step with `s.signal`, which is filled.
 inline void call_receiver(State& s, QueuePair& qp, NicPort& nic, Ps now_ps) {

@@ -1,7 +1,7 @@
-/// A switch: shared buffer, pauses, marks, scheduling. Departures are lazy: a port is brought up to date only where somebody
-/// looks at it. That stays exact because the checks of the shared buffer are one-sided: counters over-estimate, and only if a
-/// check would fire is the whole switch brought up to date and checked again. While an ingress is paused every departure may
-/// resume it, so then the switch is kept up to date in order of time and port.
+/// A switch: shared buffer, pauses, marks, scheduling. Departures are lazy: a port is brought up to date only where
+/// somebody looks at it. That stays exact because the checks of the shared buffer are one-sided: counters
+/// over-estimate, and only if a check would fire is the whole switch brought up to date and checked again. While an
+/// ingress is paused every departure may resume it, so then the switch is kept up to date in order of time and port.
 /// Source of the dynamic threshold: Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998, doi:10.1109/90.664262.
 #pragma once
 #include <bit>
@@ -25,8 +25,8 @@ inline SwitchView switch_view(State& s, std::int32_t node) {
   SwitchNode& record = s.switches[static_cast<std::size_t>(s.switch_of_node[static_cast<std::size_t>(node)])];
   const SwitchRow& row = s.in.switches[static_cast<std::size_t>(record.device)];
   const std::int32_t first = s.first_port(node);
-  return {record, row, &s.ports[static_cast<std::size_t>(first)], first, node,
-          row.mark_at_dequeue != 0 || (s.in.congestion.telemetry && row.telemetry != 0)};
+  return {record, row,  &s.ports[static_cast<std::size_t>(first)],
+          first,  node, row.mark_at_dequeue != 0 || (s.in.congestion.telemetry && row.telemetry != 0)};
 }
 
 /// When the port can start something next.
@@ -40,6 +40,12 @@ inline SwitchView switch_view(State& s, std::int32_t node) {
     due = std::min(due, std::max(out.free_at_ps, queue.paused_until_ps));
   }
   return due;
+}
+
+/// Note when a port of a switch can start something next.
+[[gnu::always_inline]] inline void set_due(State& s, SwitchNode& node, std::int32_t port, Ps due_ps) {
+  s.due_at_ps[static_cast<std::size_t>(port)] = due_ps;
+  node.next_due_at_ps = std::min(node.next_due_at_ps, due_ps);
 }
 
 /// Which class the port serves at `at_ps`; at least one is ready.
@@ -73,7 +79,9 @@ inline std::int32_t choose_class(State& s, const SwitchRow& row, std::int32_t po
   }
 }
 
-inline std::int64_t above(std::int64_t value, std::int64_t limit) { return value > limit ? value - limit : 0; }
+inline std::int64_t above(std::int64_t value, std::int64_t limit) {
+  return value > limit ? value - limit : 0;
+}
 
 /// Give back what a packet of (ingress, class) holds.
 inline void release(const SwitchView& view, Ingress& ingress, std::int64_t bytes) {
@@ -125,7 +133,7 @@ inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
     queue_frame(s, port, index % s.classes, 0);
     const Port& out = s.ports[static_cast<std::size_t>(port)];
     if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
-    s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(out);
+    set_due(s, view.node, port, switch_due(out));
   }
   node.paused.resize(kept);
   node.paused_ingresses = static_cast<std::int32_t>(kept);
@@ -185,7 +193,7 @@ inline void start_switch_port(State& s, const SwitchView& view, std::int32_t por
       test_resume(s, view, at_ps);
   }
   if (out.pending == 0 && !out.frame_waits) s.set_outbound(out, view.id, false);
-  s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(out);
+  set_due(s, view.node, port, switch_due(out));
 }
 
 inline void drain_port(State& s, const SwitchView& view, std::int32_t port, Ps at_ps) {
@@ -195,17 +203,19 @@ inline void drain_port(State& s, const SwitchView& view, std::int32_t port, Ps a
 
 /// Bring a whole switch up to date: in order of time and port while an ingress is paused, else port by port.
 inline void drain_switch(State& s, const SwitchView& view, Ps at_ps) {
-  const std::int32_t begin = s.first_port(view.id);
+  const std::int32_t begin = view.first;
   const std::int32_t end = s.end_port(view.id);
   while (view.node.paused_ingresses != 0) {
-    Ps best = at_ps + 1;
+    if (view.node.next_due_at_ps > at_ps) return;
+    Ps best = kNeverPs;
     std::int32_t chosen = -1;
     for (std::int32_t port = begin; port < end; ++port) {
       const Ps due = s.due_at_ps[static_cast<std::size_t>(port)];
       chosen = due < best ? port : chosen;
       best = due < best ? due : best;
     }
-    if (chosen < 0) return;
+    view.node.next_due_at_ps = best;
+    if (best > at_ps) return;
     start_switch_port(s, view, chosen, best);
   }
   const std::size_t first_word = s.mask_base[static_cast<std::size_t>(view.id)];
@@ -257,8 +267,8 @@ inline void use_routes(State& s, const RouteTable& table) {
 }
 
 /// Ask port selection; the group has several candidates.
-inline std::int32_t choose_port(State& s, const SwitchView& view, std::int64_t first, std::int64_t count, Packet* packet,
-                                std::int32_t klass, Ps at_ps) {
+inline std::int32_t choose_port(State& s, const SwitchView& view, std::int64_t first, std::int64_t count,
+                                Packet* packet, std::int32_t klass, Ps at_ps) {
   const PortPolicy& policy = s.in.port;
   const auto* group = &s.routes->group_ports[static_cast<std::size_t>(first)];
   const HashFunction& function = s.hash_functions[static_cast<std::size_t>(view.node.device)];
@@ -282,20 +292,23 @@ inline std::int32_t choose_port(State& s, const SwitchView& view, std::int64_t f
     }
   auto* record = reinterpret_cast<std::uint8_t*>(view.node.port_policy.data());
   if (!policy.state.empty()) s.state_copy.assign(record, record + policy.state.size());
-  const std::int32_t status =
-      policy.step(const_cast<std::uint8_t*>(policy.params.data()), record, &signal, candidates);
+  const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), record, &signal, candidates);
   if (status != 0 || signal.choice < 0 || signal.choice >= count) [[unlikely]] {
     signal.choice = 0;
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(&signal);
     const auto* row = reinterpret_cast<const std::uint8_t*>(candidates);
-    throw PolicyStop({"port", policy.state.empty() ? policy.state : s.state_copy, {}, {bytes, bytes + sizeof(signal)},
+    throw PolicyStop({"port",
+                      policy.state.empty() ? policy.state : s.state_copy,
+                      {},
+                      {bytes, bytes + sizeof(signal)},
                       {row, row + static_cast<std::size_t>(count) * sizeof(Candidate)}});
   }
   return group[signal.choice];
 }
 
 /// The egress port of a packet, or -1.
-[[gnu::always_inline]] inline std::int32_t route(State& s, const SwitchView& view, Packet* packet, std::int32_t klass, Ps at_ps) {
+[[gnu::always_inline]] inline std::int32_t route(State& s, const SwitchView& view, Packet* packet, std::int32_t klass,
+                                                 Ps at_ps) {
   const auto destination = static_cast<std::size_t>(packet->destination_port);
   const auto attachment = static_cast<std::size_t>(s.in.attachment[destination]);
   const std::int32_t group = s.routes->group_of[static_cast<std::size_t>(view.id) * s.attachments + attachment];
@@ -317,7 +330,7 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
   schedule_refresh(s, view.id, port, klass, view.row.pause_quanta, at_ps);
   const Port& out = s.ports[static_cast<std::size_t>(port)];
   if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
-  s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(out);
+  set_due(s, view.node, port, switch_due(out));
 }
 
 /// Admit a packet the slow way: bring the switch up to date, decide, count what is dropped. True if it is admitted.
@@ -354,7 +367,8 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
 }
 
 /// Admit a packet if no check of the buffer fires even on counters that over-estimate; false: ask `admit`.
-[[gnu::always_inline]] inline bool admits_at_once(const SwitchView& view, Ingress& ingress, const Queue& queue, std::int64_t bytes, bool lossless) {
+[[gnu::always_inline]] inline bool admits_at_once(const SwitchView& view, Ingress& ingress, const Queue& queue,
+                                                  std::int64_t bytes, bool lossless) {
   const SwitchRow& row = view.row;
   const std::int64_t used = ingress.used + bytes;
   const std::int64_t over = above(used, row.reserve_bytes);
@@ -372,8 +386,8 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
 }
 
 /// A packet has arrived at a switch. The reader's position is the caller's business.
-[[gnu::always_inline]] inline void arrive_at_switch(State& s, const SwitchView& view, std::int32_t local, std::int32_t klass, Packet* packet,
-                             Ps at_ps) {
+[[gnu::always_inline]] inline void arrive_at_switch(State& s, const SwitchView& view, std::int32_t local,
+                                                    std::int32_t klass, Packet* packet, Ps at_ps) {
   Port& in = view.ports[local];
   const std::int32_t port = view.first + local;
   if (lost_on_link(s, port, *packet)) return;
@@ -414,7 +428,7 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
   if (out.pending == 0 && !out.frame_waits) s.set_outbound(out, view.id, true);
   out.pending = static_cast<std::uint16_t>(out.pending | mask);
   const Ps due = switch_due(out);
-  s.due_at_ps[static_cast<std::size_t>(target)] = due;
+  set_due(s, view.node, target, due);
   if (due <= at_ps) start_switch_port(s, view, target, at_ps);
 }
 

@@ -5,13 +5,15 @@
 
 namespace weft {
 
-/// A key orders arrivals of one window: time since its start (32 bits), packet or flow-control frame, local port, class.
+/// A key orders arrivals of one window: time since its start (32 bits), packet or flow-control frame, local port,
+/// class.
 struct ArrivalKey {
   static constexpr unsigned kTimeShift = 32;
   static constexpr std::uint64_t kPacket = std::uint64_t{1} << 31;
 
   static std::uint64_t packet(Ps since_start, std::size_t local, std::int32_t klass) {
-    return static_cast<std::uint64_t>(since_start) << kTimeShift | kPacket | local << 3 | static_cast<std::uint64_t>(klass);
+    return static_cast<std::uint64_t>(since_start) << kTimeShift | kPacket | local << 3 |
+           static_cast<std::uint64_t>(klass);
   }
   static std::uint64_t frame(Ps since_start, std::size_t local) {
     return static_cast<std::uint64_t>(since_start) << kTimeShift | local << 3;
@@ -27,7 +29,8 @@ inline void insertion_sort(std::uint64_t* keys, std::size_t count) {
   }
 }
 
-/// Sort keys whose time part is below `window_ps`: by buckets of equal time, then within them. Leaves the result in `keys`.
+/// Sort keys whose time part is below `window_ps`: by buckets of equal time, then within them. Leaves the result in
+/// `keys`.
 inline void sort_keys(State& s, std::size_t count, Ps window_ps) {
   std::uint64_t* keys = s.keys.data();
   if (count <= 32) {
@@ -69,7 +72,8 @@ inline Gathered gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
   const std::int32_t first = s.first_port(node);
   const std::size_t word_begin = s.mask_base[static_cast<std::size_t>(node)];
   const std::size_t word_end = s.mask_base[static_cast<std::size_t>(node) + 1];
-  for (std::size_t word = word_begin; word < word_end; ++word) {  // the streams lie far apart: fetch them all, then read
+  for (std::size_t word = word_begin; word < word_end;
+       ++word) {  // the streams lie far apart: fetch them all, then read
     for (std::uint64_t rest = s.inbound_mask[word]; rest != 0; rest &= rest - 1) {
       const std::size_t local = (word - word_begin) * 64 + static_cast<std::size_t>(std::countr_zero(rest));
       Packet* const* inbound = s.ports[static_cast<std::size_t>(first) + local].inbound;
@@ -134,7 +138,7 @@ inline void refresh_pause(State& s, std::int32_t node, const AgendaEntry& entry)
   }
   const Port& out = s.ports[static_cast<std::size_t>(port)];
   if (out.free_at_ps <= entry.at_ps) start_frame(s, port, entry.at_ps);
-  s.due_at_ps[static_cast<std::size_t>(port)] = switch_due(out);
+  set_due(s, switch_view(s, node).node, port, switch_due(out));
 }
 
 /// Take what a timer entry stands for; false if it is stale or must wait longer (it is then pushed again).
@@ -194,7 +198,8 @@ inline void run_agenda(State& s, std::int32_t node) {
   const auto port = [&] { return s.first_port(node) + static_cast<std::int32_t>(entry.port()); };
   switch (entry.kind()) {
     case AgendaKind::kJob: {
-      const std::int32_t index = s.first_stream[static_cast<std::size_t>(entry.rank())] + static_cast<std::int32_t>(entry.stream());
+      const std::int32_t index =
+          s.first_stream[static_cast<std::size_t>(entry.rank())] + static_cast<std::int32_t>(entry.stream());
       s.streams[static_cast<std::size_t>(index)].queued = false;
       drain_nic(s, s.in.rank_port[static_cast<std::size_t>(entry.rank())], entry.at_ps);
       run_stream(s, index, entry.at_ps);
@@ -227,8 +232,9 @@ inline Packet* next_inbound(State& s, Packet*& position) {
   return position;
 }
 
-/// Let a host go on up to an arrival or the end of a window: departures until `last_ps`, agenda before `before_ps`, in order.
-/// A step at a departure may set a timer that comes before the next departure, so neither may run ahead of the other.
+/// Let a host go on up to an arrival or the end of a window: departures until `last_ps`, agenda before `before_ps`, in
+/// order. A step at a departure may set a timer that comes before the next departure, so neither may run ahead of the
+/// other.
 inline void run_host(State& s, std::int32_t node, Ps last_ps, Ps before_ps) {
   const std::int32_t first = s.first_port(node);
   const std::int32_t end = s.end_port(node);
@@ -307,7 +313,7 @@ inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
       if (view.node.paused_ingresses != 0) drain_switch(s, view, at_ps);
       drain_port(s, view, port, at_ps);
       obey_frame(s, port, frame, at_ps);
-      s.due_at_ps[static_cast<std::size_t>(port)] = std::max(at_ps, switch_due(view.ports[local]));
+      set_due(s, view.node, port, std::max(at_ps, switch_due(view.ports[local])));
       drain_port(s, view, port, at_ps);
     }
   }

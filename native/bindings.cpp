@@ -222,14 +222,7 @@ class PacketEngine {
   }
 
   /// Whether every program has run to its end and every message is acknowledged.
-  [[nodiscard]] bool finished() const {
-    const weft::State& s = engine_.state();
-    for (const weft::StreamState& stream : s.streams)
-      if (!stream.done) return false;
-    for (std::size_t i = 0; i < s.messages.size(); ++i)
-      if (s.messages[i].acked_at_ps < 0) return false;
-    return true;
-  }
+  [[nodiscard]] bool finished() const { return engine_.state().open_work == 0; }
 
  private:
   nb::dict plan_;  // keeps the arrays alive
@@ -243,10 +236,11 @@ NB_MODULE(_native, module) {
   module.doc() = "Weft's native core.";
   module.def("version", &weft::version, "The version of Weft that this core was built as.");
   nb::class_<PacketEngine>(module, "PacketEngine", "The packet engine on one plan; see weft.engine.packet.")
-      .def(nb::init<nb::dict>(), nb::arg("plan"))
+      .def(nb::init<nb::dict>(), nb::arg("plan"), nb::sig("def __init__(self, plan: dict[str, object]) -> None"))
       .def("advance", &PacketEngine::advance, nb::arg("budget_s"))
-      .def("failure", &PacketEngine::failure)
-      .def("progress", &PacketEngine::progress)
+      .def("failure", &PacketEngine::failure,
+           nb::sig("def failure(self) -> tuple[str, bytes, bytes, bytes, bytes] | None"))
+      .def("progress", &PacketEngine::progress, nb::sig("def progress(self) -> tuple[int, int, int]"))
       .def("has_work", &PacketEngine::has_work)
       .def("finished", &PacketEngine::finished)
       .def("messages", &PacketEngine::messages)

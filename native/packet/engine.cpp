@@ -130,6 +130,7 @@ void build_job(State& s) {
       stream.op = op;
       s.streams.push_back(std::move(stream));
       const std::int32_t node = in.port_node[static_cast<std::size_t>(in.rank_port[rank])];
+      s.open_work += 1;
       wake(s, static_cast<std::int32_t>(s.streams.size()) - 1, 0);
       s.calendar.mark(node, 0);
     }
@@ -190,6 +191,7 @@ bool Engine::advance(double budget_s) {
   for (std::uint32_t rounds = 1;; ++rounds) {
     const bool instants_left = s.next_instant < input_.instants.size();
     const Ps instant_ps = instants_left ? input_.instants[s.next_instant].at_ps : kNeverPs;
+    if (s.open_work == 0) s.next_sample_ps = kNeverPs;  // what is left are stale timers
     const Ps cut_ps = std::min({instant_ps, s.next_sample_ps, input_.until_ps});
     if (!in_window_) {
       const Ps next_ps = s.calendar.next_ps();

@@ -92,6 +92,7 @@ inline void post(State& s, std::int32_t stream, std::int32_t destination, const 
   const bool idle = sender.una == sender.end;
   const std::int64_t packets =
       std::max<std::int64_t>(1, (size_bytes + s.in.transport.mtu_bytes - 1) / s.in.transport.mtu_bytes);
+  s.open_work += 1;
   message.size_bytes = size_bytes;
   message.posted_at_ps = now_ps;
   message.first = sender.end;
@@ -189,6 +190,7 @@ inline void run_stream(State& s, std::int32_t index, Ps now_ps) {
     switch (static_cast<OpCode>(op.code)) {
       case OpCode::kStop:
         stream.done = true;
+        s.open_work -= 1;
         return;
       case OpCode::kCompute:
       case OpCode::kAt: {

@@ -309,6 +309,7 @@ inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, 
     sender.una = upto;
     if (upto < message.end) break;
     message.acked_at_ps = now_ps;
+    s.open_work -= 1;
     sender.una_message = message.next;
     complete_posted(s, message.stream, now_ps);
   }
@@ -372,10 +373,14 @@ inline void tell(State& s, QueuePair& qp, Kind kind, Packet* packet, std::int64_
   }
 }
 
-/// While only credits hold a queue pair back, its timer runs, so that a lost credit is asked for again.
+/// With nothing outstanding the timer runs only while credits hold the queue pair back, so that a lost credit is asked
+/// for again.
 inline void guard_credits(State& s, QueuePair& qp, Ps now_ps) {
   Sender& sender = qp.sender;
-  if (sender.deadline_at_ps == kOff && sender.una == sender.nxt && !sender.failed && credit_blocked(s, qp))
+  if (sender.una != sender.nxt) return;
+  if (sender.failed || !credit_blocked(s, qp))
+    sender.deadline_at_ps = kOff;
+  else if (sender.deadline_at_ps == kOff)
     set_deadline(s, qp, now_ps + s.in.transport.retransmission_timeout_ps);
 }
 

@@ -309,6 +309,7 @@ struct State {
   std::vector<std::int64_t> tokens;        // by rank x token
   std::vector<MarkRecord> marks;
   std::int64_t delivered_bytes = 0;
+  std::int64_t open_work = 0;  // streams that have not ended and messages that are not acknowledged
 
   const RouteTable* routes = nullptr;
   std::size_t attachments = 0;

@@ -101,7 +101,7 @@ inline void post(State& s, std::int32_t stream, std::int32_t destination, const 
   message.stream = stream;
   message.ordinal = qp.messages++;
   message.klass = static_cast<std::uint8_t>(op.data_class);
-  if (message.end > UINT32_MAX)
+  if (message.end > std::int64_t{UINT32_MAX})
     throw LimitError("a queue pair carries more than 2^32 packets; split the traffic over channels");
   sender.end = message.end;
   sender.end_bytes += size_bytes;

@@ -199,7 +199,7 @@ inline void leave_host_interface(State& s, std::int32_t node, std::int32_t port,
   handle_data(s, port, packet, arrived.arrived_at_ps, now_ps);
 }
 
-inline void enter_host_interface(State& s, std::int32_t node, std::int32_t port, Packet* packet, Ps now_ps) {
+inline void enter_host_interface(State& s, std::int32_t node, std::int32_t port, const Packet* packet, Ps now_ps) {
   NicPort& nic = nic_of(s, port);
   const NicRow& row = nic_row(s, port);
   if (nic.receive_used_bytes + packet->bytes > row.receive_buffer_bytes) {

@@ -107,7 +107,7 @@ inline Ps nic_due(State& s, std::int32_t port) {
   Ps open = kNeverPs;  // the first class that is not paused any more; without a ready queue pair the try finds nothing
   for (std::size_t word = 0; word < nic.ready.size(); ++word)
     for (std::uint64_t rest = nic.ready[word]; rest != 0; rest &= rest - 1) {
-      QueuePair& qp = queue_pair_at(s, nic, static_cast<std::int32_t>(word * 64) + std::countr_zero(rest));
+      const QueuePair& qp = queue_pair_at(s, nic, static_cast<std::int32_t>(word * 64) + std::countr_zero(rest));
       if (qp.sender.nxt >= qp.sender.end) continue;
       open = std::min(open, s.queues[s.at(port, class_to_send(s, qp))].paused_until_ps);
       if (open <= out.free_at_ps) return std::min(due, out.free_at_ps);
@@ -204,7 +204,7 @@ inline void send_data(State& s, NicPort& nic, std::int32_t port, QueuePair& qp, 
   const double gap_ps = static_cast<double>(line_bytes) * 8e12 / sender_state(qp).rate_bps;
   sender.next_send_at_ps = at_ps + (gap_ps < static_cast<double>(kNeverPs) ? static_cast<Ps>(gap_ps) : kNeverPs);
   launch(s, out, slot, at_ps);
-  nic.turn = sender.slot + 1;
+  nic.turn = static_cast<std::size_t>(sender.slot) + 1;
   if (sender.next_send_at_ps <= out.free_at_ps && can_send(s, qp)) return;  // stays ready
   clear_ready(nic, sender);
   reconsider(s, qp);
@@ -215,8 +215,7 @@ inline QueuePair* next_sender(State& s, NicPort& nic, std::int32_t port, Ps at_p
   if (nic.ready_count == 0) return nullptr;
   const bool pauses = s.ports[static_cast<std::size_t>(port)].paused != 0;
   const std::size_t words = nic.ready.size();
-  const std::size_t turn =
-      nic.turn < static_cast<std::int32_t>(nic.slots.size()) ? static_cast<std::size_t>(nic.turn) : 0;
+  const std::size_t turn = nic.turn < nic.slots.size() ? nic.turn : 0;
   for (std::size_t step = 0; step <= words; ++step) {
     const std::size_t word = (turn / 64 + step) % words;
     std::uint64_t bits = nic.ready[word];
@@ -346,7 +345,7 @@ inline void fill_echo(const State& s, Signal& signal, Packet* packet, Ps now_ps)
   signal.entropy = ext.entropy;
   if (!s.in.congestion.telemetry) return;
   signal.hops = ext.hops;
-  for (int i = 0; i < ext.hops; ++i) {
+  for (std::size_t i = 0; i < ext.hops; ++i) {
     const Hop& hop = hops(packet)[i];
     signal.hop_queue_bytes[i] = hop.queue_bytes();
     signal.hop_tx_bytes[i] = hop.tx_bytes();
@@ -426,7 +425,7 @@ inline void handle_timeout(State& s, std::int32_t index, Ps now_ps) {
   if (sender.una < sender.nxt) {
     s.count.timeouts += 1;
     sender.retries += 1;
-    if (static_cast<std::int64_t>(sender.retries) > s.in.transport.retry_limit) {
+    if (sender.retries > s.in.transport.retry_limit) {
       s.count.queue_pair_errors += 1;
       sender.failed = true;
       for (std::int64_t& timer : sender_state(qp).timer_at_ps) timer = kOff;

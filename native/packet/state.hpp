@@ -150,7 +150,7 @@ struct NicPort {
   std::vector<std::int32_t> slots;   // queue pair by slot
   std::vector<std::uint64_t> ready;  // bitmap by slot: may send as far as pacing is concerned
   std::vector<Paced> paced;          // heap by (instant, slot)
-  std::int32_t turn = 0;             // slot that is asked first
+  std::size_t turn = 0;              // slot that is asked first
   std::uint32_t ready_count = 0;
   std::vector<std::int32_t> receivers;  // queue pair by receiver slot
   Fifo<Arrived> host_interface;
@@ -178,7 +178,7 @@ struct Sender {
   std::int64_t credit_limit = 0;
   std::int32_t una_message = -1, nxt_message = -1, last_message = -1;
   std::int32_t slot = 0;
-  std::uint32_t retries = 0;
+  std::int64_t retries = 0;
   std::uint32_t probes = 0;
   std::uint16_t attempt = 0;
   std::uint16_t entropy = 0;  // that the next packet carries

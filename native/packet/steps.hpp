@@ -6,13 +6,13 @@
 
 namespace weft {
 
-inline SenderState& sender_state(QueuePair& qp) {
+inline SenderState& sender_state(const QueuePair& qp) {
   return *reinterpret_cast<SenderState*>(qp.congestion);
 }
-inline ReceiverState& receiver_state(QueuePair& qp) {
+inline ReceiverState& receiver_state(const QueuePair& qp) {
   return *reinterpret_cast<ReceiverState*>(qp.receiver_record);
 }
-inline PathState& path_state(QueuePair& qp) {
+inline PathState& path_state(const QueuePair& qp) {
   return *reinterpret_cast<PathState*>(qp.path);
 }
 

@@ -65,8 +65,9 @@ inline std::int32_t choose_class(State& s, const SwitchRow& row, std::int32_t po
     const std::int32_t klass = out.current;
     if (row.weight[klass] != 0 && (ready >> static_cast<unsigned>(klass) & 1U) != 0) {
       Queue& queue = out.queues[klass];
-      if (queue.deficit >= queue.departure->bytes) {
-        queue.deficit -= queue.departure->bytes;
+      const std::int64_t bytes = queue.departure->bytes;
+      if (queue.deficit >= bytes) {
+        queue.deficit -= bytes;
         return klass;
       }
     }
@@ -388,7 +389,7 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
 /// A packet has arrived at a switch. The reader's position is the caller's business.
 [[gnu::always_inline]] inline void arrive_at_switch(State& s, const SwitchView& view, std::int32_t local,
                                                     std::int32_t klass, Packet* packet, Ps at_ps) {
-  Port& in = view.ports[local];
+  const Port& in = view.ports[local];
   const std::int32_t port = view.first + local;
   if (lost_on_link(s, port, *packet)) return;
   if (view.node.paused_ingresses != 0) [[unlikely]]

@@ -38,7 +38,8 @@ inline void sort_keys(State& s, std::size_t count, Ps window_ps) {
     return;
   }
   const std::size_t buckets = std::min<std::size_t>(2048, std::bit_ceil(count));
-  const int excess = std::bit_width(static_cast<std::uint64_t>(window_ps - 1)) - std::countr_zero(buckets);
+  const int excess =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(window_ps - 1))) - std::countr_zero(buckets);
   const unsigned shift = ArrivalKey::kTimeShift + static_cast<unsigned>(std::max(0, excess));
   std::uint32_t* histogram = s.histogram.data();
   std::fill_n(histogram, buckets + 1, 0U);
@@ -292,7 +293,7 @@ inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
   count_arrivals(s, count, packets, start_ps);
   SwitchView view = switch_view(s, node);
   const std::int32_t first = s.first_port(node);
-  Agenda& agenda = s.agendas[static_cast<std::size_t>(node)];
+  const Agenda& agenda = s.agendas[static_cast<std::size_t>(node)];
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t key = s.keys[i];
     const Ps at_ps = start_ps + static_cast<Ps>(key >> ArrivalKey::kTimeShift);

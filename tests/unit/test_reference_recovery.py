@@ -157,6 +157,18 @@ def test_a_sender_without_credit_probes_until_there_is_one() -> None:
     assert (outcome.messages["acked_at_ps"] > 0).all()
 
 
+def test_a_packet_that_had_to_wait_for_credit_has_the_whole_timeout() -> None:
+    # The credit arrives one picosecond before the next probe was due; what is left of that time is not the packet's.
+    acked_ps = FULL_PS + DELAY_PS + ACK_PS + DELAY_PS
+    probe_ps = acked_ps + 10 * US_PS
+    transport = Transport(end_to_end_credits=1, retransmission_timeout_ps=10 * US_PS, retry_limit=0)
+    outcome = late_receiver(transport, busy_ps=probe_ps - 1 - ACK_PS - DELAY_PS)
+    assert outcome.counters["probes_sent"] == 0
+    assert outcome.counters["timeouts"] == 0
+    assert outcome.counters["queue_pair_errors"] == 0
+    assert outcome.messages["acked_at_ps"].tolist() == [acked_ps, probe_ps - 1 + acked_ps]
+
+
 def test_a_receive_posted_before_its_message_gives_the_credit_back_at_delivery() -> None:
     outcome = late_receiver(Transport(end_to_end_credits=1), busy_ps=0, messages=5)
     round_trip_ps = FULL_PS + DELAY_PS + ACK_PS + DELAY_PS

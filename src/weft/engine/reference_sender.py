@@ -249,8 +249,12 @@ class Sender:
         self.simulation.at(self.deadline_ps, Phase.AGENDA, identity, self._deadline_passes)
 
     def _watch_credits(self) -> None:
-        """While credits hold back a queue pair with nothing outstanding, the timer asks for them by and by."""
-        if self.deadline_ps == OFF and self._lacks_credits():
+        """With nothing outstanding the timer runs only while credits hold the queue pair back, to ask for them."""
+        if self.una != self.nxt:
+            return
+        if not self._lacks_credits():
+            self.deadline_ps = OFF  # a packet that goes now must not inherit what is left of a probe's time
+        elif self.deadline_ps == OFF:
             self._set_deadline()
 
     def _lacks_credits(self) -> bool:

@@ -20,6 +20,7 @@ pytest.importorskip("weft.engine._native")  # a clone without a compiler still t
 from weft.engine import packet
 
 PLANS = 400
+SANITIZED_PLANS = 40  # of those, also run under the sanitizers and on the newest Python
 WANTED = 60  # plans with each of the features
 WANTED_OF_A_POLICY = 5
 COMMON = ("acks_sent", "naks_sent", "cnps_sent", "credits_sent", "probes_sent", "timeouts", "queue_pair_errors",
@@ -61,6 +62,19 @@ def difference(one: Outcome, other: Outcome) -> str:
             rows = np.flatnonzero(a != b)
             lines += [f"{title}[{row}]: reference {a[row]}, native {b[row]}" for row in rows[:3].tolist()]
     return "\n".join(lines)
+
+
+@pytest.mark.sanitize
+def test_the_first_plans_agree_with_faults_among_them() -> None:
+    found: Counter[str] = Counter()
+    for seed in range(SANITIZED_PLANS):
+        plan = random_plan(seed)
+        wanted = reference.run(plan)
+        got = packet.run(plan)
+        assert got.digest() == wanted.digest(), f"plan {seed}:\n{difference(wanted, got)}"
+        found.update(features(plan, wanted))
+    assert len(found) == 7
+    assert min(found.values()) >= 3, found
 
 
 @pytest.mark.slow

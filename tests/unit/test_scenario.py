@@ -287,6 +287,20 @@ def test_each_limit_of_a_leaf_spine_is_where_it_should_be(overrides: dict[str, s
     assert len(mistakes_of(text, overrides=over)) == 1
 
 
+def test_a_file_of_an_option_is_relative_to_where_the_user_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "my_cc.py").write_text("")
+    (tmp_path / "s.yaml").write_text(
+        "{schema: 1, fabric: {radix: 4, link_rate: 1Gbps}, traffic: {pattern: permutation}}"
+    )
+    monkeypatch.chdir(tmp_path / "here")
+    scenario = load(tmp_path / "s.yaml", {"transport.congestion_control": "./my_cc.py"}, known=KNOWN)
+    assert scenario.transport.congestion_control.file == str(tmp_path / "here" / "my_cc.py")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="seen from the current folder"):
+        load(tmp_path / "s.yaml", {"transport.congestion_control": "./my_cc.py"}, known=KNOWN)
+
+
 def test_files_are_relative_to_the_scenario(tmp_path: Path) -> None:
     (tmp_path / "my_cc.py").write_text("")
     (tmp_path / "sizes.csv").write_text("")

@@ -1,7 +1,7 @@
 """The errors of Weft, as one tree split by who is at fault.
 
-``ConfigError`` is the user's, ``UsageError`` the caller's, ``PolicyError`` the author's of a policy file, ``PeerError`` the
-other end's and ``EngineError`` ours. A stage collects all its mistakes before it raises.
+``ConfigError`` is the user's, ``UsageError`` the caller's, ``PolicyError`` the author's of a policy file,
+``PeerError`` the other end's and ``EngineError`` ours. A stage collects all its mistakes before it raises.
 """
 
 from __future__ import annotations

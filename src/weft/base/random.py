@@ -1,6 +1,7 @@
 """Randomness that belongs to an identity: a draw is a hash of who draws and why, never of order.
 
-One more flow or probe changes no other flow's luck. The native engine computes the same bits (``native/base/random.hpp``).
+One more flow or probe changes no other flow's luck. The native engine computes the same bits, in
+``native/base/random.hpp``.
 Source: the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014, doi:10.1145/2660193.2660195) over a linear
 combination of three words with odd constants.
 """

@@ -1,6 +1,7 @@
 """The one input of both packet engines: a fabric, a job and a transport lowered to plain arrays.
 
-`docs/models/packet-engine.md` says what the numbers mean; `weft.engine.lower` makes a plan. Nothing here decides anything.
+`docs/models/packet-engine.md` says what the numbers mean; `weft.engine.lower` makes a plan. Nothing here decides
+anything.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from weft.spec.transport import Transport
 
 __all__ = [
-    "DROP_REASONS", "INSTANT_DTYPE", "NIC_DTYPE", "OP_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm", "HashField",
-    "Instant", "Op", "Plan", "RouteTable", "Rule",
+    "DROP_REASONS", "INSTANT_DTYPE", "NIC_DTYPE", "OP_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm",
+    "HashField", "Instant", "Op", "Plan", "RouteTable", "Rule",
 ]  # fmt: skip
 
 DROP_REASONS: Final = (

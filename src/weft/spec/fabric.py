@@ -1,7 +1,7 @@
 """A fabric: hosts and switches, the links between them, and what each device is.
 
-Millions of rows are NumPy arrays behind this small class. A link is full duplex; its two directions have the same rate and
-delay. Ports are numbered per node in the order in which the node's links are listed.
+Millions of rows are NumPy arrays behind this small class. A link is full duplex; its two directions have the same rate
+and delay. Ports are numbered per node in the order in which the node's links are listed.
 """
 
 from __future__ import annotations

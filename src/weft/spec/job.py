@@ -1,12 +1,12 @@
 """A job: what the ranks of a training job do, as one program per class of ranks.
 
-A million ranks are a few kilobytes: groups are strides, repetition is a loop, and engines expand a program only as far as
-they have run it. What crosses servers is a message; every other dependency is local to a rank.
+A million ranks are a few kilobytes: groups are strides, repetition is a loop, and engines expand a program only as far
+as they have run it. What crosses servers is a message; every other dependency is local to a rank.
 
-A rank runs the streams of its class side by side. A stream runs its operations in order: ``Compute`` and ``At`` take time,
-``Send`` and ``Receive`` are posted and return at once, ``Wait`` ends when all that this stream has posted is complete
-(a send when its last byte is acknowledged, a receive when its message has arrived whole). ``Signal`` and ``Await`` order
-the streams of one rank. ``Mark`` records the instant, for collectives and iterations.
+A rank runs the streams of its class side by side. A stream runs its operations in order: ``Compute`` and ``At`` take
+time, ``Send`` and ``Receive`` are posted and return at once, ``Wait`` ends when all that this stream has posted is
+complete (a send when its last byte is acknowledged, a receive when its message has arrived whole). ``Signal`` and
+``Await`` order the streams of one rank. ``Mark`` records the instant, for collectives and iterations.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Peer:
 class Size:
     """Bytes of a message: ``total_bytes``, or with ``parts`` > 0 one of its near-equal parts.
 
-    The part is number (c + part_shift + part_step i) mod parts; the first ``total mod parts`` parts are one byte longer.
+    The part is number (c + part_shift + part_step i) mod parts; the first ``total mod parts`` parts are one byte
+    longer.
     """
 
     total_bytes: int

@@ -171,7 +171,7 @@ class Reader:
             self.wrong(path, wrong.text, wrong.fix)
             return resolved_default(row)
         if isinstance(kind, FileName) and value not in kind.names:
-            return self._file(str(value), path)
+            return self._file(str(value), path, is_in_file=node.line is not None)
         return value
 
     def _conditions(self, rows: dict[str, Row], values: dict[str, Any], given: set[str], path: str) -> None:
@@ -202,14 +202,16 @@ class Reader:
             self.places.lines[f"{path}.{index}"] = item.line
         return tuple(self.section(item, f"{path}.{index}", kind.model) for index, item in enumerate(node.items))
 
-    def _file(self, text: str, path: str) -> str:
+    def _file(self, text: str, path: str, *, is_in_file: bool) -> str:
+        """Find a file that the user named: from the scenario's folder, or with ``--set`` from where the user is."""
+        folder, seen_from = (self.directory, "the scenario's folder") if is_in_file else (Path(), "the current folder")
         try:
-            full = (self.directory / text).absolute()
+            full = (folder / text).absolute()
             is_there = full.is_file()
         except (OSError, ValueError):  # a name too long, or that the file system cannot hold
             is_there = False
         if not is_there:
-            self.wrong(path, f"found '{text}', but there is no such file, seen from the scenario's folder")
+            self.wrong(path, f"found '{text}', but there is no such file, seen from {seen_from}")
             return text
         return str(full)
 
@@ -235,7 +237,8 @@ class Reader:
             return PolicyChoice()
         text = label.text
         if text.endswith(".py") or "/" in text:
-            choice = PolicyChoice(file=self._file(text, path), parameters=parameters)
+            file = self._file(text, path, is_in_file=label.line is not None)
+            choice = PolicyChoice(file=file, parameters=parameters)
         elif text in known:
             choice = PolicyChoice(name=text, parameters=parameters)
         else:

@@ -115,7 +115,7 @@ class TransportSection(Record):
     )
     reorder_window_packets: int | None = row(
         "reorder_window",
-        Whole(low=1, high=2**22, unit="packets"),
+        Whole(low=1, high=2**20, unit="packets"),
         default=1024,
         only=("reorder_tolerant", ("true",)),
         text="Packets beyond the next expected one that the receiver keeps.",

@@ -16,7 +16,7 @@ __all__ = ["Transport"]
 
 
 class Transport(Record):
-    """Frame sizes include the frame check sequence and not the preamble; ``interframe_bytes`` is paid by every frame."""
+    """Sizes of frames include the frame check sequence, not the preamble; every frame pays ``interframe_bytes``."""
 
     name: str = "rocev2"
     mtu_bytes: int = Field(default=4096, gt=0, le=16384)  # payload of a full packet

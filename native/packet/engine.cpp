@@ -224,7 +224,7 @@ bool Engine::advance(double budget_s) {
 void Engine::sample(Ps at_ps) {
   State& s = *state_;
   const auto record = [&](std::int32_t index) {
-    QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+    const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
     const SenderState& state = sender_state(qp);
     s.series.push_back({at_ps, 0, index, state.rate_bps});
     s.series.push_back({at_ps, 1, index, state.window_bytes});

@@ -38,7 +38,7 @@ inline bool credit_blocked(const State& s, const QueuePair& qp) {
 }
 
 /// Whether window, credits and data allow another packet; pacing and pauses are not asked.
-inline bool can_send(State& s, QueuePair& qp) {
+inline bool can_send(const State& s, const QueuePair& qp) {
   const Sender& sender = qp.sender;
   if (sender.failed || sender.nxt >= sender.end) return false;
   const Message& message = s.messages[static_cast<std::size_t>(sender.nxt_message)];

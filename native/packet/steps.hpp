@@ -96,7 +96,7 @@ inline void call_receiver(State& s, QueuePair& qp, NicPort& nic, Ps now_ps) {
 }
 
 /// Call path selection with `s.signal`, which is filled.
-inline void call_path(State& s, QueuePair& qp) {
+inline void call_path(State& s, const QueuePair& qp) {
   const PathPolicy& policy = s.in.path;
   s.state_copy.assign(qp.path, qp.path + policy.state.size());
   const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), qp.path, &s.signal);

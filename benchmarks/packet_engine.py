@@ -4,7 +4,7 @@
 
 A packet-hop is one packet, data or control, that crosses one link. Every row lives in a process of its own; the rounds
 of all rows are interleaved, so that a noisy minute of the machine spoils a round and not a row. Medians are shown.
-All rows but the largest live at the same time and hold 4 GB together, 1 GB of it in ns-3.
+All rows live at the same time and hold 4 GB together, 1 GB of it in ns-3.
 Leaves out: wall-clock time, and more than one thread.
 """
 
@@ -30,7 +30,6 @@ __all__ = ["main"]
 
 HERE: Final = Path(__file__).resolve().parent
 NS3: Final = "ns3"
-BIG_RADIX: Final = 32  # chosen: such rows hold hundreds of MB, so that they run one after the other
 RATIOS: Final = (
     ("reference engine / packet engine", "small-reference", "small", None),
     ("ns-3 / packet engine", NS3, "as-ns3", 50.0),
@@ -89,13 +88,10 @@ def main() -> None:
     names = arguments.only or [*ROWS, *([NS3] if find_spec("ns") is not None else [])]
     if NS3 not in names and not arguments.only:
         print("ns-3 is not installed (pip install 'weft[bench]'): no comparison with it")
-    small = [name for name in names if name == NS3 or ROWS[name].radix < BIG_RADIX]
-    figures: dict[str, dict[str, Any]] = {}
-    for group in (small, *([name] for name in names if name not in small)):
-        figures |= _measure(group, arguments.rounds)
+    figures = _measure(names, arguments.rounds)
     if len({figures[name]["digest"] for name in ("small", "small-reference") if name in figures}) > 1:
         raise SystemExit("the two engines differ in their results")
-    report = {**_circumstances(arguments.rounds), "rows": {name: figures[name] for name in names}}
+    report = {**_circumstances(arguments.rounds), "rows": figures}
     report["ratios"] = _ratios(figures)
     print(markdown(report) if arguments.markdown else text(report))
     if arguments.json is not None:

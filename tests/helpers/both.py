@@ -1,0 +1,26 @@
+"""Run a plan on both engines, which have to agree to the bit; a clone without the compiled core skips its tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.engine import reference
+from weft.engine.outcome import Outcome
+from weft.engine.plan import Plan
+
+pytest.importorskip("weft.engine._native")
+
+from weft.engine import packet
+
+__all__ = ["both"]
+
+
+def both(plan: Plan) -> Outcome:
+    """What the reference says, after the native engine has said the same."""
+    wanted, got = reference.run(plan), packet.run(plan)
+    assert got.counters == wanted.counters
+    for table in ("messages", "ports", "marks"):
+        assert getattr(got, table).tolist() == getattr(wanted, table).tolist()
+    assert got.digest() == wanted.digest()
+    assert got.complete == wanted.complete
+    return wanted

@@ -67,6 +67,7 @@ inline void arm_timers(State& s, std::int32_t port, AgendaKind kind, std::int32_
 /// Call the sender's step with `s.signal`, which is filled.
 inline void call_sender(State& s, QueuePair& qp, Ps now_ps) {
   const CongestionPolicy& policy = s.in.congestion;
+  if (s.state_copy.size() != policy.state.size()) s.state_copy.resize(policy.state.size());  // other steps share it
   std::memcpy(s.state_copy.data(), qp.congestion, policy.state.size());
   const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), qp.congestion, &s.signal);
   const SenderState& state = sender_state(qp);
@@ -89,7 +90,7 @@ inline void call_receiver(State& s, QueuePair& qp, NicPort& nic, Ps now_ps) {
   s.shared_copy.assign(shared, shared + policy.shared_state.size());
   const std::int32_t status =
       policy.receive(const_cast<std::uint8_t*>(policy.params.data()), qp.receiver_record, shared, &s.signal);
-  if (status != 0) [[unlikely]]
+  if (status != 0 || receiver_state(qp).credit_bytes < 0) [[unlikely]]
     throw PolicyStop({"receive", s.state_copy, s.shared_copy, signal_bytes(s), {}});
   arm_timers(s, qp.destination_port, AgendaKind::kReceiverTimer, qp.receiver.slot, receiver_state(qp).timer_at_ps,
              qp.receiver.timer_entry_ps, now_ps);

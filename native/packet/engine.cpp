@@ -61,6 +61,7 @@ void build_ports(State& s) {
     set_rate(s, static_cast<std::int32_t>(port), in.port_rate_bps[port]);
     if (record.peer >= 0) {
       const auto peer = static_cast<std::size_t>(record.peer);
+      record.peer_local = record.peer - s.first_port(record.peer_node);
       record.loses = in.port_loss[peer] > 0 || in.port_corruption[peer] > 0;
     }
   }

@@ -25,8 +25,7 @@ inline void start_frame(State& s, std::int32_t port, Ps at_ps) {
   PortCounters& counters = s.port_counters[static_cast<std::size_t>(port)];
   (frame.quanta > 0 ? counters.pauses_sent : counters.resumes_sent) += 1;
   s.frames_inbound[static_cast<std::size_t>(out.peer)].push(frame);
-  s.set_frame_inbound(s.ports[static_cast<std::size_t>(out.peer)], out.peer_node);
-  s.calendar.mark(out.peer_node, frame.at_ps);
+  s.announce_frame(out, frame.at_ps);
 }
 
 /// Ask the far end of `port` to pause one class, or with 0 quanta to resume it. The port's owner starts the frame.

@@ -103,17 +103,18 @@ inline std::uint64_t identity(const Packet& packet) {
          (static_cast<std::uint64_t>(packet.kind) << 48);
 }
 
-/// Chunks of 16 records, aligned to their size; the first record of a chunk holds the link to the next chunk.
+/// Chunks of 16 records, aligned to their size. The last record of a chunk holds the link to the next chunk, beside the
+/// last packet, whose reader needs it next.
 class PacketPool {
  public:
-  explicit PacketPool(std::size_t stride) : stride_(stride), chunk_bytes_(stride * kChunkRecords) {}
+  explicit PacketPool(std::size_t stride)
+      : stride_(stride), chunk_bytes_(stride * kChunkRecords), link_offset_(chunk_bytes_ - stride) {}
 
   [[nodiscard]] std::size_t stride() const { return stride_; }
 
   /// A new stream: its one position is head, departure and tail.
   Packet* open() {
-    std::uint8_t* chunk = take();
-    Packet* first = reinterpret_cast<Packet*>(chunk + stride_);
+    auto* first = reinterpret_cast<Packet*>(take());
     first->at_ps = kNeverPs;
     return first;
   }
@@ -121,19 +122,19 @@ class PacketPool {
   /// The record after `packet` in its stream.
   Packet* next(Packet* packet) const {
     std::uint8_t* after = reinterpret_cast<std::uint8_t*>(packet) + stride_;
-    if ((reinterpret_cast<std::uintptr_t>(after) & (chunk_bytes_ - 1)) != 0) return reinterpret_cast<Packet*>(after);
-    return reinterpret_cast<Packet*>(link(after - chunk_bytes_) + stride_);
+    if (!is_link(after)) return reinterpret_cast<Packet*>(after);
+    return reinterpret_cast<Packet*>(link(after));
   }
 
   /// Extend the stream behind its tail and return the new tail; the old tail is the caller's to fill.
   Packet* extend(Packet* tail) {
     std::uint8_t* after = reinterpret_cast<std::uint8_t*>(tail) + stride_;
-    if ((reinterpret_cast<std::uintptr_t>(after) & (chunk_bytes_ - 1)) == 0) {
+    if (is_link(after)) {
       std::uint8_t* chunk = take();
-      link(after - chunk_bytes_) = chunk;
-      after = chunk + stride_;
+      link(after) = chunk;
+      after = chunk;
     }
-    Packet* fresh = reinterpret_cast<Packet*>(after);
+    auto* fresh = reinterpret_cast<Packet*>(after);
     fresh->at_ps = kNeverPs;
     return fresh;
   }
@@ -149,12 +150,11 @@ class PacketPool {
   /// The record after `packet`, whose reader has done with it; a chunk left behind goes back to the pool.
   Packet* consume(Packet* packet) {
     std::uint8_t* after = reinterpret_cast<std::uint8_t*>(packet) + stride_;
-    if ((reinterpret_cast<std::uintptr_t>(after) & (chunk_bytes_ - 1)) != 0) return reinterpret_cast<Packet*>(after);
-    std::uint8_t* chunk = after - chunk_bytes_;
-    std::uint8_t* following = link(chunk);
-    link(chunk) = free_;
-    free_ = chunk;
-    return reinterpret_cast<Packet*>(following + stride_);
+    if (!is_link(after)) return reinterpret_cast<Packet*>(after);
+    std::uint8_t* following = link(after);
+    link(after) = free_;
+    free_ = after - link_offset_;
+    return reinterpret_cast<Packet*>(following);
   }
 
  private:
@@ -165,12 +165,15 @@ class PacketPool {
     void operator()(std::uint8_t* block) const { std::free(block); }
   };
 
-  static std::uint8_t*& link(std::uint8_t* chunk) { return *reinterpret_cast<std::uint8_t**>(chunk); }
+  static std::uint8_t*& link(std::uint8_t* last) { return *reinterpret_cast<std::uint8_t**>(last); }
+  [[nodiscard]] bool is_link(const std::uint8_t* record) const {
+    return (reinterpret_cast<std::uintptr_t>(record) & (chunk_bytes_ - 1)) == link_offset_;
+  }
 
   std::uint8_t* take() {
     if (free_ == nullptr) grow();
     std::uint8_t* chunk = free_;
-    free_ = link(chunk);
+    free_ = link(chunk + link_offset_);
     return chunk;
   }
 
@@ -179,13 +182,15 @@ class PacketPool {
     if (block == nullptr) throw std::bad_alloc();
     blocks_.emplace_back(block);
     for (std::size_t i = kBlockChunks; i-- > 0;) {
-      link(block + i * chunk_bytes_) = free_;
-      free_ = block + i * chunk_bytes_;
+      std::uint8_t* chunk = block + i * chunk_bytes_;
+      link(chunk + link_offset_) = free_;
+      free_ = chunk;
     }
   }
 
   std::size_t stride_;
   std::size_t chunk_bytes_;
+  std::size_t link_offset_;
   std::uint8_t* free_ = nullptr;
   std::vector<std::unique_ptr<std::uint8_t, Release>> blocks_;
 };

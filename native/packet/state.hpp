@@ -76,7 +76,8 @@ struct alignas(64) Port {
   std::int32_t peer = -1;
   std::int32_t peer_node = -1;
   std::int32_t local = 0;  // index among the ports of its node
-  bool loses = false;      // the link towards this port has a random loss or corruption
+  std::int32_t peer_local = 0;
+  bool loses = false;  // the link towards this port has a random loss or corruption
 };
 static_assert(sizeof(Port) <= 128);
 
@@ -348,15 +349,15 @@ struct State {
     return static_cast<std::int32_t>(in.port_base[static_cast<std::size_t>(node) + 1]);
   }
 
-  void set_inbound(const Port& receiver_side, std::int32_t node) {
-    const auto local = static_cast<std::size_t>(receiver_side.local);
-    inbound_mask[mask_base[static_cast<std::size_t>(node)] + local / 64] |= std::uint64_t{1} << (local % 64);
+  static void set_bit(std::vector<std::uint64_t>& mask, std::size_t base, std::int32_t local) {
+    const auto bit = static_cast<std::size_t>(local);
+    mask[base + bit / 64] |= std::uint64_t{1} << (bit % 64);
   }
   /// A packet that leaves `out` arrives at `at_ps`: let the far end know, once for all that arrives in the same window.
   void announce(Port& out, Ps at_ps) {
     if (at_ps < out.marked_until_ps) [[likely]]
       return;
-    set_inbound(ports[static_cast<std::size_t>(out.peer)], out.peer_node);
+    set_bit(inbound_mask, mask_base[static_cast<std::size_t>(out.peer_node)], out.peer_local);
     out.marked_until_ps = calendar.mark(out.peer_node, at_ps);
   }
   /// A node has something to do of its own at `at_ps`.
@@ -366,10 +367,12 @@ struct State {
     woken_until_ps[index] = calendar.mark(node, at_ps);
     woken_from_ps[index] = woken_until_ps[index] - lookahead_ps;
   }
-  void set_frame_inbound(const Port& receiver_side, std::int32_t node) {
-    set_inbound(receiver_side, node);
-    const auto local = static_cast<std::size_t>(receiver_side.local);
-    frame_mask[mask_base[static_cast<std::size_t>(node)] + local / 64] |= std::uint64_t{1} << (local % 64);
+  /// The same for a flow-control frame.
+  void announce_frame(const Port& out, Ps at_ps) {
+    const std::size_t base = mask_base[static_cast<std::size_t>(out.peer_node)];
+    set_bit(inbound_mask, base, out.peer_local);
+    set_bit(frame_mask, base, out.peer_local);
+    calendar.mark(out.peer_node, at_ps);
   }
   void set_outbound(const Port& port, std::int32_t node, bool waits) {
     const auto local = static_cast<std::size_t>(port.local);

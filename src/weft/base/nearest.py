@@ -8,6 +8,7 @@ from difflib import get_close_matches
 __all__ = ["nearest"]
 
 _LONGEST = 64  # chosen: no key or name of Weft is longer, and difflib is quadratic in the length
+_SHORTEST = 3  # chosen: fewer letters begin too many words
 _CUTOFF = 0.6  # chosen: difflib's own default; below it suggestions look random
 
 
@@ -20,6 +21,8 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
     --------
     >>> nearest("oversubscriptoin", ["oversubscription", "radix"])
     'oversubscription'
+    >>> nearest("oversub", ["oversubscription", "radix"])
+    'oversubscription'
     >>> nearest("Fat_Tree", ["fat-tree", "leaf-spine"])
     'fat-tree'
     >>> nearest("banana", ["fat-tree", "leaf-spine"]) is None
@@ -28,6 +31,9 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
     if len(word) > _LONGEST:
         return None
     plain = {_plain(choice): choice for choice in choices}
+    longer = [choice for choice in plain if len(word) >= _SHORTEST and choice.startswith(_plain(word))]
+    if longer:
+        return plain[min(longer, key=len)]
     close = get_close_matches(_plain(word), plain, n=1, cutoff=_CUTOFF)
     return plain[close[0]] if close else None
 

@@ -70,7 +70,7 @@ def _topology(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Show a fabric: counts, bisection bandwidth, diameter, path diversity, a picture."""
+    """Show a fabric: counts, bisection, paths, a picture."""
     from weft.cli.settings import overrides
     from weft.cli.topology import topology
 
@@ -84,7 +84,7 @@ def _compare(
     second: Annotated[Path, typer.Argument(help="Run folder that is measured against the first.")],
     as_json: Json = False,
 ) -> None:
-    """Show two runs side by side: what differs in the scenario and in the numbers."""
+    """Show two runs side by side: what differs."""
     from weft.cli.compare import compare_runs
 
     compare_runs(first, second, as_json=as_json)
@@ -106,10 +106,12 @@ def _list(
 @app.command("explain")
 def _explain(
     *,
-    key: Annotated[str, typer.Argument(help="Such as fabric.oversubscription.")],
+    key: Annotated[
+        str | None, typer.Argument(help="Such as fabric.oversubscription; without it, the sections.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print what a key of a scenario means: unit, default, what is allowed, source."""
+    """Say what a key of a scenario means, with unit and default."""
     from weft.cli.explain import explain
 
     explain(key, as_json)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.cli.console import console
-from weft.report.words import amount
+from weft.report.words import amount, label
 from weft.store.runs import open_run
 from weft.study.compare import Comparison, NumberPair, compare
 
@@ -65,15 +65,16 @@ def _headline(found: Comparison) -> str:
     times = f"{amount(pair.second, pair.unit)} against {amount(pair.first, pair.unit)}"
     if abs(pair.change) < _SAME:
         return f"Both took as long: {times}."
+    if pair.change >= 1:
+        return f"The second took {amount(1 + pair.change, 'ratio')} times as long: {times}{_clear(pair)}."
     way = "more" if pair.change > 0 else "less"
-    clear = (
-        ""
-        if pair.is_clear is None
-        else ", beyond what seeds explain"
-        if pair.is_clear
-        else ", within what seeds explain"
-    )
-    return f"The second took {amount(abs(pair.change), 'share')} {way} time: {times}{clear}."
+    return f"The second took {amount(abs(pair.change), 'share')} {way} time: {times}{_clear(pair)}."
+
+
+def _clear(pair: NumberPair) -> str:
+    if pair.is_clear is None:
+        return ""
+    return ", beyond what seeds explain" if pair.is_clear else ", within what seeds explain"
 
 
 def _difference_table(found: Comparison) -> Table:
@@ -92,5 +93,5 @@ def _number_table(pairs: list[NumberPair]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for pair in pairs:
         change = "-" if pair.change is None else f"{100 * pair.change:+,.1f} %"
-        table.add_row(pair.name, amount(pair.first, pair.unit), amount(pair.second, pair.unit), change)
+        table.add_row(label(pair.name), amount(pair.first, pair.unit), amount(pair.second, pair.unit), change)
     return table

@@ -77,6 +77,17 @@ def _words(path: str) -> Callable[[], list[Choice]]:
     return found
 
 
+def _presets() -> list[Choice]:
+    from weft.spec.scenario_policies import PRESETS
+    from weft.spec.scenario_reference import row
+
+    source = row("transport.load_balancing").source
+    return [
+        Choice(name=name, text=f"path_selection {path}, port_selection {port}", source=source)
+        for name, (path, port) in PRESETS.items()
+    ]
+
+
 def _sizes() -> list[Choice]:
     from weft.report.words import amount
     from weft.workload.traffic.sizes import load_sizes, published_sizes
@@ -113,7 +124,7 @@ KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
     "link": _devices("LINKS"),
     "gpu": _devices("GPUS"),
     "transport": _words("transport.protocol"),
-    "load-balancing": _words("transport.load_balancing"),
+    "load-balancing": _presets,
     "traffic": _words("traffic.pattern"),
     "sizes": _sizes,
     "collective": _words("collective.operation"),

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.report.tables import busiest_links, drops_by_reason, flows_by_size, pausing_ports
-from weft.report.words import amount, plural, sentence
+from weft.report.words import amount, label, plural, sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,9 +90,11 @@ def _times(run: Run) -> str:
         return ""
     middle, tail = _amount(run, "fct_p50_ps"), _amount(run, "fct_p99_ps")
     slow_middle, slow_tail = _amount(run, "slowdown_p50"), _amount(run, "slowdown_p99")
+    if run.value("flows_completed") == 1:
+        return f"It took {middle}, {slow_middle} times as long as alone on an empty fabric."
     return (
-        f"A flow took {middle} in the middle (p50) and {tail} at p99, which is {slow_middle} and {slow_tail} times as"
-        " long as alone on an empty fabric."
+        f"Half of the flows took up to {middle}, 99 % up to {tail}: {slow_middle} and {slow_tail} times as long as alone"
+        " on an empty fabric (p50, p99)."
     )
 
 
@@ -140,10 +142,10 @@ def print_answer(run: Run, console: Console, *, is_verbose: bool = True) -> None
     about = run.about
     console.print(Text(about["name"], style="bold"))
     for key in ("fabric", "transport"):
-        console.print(Text(f"{key:<10}{about[key]}", style="dim"))
+        _print_text(console, f"{key:<10}{about[key]}", "dim")
     console.print()
     for text in answer(run):
-        console.print(Text(text))
+        _print_text(console, text)
     if is_verbose:
         for table in _tables(run):
             console.print()
@@ -153,20 +155,27 @@ def print_answer(run: Run, console: Console, *, is_verbose: bool = True) -> None
     console.print(Text(f"run folder: {run.path}"), soft_wrap=True)
 
 
+def _print_text(console: Console, text: str, style: str = "") -> None:
+    """Wrap at the edge of a terminal; a file or a pipe gets whole lines."""
+    console.print(Text(text, style=style), soft_wrap=not console.is_terminal)
+
+
 def _tables(run: Run) -> list[Table]:
     if run.seeds:
         return [_seed_table(run)]
     tables: list[Table] = []
     rows = flows_by_size(run).to_pylist()
     if rows:
-        table = _table(
-            "flows by size", "flows", "FCT p50", "p95", "p99", "p99.9", "slowdown p50", "p95", "p99", "p99.9"
-        )
-        for row in rows:
-            times = (amount(row[f"fct_{p}_ps"], "ps") for p in ("p50", "p95", "p99", "p999"))
-            slow = (amount(row[f"slowdown_{p}"], "ratio") for p in ("p50", "p95", "p99", "p999"))
-            table.add_row(row["size"], f"{row['flows']:,}", *times, *slow)
-        tables.append(table)
+        # Two narrow tables rather than one wide one, which a terminal of 80 columns would break.
+        for title, name, suffix, unit in (
+            ("completion time", "fct", "_ps", "ps"),
+            ("slowdown", "slowdown", "", "ratio"),
+        ):
+            table = _table(f"{title} of flows", "flows", "p50", "p95", "p99", "p99.9")
+            for row in rows:
+                found = (amount(row[f"{name}_{quantile}{suffix}"], unit) for quantile in ("p50", "p95", "p99", "p999"))
+                table.add_row(row["size"], f"{row['flows']:,}", *found)
+            tables.append(table)
     rows = busiest_links(run).to_pylist()
     if rows:
         table = _table("busiest links", "rate", "in use", "longest queue", "marks", "drops")
@@ -194,13 +203,13 @@ def _seed_table(run: Run) -> Table:
     for name in _KEY_NUMBERS:
         if name in run.summary and run.value(name) is not None:
             number = run.summary[name]
-            table.add_row(name, *(amount(number[key], number["unit"]) for key in ("value", "low", "high")))
+            table.add_row(label(name), *(amount(number[key], number["unit"]) for key in ("value", "low", "high")))
     return table
 
 
 def _table(first: str, *others: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(first)
+    table.add_column(first, no_wrap=True)
     for name in others:
         table.add_column(name, justify="right", no_wrap=True)
     return table
@@ -212,4 +221,4 @@ def _print_notes(run: Run, console: Console) -> None:
     if notes:
         console.print()
         for note in notes:
-            console.print(Text(f"note: {note}", style="dim"))
+            _print_text(console, f"note: {note}", "dim")

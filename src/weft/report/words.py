@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["amount", "plural", "sentence"]
+__all__ = ["amount", "label", "plural", "sentence"]
 
 _STEPS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
     "ps": ((1e12, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns"), (1, "ps")),
     "b/s": ((1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1, "b/s")),
     "B": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")),
 }
+
+
+_UNITS_IN_NAMES: Final = ("_ps", "_bps", "_bytes")
+_IN_CAPITALS: Final = {"fct": "FCT", "acks": "ACKs", "naks": "NAKs", "cnps": "CNPs", "jain": "Jain"}
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -50,6 +54,19 @@ def _three(value: float) -> str:
         return f"{value:.3g}"
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def label(name: str) -> str:
+    """Say the name of a number for people, whose unit stands beside the value.
+
+    Examples
+    --------
+    >>> label("fct_p99_ps"), label("goodput_bps"), label("max_queue_bytes"), label("cnps_sent")
+    ('FCT p99', 'goodput', 'max queue', 'CNPs sent')
+    """
+    for unit in _UNITS_IN_NAMES:
+        name = name.removesuffix(unit)
+    return " ".join(_IN_CAPITALS.get(word, word) for word in name.split("_"))
 
 
 def plural(count: float, one: str, many: str | None = None) -> str:

@@ -91,4 +91,4 @@ def _flat(tree: Any, path: str = "") -> dict[str, str]:  # noqa: ANN401 - whatev
         return found
     if isinstance(tree, list) and any(isinstance(item, dict) for item in tree):
         return {key: text for index, item in enumerate(tree) for key, text in _flat(item, f"{path}.{index}").items()}
-    return {path: str(tree)}
+    return {path: str(tree).lower() if isinstance(tree, bool) else str(tree)}  # as YAML has it

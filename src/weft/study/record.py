@@ -35,6 +35,18 @@ _COUNTED: Final = {  # events that are counted over the whole fabric, by the nam
     "duplicate": "duplicates",
     "queue pair error": "queue_pair_errors",
 }
+_COUNTERS: Final = {
+    "data_sent": "Data packets sent, retransmissions included.",
+    "retransmissions": "Data packets sent again.",
+    "timeouts": "Times that a sender went back since nothing was acknowledged.",
+    "naks_sent": "Negative acknowledgements sent: a packet was missing.",
+    "cnps_sent": "Congestion notification packets sent.",
+    "acks_sent": "Acknowledgements sent.",
+    "out_of_order_discards": "Packets that a receiver threw away since an earlier one was missing.",
+    "duplicates": "Packets that came although they had been received.",
+    "queue_pair_errors": "Connections that failed after too many timeouts.",
+    "packet_hops": "Packets times links that they crossed, ACKs and CNPs included.",
+}
 
 
 def port_names(fabric: Fabric) -> list[str]:
@@ -279,11 +291,8 @@ def summarise(tables: Mapping[str, pa.Table], outcome: Outcome) -> dict[str, Qua
     )
     for reason in DROP_REASONS:
         put(f"drop_{reason}", counters[f"drop_{reason}"], "count", f"Packets lost: {reason.replace('_', ' ')}.")
-    for name in (
-        "data_sent", "retransmissions", "timeouts", "naks_sent", "cnps_sent", "acks_sent", "out_of_order_discards",
-        "duplicates", "queue_pair_errors", "packet_hops",
-    ):  # fmt: skip
-        put(name, counters[name], "count", f"{name.replace('_', ' ').capitalize()}.")
+    for name, words in _COUNTERS.items():
+        put(name, counters[name], "count", words)
     end_ps = counters["end_ps"] if outcome.complete else outcome.simulated_ps
     put("simulated_ps", end_ps, "ps", "How far the run came: the last arrival of a packet, or where it was stopped.")
     return found

@@ -188,8 +188,8 @@ class PacketEngine {
       std::int64_t max_ingress = 0;
       for (std::int32_t klass = 0; klass < s.classes; ++klass) {
         const std::size_t index = s.at(static_cast<std::int32_t>(i), klass);
-        max_queue = std::max(max_queue, s.queues[index].max_bytes);
-        max_ingress = std::max(max_ingress, s.ingresses[index].max_bytes);
+        max_queue = std::max<std::int64_t>(max_queue, s.queues[index].max_bytes);
+        max_ingress = std::max<std::int64_t>(max_ingress, s.ingresses[index].max_bytes);
       }
       row = {s.ports[i].frames, s.ports[i].bytes, c.drops,   c.marks,    c.pauses_sent,
              c.resumes_sent,    c.paused_ps,      max_queue, max_ingress};

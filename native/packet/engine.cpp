@@ -46,31 +46,24 @@ void build_ports(State& s) {
   s.nic_of_port.assign(ports, -1);
   s.inexact_serialisation.resize(ports);
   s.queues.resize(ports * static_cast<std::size_t>(s.classes));
+  s.queue_controls.resize(s.queues.size());
   s.inbound.resize(s.queues.size());
   s.ingresses.resize(s.queues.size());
   for (std::size_t port = 0; port < ports; ++port) {
     Port& record = s.ports[port];
-    record.peer = in.port_peer[port];
-    record.peer_node = record.peer >= 0 ? in.port_node[static_cast<std::size_t>(record.peer)] : -1;
     record.delay_ps = in.port_delay_ps[port];
-    record.queues = &s.queues[port * static_cast<std::size_t>(s.classes)];
-    record.ingresses = &s.ingresses[port * static_cast<std::size_t>(s.classes)];
-    record.inbound = &s.inbound[port * static_cast<std::size_t>(s.classes)];
-    record.headroom_bytes = in.port_headroom_bytes[port];
-    record.local = static_cast<std::int32_t>(port) - s.first_port(in.port_node[port]);
     set_rate(s, static_cast<std::int32_t>(port), in.port_rate_bps[port]);
-    if (record.peer >= 0) {
-      const auto peer = static_cast<std::size_t>(record.peer);
-      record.peer_local = record.peer - s.first_port(record.peer_node);
-      record.loses = in.port_loss[peer] > 0 || in.port_corruption[peer] > 0;
-    }
+    s.loses = s.loses || in.port_loss[port] > 0 || in.port_corruption[port] > 0;
+    if (in.port_peer[port] < 0) continue;
+    record.peer_node = in.port_node[static_cast<std::size_t>(in.port_peer[port])];
+    record.peer_local = s.local_port(in.port_peer[port]);
   }
   for (std::size_t port = 0; port < ports; ++port)
     for (std::int32_t klass = 0; klass < s.classes; ++klass) {
       Packet* stream = s.pool.open();
       Queue& queue = s.queues[s.at(static_cast<std::int32_t>(port), klass)];
       queue.tail = queue.departure = stream;
-      if (s.ports[port].peer >= 0) s.inbound[s.at(s.ports[port].peer, klass)] = stream;
+      if (in.port_peer[port] >= 0) s.inbound[s.at(in.port_peer[port], klass)] = stream;
     }
 }
 
@@ -97,6 +90,8 @@ void build_nodes(State& s) {
       const SwitchRow& row = in.switches[static_cast<std::size_t>(in.node_device[node])];
       std::uint16_t lowest = 0;  // deficit round robin begins at the lowest weighted class
       while (lowest + 1 < s.classes && row.weight[lowest] == 0) ++lowest;
+      for (std::int32_t klass = 0; klass < s.classes; ++klass)
+        if (row.weight[klass] != 0) s.switches.back().weighted |= 1U << static_cast<unsigned>(klass);
       for (std::int32_t port = s.first_port(id); port < s.end_port(id); ++port)
         s.ports[static_cast<std::size_t>(port)].current = lowest;
       continue;

@@ -24,7 +24,7 @@ inline void start_frame(State& s, std::int32_t port, Ps at_ps) {
   frame.at_ps = out.free_at_ps + out.delay_ps;
   PortCounters& counters = s.port_counters[static_cast<std::size_t>(port)];
   (frame.quanta > 0 ? counters.pauses_sent : counters.resumes_sent) += 1;
-  s.frames_inbound[static_cast<std::size_t>(out.peer)].push(frame);
+  s.frames_inbound[static_cast<std::size_t>(s.peer_of(port))].push(frame);
   s.announce_frame(out, frame.at_ps);
 }
 
@@ -33,7 +33,7 @@ inline void queue_frame(State& s, std::int32_t port, std::int32_t klass, std::in
   Port& out = s.ports[static_cast<std::size_t>(port)];
   s.frames_waiting[static_cast<std::size_t>(port)].push({0, klass, static_cast<std::int32_t>(quanta)});
   out.frame_waits = true;
-  s.set_outbound(out, s.in.port_node[static_cast<std::size_t>(port)], true);
+  s.set_outbound(port, s.in.port_node[static_cast<std::size_t>(port)], true);
 }
 
 /// Set the refresh of a pause that was sent at `at_ps`.
@@ -42,13 +42,13 @@ inline void schedule_refresh(State& s, std::int32_t node, std::int32_t port, std
   Ingress& ingress = s.ingresses[s.at(port, klass)];
   ingress.refresh_at_ps = at_ps + pause_ps(s, port, quanta) / 2;
   s.agendas[static_cast<std::size_t>(node)].push(
-      ingress.refresh_at_ps, port_key(AgendaKind::kPauseRefresh, s.ports[static_cast<std::size_t>(port)].local,
-                                      static_cast<std::uint64_t>(klass)));
+      ingress.refresh_at_ps,
+      port_key(AgendaKind::kPauseRefresh, s.local_port(port), static_cast<std::uint64_t>(klass)));
 }
 
 /// A frame arrives at `port`: the class stops, or goes on.
 inline void obey_frame(State& s, std::int32_t port, const ControlFrame& frame, Ps at_ps) {
-  Queue& queue = s.queues[s.at(port, frame.klass)];
+  QueueControl& queue = s.queue_controls[s.at(port, frame.klass)];
   Port& out = s.ports[static_cast<std::size_t>(port)];
   PortCounters& counters = s.port_counters[static_cast<std::size_t>(port)];
   const auto mask = static_cast<std::uint16_t>(1U << static_cast<unsigned>(frame.klass));

@@ -19,7 +19,7 @@ inline void set_rate(State& s, std::int32_t port, std::int64_t rate) {
 /// What is on the wire towards `port` will never arrive.
 inline void lose_inbound(State& s, std::int32_t port) {
   s.frames_inbound[static_cast<std::size_t>(port)].clear();
-  const std::int32_t peer = s.ports[static_cast<std::size_t>(port)].peer;
+  const std::int32_t peer = s.peer_of(port);
   for (std::int32_t klass = 0; klass < s.classes; ++klass)
     for (Packet* packet = s.inbound[s.at(port, klass)]; packet != s.queues[s.at(peer, klass)].departure;
          packet = s.pool.next(packet))
@@ -41,7 +41,7 @@ inline void flush_queue(State& s, std::int32_t node, std::int32_t port, std::int
   }
   queue.departure = queue.tail;
   queue.bytes = 0;
-  queue.deficit = 0;
+  s.queue_controls[s.at(port, klass)].deficit = 0;
 }
 
 inline void bring_down(State& s, std::int32_t port, Ps now_ps) {
@@ -67,7 +67,7 @@ inline void bring_down(State& s, std::int32_t port, Ps now_ps) {
   out.pending = 0;
   out.frame_waits = false;
   s.frames_waiting[static_cast<std::size_t>(port)].clear();
-  s.set_outbound(out, node, false);
+  s.set_outbound(port, node, false);
   out.up = false;
   s.due_at_ps[static_cast<std::size_t>(port)] = kNeverPs;
 }
@@ -88,7 +88,7 @@ inline void apply_instant(State& s, const InstantRow& instant) {
     use_routes(s, s.in.routes[static_cast<std::size_t>(instant.value)]);
     return;
   }
-  const std::int32_t ends[2] = {port, s.ports[static_cast<std::size_t>(port)].peer};
+  const std::int32_t ends[2] = {port, s.peer_of(port)};
   for (const std::int32_t end : ends) drain_node(s, s.in.port_node[static_cast<std::size_t>(end)], now_ps);
   if (static_cast<InstantCode>(instant.code) == InstantCode::kLinkDown)
     for (const std::int32_t end : ends) lose_inbound(s, end);
@@ -105,7 +105,7 @@ inline void apply_instant(State& s, const InstantRow& instant) {
         if (is_host(s, node))
           kick_nic(s, end, now_ps);
         else
-          set_due(s, switch_view(s, node).node, end, switch_due(out));
+          set_due(s, switch_view(s, node).node, end, switch_due(s, out, end));
         break;
       case InstantCode::kRate:
         set_rate(s, end, instant.value);

@@ -16,9 +16,9 @@ inline bool lost_on_link(State& s, std::int32_t port, const Packet& packet) {
     drop(s, port, s.count.drop_link_down);
     return true;
   }
-  if (!s.ports[static_cast<std::size_t>(port)].loses) [[likely]]
+  if (!s.loses) [[likely]]
     return false;
-  const auto sender = static_cast<std::size_t>(s.ports[static_cast<std::size_t>(port)].peer);
+  const auto sender = static_cast<std::size_t>(s.peer_of(port));
   const double loss = s.in.port_loss[sender];
   const double corruption = s.in.port_corruption[sender];
   const std::uint64_t flow = s.queue_pairs[static_cast<std::size_t>(packet.queue_pair)].flow;

@@ -13,14 +13,14 @@ bool follow_first_path(const State& s, std::int32_t source, std::int32_t destina
   std::int32_t port = source;
   for (std::size_t steps = 0; steps <= s.in.node_kind.size(); ++steps) {
     add(port);
-    const std::int32_t peer = s.ports[static_cast<std::size_t>(port)].peer;
+    const std::int32_t peer = s.peer_of(port);
     if (peer == destination) return true;
     const auto node = static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(peer)]);
     if (s.in.node_kind[node] == 0) return false;
     const std::int32_t group = routes.group_of[node * columns + attachment];
     if (group == -1) return false;
     port = group == -2
-               ? s.ports[static_cast<std::size_t>(destination)].peer
+               ? s.peer_of(destination)
                : routes.group_ports[static_cast<std::size_t>(routes.group_ptr[static_cast<std::size_t>(group)])];
   }
   return false;

@@ -213,8 +213,8 @@ inline void enter_host_interface(State& s, std::int32_t node, std::int32_t port,
   NicPort::Arrived arrived{complete_ps, now_ps, {}};
   std::memcpy(arrived.packet.data(), packet, s.pool.stride());
   nic.host_interface.push(arrived);
-  s.agendas[static_cast<std::size_t>(node)].push(
-      complete_ps, port_key(AgendaKind::kHostInterface, s.ports[static_cast<std::size_t>(port)].local, 0));
+  s.agendas[static_cast<std::size_t>(node)].push(complete_ps,
+                                                 port_key(AgendaKind::kHostInterface, s.local_port(port), 0));
   const bool lossless =
       std::any_of(s.in.class_lossless.begin(), s.in.class_lossless.end(), [](auto l) { return l != 0; });
   if (lossless && !nic.pauses && nic.receive_used_bytes > row.xoff_bytes) nic_flow_control(s, node, port, true, now_ps);

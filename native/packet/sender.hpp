@@ -89,7 +89,7 @@ inline QueuePair& queue_pair_at(State& s, const NicPort& nic, std::int32_t slot)
 }
 
 inline bool class_paused(const State& s, std::int32_t port, std::int32_t klass, Ps at_ps) {
-  return s.queues[s.at(port, klass)].paused_until_ps > at_ps;
+  return s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
 }
 
 /// When the NIC port should next try to start something; never too late, perhaps too early.
@@ -100,7 +100,8 @@ inline Ps nic_due(State& s, std::int32_t port) {
   NicPort& nic = nic_of(s, port);
   Ps due = kNeverPs;
   if (out.pending != 0)
-    due = std::max(out.free_at_ps, s.queues[s.at(port, static_cast<std::int32_t>(s.in.control_class))].paused_until_ps);
+    due = std::max(out.free_at_ps,
+                   s.queue_controls[s.at(port, static_cast<std::int32_t>(s.in.control_class))].paused_until_ps);
   if (!nic.paced.empty()) due = std::min(due, std::max(out.free_at_ps, nic.paced.front().at_ps));
   if (nic.ready_count == 0) return due;
   if (out.paused == 0) return std::min(due, out.free_at_ps);
@@ -109,7 +110,7 @@ inline Ps nic_due(State& s, std::int32_t port) {
     for (std::uint64_t rest = nic.ready[word]; rest != 0; rest &= rest - 1) {
       const QueuePair& qp = queue_pair_at(s, nic, static_cast<std::int32_t>(word * 64) + std::countr_zero(rest));
       if (qp.sender.nxt >= qp.sender.end) continue;
-      open = std::min(open, s.queues[s.at(port, class_to_send(s, qp))].paused_until_ps);
+      open = std::min(open, s.queue_controls[s.at(port, class_to_send(s, qp))].paused_until_ps);
       if (open <= out.free_at_ps) return std::min(due, out.free_at_ps);
     }
   return std::min(due, std::max(out.free_at_ps, open));
@@ -128,10 +129,9 @@ inline void set_deadline(State& s, QueuePair& qp, Ps deadline_ps) {
   Sender& sender = qp.sender;
   sender.deadline_at_ps = deadline_ps;
   if (deadline_ps == kOff) return;
-  const Port& port = s.ports[static_cast<std::size_t>(qp.source_port)];
   arm(s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(qp.source_port)])],
       sender.deadline_entry_ps, deadline_ps,
-      port_key(AgendaKind::kRetransmission, port.local, static_cast<std::uint64_t>(sender.slot)));
+      port_key(AgendaKind::kRetransmission, s.local_port(qp.source_port), static_cast<std::uint64_t>(sender.slot)));
 }
 
 inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t payload, std::uint64_t packet_id,
@@ -291,7 +291,7 @@ inline Packet* queue_control(State& s, std::int32_t port, std::int32_t queue_pai
            kind,
            static_cast<PacketFlags>(forward ? kForward : 0)};
   if (s.extended) extension(slot) = {};
-  queue.bytes += bytes;
+  queue.bytes += static_cast<std::int32_t>(bytes);
   s.ports[static_cast<std::size_t>(port)].pending = 1;
   return slot;
 }

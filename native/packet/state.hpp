@@ -37,49 +37,47 @@ class StableVector {
   std::size_t size_ = 0;
 };
 
-/// One class of packets at an egress port. The reader at the far end keeps its own position (`State::inbound`).
+/// One class of packets at an egress port: what every enqueue and departure touches.
+/// The reader at the far end keeps its own position (`State::inbound`).
 struct Queue {
   Packet* tail = nullptr;       // where the next packet is written
   Packet* departure = nullptr;  // first packet that has not departed
-  std::int64_t bytes = 0;       // of frames between the two
-  std::int64_t max_bytes = 0;
+  std::int32_t bytes = 0;       // of frames between the two
+  std::int32_t max_bytes = 0;
+};
+
+/// The rest of a queue, touched where a class is paused or shares a port by weight.
+struct QueueControl {
   Ps paused_until_ps = 0;
   std::int64_t deficit = 0;
 };
 
 /// What one (ingress port, class) holds of its switch's buffer; at a NIC only `paused` and `refresh_at_ps` are used.
 struct Ingress {
-  std::int64_t used = 0;
-  std::int64_t headroom_used = 0;
-  std::int64_t max_bytes = 0;  // of both together
-  Ps refresh_at_ps = kOff;
+  std::int32_t used = 0;
+  std::int32_t headroom_used = 0;
+  std::int32_t max_bytes = 0;  // of both together
   bool paused = false;
+  Ps refresh_at_ps = kOff;
 };
 
-/// An egress port and its ends: what a transmission touches comes first.
+/// An egress port: what a transmission touches, in one cache line.
 struct alignas(64) Port {
   Ps free_at_ps = 0;
   Ps delay_ps = 0;
   std::int64_t ps_per_byte = 0;  // 0: the rate does not divide evenly, see `State::serialisation`
   Ps marked_until_ps = 0;        // the far end knows of arrivals before that instant
-  Queue* queues = nullptr;       // by class
   std::int64_t frames = 0;
   std::int64_t bytes = 0;
-  std::uint16_t pending = 0;  // classes with a packet
-  std::uint16_t paused = 0;   // classes with paused_until_ps set; may be stale
-  std::uint16_t current = 0;  // deficit round robin: class being served
-  bool up = true;
-  bool frame_waits = false;      // a flow-control frame has not departed
-  Ingress* ingresses = nullptr;  // by class
-  Packet** inbound = nullptr;    // by class: next packet on the wire towards this port
-  std::int64_t headroom_bytes = 0;
-  std::int32_t peer = -1;
   std::int32_t peer_node = -1;
-  std::int32_t local = 0;  // index among the ports of its node
-  std::int32_t peer_local = 0;
-  bool loses = false;  // the link towards this port has a random loss or corruption
+  std::int32_t peer_local = 0;  // index of the far end among the ports of its node
+  std::uint16_t pending = 0;    // classes with a packet
+  std::uint16_t paused = 0;     // classes with paused_until_ps set; may be stale
+  std::uint16_t current = 0;    // deficit round robin: class being served
+  bool up = true;
+  bool frame_waits = false;  // a flow-control frame has not departed
 };
-static_assert(sizeof(Port) <= 128);
+static_assert(sizeof(Port) == 64);
 
 struct PortCounters {
   std::int64_t drops = 0, marks = 0, pauses_sent = 0, resumes_sent = 0, paused_ps = 0;
@@ -131,6 +129,7 @@ struct SwitchNode {
   Ps next_due_at_ps = kNeverPs;  // no port can start anything earlier
   std::int32_t paused_ingresses = 0;
   std::int32_t device = 0;
+  std::uint32_t weighted = 0;              // classes that share a port by weight
   std::vector<std::int32_t> paused;        // global (port, class) index, ascending
   std::vector<std::uint64_t> port_policy;  // state record of port selection
 };
@@ -288,6 +287,7 @@ struct State {
   std::vector<std::int32_t> nic_of_port;
   // By port x class.
   std::vector<Queue> queues;
+  std::vector<QueueControl> queue_controls;
   std::vector<Packet*> inbound;  // next packet on the wire towards this port
   std::vector<Ingress> ingresses;
   // By node.
@@ -330,6 +330,7 @@ struct State {
   Ps next_sample_ps = kNeverPs;
   bool extended = false;
   bool entropy_per_packet = false;
+  bool loses = false;          // some link has a random loss or corruption
   std::uint32_t lossless = 0;  // classes, as bits
 
   State(const Input& input, Ps lookahead, std::size_t stride)
@@ -345,6 +346,11 @@ struct State {
   [[nodiscard]] std::int32_t first_port(std::int32_t node) const {
     return static_cast<std::int32_t>(in.port_base[static_cast<std::size_t>(node)]);
   }
+  /// Index of a port among the ports of its node.
+  [[nodiscard]] std::int32_t local_port(std::int32_t port) const {
+    return port - first_port(in.port_node[static_cast<std::size_t>(port)]);
+  }
+  [[nodiscard]] std::int32_t peer_of(std::int32_t port) const { return in.port_peer[static_cast<std::size_t>(port)]; }
   [[nodiscard]] std::int32_t end_port(std::int32_t node) const {
     return static_cast<std::int32_t>(in.port_base[static_cast<std::size_t>(node) + 1]);
   }
@@ -374,8 +380,8 @@ struct State {
     set_bit(frame_mask, base, out.peer_local);
     calendar.mark(out.peer_node, at_ps);
   }
-  void set_outbound(const Port& port, std::int32_t node, bool waits) {
-    const auto local = static_cast<std::size_t>(port.local);
+  void set_outbound(std::int32_t port, std::int32_t node, bool waits) {
+    const auto local = static_cast<std::size_t>(port - first_port(node));
     std::uint64_t& word = outbound_mask[mask_base[static_cast<std::size_t>(node)] + local / 64];
     const std::uint64_t mask = std::uint64_t{1} << (local % 64);
     word = waits ? word | mask : word & ~mask;

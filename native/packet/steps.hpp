@@ -59,8 +59,7 @@ inline void arm_timers(State& s, std::int32_t port, AgendaKind kind, std::int32_
   for (int timer = 0; timer < kTimers; ++timer) {
     if (timer_at_ps[timer] == kOff) continue;
     const std::uint64_t rest = static_cast<std::uint64_t>(slot) * kTimers + static_cast<std::uint64_t>(timer);
-    arm(agenda, entry_ps[timer], std::max<Ps>(timer_at_ps[timer], now_ps),
-        port_key(kind, s.ports[static_cast<std::size_t>(port)].local, rest));
+    arm(agenda, entry_ps[timer], std::max<Ps>(timer_at_ps[timer], now_ps), port_key(kind, s.local_port(port), rest));
   }
 }
 

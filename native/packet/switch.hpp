@@ -15,28 +15,36 @@ namespace weft {
 struct SwitchView {
   SwitchNode& node;
   const SwitchRow& row;
-  Port* ports;         // of this switch
-  std::int32_t first;  // id of the first of them
+  Ingress* ingresses;  // by port of this switch and class
+  Packet** inbound;    // likewise: next packet on the wire towards the port
+  std::int32_t first;  // id of its first port
   std::int32_t id;
-  bool marks_or_stamps;  // when a packet departs
+  std::uint32_t weighted;  // classes that share a port by weight
+  bool marks_or_stamps;    // when a packet departs
 };
 
 inline SwitchView switch_view(State& s, std::int32_t node) {
   SwitchNode& record = s.switches[static_cast<std::size_t>(s.switch_of_node[static_cast<std::size_t>(node)])];
   const SwitchRow& row = s.in.switches[static_cast<std::size_t>(record.device)];
   const std::int32_t first = s.first_port(node);
-  return {record, row,  &s.ports[static_cast<std::size_t>(first)],
-          first,  node, row.mark_at_dequeue != 0 || (s.in.congestion.telemetry && row.telemetry != 0)};
+  return {record,
+          row,
+          &s.ingresses[s.at(first, 0)],
+          &s.inbound[s.at(first, 0)],
+          first,
+          node,
+          record.weighted,
+          row.mark_at_dequeue != 0 || (s.in.congestion.telemetry && row.telemetry != 0)};
 }
 
 /// When the port can start something next.
-[[gnu::always_inline]] inline Ps switch_due(const Port& out) {
+[[gnu::always_inline]] inline Ps switch_due(const State& s, const Port& out, std::int32_t port) {
   if (out.pending != 0 && (out.pending & out.paused) == 0) [[likely]]
     return out.free_at_ps;  // a dead port has nothing waiting
   if (out.frame_waits) return out.free_at_ps;
   Ps due = kNeverPs;
   for (std::uint32_t rest = out.pending; rest != 0; rest &= rest - 1) {
-    const Queue& queue = out.queues[std::countr_zero(rest)];
+    const QueueControl& queue = s.queue_controls[s.at(port, std::countr_zero(rest))];
     due = std::min(due, std::max(out.free_at_ps, queue.paused_until_ps));
   }
   return due;
@@ -55,7 +63,7 @@ inline std::int32_t choose_class(State& s, const SwitchRow& row, std::int32_t po
   if ((out.pending & out.paused) != 0) {
     for (std::uint32_t rest = out.pending & out.paused; rest != 0; rest &= rest - 1) {
       const int klass = std::countr_zero(rest);
-      if (out.queues[klass].paused_until_ps > at_ps) ready &= ~(1U << static_cast<unsigned>(klass));
+      if (s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps) ready &= ~(1U << static_cast<unsigned>(klass));
     }
   }
   if ((ready & (ready - 1)) == 0) return std::countr_zero(ready);
@@ -64,8 +72,8 @@ inline std::int32_t choose_class(State& s, const SwitchRow& row, std::int32_t po
   for (;;) {
     const std::int32_t klass = out.current;
     if (row.weight[klass] != 0 && (ready >> static_cast<unsigned>(klass) & 1U) != 0) {
-      Queue& queue = out.queues[klass];
-      const std::int64_t bytes = queue.departure->bytes;
+      QueueControl& queue = s.queue_controls[s.at(port, klass)];
+      const std::int64_t bytes = s.queues[s.at(port, klass)].departure->bytes;
       if (queue.deficit >= bytes) {
         queue.deficit -= bytes;
         return klass;
@@ -76,7 +84,8 @@ inline std::int32_t choose_class(State& s, const SwitchRow& row, std::int32_t po
       next = next + 1 == s.classes ? 0 : next + 1;
     } while (row.weight[next] == 0);
     out.current = static_cast<std::uint16_t>(next);
-    if ((ready >> static_cast<unsigned>(next) & 1U) != 0) out.queues[next].deficit += row.weight[next] * 1024;
+    if ((ready >> static_cast<unsigned>(next) & 1U) != 0)
+      s.queue_controls[s.at(port, next)].deficit += row.weight[next] * 1024;
   }
 }
 
@@ -85,9 +94,9 @@ inline std::int64_t above(std::int64_t value, std::int64_t limit) {
 }
 
 /// Give back what a packet of (ingress, class) holds.
-inline void release(const SwitchView& view, Ingress& ingress, std::int64_t bytes) {
+inline void release(const SwitchView& view, Ingress& ingress, std::int32_t bytes) {
   if (ingress.headroom_used > 0) {
-    const std::int64_t taken = std::min(ingress.headroom_used, bytes);
+    const std::int32_t taken = std::min(ingress.headroom_used, bytes);
     ingress.headroom_used -= taken;
     bytes -= taken;
   }
@@ -134,7 +143,7 @@ inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
     queue_frame(s, port, index % s.classes, 0);
     const Port& out = s.ports[static_cast<std::size_t>(port)];
     if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
-    set_due(s, view.node, port, switch_due(out));
+    set_due(s, view.node, port, switch_due(s, out, port));
   }
   node.paused.resize(kept);
   node.paused_ingresses = static_cast<std::int32_t>(kept);
@@ -167,17 +176,17 @@ inline void start_switch_port(State& s, const SwitchView& view, std::int32_t por
     start_frame(s, port, at_ps);
   } else {
     const std::int32_t klass = choose_class(s, view.row, port, at_ps);
-    Queue& queue = out.queues[klass];
+    Queue& queue = s.queues[s.at(port, klass)];
     Packet* packet = queue.departure;
-    const std::int64_t bytes = packet->bytes;
+    const std::int32_t bytes = packet->bytes;
     queue.bytes -= bytes;
     queue.departure = s.pool.next(packet);
     __builtin_prefetch(queue.departure);
     if (queue.departure == queue.tail) {
       out.pending = static_cast<std::uint16_t>(out.pending & ~(1U << static_cast<unsigned>(klass)));
-      queue.deficit = 0;
+      if ((view.weighted >> static_cast<unsigned>(klass) & 1U) != 0) s.queue_controls[s.at(port, klass)].deficit = 0;
     }
-    release(view, view.ports[packet->ingress].ingresses[klass], bytes);
+    release(view, view.ingresses[packet->ingress * s.classes + klass], bytes);
     if (packet->kind == PacketKind::kData && view.marks_or_stamps) [[unlikely]] {
       if (view.row.mark_at_dequeue != 0 && draws_mark(s, view.row, *packet, port, queue.bytes)) {
         packet->flags = with(packet->flags, kMarked);
@@ -193,8 +202,8 @@ inline void start_switch_port(State& s, const SwitchView& view, std::int32_t por
     if (view.node.paused_ingresses != 0) [[unlikely]]
       test_resume(s, view, at_ps);
   }
-  if (out.pending == 0 && !out.frame_waits) s.set_outbound(out, view.id, false);
-  set_due(s, view.node, port, switch_due(out));
+  if (out.pending == 0 && !out.frame_waits) s.set_outbound(port, view.id, false);
+  set_due(s, view.node, port, switch_due(s, out, port));
 }
 
 inline void drain_port(State& s, const SwitchView& view, std::int32_t port, Ps at_ps) {
@@ -224,6 +233,13 @@ inline void drain_switch(State& s, const SwitchView& view, Ps at_ps) {
   for (std::size_t word = 0; word < words; ++word)
     for (std::uint64_t rest = s.outbound_mask[first_word + word]; rest != 0; rest &= rest - 1)
       drain_port(s, view, begin + static_cast<std::int32_t>(word * 64) + std::countr_zero(rest), at_ps);
+}
+
+/// Queues and ingresses count in 32 bits.
+inline void refuse_above_limit(std::int32_t bytes) {
+  constexpr std::int32_t kMostBytes = 1 << 30;
+  if (bytes > kMostBytes) [[unlikely]]
+    throw LimitError("a queue of a switch holds more than 1 GiB; take a smaller buffer, or flow control");
 }
 
 enum class Admission : std::uint8_t { kShared, kHeadroom, kBufferFull, kEgressThreshold, kHeadroomFull };
@@ -313,7 +329,7 @@ inline std::int32_t choose_port(State& s, const SwitchView& view, std::int64_t f
   const auto destination = static_cast<std::size_t>(packet->destination_port);
   const auto attachment = static_cast<std::size_t>(s.in.attachment[destination]);
   const std::int32_t group = s.routes->group_of[static_cast<std::size_t>(view.id) * s.attachments + attachment];
-  if (group == -2) return s.ports[destination].peer;
+  if (group == -2) return s.in.port_peer[destination];
   if (group < 0) return -1;
   const std::int64_t first = s.routes->group_ptr[static_cast<std::size_t>(group)];
   const std::int64_t count = s.routes->group_ptr[static_cast<std::size_t>(group) + 1] - first;
@@ -331,26 +347,26 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
   schedule_refresh(s, view.id, port, klass, view.row.pause_quanta, at_ps);
   const Port& out = s.ports[static_cast<std::size_t>(port)];
   if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
-  set_due(s, view.node, port, switch_due(out));
+  set_due(s, view.node, port, switch_due(s, out, port));
 }
 
 /// Admit a packet the slow way: bring the switch up to date, decide, count what is dropped. True if it is admitted.
 [[gnu::noinline]] inline bool admit(State& s, const SwitchView& view, std::int32_t port, std::int32_t target,
                                     std::int32_t klass, std::int64_t bytes, bool lossless, Ps at_ps) {
   drain_switch(s, view, at_ps);
-  const Port& in = s.ports[static_cast<std::size_t>(port)];
-  Ingress& ingress = in.ingresses[klass];
-  const Queue& queue = s.ports[static_cast<std::size_t>(target)].queues[klass];
-  const Verdict verdict = judge(view, ingress, in.headroom_bytes, queue, bytes, lossless);
+  Ingress& ingress = s.ingresses[s.at(port, klass)];
+  const Queue& queue = s.queues[s.at(target, klass)];
+  const std::int64_t headroom = s.in.port_headroom_bytes[static_cast<std::size_t>(port)];
+  const Verdict verdict = judge(view, ingress, headroom, queue, bytes, lossless);
   switch (verdict.admission) {
     case Admission::kShared: {
       const std::int64_t before = above(ingress.used, view.row.reserve_bytes);
-      ingress.used += bytes;
+      ingress.used += static_cast<std::int32_t>(bytes);
       view.node.shared_used += above(ingress.used, view.row.reserve_bytes) - before;
       break;
     }
     case Admission::kHeadroom:
-      ingress.headroom_used += bytes;
+      ingress.headroom_used += static_cast<std::int32_t>(bytes);
       break;
     case Admission::kBufferFull:
       drop(s, port, s.count.drop_buffer_full);
@@ -363,6 +379,7 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
       return false;
   }
   ingress.max_bytes = std::max(ingress.max_bytes, ingress.used + ingress.headroom_used);
+  refuse_above_limit(ingress.max_bytes);
   if (verdict.pause) pause_ingress(s, view, port, klass, at_ps);
   return true;
 }
@@ -381,7 +398,7 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
   } else if (queue.bytes + bytes > row.reserve_bytes) {
     return false;
   }
-  ingress.used = used;
+  ingress.used = static_cast<std::int32_t>(used);
   view.node.shared_used = shared_used;
   return true;
 }
@@ -389,7 +406,6 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
 /// A packet has arrived at a switch. The reader's position is the caller's business.
 [[gnu::always_inline]] inline void arrive_at_switch(State& s, const SwitchView& view, std::int32_t local,
                                                     std::int32_t klass, Packet* packet, Ps at_ps) {
-  const Port& in = view.ports[local];
   const std::int32_t port = view.first + local;
   if (lost_on_link(s, port, *packet)) return;
   if (view.node.paused_ingresses != 0) [[unlikely]]
@@ -408,9 +424,9 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
   drain_port(s, view, target, at_ps);
 
   const bool lossless = (s.lossless >> static_cast<unsigned>(klass) & 1U) != 0;
-  Queue& queue = out.queues[klass];
-  const std::int64_t bytes = packet->bytes;
-  if (!admits_at_once(view, in.ingresses[klass], queue, bytes, lossless) &&
+  Queue& queue = s.queues[s.at(target, klass)];
+  const std::int32_t bytes = packet->bytes;
+  if (!admits_at_once(view, view.ingresses[local * s.classes + klass], queue, bytes, lossless) &&
       !admit(s, view, port, target, klass, bytes, lossless, at_ps))
     return;
   if (packet->kind == PacketKind::kData && view.row.mark_at_dequeue == 0 &&
@@ -423,12 +439,15 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
   s.pool.copy(slot, packet);
   slot->at_ps = kNeverPs;
   queue.bytes += bytes;
-  if (queue.bytes > queue.max_bytes) queue.max_bytes = queue.bytes;
+  if (queue.bytes > queue.max_bytes) {
+    queue.max_bytes = queue.bytes;
+    refuse_above_limit(queue.bytes);
+  }
   const auto mask = static_cast<std::uint16_t>(1U << static_cast<unsigned>(klass));
   if ((out.pending & mask) != 0) return;  // the port is busy or paused, and knows when it goes on
-  if (out.pending == 0 && !out.frame_waits) s.set_outbound(out, view.id, true);
+  if (out.pending == 0 && !out.frame_waits) s.set_outbound(target, view.id, true);
   out.pending = static_cast<std::uint16_t>(out.pending | mask);
-  const Ps due = switch_due(out);
+  const Ps due = switch_due(s, out, target);
   set_due(s, view.node, target, due);
   if (due <= at_ps) start_switch_port(s, view, target, at_ps);
 }

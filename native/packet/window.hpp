@@ -77,7 +77,7 @@ inline Gathered gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
        ++word) {  // the streams lie far apart: fetch them all, then read
     for (std::uint64_t rest = s.inbound_mask[word]; rest != 0; rest &= rest - 1) {
       const std::size_t local = (word - word_begin) * 64 + static_cast<std::size_t>(std::countr_zero(rest));
-      Packet* const* inbound = s.ports[static_cast<std::size_t>(first) + local].inbound;
+      Packet* const* inbound = &s.inbound[s.at(first + static_cast<std::int32_t>(local), 0)];
       for (std::int32_t klass = 0; klass < s.classes; ++klass) __builtin_prefetch(inbound[klass]);
     }
   }
@@ -86,7 +86,7 @@ inline Gathered gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
       const std::size_t local = (word - word_begin) * 64 + static_cast<std::size_t>(std::countr_zero(rest));
       const std::int32_t port = first + static_cast<std::int32_t>(local);
       bool more = false;
-      Packet* const* inbound = s.ports[static_cast<std::size_t>(port)].inbound;
+      Packet* const* inbound = &s.inbound[s.at(port, 0)];
       for (std::int32_t klass = 0; klass < s.classes; ++klass) {
         Packet* packet = inbound[klass];
         for (; packet->at_ps < end_ps; packet = s.pool.next(packet)) {
@@ -139,7 +139,7 @@ inline void refresh_pause(State& s, std::int32_t node, const AgendaEntry& entry)
   }
   const Port& out = s.ports[static_cast<std::size_t>(port)];
   if (out.free_at_ps <= entry.at_ps) start_frame(s, port, entry.at_ps);
-  set_due(s, switch_view(s, node).node, port, switch_due(out));
+  set_due(s, switch_view(s, node).node, port, switch_due(s, out, port));
 }
 
 /// Take what a timer entry stands for; false if it is stale or must wait longer (it is then pushed again).
@@ -267,7 +267,7 @@ inline void host_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
     const std::int32_t port = first + static_cast<std::int32_t>((key & 0x7FFFFFFF) >> 3);
     run_host(s, node, at_ps, at_ps);
     if ((key & ArrivalKey::kPacket) != 0) {
-      Packet*& position = s.ports[static_cast<std::size_t>(port)].inbound[key & 7];
+      Packet*& position = s.inbound[s.at(port, static_cast<std::int32_t>(key & 7))];
       Packet* packet = next_inbound(s, position);
       arrive_at_host(s, node, port, packet, at_ps);
       position = s.pool.consume(packet);
@@ -302,7 +302,7 @@ inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
     const auto local = static_cast<std::int32_t>((key & 0x7FFFFFFF) >> 3);
     if ((key & ArrivalKey::kPacket) != 0) [[likely]] {
       const auto klass = static_cast<std::int32_t>(key & 7);
-      Packet*& position = view.ports[local].inbound[klass];
+      Packet*& position = view.inbound[local * s.classes + klass];
       Packet* packet = next_inbound(s, position);
       arrive_at_switch(s, view, local, klass, packet, at_ps);
       position = s.pool.consume(packet);
@@ -314,7 +314,7 @@ inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
       if (view.node.paused_ingresses != 0) drain_switch(s, view, at_ps);
       drain_port(s, view, port, at_ps);
       obey_frame(s, port, frame, at_ps);
-      set_due(s, view.node, port, std::max(at_ps, switch_due(view.ports[local])));
+      set_due(s, view.node, port, std::max(at_ps, switch_due(s, s.ports[static_cast<std::size_t>(port)], port)));
       drain_port(s, view, port, at_ps);
     }
   }

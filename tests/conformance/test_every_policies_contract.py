@@ -14,13 +14,13 @@ CONTROLS = [
     *(entry.name for entry in catalogue("congestion-control")), str(OURS / "hpcc.py"), str(OURS / "rccc.py"),
     str(Path(__file__).parents[2] / "examples" / "my_cc.py"),
 ]  # fmt: skip
-PATHS = [*(entry.name for entry in catalogue("path-selection")), str(OURS / "reps.py")]
+PATHS = [*(entry.name for entry in catalogue("path-selection")), str(OURS / "reps.py"), str(OURS / "restless.py")]
 PORTS = [*(entry.name for entry in catalogue("port-selection")), str(OURS / "flowlet.py")]
 
 
 def variants_of_controls() -> list[tuple[str, str | None]]:
     named = [(name, variant) for name in CONTROLS for variant in load("congestion-control", name).plugin.variants]
-    return [(name, None) for name in CONTROLS] + named
+    return [*((name, None) for name in CONTROLS), *named]
 
 
 def short(value: object) -> str:
@@ -30,6 +30,16 @@ def short(value: object) -> str:
 @pytest.mark.parametrize(("name", "variant"), variants_of_controls(), ids=short)
 def test_congestion_control_keeps_its_contract(name: str, variant: str | None) -> None:
     assert check_congestion_control(load("congestion-control", name, variant=variant)) == ()
+
+
+def test_a_control_without_sense_breaks_what_it_means_to_and_nothing_else() -> None:
+    """It asks for rates above the line's and reacts to everything; compiled it is still what it is in Python."""
+    findings = check_congestion_control(load("congestion-control", OURS / "outspoken.py"))
+    assert {finding.check for finding in findings} == {
+        "rate_within_line_rate",
+        "only_differences_of_time_count",
+        "no_reaction_to_old_news",
+    }
 
 
 @pytest.mark.parametrize("name", PATHS, ids=short)

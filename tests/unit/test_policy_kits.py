@@ -74,6 +74,22 @@ def test_a_broken_path_selection_is_found_out(tmp_path: Path) -> None:
     assert found.check == "keeps_its_path"
 
 
+@pytest.mark.parametrize(
+    ("body", "reorders", "check"),
+    [
+        ("signal.choice = signal.hash % min(signal.candidates, 7)", "False", "uses_every_candidate"),
+        ("signal.choice = signal.draw % signal.candidates", "True", "avoids_dead_ports"),
+        ("signal.choice = signal.hash % signal.candidates", "False", None),  # has to stay until the routes tell it
+    ],
+)
+def test_a_port_selection_that_leaves_ports_out_or_chooses_dead_ones(
+    tmp_path: Path, body: str, reorders: str, check: str | None
+) -> None:
+    template = PORT.replace('source="a test"', f'source="a test", reorders={reorders}')
+    findings = check_port_selection(load("port-selection", written(tmp_path, template, body)))
+    assert {finding.check for finding in findings} == ({check} if check else set())
+
+
 def test_a_broken_port_selection_is_found_out(tmp_path: Path) -> None:
     (found,) = check_port_selection(load("port-selection", written(tmp_path, PORT, "signal.choice = 1")))
     assert found.check == "no_packet_breaks_the_step"

@@ -52,7 +52,7 @@ def network_findings(policy: LoadedPolicy, run: Run) -> tuple[Finding, ...]:
     ----------
     policy : a loaded congestion control
     run : ``run(policy, flows)`` sends long ``flows`` over one bottleneck until they are steady and returns the goodput
-        of each as a fraction of what one flow without a control would get
+        of each as a fraction of what one flow without a control would get; `weft.testing.network.Bottleneck` is one
     """
     findings = []
     (alone,) = run(policy, 1)
@@ -174,9 +174,10 @@ class _Story:
             text = (
                 f"at {kind.name} the rate became {state.rate_bps:,.0f} bit/s on a line of {self.signal.line_rate_bps:,}"
             )
-            yield self.ends("rate_within_line_rate", text)
+            yield Finding(check="rate_within_line_rate", text=text)
         if state.window_bytes > NO_WINDOW_BYTES:
-            yield self.ends("window_within_bounds", f"at {kind.name} the window became {state.window_bytes}")
+            text = f"at {kind.name} the window became {state.window_bytes}"
+            yield Finding(check="window_within_bounds", text=text)
 
     def receive(self, kind: Kind) -> Iterator[Finding]:
         plugin: Any = self.policy.plugin

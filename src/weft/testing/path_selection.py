@@ -1,17 +1,18 @@
 """Does a path selection keep its contract? Named checks over the catalogue and over a user's own file.
 
-Leaves out: how well it balances, which only an engine shows.
+Leaves out: how well it balances; given a network, the kit sees no more than that every uplink is used.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from weft.policies.interface import Kind
 from weft.policies.load import LoadedPolicy
 from weft.testing.congestion_control import fill_signal
+from weft.testing.network import Usage, uplink_findings
 from weft.testing.steps import DifferenceError, Finding, Twin
 
 __all__ = ["check_path_selection"]
@@ -20,12 +21,15 @@ _STORIES = 6  # chosen: some thousand calls take a second
 _EVENTS = 250
 
 
-def check_path_selection(policy: LoadedPolicy, *, seed: int = 1) -> tuple[Finding, ...]:
+def check_path_selection(
+    policy: LoadedPolicy, *, run: Callable[..., Usage] | None = None, seed: int = 1
+) -> tuple[Finding, ...]:
     """Run every check.
 
     Parameters
     ----------
     policy : a loaded path selection
+    run : if given, the checks that need a network are made too; `weft.testing.network.Uplinks` is one
     seed : of the stories of sends, acknowledgements, losses and timeouts
 
     Returns
@@ -43,7 +47,8 @@ def check_path_selection(policy: LoadedPolicy, *, seed: int = 1) -> tuple[Findin
         if runs[0] != runs[1]:
             text = "a second run of the same story took other paths"
             findings.setdefault("same_signals_same_answers", Finding(check="same_signals_same_answers", text=text))
-    return tuple(findings.values())
+    found = tuple(findings.values())
+    return found if run is None or found else uplink_findings(policy, run)
 
 
 def _story(policy: LoadedPolicy, seed: int, taken: list[int]) -> Iterator[Finding]:

@@ -1,29 +1,34 @@
 """Does a port selection keep its contract? Named checks over the catalogue and over a user's own file.
 
-Leaves out: how well it balances, which only an engine shows.
+Leaves out: how well it balances; given a network, the kit sees no more than that every uplink is used.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from weft.policies.load import LoadedPolicy
+from weft.testing.network import Usage, uplink_findings
 from weft.testing.steps import DifferenceError, Finding, Twin
 
 __all__ = ["check_port_selection"]
 
 _STORIES = 6  # chosen: some thousand calls take a second
 _PACKETS = 250
+_ALIKE = 8  # chosen: as many equal candidates for 64 flows each, so that a fair hash misses none
 
 
-def check_port_selection(policy: LoadedPolicy, *, seed: int = 1) -> tuple[Finding, ...]:
+def check_port_selection(
+    policy: LoadedPolicy, *, run: Callable[..., Usage] | None = None, seed: int = 1
+) -> tuple[Finding, ...]:
     """Run every check.
 
     Parameters
     ----------
     policy : a loaded port selection
+    run : if given, the checks that need a network are made too; `weft.testing.network.Uplinks` is one
     seed : of the packets and queues
 
     Returns
@@ -41,7 +46,31 @@ def check_port_selection(policy: LoadedPolicy, *, seed: int = 1) -> tuple[Findin
         if runs[0] != runs[1]:
             text = "the same packets took other ports the second time"
             findings.setdefault("same_signals_same_answers", Finding(check="same_signals_same_answers", text=text))
-    return tuple(findings.values())
+    if not findings:
+        for finding in _equal_candidates(policy, seed):
+            findings[finding.check] = finding
+    found = tuple(findings.values())
+    return found if run is None or found else uplink_findings(policy, run)
+
+
+def _equal_candidates(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
+    """Many flows meet candidates that differ in nothing: each must be used."""
+    source = random.Random(seed)
+    twin = Twin(policy)
+    signal = policy.new_port_signal()
+    used: set[int] = set()
+    for _ in range(64 * _ALIKE):
+        signal.now_ps += int(10 ** source.uniform(2, 9))
+        signal.hash, signal.draw = source.getrandbits(32), source.getrandbits(62)
+        signal.bytes, signal.is_data, signal.candidates, signal.choice = 4_174, 1, _ALIKE, 0
+        candidates = policy.new_candidates(_ALIKE)
+        for candidate in candidates:
+            candidate.rate_bps, candidate.up, candidate.weight = 400_000_000_000, 1, 1
+        twin.step(signal, candidates)
+        used.add(signal.choice)
+    if len(used) < _ALIKE:
+        text = f"of {_ALIKE} equal candidates it used only {sorted(used)} for {64 * _ALIKE} flows"
+        yield Finding(check="uses_every_candidate", text=text)
 
 
 def _packets(policy: LoadedPolicy, seed: int, taken: list[int]) -> Iterator[Finding]:
@@ -77,6 +106,12 @@ def _packets(policy: LoadedPolicy, seed: int, taken: list[int]) -> Iterator[Find
                 return
             choices.append(signal.choice)
         taken += choices
+        # One that keeps a flow's path has to stay until the routes tell it; one that is free has no excuse.
+        is_avoidable = plugin.reorders and any(candidate.up for candidate in candidates)
+        if is_avoidable and not candidates[choices[0]].up:
+            text = f"it chose port {choices[0]}, which is down, though others are up"
+            yield Finding(check="avoids_dead_ports", text=text)
+            return
         is_stuck = choices[0] != choices[1] and not plugin.reorders
         if is_stuck and candidates[choices[0]].up:
             text = f"it says that it does not reorder, and sent two packets of one flow at once to ports {choices}"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import weft
+from weft.cli.topology import topology
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
@@ -55,6 +56,20 @@ def test_every_table_of_other_people_is_in_the_notice() -> None:
     notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
     tables = sorted(path.name for path in (ROOT / "src/weft/data/published").glob("*.csv"))
     assert [name for name in tables if name not in notice] == []
+
+
+def test_the_readme_shows_what_the_quick_start_prints() -> None:
+    answer = (
+        (ROOT / "tests/golden/cli/quickstart.txt").read_text(encoding="utf-8").partition("\nrun folder:")[0].strip()
+    )
+    assert f"```text\n{answer}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_picture_of_the_readme_is_what_its_command_draws(tmp_path: Path) -> None:
+    command, picture = "weft topology examples/quickstart.yaml --picture docs/quickstart.svg", tmp_path / "drawn.svg"
+    assert f"`{command}`" in (ROOT / "README.md").read_text(encoding="utf-8")
+    topology(ROOT / "examples/quickstart.yaml", as_json=True, picture=picture)
+    assert picture.read_text(encoding="utf-8") == (ROOT / "docs/quickstart.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,8 @@ def test_interrupted_seeds_keep_the_whole_ones(write: Write, tmp_path: Path) -> 
     assert 0 < len(run.seeds) < 50
 
 
-def test_a_second_interrupt_is_not_caught(python_hears_sigint: None) -> None:
+@pytest.mark.usefixtures("python_hears_sigint")
+def test_a_second_interrupt_is_not_caught() -> None:
     def press_twice() -> None:
         with interrupts() as wish:
             os.kill(os.getpid(), signal.SIGINT)

@@ -93,8 +93,8 @@ def _times(run: Run) -> str:
     if run.value("flows_completed") == 1:
         return f"It took {middle}, {slow_middle} times as long as alone on an empty fabric."
     return (
-        f"Half of the flows took up to {middle}, 99 % up to {tail}: {slow_middle} and {slow_tail} times as long as alone"
-        " on an empty fabric (p50, p99)."
+        f"Half of the flows took up to {middle}, 99 % up to {tail}: {slow_middle} and {slow_tail} times as long as"
+        " alone on an empty fabric (p50, p99)."
     )
 
 

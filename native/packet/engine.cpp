@@ -45,7 +45,7 @@ void build_ports(State& s) {
   s.frames_inbound.resize(ports);
   s.nic_of_port.assign(ports, -1);
   s.inexact_serialisation.resize(ports);
-  s.queues.resize(ports * static_cast<std::size_t>(s.classes));
+  s.queues.resize(ports << s.class_shift);
   s.queue_controls.resize(s.queues.size());
   s.inbound.resize(s.queues.size());
   s.ingresses.resize(s.queues.size());

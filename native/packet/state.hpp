@@ -3,6 +3,7 @@
 /// time.
 #pragma once
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -272,6 +273,7 @@ struct LimitError : std::runtime_error {
 struct State {
   const Input& in;
   std::int32_t classes;
+  unsigned class_shift;
   Ps lookahead_ps;
   PacketPool pool;
   Calendar calendar;
@@ -336,12 +338,14 @@ struct State {
   State(const Input& input, Ps lookahead, std::size_t stride)
       : in(input),
         classes(static_cast<std::int32_t>(input.class_priority.size())),
+        class_shift(static_cast<unsigned>(std::countr_zero(std::bit_ceil(input.class_priority.size())))),
         lookahead_ps(lookahead),
         pool(stride),
         calendar(static_cast<std::int32_t>(input.node_kind.size()), lookahead) {}
 
+  /// Place of (port, class) in the arrays by both; rows are padded to a power of two.
   [[nodiscard]] std::size_t at(std::int32_t port, std::int32_t klass) const {
-    return static_cast<std::size_t>(port) * static_cast<std::size_t>(classes) + static_cast<std::size_t>(klass);
+    return (static_cast<std::size_t>(port) << class_shift) + static_cast<std::size_t>(klass);
   }
   [[nodiscard]] std::int32_t first_port(std::int32_t node) const {
     return static_cast<std::int32_t>(in.port_base[static_cast<std::size_t>(node)]);

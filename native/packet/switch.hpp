@@ -139,8 +139,9 @@ inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
     fold_headroom(view, ingress);
     ingress.paused = false;
     ingress.refresh_at_ps = kOff;
-    const std::int32_t port = index / s.classes;
-    queue_frame(s, port, index % s.classes, 0);
+    const std::int32_t port = index >> s.class_shift;
+    const std::int32_t klass = index - (port << s.class_shift);
+    queue_frame(s, port, klass, 0);
     const Port& out = s.ports[static_cast<std::size_t>(port)];
     if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
     set_due(s, view.node, port, switch_due(s, out, port));
@@ -186,7 +187,7 @@ inline void start_switch_port(State& s, const SwitchView& view, std::int32_t por
       out.pending = static_cast<std::uint16_t>(out.pending & ~(1U << static_cast<unsigned>(klass)));
       if ((view.weighted >> static_cast<unsigned>(klass) & 1U) != 0) s.queue_controls[s.at(port, klass)].deficit = 0;
     }
-    release(view, view.ingresses[packet->ingress * s.classes + klass], bytes);
+    release(view, view.ingresses[(packet->ingress << s.class_shift) + klass], bytes);
     if (packet->kind == PacketKind::kData && view.marks_or_stamps) [[unlikely]] {
       if (view.row.mark_at_dequeue != 0 && draws_mark(s, view.row, *packet, port, queue.bytes)) {
         packet->flags = with(packet->flags, kMarked);
@@ -426,7 +427,7 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
   const bool lossless = (s.lossless >> static_cast<unsigned>(klass) & 1U) != 0;
   Queue& queue = s.queues[s.at(target, klass)];
   const std::int32_t bytes = packet->bytes;
-  if (!admits_at_once(view, view.ingresses[local * s.classes + klass], queue, bytes, lossless) &&
+  if (!admits_at_once(view, view.ingresses[(local << s.class_shift) + klass], queue, bytes, lossless) &&
       !admit(s, view, port, target, klass, bytes, lossless, at_ps))
     return;
   if (packet->kind == PacketKind::kData && view.row.mark_at_dequeue == 0 &&

@@ -302,7 +302,7 @@ inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
     const auto local = static_cast<std::int32_t>((key & 0x7FFFFFFF) >> 3);
     if ((key & ArrivalKey::kPacket) != 0) [[likely]] {
       const auto klass = static_cast<std::int32_t>(key & 7);
-      Packet*& position = view.inbound[local * s.classes + klass];
+      Packet*& position = view.inbound[(local << s.class_shift) + klass];
       Packet* packet = next_inbound(s, position);
       arrive_at_switch(s, view, local, klass, packet, at_ps);
       position = s.pool.consume(packet);

@@ -1,5 +1,7 @@
 """What goes wrong in such an engine, on tiny plans in both engines; docs/models/packet-engine.md has the table."""
 
+from pathlib import Path
+
 import pytest
 from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, pair, plan_of, sends, star
@@ -14,6 +16,7 @@ FIRST_BYTES = 4096 + 62 + 16
 FULL_PS = (FIRST_BYTES + 20) * BYTE_PS
 NEXT_PS = (4096 + 62 + 20) * BYTE_PS
 ACK_PS = (66 + 20) * BYTE_PS
+SILENCED = str(Path(__file__).parents[1] / "policies" / "silenced.py")
 PAUSE_FRAME_PS = (64 + 20) * BYTE_PS
 QUANTUM_PS = 64 * BYTE_PS
 
@@ -56,7 +59,7 @@ def test_nobody_stays_paused_for_ever(reserve_bytes: int) -> None:
         xon_offset_bytes=80_000,
     )
     messages = [Message(source=s, destination=4, size_bytes=100_000) for s in range(4)]
-    outcome = both(plan_of(star(5, switch=switch), sends(5, messages)))
+    outcome = both(plan_of(star(5, switch=switch), sends(5, messages), until_ps=MS_PS))
     assert outcome.ports["pauses_sent"].sum() > 0
     assert outcome.ports["drops"].sum() == 0
     assert (outcome.messages["acked_at_ps"] > 0).all()
@@ -93,7 +96,7 @@ def test_several_ports_act_at_one_instant() -> None:
     # Four equal senders: every packet arrives with three others, by port, and all four ports are paused and resumed.
     switch = Switch(forwarding_latency_ps=0, headroom_bytes=130_000, buffer_bytes=5 * 2 * 4_096 + 5 * 130_000 + 50_000)
     messages = [Message(source=s, destination=4, size_bytes=100_000) for s in range(4)]
-    outcome = both(plan_of(star(5, switch=switch), sends(5, messages)))
+    outcome = both(plan_of(star(5, switch=switch), sends(5, messages), until_ps=MS_PS))
     towards = outcome.ports[5:9]
     assert (towards["pauses_sent"] > 0).all()
     assert (towards["resumes_sent"] == towards["pauses_sent"]).all()
@@ -146,14 +149,12 @@ def test_a_timer_that_every_ack_moves_never_fires() -> None:
     assert (outcome.messages["acked_at_ps"] > 0).all()
 
 
-def test_timers_of_an_idle_queue_pair_keep_no_run_alive() -> None:
-    switch = Switch(forwarding_latency_ps=0, ecn=Ecn(kmin_bytes=0, kmax_bytes=0))
-    messages = [Message(source=s, destination=2, size_bytes=40 * 4096) for s in range(2)]
-    plan = plan_of(star(3, switch=switch), sends(3, messages), congestion_control="dcqcn", until_ps=SECOND_PS)
-    outcome = both(plan)
-    assert outcome.counters["cnps_sent"] > 0
+def test_timers_of_an_idle_queue_pair_are_off() -> None:
+    # Each packet sets a timer of 10 us that would close the window for good; each is acknowledged before.
+    messages = [*one(4096), *one(4096, at_ps=20 * US_PS)]
+    outcome = both(plan_of(pair(), sends(2, messages), congestion_control=SILENCED))
+    assert outcome.messages["delivered_at_ps"].tolist() == [at + FULL_PS + DELAY_PS for at in (0, 20 * US_PS)]
     assert outcome.complete
-    assert outcome.counters["end_ps"] < MS_PS
 
 
 @pytest.mark.parametrize("early_ps", [0, 1])

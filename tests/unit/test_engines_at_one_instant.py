@@ -120,3 +120,17 @@ def test_a_message_posted_without_credit_asks_for_it_by_and_by() -> None:
     outcome = both(plan_of(pair(), job_of([[sender], [receiver]]), transport=transport))
     assert outcome.counters["probes_sent"] == 8
     assert outcome.messages["delivered_at_ps"][1] == 100 * US_PS + ACK_PS + DELAY_PS + FULL_PS + DELAY_PS
+
+
+def test_a_packet_that_had_to_wait_for_credit_has_the_whole_timeout() -> None:
+    # The credit arrives one picosecond before the next probe was due; what is left of that time is not the packet's.
+    acked_ps = FULL_PS + DELAY_PS + ACK_PS + DELAY_PS
+    credit_ps = acked_ps + 10 * US_PS - 1
+    send = Send(peer=Peer(rule="rank", shift=1), size=Size(total_bytes=4096))
+    receive = Receive(peer=Peer(rule="rank", shift=0))
+    busy = Compute(duration_ps=credit_ps - ACK_PS - DELAY_PS)
+    job = job_of([[[send, send, Wait()]], [[busy, receive, receive, Wait()]]])
+    transport = Transport(end_to_end_credits=1, retransmission_timeout_ps=10 * US_PS, retry_limit=0)
+    outcome = both(plan_of(pair(), job, transport=transport))
+    assert outcome.counters["queue_pair_errors"] == outcome.counters["probes_sent"] == 0
+    assert outcome.messages["acked_at_ps"].tolist() == [acked_ps, credit_ps + acked_ps]

@@ -120,3 +120,10 @@ def test_both_engines_name_the_line_of_a_failing_receiver(tmp_path: Path, line: 
 def test_the_same_policies_without_the_failing_line_run(tmp_path: Path, text: str) -> None:
     plan = plan_with(tmp_path, text)
     assert reference.run(plan).digest() == packet.run(plan).digest()
+
+
+def test_a_file_that_has_changed_is_compiled_anew(tmp_path: Path) -> None:
+    before = packet.run(plan_with(tmp_path, PORT))
+    changed = plan_with(tmp_path, PORT, step="signal.choice = 1")
+    after = packet.run(changed)
+    assert after.digest() == reference.run(changed).digest() != before.digest()

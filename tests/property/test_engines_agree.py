@@ -72,6 +72,7 @@ def test_the_first_plans_agree_with_faults_among_them() -> None:
         wanted = reference.run(plan)
         got = packet.run(plan)
         assert got.digest() == wanted.digest(), f"plan {seed}:\n{difference(wanted, got)}"
+        assert (got.complete, got.simulated_ps) == (wanted.complete, wanted.simulated_ps), f"plan {seed}"
         found.update(features(plan, wanted))
     assert len(found) == 7
     assert min(found.values()) >= 3, found
@@ -87,6 +88,7 @@ def test_the_native_engine_equals_the_reference(capsys: pytest.CaptureFixture[st
         wanted = reference.run(plan)
         got = packet.run(plan)
         assert got.digest() == wanted.digest(), f"plan {seed}:\n{difference(wanted, got)}"
+        assert (got.complete, got.simulated_ps) == (wanted.complete, wanted.simulated_ps), f"plan {seed}"
         found.update(features(plan, wanted))
         used.update(policies(plan))
         happened.update(name for name in COMMON if wanted.counters[name] > 0)

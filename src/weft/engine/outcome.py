@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from weft.base.clock import NEVER_PS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["COUNTERS", "MARK_DTYPE", "MESSAGE_DTYPE", "PORT_DTYPE", "SERIES_DTYPE", "Outcome"]
+__all__ = ["COUNTERS", "MARK_DTYPE", "MESSAGE_DTYPE", "PORT_DTYPE", "SERIES_DTYPE", "Outcome", "ending"]
 
 MESSAGE_DTYPE: Final = np.dtype(
     [
@@ -86,8 +88,7 @@ class Outcome:
     counters : by the names of `COUNTERS`
     marks : `MARK_DTYPE`, by (rank, instant, order of the program)
     series : `SERIES_DTYPE`, empty unless asked for; not part of the digest
-    complete : False if the run was interrupted or ended at ``until_ps`` with work left
-    simulated_ps : how far the run came
+    complete, simulated_ps : how the run ended and how far it came, see `ending`
     """
 
     messages: NDArray[np.void]
@@ -105,3 +106,26 @@ class Outcome:
             digest.update(np.ascontiguousarray(table).tobytes())
         digest.update(np.array([self.counters[name] for name in COUNTERS], np.int64).tobytes())
         return digest.hexdigest()
+
+
+def ending(*, is_done: bool, interrupted_at_ps: int | None, end_ps: int, until_ps: int) -> tuple[bool, int]:
+    """Tell how a run ended, by what both engines know: the state of the job, not which stale timers are left.
+
+    Parameters
+    ----------
+    is_done : every stream has stopped and every message is acknowledged
+    interrupted_at_ps : how far an interrupted run had come; None for one that was not
+    end_ps : the last arrival of a packet
+    until_ps : of the plan
+
+    Returns
+    -------
+    ``complete`` : False if the run was interrupted, or ended at ``until_ps`` and the job was not done. A run without
+        such an instant that came to rest is complete, even if its job waits for ever
+    ``simulated_ps`` : ``end_ps`` of a complete run, else where it was stopped
+    """
+    if interrupted_at_ps is not None:
+        return False, min(interrupted_at_ps, until_ps)
+    if is_done or until_ps == NEVER_PS:
+        return True, end_ps
+    return False, until_ps

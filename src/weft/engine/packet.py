@@ -15,7 +15,7 @@ import numpy as np
 import weft.policies
 from weft.base.errors import ConfigError, EngineError, Mistake
 from weft.engine import _native
-from weft.engine.outcome import COUNTERS, MARK_DTYPE, MESSAGE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome
+from weft.engine.outcome import COUNTERS, MARK_DTYPE, MESSAGE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome, ending
 from weft.policies.interface import CongestionControl, Kind, PathSelection, PortSelection
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def _replay(plan: Plan, kind: str, state: bytes, shared: bytes, signal: bytes, c
         shared_bytes=shared or None,
         receiver=kind == "receive",
     )
-    message = f"{policy.source_path}: the compiled {kind} failed where plain Python does not; an integer may have left 64 bits"
-    raise EngineError(message)
+    text = f"the compiled {kind} failed where plain Python does not; an integer may have left 64 bits"
+    raise EngineError(f"{policy.source_path}: {text}")
 
 
 def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool) -> Outcome:
@@ -110,18 +110,23 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool) -> 
     pairs = engine.queue_pairs().view(np.int64).reshape(-1, 3)
     place = np.empty(len(pairs), np.int64)
     place[np.lexsort((pairs[:, 2], pairs[:, 1], pairs[:, 0]))] = np.arange(len(pairs))
-    flows = series["kind"] != 2  # noqa: PLR2004 - SERIES_DTYPE.kind
+    flows = series["kind"] != 2  # SERIES_DTYPE.kind
     series["index"][flows] = place[series["index"][flows]]
     counters = dict(zip(COUNTERS, (int(value) for value in engine.counters().view(np.int64)), strict=True))
-    simulated_ps = engine.progress()[0] if engine.has_work() else counters["end_ps"]
+    complete, simulated_ps = ending(
+        is_done=engine.finished(),
+        interrupted_at_ps=engine.progress()[0] if interrupted else None,
+        end_ps=counters["end_ps"],
+        until_ps=plan.until_ps,
+    )
     return Outcome(
         messages=messages[order],
         ports=_view(engine.ports(), PORT_DTYPE),
         counters=counters,
         marks=marks[np.lexsort((marks["at_ps"], marks["rank"]))],
         series=series,
-        complete=not interrupted and not (engine.has_work() and not engine.finished()),
-        simulated_ps=min(simulated_ps, plan.until_ps),
+        complete=complete,
+        simulated_ps=simulated_ps,
     )
 
 
@@ -164,7 +169,9 @@ def _raw_transport(transport: Transport) -> dict[str, int]:
         "credit_bytes", "pause_frame_bytes", "interframe_bytes", "reorder_tolerant", "reorder_window_packets",
         "ack_every", "retransmission_timeout_ps", "retry_limit", "end_to_end_credits",
     )  # fmt: skip
-    return {name: int(getattr(transport, name)) for name in fields} | {"go_back_n": int(transport.recovery == "go-back-n")}
+    return {name: int(getattr(transport, name)) for name in fields} | {
+        "go_back_n": int(transport.recovery == "go-back-n")
+    }
 
 
 def _bits(kinds: frozenset[Kind]) -> int:

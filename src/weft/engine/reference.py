@@ -8,12 +8,13 @@ Leaves out: samples over time, which the native engine alone records.
 from __future__ import annotations
 
 import heapq
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weft.base.random import Stream, draw, uniform
-from weft.engine.outcome import COUNTERS, MARK_DTYPE, MESSAGE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome
+from weft.engine.outcome import COUNTERS, MARK_DTYPE, MESSAGE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome, ending
 from weft.engine.plan import Instant
 from weft.engine.reference_job import JobRun
 from weft.engine.reference_nic import Nic
@@ -50,10 +51,8 @@ def run(plan: Plan, *, on_progress: Progress | None = None) -> Outcome:
     PolicyError : a policy's step failed or wrote what no engine can obey; with file and line
     """
     simulation = Simulation(plan)
-    try:
+    with suppress(KeyboardInterrupt):
         simulation.run(on_progress)
-    except KeyboardInterrupt:
-        simulation.was_cut = True
     return simulation.outcome()
 
 
@@ -67,7 +66,7 @@ class Simulation:
     switches : by node
     queue_pairs : by (source, destination, channel)
     counters : by the names of `COUNTERS`
-    was_cut : it was interrupted, or ended at ``until_ps`` with events left
+    was_interrupted : `run` did not come to its end
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -91,7 +90,7 @@ class Simulation:
         self.job = JobRun(self)
         self._events: list[tuple[int, Phase, tuple[int, ...], int, Callable[..., None], tuple[object, ...]]] = []
         self._serial = 0
-        self.was_cut = False
+        self.was_interrupted = False
         self.delivered_bytes = 0
         for index, (at_ps, code, port, value) in enumerate(plan.instants.tolist()):
             self.at(at_ps, Phase.INSTANT, (index,), self._apply, code, port, value)
@@ -109,16 +108,14 @@ class Simulation:
     def run(self, on_progress: Progress | None = None) -> None:
         """Handle events until nothing is left to do, or up to ``until_ps``."""
         handled = 0
-        while self._events:
-            if self._events[0][0] >= self.plan.until_ps:
-                self.was_cut = True
-                self.now_ps = self.plan.until_ps
-                return
+        self.was_interrupted = True  # until the last line says that it was not
+        while self._events and self._events[0][0] < self.plan.until_ps:
             self.now_ps, _, _, _, action, arguments = heapq.heappop(self._events)
             action(*arguments)
             handled += 1
             if on_progress is not None and handled % EVENTS_PER_PROGRESS == 0:
                 on_progress(self.now_ps, self.counters["packet_hops"], self.delivered_bytes)
+        self.was_interrupted = False
 
     # Packets on links
 
@@ -192,12 +189,18 @@ class Simulation:
             for i, m in enumerate(q.messages)
         ]
         is_done = self.job.has_ended() and all(row[-1] >= 0 for row in messages)
+        complete, simulated_ps = ending(
+            is_done=is_done,
+            interrupted_at_ps=self.now_ps if self.was_interrupted else None,
+            end_ps=self.counters["end_ps"],
+            until_ps=self.plan.until_ps,
+        )
         return Outcome(
             messages=np.array(messages, MESSAGE_DTYPE),
             ports=np.array([tuple(port.counts.values()) for port in self.ports], PORT_DTYPE),
             counters=dict(self.counters),
             marks=np.array(sorted(self.job.marks, key=lambda mark: (mark[0], mark[2])), MARK_DTYPE),
             series=np.empty(0, SERIES_DTYPE),
-            complete=is_done or not self.was_cut,
-            simulated_ps=self.now_ps,
+            complete=complete,
+            simulated_ps=simulated_ps,
         )

@@ -74,6 +74,11 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Pa
     refuse_existing(tmp_path / "deep" / "er" / "run")
 
 
+def test_a_folder_that_cannot_be_made_is_the_users_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be made: File name too long"), fresh_folder(tmp_path / ("x" * 250)):
+        pass
+
+
 def test_what_fails_on_the_way_leaves_nothing(tmp_path: Path) -> None:
     def half() -> None:
         with fresh_folder(tmp_path / "run") as folder:

@@ -217,7 +217,10 @@ def _table(first: str, *others: str) -> Table:
 
 def _print_notes(run: Run, console: Console) -> None:
     facts = run.provenance.get("facts", {})
-    notes = [*run.provenance.get("notes", []), *(f"{key}: {text}" for key, text in facts.items())]
+    figures: dict[str, list[str]] = {}  # many figures have one text
+    for key, text in facts.items():
+        figures.setdefault(text, []).append(key)
+    notes = [*run.provenance.get("notes", []), *(f"{', '.join(keys)}: {text}" for text, keys in figures.items())]
     if notes:
         console.print()
         for note in notes:

@@ -290,11 +290,14 @@ def fresh_folder(path: Path) -> Iterator[Path]:
 
     Raises
     ------
-    ConfigError : the folder is there already
+    ConfigError : the folder is there already, or cannot be made
     """
     refuse_existing(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", suffix=".unfinished", dir=path.parent))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", suffix=".unfinished", dir=path.parent))
+    except OSError as error:
+        raise ConfigError(str(path), [Mistake(path="output", text=f"cannot be made: {error.strerror}")]) from error
     try:
         folder.chmod(0o755)  # mkdtemp makes it private; a run is an ordinary folder
         yield folder

@@ -69,8 +69,10 @@ def run_scenario(
     else:
         scenario = read_scenario(scenario, overrides)
     first = scenario.engine.seed if seed is None else seed
-    if seeds < 1 or not 0 <= first <= MAX_SEED - (seeds - 1):
-        text = f"found {seeds} seeds from {first} on, wanted at least one, and all of them from 0 to {MAX_SEED}"
+    if seeds < 1:
+        raise ConfigError(scenario.source, [Mistake(path="seeds", text=f"found {seeds}, wanted at least one")])
+    if not 0 <= first <= MAX_SEED - (seeds - 1):
+        text = f"found seeds {first} to {first + seeds - 1}, wanted all of them from 0 to {MAX_SEED}"
         raise ConfigError(scenario.source, [Mistake(path="engine.seed", text=text)])
     folder = new_folder(scenario.name) if out is None else Path(out)
     refuse_existing(folder)

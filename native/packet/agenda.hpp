@@ -37,19 +37,19 @@ inline std::uint64_t job_key(std::uint64_t rank, std::uint64_t stream) {
 
 class Agenda {
  public:
-  [[nodiscard]] Ps next_ps() const { return next_ps_; }
+  [[nodiscard]] Ps next_ps() const { return next_at_ps_; }
 
   void push(Ps at_ps, std::uint64_t key) {
     heap_.push_back({at_ps, key});
     std::push_heap(heap_.begin(), heap_.end(), later);
-    next_ps_ = heap_.front().at_ps;
+    next_at_ps_ = heap_.front().at_ps;
   }
 
   AgendaEntry pop() {
     std::pop_heap(heap_.begin(), heap_.end(), later);
     const AgendaEntry entry = heap_.back();
     heap_.pop_back();
-    next_ps_ = heap_.empty() ? kNeverPs : heap_.front().at_ps;
+    next_at_ps_ = heap_.empty() ? kNeverPs : heap_.front().at_ps;
     return entry;
   }
 
@@ -57,7 +57,7 @@ class Agenda {
   static bool later(const AgendaEntry& a, const AgendaEntry& b) {
     return a.at_ps != b.at_ps ? a.at_ps > b.at_ps : a.key > b.key;
   }
-  Ps next_ps_ = kNeverPs;
+  Ps next_at_ps_ = kNeverPs;
   std::vector<AgendaEntry> heap_;
 };
 

@@ -22,13 +22,13 @@ class Calendar {
         occupied_(kWindows / 64, 0) {}
 
   /// Start of the current window.
-  [[nodiscard]] Ps start_ps() const { return start_ps_; }
-  [[nodiscard]] Ps end_ps() const { return start_ps_ + window_ps_; }
+  [[nodiscard]] Ps start_ps() const { return start_at_ps_; }
+  [[nodiscard]] Ps end_ps() const { return start_at_ps_ + window_ps_; }
 
   /// Note that `domain` has something to do at `at_ps`, which lies in the current window or later.
   /// Returns the end of that window.
   Ps mark(std::int32_t domain, Ps at_ps) {
-    Ps ahead = at_ps - start_ps_;
+    Ps ahead = at_ps - start_at_ps_;
     std::int64_t windows = 0;
     if (ahead < 4 * window_ps_) {
       while (ahead >= window_ps_) {
@@ -39,11 +39,11 @@ class Calendar {
       windows = ahead / window_ps_;
       if (windows >= kWindows) {
         if (at_ps < kNeverPs) far_.emplace(current_ + windows, domain);
-        return start_ps_ + (windows + 1) * window_ps_;
+        return start_at_ps_ + (windows + 1) * window_ps_;
       }
     }
     set((current_ + windows) & (kWindows - 1), domain);
-    return start_ps_ + (windows + 1) * window_ps_;
+    return start_at_ps_ + (windows + 1) * window_ps_;
   }
 
   /// Start of the first window from the current one on that has a mark, or never.
@@ -56,7 +56,7 @@ class Calendar {
   /// Make the window that contains `at_ps` the current one; no marked window lies in between.
   void go_to(Ps at_ps) {
     current_ = at_ps / window_ps_;
-    start_ps_ = current_ * window_ps_;
+    start_at_ps_ = current_ * window_ps_;
     while (!far_.empty() && far_.top().first < current_ + kWindows) {
       set(far_.top().first & (kWindows - 1), far_.top().second);
       far_.pop();
@@ -114,7 +114,7 @@ class Calendar {
 
   using Far = std::pair<std::int64_t, std::int32_t>;
   Ps window_ps_;
-  Ps start_ps_ = 0;
+  Ps start_at_ps_ = 0;
   std::int64_t current_ = 0;
   std::size_t words_;
   std::vector<std::uint64_t> bits_;      // by window slot, then domain

@@ -72,7 +72,7 @@ void build_nodes(State& s) {
   const std::size_t nodes = in.node_kind.size();
   s.switch_of_node.assign(nodes, -1);
   s.agendas.resize(nodes);
-  s.woken_from_ps.resize(nodes, 0);
+  s.woken_from_at_ps.resize(nodes, 0);
   s.woken_until_ps.resize(nodes, 0);
   s.mask_base.resize(nodes + 1, 0);
   for (std::size_t node = 0; node < nodes; ++node) {
@@ -158,7 +158,7 @@ Engine::Engine(Input input) : input_(std::move(input)) {
   build_nodes(s);
   prepare_hash_functions(s);
   build_job(s);
-  if (input_.series.every_ps > 0) s.next_sample_ps = 0;
+  if (input_.series.every_ps > 0) s.next_sample_at_ps = 0;
 }
 
 void Engine::handle(Ps start_ps, Ps end_ps) {
@@ -173,9 +173,9 @@ void Engine::handle(Ps start_ps, Ps end_ps) {
 
 void Engine::apply_cut(Ps at_ps) {
   State& s = *state_;
-  if (at_ps == s.next_sample_ps) {
+  if (at_ps == s.next_sample_at_ps) {
     sample(at_ps);
-    s.next_sample_ps += input_.series.every_ps;
+    s.next_sample_at_ps += input_.series.every_ps;
   }
   while (s.next_instant < input_.instants.size() && input_.instants[s.next_instant].at_ps == at_ps)
     apply_instant(s, input_.instants[s.next_instant++]);
@@ -187,27 +187,27 @@ bool Engine::advance(double budget_s) {
   for (std::uint32_t rounds = 1;; ++rounds) {
     const bool instants_left = s.next_instant < input_.instants.size();
     const Ps instant_ps = instants_left ? input_.instants[s.next_instant].at_ps : kNeverPs;
-    if (s.open_work == 0) s.next_sample_ps = kNeverPs;  // what is left are stale timers
-    const Ps cut_ps = std::min({instant_ps, s.next_sample_ps, input_.until_ps});
+    if (s.open_work == 0) s.next_sample_at_ps = kNeverPs;  // what is left are stale timers
+    const Ps cut_ps = std::min({instant_ps, s.next_sample_at_ps, input_.until_ps});
     if (!in_window_) {
       const Ps next_ps = s.calendar.next_ps();
       if (next_ps == kNeverPs && !instants_left) {
         has_work_ = false;
         return true;
       }
-      const Ps target_ps = std::max(simulated_ps_, std::min(next_ps, cut_ps));
+      const Ps target_ps = std::max(simulated_until_ps_, std::min(next_ps, cut_ps));
       s.calendar.go_to(target_ps);
-      simulated_ps_ = std::max(simulated_ps_, target_ps == cut_ps ? cut_ps : s.calendar.start_ps());
+      simulated_until_ps_ = std::max(simulated_until_ps_, target_ps == cut_ps ? cut_ps : s.calendar.start_ps());
       in_window_ = true;
     }
-    if (simulated_ps_ >= input_.until_ps) return true;
-    if (cut_ps <= simulated_ps_) {
-      apply_cut(simulated_ps_);
+    if (simulated_until_ps_ >= input_.until_ps) return true;
+    if (cut_ps <= simulated_until_ps_) {
+      apply_cut(simulated_until_ps_);
       continue;
     }
     const Ps end_ps = std::min(cut_ps, s.calendar.end_ps());
-    handle(simulated_ps_, end_ps);
-    simulated_ps_ = end_ps;
+    handle(simulated_until_ps_, end_ps);
+    simulated_until_ps_ = end_ps;
     if (end_ps == s.calendar.end_ps()) {
       s.calendar.clear();
       in_window_ = false;

@@ -17,7 +17,7 @@ class Engine {
   bool advance(double budget_s);
 
   [[nodiscard]] const State& state() const { return *state_; }
-  [[nodiscard]] Ps simulated_ps() const { return simulated_ps_; }
+  [[nodiscard]] Ps simulated_ps() const { return simulated_until_ps_; }
   [[nodiscard]] bool has_work() const { return has_work_; }
 
  private:
@@ -27,7 +27,7 @@ class Engine {
 
   Input input_;
   std::unique_ptr<State> state_;
-  Ps simulated_ps_ = 0;
+  Ps simulated_until_ps_ = 0;
   bool in_window_ = false;
   bool has_work_ = true;
 };

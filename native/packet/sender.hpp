@@ -130,7 +130,7 @@ inline void set_deadline(State& s, QueuePair& qp, Ps deadline_ps) {
   sender.deadline_at_ps = deadline_ps;
   if (deadline_ps == kOff) return;
   arm(s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(qp.source_port)])],
-      sender.deadline_entry_ps, deadline_ps,
+      sender.deadline_entry_at_ps, deadline_ps,
       port_key(AgendaKind::kRetransmission, s.local_port(qp.source_port), static_cast<std::uint64_t>(sender.slot)));
 }
 

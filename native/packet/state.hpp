@@ -175,7 +175,7 @@ struct Sender {
   std::int64_t una = 0, nxt = 0, high = 0, end = 0;
   std::int64_t una_bytes = 0, nxt_bytes = 0, end_bytes = 0;  // payload before una, nxt and end
   Ps next_send_at_ps = 0;
-  Ps deadline_at_ps = kOff, deadline_entry_ps = kOff;
+  Ps deadline_at_ps = kOff, deadline_entry_at_ps = kOff;
   std::int64_t credit_limit = 0;
   std::int32_t una_message = -1, nxt_message = -1, last_message = -1;
   std::int32_t slot = 0;
@@ -188,7 +188,7 @@ struct Sender {
   bool failed = false;
   bool started = false;
   Ps base_rtt_ps = 0;
-  Ps timer_entry_ps[kTimers] = {kOff, kOff, kOff, kOff};
+  Ps timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
 };
 
 struct Receiver {
@@ -202,7 +202,7 @@ struct Receiver {
   bool marked = false;
   std::vector<bool> kept;  // ring by packet number, only with a reordering receiver
   std::int64_t kept_count = 0;
-  Ps timer_entry_ps[kTimers] = {kOff, kOff, kOff, kOff};
+  Ps timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
 };
 
 struct QueuePair {
@@ -277,7 +277,6 @@ struct State {
   Ps lookahead_ps;
   PacketPool pool;
   Calendar calendar;
-  Ps now_limit_ps = 0;  // end of the part of the window that is being handled
 
   // By port.
   std::vector<Port> ports;
@@ -300,7 +299,7 @@ struct State {
   std::vector<std::uint64_t> frame_mask;     // of those, ports towards which a flow-control frame travels
   std::vector<std::uint64_t> outbound_mask;  // ports with something waiting
   std::vector<Agenda> agendas;
-  std::vector<Ps> woken_from_ps, woken_until_ps;  // the window for which a node has last marked itself
+  std::vector<Ps> woken_from_at_ps, woken_until_ps;  // the window for which a node has last marked itself
   std::vector<NicPort> nics;
   // Job and queue pairs.
   StableVector<QueuePair> queue_pairs;
@@ -329,7 +328,7 @@ struct State {
   std::vector<SeriesRow> series;
   Counters count;
   std::size_t next_instant = 0;
-  Ps next_sample_ps = kNeverPs;
+  Ps next_sample_at_ps = kNeverPs;
   bool extended = false;
   bool entropy_per_packet = false;
   bool loses = false;          // some link has a random loss or corruption
@@ -373,9 +372,9 @@ struct State {
   /// A node has something to do of its own at `at_ps`.
   void wake_node(std::int32_t node, Ps at_ps) {
     const auto index = static_cast<std::size_t>(node);
-    if (at_ps >= kNeverPs || (at_ps >= woken_from_ps[index] && at_ps < woken_until_ps[index])) return;
+    if (at_ps >= kNeverPs || (at_ps >= woken_from_at_ps[index] && at_ps < woken_until_ps[index])) return;
     woken_until_ps[index] = calendar.mark(node, at_ps);
-    woken_from_ps[index] = woken_until_ps[index] - lookahead_ps;
+    woken_from_at_ps[index] = woken_until_ps[index] - lookahead_ps;
   }
   /// The same for a flow-control frame.
   void announce_frame(const Port& out, Ps at_ps) {

@@ -46,20 +46,20 @@ inline Signal& sender_signal(State& s, const QueuePair& qp, Kind kind, Ps now_ps
   return signal;
 }
 
-inline void arm(Agenda& agenda, Ps& entry_ps, Ps at_ps, std::uint64_t key) {
-  if (entry_ps != kOff && entry_ps <= at_ps) return;
-  entry_ps = at_ps;
+inline void arm(Agenda& agenda, Ps& entry_at_ps, Ps at_ps, std::uint64_t key) {
+  if (entry_at_ps != kOff && entry_at_ps <= at_ps) return;
+  entry_at_ps = at_ps;
   agenda.push(at_ps, key);
 }
 
 /// Put the timers that a step has set into the agenda.
 inline void arm_timers(State& s, std::int32_t port, AgendaKind kind, std::int32_t slot, const std::int64_t* timer_at_ps,
-                       Ps* entry_ps, Ps now_ps) {
+                       Ps* entry_at_ps, Ps now_ps) {
   Agenda& agenda = s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(port)])];
   for (int timer = 0; timer < kTimers; ++timer) {
     if (timer_at_ps[timer] == kOff) continue;
     const std::uint64_t rest = static_cast<std::uint64_t>(slot) * kTimers + static_cast<std::uint64_t>(timer);
-    arm(agenda, entry_ps[timer], std::max<Ps>(timer_at_ps[timer], now_ps), port_key(kind, s.local_port(port), rest));
+    arm(agenda, entry_at_ps[timer], std::max<Ps>(timer_at_ps[timer], now_ps), port_key(kind, s.local_port(port), rest));
   }
 }
 
@@ -73,8 +73,8 @@ inline void call_sender(State& s, QueuePair& qp, Ps now_ps) {
   if (status != 0 || !(state.rate_bps > 0) || !std::isfinite(state.rate_bps) || !(state.window_bytes >= 0) ||
       !std::isfinite(state.window_bytes)) [[unlikely]]
     throw PolicyStop({"step", s.state_copy, {}, signal_bytes(s), {}});
-  arm_timers(s, qp.source_port, AgendaKind::kSenderTimer, qp.sender.slot, state.timer_at_ps, qp.sender.timer_entry_ps,
-             now_ps);
+  arm_timers(s, qp.source_port, AgendaKind::kSenderTimer, qp.sender.slot, state.timer_at_ps,
+             qp.sender.timer_entry_at_ps, now_ps);
 }
 
 inline bool wants(std::uint32_t signals, Kind kind) {
@@ -92,7 +92,7 @@ inline void call_receiver(State& s, QueuePair& qp, NicPort& nic, Ps now_ps) {
   if (status != 0 || receiver_state(qp).credit_bytes < 0) [[unlikely]]
     throw PolicyStop({"receive", s.state_copy, s.shared_copy, signal_bytes(s), {}});
   arm_timers(s, qp.destination_port, AgendaKind::kReceiverTimer, qp.receiver.slot, receiver_state(qp).timer_at_ps,
-             qp.receiver.timer_entry_ps, now_ps);
+             qp.receiver.timer_entry_at_ps, now_ps);
 }
 
 /// Call path selection with `s.signal`, which is filled.

@@ -143,12 +143,12 @@ inline void refresh_pause(State& s, std::int32_t node, const AgendaEntry& entry)
 }
 
 /// Take what a timer entry stands for; false if it is stale or must wait longer (it is then pushed again).
-inline bool take_timer(State& s, std::int32_t node, Ps& entry_ps, Ps at_ps, const AgendaEntry& entry) {
-  if (entry_ps != entry.at_ps) return false;
-  entry_ps = kOff;
+inline bool take_timer(State& s, std::int32_t node, Ps& entry_at_ps, Ps at_ps, const AgendaEntry& entry) {
+  if (entry_at_ps != entry.at_ps) return false;
+  entry_at_ps = kOff;
   if (at_ps == kOff) return false;
   if (at_ps <= entry.at_ps) return true;
-  entry_ps = at_ps;
+  entry_at_ps = at_ps;
   s.agendas[static_cast<std::size_t>(node)].push(at_ps, entry.key);
   return false;
 }
@@ -158,7 +158,7 @@ inline void fire_sender_timer(State& s, std::int32_t node, std::int32_t port, co
   const auto timer = static_cast<std::size_t>(entry.rest() % kTimers);
   SenderState& state = sender_state(qp);
   drain_nic(s, port, entry.at_ps);
-  if (!take_timer(s, node, qp.sender.timer_entry_ps[timer], state.timer_at_ps[timer], entry)) return;
+  if (!take_timer(s, node, qp.sender.timer_entry_at_ps[timer], state.timer_at_ps[timer], entry)) return;
   state.timer_at_ps[timer] = kOff;
   Signal& signal = sender_signal(s, qp, Kind::kTimer, entry.at_ps);
   signal.timer = static_cast<std::int64_t>(timer);
@@ -174,7 +174,7 @@ inline void fire_receiver_timer(State& s, std::int32_t node, std::int32_t port, 
   const auto timer = static_cast<std::size_t>(entry.rest() % kTimers);
   ReceiverState& state = receiver_state(qp);
   drain_nic(s, port, entry.at_ps);
-  if (!take_timer(s, node, qp.receiver.timer_entry_ps[timer], state.timer_at_ps[timer], entry)) return;
+  if (!take_timer(s, node, qp.receiver.timer_entry_at_ps[timer], state.timer_at_ps[timer], entry)) return;
   state.timer_at_ps[timer] = kOff;
   receiver_signal(s, qp, Kind::kTimer, entry.at_ps).timer = static_cast<std::int64_t>(timer);
   call_receiver(s, qp, nic, entry.at_ps);
@@ -188,7 +188,7 @@ inline void fire_retransmission(State& s, std::int32_t node, std::int32_t port, 
   const std::int32_t index = nic.slots[static_cast<std::size_t>(entry.rest())];
   Sender& sender = s.queue_pairs[static_cast<std::size_t>(index)].sender;
   drain_nic(s, port, entry.at_ps);
-  if (!take_timer(s, node, sender.deadline_entry_ps, sender.deadline_at_ps, entry)) return;
+  if (!take_timer(s, node, sender.deadline_entry_at_ps, sender.deadline_at_ps, entry)) return;
   handle_timeout(s, index, entry.at_ps);
   kick_nic(s, port, entry.at_ps);
 }

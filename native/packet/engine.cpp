@@ -85,7 +85,7 @@ void build_nodes(State& s) {
       record.shared_bytes = in.shared_bytes[node];
       record.device = in.node_device[node];
       record.port_policy.assign(in.port.state.size() / 8 + 1, 0);
-      std::memcpy(record.port_policy.data(), in.port.state.data(), in.port.state.size());
+      std::copy(in.port.state.begin(), in.port.state.end(), reinterpret_cast<std::uint8_t*>(record.port_policy.data()));
       s.switches.push_back(std::move(record));
       const SwitchRow& row = in.switches[static_cast<std::size_t>(in.node_device[node])];
       std::uint16_t lowest = 0;  // deficit round robin begins at the lowest weighted class
@@ -100,7 +100,8 @@ void build_nodes(State& s) {
       s.nic_of_port[static_cast<std::size_t>(port)] = static_cast<std::int32_t>(s.nics.size());
       NicPort& nic = s.nics.emplace_back();
       nic.shared.assign(in.congestion.shared_state.size() / 8 + 1, 0);
-      std::memcpy(nic.shared.data(), in.congestion.shared_state.data(), in.congestion.shared_state.size());
+      std::copy(in.congestion.shared_state.begin(), in.congestion.shared_state.end(),
+                reinterpret_cast<std::uint8_t*>(nic.shared.data()));
     }
   }
   s.inbound_mask.assign(s.mask_base.back(), 0);

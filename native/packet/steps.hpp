@@ -20,7 +20,7 @@ inline PathState& path_state(const QueuePair& qp) {
 inline std::uint8_t* new_record(State& s, const std::vector<std::uint8_t>& initial) {
   s.records.push_back(std::make_unique<std::uint64_t[]>(initial.size() / 8 + 1));
   auto* record = reinterpret_cast<std::uint8_t*>(s.records.back().get());
-  std::memcpy(record, initial.data(), initial.size());
+  std::copy(initial.begin(), initial.end(), record);
   return record;
 }
 

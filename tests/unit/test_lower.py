@@ -14,7 +14,7 @@ from weft.engine import reference
 from weft.engine.headroom import headroom_bytes
 from weft.engine.lower import TELEMETRY_BYTES, Fault, lower
 from weft.engine.plan import HashField, Instant, Op, Plan
-from weft.engine.requirements import reordering_mistakes
+from weft.engine.requirements import pause_facts, reordering_mistakes
 from weft.policies.load import LoadedPolicy, load
 from weft.spec.device import HashFunction, Nic, Switch
 from weft.spec.fabric import SWITCH, Fabric
@@ -143,6 +143,28 @@ def test_a_buffer_that_headroom_and_reserves_exceed_is_refused_with_the_numbers(
     assert "100,000 B" in text
     assert "120,000 B of headroom and 32,768 B of reserve" in text
     assert "flow_control: none" in text
+
+
+def test_pauses_whose_refreshes_would_fill_the_link_are_refused_with_the_remedy() -> None:
+    slow_host = Nic(pause_quanta=2, pcie_rate_bps=200_000_000_000)
+    text = refusal(fabric=tree(switch=Switch(pause_quanta=2), nic=slow_host))
+    assert (
+        "fabric.switch.pause_quanta  found 2: 'plain' would send a pause again after half its length, the time of 64 B"
+        in text
+    )
+    assert "take 84 B" in text
+    assert "set at least 3, or flow_control: none" in text
+    assert "fabric.nic.pause_quanta" in text
+    # A NIC without a host interface never pauses; three quanta are sent in time; without flow control there are none.
+    plan_of(tree(switch=Switch(pause_quanta=3), nic=Nic(pause_quanta=1)))
+    plan_of(tree(switch=Switch(pause_quanta=1)), transport=Transport(lossless_priorities=()))
+
+
+@pytest.mark.parametrize(("quanta", "is_told"), [(136, True), (137, False)])
+def test_pauses_that_can_expire_are_told(quanta: int, is_told: bool) -> None:  # noqa: FBT001
+    facts = pause_facts(tree(switch=Switch(pause_quanta=quanta)), Transport(), lossless=1)
+    assert list(facts) == ["plain.pause_quanta"] * is_told
+    assert not is_told or "137 or more are safe" in facts["plain.pause_quanta"]
 
 
 def test_devices_become_rows() -> None:

@@ -10,13 +10,19 @@ from __future__ import annotations
 from weft.base.clock import SECOND_PS
 from weft.spec.transport import Transport
 
-__all__ = ["full_frame_bytes", "headroom_bytes"]
+__all__ = ["full_frame_bytes", "headroom_bytes", "refresh_wait_bytes"]
 
 
 def full_frame_bytes(transport: Transport) -> int:
     """Largest packet of a transport on the line: a full payload, all headers and the gap between frames."""
     data = transport.mtu_bytes + transport.data_overhead_bytes + transport.first_extra_bytes + transport.telemetry_bytes
     return max(data, transport.ack_bytes, transport.cnp_bytes, transport.credit_bytes) + transport.interframe_bytes
+
+
+def refresh_wait_bytes(transport: Transport) -> int:
+    """Most bytes that a port sends before a pause frame is out: parts 2 and 3 of `headroom_bytes`."""
+    pause_frame = transport.pause_frame_bytes + transport.interframe_bytes
+    return full_frame_bytes(transport) + 2 * len(transport.lossless_priorities) * pause_frame
 
 
 def headroom_bytes(*, rate_bps: int, round_trip_ps: int, transport: Transport) -> int:
@@ -48,5 +54,4 @@ def headroom_bytes(*, rate_bps: int, round_trip_ps: int, transport: Transport) -
     112750
     """
     in_flight = -(-rate_bps * round_trip_ps // (8 * SECOND_PS))
-    pause_frame = transport.pause_frame_bytes + transport.interframe_bytes
-    return in_flight + 3 * full_frame_bytes(transport) + 2 * len(transport.lossless_priorities) * pause_frame
+    return in_flight + 2 * full_frame_bytes(transport) + refresh_wait_bytes(transport)

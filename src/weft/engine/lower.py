@@ -16,7 +16,7 @@ from weft.engine.headroom import full_frame_bytes, headroom_bytes
 from weft.engine.instants import Fault, fault_mistakes, lower_faults
 from weft.engine.plan import NIC_DTYPE, SWITCH_DTYPE, HashAlgorithm, HashField, Plan
 from weft.engine.programs import flatten, job_mistakes, priorities_of
-from weft.engine.requirements import requirement_mistakes
+from weft.engine.requirements import pause_mistakes, requirement_mistakes
 from weft.spec.device import Nic, Switch
 from weft.spec.fabric import SWITCH, Fabric
 from weft.topology.routing import routes
@@ -78,6 +78,7 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
     mistakes += fault_mistakes(fabric, faults)
     used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
     lossless = np.array([priority in transport.lossless_priorities for priority in used], np.int64)
+    mistakes += pause_mistakes(fabric, transport, int(lossless.sum()))
     delay_ps = _port_delays(fabric)
     headroom = _headroom(fabric, transport, delay_ps)
     shared, buffer_mistakes = _shared_bytes(fabric, transport, headroom, len(used), int(lossless.sum()))

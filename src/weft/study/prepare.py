@@ -5,7 +5,7 @@ Every mistake comes back with its line in the user's file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +13,7 @@ from weft.base.clock import NEVER_PS
 from weft.base.errors import ConfigError, Mistake
 from weft.base.nearest import nearest
 from weft.engine.lower import Fault, lower
-from weft.engine.requirements import reordering_mistakes
+from weft.engine.requirements import pause_facts, reordering_mistakes
 from weft.hardware.catalogue import NICS, SWITCHES
 from weft.policies.load import catalogue, load
 from weft.spec.fabric import SWITCH, Fabric
@@ -127,6 +127,7 @@ def _prepare(scenario: Scenario) -> Prepared:
         reconvergence_delay_ps=scenario.fabric.reconvergence_delay_ps,
         source=scenario.source,
     )
+    fabric = replace(fabric, facts=fabric.facts | pause_facts(fabric, plan.transport, int(plan.class_lossless.sum())))
     return Prepared(scenario=scenario, fabric=fabric, job=job, transport=plan.transport, policies=policies, plan=plan)
 
 

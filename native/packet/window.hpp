@@ -195,6 +195,9 @@ inline void fire_retransmission(State& s, std::int32_t node, std::int32_t port, 
 
 /// Handle the next entry of a domain's agenda.
 inline void run_agenda(State& s, std::int32_t node) {
+  constexpr std::int64_t kMostEntries = 50'000'000;  // chosen: a window of a microsecond never holds as many in earnest
+  if (++s.agenda_entries > kMostEntries) [[unlikely]]
+    throw LimitError("a policy's timer fires again and again at one instant, so that time stands still");
   const AgendaEntry entry = s.agendas[static_cast<std::size_t>(node)].pop();
   const auto port = [&] { return s.first_port(node) + static_cast<std::int32_t>(entry.port()); };
   switch (entry.kind()) {
@@ -280,6 +283,7 @@ inline void host_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
     }
   }
   run_host(s, node, end_ps - 1, end_ps);
+  s.agenda_entries = 0;
   Ps next_ps = s.agendas[static_cast<std::size_t>(node)].next_ps();
   for (std::int32_t port = first; port < s.end_port(node); ++port)
     next_ps = std::min(next_ps, s.due_at_ps[static_cast<std::size_t>(port)]);

@@ -69,17 +69,17 @@ def run(plan: Plan, *, series: Series | None = None, on_progress: Progress | Non
     EngineError : an invariant of the engine does not hold
     """
     keep: list[Any] = []  # compiled steps must outlive the run
-    try:
-        engine = _native.PacketEngine(_raw_plan(plan, series, keep))
-    except RuntimeError as error:
-        raise ConfigError("packet engine", [Mistake(path="engine", text=str(error))]) from error
     interrupted = False
     try:
-        while not engine.advance(_SLICE_S):
-            if on_progress is not None:
-                on_progress(*engine.progress())
-    except KeyboardInterrupt:
-        interrupted = True
+        engine = _native.PacketEngine(_raw_plan(plan, series, keep))
+        try:
+            while not engine.advance(_SLICE_S):
+                if on_progress is not None:
+                    on_progress(*engine.progress())
+        except KeyboardInterrupt:
+            interrupted = True
+    except RuntimeError as error:  # a limit of the engine, in its own words
+        raise ConfigError("packet engine", [Mistake(path="engine", text=str(error))]) from error
     failure = engine.failure()
     if failure is not None:
         _replay(plan, *failure)

@@ -164,8 +164,9 @@ def run_or_refuse(tree: dict[str, Any], folder: Path) -> Run | None:
     assert refused.mistakes
     text = str(refused)
     text.encode("utf-8")
-    assert refused.source.endswith("fuzz.yaml") or refused.source in tree  # the file, or the section that is wrong
+    assert refused.source == str(path)
     assert all(mistake.path and mistake.text for mistake in refused.mistakes)
+    assert all(mistake.line is not None or mistake.path.startswith("job.") for mistake in refused.mistakes), text
     assert not (folder / "run").exists()
     return None
 

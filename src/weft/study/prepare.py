@@ -101,7 +101,7 @@ def located(scenario: Scenario, error: ConfigError) -> ConfigError:
     """Give an error about keys of the scenario its lines; one about another file keeps its own source and lines."""
     sections = {"fabric", "transport", "collective", "traffic", "engine", "faults"}
     is_mine = all(mistake.line is None and mistake.path.split(".")[0] in sections for mistake in error.mistakes)
-    return scenario.locate(error) if is_mine else error
+    return scenario.locate(error) if is_mine or error.source == scenario.source else error
 
 
 def _prepare(scenario: Scenario) -> Prepared:

@@ -217,7 +217,8 @@ def _node_mistakes(fabric: Fabric) -> list[Mistake]:
     crowded = np.flatnonzero((ports > 0) & (degree > ports))
     found = (
         (f"nodes.{fabric.node_names[i]}",
-         f"{degree[i]} links, but switch '{fabric.switches[fabric.node_device[i]].name}' has {ports[i]} ports")
+         f"{degree[i]} links, but switch '{fabric.switches[fabric.node_device[i]].name}' has {ports[i]} port"
+         + ("s" if ports[i] > 1 else ""))
         for i in crowded[:SHOWN].tolist()
     )  # fmt: skip
     return mistakes + _few("nodes", found, len(crowded))

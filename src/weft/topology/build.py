@@ -5,7 +5,7 @@ Leaves out: parsing (values have their units in their names here) and everything
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -101,7 +101,8 @@ def fabric_of(  # noqa: PLR0913 - the keys of a section, all by name
     """
     if file is not None:
         fabric = read_fabric(Path(file))
-        _refuse_overload(fabric)
+        if overload := _overload(fabric):
+            raise ConfigError(str(file), overload)
         return fabric
     fabric_rate = link_rate_bps if fabric_rate_bps is None else fabric_rate_bps
     rates = [rate for rate in (link_rate_bps, fabric_rate) if rate > 0]
@@ -130,19 +131,32 @@ def fabric_of(  # noqa: PLR0913 - the keys of a section, all by name
              "links_per_pair": links_per_pair, "oversubscription": oversubscription}  # fmt: skip
     if topology == "fat-tree":
         _refuse_foreign(topology, given, {"tiers"})
-        fabric = fat_tree(
-            tiers=3 if tiers is None else tiers, radix=_radix(radix, switch_record), hosts=hosts, **common
-        )
+        shape = {"tiers": 3 if tiers is None else tiers, "radix": _radix(radix, switch_record), "hosts": hosts}
+        build: Callable[..., Fabric] = fat_tree
     elif topology == "leaf-spine":
         _refuse_foreign(topology, given, set(given) - {"tiers"})
         shape = _leaf_spine_shape(given, hosts, radix, switch_record, (link_rate_bps, fabric_rate))
-        fabric = leaf_spine(**shape, **common)
+        build = leaf_spine
     else:
         text = f"found {topology!r}, wanted {' or '.join(TOPOLOGIES)}, or a file"
         mistake = Mistake(path="fabric.topology", text=text, fix=nearest(str(topology), TOPOLOGIES))
         raise ConfigError("fabric", [mistake])
-    _refuse_overload(fabric)
+    try:
+        fabric = build(**shape, **common)
+    except ConfigError as wrong:
+        raise ConfigError("fabric", [_by_key(mistake, "fabric.switch.radix") for mistake in wrong.mistakes]) from wrong
+    if overload := _overload(fabric):
+        raise ConfigError("fabric", [_by_key(mistake, "fabric.switch") for mistake in overload])
     return fabric
+
+
+def _by_key(mistake: Mistake, key: str) -> Mistake:
+    """Name the key that is to blame for a node or a link of a fabric that nobody has written down."""
+    part, _, name = mistake.path.partition(".")
+    if part not in {"nodes", "links"}:
+        return mistake
+    text = f"{name}: {mistake.text}" if name else mistake.text
+    return Mistake(path=key if part == "nodes" else "fabric", text=text, fix=mistake.fix)
 
 
 def _radix(radix: int | None, switch: Switch) -> int:
@@ -270,8 +284,8 @@ def _without(facts: dict[str, str], name: str, fields: Mapping[str, Any]) -> dic
     return {key: text for key, text in facts.items() if key not in own}
 
 
-def _refuse_overload(fabric: Fabric) -> None:
-    """Refuse links that together are faster than the switch; mixed rates can pass the count of ports and fail here."""
+def _overload(fabric: Fabric) -> list[Mistake]:
+    """Find links that together are faster than the switch; mixed rates can pass the count of ports and fail here."""
     rows = [catalogue.SWITCHES.get(switch.name) for switch in fabric.switches]
     figures = [row.figures.get("capacity_bps") if row is not None else None for row in rows]
     limit = np.array([figure.value if figure is not None else NO_LIMIT for figure in figures] or [NO_LIMIT], np.int64)
@@ -280,10 +294,11 @@ def _refuse_overload(fabric: Fabric) -> None:
     total = np.zeros(len(fabric.node_names), np.int64)
     np.add.at(total, fabric.ports.node, fabric.links["rate_bps"][fabric.ports.link])
     over = np.flatnonzero(total > capacity)
-    if len(over):
-        node = int(over[0])
-        text = (
-            f"links of {format_quantity(RATE, int(total[node]))} together, but "
-            f"'{fabric.switches[fabric.node_device[node]].name}' switches {format_quantity(RATE, int(capacity[node]))}"
-        )
-        raise ConfigError("fabric", [Mistake(path=f"nodes.{fabric.node_names[node]}", text=text)])
+    if not len(over):
+        return []
+    node = int(over[0])
+    text = (
+        f"links of {format_quantity(RATE, int(total[node]))} together, but "
+        f"'{fabric.switches[fabric.node_device[node]].name}' switches {format_quantity(RATE, int(capacity[node]))}"
+    )
+    return [Mistake(path=f"nodes.{fabric.node_names[node]}", text=text)]

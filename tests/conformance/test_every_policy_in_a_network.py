@@ -14,8 +14,6 @@ from weft.policies.load import load
 from weft.testing.congestion_control import check_congestion_control, network_findings
 from weft.testing.network import Bottleneck, Uplinks, uplink_findings
 
-pytest.importorskip("weft.engine._native")
-
 # By the reference, which is slow, a shorter one: the flows start together and are soon where they stay.
 SHORT = Bottleneck(engine="reference", lead_ps=10 * US_PS, settled_at_ps=300 * US_PS, until_ps=MS_PS)
 CONTROL = """

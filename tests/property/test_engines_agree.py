@@ -10,14 +10,10 @@ import numpy as np
 import pytest
 from property.scenarios import LONG_DELAY_PS, TEST_ONLY, random_plan
 
-from weft.engine import reference
+from weft.engine import packet, reference
 from weft.engine.outcome import Outcome
 from weft.engine.plan import Instant, Plan
 from weft.policies.load import catalogue
-
-pytest.importorskip("weft.engine._native")  # a clone without a compiler still tests the reference
-
-from weft.engine import packet
 
 PLANS = 400
 SANITIZED_PLANS = 40  # of those, also run under the sanitizers and on the newest Python

@@ -11,17 +11,13 @@ from helpers.tiny import job_of, wired
 
 import weft.policies
 from weft.base.clock import MS_PS
-from weft.engine import reference
+from weft.engine import packet, reference
 from weft.engine.lower import lower
 from weft.engine.plan import Plan
 from weft.policies.load import load
 from weft.spec.device import Ecn, HashFunction, Switch
 from weft.spec.job import Group, Loop, Peer, Send, Size, Wait
 from weft.spec.transport import Transport
-
-pytest.importorskip("weft.engine._native")
-
-from weft.engine import packet
 
 CATALOGUE = Path(weft.policies.__file__).parent
 HOSTS = 6  # three on each of two leaves, below three spines

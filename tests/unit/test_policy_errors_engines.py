@@ -7,13 +7,9 @@ import pytest
 from helpers.tiny import Message, pair, plan_of, sends, wired
 
 from weft.base.errors import PolicyError
-from weft.engine import reference
+from weft.engine import packet, reference
 from weft.engine.plan import Plan
 from weft.spec.transport import Transport
-
-pytest.importorskip("weft.engine._native")
-
-from weft.engine import packet
 
 pytestmark = pytest.mark.sanitize
 

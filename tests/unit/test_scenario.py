@@ -206,6 +206,10 @@ def test_set_changes_one_parameter_of_a_policy_or_device() -> None:
         ("a..b", "1", "--set a..b", "not a key"),
         ("faults.3.at", "1ms", "--set faults.3.at", "no such place"),
         ("traffic.size", "&a 1", "--set traffic.size", "anchor"),
+        ("foo", "", "--set foo", "unknown key"),
+        ("transport.congestion_contrl", "null", "--set transport.congestion_contrl", "unknown key"),
+        ("fabric.switch.bufer", "null", "--set fabric.switch.bufer", "unknown key"),
+        ("transport.congestion_control.gg", "null", "--set transport.congestion_control.gg", "nothing to remove"),
     ],
 )
 def test_a_mistake_in_set_names_the_option(key: str, value: str, path: str, words: str) -> None:
@@ -214,6 +218,19 @@ def test_a_mistake_in_set_names_the_option(key: str, value: str, path: str, word
     assert [mistake.path for mistake in found] == [path]
     assert words in found[0].text
     assert found[0].line is None
+
+
+@pytest.mark.parametrize("key", ["engine.seed", "fabric.switch", "fabric.switch.model", "transport.congestion_control",
+                                 "transport.congestion_control.name", "faults", "traffic.start_jitter"])  # fmt: skip
+def test_null_gives_a_key_its_default_whether_the_file_has_it_or_not(key: str) -> None:
+    assert loads(SMALL, overrides={key: "null"}, known=KNOWN) == loads(SMALL, known=KNOWN)
+
+
+def test_null_takes_an_unknown_key_or_a_parameter_out_of_the_file() -> None:
+    assert loads(SMALL + "foo: 1\n", overrides={"foo": "null"}, known=KNOWN) == loads(SMALL, known=KNOWN)
+    text = SMALL + "transport: {congestion_control: {name: dcqcn, g: 0.5}}\n"
+    without = loads(text, overrides={"transport.congestion_control.g": ""}, known=KNOWN)
+    assert without.transport.congestion_control.parameters == {}
 
 
 def test_a_contradiction_with_the_file_names_the_option() -> None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence as SequenceType
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from weft.spec.scenario_devices import DeviceChoice, device_rows
 from weft.spec.scenario_kinds import DeviceKind, FileName, PolicyKind, Section, SectionList, WrongValueError
 from weft.spec.scenario_policies import ParameterCheck, ParameterValue, PolicyChoice
 from weft.spec.scenario_rows import REQUIRED, Row, applies, resolved_default, rows_of, shown
-from weft.spec.scenario_yaml import Mapping, Node, Scalar, Sequence, read_tree, show
+from weft.spec.scenario_yaml import Entry, Mapping, Node, Scalar, Sequence, read_tree, show
 
 __all__ = ["Places", "Reader", "apply_override"]
 
@@ -37,6 +37,7 @@ _SHORT_FORMS = {
     "fabric.switch": "model",
     "fabric.nic": "model",
 }
+_HEADS = ("name", "file")  # of a policy; every other key is a parameter
 
 
 @dataclass(kw_only=True)
@@ -120,7 +121,8 @@ class Reader:
             at = _join(path, _shown_key(entry.key))
             self.places.lines[at] = entry.line
             if entry.key in keys:
-                known[entry.key] = entry.node
+                if not _is_removed(entry):
+                    known[entry.key] = entry.node
             elif entry.key in later:
                 self.wrong(at, later[entry.key])
             else:
@@ -217,11 +219,13 @@ class Reader:
 
     def _policy(self, row: Row, kind: PolicyKind, node: Node, path: str) -> PolicyChoice:
         parameters: dict[str, ParameterValue] = {}
+        if isinstance(node, Mapping):
+            node = replace(node, entries=tuple(e for e in node.entries if e.key not in _HEADS or not _is_removed(e)))
         label = node
         if isinstance(node, Mapping) and row.default is not None and not (node.get("name") or node.get("file")):
             node = node.put("name", Scalar(text=row.default))  # parameters of the default
         if isinstance(node, Mapping):
-            heads = [entry for entry in node.entries if entry.key in {"name", "file"}]
+            heads = [entry for entry in node.entries if entry.key in _HEADS]
             if len(heads) != 1:
                 self.wrong(path, f"found a mapping with {len(heads)} of name and file, wanted exactly one")
                 return PolicyChoice()
@@ -256,7 +260,9 @@ class Reader:
 
     def _parameter(self, parameters: dict[str, ParameterValue], key: str, node: Node, path: str) -> None:
         value = node.value if isinstance(node, Scalar) else None
-        if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        if _is_null(node) and node.line is None:
+            self.wrong(path, "the file does not give this parameter, so there is nothing to remove")
+        elif value is None or (isinstance(value, float) and not math.isfinite(value)):
             self.wrong(path, f"found {show(node)}, wanted a number, true, false or text with a unit")
         else:
             parameters[key] = value
@@ -302,6 +308,8 @@ class Reader:
 def apply_override(root: Mapping, key: str, text: str) -> tuple[Mapping, list[Mistake]]:
     """Put the value of one ``--set key=text`` into the tree; ``null`` removes the key.
 
+    A key to remove that the tree does not have stays in it as null without a line, so that the reader judges its name.
+
     Returns
     -------
     the new tree, and the mistakes of the option itself
@@ -343,7 +351,7 @@ def _put(node: Node | None, parts: list[str], value: Node, path: str) -> Node | 
     else:
         base = Mapping(line=node.line if node is not None else None)
     entry = base.get(head)
-    if not rest and _is_null(value):
+    if not rest and _is_null(value) and (entry is not None or head == short):
         return base.drop(head)
     inner = _put(entry.node if entry is not None else None, rest, value, at)
     return None if inner is None else base.put(head, inner)
@@ -364,6 +372,11 @@ def _without_lines(node: Node) -> Node:
 
 def _is_null(node: Node) -> bool:
     return isinstance(node, Scalar) and node.value is None
+
+
+def _is_removed(entry: Entry) -> bool:
+    """Whether ``--set`` took the key away."""
+    return _is_null(entry.node) and entry.line is None
 
 
 def _around(path: str) -> Iterator[str]:

@@ -78,7 +78,8 @@ weft::PortPolicy port_of(nb::handle row) {
 
 weft::SeriesRequest series_of(nb::handle row) {
   return {number<std::int64_t>(row, "every_ps"), number<bool>(row, "all_flows"),
-          nb::cast<std::vector<std::int32_t>>(row["ports"]), nb::cast<std::vector<std::uint64_t>>(row["flows"])};
+          number<std::int64_t>(row, "event_limit"), nb::cast<std::vector<std::int32_t>>(row["ports"]),
+          nb::cast<std::vector<std::uint64_t>>(row["flows"])};
 }
 
 weft::Input input_of(nb::dict plan) {
@@ -206,6 +207,13 @@ class PacketEngine {
     return table<weft::SeriesRow>(s.series.size(), [&](weft::SeriesRow& row, std::size_t i) { row = s.series[i]; });
   }
 
+  [[nodiscard]] auto events() const {
+    const weft::State& s = engine_.state();
+    return table<weft::EventRow>(s.events.size(), [&](weft::EventRow& row, std::size_t i) { row = s.events[i]; });
+  }
+
+  [[nodiscard]] std::int64_t events_left_out() const { return engine_.state().events_left_out; }
+
   /// Source, destination and channel of every queue pair, in the order in which series name them.
   [[nodiscard]] auto queue_pairs() const {
     const weft::State& s = engine_.state();
@@ -234,6 +242,7 @@ class PacketEngine {
 
 NB_MODULE(_native, module) {
   module.doc() = "Weft's native core.";
+  nb::exception<weft::LimitError>(module, "LimitError");  // what the engine cannot carry, in its own words
   module.def("version", &weft::version, "The version of Weft that this core was built as.");
   nb::class_<PacketEngine>(module, "PacketEngine", "The packet engine on one plan; see weft.engine.packet.")
       .def(nb::init<nb::dict>(), nb::arg("plan"), nb::sig("def __init__(self, plan: dict[str, object]) -> None"))
@@ -247,6 +256,8 @@ NB_MODULE(_native, module) {
       .def("ports", &PacketEngine::ports)
       .def("marks", &PacketEngine::marks)
       .def("series", &PacketEngine::series)
+      .def("events", &PacketEngine::events)
+      .def("events_left_out", &PacketEngine::events_left_out)
       .def("queue_pairs", &PacketEngine::queue_pairs)
       .def("counters", &PacketEngine::counters);
 }

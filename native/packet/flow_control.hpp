@@ -24,6 +24,7 @@ inline void start_frame(State& s, std::int32_t port, Ps at_ps) {
   frame.at_ps = out.free_at_ps + out.delay_ps;
   PortCounters& counters = s.port_counters[static_cast<std::size_t>(port)];
   (frame.quanta > 0 ? counters.pauses_sent : counters.resumes_sent) += 1;
+  s.note(at_ps, frame.quanta > 0 ? EventKind::kPause : EventKind::kResume, port, frame.klass);
   s.frames_inbound[static_cast<std::size_t>(s.peer_of(port))].push(frame);
   s.announce_frame(out, frame.at_ps);
 }

@@ -66,10 +66,11 @@ struct TransportRow {
       retransmission_timeout_ps, retry_limit, end_to_end_credits;
 };
 
-/// Chosen ports and queue pairs whose state is recorded every `every_ps`; nothing if that is 0.
+/// What is recorded over time: the state of chosen ports and queue pairs every `every_ps` (0: nothing), and events.
 struct SeriesRequest {
   Ps every_ps = 0;
   bool all_flows = false;
+  std::int64_t event_limit = 0;  // of recorded events
   std::vector<std::int32_t> ports;
   std::vector<std::uint64_t> flows;  // flow identities
 };

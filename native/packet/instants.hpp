@@ -27,12 +27,12 @@ inline void lose_inbound(State& s, std::int32_t port) {
 }
 
 /// Packets that wait at a dead port are dropped. They stay in the stream, where the reader passes over them.
-inline void flush_queue(State& s, std::int32_t node, std::int32_t port, std::int32_t klass) {
+inline void flush_queue(State& s, std::int32_t node, std::int32_t port, std::int32_t klass, Ps now_ps) {
   Queue& queue = s.queues[s.at(port, klass)];
   if (queue.departure == queue.tail) return;
   const bool host = is_host(s, node);
   for (Packet* packet = queue.departure; packet != queue.tail; packet = s.pool.next(packet)) {
-    drop(s, port, s.count.drop_link_down);
+    drop(s, port, s.count.drop_link_down, now_ps);
     if (!host) {
       const SwitchView view = switch_view(s, node);
       release(view, s.ingresses[s.at(s.first_port(node) + packet->ingress, klass)], packet->bytes);
@@ -48,7 +48,7 @@ inline void bring_down(State& s, std::int32_t port, Ps now_ps) {
   const std::int32_t node = s.in.port_node[static_cast<std::size_t>(port)];
   Port& out = s.ports[static_cast<std::size_t>(port)];
   for (std::int32_t klass = 0; klass < s.classes; ++klass) {
-    flush_queue(s, node, port, klass);
+    flush_queue(s, node, port, klass, now_ps);
     obey_frame(s, port, {now_ps, klass, 0}, now_ps);
     Ingress& ingress = s.ingresses[s.at(port, klass)];
     if (!is_host(s, node)) {

@@ -5,15 +5,16 @@
 
 namespace weft {
 
-inline void drop(State& s, std::int32_t port, std::int64_t& reason) {
+inline void drop(State& s, std::int32_t port, std::int64_t& reason, Ps at_ps) {
   reason += 1;
   s.port_counters[static_cast<std::size_t>(port)].drops += 1;
+  s.note(at_ps, EventKind::kDrop, port, &reason - &s.count.drop_no_route);
 }
 
 /// Lost on its last link? Counts it if so.
-inline bool lost_on_link(State& s, std::int32_t port, const Packet& packet) {
+inline bool lost_on_link(State& s, std::int32_t port, const Packet& packet, Ps at_ps) {
   if (has(packet.flags, kLost)) [[unlikely]] {
-    drop(s, port, s.count.drop_link_down);
+    drop(s, port, s.count.drop_link_down, at_ps);
     return true;
   }
   if (!s.loses) [[likely]]
@@ -24,11 +25,11 @@ inline bool lost_on_link(State& s, std::int32_t port, const Packet& packet) {
   const std::uint64_t flow = s.queue_pairs[static_cast<std::size_t>(packet.queue_pair)].flow;
   const std::uint64_t id = identity(packet);
   if (loss > 0 && uniform(draw(s.in.seed, Stream::kLinkLoss, flow, id, sender)) < loss) {
-    drop(s, port, s.count.drop_link_loss);
+    drop(s, port, s.count.drop_link_loss, at_ps);
     return true;
   }
   if (corruption > 0 && uniform(draw(s.in.seed, Stream::kLinkCorruption, flow, id, sender)) < corruption) {
-    drop(s, port, s.count.drop_corrupted);
+    drop(s, port, s.count.drop_corrupted, at_ps);
     return true;
   }
   return false;

@@ -203,7 +203,7 @@ inline void enter_host_interface(State& s, std::int32_t node, std::int32_t port,
   NicPort& nic = nic_of(s, port);
   const NicRow& row = nic_row(s, port);
   if (nic.receive_used_bytes + packet->bytes > row.receive_buffer_bytes) {
-    drop(s, port, s.count.drop_receive_buffer);
+    drop(s, port, s.count.drop_receive_buffer, now_ps);
     return;
   }
   nic.receive_used_bytes += packet->bytes;
@@ -222,9 +222,9 @@ inline void enter_host_interface(State& s, std::int32_t node, std::int32_t port,
 
 /// A packet has arrived at a host.
 inline void arrive_at_host(State& s, std::int32_t node, std::int32_t port, Packet* packet, Ps now_ps) {
-  if (lost_on_link(s, port, *packet)) return;
+  if (lost_on_link(s, port, *packet, now_ps)) return;
   if (packet->destination_port != port) [[unlikely]] {
-    drop(s, port, s.count.drop_no_route);
+    drop(s, port, s.count.drop_no_route, now_ps);
     return;
   }
   QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(packet->queue_pair)];

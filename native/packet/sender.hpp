@@ -355,7 +355,7 @@ inline void fill_echo(const State& s, Signal& signal, Packet* packet, Ps now_ps)
 }
 
 /// Tell path selection and congestion control, as far as they want to know.
-inline void tell(State& s, QueuePair& qp, Kind kind, Packet* packet, std::int64_t bytes, Ps now_ps, bool control) {
+inline void tell(State& s, QueuePair& qp, Kind kind, Packet* packet, std::int64_t bytes, Ps now_ps) {
   const auto fill = [&] {
     Signal& signal = sender_signal(s, qp, kind, now_ps);
     signal.bytes = bytes;
@@ -366,7 +366,7 @@ inline void tell(State& s, QueuePair& qp, Kind kind, Packet* packet, std::int64_
     fill();
     call_path(s, qp);
   }
-  if (control && wants(s.in.congestion.signals, kind)) {
+  if (wants(s.in.congestion.signals, kind)) {
     fill();
     call_sender(s, qp, now_ps);
   }
@@ -394,10 +394,11 @@ inline void handle_ack(State& s, QueuePair& qp, Packet* packet, Ps now_ps) {
   }
   const bool news = expected > sender.una;
   const std::int64_t bytes = news ? acknowledge(s, qp, expected, now_ps) : 0;
-  if (news || !nak) tell(s, qp, Kind::kAck, packet, bytes, now_ps, news);
+  if (news || !nak) tell(s, qp, Kind::kAck, packet, bytes, now_ps);
   if (nak && expected == sender.una && sender.nxt > sender.una) {
     go_back(s, qp);
-    tell(s, qp, Kind::kNak, packet, 0, now_ps, true);
+    s.note(now_ps, EventKind::kGoBack, packet->queue_pair, 0);
+    tell(s, qp, Kind::kNak, packet, 0, now_ps);
   }
   if (sender.una == sender.end)
     for (std::int64_t& timer : sender_state(qp).timer_at_ps) timer = kOff;
@@ -424,6 +425,7 @@ inline void handle_timeout(State& s, std::int32_t index, Ps now_ps) {
   sender.deadline_at_ps = kOff;
   if (sender.una < sender.nxt) {
     s.count.timeouts += 1;
+    s.note(now_ps, EventKind::kTimeout, index, 0);
     sender.retries += 1;
     if (sender.retries > s.in.transport.retry_limit) {
       s.count.queue_pair_errors += 1;
@@ -433,7 +435,7 @@ inline void handle_timeout(State& s, std::int32_t index, Ps now_ps) {
       return;
     }
     go_back(s, qp);
-    tell(s, qp, Kind::kTimeout, nullptr, 0, now_ps, true);
+    tell(s, qp, Kind::kTimeout, nullptr, 0, now_ps);
   } else if (credit_blocked(s, qp)) {
     s.count.probes_sent += 1;
     queue_control(s, qp.source_port, index, PacketKind::kProbe, true, sender.una,

@@ -251,6 +251,16 @@ struct SeriesRow {
   double value;
 };
 
+/// Something that a person would look for in time; recorded only where asked for, up to a limit.
+enum class EventKind : std::int64_t { kPause, kResume, kMark, kDrop, kTimeout, kGoBack };
+
+struct EventRow {
+  Ps at_ps;
+  std::int64_t kind;
+  std::int64_t place;   // port; kTimeout, kGoBack: queue pair
+  std::int64_t detail;  // kPause, kResume: class; kDrop: reason, in the order of Counters
+};
+
 struct Counters {
   std::int64_t packet_hops = 0, data_sent = 0, retransmissions = 0, acks_sent = 0, naks_sent = 0, cnps_sent = 0,
                credits_sent = 0, probes_sent = 0, timeouts = 0, queue_pair_errors = 0, out_of_order_discards = 0,
@@ -327,6 +337,8 @@ struct State {
   std::vector<std::uint64_t> keys, scratch;  // arrivals of a window
   std::vector<std::uint32_t> histogram;
   std::vector<SeriesRow> series;
+  std::vector<EventRow> events;
+  std::int64_t events_left_out = 0;
   Counters count;
   std::size_t next_instant = 0;
   Ps next_sample_at_ps = kNeverPs;
@@ -346,6 +358,15 @@ struct State {
   /// Place of (port, class) in the arrays by both; rows are padded to a power of two.
   [[nodiscard]] std::size_t at(std::int32_t port, std::int32_t klass) const {
     return (static_cast<std::size_t>(port) << class_shift) + static_cast<std::size_t>(klass);
+  }
+  /// Record an event if there is room; `in.series.event_limit` is 0 where nobody asks.
+  void note(Ps at_ps, EventKind kind, std::int64_t place, std::int64_t detail) {
+    if (in.series.event_limit == 0) [[likely]]
+      return;
+    if (static_cast<std::int64_t>(events.size()) < in.series.event_limit)
+      events.push_back({at_ps, static_cast<std::int64_t>(kind), place, detail});
+    else
+      events_left_out += 1;
   }
   [[nodiscard]] std::int32_t first_port(std::int32_t node) const {
     return static_cast<std::int32_t>(in.port_base[static_cast<std::size_t>(node)]);

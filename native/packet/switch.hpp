@@ -192,6 +192,7 @@ inline void start_switch_port(State& s, const SwitchView& view, std::int32_t por
       if (view.row.mark_at_dequeue != 0 && draws_mark(s, view.row, *packet, port, queue.bytes)) {
         packet->flags = with(packet->flags, kMarked);
         s.port_counters[static_cast<std::size_t>(port)].marks += 1;
+        s.note(at_ps, EventKind::kMark, port, klass);
       }
       if (s.in.congestion.telemetry && view.row.telemetry != 0) stamp_telemetry(s, port, packet, out.bytes, at_ps);
     }
@@ -370,13 +371,13 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
       ingress.headroom_used += static_cast<std::int32_t>(bytes);
       break;
     case Admission::kBufferFull:
-      drop(s, port, s.count.drop_buffer_full);
+      drop(s, port, s.count.drop_buffer_full, at_ps);
       return false;
     case Admission::kEgressThreshold:
-      drop(s, target, s.count.drop_egress_threshold);
+      drop(s, target, s.count.drop_egress_threshold, at_ps);
       return false;
     case Admission::kHeadroomFull:
-      drop(s, port, s.count.drop_headroom_full);
+      drop(s, port, s.count.drop_headroom_full, at_ps);
       return false;
   }
   ingress.max_bytes = std::max(ingress.max_bytes, ingress.used + ingress.headroom_used);
@@ -408,18 +409,18 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
 [[gnu::always_inline]] inline void arrive_at_switch(State& s, const SwitchView& view, std::int32_t local,
                                                     std::int32_t klass, Packet* packet, Ps at_ps) {
   const std::int32_t port = view.first + local;
-  if (lost_on_link(s, port, *packet)) return;
+  if (lost_on_link(s, port, *packet, at_ps)) return;
   if (view.node.paused_ingresses != 0) [[unlikely]]
     drain_switch(s, view, at_ps);
   packet->ingress = static_cast<std::uint16_t>(local);
   const std::int32_t target = route(s, view, packet, klass, at_ps);
   if (target < 0) [[unlikely]] {
-    drop(s, port, s.count.drop_no_route);
+    drop(s, port, s.count.drop_no_route, at_ps);
     return;
   }
   Port& out = s.ports[static_cast<std::size_t>(target)];
   if (!out.up) [[unlikely]] {
-    drop(s, target, s.count.drop_link_down);
+    drop(s, target, s.count.drop_link_down, at_ps);
     return;
   }
   drain_port(s, view, target, at_ps);
@@ -434,6 +435,7 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
       draws_mark(s, view.row, *packet, target, queue.bytes)) {
     packet->flags = with(packet->flags, kMarked);
     s.port_counters[static_cast<std::size_t>(target)].marks += 1;
+    s.note(at_ps, EventKind::kMark, target, klass);
   }
   Packet* slot = queue.tail;
   queue.tail = s.pool.extend(slot);

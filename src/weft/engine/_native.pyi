@@ -6,6 +6,9 @@ import numpy
 from numpy.typing import NDArray
 
 
+class LimitError(Exception):
+    pass
+
 def version() -> str:
     """The version of Weft that this core was built as."""
 
@@ -31,6 +34,10 @@ class PacketEngine:
     def marks(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
 
     def series(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    def events(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    def events_left_out(self) -> int: ...
 
     def queue_pairs(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
 

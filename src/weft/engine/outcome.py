@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,7 +13,17 @@ from weft.base.clock import NEVER_PS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["COUNTERS", "MARK_DTYPE", "MESSAGE_DTYPE", "PORT_DTYPE", "SERIES_DTYPE", "Outcome", "ending"]
+__all__ = [
+    "COUNTERS",
+    "EVENT_DTYPE",
+    "EVENT_KINDS",
+    "MARK_DTYPE",
+    "MESSAGE_DTYPE",
+    "PORT_DTYPE",
+    "SERIES_DTYPE",
+    "Outcome",
+    "ending",
+]
 
 MESSAGE_DTYPE: Final = np.dtype(
     [
@@ -76,6 +86,16 @@ SERIES_DTYPE: Final = np.dtype(
     ]
 )
 
+EVENT_KINDS: Final = ("pause", "resume", "mark", "drop", "timeout", "go back")
+EVENT_DTYPE: Final = np.dtype(
+    [
+        ("at_ps", np.int64),
+        ("kind", np.int64),  # index into EVENT_KINDS
+        ("place", np.int64),  # port; timeout and go back: queue pair in order of (source, destination, channel)
+        ("detail", np.int64),  # pause, resume, mark: class; drop: index into plan.DROP_REASONS
+    ]
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
@@ -89,6 +109,8 @@ class Outcome:
     marks : `MARK_DTYPE`, by (rank, instant, order of the program)
     series : `SERIES_DTYPE`, empty unless asked for; not part of the digest
     complete, simulated_ps : how the run ended and how far it came, see `ending`
+    events : `EVENT_DTYPE` by instant, empty unless asked for; not part of the digest
+    events_left_out : how many did not fit the limit that was asked for
     """
 
     messages: NDArray[np.void]
@@ -98,6 +120,8 @@ class Outcome:
     series: NDArray[np.void]
     complete: bool
     simulated_ps: int
+    events: NDArray[np.void] = field(default_factory=lambda: np.empty(0, EVENT_DTYPE))
+    events_left_out: int = 0
 
     def digest(self) -> str:
         """SHA-256 over every completion time and counter; two runs that agree to the bit have the same."""

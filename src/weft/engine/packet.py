@@ -15,7 +15,17 @@ import numpy as np
 import weft.policies
 from weft.base.errors import ConfigError, EngineError, Mistake
 from weft.engine import _native
-from weft.engine.outcome import COUNTERS, MARK_DTYPE, MESSAGE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome, ending
+from weft.engine.outcome import (
+    COUNTERS,
+    EVENT_DTYPE,
+    EVENT_KINDS,
+    MARK_DTYPE,
+    MESSAGE_DTYPE,
+    PORT_DTYPE,
+    SERIES_DTYPE,
+    Outcome,
+    ending,
+)
 from weft.policies.interface import CongestionControl, Kind, PathSelection, PortSelection
 
 if TYPE_CHECKING:
@@ -52,13 +62,16 @@ class Series:
     flows: tuple[tuple[int, int, int], ...] | None = ()
 
 
-def run(plan: Plan, *, series: Series | None = None, on_progress: Progress | None = None) -> Outcome:
+def run(
+    plan: Plan, *, series: Series | None = None, event_limit: int = 0, on_progress: Progress | None = None
+) -> Outcome:
     """Run a plan to its end.
 
     Parameters
     ----------
     plan : what to run
     series : what to record over time
+    event_limit : how many pauses, marks, drops, timeouts and returns to record with their instants; 0: none
     on_progress : called about ten times a second with simulated picoseconds, packet-hops and delivered bytes;
         a KeyboardInterrupt that it raises, or that arrives meanwhile, ends the run with what there is
 
@@ -71,14 +84,14 @@ def run(plan: Plan, *, series: Series | None = None, on_progress: Progress | Non
     keep: list[Any] = []  # compiled steps must outlive the run
     interrupted = False
     try:
-        engine = _native.PacketEngine(_raw_plan(plan, series, keep))
+        engine = _native.PacketEngine(_raw_plan(plan, series, keep, event_limit))
         try:
             while not engine.advance(_SLICE_S):
                 if on_progress is not None:
                     on_progress(*engine.progress())
         except KeyboardInterrupt:
             interrupted = True
-    except RuntimeError as error:  # a limit of the engine, in its own words
+    except _native.LimitError as error:
         raise ConfigError("packet engine", [Mistake(path="engine", text=str(error))]) from error
     failure = engine.failure()
     if failure is not None:
@@ -112,6 +125,9 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool) -> 
     place[np.lexsort((pairs[:, 2], pairs[:, 1], pairs[:, 0]))] = np.arange(len(pairs))
     flows = series["kind"] != 2  # SERIES_DTYPE.kind
     series["index"][flows] = place[series["index"][flows]]
+    events = _view(engine.events(), EVENT_DTYPE)
+    of_pairs = np.isin(events["kind"], (EVENT_KINDS.index("timeout"), EVENT_KINDS.index("go back")))
+    events["place"][of_pairs] = place[events["place"][of_pairs]]
     counters = dict(zip(COUNTERS, (int(value) for value in engine.counters().view(np.int64)), strict=True))
     complete, simulated_ps = ending(
         is_done=engine.finished(),
@@ -127,6 +143,8 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool) -> 
         series=series,
         complete=complete,
         simulated_ps=simulated_ps,
+        events=events[np.argsort(events["at_ps"], kind="stable")],
+        events_left_out=engine.events_left_out(),
     )
 
 
@@ -138,7 +156,7 @@ def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-def _raw_plan(plan: Plan, series: Series | None, keep: list[Any]) -> dict[str, Any]:
+def _raw_plan(plan: Plan, series: Series | None, keep: list[Any], event_limit: int = 0) -> dict[str, Any]:
     arrays = (
         "node_kind", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
         "port_loss", "port_corruption", "port_headroom_bytes", "shared_bytes", "attachment", "switches", "nics",
@@ -157,6 +175,7 @@ def _raw_plan(plan: Plan, series: Series | None, keep: list[Any]) -> dict[str, A
     raw["series"] = {
         "every_ps": chosen.every_ps,
         "all_flows": chosen.flows is None,
+        "event_limit": event_limit,
         "ports": list(chosen.ports),
         "flows": [source << 40 | destination << 16 | channel for source, destination, channel in chosen.flows or ()],
     }

@@ -185,7 +185,6 @@ class Sender:
             self.credit_limit = max(self.credit_limit, packet.msn + (code_to_credits(packet.credit_code) or 0))
         if is_new or not is_nak:
             self._tell_path(self._ack_signal(packet, newly_bytes))
-        if is_new:
             self._tell_control(self._ack_signal(packet, newly_bytes))
         if self.una == self.end:  # idle
             for timer in range(TIMERS):

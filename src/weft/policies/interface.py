@@ -39,7 +39,7 @@ class Kind(IntEnum):
     START = 0  # the queue pair exists and has its first message
     RESUME = 1  # it was idle, its timers were off, and has a message again
     SEND = 2  # a data packet leaves the NIC
-    ACK = 3  # new bytes are acknowledged
+    ACK = 3  # an acknowledgement; under spraying it may acknowledge nothing new (0 bytes) and still tell RTT and mark
     CNP = 4  # a congestion notification packet has arrived
     NAK = 5  # the receiver asks to go back
     TRIM = 6  # a packet's payload was cut on the way

@@ -98,7 +98,7 @@ _EVENTS = (
     _column("event", "string", "name", "pause, mark, drop, retransmission and so on; or a fault."),
     _column("detail", "string", "name", "Reason of a drop, or what a fault did."),
     _column("where", "string", "name", "Port, link or switch; 'all' for what is counted over the fabric."),
-    _column("at_ps", "int64", "ps", "Instant of a fault; null for what is counted over the run.", optional=True),
+    _column("at_ps", "int64", "ps", "When it happened (count 1); null: the total over the run.", optional=True),
     _column("count", "int64", "count", "How often."),
 )
 

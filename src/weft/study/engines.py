@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from weft.base.errors import ConfigError, Mistake
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from weft.engine.packet import Series
     from weft.engine.plan import Plan
 
-__all__ = ["Progress", "run_plan"]
+__all__ = ["EVENT_LIMIT", "Progress", "run_plan"]
+
+EVENT_LIMIT: Final = 200_000  # chosen: some megabytes; the totals in the same table are always complete
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +64,7 @@ def run_plan(
     if fidelity == "packet":
         from weft.engine import packet
 
-        outcome = packet.run(plan, series=series, on_progress=told)
+        outcome = packet.run(plan, series=series, event_limit=EVENT_LIMIT, on_progress=told)
         return outcome, interrupted
     if fidelity == "reference":
         from weft.engine.reference import Simulation

@@ -8,6 +8,7 @@ import numpy as np
 
 from weft.base.clock import SECOND_PS
 from weft.base.units import SIZE, format_quantity
+from weft.engine.outcome import EVENT_KINDS
 from weft.engine.plan import DROP_REASONS
 from weft.spec.result import TABLES, Quantity
 from weft.study.ideal import ideal_times_ps
@@ -232,7 +233,28 @@ def _events(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[
     for fault in prepared.scenario.faults:
         if fault.at_ps <= outcome.simulated_ps:
             rows.append(("fault", fault.event, fault.link or fault.switch or "", fault.at_ps, 1))
+    rows += _instants(prepared, outcome, names)
     return {column.name: [row[place] for row in rows] for place, column in enumerate(TABLES["events"])}
+
+
+def _instants(
+    prepared: Prepared, outcome: Outcome, names: Sequence[str]
+) -> list[tuple[str, str, str, int | None, int]]:
+    """One row for each event that the engine recorded with its instant, and one that counts what did not fit."""
+    messages = outcome.messages[["source", "destination", "channel"]]
+    pairs = [f"rank {source}->rank {destination}" for source, destination, _ in np.unique(messages).tolist()]
+    priorities = [f"priority {priority}" for priority in prepared.plan.class_priority.tolist()]
+    details: Mapping[str, Sequence[str]] = {
+        "pause": priorities, "resume": priorities, "mark": priorities, "drop": DROP_REASONS,
+    }  # fmt: skip
+    rows: list[tuple[str, str, str, int | None, int]] = []
+    for at_ps, kind, place, detail in outcome.events.tolist():
+        event = EVENT_KINDS[kind]
+        is_port = event in details
+        rows.append((event, details[event][detail] if is_port else "", (names if is_port else pairs)[place], at_ps, 1))
+    if outcome.events_left_out:
+        rows.append(("left out", "events with an instant that did not fit", "all", None, outcome.events_left_out))
+    return rows
 
 
 def summarise(tables: Mapping[str, pa.Table], outcome: Outcome) -> dict[str, Quantity]:

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "packet/agenda.hpp"
@@ -363,7 +364,7 @@ struct State {
   void note(Ps at_ps, EventKind kind, std::int64_t place, std::int64_t detail) {
     if (in.series.event_limit == 0) [[likely]]
       return;
-    if (static_cast<std::int64_t>(events.size()) < in.series.event_limit)
+    if (std::cmp_less(events.size(), in.series.event_limit))
       events.push_back({at_ps, static_cast<std::int64_t>(kind), place, detail});
     else
       events_left_out += 1;

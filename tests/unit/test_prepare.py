@@ -41,7 +41,10 @@ def file(tmp_path: Path) -> Path:
             "  switch: {pause_quanta: 1}",
             "line 7  fabric.switch.pause_quanta  found 1: 'plain' would send a pause again",
         ),
-        ("  switch: {buffer: 410KB}", "line 7  fabric.switch.buffer  the buffer of 'leaf0', 410,000 B, is too small"),
+        (
+            "  switch: {buffer: 100KB, ecn: {kmin: 5KB, kmax: 50KB}}",
+            "line 7  fabric.switch.buffer  the buffer of 'leaf0', 100,000 B, is too small",
+        ),
     ],
 )
 def test_a_mistake_that_a_built_fabric_shows_has_its_line(file: Path, more: str, where: str) -> None:

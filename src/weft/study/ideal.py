@@ -1,10 +1,12 @@
-"""The ideal completion time of a message: alone on an empty fabric, at line rate, on the path of first candidates.
+"""The ideal completion time of a message: alone on an empty fabric, at line rate.
 
-Its packets follow each other through store-and-forward links. The last one arrives after the longest monotone walk
-through the table (packet, link) of serialisation times, plus the delays; that is exact for one flow that is never held
-back.
-Leaves out: windows and pacing, which hold back even a lone flow, so that a slowdown of 1 is the best that any control
-can do.
+Where flows keep their paths it is that of the path of first candidates. Its packets follow each other through
+store-and-forward links. The last one arrives after the longest monotone walk through the table (packet, link) of
+serialisation times, plus the delays; that is exact for one flow that is never held back.
+Where packets are sprayed, all candidates of a hop carry the message together, and it is a lower bound: no order of
+packets over the links can be faster, and what is reached is up to some packets slower.
+Leaves out: windows and pacing, which hold back even a lone flow; paths that are faster than that of first candidates,
+for a flow that keeps to one; faults. Only there a slowdown can be below 1.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.base.clock import serialisation_ps
+from weft.base.clock import SECOND_PS, serialisation_ps
 from weft.spec.fabric import HOST
 from weft.topology.routing import DELIVER
 
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
 
     from weft.engine.plan import Plan
 
-__all__ = ["ideal_times_ps", "pipeline_ps"]
+__all__ = ["ideal_times_ps", "pipeline_ps", "spread_ps"]
 
 Hop = tuple[int, int, int]  # rate_bps (0: takes no time), bytes between frames, delay_ps behind it
+Stage = tuple[Hop, ...]  # links that carry a sprayed message side by side
 
 
 def pipeline_ps(frames: tuple[int, ...], middle: int, hops: tuple[Hop, ...]) -> int:
@@ -59,6 +62,51 @@ def pipeline_ps(frames: tuple[int, ...], middle: int, hops: tuple[Hop, ...]) -> 
         sum(first[: a + 1]) + sum(mid[a : b + 1]) + (middle - 1) * max(mid[a : b + 1]) + sum(last[b:])
         for a in range(count)
         for b in range(a, count)
+    )
+
+
+def spread_ps(frames: tuple[int, ...], middle: int, stages: tuple[Stage, ...]) -> int:
+    """Time that no spraying can beat, from the first bit sent to the last bit received.
+
+    Some packet is the first and some packet the last at every stage, none smaller than the smallest; between them the
+    links of the stage send all bytes together. And the largest packet has to cross all of them.
+
+    Parameters
+    ----------
+    frames, middle : as for `pipeline_ps`
+    stages : links in order, side by side where the message may take any of them
+
+    Examples
+    --------
+    >>> host, uplink = (400_000_000_000, 0, 1_000), (100_000_000_000, 0, 1_000)
+    >>> spread_ps((4096,) * 3, 2, ((host,), (uplink,))) == pipeline_ps((4096,) * 3, 2, (host, uplink))
+    True
+    >>> spread_ps((4096,) * 3, 2, ((host,), (uplink,) * 4))  # now the host's link is the slowest
+    657360
+    """
+
+    def crossing_ps(stage: Stage, size_bytes: int) -> int:
+        return min(delay for _, _, delay in stage) + min(
+            serialisation_ps(size_bytes + gap, rate) if rate else 0 for rate, gap, _ in stage
+        )
+
+    def sending_ps(stage: Stage) -> int:
+        gap = stage[0][1]
+        total = sum(frames) + gap * len(frames)
+        if middle:  # the frame in the middle occurs that often
+            total += (middle - 1) * (frames[1] + gap)
+        return total * 8 * SECOND_PS // sum(rate for rate, _, _ in stage) if all(rate for rate, _, _ in stage) else 0
+
+    if middle == 0 and len(frames) > 1:
+        frames = (frames[0], frames[-1])
+    smallest = [crossing_ps(stage, min(frames)) for stage in stages]
+    delays = [min(delay for _, _, delay in stage) for stage in stages]
+    return max(
+        sum(crossing_ps(stage, max(frames)) for stage in stages),
+        *(
+            sum(smallest[:at]) + sending_ps(stage) + delays[at] + sum(smallest[at + 1 :])
+            for at, stage in enumerate(stages)
+        ),
     )
 
 
@@ -99,50 +147,70 @@ def ideal_times_ps(
         axis=1,
     ).astype(np.int64)
     _, example, which = np.unique(case, axis=0, return_index=True, return_inverse=True)
-    paths: dict[tuple[int, int], tuple[int, ...] | None] = {}
+    is_sprayed = plan.port_selection.plugin.reorders or (  # type: ignore[union-attr]
+        plan.path_selection is not None and plan.path_selection.plugin.reorders  # type: ignore[union-attr]
+    )
+    paths: dict[tuple[int, int], tuple[tuple[int, ...], ...] | None] = {}
     times: list[int] = []
     for source, destination, size in zip(
         source_port[example].tolist(), destination_port[example].tolist(), size_bytes[example].tolist(), strict=True
     ):
         ends = int(plan.port_node[plan.port_peer[source]]), int(plan.attachment[destination])
         if ends not in paths:
-            paths[ends] = _walk(plan, *ends)
+            paths[ends] = _walk(plan, *ends, width=None if is_sprayed else 1)
         middle = paths[ends]
-        times.append(-1 if middle is None else _message_ps(plan, size, _hops(plan, source, destination, middle)))
+        times.append(-1 if middle is None else _message_ps(plan, size, _stages(plan, source, destination, middle)))
     return np.array(times, np.int64)[which.ravel()]
 
 
-def _hops(plan: Plan, source_port: int, destination_port: int, middle: tuple[int, ...]) -> tuple[Hop, ...]:
+def _stages(
+    plan: Plan, source_port: int, destination_port: int, middle: tuple[tuple[int, ...], ...]
+) -> tuple[Stage, ...]:
     """Links from one NIC port to another, and the host interface behind the last one."""
     first = int(plan.port_peer[source_port])
     is_direct = plan.port_node[first] == plan.port_node[destination_port]
-    ports = (source_port,) if is_direct else (source_port, *middle, int(plan.port_peer[destination_port]))
+    ports = ((source_port,),) if is_direct else ((source_port,), *middle, (int(plan.port_peer[destination_port]),))
     gap = plan.transport.interframe_bytes
-    hops = [(int(plan.port_rate_bps[port]), gap, int(plan.port_delay_ps[port])) for port in ports]
+    stages = [tuple((int(plan.port_rate_bps[p]), gap, int(plan.port_delay_ps[p])) for p in stage) for stage in ports]
     nic = plan.nics[plan.node_device[plan.port_node[destination_port]]]
     if nic["pcie_rate_bps"] or nic["pcie_latency_ps"]:
-        hops.append((int(nic["pcie_rate_bps"]), 0, int(nic["pcie_latency_ps"])))
-    return tuple(hops)
+        stages.append(((int(nic["pcie_rate_bps"]), 0, int(nic["pcie_latency_ps"])),))
+    return tuple(stages)
 
 
-def _message_ps(plan: Plan, size_bytes: int, hops: tuple[Hop, ...]) -> int:
+def _message_ps(plan: Plan, size_bytes: int, stages: tuple[Stage, ...]) -> int:
     transport = plan.transport
     extra = transport.data_overhead_bytes + transport.telemetry_bytes
     mtu = transport.mtu_bytes
     packets = max(1, -(-size_bytes // mtu))
-    if packets == 1:
-        return pipeline_ps((size_bytes + extra + transport.first_extra_bytes,), 0, hops)
     tail = size_bytes - (packets - 1) * mtu
-    return pipeline_ps((mtu + extra + transport.first_extra_bytes, mtu + extra, tail + extra), packets - 2, hops)
+    if packets == 1:
+        frames: tuple[int, ...] = (size_bytes + extra + transport.first_extra_bytes,)
+    else:
+        frames = (mtu + extra + transport.first_extra_bytes, mtu + extra, tail + extra)
+    if all(len(stage) == 1 for stage in stages):
+        return pipeline_ps(frames, max(0, packets - 2), tuple(stage[0] for stage in stages))
+    return spread_ps(frames, max(0, packets - 2), stages)
 
 
-def _walk(plan: Plan, node: int, attachment: int) -> tuple[int, ...] | None:
-    """Ports from a switch to an attachment, by the first candidate of every switch; None where there is no way."""
+def _walk(plan: Plan, node: int, attachment: int, *, width: int | None) -> tuple[tuple[int, ...], ...] | None:
+    """Ports from a switch to an attachment, hop by hop; None where there is no way.
+
+    Parameters
+    ----------
+    width : how many candidates of every switch are taken; None: all, and their links carry a message side by side
+    """
     table = plan.routes[0]
-    ports: list[int] = []
-    while (group := int(table.group_of[node, attachment])) >= 0:
-        port = int(table.group_ports[table.group_ptr[group]])
-        ports.append(port)
-        node = int(plan.port_node[plan.port_peer[port]])
-    own = plan.attachment[plan.port_base[node] : plan.port_base[node + 1]]
-    return tuple(ports) if group == DELIVER or (own == attachment).any() else None
+    stages: list[tuple[int, ...]] = []
+    nodes = [node]
+    # All candidates lie on shortest paths, so that the switches of one stage are equally far from the attachment.
+    while (groups := [int(table.group_of[one, attachment]) for one in nodes])[0] >= 0:
+        ports = [
+            int(port)
+            for group in groups
+            for port in table.group_ports[table.group_ptr[group] : table.group_ptr[group + 1]][:width]
+        ]
+        stages.append(tuple(ports))
+        nodes = sorted({int(plan.port_node[plan.port_peer[port]]) for port in ports})
+    own = plan.attachment[plan.port_base[nodes[0]] : plan.port_base[nodes[0] + 1]]
+    return tuple(stages) if groups[0] == DELIVER or (own == attachment).any() else None

@@ -1,0 +1,58 @@
+"""The ideal time of a sprayed message: a bound that a run comes close to and does not beat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weft.spec.scenario import loads
+from weft.study.ideal import pipeline_ps, spread_ps
+from weft.study.prepare import check_parameters, known_names
+from weft.study.run import run_scenario
+
+FAST, SLOW = (400_000_000_000, 20, 1_000), (100_000_000_000, 20, 5_000)
+
+
+@pytest.mark.parametrize("sizes", [(4174,), (4190, 4174, 900)])
+@pytest.mark.parametrize("middle", [0, 1, 50])
+def test_on_one_path_no_bound_is_above_the_pipeline(sizes: tuple[int, ...], middle: int) -> None:
+    count = middle if len(sizes) > 1 else 0
+    for hops in ((FAST,), (FAST, SLOW), (SLOW, FAST), (FAST, SLOW, FAST, (0, 0, 700))):
+        exact = pipeline_ps(sizes, count, hops)
+        bound = spread_ps(sizes, count, tuple((hop,) for hop in hops))
+        assert 0 <= exact - bound <= len(hops) * 2 * 8 * 4210 * 10  # two packets of 10 ps a bit for each hop
+
+
+def test_links_side_by_side_add_up_until_the_host_is_the_slowest() -> None:
+    sizes, middle = (4190, 4174, 900), 100
+    times = [spread_ps(sizes, middle, ((FAST,), (SLOW,) * links, (FAST,))) for links in (1, 2, 4, 8)]
+    assert times[0] / times[1] == pytest.approx(2, rel=0.05)
+    assert times[1] / times[2] == pytest.approx(2, rel=0.05)
+    assert times[2] == times[3]
+
+
+SCENARIO = """schema: 1
+fabric: {topology: leaf-spine, leaves: 2, spines: 4, hosts_per_leaf: 1, link_rate: 400Gbps, fabric_rate: 100Gbps}
+transport: {congestion_control: none, load_balancing: LB, reorder_tolerant: true}
+traffic: {pattern: incast, senders: 1, receiver: 0, size: 1MB}
+engine: {fidelity: reference}
+"""
+
+
+@pytest.mark.parametrize(
+    ("balancing", "ideal_us"),
+    [
+        ("ecmp", 85),  # 245 packets of 4,194 B on the wire at 100 Gb/s, and the way there
+        ("switch-spray", 22),  # a quarter of it
+        ("least-loaded", 22),
+        ("spray", 22),
+    ],
+)
+def test_a_lone_flow_over_slow_uplinks(tmp_path: Path, balancing: str, ideal_us: int) -> None:
+    text = SCENARIO.replace("LB", balancing)
+    scenario = loads(text, known=known_names(), check_parameters=check_parameters)
+    run = run_scenario(scenario, out=tmp_path / "run")
+    (flow,) = run.flows.to_pylist()
+    assert flow["ideal_fct_ps"] == pytest.approx(ideal_us * 1_000_000, rel=0.05)
+    assert 1 <= flow["slowdown"] < (1.05 if balancing in {"ecmp", "least-loaded"} else 1.5)

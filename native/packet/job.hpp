@@ -24,7 +24,6 @@ inline void complete_posted(State& s, std::int32_t index, Ps now_ps) {
 /// A message has arrived whole.
 inline void deliver(State& s, QueuePair& qp, std::int32_t index, Message& message, Ps now_ps) {
   message.delivered_at_ps = now_ps;
-  s.delivered_bytes += message.size_bytes;
   qp.receiver.delivered += 1;
   if (!s.in.has_receives) return;
   Mailbox& box = s.mailboxes[qp.flow];

@@ -151,11 +151,12 @@ inline void handle_data(State& s, std::int32_t port, Packet* packet, Ps arrived_
   const bool marked = has(packet->flags, kMarked);
   const Ps host_delay_ps = now_ps - arrived_ps;
   bool acknowledge_now = false;
+  const TransportRow& transport = s.in.transport;
+  const std::int64_t payload = packet->bytes - transport.data_overhead_bytes - transport.telemetry_bytes -
+                               (has(packet->flags, kFirst) ? transport.first_extra_bytes : 0);
   if (s.in.congestion.receive != nullptr && (marked || s.in.congestion.receive_all)) {
-    const TransportRow& transport = s.in.transport;
     Signal& signal = receiver_signal(s, qp, Kind::kData, now_ps);
-    signal.bytes = packet->bytes - transport.data_overhead_bytes - transport.telemetry_bytes -
-                   (has(packet->flags, kFirst) ? transport.first_extra_bytes : 0);
+    signal.bytes = payload;
     signal.ecn = marked ? 1 : 0;
     signal.seq = packet->seq;
     signal.entropy = s.extended ? extension(packet).entropy : qp.own_entropy;
@@ -165,6 +166,7 @@ inline void handle_data(State& s, std::int32_t port, Packet* packet, Ps arrived_
   }
   receiver.marked |= marked;
   const Fate fate = place(s, qp, index, packet->seq, now_ps);
+  if (fate == Fate::kAccepted || fate == Fate::kKept) s.delivered_bytes += payload;
   const bool arrived = fate != Fate::kDiscarded && fate != Fate::kRefused;
   const bool asks = has(packet->flags, kAckRequest) && arrived;
   if (fate == Fate::kRefused) send_reply(s, qp, index, PacketKind::kNak, packet, host_delay_ps, now_ps);

@@ -321,9 +321,9 @@ struct State {
   std::vector<std::int32_t> first_stream;  // of each rank; one more at the end
   std::vector<std::int64_t> tokens;        // by rank x token
   std::vector<MarkRecord> marks;
-  std::int64_t delivered_bytes = 0;
-  std::int64_t agenda_entries = 0;  // handled in this window by this domain
-  std::int64_t open_work = 0;       // streams that have not ended and messages that are not acknowledged
+  std::int64_t delivered_bytes = 0;  // payload that has arrived once, for progress
+  std::int64_t agenda_entries = 0;   // handled in this window by this domain
+  std::int64_t open_work = 0;        // streams that have not ended and messages that are not acknowledged
 
   const RouteTable* routes = nullptr;
   std::size_t attachments = 0;

@@ -207,3 +207,23 @@ def test_the_example_in_the_docs_loads(tmp_path: Path) -> None:
     path = tmp_path / "from_the_docs.py"
     path.write_text(page.split("```python\n")[1].split("```")[0], encoding="utf-8")
     assert load("congestion-control", path).params.cut == 0.5
+
+
+def test_an_error_names_a_file_below_the_current_folder_as_the_user_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "study"
+    (folder / "policies").mkdir(parents=True)
+    path = folder / "policies" / "broken.py"
+    path.write_text("import os\n", encoding="utf-8")
+    said = []
+    for current in (folder, folder / "policies", tmp_path.parent / tmp_path.name / "study" / ".." / "study"):
+        monkeypatch.chdir(current)
+        with pytest.raises(PolicyError) as caught:
+            load("congestion-control", path)
+        assert caught.value.file == str(path)
+        said.append(str(caught.value).partition(",")[0])
+    assert said == [str(Path("policies", "broken.py")), "broken.py", str(Path("policies", "broken.py"))]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert str(caught.value).startswith(f"{path}, line 1: ")

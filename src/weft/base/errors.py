@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 __all__ = ["ConfigError", "EngineError", "Mistake", "PeerError", "PolicyError", "UsageError", "WeftError"]
 
@@ -73,6 +74,8 @@ class UsageError(WeftError):
 class PolicyError(WeftError):
     """A policy file is wrong: it does not compile, or one of its steps failed. Names the file and the line.
 
+    As text it names a file below the current folder by its way from there, as the user does.
+
     Parameters
     ----------
     file : the policy's file
@@ -87,7 +90,14 @@ class PolicyError(WeftError):
         super().__init__(file, line, text)
 
     def __str__(self) -> str:
-        return f"{self.file}, line {self.line}: {self.text}"
+        return f"{_from_here(self.file)}, line {self.line}: {self.text}"
+
+
+def _from_here(file: str) -> str:
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except (ValueError, OSError):  # it lies elsewhere, or the current folder is gone
+        return file
 
 
 class PeerError(WeftError):

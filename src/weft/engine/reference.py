@@ -61,7 +61,7 @@ class Simulation:
 
     Attributes
     ----------
-    now_ps : instant of the event that is handled
+    now_ps : instant of the event that is handled; ``until_ps`` once that has come
     ports, nics : by global port id; ``nics`` has the ports of hosts only
     switches : by node
     queue_pairs : by (source, destination, channel)
@@ -116,6 +116,8 @@ class Simulation:
             if on_progress is not None and handled % EVENTS_PER_PROGRESS == 0:
                 on_progress(self.now_ps, self.counters["packet_hops"], self.delivered_bytes)
         self.was_interrupted = False
+        if self._events:
+            self.now_ps = self.plan.until_ps
 
     # Packets on links
 

@@ -65,7 +65,9 @@ def choose(params: Params, state: State, signal: Signal) -> None:
         state.turn += 1
     elif state.fresh > 0:
         oldest = (state.head - state.fresh) % RING
-        while state.valid[oldest] == 0:
+        for _ in range(RING):  # one of them is valid
+            if state.valid[oldest] != 0:
+                break
             oldest = (oldest + 1) % RING
         state.entropy = state.ring[oldest]
         state.valid[oldest] = 0

@@ -153,6 +153,13 @@ def test_a_helper_with_a_default_is_refused(tmp_path: Path) -> None:
     assert "plain arguments only" in text
 
 
+def test_while_is_refused_since_nothing_could_stop_it(tmp_path: Path) -> None:
+    text, at = refusal(tmp_path, "state.count = 1", "while True:", "    state.count += 1")
+    assert text.startswith("'while' cannot be used in a step, since nothing could stop one that never ends")
+    assert "range(most)" in text
+    assert at == 1
+
+
 def test_what_is_allowed_loads(tmp_path: Path) -> None:
     path, _ = written(
         tmp_path,
@@ -161,7 +168,9 @@ def test_what_is_allowed_loads(tmp_path: Path) -> None:
         "    if state.ring[i] > 2 and not state.flag:",
         "        continue",
         "    level += clamped(float(i), 0.0, 2.0)",
-        "while level > 10.0:",
+        "for i in range(64):",
+        "    if level <= 10.0:",
+        "        break",
         "    level = level / 2",
         "state.flag = signal.kind == Kind.ACK or level != level",
         "state.count = math.floor(level) % 3 ^ (signal.draw >> 40 & 255)",

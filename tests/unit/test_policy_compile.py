@@ -129,9 +129,8 @@ class State:
     total: float
 
 def spread(x, n):
-    while n > 0:
+    for _ in range(n):
         x = x * 0.5 + 1.0
-        n -= 1
     return x
 
 def step(params, state, signal):

@@ -4,7 +4,7 @@ The check walks the syntax tree of the step and of the functions of the same fil
 of every expression: int (64 bits), float (64 bits) or bool. What it refuses, and why: ``**`` and other functions of
 ``math`` (another last bit), a variable that is an int here and a float there (Python would keep the int, the compiler
 not, and large products then differ), a float for an int field (truncated silently), a variable that may not be set
-yet, ``//`` and ``%`` of floats.
+yet, ``//`` and ``%`` of floats; and ``while``, for a step must end: an engine that calls a compiled one cannot stop it.
 Leaves out: the size of integers. They must stay below 2**63, and below 2**53 where they meet a float or ``/``.
 """
 
@@ -29,7 +29,7 @@ _CONSTANTS = ("inf", "pi")
 _WIDE = ("draw", "hash")  # 62 random bits: an exact quotient of two such integers is not that of two floats
 _ALLOWED = (
     "allowed are + - * /, // and % of ints, & | ^ and >> of ints, comparisons, and, or, not, min, max, abs, int, "
-    "float, bool, math.sqrt, exp, log, floor and ceil, if, for over range, while, and functions of the same file"
+    "float, bool, math.sqrt, exp, log, floor and ceil, if, for over range, and functions of the same file"
 )
 
 Scalar = Literal["int", "float", "bool", "kind"]
@@ -179,9 +179,7 @@ class _Function:
             current = self.statement(statement, current)
         return current
 
-    def statement(  # noqa: PLR0911 - one table of statements
-        self, node: ast.stmt, assigned: set[str]
-    ) -> set[str] | None:
+    def statement(self, node: ast.stmt, assigned: set[str]) -> set[str] | None:
         match node:
             case ast.Pass():
                 return assigned
@@ -200,10 +198,9 @@ class _Function:
             case ast.If():
                 self.condition(node.test, assigned)
                 return _both(self.block(node.body, assigned), self.block(node.orelse, assigned))
-            case ast.While(orelse=[]):
-                self.condition(node.test, assigned)
-                self.block(node.body, assigned)
-                return assigned
+            case ast.While():
+                text = "'while' cannot be used in a step, since nothing could stop one that never ends"
+                raise self.wrong(node, f"{text}; write for i in range(most) with break")
             case ast.For(target=ast.Name(), orelse=[]):
                 self.loop(node, assigned)
                 return assigned

@@ -209,23 +209,29 @@ def count_bytes(params: Params, state: State, signal: Signal) -> None:
 
 def catch_up(params: Params, state: State, signal: Signal) -> None:
     """Do all that is due, the earliest first; at one instant alpha, then the increase, then the decrease."""
-    due = True
-    while due:
-        due = False
-        alpha_at = state.alpha_at_ps if state.alpha_at_ps != OFF else signal.now_ps + 1
-        increase_at = state.increase_at_ps if state.increase_at_ps != OFF else signal.now_ps + 1
-        decrease_at = state.decrease_at_ps if state.decrease_at_ps != OFF else signal.now_ps + 1
-        first = min(alpha_at, increase_at, decrease_at)
-        if first <= signal.now_ps:
-            due = True
-            if alpha_at == first:
-                update_alpha(params, state)
-            elif increase_at == first:
-                state.increase_at_ps += params.increase_timer_ps
-                increase(params, state, signal)
-                state.time_stage += 1
-            else:
-                decrease_if_noticed(params, state)
+    first = min(on_or(state.alpha_at_ps, signal), on_or(state.increase_at_ps, signal))
+    late_ps = signal.now_ps - min(first, on_or(state.decrease_at_ps, signal))
+    # Since no CNP comes meanwhile, the decrease is due twice at most: once for those that came, once to stop.
+    most = late_ps // params.alpha_timer_ps + 1 + late_ps // params.increase_timer_ps + 1 + 2
+    for _ in range(most):
+        alpha_at = on_or(state.alpha_at_ps, signal)
+        increase_at = on_or(state.increase_at_ps, signal)
+        first = min(alpha_at, increase_at, on_or(state.decrease_at_ps, signal))
+        if first > signal.now_ps:
+            break
+        if alpha_at == first:
+            update_alpha(params, state)
+        elif increase_at == first:
+            state.increase_at_ps += params.increase_timer_ps
+            increase(params, state, signal)
+            state.time_stage += 1
+        else:
+            decrease_if_noticed(params, state)
+
+
+def on_or(at_ps: int, signal: Signal) -> int:
+    """The instant of a timer; for one that is off, an instant that is not due."""
+    return at_ps if at_ps != OFF else signal.now_ps + 1
 
 
 def update_alpha(params: Params, state: State) -> None:

@@ -109,10 +109,7 @@ def test_names_become_folders(tmp_path: Path) -> None:
     assert new_folder("../..", tmp_path).name.startswith("run-")
 
 
-@pytest.mark.parametrize("file", [None, "summary.json"])
-def test_what_is_no_run_is_refused(tmp_path: Path, file: str | None) -> None:
-    if file is not None:
-        (tmp_path / file).write_text("{}", encoding="utf-8")
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"summary\.json and provenance\.json are missing"):
         open_run(tmp_path)
     with pytest.raises(ConfigError, match="there is no such folder"):
@@ -146,3 +143,50 @@ def test_wrong_questions_are_told(tmp_path: Path) -> None:
 def test_parquet_is_plain(tmp_path: Path) -> None:
     run = written(tmp_path / "run")
     assert pq.read_schema(run.path / "flows.parquet").names == [column.name for column in TABLES["flows"]]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("scenario.yaml", None, "cannot be read"),
+        ("provenance.json", None, "cannot be read"),
+        ("summary.json", None, "cannot be read"),
+        ("scenario.yaml", b"{a: ", "not YAML"),
+        ("scenario.yaml", b"\xff", "cannot be read"),
+        ("scenario.yaml", b"- 1\n", "wanted a scenario"),
+        ("provenance.json", b"[]", "wanted a JSON object"),
+        ("provenance.json", b"{", "cannot be read"),
+        ("provenance.json", b"[" * 100_000, "cannot be read"),
+        ("provenance.json", b'{"format": 1}', "found the status None"),
+        ("provenance.json", b'{"format": true}', "found the format True"),
+        ("summary.json", b"{}", "'numbers' is missing"),
+        ("summary.json", b'{"about": {}, "numbers": {"x": 1}}', "the number 'x' lacks"),
+        ("summary.json", b'{"about": {}, "numbers": {"x": {"value": "1", "unit": "B"}}}', "the number 'x' lacks"),
+        ("summary.json", b'{"about": 1, "numbers": {}}', "'about' is missing"),
+        ("flows.parquet", b"PAR1 and no end", "lost its end"),
+        ("flows.parquet", b"", "lost its end"),
+        ("seed-7/provenance.json", b"{}", "found the format None"),
+    ],
+)
+def test_a_damaged_run_is_refused_and_the_file_named(
+    tmp_path: Path, file: str, content: bytes | None, words: str
+) -> None:
+    run = written(tmp_path / "run")
+    path = run.path / file
+    path.parent.mkdir(exist_ok=True)
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        open_run(run.path)
+    assert any(mistake.path == file and words in mistake.text for mistake in caught.value.mistakes)
+
+
+def test_a_table_whose_inside_is_damaged_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    run = written(tmp_path / "run")
+    (run.path / "flows.parquet").write_bytes(b"PAR1 nothing that makes sense PAR1")
+    with pytest.raises(ConfigError, match=r"flows\.parquet"):
+        _ = open_run(run.path).flows
+    with pytest.raises(ConfigError, match=r"flows\.parquet"):
+        run.query("select 1")

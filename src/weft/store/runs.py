@@ -16,19 +16,19 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from weft.base.errors import ConfigError, Mistake, UsageError
 from weft.spec.result import TABLES, Quantity
+from weft.store.damage import FORMAT, damages, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
-__all__ = ["Run", "fresh_folder", "new_folder", "open_run", "refuse_existing", "write_run", "write_run_set"]
+__all__ = ["FORMAT", "Run", "fresh_folder", "new_folder", "open_run", "refuse_existing", "write_run", "write_run_set"]
 
-FORMAT: Final = 1  # of the folder; a reader refuses what is newer
 _SLUG = re.compile(r"[^a-z0-9.]+")
 
 
@@ -132,22 +132,19 @@ def open_run(path: str | Path) -> Run:
 
     Raises
     ------
-    ConfigError : no such folder, not a run, or written by a newer Weft
+    ConfigError : no such folder, not a run, damaged, or written by a newer Weft; with every file that is wrong
     """
     folder = Path(path)
     text = None
     if not folder.is_dir():
         text = "there is no such folder"
-    elif not (folder / "summary.json").is_file() or not (folder / "provenance.json").is_file():
+    elif not (folder / "summary.json").is_file() and not (folder / "provenance.json").is_file():
         text = "is not the folder of a run: summary.json and provenance.json are missing"
     if text is not None:
         raise ConfigError(str(path), [Mistake(path="run", text=text)])
-    run = Run(folder)
-    found = run.provenance.get("format")
-    if not isinstance(found, int) or found > FORMAT:
-        wanted = f"found the format {found!r} in provenance.json, wanted at most {FORMAT}: it comes from a newer Weft"
-        raise ConfigError(str(path), [Mistake(path="run", text=wanted)])
-    return run
+    if wrong := damages(folder):
+        raise ConfigError(str(path), wrong)
+    return Run(folder)
 
 
 class Run:
@@ -166,12 +163,12 @@ class Run:
 
     @cached_property
     def _summary(self) -> dict[str, Any]:
-        return _read_json(self.path / "summary.json")
+        return read_json(self.path / "summary.json")
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
         """Version, schema, seed, hashes of the policies, machine, wall time, status, digest."""
-        return _read_json(self.path / "provenance.json")
+        return read_json(self.path / "provenance.json")
 
     @property
     def status(self) -> str:
@@ -213,7 +210,8 @@ class Run:
     @property
     def seeds(self) -> tuple[Run, ...]:
         """The runs of several seeds, by seed; empty for a run of one seed."""
-        found = [(int(folder.name.removeprefix("seed-")), folder) for folder in self.path.glob("seed-*")]
+        named = ((folder.name.removeprefix("seed-"), folder) for folder in self.path.glob("seed-*"))
+        found = [(int(number), folder) for number, folder in named if number.isascii() and number.isdecimal()]
         return tuple(Run(folder) for _, folder in sorted(found))
 
     def table(self, name: str) -> pa.Table:
@@ -222,14 +220,19 @@ class Run:
         Raises
         ------
         UsageError : no such table, or this is a folder of several seeds, whose runs have the tables
+        ConfigError : the file is damaged
         """
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         file = self.path / f"{name}.parquet"
         if name not in TABLES or not file.is_file():
             extra = "; this folder holds several seeds, see Run.seeds" if self.seeds else ""
             raise UsageError(f"the run has no table {name!r}, wanted {', '.join(TABLES)}{extra}")
-        return pq.read_table(file)
+        try:
+            return pq.read_table(file)
+        except (OSError, pa.ArrowException) as error:
+            raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
 
     @property
     def flows(self) -> pa.Table:
@@ -262,6 +265,7 @@ class Run:
         Raises
         ------
         UsageError : DuckDB refuses the statement, or it gives no table
+        ConfigError : a file is damaged
 
         Examples
         --------
@@ -274,7 +278,10 @@ class Run:
                 file = self.path / f"{name}.parquet"
                 if file.is_file():
                     quoted = str(file).replace("'", "''")
-                    database.execute(f"create view {name} as from read_parquet('{quoted}')")
+                    try:
+                        database.execute(f"create view {name} as from read_parquet('{quoted}')")
+                    except duckdb.Error as error:
+                        raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
             try:
                 answer = database.sql(sql)
             except duckdb.Error as error:
@@ -315,11 +322,3 @@ def _summary_document(about: Mapping[str, str], summary: Mapping[str, Quantity])
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(str(path), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
-    return document

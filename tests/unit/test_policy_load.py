@@ -172,6 +172,32 @@ def test_a_wrong_file_is_named_with_its_line(tmp_path: Path, old: str, new: str,
     assert (caught.value.file, caught.value.line) == (str(path), line)
 
 
+@pytest.mark.parametrize(
+    ("content", "line", "told"),
+    [
+        (b"\n# caf\xe9\n", 2, "not UTF-8"),
+        (b"x = 1\0\n", 1, "this is not Python"),
+        (b"x = " + b"(" * 5_000 + b")" * 5_000, 1, "this is not Python"),
+        (b"x = " + b"-" * 100_000 + b"1", 1, "nested too deeply"),
+        (MINE.replace("state.rate_bps = 1.0", "state.rate_bps = 1.0" + " + 1.0" * 1_500).encode(), 14, "too deeply"),
+        (MINE.replace("signals=frozenset()", "signals=5").encode(), 14, "signals is 5, wanted a frozenset of Kind"),
+        (MINE.replace("signals=frozenset()", "signals=frozenset({1})").encode(), 14, "wanted a frozenset of Kind"),
+        (MINE.replace("params=Params", "params=3").encode(), 14, "params is 3, wanted a class"),
+        (MINE.replace("step=step", "step='step'").encode(), 14, "step is 'step', wanted a function"),
+        (MINE.replace('source="a test"', "source=b'x'").encode(), 14, "source is b'x', wanted text"),
+        (MINE.replace("signals=", "variants=3, signals=").encode(), 14, "variants is 3, wanted a dict"),
+        (MINE.replace("signals=", "needs={'ears'}, signals=").encode(), 14, "needs is {'ears'}, wanted a frozenset"),
+    ],
+)
+def test_a_file_that_is_no_policy_at_all_is_told(tmp_path: Path, content: bytes, line: int, told: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_bytes(content)
+    with pytest.raises(PolicyError) as caught:
+        load("congestion-control", file)
+    assert told in caught.value.text
+    assert (caught.value.file, caught.value.line) == (str(file), line)
+
+
 def test_a_plugin_of_another_kind_is_refused() -> None:
     path = next(entry.path for entry in catalogue("port-selection") if entry.name == "ecmp")
     with pytest.raises(PolicyError, match="PLUGIN is a PortSelection, wanted a CongestionControl"):

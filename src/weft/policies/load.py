@@ -38,6 +38,7 @@ from weft.policies.interface import (
 )  # fmt: skip
 from weft.policies.layout import Layout, line_of, prefix_fields, state_fields
 from weft.policies.parameters import parameter_layout, parameter_rows, resolve
+from weft.policies.plugin_types import wrong_field
 
 __all__ = ["KINDS", "CatalogueEntry", "LoadedPolicy", "PolicyKind", "catalogue", "load"]
 
@@ -53,6 +54,7 @@ _PREFIX: Final = {
 }
 _SIGNAL: Final = Layout.of_dtype("Signal", SIGNAL_DTYPE)
 _PORT_SIGNAL: Final = Layout.of_dtype("PortSignal", PORT_SIGNAL_DTYPE, watched=("choice",))
+_TOO_DEEP: Final = "nested too deeply to be read; write it as several statements"
 _CANDIDATE: Final = Layout.of_dtype("Candidate", CANDIDATE_DTYPE)
 
 
@@ -326,12 +328,9 @@ class _PolicyFile:
     def __init__(self, kind: PolicyKind, path: Path) -> None:
         self.kind = kind
         self.path = path
-        self.source = path.read_text(encoding="utf-8")
         shown = str(path)
-        try:
-            tree = ast.parse(self.source, shown)
-        except SyntaxError as error:
-            raise PolicyError(shown, error.lineno or 1, f"this is not Python: {error.msg}") from error
+        self.source = _text_of(path)
+        tree = _parsed(shown, self.source)
         check_imports(shown, tree)
         self.module = _imported(path, self.source)
         self.plugin = _plugin(kind, shown, tree, self.module)
@@ -347,7 +346,10 @@ class _PolicyFile:
                     self.shared = Layout("SharedState", state_fields(self.plugin.shared_state, ()))
         except (TypeError, NameError) as error:
             raise PolicyError(shown, _line_of_class(tree, str(error)), str(error)) from error
-        self.used = self._checked_functions(shown, tree)
+        try:
+            self.used = self._checked_functions(shown, tree)
+        except RecursionError as error:
+            raise PolicyError(shown, _line_of_plugin(tree), _TOO_DEEP) from error
 
     def _checked_functions(self, shown: str, tree: ast.Module) -> set[str]:
         params = RecordType(layout=parameter_layout(self.rows, {row.name: row.default for row in self.rows}))
@@ -402,6 +404,29 @@ def _find(kind: PolicyKind, name_or_path: str | Path, key: str) -> Path:
     return files[name]
 
 
+def _text_of(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise PolicyError(str(path), 1, f"the file cannot be read: {error.strerror}") from error
+    try:
+        return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise PolicyError(str(path), line, "a byte that is not UTF-8; save the file as plain UTF-8 text") from error
+
+
+def _parsed(shown: str, source: str) -> ast.Module:
+    try:
+        return ast.parse(source, shown)
+    except SyntaxError as error:
+        raise PolicyError(shown, error.lineno or 1, f"this is not Python: {error.msg}") from error
+    except ValueError as error:
+        raise PolicyError(shown, 1, f"this is not Python: {error}") from error
+    except (RecursionError, MemoryError) as error:  # the parser's own limits
+        raise PolicyError(shown, 1, _TOO_DEEP) from error
+
+
 def _imported(path: Path, source: str) -> ModuleType:
     """Make the module from the text that was checked; a changed file is a new module."""
     name = f"weft_policy_{_digest(str(path), source)[:32]}"
@@ -433,6 +458,9 @@ def _plugin(kind: PolicyKind, shown: str, tree: ast.Module, module: ModuleType) 
     if not isinstance(plugin, KINDS[kind]):
         found = type(plugin).__name__
         raise PolicyError(shown, _line_of_plugin(tree), f"PLUGIN is a {found}, wanted a {wanted} for a {kind}")
+    wrong = wrong_field(cast("Plugin", plugin))
+    if wrong is not None:
+        raise PolicyError(shown, _line_of_plugin(tree), wrong)
     return cast("Plugin", plugin)
 
 

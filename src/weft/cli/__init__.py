@@ -1,7 +1,7 @@
 """Floor 6: one file per command. This one has the names and options of all commands, and turns errors into exit codes.
 
 What a command needs is imported when it runs, so that ``weft --help`` answers at once.
-Exit codes: 0 done, 1 an error of Weft itself, 2 a mistake of the user's, 130 interrupted.
+Exit codes: 0 done, 1 a run that did not finish or an error not the user's, 2 the user's mistake, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from weft.base.errors import ConfigError, EngineError, PolicyError, UsageError
 from weft.base.version import VERSION
+from weft.cli.leave import exit_code
 
 __all__ = ["app", "main"]
 
@@ -127,11 +127,5 @@ def _schema() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code; mistakes of the user are told without a traceback."""
-    try:
-        app(arguments, prog_name="weft", standalone_mode=True)
-    except (ConfigError, PolicyError, UsageError) as error:
-        typer.echo(str(error), err=True)
-        sys.exit(2)
-    except EngineError as error:
-        typer.echo(f"an error of Weft itself, please report it: {error}", err=True)
-        sys.exit(1)
+    given = sys.argv[1:] if arguments is None else arguments
+    sys.exit(exit_code(lambda: app(given, prog_name="weft", standalone_mode=False), as_json="--json" in given))

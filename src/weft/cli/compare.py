@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.cli.console import console
+from weft.report.answer import finished
 from weft.report.words import amount, label
 from weft.store.runs import open_run
 from weft.study.compare import Comparison, NumberPair, compare
@@ -38,13 +39,18 @@ def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
     runs = open_run(first), open_run(second)
     found = compare(*runs)
     if as_json:
-        typer.echo(json.dumps({"first": str(first), "second": str(second), **asdict(found)}, indent=2))
+        paths = {"first": str(first), "second": str(second)}
+        ended = {f"{name}_status": run.status for name, run in zip(paths, runs, strict=True)}
+        typer.echo(json.dumps({**paths, **ended, **asdict(found)}, indent=2))
         return
     out = console()
     for run in runs:
         if not run.is_complete:
-            out.print(Text(f"{run.path} is {run.status}: its numbers are partial"))
-    out.print(Text(_headline(found)))
+            done, counted = finished(run)
+            seeds = f", {done} of {counted} seeds finished" if run.seeds else ""
+            out.print(Text(f"{run.path} is {run.status}{seeds}: its numbers are partial"))
+    is_whole = all(done == counted for done, counted in map(finished, runs))
+    out.print(Text(_headline(found, is_whole=is_whole)))
     if found.differences:
         out.print()
         out.print(_difference_table(found))
@@ -56,9 +62,11 @@ def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
         out.print(Text(f"{len(found.numbers) - len(changed)} other numbers are equal"))
 
 
-def _headline(found: Comparison) -> str:
+def _headline(found: Comparison, *, is_whole: bool) -> str:
     if found.is_same_result:
         return "The results are equal to the bit."
+    if not is_whole:
+        return "The completion times cannot be compared, since not every run finished."
     pair = next((p for p in found.numbers if p.name == "completion_ps" and p.change is not None), None)
     if pair is None or pair.change is None:
         return "The completion times cannot be compared."

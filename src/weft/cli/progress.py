@@ -26,8 +26,9 @@ class ProgressLine:
     """Use as a context manager; call it with every `Progress`."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = sys.stderr if stream is None else stream
-        self._is_on = self._stream.isatty()
+        chosen = sys.stderr if stream is None else stream
+        self._is_on = chosen is not None and chosen.isatty()  # None: the caller has closed it
+        self._stream = chosen
         self._made_s = self._last_s = time.monotonic()
         self._first: tuple[float, Progress] | None = None
         self._width = 0

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from weft.cli.console import console
+from weft.cli.leave import FAILED
 from weft.cli.progress import ProgressLine
 from weft.cli.settings import overrides
-from weft.report.answer import answer, print_answer
+from weft.report.answer import answer, finished, print_answer
 from weft.study.run import run_scenario
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def run(
 
     Returns
     -------
-    exit code: 0, or 130 after Ctrl-C, when the run folder holds what was done
+    exit code: 0; 1 where messages can never arrive or a queue pair has given up; 130 after Ctrl-C, when the run folder
+    holds what was done
 
     Raises
     ------
@@ -51,7 +53,14 @@ def run(
         typer.echo(json.dumps(run_document(result), indent=2))
     else:
         print_answer(result, console())
-    return INTERRUPTED if result.status == "interrupted" else 0
+    if result.status == "interrupted":
+        return INTERRUPTED
+    return FAILED if any(_is_stuck(part) for part in result.seeds or (result,)) else 0
+
+
+def _is_stuck(result: Run) -> bool:
+    """Whether messages can never arrive, or a queue pair has given up."""
+    return result.status == "stuck" or bool(result.value("queue_pair_errors"))
 
 
 def run_document(result: Run) -> dict[str, object]:
@@ -60,6 +69,7 @@ def run_document(result: Run) -> dict[str, object]:
         "run": str(result.path),
         "status": result.status,
         "about": result.about,
+        "finished": dict(zip(("runs", "of"), finished(result), strict=True)),
         "answer": answer(result),
         "numbers": result.summary,
         "seeds": {str(part.provenance["seed"]): str(part.path) for part in result.seeds},

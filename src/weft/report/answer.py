@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from weft.store.runs import Run
 
-__all__ = ["answer", "print_answer"]
+__all__ = ["answer", "finished", "print_answer"]
 
 _PARTIAL = {
     "interrupted": "PARTIAL: interrupted at {at} of simulated time; what follows is what was done until then.",
@@ -38,18 +38,32 @@ def answer(run: Run) -> list[str]:
     said: list[str] = []
     if not run.is_complete and not run.seeds:
         said.append(_PARTIAL[run.status].format(at=_amount(run, "simulated_ps")))
-    elif not run.is_complete:
+    elif run.status == "interrupted":
         counted, wanted = len(run.provenance["seeds"]), run.provenance["seeds_wanted"]
         said.append(f"PARTIAL: {run.status}; {counted} of {wanted} seeds are counted.")
-    if run.is_complete or run.seeds:
+    done, counted = finished(run)
+    if run.seeds and done < counted:
+        some = "None" if done == 0 else f"{done}"
+        said.append(f"NOT FINISHED: {some} of {counted} seeds delivered everything, so there is no average time.")
+    if done == counted:
         every = " on average" if run.seeds else ""
         said.append(f"{sentence(about['workload'])} took {_amount(run, 'completion_ps')}{every}.")
     else:
         said.append(f"Not done: {about['workload']}.")
-    said += [_flows(run), _collective(run), _times(run), _losses(run), _pauses(run)]
+    said += [_flows(run)]
+    if done == counted or not run.seeds:
+        said += [_collective(run), _times(run)]
+    said += [_losses(run), _pauses(run)]
     if not run.seeds:
         said.append(_busiest(run))
     return [text for text in said if text]
+
+
+def finished(run: Run) -> tuple[int, int]:
+    """How many runs delivered everything, of how many that count: all seeds that were not interrupted."""
+    parts = run.seeds or (run,)
+    counted = [part for part in parts if part.status != "interrupted"] or parts
+    return sum(part.is_complete for part in counted), len(counted)
 
 
 def _value(run: Run, name: str) -> float:
@@ -199,7 +213,9 @@ def _tables(run: Run) -> list[Table]:
 
 
 def _seed_table(run: Run) -> Table:
-    table = _table(f"mean of {len(run.provenance['seeds'])} seeds", "mean", "95 % from", "to")
+    done, counted = finished(run)
+    partial = "" if done == counted else f", {done} finished"
+    table = _table(f"mean of {counted} seeds{partial}", "mean", "95 % from", "to")
     for name in _KEY_NUMBERS:
         if name in run.summary and run.value(name) is not None:
             number = run.summary[name]

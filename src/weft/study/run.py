@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft.base.errors import ConfigError, Mistake
+from weft.base.errors import ConfigError, Mistake, UsageError
 from weft.base.version import VERSION
 from weft.spec.scenario import Scenario, dump
 from weft.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
@@ -21,7 +22,7 @@ from weft.study.recording import recording
 from weft.study.seeds import mean_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from weft.engine.outcome import Outcome
     from weft.study.prepare import Prepared
@@ -61,7 +62,9 @@ def run_scenario(
     ------
     ConfigError : with all mistakes of the scenario, or where the folder cannot be written
     PolicyError : a policy of the user's own is wrong
+    UsageError : an argument has another type
     """
+    _want_types(scenario, out, seed, seeds, overrides)
     if isinstance(scenario, Scenario):
         if overrides:
             text = "overrides are for a file; a scenario that was read is changed with model_copy"
@@ -80,6 +83,20 @@ def run_scenario(
         if seeds == 1:
             return _run_one(_with_seed(scenario, first), folder, interrupt, progress)
         return _run_several(scenario, range(first, first + seeds), folder, interrupt, progress)
+
+
+def _want_types(scenario: object, out: object, seed: object, seeds: object, overrides: object) -> None:
+    """Refuse what a type checker would have refused, before it fails somewhere inside."""
+    is_text = isinstance(overrides, Mapping) and all(isinstance(t, str) for item in overrides.items() for t in item)
+    for name, value, is_right, wanted in (
+        ("scenario", scenario, isinstance(scenario, (str, Path, Scenario)), "a path or a Scenario"),
+        ("out", out, out is None or isinstance(out, (str, Path)), "a path or None"),
+        ("seed", seed, seed is None or type(seed) is int, "an int or None"),
+        ("seeds", seeds, type(seeds) is int, "an int"),
+        ("overrides", overrides, overrides is None or is_text, "a mapping of dotted keys to YAML text"),
+    ):
+        if not is_right:
+            raise UsageError(f"found {name}={ascii(value)[:60]}, wanted {wanted}")
 
 
 def _with_seed(scenario: Scenario, seed: int) -> Scenario:

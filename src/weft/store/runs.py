@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from weft.base.errors import ConfigError, Mistake, UsageError
@@ -77,6 +78,7 @@ def write_run(
     summary: Mapping[str, Quantity],
     tables: Mapping[str, pa.Table],
     provenance: Mapping[str, Any],
+    files: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
     """Write a run's folder.
 
@@ -88,6 +90,7 @@ def write_run(
     summary : the numbers
     tables : by the names of `weft.spec.result.TABLES`
     provenance : version, seed, hashes, ``status`` and so on
+    files : further files of the run, name to text
 
     Raises
     ------
@@ -99,6 +102,8 @@ def write_run(
         (folder / "scenario.yaml").write_text(scenario, encoding="utf-8")
         _write_json(folder / "summary.json", _summary_document(about, summary))
         _write_json(folder / "provenance.json", {"format": FORMAT, **provenance})
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
         for name, table in tables.items():
             pq.write_table(table, folder / f"{name}.parquet")
     return Run(path)

@@ -83,8 +83,14 @@ def read_scenario(path: str | Path, overrides: Mapping[str, str] | None = None) 
     return load_scenario(Path(path), overrides, known=known_names(), check_parameters=check_parameters)
 
 
-def prepare(scenario: Scenario) -> Prepared:
+def prepare(scenario: Scenario, *, fabric: Fabric | None = None) -> Prepared:
     """Build fabric, job, transport and policies, and lower them.
+
+    Parameters
+    ----------
+    scenario : that was read
+    fabric : built in Python, in place of the scenario's; what was resolved from the scenario's own, such as the number
+        of senders of an incast, stays
 
     Raises
     ------
@@ -92,7 +98,7 @@ def prepare(scenario: Scenario) -> Prepared:
     PolicyError : a policy of the user's own is wrong
     """
     try:
-        return _prepare(scenario)
+        return _prepare(scenario, fabric)
     except ConfigError as error:
         raise located(scenario, error) from error
 
@@ -104,8 +110,9 @@ def located(scenario: Scenario, error: ConfigError) -> ConfigError:
     return scenario.locate(error) if is_mine or error.source == scenario.source else error
 
 
-def _prepare(scenario: Scenario) -> Prepared:
-    fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
+def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
+    if fabric is None:
+        fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
     transport = TRANSPORTS[scenario.transport.protocol](scenario.transport)
     policies = {kind: _policy(kind, getattr(scenario.transport, kind.replace("-", "_"))) for kind in _KINDS}
     job = _job(scenario, fabric)

@@ -14,6 +14,8 @@ from weft.base.version import VERSION
 from weft.spec.scenario import Scenario, dump
 from weft.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
 from weft.study.engines import Progress, run_plan
+from weft.study.given_fabric import FILE as FABRIC_FILE
+from weft.study.given_fabric import GivenFabric, placed, with_fabric
 from weft.study.interrupts import Interrupt, interrupts
 from weft.study.payload import volume
 from weft.study.prepare import located, prepare, read_scenario
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft.engine.outcome import Outcome
+    from weft.spec.fabric import Fabric
     from weft.study.prepare import Prepared
 
 __all__ = ["MAX_SEED", "run_scenario"]
@@ -39,6 +42,7 @@ def run_scenario(
     seed: int | None = None,
     seeds: int = 1,
     overrides: Mapping[str, str] | None = None,
+    fabric: Fabric | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Run a scenario and write its run folder.
@@ -52,6 +56,8 @@ def run_scenario(
     seed : in place of the scenario's
     seeds : how many runs, with this seed and those that follow; the result then holds means and 95 % intervals
     overrides : dotted key to YAML text, for a file
+    fabric : built in Python, in place of the whole section of a scenario's file; it is kept as ``fabric.json`` in the
+        run folder, and ``fabric`` of the provenance says so
     progress : called about ten times a second
 
     Returns
@@ -65,11 +71,15 @@ def run_scenario(
     UsageError : an argument has another type
     """
     _want_types(scenario, out, seed, seeds, overrides)
-    if isinstance(scenario, Scenario):
-        if overrides:
-            text = "overrides are for a file; a scenario that was read is changed with model_copy"
-            raise ConfigError(scenario.source, [Mistake(path="overrides", text=text)])
-    else:
+    if isinstance(scenario, Scenario) and overrides:
+        text = "overrides are for a file; a scenario that was read is changed with model_copy"
+        raise ConfigError(scenario.source, [Mistake(path="overrides", text=text)])
+    given: GivenFabric | None = None
+    if fabric is not None:
+        if isinstance(scenario, Scenario):
+            raise UsageError("a fabric takes the place of a section in a file: pass the scenario's file")
+        scenario, given = with_fabric(scenario, fabric, overrides)
+    elif not isinstance(scenario, Scenario):
         scenario = read_scenario(scenario, overrides)
     first = scenario.engine.seed if seed is None else seed
     if seeds < 1:
@@ -79,10 +89,12 @@ def run_scenario(
         raise ConfigError(scenario.source, [Mistake(path="engine.seed", text=text)])
     folder = new_folder(scenario.name) if out is None else Path(out)
     refuse_existing(folder)
+    if given is not None:
+        scenario = placed(scenario, folder)
     with interrupts() as interrupt:
         if seeds == 1:
-            return _run_one(_with_seed(scenario, first), folder, interrupt, progress)
-        return _run_several(scenario, range(first, first + seeds), folder, interrupt, progress)
+            return _run_one(_with_seed(scenario, first), folder, interrupt, progress, given)
+        return _run_several(scenario, range(first, first + seeds), folder, interrupt, progress, given)
 
 
 def _want_types(scenario: object, out: object, seed: object, seeds: object, overrides: object) -> None:
@@ -106,11 +118,15 @@ def _with_seed(scenario: Scenario, seed: int) -> Scenario:
 
 
 def _run_one(
-    scenario: Scenario, folder: Path, interrupt: Interrupt, progress: Callable[[Progress], None] | None
+    scenario: Scenario,
+    folder: Path,
+    interrupt: Interrupt,
+    progress: Callable[[Progress], None] | None,
+    given: GivenFabric | None,
 ) -> Run:
     started = datetime.now(UTC)
     clock = time.perf_counter()
-    prepared = prepare(scenario)
+    prepared = prepare(scenario, fabric=None if given is None else given.fabric)
     try:
         series = recording(prepared)
     except ConfigError as error:
@@ -136,6 +152,7 @@ def _run_one(
     delivered = int((outcome.messages["delivered_at_ps"] >= 0).sum())
     status = _status(outcome, interrupted=interrupted, is_all_delivered=delivered == wanted.messages)
     provenance = _provenance(prepared, status) | {
+        **_origin(given),
         "digest": outcome.digest(),
         "started": started.isoformat(timespec="seconds"),
         "set_up_s": round(set_up_s, 6),
@@ -149,11 +166,21 @@ def _run_one(
         summary=summarise(tables, outcome),
         tables=tables,
         provenance=provenance,
+        files={} if given is None else {FABRIC_FILE: given.text},
     )
 
 
+def _origin(given: GivenFabric | None) -> dict[str, str]:
+    return {} if given is None else {"fabric": f"given in Python, kept as {FABRIC_FILE}"}
+
+
 def _run_several(
-    scenario: Scenario, seeds: range, folder: Path, interrupt: Interrupt, progress: Callable[[Progress], None] | None
+    scenario: Scenario,
+    seeds: range,
+    folder: Path,
+    interrupt: Interrupt,
+    progress: Callable[[Progress], None] | None,
+    given: GivenFabric | None,
 ) -> Run:
     started = datetime.now(UTC)
     clock = time.perf_counter()
@@ -162,7 +189,11 @@ def _run_several(
         for place, seed in enumerate(seeds):
             runs.append(
                 _run_one(
-                    _with_seed(scenario, seed), fresh / f"seed-{seed}", interrupt, _part(progress, place, len(seeds))
+                    _with_seed(scenario, seed),
+                    fresh / f"seed-{seed}",
+                    interrupt,
+                    _part(progress, place, len(seeds)),
+                    given,
                 )
             )
             if interrupt.is_wanted:
@@ -173,6 +204,7 @@ def _run_several(
         common = runs[0].provenance
         provenance = {
             **{key: common[key] for key in ("weft", "schema", "engine", "policies", "facts", "notes", "machine")},
+            **_origin(given),
             "status": status,
             "seeds": [run.provenance["seed"] for run in whole],
             "seeds_wanted": len(seeds),
@@ -180,6 +212,8 @@ def _run_several(
             "wall_s": round(time.perf_counter() - clock, 6),
         }
         numbers = mean_numbers([run.summary for run in whole])
+        if given is not None:
+            (fresh / FABRIC_FILE).write_text(given.text, encoding="utf-8")
         write_run_set(fresh, scenario=dump(scenario), about=runs[0].about, numbers=numbers, provenance=provenance)
     return Run(folder)
 

@@ -76,6 +76,9 @@ def test_facts_tell_what_is_unverified_and_what_was_chosen() -> None:
     assert "tomahawk-5.buffer_bytes" not in switch_facts("tomahawk-5")  # read in a shipped profile
     assert "tomahawk-ultra.forwarding_latency_ps" not in switch_facts("tomahawk-ultra")
     assert set(nic_facts("connectx-7")) == {"connectx-7.receive_latency_ps", "connectx-7.pcie_latency_ps"}
+    assert "simulated as an Ethernet switch" in switch_facts("quantum-2")["quantum-2"]
+    assert "quantum-x800" in switch_facts("quantum-x800")
+    assert not {"tomahawk-5", "spectrum-4"} & {*switch_facts("tomahawk-5"), *switch_facts("spectrum-4")}
     assert switch_facts("plain") == switch_facts("my-own") == {}
 
 

@@ -23,6 +23,10 @@ LINKS = Catalogue("link", _HERE / "links.toml")
 GPUS = Catalogue("GPU", _HERE / "gpus.toml")
 
 _ECN = {"ecn_kmin_bytes": "kmin_bytes", "ecn_kmax_bytes": "kmax_bytes", "ecn_pmax": "pmax"}
+_INFINIBAND = (
+    "an InfiniBand switch, simulated as an Ethernet switch of its figures: frames of RoCEv2, a shared buffer, PFC and "
+    "ECN in place of InfiniBand's packets, buffers per virtual lane and credits"
+)
 _PORTS = ("capacity_bps", "port_rate_bps", "max_ports")
 
 
@@ -96,8 +100,13 @@ def nic(name: str) -> Nic:
 
 
 def switch_facts(name: str) -> dict[str, str]:
-    """What is unverified or chosen among the figures that a fabric uses, by ``name.key``; empty for an unknown name."""
-    return _facts(SWITCHES, name, {*Switch.model_fields, *_ECN, *_PORTS})
+    """What is unverified or chosen among the figures that a fabric uses, by ``name.key``; empty for an unknown name.
+
+    For a switch of InfiniBand also, by ``name``, that it is simulated as an Ethernet switch.
+    """
+    found = _facts(SWITCHES, name, {*Switch.model_fields, *_ECN, *_PORTS})
+    row = SWITCHES.get(name)
+    return {name: _INFINIBAND, **found} if row is not None and "InfiniBand" in row.title else found
 
 
 def nic_facts(name: str) -> dict[str, str]:

@@ -33,7 +33,7 @@ class Transport(Record):
     lossless_priorities: tuple[int, ...] = (3,)  # empty: no flow control
     recovery: Literal["go-back-n", "timeout"] = "go-back-n"
     reorder_tolerant: bool = False
-    reorder_window_packets: int = Field(default=4096, gt=0, le=1 << 20)
+    reorder_window_packets: int = Field(default=1024, gt=0, le=1 << 20)
     ack_every: int = Field(default=1, gt=0)
     retransmission_timeout_ps: int = Field(default=67_108_864_000, gt=0)  # 4.096 us x 2^14, IBTA vol. 1, 9.7.6.1.3
     retry_limit: int = Field(default=7, ge=0)

@@ -439,7 +439,7 @@ def _imported(path: Path, source: str) -> ModuleType:
     sys.modules[name] = module  # dataclasses look a class's module up here
     try:
         exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102 - the user's own file
-    except Exception as error:
+    except Exception as error:  # whatever the user's own file raises is that file's mistake, told with its line
         del sys.modules[name]
         mine = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
         raise PolicyError(str(path), (mine[-1] if mine else None) or 1, f"{type(error).__name__}: {error}") from error

@@ -4,14 +4,20 @@
 
 namespace weft {
 
-/// Let a stream go on, by an agenda event of the present instant; once, however many reasons there are.
-inline void wake(State& s, std::int32_t index, Ps now_ps) {
+/// The identity of a queue pair (docs/models/packet-engine.md).
+inline std::uint64_t flow_identity(std::int64_t source, std::int64_t destination, std::int64_t channel) {
+  return static_cast<std::uint64_t>(source) << 40 | static_cast<std::uint64_t>(destination) << 16 |
+         static_cast<std::uint64_t>(channel);
+}
+
+/// Let a stream go on at `at_ps`, by an agenda event; once, however many reasons there are.
+inline void wake(State& s, std::int32_t index, Ps at_ps) {
   StreamState& stream = s.streams[static_cast<std::size_t>(index)];
   if (stream.queued) return;
   stream.queued = true;
   const std::int32_t port = s.in.rank_port[static_cast<std::size_t>(stream.rank)];
   s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(port)])].push(
-      now_ps, job_key(static_cast<std::uint64_t>(stream.rank), static_cast<std::uint64_t>(stream.stream)));
+      at_ps, job_key(static_cast<std::uint64_t>(stream.rank), static_cast<std::uint64_t>(stream.stream)));
 }
 
 /// Something that a stream has posted is complete.

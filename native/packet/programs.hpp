@@ -68,7 +68,7 @@ inline std::int32_t open_queue_pair(State& s, std::uint64_t flow, std::int32_t s
   SenderState& state = sender_state(qp);
   state.rate_bps = static_cast<double>(s.rate_bps[static_cast<std::size_t>(qp.source_port)]);
   state.window_bytes = kNoWindowBytes;
-  for (std::int64_t& timer : state.timer_at_ps) timer = kOff;
+  stop_timers(qp);
   if (s.in.path.step != nullptr) {
     qp.path = new_record(s, s.in.path.state);
     path_state(qp).entropy = qp.own_entropy;
@@ -79,8 +79,7 @@ inline std::int32_t open_queue_pair(State& s, std::uint64_t flow, std::int32_t s
 inline void post(State& s, std::int32_t stream, std::int32_t destination, const OpRow& op, std::int64_t size_bytes,
                  Ps now_ps) {
   const std::int32_t source = s.streams[static_cast<std::size_t>(stream)].rank;
-  const std::uint64_t flow = static_cast<std::uint64_t>(source) << 40 | static_cast<std::uint64_t>(destination) << 16 |
-                             static_cast<std::uint64_t>(op.channel);
+  const std::uint64_t flow = flow_identity(source, destination, op.channel);
   const auto found = s.queue_pair_of_flow.find(flow);
   const std::int32_t index = found != s.queue_pair_of_flow.end()
                                  ? found->second
@@ -155,8 +154,7 @@ inline std::int64_t message_size(const OpRow& op, std::int64_t rank, std::int64_
 
 inline void claim(State& s, std::int32_t index, std::int64_t peer, const OpRow& op, Ps now_ps) {
   StreamState& stream = s.streams[static_cast<std::size_t>(index)];
-  const std::uint64_t flow = static_cast<std::uint64_t>(peer) << 40 | static_cast<std::uint64_t>(stream.rank) << 16 |
-                             static_cast<std::uint64_t>(op.channel);
+  const std::uint64_t flow = flow_identity(peer, stream.rank, op.channel);
   Mailbox& box = s.mailboxes[flow];
   box.claimed += 1;
   box.waiting.push_back(index);
@@ -197,11 +195,7 @@ inline void run_stream(State& s, std::int32_t index, Ps now_ps) {
         const bool at = static_cast<OpCode>(op.code) == OpCode::kAt;
         if (waited == StreamWait::kTime || (at && op.value <= now_ps)) break;
         stream.wait = StreamWait::kTime;
-        stream.queued = true;
-        const std::int32_t port = s.in.rank_port[static_cast<std::size_t>(stream.rank)];
-        s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(port)])].push(
-            at ? op.value : now_ps + op.value,
-            job_key(static_cast<std::uint64_t>(stream.rank), static_cast<std::uint64_t>(stream.stream)));
+        wake(s, index, at ? op.value : now_ps + op.value);
         return;
       }
       case OpCode::kSend: {

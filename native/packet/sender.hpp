@@ -400,8 +400,7 @@ inline void handle_ack(State& s, QueuePair& qp, Packet* packet, Ps now_ps) {
     s.note(now_ps, EventKind::kGoBack, packet->queue_pair, 0);
     tell(s, qp, Kind::kNak, packet, 0, now_ps);
   }
-  if (sender.una == sender.end)
-    for (std::int64_t& timer : sender_state(qp).timer_at_ps) timer = kOff;
+  if (sender.una == sender.end) stop_timers(qp);
   guard_credits(s, qp, now_ps);
   reconsider(s, qp);
 }
@@ -430,7 +429,7 @@ inline void handle_timeout(State& s, std::int32_t index, Ps now_ps) {
     if (sender.retries > s.in.transport.retry_limit) {
       s.count.queue_pair_errors += 1;
       sender.failed = true;
-      for (std::int64_t& timer : sender_state(qp).timer_at_ps) timer = kOff;
+      stop_timers(qp);
       if (sender.standing == Standing::kReady) clear_ready(nic_of(s, qp.source_port), sender);
       return;
     }

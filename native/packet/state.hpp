@@ -329,7 +329,6 @@ struct State {
   std::size_t attachments = 0;
   std::vector<Candidate> candidates;         // of every group, one after the other, as port selection sees them
   std::vector<HashFunction> hash_functions;  // by switch device
-  std::size_t hash_field_bytes = 0;
   std::vector<std::vector<Ps>> inexact_serialisation;     // by port, filled on demand; only where ps_per_byte is 0
   std::vector<std::unique_ptr<std::uint64_t[]>> records;  // of policies
   std::vector<std::uint8_t> state_copy, shared_copy;      // before a step, for a replay

@@ -16,6 +16,11 @@ inline PathState& path_state(const QueuePair& qp) {
   return *reinterpret_cast<PathState*>(qp.path);
 }
 
+/// Idle queue pairs and dead ones have no timers.
+inline void stop_timers(const QueuePair& qp) {
+  for (std::int64_t& timer : sender_state(qp).timer_at_ps) timer = kOff;
+}
+
 /// A new record that starts as `initial`.
 inline std::uint8_t* new_record(State& s, const std::vector<std::uint8_t>& initial) {
   s.records.push_back(std::make_unique<std::uint64_t[]>(initial.size() / 8 + 1));

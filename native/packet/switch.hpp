@@ -123,6 +123,15 @@ inline std::int64_t share(double factor, std::int64_t bytes) {
   return static_cast<std::int64_t>(factor * static_cast<double>(bytes));
 }
 
+/// Send a flow-control frame from a port of a switch: at once if the port is idle.
+inline void send_frame(State& s, SwitchNode& node, std::int32_t port, std::int32_t klass, std::int64_t quanta,
+                       Ps at_ps) {
+  queue_frame(s, port, klass, quanta);
+  const Port& out = s.ports[static_cast<std::size_t>(port)];
+  if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
+  set_due(s, node, port, switch_due(s, out, port));
+}
+
 /// Resume every paused ingress that may resume; called after each departure while any is paused.
 inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
   SwitchNode& node = view.node;
@@ -141,10 +150,7 @@ inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
     ingress.refresh_at_ps = kOff;
     const std::int32_t port = index >> s.class_shift;
     const std::int32_t klass = index - (port << s.class_shift);
-    queue_frame(s, port, klass, 0);
-    const Port& out = s.ports[static_cast<std::size_t>(port)];
-    if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
-    set_due(s, view.node, port, switch_due(s, out, port));
+    send_frame(s, view.node, port, klass, 0, at_ps);
   }
   node.paused.resize(kept);
   node.paused_ingresses = static_cast<std::int32_t>(kept);
@@ -345,11 +351,8 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
   auto& paused = view.node.paused;
   paused.insert(std::lower_bound(paused.begin(), paused.end(), index), index);
   view.node.paused_ingresses += 1;
-  queue_frame(s, port, klass, view.row.pause_quanta);
   schedule_refresh(s, view.id, port, klass, view.row.pause_quanta, at_ps);
-  const Port& out = s.ports[static_cast<std::size_t>(port)];
-  if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
-  set_due(s, view.node, port, switch_due(s, out, port));
+  send_frame(s, view.node, port, klass, view.row.pause_quanta, at_ps);
 }
 
 /// Admit a packet the slow way: bring the switch up to date, decide, count what is dropped. True if it is admitted.

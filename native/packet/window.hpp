@@ -131,15 +131,13 @@ inline void refresh_pause(State& s, std::int32_t node, const AgendaEntry& entry)
   drain_node(s, node, entry.at_ps);
   if (!ingress.paused || ingress.refresh_at_ps != entry.at_ps) return;
   const std::int64_t quanta = host ? nic_row(s, port).pause_quanta : switch_view(s, node).row.pause_quanta;
-  queue_frame(s, port, klass, quanta);
   schedule_refresh(s, node, port, klass, quanta, entry.at_ps);
-  if (host) {
-    kick_nic(s, port, entry.at_ps);
+  if (!host) {
+    send_frame(s, switch_view(s, node).node, port, klass, quanta, entry.at_ps);
     return;
   }
-  const Port& out = s.ports[static_cast<std::size_t>(port)];
-  if (out.free_at_ps <= entry.at_ps) start_frame(s, port, entry.at_ps);
-  set_due(s, switch_view(s, node).node, port, switch_due(s, out, port));
+  queue_frame(s, port, klass, quanta);
+  kick_nic(s, port, entry.at_ps);
 }
 
 /// Take what a timer entry stands for; false if it is stale or must wait longer (it is then pushed again).

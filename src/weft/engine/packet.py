@@ -197,10 +197,8 @@ def _bits(kinds: frozenset[Kind]) -> int:
     return sum(1 << int(kind) for kind in kinds)
 
 
-def _raw_congestion(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
-    plugin = policy.plugin
-    if not isinstance(plugin, CongestionControl):
-        raise EngineError(f"{policy.name} is no congestion control")
+def _raw_step(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
+    """Give what every kind of policy has: its compiled steps and its records."""
     compiled = policy.compile()
     keep.append(compiled)
     return {
@@ -208,6 +206,14 @@ def _raw_congestion(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
         "receive": compiled.receive_address or 0,
         "params": policy.params_bytes,
         "state": policy.initial_state_bytes,
+    }
+
+
+def _raw_congestion(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
+    plugin = policy.plugin
+    if not isinstance(plugin, CongestionControl):
+        raise EngineError(f"{policy.name} is no congestion control")
+    return _raw_step(policy, keep) | {
         "receiver_state": policy.receiver.initial_bytes if policy.receiver is not None else b"",
         "shared_state": policy.shared.initial_bytes if policy.shared is not None else b"",
         "signals": _bits(plugin.signals | {Kind.START, Kind.TIMER}),
@@ -222,12 +228,7 @@ def _raw_path(policy: LoadedPolicy | None, keep: list[Any]) -> dict[str, Any]:
     plugin = policy.plugin
     if not isinstance(plugin, PathSelection):
         raise EngineError(f"{policy.name} is no path selection")
-    compiled = policy.compile()
-    keep.append(compiled)
-    return {
-        "step": compiled.step_address,
-        "params": policy.params_bytes,
-        "state": policy.initial_state_bytes,
+    return _raw_step(policy, keep) | {
         "signals": _bits(plugin.signals),
         "per_message": plugin.per == "message",
     }
@@ -237,12 +238,7 @@ def _raw_port(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
     plugin = policy.plugin
     if not isinstance(plugin, PortSelection):
         raise EngineError(f"{policy.name} is no port selection")
-    compiled = policy.compile()
-    keep.append(compiled)
-    return {
-        "step": compiled.step_address,
-        "params": policy.params_bytes,
-        "state": policy.initial_state_bytes,
+    return _raw_step(policy, keep) | {
         "queue": "queue" in plugin.needs,
         "plain_ecmp": policy.source_path == _CATALOGUE_ECMP,
     }

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from weft.engine.reference_port import Agenda, Packet, PacketKind, Phase
-from weft.policies.interface import OFF, TIMERS, Kind
+from weft.engine.reference_port import Agenda, Packet, PacketKind
+from weft.engine.reference_timers import PolicyTimers
+from weft.policies.interface import OFF, Kind
 from weft.wire.ib import credits_to_code
 
 if TYPE_CHECKING:
@@ -48,10 +49,11 @@ class Receiver:
         self.control = queue_pair.simulation.plan.congestion_control
         self.state: Any = self.control.new_receiver_state()
         self.wants_all_data = cast("CongestionControl", self.control.plugin).receiver_signals == "data"
-        self._timer_events: list[int | None] = [None] * TIMERS
-        if self.state is not None:
-            for timer in range(TIMERS):
-                self.state.timer_at_ps[timer] = OFF
+        self.timers = (
+            None
+            if self.state is None
+            else PolicyTimers(self.simulation, Agenda.RECEIVER, self.state, self._timer_fires)
+        )
 
     @property
     def nic(self) -> Nic:
@@ -184,28 +186,11 @@ class Receiver:
             packet.credit_bytes = int(state.credit_bytes)
             state.credit_bytes = 0
             self.nic.queue_control(packet)
-        for timer in range(TIMERS):
-            self._schedule_timer(timer)
+        if self.timers is not None:
+            self.timers.schedule(self.nic.port.id, self.slot)
         return wants_ack
 
-    def _schedule_timer(self, timer: int) -> None:
-        at_ps = int(self.state.timer_at_ps[timer])
-        if at_ps == OFF:
-            return
-        due_ps = max(at_ps, self.simulation.now_ps)
-        if self._timer_events[timer] != due_ps:
-            self._timer_events[timer] = due_ps
-            identity = (Agenda.RECEIVER, self.nic.port.id, self.slot, timer)
-            self.simulation.at(due_ps, Phase.AGENDA, identity, self._timer_fires, timer)
-
     def _timer_fires(self, timer: int) -> None:
-        now_ps = self.simulation.now_ps
-        if self._timer_events[timer] == now_ps:
-            self._timer_events[timer] = None
-        at_ps = int(self.state.timer_at_ps[timer])
-        if at_ps == OFF or at_ps > now_ps:
-            return  # it has been moved or switched off
-        self.state.timer_at_ps[timer] = OFF
         signal = self._signal(Kind.TIMER)
         signal.timer = timer
         if self._run_step(signal):

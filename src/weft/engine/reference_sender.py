@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from weft.base.clock import NEVER_PS
 from weft.base.random import Stream
 from weft.engine.reference_port import Agenda, Packet, PacketKind, Phase
-from weft.policies.interface import NO_WINDOW_BYTES, OFF, TIMERS, Kind
+from weft.engine.reference_timers import PolicyTimers
+from weft.policies.interface import NO_WINDOW_BYTES, OFF, Kind
 from weft.wire.ib import code_to_credits
 
 if TYPE_CHECKING:
@@ -52,9 +53,7 @@ class Sender:
         self.state: Any = self.control.new_state()
         self.state.rate_bps = float(nic.port.rate_bps)
         self.state.window_bytes = NO_WINDOW_BYTES
-        self._timer_events: list[int | None] = [None] * TIMERS  # instant of the latest event of each timer
-        for timer in range(TIMERS):
-            self.state.timer_at_ps[timer] = OFF
+        self.timers = PolicyTimers(self.simulation, Agenda.CONGESTION_CONTROL, self.state, self._timer_fires)
         self.control_signals = cast("CongestionControl", self.control.plugin).signals | {Kind.START, Kind.TIMER}
         self.path = plan.path_selection
         self.path_entropy = queue_pair.entropy
@@ -187,8 +186,7 @@ class Sender:
             self._tell_path(self._ack_signal(packet, newly_bytes))
             self._tell_control(self._ack_signal(packet, newly_bytes))
         if self.una == self.end:  # idle
-            for timer in range(TIMERS):
-                self.state.timer_at_ps[timer] = OFF
+            self.timers.stop()
         if is_nak and self.nxt > self.una:
             self._go_back()
             self._tell_path(self._signal(Kind.NAK, seq=expected))
@@ -277,8 +275,7 @@ class Sender:
         if self.retries > self.transport.retry_limit:
             self.has_failed = True
             self.simulation.counters["queue_pair_errors"] += 1
-            for timer in range(TIMERS):
-                self.state.timer_at_ps[timer] = OFF
+            self.timers.stop()
             return
         self._go_back()
         self._tell_path(self._signal(Kind.TIMEOUT))
@@ -322,26 +319,8 @@ class Sender:
         if signal.kind not in self.control_signals:
             return
         self.control.call_step(self.state, signal)
-        for timer in range(TIMERS):
-            self._schedule_timer(timer)
-
-    def _schedule_timer(self, timer: int) -> None:
-        at_ps = int(self.state.timer_at_ps[timer])
-        if at_ps == OFF:
-            return
-        due_ps = max(at_ps, self.simulation.now_ps)
-        if self._timer_events[timer] != due_ps:
-            self._timer_events[timer] = due_ps
-            identity = (Agenda.CONGESTION_CONTROL, self.nic.port.id, self.slot, timer)
-            self.simulation.at(due_ps, Phase.AGENDA, identity, self._timer_fires, timer)
+        self.timers.schedule(self.nic.port.id, self.slot)
 
     def _timer_fires(self, timer: int) -> None:
-        now_ps = self.simulation.now_ps
-        if self._timer_events[timer] == now_ps:
-            self._timer_events[timer] = None
-        at_ps = int(self.state.timer_at_ps[timer])
-        if at_ps == OFF or at_ps > now_ps:
-            return  # it has been moved or switched off
-        self.state.timer_at_ps[timer] = OFF
         self._tell_control(self._signal(Kind.TIMER, timer=timer))
         self.nic.port.start()

@@ -111,7 +111,9 @@ weft::Input input_of(nb::dict plan) {
   in.streams = rows<weft::StreamRow>(plan, "streams");
   in.tables = rows<std::int64_t>(plan, "tables");
   in.rank_class = rows<std::int32_t>(plan, "rank_class");
-  in.rank_port = rows<std::int32_t>(plan, "rank_port");
+  in.rank_ports = rows<std::int32_t>(plan, "rank_ports");
+  in.digits = rows<weft::DigitRow>(plan, "digits");
+  in.rank_gpu = rows<weft::GpuRow>(plan, "rank_gpu");
   in.tokens = number<std::int64_t>(plan, "tokens");
   in.has_receives = number<bool>(plan, "has_receives");
   in.transport = transport_of(plan["transport"]);

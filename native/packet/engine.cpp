@@ -126,7 +126,7 @@ void build_job(State& s) {
       stream.stream = static_cast<std::int32_t>(s.streams.size()) - s.first_stream.back();
       stream.op = op;
       s.streams.push_back(std::move(stream));
-      const std::int32_t node = in.port_node[static_cast<std::size_t>(in.rank_port[rank])];
+      const std::int32_t node = in.port_node[static_cast<std::size_t>(in.rank_port(static_cast<std::int64_t>(rank)))];
       s.open_work += 1;
       wake(s, static_cast<std::int32_t>(s.streams.size()) - 1, 0);
       s.calendar.mark(node, 0);

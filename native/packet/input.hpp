@@ -14,15 +14,23 @@ enum class OpCode : std::int64_t { kStop, kCompute, kAt, kSend, kReceive, kWait,
 enum class PeerRule : std::int64_t { kShift, kXor, kTable, kRank };
 
 struct OpRow {  // OP_DTYPE
-  std::int64_t code, value, target, rule, stride, size, shift, step, table, total_bytes, parts, part_shift, part_step,
-      channel, data_class;
+  std::int64_t code, value, target, rule, stride, size, members, shift, step, table, total_bytes, parts, part_offset,
+      first_digit, digits, span, span_stride, copies, channel, data_class, nic, peer_rail;
+};
+
+struct DigitRow {  // DIGIT_DTYPE
+  std::int64_t rule, stride, size, members, shift, step, weight;
+};
+
+struct GpuRow {  // GPU_DTYPE
+  std::int64_t domain, nvlink_rate_bps, nvlink_latency_ps, pcie_rate_bps, pcie_latency_ps, chunk_bytes;
 };
 
 struct StreamRow {  // STREAM_DTYPE
   std::int64_t rank_class, first_op;
 };
 
-enum class InstantCode : std::int64_t { kLinkDown, kLinkUp, kRate, kRoutes };
+enum class InstantCode : std::int64_t { kLinkDown, kLinkUp, kRate, kRoutes, kLoss, kHostRate, kFailover };
 
 struct InstantRow {  // INSTANT_DTYPE
   std::int64_t at_ps, code, port, value;
@@ -95,7 +103,9 @@ struct Input {
   std::span<const OpRow> ops;
   std::span<const StreamRow> streams;
   std::span<const std::int64_t> tables;
-  std::span<const std::int32_t> rank_class, rank_port;
+  std::span<const DigitRow> digits;
+  std::span<const std::int32_t> rank_class, rank_ports;  // rank_ports: by rank, then column
+  std::span<const GpuRow> rank_gpu;
   std::int64_t tokens = 0;
   bool has_receives = false;
   TransportRow transport{};
@@ -103,6 +113,12 @@ struct Input {
   PathPolicy path;
   PortPolicy port;
   SeriesRequest series;
+
+  [[nodiscard]] std::size_t columns() const { return rank_class.empty() ? 1 : rank_ports.size() / rank_class.size(); }
+  /// The NIC port that a rank usually uses.
+  [[nodiscard]] std::int32_t rank_port(std::int64_t rank) const {
+    return rank_ports[static_cast<std::size_t>(rank) * columns()];
+  }
 };
 
 }  // namespace weft

@@ -15,7 +15,7 @@ inline void wake(State& s, std::int32_t index, Ps at_ps) {
   StreamState& stream = s.streams[static_cast<std::size_t>(index)];
   if (stream.queued) return;
   stream.queued = true;
-  const std::int32_t port = s.in.rank_port[static_cast<std::size_t>(stream.rank)];
+  const std::int32_t port = s.in.rank_port(stream.rank);
   s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(port)])].push(
       at_ps, job_key(static_cast<std::uint64_t>(stream.rank), static_cast<std::uint64_t>(stream.stream)));
 }

@@ -51,8 +51,8 @@ inline std::int32_t open_queue_pair(State& s, std::uint64_t flow, std::int32_t s
   qp.source_rank = source;
   qp.destination_rank = destination;
   qp.channel = channel;
-  qp.source_port = s.in.rank_port[static_cast<std::size_t>(source)];
-  qp.destination_port = s.in.rank_port[static_cast<std::size_t>(destination)];
+  qp.source_port = s.in.rank_port(source);
+  qp.destination_port = s.in.rank_port(destination);
   qp.own_entropy = static_cast<std::uint16_t>(0xC000U | (draw(s.in.seed, Stream::kPathChoice, flow, 0, 0) & 0x3FFFU));
   qp.reverse_hash = carried_hash(s, qp, false, qp.own_entropy);
   Sender& sender = qp.sender;
@@ -127,6 +127,12 @@ inline std::int64_t floor_mod(std::int64_t value, std::int64_t modulus) {
   return rest < 0 ? rest + modulus : rest;
 }
 
+/// Coordinate of a rank in the group of an operation or of a digit.
+template <typename Row>
+std::int64_t coordinate(const State& s, const Row& row, std::int64_t rank) {
+  return row.members >= 0 ? s.in.tables[static_cast<std::size_t>(row.members + rank)] : rank / row.stride % row.size;
+}
+
 /// The other rank of an operation, or -1 to skip it.
 inline std::int64_t peer_rank(const State& s, const OpRow& op, std::int64_t rank, std::int64_t i) {
   switch (static_cast<PeerRule>(op.rule)) {
@@ -138,18 +144,31 @@ inline std::int64_t peer_rank(const State& s, const OpRow& op, std::int64_t rank
     case PeerRule::kXor:
       break;
   }
-  const std::int64_t own = (rank / op.stride) % op.size;
+  const std::int64_t own = coordinate(s, op, rank);
   const std::int64_t member = static_cast<PeerRule>(op.rule) == PeerRule::kShift
                                   ? floor_mod(own + op.shift + op.step * i, op.size)
                                   : own ^ (op.shift << (op.step * i));
+  if (op.members >= 0)
+    return s.in
+        .tables[static_cast<std::size_t>(op.members) + s.in.rank_class.size() + static_cast<std::size_t>(member)];
   return rank + (member - own) * op.stride;
 }
 
-inline std::int64_t message_size(const OpRow& op, std::int64_t rank, std::int64_t i) {
-  if (op.parts <= 0) return op.total_bytes;
-  const std::int64_t own = op.size > 0 ? (rank / op.stride) % op.size : 0;
-  const std::int64_t part = floor_mod(own + op.part_shift + op.part_step * i, op.parts);
-  return op.total_bytes / op.parts + (part < op.total_bytes % op.parts ? 1 : 0);
+inline std::int64_t message_size(const State& s, const OpRow& op, std::int64_t rank, std::int64_t i) {
+  if (op.parts <= 0) return op.total_bytes * op.copies;
+  std::int64_t part = op.part_offset;
+  for (std::int64_t k = 0; k < op.digits; ++k) {
+    const DigitRow& digit = s.in.digits[static_cast<std::size_t>(op.first_digit + k)];
+    const std::int64_t own = coordinate(s, digit, rank);
+    part += digit.weight * (static_cast<PeerRule>(digit.rule) == PeerRule::kShift
+                                ? floor_mod(own + digit.shift + digit.step * i, digit.size)
+                                : own ^ (digit.shift << (digit.step * i)));
+  }
+  const std::int64_t longer = op.total_bytes % op.parts;
+  std::int64_t bytes = op.total_bytes / op.parts * op.span;
+  if (longer > 0)
+    for (std::int64_t j = 0; j < op.span; ++j) bytes += floor_mod(part + j * op.span_stride, op.parts) < longer ? 1 : 0;
+  return bytes * op.copies;
 }
 
 inline void claim(State& s, std::int32_t index, std::int64_t peer, const OpRow& op, Ps now_ps) {
@@ -202,7 +221,7 @@ inline void run_stream(State& s, std::int32_t index, Ps now_ps) {
         const std::int64_t peer = peer_rank(s, op, stream.rank, i);
         if (peer < 0) break;
         stream.outstanding += 1;
-        post(s, index, static_cast<std::int32_t>(peer), op, message_size(op, stream.rank, i), now_ps);
+        post(s, index, static_cast<std::int32_t>(peer), op, message_size(s, op, stream.rank, i), now_ps);
         break;
       }
       case OpCode::kReceive: {

@@ -203,7 +203,7 @@ inline void run_agenda(State& s, std::int32_t node) {
       const std::int32_t index =
           s.first_stream[static_cast<std::size_t>(entry.rank())] + static_cast<std::int32_t>(entry.stream());
       s.streams[static_cast<std::size_t>(index)].queued = false;
-      drain_nic(s, s.in.rank_port[static_cast<std::size_t>(entry.rank())], entry.at_ps);
+      drain_nic(s, s.in.rank_port(static_cast<std::int64_t>(entry.rank())), entry.at_ps);
       run_stream(s, index, entry.at_ps);
       return;
     }

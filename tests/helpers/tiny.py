@@ -82,7 +82,7 @@ def job_of(programs: Sequence[Sequence[Sequence[Operation]]], hosts: Sequence[in
         programs=tuple(Program(streams=tuple(tuple(stream) for stream in streams)) for streams in programs),
         rank_class=np.arange(ranks, dtype=np.int32),
         placement=Placement(
-            host=np.array(range(ranks) if hosts is None else hosts, np.int32), nic=np.zeros(ranks, np.int32)
+            host=np.array(range(ranks) if hosts is None else hosts, np.int32), nics=np.zeros((ranks, 1), np.int32)
         ),
         mark_names=("a", "b"),
     )

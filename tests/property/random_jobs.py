@@ -11,6 +11,7 @@ from weft.spec.job import (
     At,
     Await,
     Compute,
+    Digit,
     Group,
     Job,
     Loop,
@@ -68,7 +69,7 @@ def random_job(
         ranks=ranks,
         programs=programs,
         rank_class=rank_class,
-        placement=Placement(host=host, nic=nic),
+        placement=Placement(host=host, nics=nic[:, None]),
         mark_names=("start", "step", "end"),
     )
 
@@ -167,7 +168,7 @@ class _Maker:
             return self._permutation()
         steps = 2 * (group.size - 1)
         total = max(group.size, self.packets * self.mtu_bytes * group.size // steps + self.rng.randrange(group.size))
-        size = Size(total_bytes=total, parts=group.size, part_shift=0, part_step=-1)
+        size = Size(total_bytes=total, parts=group.size, digits=(Digit(group=group, step=-1),))
         body = (
             self._send(Peer(rule="shift", group=group, shift=1), size, 3),
             Receive(peer=Peer(rule="shift", group=group, shift=-1), channel=3),

@@ -21,6 +21,7 @@ from weft.spec.fabric import SWITCH, Fabric
 from weft.spec.job import (
     Await,
     Compute,
+    Digit,
     Group,
     Job,
     Loop,
@@ -74,7 +75,7 @@ def one_class(*operations: Operation, ranks: int = 8, hosts: tuple[int, ...] | N
         ranks=ranks,
         programs=(Program(streams=(operations,)),),
         rank_class=np.zeros(ranks, np.int32),
-        placement=Placement(host=np.array(hosts or range(ranks), np.int32), nic=np.zeros(ranks, np.int32)),
+        placement=Placement(host=np.array(hosts or range(ranks), np.int32), nics=np.zeros((ranks, 1), np.int32)),
         mark_names=("start",),
     )
 
@@ -184,7 +185,17 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
     plan = plan_of(
         job=one_class(
             Compute(duration_ps=5),
-            Loop(count=3, body=(Send(peer=ring, size=Size(total_bytes=9, parts=2, part_step=-1), channel=4), Wait())),
+            Loop(
+                count=3,
+                body=(
+                    Send(
+                        peer=ring,
+                        size=Size(total_bytes=9, parts=2, digits=(Digit(group=Group(size=2), step=-1),)),
+                        channel=4,
+                    ),
+                    Wait(),
+                ),
+            ),
             Send(peer=table, size=KILOBYTE, priority=1),
             Receive(peer=table),
             Signal(token=2),
@@ -196,8 +207,8 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
     assert codes == ["COMPUTE", "LOOP", "SEND", "WAIT", "END", "SEND", "RECEIVE", "SIGNAL", "AWAIT", "MARK", "STOP"]
     assert (plan.ops[1]["value"], plan.ops[1]["target"], plan.ops[4]["target"]) == (3, 5, 2)
     sent = plan.ops[2]
-    assert [sent[name].item() for name in ("stride", "size", "shift", "step", "parts", "part_step", "channel")] == [
-        1, 8, 1, 1, 2, -1, 4,
+    assert [sent[name].item() for name in ("stride", "size", "shift", "step", "parts", "digits", "channel")] == [
+        1, 8, 1, 1, 2, 1, 4,
     ]  # fmt: skip
     assert plan.tables.tolist() == [1, 0, -1, -1, -1, -1, -1, -1]  # once, though two operations point there
     assert list(plan.class_priority) == [1, 3, 6]
@@ -335,7 +346,7 @@ def test_a_degraded_link_keeps_its_routes() -> None:
 @pytest.mark.parametrize(
     ("fault", "text"),
     [
-        (Fault(at_ps=1, event="down"), "either a link or a switch"),
+        (Fault(at_ps=1, event="down"), "one of a link, a switch and a NIC port"),
         (Fault(at_ps=-1, event="down", link=0), "found -1 ps"),
         (Fault(at_ps=1, event="down", link=999), "found link 999"),
         (Fault(at_ps=1, event="down", switch=0), "'host0' is a host, wanted a switch"),
@@ -363,6 +374,6 @@ def test_a_large_plan_is_lowered_fast() -> None:
         host_delay_ps=US_PS, fabric_delay_ps=US_PS, switch=Switch(), nic=Nic(),
     )  # fmt: skip
     plan = plan_of(fabric)
-    assert len(plan.rank_port) == 8_192
+    assert len(plan.rank_ports) == 8_192
     assert len(plan.ops) == 3
     assert np.count_nonzero(plan.node_kind == SWITCH) == 192

@@ -10,6 +10,7 @@ from weft.spec.job import (
     At,
     Await,
     Compute,
+    Digit,
     Group,
     Job,
     Loop,
@@ -37,7 +38,10 @@ def test_a_ring_all_reduce_sends_the_part_of_each_step() -> None:
     ranks, total = 4, 4 * 1000 + 2  # the first two parts are a byte longer
     group = Group(size=ranks)
     body = (
-        Send(peer=Peer(rule="shift", group=group, shift=1), size=Size(total_bytes=total, parts=ranks, part_step=-1)),
+        Send(
+            peer=Peer(rule="shift", group=group, shift=1),
+            size=Size(total_bytes=total, parts=ranks, digits=(Digit(group=group, step=-1),)),
+        ),
         Receive(peer=Peer(rule="shift", group=group, shift=-1)),
         Wait(),
     )

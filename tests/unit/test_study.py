@@ -85,7 +85,7 @@ def test_a_lone_flow_takes_its_ideal_time(
         port_selection=load("port-selection", "ecmp"),
     )
     outcome = reference.run(plan)
-    ideal = ideal_times_ps(plan, plan.rank_port[:1], plan.rank_port[1:], outcome.messages["size_bytes"])
+    ideal = ideal_times_ps(plan, plan.rank_ports[:1, 0], plan.rank_ports[1:, 0], outcome.messages["size_bytes"])
     assert outcome.messages["delivered_at_ps"].tolist() == ideal.tolist()
 
 

@@ -1,4 +1,4 @@
-"""Faults as the engines see them: instants at which links go down, come up or change their rate, and new routes later.
+"""Faults as the engines see them: instants at which links, switches and NICs fail or change, and new routes later.
 
 A link works only while it and both of its ends do; a switch that is down takes its links along. Routes follow every
 change of links after the reconvergence delay, and hold what was up when the fault happened.
@@ -8,13 +8,13 @@ Leaves out: how a routing protocol finds out, and switches that learn of a fault
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
 from weft.base.errors import Mistake
 from weft.engine.plan import INSTANT_DTYPE, Instant, RouteTable
-from weft.spec.fabric import SWITCH, Fabric
+from weft.spec.fabric import HOST, SWITCH, Fabric
 from weft.topology.routing import routes
 
 if TYPE_CHECKING:
@@ -22,27 +22,34 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Fault", "fault_mistakes", "lower_faults", "route_table"]
+__all__ = ["LOSS_PARTS", "Fault", "fault_mistakes", "lower_faults", "route_table"]
+
+LOSS_PARTS: Final = 10**9  # chosen: a probability as an integer that both engines divide alike
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """Something that happens to a link or a switch.
+    """Something that happens to a link, a switch or a host's NIC.
 
     Parameters
     ----------
     at_ps : when
-    event : ``down``, ``up`` (undoes ``down``) or ``degrade`` (a link has ``rate_bps`` from now on)
+    event : ``down``, ``up`` (undoes ``down``); ``degrade``: a link has ``rate_bps`` from now on; ``lossy``: a link loses
+        packets with probability ``loss`` from now on; ``slow``: a NIC port reaches its host at ``rate_bps`` from now on
     link : index of the link, or -1
     switch : node index of the switch, or -1
-    rate_bps : for ``degrade``
+    nic : global port id of a NIC port, or -1
+    rate_bps : for ``degrade`` and ``slow``
+    loss : for ``lossy``; of a packet, in each direction
     """
 
     at_ps: int
-    event: Literal["down", "up", "degrade"]
+    event: Literal["down", "up", "degrade", "lossy", "slow"]
     link: int = -1
     switch: int = -1
+    nic: int = -1
     rate_bps: int = 0
+    loss: float = 0.0
 
 
 def fault_mistakes(fabric: Fabric, faults: Sequence[Fault]) -> list[Mistake]:
@@ -56,8 +63,8 @@ def fault_mistakes(fabric: Fabric, faults: Sequence[Fault]) -> list[Mistake]:
 
 
 def _mistake(fabric: Fabric, fault: Fault) -> str | None:
-    if (fault.link < 0) == (fault.switch < 0):
-        return "wanted either a link or a switch"
+    if sum(place >= 0 for place in (fault.link, fault.switch, fault.nic)) != 1:
+        return "wanted one of a link, a switch and a NIC port"
     if fault.at_ps < 0:
         return f"found {fault.at_ps} ps, wanted 0 or more"
     if fault.link >= len(fabric.links):
@@ -66,6 +73,16 @@ def _mistake(fabric: Fabric, fault: Fault) -> str | None:
         return f"found node {fault.switch}, wanted 0 to {len(fabric.node_names) - 1}"
     if fault.switch >= 0 and fabric.node_kind[fault.switch] != SWITCH:
         return f"'{fabric.node_names[fault.switch]}' is a host, wanted a switch"
+    if fault.nic >= len(fabric.ports.node) or (
+        fault.nic >= 0 and fabric.node_kind[fabric.ports.node[fault.nic]] == SWITCH
+    ):
+        return f"found port {fault.nic}, wanted a port of a host"
+    if (fault.event == "slow") != (fault.nic >= 0):
+        return "'slow' is for a NIC, and nothing else happens to one; its link can be down, degraded or lossy"
+    if fault.event == "slow" and fault.rate_bps <= 0:
+        return f"found {fault.rate_bps} b/s, wanted more than 0"
+    if fault.event == "lossy" and (fault.link < 0 or not 0 <= fault.loss <= 1):
+        return f"found a loss of {fault.loss:g}, wanted a link and a probability from 0 to 1"
     if fault.event == "degrade":
         if fault.link < 0:
             return "only a link can be degraded, a switch is up or down"
@@ -87,7 +104,7 @@ def route_table(fabric: Fabric, link_up: NDArray[np.bool_]) -> RouteTable:
 
 
 def lower_faults(
-    fabric: Fabric, faults: Sequence[Fault], reconvergence_delay_ps: int
+    fabric: Fabric, faults: Sequence[Fault], reconvergence_delay_ps: int, failover_delay_ps: int | None = None
 ) -> tuple[NDArray[np.void], tuple[RouteTable, ...]]:
     """Turn faults into the instants and route tables of a plan.
 
@@ -96,10 +113,13 @@ def lower_faults(
     fabric : whose links
     faults : in any order; those of one instant happen in the order given
     reconvergence_delay_ps : from a fault until routes that know of it hold everywhere
+    failover_delay_ps : from a link of a host that goes down or comes up until its queue pairs change their ports; None
+        where no rank has a second port
 
     Returns
     -------
-    instants, `INSTANT_DTYPE` ordered by time, links before routes at one instant; and the tables, the first for time 0
+    instants, `INSTANT_DTYPE` ordered by time, at one instant links before routes before failover; and the tables, the
+    first for time 0
     """
     links = fabric.links
     ports = fabric.ports
@@ -112,10 +132,17 @@ def lower_faults(
     known = {works.tobytes(): 0}
     events: list[tuple[int, int, int, int]] = []
     epochs: list[tuple[int, int, int, int]] = []
+    is_edge = (fabric.node_kind[links["a"]] == HOST) | (fabric.node_kind[links["b"]] == HOST)
+    failovers: set[int] = set()
     ordered = sorted(faults, key=lambda fault: fault.at_ps)
     for place, fault in enumerate(ordered):
         if fault.event == "degrade":
             events.append((fault.at_ps, Instant.RATE, int(first_port[fault.link]), fault.rate_bps))
+        elif fault.event == "lossy":
+            parts = round(fault.loss * LOSS_PARTS)
+            events.append((fault.at_ps, Instant.LOSS, int(first_port[fault.link]), parts))
+        elif fault.event == "slow":
+            events.append((fault.at_ps, Instant.HOST_RATE, fault.nic, fault.rate_bps))
         elif fault.link >= 0:
             link_up[fault.link] = fault.event == "up"
         else:
@@ -126,6 +153,8 @@ def lower_faults(
             (fault.at_ps, Instant.LINK_UP if now[link] else Instant.LINK_DOWN, int(first_port[link]), 0)
             for link in changed[np.argsort(first_port[changed])].tolist()
         ]
+        if failover_delay_ps is not None and is_edge[changed].any():
+            failovers.add(fault.at_ps + failover_delay_ps)
         works = now
         if place + 1 < len(ordered) and ordered[place + 1].at_ps == fault.at_ps:
             continue
@@ -135,5 +164,8 @@ def lower_faults(
             tables.append(route_table(fabric, works))
         if known[key] != (epochs[-1][3] if epochs else 0):
             epochs.append((fault.at_ps + reconvergence_delay_ps, Instant.ROUTES, 0, known[key]))
-    instants = np.array(sorted([*events, *epochs], key=lambda row: (row[0], row[1] == Instant.ROUTES)), INSTANT_DTYPE)
+    moves = [(at_ps, Instant.FAILOVER, 0, 0) for at_ps in failovers]
+    last = (Instant.ROUTES, Instant.FAILOVER)
+    rows = sorted([*events, *epochs, *moves], key=lambda row: (row[0], last.index(row[1]) + 1 if row[1] in last else 0))
+    instants = np.array(rows, INSTANT_DTYPE)
     return instants, tuple(tables)

@@ -14,7 +14,7 @@ from weft.base.clock import MS_PS, NEVER_PS
 from weft.base.errors import ConfigError, Mistake
 from weft.engine.headroom import full_frame_bytes, headroom_bytes
 from weft.engine.instants import Fault, fault_mistakes, lower_faults
-from weft.engine.plan import NIC_DTYPE, SWITCH_DTYPE, HashAlgorithm, HashField, Plan
+from weft.engine.plan import GPU_DTYPE, NIC_DTYPE, SWITCH_DTYPE, HashAlgorithm, HashField, Plan
 from weft.engine.programs import flatten, job_mistakes, priorities_of
 from weft.engine.requirements import pause_mistakes, requirement_mistakes
 from weft.spec.device import Nic, Switch
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from weft.spec.job import Job
     from weft.spec.transport import Transport
 
-__all__ = ["RECONVERGENCE_DELAY_PS", "TELEMETRY_BYTES", "Fault", "lower"]
+__all__ = ["FAILOVER_DELAY_PS", "RECONVERGENCE_DELAY_PS", "TELEMETRY_BYTES", "Fault", "lower"]
 
 RECONVERGENCE_DELAY_PS: Final = MS_PS  # chosen: fast rerouting in a data centre, as fabric.reconvergence_delay
+FAILOVER_DELAY_PS: Final = MS_PS  # chosen: a NIC sees that its own link is down at once; its driver then moves queues
 TELEMETRY_BYTES: Final = 42  # INT of five hops: Li et al., SIGCOMM 2019, doi:10.1145/3341302.3342085, section 4.1
 MAX_RANKS: Final = 1 << 23  # a flow's identity keeps 24 bits for each rank, and is an int64
 
@@ -49,6 +50,7 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
     until_ps: int = NEVER_PS,
     faults: Sequence[Fault] = (),
     reconvergence_delay_ps: int = RECONVERGENCE_DELAY_PS,
+    failover_delay_ps: int = FAILOVER_DELAY_PS,
     source: str = "scenario",
 ) -> Plan:
     """Make the plan of a run.
@@ -61,6 +63,7 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
     until_ps : the run ends before the first event at or after this instant
     faults : see `Fault`
     reconvergence_delay_ps : from a fault until routes that know of it hold
+    failover_delay_ps : from a fault of a NIC's link until queue pairs of ranks with several NIC ports use another one
     source : what to call the input in an error
 
     Raises
@@ -86,7 +89,8 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
     if mistakes:
         raise ConfigError(source, mistakes)
     flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
-    instants, tables = lower_faults(fabric, faults, reconvergence_delay_ps)
+    fails_over = failover_delay_ps if job.placement.nics.shape[1] > 1 else None
+    instants, tables = lower_faults(fabric, faults, reconvergence_delay_ps, fails_over)
     ports = fabric.ports
     links = fabric.links[ports.link]
     return Plan(
@@ -114,8 +118,10 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
         ops=flat.ops,
         streams=flat.streams,
         tables=flat.tables,
+        digits=flat.digits,
         rank_class=job.rank_class.astype(np.int32),
-        rank_port=(ports.base[rank_node] + job.placement.nic).astype(np.int32),
+        rank_ports=(ports.base[rank_node][:, None] + job.placement.nics).astype(np.int32),
+        rank_gpu=_gpu_rows(fabric, job, rank_node),
         tokens=flat.tokens,
         has_receives=flat.has_receives,
         transport=transport,
@@ -129,7 +135,16 @@ def _placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
     hosts = len(fabric.hosts)
     if not 0 < job.ranks <= MAX_RANKS:
         return [Mistake(path="job.ranks", text=f"found {job.ranks:,}, wanted 1 to {MAX_RANKS:,}")]
-    shapes = {len(job.rank_class), len(job.placement.host), len(job.placement.nic)}
+    placed = job.placement
+    shapes = {
+        len(job.rank_class),
+        len(placed.host),
+        len(placed.nics),
+        *([] if placed.gpu is None else [len(placed.gpu)]),
+    }
+    if placed.nics.ndim != 2 or placed.nics.shape[1] < 1:
+        text = f"placement.nics has the shape {placed.nics.shape}, wanted (ranks, NIC ports of a rank)"
+        return [Mistake(path="job.placement", text=text)]
     if shapes != {job.ranks}:
         text = f"rank_class and placement have {sorted(shapes)} rows, wanted {job.ranks}, one per rank"
         return [Mistake(path="job.placement", text=text)]
@@ -141,13 +156,52 @@ def _placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
         return [Mistake(path="job.placement", text=text)]
     node = fabric.hosts[job.placement.host]
     count = np.diff(fabric.ports.base)[node]
-    wrong = np.flatnonzero((job.placement.nic < 0) | (job.placement.nic >= count))
+    wrong = np.argwhere((placed.nics < 0) | (placed.nics >= count[:, None]))
     if len(wrong):
-        rank = int(wrong[0])
-        where = f"NIC {job.placement.nic[rank]} of '{fabric.node_names[node[rank]]}'"
+        rank, column = (int(value) for value in wrong[0])
+        where = f"NIC port {placed.nics[rank, column]} of '{fabric.node_names[node[rank]]}'"
         text = f"rank {rank} uses {where}, which has {count[rank]}"
         return [Mistake(path="job.placement", text=text)]
+    return _gpu_mistakes(fabric, job, node)
+
+
+def _gpu_mistakes(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> list[Mistake]:
+    """GPUs that a server does not have, and two ranks on one."""
+    gpu = job.placement.gpu
+    if gpu is None:
+        return []
+    for rank, (where, own) in enumerate(zip(node.tolist(), gpu.tolist(), strict=True)):
+        server = fabric.server(where)
+        domains = server.gpus // server.nvlink_domain_gpus if server.nvlink_domain_gpus else 0
+        if not -domains <= own < server.gpus:
+            text = f"rank {rank} is GPU {own} of '{fabric.node_names[where]}', which has {server.gpus}"
+            return [Mistake(path="job.placement", text=text)]
+    _, first, times = np.unique(np.stack([node, gpu]), axis=1, return_index=True, return_counts=True)
+    if (times > 1).any():
+        rank = int(first[times > 1][0])
+        text = f"GPU {gpu[rank]} of '{fabric.node_names[node[rank]]}' has {int(times.max())} ranks, wanted one"
+        return [Mistake(path="job.placement", text=text)]
     return []
+
+
+def _gpu_rows(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> NDArray[np.void]:
+    """Each rank's ports inside its server; an NVLink switch has the rate of all its GPUs together."""
+    rows = np.zeros(job.ranks, GPU_DTYPE)
+    gpu = job.placement.gpu if job.placement.gpu is not None else np.zeros(job.ranks, np.int32)
+    kind = np.zeros(job.ranks, np.int64) if fabric.node_server is None else fabric.node_server[node].astype(np.int64)
+    for index in np.unique(kind).tolist():
+        server = fabric.servers[index]
+        own = kind == index
+        per_domain = server.nvlink_domain_gpus
+        is_switch = gpu < 0
+        domain = np.where(is_switch, -1 - gpu, gpu // per_domain) if per_domain else -np.ones(job.ranks, np.int64)
+        rows["domain"][own] = domain[own]
+        rows["nvlink_rate_bps"][own] = np.where(is_switch, per_domain, 1)[own] * server.nvlink_rate_bps
+        rows["nvlink_latency_ps"][own] = server.nvlink_latency_ps
+        rows["pcie_rate_bps"][own] = server.pcie_rate_bps
+        rows["pcie_latency_ps"][own] = server.pcie_latency_ps
+        rows["chunk_bytes"][own] = server.chunk_bytes
+    return rows
 
 
 def _port_delays(fabric: Fabric) -> NDArray[np.int64]:

@@ -160,7 +160,8 @@ def _raw_plan(plan: Plan, series: Series | None, keep: list[Any], event_limit: i
     arrays = (
         "node_kind", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
         "port_loss", "port_corruption", "port_headroom_bytes", "shared_bytes", "attachment", "switches", "nics",
-        "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "rank_class", "rank_port",
+        "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "digits", "rank_class",
+        "rank_ports", "rank_gpu",
     )  # fmt: skip
     tables = ("group_of", "group_ptr", "group_ports", "group_weights")
     raw: dict[str, Any] = {name: _bytes(getattr(plan, name)) for name in arrays}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weft.spec.transport import Transport
 
 __all__ = [
-    "DROP_REASONS", "INSTANT_DTYPE", "NIC_DTYPE", "OP_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm",
+    "DIGIT_DTYPE", "DROP_REASONS", "GPU_DTYPE", "INSTANT_DTYPE", "NIC_DTYPE", "OP_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm",
     "HashField", "Instant", "Op", "Plan", "RouteTable", "Rule",
 ]  # fmt: skip
 
@@ -68,15 +68,34 @@ OP_DTYPE: Final = np.dtype(
         ("rule", np.int64),
         ("stride", np.int64),
         ("size", np.int64),  # of the group
+        ("members", np.int64),  # -1, or index in Plan.tables: coordinate of each rank, then rank of each coordinate
         ("shift", np.int64),
         ("step", np.int64),
         ("table", np.int64),  # TABLE: index of the first entry in Plan.tables, one entry per rank
         ("total_bytes", np.int64),
         ("parts", np.int64),
-        ("part_shift", np.int64),
-        ("part_step", np.int64),
+        ("part_offset", np.int64),
+        ("first_digit", np.int64),  # in Plan.digits
+        ("digits", np.int64),  # how many
+        ("span", np.int64),
+        ("span_stride", np.int64),
+        ("copies", np.int64),
         ("channel", np.int64),
         ("data_class", np.int64),  # class index of the message's packets
+        ("nic", np.int64),  # column of Plan.rank_ports
+        ("peer_rail", np.int64),  # 1: the receiver's port numbers at both ends
+    ]
+)
+
+DIGIT_DTYPE: Final = np.dtype(
+    [
+        ("rule", np.int64),  # SHIFT or XOR
+        ("stride", np.int64),
+        ("size", np.int64),
+        ("members", np.int64),  # as OP_DTYPE.members
+        ("shift", np.int64),
+        ("step", np.int64),
+        ("weight", np.int64),
     ]
 )
 
@@ -90,14 +109,18 @@ class Instant(IntEnum):
     LINK_UP = 1
     RATE = 2
     ROUTES = 3
+    LOSS = 4
+    HOST_RATE = 5
+    FAILOVER = 6
 
 
 INSTANT_DTYPE: Final = np.dtype(
     [
         ("at_ps", np.int64),
         ("code", np.int64),
-        ("port", np.int64),  # the lower port id of the link
-        ("value", np.int64),  # RATE: rate_bps; ROUTES: index into Plan.routes
+        ("port", np.int64),  # the lower port id of the link; HOST_RATE: the NIC port
+        # RATE, HOST_RATE: rate_bps; ROUTES: index into Plan.routes; LOSS: probability in parts of 10^9
+        ("value", np.int64),
     ]
 )
 
@@ -155,6 +178,17 @@ NIC_DTYPE: Final = np.dtype(
     ]
 )
 
+GPU_DTYPE: Final = np.dtype(  # one row per rank: its ports inside the server
+    [
+        ("domain", np.int64),  # NVLink domain, unique in its server; -1: none
+        ("nvlink_rate_bps", np.int64),
+        ("nvlink_latency_ps", np.int64),
+        ("pcie_rate_bps", np.int64),
+        ("pcie_latency_ps", np.int64),
+        ("chunk_bytes", np.int64),
+    ]
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RouteTable:
@@ -194,7 +228,10 @@ class Plan:
     routes : tables; the first holds from time 0
     instants : `INSTANT_DTYPE`, ordered by time and then as they are applied
     ops, streams, tables : the job's programs; streams of one class are contiguous and in order
-    rank_class, rank_port : (R,), class and global port id of each rank's NIC port
+    digits : `DIGIT_DTYPE`, terms of the numbers of parts
+    rank_class : (R,), class of each rank
+    rank_ports : (R, K), global ids of the NIC ports of each rank, the usual one first
+    rank_gpu : (R,), `GPU_DTYPE`
     tokens : how many tokens a rank has
     has_receives : whether any program has a `Receive`
     congestion_control, path_selection, port_selection : policies; no path selection means constant entropy
@@ -224,8 +261,10 @@ class Plan:
     ops: NDArray[np.void]
     streams: NDArray[np.void]
     tables: NDArray[np.int64]
+    digits: NDArray[np.void]
     rank_class: NDArray[np.int32]
-    rank_port: NDArray[np.int32]
+    rank_ports: NDArray[np.int32]
+    rank_gpu: NDArray[np.void]
     tokens: int
     has_receives: bool
     transport: Transport

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft.base.errors import Mistake
-from weft.engine.plan import OP_DTYPE, STREAM_DTYPE, Op, Rule
+from weft.engine.plan import DIGIT_DTYPE, OP_DTYPE, STREAM_DTYPE, Op, Rule
 from weft.spec.job import (
     At,
     Await,
     Compute,
+    Digit,
+    Group,
     Job,
     Loop,
     Mark,
@@ -25,6 +27,7 @@ from weft.spec.job import (
     Receive,
     Send,
     Signal,
+    Size,
     Wait,
 )  # fmt: skip
 
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["MAX_CHANNEL", "FlatJob", "flatten", "job_mistakes", "peers_of", "priorities_of", "walk"]
+__all__ = ["MAX_CHANNEL", "FlatJob", "coordinates", "flatten", "job_mistakes", "peers_of", "priorities_of", "walk"]
 
 MAX_CHANNEL = (1 << 16) - 1  # a flow's identity keeps 16 bits for it
 _RULES = {"shift": Rule.SHIFT, "xor": Rule.XOR, "table": Rule.TABLE, "rank": Rule.RANK}
@@ -46,6 +49,7 @@ class FlatJob:
     ops: NDArray[np.void]
     streams: NDArray[np.void]
     tables: NDArray[np.int64]
+    digits: NDArray[np.void]
     tokens: int
     has_receives: bool
 
@@ -87,14 +91,36 @@ def peers_of(peer: Peer, ranks: NDArray[np.int64], counter: int) -> NDArray[np.i
         return np.full(len(ranks), peer.shift, np.int64)
     if peer.rule == "table":
         return np.asarray(peer.table, np.int64)[ranks]
-    stride, size = (peer.group.stride, peer.group.size) if peer.group is not None else (1, 1)
-    own = ranks // stride % size
+    group = peer.group if peer.group is not None else Group(size=1)
+    own = coordinates(group, ranks)
     other = (
-        (own + peer.shift + peer.step * counter) % size
+        (own + peer.shift + peer.step * counter) % group.size
         if peer.rule == "shift"
         else own ^ (peer.shift << (peer.step * counter))
     )
-    return ranks + (other - own) * stride
+    if group.members is not None:
+        return np.asarray(group.members, np.int64)[other]
+    return ranks + (other - own) * group.stride
+
+
+def coordinates(group: Group, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Coordinate of each rank in its group; 0 for a rank that a group with ``members`` does not name.
+
+    Parameters
+    ----------
+    group : see `weft.spec.job.Group`
+    ranks : shape (ranks,)
+
+    Returns
+    -------
+    shape (ranks,)
+    """
+    if group.members is None:
+        return ranks // group.stride % group.size
+    members = np.asarray(group.members, np.int64)
+    place = np.zeros(max(int(ranks.max(initial=0)), int(members.max(initial=0))) + 1, np.int64)
+    place[members] = np.arange(len(members))
+    return place[ranks]
 
 
 def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: int) -> FlatJob:
@@ -106,7 +132,7 @@ def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: in
     class_of_priority : class index of each priority in use
     default_priority : of sends that name none
     """
-    rows = _Rows(class_of_priority, default_priority)
+    rows = _Rows(job.ranks, class_of_priority, default_priority)
     streams: list[tuple[int, int]] = []
     for index, program in enumerate(job.programs):
         for stream in program.streams:
@@ -121,6 +147,7 @@ def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: in
         ops=ops,
         streams=np.array(streams, STREAM_DTYPE),
         tables=np.array(rows.tables, np.int64),
+        digits=np.array(rows.digits, DIGIT_DTYPE),
         tokens=1 + max((op.token for op in every if isinstance(op, Signal | Await)), default=-1),
         has_receives=any(isinstance(op, Receive) for op in every),
     )
@@ -129,9 +156,11 @@ def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: in
 class _Rows:
     """Operations as they are appended, and the tables that they point into, each kept once."""
 
-    def __init__(self, class_of_priority: Mapping[int, int], default_priority: int) -> None:
+    def __init__(self, ranks: int, class_of_priority: Mapping[int, int], default_priority: int) -> None:
         self.ops: list[dict[str, int]] = []
         self.tables: list[int] = []
+        self.digits: list[tuple[int, ...]] = []
+        self._ranks = ranks
         self._table_at: dict[tuple[int, ...], int] = {}
         self._class_of_priority = class_of_priority
         self._default_priority = default_priority
@@ -156,12 +185,11 @@ class _Rows:
             case At():
                 return {"code": Op.AT, "value": operation.at_ps}
             case Send():
-                size = operation.size
                 priority = self._default_priority if operation.priority < 0 else operation.priority
                 return {
-                    "code": Op.SEND, **self._peer(operation.peer), "channel": operation.channel,
-                    "total_bytes": size.total_bytes, "parts": size.parts, "part_shift": size.part_shift,
-                    "part_step": size.part_step, "data_class": self._class_of_priority[priority],
+                    "code": Op.SEND, **self._peer(operation.peer), **self._size(operation.size),
+                    "channel": operation.channel, "data_class": self._class_of_priority[priority],
+                    "nic": operation.nic, "peer_rail": int(operation.rail == "peer"),
                 }  # fmt: skip
             case Receive():
                 return {"code": Op.RECEIVE, **self._peer(operation.peer), "channel": operation.channel}
@@ -180,19 +208,44 @@ class _Rows:
             "rule": int(_RULES[peer.rule]),
             "stride": group.stride if group else 1,
             "size": group.size if group else 1,
+            "members": self._members(group),
             "shift": peer.shift,
             "step": peer.step,
         }
         if peer.table is not None:
-            if peer.table not in self._table_at:
-                self._table_at[peer.table] = len(self.tables)
-                self.tables.extend(peer.table)
-            found["table"] = self._table_at[peer.table]
+            found["table"] = self._table(peer.table)
         return found
+
+    def _size(self, size: Size) -> dict[str, int]:
+        first = len(self.digits)
+        self.digits.extend(
+            (
+                int(_RULES[digit.rule]), digit.group.stride, digit.group.size, self._members(digit.group), digit.shift,
+                digit.step, digit.weight,
+            )
+            for digit in size.digits
+        )  # fmt: skip
+        return {
+            "total_bytes": size.total_bytes, "parts": size.parts, "part_offset": size.offset, "first_digit": first,
+            "digits": len(size.digits), "span": size.span, "span_stride": size.span_stride, "copies": size.copies,
+        }  # fmt: skip
+
+    def _members(self, group: Group | None) -> int:
+        """Where the table of a group with members begins, else -1."""
+        if group is None or group.members is None:
+            return -1
+        ranks = np.arange(self._ranks, dtype=np.int64)
+        return self._table((*coordinates(group, ranks).tolist(), *group.members))
+
+    def _table(self, table: tuple[int, ...]) -> int:
+        if table not in self._table_at:
+            self._table_at[table] = len(self.tables)
+            self.tables.extend(table)
+        return self._table_at[table]
 
 
 def job_mistakes(job: Job, host_of_rank: NDArray[np.int64]) -> list[Mistake]:
-    """Find what no engine can run: peers out of range, sends to oneself or inside a server, negative sizes and times.
+    """Find what no engine can run: peers out of range, sends to oneself, wrong groups, negative sizes and times.
 
     Parameters
     ----------
@@ -214,8 +267,10 @@ def _value_mistake(job: Job, operation: Operation) -> str | None:
     match operation:
         case Compute(duration_ps=value) | At(at_ps=value) if value < 0:
             return f"found {value} ps, wanted 0 or more"
-        case Send(size=size) if size.total_bytes < 0 or size.parts < 0:
-            return f"found {size.total_bytes} bytes in {size.parts} parts, wanted 0 or more of both"
+        case Send(size=size) if (text := _size_mistake(job, size)) is not None:
+            return text
+        case Send(nic=nic) if not 0 <= nic < job.placement.nics.shape[1]:
+            return f"found NIC port {nic}, wanted 0 to {job.placement.nics.shape[1] - 1}, columns of placement.nics"
         case Send(priority=priority) if priority > 7:  # IEEE 802.1Q: three bits
             return f"found priority {priority}, wanted 0 to 7"
         case Send(channel=channel) | Receive(channel=channel) if not 0 <= channel <= MAX_CHANNEL:
@@ -234,8 +289,11 @@ def _peer_mistake(
 ) -> str | None:
     if peer.rule == "table" and (peer.table is None or len(peer.table) != job.ranks):
         return f"found a table of {len(peer.table or ())} entries, wanted one for each of the {job.ranks} ranks"
-    if peer.rule in {"shift", "xor"} and (peer.group is None or peer.group.size < 1 or peer.group.stride < 1):
-        return f"found the rule '{peer.rule}' with {peer.group}, wanted a group with a size and a stride of at least 1"
+    if peer.rule in {"shift", "xor"}:
+        if peer.group is None:
+            return f"found the rule '{peer.rule}' without a group, wanted a group"
+        if (text := _group_mistake(job, peer.group, ranks)) is not None:
+            return text
     if peer.shift < 0 and peer.rule != "shift":
         return f"found the shift {peer.shift}, wanted 0 or more"
     if peer.rule == "xor" and (text := _xor_mistake(peer, count)) is not None:
@@ -254,10 +312,40 @@ def _peer_mistake(
         if (own == far).any():
             return f"rank {own[own == far][0]} would send to itself"
         near = host_of_rank[own] == host_of_rank[far]
-        if near.any():
+        if near.any() and job.placement.gpu is None:
             pair = f"ranks {own[near][0]} and {far[near][0]} are on one host"
-            return f"{pair}; transfers inside a server are not modelled yet, place them on two hosts"
+            return f"{pair}, but placement.gpu does not say which of its GPUs they are"
     return None
+
+
+def _size_mistake(job: Job, size: Size) -> str | None:
+    if size.total_bytes < 0 or size.parts < 0:
+        return f"found {size.total_bytes} bytes in {size.parts} parts, wanted 0 or more of both"
+    if size.span < 1 or size.span_stride < 0 or size.copies < 1 or (size.parts and size.span > size.parts):
+        found = f"span {size.span}, span_stride {size.span_stride}, copies {size.copies}"
+        return f"found {found}, wanted a span of 1 to {size.parts} parts, a stride of 0 or more and at least one copy"
+    every = np.arange(job.ranks, dtype=np.int64)
+    for digit in size.digits:
+        ranks = every if digit.group.members is None else np.asarray(digit.group.members, np.int64)
+        if (text := _group_mistake(job, digit.group, ranks)) is not None:
+            return text
+        if digit.rule == "xor" and (digit.shift < 0 or digit.step < 0):
+            return f"found the rule 'xor' with {digit.shift} << {digit.step} i, wanted 0 or more of both"
+    return None
+
+
+def _group_mistake(job: Job, group: Group, ranks: NDArray[np.int64]) -> str | None:
+    if group.size < 1 or group.stride < 1:
+        return f"found {group}, wanted a group with a size and a stride of at least 1"
+    if group.members is None:
+        return None
+    named = set(group.members)
+    if len(group.members) != group.size or len(named) != group.size:
+        return f"found {len(group.members)} members, {len(named)} of them different, wanted {group.size}, the size"
+    if min(named) < 0 or max(named) >= job.ranks:
+        return f"found members {min(named)} to {max(named)}, wanted ranks from 0 to {job.ranks - 1}"
+    strangers = np.setdiff1d(ranks, np.asarray(group.members, np.int64))
+    return f"rank {strangers[0]} uses a group that does not name it" if len(strangers) else None
 
 
 def _xor_mistake(peer: Peer, count: int) -> str | None:

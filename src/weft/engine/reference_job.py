@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weft.engine.plan import OP_DTYPE, Op, Rule
+from weft.engine.plan import DIGIT_DTYPE, OP_DTYPE, Op, Rule
 from weft.engine.reference_port import Agenda, Phase
 
 if TYPE_CHECKING:
     from weft.engine.reference import Simulation
 
-__all__ = ["JobRun", "OpRow", "RankStream"]
+__all__ = ["DigitRow", "JobRun", "OpRow", "RankStream"]
 
 NOT_AWAITING = -1
 
@@ -30,15 +30,35 @@ class OpRow:
     rule: int
     stride: int
     size: int
+    members: int
     shift: int
     step: int
     table: int
     total_bytes: int
     parts: int
-    part_shift: int
-    part_step: int
+    part_offset: int
+    first_digit: int
+    digits: int
+    span: int
+    span_stride: int
+    copies: int
     channel: int
     data_class: int
+    nic: int
+    peer_rail: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DigitRow:
+    """One row of `DIGIT_DTYPE` as plain integers."""
+
+    rule: int
+    stride: int
+    size: int
+    members: int
+    shift: int
+    step: int
+    weight: int
 
 
 class RankStream:
@@ -146,20 +166,32 @@ class RankStream:
             return op.shift
         if op.rule == Rule.TABLE:
             return self.job.tables[op.table + self.rank]
-        own = self.rank // op.stride % op.size
-        if op.rule == Rule.SHIFT:
-            other = (own + op.shift + op.step * self._counter) % op.size
-        else:
-            other = own ^ op.shift << op.step * self._counter
+        own = self._coordinate(op)
+        other = self._combined(op)
+        if op.members >= 0:
+            return self.job.tables[op.members + len(self.job.streams) + other]
         return self.rank + (other - own) * op.stride
+
+    def _coordinate(self, row: OpRow | DigitRow) -> int:
+        """Of the rank in the group of an operation or of a digit."""
+        if row.members >= 0:
+            return self.job.tables[row.members + self.rank]
+        return self.rank // row.stride % row.size
+
+    def _combined(self, row: OpRow | DigitRow) -> int:
+        """The coordinate that rule, shift and the loop's counter lead to."""
+        if row.rule == Rule.SHIFT:
+            return (self._coordinate(row) + row.shift + row.step * self._counter) % row.size
+        return self._coordinate(row) ^ row.shift << row.step * self._counter
 
     def _size_bytes(self, op: OpRow) -> int:
         """Of the message; see `weft.spec.job.Size`."""
         if op.parts == 0:
-            return op.total_bytes
-        own = self.rank // op.stride % op.size
-        part = (own + op.part_shift + op.part_step * self._counter) % op.parts
-        return op.total_bytes // op.parts + (part < op.total_bytes % op.parts)
+            return op.total_bytes * op.copies
+        digits = self.job.digits[op.first_digit : op.first_digit + op.digits]
+        first = op.part_offset + sum(self._combined(digit) * digit.weight for digit in digits)
+        parts = [(first + j * op.span_stride) % op.parts for j in range(op.span)]
+        return op.copies * sum(op.total_bytes // op.parts + (part < op.total_bytes % op.parts) for part in parts)
 
 
 class JobRun:
@@ -178,6 +210,8 @@ class JobRun:
         names = OP_DTYPE.names or ()
         self.ops = [OpRow(**dict(zip(names, row, strict=True))) for row in plan.ops.tolist()]
         self.tables: list[int] = plan.tables.tolist()
+        terms = DIGIT_DTYPE.names or ()
+        self.digits = [DigitRow(**dict(zip(terms, row, strict=True))) for row in plan.digits.tolist()]
         first_ops: dict[int, list[int]] = {}
         for rank_class, first_op in plan.streams.tolist():
             first_ops.setdefault(rank_class, []).append(first_op)

@@ -53,8 +53,8 @@ class QueuePair:
         self.flow = source << 40 | destination << 16 | channel
         self.entropy = FIRST_ENTROPY | draw(plan.seed, Stream.PATH_CHOICE, self.flow, 0, 0) & 0x3FFF
         self.number = draw(0, Stream.PATH_CHOICE, self.flow, 1, 0) & 0xFFFFFF
-        self.source_port: Port = simulation.ports[int(plan.rank_port[source])]
-        self.destination_port: Port = simulation.ports[int(plan.rank_port[destination])]
+        self.source_port: Port = simulation.ports[int(plan.rank_ports[source, 0])]
+        self.destination_port: Port = simulation.ports[int(plan.rank_ports[destination, 0])]
         self.mtu_bytes = plan.transport.mtu_bytes
         self.base_rtt_ps = self._base_rtt_ps()
         self.messages: list[Message] = []

@@ -1,7 +1,9 @@
-"""What a switch and a NIC are to an engine: numbers with units, independent of any product.
+"""What a switch, a NIC and a server are to an engine: numbers with units, independent of any product.
 
-The hardware catalogue fills these records; a user may set every field under ``fabric.switch`` and ``fabric.nic``.
-Leaves out: cells (a packet takes its exact size), multicast, per-port speeds of a product (links carry their rate).
+The hardware catalogue fills these records; a user may set every field under ``fabric.switch``, ``fabric.nic`` and
+``fabric.node``.
+Leaves out: cells (a packet takes its exact size), multicast, per-port speeds of a product (links carry their rate), CPUs
+and memory of a server.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["PRIORITIES", "Ecn", "HashFunction", "Nic", "Record", "Scheduling", "Switch"]
+__all__ = ["PRIORITIES", "Ecn", "HashFunction", "Nic", "Record", "Scheduling", "Server", "Switch"]
 
 PRIORITIES = 8  # IEEE 802.1Q, priority code point: three bits
 
@@ -92,3 +94,22 @@ class Nic(Record):
     xoff_bytes: int = Field(default=1_000_000, gt=0)
     xon_bytes: int = Field(default=900_000, ge=0)
     pause_quanta: int = Field(default=65_535, ge=1, le=65_535)
+
+
+class Server(Record):
+    """A server: its GPUs, how they reach each other, and its NIC ports.
+
+    GPU ``g`` belongs to NVLink domain ``g // nvlink_domain_gpus``. With at least as many NIC ports as GPUs, GPU ``g`` uses
+    the ports ``g k`` to ``g k + k - 1``, ``k = nic_ports // gpus``; with fewer, port ``g nic_ports // gpus``.
+    """
+
+    name: str = "plain"
+    gpus: int = Field(default=1, ge=1)
+    nic_ports: int = Field(default=1, ge=1)  # links to the fabric; a multiple of gpus, or a divisor of it
+    nvlink_domain_gpus: int = Field(default=0, ge=0)  # GPUs of one NVLink domain, a divisor of gpus; 0: no NVLink
+    nvlink_rate_bps: int = Field(default=0, ge=0)  # what a message gets, of one GPU, one direction
+    nvlink_latency_ps: int = Field(default=0, ge=0)  # from GPU to GPU
+    nvls: bool = False  # the NVLink switch reduces and multicasts
+    pcie_rate_bps: int = Field(default=504_000_000_000, gt=0)  # of one GPU, one direction, where there is no NVLink
+    pcie_latency_ps: int = Field(default=0, ge=0)  # from GPU to GPU
+    chunk_bytes: int = Field(default=524_288, gt=0)  # in which messages take turns; chosen: a slice of NCCL's buffers

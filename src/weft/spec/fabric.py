@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.spec.device import Nic, Switch
+from weft.spec.device import Nic, Server, Switch
 
 __all__ = ["HOST", "LINK_DTYPE", "SWITCH", "Fabric", "Ports"]
 
@@ -61,6 +61,11 @@ class Fabric:
     links : shape (links,), dtype `LINK_DTYPE`
     link_names : unique; by default ``leaf3-spine1``, with ``.2``, ``.3`` appended for parallel links
     switches, nics : the devices that occur
+    facts : what a user should know, such as unverified figures
+    servers : that occur
+    node_server : shape (nodes,), index into ``servers`` for a host; None where every host is the first
+    node_pod : shape (nodes,), the pod (block of racks under one set of leaves) of a host or leaf, -1 for none; None
+        where the fabric has no pods
     """
 
     name: str
@@ -72,12 +77,26 @@ class Fabric:
     link_names: tuple[str, ...]
     switches: tuple[Switch, ...]
     nics: tuple[Nic, ...]
-    facts: dict[str, str] = field(default_factory=dict)  # what a user should know, such as unverified figures
+    facts: dict[str, str] = field(default_factory=dict)
+    servers: tuple[Server, ...] = (Server(),)
+    node_server: NDArray[np.int32] | None = None
+    node_pod: NDArray[np.int32] | None = None
 
     @cached_property
     def hosts(self) -> NDArray[np.int64]:
         """Node indices of the hosts, in order."""
         return np.flatnonzero(self.node_kind == HOST)
+
+    def server(self, node: int) -> Server:
+        """What the host at a node index is."""
+        return self.servers[0 if self.node_server is None else int(self.node_server[node])]
+
+    @cached_property
+    def gpus(self) -> int:
+        """GPUs of all hosts together."""
+        each = np.array([server.gpus for server in self.servers], np.int64)
+        index = np.zeros(len(self.hosts), np.int32) if self.node_server is None else self.node_server[self.hosts]
+        return int(each[index].sum())
 
     @cached_property
     def ports(self) -> Ports:

@@ -18,17 +18,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "At", "Await", "Compute", "Group", "Job", "Loop", "Mark", "Operation", "Peer", "Placement", "Program", "Receive",
-    "Send", "Signal", "Size", "Wait",
+    "At", "Await", "Compute", "Digit", "Group", "Job", "Loop", "Mark", "Operation", "Peer", "Placement", "Program",
+    "Receive", "Send", "Signal", "Size", "Wait",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """The ranks {base + i stride : 0 <= i < size}; the group of rank r has coordinate (r // stride) mod size."""
+    """Ranks that belong together, in an order: every rank has a coordinate, and every coordinate is a rank.
+
+    By strides: the ranks {base + i stride : 0 <= i < size}; rank r has coordinate (r // stride) mod size.
+    By ``members``: one group, whose member i is ``members[i]``; ranks that are not named have no coordinate and may not
+    use the group. ``stride`` means nothing then.
+    """
 
     stride: int = 1
     size: int
+    members: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,17 +55,35 @@ class Peer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Size:
-    """Bytes of a message: ``total_bytes``, or with ``parts`` > 0 one of its near-equal parts.
+class Digit:
+    """One term of the number of a part, from the rank's coordinate c in ``group`` and the loop counter i.
 
-    The part is number (c + part_shift + part_step i) mod parts; the first ``total mod parts`` parts are one byte
-    longer.
+    ``shift``: ((c + shift + step i) mod size) weight. ``xor``: (c xor (shift << (step i))) weight.
+    """
+
+    group: Group
+    rule: Literal["shift", "xor"] = "shift"
+    shift: int = 0
+    step: int = 0
+    weight: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Size:
+    """Bytes of a message: ``total_bytes``, or with ``parts`` > 0 some of its near-equal parts.
+
+    The first ``total_bytes mod parts`` parts are one byte longer than the others. The message carries the parts
+    (offset + sum of the digits + j span_stride) mod parts for 0 <= j < span, ``copies`` times: on behalf of so many
+    ranks, of which this is one.
     """
 
     total_bytes: int
     parts: int = 0
-    part_shift: int = 0
-    part_step: int = 0
+    digits: tuple[Digit, ...] = ()
+    offset: int = 0
+    span: int = 1
+    span_stride: int = 1
+    copies: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,20 +102,32 @@ class At:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Send:
-    """Post a message. Messages of one (source, destination, channel) travel on one queue pair, in order."""
+    """Post a message. Messages of one (source, destination, channel) travel on one queue pair, in order.
+
+    Between servers it leaves and arrives by a NIC port of ``Placement.nics``: column ``nic`` of the sender's row and of
+    the receiver's; with ``rail="peer"`` by the receiver's port numbers at both ends, so that it stays on one rail. The
+    first message of a queue pair decides. Inside a server it goes by NVLink or PCIe.
+    """
 
     peer: Peer
     size: Size
     channel: int = 0
     priority: int = -1  # of the data packets; -1: the transport's
+    nic: int = 0
+    rail: Literal["own", "peer"] = "own"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Receive:
-    """Expect the next message from a peer on a channel; it may have arrived already."""
+    """Expect the next message from a peer on a channel; it may have arrived already.
+
+    ``reduce`` says that what arrives is added to what is here, else it takes its place. Engines need not know: it costs
+    them nothing. `weft.testing.collectives` runs programs on symbols and does.
+    """
 
     peer: Peer
     channel: int = 0
+    reduce: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,11 +181,15 @@ class Placement:
     Attributes
     ----------
     host : shape (ranks,), index among the fabric's hosts
-    nic : shape (ranks,), which port of that host the rank's messages use
+    nics : shape (ranks, k), ports of that host that the rank's messages may use, the usual one first
+    gpu : shape (ranks,), which GPU of the server the rank is; -1 - d for the NVLink switch of domain d, which takes part
+        in a job where it reduces or multicasts; None where every host has one rank, or ranks of a host send nothing to
+        each other
     """
 
     host: NDArray[np.int32]
-    nic: NDArray[np.int32]
+    nics: NDArray[np.int32]
+    gpu: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,7 +1,7 @@
 """A transport as the engines see it: sizes on the wire, recovery, priorities and flow control, all resolved to numbers.
 
 `weft.transports` fills this record from a scenario; the sizes come from `weft.wire`.
-Leaves out: selective repeat and credits between switches, which later issues add.
+Leaves out: credits between switches, and trimming, which later issues add.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Transport(Record):
     data_priority: int = Field(default=3, ge=0, le=7)
     control_priority: int = Field(default=6, ge=0, le=7)
     lossless_priorities: tuple[int, ...] = (3,)  # empty: no flow control
-    recovery: Literal["go-back-n", "timeout"] = "go-back-n"
+    recovery: Literal["go-back-n", "timeout", "selective-repeat"] = "go-back-n"
+    reorder_threshold_packets: int = Field(default=0, ge=0, le=1 << 20)  # selective repeat: overtaken by more is lost
     reorder_tolerant: bool = False
     reorder_window_packets: int = Field(default=1024, gt=0, le=1 << 20)
     ack_every: int = Field(default=1, gt=0)

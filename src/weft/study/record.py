@@ -139,10 +139,10 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     starts_new[1:] = (pair[1:] != pair[:-1]).any(axis=1)
     done = messages["delivered_at_ps"] >= 0
     fct = messages["delivered_at_ps"] - messages["posted_at_ps"]
-    port = plan.rank_port
+    port = plan.rank_ports[:, 0]
     ideal = ideal_times_ps(plan, port[messages["source"]], port[messages["destination"]], messages["size_bytes"])
     measurable = done & (ideal > 0)
-    hosts = np.array(fabric.node_names, object)[plan.port_node[plan.rank_port]]
+    hosts = np.array(fabric.node_names, object)[plan.port_node[port]]
     with np.errstate(divide="ignore", invalid="ignore"):
         slowdown = fct / ideal
         goodput = messages["size_bytes"] * 8.0 * SECOND_PS / fct

@@ -235,6 +235,6 @@ def _job(
         ranks=hosts,
         programs=tuple(Program(streams=tuple(own)) for own in streams),
         rank_class=np.arange(hosts, dtype=np.int32),
-        placement=Placement(host=np.arange(hosts, dtype=np.int32), nic=np.zeros(hosts, np.int32)),
+        placement=Placement(host=np.arange(hosts, dtype=np.int32), nics=np.zeros((hosts, 1), np.int32)),
         mark_names=(),
     )

@@ -11,4 +11,4 @@ __all__ = ["one_per_host"]
 
 def one_per_host(ranks: int) -> Placement:
     """Rank i on host i, on the host's first NIC port."""
-    return Placement(host=np.arange(ranks, dtype=np.int32), nic=np.zeros(ranks, np.int32))
+    return Placement(host=np.arange(ranks, dtype=np.int32), nics=np.zeros((ranks, 1), np.int32))

@@ -12,7 +12,22 @@ from __future__ import annotations
 import numpy as np
 
 from weft.base.errors import ConfigError, Mistake
-from weft.spec.job import Await, Group, Job, Loop, Mark, Operation, Peer, Program, Receive, Send, Signal, Size, Wait
+from weft.spec.job import (
+    Await,
+    Digit,
+    Group,
+    Job,
+    Loop,
+    Mark,
+    Operation,
+    Peer,
+    Program,
+    Receive,
+    Send,
+    Signal,
+    Size,
+    Wait,
+)
 from weft.workload.placement import one_per_host
 
 __all__ = ["END", "START", "ring_all_reduce"]
@@ -79,7 +94,7 @@ def _ring(
     steps = 2 * (ranks - 1)
 
     def send(part_shift: int, part_step: int) -> Send:
-        size = Size(total_bytes=size_bytes, parts=ranks, part_shift=part_shift, part_step=part_step)
+        size = Size(total_bytes=size_bytes, parts=ranks, digits=(Digit(group=group, shift=part_shift, step=part_step),))
         return Send(peer=following, size=size, channel=channel, priority=priority)
 
     receive = Receive(peer=previous, channel=channel)

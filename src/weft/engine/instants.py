@@ -34,8 +34,8 @@ class Fault:
     Parameters
     ----------
     at_ps : when
-    event : ``down``, ``up`` (undoes ``down``); ``degrade``: a link has ``rate_bps`` from now on; ``lossy``: a link loses
-        packets with probability ``loss`` from now on; ``slow``: a NIC port reaches its host at ``rate_bps`` from now on
+    event : ``down``, ``up`` (undoes ``down``); from now on: ``degrade``, a link has ``rate_bps``; ``lossy``, a link
+        loses packets with probability ``loss``; ``slow``, a NIC port reaches its host at ``rate_bps``, 0 for at once
     link : index of the link, or -1
     switch : node index of the switch, or -1
     nic : global port id of a NIC port, or -1
@@ -67,25 +67,35 @@ def _mistake(fabric: Fabric, fault: Fault) -> str | None:
         return "wanted one of a link, a switch and a NIC port"
     if fault.at_ps < 0:
         return f"found {fault.at_ps} ps, wanted 0 or more"
+    return _place_mistake(fabric, fault) or _event_mistake(fabric, fault)
+
+
+def _place_mistake(fabric: Fabric, fault: Fault) -> str | None:
+    """What is not in the fabric, or not of the kind that it is taken for."""
     if fault.link >= len(fabric.links):
         return f"found link {fault.link}, wanted 0 to {len(fabric.links) - 1}"
     if fault.switch >= len(fabric.node_names):
         return f"found node {fault.switch}, wanted 0 to {len(fabric.node_names) - 1}"
     if fault.switch >= 0 and fabric.node_kind[fault.switch] != SWITCH:
         return f"'{fabric.node_names[fault.switch]}' is a host, wanted a switch"
-    if fault.nic >= len(fabric.ports.node) or (
-        fault.nic >= 0 and fabric.node_kind[fabric.ports.node[fault.nic]] == SWITCH
-    ):
+    ports = fabric.ports.node
+    if fault.nic >= len(ports) or (fault.nic >= 0 and fabric.node_kind[ports[fault.nic]] == SWITCH):
         return f"found port {fault.nic}, wanted a port of a host"
+    return None
+
+
+def _event_mistake(fabric: Fabric, fault: Fault) -> str | None:
+    """What cannot happen there."""
     if (fault.event == "slow") != (fault.nic >= 0):
-        return "'slow' is for a NIC, and nothing else happens to one; its link can be down, degraded or lossy"
-    if fault.event == "slow" and fault.rate_bps <= 0:
-        return f"found {fault.rate_bps} b/s, wanted more than 0"
-    if fault.event == "lossy" and (fault.link < 0 or not 0 <= fault.loss <= 1):
-        return f"found a loss of {fault.loss:g}, wanted a link and a probability from 0 to 1"
+        return "only a NIC can be slow, and nothing else happens to one; its link can be down, degraded or lossy"
+    if fault.event == "slow" and fault.rate_bps < 0:
+        return f"found {fault.rate_bps} b/s, wanted 0 or more"
+    if fault.event in {"degrade", "lossy"} and fault.link < 0:
+        words = {"degrade": "degraded", "lossy": "lossy"}[fault.event]
+        return f"only a link can be {words}, a switch is up or down"
+    if fault.event == "lossy" and not 0 <= fault.loss <= 1:
+        return f"found a loss of {fault.loss:g}, wanted a probability from 0 to 1"
     if fault.event == "degrade":
-        if fault.link < 0:
-            return "only a link can be degraded, a switch is up or down"
         full_bps = int(fabric.links["rate_bps"][fault.link])
         if not 0 < fault.rate_bps <= full_bps:
             return f"found {fault.rate_bps} b/s, wanted more than 0 and at most the link's own rate, {full_bps} b/s"

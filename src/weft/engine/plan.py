@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from weft.spec.transport import Transport
 
 __all__ = [
-    "DIGIT_DTYPE", "DROP_REASONS", "GPU_DTYPE", "INSTANT_DTYPE", "NIC_DTYPE", "OP_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm",
-    "HashField", "Instant", "Op", "Plan", "RouteTable", "Rule",
+    "DIGIT_DTYPE", "DROP_REASONS", "GPU_DTYPE", "INSTANT_DTYPE", "NIC_DTYPE", "OP_DTYPE", "STREAM_DTYPE",
+    "SWITCH_DTYPE", "HashAlgorithm", "HashField", "Instant", "Op", "Plan", "RouteTable", "Rule",
 ]  # fmt: skip
 
 DROP_REASONS: Final = (

@@ -17,7 +17,6 @@ from weft.spec.job import (
     At,
     Await,
     Compute,
-    Digit,
     Group,
     Job,
     Loop,

@@ -2,8 +2,8 @@
 
 The hardware catalogue fills these records; a user may set every field under ``fabric.switch``, ``fabric.nic`` and
 ``fabric.node``.
-Leaves out: cells (a packet takes its exact size), multicast, per-port speeds of a product (links carry their rate), CPUs
-and memory of a server.
+Leaves out: cells (a packet takes its exact size), multicast, per-port speeds of a product (links carry their rate), the
+CPUs and the memory of a server.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class Nic(Record):
 class Server(Record):
     """A server: its GPUs, how they reach each other, and its NIC ports.
 
-    GPU ``g`` belongs to NVLink domain ``g // nvlink_domain_gpus``. With at least as many NIC ports as GPUs, GPU ``g`` uses
-    the ports ``g k`` to ``g k + k - 1``, ``k = nic_ports // gpus``; with fewer, port ``g nic_ports // gpus``.
+    GPU ``g`` belongs to NVLink domain ``g // nvlink_domain_gpus``. With at least as many NIC ports as GPUs, GPU ``g``
+    uses the ports ``g k`` to ``g k + k - 1``, ``k = nic_ports // gpus``; with fewer, port ``g nic_ports // gpus``.
     """
 
     name: str = "plain"

@@ -182,9 +182,9 @@ class Placement:
     ----------
     host : shape (ranks,), index among the fabric's hosts
     nics : shape (ranks, k), ports of that host that the rank's messages may use, the usual one first
-    gpu : shape (ranks,), which GPU of the server the rank is; -1 - d for the NVLink switch of domain d, which takes part
-        in a job where it reduces or multicasts; None where every host has one rank, or ranks of a host send nothing to
-        each other
+    gpu : shape (ranks,), which GPU of the server the rank is; -1 - d for the NVLink switch of domain d, which takes
+        part in a job where it reduces or multicasts; None where every host has one rank, or ranks of a host send
+        nothing to each other
     """
 
     host: NDArray[np.int32]

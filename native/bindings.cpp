@@ -77,8 +77,12 @@ weft::PortPolicy port_of(nb::handle row) {
 }
 
 weft::SeriesRequest series_of(nb::handle row) {
-  return {number<std::int64_t>(row, "every_ps"), number<bool>(row, "all_flows"),
-          number<std::int64_t>(row, "event_limit"), nb::cast<std::vector<std::int32_t>>(row["ports"]),
+  return {number<std::int64_t>(row, "every_ps"),
+          number<bool>(row, "all_flows"),
+          number<std::int64_t>(row, "event_limit"),
+          number<std::int64_t>(row, "timeline_bins"),
+          number<std::uint32_t>(row, "path_sample"),
+          nb::cast<std::vector<std::int32_t>>(row["ports"]),
           nb::cast<std::vector<std::uint64_t>>(row["flows"])};
 }
 
@@ -141,6 +145,14 @@ struct MessageRow {  // MESSAGE_DTYPE
 
 struct PortRow {  // PORT_DTYPE
   std::int64_t frames, bytes, drops, marks, pauses_sent, resumes_sent, paused_ps, max_queue_bytes, max_ingress_bytes;
+};
+
+struct TimelineRow {  // TIMELINE_DTYPE
+  std::int64_t at_ps, port, bytes, queue_bytes, marks, drops, pauses, paused_ps;
+};
+
+struct PathRow {  // PATH_DTYPE
+  std::int64_t queue_pair, port, packets, queue_bytes;
 };
 
 class PacketEngine {
@@ -216,6 +228,30 @@ class PacketEngine {
 
   [[nodiscard]] std::int64_t events_left_out() const { return engine_.state().events_left_out; }
 
+  /// What every port did in each bin; asked for once, at the end of the run or where it was interrupted.
+  [[nodiscard]] auto timeline() {
+    const weft::Timeline& timeline = engine_.timeline();
+    const auto& rows = timeline.rows();
+    return table<TimelineRow>(rows.size(), [&](TimelineRow& row, std::size_t i) {
+      const weft::Timeline::Row& from = rows[i];
+      const weft::Ps at_ps = from.bin == rows.back().bin ? timeline.last_at_ps() : (from.bin + 1) * timeline.bin_ps();
+      row = {at_ps, from.port, from.bytes, from.queue_bytes, from.marks, from.drops, from.pauses, from.paused_ps};
+    });
+  }
+
+  /// Length of a bin of the timeline; 0 without one.
+  [[nodiscard]] std::int64_t timeline_bin_ps() { return engine_.timeline().bin_ps(); }
+
+  /// Which egress ports the sampled packets of each queue pair took.
+  [[nodiscard]] auto paths() const {
+    std::vector<PathRow> found;
+    const auto& paths = engine_.state().paths;
+    for (std::size_t pair = 0; pair < paths.size(); ++pair)
+      for (const weft::PathUse& use : paths[pair])
+        found.push_back({static_cast<std::int64_t>(pair), use.port, use.packets, use.queue_bytes});
+    return table<PathRow>(found.size(), [&](PathRow& row, std::size_t i) { row = found[i]; });
+  }
+
   /// Source, destination and channel of every queue pair, in the order in which series name them.
   [[nodiscard]] auto queue_pairs() const {
     const weft::State& s = engine_.state();
@@ -260,6 +296,9 @@ NB_MODULE(_native, module) {
       .def("series", &PacketEngine::series)
       .def("events", &PacketEngine::events)
       .def("events_left_out", &PacketEngine::events_left_out)
+      .def("timeline", &PacketEngine::timeline)
+      .def("timeline_bin_ps", &PacketEngine::timeline_bin_ps)
+      .def("paths", &PacketEngine::paths)
       .def("queue_pairs", &PacketEngine::queue_pairs)
       .def("counters", &PacketEngine::counters);
 }

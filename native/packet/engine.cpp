@@ -143,12 +143,15 @@ double cpu_seconds() {
 
 }  // namespace
 
-Engine::Engine(Input input) : input_(std::move(input)) {
+Engine::Engine(Input input)
+    : input_(std::move(input)),
+      timeline_(input_.series.timeline_bins, input_.node_kind.size(), input_.port_peer.size()) {
   if (input_.class_priority.size() > 8) throw LimitError("at most eight priorities");
   state_ = std::make_unique<State>(input_, lookahead_ps(input_), stride_of(input_));
   State& s = *state_;
   s.extended = s.pool.stride() > kPlainStride;
   s.entropy_per_packet = s.extended && input_.path.step != nullptr;
+  s.path_sample = input_.series.path_sample;
   s.keys.resize(1024);
   s.histogram.resize(2049);
   s.state_copy.resize(input_.congestion.state.size());
@@ -164,7 +167,9 @@ Engine::Engine(Input input) : input_(std::move(input)) {
 
 void Engine::handle(Ps start_ps, Ps end_ps) {
   State& s = *state_;
+  const bool has_timeline = timeline_.is_on();
   s.calendar.each([&](std::int32_t node) {
+    if (has_timeline) timeline_.touch(node);
     if (is_host(s, node))
       host_window(s, node, start_ps, end_ps);
     else
@@ -178,6 +183,7 @@ void Engine::apply_cut(Ps at_ps) {
     sample(at_ps);
     s.next_sample_at_ps += input_.series.every_ps;
   }
+  if (at_ps == timeline_.next_ps()) timeline_.end_bin(s);
   while (s.next_instant < input_.instants.size() && input_.instants[s.next_instant].at_ps == at_ps)
     apply_instant(s, input_.instants[s.next_instant++]);
 }
@@ -189,7 +195,8 @@ bool Engine::advance(double budget_s) {
     const bool instants_left = s.next_instant < input_.instants.size();
     const Ps instant_ps = instants_left ? input_.instants[s.next_instant].at_ps : kNeverPs;
     if (s.open_work == 0) s.next_sample_at_ps = kNeverPs;  // what is left are stale timers
-    const Ps cut_ps = std::min({instant_ps, s.next_sample_at_ps, input_.until_ps});
+    if (timeline_.is_on() && !in_window_) timeline_.pass_quiet(std::min(instant_ps, s.calendar.next_ps()));
+    const Ps cut_ps = std::min({instant_ps, s.next_sample_at_ps, timeline_.next_ps(), input_.until_ps});
     if (!in_window_) {
       const Ps next_ps = s.calendar.next_ps();
       if (next_ps == kNeverPs && !instants_left) {
@@ -217,6 +224,11 @@ bool Engine::advance(double budget_s) {
   }
 }
 
+const Timeline& Engine::timeline() {
+  timeline_.close(*state_, has_work_ ? simulated_until_ps_ : state_->count.end_ps, !has_work_);
+  return timeline_;
+}
+
 /// Record rate and window of chosen queue pairs and the queues of chosen ports, as they are just before `at_ps`.
 void Engine::sample(Ps at_ps) {
   State& s = *state_;
@@ -236,9 +248,7 @@ void Engine::sample(Ps at_ps) {
   for (const std::int32_t port : input_.series.ports) {
     const std::int32_t node = input_.port_node[static_cast<std::size_t>(port)];
     if (at_ps > 0) drain_node(s, node, at_ps - 1);
-    std::int64_t bytes = 0;
-    for (std::int32_t klass = 0; klass < s.classes; ++klass) bytes += s.queues[s.at(port, klass)].bytes;
-    s.series.push_back({at_ps, 2, port, static_cast<double>(bytes)});
+    s.series.push_back({at_ps, 2, port, static_cast<double>(s.queued_bytes(port))});
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "packet/input.hpp"
 #include "packet/state.hpp"
+#include "packet/timeline.hpp"
 
 namespace weft {
 
@@ -15,6 +16,9 @@ class Engine {
 
   /// Go on for about `budget_s` seconds of CPU; true when there is nothing left to do before the end of the run.
   bool advance(double budget_s);
+
+  /// What every port did over time, closed where the run has come to; empty unless the input asks for it.
+  const Timeline& timeline();
 
   [[nodiscard]] const State& state() const { return *state_; }
   [[nodiscard]] Ps simulated_ps() const { return simulated_until_ps_; }
@@ -27,6 +31,7 @@ class Engine {
 
   Input input_;
   std::unique_ptr<State> state_;
+  Timeline timeline_;
   Ps simulated_until_ps_ = 0;
   bool in_window_ = false;
   bool has_work_ = true;

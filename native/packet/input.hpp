@@ -74,11 +74,14 @@ struct TransportRow {
       retransmission_timeout_ps, retry_limit, end_to_end_credits;
 };
 
-/// What is recorded over time: the state of chosen ports and queue pairs every `every_ps` (0: nothing), and events.
+/// What is recorded over time: the state of chosen ports and queue pairs every `every_ps` (0: nothing), events, a
+/// timeline of all ports, and the way of every `path_sample`-th data packet.
 struct SeriesRequest {
   Ps every_ps = 0;
   bool all_flows = false;
-  std::int64_t event_limit = 0;  // of recorded events
+  std::int64_t event_limit = 0;    // of recorded events
+  std::int64_t timeline_bins = 0;  // the most that are kept; 0: no timeline
+  std::uint32_t path_sample = 0;   // 0: none
   std::vector<std::int32_t> ports;
   std::vector<std::uint64_t> flows;  // flow identities
 };

@@ -7,6 +7,7 @@
 #include "packet/flow_control.hpp"
 #include "packet/hashing.hpp"
 #include "packet/job.hpp"
+#include "packet/paths.hpp"
 #include "packet/steps.hpp"
 
 namespace weft {
@@ -192,6 +193,8 @@ inline void send_data(State& s, NicPort& nic, std::int32_t port, QueuePair& qp, 
   slot->flags = static_cast<PacketFlags>(kForward | (asks ? kAckRequest : 0) | (first ? kFirst : 0));
   queue.tail = s.pool.extend(slot);
   queue.departure = queue.tail;
+  if (is_sampled(s, *slot)) [[unlikely]]
+    record_path(s, *slot, port, 0);
   if (sender.deadline_at_ps == kOff) set_deadline(s, qp, at_ps + transport.retransmission_timeout_ps);
   if (wants(s.in.congestion.signals, Kind::kSend)) {
     Signal& signal = sender_signal(s, qp, Kind::kSend, at_ps);

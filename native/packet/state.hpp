@@ -252,6 +252,11 @@ struct SeriesRow {
   double value;
 };
 
+/// What a queue pair has sent by one egress port, as far as it was counted.
+struct PathUse {
+  std::int64_t port, packets, queue_bytes;
+};
+
 /// Something that a person would look for in time; recorded only where asked for, up to a limit.
 enum class EventKind : std::int64_t { kPause, kResume, kMark, kDrop, kTimeout, kGoBack };
 
@@ -339,13 +344,15 @@ struct State {
   std::vector<SeriesRow> series;
   std::vector<EventRow> events;
   std::int64_t events_left_out = 0;
+  std::vector<std::vector<PathUse>> paths;  // by queue pair; only of those that have sent a packet of the sample
   Counters count;
   std::size_t next_instant = 0;
   Ps next_sample_at_ps = kNeverPs;
   bool extended = false;
   bool entropy_per_packet = false;
-  bool loses = false;          // some link has a random loss or corruption
-  std::uint32_t lossless = 0;  // classes, as bits
+  bool loses = false;             // some link has a random loss or corruption
+  std::uint32_t lossless = 0;     // classes, as bits
+  std::uint32_t path_sample = 0;  // every so many data packets are followed on their way; 0: none
 
   State(const Input& input, Ps lookahead, std::size_t stride)
       : in(input),
@@ -367,6 +374,12 @@ struct State {
       events.push_back({at_ps, static_cast<std::int64_t>(kind), place, detail});
     else
       events_left_out += 1;
+  }
+  /// Bytes of all classes that wait at an egress port.
+  [[nodiscard]] std::int64_t queued_bytes(std::int32_t port) const {
+    std::int64_t bytes = 0;
+    for (std::int32_t klass = 0; klass < classes; ++klass) bytes += queues[at(port, klass)].bytes;
+    return bytes;
   }
   [[nodiscard]] std::int32_t first_port(std::int32_t node) const {
     return static_cast<std::int32_t>(in.port_base[static_cast<std::size_t>(node)]);

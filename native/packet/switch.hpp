@@ -9,6 +9,7 @@
 #include "packet/flow_control.hpp"
 #include "packet/hashing.hpp"
 #include "packet/loss.hpp"
+#include "packet/paths.hpp"
 
 namespace weft {
 
@@ -171,9 +172,8 @@ inline bool draws_mark(const State& s, const SwitchRow& row, const Packet& packe
 inline void stamp_telemetry(State& s, std::int32_t port, Packet* packet, std::int64_t bytes_sent, Ps at_ps) {
   Extension& ext = extension(packet);
   if (ext.hops >= kHops) return;
-  std::int64_t behind = 0;
-  for (std::int32_t klass = 0; klass < s.classes; ++klass) behind += s.queues[s.at(port, klass)].bytes;
-  hops(packet)[ext.hops++] = Hop::of(at_ps, behind, bytes_sent, s.rate_bps[static_cast<std::size_t>(port)]);
+  hops(packet)[ext.hops++] =
+      Hop::of(at_ps, s.queued_bytes(port), bytes_sent, s.rate_bps[static_cast<std::size_t>(port)]);
 }
 
 /// Start what the port has to send at `at_ps`; something is ready and the port is idle.
@@ -440,6 +440,8 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
     s.port_counters[static_cast<std::size_t>(target)].marks += 1;
     s.note(at_ps, EventKind::kMark, target, klass);
   }
+  if (is_sampled(s, *packet)) [[unlikely]]
+    record_path(s, *packet, target, s.queued_bytes(target));
   Packet* slot = queue.tail;
   queue.tail = s.pool.extend(slot);
   s.pool.copy(slot, packet);

@@ -19,8 +19,10 @@ __all__ = [
     "EVENT_KINDS",
     "MARK_DTYPE",
     "MESSAGE_DTYPE",
+    "PATH_DTYPE",
     "PORT_DTYPE",
     "SERIES_DTYPE",
+    "TIMELINE_DTYPE",
     "Outcome",
     "ending",
 ]
@@ -97,6 +99,29 @@ EVENT_DTYPE: Final = np.dtype(
 )
 
 
+TIMELINE_DTYPE: Final = np.dtype(
+    [
+        ("at_ps", np.int64),  # end of the bin; all but the last are multiples of `Outcome.timeline_bin_ps`
+        ("port", np.int64),
+        ("bytes", np.int64),  # of packets that started transmission in the bin, as PORT_DTYPE counts them
+        ("queue_bytes", np.int64),  # of all classes, at the end; the largest where bins were merged
+        ("marks", np.int64),
+        ("drops", np.int64),
+        ("pauses", np.int64),  # flow-control frames with quanta above 0 that were sent
+        ("paused_ps", np.int64),  # summed over classes: for how long the port was paused within the bin
+    ]
+)
+
+PATH_DTYPE: Final = np.dtype(
+    [
+        ("queue_pair", np.int64),  # in order of (source, destination, channel)
+        ("port", np.int64),  # egress
+        ("packets", np.int64),  # of the sample, retransmissions included
+        ("queue_bytes", np.int64),  # that were queued there ahead of them, summed; 0 at a host
+    ]
+)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
     """Results of one run.
@@ -111,6 +136,9 @@ class Outcome:
     complete, simulated_ps : how the run ended and how far it came, see `ending`
     events : `EVENT_DTYPE` by instant, empty unless asked for; not part of the digest
     events_left_out : how many did not fit the limit that was asked for
+    timeline : `TIMELINE_DTYPE` by (bin, port), only rows with something in them; empty unless asked for
+    timeline_bin_ps : length of a bin; 0 without a timeline
+    paths : `PATH_DTYPE` by (queue pair, port), empty unless asked for; like the timeline no part of the digest
     """
 
     messages: NDArray[np.void]
@@ -122,6 +150,9 @@ class Outcome:
     simulated_ps: int
     events: NDArray[np.void] = field(default_factory=lambda: np.empty(0, EVENT_DTYPE))
     events_left_out: int = 0
+    timeline: NDArray[np.void] = field(default_factory=lambda: np.empty(0, TIMELINE_DTYPE))
+    timeline_bin_ps: int = 0
+    paths: NDArray[np.void] = field(default_factory=lambda: np.empty(0, PATH_DTYPE))
 
     def digest(self) -> str:
         """SHA-256 over every completion time and counter; two runs that agree to the bit have the same."""

@@ -21,8 +21,10 @@ from weft.engine.outcome import (
     EVENT_KINDS,
     MARK_DTYPE,
     MESSAGE_DTYPE,
+    PATH_DTYPE,
     PORT_DTYPE,
     SERIES_DTYPE,
+    TIMELINE_DTYPE,
     Outcome,
     ending,
 )
@@ -52,14 +54,19 @@ class Series:
 
     Parameters
     ----------
-    every_ps : between two samples
+    every_ps : between two samples; 0: no samples of ports and flows
     ports : global port ids whose queues are recorded
     flows : (source rank, destination rank, channel) whose rate and window are recorded; None: all of them
+    timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Bins begin at 1 us and
+        double in length whenever there would be more. A row takes 64 bytes for each port and bin with traffic.
+    path_sample : every so many data packets of a queue pair are followed on their way; 0: none
     """
 
-    every_ps: int
+    every_ps: int = 0
     ports: tuple[int, ...] = ()
     flows: tuple[tuple[int, int, int], ...] | None = ()
+    timeline_bins: int = 0
+    path_sample: int = 0
 
 
 def run(
@@ -128,6 +135,8 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool) -> 
     events = _view(engine.events(), EVENT_DTYPE)
     of_pairs = np.isin(events["kind"], (EVENT_KINDS.index("timeout"), EVENT_KINDS.index("go back")))
     events["place"][of_pairs] = place[events["place"][of_pairs]]
+    paths = _view(engine.paths(), PATH_DTYPE)
+    paths["queue_pair"] = place[paths["queue_pair"]]
     counters = dict(zip(COUNTERS, (int(value) for value in engine.counters().view(np.int64)), strict=True))
     complete, simulated_ps = ending(
         is_done=engine.finished(),
@@ -145,6 +154,9 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool) -> 
         simulated_ps=simulated_ps,
         events=events[np.argsort(events["at_ps"], kind="stable")],
         events_left_out=engine.events_left_out(),
+        timeline=_view(engine.timeline(), TIMELINE_DTYPE),
+        timeline_bin_ps=engine.timeline_bin_ps(),
+        paths=paths[np.lexsort((paths["port"], paths["queue_pair"]))],
     )
 
 
@@ -172,11 +184,13 @@ def _raw_plan(plan: Plan, series: Series | None, keep: list[Any], event_limit: i
     raw["congestion_control"] = _raw_congestion(plan.congestion_control, keep)
     raw["path_selection"] = _raw_path(plan.path_selection, keep)
     raw["port_selection"] = _raw_port(plan.port_selection, keep)
-    chosen = series or Series(every_ps=0)
+    chosen = series or Series()
     raw["series"] = {
         "every_ps": chosen.every_ps,
         "all_flows": chosen.flows is None,
         "event_limit": event_limit,
+        "timeline_bins": chosen.timeline_bins,
+        "path_sample": chosen.path_sample,
         "ports": list(chosen.ports),
         "flows": [source << 40 | destination << 16 | channel for source, destination, channel in chosen.flows or ()],
     }

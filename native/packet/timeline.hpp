@@ -1,0 +1,165 @@
+/// What every port did, in bins of time: the counters are compared at the end of each bin, and only what moved is kept.
+/// Bins begin short and double whenever more than asked for would be kept, so that a run of any length has a timeline
+/// of a fixed size. Not part of the model: nothing here is read back. Leaves out: what happens inside a bin;
+/// `queue_bytes` is the queue at its end, the larger one where bins were merged.
+#pragma once
+#include <vector>
+
+#include "packet/instants.hpp"
+
+namespace weft {
+
+class Timeline {
+ public:
+  struct Row {
+    std::int64_t bin;
+    std::int64_t port;
+    std::int64_t bytes, queue_bytes, marks, drops, pauses, paused_ps;
+  };
+
+  /// `bins` is the most that is kept; 0: no timeline.
+  Timeline(std::int64_t bins, std::size_t nodes, std::size_t ports)
+      : bins_(bins), touched_(bins > 0 ? (nodes + 63) / 64 : 0, 0), before_(bins > 0 ? ports : 0) {
+    if (bins > 0) next_at_ps_ = bin_ps_;
+  }
+
+  [[nodiscard]] bool is_on() const { return bins_ > 0; }
+  /// Where the open bin ends; never, if there is no timeline.
+  [[nodiscard]] Ps next_ps() const { return next_at_ps_; }
+  [[nodiscard]] Ps bin_ps() const { return is_on() ? bin_ps_ : 0; }
+  [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+  /// Where the last bin ends, once it is closed.
+  [[nodiscard]] Ps last_at_ps() const { return last_at_ps_; }
+
+  /// A domain has done something in the open bin.
+  void touch(std::int32_t node) {
+    touched_[static_cast<std::size_t>(node) / 64] |= std::uint64_t{1} << (static_cast<unsigned>(node) % 64);
+    is_quiet_ = false;
+  }
+
+  /// Nothing happens before `at_ps`: if nothing has happened in the open bin either, go on with the one that holds it.
+  void pass_quiet(Ps at_ps) {
+    if (is_quiet_ && at_ps < kNeverPs && at_ps >= next_at_ps_) next_at_ps_ = (at_ps / bin_ps_ + 1) * bin_ps_;
+  }
+
+  /// The open bin ends here.
+  void end_bin(State& s) {
+    record(s, next_at_ps_);
+    next_at_ps_ = (next_at_ps_ / bin_ps_ + 1) * bin_ps_;
+  }
+
+  /// The run ends at `at_ps`, inside the open bin or before it. All domains are done up to there; beyond it only if
+  /// `is_done`, and then nothing but pauses can still have gone on.
+  void close(State& s, Ps at_ps, bool is_done) {
+    if (!is_on() || last_at_ps_ != kOff) return;
+    const bool is_inside = at_ps > next_at_ps_ - bin_ps_;
+    if (is_inside || is_done) record(s, is_inside ? std::min(at_ps, next_at_ps_) : next_at_ps_);
+    last_at_ps_ = rows_.empty() ? 0 : (rows_.back().bin + 1) * bin_ps_;
+    if (at_ps > last_at_ps_ - bin_ps_) last_at_ps_ = std::min(last_at_ps_, at_ps);
+  }
+
+ private:
+  static constexpr Ps kFirstBinPs = 1'000'000;  // chosen: a microsecond, about the shortest round trip in a data centre
+
+  struct Totals {
+    std::int64_t bytes = 0, marks = 0, drops = 0, pauses = 0, paused_ps = 0;
+  };
+
+  /// Compare the counters of what was touched with those before, and keep what moved.
+  void record(State& s, Ps at_ps) {
+    fresh_.clear();
+    is_quiet_ = true;
+    for (std::size_t word = 0; word < touched_.size(); ++word)
+      for (std::uint64_t rest = touched_[word]; rest != 0; rest &= rest - 1) {
+        const auto node = static_cast<std::int32_t>(word * 64) + std::countr_zero(rest);
+        if (record_node(s, node, at_ps))
+          is_quiet_ = false;
+        else
+          touched_[word] &= ~(rest & (~rest + 1));
+      }
+    if (fresh_.empty()) return;
+    while ((at_ps - 1) / bin_ps_ >= bins_) {
+      bin_ps_ *= 2;
+      for (Row& row : rows_) row.bin /= 2;
+      join(0);
+    }
+    const std::int64_t bin = (at_ps - 1) / bin_ps_;
+    std::size_t from = rows_.size();
+    while (from > 0 && rows_[from - 1].bin == bin) --from;
+    for (Row& row : fresh_) row.bin = bin;
+    const bool adds = from < rows_.size();
+    rows_.insert(rows_.end(), fresh_.begin(), fresh_.end());
+    if (adds) join(from);
+  }
+
+  /// True if the node goes into the next bin with something: a queue, or a pause that runs.
+  bool record_node(State& s, std::int32_t node, Ps at_ps) {
+    drain_node(s, node, at_ps - 1);
+    bool goes_on = false;
+    for (std::int32_t port = s.first_port(node); port < s.end_port(node); ++port) {
+      const auto index = static_cast<std::size_t>(port);
+      const Port& out = s.ports[index];
+      const PortCounters& counters = s.port_counters[index];
+      const std::int64_t queue_bytes = out.pending == 0 ? 0 : s.queued_bytes(port);
+      Ps ahead_ps = 0;  // counted already, and not over yet
+      for (std::uint32_t rest = out.paused; rest != 0; rest &= rest - 1)
+        ahead_ps += std::max<Ps>(0, s.queue_controls[s.at(port, std::countr_zero(rest))].paused_until_ps - at_ps);
+      Totals& was = before_[index];
+      const Totals is{out.bytes, counters.marks, counters.drops, counters.pauses_sent, counters.paused_ps - ahead_ps};
+      goes_on = goes_on || queue_bytes != 0 || ahead_ps != 0;
+      const Row row{0,
+                    port,
+                    is.bytes - was.bytes,
+                    queue_bytes,
+                    is.marks - was.marks,
+                    is.drops - was.drops,
+                    is.pauses - was.pauses,
+                    is.paused_ps - was.paused_ps};
+      if ((row.bytes | row.queue_bytes | row.marks | row.drops | row.pauses | row.paused_ps) == 0) continue;
+      was = is;
+      fresh_.push_back(row);
+    }
+    return goes_on;
+  }
+
+  /// From row `from` on each bin is in order of port, or two such runs one behind the other: make one run of them, and
+  /// one row of two of a port.
+  void join(std::size_t from) {
+    const auto place = [this](std::size_t row) { return rows_.begin() + static_cast<std::ptrdiff_t>(row); };
+    for (std::size_t begin = from, end = from; begin < rows_.size(); begin = end) {
+      std::size_t second = 0;
+      for (end = begin + 1; end < rows_.size() && rows_[end].bin == rows_[begin].bin; ++end)
+        if (rows_[end].port <= rows_[end - 1].port) second = end;
+      if (second != 0)
+        std::inplace_merge(place(begin), place(second), place(end),
+                           [](const Row& a, const Row& b) { return a.port < b.port; });
+    }
+    std::size_t kept = from;
+    for (std::size_t i = from; i < rows_.size(); ++i) {
+      const Row row = rows_[i];
+      if (kept == from || rows_[kept - 1].bin != row.bin || rows_[kept - 1].port != row.port) {
+        rows_[kept++] = row;
+        continue;
+      }
+      Row& into = rows_[kept - 1];
+      into.bytes += row.bytes;
+      into.queue_bytes = std::max(into.queue_bytes, row.queue_bytes);
+      into.marks += row.marks;
+      into.drops += row.drops;
+      into.pauses += row.pauses;
+      into.paused_ps += row.paused_ps;
+    }
+    rows_.resize(kept);
+  }
+
+  std::int64_t bins_;
+  Ps bin_ps_ = kFirstBinPs;
+  Ps next_at_ps_ = kNeverPs;
+  Ps last_at_ps_ = kOff;
+  bool is_quiet_ = true;                // nothing has happened since the bin began, and nothing waits
+  std::vector<std::uint64_t> touched_;  // by node
+  std::vector<Totals> before_;          // by port, at the beginning of the open bin
+  std::vector<Row> rows_, fresh_;
+};
+
+}  // namespace weft

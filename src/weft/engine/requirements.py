@@ -53,7 +53,8 @@ def requirement_mistakes(
                 )
                 held = f"more than its buffer of {device.buffer_bytes:,} B can hold"
                 mistakes.append(Mistake(path=key, text=text + held))
-        if "reorder-tolerance" in needs and not transport.reorder_tolerant:
+        tolerates = transport.reorder_tolerant or transport.recovery == "selective-repeat"
+        if "reorder-tolerance" in needs and not tolerates:
             text = f"{policy.name} needs a receiver that tolerates reordering; set transport.reorder_tolerant: true"
             mistakes.append(Mistake(path=key, text=text))
     return mistakes

@@ -18,9 +18,10 @@ from pydantic import BaseModel, PrivateAttr
 
 from weft.base.errors import ConfigError, Mistake
 from weft.spec.device import Record
-from weft.spec.scenario_checks import check_faults, check_workload, resolve_fabric, resolve_transport
+from weft.spec.scenario_checks import check_workload, resolve_fabric, resolve_transport
 from weft.spec.scenario_devices import DeviceChoice, device_rows
-from weft.spec.scenario_fabric import FabricSection, Fault
+from weft.spec.scenario_fabric import FabricSection
+from weft.spec.scenario_faults import Fault, check_faults
 from weft.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList, Text, Whole
 from weft.spec.scenario_migrations import SCHEMA, migrate
 from weft.spec.scenario_policies import ParameterCheck, PolicyChoice, known_policies
@@ -83,7 +84,7 @@ class Scenario(Record):
         "engine", Section(model=EngineSection), text="How the run is computed.", source="see its keys"
     )
     faults: tuple[Fault, ...] = row(
-        "faults", SectionList(model=Fault), text="What happens to links and switches.", source="see its keys"
+        "faults", SectionList(model=Fault), text="What happens to links, switches and NICs.", source="see its keys"
     )
 
     _places: Places = PrivateAttr(default_factory=Places)

@@ -12,14 +12,15 @@ from typing import Any
 from weft.base.units import DURATION, PROPAGATION_PS_PER_M, format_quantity
 from weft.spec.device import Nic, Switch
 from weft.spec.scenario_devices import DeviceChoice, device_mistakes
-from weft.spec.scenario_fabric import MAX_HOSTS, FabricSection, Fault
+from weft.spec.scenario_fabric import MAX_HOSTS, FabricSection
 from weft.spec.scenario_policies import PRESETS, REORDERING, PolicyChoice
 from weft.spec.scenario_reader import Reader
 from weft.spec.scenario_transport import TransportSection
-from weft.spec.scenario_workload import Collective, EngineSection, Traffic
+from weft.spec.scenario_workload import Collective, Traffic
 
-__all__ = ["check_faults", "check_workload", "resolve_fabric", "resolve_transport"]
+__all__ = ["check_workload", "resolve_fabric", "resolve_transport"]
 
+REORDER_WINDOW_PACKETS = 1024  # chosen: 4 MiB, above the BDP of 400 Gb/s x 50 us
 DEFAULT_CABLE_M = 20.0  # as the row fabric.cable_length says
 
 
@@ -201,7 +202,20 @@ def _derived_leaf_spine(fabric: FabricSection, reader: Reader, hosts: int | None
 
 def resolve_transport(transport: TransportSection, reader: Reader) -> TransportSection:
     """Check a transport and fill in the policies that its preset names."""
-    known: dict[str, PolicyChoice] = {}
+    known: dict[str, PolicyChoice | int] = {}
+    keeps = transport.reorder_tolerant or transport.recovery == "selective-repeat"
+    if transport.reorder_window_packets is None and keeps:
+        known["reorder_window_packets"] = REORDER_WINDOW_PACKETS
+    elif (
+        transport.reorder_window_packets is not None
+        and not keeps
+        and reader.is_sound("transport.recovery", "transport.reorder_tolerant", "transport.reorder_window")
+    ):
+        reader.wrong(
+            "transport.reorder_window",
+            f"means nothing with reorder_tolerant false and recovery {transport.recovery}, only with true or"
+            " selective-repeat",
+        )
     preset = PRESETS[transport.load_balancing]
     for kind, name in zip(("path_selection", "port_selection"), preset, strict=True):
         chosen = getattr(transport, kind)
@@ -276,27 +290,6 @@ def check_workload(
             f"found {workload.senders:,}, wanted at most {hosts - 1:,}, the hosts of the fabric without the receiver",
         )
     return workload.model_copy(update={"senders": workload.senders if workload.senders is not None else hosts - 1})
-
-
-def check_faults(faults: tuple[Fault, ...], engine: EngineSection, reader: Reader) -> None:
-    """Check each fault by itself and against the end of the run."""
-    for index, fault in enumerate(faults):
-        path = f"faults.{index}"
-        if not reader.is_sound(path):
-            continue
-        if (fault.link is None) == (fault.switch is None) and reader.is_sound(f"{path}.link", f"{path}.switch"):
-            found = "neither" if fault.link is None else "both"
-            reader.wrong(path, f"found {found} of link and switch, wanted exactly one")
-        if fault.event == "degrade" and reader.is_sound(f"{path}.event", f"{path}.fraction", f"{path}.rate"):
-            if fault.switch is not None:
-                reader.wrong(f"{path}.event", "found 'degrade' for a switch, wanted down or up")
-            elif (fault.fraction is None) == (fault.rate_bps is None):
-                found = "neither" if fault.fraction is None else "both"
-                reader.wrong(path, f"found {found} of fraction and rate, wanted exactly one: what is left of the link")
-        if not reader.is_sound(f"{path}.at", "engine.until") or engine.until_ps is None:
-            continue
-        if fault.at_ps >= engine.until_ps:
-            reader.wrong(f"{path}.at", "lies at or after engine.until, so it would never happen")
 
 
 def _which(reader: Reader, first: str, second: str) -> str:

@@ -1,4 +1,4 @@
-"""The keys of ``fabric`` and ``faults`` in a scenario: unit, default, allowed values, one sentence and source of each.
+"""The keys of ``fabric`` in a scenario: unit, default, allowed values, one sentence and source of each.
 
 Leaves out: what one key means for another (`weft.spec.scenario_checks`), fields of devices
 (`weft.spec.scenario_devices`).
@@ -9,10 +9,10 @@ from __future__ import annotations
 from weft.base.units import DURATION, LENGTH, RATE
 from weft.spec.device import Nic, Record, Switch
 from weft.spec.scenario_devices import DeviceChoice
-from weft.spec.scenario_kinds import Choice, DeviceKind, FileName, Measure, Number, Text, Whole
-from weft.spec.scenario_rows import REQUIRED, row
+from weft.spec.scenario_kinds import Choice, DeviceKind, FileName, Measure, Number, Whole
+from weft.spec.scenario_rows import row
 
-__all__ = ["MAX_HOSTS", "FabricSection", "Fault"]
+__all__ = ["MAX_HOSTS", "FabricSection"]
 
 MAX_HOSTS = 2**20  # chosen: node indices are 32 bits; a million hosts is the largest fabric that Weft plans
 
@@ -196,53 +196,4 @@ class FabricSection(Record):
         default="1ms",
         text="Time from a fault to the instant at which all routes know of it.",
         source="chosen: fast rerouting in a data centre",
-    )
-
-
-class Fault(Record):
-    """One thing that happens to a link or a switch."""
-
-    at_ps: int = row(
-        "at",
-        Measure(quantity=DURATION),
-        default=REQUIRED,
-        text="Simulated instant.",
-        source="chosen: the user does",
-    )
-    link: str | None = row(
-        "link",
-        Text(),
-        absent="the fault is a switch's",
-        text="Name of a link, such as leaf3-spine1.",
-        source="chosen: none",
-    )
-    switch: str | None = row(
-        "switch",
-        Text(),
-        absent="the fault is a link's",
-        text="Name of a switch, such as spine1.",
-        source="chosen: none",
-    )
-    event: str = row(
-        "event",
-        Choice(options=("down", "up", "degrade")),
-        default=REQUIRED,
-        text="What happens; degrade is for links.",
-        source="chosen: the user does",
-    )
-    fraction: float | None = row(
-        "fraction",
-        Number(above=0, high=1),
-        only=("event", ("degrade",)),
-        absent="rate is given",
-        text="What is left of the link's rate.",
-        source="chosen: none",
-    )
-    rate_bps: int | None = row(
-        "rate",
-        Measure(quantity=RATE, low=1_000_000),
-        only=("event", ("degrade",)),
-        absent="fraction is given",
-        text="What is left of the link's rate.",
-        source="chosen: none",
     )

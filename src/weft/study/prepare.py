@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.clock import NEVER_PS
 from weft.base.errors import ConfigError, Mistake
-from weft.base.nearest import nearest
-from weft.engine.lower import Fault, lower
+from weft.engine.lower import lower
 from weft.engine.requirements import pause_facts, reordering_mistakes
 from weft.hardware.catalogue import NICS, SWITCHES
 from weft.policies.load import catalogue, load
 from weft.spec.fabric import SWITCH, Fabric
 from weft.spec.scenario import Scenario
 from weft.spec.scenario import load as load_scenario
+from weft.study.faults import Occurrence, occurrences
 from weft.topology.build import fabric_of_section
 from weft.transports.rocev2 import transport as rocev2
 from weft.workload.collectives.ring_all_reduce import ring_all_reduce
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Prepared", "check_parameters", "known_names", "located", "prepare", "read_scenario"]
 
-SHOWN: Final = 3  # chosen: names in a message; a fabric may have a million
+SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
 TRANSPORTS: Final = {"rocev2": rocev2}
 COLLECTIVES: Final = {("all-reduce", "ring"): ring_all_reduce}
 _KINDS: Final = ("congestion-control", "path-selection", "port-selection")
@@ -54,6 +54,7 @@ class Prepared:
     job: Job
     transport: Transport
     policies: dict[str, LoadedPolicy]
+    faults: tuple[Occurrence, ...]
     plan: Plan
 
 
@@ -118,7 +119,8 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     job = _job(scenario, fabric)
     chosen = (policies["path-selection"], policies["port-selection"])
     wrong = [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
-    faults, mistakes = _faults(scenario, fabric)
+    transport = _reordering(scenario, transport, chosen)
+    faults, mistakes = occurrences(scenario, fabric)
     if wrong or mistakes:
         raise ConfigError(scenario.source, [*wrong, *mistakes])
     plan = lower(
@@ -130,12 +132,29 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
         port_selection=policies["port-selection"],
         seed=scenario.engine.seed,
         until_ps=NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
-        faults=faults,
+        faults=[fault for occurrence in faults for fault in occurrence.faults],
         reconvergence_delay_ps=scenario.fabric.reconvergence_delay_ps,
         source=scenario.source,
     )
     fabric = replace(fabric, facts=fabric.facts | pause_facts(fabric, plan.transport, int(plan.class_lossless.sum())))
-    return Prepared(scenario=scenario, fabric=fabric, job=job, transport=plan.transport, policies=policies, plan=plan)
+    return Prepared(
+        scenario=scenario,
+        fabric=fabric,
+        job=job,
+        transport=plan.transport,
+        policies=policies,
+        faults=tuple(sorted(faults, key=lambda occurrence: occurrence.at_ps)),
+        plan=plan,
+    )
+
+
+def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPolicy, LoadedPolicy]) -> Transport:
+    """Under selective repeat, a threshold that the user has not given follows from whether packets overtake."""
+    if transport.recovery != "selective-repeat" or scenario.transport.reorder_threshold_packets is not None:
+        return transport
+    if not any(getattr(policy.plugin, "reorders", False) for policy in chosen):
+        return transport
+    return transport.model_copy(update={"reorder_threshold_packets": SPRAYED_REORDER_THRESHOLD_PACKETS})
 
 
 def _policy(kind: str, choice: PolicyChoice) -> LoadedPolicy:
@@ -174,28 +193,3 @@ def _job(scenario: Scenario, fabric: Fabric) -> Job:
     if section_.pattern == "incast":
         return incast(**common, senders=section_.senders, receiver=section_.receiver or 0)
     return (permutation if section_.pattern == "permutation" else all_to_all)(**common)
-
-
-def _faults(scenario: Scenario, fabric: Fabric) -> tuple[list[Fault], list[Mistake]]:
-    """Faults with indices for names, and a mistake for every name that the fabric does not have."""
-    faults: list[Fault] = []
-    mistakes: list[Mistake] = []
-    links = {name: index for index, name in enumerate(fabric.link_names)}
-    switches = {name: i for i, name in enumerate(fabric.node_names) if fabric.node_kind[i] == SWITCH}
-    for index, fault in enumerate(scenario.faults):
-        key, name, known = ("link", fault.link, links) if fault.link is not None else ("switch", fault.switch, switches)
-        if name is None or name not in known:
-            some = ", ".join(list(known)[:SHOWN])
-            text = f"found '{name}', which is no {key} of the fabric, wanted such as {some}"
-            more = f" and {len(known) - SHOWN:,} more" if len(known) > SHOWN else ""
-            fix = nearest(str(name), known)
-            mistakes.append(Mistake(path=f"faults.{index}.{key}", text=text + more, fix=fix))
-            continue
-        link = known[name] if key == "link" else -1
-        rate_bps = fault.rate_bps or 0
-        if fault.fraction is not None:
-            rate_bps = max(1, round(int(fabric.links["rate_bps"][link]) * fault.fraction))
-        switch = known[name] if key == "switch" else -1
-        event: Any = fault.event
-        faults.append(Fault(at_ps=fault.at_ps, event=event, link=link, switch=switch, rate_bps=rate_bps))
-    return faults, mistakes

@@ -230,9 +230,11 @@ def _events(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[
     for event, counter in _COUNTED.items():
         if outcome.counters[counter]:
             rows.append((event, "", "all", None, outcome.counters[counter]))
-    for fault in prepared.scenario.faults:
-        if fault.at_ps <= outcome.simulated_ps:
-            rows.append(("fault", fault.event, fault.link or fault.switch or "", fault.at_ps, 1))
+    rows += [
+        ("fault", fault.event, fault.where, fault.at_ps, 1)
+        for fault in prepared.faults
+        if fault.at_ps <= outcome.simulated_ps
+    ]
     rows += _instants(prepared, outcome, names)
     return {column.name: [row[place] for row in rows] for place, column in enumerate(TABLES["events"])}
 

@@ -2,7 +2,8 @@
 
 Source: IBTA vol. 1, annex A17, over IPv4 without VLAN tags; a message is an RDMA WRITE, whose first packet carries an
 RETH.
-Leaves out: IPv6, READ and SEND (other headers, same rules), selective repeat.
+Leaves out: IPv6, READ and SEND (other headers, same rules). Selective repeat is no part of IBTA vol. 1: NICs do it in
+ways of their own, and its NAK is taken to fit the AETH of an ACK.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def transport(section: TransportSection) -> Transport:
     reordering: dict[str, Any] = {}
     if section.reorder_window_packets is not None:
         reordering["reorder_window_packets"] = section.reorder_window_packets
+    if section.reorder_threshold_packets is not None:
+        reordering["reorder_threshold_packets"] = section.reorder_threshold_packets
     return Transport(
         name="rocev2",
         mtu_bytes=section.mtu_bytes,

@@ -1,0 +1,61 @@
+"""Faults of a scenario: what repeats is written out, what lasts is undone, and each does what it says."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.base.clock import US_PS
+from weft.base.errors import ConfigError
+from weft.spec.scenario import loads
+from weft.study.prepare import Prepared, known_names, prepare
+
+HEAD = "{schema: 1, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation, size: 256KiB}"
+
+
+def prepared(fault: str) -> Prepared:
+    return prepare(loads(f"{HEAD}, faults: [{fault}]}}", known=known_names()))
+
+
+def told(fault: str) -> list[tuple[int, str, str]]:
+    return [(occurrence.at_ps, occurrence.event, occurrence.where) for occurrence in prepared(fault).faults]
+
+
+def test_a_flapping_link_goes_down_and_comes_up_as_often_as_it_says() -> None:
+    name = "host0-leaf0"
+    found = told(f"{{at: 10us, link: {name}, event: down, for: 2us, every: 5us, times: 3}}")
+    assert found == [
+        (at * US_PS, event, name)
+        for at, event in ((10, "down"), (12, "down ends"), (15, "down"), (17, "down ends"), (20, "down"),
+                          (22, "down ends"))
+    ]  # fmt: skip
+
+
+def test_what_lasts_a_time_is_as_before_afterwards() -> None:
+    found = prepared("{at: 1us, link: host0-leaf0, event: degrade, fraction: 0.25, for: 2us}").faults
+    assert [fault.faults[0].rate_bps for fault in found] == [25_000_000_000, 100_000_000_000]
+    found = prepared("{at: 1us, link: host0-leaf0, event: lossy, loss: 0.5, for: 2us}").faults
+    assert [fault.faults[0].loss for fault in found] == [0.5, 0.0]
+    found = prepared("{at: 1us, nic: host0, event: slow, rate: 10Gbps, for: 2us}").faults
+    assert [fault.faults[0].rate_bps for fault in found] == [10_000_000_000, 0]
+
+
+def test_a_nic_that_is_down_is_its_link() -> None:
+    nic = prepared("{at: 1us, nic: host1/nic0, event: down}")
+    link = prepared("{at: 1us, link: host1-leaf0, event: down}")
+    assert nic.plan.instants.tolist() == link.plan.instants.tolist()
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        ("{at: 1us, nic: hots1, event: down}", "did you mean 'host1'"),
+        ("{at: 1us, nic: host1/nic4, event: down}", "wanted host1/nic0 to host1/nic0, or host1 for all"),
+        ("{at: 1us, nic: leaf0, event: down}", "which is no host of the fabric"),
+        ("{at: 1us, link: host1-leaf9, event: down}", "which is no link of the fabric"),
+        ("{at: 1us, switch: host1, event: down}", "which is no switch of the fabric"),
+    ],
+)
+def test_a_place_that_is_not_there_is_told_with_its_nearest(fault: str, text: str) -> None:
+    with pytest.raises(ConfigError) as wrong:
+        prepared(fault)
+    assert text in str(wrong.value)

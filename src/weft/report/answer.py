@@ -53,7 +53,7 @@ def answer(run: Run) -> list[str]:
     said += [_flows(run)]
     if done == counted or not run.seeds:
         said += [_collective(run), _times(run)]
-    said += [_losses(run), _pauses(run)]
+    said += [_inside(run), _losses(run), _pauses(run)]
     if not run.seeds:
         said.append(_busiest(run))
     return [text for text in said if text]
@@ -97,6 +97,21 @@ def _collective(run: Run) -> str:
     bandwidth = _amount(run, "collective_bus_bandwidth_bps")
     took = _amount(run, "collective_duration_ps")
     return f"One operation took {took}, a bus bandwidth of {bandwidth} as nccl-tests counts it."
+
+
+def _inside(run: Run) -> str:
+    """What went by packet and what by message, where there is both."""
+    if "nvlink_bytes" not in run.summary:
+        return ""
+    ways = [
+        f"{_amount(run, f'{name}_bytes')} inside servers by {words}"
+        for name, words in (("nvlink", "NVLink"), ("pcie", "PCIe"))
+        if run.value(f"{name}_bytes")
+    ]
+    said = f"{_amount(run, 'packets_bytes')} went between servers, by packet, and {' and '.join(ways)}, by message."
+    if run.value("busiest_nvlink") is not None:
+        said += f" The busiest NVLink port was in use {_amount(run, 'busiest_nvlink')} of the time."
+    return said
 
 
 def _times(run: Run) -> str:

@@ -47,6 +47,9 @@ _FLOWS = (
     _column("queue_pair", "int64", "number", "Number of its queue pair, by source, destination and channel."),
     _column("source", "string", "name", "Host that sends."),
     _column("destination", "string", "name", "Host that receives."),
+    _column("source_rank", "int64", "number", "Rank that sends."),
+    _column("destination_rank", "int64", "number", "Rank that receives."),
+    _column("way", "string", "name", "packets between servers; nvlink or pcie inside one, by message."),
     _column("channel", "int64", "number", "Channel of the job."),
     _column("size_bytes", "int64", "B", "Payload."),
     _column("start_ps", "int64", "ps", "Instant at which the message was posted."),
@@ -83,9 +86,15 @@ _COLLECTIVES = (
     _column("start_ps", "int64", "ps", "Instant at which the first rank began."),
     _column("end_ps", "int64", "ps", "Instant at which the last rank had its result.", optional=True),
     _column("duration_ps", "int64", "ps", "end_ps - start_ps.", optional=True),
+    _column("first_end_ps", "int64", "ps", "Instant at which the first rank had its result.", optional=True),
+    _column("last_rank", "int64", "number", "Rank that had its result last; the others waited for it.", optional=True),
     _column("algorithm_bandwidth_bps", "float64", "b/s", "8 x size / duration.", optional=True),
     _column(
-        "bus_bandwidth_bps", "float64", "b/s", "As nccl-tests defines it: 2 (n - 1) / n times that.", optional=True
+        "bus_bandwidth_bps",
+        "float64",
+        "b/s",
+        "As nccl-tests defines it: for an all-reduce 2 (n - 1) / n times that.",
+        optional=True,
     ),
 )
 _SERIES = (

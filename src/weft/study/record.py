@@ -11,7 +11,9 @@ from weft.base.units import SIZE, format_quantity
 from weft.engine.outcome import EVENT_KINDS
 from weft.engine.plan import DROP_REASONS
 from weft.spec.result import TABLES, Quantity
+from weft.study.collective_times import collective_times
 from weft.study.ideal import ideal_times_ps
+from weft.study.inside import NVLINK, PACKETS, PCIE, WAYS, inside_summary, message_times_ps, ways
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +105,7 @@ def tables_of(prepared: Prepared, outcome: Outcome) -> dict[str, pa.Table]:
     return {
         "flows": _table("flows", _flows(prepared, outcome)),
         "links": _table("links", _links(prepared, outcome, names)),
-        "collectives": _table("collectives", _collectives(prepared, outcome)),
+        "collectives": _table("collectives", collective_times(prepared, outcome)),
         "series": _table("series", _series(outcome, names)),
         "events": _table("events", _events(prepared, outcome, names)),
     }
@@ -140,7 +142,16 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     done = messages["delivered_at_ps"] >= 0
     fct = messages["delivered_at_ps"] - messages["posted_at_ps"]
     port = plan.rank_ports[:, 0]
-    ideal = ideal_times_ps(plan, port[messages["source"]], port[messages["destination"]], messages["size_bytes"])
+    source, destination, size_bytes = (messages[name] for name in ("source", "destination", "size_bytes"))
+    way = ways(plan, source, destination)
+    ideal = np.empty(count, np.int64)
+    by_packet = way == PACKETS
+    ideal[by_packet] = ideal_times_ps(
+        plan, port[source[by_packet]], port[destination[by_packet]], size_bytes[by_packet]
+    )
+    for inside in (NVLINK, PCIE):
+        own = way == inside
+        ideal[own] = message_times_ps(plan, inside, source[own], destination[own], size_bytes[own])
     measurable = done & (ideal > 0)
     hosts = np.array(fabric.node_names, object)[plan.port_node[port]]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -151,6 +162,9 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
         "queue_pair": np.cumsum(starts_new) - 1,
         "source": hosts[messages["source"]],
         "destination": hosts[messages["destination"]],
+        "source_rank": source,
+        "destination_rank": destination,
+        "way": np.array(WAYS, object)[way],
         "channel": messages["channel"],
         "size_bytes": messages["size_bytes"],
         "start_ps": messages["posted_at_ps"],
@@ -177,29 +191,6 @@ def _links(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[s
         "utilisation": utilisation,
     }
     return columns | {name: ports[name] for name in ports.dtype.names or ()}
-
-
-def _collectives(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
-    rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["collectives"]}
-    section = prepared.scenario.collective
-    if section is None:
-        return rows
-    ranks = prepared.job.ranks
-    marks = outcome.marks
-    starts, ends = (
-        [marks[(marks["name"] == name) & (marks["rank"] == r)]["at_ps"] for r in range(ranks)] for name in (0, 1)
-    )
-    for repetition in range(max(len(instants) for instants in starts)):
-        begun = [int(instants[repetition]) for instants in starts if repetition < len(instants)]
-        ended = [int(instants[repetition]) for instants in ends if repetition < len(instants)]
-        end = max(ended) if len(ended) == ranks else None
-        duration = end - min(begun) if end is not None else None
-        algorithm = section.size_bytes * 8 * SECOND_PS / duration if duration else None
-        values = (section.operation, repetition, ranks, section.size_bytes, min(begun), end, duration, algorithm,
-                  None if algorithm is None else algorithm * 2 * (ranks - 1) / ranks)  # fmt: skip
-        for column, value in zip(rows.values(), values, strict=True):
-            column.append(value)
-    return rows
 
 
 def _series(outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
@@ -259,7 +250,7 @@ def _instants(
     return rows
 
 
-def summarise(tables: Mapping[str, pa.Table], outcome: Outcome) -> dict[str, Quantity]:
+def summarise(prepared: Prepared, tables: Mapping[str, pa.Table], outcome: Outcome) -> dict[str, Quantity]:
     """Make the numbers of a run's summary."""
     flows, links = tables["flows"], tables["links"]
     delivered = flows["fct_ps"].is_valid().to_numpy()
@@ -294,6 +285,7 @@ def summarise(tables: Mapping[str, pa.Table], outcome: Outcome) -> dict[str, Qua
         "jain_index", _jain(flows), "ratio", "Fairness of the goodputs of the flows: 1 is equal, 1/n is one flow alone."
     )
     _put_collectives(tables["collectives"], put)
+    found |= inside_summary(prepared.plan, flows, counters["end_ps"])
     put(
         "busiest_link",
         float(np.max(links["utilisation"].to_numpy(), initial=0.0)),

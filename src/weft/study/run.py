@@ -163,7 +163,7 @@ def _run_one(
         folder,
         scenario=dump(scenario),
         about=about(prepared),
-        summary=summarise(tables, outcome),
+        summary=summarise(prepared, tables, outcome),
         tables=tables,
         provenance=provenance,
         files={} if given is None else {FABRIC_FILE: given.text},

@@ -189,9 +189,15 @@ class PacketEngine {
     const weft::State& s = engine_.state();
     return table<MessageRow>(s.messages.size(), [&](MessageRow& row, std::size_t i) {
       const weft::Message& m = s.messages[i];
-      const weft::QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(m.queue_pair)];
-      row = {qp.source_rank, qp.destination_rank, qp.channel,        m.ordinal,
-             m.size_bytes,   m.posted_at_ps,      m.delivered_at_ps, m.acked_at_ps};
+      const std::uint64_t flow = s.flow_of(m);
+      row = {static_cast<std::int64_t>(flow >> 40),
+             static_cast<std::int64_t>(flow >> 16 & 0xFFFFFF),
+             static_cast<std::int64_t>(flow & 0xFFFF),
+             m.ordinal,
+             m.size_bytes,
+             m.posted_at_ps,
+             m.delivered_at_ps,
+             m.acked_at_ps};
     });
   }
 

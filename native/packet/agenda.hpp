@@ -14,12 +14,15 @@ enum class AgendaKind : std::uint64_t {
   kRetransmission = 2,
   kSenderTimer = 3,
   kReceiverTimer = 4,
-  kPauseRefresh = 5
+  kPauseRefresh = 5,
+  kDelivery = 6,
+  kEgress = 7
 };
 
 struct AgendaEntry {
   Ps at_ps;
-  std::uint64_t key;  // kind in the upper 4 bits, then local port (20) and the rest (40), or rank (40) and stream (20)
+  std::uint64_t
+      key;  // kind in the upper 4 bits, then local port (20) and the rest (40), or rank (40) and stream or link (20)
 
   [[nodiscard]] AgendaKind kind() const { return static_cast<AgendaKind>(key >> 60); }
   [[nodiscard]] std::uint32_t port() const { return static_cast<std::uint32_t>(key >> 40) & 0xFFFFFU; }
@@ -33,6 +36,9 @@ inline std::uint64_t port_key(AgendaKind kind, std::int32_t port, std::uint64_t 
 }
 inline std::uint64_t job_key(std::uint64_t rank, std::uint64_t stream) {
   return rank << 20 | stream;
+}
+inline std::uint64_t server_key(AgendaKind kind, std::int32_t rank, std::uint64_t link) {
+  return static_cast<std::uint64_t>(kind) << 60 | static_cast<std::uint64_t>(rank) << 20 | link;
 }
 
 class Agenda {

@@ -19,6 +19,12 @@ Ps lookahead_ps(const Input& in) {
   return std::min(shortest, kLongest);
 }
 
+bool has_failover(const Input& in) {
+  return std::any_of(in.instants.begin(), in.instants.end(), [](const InstantRow& instant) {
+    return static_cast<InstantCode>(instant.code) == InstantCode::kFailover;
+  });
+}
+
 std::size_t stride_of(const Input& in) {
   if (in.congestion.telemetry) return kTelemetryStride;
   const bool several_hashes = [&] {
@@ -30,8 +36,9 @@ std::size_t stride_of(const Input& in) {
   }();
   const bool echo = wants(in.congestion.signals, Kind::kAck) || wants(in.congestion.signals, Kind::kCredit) ||
                     (in.path.step != nullptr && in.path.signals != 0);
+  const bool origin = several_hashes && has_failover(in);
   const bool entropy = in.path.step != nullptr && (several_hashes || in.congestion.receive != nullptr);
-  return echo || entropy || in.transport.end_to_end_credits > 0 ? kExtendedStride : kPlainStride;
+  return echo || entropy || origin || in.transport.end_to_end_credits > 0 ? kExtendedStride : kPlainStride;
 }
 
 void build_ports(State& s) {
@@ -41,6 +48,9 @@ void build_ports(State& s) {
   s.port_counters.resize(ports);
   s.due_at_ps.assign(ports, kNeverPs);
   s.rate_bps.assign(in.port_rate_bps.begin(), in.port_rate_bps.end());
+  s.loss.assign(in.port_loss.begin(), in.port_loss.end());
+  for (const InstantRow& instant : in.instants)
+    s.loses = s.loses || static_cast<InstantCode>(instant.code) == InstantCode::kLoss;
   s.frames_waiting.resize(ports);
   s.frames_inbound.resize(ports);
   s.nic_of_port.assign(ports, -1);
@@ -99,6 +109,9 @@ void build_nodes(State& s) {
     for (std::int32_t port = s.first_port(id); port < s.end_port(id); ++port) {
       s.nic_of_port[static_cast<std::size_t>(port)] = static_cast<std::int32_t>(s.nics.size());
       NicPort& nic = s.nics.emplace_back();
+      const NicRow& row = in.nics[static_cast<std::size_t>(in.node_device[node])];
+      nic.pcie_rate_bps = row.pcie_rate_bps;
+      nic.has_host_interface = row.pcie_rate_bps > 0 || row.pcie_latency_ps > 0;
       nic.shared.assign(in.congestion.shared_state.size() / 8 + 1, 0);
       std::copy(in.congestion.shared_state.begin(), in.congestion.shared_state.end(),
                 reinterpret_cast<std::uint8_t*>(nic.shared.data()));
@@ -126,10 +139,9 @@ void build_job(State& s) {
       stream.stream = static_cast<std::int32_t>(s.streams.size()) - s.first_stream.back();
       stream.op = op;
       s.streams.push_back(std::move(stream));
-      const std::int32_t node = in.port_node[static_cast<std::size_t>(in.rank_port(static_cast<std::int64_t>(rank)))];
       s.open_work += 1;
       wake(s, static_cast<std::int32_t>(s.streams.size()) - 1, 0);
-      s.calendar.mark(node, 0);
+      s.calendar.mark(s.host_of(static_cast<std::int64_t>(rank)), 0);
     }
   }
   s.first_stream.push_back(static_cast<std::int32_t>(s.streams.size()));
@@ -152,6 +164,7 @@ Engine::Engine(Input input)
   s.extended = s.pool.stride() > kPlainStride;
   s.entropy_per_packet = s.extended && input_.path.step != nullptr;
   s.path_sample = input_.series.path_sample;
+  s.moves = s.extended && has_failover(input_);
   s.keys.resize(1024);
   s.histogram.resize(2049);
   s.state_copy.resize(input_.congestion.state.size());

@@ -90,19 +90,20 @@ inline void prepare_hash_functions(State& s) {
   }
 }
 
-inline HashInput hash_input(const QueuePair& qp, bool forward, std::uint16_t entropy, std::uint16_t in_port) {
-  const auto source = kFirstAddress + static_cast<std::uint32_t>(qp.source_port);
-  const auto destination = kFirstAddress + static_cast<std::uint32_t>(qp.destination_port);
+inline HashInput hash_input(const QueuePair& qp, std::int32_t from_port, std::int32_t to_port, std::uint16_t entropy,
+                            std::uint16_t in_port) {
   const auto number = static_cast<std::uint32_t>(draw(0, Stream::kPathChoice, qp.flow, 1, 0)) & 0xFFFFFFU;
-  return forward ? HashInput{source, destination, entropy, in_port, number}
-                 : HashInput{destination, source, entropy, in_port, number};
+  return {kFirstAddress + static_cast<std::uint32_t>(from_port), kFirstAddress + static_cast<std::uint32_t>(to_port),
+          entropy, in_port, number};
 }
 
 /// What a packet with this entropy carries in `Packet::hash`.
 inline std::uint32_t carried_hash(const State& s, const QueuePair& qp, bool forward, std::uint16_t entropy) {
   if (s.hash_functions.empty() || !s.hash_functions.front().carried) return 0;
   const HashFunction& first = s.hash_functions.front();
-  return digest(first.algorithm, 0, field_bytes(first.fields, hash_input(qp, forward, entropy, 0)));
+  const std::int32_t from_port = forward ? qp.source_port : qp.destination_port;
+  const std::int32_t to_port = forward ? qp.destination_port : qp.source_port;
+  return digest(first.algorithm, 0, field_bytes(first.fields, hash_input(qp, from_port, to_port, entropy, 0)));
 }
 
 /// The hash of a packet at a switch, shifted by the switch's offset.
@@ -110,10 +111,13 @@ inline std::uint32_t switch_hash(State& s, const HashFunction& function, Packet*
   std::uint32_t value = packet->hash;
   if (!function.carried) {
     const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(packet->queue_pair)];
-    const bool forward = has(packet->flags, kForward);
+    const std::int32_t from_port = s.moves                        ? extension(packet).origin_port
+                                   : has(packet->flags, kForward) ? qp.source_port
+                                                                  : qp.destination_port;
     const std::uint16_t entropy =
         packet->kind == PacketKind::kData && s.entropy_per_packet ? extension(packet).entropy : qp.own_entropy;
-    const FieldBytes bytes = field_bytes(function.fields, hash_input(qp, forward, entropy, packet->ingress));
+    const FieldBytes bytes =
+        field_bytes(function.fields, hash_input(qp, from_port, packet->destination_port, entropy, packet->ingress));
     value = digest(function.algorithm, function.algorithm == HashAlgorithm::kMix ? 0 : function.seed, bytes);
   } else {
     value ^= function.seed_effect;

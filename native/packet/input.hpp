@@ -118,9 +118,9 @@ struct Input {
   SeriesRequest series;
 
   [[nodiscard]] std::size_t columns() const { return rank_class.empty() ? 1 : rank_ports.size() / rank_class.size(); }
-  /// The NIC port that a rank usually uses.
-  [[nodiscard]] std::int32_t rank_port(std::int64_t rank) const {
-    return rank_ports[static_cast<std::size_t>(rank) * columns()];
+  /// A NIC port of a rank; the first column has the one that it usually uses.
+  [[nodiscard]] std::int32_t rank_port(std::int64_t rank, std::size_t column = 0) const {
+    return rank_ports[static_cast<std::size_t>(rank) * columns() + column];
   }
 };
 

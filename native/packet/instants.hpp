@@ -1,6 +1,7 @@
-/// Faults and new routes at given instants: links down and up, other rates, other tables.
+/// Faults and what follows from them at given instants: links down, up, slower or lossy, slow hosts, other routes, and
+/// queue pairs that change ports.
 #pragma once
-#include "packet/programs.hpp"
+#include "packet/failover.hpp"
 #include "packet/switch.hpp"
 
 namespace weft {
@@ -81,41 +82,64 @@ inline void drain_node(State& s, std::int32_t node, Ps at_ps) {
   }
 }
 
-inline void apply_instant(State& s, const InstantRow& instant) {
+inline void bring_up(State& s, std::int32_t port, Ps now_ps) {
+  const std::int32_t node = s.in.port_node[static_cast<std::size_t>(port)];
+  Port& out = s.ports[static_cast<std::size_t>(port)];
+  out.up = true;
+  if (is_host(s, node))
+    kick_nic(s, port, now_ps);
+  else
+    set_due(s, switch_view(s, node).node, port, switch_due(s, out, port));
+}
+
+/// A link goes down, comes up or has another rate.
+inline void change_link(State& s, const InstantRow& instant) {
+  const auto code = static_cast<InstantCode>(instant.code);
   const auto port = static_cast<std::int32_t>(instant.port);
   const Ps now_ps = instant.at_ps;
-  if (static_cast<InstantCode>(instant.code) == InstantCode::kRoutes) {
-    use_routes(s, s.in.routes[static_cast<std::size_t>(instant.value)]);
-    return;
-  }
   const std::int32_t ends[2] = {port, s.peer_of(port)};
   for (const std::int32_t end : ends) drain_node(s, s.in.port_node[static_cast<std::size_t>(end)], now_ps);
-  if (static_cast<InstantCode>(instant.code) == InstantCode::kLinkDown)
+  if (code == InstantCode::kLinkDown)
     for (const std::int32_t end : ends) lose_inbound(s, end);
   for (const std::int32_t end : ends) {
     const std::int32_t node = s.in.port_node[static_cast<std::size_t>(end)];
-    Port& out = s.ports[static_cast<std::size_t>(end)];
-    switch (static_cast<InstantCode>(instant.code)) {
-      case InstantCode::kLinkDown:
-        bring_down(s, end, now_ps);
-        if (!is_host(s, node)) test_resume(s, switch_view(s, node), now_ps);
-        break;
-      case InstantCode::kLinkUp:
-        out.up = true;
-        if (is_host(s, node))
-          kick_nic(s, end, now_ps);
-        else
-          set_due(s, switch_view(s, node).node, end, switch_due(s, out, end));
-        break;
-      case InstantCode::kRate:
-        set_rate(s, end, instant.value);
-        break;
-      case InstantCode::kRoutes:
-        break;
+    if (code == InstantCode::kLinkDown) {
+      bring_down(s, end, now_ps);
+      if (!is_host(s, node)) test_resume(s, switch_view(s, node), now_ps);
+    } else if (code == InstantCode::kLinkUp) {
+      bring_up(s, end, now_ps);
+    } else {
+      set_rate(s, end, instant.value);
     }
     s.calendar.mark(node, now_ps);
   }
   use_routes(s, *s.routes);
+}
+
+inline void apply_instant(State& s, const InstantRow& instant) {
+  constexpr double kLossParts = 1e9;  // weft.engine.instants.LOSS_PARTS
+  const auto port = static_cast<std::int32_t>(instant.port);
+  switch (static_cast<InstantCode>(instant.code)) {
+    case InstantCode::kLinkDown:
+    case InstantCode::kLinkUp:
+    case InstantCode::kRate:
+      change_link(s, instant);
+      return;
+    case InstantCode::kRoutes:
+      use_routes(s, s.in.routes[static_cast<std::size_t>(instant.value)]);
+      return;
+    case InstantCode::kLoss:
+      for (const std::int32_t end : {port, s.peer_of(port)})
+        s.loss[static_cast<std::size_t>(end)] = static_cast<double>(instant.value) / kLossParts;
+      return;
+    case InstantCode::kHostRate:
+      nic_of(s, port).pcie_rate_bps = instant.value;
+      nic_of(s, port).has_host_interface = true;
+      return;
+    case InstantCode::kFailover:
+      fail_over(s, instant.at_ps);
+      return;
+  }
 }
 
 }  // namespace weft

@@ -15,8 +15,7 @@ inline void wake(State& s, std::int32_t index, Ps at_ps) {
   StreamState& stream = s.streams[static_cast<std::size_t>(index)];
   if (stream.queued) return;
   stream.queued = true;
-  const std::int32_t port = s.in.rank_port(stream.rank);
-  s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(port)])].push(
+  s.agendas[static_cast<std::size_t>(s.host_of(stream.rank))].push(
       at_ps, job_key(static_cast<std::uint64_t>(stream.rank), static_cast<std::uint64_t>(stream.stream)));
 }
 
@@ -27,12 +26,11 @@ inline void complete_posted(State& s, std::int32_t index, Ps now_ps) {
   if (stream.wait == StreamWait::kAll && stream.outstanding == 0) wake(s, index, now_ps);
 }
 
-/// A message has arrived whole.
-inline void deliver(State& s, QueuePair& qp, std::int32_t index, Message& message, Ps now_ps) {
+/// A message has arrived whole, by the queue pair `index` or, for -1, inside a server.
+inline void deliver(State& s, std::uint64_t flow, std::int32_t index, Message& message, Ps now_ps) {
   message.delivered_at_ps = now_ps;
-  qp.receiver.delivered += 1;
   if (!s.in.has_receives) return;
-  Mailbox& box = s.mailboxes[qp.flow];
+  Mailbox& box = s.mailboxes[flow];
   box.queue_pair = index;
   box.delivered += 1;
   if (box.delivered <= box.claimed)

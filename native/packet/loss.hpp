@@ -20,7 +20,7 @@ inline bool lost_on_link(State& s, std::int32_t port, const Packet& packet, Ps a
   if (!s.loses) [[likely]]
     return false;
   const auto sender = static_cast<std::size_t>(s.peer_of(port));
-  const double loss = s.in.port_loss[sender];
+  const double loss = s.loss[sender];
   const double corruption = s.in.port_corruption[sender];
   const std::uint64_t flow = s.queue_pairs[static_cast<std::size_t>(packet.queue_pair)].flow;
   const std::uint64_t id = identity(packet);

@@ -63,7 +63,8 @@ struct Extension {
   std::uint16_t entropy;
   std::uint8_t credit_code;  // ACK, NAK
   std::uint8_t hops;         // telemetry: switches passed
-  std::int64_t reserved;
+  std::int32_t origin_port;  // the NIC port that has sent the packet; filled where queue pairs may move
+  std::int32_t reserved;
 };
 static_assert(sizeof(Extension) == 32);
 

@@ -1,6 +1,7 @@
 /// Programs of ranks, expanded as they run: one small interpreter per stream.
 #pragma once
 #include "packet/receiver.hpp"
+#include "packet/server.hpp"
 
 namespace weft {
 
@@ -42,17 +43,31 @@ inline Ps base_rtt_ps(const State& s, std::int32_t source, std::int32_t destinat
   return there && back ? total : 0;
 }
 
+/// The ports that a queue pair has by one column of `Plan.rank_ports`.
+inline PortPair ports_of_column(const State& s, const QueuePair& qp, std::size_t column) {
+  const std::int32_t destination = s.in.rank_port(qp.destination_rank, column);
+  if (!qp.peer_rail) return {s.in.rank_port(qp.source_rank, column), destination};
+  const std::int32_t host = s.host_of(qp.source_rank);
+  const std::int32_t source = s.first_port(host) + s.local_port(destination);
+  if (source >= s.end_port(host))
+    throw LimitError("a server has no NIC port of the number that its peer's has; take rail: own, or equal servers");
+  return {source, destination};
+}
+
 inline std::int32_t open_queue_pair(State& s, std::uint64_t flow, std::int32_t source, std::int32_t destination,
-                                    std::int32_t channel) {
+                                    const OpRow& op) {
   const auto index = static_cast<std::int32_t>(s.queue_pairs.size());
   s.queue_pair_of_flow.emplace(flow, index);
   QueuePair& qp = s.queue_pairs.emplace();
   qp.flow = flow;
   qp.source_rank = source;
   qp.destination_rank = destination;
-  qp.channel = channel;
-  qp.source_port = s.in.rank_port(source);
-  qp.destination_port = s.in.rank_port(destination);
+  qp.channel = static_cast<std::int32_t>(op.channel);
+  qp.column = static_cast<std::int32_t>(op.nic);
+  qp.peer_rail = op.peer_rail != 0;
+  const PortPair ports = ports_of_column(s, qp, static_cast<std::size_t>(op.nic));
+  qp.source_port = ports.source;
+  qp.destination_port = ports.destination;
   qp.own_entropy = static_cast<std::uint16_t>(0xC000U | (draw(s.in.seed, Stream::kPathChoice, flow, 0, 0) & 0x3FFFU));
   qp.reverse_hash = carried_hash(s, qp, false, qp.own_entropy);
   Sender& sender = qp.sender;
@@ -60,10 +75,7 @@ inline std::int32_t open_queue_pair(State& s, std::uint64_t flow, std::int32_t s
   sender.hash = carried_hash(s, qp, true, qp.own_entropy);
   sender.credit_limit = s.in.transport.end_to_end_credits;
   sender.base_rtt_ps = base_rtt_ps(s, qp.source_port, qp.destination_port);
-  NicPort& nic = nic_of(s, qp.source_port);
-  sender.slot = static_cast<std::int32_t>(nic.slots.size());
-  nic.slots.push_back(index);
-  nic.ready.resize((nic.slots.size() + 63) / 64, 0);
+  sender.slot = add_slot(nic_of(s, qp.source_port), index);
   qp.congestion = new_record(s, s.in.congestion.state);
   SenderState& state = sender_state(qp);
   state.rate_bps = static_cast<double>(s.rate_bps[static_cast<std::size_t>(qp.source_port)]);
@@ -81,9 +93,8 @@ inline void post(State& s, std::int32_t stream, std::int32_t destination, const 
   const std::int32_t source = s.streams[static_cast<std::size_t>(stream)].rank;
   const std::uint64_t flow = flow_identity(source, destination, op.channel);
   const auto found = s.queue_pair_of_flow.find(flow);
-  const std::int32_t index = found != s.queue_pair_of_flow.end()
-                                 ? found->second
-                                 : open_queue_pair(s, flow, source, destination, static_cast<std::int32_t>(op.channel));
+  const std::int32_t index =
+      found != s.queue_pair_of_flow.end() ? found->second : open_queue_pair(s, flow, source, destination, op);
   QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
   Sender& sender = qp.sender;
   const auto number = static_cast<std::int32_t>(s.messages.size());
@@ -221,7 +232,11 @@ inline void run_stream(State& s, std::int32_t index, Ps now_ps) {
         const std::int64_t peer = peer_rank(s, op, stream.rank, i);
         if (peer < 0) break;
         stream.outstanding += 1;
-        post(s, index, static_cast<std::int32_t>(peer), op, message_size(s, op, stream.rank, i), now_ps);
+        const std::int64_t size_bytes = message_size(s, op, stream.rank, i);
+        if (s.host_of(peer) == s.host_of(stream.rank))
+          post_inside(s, index, static_cast<std::int32_t>(peer), op.channel, size_bytes, now_ps);
+        else
+          post(s, index, static_cast<std::int32_t>(peer), op, size_bytes, now_ps);
         break;
       }
       case OpCode::kReceive: {

@@ -102,7 +102,8 @@ inline void accept(State& s, QueuePair& qp, std::int32_t index, Ps now_ps) {
   while (receiver.message >= 0) {
     Message& message = s.messages[static_cast<std::size_t>(receiver.message)];
     if (receiver.expected < message.end) break;
-    deliver(s, qp, index, message, now_ps);
+    receiver.delivered += 1;
+    deliver(s, qp.flow, index, message, now_ps);
     receiver.message = message.next;
   }
 }
@@ -138,10 +139,10 @@ inline Fate place(State& s, QueuePair& qp, std::int32_t index, std::int64_t seq,
 }
 
 /// The receiver handles a data packet that came in at `arrived_ps` and has passed the host interface.
-inline void handle_data(State& s, std::int32_t port, Packet* packet, Ps arrived_ps, Ps now_ps) {
+inline void handle_data(State& s, Packet* packet, Ps arrived_ps, Ps now_ps) {
   const std::int32_t index = packet->queue_pair;
   QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
-  NicPort& nic = nic_of(s, port);
+  NicPort& nic = nic_of(s, qp.destination_port);  // not where the packet came in, if the queue pair has moved meanwhile
   Receiver& receiver = qp.receiver;
   if (receiver.slot < 0) {
     receiver.slot = static_cast<std::int32_t>(nic.receivers.size());
@@ -198,7 +199,7 @@ inline void leave_host_interface(State& s, std::int32_t node, std::int32_t port,
   nic.receive_used_bytes -= packet->bytes;
   if (nic.pauses && nic.receive_used_bytes <= nic_row(s, port).xon_bytes)
     nic_flow_control(s, node, port, false, now_ps);
-  handle_data(s, port, packet, arrived.arrived_at_ps, now_ps);
+  handle_data(s, packet, arrived.arrived_at_ps, now_ps);
 }
 
 inline void enter_host_interface(State& s, std::int32_t node, std::int32_t port, const Packet* packet, Ps now_ps) {
@@ -210,7 +211,7 @@ inline void enter_host_interface(State& s, std::int32_t node, std::int32_t port,
   }
   nic.receive_used_bytes += packet->bytes;
   nic.pcie_free_at_ps = std::max(now_ps, nic.pcie_free_at_ps) +
-                        (row.pcie_rate_bps > 0 ? serialisation_ps(packet->bytes, row.pcie_rate_bps) : 0);
+                        (nic.pcie_rate_bps > 0 ? serialisation_ps(packet->bytes, nic.pcie_rate_bps) : 0);
   const Ps complete_ps = nic.pcie_free_at_ps + row.pcie_latency_ps;
   NicPort::Arrived arrived{complete_ps, now_ps, {}};
   std::memcpy(arrived.packet.data(), packet, s.pool.stride());
@@ -231,14 +232,12 @@ inline void arrive_at_host(State& s, std::int32_t node, std::int32_t port, Packe
   }
   QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(packet->queue_pair)];
   switch (packet->kind) {
-    case PacketKind::kData: {
-      const NicRow& row = nic_row(s, port);
-      if (row.pcie_rate_bps > 0 || row.pcie_latency_ps > 0)
+    case PacketKind::kData:
+      if (nic_of(s, port).has_host_interface)
         enter_host_interface(s, node, port, packet, now_ps);
       else
-        handle_data(s, port, packet, now_ps, now_ps);
+        handle_data(s, packet, now_ps, now_ps);
       return;
-    }
     case PacketKind::kAck:
     case PacketKind::kNak:
       handle_ack(s, qp, packet, now_ps);
@@ -253,7 +252,7 @@ inline void arrive_at_host(State& s, std::int32_t node, std::int32_t port, Packe
       send_reply(s, qp, packet->queue_pair, PacketKind::kAck, nullptr, 0, now_ps);
       return;
   }
-  kick_nic(s, port, now_ps);
+  kick_nic(s, qp.source_port, now_ps);
 }
 
 }  // namespace weft

@@ -71,6 +71,14 @@ inline bool later_paced(const NicPort::Paced& a, const NicPort::Paced& b) {
   return a.at_ps != b.at_ps ? a.at_ps > b.at_ps : a.slot > b.slot;
 }
 
+/// The next slot of a NIC port, for a queue pair.
+inline std::int32_t add_slot(NicPort& nic, std::int32_t queue_pair) {
+  const auto slot = static_cast<std::int32_t>(nic.slots.size());
+  nic.slots.push_back(queue_pair);
+  nic.ready.resize((nic.slots.size() + 63) / 64, 0);
+  return slot;
+}
+
 /// After anything that may let a blocked queue pair send: put it where the port will find it.
 inline void reconsider(State& s, QueuePair& qp) {
   Sender& sender = qp.sender;
@@ -179,6 +187,7 @@ inline void send_data(State& s, NicPort& nic, std::int32_t port, QueuePair& qp, 
     ext = {};
     ext.sent_at_ps = at_ps;
     ext.entropy = sender.entropy;
+    ext.origin_port = port;
   }
   s.count.data_sent += 1;
   if (seq < sender.high) s.count.retransmissions += 1;
@@ -293,7 +302,10 @@ inline Packet* queue_control(State& s, std::int32_t port, std::int32_t queue_pai
            attempt,
            kind,
            static_cast<PacketFlags>(forward ? kForward : 0)};
-  if (s.extended) extension(slot) = {};
+  if (s.extended) {
+    extension(slot) = {};
+    extension(slot).origin_port = port;
+  }
   queue.bytes += static_cast<std::int32_t>(bytes);
   s.ports[static_cast<std::size_t>(port)].pending = 1;
   return slot;

@@ -138,6 +138,8 @@ struct SwitchNode {
 
 struct QueuePair;
 
+inline constexpr std::int32_t kMovedAway = -1;  // in a slot whose queue pair has another port now
+
 /// A NIC port: who may send next, and what waits for the host.
 struct NicPort {
   struct Paced {
@@ -149,14 +151,16 @@ struct NicPort {
     Ps arrived_at_ps;
     std::array<std::uint8_t, kTelemetryStride> packet;
   };
-  std::vector<std::int32_t> slots;   // queue pair by slot
+  std::vector<std::int32_t> slots;   // queue pair by slot, or kMovedAway
   std::vector<std::uint64_t> ready;  // bitmap by slot: may send as far as pacing is concerned
   std::vector<Paced> paced;          // heap by (instant, slot)
   std::size_t turn = 0;              // slot that is asked first
   std::uint32_t ready_count = 0;
-  std::vector<std::int32_t> receivers;  // queue pair by receiver slot
+  std::vector<std::int32_t> receivers;  // queue pair by receiver slot, or kMovedAway
   Fifo<Arrived> host_interface;
   Ps pcie_free_at_ps = 0;
+  std::int64_t pcie_rate_bps = 0;   // 0: takes no time
+  bool has_host_interface = false;  // data packets pass one
   std::int64_t receive_used_bytes = 0;
   bool pauses = false;                // has asked the fabric to pause
   std::vector<std::uint64_t> shared;  // record that the receiver's steps share
@@ -166,7 +170,8 @@ struct Message {
   std::int64_t size_bytes = 0;
   Ps posted_at_ps = 0, delivered_at_ps = -1, acked_at_ps = -1;
   std::int64_t first = 0, end = 0;  // packet numbers
-  std::int32_t queue_pair = 0, next = -1, stream = -1, ordinal = 0;
+  std::int32_t queue_pair = 0;      // or, inside a server, -1 - lane
+  std::int32_t next = -1, stream = -1, ordinal = 0;
   std::uint8_t klass = 0;
 };
 
@@ -206,9 +211,16 @@ struct Receiver {
   Ps timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
 };
 
+/// The NIC ports at both ends of a queue pair.
+struct PortPair {
+  std::int32_t source, destination;
+};
+
 struct QueuePair {
   std::uint64_t flow = 0;  // identity
   std::int32_t source_port = 0, destination_port = 0;
+  std::int32_t column = 0;  // of its first SEND
+  bool peer_rail = false;
   std::int32_t source_rank = 0, destination_rank = 0, channel = 0;
   std::uint16_t own_entropy = 0;
   std::uint32_t reverse_hash = 0;
@@ -218,6 +230,36 @@ struct QueuePair {
   std::uint8_t* path = nullptr;
   Sender sender;
   Receiver receiver;
+};
+
+/// Messages of one (source, destination, channel) inside a server.
+struct Lane {
+  std::uint64_t flow = 0;
+  std::int32_t destination_rank = 0;
+  std::int32_t place = 0;             // among the lanes of its egress
+  std::int32_t head = -1, last = -1;  // messages: the first that has a chunk left, and the last one
+  std::int32_t messages = 0;
+  std::int64_t started_bytes = 0;  // of `head`
+};
+
+/// One end of a rank's NVLink or PCIe inside its server.
+struct ServerLink {
+  std::vector<std::int32_t> lanes;   // in the order in which they were opened
+  std::vector<std::uint64_t> ready;  // bitmap: lanes that have a chunk
+  std::size_t turn = 0;              // lane that is asked first
+  bool busy = false;
+  Ps ingress_free_at_ps = 0;
+};
+
+struct ServerRank {
+  struct Arrival {
+    Ps at_ps;
+    std::int64_t order;  // in which last chunks for this rank started
+    std::int32_t message;
+  };
+  std::array<ServerLink, 2> links;  // NVLink, PCIe
+  std::vector<Arrival> arrivals;    // heap
+  std::int64_t started = 0;         // last chunks
 };
 
 /// Receives of one (source, destination, channel), known to the destination before its first message too.
@@ -299,6 +341,7 @@ struct State {
   std::vector<PortCounters> port_counters;
   std::vector<Ps> due_at_ps;  // next instant at which the port can start something; never: nothing waits
   std::vector<std::int64_t> rate_bps;
+  std::vector<double> loss;                        // probability that a packet that leaves the port is lost
   std::vector<Fifo<ControlFrame>> frames_waiting;  // to be sent
   std::vector<Fifo<ControlFrame>> frames_inbound;  // on the wire towards this port
   std::vector<std::int32_t> nic_of_port;
@@ -321,6 +364,9 @@ struct State {
   StableVector<QueuePair> queue_pairs;
   StableVector<Message> messages;
   std::unordered_map<std::uint64_t, std::int32_t> queue_pair_of_flow;
+  std::vector<Lane> lanes;
+  std::unordered_map<std::uint64_t, std::int32_t> lane_of_flow;
+  std::vector<ServerRank> server_ranks;  // empty without messages inside a server
   std::unordered_map<std::uint64_t, Mailbox> mailboxes;
   std::vector<StreamState> streams;
   std::vector<std::int32_t> first_stream;  // of each rank; one more at the end
@@ -350,9 +396,10 @@ struct State {
   Ps next_sample_at_ps = kNeverPs;
   bool extended = false;
   bool entropy_per_packet = false;
-  bool loses = false;             // some link has a random loss or corruption
+  bool loses = false;             // some link has a random loss or corruption, or will have
   std::uint32_t lossless = 0;     // classes, as bits
   std::uint32_t path_sample = 0;  // every so many data packets are followed on their way; 0: none
+  bool moves = false;             // queue pairs may change their ports
 
   State(const Input& input, Ps lookahead, std::size_t stride)
       : in(input),
@@ -365,6 +412,14 @@ struct State {
   /// Place of (port, class) in the arrays by both; rows are padded to a power of two.
   [[nodiscard]] std::size_t at(std::int32_t port, std::int32_t klass) const {
     return (static_cast<std::size_t>(port) << class_shift) + static_cast<std::size_t>(klass);
+  }
+  /// The host of a rank.
+  [[nodiscard]] std::int32_t host_of(std::int64_t rank) const {
+    return in.port_node[static_cast<std::size_t>(in.rank_port(rank))];
+  }
+  [[nodiscard]] std::uint64_t flow_of(const Message& message) const {
+    return message.queue_pair >= 0 ? queue_pairs[static_cast<std::size_t>(message.queue_pair)].flow
+                                   : lanes[static_cast<std::size_t>(-1 - message.queue_pair)].flow;
   }
   /// Record an event if there is room; `in.series.event_limit` is 0 where nobody asks.
   void note(Ps at_ps, EventKind kind, std::int64_t place, std::int64_t detail) {

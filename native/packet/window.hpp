@@ -152,7 +152,9 @@ inline bool take_timer(State& s, std::int32_t node, Ps& entry_at_ps, Ps at_ps, c
 }
 
 inline void fire_sender_timer(State& s, std::int32_t node, std::int32_t port, const AgendaEntry& entry) {
-  QueuePair& qp = queue_pair_at(s, nic_of(s, port), static_cast<std::int32_t>(entry.rest() / kTimers));
+  const std::int32_t index = nic_of(s, port).slots[static_cast<std::size_t>(entry.rest() / kTimers)];
+  if (index == kMovedAway) return;
+  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
   const auto timer = static_cast<std::size_t>(entry.rest() % kTimers);
   SenderState& state = sender_state(qp);
   drain_nic(s, port, entry.at_ps);
@@ -168,6 +170,7 @@ inline void fire_sender_timer(State& s, std::int32_t node, std::int32_t port, co
 inline void fire_receiver_timer(State& s, std::int32_t node, std::int32_t port, const AgendaEntry& entry) {
   NicPort& nic = nic_of(s, port);
   const std::int32_t index = nic.receivers[static_cast<std::size_t>(entry.rest() / kTimers)];
+  if (index == kMovedAway) return;
   QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
   const auto timer = static_cast<std::size_t>(entry.rest() % kTimers);
   ReceiverState& state = receiver_state(qp);
@@ -184,6 +187,7 @@ inline void fire_receiver_timer(State& s, std::int32_t node, std::int32_t port, 
 inline void fire_retransmission(State& s, std::int32_t node, std::int32_t port, const AgendaEntry& entry) {
   const NicPort& nic = nic_of(s, port);
   const std::int32_t index = nic.slots[static_cast<std::size_t>(entry.rest())];
+  if (index == kMovedAway) return;
   Sender& sender = s.queue_pairs[static_cast<std::size_t>(index)].sender;
   drain_nic(s, port, entry.at_ps);
   if (!take_timer(s, node, sender.deadline_entry_at_ps, sender.deadline_at_ps, entry)) return;
@@ -203,8 +207,7 @@ inline void run_agenda(State& s, std::int32_t node) {
       const std::int32_t index =
           s.first_stream[static_cast<std::size_t>(entry.rank())] + static_cast<std::int32_t>(entry.stream());
       s.streams[static_cast<std::size_t>(index)].queued = false;
-      drain_nic(s, s.in.rank_port(static_cast<std::int64_t>(entry.rank())), entry.at_ps);
-      run_stream(s, index, entry.at_ps);
+      run_stream(s, index, entry.at_ps);  // whatever port it sends by: `run_host` has brought all of them up to here
       return;
     }
     case AgendaKind::kHostInterface:
@@ -223,6 +226,12 @@ inline void run_agenda(State& s, std::int32_t node) {
       return;
     case AgendaKind::kPauseRefresh:
       refresh_pause(s, node, entry);
+      return;
+    case AgendaKind::kDelivery:
+      deliver_inside(s, static_cast<std::int32_t>(entry.rank()), entry.at_ps);
+      return;
+    case AgendaKind::kEgress:
+      free_egress(s, static_cast<std::int32_t>(entry.rank()), entry.stream(), entry.at_ps);
       return;
   }
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from weft.engine.instants import Fault
 from weft.engine.lower import lower
 from weft.engine.plan import Plan
 from weft.policies.load import load
-from weft.spec.device import Nic, Switch
+from weft.spec.device import Nic, Server, Switch
 from weft.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
 from weft.spec.job import At, Job, Operation, Peer, Placement, Program, Send, Size, Wait
 from weft.spec.transport import Transport
@@ -43,6 +43,7 @@ def wired(
     rates_bps: Sequence[int] | None = None,
     delays_ps: Sequence[int] | None = None,
     loss: float = 0.0,
+    server: Server | None = None,
 ) -> Fabric:
     """A fabric of these links; nodes from ``hosts`` on are switches, without forwarding latency unless given."""
     count = max(max(link) for link in links) + 1
@@ -52,7 +53,7 @@ def wired(
     rows["delay_ps"] = DELAY_PS if delays_ps is None else delays_ps
     rows["loss"] = loss
     kind = [HOST] * hosts + [SWITCH] * (count - hosts)
-    return assemble(
+    fabric = assemble(
         name="tiny",
         node_names=[f"n{i}" for i in range(count)],
         node_kind=kind,
@@ -61,6 +62,7 @@ def wired(
         switches=(switch or Switch(forwarding_latency_ps=0),),
         nics=(nic or Nic(),),
     )
+    return replace(fabric, servers=(server or Server(),))
 
 
 def pair(**changes: Any) -> Fabric:
@@ -73,8 +75,13 @@ def star(hosts: int, **changes: Any) -> Fabric:
     return wired([(host, hosts) for host in range(hosts)], hosts=hosts, **changes)
 
 
-def job_of(programs: Sequence[Sequence[Sequence[Operation]]], hosts: Sequence[int] | None = None) -> Job:
-    """One program per rank, given as its streams; rank i is on host i unless ``hosts`` says otherwise."""
+def job_of(
+    programs: Sequence[Sequence[Sequence[Operation]]],
+    hosts: Sequence[int] | None = None,
+    gpus: Sequence[int] | None = None,
+    nics: Sequence[Sequence[int]] | None = None,
+) -> Job:
+    """One program per rank, given as its streams; rank i is on host i and uses NIC port 0 unless told otherwise."""
     ranks = len(programs)
     return Job(
         name="tiny",
@@ -82,7 +89,9 @@ def job_of(programs: Sequence[Sequence[Sequence[Operation]]], hosts: Sequence[in
         programs=tuple(Program(streams=tuple(tuple(stream) for stream in streams)) for streams in programs),
         rank_class=np.arange(ranks, dtype=np.int32),
         placement=Placement(
-            host=np.array(range(ranks) if hosts is None else hosts, np.int32), nics=np.zeros((ranks, 1), np.int32)
+            host=np.array(range(ranks) if hosts is None else hosts, np.int32),
+            nics=np.zeros((ranks, 1), np.int32) if nics is None else np.array(nics, np.int32),
+            gpu=None if gpus is None else np.array(gpus, np.int32),
         ),
         mark_names=("a", "b"),
     )

@@ -42,7 +42,8 @@ def test_an_empty_message_is_one_packet() -> None:
 
 def test_base_rtt_is_a_full_packet_there_and_an_ack_back() -> None:
     simulation = Simulation(plan_of(star(2), sends(2, [Message(source=0, destination=1, size_bytes=1)])))
-    assert simulation.queue_pair(0, 1, 0).base_rtt_ps == 2 * (NEXT_PS + DELAY_PS) + 2 * (ACK_PS + DELAY_PS)
+    simulation.run()
+    assert simulation.queue_pairs[0, 1, 0].base_rtt_ps == 2 * (NEXT_PS + DELAY_PS) + 2 * (ACK_PS + DELAY_PS)
 
 
 def test_a_fixed_window_of_two_packets_sends_two_per_round_trip() -> None:

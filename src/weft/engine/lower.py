@@ -15,10 +15,11 @@ from weft.base.errors import ConfigError, Mistake
 from weft.engine.headroom import full_frame_bytes, headroom_bytes
 from weft.engine.instants import Fault, fault_mistakes, lower_faults
 from weft.engine.plan import GPU_DTYPE, NIC_DTYPE, SWITCH_DTYPE, HashAlgorithm, HashField, Plan
-from weft.engine.programs import flatten, job_mistakes, priorities_of
+from weft.engine.programs import flatten, job_mistakes, priorities_of, walk
 from weft.engine.requirements import pause_mistakes, requirement_mistakes
 from weft.spec.device import Nic, Switch
 from weft.spec.fabric import SWITCH, Fabric
+from weft.spec.job import Send
 from weft.topology.routing import routes
 
 if TYPE_CHECKING:
@@ -162,6 +163,11 @@ def _placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
         where = f"NIC port {placed.nics[rank, column]} of '{fabric.node_names[node[rank]]}'"
         text = f"rank {rank} uses {where}, which has {count[rank]}"
         return [Mistake(path="job.placement", text=text)]
+    short = np.flatnonzero(count <= placed.nics.max())
+    if len(short) and any(isinstance(operation, Send) and operation.rail == "peer" for _, operation, _ in walk(job)):
+        where = f"'{fabric.node_names[node[short[0]]]}' has {count[short[0]]}"
+        text = f"found the rail of the peer with NIC port {int(placed.nics.max())}, but {where} NIC ports"
+        return [Mistake(path="job.placement", text=text)]
     return _gpu_mistakes(fabric, job, node)
 
 
@@ -176,6 +182,9 @@ def _gpu_mistakes(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> list[Mis
         if not -domains <= own < server.gpus:
             text = f"rank {rank} is GPU {own} of '{fabric.node_names[where]}', which has {server.gpus}"
             return [Mistake(path="job.placement", text=text)]
+        if domains and server.nvlink_rate_bps <= 0:
+            text = f"found NVLink of {server.nvlink_rate_bps} b/s in '{fabric.node_names[where]}', wanted more than 0"
+            return [Mistake(path="fabric.node.nvlink_rate", text=text)]
     _, first, times = np.unique(np.stack([node, gpu]), axis=1, return_index=True, return_counts=True)
     if (times > 1).any():
         rank = int(first[times > 1][0])

@@ -1,7 +1,7 @@
 """The packet engine in plain Python: one event heap. It is the meaning of the native engine, bit for bit.
 
 Source: `docs/models/packet-engine.md`; each part is in the file named for it (``reference_switch``, ``reference_nic``,
-``reference_sender``, ``reference_receiver``, ``reference_job``). Short comes before fast.
+``reference_sender``, ``reference_receiver``, ``reference_server``, ``reference_job``). Short comes before fast.
 Leaves out: samples over time, which the native engine alone records.
 """
 
@@ -20,6 +20,7 @@ from weft.engine.reference_job import JobRun
 from weft.engine.reference_nic import Nic
 from weft.engine.reference_port import Packet, Phase
 from weft.engine.reference_queue_pair import QueuePair
+from weft.engine.reference_server import Lane, server_links
 from weft.engine.reference_switch import Switch
 from weft.spec.fabric import SWITCH
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft.engine.plan import Plan
-    from weft.engine.reference_job import RankStream
+    from weft.engine.reference_job import OpRow, RankStream
     from weft.engine.reference_port import Port
 
     Progress = Callable[[int, int, int], object]
@@ -64,7 +65,8 @@ class Simulation:
     now_ps : instant of the event that is handled; ``until_ps`` once that has come
     ports, nics : by global port id; ``nics`` has the ports of hosts only
     switches : by node
-    queue_pairs : by (source, destination, channel)
+    queue_pairs, lanes : by (source, destination, channel); between hosts, and inside one
+    server_links : NVLink and PCIe by rank
     counters : by the names of `COUNTERS`
     was_interrupted : `run` did not come to its end
     """
@@ -76,6 +78,9 @@ class Simulation:
         self.lossless: list[bool] = [bool(c) for c in plan.class_lossless.tolist()]
         self.routes = plan.routes[0]
         self.queue_pairs: dict[tuple[int, int, int], QueuePair] = {}
+        self.lanes: dict[tuple[int, int, int], Lane] = {}
+        self.rank_host: list[int] = plan.port_node[plan.rank_ports[:, 0]].tolist()
+        self.server_links = server_links(self)
         self.switches: dict[int, Switch] = {}
         self.nics: dict[int, Nic] = {}
         self.ports: list[Port] = []
@@ -148,19 +153,25 @@ class Simulation:
 
     # Messages
 
-    def queue_pair(self, source: int, destination: int, channel: int) -> QueuePair:
-        """The queue pair of this name."""
+    def connection(self, source: int, destination: int, channel: int) -> QueuePair | Lane:
+        """What carries the messages of this name: a queue pair between hosts, a lane inside one."""
         key = (source, destination, channel)
-        if key not in self.queue_pairs:
-            self.queue_pairs[key] = QueuePair(self, source, destination, channel)
-        return self.queue_pairs[key]
+        if self.rank_host[source] != self.rank_host[destination]:
+            if key not in self.queue_pairs:
+                self.queue_pairs[key] = QueuePair(self, *key)
+            return self.queue_pairs[key]
+        if key not in self.lanes:
+            self.lanes[key] = Lane(self, *key)
+        return self.lanes[key]
 
-    def send(self, stream: RankStream, destination: int, channel: int, size_bytes: int, traffic_class: int) -> None:
-        """Post a message of a stream; the first one opens the queue pair."""
-        queue_pair = self.queue_pair(stream.rank, destination, channel)
-        if queue_pair.sender is None:
-            queue_pair.sender = self.nics[queue_pair.source_port.id].open(queue_pair)
-        queue_pair.sender.post(size_bytes, traffic_class, stream)
+    def send(self, stream: RankStream, destination: int, size_bytes: int, op: OpRow) -> None:
+        """Post a message of a stream; the first one opens what carries it."""
+        carrier = self.connection(stream.rank, destination, op.channel)
+        if isinstance(carrier, Lane):
+            carrier.post(size_bytes, stream)
+            return
+        sender = carrier.sender or carrier.open(op.nic, peer_rail=bool(op.peer_rail))
+        sender.post(size_bytes, op.data_class, stream)
 
     # Instants
 
@@ -184,7 +195,8 @@ class Simulation:
 
     def outcome(self) -> Outcome:
         """Tables and counters of the run."""
-        pairs = [self.queue_pairs[key] for key in sorted(self.queue_pairs)]
+        carriers = self.queue_pairs | self.lanes
+        pairs = [carriers[key] for key in sorted(carriers)]
         messages = [
             (q.source, q.destination, q.channel, i, m.size_bytes, m.posted_at_ps, m.delivered_at_ps, m.acked_at_ps)
             for q in pairs

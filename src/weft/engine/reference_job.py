@@ -146,10 +146,10 @@ class RankStream:
                 peer = self._peer(op)
                 if peer >= 0:
                     self.pending += 1
-                    self.simulation.send(self, peer, op.channel, self._size_bytes(op), op.data_class)
+                    self.simulation.send(self, peer, self._size_bytes(op), op)
             case Op.RECEIVE:
                 peer = self._peer(op)
-                if peer >= 0 and not self.simulation.queue_pair(peer, self.rank, op.channel).receiver.post(self):
+                if peer >= 0 and not self.simulation.connection(peer, self.rank, op.channel).claim(self):
                     self.pending += 1
             case Op.SIGNAL:
                 self.job.signal(self.rank, op.value)

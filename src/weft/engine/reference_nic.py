@@ -2,7 +2,7 @@
 
 Source: `docs/models/packet-engine.md`, sections Queue pairs and the sending NIC, and The receiving NIC; the host
 interface can be the bottleneck and push back, as Agarwal et al. found, HotNets 2022, doi:10.1145/3563766.3564110.
-Leaves out: NVLink and memory inside the host.
+Leaves out: NVLink and PCIe between GPUs, see `reference_server`; memory inside the host.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from weft.base.clock import serialisation_ps
 from weft.engine.reference_port import Agenda, Packet, PacketKind, Phase, Port
-from weft.engine.reference_sender import Sender
 
 if TYPE_CHECKING:
     from weft.engine.reference import Simulation
-    from weft.engine.reference_queue_pair import QueuePair
+    from weft.engine.reference_sender import Sender
 
 __all__ = ["Nic"]
 
@@ -51,11 +50,10 @@ class Nic:
 
     # Sending
 
-    def open(self, queue_pair: QueuePair) -> Sender:
-        """Give a queue pair the next slot."""
-        sender = Sender(queue_pair, self, len(self.senders))
+    def new_slot(self, sender: Sender) -> int:
+        """The next number of a queue pair that begins here."""
         self.senders.append(sender)
-        return sender
+        return len(self.senders) - 1
 
     def queue_control(self, packet: Packet) -> None:
         """Queue what is not data; control packets keep their order."""

@@ -43,6 +43,8 @@ class Agenda(IntEnum):
     CONGESTION_CONTROL = 3
     RECEIVER = 4
     REFRESH = 5
+    DELIVERY = 6
+    EGRESS = 7
 
 
 class PacketKind(IntEnum):
@@ -71,6 +73,8 @@ class Packet:
     """One packet on its way. Fields that its kind does not have stay at 0."""
 
     queue_pair: QueuePair
+    origin: Port  # the NIC ports with which it was sent or queued
+    destination: Port
     kind: PacketKind
     seq: int
     attempt: int
@@ -94,21 +98,6 @@ class Packet:
     def identity(self) -> int:
         """Within its flow; every transmission has another."""
         return self.seq | self.attempt << 32 | self.kind << 48
-
-    @property
-    def is_forward(self) -> bool:
-        """Whether it travels from the queue pair's source to its destination."""
-        return self.kind in (PacketKind.DATA, PacketKind.PROBE)
-
-    @property
-    def destination(self) -> Port:
-        """The NIC port that it is for."""
-        return self.queue_pair.destination_port if self.is_forward else self.queue_pair.source_port
-
-    @property
-    def origin(self) -> Port:
-        """The NIC port that it comes from."""
-        return self.queue_pair.source_port if self.is_forward else self.queue_pair.destination_port
 
 
 class Node(Protocol):

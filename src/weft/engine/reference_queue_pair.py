@@ -7,42 +7,33 @@ Leaves out: what either end does, see `reference_sender` and `reference_receiver
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from weft.base.clock import serialisation_ps
 from weft.base.random import Stream, draw
+from weft.engine.reference_message import Inbox, Message
+from weft.engine.reference_port import Packet, PacketKind
 from weft.engine.reference_receiver import Receiver
 from weft.engine.reference_sender import Sender
-from weft.policies.interface import OFF
 
 if TYPE_CHECKING:
     from weft.engine.reference import Simulation
     from weft.engine.reference_job import RankStream
     from weft.engine.reference_port import Port
 
-__all__ = ["Message", "QueuePair"]
+__all__ = ["QueuePair"]
 
 FIRST_ENTROPY: Final = 0xC000  # the dynamic ports of RFC 6335, section 6
 
 
-@dataclass(kw_only=True, slots=True)
-class Message:
-    """One message; packets ``first`` to ``end - 1`` of its queue pair carry it."""
-
-    size_bytes: int
-    traffic_class: int
-    first: int
-    end: int
-    bytes_before: int  # payload of all messages before it
-    posted_at_ps: int
-    stream: RankStream
-    delivered_at_ps: int = OFF
-    acked_at_ps: int = OFF
-
-
 class QueuePair:
-    """One (source, destination, channel)."""
+    """One (source, destination, channel) between two hosts.
+
+    Attributes
+    ----------
+    source_port, destination_port : NIC ports at both ends, from `open` on
+    sender : from `open` on
+    """
 
     def __init__(self, simulation: Simulation, source: int, destination: int, channel: int) -> None:
         plan = simulation.plan
@@ -53,14 +44,52 @@ class QueuePair:
         self.flow = source << 40 | destination << 16 | channel
         self.entropy = FIRST_ENTROPY | draw(plan.seed, Stream.PATH_CHOICE, self.flow, 0, 0) & 0x3FFF
         self.number = draw(0, Stream.PATH_CHOICE, self.flow, 1, 0) & 0xFFFFFF
-        self.source_port: Port = simulation.ports[int(plan.rank_ports[source, 0])]
-        self.destination_port: Port = simulation.ports[int(plan.rank_ports[destination, 0])]
         self.mtu_bytes = plan.transport.mtu_bytes
-        self.base_rtt_ps = self._base_rtt_ps()
         self.messages: list[Message] = []
+        self.inbox = Inbox(simulation)
         self._firsts: list[int] = []
-        self.sender: Sender | None = None  # from the first SEND on
+        self.source_port: Port
+        self.destination_port: Port
+        self.base_rtt_ps = 0
+        self.sender: Sender | None = None
         self.receiver = Receiver(self)
+
+    def open(self, column: int, *, peer_rail: bool) -> Sender:
+        """Take the ports of a column of `Plan.rank_ports`: the first SEND does."""
+        self.source_port, self.destination_port = self._ports_of(column, peer_rail=peer_rail)
+        self.base_rtt_ps = self._base_rtt_ps()
+        self.sender = Sender(self)
+        return self.sender
+
+    def _ports_of(self, column: int, *, peer_rail: bool) -> tuple[Port, Port]:
+        ports, rank_ports = self.simulation.ports, self.simulation.plan.rank_ports
+        source = ports[int(rank_ports[self.source, column])]
+        destination = ports[int(rank_ports[self.destination, column])]
+        if peer_rail:
+            source = ports[source.id - source.local_index + destination.local_index]
+        return source, destination
+
+    def claim(self, stream: RankStream) -> bool:
+        """Ask for the next message; returns whether it is there already."""
+        is_there = self.inbox.claim(stream)
+        if is_there:
+            self.receiver.claimed()
+        return is_there
+
+    def packet(self, kind: PacketKind, *, seq: int, attempt: int, size_bytes: int, traffic_class: int) -> Packet:
+        """A packet that is sent or queued now."""
+        is_forward = kind in (PacketKind.DATA, PacketKind.PROBE)
+        return Packet(
+            queue_pair=self,
+            origin=self.source_port if is_forward else self.destination_port,
+            destination=self.destination_port if is_forward else self.source_port,
+            kind=kind,
+            seq=seq,
+            attempt=attempt,
+            size_bytes=size_bytes,
+            traffic_class=traffic_class,
+            entropy=self.entropy,
+        )
 
     @property
     def end(self) -> int:

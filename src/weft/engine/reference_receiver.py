@@ -14,7 +14,6 @@ from weft.policies.interface import OFF, Kind
 from weft.wire.ib import credits_to_code
 
 if TYPE_CHECKING:
-    from weft.engine.reference_job import RankStream
     from weft.engine.reference_nic import Nic
     from weft.engine.reference_queue_pair import QueuePair
     from weft.policies.interface import CongestionControl
@@ -30,7 +29,7 @@ _SENT_COUNTER = {
 
 
 class Receiver:
-    """State by the names of the page: ``expected`` is the next packet in order, ``delivered`` counts messages."""
+    """State by the names of the page: ``expected`` is the next packet in order."""
 
     def __init__(self, queue_pair: QueuePair) -> None:
         self.queue_pair = queue_pair
@@ -41,9 +40,6 @@ class Receiver:
         self.has_sent_nak = False  # since the gap opened
         self.is_marked = False
         self.control_packets = 0
-        self.delivered = 0
-        self.receives = 0  # posted
-        self.waiting: dict[int, RankStream] = {}  # by the ordinal of the message
         self.last_credit_code: int | None = None
         self.slot = OFF  # at the NIC, from the first data packet on
         self.control = queue_pair.simulation.plan.congestion_control
@@ -94,29 +90,18 @@ class Receiver:
             self.early.remove(self.expected)
             self.expected += 1
         self.has_sent_nak = False
-        messages = self.queue_pair.messages
-        while self.delivered < len(messages) and messages[self.delivered].end <= self.expected:
-            messages[self.delivered].delivered_at_ps = self.simulation.now_ps
-            self.simulation.delivered_bytes += messages[self.delivered].size_bytes
-            stream = self.waiting.pop(self.delivered, None)
-            self.delivered += 1
-            if stream is not None:
-                stream.completed()
+        messages, inbox = self.queue_pair.messages, self.queue_pair.inbox
+        while inbox.delivered < len(messages) and messages[inbox.delivered].end <= self.expected:
+            inbox.deliver(messages[inbox.delivered])
 
     def probed(self) -> None:
         """Answer a PROBE."""
         self._answer(PacketKind.ACK, None)
 
-    def post(self, stream: RankStream) -> bool:
-        """Claim the next message; returns whether it is there already."""
-        ordinal = self.receives
-        self.receives += 1
-        if ordinal >= self.delivered:
-            self.waiting[ordinal] = stream
-            return False
+    def claimed(self) -> None:
+        """A RECEIVE has taken a message that was here: its buffer is free, which a sender without credits must hear."""
         if self.transport.end_to_end_credits and self.last_credit_code == 0:
             self._answer(PacketKind.ACK, None)
-        return True
 
     # Answers
 
@@ -126,25 +111,23 @@ class Receiver:
         packet.is_marked, self.is_marked = self.is_marked, False
         packet.echo = echo
         packet.host_delay_ps = echo.host_delay_ps if echo is not None else 0
-        packet.msn = self.delivered
+        packet.msn = self.queue_pair.inbox.delivered
         if self.transport.end_to_end_credits:
             packet.credit_code = self.last_credit_code = credits_to_code(self._free_buffers())
         self.nic.queue_control(packet)
 
     def _free_buffers(self) -> int:
-        has_receives = self.simulation.plan.has_receives
-        claimed = min(self.receives, self.delivered) if has_receives else self.delivered
-        return self.transport.end_to_end_credits - self.delivered + claimed
+        inbox = self.queue_pair.inbox
+        claimed = inbox.claimed if self.simulation.plan.has_receives else inbox.delivered
+        return self.transport.end_to_end_credits - inbox.delivered + claimed
 
     def _control_packet(self, kind: PacketKind, size_bytes: int) -> Packet:
-        packet = Packet(
-            queue_pair=self.queue_pair,
-            kind=kind,
+        packet = self.queue_pair.packet(
+            kind,
             seq=self.expected,
             attempt=self.control_packets % (1 << 16),
             size_bytes=size_bytes,
             traffic_class=self.simulation.plan.control_class,
-            entropy=self.queue_pair.entropy,
         )
         self.control_packets += 1
         self.simulation.counters[_SENT_COUNTER[kind]] += 1

@@ -30,13 +30,12 @@ ATTEMPTS: Final = 1 << 16
 class Sender:
     """State by the names of the page: ``una``, ``nxt``, ``high`` count packets; bytes are payload."""
 
-    def __init__(self, queue_pair: QueuePair, nic: Nic, slot: int) -> None:
+    def __init__(self, queue_pair: QueuePair) -> None:
         plan = queue_pair.simulation.plan
         self.queue_pair = queue_pair
         self.simulation = queue_pair.simulation
         self.transport = plan.transport
-        self.nic = nic
-        self.slot = slot
+        self.slot = self.nic.new_slot(self)
         self.una = 0
         self.nxt = 0
         self.high = 0
@@ -51,7 +50,7 @@ class Sender:
         self.credit_limit = self.transport.end_to_end_credits
         self.control = plan.congestion_control
         self.state: Any = self.control.new_state()
-        self.state.rate_bps = float(nic.port.rate_bps)
+        self.state.rate_bps = float(self.nic.port.rate_bps)
         self.state.window_bytes = NO_WINDOW_BYTES
         self.timers = PolicyTimers(self.simulation, Agenda.CONGESTION_CONTROL, self.state, self._timer_fires)
         self.control_signals = cast("CongestionControl", self.control.plugin).signals | {Kind.START, Kind.TIMER}
@@ -65,6 +64,11 @@ class Sender:
             self.path_per_packet = plugin.per == "packet"
             self.path_state = self.path.new_state()
             self.path_state.entropy = queue_pair.entropy
+
+    @property
+    def nic(self) -> Nic:
+        """The NIC at this end."""
+        return self.simulation.nics[self.queue_pair.source_port.id]
 
     # What may be sent
 
@@ -115,18 +119,16 @@ class Sender:
         message = queue_pair.message_of(seq)
         payload_bytes = queue_pair.payload_bytes(seq, seq + 1)
         is_first = seq == message.first
-        packet = Packet(
-            queue_pair=queue_pair,
-            kind=PacketKind.DATA,
+        packet = queue_pair.packet(
+            PacketKind.DATA,
             seq=seq,
             attempt=self.attempt,
             size_bytes=payload_bytes + self.transport.data_overhead_bytes + self.transport.telemetry_bytes
             + (self.transport.first_extra_bytes if is_first else 0),
             traffic_class=message.traffic_class,
-            entropy=queue_pair.entropy,
-            payload_bytes=payload_bytes,
-            sent_at_ps=now_ps,
         )  # fmt: skip
+        packet.payload_bytes = payload_bytes
+        packet.sent_at_ps = now_ps
         packet.entropy = self._choose_entropy(packet, is_first=is_first)
         inflight_bytes = self.inflight_bytes + payload_bytes
         packet.asks_ack = (
@@ -204,10 +206,8 @@ class Sender:
         else:
             self._set_deadline()
         while self.acked_messages < len(messages) and messages[self.acked_messages].end <= expected:
-            message = messages[self.acked_messages]
-            message.acked_at_ps = self.simulation.now_ps
+            messages[self.acked_messages].acknowledged(self.simulation.now_ps)
             self.acked_messages += 1
-            message.stream.completed()
 
     def _ack_signal(self, packet: Packet, newly_bytes: int) -> Any:  # noqa: ANN401 - the record of the policies
         echo = packet.echo
@@ -282,14 +282,12 @@ class Sender:
         self._tell_control(self._signal(Kind.TIMEOUT))
 
     def _probe(self) -> None:
-        packet = Packet(
-            queue_pair=self.queue_pair,
-            kind=PacketKind.PROBE,
+        packet = self.queue_pair.packet(
+            PacketKind.PROBE,
             seq=self.una,
             attempt=self.probes % ATTEMPTS,
             size_bytes=self.transport.ack_bytes,
             traffic_class=self.simulation.plan.control_class,
-            entropy=self.queue_pair.entropy,
         )
         self.probes += 1
         self.simulation.counters["probes_sent"] += 1

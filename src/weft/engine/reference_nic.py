@@ -44,7 +44,7 @@ class Nic:
         self.receive_buffer_bytes = int(row["receive_buffer_bytes"])
         self.xoff_bytes = int(row["xoff_bytes"])
         self.xon_bytes = int(row["xon_bytes"])
-        self.pcie_free_ps = 0
+        self.pcie_free_at_ps = 0
         self.buffer_bytes = 0
         self.buffer: deque[Packet] = deque()
 
@@ -68,9 +68,10 @@ class Nic:
         count = len(self.senders)
         for step in range(1, count + 1):
             sender = self.senders[(self.last_served + step) % count]
-            if sender.is_eligible():
+            seq = sender.next_packet()
+            if seq is not None:
                 self.last_served = sender.slot
-                port.transmit(sender.send())
+                port.transmit(sender.send(seq))
                 return
         now_ps = self.simulation.now_ps
         paced = [s.next_send_at_ps for s in self.senders if s.wants_to_send() and s.next_send_at_ps > now_ps]
@@ -105,11 +106,11 @@ class Nic:
             return
         now_ps = self.simulation.now_ps
         transfer_ps = serialisation_ps(packet.size_bytes, self.pcie_rate_bps) if self.pcie_rate_bps > 0 else 0
-        self.pcie_free_ps = max(now_ps, self.pcie_free_ps) + transfer_ps
+        self.pcie_free_at_ps = max(now_ps, self.pcie_free_at_ps) + transfer_ps
         self.buffer.append(packet)
         self.buffer_bytes += packet.size_bytes
         identity = (Agenda.HOST_INTERFACE, self.port.id)
-        self.simulation.at(self.pcie_free_ps + self.pcie_latency_ps, Phase.AGENDA, identity, self._leave_buffer)
+        self.simulation.at(self.pcie_free_at_ps + self.pcie_latency_ps, Phase.AGENDA, identity, self._leave_buffer)
         if self.buffer_bytes > self.xoff_bytes:
             for traffic_class in self._lossless_classes(is_asked=False):
                 self.port.ask_pause(traffic_class)

@@ -1,7 +1,7 @@
 """The receiving end of a queue pair: order, acknowledgements, end-to-end credits and the receiver's step.
 
 Source: `docs/models/packet-engine.md`, section The receiving NIC; NAKs and credits are those of IBTA vol. 1,
-9.7.5.1.3 and 9.7.7.2. Leaves out: selective repeat, RNR NAKs.
+9.7.5.1.3 and 9.7.7.2. Leaves out: RNR NAKs.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Receiver:
         self.queue_pair = queue_pair
         self.simulation = queue_pair.simulation
         self.transport = queue_pair.simulation.plan.transport
+        self.is_selective = self.transport.recovery == "selective-repeat"
+        self.keeps_early = self.is_selective or self.transport.reorder_tolerant
         self.expected = 0
         self.early: set[int] = set()
         self.has_sent_nak = False  # since the gap opened
@@ -72,8 +74,11 @@ class Receiver:
         elif n < self.expected or n in self.early:
             duplicate = True
             self.simulation.counters["duplicates"] += 1
-        elif self.transport.reorder_tolerant and n - self.expected < self.transport.reorder_window_packets:
+        elif self.keeps_early and n - self.expected < self.transport.reorder_window_packets:
             self.early.add(n)
+            if self.is_selective:
+                sent_nak = True
+                self._answer(PacketKind.NAK, packet)
         else:
             discarded = True
             self.simulation.counters["out_of_order_discards"] += 1

@@ -1,7 +1,8 @@
-"""The sending end of a queue pair: window, pacing, acknowledgements, going back, timeouts and credits.
+"""The sending end of a queue pair: window, pacing, acknowledgements, sending again, timeouts and credits.
 
 Source: `docs/models/packet-engine.md`, section Queue pairs and the sending NIC; go-back-N and its timer are those of
-IBTA vol. 1, 9.7.5 and 9.7.6. Leaves out: selective repeat, RNR NAKs.
+IBTA vol. 1, 9.7.5 and 9.7.6. What selective repeat remembers is in `reference_selective_repeat`.
+Leaves out: RNR NAKs.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from weft.base.clock import NEVER_PS
 from weft.base.random import Stream
 from weft.engine.reference_port import Agenda, Packet, PacketKind, Phase
+from weft.engine.reference_selective_repeat import Scoreboard
 from weft.engine.reference_timers import PolicyTimers
 from weft.policies.interface import NO_WINDOW_BYTES, OFF, Kind
 from weft.wire.ib import code_to_credits
@@ -41,13 +43,14 @@ class Sender:
         self.high = 0
         self.inflight_bytes = 0
         self.next_send_at_ps = 0
-        self.deadline_ps = OFF
+        self.deadline_at_ps = OFF
         self.retries = 0
         self.attempt = 0
         self.probes = 0
         self.acked_messages = 0
         self.has_failed = False
         self.credit_limit = self.transport.end_to_end_credits
+        self.scoreboard = Scoreboard() if self.transport.recovery == "selective-repeat" else None
         self.control = plan.congestion_control
         self.state: Any = self.control.new_state()
         self.state.rate_bps = float(self.nic.port.rate_bps)
@@ -82,19 +85,32 @@ class Sender:
         """Whether the message of the next packet may start."""
         return self.transport.end_to_end_credits == 0 or self.queue_pair.ordinal_of(self.nxt) < self.credit_limit
 
+    @property
+    def first_lost(self) -> int | None:
+        """The packet that selective repeat has to send again next."""
+        return None if self.scoreboard is None else self.scoreboard.first_lost(self.una)
+
     def wants_to_send(self) -> bool:
         """Whether there is a packet that only time, a pause, the window or credits hold back."""
-        return not self.has_failed and self.nxt < self.end
+        return not self.has_failed and (self.nxt < self.end or self.first_lost is not None)
 
-    def is_eligible(self) -> bool:
-        """Whether the next packet may leave now."""
-        return (
-            self.wants_to_send()
-            and self.next_send_at_ps <= self.simulation.now_ps
-            and not self.nic.port.is_paused(self.queue_pair.message_of(self.nxt).traffic_class)
+    def next_packet(self) -> int | None:
+        """The packet that may leave now: a lost one, whatever window and credits say, or else the next new one."""
+        if not self.wants_to_send() or self.next_send_at_ps > self.simulation.now_ps:
+            return None
+        lost = self.first_lost
+        if lost is not None and not self._is_paused(lost):
+            return lost
+        may_leave = (
+            self.nxt < self.end
+            and not self._is_paused(self.nxt)
             and self.has_credit
             and self._window_allows(self.inflight_bytes, self.nxt)
         )
+        return self.nxt if may_leave else None
+
+    def _is_paused(self, seq: int) -> bool:
+        return self.nic.port.is_paused(self.queue_pair.message_of(seq).traffic_class)
 
     def _window_allows(self, inflight_bytes: int, seq: int) -> bool:
         window_bytes = self.state.window_bytes
@@ -113,9 +129,12 @@ class Sender:
         self._watch_credits()
         self.nic.port.start()
 
-    def send(self) -> Packet:
-        """The next packet, which starts now."""
-        queue_pair, seq, now_ps = self.queue_pair, self.nxt, self.simulation.now_ps
+    def send(self, seq: int) -> Packet:
+        """Packet ``seq``, which `next_packet` has found and which starts now."""
+        queue_pair, now_ps = self.queue_pair, self.simulation.now_ps
+        is_lost = seq == self.first_lost
+        if is_lost:
+            self.attempt = (self.attempt + 1) % ATTEMPTS
         message = queue_pair.message_of(seq)
         payload_bytes = queue_pair.payload_bytes(seq, seq + 1)
         is_first = seq == message.first
@@ -130,19 +149,22 @@ class Sender:
         packet.payload_bytes = payload_bytes
         packet.sent_at_ps = now_ps
         packet.entropy = self._choose_entropy(packet, is_first=is_first)
-        inflight_bytes = self.inflight_bytes + payload_bytes
-        packet.asks_ack = (
-            seq == message.end - 1
-            or (seq + 1) % self.transport.ack_every == 0
-            or (seq + 1 < self.end and not self._window_allows(inflight_bytes, seq + 1))
-        )
         self.simulation.counters["data_sent"] += 1
         if seq < self.high:
             self.simulation.counters["retransmissions"] += 1
-        self.nxt += 1
-        self.high = max(self.high, self.nxt)
-        self.inflight_bytes = inflight_bytes
-        if self.deadline_ps == OFF:
+        if self.scoreboard is not None and is_lost:
+            packet.asks_ack = True
+            self.scoreboard.next_lost = seq + 1
+        else:
+            self.nxt += 1
+            self.high = max(self.high, self.nxt)
+            self.inflight_bytes += payload_bytes
+            packet.asks_ack = (
+                self.nxt == message.end
+                or self.nxt % self.transport.ack_every == 0
+                or (self.nxt < self.end and not self._window_allows(self.inflight_bytes, self.nxt))
+            )
+        if self.deadline_at_ps == OFF:
             self._set_deadline()
         self._tell_control(self._signal(Kind.SEND, bytes=payload_bytes, seq=seq, entropy=packet.entropy))
         gap = (packet.size_bytes + self.transport.interframe_bytes) * PS_PER_BYTE_SECOND / self.state.rate_bps
@@ -171,53 +193,66 @@ class Sender:
                 self._tell_control(self._signal(Kind.CNP))
         elif packet.kind == PacketKind.CREDIT:
             self._tell_control(self._signal(Kind.CREDIT, bytes=packet.credit_bytes))
-        elif packet.seq >= self.una:
+        elif packet.seq >= self.una or (packet.kind == PacketKind.NAK and self.scoreboard is not None):
             self._acknowledged(packet)
         self.nic.port.start()
 
     def _acknowledged(self, packet: Packet) -> None:
-        """An ACK or NAK whose expected number is not old."""
-        expected, is_nak = packet.seq, packet.kind == PacketKind.NAK
+        """An ACK or NAK whose expected number is not old; under selective repeat, an old NAK tells what is kept."""
+        expected, is_nak = max(self.una, packet.seq), packet.kind == PacketKind.NAK
+        had_lost = self.first_lost is not None
         is_new = expected > self.una
         newly_bytes = self.queue_pair.payload_bytes(self.una, expected)
         if is_new:
             self._advance(expected)
+        if self.scoreboard is not None and packet.echo is not None and is_nak and packet.echo.seq >= self.una:
+            self.scoreboard.keeps(packet.echo.seq, self.transport.reorder_threshold_packets)
         if self.transport.end_to_end_credits:
             self.credit_limit = max(self.credit_limit, packet.msn + (code_to_credits(packet.credit_code) or 0))
-        if is_new or not is_nak:
-            self._tell_path(self._ack_signal(packet, newly_bytes))
-            self._tell_control(self._ack_signal(packet, newly_bytes))
+        if is_new or not is_nak or self.scoreboard is not None:
+            self._tell_path(self._ack_signal(packet, expected, newly_bytes))
+            self._tell_control(self._ack_signal(packet, expected, newly_bytes))
         if self.una == self.end:  # idle
             self.timers.stop()
-        if is_nak and self.nxt > self.una:
-            self._go_back()
+        if is_nak and self._recovers(had_lost=had_lost):
             self._tell_path(self._signal(Kind.NAK, seq=expected))
             self._tell_control(self._signal(Kind.NAK, seq=expected))
         self._watch_credits()
 
+    def _recovers(self, *, had_lost: bool) -> bool:
+        """What a NAK leads to: returns whether policies are told of it."""
+        if self.scoreboard is not None:
+            return self.first_lost is not None and not had_lost
+        if self.nxt > self.una:
+            self.send_again()
+            return True
+        return False
+
     def _advance(self, expected: int) -> None:
         messages = self.queue_pair.messages
         self.una = expected
+        if self.scoreboard is not None:
+            self.scoreboard.advance(expected)
         self.nxt = max(self.nxt, expected)
         self.inflight_bytes = self.queue_pair.payload_bytes(self.una, self.nxt)
         self.retries = 0
         if self.una == self.nxt:
-            self.deadline_ps = OFF
+            self.deadline_at_ps = OFF
         else:
             self._set_deadline()
         while self.acked_messages < len(messages) and messages[self.acked_messages].end <= expected:
             messages[self.acked_messages].acknowledged(self.simulation.now_ps)
             self.acked_messages += 1
 
-    def _ack_signal(self, packet: Packet, newly_bytes: int) -> Any:  # noqa: ANN401 - the record of the policies
+    def _ack_signal(self, packet: Packet, expected: int, newly_bytes: int) -> Any:  # noqa: ANN401 - the record of the policies
         echo = packet.echo
         if echo is None:
-            return self._signal(Kind.ACK, bytes=newly_bytes, seq=packet.seq, ecn=int(packet.is_marked))
+            return self._signal(Kind.ACK, bytes=newly_bytes, seq=expected, ecn=int(packet.is_marked))
         rtt_ps = self.simulation.now_ps - echo.sent_at_ps
         signal = self._signal(
             Kind.ACK,
             bytes=newly_bytes,
-            seq=packet.seq,
+            seq=expected,
             ecn=int(packet.is_marked),
             rtt_ps=rtt_ps,
             host_delay_ps=packet.host_delay_ps,
@@ -232,35 +267,39 @@ class Sender:
             signal.hop_at_ps[index] = hop.at_ps
         return signal
 
-    def _go_back(self) -> None:
-        self.nxt = self.una
-        self.inflight_bytes = 0
-        self.attempt = (self.attempt + 1) % ATTEMPTS
-        self.deadline_ps = OFF
+    def send_again(self) -> None:
+        """All that is under way, from `una` on: go back, or under selective repeat what the receiver does not keep."""
+        if self.scoreboard is not None:
+            self.scoreboard.lose_all(self.una, self.nxt)
+        else:
+            self.nxt = self.una
+            self.inflight_bytes = 0
+            self.attempt = (self.attempt + 1) % ATTEMPTS
+        self.deadline_at_ps = OFF
 
     # Timers
 
     def _set_deadline(self) -> None:
-        self.deadline_ps = self.simulation.now_ps + self.transport.retransmission_timeout_ps
+        self.deadline_at_ps = self.simulation.now_ps + self.transport.retransmission_timeout_ps
         identity = (Agenda.RETRANSMISSION, self.nic.port.id, self.slot)
-        self.simulation.at(self.deadline_ps, Phase.AGENDA, identity, self._deadline_passes)
+        self.simulation.at(self.deadline_at_ps, Phase.AGENDA, identity, self._deadline_passes)
 
     def _watch_credits(self) -> None:
         """With nothing outstanding the timer runs only while credits hold the queue pair back, to ask for them."""
         if self.una != self.nxt:
             return
         if not self._lacks_credits():
-            self.deadline_ps = OFF  # a packet that goes now must not inherit what is left of a probe's time
-        elif self.deadline_ps == OFF:
+            self.deadline_at_ps = OFF  # a packet that goes now must not inherit what is left of a probe's time
+        elif self.deadline_at_ps == OFF:
             self._set_deadline()
 
     def _lacks_credits(self) -> bool:
         return self.una == self.nxt and self.wants_to_send() and not self.has_credit
 
     def _deadline_passes(self) -> None:
-        if self.deadline_ps != self.simulation.now_ps:
+        if self.deadline_at_ps != self.simulation.now_ps:
             return
-        self.deadline_ps = OFF
+        self.deadline_at_ps = OFF
         if self.una < self.nxt:
             self._time_out()
         elif self._lacks_credits():
@@ -277,7 +316,7 @@ class Sender:
             self.simulation.counters["queue_pair_errors"] += 1
             self.timers.stop()
             return
-        self._go_back()
+        self.send_again()
         self._tell_path(self._signal(Kind.TIMEOUT))
         self._tell_control(self._signal(Kind.TIMEOUT))
 

@@ -1,0 +1,155 @@
+"""Selective repeat, worked out on paper: what is sent again, when, and what spraying does to it."""
+
+import pytest
+from helpers.tiny import BYTE_PS, Message, pair, plan_of, sends, wired
+
+from weft.base.clock import US_PS
+from weft.engine.instants import Fault
+from weft.engine.outcome import Outcome
+from weft.engine.reference import run as both
+from weft.spec.transport import Transport
+
+FULL_PS = (4096 + 62 + 16 + 20) * BYTE_PS
+NEXT_PS = (4096 + 62 + 20) * BYTE_PS
+ACK_PS = (66 + 20) * BYTE_PS
+NEAR_PS = 10_000  # a wire so short that one packet is on it
+TIMEOUT_PS = 10 * US_PS
+
+pytestmark = pytest.mark.sanitize
+
+
+def transport(**changes: object) -> Transport:
+    given = {"recovery": "selective-repeat", "retransmission_timeout_ps": TIMEOUT_PS}
+    return Transport.model_validate(given | changes)
+
+
+def start_ps(place: int) -> int:
+    """When the packet of this place on the wire starts, the first one being longer than the rest."""
+    return FULL_PS + (place - 1) * NEXT_PS if place else 0
+
+
+def lose(*places: int, packets: int = 20, **changes: object) -> Outcome:
+    """Lose what starts at these places of the wire, in a message from host 0 to host 1, and nothing else."""
+    at_ps = [start_ps(place) + 40_000 for place in places]
+    faults = [fault for at in at_ps for fault in
+              (Fault(at_ps=at, event="down", link=0), Fault(at_ps=at + 1, event="up", link=0))]  # fmt: skip
+    job = sends(2, [Message(source=0, destination=1, size_bytes=packets * 4096)])
+    outcome = both(plan_of(pair(delays_ps=[NEAR_PS]), job, transport=transport(**changes), faults=faults))
+    assert outcome.counters["drop_link_down"] == len(places)
+    assert outcome.counters["retransmissions"] == outcome.counters["data_sent"] - packets
+    return outcome
+
+
+@pytest.mark.parametrize("threshold", [0, 1, 5])
+def test_one_lost_packet_costs_exactly_one_retransmission(threshold: int) -> None:
+    # Packet 2 is lost. 3 + threshold overtakes it by more than the threshold; its NAK finds the next one on the way
+    # out of the port, which leads to a last NAK; then 2 goes again.
+    outcome = lose(2, reorder_threshold_packets=threshold)
+    assert outcome.counters["retransmissions"] == 1
+    assert outcome.counters["naks_sent"] == 2 + threshold
+    assert outcome.counters["acks_sent"] == 20 - (2 + threshold)  # 19 arrive, and 2 once more
+    assert outcome.counters["out_of_order_discards"] == outcome.counters["duplicates"] == 0
+    assert outcome.messages["delivered_at_ps"].tolist() == [start_ps(21) + NEAR_PS]
+
+
+def test_a_packet_that_is_overtaken_by_no_more_than_the_threshold_is_not_lost() -> None:
+    # The last packet overtakes packet 2 by 17: the timer of the last advance, the ACK of packet 1, has to bring it.
+    outcome = lose(2, reorder_threshold_packets=17)
+    advanced_ps = start_ps(2) + NEAR_PS + ACK_PS + NEAR_PS
+    assert outcome.counters["timeouts"] == outcome.counters["retransmissions"] == 1
+    assert outcome.messages["delivered_at_ps"].tolist() == [advanced_ps + TIMEOUT_PS + NEXT_PS + NEAR_PS]
+
+
+def test_a_lost_retransmission_waits_for_the_timeout_and_then_only_what_is_missing_goes_again() -> None:
+    # Packet 2 goes again at place 5 of the wire and is lost there too.
+    outcome = lose(2, 5)
+    advanced_ps = start_ps(2) + NEAR_PS + ACK_PS + NEAR_PS
+    assert outcome.counters["timeouts"] == 1
+    assert outcome.counters["retransmissions"] == 2
+    assert outcome.counters["duplicates"] == outcome.counters["out_of_order_discards"] == 0
+    assert outcome.messages["delivered_at_ps"].tolist() == [advanced_ps + TIMEOUT_PS + NEXT_PS + NEAR_PS]
+
+
+def test_two_gaps_are_two_retransmissions_in_their_order() -> None:
+    # 2 and 3 are lost; 4 tells of both while 5 leaves; then 2 and 3 go.
+    outcome = lose(2, 3)
+    assert outcome.counters["retransmissions"] == 2
+    assert outcome.counters["timeouts"] == 0
+    assert outcome.counters["naks_sent"] == 2
+    assert outcome.messages["delivered_at_ps"].tolist() == [start_ps(22) + NEAR_PS]
+
+
+def test_the_last_packet_lost_waits_for_the_timeout() -> None:
+    outcome = lose(19)
+    advanced_ps = start_ps(19) + NEAR_PS + ACK_PS + NEAR_PS
+    assert outcome.counters["naks_sent"] == 0
+    assert outcome.counters["retransmissions"] == 1
+    assert outcome.messages["delivered_at_ps"].tolist() == [advanced_ps + TIMEOUT_PS + NEXT_PS + NEAR_PS]
+
+
+def test_what_the_receiver_cannot_keep_is_discarded_and_comes_with_the_timeout() -> None:
+    # A window of three: 3 and 4 are kept behind the gap at 2, everything from 5 on that comes before 2 is not.
+    outcome = lose(2, 5, packets=8, reorder_window_packets=3)
+    assert outcome.counters["out_of_order_discards"] == 3  # 5, 6 and 7
+    assert outcome.counters["naks_sent"] == 2
+    # The timeout at place 0 sends 2, 5, 6 and 7 again, all in order.
+    assert outcome.counters["timeouts"] == 1
+    assert outcome.counters["retransmissions"] == 1 + 4
+    advanced_ps = start_ps(2) + NEAR_PS + ACK_PS + NEAR_PS
+    assert outcome.messages["delivered_at_ps"].tolist() == [advanced_ps + TIMEOUT_PS + 4 * NEXT_PS + NEAR_PS]
+
+
+def test_a_retransmission_needs_no_window_and_does_not_widen_it() -> None:
+    # A window of four packets; 2 is lost. While it is missing, una stays at 2 and 2 to 5 are in flight.
+    job = sends(2, [Message(source=0, destination=1, size_bytes=12 * 4096)])
+    faults = [
+        Fault(at_ps=start_ps(2) + 40_000, event="down", link=0),
+        Fault(at_ps=start_ps(2) + 40_001, event="up", link=0),
+    ]
+    plan = plan_of(
+        pair(delays_ps=[NEAR_PS]),
+        job,
+        transport=transport(reorder_threshold_packets=2),
+        congestion_control="fixed_window",
+        parameters={"window_bytes": 4 * 4096},
+        faults=faults,
+    )
+    outcome = both(plan)
+    # 5 overtakes 2 by three; its NAK finds an idle port.
+    told_ps = start_ps(6) + NEAR_PS + ACK_PS + NEAR_PS
+    assert outcome.counters["retransmissions"] == 1
+    # Then 2 goes, its ACK opens the window for 6 to 11, whose ACKs come back in time.
+    again_ps = told_ps + NEXT_PS + NEAR_PS + ACK_PS + NEAR_PS
+    assert outcome.messages["delivered_at_ps"].tolist() == [again_ps + 6 * NEXT_PS + NEAR_PS]
+
+
+@pytest.mark.parametrize(("threshold", "is_patient"), [(0, False), (100, True)])
+def test_spraying_costs_retransmissions_without_a_threshold_and_none_with_one(
+    threshold: int, *, is_patient: bool
+) -> None:
+    # Two ways of which one is 3 us longer: 36 packets at this rate.
+    fabric = wired([(0, 2), (1, 3), (2, 4), (4, 3), (2, 5), (5, 3)], hosts=2,
+                   delays_ps=[NEAR_PS, NEAR_PS, NEAR_PS, NEAR_PS, 3 * US_PS, NEAR_PS])  # fmt: skip
+    job = sends(2, [Message(source=0, destination=1, size_bytes=200 * 4096)])
+    outcome = both(
+        plan_of(
+            fabric,
+            job,
+            transport=transport(reorder_threshold_packets=threshold, reorder_tolerant=True),
+            path_selection="spray",
+        )
+    )
+    assert outcome.counters["naks_sent"] > 50
+    assert (outcome.counters["retransmissions"] == 0) == is_patient
+    assert outcome.counters["duplicates"] == outcome.counters["retransmissions"]  # each of them for nothing
+    assert outcome.complete
+    assert outcome.counters["timeouts"] == 0
+
+
+def test_half_of_all_packets_lost_and_all_delivered() -> None:
+    job = sends(
+        2, [Message(source=0, destination=1, size_bytes=30 * 4096), Message(source=0, destination=1, size_bytes=1)]
+    )
+    outcome = both(plan_of(pair(loss=0.5), job, transport=transport(retry_limit=1_000)))
+    assert (outcome.messages["acked_at_ps"] > 0).all()
+    assert outcome.counters["drop_link_loss"] > 20

@@ -1,11 +1,11 @@
 """Messages inside a server, worked out on paper: chunks, turns, ingresses, and how they mix with packets."""
 
 import pytest
+from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, job_of, pair, plan_of, wired
 
 from weft.base.errors import ConfigError
 from weft.engine.outcome import Outcome
-from weft.engine.reference import run as both
 from weft.spec.device import Server
 from weft.spec.job import At, Group, Mark, Operation, Peer, Receive, Send, Size, Wait
 

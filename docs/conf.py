@@ -1,14 +1,54 @@
-"""Sphinx: MyST pages in the furo theme. Built by `.ci/run docs`, where a warning is an error."""
+"""Sphinx: MyST pages in the furo theme. Built by `.ci/run docs`, where a warning is an error.
+
+Commands on the pages run while they are built (`_ext/weft_commands.py`), and what the program knows as rows is read
+from it (`_ext/weft_rows.py`), so the build needs Weft installed. Neither the build nor a page loads anything from the
+network.
+"""
+
+import sys
+from pathlib import Path
 
 from weft.base.version import VERSION
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "Weft"
 author = "The Weft authors"
 project_copyright = "the Weft authors"
 version = release = VERSION
 
-extensions = ["myst_parser", "sphinx.ext.mathjax"]
-myst_enable_extensions = ["deflist", "dollarmath"]
+extensions = ["mathml", "myst_parser", "rest_of_folder", "weft_commands", "weft_rows"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
 exclude_patterns = ["_build"]
+nitpicky = True  # a reference that leads nowhere is a warning
 html_theme = "furo"
 html_title = f"Weft {VERSION}"
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["weft.css"]
+html_favicon = "_static/mark.svg"
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {
+    "light_logo": "logo-light.svg",
+    "dark_logo": "logo-dark.svg",
+    "sidebar_hide_name": True,
+    "navigation_with_keys": True,
+    "light_css_variables": {
+        "color-brand-primary": "#0b5a6b",
+        "color-brand-content": "#0b5a6b",
+        "color-brand-visited": "#5b4a86",
+        "color-accent": "#b35c05",
+        "color-sidebar-background": "#f6f8f8",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#6cc7d8",
+        "color-brand-content": "#6cc7d8",
+        "color-brand-visited": "#b7a6e6",
+        "color-accent": "#f2a33a",
+        "color-sidebar-background": "#16191a",
+    },
+}
+pygments_style = "friendly"
+pygments_dark_style = "native"

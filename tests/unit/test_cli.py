@@ -81,9 +81,11 @@ def test_a_run_that_is_cut_off_says_partial_first(command: Command, check_golden
     check_golden("cli/partial.txt", plain(found.out))
 
 
-def test_losses_and_pauses_are_told(command: Command, check_golden: Golden) -> None:
-    small = "fabric.switch={alpha: 0.01, buffer: 1MB}"
-    found = command("run", "tiny.yaml", "-o", "out", "--set", small, "--set", "fabric.loss=0.01", "--seed", "3")
+@pytest.mark.parametrize("fidelity", ["packet", "reference"])  # only the first has rows with an instant beside totals
+def test_losses_and_pauses_are_told(command: Command, check_golden: Golden, fidelity: str) -> None:
+    small, engine = "fabric.switch={alpha: 0.01, buffer: 1MB}", f"engine.fidelity={fidelity}"
+    lossy = ("--set", small, "--set", engine, "--set", "fabric.loss=0.01", "--seed", "3")
+    found = command("run", "tiny.yaml", "-o", "out", *lossy)
     assert found.code == 0
     check_golden("cli/losses.txt", plain(found.out))
 

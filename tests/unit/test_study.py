@@ -305,12 +305,6 @@ def test_tables_are_arrow(write: Write, tmp_path: Path) -> None:
     assert isinstance(run.query("from links"), pa.Table)
 
 
-def test_the_page_of_results_has_every_column() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "models" / "results.md").read_text(encoding="utf-8")
-    rows = [f"| `{column.name}` | {column.unit} | {column.text} |" for columns in TABLES.values() for column in columns]
-    assert [row for row in rows if row not in page] == []
-
-
 def test_files_are_relative_to_the_scenario(write: Write, tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("size_bytes,cumulative_percent\n1000,0\n2000,100\n", encoding="utf-8")
     (tmp_path / "mine.py").write_text(load("congestion-control", "none").source_text, encoding="utf-8")

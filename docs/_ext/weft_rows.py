@@ -1,0 +1,310 @@
+"""Pages made from the rows of the program: devices, policies and their parameters, tables, commands, changes to come.
+
+``{weft-rows} switch`` stands where the rows of a kind belong; they are read while the site is built, so that nothing
+is typed twice.
+Leaves out: the keys of a scenario, whose page `weft.spec.scenario_reference` writes for readers of the repository too.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer.main
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sphinx.application import Sphinx
+
+    from weft.base.catalogue import Catalogue, Figure
+    from weft.policies.parameters import ParameterRow
+
+__all__ = ["setup"]
+
+ROOT = Path(__file__).parents[2]
+_DETAILS: Final = ("ecn_", "receive_", "pcie_latency")  # keys that the table of all devices of a kind leaves out
+_MARK: Final = {"verified": "", "unverified": " *unverified*", "chosen": " *chosen*"}
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+
+
+def _code(text: str) -> str:
+    """Code in a cell of a table."""
+    return "`" + text.replace("|", "\\|") + "`"
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    names = list(heads)
+    yield "| " + " | ".join(names) + " |"
+    yield "|" + "---|" * len(names)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+    yield ""
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+# Devices
+
+
+def _devices(kind: str, name: str) -> Callable[[], Iterator[str]]:
+    """All rows of a catalogue: first side by side, then each with its figures and their sources."""
+
+    def lines() -> Iterator[str]:
+        from weft.hardware import catalogue as hardware
+
+        catalogue: Catalogue = getattr(hardware, name)
+        few = [key for key in _keys(catalogue) if not key.startswith(_DETAILS) and _share(catalogue, key) > 0.5][:5]
+        yield from _table(
+            ["name", "what it is", *(_words(key) for key in few)],
+            (
+                [f"[{_code(row.name)}](#{kind}-{_slug(row.name)})", _cell(row.title)]
+                + [_shown(row.figures[key]) if key in row.figures else "" for key in few]
+                for row in catalogue.values()
+            ),
+        )
+        for row in catalogue.values():
+            yield f"({kind}-{_slug(row.name)})="
+            yield f"## {row.name}\n"
+            yield _sentence(_cell(row.title)) + "\n"
+            yield from _table(
+                ["figure", "value", "mark", "source"],
+                (
+                    [_code(key), _cell(figure.text), figure.mark, _cell(figure.source.removeprefix("chosen: "))]
+                    for key, figure in row.figures.items()
+                ),
+            )
+
+    return lines
+
+
+def _keys(catalogue: Catalogue) -> list[str]:
+    return list(dict.fromkeys(key for row in catalogue.values() for key in row.figures))
+
+
+def _share(catalogue: Catalogue, key: str) -> float:
+    return sum(key in row.figures for row in catalogue.values()) / len(catalogue)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())
+
+
+def _words(key: str) -> str:
+    return re.sub(r"_(bps|bytes|ps|m|w)$", "", key).replace("_", " ")
+
+
+def _shown(figure: Figure) -> str:
+    return _cell(figure.text) + _MARK[figure.mark]
+
+
+# Policies
+
+
+def _policies(kind: str) -> Callable[[], Iterator[str]]:
+    def lines() -> Iterator[str]:
+        from weft.policies.load import catalogue, load
+
+        key = f"transport.{kind.replace('-', '_')}"
+        entries = catalogue(kind)
+        yield from _table(
+            ["name", "what it is", "source"],
+            ([f"[{_code(e.name)}](#{kind}-{e.name})", _cell(e.text), _cell(e.source)] for e in entries),
+        )
+        for entry in entries:
+            policy = load(kind, entry.name)
+            yield f"({kind}-{entry.name})="
+            yield f"## {entry.name}\n"
+            yield _sentence(_cell(entry.text)) + "\n"
+            yield f"`{key}: {entry.name}`\n"
+            yield f"- File: {_code(entry.path.relative_to(_package().parent).as_posix())}"
+            yield f"- Source: {_cell(policy.plugin.source)}"
+            if policy.plugin.needs:
+                yield f"- Needs: {', '.join(sorted(policy.plugin.needs))}"
+            if getattr(policy.plugin, "reorders", False):
+                yield "- Packets may overtake each other."
+            page = _model_page(entry.name)
+            if page is not None:
+                yield f"- Its model: [{page}](../models/{page}.md)"
+            yield ""
+            if policy.rows:
+                yield from _parameters(policy.rows)
+            else:
+                yield "It takes no parameters.\n"
+
+    return lines
+
+
+def _package() -> Path:
+    import weft
+
+    return Path(weft.__path__[0])
+
+
+def _model_page(name: str) -> str | None:
+    return name if (ROOT / "docs" / "models" / f"{name}.md").is_file() else None
+
+
+def _parameters(rows: Iterable[ParameterRow]) -> Iterator[str]:
+    yield from _table(
+        ["parameter", "default", "allowed", "meaning", "source"],
+        ([_code(r.name), _cell(r.shown(r.default)), _cell(_limits(r)), _cell(r.text), _cell(r.source)] for r in rows),
+    )
+
+
+def _limits(row: ParameterRow) -> str:
+    if row.type is bool:
+        return "true or false"
+    bounds = ((">=", row.minimum), ("<=", row.maximum))
+    return " and ".join(f"{sign} {row.shown(limit)}" for sign, limit in bounds if limit is not None) or "any"
+
+
+def _variants(kind: str, name: str) -> Callable[[], Iterator[str]]:
+    """Named sets of parameters side by side: what a variant leaves out has the default."""
+
+    def lines() -> Iterator[str]:
+        from weft.policies.load import load
+
+        names = list(load(kind, name).plugin.variants)
+        sets = [load(kind, name, variant=variant) for variant in names]
+        yield from _table(
+            ["parameter", *(_code(variant) for variant in names)],
+            ([_code(row.name), *(_cell(row.shown(one.values[row.name])) for one in sets)] for row in sets[0].rows),
+        )
+
+    return lines
+
+
+# Words, tables, commands, changes
+
+
+def _choices(kind: str) -> Callable[[], Iterator[str]]:
+    """What ``weft list KIND`` lists."""
+
+    def lines() -> Iterator[str]:
+        from weft.cli.list import choices
+
+        yield from _table(
+            ["name", "what it is", "source"], ([_code(c.name), _cell(c.text), _cell(c.source)] for c in choices(kind))
+        )
+
+    return lines
+
+
+def _tables() -> Iterator[str]:
+    from weft.spec.result import TABLES
+
+    for name, columns in TABLES.items():
+        yield f"(table-{name})="
+        yield f"## {name}\n"
+        yield from _table(
+            ["column", "type", "unit", "meaning"],
+            (
+                [_code(c.name), c.type + (" or null" if c.optional else ""), _cell(c.unit), _cell(c.text)]
+                for c in columns
+            ),
+        )
+
+
+def _commands() -> Iterator[str]:
+    from weft.cli import app
+
+    group: Any = typer.main.get_command(app)
+    yield from _table(
+        ["command", "what it does"],
+        ([f"[{_code(f'weft {name}')}](#weft-{name})", _cell(command.help)] for name, command in group.commands.items()),
+    )
+    for name, command in group.commands.items():
+        arguments = [one for one in command.params if one.param_type_name == "argument"]
+        options = ["[OPTIONS]"] if len(arguments) < len(command.params) else []
+        usage = " ".join(["weft", name, *options, *map(_metavar, arguments)])
+        yield f"(weft-{name})="
+        yield f"## weft {name}\n"
+        yield _sentence(_cell(command.help)) + "\n"
+        yield f"```text\n{usage}\n```\n"
+        if command.params:
+            yield from _table(["argument or option", "meaning"], (_parameter(one) for one in command.params))
+
+
+def _metavar(argument: Any) -> str:  # noqa: ANN401 - typer's own class
+    name = argument.metavar or argument.name.upper()
+    shown = f"{name}..." if argument.nargs == -1 else name
+    return shown if argument.required else f"[{shown}]"
+
+
+def _parameter(one: Any) -> list[str]:  # noqa: ANN401 - as above
+    text = _cell(one.help or "")
+    if one.param_type_name == "argument":
+        return [_code(_metavar(one)), text]
+    takes = "" if one.is_flag else f" {one.metavar or one.name.upper()}"
+    plain = isinstance(one.default, int | float | str) and not one.is_flag
+    default = f" By default {one.default}." if plain else ""
+    return [", ".join(_code(opt + takes) for opt in one.opts), text + default]
+
+
+def _unreleased() -> Iterator[str]:
+    """Fragments of `changes.d`, by kind, as the next release will print them."""
+    import tomllib
+
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["towncrier"]
+    folder = ROOT / settings["directory"]
+    for kind in settings["type"]:
+        fragments = sorted(folder.glob(f"*.{kind['directory']}.md"))
+        if fragments:
+            yield f"### {kind['name']}\n"
+            yield from (f"- {' '.join(path.read_text(encoding='utf-8').split())}" for path in fragments)
+            yield ""
+
+
+_KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
+    "switch": _devices("switch", "SWITCHES"),
+    "nic": _devices("nic", "NICS"),
+    "link": _devices("link", "LINKS"),
+    "gpu": _devices("gpu", "GPUS"),
+    "congestion-control": _policies("congestion-control"),
+    "path-selection": _policies("path-selection"),
+    "port-selection": _policies("port-selection"),
+    "dcqcn-variants": _variants("congestion-control", "dcqcn"),
+    "topology": _choices("topology"),
+    "traffic": _choices("traffic"),
+    "sizes": _choices("sizes"),
+    "load-balancing": _choices("load-balancing"),
+    "transport": _choices("transport"),
+    "collective": _choices("collective"),
+    "tables": _tables,
+    "commands": _commands,
+    "unreleased": _unreleased,
+}
+
+
+class _Rows(SphinxDirective):
+    """``{weft-rows}``: the rows of a kind, as Markdown of the page."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Make them and read them."""
+        kind = self.arguments[0]
+        if kind not in _KINDS:
+            raise self.error(f"no rows '{kind}', wanted {', '.join(_KINDS)}")
+        self.env.note_reread()
+        text = "\n".join(_KINDS[kind]()).splitlines()
+        node = nodes.section()
+        node.document = self.state.document
+        self.state.nested_parse(StringList(text, f"<rows of {kind}>"), self.content_offset, node, match_titles=True)
+        return list(node.children)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directive."""
+    app.add_directive("weft-rows", _Rows)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

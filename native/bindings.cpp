@@ -51,7 +51,8 @@ weft::TransportRow transport_of(nb::handle row) {
           get("interframe_bytes"),  get("go_back_n"),
           get("reorder_tolerant"),  get("reorder_window_packets"),
           get("ack_every"),         get("retransmission_timeout_ps"),
-          get("retry_limit"),       get("end_to_end_credits")};
+          get("retry_limit"),       get("end_to_end_credits"),
+          get("selective_repeat"),  get("reorder_threshold_packets")};
 }
 
 weft::CongestionPolicy congestion_of(nb::handle row) {

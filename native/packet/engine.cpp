@@ -38,7 +38,8 @@ std::size_t stride_of(const Input& in) {
                     (in.path.step != nullptr && in.path.signals != 0);
   const bool origin = several_hashes && has_failover(in);
   const bool entropy = in.path.step != nullptr && (several_hashes || in.congestion.receive != nullptr);
-  return echo || entropy || origin || in.transport.end_to_end_credits > 0 ? kExtendedStride : kPlainStride;
+  const bool replies = in.transport.end_to_end_credits > 0 || in.transport.selective_repeat != 0;
+  return echo || entropy || origin || replies ? kExtendedStride : kPlainStride;
 }
 
 void build_ports(State& s) {

@@ -64,7 +64,7 @@ struct Extension {
   std::uint8_t credit_code;  // ACK, NAK
   std::uint8_t hops;         // telemetry: switches passed
   std::int32_t origin_port;  // the NIC port that has sent the packet; filled where queue pairs may move
-  std::int32_t reserved;
+  std::uint32_t refused;     // NAK under selective repeat: number of the packet that caused it
 };
 static_assert(sizeof(Extension) == 32);
 

@@ -43,6 +43,7 @@ inline void send_reply(State& s, QueuePair& qp, std::int32_t index, PacketKind k
         ext.host_delay_ps = host_delay_ps;
         ext.entropy = extension(cause).entropy;
         ext.hops = extension(cause).hops;
+        if (kind == PacketKind::kNak) ext.refused = cause->seq;
         if (s.in.congestion.telemetry) std::copy_n(hops(cause), static_cast<std::size_t>(ext.hops), hops(reply));
       }
       ext.msn = static_cast<std::uint32_t>(receiver.delivered);
@@ -108,7 +109,7 @@ inline void accept(State& s, QueuePair& qp, std::int32_t index, Ps now_ps) {
   }
 }
 
-enum class Fate : std::uint8_t { kAccepted, kKept, kDuplicate, kDiscarded, kRefused };
+enum class Fate : std::uint8_t { kAccepted, kKept, kKeptAndTold, kDuplicate, kDiscarded, kRefused };
 
 inline Fate place(State& s, QueuePair& qp, std::int32_t index, std::int64_t seq, Ps now_ps) {
   Receiver& receiver = qp.receiver;
@@ -121,7 +122,8 @@ inline Fate place(State& s, QueuePair& qp, std::int32_t index, std::int64_t seq,
     s.count.duplicates += 1;
     return Fate::kDuplicate;
   }
-  if (transport.reorder_tolerant != 0 && seq - receiver.expected < transport.reorder_window_packets) {
+  const bool keeps_early = transport.reorder_tolerant != 0 || transport.selective_repeat != 0;
+  if (keeps_early && seq - receiver.expected < transport.reorder_window_packets) {
     const auto window = static_cast<std::size_t>(transport.reorder_window_packets);
     if (receiver.kept.empty()) receiver.kept.assign(window, false);
     if (receiver.kept[static_cast<std::size_t>(seq) % window]) {
@@ -130,10 +132,10 @@ inline Fate place(State& s, QueuePair& qp, std::int32_t index, std::int64_t seq,
     }
     receiver.kept[static_cast<std::size_t>(seq) % window] = true;
     receiver.kept_count += 1;
-    return Fate::kKept;
+    return transport.selective_repeat != 0 ? Fate::kKeptAndTold : Fate::kKept;
   }
   s.count.out_of_order_discards += 1;
-  if (transport.reorder_tolerant != 0 || transport.go_back_n == 0 || receiver.nak_sent) return Fate::kDiscarded;
+  if (keeps_early || transport.go_back_n == 0 || receiver.nak_sent) return Fate::kDiscarded;
   receiver.nak_sent = true;
   return Fate::kRefused;
 }
@@ -167,10 +169,10 @@ inline void handle_data(State& s, Packet* packet, Ps arrived_ps, Ps now_ps) {
   }
   receiver.marked |= marked;
   const Fate fate = place(s, qp, index, packet->seq, now_ps);
-  if (fate == Fate::kAccepted || fate == Fate::kKept) s.delivered_bytes += payload;
-  const bool arrived = fate != Fate::kDiscarded && fate != Fate::kRefused;
-  const bool asks = has(packet->flags, kAckRequest) && arrived;
-  if (fate == Fate::kRefused) send_reply(s, qp, index, PacketKind::kNak, packet, host_delay_ps, now_ps);
+  if (fate == Fate::kAccepted || fate == Fate::kKept || fate == Fate::kKeptAndTold) s.delivered_bytes += payload;
+  const bool told = fate == Fate::kRefused || fate == Fate::kKeptAndTold;
+  const bool asks = has(packet->flags, kAckRequest) && !told && fate != Fate::kDiscarded;
+  if (told) send_reply(s, qp, index, PacketKind::kNak, packet, host_delay_ps, now_ps);
   if (asks || fate == Fate::kDuplicate || acknowledge_now)
     send_reply(s, qp, index, PacketKind::kAck, packet, host_delay_ps, now_ps);
 }

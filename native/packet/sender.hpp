@@ -1,5 +1,6 @@
-/// The sending side of a NIC: queue pairs in round robin, pacing, windows, credits, go-back-N and the retransmission
-/// timer. Source: IBTA vol. 1, chapter 9.7 (reliable connections), as docs/models/packet-engine.md states it.
+/// The sending side of a NIC: queue pairs in round robin, pacing, windows, credits, go-back-N or selective repeat, and
+/// the retransmission timer. Source: IBTA vol. 1, chapter 9.7 (reliable connections), as docs/models/packet-engine.md
+/// states it.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -38,8 +39,22 @@ inline bool credit_blocked(const State& s, const QueuePair& qp) {
   return sender.nxt == message.first && message.ordinal >= sender.credit_limit;
 }
 
-/// Whether window, credits and data allow another packet; pacing and pauses are not asked.
-inline bool can_send(const State& s, const QueuePair& qp) {
+/// Whether a packet is lost and has not been sent again; always false without selective repeat.
+inline bool has_lost(const State& s, const QueuePair& qp) {
+  return s.in.transport.selective_repeat != 0 && qp.selective != nullptr && qp.selective->has_lost();
+}
+
+/// The message of the first lost packet, if there is one.
+inline const Message& lost_message(const State& s, const QueuePair& qp) {
+  std::int32_t& found = qp.selective->message;
+  if (found < 0) found = qp.sender.una_message;
+  while (s.messages[static_cast<std::size_t>(found)].end <= qp.selective->first_lost())
+    found = s.messages[static_cast<std::size_t>(found)].next;
+  return s.messages[static_cast<std::size_t>(found)];
+}
+
+/// Whether window, credits and data allow another packet that has not been sent; pacing and pauses are not asked.
+inline bool can_send_next(const State& s, const QueuePair& qp) {
   const Sender& sender = qp.sender;
   if (sender.failed || sender.nxt >= sender.end) return false;
   const Message& message = s.messages[static_cast<std::size_t>(sender.nxt_message)];
@@ -47,6 +62,13 @@ inline bool can_send(const State& s, const QueuePair& qp) {
   const double window = sender_state(qp).window_bytes;
   const bool fits = static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) <= window;
   return (fits || (inflight == 0 && window > 0)) && !credit_blocked(s, qp);
+}
+
+/// The same for any packet, lost ones too.
+inline bool can_send(const State& s, const QueuePair& qp) {
+  if (has_lost(s, qp)) [[unlikely]]
+    return !qp.sender.failed;
+  return can_send_next(s, qp);
 }
 
 inline std::int32_t class_to_send(const State& s, const QueuePair& qp) {
@@ -101,6 +123,20 @@ inline bool class_paused(const State& s, std::int32_t port, std::int32_t klass, 
   return s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
 }
 
+/// Whether the lost packet of a queue pair that has one is sent, not the next one: unless its class is paused.
+inline bool sends_lost(const State& s, const QueuePair& qp, std::int32_t port, Ps at_ps) {
+  return has_lost(s, qp) && !class_paused(s, port, lost_message(s, qp).klass, at_ps);
+}
+
+/// From when on no pause holds back a queue pair that may send as far as window and credits are concerned.
+inline Ps open_from_ps(const State& s, const QueuePair& qp, std::int32_t port) {
+  const auto open = [&](std::int32_t klass) { return s.queue_controls[s.at(port, klass)].paused_until_ps; };
+  if (!has_lost(s, qp)) [[likely]]
+    return open(class_to_send(s, qp));
+  const Ps lost = open(lost_message(s, qp).klass);
+  return can_send_next(s, qp) ? std::min(lost, open(class_to_send(s, qp))) : lost;
+}
+
 /// When the NIC port should next try to start something; never too late, perhaps too early.
 inline Ps nic_due(State& s, std::int32_t port) {
   const Port& out = s.ports[static_cast<std::size_t>(port)];
@@ -118,8 +154,8 @@ inline Ps nic_due(State& s, std::int32_t port) {
   for (std::size_t word = 0; word < nic.ready.size(); ++word)
     for (std::uint64_t rest = nic.ready[word]; rest != 0; rest &= rest - 1) {
       const QueuePair& qp = queue_pair_at(s, nic, static_cast<std::int32_t>(word * 64) + std::countr_zero(rest));
-      if (qp.sender.nxt >= qp.sender.end) continue;
-      open = std::min(open, s.queue_controls[s.at(port, class_to_send(s, qp))].paused_until_ps);
+      if (qp.sender.nxt >= qp.sender.end && !has_lost(s, qp)) continue;
+      open = std::min(open, open_from_ps(s, qp, port));
       if (open <= out.free_at_ps) return std::min(due, out.free_at_ps);
     }
   return std::min(due, std::max(out.free_at_ps, open));
@@ -159,13 +195,15 @@ inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t 
   sender.hash = carried_hash(s, qp, true, entropy);
 }
 
-/// Send the next data packet of a queue pair.
+/// Send the next data packet of a queue pair, or the first one that is lost.
 inline void send_data(State& s, NicPort& nic, std::int32_t port, QueuePair& qp, Ps at_ps) {
   Port& out = s.ports[static_cast<std::size_t>(port)];
   const TransportRow& transport = s.in.transport;
   Sender& sender = qp.sender;
-  const Message& message = s.messages[static_cast<std::size_t>(sender.nxt_message)];
-  const std::int64_t seq = sender.nxt;
+  const bool again = s.in.transport.selective_repeat != 0 && sends_lost(s, qp, port, at_ps);
+  const Message& message = again ? lost_message(s, qp) : s.messages[static_cast<std::size_t>(sender.nxt_message)];
+  const std::int64_t seq = again ? qp.selective->first_lost() : sender.nxt;
+  if (again) sender.attempt = static_cast<std::uint16_t>(sender.attempt + 1);
   const std::int64_t payload = payload_bytes(s, message, seq);
   const bool first = seq == message.first;
   const bool last = seq + 1 == message.end;
@@ -191,11 +229,15 @@ inline void send_data(State& s, NicPort& nic, std::int32_t port, QueuePair& qp, 
   }
   s.count.data_sent += 1;
   if (seq < sender.high) s.count.retransmissions += 1;
-  sender.nxt += 1;
-  sender.nxt_bytes += payload;
-  if (last) sender.nxt_message = message.next;
-  sender.high = std::max(sender.high, sender.nxt);
-  const bool asks = last || (seq + 1) % transport.ack_every == 0 || [&] {
+  if (again) [[unlikely]] {
+    qp.selective->take();
+  } else {
+    sender.nxt += 1;
+    sender.nxt_bytes += payload;
+    if (last) sender.nxt_message = message.next;
+    sender.high = std::max(sender.high, sender.nxt);
+  }
+  const bool asks = again || last || (seq + 1) % transport.ack_every == 0 || [&] {
     const std::int64_t inflight = sender.nxt_bytes - sender.una_bytes;  // not zero, so the window alone decides
     return static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) > sender_state(qp).window_bytes;
   }();
@@ -239,7 +281,7 @@ inline QueuePair* next_sender(State& s, NicPort& nic, std::int32_t port, Ps at_p
         clear_ready(nic, qp.sender);
         continue;
       }
-      if (pauses && class_paused(s, port, class_to_send(s, qp), at_ps)) continue;
+      if (pauses && open_from_ps(s, qp, port) > at_ps) continue;
       return &qp;
     }
   }
@@ -314,6 +356,7 @@ inline Packet* queue_control(State& s, std::int32_t port, std::int32_t queue_pai
 /// The payload and the messages between `una` and `expected` are acknowledged.
 inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, Ps now_ps) {
   Sender& sender = qp.sender;
+  const std::int64_t una = sender.una;
   std::int64_t bytes = 0;
   while (sender.una < expected) {
     Message& message = s.messages[static_cast<std::size_t>(sender.una_message)];
@@ -328,6 +371,7 @@ inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, 
     complete_posted(s, message.stream, now_ps);
   }
   sender.una_bytes += bytes;
+  if (qp.selective != nullptr) qp.selective->acknowledge(una, expected);
   if (sender.nxt < expected) {
     sender.nxt = expected;
     sender.nxt_bytes = sender.una_bytes;
@@ -338,9 +382,20 @@ inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, 
   return bytes;
 }
 
-/// Resend from the first packet that is not acknowledged.
+inline Selective& selective_of(const State& s, QueuePair& qp) {
+  if (qp.selective == nullptr)
+    qp.selective = std::make_unique<Selective>(qp.sender.una, s.in.transport.reorder_window_packets);
+  return *qp.selective;
+}
+
+/// Resend from the first packet that is not acknowledged; under selective repeat without those that the receiver keeps.
 inline void go_back(State& s, QueuePair& qp) {
   Sender& sender = qp.sender;
+  if (s.in.transport.selective_repeat != 0) {
+    selective_of(s, qp).lose_all(sender.una, sender.nxt);
+    sender.deadline_at_ps = kOff;
+    return;
+  }
   sender.nxt = sender.una;
   sender.nxt_bytes = sender.una_bytes;
   sender.nxt_message = sender.una_message;
@@ -401,16 +456,29 @@ inline void guard_credits(State& s, QueuePair& qp, Ps now_ps) {
 inline void handle_ack(State& s, QueuePair& qp, Packet* packet, Ps now_ps) {
   Sender& sender = qp.sender;
   const bool nak = packet->kind == PacketKind::kNak;
+  const bool selects = nak && s.in.transport.selective_repeat != 0;
+  if (sender.failed) return;
+  if (packet->seq < sender.una) {
+    if (!selects) return;
+    packet->seq =
+        static_cast<std::uint32_t>(sender.una);  // an old one: what it says of the packet kept is news all the same
+  }
   const std::int64_t expected = packet->seq;
-  if (expected < sender.una || sender.failed) return;
+  const bool had_lost = selects && has_lost(s, qp);
   if (s.in.transport.end_to_end_credits > 0) {
     const Extension& ext = extension(packet);
     sender.credit_limit = std::max(sender.credit_limit, ext.msn + kCredits[ext.credit_code]);
   }
   const bool news = expected > sender.una;
   const std::int64_t bytes = news ? acknowledge(s, qp, expected, now_ps) : 0;
-  if (news || !nak) tell(s, qp, Kind::kAck, packet, bytes, now_ps);
-  if (nak && expected == sender.una && sender.nxt > sender.una) {
+  if (selects && extension(packet).refused >= sender.una) {
+    const std::int64_t kept = extension(packet).refused;
+    selective_of(s, qp).keep(kept, kept - s.in.transport.reorder_threshold_packets);
+  }
+  if (news || !nak || selects) tell(s, qp, Kind::kAck, packet, bytes, now_ps);
+  if (selects) {
+    if (!had_lost && has_lost(s, qp)) tell(s, qp, Kind::kNak, packet, 0, now_ps);
+  } else if (nak && expected == sender.una && sender.nxt > sender.una) {
     go_back(s, qp);
     s.note(now_ps, EventKind::kGoBack, packet->queue_pair, 0);
     tell(s, qp, Kind::kNak, packet, 0, now_ps);

@@ -16,6 +16,7 @@
 #include "packet/calendar.hpp"
 #include "packet/input.hpp"
 #include "packet/packet.hpp"
+#include "packet/selective.hpp"
 
 namespace weft {
 
@@ -230,6 +231,7 @@ struct QueuePair {
   std::uint8_t* path = nullptr;
   Sender sender;
   Receiver receiver;
+  std::unique_ptr<Selective> selective;  // under selective repeat, from the first loss on
 };
 
 /// Messages of one (source, destination, channel) inside a server.

@@ -1,12 +1,12 @@
 """Selective repeat, worked out on paper: what is sent again, when, and what spraying does to it."""
 
 import pytest
-from helpers.tiny import BYTE_PS, Message, pair, plan_of, sends, wired
+from helpers.both import both
+from helpers.tiny import BYTE_PS, DELAY_PS, Message, pair, plan_of, sends, wired
 
 from weft.base.clock import US_PS
 from weft.engine.instants import Fault
 from weft.engine.outcome import Outcome
-from weft.engine.reference import run as both
 from weft.spec.transport import Transport
 
 FULL_PS = (4096 + 62 + 16 + 20) * BYTE_PS
@@ -153,3 +153,23 @@ def test_half_of_all_packets_lost_and_all_delivered() -> None:
     outcome = both(plan_of(pair(loss=0.5), job, transport=transport(retry_limit=1_000)))
     assert (outcome.messages["acked_at_ps"] > 0).all()
     assert outcome.counters["drop_link_loss"] > 20
+
+
+def test_a_long_wire_is_told_of_every_packet_that_is_kept() -> None:
+    # Packets 0 and 1 are lost. The NAK of 2 finds the fifteenth on the way out; then the two go, then the last five.
+    blink = [Fault(at_ps=FULL_PS + 10, event="down", link=0), Fault(at_ps=FULL_PS + 11, event="up", link=0)]
+    job = sends(2, [Message(source=0, destination=1, size_bytes=20 * 4096)])
+    outcome = both(plan_of(pair(), job, faults=blink, transport=transport()))
+    nak_at_ps = start_ps(3) + DELAY_PS + ACK_PS + DELAY_PS
+    assert start_ps(14) < nak_at_ps <= start_ps(15)
+    again_ps = start_ps(15)
+    assert outcome.messages["delivered_at_ps"].tolist() == [again_ps + FULL_PS + 6 * NEXT_PS + DELAY_PS]
+    counted = ("data_sent", "retransmissions", "naks_sent", "acks_sent", "out_of_order_discards", "duplicates")
+    assert [outcome.counters[name] for name in counted] == [22, 2, 13, 7, 0, 0]
+
+
+def test_a_dead_link_ends_in_an_error_after_the_last_retry() -> None:
+    job = sends(2, [Message(source=0, destination=1, size_bytes=4096)])
+    outcome = both(plan_of(pair(loss=1.0), job, transport=transport(retry_limit=2)))
+    assert [outcome.counters[name] for name in ("timeouts", "queue_pair_errors", "data_sent")] == [3, 1, 3]
+    assert outcome.messages["acked_at_ps"].tolist() == [-1]

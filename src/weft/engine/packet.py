@@ -208,10 +208,11 @@ def _raw_transport(transport: Transport) -> dict[str, int]:
     fields = (
         "mtu_bytes", "data_overhead_bytes", "first_extra_bytes", "telemetry_bytes", "ack_bytes", "cnp_bytes",
         "credit_bytes", "pause_frame_bytes", "interframe_bytes", "reorder_tolerant", "reorder_window_packets",
-        "ack_every", "retransmission_timeout_ps", "retry_limit", "end_to_end_credits",
+        "ack_every", "retransmission_timeout_ps", "retry_limit", "end_to_end_credits", "reorder_threshold_packets",
     )  # fmt: skip
     return {name: int(getattr(transport, name)) for name in fields} | {
-        "go_back_n": int(transport.recovery == "go-back-n")
+        "go_back_n": int(transport.recovery == "go-back-n"),
+        "selective_repeat": int(transport.recovery == "selective-repeat"),
     }
 
 

@@ -5,17 +5,6 @@
 
 namespace weft {
 
-/// The ports of a queue pair by the first column, from that of its first SEND on, whose two ports are up.
-inline PortPair working_ports(const State& s, const QueuePair& qp) {
-  const std::size_t columns = s.in.columns();
-  const auto is_up = [&](std::int32_t port) { return s.ports[static_cast<std::size_t>(port)].up; };
-  for (std::size_t step = 0; step < columns; ++step) {
-    const PortPair ports = ports_of_column(s, qp, (static_cast<std::size_t>(qp.column) + step) % columns);
-    if (is_up(ports.source) && is_up(ports.destination)) return ports;
-  }
-  return {qp.source_port, qp.destination_port};
-}
-
 /// Give up the slots of a queue pair at its ports; what the agenda holds for them finds nobody.
 inline void leave_slots(State& s, QueuePair& qp) {
   NicPort& source = nic_of(s, qp.source_port);
@@ -73,10 +62,12 @@ inline void fail_over(State& s, Ps now_ps) {
   std::sort(order.begin(), order.end());
   for (std::int32_t port = 0; std::cmp_less(port, s.ports.size()); ++port)  // what departs now comes before
     if (s.nic_of_port[static_cast<std::size_t>(port)] >= 0) drain_nic(s, port, now_ps);
+  s.down_at_failover.resize(s.ports.size());
+  for (std::size_t port = 0; port < s.ports.size(); ++port) s.down_at_failover[port] = !s.ports[port].up;
   std::vector<std::int32_t> moved;
   for (const auto& [flow, index] : order) {
     const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
-    const PortPair ports = working_ports(s, qp);
+    const PortPair ports = working_ports(s, qp, {qp.source_port, qp.destination_port});
     if (ports.source == qp.source_port && ports.destination == qp.destination_port) continue;
     move_to(s, index, ports, now_ps);
     moved.push_back(index);

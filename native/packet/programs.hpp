@@ -54,6 +54,18 @@ inline PortPair ports_of_column(const State& s, const QueuePair& qp, std::size_t
   return {source, destination};
 }
 
+/// The ports of the first column, cyclic from that of its first SEND, whose two ports were up at the last failover;
+/// `otherwise` if there is none.
+inline PortPair working_ports(const State& s, const QueuePair& qp, PortPair otherwise) {
+  const auto column = static_cast<std::size_t>(qp.column);
+  const auto was_up = [&](std::int32_t port) { return !s.down_at_failover[static_cast<std::size_t>(port)]; };
+  for (std::size_t step = 0; step < s.in.columns(); ++step) {
+    const PortPair ports = ports_of_column(s, qp, (column + step) % s.in.columns());
+    if (was_up(ports.source) && was_up(ports.destination)) return ports;
+  }
+  return otherwise;
+}
+
 inline std::int32_t open_queue_pair(State& s, std::uint64_t flow, std::int32_t source, std::int32_t destination,
                                     const OpRow& op) {
   const auto index = static_cast<std::int32_t>(s.queue_pairs.size());
@@ -65,7 +77,8 @@ inline std::int32_t open_queue_pair(State& s, std::uint64_t flow, std::int32_t s
   qp.channel = static_cast<std::int32_t>(op.channel);
   qp.column = static_cast<std::int32_t>(op.nic);
   qp.peer_rail = op.peer_rail != 0;
-  const PortPair ports = ports_of_column(s, qp, static_cast<std::size_t>(op.nic));
+  PortPair ports = ports_of_column(s, qp, static_cast<std::size_t>(op.nic));
+  if (!s.down_at_failover.empty()) ports = working_ports(s, qp, ports);
   qp.source_port = ports.source;
   qp.destination_port = ports.destination;
   qp.own_entropy = static_cast<std::uint16_t>(0xC000U | (draw(s.in.seed, Stream::kPathChoice, flow, 0, 0) & 0x3FFFU));

@@ -343,6 +343,7 @@ struct State {
   std::vector<PortCounters> port_counters;
   std::vector<Ps> due_at_ps;  // next instant at which the port can start something; never: nothing waits
   std::vector<std::int64_t> rate_bps;
+  std::vector<bool> down_at_failover;              // empty before the first one
   std::vector<double> loss;                        // probability that a packet that leaves the port is lost
   std::vector<Fifo<ControlFrame>> frames_waiting;  // to be sent
   std::vector<Fifo<ControlFrame>> frames_inbound;  // on the wire towards this port

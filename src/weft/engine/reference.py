@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft.base.random import Stream, draw, uniform
+from weft.engine.instants import LOSS_PARTS
 from weft.engine.outcome import COUNTERS, MARK_DTYPE, MESSAGE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome, ending
 from weft.engine.plan import Instant
 from weft.engine.reference_job import JobRun
@@ -67,6 +68,7 @@ class Simulation:
     switches : by node
     queue_pairs, lanes : by (source, destination, channel); between hosts, and inside one
     server_links : NVLink and PCIe by rank
+    down : ids of the ports that were down at the last FAILOVER
     counters : by the names of `COUNTERS`
     was_interrupted : `run` did not come to its end
     """
@@ -79,6 +81,7 @@ class Simulation:
         self.routes = plan.routes[0]
         self.queue_pairs: dict[tuple[int, int, int], QueuePair] = {}
         self.lanes: dict[tuple[int, int, int], Lane] = {}
+        self.down: set[int] = set()
         self.rank_host: list[int] = plan.port_node[plan.rank_ports[:, 0]].tolist()
         self.server_links = server_links(self)
         self.switches: dict[int, Switch] = {}
@@ -176,13 +179,22 @@ class Simulation:
     # Instants
 
     def _apply(self, code: int, port_id: int, value: int) -> None:
-        """A fault, or the routes that hold from now on."""
-        if code == Instant.ROUTES:
-            self.routes = self.plan.routes[value]
-            return
-        port = self.ports[port_id]
-        for end in (port, self.ports[port.peer_id]):
-            match Instant(code):
+        """A fault, or what follows from one."""
+        match Instant(code):
+            case Instant.ROUTES:
+                self.routes = self.plan.routes[value]
+            case Instant.HOST_RATE:
+                self.nics[port_id].pcie_rate_bps = value
+            case Instant.FAILOVER:
+                self._fail_over()
+            case kind:
+                port = self.ports[port_id]
+                self._apply_to_link(kind, (port, self.ports[port.peer_id]), value)
+
+    @staticmethod
+    def _apply_to_link(kind: Instant, ends: tuple[Port, Port], value: int) -> None:
+        for end in ends:
+            match kind:
                 case Instant.LINK_DOWN:
                     end.go_down()
                 case Instant.LINK_UP:
@@ -190,6 +202,15 @@ class Simulation:
                     end.start()
                 case Instant.RATE:
                     end.rate_bps = value
+                case Instant.LOSS:
+                    end.loss = value / LOSS_PARTS
+
+    def _fail_over(self) -> None:
+        """Queue pairs change to ports that work, all of them before any port sends."""
+        self.down = {port.id for port in self.ports if not port.is_up}
+        opened = [self.queue_pairs[key] for key in sorted(self.queue_pairs) if self.queue_pairs[key].sender is not None]
+        for queue_pair in [each for each in opened if each.fail_over()]:
+            queue_pair.source_port.start()
 
     # Results
 

@@ -34,7 +34,7 @@ class Nic:
         row = plan.nics[int(plan.node_device[node])]
         self.simulation = simulation
         self.port = Port(simulation, port_id, self, int(row["pause_quanta"]))
-        self.senders: list[Sender] = []
+        self.senders: list[Sender | None] = []  # None: the queue pair has another port now
         self.last_served = -1  # slot; slot 0 is first
         self.control_queue: deque[Packet] = deque()
         self.receiver_slots = 0
@@ -67,14 +67,16 @@ class Nic:
             return
         count = len(self.senders)
         for step in range(1, count + 1):
-            sender = self.senders[(self.last_served + step) % count]
-            seq = sender.next_packet()
-            if seq is not None:
-                self.last_served = sender.slot
+            slot = (self.last_served + step) % count
+            sender = self.senders[slot]
+            seq = sender.next_packet() if sender is not None else None
+            if sender is not None and seq is not None:
+                self.last_served = slot
                 port.transmit(sender.send(seq))
                 return
         now_ps = self.simulation.now_ps
-        paced = [s.next_send_at_ps for s in self.senders if s.wants_to_send() and s.next_send_at_ps > now_ps]
+        waiting = [sender.next_send_at_ps for sender in self.senders if sender is not None and sender.wants_to_send()]
+        paced = [at_ps for at_ps in waiting if at_ps > now_ps]
         if paced:
             port.wake_at(min(paced))
 

@@ -33,6 +33,7 @@ class QueuePair:
     ----------
     source_port, destination_port : NIC ports at both ends, from `open` on
     sender : from `open` on
+    column, peer_rail : of the first SEND
     """
 
     def __init__(self, simulation: Simulation, source: int, destination: int, channel: int) -> None:
@@ -48,6 +49,8 @@ class QueuePair:
         self.messages: list[Message] = []
         self.inbox = Inbox(simulation)
         self._firsts: list[int] = []
+        self.column = 0
+        self.peer_rail = False
         self.source_port: Port
         self.destination_port: Port
         self.base_rtt_ps = 0
@@ -55,17 +58,36 @@ class QueuePair:
         self.receiver = Receiver(self)
 
     def open(self, column: int, *, peer_rail: bool) -> Sender:
-        """Take the ports of a column of `Plan.rank_ports`: the first SEND does."""
-        self.source_port, self.destination_port = self._ports_of(column, peer_rail=peer_rail)
+        """Take the ports of a column of `Plan.rank_ports`, or of the next that works: the first SEND does."""
+        self.column, self.peer_rail = column, peer_rail
+        self.source_port, self.destination_port = self._ports_that_work() or self._ports_of(column)
         self.base_rtt_ps = self._base_rtt_ps()
         self.sender = Sender(self)
         return self.sender
 
-    def _ports_of(self, column: int, *, peer_rail: bool) -> tuple[Port, Port]:
+    def fail_over(self) -> bool:
+        """Change to ports that work, if there are any; returns whether they are others than before."""
+        before = (self.source_port, self.destination_port)
+        after = self._ports_that_work() or before
+        if self.sender is None or after == before:
+            return False
+        self.sender.leave()
+        self.source_port, self.destination_port = after
+        self.sender.move_in()
+        self.receiver.move_in()
+        return True
+
+    def _ports_that_work(self) -> tuple[Port, Port] | None:
+        """Of the first column, from that of the first SEND on, whose ports both were up at the last FAILOVER."""
+        columns = self.simulation.plan.rank_ports.shape[1]
+        choices = [self._ports_of((self.column + step) % columns) for step in range(columns)]
+        return next((ports for ports in choices if all(port.id not in self.simulation.down for port in ports)), None)
+
+    def _ports_of(self, column: int) -> tuple[Port, Port]:
         ports, rank_ports = self.simulation.ports, self.simulation.plan.rank_ports
         source = ports[int(rank_ports[self.source, column])]
         destination = ports[int(rank_ports[self.destination, column])]
-        if peer_rail:
+        if self.peer_rail:
             source = ports[source.id - source.local_index + destination.local_index]
         return source, destination
 

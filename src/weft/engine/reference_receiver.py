@@ -108,6 +108,14 @@ class Receiver:
         if self.transport.end_to_end_credits and self.last_credit_code == 0:
             self._answer(PacketKind.ACK, None)
 
+    def move_in(self) -> None:
+        """Go on at another port: a queue pair that had a slot gets one there, and its timers keep their instants."""
+        if self.slot == OFF:
+            return
+        self.slot = self.nic.new_receiver_slot()
+        if self.timers is not None:
+            self.timers.schedule(self.nic.port.id, self.slot)
+
     # Answers
 
     def _answer(self, kind: PacketKind, echo: Packet | None) -> None:

@@ -281,8 +281,11 @@ class Sender:
 
     def _set_deadline(self) -> None:
         self.deadline_at_ps = self.simulation.now_ps + self.transport.retransmission_timeout_ps
+        self._await_deadline()
+
+    def _await_deadline(self) -> None:
         identity = (Agenda.RETRANSMISSION, self.nic.port.id, self.slot)
-        self.simulation.at(self.deadline_at_ps, Phase.AGENDA, identity, self._deadline_passes)
+        self.simulation.at(self.deadline_at_ps, Phase.AGENDA, identity, self._deadline_passes, identity)
 
     def _watch_credits(self) -> None:
         """With nothing outstanding the timer runs only while credits hold the queue pair back, to ask for them."""
@@ -296,8 +299,9 @@ class Sender:
     def _lacks_credits(self) -> bool:
         return self.una == self.nxt and self.wants_to_send() and not self.has_credit
 
-    def _deadline_passes(self) -> None:
-        if self.deadline_at_ps != self.simulation.now_ps:
+    def _deadline_passes(self, identity: tuple[int, int, int]) -> None:
+        is_moved = identity != (Agenda.RETRANSMISSION, self.nic.port.id, self.slot)
+        if is_moved or self.deadline_at_ps != self.simulation.now_ps:
             return
         self.deadline_at_ps = OFF
         if self.una < self.nxt:
@@ -331,6 +335,22 @@ class Sender:
         self.probes += 1
         self.simulation.counters["probes_sent"] += 1
         self.nic.queue_control(packet)
+
+    # Failover
+
+    def leave(self) -> None:
+        """Give up the slot at a port that the queue pair no longer uses."""
+        self.nic.senders[self.slot] = None
+
+    def move_in(self) -> None:
+        """Go on at another port, in a slot of its own: timers keep their instants, what is under way goes again."""
+        self.slot = self.nic.new_slot(self)
+        self.timers.schedule(self.nic.port.id, self.slot)
+        if self.una < self.nxt:
+            self.send_again()
+        elif self.deadline_at_ps != OFF:
+            self._await_deadline()
+        self._watch_credits()
 
     # Policies
 

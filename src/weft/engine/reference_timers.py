@@ -27,7 +27,8 @@ class PolicyTimers:
         self.kind = kind
         self.state = state
         self.fire = fire
-        self.events: list[int | None] = [None] * TIMERS  # instant of the latest event of each timer
+        self.place = (OFF, OFF)  # port and slot; the agenda's events of another place mean nothing
+        self.events: list[tuple[int, tuple[int, int]] | None] = [None] * TIMERS  # latest of each timer: instant, place
         self.stop()
 
     def stop(self) -> None:
@@ -36,22 +37,24 @@ class PolicyTimers:
             self.state.timer_at_ps[timer] = OFF
 
     def schedule(self, port: int, slot: int) -> None:
-        """Read what a step has just set."""
+        """Read what a step has just set, or go on at a new port and slot."""
+        self.place = (port, slot)
         for timer in range(TIMERS):
             at_ps = int(self.state.timer_at_ps[timer])
             if at_ps == OFF:
                 continue
             due_ps = max(at_ps, self.simulation.now_ps)
-            if self.events[timer] != due_ps:
-                self.events[timer] = due_ps
-                self.simulation.at(due_ps, Phase.AGENDA, (self.kind, port, slot, timer), self._wake, timer)
+            event = (due_ps, self.place)
+            if self.events[timer] != event:
+                self.events[timer] = event
+                self.simulation.at(due_ps, Phase.AGENDA, (self.kind, port, slot, timer), self._wake, timer, self.place)
 
-    def _wake(self, timer: int) -> None:
+    def _wake(self, timer: int, place: tuple[int, int]) -> None:
         now_ps = self.simulation.now_ps
-        if self.events[timer] == now_ps:
+        if self.events[timer] == (now_ps, place):
             self.events[timer] = None
         at_ps = int(self.state.timer_at_ps[timer])
-        if at_ps == OFF or at_ps > now_ps:
-            return  # it has been moved or switched off
+        if place != self.place or at_ps == OFF or at_ps > now_ps:
+            return  # the queue pair has another port, or the timer has been moved or switched off
         self.state.timer_at_ps[timer] = OFF
         self.fire(timer)

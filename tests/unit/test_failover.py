@@ -1,0 +1,189 @@
+"""Links that lose, hosts that slow down, and queue pairs that change their ports, worked out on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from helpers.both import both
+from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, job_of, pair, plan_of, sends, wired
+
+from weft.base.clock import MS_PS, SECOND_PS, US_PS
+from weft.engine.instants import Fault
+from weft.engine.lower import lower
+from weft.engine.outcome import Outcome
+from weft.engine.plan import Plan
+from weft.engine.reference import run
+from weft.policies.load import load
+from weft.spec.job import At, Compute, Operation, Peer, Receive, Send, Size, Wait
+from weft.spec.transport import Transport
+
+FIRST_BYTES = 4096 + 62 + 16
+FULL_PS = (FIRST_BYTES + 20) * BYTE_PS
+NEXT_PS = (4096 + 62 + 20) * BYTE_PS
+ACK_PS = (66 + 20) * BYTE_PS
+BACK_PS = 2 * (ACK_PS + DELAY_PS)  # an ACK over two links
+DOWN_PS, FAILOVER_PS = 30 * US_PS, 5 * US_PS
+MOVED_PS = DOWN_PS + FAILOVER_PS
+PACKETS = 600
+
+pytestmark = pytest.mark.sanitize
+
+
+def ready_ps(packets: int) -> int:
+    """When the ACK of packet ``packets - 1`` is back, if nothing is in the way."""
+    return 2 * FULL_PS + (packets - 1) * NEXT_PS + 2 * DELAY_PS + BACK_PS
+
+
+ACKED = sum(ready_ps(packets) < DOWN_PS for packets in range(1, PACKETS))
+
+
+def two_rails(
+    *streams: list[Operation],
+    answers: list[Operation] | None = None,
+    faults: list[Fault],
+    nics: tuple[tuple[int, int], tuple[int, int]] = ((0, 1), (0, 1)),
+    until_ps: int = SECOND_PS,
+    engine: Callable[[Plan], Outcome] = both,
+    **changes: object,
+) -> Outcome:
+    """Two hosts, each with a port at each of two switches: links 0 and 1 belong to host 0, 2 and 3 to host 1."""
+    fabric = wired([(0, 2), (0, 3), (1, 2), (1, 3)], hosts=2)
+    plan = lower(
+        fabric=fabric,
+        job=job_of([list(streams), [answers or []]], nics=nics),
+        transport=Transport.model_validate({"retransmission_timeout_ps": MS_PS, "lossless_priorities": ()} | changes),
+        congestion_control=load("congestion-control", "none"),
+        port_selection=load("port-selection", "ecmp"),
+        faults=faults,
+        reconvergence_delay_ps=MS_PS,
+        failover_delay_ps=FAILOVER_PS,
+        until_ps=until_ps,
+    )
+    return engine(plan)
+
+
+def message(packets: int = PACKETS, **changes: object) -> Send:
+    values = {"peer": Peer(rule="rank", shift=1), "size": Size(total_bytes=packets * 4096)} | changes
+    return Send(**values)  # type: ignore[arg-type] - names and types are those of Send
+
+
+def down(link: int, at_ps: int = DOWN_PS) -> Fault:
+    return Fault(at_ps=at_ps, event="down", link=link)
+
+
+def up(link: int, at_ps: int) -> Fault:
+    return Fault(at_ps=at_ps, event="up", link=link)
+
+
+def test_what_is_not_acknowledged_goes_again_over_the_other_port_after_the_failover_delay() -> None:
+    outcome = two_rails([message(), Wait()], faults=[down(0)])
+    last_ps = MOVED_PS + (PACKETS - ACKED + 1) * NEXT_PS + 2 * DELAY_PS
+    assert outcome.messages["delivered_at_ps"].tolist() == [last_ps]
+    assert outcome.messages["acked_at_ps"].tolist() == [last_ps + BACK_PS]
+    assert outcome.counters["timeouts"] == 0
+    sent_before = -(-(DOWN_PS - FULL_PS) // NEXT_PS) + 1
+    assert outcome.ports["frames"][:2].tolist() == [sent_before, PACKETS - ACKED]
+    assert outcome.counters["retransmissions"] == sent_before - ACKED
+
+
+def test_it_returns_when_its_own_port_is_back() -> None:
+    # Its link is back 20 us after it went, and the queue pair 5 us later. Pacing lets the next packet go when the one that
+    # was begun at the other port would have ended; it is the first one that is not acknowledged by then.
+    outcome = two_rails([message(), Wait()], faults=[down(0), up(0, DOWN_PS + 20 * US_PS)])
+    begun = -(-20 * US_PS // NEXT_PS)
+    again_ps = MOVED_PS + begun * NEXT_PS
+    acked = sum(MOVED_PS + (count + 1) * NEXT_PS + 2 * DELAY_PS + BACK_PS < again_ps for count in range(1, PACKETS))
+    last_ps = again_ps + (PACKETS - ACKED - acked + 1) * NEXT_PS + 2 * DELAY_PS
+    assert outcome.messages["delivered_at_ps"].tolist() == [last_ps]
+    assert outcome.ports["frames"][1] == begun
+    assert outcome.counters["timeouts"] == 0
+    assert outcome.complete
+
+
+@pytest.mark.parametrize("recovery", ["go-back-n", "timeout"])
+@pytest.mark.parametrize("rail", ["own", "peer"])
+@pytest.mark.parametrize("link", [0, 2])
+def test_every_message_is_delivered_exactly_once_and_in_order(recovery: str, rail: str, link: int) -> None:
+    faults = [down(link), up(link, DOWN_PS + 11 * US_PS), down(link + 1, DOWN_PS + 30 * US_PS)]
+    stream: list[Operation] = [message(100, rail=rail) for _ in range(6)]
+    receives: list[Operation] = [Receive(peer=Peer(rule="rank", shift=0)) for _ in range(6)]
+    outcome = two_rails([*stream, Wait()], answers=[*receives, Wait()], faults=faults, recovery=recovery)
+    assert outcome.complete
+    assert outcome.counters["timeouts"] == 0
+    delivered = outcome.messages["delivered_at_ps"]
+    assert (delivered > 0).all()
+    assert delivered.tolist() == sorted(delivered.tolist())
+    # Every packet that was sent is one of the 600, one of too many, or lost with a link (as some ACKs are).
+    arrived = 600 + outcome.counters["duplicates"] + outcome.counters["out_of_order_discards"]
+    assert 0 < outcome.counters["data_sent"] - arrived <= outcome.counters["drop_link_down"]
+    assert (outcome.ports["frames"][:4] > 0).all()
+
+
+def test_where_no_column_works_a_queue_pair_stays_and_its_timeouts_go_on() -> None:
+    faults = [down(0), down(1), up(0, DOWN_PS + 2 * MS_PS)]
+    outcome = two_rails([message(), Wait()], faults=faults)
+    assert outcome.ports["frames"][1] == 0
+    assert outcome.counters["timeouts"] >= 1
+    assert outcome.complete
+
+
+def test_a_queue_pair_that_opens_later_chooses_by_what_was_up_at_the_last_failover() -> None:
+    later: list[Operation] = [At(at_ps=MOVED_PS), message(1, channel=1), Wait()]
+    outcome = two_rails([message(1), Wait()], later, faults=[down(0)], engine=run)
+    assert outcome.messages["delivered_at_ps"].tolist()[1] == MOVED_PS + 2 * (FULL_PS + DELAY_PS)
+    early: list[Operation] = [At(at_ps=MOVED_PS - 1), message(1, channel=1), Wait()]
+    waits = two_rails([message(1), Wait()], early, faults=[down(0)], engine=run)
+    # It opened at the port that is down and moved a picosecond later.
+    assert waits.messages["delivered_at_ps"].tolist()[1] == MOVED_PS + 2 * (FULL_PS + DELAY_PS)
+
+
+def test_a_queue_pair_that_waits_for_credit_asks_at_its_time_from_its_new_port() -> None:
+    # One buffer, and a receiver that is busy for 100 us: probes every 20 us after the first message was acknowledged.
+    receive = Receive(peer=Peer(rule="rank", shift=0))
+    busy = Compute(duration_ps=100 * US_PS)
+    outcome = two_rails(
+        [message(1), message(1), Wait()],
+        answers=[busy, receive, receive, Wait()],
+        faults=[down(0)],
+        end_to_end_credits=1,
+        retransmission_timeout_ps=20 * US_PS,
+    )
+    first_ps = 2 * (FULL_PS + DELAY_PS) + BACK_PS
+    probes_ps = [first_ps + count * 20 * US_PS for count in range(1, 6)]
+    credit_ps = 100 * US_PS + BACK_PS
+    assert outcome.counters["probes_sent"] == sum(at < credit_ps for at in probes_ps)
+    assert outcome.counters["timeouts"] == 0
+    assert outcome.ports["frames"][:2].tolist() == [2, outcome.counters["probes_sent"]]
+    assert outcome.complete
+
+
+@pytest.mark.parametrize("late_ps", [0, 1])
+def test_a_lossy_link_loses_what_arrives_from_that_instant_on(late_ps: int) -> None:
+    # Everything is lost for 1 us from the arrival of the second packet on; only the packets, ACKs of the first pass.
+    arrival_ps = FULL_PS + NEXT_PS + DELAY_PS
+    faults = [
+        Fault(at_ps=arrival_ps + late_ps, event="lossy", link=0, loss=1.0),
+        Fault(at_ps=arrival_ps + late_ps + 1, event="lossy", link=0, loss=0.0),
+    ]
+    job = sends(2, [Message(source=0, destination=1, size_bytes=2 * 4096)])
+    transport = Transport(retransmission_timeout_ps=10 * US_PS, lossless_priorities=())
+    outcome = both(plan_of(pair(), job, transport=transport, faults=faults))
+    assert outcome.counters["drop_link_loss"] == 1 - late_ps
+    first_ack_ps = FULL_PS + DELAY_PS + ACK_PS + DELAY_PS
+    again_ps = first_ack_ps + 10 * US_PS + NEXT_PS + DELAY_PS
+    assert outcome.messages["delivered_at_ps"].tolist() == [arrival_ps if late_ps else again_ps]
+
+
+def test_a_host_without_an_interface_gets_one_that_is_slow() -> None:
+    # From the arrival of the second of three packets on, each takes four times as long into the host as on the wire.
+    second_ps = FULL_PS + NEXT_PS + DELAY_PS
+    faults = [Fault(at_ps=second_ps, event="slow", nic=1, rate_bps=RATE_BPS // 4)]
+    job = sends(2, [Message(source=0, destination=1, size_bytes=3 * 4096)])
+    outcome = both(plan_of(pair(), job, faults=faults))
+    transfer_ps = 4 * (4096 + 62) * BYTE_PS
+    assert outcome.messages["delivered_at_ps"].tolist() == [second_ps + 2 * transfer_ps]
+    fast = both(plan_of(pair(), job, faults=[Fault(at_ps=second_ps, event="slow", nic=0, rate_bps=RATE_BPS // 4)]))
+    assert fast.messages["delivered_at_ps"].tolist() == [
+        second_ps + NEXT_PS
+    ]  # the sender's own side is for what arrives

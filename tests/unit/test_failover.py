@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import pytest
 from helpers.both import both
@@ -63,9 +64,8 @@ def two_rails(
     return engine(plan)
 
 
-def message(packets: int = PACKETS, **changes: object) -> Send:
-    values = {"peer": Peer(rule="rank", shift=1), "size": Size(total_bytes=packets * 4096)} | changes
-    return Send(**values)  # type: ignore[arg-type] - names and types are those of Send
+def message(packets: int = PACKETS, channel: int = 0, rail: Literal["own", "peer"] = "own") -> Send:
+    return Send(peer=Peer(rule="rank", shift=1), size=Size(total_bytes=packets * 4096), channel=channel, rail=rail)
 
 
 def down(link: int, at_ps: int = DOWN_PS) -> Fault:
@@ -88,8 +88,8 @@ def test_what_is_not_acknowledged_goes_again_over_the_other_port_after_the_failo
 
 
 def test_it_returns_when_its_own_port_is_back() -> None:
-    # Its link is back 20 us after it went, and the queue pair 5 us later. Pacing lets the next packet go when the one that
-    # was begun at the other port would have ended; it is the first one that is not acknowledged by then.
+    # Its link is back 20 us after it went, and the queue pair 5 us later. Pacing lets the next packet go when the one
+    # that was begun at the other port would have ended; it is the first one that is not acknowledged by then.
     outcome = two_rails([message(), Wait()], faults=[down(0), up(0, DOWN_PS + 20 * US_PS)])
     begun = -(-20 * US_PS // NEXT_PS)
     again_ps = MOVED_PS + begun * NEXT_PS
@@ -101,10 +101,12 @@ def test_it_returns_when_its_own_port_is_back() -> None:
     assert outcome.complete
 
 
-@pytest.mark.parametrize("recovery", ["go-back-n", "timeout"])
+@pytest.mark.parametrize("recovery", ["go-back-n", "timeout", "selective-repeat"])
 @pytest.mark.parametrize("rail", ["own", "peer"])
 @pytest.mark.parametrize("link", [0, 2])
-def test_every_message_is_delivered_exactly_once_and_in_order(recovery: str, rail: str, link: int) -> None:
+def test_every_message_is_delivered_exactly_once_and_in_order(
+    recovery: str, rail: Literal["own", "peer"], link: int
+) -> None:
     faults = [down(link), up(link, DOWN_PS + 11 * US_PS), down(link + 1, DOWN_PS + 30 * US_PS)]
     stream: list[Operation] = [message(100, rail=rail) for _ in range(6)]
     receives: list[Operation] = [Receive(peer=Peer(rule="rank", shift=0)) for _ in range(6)]

@@ -1,1 +1,1 @@
-"""Collective operations, one file each: parameters to `weft.spec.job.Job`."""
+"""Collective operations: a call and an algorithm to the programs of `weft.spec.job`."""

@@ -1,0 +1,1 @@
+"""The catalogue of collective algorithms: one file each, and nothing registers itself."""

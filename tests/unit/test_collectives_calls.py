@@ -1,0 +1,116 @@
+"""Calls of collectives: what is refused, what bus bandwidth is, what protocols cost, how large programs are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from weft.base.errors import ConfigError
+from weft.spec.job import Loop, Operation
+from weft.workload.collectives.algorithm import least_time_ps
+from weft.workload.collectives.call import Call, bus_bandwidth_factor
+from weft.workload.collectives.catalogue import ALGORITHMS, schedule
+from weft.workload.collectives.protocols import PROTOCOLS, software
+
+CALL = Call(operation="all-reduce", ranks=8, size_bytes=1 << 20)
+
+
+def mistakes(algorithm: str, call: Call) -> dict[str, str]:
+    with pytest.raises(ConfigError) as error:
+        schedule(algorithm, call)
+    return {mistake.path: mistake.text for mistake in error.value.mistakes}
+
+
+def test_all_mistakes_of_a_call_come_at_once() -> None:
+    call = replace(
+        CALL, ranks=1, size_bytes=0, channels=0, chunks=0, repeat=0, root=7, protocol_efficiency=1.5, priority=9
+    )
+    found = mistakes("ring", call)
+    assert found["collective.gpus"] == "found 1, wanted at least 2 GPUs"
+    assert found.keys() == {
+        f"collective.{key}"
+        for key in ("gpus", "size", "channels", "chunks", "repeat", "root", "protocol_efficiency", "priority")
+    }
+
+
+def test_unknown_words_are_refused_with_the_nearest_one() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'all-reduce'"):
+        schedule("ring", replace(CALL, operation="all-reduc"))
+    with pytest.raises(ConfigError, match="did you mean 'ring'"):
+        schedule("rng", CALL)
+
+
+def test_an_operation_that_an_algorithm_has_not_is_refused_with_those_it_has() -> None:
+    assert "ring has no all-to-all; wanted all-reduce" in mistakes("ring", replace(CALL, operation="all-to-all"))[
+        "collective.algorithm"
+    ]  # fmt: skip
+
+
+def test_gpus_fill_whole_domains() -> None:
+    assert "wanted a multiple of the 8 GPUs" in mistakes("ring", replace(CALL, ranks=12, domain=8))["collective.gpus"]
+
+
+def test_a_send_receive_goes_half_way_or_by_its_shift() -> None:
+    call = replace(CALL, operation="send-receive")
+    assert call.distance == 4
+    assert replace(call, shift=-1).distance == 7
+    assert "itself" in mistakes("direct", replace(call, shift=8))["collective.shift"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "factor"),
+    [
+        ("all-reduce", Fraction(7, 4)), ("reduce-scatter", Fraction(7, 8)), ("all-gather", Fraction(7, 8)),
+        ("all-to-all", Fraction(7, 8)), ("broadcast", Fraction(1)), ("reduce", Fraction(1)),
+        ("send-receive", Fraction(1)),
+    ],
+)  # fmt: skip
+def test_bus_bandwidth_is_that_of_nccl_tests(operation: str, factor: Fraction) -> None:
+    assert bus_bandwidth_factor(operation, 8) == factor
+
+
+def test_a_barrier_has_no_bus_bandwidth() -> None:
+    with pytest.raises(ConfigError, match="moves no data"):
+        bus_bandwidth_factor("barrier", 8)
+
+
+@pytest.mark.parametrize(("efficiency", "wire_bytes"), [(1.0, 1_001), (0.5, 2_002), (0.9375, 1_068)])
+def test_a_protocol_sends_more_than_the_data(efficiency: float, wire_bytes: int) -> None:
+    assert replace(CALL, size_bytes=1_001, protocol_efficiency=efficiency).wire_bytes == wire_bytes
+
+
+def test_figures_of_protocols_say_how_far_they_can_be_trusted() -> None:
+    ring = software("ll128", "ring")
+    assert (ring.protocol_efficiency, ring.step_latency_ps, ring.facts) == (0.9375, 4_000_000, {})
+    assert "unverified" in software("simple", "tree").facts["simple.tree_step_latency_ps"]
+    assert "latencies of the ring" in software("ll", "direct").facts["ll.direct"]
+    with pytest.raises(ConfigError, match="NCCL has no other protocol with nvls"):
+        software("ll", "nvls")
+    assert all(figure.source for row in PROTOCOLS.values() for figure in row.figures.values())
+
+
+def test_the_time_that_a_ring_takes_at_least_is_steps_of_alpha_and_beta() -> None:
+    call = Call(operation="all-reduce", ranks=4, size_bytes=4_000_000, step_latency_ps=3_000, launch_latency_ps=11)
+    least_ps = least_time_ps(ALGORITHMS["ring"], call, rate_bps=400_000_000_000, latency_ps=1_000_000)
+    assert least_ps == 11 + 6 * (1_000_000 + 3_000 + 20 * 1_000_000)
+
+
+def operations(body: tuple[Operation, ...]) -> int:
+    return sum(1 + (operations(op.body) if isinstance(op, Loop) else 0) for op in body)
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"), [(name, op) for name, algorithm in ALGORITHMS.items() for op in algorithm.operations]
+)
+def test_programs_do_not_grow_with_the_ranks(name: str, operation: str) -> None:
+    def count(ranks: int) -> int:
+        domain = ranks if name == "nvls" else 8
+        call = Call(operation=operation, ranks=ranks, size_bytes=1 << 24, channels=2, chunks=2, domain=domain)
+        programs = schedule(name, call).programs
+        return sum(operations(stream) for program in programs for stream in program.streams)
+
+    small, large = (8, 64) if name == "nvls" else (64, 1_024)
+    factor = {"halving-doubling": 2, "hierarchical": 1, "nvls": 8}.get(name, 1)  # log2 of the ranks; multicasts
+    assert count(large) <= factor * count(small)

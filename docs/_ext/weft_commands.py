@@ -44,6 +44,8 @@ __all__ = ["setup"]
 
 ROOT = Path(__file__).parents[2]
 _LOGGER = logging.getLogger(__name__)
+WIDTH = 80  # chosen: columns of a block beside the navigation on a small laptop
+_OPTION = re.compile(r" (?=--?[a-z])")
 _IDS = re.compile(r'\b(id="|url\(#|href="#)')  # of an SVG, made unlike those of another one in the same page
 
 
@@ -113,7 +115,7 @@ class _Weft(_Page):
             self.wrong(f"'weft {command}' ended with exit code {code}:\n{text}")
         shown = self.output(text)
         found: list[nodes.Node] = [
-            self.framed(self.block(f"$ weft {command}", "console"), *([] if "quiet" in self.options else shown))
+            self.framed(self.block(_written(command), "console"), *([] if "quiet" in self.options else shown))
         ]
         if "picture" in self.options:
             svg = (folder / self.options["picture"]).read_text(encoding="utf-8")
@@ -152,6 +154,13 @@ class _File(_Page):
         name = nodes.literal_block(self.arguments[0], self.arguments[0], language="text", classes=["weft-name"])
         text = path.read_text(encoding="utf-8").rstrip()
         return [self.framed(name, self.block(text, self.options.get("language", "yaml")))]
+
+
+def _written(command: str) -> str:
+    """A command as one would type it, an option to a line where it is long."""
+    if len(command) <= WIDTH:
+        return f"$ weft {command}"
+    return "$ weft " + _OPTION.sub(" \\\n    ", command)
 
 
 @contextlib.contextmanager

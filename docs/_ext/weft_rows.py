@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer.main
-from docutils import nodes
-from docutils.statemachine import StringList
-from sphinx.util.docutils import SphinxDirective
+from sphinx.errors import ExtensionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -76,6 +74,8 @@ def _devices(kind: str, name: str) -> Callable[[], Iterator[str]]:
             yield f"({kind}-{_slug(row.name)})="
             yield f"## {row.name}\n"
             yield _sentence(_cell(row.title)) + "\n"
+            if not row.figures:
+                continue
             yield from _table(
                 ["figure", "value", "mark", "source"],
                 (
@@ -286,25 +286,22 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
 }
 
 
-class _Rows(SphinxDirective):
-    """``{weft-rows}``: the rows of a kind, as Markdown of the page."""
+_PLACE: Final = re.compile(r"^```\{weft-rows\} *(\S+)\n```$", re.MULTILINE)
 
-    required_arguments = 1
 
-    def run(self) -> list[nodes.Node]:
-        """Make them and read them."""
-        kind = self.arguments[0]
-        if kind not in _KINDS:
-            raise self.error(f"no rows '{kind}', wanted {', '.join(_KINDS)}")
-        self.env.note_reread()
-        text = "\n".join(_KINDS[kind]()).splitlines()
-        node = nodes.section()
-        node.document = self.state.document
-        self.state.nested_parse(StringList(text, f"<rows of {kind}>"), self.content_offset, node, match_titles=True)
-        return list(node.children)
+def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the rows in their places before the page is read, so that their headings and targets are the page's own."""
+
+    def rows(place: re.Match[str]) -> str:
+        app.env.reread_always.add(docname)
+        if place[1] not in _KINDS:
+            raise ExtensionError(f"{docname}: no rows '{place[1]}', wanted {', '.join(_KINDS)}")
+        return "\n".join(_KINDS[place[1]]())
+
+    source[0] = _PLACE.sub(rows, source[0])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive."""
-    app.add_directive("weft-rows", _Rows)
+    """Fill pages when their source is read."""
+    app.connect("source-read", _fill)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

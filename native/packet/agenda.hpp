@@ -16,7 +16,8 @@ enum class AgendaKind : std::uint64_t {
   kReceiverTimer = 4,
   kPauseRefresh = 5,
   kDelivery = 6,
-  kEgress = 7
+  kEgress = 7,
+  kSignal = 8
 };
 
 struct AgendaEntry {

@@ -15,7 +15,7 @@ enum class PeerRule : std::int64_t { kShift, kXor, kTable, kRank };
 
 struct OpRow {  // OP_DTYPE
   std::int64_t code, value, target, rule, stride, size, members, shift, step, table, total_bytes, parts, part_offset,
-      first_digit, digits, span, span_stride, copies, channel, data_class, nic, peer_rail;
+      first_digit, digits, span, span_stride, copies, channel, data_class, nic, peer_rail, after_ps;
 };
 
 struct DigitRow {  // DIGIT_DTYPE

@@ -210,8 +210,7 @@ inline void claim(State& s, std::int32_t index, std::int64_t peer, const OpRow& 
   if (qp.receiver.last_credit_code == 0) send_reply(s, qp, box.queue_pair, PacketKind::kAck, nullptr, 0, now_ps);
 }
 
-inline void raise_token(State& s, std::int32_t index, std::int64_t token, Ps now_ps) {
-  const std::int32_t rank = s.streams[static_cast<std::size_t>(index)].rank;
+inline void raise_token(State& s, std::int64_t rank, std::int64_t token, Ps now_ps) {
   s.tokens[static_cast<std::size_t>(rank * s.in.tokens + token)] += 1;
   for (std::int32_t other = s.first_stream[static_cast<std::size_t>(rank)];
        other < s.first_stream[static_cast<std::size_t>(rank) + 1]; ++other) {
@@ -262,7 +261,12 @@ inline void run_stream(State& s, std::int32_t index, Ps now_ps) {
         stream.wait = StreamWait::kAll;
         return;
       case OpCode::kSignal:
-        raise_token(s, index, op.value, now_ps);
+        if (op.after_ps > 0)
+          s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(s.in.rank_port(stream.rank))])]
+              .push(now_ps + op.after_ps,
+                    server_key(AgendaKind::kSignal, stream.rank, static_cast<std::uint64_t>(op.value)));
+        else
+          raise_token(s, stream.rank, op.value, now_ps);
         break;
       case OpCode::kAwait: {
         std::int64_t& token = s.tokens[static_cast<std::size_t>(stream.rank * s.in.tokens + op.value)];

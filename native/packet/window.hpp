@@ -230,6 +230,9 @@ inline void run_agenda(State& s, std::int32_t node) {
     case AgendaKind::kDelivery:
       deliver_inside(s, static_cast<std::int32_t>(entry.rank()), entry.at_ps);
       return;
+    case AgendaKind::kSignal:
+      raise_token(s, static_cast<std::int64_t>(entry.rank()), entry.stream(), entry.at_ps);
+      return;
     case AgendaKind::kEgress:
       free_egress(s, static_cast<std::int32_t>(entry.rank()), entry.stream(), entry.at_ps);
       return;

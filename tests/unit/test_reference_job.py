@@ -1,6 +1,7 @@
 """Streams: loops and their counters, rules of peers, waits, tokens and marks."""
 
 import numpy as np
+from helpers.both import both
 from helpers.tiny import DELAY_PS, job_of, pair, plan_of, star
 
 from weft.base.clock import US_PS
@@ -113,3 +114,10 @@ def test_a_wait_is_for_the_streams_own_messages_only() -> None:
     outcome = run(plan_of(pair(), job_of([[[send, Wait(), Mark(name=0)], [Wait(), Mark(name=1)]], []])))
     assert outcome.marks[outcome.marks["name"] == 1]["at_ps"].tolist() == [0]
     assert outcome.marks[outcome.marks["name"] == 0]["at_ps"].tolist() == outcome.messages["acked_at_ps"].tolist()
+
+
+def test_a_delayed_signal_counts_later_and_holds_nobody_up() -> None:
+    first = [Signal(token=0, after_ps=500), Signal(token=0, after_ps=500), Mark(name=0)]
+    second = [Await(token=0), Mark(name=1), Await(token=0), Mark(name=1)]
+    outcome = both(plan_of(pair(), job_of([[first, second], []])))
+    assert outcome.marks.tolist() == [(0, 0, 0), (0, 1, 500), (0, 1, 500)]

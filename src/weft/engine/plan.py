@@ -44,7 +44,7 @@ class Op(IntEnum):
     SEND = 3
     RECEIVE = 4
     WAIT = 5
-    SIGNAL = 6  # value: token
+    SIGNAL = 6  # value: token, after_ps
     AWAIT = 7  # value: token
     MARK = 8  # value: name
     LOOP = 9  # value: count, target: index after the matching END
@@ -84,6 +84,7 @@ OP_DTYPE: Final = np.dtype(
         ("data_class", np.int64),  # class index of the message's packets
         ("nic", np.int64),  # column of Plan.rank_ports
         ("peer_rail", np.int64),  # 1: the receiver's port numbers at both ends
+        ("after_ps", np.int64),
     ]
 )
 

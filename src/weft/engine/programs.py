@@ -195,7 +195,7 @@ class _Rows:
             case Wait():
                 return {"code": Op.WAIT}
             case Signal():
-                return {"code": Op.SIGNAL, "value": operation.token}
+                return {"code": Op.SIGNAL, "value": operation.token, "after_ps": operation.after_ps}
             case Await():
                 return {"code": Op.AWAIT, "value": operation.token}
             case Mark():
@@ -274,6 +274,8 @@ def _value_mistake(job: Job, operation: Operation) -> str | None:
             return f"found priority {priority}, wanted 0 to 7"
         case Send(channel=channel) | Receive(channel=channel) if not 0 <= channel <= MAX_CHANNEL:
             return f"found channel {channel}, wanted 0 to {MAX_CHANNEL}"
+        case Signal(after_ps=value) if value < 0:
+            return f"found {value} ps, wanted 0 or more"
         case Signal(token=token) | Await(token=token) if token < 0:
             return f"found token {token}, wanted 0 or more"
         case Mark(name=name) if not 0 <= name < len(job.mark_names):

@@ -46,6 +46,7 @@ class OpRow:
     data_class: int
     nic: int
     peer_rail: int
+    after_ps: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,9 +153,17 @@ class RankStream:
                 if peer >= 0 and not self.simulation.connection(peer, self.rank, op.channel).claim(self):
                     self.pending += 1
             case Op.SIGNAL:
-                self.job.signal(self.rank, op.value)
+                self._signal(op)
             case Op.MARK:
                 self.job.marks.append((self.rank, op.value, self.simulation.now_ps))
+
+    def _signal(self, op: OpRow) -> None:
+        if op.after_ps == 0:
+            self.job.signal(self.rank, op.value)
+            return
+        at_ps = self.simulation.now_ps + op.after_ps
+        identity = (Agenda.SIGNAL, self.rank, op.value)
+        self.simulation.at(at_ps, Phase.AGENDA, identity, lambda: self.job.signal(self.rank, op.value))
 
     @property
     def _counter(self) -> int:

@@ -45,6 +45,7 @@ class Agenda(IntEnum):
     REFRESH = 5
     DELIVERY = 6
     EGRESS = 7
+    SIGNAL = 8
 
 
 class PacketKind(IntEnum):

@@ -137,9 +137,13 @@ class Wait:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Signal:
-    """Count ``token`` of this rank up by one."""
+    """Count ``token`` of this rank up by one, now or ``after_ps`` later; the stream goes on at once.
+
+    A delay is a latency that keeps nobody busy: what follows may overlap it.
+    """
 
     token: int
+    after_ps: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,8 +2,8 @@
 
 A step of a ring is two streams, since `Wait` waits for all that its stream has posted: the sending one would else wait
 for acknowledgements. The receiving stream counts a token up for each piece that has come; the sending one counts it
-down and passes the piece on. The step latency passes in the receiving stream: pieces of a channel are handled one after
-another, as by the thread block that runs a channel of NCCL.
+down and passes the piece on. The step latency delays the token, and the next piece may come meanwhile: what NCCL counts
+as the latency of a step is no time in which a channel can do nothing else.
 """
 
 from __future__ import annotations
@@ -73,6 +73,13 @@ class Lane:
     def arrived(self) -> tuple[Operation, ...]:
         """Wait for what was posted, and the latency of the step after it."""
         return (Wait(), Compute(duration_ps=self.pause_ps)) if self.pause_ps else (Wait(),)
+
+    def passed(self, token: int) -> tuple[Operation, ...]:
+        """Wait for what was posted, and count a token up when the latency of the step has passed.
+
+        The next piece may come meanwhile: what NCCL counts is a latency, which pieces that follow each other overlap.
+        """
+        return (Wait(), Signal(token=token, after_ps=self.pause_ps))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -191,11 +198,12 @@ def ring(
         return found
 
     def receives(steps: int, *, reduce: bool) -> list[Operation]:
-        body = [lane.receive(previous, reduce=reduce), *lane.arrived(), Signal(token=data)]
+        body = [lane.receive(previous, reduce=reduce), *lane.passed(data)]
         return [Loop(count=steps, body=tuple(body) * len(cut.offsets))] if steps else []
 
     def lasts(*, reduce: bool) -> list[Operation]:
-        return [*[lane.receive(previous, reduce=reduce), *lane.arrived()] * len(cut.offsets), Signal(token=done)]
+        one = lane.receive(previous, reduce=reduce)
+        return [*[one, Wait()] * (len(cut.offsets) - 1), one, *lane.passed(done)]
 
     more = reduces + stores - 1
     sending = [Await(token=go), *sends(first, 0, ())]
@@ -231,4 +239,4 @@ def exchange(
     sends = tuple(lane.send(to, digits, offset=offset, span=cut.span, stride=cut.stride) for offset in cut.offsets)
     receives = (lane.receive(by, reduce=reduce),) * len(cut.offsets)
     sending: list[Operation] = [Await(token=go), Loop(count=others, body=sends)]
-    return sending, [Loop(count=others, body=receives), *lane.arrived(), Signal(token=done)]
+    return sending, [Loop(count=others, body=receives), *lane.passed(done)]

@@ -93,7 +93,7 @@ def _rooted(call: Call) -> Schedule:
                 found.add((Await(token=go), Loop(count=count, body=sends), Wait(), Signal(token=done)))
             else:
                 receives = (lane.receive(peer, reduce=call.operation == "reduce"),) * share.parts
-                found.add((Await(token=go), Loop(count=count, body=receives), *lane.arrived(), Signal(token=done)))
+                found.add((Await(token=go), Loop(count=count, body=receives), *lane.passed(done)))
         return found.of_gpu(call)
 
     return _schedule(call, shares, lambda rank: rank == call.root, streams)
@@ -113,7 +113,7 @@ def _pairs(call: Call) -> Schedule:
             go, done = found.at_start(), found.before_end()
             found.add(
                 (Await(token=go), *(lane.send(to, offset=piece) for piece in range(share.parts))),
-                (*(lane.receive(by),) * share.parts, *lane.arrived(), Signal(token=done)),
+                (*(lane.receive(by),) * share.parts, *lane.passed(done)),
             )
         return found.of_gpu(call)
 

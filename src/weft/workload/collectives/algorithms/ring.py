@@ -122,7 +122,7 @@ def _chained(call: Call) -> Schedule:
                 found.add((Await(token=go), body, Wait(), Signal(token=done)))
             if not is_first:
                 receive = lane.receive(Peer(rule="shift", group=group, shift=-1), reduce=call.operation == "reduce")
-                body = Loop(count=share.parts, body=(receive, *lane.arrived(), Signal(token=data)))
+                body = Loop(count=share.parts, body=(receive, *lane.passed(data)))
                 found.add((Await(token=go), body, Signal(token=done)) if is_last else (body,))
         return found.of_gpu(call)
 

@@ -57,6 +57,7 @@ inline void move_to(State& s, std::int32_t index, const PortPair& ports, Ps now_
 /// All queue pairs choose their column again, in the order of their identity.
 inline void fail_over(State& s, Ps now_ps) {
   std::vector<std::pair<std::uint64_t, std::int32_t>> order;
+  order.reserve(s.queue_pairs.size());
   for (std::size_t i = 0; i < s.queue_pairs.size(); ++i)
     order.emplace_back(s.queue_pairs[i].flow, static_cast<std::int32_t>(i));
   std::sort(order.begin(), order.end());

@@ -122,6 +122,7 @@ def plan_of(
     port_selection: str = "ecmp",
     faults: Sequence[Fault] = (),
     reconvergence_delay_ps: int = 1_000_000,
+    failover_delay_ps: int = 1_000_000,
     until_ps: int = NEVER_PS,
     seed: int = 1,
 ) -> Plan:
@@ -135,6 +136,7 @@ def plan_of(
         port_selection=load("port-selection", port_selection),
         faults=faults,
         reconvergence_delay_ps=reconvergence_delay_ps,
+        failover_delay_ps=failover_delay_ps,
         until_ps=until_ps,
         seed=seed,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import pytest
@@ -13,9 +12,8 @@ from weft.base.clock import MS_PS, SECOND_PS, US_PS
 from weft.engine.instants import Fault
 from weft.engine.lower import lower
 from weft.engine.outcome import Outcome
-from weft.engine.plan import Plan
-from weft.engine.reference import run
 from weft.policies.load import load
+from weft.spec.device import Nic
 from weft.spec.job import At, Compute, Operation, Peer, Receive, Send, Size, Wait
 from weft.spec.transport import Transport
 
@@ -45,7 +43,6 @@ def two_rails(
     faults: list[Fault],
     nics: tuple[tuple[int, int], tuple[int, int]] = ((0, 1), (0, 1)),
     until_ps: int = SECOND_PS,
-    engine: Callable[[Plan], Outcome] = both,
     **changes: object,
 ) -> Outcome:
     """Two hosts, each with a port at each of two switches: links 0 and 1 belong to host 0, 2 and 3 to host 1."""
@@ -61,7 +58,7 @@ def two_rails(
         failover_delay_ps=FAILOVER_PS,
         until_ps=until_ps,
     )
-    return engine(plan)
+    return both(plan)
 
 
 def message(packets: int = PACKETS, channel: int = 0, rail: Literal["own", "peer"] = "own") -> Send:
@@ -132,10 +129,10 @@ def test_where_no_column_works_a_queue_pair_stays_and_its_timeouts_go_on() -> No
 
 def test_a_queue_pair_that_opens_later_chooses_by_what_was_up_at_the_last_failover() -> None:
     later: list[Operation] = [At(at_ps=MOVED_PS), message(1, channel=1), Wait()]
-    outcome = two_rails([message(1), Wait()], later, faults=[down(0)], engine=run)
+    outcome = two_rails([message(1), Wait()], later, faults=[down(0)])
     assert outcome.messages["delivered_at_ps"].tolist()[1] == MOVED_PS + 2 * (FULL_PS + DELAY_PS)
     early: list[Operation] = [At(at_ps=MOVED_PS - 1), message(1, channel=1), Wait()]
-    waits = two_rails([message(1), Wait()], early, faults=[down(0)], engine=run)
+    waits = two_rails([message(1), Wait()], early, faults=[down(0)])
     # It opened at the port that is down and moved a picosecond later.
     assert waits.messages["delivered_at_ps"].tolist()[1] == MOVED_PS + 2 * (FULL_PS + DELAY_PS)
 
@@ -189,3 +186,59 @@ def test_a_host_without_an_interface_gets_one_that_is_slow() -> None:
     assert fast.messages["delivered_at_ps"].tolist() == [
         second_ps + NEXT_PS
     ]  # the sender's own side is for what arrives
+
+
+@pytest.mark.parametrize("nic", [Nic(pcie_latency_ps=US_PS), Nic(pcie_rate_bps=RATE_BPS, pcie_latency_ps=US_PS)])
+def test_a_slow_nic_keeps_its_latency_and_what_arrived_before_its_rate(nic: Nic) -> None:
+    before_ps = FIRST_BYTES * BYTE_PS if nic.pcie_rate_bps else 0
+    slow = Fault(at_ps=FULL_PS + DELAY_PS + 1, event="slow", nic=1, rate_bps=RATE_BPS // 4)
+    messages = [Message(source=0, destination=1, size_bytes=4096, at_ps=at_ps) for at_ps in (0, 10 * US_PS)]
+    outcome = both(plan_of(pair(nic=nic), sends(2, messages), faults=[slow]))
+    assert outcome.messages["delivered_at_ps"].tolist() == [
+        FULL_PS + DELAY_PS + before_ps + US_PS,
+        10 * US_PS + FULL_PS + DELAY_PS + 4 * FIRST_BYTES * BYTE_PS + US_PS,
+    ]
+
+
+def two_cables(operations: list[Operation], at_ps: int, failover_delay_ps: int) -> Outcome:
+    """Ports 0 and 2 are joined by a cable that breaks, ports 1 and 3 by another."""
+    job = job_of([[operations], []], nics=[[0, 1], [0, 1]])
+    fabric = wired([(0, 1), (0, 1)], hosts=2)
+    return both(plan_of(fabric, job, faults=[down(0, at_ps)], failover_delay_ps=failover_delay_ps))
+
+
+def test_slots_at_the_new_port_are_in_the_order_of_identity() -> None:
+    # Channel 5 is opened first and sends first; at the other port channel 2 has the first slot, and the first turn.
+    outcome = two_cables([message(2, 5), message(2, 2), Wait()], 1, US_PS)
+    assert outcome.messages["channel"].tolist() == [2, 5]
+    there_ps = 1 + US_PS + 2 * FULL_PS + NEXT_PS + DELAY_PS
+    assert outcome.messages["delivered_at_ps"].tolist() == [there_ps, there_ps + NEXT_PS]
+
+
+def test_a_failover_at_the_instant_of_a_departure_comes_after_it() -> None:
+    # The second packet starts when the cable breaks and queue pairs move: it is lost with the first one.
+    outcome = two_cables([message(4), Wait()], FULL_PS, 0)
+    assert outcome.ports["frames"].tolist() == [2, 4, 0, 4]
+    # The second packet was to be paced: the new port starts when its time at the old one is over.
+    assert outcome.messages["delivered_at_ps"].tolist() == [FULL_PS + NEXT_PS + FULL_PS + 3 * NEXT_PS + DELAY_PS]
+
+
+def test_queue_pairs_of_the_second_column_stay_when_the_first_one_fails() -> None:
+    send = Send(peer=Peer(rule="rank", shift=1), size=Size(total_bytes=4 * 4096), nic=1)
+    outcome = two_cables([send, Wait()], FULL_PS, US_PS)
+    assert outcome.messages["delivered_at_ps"].tolist() == [FULL_PS + 3 * NEXT_PS + DELAY_PS]
+    assert outcome.ports["frames"][:2].tolist() == [0, 4]
+
+
+def test_packets_on_their_way_are_handled_where_they_arrive_and_answered_from_the_new_port() -> None:
+    # The packet is at the switch when the cable breaks. It arrives at port 2, its copy at port 3; both are answered
+    # from port 3, where the receiver is by then.
+    fabric = wired([(0, 2), (0, 2), (1, 2), (1, 2)], hosts=2)
+    broken_ps = FULL_PS + DELAY_PS + 1
+    job = job_of([[[message(1), Wait()]], []], nics=[[0, 1], [0, 1]])
+    outcome = both(plan_of(fabric, job, faults=[down(0, broken_ps)], failover_delay_ps=0))
+    there_ps = 2 * (FULL_PS + DELAY_PS)
+    assert outcome.messages["delivered_at_ps"].tolist() == [there_ps]
+    assert outcome.messages["acked_at_ps"].tolist() == [there_ps + BACK_PS]
+    assert outcome.ports["frames"][:4].tolist() == [1, 1, 0, 2]
+    assert outcome.counters["duplicates"] == outcome.counters["retransmissions"] == 1

@@ -11,8 +11,9 @@ from weft.base.errors import ConfigError, Mistake
 from weft.base.units import format_quantity
 from weft.cli.explain import explain
 from weft.cli.schema import schema
+from weft.hardware.catalogue import nodes
 from weft.policies.load import load as load_policy
-from weft.spec.device import Nic, Switch
+from weft.spec.device import Nic, Server, Switch
 from weft.spec.scenario import Scenario, dump, load, loads, rows
 from weft.spec.scenario_devices import device_mistakes, device_rows
 from weft.spec.scenario_kinds import Measure
@@ -31,6 +32,7 @@ KNOWN = {
     "congestion_control": ("dcqcn", "fixed-window"),
     "path_selection": ("ecmp", "spray"),
     "port_selection": ("ecmp", "least-loaded", "spray"),
+    "node": ("plain", "dgx-a100", "dgx-h100", "p5"),
 }
 
 SMALL = """schema: 1
@@ -80,7 +82,7 @@ faults:
 
 def mistakes_of(text: str, **arguments: object) -> list[Mistake]:
     with pytest.raises(ConfigError) as caught:
-        loads(text, known=KNOWN, **arguments)  # type: ignore[arg-type]
+        loads(text, known=KNOWN, nodes=nodes(), **arguments)  # type: ignore[arg-type]
     return list(caught.value.mistakes)
 
 
@@ -90,7 +92,7 @@ def test_a_wrong_file_gets_all_its_mistakes_told(
 ) -> None:
     monkeypatch.chdir(path.parent)
     with pytest.raises(ConfigError) as caught:
-        load(Path(path.name), known=KNOWN)
+        load(Path(path.name), known=KNOWN, nodes=nodes())
     check_golden(f"scenario_errors/{path.stem}.txt", f"{caught.value}\n")
 
 
@@ -387,7 +389,7 @@ def test_plain_devices_do_not_contradict_themselves() -> None:
 
 
 def test_every_field_of_a_device_has_its_row() -> None:
-    for record in (Switch, Nic):
+    for record in (Switch, Nic, Server):
         assert set(device_rows(record)) == set(record.model_fields) - {"name"}
 
 

@@ -30,6 +30,7 @@ class Stream(IntEnum):
     PATH_CHOICE = 7
     SIZE = 8
     ARRIVAL = 9
+    PLACEMENT = 32  # from 32 on no engine draws
 
 
 def mix(a: int, b: int, c: int) -> int:

@@ -105,6 +105,7 @@ def _sizes() -> list[Choice]:
 _MODULES: Final = {
     ("fabric.topology", "fat-tree"): "weft.topology.fat_tree",
     ("fabric.topology", "leaf-spine"): "weft.topology.leaf_spine",
+    ("fabric.topology", "rail-optimized"): "weft.topology.rail_optimized",
     ("fabric.topology", "file"): "weft.topology.from_file",
     ("transport.protocol", "rocev2"): "weft.transports.rocev2",
     ("traffic.pattern", "permutation"): "weft.workload.traffic.permutation",
@@ -121,6 +122,7 @@ KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
     "topology": _words("fabric.topology"),
     "switch": _devices("SWITCHES"),
     "nic": _devices("NICS"),
+    "node": _devices("SERVERS"),
     "link": _devices("LINKS"),
     "gpu": _devices("GPUS"),
     "transport": _words("transport.protocol"),

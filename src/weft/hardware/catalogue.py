@@ -1,7 +1,7 @@
-"""The hardware catalogue: switches, NICs, links and GPUs by name, and the records of `weft.spec.device` made from them.
+"""The hardware catalogue: switches, NICs, servers, links and GPUs by name, and records of `weft.spec.device` of them.
 
-Every figure has its source in the TOML files beside this module. What is unverified or chosen is told by `switch_facts`
-and `nic_facts`, which fabrics carry in `Fabric.facts`.
+Every figure has its source in the TOML files beside this module. What is unverified or chosen is told by
+`switch_facts`, `nic_facts` and `node_facts`, which fabrics carry in `Fabric.facts`.
 Leaves out: prices, and chips whose buffer is no shared memory.
 """
 
@@ -12,15 +12,20 @@ from pathlib import Path
 from weft.base.catalogue import Catalogue
 from weft.base.errors import ConfigError, Mistake
 from weft.base.units import RATE, format_quantity
-from weft.spec.device import Ecn, Nic, Switch
+from weft.spec.device import Ecn, Nic, Server, Switch
+from weft.spec.scenario_devices import NodeModel
 
-__all__ = ["GPUS", "LINKS", "NICS", "SWITCHES", "max_ports", "nic", "nic_facts", "ports_at", "switch", "switch_facts"]
+__all__ = [
+    "GPUS", "LINKS", "NICS", "SERVERS", "SWITCHES", "max_ports", "nic", "nic_facts", "node", "node_facts", "nodes",
+    "ports_at", "switch", "switch_facts",
+]  # fmt: skip
 
 _HERE = Path(__file__).parent
 SWITCHES = Catalogue("switch", _HERE / "switches.toml")
 NICS = Catalogue("NIC", _HERE / "nics.toml")
 LINKS = Catalogue("link", _HERE / "links.toml")
 GPUS = Catalogue("GPU", _HERE / "gpus.toml")
+SERVERS = Catalogue("node", _HERE / "servers.toml")
 
 _ECN = {"ecn_kmin_bytes": "kmin_bytes", "ecn_kmax_bytes": "kmax_bytes", "ecn_pmax": "pmax"}
 _INFINIBAND = (
@@ -28,6 +33,7 @@ _INFINIBAND = (
     "ECN in place of InfiniBand's packets, buffers per virtual lane and credits"
 )
 _PORTS = ("capacity_bps", "port_rate_bps", "max_ports")
+_NVLINK = ("nvlink_raw_rate_bps", "nvlink_efficiency")  # their product is what a message gets
 
 
 def switch(name: str, *, port_rate_bps: int | None = None) -> Switch:
@@ -99,6 +105,33 @@ def nic(name: str) -> Nic:
     return Nic(name=name, **{key: row.value(key) for key in row.figures if key in Nic.model_fields})
 
 
+def node(name: str) -> NodeModel:
+    """A server with the NIC, the rate of its ports and the rails that belong to it.
+
+    Raises
+    ------
+    ConfigError : no such server
+
+    Examples
+    --------
+    >>> node("dgx-h100").server.gpus, node("dgx-h100").nic, node("p5").server.nic_ports
+    (8, 'connectx-7', 32)
+    """
+    row = SERVERS.find(name, path="fabric.node")
+    fields = {key: row.value(key) for key in row.figures if key in Server.model_fields}
+    if "nvlink_raw_rate_bps" in row.figures:
+        fields["nvlink_rate_bps"] = round(row.value("nvlink_raw_rate_bps") * row.value("nvlink_efficiency"))
+    return NodeModel(
+        server=Server(name=name, **fields),
+        **{key: row.value(key) for key in ("nic", "nic_port_rate_bps", "rails") if key in row.figures},
+    )
+
+
+def nodes() -> dict[str, NodeModel]:
+    """All servers of the catalogue by name."""
+    return {name: node(name) for name in SERVERS}
+
+
 def switch_facts(name: str) -> dict[str, str]:
     """What is unverified or chosen among the figures that a fabric uses, by ``name.key``; empty for an unknown name.
 
@@ -112,6 +145,13 @@ def switch_facts(name: str) -> dict[str, str]:
 def nic_facts(name: str) -> dict[str, str]:
     """What is unverified or chosen among the figures that a fabric uses, by ``name.key``; empty for an unknown name."""
     return _facts(NICS, name, set(Nic.model_fields))
+
+
+def node_facts(name: str) -> dict[str, str]:
+    """What is unverified or chosen about a server, by ``name.key``; empty for plain and unknown names."""
+    if name == "plain":
+        return {}
+    return _facts(SERVERS, name, {*Server.model_fields, *_NVLINK, "nic_port_rate_bps", "rails"})
 
 
 def _facts(catalogue: Catalogue, name: str, used: set[str]) -> dict[str, str]:

@@ -18,9 +18,10 @@ from pydantic import BaseModel, PrivateAttr
 
 from weft.base.errors import ConfigError, Mistake
 from weft.spec.device import Record
-from weft.spec.scenario_checks import check_workload, resolve_fabric, resolve_transport
-from weft.spec.scenario_devices import DeviceChoice, device_rows
+from weft.spec.scenario_checks import check_workload, resolve_transport
+from weft.spec.scenario_devices import DeviceChoice, NodeModel, device_rows
 from weft.spec.scenario_fabric import FabricSection
+from weft.spec.scenario_fabric_checks import resolve_fabric
 from weft.spec.scenario_faults import Fault, check_faults
 from weft.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList, Text, Whole
 from weft.spec.scenario_migrations import SCHEMA, migrate
@@ -140,6 +141,7 @@ def load(
     *,
     known: Mapping[str, Sequence[str]] | None = None,
     check_parameters: ParameterCheck | None = None,
+    nodes: Mapping[str, NodeModel] | None = None,
 ) -> Scenario:
     """Read a scenario from a file.
 
@@ -147,9 +149,11 @@ def load(
     ----------
     path : YAML in UTF-8
     overrides : dotted key to YAML text, as ``--set key=text`` gives them; ``null`` removes a key
-    known : names that exist, by kind of policy (``congestion_control`` ...) and of device (``switch``, ``nic``; not
+    known : names that exist, by kind of policy (``congestion_control`` ...) and of device (``switch``, ``nic``,
+        ``node``; not
         judged where absent); by default the policies that are installed
     check_parameters : judges the parameters of a policy; see `weft.spec.scenario_policies.ParameterCheck`
+    nodes : servers of the catalogue by name; without them what follows from one, such as ``hosts``, stays open
 
     Raises
     ------
@@ -172,8 +176,9 @@ def load(
             source, [Mistake(path="file", text="not UTF-8 text; save the file as UTF-8", line=line)]
         ) from error
     return loads(
-        text, source, overrides, directory=path.parent, name=path.stem, known=known, check_parameters=check_parameters
-    )
+        text, source, overrides, directory=path.parent, name=path.stem, known=known, check_parameters=check_parameters,
+        nodes=nodes,
+    )  # fmt: skip
 
 
 def loads(
@@ -185,6 +190,7 @@ def loads(
     name: str = "scenario",
     known: Mapping[str, Sequence[str]] | None = None,
     check_parameters: ParameterCheck | None = None,
+    nodes: Mapping[str, NodeModel] | None = None,
 ) -> Scenario:
     """Read a scenario from text; as `load`.
 
@@ -221,6 +227,7 @@ def loads(
         known=known_policies() if known is None else known,
         directory=Path() if directory is None else directory,
         check_parameters=check_parameters,
+        nodes=nodes or {},
         paths=[described.path for described in rows()],
         mistakes=mistakes,
     )

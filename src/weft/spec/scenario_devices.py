@@ -14,11 +14,11 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, Field
 
 from weft.base.units import DURATION, LENGTH, RATE, SIZE
-from weft.spec.device import Nic, Record, Switch
+from weft.spec.device import Nic, Record, Server, Switch
 from weft.spec.scenario_kinds import Choice, Flag, Kind, Listing, Measure, Number, Section, Text, Whole
 from weft.spec.scenario_rows import Row
 
-__all__ = ["DeviceChoice", "device_mistakes", "device_rows", "user_key"]
+__all__ = ["DeviceChoice", "NodeModel", "device_mistakes", "device_rows", "user_key"]
 
 _R = TypeVar("_R", bound=BaseModel)
 
@@ -106,6 +106,27 @@ _ROWS: dict[str, tuple[str, str]] = {
     ),
     "Nic.xon_bytes": ("Fill of the receive buffer below which the NIC sends Xon.", "chosen: 100 KB below Xoff"),
     "Nic.pause_quanta": ("Length of a pause in units of 512 bit times.", "IEEE 802.3, annex 31B; chosen: the largest"),
+    "Server.gpus": ("GPUs of a server.", "chosen: the host of most papers has one"),
+    "Server.nic_ports": (
+        "Links from a server to the fabric: a multiple of its GPUs, or a divisor of their number.",
+        "chosen: one NIC port",
+    ),
+    "Server.nvlink_domain_gpus": ("GPUs that NVLink joins, a divisor of gpus; 0 means no NVLink.", "chosen: none"),
+    "Server.nvlink_rate_bps": (
+        "What a message between two GPUs of an NVLink domain gets, of one GPU, one direction.",
+        "chosen: none without NVLink",
+    ),
+    "Server.nvlink_latency_ps": ("Latency from GPU to GPU over NVLink, without software.", "chosen: none"),
+    "Server.nvls": ("Whether the NVLink switch reduces and multicasts (NVLink SHARP).", "chosen: none without NVLink"),
+    "Server.pcie_rate_bps": (
+        "Rate of a GPU's PCIe, one direction, between GPUs that NVLink does not join.",
+        "stas00/ml-engineering, compute/accelerator/README.md: PCIe 5 x16, 63 GB/s",
+    ),
+    "Server.pcie_latency_ps": ("Latency from GPU to GPU over PCIe, without software.", "chosen: none"),
+    "Server.chunk_bytes": (
+        "Piece in which messages inside a server take turns on a port.",
+        "chosen: a slice of NCCL's buffers",
+    ),
 }
 
 
@@ -127,6 +148,22 @@ class DeviceChoice(Record):
         400000
         """
         return type(base).model_validate(_merged(base.model_dump(), self.fields))
+
+
+class NodeModel(Record):
+    """A server of the hardware catalogue, with what it brings to a fabric besides.
+
+    Attributes
+    ----------
+    server : the record
+    nic, nic_port_rate_bps : its NIC in the catalogue and the rate of a port; defaults of the links to hosts
+    rails : leaves among which a rail-optimized fabric spreads its ports; 0: one for each GPU
+    """
+
+    server: Server = Server()
+    nic: str = "plain"
+    nic_port_rate_bps: int = 400_000_000_000  # IEEE 802.3bs
+    rails: int = 0
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
@@ -205,13 +242,15 @@ def _float(bound: Any) -> float | None:
     return None if bound is None else float(bound)
 
 
-def device_mistakes(device: Switch | Nic) -> list[tuple[str, str]]:
+def device_mistakes(device: Switch | Nic | Server) -> list[tuple[str, str]]:
     """Find fields of one device that contradict each other.
 
     Returns
     -------
     pairs of the dotted key as a user writes it, such as ``ecn.kmin``, and what is wrong
     """
+    if isinstance(device, Server):
+        return _server_mistakes(device)
     found: list[tuple[str, str]] = []
     if isinstance(device, Nic):
         if device.xon_bytes > device.xoff_bytes:
@@ -236,4 +275,18 @@ def device_mistakes(device: Switch | Nic) -> list[tuple[str, str]]:
         )
     if len(set(device.hash.fields)) < len(device.hash.fields):
         found.append(("hash.fields", "a field stands twice"))
+    return found
+
+
+def _server_mistakes(server: Server) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    gpus, ports, domain = server.gpus, server.nic_ports, server.nvlink_domain_gpus
+    if ports % gpus and gpus % ports:
+        found.append(("nic_ports", f"found {ports}, wanted a multiple or a divisor of the {gpus} GPUs"))
+    if domain and gpus % domain:
+        found.append(("nvlink_domain_gpus", f"found {domain}, wanted a divisor of the {gpus} GPUs, or 0 for no NVLink"))
+    if domain > 1 and not server.nvlink_rate_bps:
+        found.append(("nvlink_rate", "found 0bps, wanted a rate, since there are NVLink domains"))
+    if server.nvls and not domain:
+        found.append(("nvls", "found true, wanted false, since there is no NVLink domain"))
     return found

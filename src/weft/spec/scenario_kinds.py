@@ -19,8 +19,22 @@ from weft.base.units import Quantity, UnitError, format_quantity, parse_quantity
 from weft.spec.scenario_yaml import Node, Scalar, Sequence, show
 
 __all__ = [
-    "Choice", "DeviceKind", "FileName", "Flag", "Kind", "Listing", "Measure", "Number", "PolicyKind", "Section",
-    "SectionList", "Selection", "Text", "Whole", "WrongValueError",
+    "Choice",
+    "DeviceKind",
+    "FileName",
+    "Flag",
+    "Kind",
+    "Listing",
+    "Measure",
+    "Number",
+    "PolicyKind",
+    "Section",
+    "SectionList",
+    "Selection",
+    "Text",
+    "Whole",
+    "WrongValueError",
+    "either",
 ]  # fmt: skip
 
 
@@ -58,7 +72,7 @@ class Measure:
     def wanted(self) -> str:
         """What is allowed, in words."""
         if self.allowed:
-            return _or([str(self.write(value)) for value in self.allowed])
+            return either([str(self.write(value)) for value in self.allowed])
         words = f"{self.quantity.article_name} such as {self.quantity.examples[0]}"
         if self.high is not None:
             return f"{words}, from {self.write(self.low)} to {self.write(self.high)}"
@@ -226,7 +240,7 @@ class Choice:
     @property
     def wanted(self) -> str:
         """What is allowed, in words."""
-        return _or(self.options)
+        return either(self.options)
 
     def read(self, node: Node) -> str:
         """Resolve a scalar."""
@@ -288,7 +302,7 @@ class FileName:
     @property
     def wanted(self) -> str:
         """What is allowed, in words."""
-        return _or([*self.names, f"a file that ends in {_or(self.endings)}"])
+        return either([*self.names, f"a file that ends in {either(self.endings)}"])
 
     def read(self, node: Node) -> str:
         """Resolve a scalar."""
@@ -442,5 +456,6 @@ Kind = (
 )
 
 
-def _or(words: list[str] | tuple[str, ...]) -> str:
+def either(words: list[str] | tuple[str, ...]) -> str:
+    """Join words as a choice: ``a, b or c``."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

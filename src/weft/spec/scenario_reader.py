@@ -19,8 +19,8 @@ from pydantic import BaseModel
 
 from weft.base.errors import Mistake
 from weft.base.nearest import nearest
-from weft.spec.scenario_devices import DeviceChoice, device_rows
-from weft.spec.scenario_kinds import DeviceKind, FileName, PolicyKind, Section, SectionList, WrongValueError
+from weft.spec.scenario_devices import DeviceChoice, NodeModel, device_rows
+from weft.spec.scenario_kinds import DeviceKind, FileName, PolicyKind, Section, SectionList, WrongValueError, either
 from weft.spec.scenario_policies import ParameterCheck, ParameterValue, PolicyChoice
 from weft.spec.scenario_rows import REQUIRED, Row, applies, resolved_default, rows_of, shown
 from weft.spec.scenario_yaml import Entry, Mapping, Node, Scalar, Sequence, read_tree, show
@@ -36,6 +36,7 @@ _SHORT_FORMS = {
     "transport.port_selection": "name",
     "fabric.switch": "model",
     "fabric.nic": "model",
+    "fabric.node": "model",
 }
 _HEADS = ("name", "file")  # of a policy; every other key is a parameter
 
@@ -72,12 +73,14 @@ class Reader:
     directory : folder to which files in the scenario are relative
     check_parameters : judges the parameters of a policy, or None
     paths : all keys of a scenario, to tell a user in which section a key belongs
+    nodes : servers of the catalogue by name, where the caller knows it
     """
 
     known: MappingType[str, SequenceType[str]]
     directory: Path
     check_parameters: ParameterCheck | None
     paths: SequenceType[str] = ()
+    nodes: MappingType[str, NodeModel] = field(default_factory=dict)
     places: Places = field(default_factory=Places)
     mistakes: list[Mistake] = field(default_factory=list)
     bad: set[str] = field(default_factory=set)
@@ -90,6 +93,10 @@ class Reader:
     def is_sound(self, *paths: str) -> bool:
         """Whether no mistake was found at these keys or in a section around them."""
         return not any(around in self.bad for path in paths for around in _around(path))
+
+    def which(self, first: str, second: str) -> str:
+        """Return the key that the user wrote: the first of the two, unless only the second is there."""
+        return second if first not in self.places.lines and second in self.places.lines else first
 
     def section(self, node: Node, path: str, model: type[BaseModel], later: MappingType[str, str] | None = None) -> Any:
         """Read a mapping into a record; what is wrong in it gets its default, so that reading can go on."""
@@ -191,7 +198,7 @@ class Reader:
                 if name in given:
                     self.wrong(
                         at,
-                        f"means nothing with {selector} {shown(chosen)}, only with {' or '.join(wanted)}",
+                        f"means nothing with {selector} {shown(chosen)}, only with {either(wanted)}",
                     )
 
     def _sections(self, kind: SectionList, node: Node, path: str) -> tuple[Any, ...]:

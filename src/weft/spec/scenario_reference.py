@@ -12,7 +12,7 @@ from typing import Any
 from weft.base.errors import ConfigError, Mistake
 from weft.base.nearest import nearest
 from weft.spec.scenario import rows
-from weft.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList
+from weft.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList, either
 from weft.spec.scenario_migrations import SCHEMA
 from weft.spec.scenario_policies import PRESETS, known_policies
 from weft.spec.scenario_rows import Row
@@ -58,7 +58,7 @@ def below(described: Row) -> list[Row]:
 
 def facts(described: Row) -> dict[str, Any]:
     """Return what there is to know about a key, as ``weft explain --json`` prints it."""
-    condition = None if described.only is None else f"{described.only[0]} {' or '.join(described.only[1])}"
+    condition = None if described.only is None else f"{described.only[0]} {either(described.only[1])}"
     return {
         "key": described.path,
         "text": described.text,
@@ -174,7 +174,7 @@ def _has_rows(described: Row) -> bool:
 def _table(described: list[Row]) -> Iterator[str]:
     yield "| key | meaning | unit | default | allowed | source |\n|---|---|---|---|---|---|"
     for one in described:
-        condition = "" if one.only is None else f" Only with {one.only[0]} {' or '.join(one.only[1])}."
+        condition = "" if one.only is None else f" Only with {one.only[0]} {either(one.only[1])}."
         cells = [f"`{one.path}`", one.text + condition, one.unit, one.default_text, one.allowed, one.source]
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     yield ""

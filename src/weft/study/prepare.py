@@ -13,9 +13,9 @@ from weft.base.clock import NEVER_PS
 from weft.base.errors import ConfigError, Mistake
 from weft.engine.lower import lower
 from weft.engine.requirements import pause_facts, reordering_mistakes
-from weft.hardware.catalogue import NICS, SWITCHES
+from weft.hardware.catalogue import NICS, SERVERS, SWITCHES, nodes
 from weft.policies.load import catalogue, load
-from weft.spec.fabric import SWITCH, Fabric
+from weft.spec.fabric import Fabric
 from weft.spec.scenario import Scenario
 from weft.spec.scenario import load as load_scenario
 from weft.study.faults import Occurrence, occurrences
@@ -61,7 +61,7 @@ class Prepared:
 def known_names() -> dict[str, Sequence[str]]:
     """Names of policies and devices that a scenario may use, by kind."""
     policies = {kind.replace("-", "_"): [entry.name for entry in catalogue(kind)] for kind in _KINDS}
-    return {**policies, "switch": list(SWITCHES), "nic": list(NICS)}
+    return {**policies, "switch": list(SWITCHES), "nic": list(NICS), "node": list(SERVERS)}
 
 
 def check_parameters(kind: str, name_or_path: str, parameters: Mapping[str, ParameterValue]) -> Sequence[Mistake]:
@@ -81,7 +81,7 @@ def read_scenario(path: str | Path, overrides: Mapping[str, str] | None = None) 
     ConfigError : with all mistakes
     PolicyError : a policy of the user's own is wrong
     """
-    return load_scenario(Path(path), overrides, known=known_names(), check_parameters=check_parameters)
+    return load_scenario(Path(path), overrides, known=known_names(), check_parameters=check_parameters, nodes=nodes())
 
 
 def prepare(scenario: Scenario, *, fabric: Fabric | None = None) -> Prepared:
@@ -134,6 +134,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
         until_ps=NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
         faults=[fault for occurrence in faults for fault in occurrence.faults],
         reconvergence_delay_ps=scenario.fabric.reconvergence_delay_ps,
+        failover_delay_ps=scenario.fabric.failover_delay_ps,
         source=scenario.source,
     )
     fabric = replace(fabric, facts=fabric.facts | pause_facts(fabric, plan.transport, int(plan.class_lossless.sum())))
@@ -180,8 +181,8 @@ def _job(scenario: Scenario, fabric: Fabric) -> Job:
     if section_.pattern == "poisson":
         if section_.flows is None or section_.load is None or section_.sizes is None:
             raise ConfigError("traffic", [Mistake(path="traffic", text="poisson needs flows, load and sizes")])
-        host_ports = fabric.ports.link[fabric.node_kind[fabric.ports.node] != SWITCH]
-        rate_bps = int(fabric.links["rate_bps"][host_ports].sum())
+        first_ports = fabric.ports.link[fabric.ports.base[fabric.hosts]]  # patterns use the first NIC port of a host
+        rate_bps = int(fabric.links["rate_bps"][first_ports].sum())
         sizes = load_sizes(section_.sizes)
         return poisson(**common, flows=section_.flows, load=section_.load, host_rate_bps=rate_bps, sizes=sizes)
     common |= {

@@ -17,8 +17,9 @@ from scipy.sparse.csgraph import connected_components
 
 from weft.base.clock import NS_PS
 from weft.base.errors import ConfigError, Mistake
-from weft.spec.device import Nic, Switch
+from weft.spec.device import Nic, Server, Switch
 from weft.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
+from weft.spec.scenario_devices import device_mistakes
 
 __all__ = ["MIN_DELAY_PS", "assemble", "check", "default_link_names", "links_between"]
 
@@ -94,6 +95,9 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
     node_device: ArrayLike | None = None,
     link_names: Sequence[str] | None = None,
     facts: Mapping[str, str] | None = None,
+    servers: Sequence[Server] = (Server(),),
+    node_server: ArrayLike | None = None,
+    node_pod: ArrayLike | None = None,
     source: str | None = None,
 ) -> Fabric:
     """Put a fabric together and check it.
@@ -107,6 +111,7 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
     switches, nics : the devices
     link_names : by default `default_link_names`
     facts : what a user should know, such as unverified figures
+    servers, node_server, node_pod : see `Fabric`; by default every host is a plain server
     source : what to call the input in an error; by default ``name``
 
     Raises
@@ -130,6 +135,9 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
         switches=tuple(switches),
         nics=tuple(nics),
         facts=dict(facts or {}),
+        servers=tuple(servers),
+        node_server=None if node_server is None else np.asarray(node_server, np.int32),
+        node_pod=None if node_pod is None else np.asarray(node_pod, np.int32),
     )
     check(fabric, source=source)
     return fabric
@@ -146,9 +154,10 @@ def check(fabric: Fabric, *, source: str | None = None) -> None:
     Raises
     ------
     ConfigError : duplicate or unprintable names, self loops, rates, delays or probabilities out of range, hosts without
-        a link, switches with more links than ports, hosts that cannot reach each other over switches; all at once
+        a link, switches with more links than ports, hosts that cannot reach each other over switches, servers that
+        contradict themselves or have not as many links as NIC ports; all at once
     """
-    mistakes = [*_name_mistakes(fabric), *_link_mistakes(fabric), *_node_mistakes(fabric)]
+    mistakes = [*_name_mistakes(fabric), *_link_mistakes(fabric), *_node_mistakes(fabric), *_server_mistakes(fabric)]
     if len(fabric.hosts) and (np.diff(fabric.ports.base) > 0).all():  # else the reason has been told
         mistakes += _reach_mistakes(fabric)
     if mistakes:
@@ -222,6 +231,29 @@ def _node_mistakes(fabric: Fabric) -> list[Mistake]:
         for i in crowded[:SHOWN].tolist()
     )  # fmt: skip
     return mistakes + _few("nodes", found, len(crowded))
+
+
+def _server_mistakes(fabric: Fabric) -> list[Mistake]:
+    """Servers by themselves and against the links of their hosts; a plain one says nothing about links."""
+    mistakes = [
+        Mistake(path=f"servers.{number}.{key}", text=text)
+        for number, server in enumerate(fabric.servers)
+        for key, text in device_mistakes(server)
+    ]
+    hosts = fabric.hosts
+    kind = np.zeros(len(hosts), np.int32) if fabric.node_server is None else fabric.node_server[hosts]
+    if len(kind) and not 0 <= int(kind.min()) <= int(kind.max()) < len(fabric.servers):
+        text = f"found servers {kind.min()} to {kind.max()}, wanted 0 to {len(fabric.servers) - 1}"
+        return [*mistakes, Mistake(path="nodes", text=text)]
+    wanted = np.array([-1 if server == Server() else server.nic_ports for server in fabric.servers], np.int64)[kind]
+    degree = np.diff(fabric.ports.base)[hosts]
+    wrong = np.flatnonzero((wanted >= 0) & (wanted != degree) & (degree > 0))
+    text = "{} links, but the NIC ports of server '{}' are {}"
+    found = (
+        (f"nodes.{fabric.node_names[hosts[i]]}", text.format(degree[i], fabric.servers[kind[i]].name, wanted[i]))
+        for i in wrong[:SHOWN].tolist()
+    )
+    return mistakes + _few("nodes", found, len(wrong))
 
 
 def _reach_mistakes(fabric: Fabric) -> list[Mistake]:

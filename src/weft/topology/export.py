@@ -14,12 +14,19 @@ from xml.sax.saxutils import escape, quoteattr
 
 from weft.base.errors import ConfigError, Mistake
 from weft.base.units import RATE, format_quantity
+from weft.spec.device import Server
 from weft.spec.fabric import HOST, LINK_DTYPE, Fabric
 
 __all__ = ["EXPORTS", "export", "to_dot", "to_graphml", "to_json"]
 
 
 def _nodes(fabric: Fabric) -> Iterator[dict[str, Any]]:
+    """Nodes with their attributes; pods and servers where the fabric says more than that all are alike."""
+    more = {
+        key: values.tolist()
+        for key, values in (("server", fabric.node_server), ("pod", fabric.node_pod))
+        if values is not None
+    }
     columns = zip(
         fabric.node_names,
         fabric.node_kind.tolist(),
@@ -27,8 +34,9 @@ def _nodes(fabric: Fabric) -> Iterator[dict[str, Any]]:
         fabric.node_device.tolist(),
         strict=True,
     )
-    for name, kind, tier, device in columns:
-        yield {"id": name, "kind": "host" if kind == HOST else "switch", "tier": tier, "device": device}
+    for index, (name, kind, tier, device) in enumerate(columns):
+        node = {"id": name, "kind": "host" if kind == HOST else "switch", "tier": tier, "device": device}
+        yield {**node, **{key: values[index] for key, values in more.items() if kind == HOST or key == "pod"}}
 
 
 def _links(fabric: Fabric) -> Iterator[dict[str, Any]]:
@@ -43,6 +51,7 @@ def _graph(fabric: Fabric) -> dict[str, Any]:
         "name": fabric.name,
         "switches": [switch.model_dump() for switch in fabric.switches],
         "nics": [nic.model_dump() for nic in fabric.nics],
+        **({} if fabric.servers == (Server(),) else {"servers": [server.model_dump() for server in fabric.servers]}),
         "facts": fabric.facts,
     }
 
@@ -61,12 +70,14 @@ def to_graphml(fabric: Fabric) -> str:
     types = {
         "tier": "int",
         "device": "int",
+        "server": "int",
+        "pod": "int",
         "rate_bps": "long",
         "delay_ps": "long",
         "loss": "double",
         "corruption": "double",
     }
-    owners = {"graph": tuple(graph), "node": ("kind", "tier", "device"),
+    owners = {"graph": tuple(graph), "node": ("kind", "tier", "device", "server", "pod"),
               "edge": ("name", "rate_bps", "delay_ps", "loss", "corruption")}  # fmt: skip
     lines = ['<?xml version="1.0" encoding="utf-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">']
     for owner, keys in owners.items():
@@ -77,7 +88,7 @@ def to_graphml(fabric: Fabric) -> str:
     lines.append('  <graph edgedefault="undirected">')
     lines += [f'    <data key="graph_{key}">{escape(value)}</data>' for key, value in graph.items()]
     for node in _nodes(fabric):
-        data = "".join(f'<data key="node_{key}">{node[key]}</data>' for key in owners["node"])
+        data = "".join(f'<data key="node_{key}">{node[key]}</data>' for key in owners["node"] if key in node)
         lines.append(f"    <node id={quoteattr(node['id'])}>{data}</node>")
     for link in _links(fabric):
         ends = f"source={quoteattr(link['source'])} target={quoteattr(link['target'])}"

@@ -3,7 +3,8 @@
 Source: Al-Fares, Loukissas and Vahdat, SIGCOMM 2008, doi:10.1145/1402958.1402967, section 3 (three tiers); the two-tier
 form is its folded Clos with one switch in place of a pod. With radix k, two tiers carry k^2/2 hosts on 3k/2 switches,
 three tiers k^3/4 hosts on 5k^2/4.
-Leaves out: oversubscription (see `weft.topology.leaf_spine`) and several NIC ports per host.
+A server with several NIC ports has all of them on one leaf, so that a leaf has room for (k/2) // ports of them.
+Leaves out: oversubscription (see `weft.topology.leaf_spine`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.base.errors import ConfigError, Mistake
-from weft.spec.device import Nic, Switch
+from weft.spec.device import Nic, Server, Switch
 from weft.spec.fabric import HOST, SWITCH, Fabric
 from weft.topology.assemble import assemble, links_between
 
@@ -30,8 +31,8 @@ class FatTreeCounts:
     switch_links: int
 
 
-def fat_tree_counts(*, tiers: int, radix: int) -> FatTreeCounts:
-    """Closed forms of a full fat tree.
+def fat_tree_counts(*, tiers: int, radix: int, ports_per_host: int = 1) -> FatTreeCounts:
+    """Closed forms of a full fat tree of hosts with so many ports each.
 
     Examples
     --------
@@ -40,9 +41,10 @@ def fat_tree_counts(*, tiers: int, radix: int) -> FatTreeCounts:
     >>> fat_tree_counts(tiers=3, radix=64)
     FatTreeCounts(hosts=65536, switches=5120, switch_links=131072)
     """
+    per_leaf = radix // 2 // ports_per_host
     if tiers == 2:
-        return FatTreeCounts(hosts=radix**2 // 2, switches=3 * radix // 2, switch_links=radix**2 // 2)
-    return FatTreeCounts(hosts=radix**3 // 4, switches=5 * radix**2 // 4, switch_links=radix**3 // 2)
+        return FatTreeCounts(hosts=radix * per_leaf, switches=3 * radix // 2, switch_links=radix**2 // 2)
+    return FatTreeCounts(hosts=radix**2 // 2 * per_leaf, switches=5 * radix**2 // 4, switch_links=radix**3 // 2)
 
 
 def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
@@ -59,11 +61,12 @@ def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
     loss: float = 0.0,
     corruption: float = 0.0,
     facts: Mapping[str, str] | None = None,
+    server: Server | None = None,
 ) -> Fabric:
     """Build a fat tree.
 
-    Host i hangs on leaf ``i // (radix / 2)``. With fewer hosts than the full tree carries, leaves and pods without
-    hosts are left out, while the spines or cores and all links above a leaf stay.
+    Host i hangs on leaf ``i // ((radix / 2) // NIC ports of a host)``. With fewer hosts than the full tree carries,
+    leaves and pods without hosts are left out, while the spines or cores and all links above a leaf stay.
 
     Parameters
     ----------
@@ -75,22 +78,26 @@ def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
     hosts : how many; by default as many as fit
     loss, corruption : probability per packet, on every link
     facts : what a user should know about the devices
+    server : every host, whose NIC ports all go to its leaf; by default a plain one
 
     Raises
     ------
     ConfigError : odd radix, more hosts than ports, a switch with fewer ports than ``radix``, rates or
         delays out of range
     """
-    _refuse(tiers, radix, hosts)
+    server = Server() if server is None else server
+    _refuse(tiers, radix, hosts, server.nic_ports)
     half = radix // 2
-    host_count = fat_tree_counts(tiers=tiers, radix=radix).hosts if hosts is None else hosts
-    leaf_count = -(-host_count // half)
+    per_leaf = half // server.nic_ports
+    full = fat_tree_counts(tiers=tiers, radix=radix, ports_per_host=server.nic_ports)
+    host_count = full.hosts if hosts is None else hosts
+    leaf_count = -(-host_count // per_leaf)
     host = np.arange(host_count)
     leaf = host_count + np.arange(leaf_count)
     optics = {"rate_bps": fabric_rate_bps, "delay_ps": fabric_delay_ps, "loss": loss, "corruption": corruption}
     layers = [
-        links_between(host, leaf[host // half], rate_bps=host_rate_bps, delay_ps=host_delay_ps, loss=loss,
-                      corruption=corruption),
+        links_between(np.repeat(host, server.nic_ports), np.repeat(leaf[host // per_leaf], server.nic_ports),
+                      rate_bps=host_rate_bps, delay_ps=host_delay_ps, loss=loss, corruption=corruption),
     ]  # fmt: skip
     if tiers == 2:
         spine = host_count + leaf_count + np.arange(half)
@@ -113,12 +120,13 @@ def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
         links=np.concatenate(layers),
         switches=(switch,),
         nics=(nic,),
+        servers=(server,),
         facts=facts,
         source="fabric",
     )
 
 
-def _refuse(tiers: int, radix: int, hosts: int | None) -> None:
+def _refuse(tiers: int, radix: int, hosts: int | None, ports: int) -> None:
     mistakes: list[Mistake] = []
     if tiers not in (2, 3):
         mistakes.append(Mistake(path="fabric.tiers", text=f"found {tiers}, wanted 2 or 3"))
@@ -128,7 +136,11 @@ def _refuse(tiers: int, radix: int, hosts: int | None) -> None:
         mistakes.append(Mistake(path="fabric.radix", text=text, fix=fix))
     if hosts is not None and hosts < 1:
         mistakes.append(Mistake(path="fabric.hosts", text=f"found {hosts}, wanted at least 1"))
-    if not mistakes and hosts is not None and hosts > (full := fat_tree_counts(tiers=tiers, radix=radix).hosts):
+    if not mistakes and ports > radix // 2:
+        text = f"found {radix}, but a leaf needs {ports} ports down for one server, so wanted at least {2 * ports}"
+        mistakes.append(Mistake(path="fabric.radix", text=text, fix=str(2 * ports)))
+    full = 0 if mistakes else fat_tree_counts(tiers=tiers, radix=radix, ports_per_host=ports).hosts
+    if not mistakes and hosts is not None and hosts > full:
         text = f"found {hosts:,}, wanted at most {full:,}, the ports of {tiers} tiers of radix {radix}"
         mistakes.append(Mistake(path="fabric.hosts", text=text))
     if mistakes:

@@ -17,7 +17,7 @@ from weft.base.errors import ConfigError, Mistake
 from weft.base.nearest import nearest
 from weft.base.units import DURATION, LENGTH, PROPAGATION_PS_PER_M, RATE, Quantity, UnitError, parse_quantity
 from weft.hardware import catalogue
-from weft.spec.device import Nic, Switch
+from weft.spec.device import Nic, Server, Switch
 from weft.spec.fabric import HOST, SWITCH, Fabric
 from weft.topology.assemble import assemble, default_link_names, links_between
 from weft.topology.drafts import Draft, read_graphml, read_json
@@ -27,10 +27,10 @@ __all__ = ["fabric_from", "read_fabric"]
 MAX_BYTES = 1_000_000_000  # chosen: ten times the file of 65,536 hosts
 
 WORDS = {"host": HOST, "switch": SWITCH}
-NODE_KEYS = ("id", "kind", "tier", "switch", "nic", "device")
+NODE_KEYS = ("id", "kind", "tier", "pod", "switch", "nic", "device", "server")
 DEFAULTS = ("rate", "rate_bps", "delay", "delay_ps", "length", "length_m", "loss", "corruption")
 LINK_KEYS = ("source", "target", "name", *DEFAULTS)
-GRAPH_KEYS = ("name", "switches", "nics", "facts", "switch", "nic", *DEFAULTS)
+GRAPH_KEYS = ("name", "switches", "nics", "servers", "facts", "switch", "nic", "server", *DEFAULTS)
 # what networkx writes besides; it says nothing about a fabric
 IGNORED = {"key", "directed", "multigraph", "node_default", "edge_default"}
 
@@ -88,10 +88,14 @@ class _Devices:
 
     def named(self, name: str) -> int:
         if name not in self.by_name:
+            record: Switch | Nic | Server
             if self.kind == "switch":
                 # links of a file may have any mix of rates; their sum is checked against the capacity
-                record: Switch | Nic = catalogue.switch(name).model_copy(update={"radix": catalogue.max_ports(name)})
+                record = catalogue.switch(name).model_copy(update={"radix": catalogue.max_ports(name)})
                 self.facts.update(catalogue.switch_facts(name))
+            elif self.kind == "server":
+                record = catalogue.node(name).server
+                self.facts.update(catalogue.node_facts(name))
             else:
                 record = catalogue.nic(name)
                 self.facts.update(catalogue.nic_facts(name))
@@ -125,7 +129,10 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
         SWITCH: _Devices("switch", _records(graph.get("switches", []), Switch, "switches", mistakes), facts),
         HOST: _Devices("nic", _records(graph.get("nics", []), Nic, "nics", mistakes), facts),
     }
-    nodes = [_node(number, line, row, graph, devices, mistakes) for number, (line, row) in enumerate(draft.nodes)]
+    servers = _Devices("server", _records(graph.get("servers", []), Server, "servers", mistakes), facts)
+    nodes = [
+        _node(number, line, row, graph, devices, servers, mistakes) for number, (line, row) in enumerate(draft.nodes)
+    ]
     index = {name: number for number, (name, *_) in enumerate(nodes)}
     rows = []
     for number, (line, row) in enumerate(draft.links):
@@ -134,7 +141,7 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
     if mistakes:
         raise ConfigError(source, mistakes)
     names = [node[0] for node in nodes]
-    kinds, tiers, chosen = np.array([node[1:] for node in nodes], np.int32).reshape(-1, 3).T
+    kinds, tiers, chosen, server, pod = np.array([node[1:] for node in nodes], np.int32).reshape(-1, 5).T
     ends, rates, delays, losses, corruptions = ([row[column] for row in rows] for column in range(5))
     table = np.array(ends, dtype=np.int64).reshape(-1, 2)
     links = links_between(
@@ -148,15 +155,16 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
     return assemble(
         name=str(graph.get("name") or Path(source).stem), node_names=names, node_kind=kinds, node_tier=tier,
         node_device=chosen, links=links, link_names=link_names, switches=devices[SWITCH].records,
-        nics=devices[HOST].records, facts=facts, source=source,
+        nics=devices[HOST].records, facts=facts, servers=servers.records or (Server(),),
+        node_server=server if (server != 0).any() else None, node_pod=pod if (pod >= 0).any() else None, source=source,
     )  # fmt: skip
 
 
 def _node(
     number: int, line: int | None, row: Mapping[str, Any], graph: Mapping[str, Any], devices: Mapping[int, _Devices],
-    mistakes: list[Mistake],
-) -> tuple[str, int, int, int]:  # fmt: skip
-    """Name, kind, tier and device of a node."""
+    servers: _Devices, mistakes: list[Mistake],
+) -> tuple[str, int, int, int, int, int]:  # fmt: skip
+    """Name, kind, tier, device, server and pod of a node."""
     name = str(row["id"]) if row.get("id") is not None else ""
     place = _Place(path=f"nodes.{name or number}", mistakes=mistakes, line=line)
     if not name:
@@ -171,7 +179,31 @@ def _node(
     if not isinstance(tier, int) or isinstance(tier, bool) or not 0 <= tier <= 100:
         place.wrong("tier", f"found {tier!r}, wanted a whole number from 0 to 100")
         tier = 0
-    return name, kind, tier, _device(place, row, graph, devices[kind])
+    pod = row.get("pod", -1)
+    if not isinstance(pod, int) or isinstance(pod, bool) or not -1 <= pod < 2**31:
+        place.wrong("pod", f"found {pod!r}, wanted a whole number, or -1 for none")
+        pod = -1
+    server, brings = _server(place, row, graph, servers) if kind == HOST else (0, {})
+    return name, kind, tier, _device(place, row, {**brings, **graph}, devices[kind]), server, pod
+
+
+def _server(
+    place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], servers: _Devices
+) -> tuple[int, dict[str, str]]:
+    """Index of a host's server, by number into the listed ones or by name, and the NIC that a named one brings."""
+    wanted = row.get("server", graph.get("server", "plain" if not servers.records else 0))
+    if isinstance(wanted, int) and not isinstance(wanted, bool):
+        if 0 <= wanted < len(servers.records):
+            return wanted, {}
+        place.wrong("server", f"found {wanted!r}, wanted a number into the {len(servers.records)} listed servers")
+        return 0, {}
+    try:
+        name = str(wanted)
+        return servers.named(name), {"nic": catalogue.node(name).nic}
+    except ConfigError as wrong:
+        for mistake in wrong.mistakes:
+            place.wrong("server", mistake.text, fix=mistake.fix)
+        return 0, {}
 
 
 def _device(place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], devices: _Devices) -> int:

@@ -2,7 +2,8 @@
 
 Source: the two-tier folded Clos as data centres build it, such as Alizadeh and Edsall, Hot Interconnects 2013,
 doi:10.1109/HOTI.2013.23. Oversubscription is the bandwidth of a leaf's host ports divided by that of its uplinks.
-Leaves out: several NIC ports per host, leaves of different sizes (except that the last may be filled in part).
+A server with several NIC ports has all of them on one leaf, or with two homes on two leaves by turns.
+Leaves out: leaves of different sizes (except that the last may be filled in part).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from weft.base.errors import ConfigError, Mistake
-from weft.spec.device import Nic, Switch
+from weft.spec.device import Nic, Server, Switch
 from weft.spec.fabric import HOST, SWITCH, Fabric
 from weft.topology.assemble import assemble, links_between
 
@@ -40,6 +41,8 @@ def leaf_spine_counts(
     host_rate_bps: int,
     fabric_rate_bps: int,
     hosts_per_leaf: int | None = None,
+    ports_per_host: int = 1,
+    homes: int = 1,
 ) -> LeafSpineCounts:
     """Derive a shape from the number of hosts, the ports of a switch and the wanted oversubscription.
 
@@ -54,6 +57,8 @@ def leaf_spine_counts(
     oversubscription : bandwidth down divided by bandwidth up, above 0; 1 is non-blocking
     host_rate_bps, fabric_rate_bps : of the links
     hosts_per_leaf : fixed, instead of as many as fit
+    ports_per_host : links from a host to one leaf
+    homes : leaves that a host hangs on
 
     Raises
     ------
@@ -75,9 +80,10 @@ def leaf_spine_counts(
         raise ConfigError("fabric", mistakes)
     ratio = Fraction(oversubscription).limit_denominator(1000)  # 1.1 means 11/10, not its binary neighbour
     speed = Fraction(host_rate_bps, fabric_rate_bps)
-    down = _hosts_per_leaf(radix, ratio, speed, hosts_per_leaf)
+    speed *= ports_per_host  # of all links of a host to a leaf
+    down = _hosts_per_leaf(radix, ratio, speed, hosts_per_leaf, ports_per_host)
     uplinks = -(-down * speed // ratio)
-    leaves = -(-hosts // down)
+    leaves = -(-hosts // down) * homes
     if leaves > radix:
         text = (
             f"{hosts:,} hosts need {leaves:,} leaves of {down}, wanted at most {radix}, the ports of a spine; "
@@ -94,13 +100,14 @@ def leaf_spine_counts(
     )
 
 
-def _hosts_per_leaf(radix: int, ratio: Fraction, speed: Fraction, wanted: int | None) -> int:
-    """Host ports of a leaf: the most at exactly the ratio, else the most at no more than the ratio."""
-    fitting = [down for down in range(1, radix) if down - (-down * speed // ratio) <= radix]
+def _hosts_per_leaf(radix: int, ratio: Fraction, speed: Fraction, wanted: int | None, each: int) -> int:
+    """Hosts of a leaf, with so many ports each: the most at exactly the ratio, else the most at no more than it."""
+    fitting = [down for down in range(1, radix) if down * each - (-down * speed // ratio) <= radix]
     if wanted is not None:
         if wanted not in fitting:
             uplinks = -(-wanted * speed // ratio)
-            text = f"found {wanted}; with {uplinks} uplinks that makes {wanted + uplinks} ports, wanted at most {radix}"
+            ports = wanted * each + uplinks
+            text = f"found {wanted}; with {uplinks} uplinks that makes {ports} ports, wanted at most {radix}"
             raise ConfigError("fabric", [Mistake(path="fabric.hosts_per_leaf", text=text)])
         return wanted
     if not fitting:
@@ -126,8 +133,10 @@ def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
     loss: float = 0.0,
     corruption: float = 0.0,
     facts: Mapping[str, str] | None = None,
+    server: Server | None = None,
+    homes: int = 1,
 ) -> Fabric:
-    """Build a leaf-spine fabric. Host i hangs on leaf ``i // hosts_per_leaf``.
+    """Build a leaf-spine fabric. Host i hangs on leaf j = ``i // hosts_per_leaf``, with two homes on 2j and 2j + 1.
 
     Parameters
     ----------
@@ -138,11 +147,13 @@ def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
     hosts : how many, if the last leaves are not filled; by default ``leaves x hosts_per_leaf``
     loss, corruption : probability per packet, on every link
     facts : what a user should know about the devices
+    server : every host, whose NIC ports go to its leaf; by default a plain one
+    homes : leaves that a host hangs on, 1 or 2; its ports take them by turns
 
     Raises
     ------
-    ConfigError : counts below 1, more hosts than ports, more links than the switch has ports, rates or delays out
-        of range
+    ConfigError : counts below 1, leaves that do not pair, more hosts than ports, more links than the switch has
+        ports, rates or delays out of range
     """
     mistakes = [
         Mistake(path=f"fabric.{key}", text=f"found {value}, wanted at least 1")
@@ -150,9 +161,13 @@ def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
                            ("links_per_pair", links_per_pair), ("hosts", 1 if hosts is None else hosts))
         if value < 1
     ]  # fmt: skip
-    places = leaves * hosts_per_leaf
+    server = Server() if server is None else server
+    if not mistakes and (leaves % homes or server.nic_ports % homes):
+        text = f"found true, but {leaves} leaves and {server.nic_ports} NIC ports of a server are not both even"
+        mistakes.append(Mistake(path="fabric.dual_homed", text=text))
+    places = leaves // homes * hosts_per_leaf
     if not mistakes and hosts is not None and hosts > places:
-        text = f"found {hosts:,}, wanted at most {places:,} = {leaves} leaves x {hosts_per_leaf} ports"
+        text = f"found {hosts:,}, wanted at most {places:,} = {leaves // homes} leaves x {hosts_per_leaf} servers"
         mistakes.append(Mistake(path="fabric.hosts", text=text))
     if mistakes:
         raise ConfigError("fabric", mistakes)
@@ -161,10 +176,11 @@ def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
     leaf = host_count + np.arange(leaves)
     spine = host_count + leaves + np.arange(spines)
     per_leaf = np.repeat(spine, links_per_pair)
+    home = host[:, None] // hosts_per_leaf * homes + np.arange(server.nic_ports)[None] % homes
     links = np.concatenate(
         [
-            links_between(host, leaf[host // hosts_per_leaf], rate_bps=host_rate_bps, delay_ps=host_delay_ps,
-                          loss=loss, corruption=corruption),
+            links_between(np.repeat(host, server.nic_ports), leaf[home.ravel()], rate_bps=host_rate_bps,
+                          delay_ps=host_delay_ps, loss=loss, corruption=corruption),
             links_between(np.repeat(leaf, len(per_leaf)), np.tile(per_leaf, leaves), rate_bps=fabric_rate_bps,
                           delay_ps=fabric_delay_ps, loss=loss, corruption=corruption),
         ]
@@ -178,6 +194,7 @@ def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
         links=links,
         switches=(switch,),
         nics=(nic,),
+        servers=(server,),
         facts=facts,
         source="fabric",
     )

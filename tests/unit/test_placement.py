@@ -1,0 +1,105 @@
+"""Placements: which GPU of which server a rank is, its NIC ports, and the ranks of NVLink switches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.base.errors import ConfigError
+from weft.spec.device import Nic, Server, Switch
+from weft.spec.fabric import HOST, SWITCH, Fabric
+from weft.topology.assemble import assemble, links_between
+from weft.topology.build import fabric_of
+from weft.workload.placement import PLACEMENTS, gpu_ports, packed, pods, rails, random, with_nvlink_switches
+
+
+def dgx(gpus: int = 64, **keys: object) -> Fabric:
+    return fabric_of(topology="rail-optimized", gpus=gpus, node="dgx-h100", radix=16, **keys)  # type: ignore[arg-type]
+
+
+def test_packed_fills_servers() -> None:
+    placed = packed(dgx(), 20)
+    assert placed.host.tolist() == [0] * 8 + [1] * 8 + [2] * 4
+    assert placed.gpu is not None
+    assert placed.gpu.tolist() == [*range(8), *range(8), *range(4)]
+    assert placed.nics[:, 0].tolist() == placed.gpu.tolist()
+
+
+def test_rails_count_along_a_rail_first() -> None:
+    fabric = dgx(64)
+    placed = rails(fabric, 64)
+    assert placed.gpu is not None
+    rank = np.arange(64)
+    assert placed.gpu.tolist() == (rank // 8).tolist()
+    assert placed.host.tolist() == (rank % 8).tolist()
+
+
+def test_pods_take_turns() -> None:
+    fabric = dgx(128, nodes_per_pod=4)
+    assert pods(fabric, 128).host[::8].tolist() == [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15]
+    one_pod = fabric_of(topology="leaf-spine", hosts=4, radix=8)
+    assert pods(one_pod, 4).host.tolist() == [0, 1, 2, 3]
+
+
+def test_a_seed_is_an_order() -> None:
+    fabric = dgx()
+    one, again, other = (random(fabric, 64, seed=seed) for seed in (1, 1, 2))
+    assert one.host.tolist() == again.host.tolist()
+    assert one.host.tolist() != other.host.tolist()
+
+
+@given(name=st.sampled_from(sorted(PLACEMENTS)), ranks=st.integers(1, 64), seed=st.integers(0, 9))
+def test_every_rank_has_a_gpu_of_its_own_and_that_gpus_ports(name: str, ranks: int, seed: int) -> None:
+    fabric = fabric_of(topology="rail-optimized", gpus=64, node="p5", radix=128)
+    placed = PLACEMENTS[name](fabric, ranks, seed=seed)
+    assert placed.gpu is not None
+    assert len(set(zip(placed.host.tolist(), placed.gpu.tolist(), strict=True))) == ranks
+    for host, gpu, nics in zip(placed.host.tolist(), placed.gpu.tolist(), placed.nics.tolist(), strict=True):
+        assert nics == gpu_ports(fabric, host, gpu) == [4 * gpu, 4 * gpu + 1, 4 * gpu + 2, 4 * gpu + 3]
+
+
+def test_gpus_that_share_a_port() -> None:
+    fabric = fabric_of(topology="leaf-spine", gpus=16, node="p4d", radix=16)
+    assert packed(fabric, 16).nics[:8, 0].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_servers_that_differ_repeat_ports() -> None:
+    fabric = assemble(
+        name="two kinds", node_names=["a", "b", "s"], node_kind=[HOST, HOST, SWITCH], node_tier=[0, 0, 1],
+        links=links_between([0, 0, 1], [2, 2, 2], rate_bps=1, delay_ps=1_000), switches=[Switch()], nics=[Nic()],
+        servers=[Server(name="two", nic_ports=2), Server(name="pair", gpus=2)], node_server=[0, 1, 0],
+    )  # fmt: skip
+    placed = packed(fabric, 3)
+    assert placed.nics.tolist() == [[0, 1], [0, 0], [0, 0]]
+    assert fabric.gpus == 3
+
+
+def test_more_ranks_than_gpus_are_refused() -> None:
+    with pytest.raises(ConfigError, match="found 65, wanted 1 to 64, the GPUs of the fabric"):
+        packed(dgx(), 65)
+
+
+def test_nvlink_switches_come_behind_the_ranks() -> None:
+    fabric = dgx()
+    placed, switch_of = with_nvlink_switches(fabric, rails(fabric, 16))
+    assert placed.gpu is not None
+    assert placed.host.tolist()[16:] == [0, 1]
+    assert placed.gpu.tolist()[16:] == [-1, -1]
+    assert [16 + host for host in placed.host.tolist()[:16]] == switch_of.tolist()
+
+
+def test_a_domain_of_four_has_its_own_switch() -> None:
+    node = {"model": "dgx-h100", "nvlink_domain_gpus": 4}
+    fabric = fabric_of(topology="rail-optimized", gpus=64, node=node, radix=16)
+    placed, switch_of = with_nvlink_switches(fabric, packed(fabric, 12))
+    assert placed.gpu is not None
+    assert list(zip(placed.host[12:].tolist(), placed.gpu[12:].tolist(), strict=True)) == [(0, -1), (0, -2), (1, -1)]
+    assert switch_of.tolist() == [12] * 4 + [13] * 4 + [14] * 4
+
+
+def test_no_switch_no_ranks_for_it() -> None:
+    fabric = fabric_of(topology="rail-optimized", gpus=64, node="dgx-a100", radix=16)
+    with pytest.raises(ConfigError, match="'dgx-a100' has no NVLink switch that reduces"):
+        with_nvlink_switches(fabric, packed(fabric, 8))

@@ -1,0 +1,184 @@
+"""Rail-optimized fabrics: closed forms, the leaf of each NIC port, three tiers, planes, rails that nothing joins."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.base.errors import ConfigError
+from weft.spec.device import Server
+from weft.spec.fabric import Fabric
+from weft.spec.rails import default_rails, ports_by_rail, rail_mistakes
+from weft.topology.build import fabric_of
+from weft.topology.measures import measure
+from weft.topology.rail_optimized import rail_counts
+from weft.topology.routing import switch_distances
+
+DGX = Server(name="dgx", gpus=8, nic_ports=8)
+
+
+def rail_fabric(**keys: object) -> Fabric:
+    return fabric_of(topology="rail-optimized", **{"node": "dgx-h100", **keys})  # type: ignore[arg-type]
+
+
+def leaves_of(fabric: Fabric) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
+    """The node at the other end of every NIC port; shape (hosts, NIC ports)."""
+    ports = fabric.ports
+    end = int(ports.base[len(fabric.hosts)])
+    return ports.node[ports.peer[:end]].reshape(len(fabric.hosts), -1)
+
+
+@pytest.mark.parametrize(("units", "leaves", "spines"), [(1, 8, 4), (2, 16, 8), (3, 24, 16), (4, 32, 16)])
+def test_scalable_units_of_32_servers(units: int, leaves: int, spines: int) -> None:
+    """Counts of NVIDIA's DGX SuperPOD H100 reference architecture for one to four units, with 64-port switches.
+
+    Three units have 16 spines there, since the 32 uplinks of a leaf divide into 1, 2 or 4 links a spine.
+    """
+    counts = rail_counts(servers=32 * units, server=DGX, rails=8, radix=64)
+    assert (counts.pods, counts.nodes_per_pod, counts.pods * counts.rails, counts.spines) == (units, 32, leaves, spines)
+    assert counts.oversubscription == 1
+
+
+@pytest.mark.parametrize(("radix", "gpus"), [(16, 1_024), (32, 8_192), (64, 65_536)])
+def test_three_tiers_are_a_fat_tree_with_other_cables(radix: int, gpus: int) -> None:
+    counts = rail_counts(servers=gpus // 8, server=DGX, rails=8, radix=radix)
+    assert gpus == radix**3 // 4
+    assert counts.switches == 5 * radix**2 // 4
+    assert (counts.spines, counts.cores, counts.blocks) == (radix // 2, radix // 2, radix)
+
+
+def test_a_built_fabric_has_the_counts_of_its_shape() -> None:
+    fabric = rail_fabric(gpus=1_024, radix=32, oversubscription=3)
+    counts = rail_counts(servers=128, server=DGX, rails=8, radix=32, oversubscription=3)
+    measures = measure(fabric)
+    assert measures.switches == counts.switches
+    assert measures.oversubscription_by_tier[1] == 3
+    assert measures.hosts == 128
+    assert fabric.gpus == 1_024
+
+
+def test_rails_that_are_not_joined_are_networks_of_their_own() -> None:
+    fabric = rail_fabric(gpus=256, switch="quantum-2", spines=0)
+    assert fabric.name == "rail-only, 1 pod x 8 rails"
+    assert len(fabric.node_names) == 32 + 8
+    distance = switch_distances(fabric, np.ones(len(fabric.links), np.bool_), np.arange(32, 40, dtype=np.int32))
+    assert (distance[32:] >= 0).sum() == 8  # each leaf reaches itself only
+    large = rail_fabric(gpus=1_024, radix=64, rail_only=True)
+    counts = rail_counts(servers=128, server=DGX, rails=8, radix=64, rail_only=True)
+    assert (counts.networks, counts.pods, counts.spines, counts.links_per_pair) == (8, 4, 2, 16)
+    assert len(large.node_names) - 128 == counts.switches == 32 + 16
+    spines_of_leaf = large.links["b"][1_024:].reshape(4, 8, 32)  # by pod, rail and uplink
+    for rail in range(8):
+        own = np.unique(spines_of_leaf[:, rail])
+        assert own.tolist() == [160 + 2 * rail, 161 + 2 * rail]
+
+
+def test_two_planes_share_no_switch() -> None:
+    node = {"model": "dgx-h100", "nic_ports": 16}
+    fabric = rail_fabric(gpus=512, node=node, link_rate_bps=200_000_000_000, switch="tomahawk-5", planes=2)
+    leaves = leaves_of(fabric)
+    assert not set(leaves[:, 0::2].ravel().tolist()) & set(leaves[:, 1::2].ravel().tolist())
+    assert fabric.name == "rail-optimized, 1 pod x 8 rails x 2 planes"
+
+
+def test_a_rack_of_72_has_four_rails() -> None:
+    fabric = rail_fabric(gpus=288, node="gb200-nvl72", switch="quantum-2")
+    leaves = leaves_of(fabric)
+    assert all(leaves[0, port] == leaves[0, port % 4] for port in range(72))
+    assert len(set(leaves[0].tolist())) == 4
+
+
+def test_ports_of_one_gpu_share_a_rail_by_default() -> None:
+    plane, rail = ports_by_rail(Server(gpus=8, nic_ports=32), rails=8, planes=1)
+    assert rail.tolist() == [port // 4 for port in range(32)]
+    assert set(plane.tolist()) == {0}
+    _, rail = ports_by_rail(Server(gpus=8, nic_ports=32), rails=32, planes=1)
+    assert rail.tolist() == list(range(32))
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> dict[str, int]:
+    gpus = draw(st.sampled_from([1, 2, 4, 8]))
+    planes = draw(st.sampled_from([1, 2]))
+    server = Server(name="any", gpus=gpus, nic_ports=gpus * planes * draw(st.sampled_from([1, 2])))
+    possible = [rails for rails in range(1, 33) if not rail_mistakes(server, rails=rails, planes=planes)]
+    return {
+        "gpus": gpus, "nic_ports": server.nic_ports, "planes": planes, "rails": draw(st.sampled_from(possible)),
+        "servers": draw(st.integers(1, 24)), "radix": draw(st.sampled_from([32, 64])),
+        "ratio": draw(st.sampled_from([1, 2, 3])), "rail_only": draw(st.booleans()),
+    }  # fmt: skip
+
+
+@given(shape=shapes())
+def test_any_shape_keeps_its_promises(shape: dict[str, int]) -> None:
+    node = {"gpus": shape["gpus"], "nic_ports": shape["nic_ports"]}
+    try:
+        fabric = rail_fabric(
+            node=node, hosts=shape["servers"], planes=shape["planes"], rails=shape["rails"], radix=shape["radix"],
+            oversubscription=shape["ratio"], rail_only=shape["rail_only"],
+        )  # fmt: skip
+    except ConfigError as refused:
+        assert "ports" in str(refused)  # noqa: PT017 - a shape too large for its switches, and that is the reason
+        return
+    server = fabric.servers[0]
+    leaves = leaves_of(fabric)
+    plane, rail = ports_by_rail(server, rails=shape["rails"], planes=shape["planes"])
+    width = shape["nic_ports"] // (shape["planes"] * shape["rails"])
+    assert fabric.node_pod is not None
+    for host, row in enumerate(leaves.tolist()):
+        leaf = np.array(row)
+        assert set(fabric.node_pod[leaf].tolist()) == {int(fabric.node_pod[host])}
+        counts = np.unique(leaf, return_counts=True)[1]
+        assert (counts == width).all()  # every leaf of the pod has this server's ports of its rail and plane, no other
+        assert len(counts) == shape["planes"] * shape["rails"]
+        assert len(set(zip(leaf.tolist(), plane.tolist(), rail.tolist(), strict=True))) == len(counts)
+    degree = np.diff(fabric.ports.base)[len(fabric.hosts) :]
+    assert (degree <= shape["radix"]).all()
+    ratios = measure(fabric).oversubscription_by_tier
+    assert ratios.get(1, 0) <= shape["ratio"] + 1e-9
+    reached = switch_distances(fabric, np.ones(len(fabric.links), np.bool_), np.unique(leaves).astype(np.int32))
+    same_plane = reached[np.unique(leaves[:, plane == 0])] if shape["planes"] == 1 and not shape["rail_only"] else None
+    if same_plane is not None and len(fabric.node_names) > len(fabric.hosts) + 1 and ratios:
+        assert (same_plane >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"gpus": 64, "planes": 2, "radix": 64}, "planes  found 2, wanted a divisor of 1, the NIC ports of a GPU"),
+        ({"gpus": 64, "rails": 3, "radix": 64}, "rails  found 3, wanted 1, 2, 4 or 8.*did you mean '2'"),
+        ({"gpus": 1_024, "spines": 0, "switch": "quantum-2"}, "spines  found 0, but 128 servers with one port each on"),
+        ({"gpus": 1_024, "spines": 0, "radix": 64, "pods": 4}, "spines  found 0, but the servers are in 4 pods"),
+        ({"gpus": 1_024, "radix": 64, "tiers": 2, "nodes_per_pod": 8}, "tiers  found 2, but 128 leaves"),
+        ({"gpus": 1_024, "radix": 64, "pods": 4, "nodes_per_pod": 16}, "pods  found 4, but 128 servers in pods of 16"),
+        ({"gpus": 64}, "radix  is needed"),
+        ({"gpus": 100, "radix": 64}, "gpus  found 100, wanted a multiple of 8"),
+        ({"gpus": 64, "hosts": 7, "radix": 64}, "gpus  found 64, wanted 56, hosts x 8"),
+        ({"radix": 64}, "gpus  missing"),
+        ({"gpus": 64, "radix": 64, "links_per_pair": 2}, "links_per_pair  follows from the uplinks"),
+        ({"gpus": 64, "radix": 64, "leaves": 2}, "leaves  means nothing for topology 'rail-optimized'"),
+        ({"gpus": 512, "pods": 1, "spines": 4, "links_per_pair": 4, "radix": 64}, "nodes_per_pod .*80 ports of a"),
+        ({"gpus": 512, "pods": 2, "spines": 16, "oversubscription": 3, "radix": 64}, "oversubscription .*make 2;"),
+        ({"gpus": 64, "radix": 8, "node": {"gpus": 8, "nic_ports": 64}, "rails": 8}, "oversubscription .*one server"),
+        ({"gpus": 8_192, "radix": 8}, "rails  found 8, wanted at most 4"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(keys: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=rf"fabric\.{message}"):
+        rail_fabric(**keys)
+
+
+def test_given_spines_are_kept() -> None:
+    counts = rail_counts(servers=64, server=DGX, rails=8, radix=64, spines=8)
+    assert (counts.spines, counts.links_per_pair, counts.oversubscription) == (8, 1, Fraction(4))
+    assert counts.nodes_per_pod == 32
+
+
+def test_default_rails() -> None:
+    assert default_rails(Server(gpus=72, nic_ports=72), 4) == 4
+    assert default_rails(Server(gpus=8, nic_ports=32)) == 8
+    assert default_rails(Server(gpus=8, nic_ports=4)) == 4

@@ -90,6 +90,21 @@ def _compare(
     compare_runs(first, second, as_json=as_json)
 
 
+@app.command("report")
+def _report(
+    *,
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    second: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="Another one, to compare with it.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="File to write; <run>.html beside it.")] = None,
+    is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a page about a run, or about two runs compared."""
+    from weft.cli.report import report
+
+    report(first, second, out=out, is_opened=is_opened, as_json=as_json)
+
+
 @app.command("list")
 def _list(
     *,

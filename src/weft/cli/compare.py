@@ -19,7 +19,7 @@ from weft.study.compare import Comparison, NumberPair, compare
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["compare_runs"]
+__all__ = ["compare_runs", "headline"]
 
 _SAME = 0.0005  # a change that rounds to 0.0 %
 
@@ -50,7 +50,7 @@ def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
             seeds = f", {done} of {counted} seeds finished" if run.seeds else ""
             out.print(Text(f"{run.path} is {run.status}{seeds}: its numbers are partial"))
     is_whole = all(done == counted for done, counted in map(finished, runs))
-    out.print(Text(_headline(found, is_whole=is_whole)))
+    out.print(Text(headline(found, is_whole=is_whole)))
     if found.differences:
         out.print()
         out.print(_difference_table(found))
@@ -62,7 +62,8 @@ def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
         out.print(Text(f"{len(found.numbers) - len(changed)} other numbers are equal"))
 
 
-def _headline(found: Comparison, *, is_whole: bool) -> str:
+def headline(found: Comparison, *, is_whole: bool) -> str:
+    """Say in a sentence which run was faster; ``is_whole`` where both delivered everything."""
     if found.is_same_result:
         return "The results are equal to the bit."
     if not is_whole:

@@ -52,6 +52,7 @@ _FLOWS = (
     _column("way", "string", "name", "packets between servers; nvlink or pcie inside one, by message."),
     _column("channel", "int64", "number", "Channel of the job."),
     _column("size_bytes", "int64", "B", "Payload."),
+    _column("wire_bytes", "int64", "B", "The same on a link: headers and gaps included, each packet once."),
     _column("start_ps", "int64", "ps", "Instant at which the message was posted."),
     _column("delivered_ps", "int64", "ps", "Instant of its last byte at the receiver.", optional=True),
     _column("acked_ps", "int64", "ps", "Instant at which the sender knew that it was there.", optional=True),
@@ -64,6 +65,8 @@ _LINKS = (
     _column("port", "int64", "number", "Number of the sending port."),
     _column("name", "string", "name", "Direction of the link, such as leaf0->spine1."),
     _column("link", "string", "name", "The link."),
+    _column("node", "int64", "number", "Node that sends."),
+    _column("peer", "int64", "number", "Node that receives."),
     _column("rate_bps", "int64", "b/s", "Rate."),
     _column("utilisation", "float64", "share", "Time on the wire, gaps included, over the time of the run."),
     _column("frames", "int64", "count", "Packets sent, flow-control frames not counted."),
@@ -110,7 +113,40 @@ _EVENTS = (
     _column("at_ps", "int64", "ps", "When it happened (count 1); null: the total over the run.", optional=True),
     _column("count", "int64", "count", "How often."),
 )
+_TIMELINE = (
+    _column("start_ps", "int64", "ps", "Begin of a bin of time."),
+    _column("at_ps", "int64", "ps", "End of the bin."),
+    _column("port", "int64", "number", "Number of the sending port."),
+    _column("bytes", "int64", "B", "Bytes of the packets whose transmission began in the bin, gaps not counted."),
+    _column("queue_bytes", "int64", "B", "Egress queue of all priorities at the end; the largest of bins made one."),
+    _column("marks", "int64", "count", "Packets marked by ECN."),
+    _column("drops", "int64", "count", "Packets dropped that wanted to leave here or came in here."),
+    _column("pauses", "int64", "count", "PFC frames sent that ask the other end to pause, refreshes included."),
+    _column("paused_ps", "int64", "ps", "Time for which this port was paused within the bin, summed over priorities."),
+)
+_PATHS = (
+    _column("queue_pair", "int64", "number", "Number of the queue pair, by source, destination and channel."),
+    _column("port", "int64", "number", "Number of a sending port on its way."),
+    _column("packets", "int64", "count", "Data packets that took it, of those that were followed."),
+    _column("mean_queue_bytes", "float64", "B", "Bytes that were queued there ahead of them, mean; 0 at a host."),
+)
+_NODES = (
+    _column("node", "int64", "number", "Number of the node."),
+    _column("name", "string", "name", "Host or switch."),
+    _column("kind", "string", "name", "host or switch."),
+    _column("role", "string", "name", "What nodes of its tier are called, such as leaf."),
+    _column("tier", "int64", "number", "0 for hosts, 1 for leaves and so on upwards."),
+)
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
-    {"flows": _FLOWS, "links": _LINKS, "collectives": _COLLECTIVES, "series": _SERIES, "events": _EVENTS}
+    {
+        "flows": _FLOWS,
+        "links": _LINKS,
+        "collectives": _COLLECTIVES,
+        "series": _SERIES,
+        "events": _EVENTS,
+        "timeline": _TIMELINE,
+        "paths": _PATHS,
+        "nodes": _NODES,
+    }
 )

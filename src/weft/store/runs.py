@@ -220,11 +220,12 @@ class Run:
         return tuple(Run(folder) for _, folder in sorted(found))
 
     def table(self, name: str) -> pa.Table:
-        """Read one table as Arrow: flows, links, collectives, series or events.
+        """Read one table as Arrow, by its name in `weft.spec.result.TABLES`.
 
         Raises
         ------
-        UsageError : no such table, or this is a folder of several seeds, whose runs have the tables
+        UsageError : no such table, an older Weft did not write it, or this is a folder of several seeds,
+            whose runs have the tables
         ConfigError : the file is damaged
         """
         import pyarrow as pa

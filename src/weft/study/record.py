@@ -14,6 +14,7 @@ from weft.spec.result import TABLES, Quantity
 from weft.study.collective_times import collective_times
 from weft.study.ideal import ideal_times_ps
 from weft.study.inside import NVLINK, PACKETS, PCIE, WAYS, inside_summary, message_times_ps, ways
+from weft.study.record_ways import node_rows, path_rows, timeline_rows, wire_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,6 +109,9 @@ def tables_of(prepared: Prepared, outcome: Outcome) -> dict[str, pa.Table]:
         "collectives": _table("collectives", collective_times(prepared, outcome)),
         "series": _table("series", _series(outcome, names)),
         "events": _table("events", _events(prepared, outcome, names)),
+        "timeline": _table("timeline", timeline_rows(outcome)),
+        "paths": _table("paths", path_rows(outcome)),
+        "nodes": _table("nodes", node_rows(prepared.fabric)),
     }
 
 
@@ -167,6 +171,7 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
         "way": np.array(WAYS, object)[way],
         "channel": messages["channel"],
         "size_bytes": messages["size_bytes"],
+        "wire_bytes": wire_bytes(prepared.transport, messages["size_bytes"]),
         "start_ps": messages["posted_at_ps"],
         "delivered_ps": _where(messages["delivered_at_ps"], done),
         "acked_ps": _where(messages["acked_at_ps"], messages["acked_at_ps"] >= 0),
@@ -187,6 +192,8 @@ def _links(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[s
         "port": np.arange(len(ports)),
         "name": list(names),
         "link": [fabric.link_names[index] for index in fabric.ports.link.tolist()],
+        "node": fabric.ports.node,
+        "peer": fabric.ports.node[fabric.ports.peer],
         "rate_bps": rate_bps,
         "utilisation": utilisation,
     }

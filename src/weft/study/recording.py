@@ -5,7 +5,7 @@ Leaves out: queue pairs that a program would only make if it took another branch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from weft.spec.job import Job
     from weft.study.prepare import Prepared
 
-__all__ = ["queue_pairs", "recording"]
+__all__ = ["PATH_SAMPLE", "TIMELINE_BINS", "queue_pairs", "recording"]
+
+TIMELINE_BINS: Final = 240  # chosen: columns of a heat map on a page
+PATH_SAMPLE: Final = 8  # chosen: the first packet of every message of up to eight, and enough of long ones for a mean
 
 
 def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
@@ -43,7 +46,9 @@ def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
 
 
 def recording(prepared: Prepared) -> Series | None:
-    """Series that the scenario asks for, or None.
+    """What the packet engine records: a timeline and ways always, and the series that the scenario asks for.
+
+    The reference engine records nothing over time; for it the answer is None.
 
     Raises
     ------
@@ -52,10 +57,11 @@ def recording(prepared: Prepared) -> Series | None:
     from weft.engine.packet import Series
 
     wanted = prepared.scenario.engine.record
+    is_packet = prepared.scenario.engine.fidelity == "packet"
     if wanted.flows == "none" and wanted.ports == "none":
-        return None
+        return Series(timeline_bins=TIMELINE_BINS, path_sample=PATH_SAMPLE) if is_packet else None
     mistakes: list[Mistake] = []
-    if prepared.scenario.engine.fidelity != "packet":
+    if not is_packet:
         text = "the reference engine keeps no series; set engine.fidelity: packet"
         mistakes.append(Mistake(path="engine.record", text=text))
     flows: tuple[tuple[int, int, int], ...] | None = None if wanted.flows == "all" else ()
@@ -70,7 +76,9 @@ def recording(prepared: Prepared) -> Series | None:
     ports = _ports(wanted.ports, prepared.fabric, mistakes)
     if mistakes:
         raise ConfigError(prepared.scenario.source, mistakes)
-    return Series(every_ps=wanted.every_ps, ports=ports, flows=flows)
+    return Series(
+        every_ps=wanted.every_ps, ports=ports, flows=flows, timeline_bins=TIMELINE_BINS, path_sample=PATH_SAMPLE
+    )
 
 
 def _ports(wanted: str | tuple[str, ...], fabric: Fabric, mistakes: list[Mistake]) -> tuple[int, ...]:

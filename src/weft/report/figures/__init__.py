@@ -1,0 +1,1 @@
+"""Charts of a page as SVG and HTML text; one file per kind of chart."""

@@ -1,0 +1,102 @@
+"""Pages in a browser: Debian's headless Chromium runs the script without an error, in both themes, at any width."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from helpers.pages import simulated
+
+from weft.report.page import run_page
+from weft.study.run import run_scenario
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+MOST_BYTES = 5_000_000
+# What a page does not do by itself: a pointer over every chart and heat map, and the switch of the themes.
+TOUCH = """<script>
+addEventListener("load", () => {
+  const told = [];
+  for (const area of document.querySelectorAll(".pa")) {
+    const box = area.getBoundingClientRect();
+    area.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width / 2, clientY: box.top + 5}));
+    told.push(document.getElementById("tip").textContent);
+    area.dispatchEvent(new PointerEvent("pointerleave"));
+  }
+  const paper = () => getComputedStyle(document.body).backgroundColor;
+  const before = paper();
+  document.getElementById("theme").click();
+  document.body.dataset.told = told.filter((text) => text).length;
+  document.body.dataset.switched = before !== paper();
+  document.body.dataset.wide = document.documentElement.scrollWidth > innerWidth;
+});
+</script>"""
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium, which .ci/run installs")
+
+
+def opened(page: Path, profile: Path, *options: str) -> tuple[str, str]:
+    """What the document is after its script, and what the browser said."""
+    command = [
+        str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
+        f"--user-data-dir={profile}", "--virtual-time-budget=5000", *options, "--dump-dom", page.as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+    return done.stdout, done.stderr
+
+
+def complaints(said: str) -> list[str]:
+    """Lines of the page's own console; those of the browser about its machine are not the page's."""
+    return [line for line in said.splitlines() if "CONSOLE" in line or "Uncaught" in line]
+
+
+def attribute(document: str, name: str) -> str:
+    found = re.search(rf'<body[^>]* data-{name}="([^"]*)"', document)
+    assert found is not None, f"the script did not come to {name}"
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    html = run_page(simulated(folder, "traffic: {pattern: incast, senders: 7, size: 256KB}"))
+    file = folder / "page.html"
+    file.write_text(html.replace("</body>", f"{TOUCH}</body>"), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_runs_without_an_error_in_both_themes(page: Path, tmp_path: Path, theme: str, width: int) -> None:
+    options = ["--blink-settings=preferredColorScheme=0"] if theme == "dark" else []
+    document, said = opened(page, tmp_path / "profile", f"--window-size={width},900", *options)
+    assert complaints(said) == []
+    assert f'<button id="theme" type="button">{theme}</button>' in document  # after one click it offers the way back
+    assert attribute(document, "switched") == "true"
+    assert attribute(document, "wide") == "false"
+    assert int(attribute(document, "told")) >= 10
+
+
+def test_the_test_sees_a_broken_script(page: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.html"
+    broken.write_text(page.read_text(encoding="utf-8").replace('"use strict";', '"use strict"; nothing.here();', 1))
+    _, said = opened(broken, tmp_path / "profile")
+    assert complaints(said) != []
+
+
+@pytest.mark.slow
+def test_a_page_of_1024_hosts_is_small_and_runs(tmp_path: Path) -> None:
+    file = tmp_path / "large.yaml"
+    file.write_text(
+        "schema: 1\nname: large\nfabric: {topology: fat-tree, tiers: 3, radix: 16}\n"
+        "transport: {congestion_control: fixed-window}\ntraffic: {pattern: permutation, size: 64KiB}\n",
+        encoding="utf-8",
+    )
+    html = run_page(run_scenario(file, out=tmp_path / "large"))
+    assert len(html.encode()) < MOST_BYTES
+    large = tmp_path / "large.html"
+    large.write_text(html, encoding="utf-8")
+    _, said = opened(large, tmp_path / "profile")
+    assert complaints(said) == []

@@ -1,0 +1,165 @@
+"""The page of a run and of two: whole, self-contained, with every section, and honest about what a run lacks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from helpers.pages import Page, plain, simulated
+
+from weft.cli import main
+from weft.cli.report import report
+from weft.report.page import run_page
+from weft.store.runs import Run, open_run
+from weft.study.run import run_scenario
+
+INCAST = "traffic: {pattern: incast, senders: 7, size: 256KB}"
+SECTIONS = ["answer", "times", "links", "queues", "slow", "fabric", "provenance"]
+
+
+@pytest.fixture(scope="module")
+def incast(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return simulated(tmp_path_factory.mktemp("incast"), INCAST, name="incast")
+
+
+def without(run: Run, folder: Path, *tables: str) -> Run:
+    """The run as an older Weft would have written it."""
+    shutil.copytree(run.path, folder)
+    for name in tables:
+        (folder / f"{name}.parquet").unlink()
+    return open_run(folder)
+
+
+def test_a_page_has_every_section_and_loads_nothing(incast: Run) -> None:
+    html = run_page(incast)
+    page = Page(html)
+    assert [one for one in page.ids if one in SECTIONS] == SECTIONS
+    assert len(page.ids) == len(set(page.ids))
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in page.links)
+    assert "http://" not in html
+    assert "https://" not in html
+    assert "@import" not in html
+
+
+def test_the_answer_comes_first_and_names_the_bottleneck(incast: Run) -> None:
+    text = plain(Page(run_page(incast)).text)
+    assert "Incast 7:1 of 256 KB took" in text
+    assert "The bottleneck was leaf0->host0 (leaf \u2192 host): it was in use 9" in text
+    assert text.index("The bottleneck") < text.index("Completion time of flows") < text.index("How busy the links were")
+
+
+def test_every_direction_of_the_fabric_has_its_chart_and_heat_map(incast: Run) -> None:
+    html = run_page(incast)
+    for name in ("host \u2192 leaf", "leaf \u2192 spine", "spine \u2192 leaf", "leaf \u2192 host"):
+        assert f"<figcaption>{name} <small>" in html
+        assert f'aria-label="Heat map of {name}: ' in html
+
+
+def test_text_of_the_user_is_escaped(tmp_path: Path) -> None:
+    run = simulated(tmp_path, INCAST, name="tiny")
+    text = (
+        (run.path / "scenario.yaml")
+        .read_text(encoding="utf-8")
+        .replace("name: tiny", "name: <script>alert(1)</script>")
+    )
+    (tmp_path / "evil.yaml").write_text(text, encoding="utf-8")
+    html = run_page(run_scenario(tmp_path / "evil.yaml", out=tmp_path / "evil"))
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+
+
+def test_a_run_without_the_newer_tables_says_what_it_lacks(incast: Run, tmp_path: Path) -> None:
+    old = without(incast, tmp_path / "old", "timeline", "paths", "nodes")
+    text = plain(Page(run_page(old)).text)
+    assert "kept nothing over time; run it again to see more" in text
+    assert "did not keep the tiers of its fabric" in text
+    assert "The run has not recorded which way it went." in text
+
+
+def test_the_reference_engine_says_that_it_records_nothing_over_time(tmp_path: Path) -> None:
+    run = simulated(tmp_path, INCAST + "\nengine: {fidelity: reference}")
+    assert "The reference engine records nothing over time" in Page(run_page(run)).text
+
+
+def test_a_run_that_did_not_end_says_so_at_once(tmp_path: Path) -> None:
+    text = plain(Page(run_page(simulated(tmp_path, INCAST + "\nengine: {until: 30us}"))).text)
+    assert "PARTIAL: stopped at engine.until" in text
+    assert "not done after" in text
+
+
+def test_a_fault_stands_in_the_charts_and_its_drops_in_the_words(tmp_path: Path) -> None:
+    traffic = "traffic: {pattern: permutation, size: 1MB}\nfaults: [{at: 20us, link: leaf0-spine1, event: down}]"
+    run = simulated(tmp_path, traffic)
+    text = Page(run_page(run)).text
+    assert "leaf0-spine1 down" in text
+    lost = int(run.value("drops") or 0)
+    assert lost > 0
+    assert f"(link down {lost:,})" in plain(text)
+
+
+def test_a_collective_has_a_row_for_every_time_with_its_bandwidths(tmp_path: Path) -> None:
+    run = simulated(tmp_path, "collective: {operation: all-reduce, algorithm: ring, gpus: 8, size: 1MB, repeat: 3}")
+    text = plain(Page(run_page(run)).text)
+    assert all(f"all-reduce {number}" in text for number in (1, 2, 3))
+    assert "bus bandwidth" in text
+
+
+def test_several_seeds_have_one_page_with_a_curve_for_each(tmp_path: Path) -> None:
+    simulated(tmp_path, INCAST)
+    run = run_scenario(tmp_path / "tiny.yaml", out=tmp_path / "several", seeds=2)
+    page = Page(run_page(run))
+    assert "seeds" in page.ids
+    assert "seed 1" in page.text
+    assert "seed 2" in page.text
+
+
+def test_the_command_writes_beside_the_run_and_says_where(
+    incast: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(incast.path, folder)
+    report(folder, None, out=None, is_opened=False, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    file = Path(told["page"])
+    assert file == tmp_path / "run.html"
+    assert told["size_bytes"] == file.stat().st_size
+    assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in incast.path.iterdir())
+    report(folder, None, out=tmp_path / "here.html", is_opened=False, as_json=False)
+    assert capsys.readouterr().out.startswith(f"page: {tmp_path / 'here.html'} (")
+
+
+def test_two_runs_are_compared_on_one_page(incast: Run, tmp_path: Path) -> None:
+    other = simulated(tmp_path, "traffic: {pattern: incast, senders: 7, size: 128KB}", name="smaller")
+    report(incast.path, other.path, out=tmp_path / "both.html", is_opened=False, as_json=True)
+    html = (tmp_path / "both.html").read_text(encoding="utf-8")
+    page = Page(html)
+    assert [one for one in page.ids if one in {"answer", "times", "links", "numbers", "provenance"}] == [
+        "answer", "times", "links", "numbers", "provenance"
+    ]  # fmt: skip
+    text = plain(page.text)
+    assert "The second took" in text
+    assert "What differs in the scenario: name is incast in A and smaller in B; traffic.size is" in text
+    assert "A: leaf \u2192 host" in text
+    assert "B: leaf \u2192 host" in text
+
+
+def test_a_damaged_run_is_told_without_a_page(incast: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(incast.path, folder)
+    (folder / "timeline.parquet").write_bytes(b"PAR1")
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(folder)])
+    assert ended.value.code == 2
+    assert "timeline.parquet" in capsys.readouterr().err
+    assert not (tmp_path / "run.html").exists()
+
+
+def test_a_page_that_cannot_be_written_is_the_users_mistake(
+    incast: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(incast.path), "-o", str(tmp_path / "nowhere" / "page.html")])
+    assert ended.value.code == 2
+    assert "--out" in capsys.readouterr().err

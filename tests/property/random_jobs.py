@@ -1,12 +1,14 @@
-"""Random small jobs for the scenarios: every operation and every rule of a peer occurs."""
+"""Random small jobs for the scenarios: every operation, every rule of a peer and every kind of size occurs."""
 
 from __future__ import annotations
 
 from random import Random
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.spec.device import Server
 from weft.spec.job import (
     At,
     Await,
@@ -28,13 +30,15 @@ from weft.spec.job import (
 )  # fmt: skip
 
 TOKEN = 0
-SHAPES = ("permutation", "incast", "all-to-all", "ring", "table", "exchange", "tokens", "groups")
+SHAPES = ("permutation", "incast", "all-to-all", "ring", "table", "exchange", "tokens", "groups", "members")
+MOST_RANKS = 10
 
 
 def random_job(
     rng: Random,
     *,
     ports_of_host: list[int],
+    servers: list[Server],
     priorities: list[int],
     mtu_bytes: int,
     packets: int,
@@ -46,47 +50,103 @@ def random_job(
     ----------
     rng : where every choice comes from
     ports_of_host : how many NIC ports each host has
+    servers : what each host is; where one has several GPUs, ranks are GPUs and send inside it too
     priorities : that sends may use; -1 is the transport's own
     mtu_bytes : for sizes that end within and at the edge of a packet
     packets : wanted
     shape : one of `SHAPES`; any if None
     """
-    hosts = len(ports_of_host)
-    shared = rng.random() < 0.25  # several ranks on a host
-    ranks = hosts * 2 if shared else hosts
-    host = np.arange(ranks, dtype=np.int32) % hosts
-    nic = np.array([rng.randrange(ports_of_host[h]) for h in host.tolist()], np.int32)
+    placement, is_shared = _placement(rng, ports_of_host, servers)
+    ranks = len(placement.host)
     if shape is None:
-        shape = rng.choice(("table", "incast", "tokens")) if shared else rng.choice(SHAPES)
+        shape = rng.choice(("table", "incast", "tokens")) if is_shared else rng.choice(SHAPES)
     if shape == "exchange" and ranks & (ranks - 1):
         shape = "all-to-all"
     if shape == "groups" and ranks % 2:
         shape = "ring"
-    make = _Maker(rng, ranks, host, priorities, mtu_bytes, max(1, packets // ranks))
+    has_rails = min(ports_of_host) > placement.nics.max()
+    make = _Maker(rng, placement, priorities, mtu_bytes, max(1, packets // ranks), has_rails=has_rails)
     programs, rank_class = make.programs(shape)
     return Job(
         name=shape,
         ranks=ranks,
         programs=programs,
         rank_class=rank_class,
-        placement=Placement(host=host, nics=nic[:, None]),
+        placement=placement,
         mark_names=("start", "step", "end"),
     )
+
+
+def _placement(rng: Random, ports_of_host: list[int], servers: list[Server]) -> tuple[Placement, bool]:
+    """Ranks on hosts or on their GPUs and NVLink switches; and whether some share a host that has no GPUs."""
+    hosts = len(ports_of_host)
+    gpu: list[int] | None = None
+    is_shared = False
+    if any(server.gpus > 1 for server in servers):
+        places = _places(rng, servers)
+        host = [place[0] for place in places]
+        gpu = [place[1] for place in places]
+    else:
+        is_shared = rng.random() < 0.25
+        host = list(range(hosts)) * (2 if is_shared else 1)
+    columns = rng.choice((1, 2, 2, 3)) if max(ports_of_host) > 1 else rng.choice((1, 1, 1, 2))
+    nics = []
+    for h in host:
+        own = rng.sample(range(ports_of_host[h]), ports_of_host[h])
+        nics.append([own[column % len(own)] for column in range(columns)] if rng.random() < 0.8 else own[:1] * columns)
+    return Placement(
+        host=np.array(host, np.int32),
+        nics=np.array(nics, np.int32),
+        gpu=None if gpu is None else np.array(gpu, np.int32),
+    ), is_shared
+
+
+def _places(rng: Random, servers: list[Server]) -> list[tuple[int, int]]:
+    """Some GPUs of every host, perhaps an NVLink switch: pairs of a host and a GPU, or -1 - domain."""
+    own: list[list[tuple[int, int]]] = []
+    for host, server in enumerate(servers):
+        domains = server.gpus // server.nvlink_domain_gpus if server.nvlink_domain_gpus else 0
+        gpus = rng.sample(range(server.gpus), rng.randint(1, server.gpus))
+        switches = [-1 - domain for domain in range(domains) if rng.random() < 0.3]
+        own.append([(host, gpu) for gpu in (*gpus, *switches)])
+    places = [places[0] for places in own]
+    rest = [place for places in own for place in places[1:]]
+    rng.shuffle(rest)
+    places += rest[: max(2, MOST_RANKS - len(places))]
+    return sorted(places) if rng.random() < 0.5 else places
 
 
 class _Maker:
     """Writes programs for one set of ranks."""
 
     def __init__(
-        self, rng: Random, ranks: int, host: NDArray[np.int32], priorities: list[int], mtu_bytes: int, packets: int
+        self,
+        rng: Random,
+        placement: Placement,
+        priorities: list[int],
+        mtu_bytes: int,
+        packets: int,
+        *,
+        has_rails: bool,
     ) -> None:
         self.rng = rng
-        self.ranks = ranks
-        self.host = host.tolist()
+        self.host: list[int] = placement.host.tolist()
+        self.has_gpus = placement.gpu is not None
+        self.ranks = len(self.host)
+        self.columns = placement.nics.shape[1]
+        self.rails: tuple[Literal["own", "peer"], ...] = ("own", "peer") if has_rails else ("own",)
         self.priorities = priorities
         self.mtu_bytes = mtu_bytes
         self.packets = packets  # per rank
         self.receives = rng.random() < 0.6
+        self.everyone = self._ordered() if rng.random() < 0.25 else Group(size=self.ranks)
+
+    def _ordered(self) -> Group:
+        """All ranks in an order of its own."""
+        return Group(size=self.ranks, members=tuple(self.rng.sample(range(self.ranks), self.ranks)))
+
+    def _may_send(self, one: int, other: int) -> bool:
+        return one != other and (self.has_gpus or self.host[one] != self.host[other])
 
     def programs(self, shape: str) -> tuple[tuple[Program, ...], NDArray[np.int32]]:
         one_class = np.zeros(self.ranks, np.int32)
@@ -96,9 +156,11 @@ class _Maker:
             case "all-to-all":
                 return (self._everybody(self._all_to_all()),), one_class
             case "ring":
-                return (self._everybody(self._ring(Group(size=self.ranks))),), one_class
+                return (self._everybody(self._ring(self.everyone)),), one_class
             case "groups":
                 return (self._everybody(self._ring(Group(stride=2, size=self.ranks // 2))),), one_class
+            case "members":
+                return self._members()
             case "exchange":
                 return (self._everybody(self._exchange()),), one_class
             case "table":
@@ -129,13 +191,45 @@ class _Maker:
 
     def _size(self, packets: int) -> Size:
         exact = packets * self.mtu_bytes
-        return Size(total_bytes=max(0, exact + self.rng.choice((0, 0, 1, -1, -self.rng.randrange(self.mtu_bytes)))))
+        total = max(0, exact + self.rng.choice((0, 0, 1, -1, -self.rng.randrange(self.mtu_bytes))))
+        return self._parts(total) if self.rng.random() < 0.3 else Size(total_bytes=total)
+
+    def _parts(self, wanted_bytes: int) -> Size:
+        """Some of the parts of a buffer, about so many bytes in all."""
+        rng = self.rng
+        parts = rng.randint(1, 6)
+        span, copies = rng.randint(1, parts), rng.choice((1, 1, 2, 3))
+        return Size(
+            total_bytes=wanted_bytes * parts // (span * copies),
+            parts=parts,
+            digits=tuple(self._digit() for _ in range(rng.randint(0, 3))),
+            offset=rng.randint(-3, 7),
+            span=span,
+            span_stride=rng.choice((0, 1, 1, 2, 5)),
+            copies=copies,
+        )
+
+    def _digit(self) -> Digit:
+        rng = self.rng
+        group = self._ordered() if rng.random() < 0.3 else Group(stride=rng.randint(1, 3), size=rng.randint(1, 5))
+        weight = rng.choice((1, 1, 2, 3, -1))
+        if rng.random() < 0.4:
+            return Digit(group=group, rule="xor", shift=rng.randint(0, 5), step=rng.randint(0, 2), weight=weight)
+        return Digit(group=group, shift=rng.randint(-4, 4), step=rng.randint(-2, 2), weight=weight)
 
     def _send(self, peer: Peer, size: Size, channel: int) -> Send:
-        return Send(peer=peer, size=size, channel=channel, priority=self.rng.choice(self.priorities))
+        rng = self.rng
+        return Send(
+            peer=peer,
+            size=size,
+            channel=channel,
+            priority=rng.choice(self.priorities),
+            nic=rng.randrange(self.columns),
+            rail=rng.choice(self.rails),
+        )
 
     def _shift(self, shift: int, step: int = 0) -> Peer:
-        return Peer(rule="shift", group=Group(size=self.ranks), shift=shift, step=step)
+        return Peer(rule="shift", group=self.everyone, shift=shift, step=step)
 
     def _permutation(self) -> list[Operation]:
         rng = self.rng
@@ -176,9 +270,21 @@ class _Maker:
         )
         return [Loop(count=steps, body=body), Mark(name=1)]
 
+    def _members(self) -> tuple[tuple[Program, ...], NDArray[np.int32]]:
+        """One or two rings of some ranks in any order; the others have nothing to do."""
+        rng = self.rng
+        free = rng.sample(range(self.ranks), self.ranks)
+        rank_class = np.zeros(self.ranks, np.int32)
+        programs = [Program(streams=())]
+        while len(free) >= 2 and len(programs) < 3:
+            members = [free.pop() for _ in range(rng.randint(2, len(free)))]
+            rank_class[members] = len(programs)
+            programs.append(self._everybody(self._ring(Group(size=len(members), members=tuple(members)))))
+        return tuple(programs), rank_class
+
     def _exchange(self) -> list[Operation]:
         rounds = self.ranks.bit_length() - 1
-        peer = Peer(rule="xor", group=Group(size=self.ranks), shift=1, step=1)
+        peer = Peer(rule="xor", group=self.everyone, shift=1, step=1)
         body = (self._send(peer, self._size(max(1, self.packets // rounds)), 0), Receive(peer=peer), Wait())
         return [Loop(count=rounds, body=body)]
 
@@ -189,7 +295,7 @@ class _Maker:
         rng.shuffle(order)
         to = [-1] * self.ranks
         for rank, peer in enumerate(order):
-            if self.host[rank] != self.host[peer] and rng.random() < 0.9:
+            if self._may_send(rank, peer) and rng.random() < 0.9:
                 to[rank] = peer
         back = [-1] * self.ranks
         for rank, peer in enumerate(to):
@@ -203,12 +309,13 @@ class _Maker:
         return operations
 
     def _incast(self) -> tuple[tuple[Program, ...], NDArray[np.int32]]:
-        """All hosts but the target's send to rank 0, which may receive late."""
+        """All that may send to rank 0, which may receive late."""
         rng = self.rng
         messages = rng.randint(1, 3)
-        rank_class = np.array([0 if h == self.host[0] else 1 for h in self.host], np.int32)
-        senders = [rank for rank in range(self.ranks) if rank_class[rank] == 1]
-        rank_class[[r for r in range(1, self.ranks) if rank_class[r] == 0]] = 2
+        senders = [rank for rank in range(self.ranks) if self._may_send(rank, 0)]
+        rank_class = np.full(self.ranks, 2, np.int32)
+        rank_class[senders] = 1
+        rank_class[0] = 0
         receive: list[Operation] = [Compute(duration_ps=rng.randrange(20_000_000))] if rng.random() < 0.5 else []
         if self.receives:
             receive.append(Loop(count=messages, body=tuple(Receive(peer=Peer(rule="rank", shift=s)) for s in senders)))
@@ -249,13 +356,13 @@ class _Maker:
         return Program(streams=(first, other, other))
 
     def _pairs(self) -> tuple[int, ...]:
-        """Ranks in twos on different hosts; -1 for who is left over."""
+        """Ranks in twos that may send to each other; -1 for who is left over."""
         free = list(range(self.ranks))
         self.rng.shuffle(free)
         table = [-1] * self.ranks
         while free:
             one = free.pop()
-            other = next((rank for rank in free if self.host[rank] != self.host[one]), None)
+            other = next((rank for rank in free if self._may_send(rank, one)), None)
             if other is not None:
                 free.remove(other)
                 table[one], table[other] = other, one

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from property.random_jobs import random_job
-from property.slots import slotted_fabric, slotted_faults, slotted_job, slotted_links, slotted_transport
+from property.slots import SLOT_PS, slotted_fabric, slotted_faults, slotted_job, slotted_links, slotted_transport
 
 from weft.base.clock import MS_PS, US_PS
 from weft.engine.headroom import full_frame_bytes, headroom_bytes
@@ -22,7 +22,7 @@ from weft.engine.instants import Fault
 from weft.engine.lower import lower
 from weft.engine.plan import Plan
 from weft.policies.load import LoadedPolicy, catalogue, load
-from weft.spec.device import Ecn, HashFunction, Nic, Scheduling, Switch
+from weft.spec.device import Ecn, HashFunction, Nic, Scheduling, Server, Switch
 from weft.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
 from weft.spec.transport import Transport
 from weft.topology.assemble import assemble
@@ -72,11 +72,13 @@ def random_plan(seed: int, *, is_calm: bool = False) -> Plan:
         slotted_links(rng, links)
         transport = slotted_transport(transport)
     fabric = _fabric(rng, wires, links, transport, needs_telemetry="telemetry" in control.plugin.needs, is_calm=is_calm)
+    fabric = _with_servers(rng, fabric)
     ports_of_host = np.bincount(np.array(wires.links).ravel(), minlength=wires.hosts)[: wires.hosts].tolist()
     priorities = rng.choice(([-1], [-1], [3, 1], [3, 4, -1], [-1, transport.control_priority]))
     job = random_job(
         rng,
         ports_of_host=ports_of_host,
+        servers=[fabric.server(node) for node in range(wires.hosts)],
         priorities=priorities,
         mtu_bytes=transport.mtu_bytes,
         packets=250 if is_storm else rng.choice((20, 100, 250)),
@@ -86,7 +88,7 @@ def random_plan(seed: int, *, is_calm: bool = False) -> Plan:
     if is_storm and not is_calm:
         faults = _storm(rng, fabric)
     elif rng.random() < 0.45 and not is_calm:
-        faults = _faults(rng, fabric, is_long=is_long)
+        faults = _faults(rng, fabric, is_long=is_long, has_columns=job.placement.nics.shape[1] > 1)
     if is_slotted:
         fabric, job, faults = slotted_fabric(fabric), slotted_job(job), slotted_faults(faults)
     until_ps = (
@@ -103,6 +105,7 @@ def random_plan(seed: int, *, is_calm: bool = False) -> Plan:
         until_ps=until_ps,
         faults=faults,
         reconvergence_delay_ps=rng.choice((0, US_PS, 30 * US_PS, rng.randrange(100 * US_PS))),
+        failover_delay_ps=rng.choice((0, 100 * SLOT_PS, rng.randrange(10 * US_PS))),
     )
 
 
@@ -110,12 +113,22 @@ def random_plan(seed: int, *, is_calm: bool = False) -> Plan:
 
 
 def _wires(rng: Random) -> Wires:
-    match rng.choice(("pair", "star", "chain", "leaf-spine", "leaf-spine", "leaf-spine", "rails", "three-tier")):
+    kinds = ("pair", "star", "chain", "leaf-spine", "leaf-spine", "leaf-spine", "rails", "dual-homed", "three-tier")
+    match rng.choice(kinds):
         case "pair":
-            return Wires(hosts=2, switches=0, links=((0, 1),))
+            return Wires(hosts=2, switches=0, links=((0, 1),) * rng.choice((1, 1, 2)))
         case "star":
             hosts = rng.randint(2, 6)
-            return Wires(hosts=hosts, switches=1, links=tuple((h, hosts) for h in range(hosts)))
+            cables = [rng.choice((1, 1, 1, 2)) for _ in range(hosts)]
+            return Wires(
+                hosts=hosts, switches=1, links=tuple((h, hosts) for h in range(hosts) for _ in range(cables[h]))
+            )
+        case "dual-homed":
+            # every host at two of the leaves, in any order
+            hosts, leaves, spines = rng.randint(2, 5), rng.randint(2, 3), rng.randint(1, 2)
+            down = [(h, hosts + leaf) for h in range(hosts) for leaf in rng.sample(range(leaves), 2)]
+            up = [(hosts + leaf, hosts + leaves + s) for leaf in range(leaves) for s in range(spines)]
+            return Wires(hosts=hosts, switches=leaves + spines, links=(*down, *up))
         case "chain":
             length, per_switch = rng.randint(2, 4), rng.randint(1, 2)
             hosts = length * per_switch
@@ -196,6 +209,32 @@ def _fabric(
         switches=devices or (Switch(telemetry=True),),
         nics=nics,
         node_device=device,
+    )
+
+
+def _with_servers(rng: Random, fabric: Fabric) -> Fabric:
+    """Perhaps hosts with several GPUs, of one or two kinds."""
+    if rng.random() < 0.6:
+        return fabric
+    servers = (_server(rng), _server(rng))
+    return replace(
+        fabric, servers=servers, node_server=np.array([rng.randrange(2) for _ in fabric.node_names], np.int32)
+    )
+
+
+def _server(rng: Random) -> Server:
+    gpus = rng.choice((1, 2, 4, 4))
+    domain_gpus = rng.choice([size for size in (0, 1, 2, 4, 4) if size == 0 or gpus % size == 0])
+    rates = (4_000_000, 1_600_000, 400_000, 333_333, 100_000)
+    latencies = (0, 10_000, 330_000, rng.randrange(2_000_000))
+    return Server(
+        gpus=gpus,
+        nvlink_domain_gpus=domain_gpus,
+        nvlink_rate_bps=rng.choice(rates) * 10**6 if domain_gpus else 0,
+        nvlink_latency_ps=rng.choice(latencies),
+        pcie_rate_bps=rng.choice(rates) * 10**6,
+        pcie_latency_ps=rng.choice(latencies),
+        chunk_bytes=rng.choice((333, 1_024, 4_096, 30_000)),
     )
 
 
@@ -280,7 +319,8 @@ def _transport(rng: Random, *, is_long: bool, needs: Any) -> Transport:
         first_extra_bytes=rng.choice((16, 0)),
         lossless_priorities=lossless,
         control_priority=rng.choice((6, 6, 6, 3)),
-        recovery=rng.choice(("go-back-n", "go-back-n", "timeout")),
+        recovery=rng.choice(("go-back-n", "go-back-n", "timeout", "selective-repeat", "selective-repeat")),
+        reorder_threshold_packets=rng.choice((0, 0, 1, 4, 40)),
         reorder_tolerant="reorder-tolerance" in needs or rng.random() < 0.2,
         reorder_window_packets=rng.choice((4096, 16, 3)),
         ack_every=rng.choice((1, 1, 2, 4, 16)),
@@ -328,17 +368,28 @@ def _policies(rng: Random) -> tuple[LoadedPolicy, LoadedPolicy | None, LoadedPol
     return control, path, _loaded("port-selection", port_name, gap)
 
 
-def _faults(rng: Random, fabric: Fabric, *, is_long: bool) -> list[Fault]:
-    """Something goes down and perhaps comes back, or a link slows down, while packets are about."""
+def _faults(rng: Random, fabric: Fabric, *, is_long: bool, has_columns: bool) -> list[Fault]:
+    """Something goes down and perhaps comes back, gets slow or loses packets, while packets are about."""
     faults = []
     span_ps = 12 * MS_PS if is_long and rng.random() < 0.5 else 30 * US_PS
     switches = np.flatnonzero(fabric.node_kind == SWITCH).tolist()
+    edge = np.flatnonzero(fabric.node_kind[fabric.links["a"]] == HOST).tolist()
     for _ in range(rng.randint(1, 4)):
         at_ps = rng.choice(
             (rng.randrange(span_ps), rng.randrange(span_ps) // 1_000_000 * 1_000_000, rng.randrange(5 * US_PS))
         )
-        link = rng.randrange(len(fabric.links))
-        kind = rng.choice(("link", "link", "switch", "degrade"))
+        link = rng.choice(edge) if has_columns and rng.random() < 0.7 else rng.randrange(len(fabric.links))
+        kind = rng.choice(("link", "link", "link", "switch", "degrade", "lossy", "slow"))
+        if kind == "lossy":
+            faults.append(Fault(at_ps=at_ps, event="lossy", link=link, loss=rng.choice((0.02, 0.3, 1.0))))
+            if rng.random() < 0.8:
+                later_ps = at_ps + rng.choice((1, 100_000, rng.randrange(20 * US_PS)))
+                faults.append(replace(faults[-1], at_ps=later_ps, loss=rng.choice((0.0, 0.1))))
+            continue
+        if kind == "slow":
+            nic = rng.randrange(int(fabric.ports.base[len(fabric.hosts)]))
+            faults.append(Fault(at_ps=at_ps, event="slow", nic=nic, rate_bps=rng.choice(RATES_BPS)))
+            continue
         if kind == "degrade":
             rate_bps = max(10**9, int(fabric.links["rate_bps"][link]) // rng.choice((2, 4, 10)) // 10**6 * 10**6)
             faults.append(Fault(at_ps=at_ps, event="degrade", link=link, rate_bps=rate_bps))

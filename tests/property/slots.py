@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from weft.engine.instants import Fault
-from weft.spec.device import Nic, Switch
+from weft.spec.device import Nic, Server, Switch
 from weft.spec.fabric import Fabric
 from weft.spec.job import At, Compute, Job, Loop, Operation, Program, Send
 from weft.spec.transport import Transport
@@ -49,7 +49,14 @@ def slotted_fabric(fabric: Fabric) -> Fabric:
         fabric,
         switches=tuple(_switch(switch) for switch in fabric.switches),
         nics=tuple(_nic(nic) for nic in fabric.nics),
+        servers=tuple(_server(server) for server in fabric.servers),
     )
+
+
+def _server(server: Server) -> Server:
+    latencies = {name: slots(getattr(server, name)) for name in ("nvlink_latency_ps", "pcie_latency_ps")}
+    rates = {"nvlink_rate_bps": RATES_BPS[0] if server.nvlink_rate_bps else 0, "pcie_rate_bps": RATES_BPS[-1]}
+    return server.model_copy(update=latencies | rates | {"chunk_bytes": -(-server.chunk_bytes // 64) * SLOT_BYTES})
 
 
 def _switch(switch: Switch) -> Switch:
@@ -78,8 +85,9 @@ def _operation(op: Operation) -> Operation:
             return Compute(duration_ps=slots(time_ps))
         case At(at_ps=time_ps):
             return At(at_ps=slots(time_ps))
-        case Send(size=size) if size.parts == 0:
-            return replace(op, size=replace(size, total_bytes=size.total_bytes // SLOT_BYTES * SLOT_BYTES))
+        case Send(size=size):
+            whole_bytes = SLOT_BYTES * max(1, size.parts)  # so that every part is one too
+            return replace(op, size=replace(size, total_bytes=size.total_bytes // whole_bytes * whole_bytes))
         case Loop(body=body):
             return replace(op, body=tuple(_operation(inner) for inner in body))
     return op

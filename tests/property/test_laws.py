@@ -7,6 +7,7 @@ from weft.base.clock import serialisation_ps
 from weft.engine.outcome import Outcome
 from weft.engine.plan import Instant, Plan
 from weft.engine.reference import Simulation, run
+from weft.engine.reference_server import Lane
 from weft.engine.reference_switch import Switch
 
 SEEDS = range(10_000, 10_080)
@@ -40,15 +41,22 @@ def nobody_below_its_reserve_is_paused(switch: Switch) -> None:
 
 
 def ideal_ps(plan: Plan, simulation: Simulation, source: int, destination: int, channel: int, size_bytes: int) -> int:
-    """Below any delivery time: the wire of the source's port, at its fastest, and the first and last propagation."""
+    """Below any delivery time: the wire of the source at its fastest, and the first and last propagation."""
+    lane = simulation.lanes.get((source, destination, channel))
+    if lane is not None:
+        slower_bps = min(lane.egress.rate_bps, lane.ingress.rate_bps)
+        return serialisation_ps(size_bytes, slower_bps) + lane.egress.latency_ps
     queue_pair = simulation.queue_pairs[source, destination, channel]
-    port = queue_pair.source_port.id
-    rates = [int(plan.port_rate_bps[port])]
-    rates += [int(row["value"]) for row in plan.instants if row["code"] == Instant.RATE]
-    delay_ps = int(plan.port_delay_ps[port])
-    if int(plan.port_peer[port]) != queue_pair.destination_port.id:
-        delay_ps += int(plan.port_delay_ps[queue_pair.destination_port.peer_id])
-    return serialisation_ps(size_bytes, max(rates)) + delay_ps
+    changed = [int(row["value"]) for row in plan.instants if row["code"] == Instant.RATE]
+    ideal = []
+    for column in range(plan.rank_ports.shape[1]):  # any of them, since queue pairs fail over
+        source_port, destination_port = queue_pair._ports_of(column)
+        delay_ps = source_port.delay_ps
+        if source_port.peer_id != destination_port.id:
+            delay_ps += int(plan.port_delay_ps[destination_port.peer_id])
+        rates = [int(plan.port_rate_bps[source_port.id]), *changed]
+        ideal.append(serialisation_ps(size_bytes, max(rates)) + delay_ps)
+    return min(ideal)
 
 
 def check_messages(plan: Plan, simulation: Simulation, outcome: Outcome) -> None:
@@ -62,20 +70,64 @@ def check_messages(plan: Plan, simulation: Simulation, outcome: Outcome) -> None
         if delivered_ps >= 0:
             size_bytes = int(row["size_bytes"])
             assert delivered_ps >= posted_ps + ideal_ps(plan, simulation, source, destination, channel, size_bytes)
-        if acked_ps >= 0:
+        if (source, destination, channel) in simulation.lanes:
+            assert acked_ps == delivered_ps
+        elif acked_ps >= 0:
             assert delivered_ps >= 0
             assert acked_ps > delivered_ps
-    for queue_pair in simulation.queue_pairs.values():
-        times = [m.delivered_at_ps for m in queue_pair.messages]
+    for carrier in (*simulation.queue_pairs.values(), *simulation.lanes.values()):
+        times = [m.delivered_at_ps for m in carrier.messages]
         delivered = [t for t in times if t >= 0]
         assert delivered == sorted(delivered)
         assert times[: len(delivered)] == delivered  # in order, without a gap
-        received_bytes = queue_pair.bytes_before(min(queue_pair.receiver.expected, queue_pair.end))
-        assert sum(m.size_bytes for m in queue_pair.messages[: len(delivered)]) <= received_bytes
-        sender = queue_pair.sender
-        if sender is not None:
-            assert sender.una <= queue_pair.receiver.expected <= sender.high
-            assert sender.inflight_bytes == queue_pair.payload_bytes(sender.una, sender.nxt)
+        assert carrier.inbox.delivered == len(delivered)  # each of them once
+
+
+def check_queue_pairs(simulation: Simulation) -> None:
+    """Both ends of a queue pair know nothing but the truth about each other."""
+    for queue_pair in simulation.queue_pairs.values():
+        receiver, sender = queue_pair.receiver, queue_pair.sender
+        received_bytes = queue_pair.bytes_before(min(receiver.expected, queue_pair.end))
+        assert sum(m.size_bytes for m in queue_pair.messages[: queue_pair.inbox.delivered]) <= received_bytes
+        if sender is None:
+            continue
+        assert sender.una <= receiver.expected <= sender.high
+        assert sender.inflight_bytes == queue_pair.payload_bytes(sender.una, sender.nxt)
+        assert sender.nic.senders[sender.slot] is sender
+        scoreboard = sender.scoreboard
+        if scoreboard is not None:
+            assert sender.nxt == sender.high  # it never goes back
+            assert scoreboard.lost_below <= sender.nxt
+            assert scoreboard.next_lost <= sender.nxt
+            assert all(sender.una < packet < sender.nxt for packet in scoreboard.sacked)
+            assert all(packet < receiver.expected or packet in receiver.early for packet in scoreboard.sacked)
+
+
+def check_servers(simulation: Simulation, *, is_at_rest: bool) -> None:
+    """No link inside a server carries more than its rate, and at rest nothing is left in it."""
+    into: dict[int, list[Lane]] = {}
+    for lane in simulation.lanes.values():
+        into.setdefault(id(lane.ingress), []).append(lane)
+        if is_at_rest:
+            assert not lane.queue
+            assert lane.inbox.delivered == len(lane.messages)
+            assert not lane.egress.is_busy
+    for lanes in into.values():
+        delivered = [m for lane in lanes for m in lane.messages if m.delivered_at_ps >= 0]
+        if delivered:
+            first_ps = min(m.posted_at_ps for lane in lanes for m in lane.messages)
+            busy_ps = max(m.delivered_at_ps for m in delivered) - first_ps
+            assert serialisation_ps(sum(m.size_bytes for m in delivered), lanes[0].ingress.rate_bps) <= busy_ps
+
+
+def check_conservation(simulation: Simulation, outcome: Outcome) -> None:
+    """At rest: what was sent has arrived, and every data packet was new, too many, too early, or dropped."""
+    counters = outcome.counters
+    assert counters["packet_hops"] == outcome.ports["frames"].sum()
+    received = [queue_pair.receiver for queue_pair in simulation.queue_pairs.values()]
+    new = sum(receiver.expected + len(receiver.early) for receiver in received)
+    handled = new + counters["duplicates"] + counters["out_of_order_discards"]
+    assert 0 <= counters["data_sent"] - handled <= outcome.ports["drops"].sum()
 
 
 def check_counters(plan: Plan, outcome: Outcome) -> None:
@@ -97,12 +149,17 @@ def test_every_run_obeys_the_laws(block: int) -> None:
         simulation = Simulation(plan)
         simulation.run()
         outcome = simulation.outcome()
+        is_at_rest = simulation.now_ps < plan.until_ps  # nothing was left to do
         check_messages(plan, simulation, outcome)
+        check_queue_pairs(simulation)
+        check_servers(simulation, is_at_rest=is_at_rest)
         check_counters(plan, outcome)
+        if is_at_rest:
+            check_conservation(simulation, outcome)
         for switch in simulation.switches.values():
             quiet_buffers(switch)
             nobody_below_its_reserve_is_paused(switch)
-            if simulation.now_ps < plan.until_ps:  # nothing was left to do
+            if is_at_rest:
                 assert switch.shared_used_bytes == 0
                 assert not any(any(port.asked) for port in switch.ports)
 

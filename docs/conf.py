@@ -17,7 +17,7 @@ author = "The Weft authors"
 project_copyright = "the Weft authors"
 version = release = VERSION
 
-extensions = ["mathml", "myst_parser", "rest_of_folder", "weft_commands", "weft_rows"]
+extensions = ["built_pages", "mathml", "myst_parser", "rest_of_folder", "weft_commands", "weft_rows"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]

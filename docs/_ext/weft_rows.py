@@ -8,6 +8,7 @@ Leaves out: the keys of a scenario, whose page `weft.spec.scenario_reference` wr
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,14 +55,14 @@ def _sentence(text: str) -> str:
 # Devices
 
 
-def _devices(kind: str, name: str) -> Callable[[], Iterator[str]]:
-    """All rows of a catalogue: first side by side, then each with its figures and their sources."""
+def _devices(
+    kind: str, name: str, module: str = "weft.hardware.catalogue", *, level: str = "##", shown: int = 5
+) -> Callable[[], Iterator[str]]:
+    """All rows of a catalogue: first side by side with a few figures, then each with all and their sources."""
 
     def lines() -> Iterator[str]:
-        from weft.hardware import catalogue as hardware
-
-        catalogue: Catalogue = getattr(hardware, name)
-        few = [key for key in _keys(catalogue) if not key.startswith(_DETAILS) and _share(catalogue, key) > 0.5][:5]
+        catalogue: Catalogue = getattr(import_module(module), name)
+        few = [key for key in _keys(catalogue) if not key.startswith(_DETAILS) and _share(catalogue, key) > 0.5][:shown]
         yield from _table(
             ["name", "what it is", *(_words(key) for key in few)],
             (
@@ -72,7 +73,7 @@ def _devices(kind: str, name: str) -> Callable[[], Iterator[str]]:
         )
         for row in catalogue.values():
             yield f"({kind}-{_slug(row.name)})="
-            yield f"## {row.name}\n"
+            yield f"{level} {row.name}\n"
             yield _sentence(_cell(row.title)) + "\n"
             if not row.figures:
                 continue
@@ -187,6 +188,26 @@ def _variants(kind: str, name: str) -> Callable[[], Iterator[str]]:
 # Words, tables, commands, changes
 
 
+def _algorithms() -> Iterator[str]:
+    """Algorithms of collectives, with what each says of itself at the top of its file."""
+    from weft.workload.collectives import algorithms
+    from weft.workload.collectives.catalogue import ALGORITHMS
+
+    for name, algorithm in ALGORITHMS.items():
+        text = import_module(f"{algorithms.__name__}.{name.replace('-', '_')}").__doc__ or ""
+        first, _, rest = text.partition("\n")
+        yield f"(algorithm-{name})="
+        yield f"### {name}\n"
+        yield f"{_cell(first)}\n"
+        yield f"Operations: {', '.join(sorted(algorithm.operations))}.\n"
+        about, _, cited = rest.partition("Source: ")
+        if about.strip():
+            yield f"{_cell(about.strip())}\n"
+        left_out = cited.partition("Leaves out: ")[2]
+        yield f"- Source: {_cell(algorithm.source)}"
+        yield f"- Leaves out: {_cell(left_out.strip())}\n" if left_out else ""
+
+
 def _choices(kind: str) -> Callable[[], Iterator[str]]:
     """What ``weft list KIND`` lists."""
 
@@ -270,6 +291,8 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "nic": _devices("nic", "NICS"),
     "link": _devices("link", "LINKS"),
     "gpu": _devices("gpu", "GPUS"),
+    "protocol": _devices("protocol", "PROTOCOLS", "weft.workload.collectives.protocols", level="###", shown=1),
+    "algorithm": _algorithms,
     "congestion-control": _policies("congestion-control"),
     "path-selection": _policies("path-selection"),
     "port-selection": _policies("port-selection"),

@@ -229,3 +229,23 @@ def test_a_ring_step_needs_what_the_step_before_brought() -> None:
 def test_a_ring_of_one_is_refused() -> None:
     with pytest.raises(ConfigError, match="found 1, wanted at least 2 GPUs"):
         ring_all_reduce(ranks=1, size_bytes=1_000)
+
+
+def test_a_victim_runs_beside_an_incast() -> None:
+    outcome = run(incast(hosts=12, size_bytes=5_000, seed=1, senders=3, receiver=4, victim=(0, 7)))
+    assert pairs_of(outcome) == {**{(sender, 4): 1 for sender in incast_senders(12, 3, 4)}, (0, 7): 1}
+
+
+@pytest.mark.parametrize(
+    ("victim", "keys"),
+    [
+        ((5, 7), ["victim_source"]),
+        ((0, 4), ["victim_receiver"]),
+        ((3, 3), ["victim_receiver"]),
+        ((12, -1), ["victim_source", "victim_receiver"]),
+    ],
+)
+def test_a_victim_is_neither_a_sender_nor_the_receiver(victim: tuple[int, int], keys: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        incast(hosts=12, size_bytes=5_000, seed=1, senders=3, receiver=4, victim=victim)
+    assert [mistake.path for mistake in caught.value.mistakes] == [f"traffic.{key}" for key in keys]

@@ -110,4 +110,7 @@ def check_workload(
             "traffic.senders",
             f"found {workload.senders:,}, wanted at most {hosts - 1:,}, the hosts of the fabric without the receiver",
         )
+    if (workload.victim_source is None) != (workload.victim_receiver is None):
+        given, lacking = ("victim_source", "victim_receiver")[:: 1 if workload.victim_receiver is None else -1]
+        reader.wrong(f"traffic.{given}", f"wanted traffic.{lacking} too: a flow has two ends")
     return workload.model_copy(update={"senders": workload.senders if workload.senders is not None else hosts - 1})

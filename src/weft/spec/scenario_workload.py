@@ -110,6 +110,22 @@ class Traffic(Record):
         text="Number of the host that receives, counted from 0.",
         source="chosen: the first",
     )
+    victim_source: int | None = row(
+        "victim_source",
+        Whole(low=0, high=MAX_HOSTS - 1, unit="host number"),
+        only=_INCAST,
+        absent="no victim",
+        text="Host from which one more flow of that size runs beside the incast; needs victim_receiver.",
+        source="Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484, section 2.2: the victim flow",
+    )
+    victim_receiver: int | None = row(
+        "victim_receiver",
+        Whole(low=0, high=MAX_HOSTS - 1, unit="host number"),
+        only=_INCAST,
+        absent="no victim",
+        text="Host to which that flow runs: not the receiver of the incast; needs victim_source.",
+        source="Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484, section 2.2: the victim flow",
+    )
     flows: int | None = row(
         "flows",
         Whole(low=1, high=100_000_000, unit="flows"),

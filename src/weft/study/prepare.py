@@ -192,5 +192,7 @@ def _job(scenario: Scenario, fabric: Fabric) -> Job:
         "queue_pairs": scenario.transport.queue_pairs,
     }
     if section_.pattern == "incast":
-        return incast(**common, senders=section_.senders, receiver=section_.receiver or 0)
+        source, destination = section_.victim_source, section_.victim_receiver
+        victim = None if source is None or destination is None else (source, destination)
+        return incast(**common, senders=section_.senders, receiver=section_.receiver or 0, victim=victim)
     return (permutation if section_.pattern == "permutation" else all_to_all)(**common)

@@ -1,0 +1,66 @@
+"""What the examples share: run one scenario with some keys changed, print a table, keep a figure beside it.
+
+Leaves out: what is asked and answered, which each example says itself.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import weft
+
+__all__ = ["in_folder", "number", "run", "table"]
+
+Answer = TypeVar("Answer")
+
+
+def run(scenario: Path, changes: Mapping[str, str], read: Callable[[weft.Run], Answer], *, seeds: int = 1) -> Answer:
+    """Run a scenario in a folder that goes away again, and return what ``read`` takes from it.
+
+    Parameters
+    ----------
+    scenario : the file
+    changes : dotted key to value, as ``--set`` takes them
+    read : takes the answer from the run
+    seeds : how many runs, with the scenario's seed and those that follow
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        return read(weft.run(scenario, out=Path(folder) / "run", overrides=changes, seeds=seeds))
+
+
+def number(run: weft.Run, name: str) -> float:
+    """One number of a run's summary.
+
+    Raises
+    ------
+    UsageError : the run has no such number, as where no flow was done
+    """
+    value = run.value(name)
+    if value is None:
+        raise weft.UsageError(f"the run has no {name}")
+    return value
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text as a table for a terminal and for a README: the first column to the left, the others to the right.
+
+    Examples
+    --------
+    >>> print(table([("case", "us"), ("alone", "87.7")]))
+    case     us
+    alone  87.7
+    """
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.rjust(width) if column else cell.ljust(width) for column, (cell, width) in enumerate(cells))
+        for cells in (list(zip(row, widths, strict=True)) for row in rows)
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def in_folder(file: str, name: str = "scenario.yaml") -> Path:
+    """A file beside the one that asks, which passes ``__file__``."""
+    return Path(file).resolve().parent / name

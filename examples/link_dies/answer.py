@@ -1,0 +1,111 @@
+"""What happens when a link dies in mid-collective: prints the table of README.md and draws its figure.
+
+python -m examples.link_dies.answer
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from examples import cases, figures
+
+import weft
+
+__all__ = ["Case", "figure", "main", "measure", "report"]
+
+MS_PS = 1e9
+STEP_MS = 0.1
+SHOWN_MS = 9.0
+
+
+def _fault(text: str) -> dict[str, str]:
+    return {"faults": f"[{{at: 500us, {text}}}]"}
+
+
+CASES = {
+    "nothing happens": {"faults": "[]"},
+    "dies, timeout 1 ms": {"transport.timeout": "1ms"},
+    "dies, timeout 4 ms": {},
+    "dies, timeout 4 ms, selective repeat": {"transport.recovery": "selective-repeat"},
+    "dies, timeout 67 ms (the default)": {"transport.timeout": "67.108864ms"},
+    "dies, routes know after 50 us, timeout 0.5 ms": {
+        "fabric.reconvergence_delay": "50us",
+        "transport.timeout": "500us",
+    },
+    "is back after 100 us, timeout 4 ms": _fault("link: leaf0-spine0, event: down, for: 100us"),
+    "its spine dies, timeout 4 ms": _fault("switch: spine0, event: down"),
+    "falls to 100 Gb/s and stays": _fault("link: leaf0-spine0, event: degrade, rate: 100Gbps"),
+    "loses one packet in 1,000": _fault("link: leaf0-spine0, event: lossy, loss: 0.001"),
+    "loses one in 1,000, selective repeat": {
+        **_fault("link: leaf0-spine0, event: lossy, loss: 0.001"),
+        "transport.recovery": "selective-repeat",
+    },
+}
+DRAWN = ("nothing happens", "dies, timeout 1 ms", "dies, timeout 4 ms", "falls to 100 Gb/s and stays")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """How long the all-reduce takes, what was lost and sent again, and its progress: (ms, % of the bytes delivered)."""
+
+    name: str
+    took_ms: float
+    lost: int
+    again: int
+    flows: int
+    progress: tuple[tuple[float, float], ...]
+
+
+def measure() -> list[Case]:
+    """Run all cases."""
+
+    def read(run: weft.Run) -> tuple[float, int, int, int, tuple[tuple[float, float], ...]]:
+        took_ms = cases.number(run, "completion_ps") / MS_PS
+        delivered = sorted((row["delivered_ps"] / MS_PS, row["size_bytes"]) for row in run.flows.to_pylist())
+        total = sum(size for _, size in delivered)
+        instants = [STEP_MS * step for step in range(round(min(took_ms, SHOWN_MS) / STEP_MS) + 2)]
+        progress = tuple((at, 100 * sum(size for end, size in delivered if end <= at) / total) for at in instants)
+        waited = run.query("select count(*) as n from flows where fct_ps > 2 * ideal_fct_ps").to_pylist()[0]["n"]
+        lost = int(cases.number(run, "drops"))
+        return took_ms, lost, int(cases.number(run, "retransmissions")), waited, progress
+
+    found = [(name, cases.run(cases.in_folder(__file__), changes, read)) for name, changes in CASES.items()]
+    return [
+        Case(name=name, took_ms=took_ms, lost=lost, again=again, flows=flows, progress=progress)
+        for name, (took_ms, lost, again, flows, progress) in found
+    ]
+
+
+def report(measured: list[Case]) -> str:
+    """The table of README.md."""
+    least_ms = measured[0].took_ms
+    rows = [("the link", "all-reduce", "costs", "packets lost", "sent again", "messages held up")]
+    for case in measured:
+        costs = f"{case.took_ms - least_ms:+.2f} ms" if case.took_ms != least_ms else ""
+        rows.append((case.name, f"{case.took_ms:.2f} ms", costs, f"{case.lost}", f"{case.again}", f"{case.flows}"))
+    return cases.table(rows)
+
+
+def figure(measured: list[Case]) -> str:
+    """The figure of README.md, as SVG."""
+    drawn = [figures.Line(name=case.name, points=case.progress) for case in measured if case.name in DRAWN]
+    return figures.lines(
+        "A ring all-reduce of 64 MiB on 16 hosts; a link dies after 0.5 ms",
+        drawn,
+        x_axis="time, ms",
+        y_axis="bytes delivered, % of all",
+        x_ticks=[(float(ms), str(ms)) for ms in range(int(SHOWN_MS) + 1)],
+        is_log=False,
+        has_dots=False,
+    )
+
+
+def main() -> None:
+    """Print the table and write the figure."""
+    measured = measure()
+    print(report(measured))
+    cases.in_folder(__file__, "figure.svg").write_text(figure(measured), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -79,35 +79,45 @@ def _operations(operations: Sequence[Operation], counter: int = 0) -> Iterator[t
             yield operation, counter
 
 
-def _coordinate(group: Group, rank: int) -> int:
-    return rank // group.stride % group.size if group.members is None else group.members.index(rank)
+class _Places:
+    """Coordinates of ranks in groups; those of a group with members are looked up in a table, made once."""
 
+    def __init__(self) -> None:
+        self._tables: dict[int, tuple[Group, dict[int, int]]] = {}
 
-def _peer(peer: Peer, rank: int, counter: int) -> int:
-    """The other end of an operation; -1 if it is skipped."""
-    if peer.rule == "rank":
-        return peer.shift
-    if peer.rule == "table":
-        return -1 if peer.table is None else peer.table[rank]
-    group = peer.group or Group(size=1)
-    own = _coordinate(group, rank)
-    shifted = (own + peer.shift + peer.step * counter) % group.size
-    other = shifted if peer.rule == "shift" else own ^ (peer.shift << (peer.step * counter))
-    return rank + (other - own) * group.stride if group.members is None else group.members[other]
+    def coordinate(self, group: Group, rank: int) -> int:
+        """Coordinate of a rank in a group."""
+        if group.members is None:
+            return rank // group.stride % group.size
+        if id(group) not in self._tables:
+            table = {member: place for place, member in enumerate(group.members)}
+            self._tables[id(group)] = (group, table)
+        return self._tables[id(group)][1][rank]
 
+    def peer(self, peer: Peer, rank: int, counter: int) -> int:
+        """The other end of an operation; -1 if it is skipped."""
+        if peer.rule == "rank":
+            return peer.shift
+        if peer.rule == "table":
+            return -1 if peer.table is None else peer.table[rank]
+        group = peer.group or Group(size=1)
+        own = self.coordinate(group, rank)
+        shifted = (own + peer.shift + peer.step * counter) % group.size
+        other = shifted if peer.rule == "shift" else own ^ (peer.shift << (peer.step * counter))
+        return rank + (other - own) * group.stride if group.members is None else group.members[other]
 
-def _digit(digit: Digit, rank: int, counter: int) -> int:
-    own = _coordinate(digit.group, rank)
-    if digit.rule == "shift":
-        return (own + digit.shift + digit.step * counter) % digit.group.size * digit.weight
-    return (own ^ (digit.shift << (digit.step * counter))) * digit.weight
+    def parts(self, size: Size, rank: int, counter: int) -> list[int]:
+        """Parts that a message carries."""
+        if size.parts == 0:
+            return [0]
+        first = size.offset + sum(self._digit(digit, rank, counter) for digit in size.digits)
+        return [(first + index * size.span_stride) % size.parts for index in range(size.span)]
 
-
-def _parts(size: Size, rank: int, counter: int) -> list[int]:
-    if size.parts == 0:
-        return [0]
-    first = size.offset + sum(_digit(digit, rank, counter) for digit in size.digits)
-    return [(first + index * size.span_stride) % size.parts for index in range(size.span)]
+    def _digit(self, digit: Digit, rank: int, counter: int) -> int:
+        own = self.coordinate(digit.group, rank)
+        if digit.rule == "shift":
+            return (own + digit.shift + digit.step * counter) % digit.group.size * digit.weight
+        return (own ^ (digit.shift << (digit.step * counter))) * digit.weight
 
 
 def _part_bytes(size: Size, part: int) -> int:
@@ -152,6 +162,7 @@ class _Run:
         self.sent: dict[tuple[int, int], int] = {}  # (source, destination) -> bytes
         self.parts: dict[tuple[int, int], int] = {}  # the same -> parts
         self._checks_data = checks_data
+        self._places = _Places()
         self._draw = random.Random(seed)
         count = len(schedule.rank_class)
         self._tokens: list[dict[int, int]] = [{} for _ in range(count)]
@@ -220,7 +231,7 @@ class _Run:
             case Send():
                 self._send(rank, operation, counter)
             case Receive():
-                source = _peer(operation.peer, rank, counter)
+                source = self._places.peer(operation.peer, rank, counter)
                 if source != -1:
                     wire = (source, rank, operation.channel)
                     ordinal = self._claims.get(wire, 0)
@@ -239,7 +250,7 @@ class _Run:
         return True
 
     def _send(self, rank: int, send: Send, counter: int) -> None:
-        to = _peer(send.peer, rank, counter)
+        to = self._places.peer(send.peer, rank, counter)
         if to == -1:
             return
         if to == rank or not 0 <= to < len(self._data) or send.channel >= len(self.schedule.share_of_connection):
@@ -251,7 +262,7 @@ class _Run:
             found = f"{size.total_bytes:,} bytes in {size.parts} parts"
             self.findings.append(f"{found} on connection {send.channel}, whose share is {share}")
             return
-        parts = _parts(size, rank, counter)
+        parts = self._places.parts(size, rank, counter)
         mine = self._data[rank][index]
         symbols = {part: mine[part] for part in parts}
         if len(symbols) < len(parts):

@@ -101,11 +101,15 @@ class Traffic:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hop:
-    """``count`` messages of ``size_bytes`` each, one after another, inside a domain or over the network."""
+    """``count`` messages of ``size_bytes`` each, one after another, inside a domain or over the network.
+
+    ``is_step`` : whether the software has to pass them on; what an NVLink switch does takes no step.
+    """
 
     count: int
     size_bytes: int
     is_local: bool = False
+    is_step: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -207,7 +211,9 @@ def least_time_ps(
 
     chain_ps = 0
     for hop in algorithm.chain(call):
-        alpha_ps = local_latency_ps + call.local_step_latency_ps if hop.is_local else latency_ps + call.step_latency_ps
+        alpha_ps = local_latency_ps if hop.is_local else latency_ps
+        if hop.is_step:
+            alpha_ps += call.local_step_latency_ps if hop.is_local else call.step_latency_ps
         chain_ps += hop.count * (alpha_ps + beta_ps(hop.size_bytes, local_rate_bps if hop.is_local else rate_bps))
     traffic = algorithm.traffic(call)
     network = max(traffic.network_sent_bytes, traffic.network_received_bytes)

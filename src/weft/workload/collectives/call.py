@@ -15,7 +15,7 @@ from typing import Final, Literal
 from weft.base.errors import ConfigError, Mistake
 from weft.base.nearest import nearest
 
-__all__ = ["INNERS", "OPERATIONS", "Call", "Inner", "bus_bandwidth_factor", "call_mistakes", "shares_bytes"]
+__all__ = ["INNERS", "OPERATIONS", "Call", "Inner", "bus_bandwidth_factor", "call_mistakes"]
 
 Inner = Literal["ring", "direct", "nvls"]
 OPERATIONS: Final = (
@@ -91,14 +91,16 @@ class Call:
         """Column of `Placement.nics` that a channel uses: channels of one rail take the columns in turn."""
         return channel // self.domain % self.nic_columns
 
+    def channel_bytes(self, each: int = 1) -> list[int]:
+        """Bytes on the wire of each channel, or of each of ``each`` shares of a channel; a barrier has one channel."""
+        if self.operation == "barrier":
+            return [0]
+        shares = self.channels * each
+        return [self.wire_bytes // shares + (index < self.wire_bytes % shares) for index in range(shares)]
+
     def pieces(self, part_bytes: int) -> int:
         """Into how many pieces a part is cut."""
         return max(1, min(self.chunks, part_bytes // self.least_chunk_bytes))
-
-
-def shares_bytes(total_bytes: int, shares: int) -> list[int]:
-    """Divide bytes nearly equally; the first shares are one byte longer."""
-    return [total_bytes // shares + (index < total_bytes % shares) for index in range(shares)]
 
 
 def bus_bandwidth_factor(operation: str, ranks: int) -> Fraction:

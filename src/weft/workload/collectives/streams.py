@@ -116,16 +116,16 @@ class Streams:
         self._tokens += 1
         return self._tokens - 1
 
-    def at_start(self) -> int:
-        """A token that is counted up when a repetition starts."""
+    def at_start(self, times: int = 1) -> int:
+        """A token that is counted up, once or more, when a repetition starts."""
         token = self.token()
-        self._begin.append(Signal(token=token))
+        self._begin += [Signal(token=token)] * times
         return token
 
-    def before_end(self) -> int:
-        """A token for which a repetition waits before it ends."""
+    def before_end(self, times: int = 1) -> int:
+        """A token for which a repetition waits, once or more, before it ends."""
         token = self.token()
-        self._finish.append(Await(token=token))
+        self._finish += [Await(token=token)] * times
         return token
 
     def add(self, *streams: Sequence[Operation]) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from weft.spec.job import Await, Digit, Group, Loop, Operation, Peer, Signal, Wait
 from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class
-from weft.workload.collectives.call import Call, shares_bytes
+from weft.workload.collectives.call import Call
 from weft.workload.collectives.streams import Cut, Lane, Streams, exchange
 
 __all__ = ["ALGORITHM"]
@@ -24,7 +24,7 @@ _BY_PARTS: Final = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 
 def _shares(call: Call) -> list[Share]:
     shares = []
-    for size_bytes in shares_bytes(call.wire_bytes, call.channels):
+    for size_bytes in call.channel_bytes():
         if call.operation == "barrier":
             shares.append(Share(total_bytes=0, parts=0))
         elif call.operation in _BY_PARTS:
@@ -133,7 +133,7 @@ def _schedule(
         programs=programs,
         rank_class=rank_class,
         shares=tuple(shares),
-        share_of_connection=tuple(range(call.channels)),
+        share_of_connection=tuple(range(len(shares))),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from weft.spec.job import Await, Digit, Group, Loop, Operation, Peer, Signal, Wait
 from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class
-from weft.workload.collectives.call import Call, shares_bytes
+from weft.workload.collectives.call import Call
 from weft.workload.collectives.streams import Cut, Lane, Streams, counter, ring
 
 __all__ = ["ALGORITHM"]
@@ -47,7 +47,7 @@ def _group(call: Call, channel: int) -> Group:
 
 def _shares(call: Call) -> list[Share]:
     shares = []
-    for channel, size_bytes in enumerate(shares_bytes(call.wire_bytes, call.channels)):
+    for channel, size_bytes in enumerate(call.channel_bytes()):
         if call.operation == "barrier":
             shares.append(Share(total_bytes=0, parts=0))
         elif call.operation in _CHAINS:
@@ -106,7 +106,7 @@ def _chained(call: Call) -> Schedule:
 
     def roles(rank: int) -> tuple[bool | None, ...]:
         last = call.ranks - 1
-        return tuple({0: True, last: False}.get(place(rank, channel)) for channel in range(call.channels))
+        return tuple({0: True, last: False}.get(place(rank, channel)) for channel in range(len(shares)))
 
     def streams(rank: int) -> list[tuple[Operation, ...]]:
         found = Streams()
@@ -146,7 +146,7 @@ def _schedule(
         programs=programs,
         rank_class=rank_class,
         shares=tuple(shares),
-        share_of_connection=tuple(range(call.channels)),
+        share_of_connection=tuple(range(len(shares))),
     )
 
 
@@ -155,7 +155,7 @@ def _traffic(call: Call) -> Traffic:
     wire = call.wire_bytes
     ranks, servers, size = call.ranks, call.servers if call.servers > 1 else 0, call.domain
     rails = [0] * size
-    for channel, share_bytes in enumerate(shares_bytes(wire, call.channels)):
+    for channel, share_bytes in enumerate(call.channel_bytes()):
         rails[_entering(call, channel)] += share_bytes
     if call.operation in _CHAINS:
         # the edge that the ring has and the chain has not ends at the root, or starts there; is it between servers?

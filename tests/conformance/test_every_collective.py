@@ -20,7 +20,7 @@ CASES = [(name, operation) for name, algorithm in ALGORITHMS.items() for operati
 
 def calls(name: str, operation: str) -> Iterator[Call]:
     for ranks, domain in SHAPES:
-        for channels, chunks, size_bytes in LOADS:
+        for channels, chunks, size_bytes in LOADS if ranks <= 8 else (LOADS[0], LOADS[2]):
             for inner in INNERS if name == "hierarchical" else INNERS[:1]:
                 yield Call(
                     operation=operation,
@@ -47,7 +47,7 @@ def test_an_algorithm_does_what_its_operation_means(name: str, operation: str) -
             ALGORITHMS[name].check(call)
         except ConfigError:
             continue
-        assert check_collective(ALGORITHMS[name], call, seeds=(done,)) == [], call
+        assert check_collective(ALGORITHMS[name], call, seeds=(done,), full=call.chunks == 2) == [], call
         done += 1
     assert done >= len(LOADS)
 

@@ -4,10 +4,13 @@ import pytest
 from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, job_of, pair, plan_of, wired
 
+from weft.base.clock import US_PS
 from weft.base.errors import ConfigError
-from weft.engine.outcome import Outcome
+from weft.engine import packet
+from weft.engine.outcome import EVENT_KINDS, Outcome
 from weft.spec.device import Server
 from weft.spec.job import At, Group, Mark, Operation, Peer, Receive, Send, Size, Wait
+from weft.spec.transport import Transport
 
 NVLINK_BPS, PCIE_BPS = 4_000_000_000_000, 500_000_000_000  # a byte takes 2 ps, or 16
 NVLINK_PS, PCIE_PS = 300_000, 1_000_000
@@ -193,3 +196,19 @@ def test_the_rail_of_a_peer_is_refused_where_a_host_does_not_have_the_port() -> 
     send = Send(peer=Peer(rule="rank", shift=0), size=Size(total_bytes=1), rail="peer")
     with pytest.raises(ConfigError, match="found the rail of the peer with NIC port 1, but 'n1' has 1"):
         plan_of(fabric, job_of([[], [[send]]], nics=[[0, 1], [0, 0]]))
+
+
+def test_what_is_recorded_names_queue_pairs_by_their_place_among_all_that_carry_messages() -> None:
+    # In order: 0 to 1 inside the server, 0 to 2 and 1 to 2 by packets, which are all lost.
+    job = job_of([[[to(1, 1), to(2, 1)]], [[to(2, 1)]], []], hosts=[0, 0, 1], gpus=[0, 1, 0])
+    lossy = pair(server=SERVER, loss=1.0)
+    transport = Transport(retransmission_timeout_ps=10 * US_PS, retry_limit=0)
+    outcome = packet.run(
+        plan_of(lossy, job, transport=transport),
+        series=packet.Series(every_ps=US_PS, flows=None, path_sample=1),
+        event_limit=10,
+    )
+    assert set(outcome.series["index"].tolist()) == {1, 2}
+    assert outcome.paths["queue_pair"].tolist() == [1, 2]
+    timeouts = outcome.events["kind"] == EVENT_KINDS.index("timeout")
+    assert outcome.events["place"][timeouts].tolist() == [1, 2]

@@ -9,7 +9,7 @@
 runs the command line in a folder of that page, which holds a copy of ``examples``, and shows command and output. What
 the prose around it claims stands in ``expect``: a text that the output lacks, or another exit code than ``code``, is a
 warning, and warnings are errors. ``lines`` shows the first lines only, ``picture`` an SVG that the command wrote, and
-``page`` publishes a file that it wrote beside the page. ``{weft-python}`` runs its code in the same folder and shows
+``page`` an HTML page that it wrote, in a frame. ``{weft-python}`` runs its code in the same folder and shows
 what it prints; ``{weft-file}`` shows a file of the folder, or writes it from its content.
 
 Runs depend on scenario and seed alone and pages name their run folders, so outputs hold no times; the page's folder is
@@ -125,6 +125,10 @@ class _Weft(_Page):
         if "page" in self.options:
             source = folder / self.options["page"]
             self.env.weft_published[f"{self.env.docname}-{source.name}"] = str(source)  # type: ignore[attr-defined]
+            name = f"{self.env.docname.rpartition('/')[2]}-{source.name}"
+            frame = f'<iframe src="{name}" title="{source.name}" loading="lazy"></iframe>'
+            caption = f'<figcaption><a href="{name}">{source.name} by itself</a></figcaption>'
+            found.append(nodes.raw("", f'<figure class="weft-page">{frame}{caption}</figure>', format="html"))
         return found
 
 

@@ -289,6 +289,7 @@ def _unreleased() -> Iterator[str]:
 _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "switch": _devices("switch", "SWITCHES"),
     "nic": _devices("nic", "NICS"),
+    "node": _devices("node", "SERVERS"),
     "link": _devices("link", "LINKS"),
     "gpu": _devices("gpu", "GPUS"),
     "protocol": _devices("protocol", "PROTOCOLS", "weft.workload.collectives.protocols", level="###", shown=1),

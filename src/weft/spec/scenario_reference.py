@@ -111,7 +111,8 @@ _HEAD = f"""# The scenario
 
 <!-- Made from the rows of src/weft/spec: `python -m weft.spec.scenario_reference > docs/scenario.md`. Do not edit. -->
 
-A scenario is one YAML file. `weft explain KEY` prints any row below; `weft schema` prints the JSON Schema for editors.
+A scenario is one YAML file. `weft explain KEY` prints any row below, by its full name such as `fabric.link_rate`;
+`weft schema` prints the JSON Schema for editors. Below the meaning of a key stands where its default comes from.
 
 ```yaml
 schema: {SCHEMA}
@@ -172,10 +173,12 @@ def _has_rows(described: Row) -> bool:
 
 
 def _table(described: list[Row]) -> Iterator[str]:
-    yield "| key | meaning | unit | default | allowed | source |\n|---|---|---|---|---|---|"
+    """A row to a key; the source stands in small print below the meaning, so that the table fits a page."""
+    yield "| key | meaning | unit | default | allowed |\n|---|---|---|---|---|"
     for one in described:
         condition = "" if one.only is None else f" Only with {one.only[0]} {either(one.only[1])}."
-        cells = [f"`{one.path}`", one.text + condition, one.unit, one.default_text, one.allowed, one.source]
+        meaning = f"{one.text}{condition}<br><small>{one.source}</small>"
+        cells = [f"`{one.path.rpartition('.')[2]}`", meaning, one.unit, one.default_text, one.allowed]
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     yield ""
 

@@ -89,13 +89,16 @@ inline Signal& receiver_signal(State& s, const QueuePair& qp, Kind kind, Ps now_
   return signal;
 }
 
-/// Let the expected number go on over `seq` and over what has arrived early, and deliver what is whole.
-inline void accept(State& s, QueuePair& qp, std::int32_t index, Ps now_ps) {
+/// Let the expected number go on over `seq` and over what has arrived early, and deliver what is whole; true if one of
+/// those that had arrived early asked for an ACK.
+inline bool accept(State& s, QueuePair& qp, std::int32_t index, Ps now_ps) {
   Receiver& receiver = qp.receiver;
   receiver.expected += 1;
+  bool asked = false;
   const auto window = receiver.kept.size();
   while (receiver.kept_count > 0 && receiver.kept[static_cast<std::size_t>(receiver.expected) % window]) {
     receiver.kept[static_cast<std::size_t>(receiver.expected) % window] = false;
+    if (receiver.kept_asks[static_cast<std::size_t>(receiver.expected) % window]) asked = true;
     receiver.kept_count -= 1;
     receiver.expected += 1;
   }
@@ -107,16 +110,17 @@ inline void accept(State& s, QueuePair& qp, std::int32_t index, Ps now_ps) {
     deliver(s, qp.flow, index, message, now_ps);
     receiver.message = message.next;
   }
+  return asked;
 }
 
-enum class Fate : std::uint8_t { kAccepted, kKept, kKeptAndTold, kDuplicate, kDiscarded, kRefused };
+/// kAcceptedAndOwed: over the gap that it has closed lies a packet that asked for an ACK.
+enum class Fate : std::uint8_t { kAccepted, kAcceptedAndOwed, kKept, kKeptAndTold, kDuplicate, kDiscarded, kRefused };
 
-inline Fate place(State& s, QueuePair& qp, std::int32_t index, std::int64_t seq, Ps now_ps) {
+inline Fate place(State& s, QueuePair& qp, std::int32_t index, std::int64_t seq, bool asks, Ps now_ps) {
   Receiver& receiver = qp.receiver;
   const TransportRow& transport = s.in.transport;
   if (seq == receiver.expected) {
-    accept(s, qp, index, now_ps);
-    return Fate::kAccepted;
+    return accept(s, qp, index, now_ps) ? Fate::kAcceptedAndOwed : Fate::kAccepted;
   }
   if (seq < receiver.expected) {
     s.count.duplicates += 1;
@@ -125,12 +129,18 @@ inline Fate place(State& s, QueuePair& qp, std::int32_t index, std::int64_t seq,
   const bool keeps_early = transport.reorder_tolerant != 0 || transport.selective_repeat != 0;
   if (keeps_early && seq - receiver.expected < transport.reorder_window_packets) {
     const auto window = static_cast<std::size_t>(transport.reorder_window_packets);
-    if (receiver.kept.empty()) receiver.kept.assign(window, false);
-    if (receiver.kept[static_cast<std::size_t>(seq) % window]) {
+    const std::size_t bit = static_cast<std::size_t>(seq) % window;
+    if (receiver.kept.empty()) {
+      receiver.kept.assign(window, false);
+      receiver.kept_asks.assign(window, false);
+    }
+    if (receiver.kept[bit]) {
+      if (asks) receiver.kept_asks[bit] = true;
       s.count.duplicates += 1;
       return Fate::kDuplicate;
     }
-    receiver.kept[static_cast<std::size_t>(seq) % window] = true;
+    receiver.kept[bit] = true;
+    receiver.kept_asks[bit] = asks;
     receiver.kept_count += 1;
     return transport.selective_repeat != 0 ? Fate::kKeptAndTold : Fate::kKept;
   }
@@ -168,10 +178,11 @@ inline void handle_data(State& s, Packet* packet, Ps arrived_ps, Ps now_ps) {
     acknowledge_now = obey_receiver_step(s, qp, index, now_ps);
   }
   receiver.marked |= marked;
-  const Fate fate = place(s, qp, index, packet->seq, now_ps);
-  if (fate == Fate::kAccepted || fate == Fate::kKept || fate == Fate::kKeptAndTold) s.delivered_bytes += payload;
+  const bool asks_ack = has(packet->flags, kAckRequest);
+  const Fate fate = place(s, qp, index, packet->seq, asks_ack, now_ps);
   const bool told = fate == Fate::kRefused || fate == Fate::kKeptAndTold;
-  const bool asks = has(packet->flags, kAckRequest) && !told && fate != Fate::kDiscarded;
+  if (fate != Fate::kDuplicate && fate != Fate::kDiscarded && fate != Fate::kRefused) s.delivered_bytes += payload;
+  const bool asks = (asks_ack && !told && fate != Fate::kDiscarded) || fate == Fate::kAcceptedAndOwed;
   if (told) send_reply(s, qp, index, PacketKind::kNak, packet, host_delay_ps, now_ps);
   if (asks || fate == Fate::kDuplicate || acknowledge_now)
     send_reply(s, qp, index, PacketKind::kAck, packet, host_delay_ps, now_ps);

@@ -207,7 +207,8 @@ struct Receiver {
   std::uint8_t last_credit_code = 0xFF;
   bool nak_sent = false;
   bool marked = false;
-  std::vector<bool> kept;  // ring by packet number, only with a reordering receiver
+  std::vector<bool> kept;       // ring by packet number, only with a reordering receiver
+  std::vector<bool> kept_asks;  // of those kept: whether it asked for an ACK
   std::int64_t kept_count = 0;
   Ps timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
 };

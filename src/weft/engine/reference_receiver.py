@@ -38,7 +38,7 @@ class Receiver:
         self.is_selective = self.transport.recovery == "selective-repeat"
         self.keeps_early = self.is_selective or self.transport.reorder_tolerant
         self.expected = 0
-        self.early: set[int] = set()
+        self.early: dict[int, bool] = {}  # packets kept behind a gap, and whether each asked for an ACK
         self.has_sent_nak = False  # since the gap opened
         self.is_marked = False
         self.control_packets = 0
@@ -67,15 +67,17 @@ class Receiver:
         packet.host_delay_ps = self.simulation.now_ps - packet.arrived_at_ps
         wants_ack = self._run_step_on_data(packet)
         self.is_marked = self.is_marked or packet.is_marked
-        sent_nak = discarded = duplicate = False
+        sent_nak = discarded = duplicate = owes_ack = False
         n = packet.seq
         if n == self.expected:
-            self._in_order()
+            owes_ack = self._in_order()
         elif n < self.expected or n in self.early:
             duplicate = True
+            if n in self.early:
+                self.early[n] |= packet.asks_ack
             self.simulation.counters["duplicates"] += 1
         elif self.keeps_early and n - self.expected < self.transport.reorder_window_packets:
-            self.early.add(n)
+            self.early[n] = packet.asks_ack
             if self.is_selective:
                 sent_nak = True
                 self._answer(PacketKind.NAK, packet)
@@ -86,18 +88,21 @@ class Receiver:
             if is_go_back_n and not self.has_sent_nak:
                 sent_nak = self.has_sent_nak = True
                 self._answer(PacketKind.NAK, packet)
-        if (packet.asks_ack and not sent_nak and not discarded) or duplicate or wants_ack:
+        if (packet.asks_ack and not sent_nak and not discarded) or owes_ack or duplicate or wants_ack:
             self._answer(PacketKind.ACK, packet)
 
-    def _in_order(self) -> None:
+    def _in_order(self) -> bool:
+        """Go on over the packet expected and those kept behind it; returns whether one of these asked for an ACK."""
+        owes_ack = False
         self.expected += 1
         while self.expected in self.early:
-            self.early.remove(self.expected)
+            owes_ack |= self.early.pop(self.expected)
             self.expected += 1
         self.has_sent_nak = False
         messages, inbox = self.queue_pair.messages, self.queue_pair.inbox
         while inbox.delivered < len(messages) and messages[inbox.delivered].end <= self.expected:
             inbox.deliver(messages[inbox.delivered])
+        return owes_ack
 
     def probed(self) -> None:
         """Answer a PROBE."""

@@ -458,10 +458,9 @@ inline void handle_ack(State& s, QueuePair& qp, Packet* packet, Ps now_ps) {
   const bool nak = packet->kind == PacketKind::kNak;
   const bool selects = nak && s.in.transport.selective_repeat != 0;
   if (sender.failed) return;
-  if (packet->seq < sender.una) {
+  if (std::cmp_less(packet->seq, sender.una)) {
     if (!selects) return;
-    packet->seq =
-        static_cast<std::uint32_t>(sender.una);  // an old one: what it says of the packet kept is news all the same
+    packet->seq = static_cast<std::uint32_t>(sender.una);  // old, but what the receiver keeps is news all the same
   }
   const std::int64_t expected = packet->seq;
   const bool had_lost = selects && has_lost(s, qp);
@@ -471,9 +470,9 @@ inline void handle_ack(State& s, QueuePair& qp, Packet* packet, Ps now_ps) {
   }
   const bool news = expected > sender.una;
   const std::int64_t bytes = news ? acknowledge(s, qp, expected, now_ps) : 0;
-  if (selects && extension(packet).refused >= sender.una) {
+  if (selects) {
     const std::int64_t kept = extension(packet).refused;
-    selective_of(s, qp).keep(kept, kept - s.in.transport.reorder_threshold_packets);
+    if (kept >= sender.una) selective_of(s, qp).keep(kept, kept - s.in.transport.reorder_threshold_packets);
   }
   if (news || !nak || selects) tell(s, qp, Kind::kAck, packet, bytes, now_ps);
   if (selects) {

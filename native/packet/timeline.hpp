@@ -125,31 +125,29 @@ class Timeline {
   /// From row `from` on each bin is in order of port, or two such runs one behind the other: make one run of them, and
   /// one row of two of a port.
   void join(std::size_t from) {
-    const auto place = [this](std::size_t row) { return rows_.begin() + static_cast<std::ptrdiff_t>(row); };
+    joined_.clear();
     for (std::size_t begin = from, end = from; begin < rows_.size(); begin = end) {
       std::size_t second = 0;
       for (end = begin + 1; end < rows_.size() && rows_[end].bin == rows_[begin].bin; ++end)
         if (rows_[end].port <= rows_[end - 1].port) second = end;
-      if (second != 0)
-        std::inplace_merge(place(begin), place(second), place(end),
-                           [](const Row& a, const Row& b) { return a.port < b.port; });
-    }
-    std::size_t kept = from;
-    for (std::size_t i = from; i < rows_.size(); ++i) {
-      const Row row = rows_[i];
-      if (kept == from || rows_[kept - 1].bin != row.bin || rows_[kept - 1].port != row.port) {
-        rows_[kept++] = row;
-        continue;
+      if (second == 0) second = end;
+      for (std::size_t a = begin, b = second; a < second || b < end;) {
+        const bool takes_b = a == second || (b < end && rows_[b].port < rows_[a].port);
+        joined_.push_back(rows_[takes_b ? b++ : a++]);
+        if (!takes_b && b < end && rows_[b].port == joined_.back().port) add(joined_.back(), rows_[b++]);
       }
-      Row& into = rows_[kept - 1];
-      into.bytes += row.bytes;
-      into.queue_bytes = std::max(into.queue_bytes, row.queue_bytes);
-      into.marks += row.marks;
-      into.drops += row.drops;
-      into.pauses += row.pauses;
-      into.paused_ps += row.paused_ps;
     }
-    rows_.resize(kept);
+    rows_.resize(from);
+    rows_.insert(rows_.end(), joined_.begin(), joined_.end());
+  }
+
+  static void add(Row& into, const Row& row) {
+    into.bytes += row.bytes;
+    into.queue_bytes = std::max(into.queue_bytes, row.queue_bytes);
+    into.marks += row.marks;
+    into.drops += row.drops;
+    into.pauses += row.pauses;
+    into.paused_ps += row.paused_ps;
   }
 
   std::int64_t bins_;
@@ -159,7 +157,7 @@ class Timeline {
   bool is_quiet_ = true;                // nothing has happened since the bin began, and nothing waits
   std::vector<std::uint64_t> touched_;  // by node
   std::vector<Totals> before_;          // by port, at the beginning of the open bin
-  std::vector<Row> rows_, fresh_;
+  std::vector<Row> rows_, fresh_, joined_;
 };
 
 }  // namespace weft

@@ -242,3 +242,18 @@ def test_packets_on_their_way_are_handled_where_they_arrive_and_answered_from_th
     assert outcome.messages["acked_at_ps"].tolist() == [there_ps + BACK_PS]
     assert outcome.ports["frames"][:4].tolist() == [1, 1, 0, 2]
     assert outcome.counters["duplicates"] == outcome.counters["retransmissions"] == 1
+
+
+def test_an_interface_that_is_fast_again_lets_nothing_overtake_what_waits_in_it() -> None:
+    # Two packets enter a slow interface, which is rid of its rate while the second one waits there for its turn.
+    second_ps = FULL_PS + NEXT_PS + DELAY_PS
+    slow = Nic(pcie_rate_bps=RATE_BPS // 8, receive_buffer_bytes=100_000, xoff_bytes=99_000, xon_bytes=50_000)
+    job = sends(2, [Message(source=0, destination=1, size_bytes=4 * 4096)])
+    cure = Fault(at_ps=second_ps + 1, event="slow", nic=1, rate_bps=0)
+    outcome = both(plan_of(pair(nic=slow), job, faults=[cure]))
+    first_there_ps = FULL_PS + DELAY_PS + 8 * (FULL_PS - 20 * BYTE_PS)
+    # The rest wait for it and for the second, whose time was set when it came, and pass with it.
+    there_ps = first_there_ps + 8 * (NEXT_PS - 20 * BYTE_PS)
+    assert second_ps + 2 * NEXT_PS < there_ps
+    assert outcome.messages["delivered_at_ps"].tolist() == [there_ps]
+    assert outcome.counters["out_of_order_discards"] == 0

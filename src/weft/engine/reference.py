@@ -185,6 +185,7 @@ class Simulation:
                 self.routes = self.plan.routes[value]
             case Instant.HOST_RATE:
                 self.nics[port_id].pcie_rate_bps = value
+                self.nics[port_id].has_host_interface = True  # also at rate 0: nothing overtakes what waits in it
             case Instant.FAILOVER:
                 self._fail_over()
             case kind:

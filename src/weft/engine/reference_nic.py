@@ -41,6 +41,7 @@ class Nic:
         self.shared_state: Any = plan.congestion_control.new_shared_state()
         self.pcie_rate_bps = int(row["pcie_rate_bps"])
         self.pcie_latency_ps = int(row["pcie_latency_ps"])
+        self.has_host_interface = self.pcie_rate_bps > 0 or self.pcie_latency_ps > 0
         self.receive_buffer_bytes = int(row["receive_buffer_bytes"])
         self.xoff_bytes = int(row["xoff_bytes"])
         self.xon_bytes = int(row["xon_bytes"])
@@ -93,7 +94,7 @@ class Nic:
             self.simulation.drop("no_route", port)  # hosts do not forward
         elif packet.kind == PacketKind.DATA:
             packet.arrived_at_ps = self.simulation.now_ps
-            if self.pcie_rate_bps > 0 or self.pcie_latency_ps > 0:
+            if self.has_host_interface:
                 self._enter_buffer(packet)
             else:
                 packet.queue_pair.receiver.handle(packet)

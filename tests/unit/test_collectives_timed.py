@@ -84,7 +84,9 @@ def obeys(name: str, call: Call, outcome: Outcome) -> None:
         return  # several domains have several bottlenecks: what each of them carries is in the bound above
     bus_bps = bus_bandwidth_factor(call.operation, call.ranks) * call.size_bytes * 8 * SECOND_PS / shortest_ps
     link_bps = RATE_BPS if call.domain == 1 else NVLINK_BPS
-    if name == "nvls":  # the switch adds: a GPU sends less than without, and bus bandwidth does not know
+    if name == "nvls" or (
+        name == "hierarchical" and call.inner == "nvls"
+    ):  # the switch adds: a GPU sends less than without, and bus bandwidth does not know
         sent = max(said.sent_bytes, said.received_bytes)
         link_bps = int(link_bps * bus_bandwidth_factor(call.operation, call.ranks) * call.size_bytes / sent)
     assert bus_bps <= link_bps + 1
@@ -133,22 +135,26 @@ def test_both_engines_agree_and_obey_the_bounds(
     obeys(name, call, both(plan(found)))
 
 
-@pytest.mark.parametrize(("name", "operation"), CASES)
-@pytest.mark.parametrize("shape", [(8, 1), (8, 8), (16, 4)])
-def test_large_messages_obey_the_bounds(name: str, operation: str, shape: tuple[int, int]) -> None:
-    call = Call(operation=operation, ranks=shape[0], domain=shape[1], size_bytes=4_000_037, channels=4, chunks=2)
-    try:
-        found = schedule(name, replace(call, inner="direct"))
-    except ConfigError:
-        pytest.skip("the algorithm refuses the shape")
-    obeys(name, found.call, packet.run(plan(found)))
+def large_calls() -> list[tuple[str, Call]]:
+    found = []
+    for name, operation in CASES:
+        for ranks, domain in ((8, 1), (8, 8), (16, 4)):
+            call = Call(operation=operation, ranks=ranks, domain=domain, size_bytes=4_000_037, channels=4, chunks=2)
+            if not ALGORITHMS[name].mistakes(call):
+                found.append((name, replace(call, inner=INNERS[ranks % 3])))
+    return found
+
+
+@pytest.mark.parametrize(("name", "call"), large_calls())
+def test_large_messages_obey_the_bounds(name: str, call: Call) -> None:
+    obeys(name, call, packet.run(plan(schedule(name, call))))
 
 
 def test_a_ring_comes_close_to_its_bound() -> None:
     call = Call(operation="all-reduce", ranks=4, size_bytes=40_000_000, step_latency_ps=2_000_000)
     (time_ps,) = times_ps(call, packet.run(plan(schedule("ring", call))))
     least_ps = 6 * (2 * DELAY_PS + 2_000_000 + 10_000_000 * BYTE_PS)
-    assert least_ps < time_ps < 1.03 * least_ps  # headers are 2 %, and a packet is stored before it is forwarded
+    assert least_ps < time_ps < 1.05 * least_ps  # headers of data and acknowledgements are 4 %
 
 
 def test_pieces_overlap_steps() -> None:

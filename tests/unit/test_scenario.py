@@ -267,8 +267,8 @@ def test_spraying_is_refused_under_go_back_n_unless_tolerated_or_forced() -> Non
         ),
         ({"traffic": "null", "collective": "{gpus: 16}"}, {"traffic": "null", "collective": "{gpus: 17}"}),
         (
-            {"traffic": "null", "collective": "{size: 32, channels: 2}"},
-            {"traffic": "null", "collective": "{size: 31, channels: 2}"},
+            {"traffic": "null", "collective": "{operation: broadcast, root: 15}"},
+            {"traffic": "null", "collective": "{operation: broadcast, root: 16}"},
         ),
         ({"fabric.switch.ecn": "{kmin: 1MB, kmax: 1MB}"}, {"fabric.switch.ecn": "{kmin: 1000001, kmax: 1MB}"}),
         ({"fabric.nic": "{xoff: 1MB, xon: 1MB}"}, {"fabric.nic": "{xoff: 1MB, xon: 1000001}"}),

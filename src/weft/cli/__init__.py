@@ -61,6 +61,31 @@ def _run(
     raise typer.Exit(run(file, out=out, seed=seed, seeds=seeds, settings=settings, as_json=as_json))
 
 
+@app.command("collective")
+def _collective(  # noqa: PLR0913 - the options, all by name
+    *,
+    operation: Annotated[str, typer.Argument(help="Such as all-reduce; see `weft explain collective.operation`.")],
+    gpus: Annotated[int | None, typer.Option(help="How many take part; all of the fabric by default.")] = None,
+    sizes: Annotated[str, typer.Option(help="FROM:TO, or a list with commas.")] = "1MiB:256MiB",
+    factor: Annotated[int, typer.Option(help="From one size to the next of a range.")] = 2,
+    fabric: Annotated[
+        Path | None,
+        typer.Option(help="Scenario, or a fabric as .json or .graphml; a rail fabric of DGX H100 by default."),
+    ] = None,
+    algorithm: Annotated[str | None, typer.Option(help="Such as ring, tree or nvls.")] = None,
+    channels: Annotated[int | None, typer.Option(help="Rings or trees that share the bytes.")] = None,
+    repeat: Annotated[int | None, typer.Option(help="Times that each size is done; the mean is shown.")] = None,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Time a collective at several sizes, in the columns of nccl-tests."""
+    from weft.cli.collective import collective
+
+    given = {"operation": operation, "gpus": gpus, "algorithm": algorithm, "channels": channels, "repeat": repeat}
+    keys = {key: value for key, value in given.items() if value is not None}
+    raise typer.Exit(collective(keys, sizes=sizes, factor=factor, file=fabric, settings=settings, as_json=as_json))
+
+
 @app.command("topology")
 def _topology(
     *,

@@ -102,6 +102,21 @@ def _sizes() -> list[Choice]:
     ]
 
 
+def _collectives() -> list[Choice]:
+    """Algorithms; each with the first line of its module and the operations that it has."""
+    from importlib import import_module
+
+    from weft.workload.collectives.catalogue import ALGORITHMS
+
+    found = []
+    for name, algorithm in ALGORITHMS.items():
+        module = f"weft.workload.collectives.algorithms.{name.replace('-', '_')}"
+        text = (import_module(module).__doc__ or "").split("\n", 1)[0]
+        operations = ", ".join(algorithm.operations)
+        found.append(Choice(name=name, text=f"{text} Does {operations}.", source=algorithm.source))
+    return found
+
+
 _MODULES: Final = {
     ("fabric.topology", "fat-tree"): "weft.topology.fat_tree",
     ("fabric.topology", "leaf-spine"): "weft.topology.leaf_spine",
@@ -112,7 +127,6 @@ _MODULES: Final = {
     ("traffic.pattern", "incast"): "weft.workload.traffic.incast",
     ("traffic.pattern", "all-to-all"): "weft.workload.traffic.all_to_all",
     ("traffic.pattern", "poisson"): "weft.workload.traffic.poisson",
-    ("collective.operation", "all-reduce"): "weft.workload.collectives.ring_all_reduce",
 }
 
 KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
@@ -129,7 +143,7 @@ KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
     "load-balancing": _presets,
     "traffic": _words("traffic.pattern"),
     "sizes": _sizes,
-    "collective": _words("collective.operation"),
+    "collective": _collectives,
 }
 
 

@@ -37,9 +37,14 @@ class ProgressLine:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Take the line away, for what is printed next."""
         if self._width:
             self._stream.write("\r" + " " * self._width + "\r")
             self._stream.flush()
+            self._width = 0
 
     def __call__(self, now: Progress) -> None:
         """Write the line anew, at most ten times a second."""

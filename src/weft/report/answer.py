@@ -47,7 +47,7 @@ def answer(run: Run) -> list[str]:
         said.append(f"NOT FINISHED: {some} of {counted} seeds delivered everything, so there is no average time.")
     if done == counted:
         every = " on average" if run.seeds else ""
-        said.append(f"{sentence(about['workload'])} took {_amount(run, 'completion_ps')}{every}.")
+        said.append(f"{sentence(about['workload'])} took {_duration(run)}{every}.")
     else:
         said.append(f"Not done: {about['workload']}.")
     said += [_flows(run)]
@@ -91,12 +91,19 @@ def _flows(run: Run) -> str:
     return text
 
 
+def _duration(run: Run) -> str:
+    """How long it took; a collective counts from the first rank that begins, software included."""
+    if "collective_duration_ps" not in run.summary or run.value("collective_duration_ps") is None:
+        return _amount(run, "completion_ps")
+    each = " each" if _value(run, "collective_repetitions") > 1 else ""
+    return f"{_amount(run, 'collective_duration_ps')}{each}"
+
+
 def _collective(run: Run) -> str:
-    if "collective_duration_ps" not in run.summary:
+    if "collective_bus_bandwidth_bps" not in run.summary or run.value("collective_bus_bandwidth_bps") is None:
         return ""
     bandwidth = _amount(run, "collective_bus_bandwidth_bps")
-    took = _amount(run, "collective_duration_ps")
-    return f"One operation took {took}, a bus bandwidth of {bandwidth} as nccl-tests counts it."
+    return f"That is a bus bandwidth of {bandwidth} as nccl-tests counts it."
 
 
 def _inside(run: Run) -> str:

@@ -78,19 +78,7 @@ def check_workload(
         else None
     )
     if isinstance(workload, Collective):
-        most = fabric.gpus if hosts is not None else None
-        gpus = workload.gpus if workload.gpus is not None else most
-        if gpus is not None and most is not None and gpus > most:
-            reader.wrong("collective.gpus", f"found {gpus:,}, wanted at most {most:,}, the GPUs of the fabric")
-        elif gpus == 1:
-            reader.wrong("collective.gpus", "one GPU has nobody to talk to; wanted a fabric of at least two GPUs")
-        least = (gpus or 2) * workload.channels
-        if workload.size_bytes < least and reader.is_sound("collective.size", "collective.channels", "collective.gpus"):
-            reader.wrong(
-                "collective.size",
-                f"found {workload.size_bytes:,} B, wanted at least {least:,} B: one for each GPU and channel",
-            )
-        return workload.model_copy(update={"gpus": gpus})
+        return _check_collective(workload, fabric, reader)
     if workload.priority == transport.control_priority and reader.is_sound(
         "traffic.priority", "transport.control_priority"
     ):
@@ -114,3 +102,21 @@ def check_workload(
         given, lacking = ("victim_source", "victim_receiver")[:: 1 if workload.victim_receiver is None else -1]
         reader.wrong(f"traffic.{given}", f"wanted traffic.{lacking} too: a flow has two ends")
     return workload.model_copy(update={"senders": workload.senders if workload.senders is not None else hosts - 1})
+
+
+def _check_collective(workload: Collective, fabric: FabricSection, reader: Reader) -> Collective:
+    """GPUs, root and shift against each other; what the fabric's servers decide is judged where they are known."""
+    gpus = workload.gpus
+    known = reader.is_sound("fabric.gpus", "fabric.hosts", "fabric.topology", "fabric.radix", "fabric.leaves")
+    if gpus is None and known:
+        gpus = fabric.gpus
+    if gpus is not None and known and fabric.gpus is not None and gpus > fabric.gpus:
+        reader.wrong("collective.gpus", f"found {gpus:,}, wanted at most {fabric.gpus:,}, the GPUs of the fabric")
+    elif gpus == 1:
+        reader.wrong("collective.gpus", "one GPU has nobody to talk to; wanted a fabric of at least two GPUs")
+    for key, value in (("root", workload.root), ("shift", workload.shift)):
+        is_meant = workload.operation in (("broadcast", "reduce") if key == "root" else ("send-receive",))
+        if gpus is not None and is_meant and value is not None and value >= gpus:
+            wanted = "a rank" if key == "root" else "ranks"
+            reader.wrong(f"collective.{key}", f"found {value:,}, wanted {wanted} from 0 to {gpus - 1:,}")
+    return workload.model_copy(update={"gpus": gpus})

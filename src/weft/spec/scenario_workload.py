@@ -5,14 +5,21 @@ Leaves out: what one key means for another (`weft.spec.scenario_checks`).
 
 from __future__ import annotations
 
+from importlib.resources import files
+from pathlib import Path
+
 from weft.base.units import DURATION, SIZE
 from weft.spec.device import PRIORITIES, Record
 from weft.spec.scenario_fabric import MAX_HOSTS
 from weft.spec.scenario_kinds import Choice, FileName, Measure, Number, Section, Selection, Text, Whole
 from weft.spec.scenario_rows import REQUIRED, row
 
-__all__ = ["SIZE_DISTRIBUTIONS", "Collective", "EngineSection", "Recording", "Traffic"]
+__all__ = ["OPERATIONS", "PLACEMENTS", "SIZE_DISTRIBUTIONS", "Collective", "EngineSection", "Recording", "Traffic"]
 
+OPERATIONS = (
+    "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "send-receive", "barrier",
+)  # fmt: skip
+PLACEMENTS = ("packed", "rails", "pods", "random")
 SIZE_DISTRIBUTIONS = ("web-search", "facebook-hadoop", "alibaba-storage")
 
 _SIZED = ("pattern", ("permutation", "incast", "all-to-all"))
@@ -20,52 +27,124 @@ _INCAST = ("pattern", ("incast",))
 _POISSON = ("pattern", ("poisson",))
 
 
+def _algorithms() -> tuple[str, ...]:
+    """Names of the algorithms that are installed: the folder is the catalogue, which is listed and not imported."""
+    folder = files("weft") / "workload" / "collectives" / "algorithms"
+    names = (Path(entry.name) for entry in folder.iterdir())
+    return tuple(sorted(n.stem.replace("_", "-") for n in names if n.suffix == ".py" and n.stem != "__init__"))
+
+
 class Collective(Record):
     """One collective operation among GPUs."""
 
     operation: str = row(
         "operation",
-        Choice(
-            options=("all-reduce",),
-            later={
-                name: f"{name} comes with a later version"
-                for name in ("all-gather", "reduce-scatter", "all-to-all", "broadcast")
-            },
-        ),
+        Choice(options=OPERATIONS),
         default="all-reduce",
         text="What the GPUs do together.",
         source="chosen: the one that training waits for",
     )
     algorithm: str = row(
         "algorithm",
-        Choice(
-            options=("ring",),
-            later={name: f"{name} comes with a later version" for name in ("tree", "halving-doubling")},
-        ),
+        Choice(options=_algorithms()),
         default="ring",
-        text="How it is done.",
+        text="How it is done; `weft list collectives` says which operations each has.",
         source="Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002",
     )
     gpus: int | None = row(
         "gpus",
         Whole(low=2, high=MAX_HOSTS, unit="GPUs"),
-        absent="all hosts of the fabric",
-        text="GPUs that take part, one per host, the first ones.",
+        absent="all GPUs of the fabric",
+        text="GPUs that take part.",
         source="chosen: everybody",
     )
     size_bytes: int = row(
         "size",
         Measure(quantity=SIZE, low=1),
         default="256MiB",
-        text="Bytes that each GPU brings.",
+        text="Bytes, as nccl-tests counts them: the buffer of a rank; of an all-gather or a reduce-scatter the whole.",
         source="chosen: a gradient bucket",
     )
-    channels: int = row(
+    placement: str = row(
+        "placement",
+        Choice(options=PLACEMENTS),
+        default="packed",
+        text="Which GPU is which rank: server by server, rail by rail, over the pods in turn, or at random.",
+        source="chosen: as launchers number ranks",
+    )
+    channels: int | None = row(
         "channels",
-        Whole(low=1, high=64, unit="rings"),
-        default=1,
-        text="Rings that share the bytes, each with connections of its own.",
-        source="chosen: one",
+        Whole(low=1, high=256, unit="channels"),
+        absent="the GPUs of an NVLink domain: one for each rail",
+        text="Rings or trees that share the bytes, each with connections of its own.",
+        source="chosen: NCCL has at least one for each NIC",
+    )
+    chunks: int = row(
+        "chunks",
+        Whole(low=1, high=1_024, unit="pieces"),
+        default=4,
+        text="Pieces of a part that are under way at a time, so that a step of one overlaps the next step of another.",
+        source="NVIDIA/nccl, src/include/device.h: NCCL_STEPS 8, in slices of two steps",
+    )
+    least_chunk_bytes: int = row(
+        "least_chunk",
+        Measure(quantity=SIZE, low=1),
+        default="128KiB",
+        text="A piece is not made smaller than that.",
+        source="chosen: a quarter of a slice of NCCL's buffers of 4 MiB",
+    )
+    inner: str | None = row(
+        "inner",
+        Choice(options=("ring", "direct", "nvls")),
+        default="ring",
+        only=("algorithm", ("hierarchical",)),
+        text="What is done inside an NVLink domain.",
+        source="chosen: what every server can do",
+    )
+    root: int | None = row(
+        "root",
+        Whole(low=0, high=MAX_HOSTS - 1, unit="rank"),
+        default=0,
+        only=("operation", ("broadcast", "reduce")),
+        text="Rank that has the data, or gets the result.",
+        source="chosen: the first",
+    )
+    shift: int | None = row(
+        "shift",
+        Whole(low=1, high=MAX_HOSTS - 1, unit="ranks"),
+        absent="half of the GPUs",
+        only=("operation", ("send-receive",)),
+        text="Rank i sends to rank i + shift.",
+        source="chosen: everything crosses the middle of the fabric; nccl-tests has 1",
+    )
+    protocol: str = row(
+        "protocol",
+        Choice(options=("none", "simple", "ll128", "ll")),
+        default="simple",
+        text="Software between the network and the data: its latencies, and the share of data in what it sends; none"
+        " for the network alone.",
+        source="NVIDIA/nccl, src/graph/tuning.cc",
+    )
+    step_latency_ps: int | None = row(
+        "step_latency",
+        Measure(quantity=DURATION),
+        absent="the protocol's",
+        text="Software latency of a step over the network.",
+        source="see protocol",
+    )
+    local_step_latency_ps: int | None = row(
+        "local_step_latency",
+        Measure(quantity=DURATION),
+        absent="the protocol's",
+        text="Software latency of a step inside a server.",
+        source="see protocol",
+    )
+    launch_latency_ps: int | None = row(
+        "launch_latency",
+        Measure(quantity=DURATION),
+        absent="the protocol's",
+        text="Time from the start until the first byte is sent.",
+        source="see protocol",
     )
     repeat: int = row(
         "repeat",

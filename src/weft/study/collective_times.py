@@ -12,6 +12,7 @@ import numpy as np
 
 from weft.base.clock import SECOND_PS
 from weft.spec.result import TABLES
+from weft.workload.collectives.call import bus_bandwidth_factor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,15 +37,17 @@ def collective_times(prepared: Prepared, outcome: Outcome) -> dict[str, list[Any
     section = prepared.scenario.collective
     if section is None:
         return rows
+    moves_data = section.operation != "barrier"
     gpu = prepared.job.placement.gpu
     ranks = prepared.job.ranks if gpu is None else int((gpu >= 0).sum())
+    factor = float(bus_bandwidth_factor(section.operation, ranks)) if moves_data else 0.0
     _, begun_ps = _by_repetition(outcome.marks, START)
     rank, ended_ps = _by_repetition(outcome.marks, END)
     for repetition, starts in enumerate(begun_ps):
         ends = ended_ps[repetition] if repetition < len(ended_ps) else np.empty(0, np.int64)
         done = len(ends) == ranks
         duration = int(ends.max() - starts.min()) if done else None
-        algorithm = section.size_bytes * 8 * SECOND_PS / duration if duration else None
+        algorithm = section.size_bytes * 8 * SECOND_PS / duration if duration and moves_data else None
         row: dict[str, Any] = {
             "operation": section.operation,
             "repetition": repetition,
@@ -56,7 +59,7 @@ def collective_times(prepared: Prepared, outcome: Outcome) -> dict[str, list[Any
             "first_end_ps": int(ends.min()) if len(ends) else None,
             "last_rank": int(rank[repetition][ends.argmax()]) if done else None,
             "algorithm_bandwidth_bps": algorithm,
-            "bus_bandwidth_bps": None if algorithm is None else algorithm * 2 * (ranks - 1) / ranks,
+            "bus_bandwidth_bps": None if algorithm is None else algorithm * factor,
         }
         for name, column in rows.items():
             column.append(row[name])

@@ -21,7 +21,8 @@ __all__ = ["Volume", "volume"]
 class Volume:
     """All messages of a job and their payload.
 
-    ``payload_bytes`` counts a part of a whole as the mean part, which is exact over all ranks of a group.
+    ``payload_bytes`` counts a part of a whole as the mean part, which is exact over all ranks of a group where each of
+    them sends another.
     """
 
     messages: int
@@ -52,5 +53,7 @@ def _sent(operations: tuple[Operation, ...], ranks: NDArray[np.int64]) -> tuple[
             if operation.peer.table is not None:
                 senders = int((np.asarray(operation.peer.table)[ranks] >= 0).sum())
             messages += senders
-            payload += senders * operation.size.total_bytes / max(operation.size.parts, 1)
+            size_ = operation.size
+            share = size_.span / size_.parts if size_.parts else 1
+            payload += senders * size_.total_bytes * share * size_.copies
     return messages, payload

@@ -18,10 +18,10 @@ from weft.policies.load import catalogue, load
 from weft.spec.fabric import Fabric
 from weft.spec.scenario import Scenario
 from weft.spec.scenario import load as load_scenario
+from weft.study.collective_job import collective_job
 from weft.study.faults import Occurrence, occurrences
 from weft.topology.build import fabric_of_section
 from weft.transports.rocev2 import transport as rocev2
-from weft.workload.collectives.ring_all_reduce import ring_all_reduce
 from weft.workload.traffic.all_to_all import all_to_all
 from weft.workload.traffic.incast import incast
 from weft.workload.traffic.permutation import permutation
@@ -41,7 +41,6 @@ __all__ = ["Prepared", "check_parameters", "known_names", "located", "prepare", 
 
 SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
 TRANSPORTS: Final = {"rocev2": rocev2}
-COLLECTIVES: Final = {("all-reduce", "ring"): ring_all_reduce}
 _KINDS: Final = ("congestion-control", "path-selection", "port-selection")
 
 
@@ -116,7 +115,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
         fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
     transport = TRANSPORTS[scenario.transport.protocol](scenario.transport)
     policies = {kind: _policy(kind, getattr(scenario.transport, kind.replace("-", "_"))) for kind in _KINDS}
-    job = _job(scenario, fabric)
+    job, facts = _job(scenario, fabric)
     chosen = (policies["path-selection"], policies["port-selection"])
     wrong = [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
@@ -137,7 +136,8 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
         failover_delay_ps=scenario.fabric.failover_delay_ps,
         source=scenario.source,
     )
-    fabric = replace(fabric, facts=fabric.facts | pause_facts(fabric, plan.transport, int(plan.class_lossless.sum())))
+    facts |= fabric.facts | pause_facts(fabric, plan.transport, int(plan.class_lossless.sum()))
+    fabric = replace(fabric, facts=facts)
     return Prepared(
         scenario=scenario,
         fabric=fabric,
@@ -162,14 +162,12 @@ def _policy(kind: str, choice: PolicyChoice) -> LoadedPolicy:
     return load(kind, choice.label, choice.parameters, path=f"transport.{kind.replace('-', '_')}")
 
 
-def _job(scenario: Scenario, fabric: Fabric) -> Job:
+def _job(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:
+    """The job, and what is uncertain of the software around it."""
     hosts = len(fabric.hosts)
     workload = scenario.workload
     if scenario.collective is not None:
-        section = scenario.collective
-        make = COLLECTIVES[section.operation, section.algorithm]
-        ranks = hosts if section.gpus is None else section.gpus
-        return make(ranks=ranks, size_bytes=section.size_bytes, channels=section.channels, repeat=section.repeat)
+        return collective_job(scenario.collective, fabric, seed=scenario.engine.seed)
     section_ = scenario.traffic
     if section_ is None:
         raise ConfigError(scenario.source, [Mistake(path="file", text=f"no workload in {type(workload).__name__}")])
@@ -184,7 +182,8 @@ def _job(scenario: Scenario, fabric: Fabric) -> Job:
         first_ports = fabric.ports.link[fabric.ports.base[fabric.hosts]]  # patterns use the first NIC port of a host
         rate_bps = int(fabric.links["rate_bps"][first_ports].sum())
         sizes = load_sizes(section_.sizes)
-        return poisson(**common, flows=section_.flows, load=section_.load, host_rate_bps=rate_bps, sizes=sizes)
+        made = poisson(**common, flows=section_.flows, load=section_.load, host_rate_bps=rate_bps, sizes=sizes)
+        return made, {}
     common |= {
         "size_bytes": section_.size_bytes,
         "repeat": section_.repeat,
@@ -194,5 +193,5 @@ def _job(scenario: Scenario, fabric: Fabric) -> Job:
     if section_.pattern == "incast":
         source, destination = section_.victim_source, section_.victim_receiver
         victim = None if source is None or destination is None else (source, destination)
-        return incast(**common, senders=section_.senders, receiver=section_.receiver or 0, victim=victim)
-    return (permutation if section_.pattern == "permutation" else all_to_all)(**common)
+        return incast(**common, senders=section_.senders, receiver=section_.receiver or 0, victim=victim), {}
+    return (permutation if section_.pattern == "permutation" else all_to_all)(**common), {}

@@ -76,19 +76,29 @@ def about(prepared: Prepared) -> dict[str, str]:
     return {
         "name": scenario.name,
         "workload": _workload(prepared),
-        "fabric": f"{fabric.name}: {hosts:,} hosts, {switches:,} switches, {len(fabric.links):,} links",
+        "fabric": f"{fabric.name}: {_hosts(fabric)}, {switches:,} switches, {len(fabric.links):,} links",
         "transport": f"{transport.name}, {policies['congestion-control'].name}, paths by {paths}, ports by {ports}, "
         f"{control}, {transport.recovery}",
     }
+
+
+def _hosts(fabric: Fabric) -> str:
+    """How many hosts, and what they are where they are more than one GPU and a NIC."""
+    hosts, kinds = len(fabric.hosts), {server.name for server in fabric.servers}
+    if fabric.gpus == hosts:
+        return f"{hosts:,} hosts"
+    return f"{hosts:,} servers ({', '.join(sorted(kinds))}) with {fabric.gpus:,} GPUs"
 
 
 def _workload(prepared: Prepared) -> str:
     scenario = prepared.scenario
     if scenario.collective is not None:
         found = scenario.collective
-        size = format_quantity(SIZE, found.size_bytes)
+        size = "" if found.operation == "barrier" else f" of {format_quantity(SIZE, found.size_bytes)}"
         times = f", {found.repeat:,} times" if found.repeat > 1 else ""
-        return f"{prepared.job.name} of {size} among {prepared.job.ranks:,} GPUs{times}"
+        gpu = prepared.job.placement.gpu
+        ranks = prepared.job.ranks if gpu is None else int((gpu >= 0).sum())
+        return f"{prepared.job.name}{size} among {ranks:,} GPUs{times}"
     found_ = scenario.traffic
     if found_ is None:
         return prepared.job.name
@@ -331,6 +341,7 @@ def _jain(flows: pa.Table) -> float | None:
 def _put_collectives(collectives: pa.Table, put: Any) -> None:  # noqa: ANN401 - the closure above
     if collectives.num_rows == 0:
         return
+    put("collective_repetitions", collectives.num_rows, "count", "Times that the collective was begun.")
     for name, unit, words in (
         ("duration_ps", "ps", "Time of a collective, mean"),
         ("algorithm_bandwidth_bps", "b/s", "Algorithm bandwidth, mean"),

@@ -1,0 +1,141 @@
+"""One collective at several sizes on one fabric: what nccl-tests measures, simulated.
+
+The scenario gives fabric, transport, faults and seed; each size is a run of its own, on a fabric that is built once.
+Source of the columns: nccl-tests, README.md and doc/PERFORMANCE.md.
+Leaves out: run folders, which `weft.study.run` writes for one size.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.errors import ConfigError, Mistake
+from weft.spec.scenario import load, loads
+from weft.study.collective_times import collective_times
+from weft.study.engines import run_plan
+from weft.study.interrupts import interrupts
+from weft.study.payload import volume
+from weft.study.prepare import check_parameters, known_names, prepare
+from weft.topology.build import fabric_of_section
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from weft.spec.scenario import Scenario
+    from weft.study.engines import Progress
+
+__all__ = ["DEFAULT_NODE", "Measured", "collective_scenario", "measure_collective"]
+
+DEFAULT_NODE: Final = "dgx-h100"  # chosen: the server of most published nccl-tests curves
+DEFAULT_SWITCH: Final = "tomahawk-5"  # chosen: 128 ports of 400 Gb/s, so that two tiers reach 8,192 GPUs
+FABRIC_FILES: Final = (".json", ".graphml")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """One size.
+
+    Parameters
+    ----------
+    size_bytes : as nccl-tests counts it
+    time_ps : from the first rank that begins to the last that has its result; None where it did not end
+    algorithm_bandwidth_bps, bus_bandwidth_bps : as nccl-tests defines them; None where there is no time
+    packet_hops, wall_s : what the simulation cost
+    """
+
+    size_bytes: int
+    time_ps: int | None
+    algorithm_bandwidth_bps: float | None
+    bus_bandwidth_bps: float | None
+    packet_hops: int
+    wall_s: float
+
+
+def collective_scenario(
+    collective: Mapping[str, Any], *, file: Path | None, overrides: Mapping[str, str] | None = None
+) -> Scenario:
+    """Make the scenario of a collective from a fabric.
+
+    Parameters
+    ----------
+    collective : keys of the section ``collective``, in place of the file's workload
+    file : a scenario, or a fabric as JSON or GraphML; None: a rail-optimized fabric of as many H100 servers as it takes
+    overrides : keys of the scenario set from the command line
+
+    Raises
+    ------
+    ConfigError : with all mistakes
+    """
+    given = {"collective": json.dumps(dict(collective)), **(overrides or {})}
+    known: dict[str, Any] = {"known": known_names(), "check_parameters": check_parameters}
+    if file is not None and file.suffix not in FABRIC_FILES:
+        return load(file, {"traffic": "null", **given}, **known)
+    fabric: dict[str, Any] = {"topology": "rail-optimized", "node": DEFAULT_NODE, "switch": DEFAULT_SWITCH}
+    if file is not None:
+        fabric = {"file": str(file.absolute())}
+    elif "gpus" in collective:
+        fabric["gpus"] = collective["gpus"]
+    text = json.dumps({"schema": 1, "fabric": fabric})
+    return loads(text, "command line", given, name="collective", **known)
+
+
+def measure_collective(
+    scenario: Scenario, sizes_bytes: Sequence[int], on_progress: Callable[[Progress], None] | None = None
+) -> Iterator[Measured]:
+    """Run the collective of a scenario at each size.
+
+    Parameters
+    ----------
+    scenario : from `collective_scenario`
+    sizes_bytes : each takes the place of ``collective.size``
+    on_progress : called about ten times a second
+
+    Yields
+    ------
+    one `Measured` for each size, in order; fewer after Ctrl-C
+
+    Raises
+    ------
+    ConfigError : the scenario cannot run
+    """
+    section = scenario.collective
+    if section is None:
+        raise ConfigError(scenario.source, [Mistake(path="collective", text="missing, wanted the operation")])
+    fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
+    with interrupts() as interrupt:
+
+        def told(now: Progress) -> None:
+            if on_progress is not None:
+                on_progress(now)
+            interrupt.check()
+
+        for size_bytes in sizes_bytes:
+            clock = time.perf_counter()
+            sized = section.model_copy(update={"size_bytes": size_bytes})
+            prepared = prepare(scenario.model_copy(update={"collective": sized}), fabric=fabric)
+            payload_bytes = volume(prepared.job).payload_bytes
+            outcome, _ = run_plan(
+                prepared.plan, fidelity=scenario.engine.fidelity, payload_bytes=payload_bytes, on_progress=told
+            )
+            times = collective_times(prepared, outcome)
+            if interrupt.is_wanted:
+                return
+            yield Measured(
+                size_bytes=size_bytes,
+                time_ps=_mean(times["duration_ps"]),
+                algorithm_bandwidth_bps=_mean(times["algorithm_bandwidth_bps"]),
+                bus_bandwidth_bps=_mean(times["bus_bandwidth_bps"]),
+                packet_hops=outcome.counters["packet_hops"],
+                wall_s=time.perf_counter() - clock,
+            )
+
+
+def _mean(values: list[Any]) -> Any:  # noqa: ANN401 - int or float as the column is
+    """Mean over the repetitions; None where one of them did not end."""
+    if not values or any(value is None for value in values):
+        return None
+    return type(values[0])(sum(values) / len(values))

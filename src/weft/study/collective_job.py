@@ -1,0 +1,107 @@
+"""From the section ``collective`` of a scenario to its job: the call, the algorithm's programs, and where ranks live.
+
+Leaves out: what algorithms do (`weft.workload.collectives`), and how ranks are placed (`weft.workload.placement`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.base.errors import ConfigError, Mistake
+from weft.workload.collectives.call import Call
+from weft.workload.collectives.catalogue import schedule
+from weft.workload.collectives.protocols import software
+from weft.workload.placement import PLACEMENTS, with_nvlink_switches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weft.spec.fabric import Fabric
+    from weft.spec.job import Job, Placement
+    from weft.spec.scenario_workload import Collective
+
+__all__ = ["collective_job", "domain_ranks"]
+
+_LATENCIES = ("launch_latency_ps", "local_step_latency_ps", "step_latency_ps")
+
+
+def collective_job(section: Collective, fabric: Fabric, *, seed: int) -> tuple[Job, dict[str, str]]:
+    """Make the job of a collective, and say what is uncertain of its software.
+
+    Parameters
+    ----------
+    section : of a scenario that has been checked
+    fabric : whose GPUs take part
+    seed : of a random placement
+
+    Raises
+    ------
+    ConfigError : there are too few GPUs, or the algorithm cannot do this; with all mistakes
+    """
+    ranks = fabric.gpus if section.gpus is None else section.gpus
+    if ranks > fabric.gpus:
+        text = f"found {ranks:,}, wanted at most {fabric.gpus:,}, the GPUs of the fabric"
+        raise ConfigError("collective", [Mistake(path="collective.gpus", text=text)])
+    placement = PLACEMENTS[section.placement](fabric, ranks, seed=seed)
+    call, facts = _call(section, fabric, placement, ranks)
+    found = schedule(section.algorithm, call)
+    if found.switches:
+        placement, _ = with_nvlink_switches(fabric, placement)
+    return found.job(placement), facts
+
+
+def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int) -> tuple[Call, dict[str, str]]:
+    domain = domain_ranks(fabric, placement)
+    given = {name: getattr(section, name) for name in _LATENCIES}
+    known: dict[str, Any] = {name: own for name, own in given.items() if own is not None}
+    facts: dict[str, str] = {}
+    if section.protocol != "none":
+        usual = software(section.protocol, section.algorithm)
+        known = {name: getattr(usual, name) for name in _LATENCIES} | known
+        known["protocol_efficiency"] = usual.protocol_efficiency
+        facts = {key: text for key, text in usual.facts.items() if not _is_given(key, given)}
+    call = Call(
+        operation=section.operation,
+        ranks=ranks,
+        size_bytes=section.size_bytes,
+        channels=domain if section.channels is None else section.channels,
+        chunks=section.chunks,
+        least_chunk_bytes=section.least_chunk_bytes,
+        domain=domain,
+        inner=section.inner or "ring",  # type: ignore[arg-type]  # the scenario has tested the word
+        root=section.root or 0,
+        shift=section.shift,
+        repeat=section.repeat,
+        nic_columns=placement.nics.shape[1],
+        **known,
+    )
+    return call, facts
+
+
+def _is_given(key: str, given: Mapping[str, int | None]) -> bool:
+    """Whether a figure of the protocol gave way to one of the user's."""
+    return any(key.endswith(f"_{name}") and own is not None for name, own in given.items())
+
+
+def domain_ranks(fabric: Fabric, placement: Placement) -> int:
+    """Ranks of one NVLink domain that follow each other; 1 where domains are not whole blocks of ranks of one length.
+
+    Parameters
+    ----------
+    fabric : its servers
+    placement : of ranks on them
+    """
+    gpu = placement.gpu
+    if gpu is None:
+        return 1
+    node = fabric.hosts[placement.host]
+    per_domain = np.array([fabric.server(int(where)).nvlink_domain_gpus for where in node], np.int64)
+    if (per_domain < 2).any():
+        return 1
+    domain = node * (int(gpu.max()) + 1) + gpu // per_domain
+    begins = np.flatnonzero(np.diff(domain, prepend=-1))
+    lengths = np.diff(begins, append=len(domain))
+    is_regular = len(np.unique(lengths)) == 1 and len(np.unique(domain)) == len(begins)
+    return int(lengths[0]) if is_regular else 1

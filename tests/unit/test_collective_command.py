@@ -1,0 +1,101 @@
+"""``weft collective``: the columns of nccl-tests, one line for each size, on any fabric."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from weft.base.errors import ConfigError
+from weft.cli import main
+from weft.cli.collective import parse_sizes
+from weft.workload.collectives.call import bus_bandwidth_factor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FABRIC = (
+    "{schema: 1, fabric: {topology: leaf-spine, hosts: 8, radix: 8, link_rate: 100Gbps}, traffic: {pattern: incast}}"
+)
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["collective", *arguments])
+    return int(left.value.code or 0)
+
+
+@pytest.fixture
+def fabric(tmp_path: Path) -> str:
+    file = tmp_path / "fabric.yaml"
+    file.write_text(FABRIC)
+    return str(file)
+
+
+def test_a_line_for_each_size_in_the_columns_of_nccl_tests(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("all-reduce", "--fabric", fabric, "--sizes", "64KiB:256KiB") == 0
+    lines = capsys.readouterr().out.splitlines()
+    head = next(line for line in lines if "busbw" in line)
+    assert head.lstrip("#").split() == ["size", "count", "type", "redop", "root", "time", "algbw", "busbw"]
+    rows = [line.split() for line in lines if not line.startswith("#")]
+    assert [int(row[0]) for row in rows] == [65_536, 131_072, 262_144]
+    for row in rows:
+        size, count, time_us, algbw, busbw = int(row[0]), int(row[1]), *(float(text) for text in row[5:8])
+        assert count == size // 4
+        assert algbw == pytest.approx(size / time_us / 1e3, rel=0.02)
+        assert busbw == pytest.approx(algbw * float(bus_bandwidth_factor("all-reduce", 8)), rel=0.02)
+
+
+def test_the_same_as_json(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("all-gather", "--fabric", fabric, "--sizes", "64KiB,1MiB", "--gpus", "4", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["operation"], document["gpus"]) == ("all-gather", 4)
+    assert [row["size_bytes"] for row in document["sizes"]] == [65_536, 1_048_576]
+    assert all(row["bus_bandwidth_bps"] <= 100e9 for row in document["sizes"])
+
+
+def test_without_a_fabric_it_is_a_rail_fabric_of_h100_servers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("all-reduce", "--gpus", "16", "--sizes", "8MiB") == 0
+    out = capsys.readouterr().out
+    assert "rail-optimized" in out
+    assert "16 GPUs" in out
+
+
+def test_a_barrier_has_a_time_and_no_bandwidth(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+    algorithm = "ring"
+    assert run("barrier", "--algorithm", algorithm, "--fabric", fabric, "--sizes", "1B", "--json") == 0
+    row = json.loads(capsys.readouterr().out)["sizes"][0]
+    assert row["time_ps"] > 0
+    assert row["bus_bandwidth_bps"] is None
+
+
+def test_a_run_with_a_dead_fabric_says_that_it_never_ends(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+    dead = "faults=[{at: 0us, switch: leaf0, event: down}]"
+    assert run("all-reduce", "--fabric", fabric, "--sizes", "64KiB", "--set", dead) == 1
+    found = capsys.readouterr()
+    assert "never" in found.out
+    assert "did not end" in found.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("all-redcue", "--gpus", "16"), "did you mean 'all-reduce'?"),
+        (("all-reduce", "--gpus", "16", "--algorithm", "rign"), "did you mean 'ring'?"),
+        (("all-reduce",), "--gpus  missing: how many GPUs"),
+        (("all-reduce", "--gpus", "16", "--sizes", "1MiB:"), "--sizes"),
+        (("all-reduce", "--gpus", "16", "--sizes", "2MiB:1MiB"), "wanted the smallest and the largest size"),
+        (("all-reduce", "--gpus", "16", "--factor", "1"), "--factor  found 1, wanted 2 or more"),
+    ],
+)
+def test_a_mistake_is_told_and_nothing_runs(
+    arguments: tuple[str, ...], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_sizes_that_are_too_many_are_refused() -> None:
+    with pytest.raises(ConfigError, match="wanted at most 64"):
+        parse_sizes(",".join(["1KiB"] * 65))

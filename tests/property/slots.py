@@ -23,6 +23,11 @@ def slots(time_ps: int) -> int:
     return time_ps // SLOT_PS * SLOT_PS
 
 
+def long_slots(time_ps: int) -> int:
+    """The time, cut down to whole times of sixteen slots, so that streams and servers often act at one instant."""
+    return time_ps // (16 * SLOT_PS) * 16 * SLOT_PS
+
+
 def slotted_links(rng: Random, links: Any) -> None:
     """Give links rates at which a slot takes one or two, and delays of whole slots."""
     for link in links:
@@ -54,9 +59,9 @@ def slotted_fabric(fabric: Fabric) -> Fabric:
 
 
 def _server(server: Server) -> Server:
-    latencies = {name: slots(getattr(server, name)) for name in ("nvlink_latency_ps", "pcie_latency_ps")}
+    latencies = {name: long_slots(getattr(server, name)) for name in ("nvlink_latency_ps", "pcie_latency_ps")}
     rates = {"nvlink_rate_bps": RATES_BPS[0] if server.nvlink_rate_bps else 0, "pcie_rate_bps": RATES_BPS[-1]}
-    return server.model_copy(update=latencies | rates | {"chunk_bytes": -(-server.chunk_bytes // 64) * SLOT_BYTES})
+    return server.model_copy(update=latencies | rates | {"chunk_bytes": -(-server.chunk_bytes // 1_024) * 1_024})
 
 
 def _switch(switch: Switch) -> Switch:
@@ -82,9 +87,9 @@ def slotted_job(job: Job) -> Job:
 def _operation(op: Operation) -> Operation:
     match op:
         case Compute(duration_ps=time_ps):
-            return Compute(duration_ps=slots(time_ps))
+            return Compute(duration_ps=long_slots(time_ps))
         case At(at_ps=time_ps):
-            return At(at_ps=slots(time_ps))
+            return At(at_ps=long_slots(time_ps))
         case Send(size=size):
             whole_bytes = SLOT_BYTES * max(1, size.parts)  # so that every part is one too
             return replace(op, size=replace(size, total_bytes=size.total_bytes // whole_bytes * whole_bytes))

@@ -118,6 +118,29 @@ def test_a_stream_that_a_delivery_wakes_runs_before_the_next_delivery_of_that_in
     assert outcome.marks["name"].tolist() == [0, 1]
 
 
+def test_a_stream_runs_before_a_delivery_of_that_instant() -> None:
+    # At the instant of a delivery the second stream posts first; the one that the delivery wakes finds the egress busy.
+    there_ps = NVLINK_PS + CHUNK_PS
+    woken: list[Operation] = [of(0), Wait(), to(0, 1_000, 1), Wait()]
+    timed: list[Operation] = [At(at_ps=there_ps), to(0, 1_000, 2), Wait()]
+    outcome = server([[to(1, 1_000), Wait()]], [woken, timed])
+    assert outcome.messages["channel"].tolist() == [0, 1, 2]
+    assert outcome.messages["posted_at_ps"].tolist() == [0, there_ps, there_ps]
+    assert (outcome.messages["delivered_at_ps"] // there_ps).tolist() == [1, 2, 2]
+    assert outcome.messages["delivered_at_ps"].tolist()[1:] == [2 * there_ps + CHUNK_PS, 2 * there_ps]
+
+
+def test_a_delivery_comes_before_the_egress_is_free_at_that_instant() -> None:
+    # Without latency a chunk is delivered when its egress is free. At 3 chunks the stream that this wakes posts on its
+    # second lane, which comes before the third, where two chunks have waited.
+    near = SERVER.model_copy(update={"nvlink_latency_ps": 0})
+    first: list[Operation] = [to(1, 1_000), to(1, 1_000, 1), Wait(), to(1, 1_000), Wait(), to(1, 1_000, 1), Wait()]
+    second: list[Operation] = [At(at_ps=2 * CHUNK_PS + 1), to(1, 2_000, 2), Wait()]
+    outcome = both(plan_of(pair(server=near), job_of([[first, second], [], []], hosts=[0, 0, 1], gpus=[0, 1, 0])))
+    assert outcome.messages["channel"].tolist() == [0, 0, 1, 1, 2]
+    assert (outcome.messages["delivered_at_ps"] // CHUNK_PS).tolist() == [1, 3, 2, 4, 6]
+
+
 def test_packets_and_messages_inside_a_server_go_on_side_by_side() -> None:
     # Rank 0 sends to its neighbour and to the other host, whose rank answers its own neighbour once it has received.
     programs: list[list[list[Operation]]] = [

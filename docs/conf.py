@@ -50,5 +50,5 @@ html_theme_options = {
         "color-sidebar-background": "#16191a",
     },
 }
-pygments_style = "friendly"
-pygments_dark_style = "native"
+pygments_style = "github-light"  # both come with furo, and have enough contrast on its backgrounds
+pygments_dark_style = "github-dark"

@@ -10,6 +10,7 @@ import pytest
 from weft.base.errors import ConfigError
 from weft.spec.job import Loop, Operation
 from weft.workload.collectives.algorithm import least_time_ps
+from weft.workload.collectives.algorithms import tree
 from weft.workload.collectives.call import Call, bus_bandwidth_factor
 from weft.workload.collectives.catalogue import ALGORITHMS, schedule
 from weft.workload.collectives.protocols import PROTOCOLS, software
@@ -114,3 +115,28 @@ def test_programs_do_not_grow_with_the_ranks(name: str, operation: str) -> None:
     small, large = (8, 64) if name == "nvls" else (64, 1_024)
     factor = {"halving-doubling": 2, "hierarchical": 1, "nvls": 8}.get(name, 1)  # log2 of the ranks; multicasts
     assert count(large) <= factor * count(small)
+
+
+@pytest.mark.parametrize("servers", [2, 3, 7, 8, 12, 13, 32, 100])
+def test_an_inner_rank_of_one_tree_is_a_leaf_of_the_other(servers: int) -> None:
+    call = replace(CALL, ranks=servers)
+    first, second = (tree._tree(call, 0, index) for index in (0, 1))
+    for trees in (first, second):
+        assert trees.parents.count(-1) == 1
+        assert max(len(children) for children in trees.children) <= 2
+    both = [rank for rank in range(servers) if first.children[rank] and second.children[rank]]
+    assert both in ([], [0])  # as in NCCL: an odd number leaves the root of the first tree inside the second
+    assert both == [] or servers % 2
+
+
+def test_the_trees_are_those_that_nccl_draws() -> None:
+    # src/graph/trees.cc: 12 and 13 servers
+    call = replace(CALL, ranks=12)
+    assert tree._tree(call, 0, 0).children == ((8,), (), (1, 3), (), (2, 6), (), (5, 7), (), (4, 10), (), (9, 11), ())
+    assert tree._tree(call, 0, 1).children[11] == (3,)
+    assert tree._tree(replace(call, ranks=13), 0, 1).children[1] == (9,)
+
+
+def test_a_chain_inside_a_server_hangs_on_the_gpu_that_talks_to_others() -> None:
+    parents = tree._tree(replace(CALL, ranks=8, domain=4), 1, 0).parents
+    assert parents == (3, -1, 1, 2, 7, 1, 5, 6)

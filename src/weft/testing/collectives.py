@@ -160,6 +160,7 @@ class _Run:
         self.call = schedule.call
         self.findings: list[str] = []
         self.sent: dict[tuple[int, int], int] = {}  # (source, destination) -> bytes
+        self.by_nic: dict[tuple[int, int], int] = {}  # (GPU whose NIC sends, destination) -> bytes between domains
         self.parts: dict[tuple[int, int], int] = {}  # the same -> parts
         self._checks_data = checks_data
         self._places = _Places()
@@ -278,6 +279,10 @@ class _Run:
             self.findings.append(f"rank {rank} sends {size.copies} copies, which only an all-to-all can mean")
         size_bytes = size.copies * sum(_part_bytes(size, part) for part in parts)
         self.sent[rank, to] = self.sent.get((rank, to), 0) + size_bytes
+        size_of_domain, ranks = self.call.domain, self.call.ranks
+        if max(rank, to) < ranks and rank // size_of_domain != to // size_of_domain:
+            by = rank - rank % size_of_domain + to % size_of_domain if send.rail == "peer" else rank
+            self.by_nic[by, to] = self.by_nic.get((by, to), 0) + size_bytes
         self.parts[rank, to] = self.parts.get((rank, to), 0) + size.copies * len(parts)
         wire = self._wires.setdefault((rank, to, send.channel), deque())
         wire.append(_Message(symbols=symbols))
@@ -343,27 +348,28 @@ def _traffic(run: _Run, said: Traffic) -> list[str]:
     def is_network(source: int, to: int) -> bool:
         return source < count and to < count and source // call.domain != to // call.domain
 
-    def busiest(of: dict[tuple[int, int], int], end: int, *, network: bool = False) -> int:
+    def busiest(of: dict[tuple[int, int], int], end: int) -> int:
         sums = [0] * count
         for pair, number in of.items():
-            if pair[end] < count and (not network or is_network(*pair)):
+            if pair[end] < count:
                 sums[pair[end]] += number
         return max(sums)
 
     found = []
     rounding = max(busiest(run.parts, 0), busiest(run.parts, 1)) if call.operation != "barrier" else 0
-    total = sum(run.sent.values())
+    total, network = sum(run.sent.values()), sum(run.by_nic.values())
     if total != said.total_bytes:
         found.append(f"{total:,} bytes were sent, wanted {said.total_bytes:,}, the closed form")
-    network = sum(size_bytes for pair, size_bytes in run.sent.items() if is_network(*pair))
-    network_parts = sum(parts for pair, parts in run.parts.items() if is_network(*pair))
-    if abs(network - said.network_bytes) > network_parts:
+    if abs(network - said.network_bytes) > sum(parts for pair, parts in run.parts.items() if is_network(*pair)):
         found.append(f"network_bytes: found {network:,}, the closed form says {said.network_bytes:,}")
+    local = {pair: size_bytes for pair, size_bytes in run.sent.items() if not is_network(*pair)}
     seen = {
         "sent_bytes": (busiest(run.sent, 0), said.sent_bytes),
         "received_bytes": (busiest(run.sent, 1), said.received_bytes),
-        "network_sent_bytes": (busiest(run.sent, 0, network=True), said.network_sent_bytes),
-        "network_received_bytes": (busiest(run.sent, 1, network=True), said.network_received_bytes),
+        "network_sent_bytes": (busiest(run.by_nic, 0), said.network_sent_bytes),
+        "network_received_bytes": (busiest(run.by_nic, 1), said.network_received_bytes),
+        "local_sent_bytes": (busiest(local, 0), said.local_sent_bytes),
+        "local_received_bytes": (busiest(local, 1), said.local_received_bytes),
     }
     for name, (measured, stated) in seen.items():
         if abs(measured - stated) > rounding:

@@ -7,7 +7,7 @@ Leaves out: the time of additions and copies inside a GPU, which the step latenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,7 +19,18 @@ from weft.base.errors import ConfigError, Mistake
 from weft.spec.job import Job, Operation, Placement, Program
 from weft.workload.collectives.call import Call, call_mistakes
 
-__all__ = ["END", "START", "Algorithm", "Hop", "Schedule", "Share", "Traffic", "by_class", "least_time_ps"]
+__all__ = [
+    "END",
+    "START",
+    "Algorithm",
+    "Hop",
+    "Schedule",
+    "Share",
+    "Traffic",
+    "by_class",
+    "least_time_ps",
+    "traffic_of",
+]
 
 START: Final = 0
 END: Final = 1  # indices of Job.mark_names
@@ -86,9 +97,11 @@ class Traffic:
     Attributes
     ----------
     total_bytes : of all messages; exact, whatever the sizes of parts
-    network_bytes : of those between NVLink domains, with parts of equal size
-    sent_bytes, received_bytes : of the busiest GPU, with parts of equal size
-    network_sent_bytes, network_received_bytes : of the GPU that is busiest over the network, with parts of equal size
+    network_bytes : of those between NVLink domains, with parts of equal size, as all that follow
+    sent_bytes, received_bytes : of the busiest GPU, over all its links
+    network_sent_bytes, network_received_bytes : through the NICs of the GPU whose NICs are the busiest; what goes by
+        the rail of its receiver leaves by the NIC of the GPU of that rail
+    local_sent_bytes, local_received_bytes : of the GPU that is the busiest inside its domain
     """
 
     total_bytes: int
@@ -97,6 +110,8 @@ class Traffic:
     received_bytes: int
     network_sent_bytes: int
     network_received_bytes: int
+    local_sent_bytes: int
+    local_received_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -182,6 +197,30 @@ def by_class(
     return tuple(programs), rank_class
 
 
+def traffic_of(call: Call, edges: Iterable[tuple[int, int, int]]) -> Traffic:
+    """Count messages one by one, where GPUs differ too much for a formula.
+
+    Parameters
+    ----------
+    call : whose domains
+    edges : source, destination and bytes; what crosses domains goes by the rail of the destination
+    """
+    size = call.domain
+    names = ("sent", "received", "network_sent", "network_received", "local_sent", "local_received")
+    sums = {name: [0] * call.ranks for name in names}
+    total = network = 0
+    for source, to, size_bytes in edges:
+        is_network = source // size != to // size
+        by = source - source % size + to % size if is_network else source
+        ways = ("network_sent", "network_received") if is_network else ("local_sent", "local_received")
+        for name, rank in (("sent", source), ("received", to), (ways[0], by), (ways[1], to)):
+            sums[name][rank] += size_bytes
+        total += size_bytes
+        network += size_bytes * is_network
+    busiest = {f"{name}_bytes": max(sums[name]) for name in names}
+    return Traffic(total_bytes=total, network_bytes=network, **busiest)
+
+
 def least_time_ps(
     algorithm: Algorithm,
     call: Call,
@@ -217,9 +256,7 @@ def least_time_ps(
         chain_ps += hop.count * (alpha_ps + beta_ps(hop.size_bytes, local_rate_bps if hop.is_local else rate_bps))
     traffic = algorithm.traffic(call)
     network = max(traffic.network_sent_bytes, traffic.network_received_bytes)
-    local = max(
-        traffic.sent_bytes - traffic.network_sent_bytes, traffic.received_bytes - traffic.network_received_bytes
-    )
+    local = max(traffic.local_sent_bytes, traffic.local_received_bytes)
     busy_ps = max(
         beta_ps(network, rate_bps) + (latency_ps if network else 0),
         beta_ps(local, local_rate_bps) + (local_latency_ps if local else 0),

@@ -128,10 +128,10 @@ class Domains:
             digits = (counter(self.ranks, everyone, self.pieces),)
             sends: Operation = lane.send(switch, digits, offset=piece, span=cut.span, stride=cut.stride)
             sending: list[Operation] = [Await(token=go), Loop(count=everyone, body=(sends,))]
-            return sending, [lane.receive(switch), *lane.arrived(), Signal(token=done)]
+            return sending, [lane.receive(switch), *lane.passed(done)]
         own = lane.send(switch, (self.local(),), offset=piece, span=cut.span, stride=cut.stride)
         all_of_them = Loop(count=everyone, body=(lane.receive(switch),))
-        return [Await(token=go), own], [all_of_them, *lane.arrived(), Signal(token=done)]
+        return [Await(token=go), own], [all_of_them, *lane.passed(done)]
 
 
 def switch_reduces(domains: Domains, lane: Lane, found: Streams) -> None:

@@ -70,10 +70,6 @@ class Lane:
         """Receive what comes from a peer."""
         return Receive(peer=peer, channel=self.connection, reduce=reduce)
 
-    def arrived(self) -> tuple[Operation, ...]:
-        """Wait for what was posted, and the latency of the step after it."""
-        return (Wait(), Compute(duration_ps=self.pause_ps)) if self.pause_ps else (Wait(),)
-
     def passed(self, token: int) -> tuple[Operation, ...]:
         """Wait for what was posted, and count a token up when the latency of the step has passed.
 
@@ -202,9 +198,8 @@ def ring(
         return [Loop(count=steps, body=tuple(body) * len(cut.offsets))] if steps else []
 
     def lasts(*, reduce: bool) -> list[Operation]:
-        one = lane.receive(previous, reduce=reduce)
-        before: list[Operation] = [one, Wait()]
-        return [*before * (len(cut.offsets) - 1), one, *lane.passed(done)]
+        one: list[Operation] = [lane.receive(previous, reduce=reduce)]
+        return [*[*one, Wait()] * (len(cut.offsets) - 1), *one, *lane.passed(done)]
 
     more = reduces + stores - 1
     sending = [Await(token=go), *sends(first, 0, ())]

@@ -143,7 +143,7 @@ def _traffic(call: Call) -> Traffic:
     if call.operation == "send-receive":
         distance = call.distance
         crossing = [rank for rank in range(ranks) if rank // call.domain != (rank + distance) % ranks // call.domain]
-        remote = wire if crossing else 0
+        remote, local = wire if crossing else 0, wire if len(crossing) < ranks else 0
         return Traffic(
             total_bytes=ranks * wire,
             network_bytes=len(crossing) * wire,
@@ -151,10 +151,14 @@ def _traffic(call: Call) -> Traffic:
             received_bytes=wire,
             network_sent_bytes=remote,
             network_received_bytes=remote,
+            local_sent_bytes=local,
+            local_received_bytes=local,
         )
     if call.operation in {"broadcast", "reduce"}:
         from_root = call.operation == "broadcast"
-        many, one = (others * wire, outside * wire), (wire, wire if outside else 0)
+        inside = call.domain - 1
+        many = (others * wire, outside * wire, inside * wire)
+        one = (wire, wire if outside else 0, wire if inside else 0)
         sent, received = (many, one) if from_root else (one, many)
         return Traffic(
             total_bytes=others * wire,
@@ -163,6 +167,8 @@ def _traffic(call: Call) -> Traffic:
             received_bytes=received[0],
             network_sent_bytes=sent[1],
             network_received_bytes=received[1],
+            local_sent_bytes=sent[2],
+            local_received_bytes=received[2],
         )
     steps = 2 if call.operation == "all-reduce" else 1
     each, remote = (-(-steps * peers * wire // ranks) for peers in (others, outside))
@@ -173,6 +179,8 @@ def _traffic(call: Call) -> Traffic:
         received_bytes=each,
         network_sent_bytes=remote,
         network_received_bytes=remote,
+        local_sent_bytes=each - remote,
+        local_received_bytes=each - remote,
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from weft.base.errors import Mistake
-from weft.spec.job import Await, Digit, Group, Operation, Peer, Signal
+from weft.spec.job import Await, Digit, Group, Operation, Peer, Wait
 from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class
 from weft.workload.collectives.call import Call
 from weft.workload.collectives.streams import Lane, Streams
@@ -67,10 +67,12 @@ def _halve_and_double(call: Call) -> Schedule:
                 for piece in range(pieces):
                     wait = (Await(token=data),) if index else ()
                     sending += [*wait, lane.send(partner, (block,), offset=piece, span=distance, stride=pieces)]
-                    receiving += [lane.receive(partner, reduce=halves), *lane.arrived()]
-                    if index < len(steps) - 1:
-                        receiving.append(Signal(token=data))
-            receiving.append(Signal(token=done))
+                    receiving.append(lane.receive(partner, reduce=halves))
+                    is_last_step, is_last_piece = index == len(steps) - 1, piece == pieces - 1
+                    if is_last_step:
+                        receiving += lane.passed(done) if is_last_piece else [Wait()]
+                    else:
+                        receiving += lane.passed(data)
             found.add(sending, receiving)
         return found.of_gpu(call)
 
@@ -108,7 +110,7 @@ def _disseminate(call: Call) -> Schedule:
             to, by = (Peer(rule="shift", group=group, shift=sign * distance) for sign in (1, -1))
             sending += [*((Await(token=data),) if index else ()), lane.send(to)]
             is_last = distance == distances[-1]
-            receiving += [lane.receive(by), *lane.arrived(), Signal(token=done if is_last else data)]
+            receiving += [lane.receive(by), *lane.passed(done if is_last else data)]
         found.add(sending, receiving)
         return found.of_gpu(call)
 
@@ -145,6 +147,8 @@ def _traffic(call: Call) -> Traffic:
         received_bytes=each,
         network_sent_bytes=remote,
         network_received_bytes=remote,
+        local_sent_bytes=each - remote,
+        local_received_bytes=each - remote,
     )
 
 

@@ -114,7 +114,7 @@ class _Channel:
         copies = 1 if self.call.operation == "barrier" else domains.size
         send = lane.send(to, digits, offset=piece, copies=copies)
         others = domains.count - 1
-        receiving = [Loop(count=others, body=(lane.receive(by),)), *lane.arrived(), Signal(token=done)]
+        receiving = [Loop(count=others, body=(lane.receive(by),)), *lane.passed(done)]
         return [Await(token=go), Loop(count=others, body=(send,))], receiving
 
 
@@ -184,6 +184,8 @@ def _traffic(call: Call) -> Traffic:
             received_bytes=each,
             network_sent_bytes=far,
             network_received_bytes=far,
+            local_sent_bytes=each - far,
+            local_received_bytes=each - far,
         )
     reduces, gathers = call.operation != "all-gather", call.operation != "reduce-scatter"
     phases = reduces + gathers
@@ -203,6 +205,8 @@ def _traffic(call: Call) -> Traffic:
         received_bytes=received + far,
         network_sent_bytes=far,
         network_received_bytes=far,
+        local_sent_bytes=sent,
+        local_received_bytes=received,
     )
 
 

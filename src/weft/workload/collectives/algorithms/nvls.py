@@ -123,8 +123,8 @@ def _rooted(call: Call) -> Schedule:
                 found.add((Await(token=go), sends, Wait(), Signal(token=done)))
             if (rank == call.root) != is_broadcast:
                 done, first = found.before_end(), () if rank == call.root else (Await(token=go),)
-                receives = Loop(count=share.parts, body=(lane.receive(switch), *lane.arrived()))
-                found.add((*first, receives, Signal(token=done)))
+                receives = Loop(count=share.parts, body=(lane.receive(switch), Wait()))
+                found.add((*first, receives, *lane.passed(done)))
         return found
 
     def of_switch() -> Streams:
@@ -159,7 +159,7 @@ def _barrier(call: Call) -> Schedule:
         found = Streams()
         go, done = found.at_start(), found.before_end()
         switch = domains.switch
-        found.add((Await(token=go), lane.send(switch)), (lane.receive(switch), *lane.arrived(), Signal(token=done)))
+        found.add((Await(token=go), lane.send(switch)), (lane.receive(switch), *lane.passed(done)))
         return found
 
     def of_switch() -> Streams:
@@ -199,6 +199,8 @@ def _traffic(call: Call) -> Traffic:
         received_bytes=received,
         network_sent_bytes=0,
         network_received_bytes=0,
+        local_sent_bytes=sent,
+        local_received_bytes=received,
     )
 
 

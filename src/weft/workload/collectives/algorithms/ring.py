@@ -11,10 +11,11 @@ Leaves out: NCCL's search for rings by the topology of PCIe and NVLink; here GPU
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Final, Literal
 
 from weft.spec.job import Await, Digit, Group, Loop, Operation, Peer, Signal, Wait
-from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class
+from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class, traffic_of
 from weft.workload.collectives.call import Call
 from weft.workload.collectives.streams import Cut, Lane, Streams, counter, ring
 
@@ -122,8 +123,11 @@ def _chained(call: Call) -> Schedule:
                 found.add((Await(token=go), body, Wait(), Signal(token=done)))
             if not is_first:
                 receive = lane.receive(Peer(rule="shift", group=group, shift=-1), reduce=call.operation == "reduce")
-                body = Loop(count=share.parts, body=(receive, *lane.passed(data)))
-                found.add((Await(token=go), body, Signal(token=done)) if is_last else (body,))
+                if is_last:
+                    body = Loop(count=share.parts, body=(receive, Wait()))
+                    found.add((Await(token=go), body, *lane.passed(done)))
+                else:
+                    found.add((Loop(count=share.parts, body=(receive, *lane.passed(data))),))
         return found.of_gpu(call)
 
     return _schedule(call, shares, streams, roles)
@@ -152,33 +156,35 @@ def _schedule(
 
 def _traffic(call: Call) -> Traffic:
     """2 (n - 1) / n of the bytes per GPU for an all-reduce, half of that for its halves, all of them in a chain."""
-    wire = call.wire_bytes
-    ranks, servers, size = call.ranks, call.servers if call.servers > 1 else 0, call.domain
-    rails = [0] * size
+    wire, ranks = call.wire_bytes, call.ranks
+    is_far = call.servers > 1
+    if call.operation in _CHAINS:
+        head = 0 if call.operation == "broadcast" else 1
+        edges = []
+        for channel, share_bytes in enumerate(call.channel_bytes()):
+            order = _order(call, channel)
+            first = order.index(call.root) + head
+            chain = [order[(first + step) % ranks] for step in range(ranks)]
+            edges += [(source, to, share_bytes) for source, to in pairwise(chain)]
+        return traffic_of(call, edges)
+    rails = [0] * call.domain
     for channel, share_bytes in enumerate(call.channel_bytes()):
         rails[_entering(call, channel)] += share_bytes
-    if call.operation in _CHAINS:
-        # the edge that the ring has and the chain has not ends at the root, or starts there; is it between servers?
-        cut = call.root % size if call.operation == "broadcast" else (call.root + 1) % size
-        busiest = max(rails) if servers else 0
-        return Traffic(
-            total_bytes=(ranks - 1) * wire,
-            network_bytes=servers * wire - (rails[cut] if servers else 0),
-            sent_bytes=wire,
-            received_bytes=wire,
-            network_sent_bytes=busiest,
-            network_received_bytes=busiest,
-        )
-    loops = _LOOPS[call.operation]
-    around = -(-loops * (ranks - 1) * wire // ranks)
-    busiest = -(-loops * (ranks - 1) * max(rails) // ranks) if servers else 0
+    passes = _LOOPS[call.operation] * (ranks - 1)
+
+    def share_of(total_bytes: int) -> int:
+        return -(-passes * total_bytes // ranks)
+
+    busiest, quietest = (max(rails), min(rails)) if is_far else (0, 0)
     return Traffic(
-        total_bytes=loops * (ranks - 1) * wire,
-        network_bytes=servers * loops * (ranks - 1) * wire // ranks,
-        sent_bytes=around,
-        received_bytes=around,
-        network_sent_bytes=busiest,
-        network_received_bytes=busiest,
+        total_bytes=passes * wire,
+        network_bytes=call.servers * passes * wire // ranks if is_far else 0,
+        sent_bytes=share_of(wire),
+        received_bytes=share_of(wire),
+        network_sent_bytes=share_of(busiest),
+        network_received_bytes=share_of(busiest),
+        local_sent_bytes=share_of(wire - quietest),
+        local_received_bytes=share_of(wire - quietest),
     )
 
 

@@ -17,7 +17,7 @@ from itertools import zip_longest
 from typing import Final, Literal
 
 from weft.spec.job import Await, Loop, Operation, Peer, Receive, Send, Signal, Wait
-from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class
+from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class, traffic_of
 from weft.workload.collectives.call import Call
 from weft.workload.collectives.streams import Lane, Streams, counter
 
@@ -164,7 +164,7 @@ def _climb(call: Call, found: Streams, lane: Lane, peers: _Peers, pauses: tuple[
 
     if goes_up:
         arriving: list[Receive] = [up.receive(child, reduce=True) for child in children]
-        found.add((loop(*arriving, *up.arrived(), Signal(token=below)),))
+        found.add((loop(*arriving, *up.passed(below)),))
         rising = (Await(token=below), up.send(parent, digits))
         found.add(
             (Await(token=go), loop(*rising, Signal(token=risen)))
@@ -173,7 +173,7 @@ def _climb(call: Call, found: Streams, lane: Lane, peers: _Peers, pauses: tuple[
         )
     if goes_down:
         turned = (Await(token=risen),) if goes_up else ()
-        found.add((loop(*turned, down.receive(parent), *down.arrived(), Signal(token=above)),))
+        found.add((loop(*turned, down.receive(parent), *down.passed(above)),))
         falling: list[Send] = [down.send(child, digits) for child in children]
         found.add(
             (loop(Await(token=above), *falling), Signal(token=done))
@@ -183,31 +183,15 @@ def _climb(call: Call, found: Streams, lane: Lane, peers: _Peers, pauses: tuple[
 
 
 def _traffic(call: Call) -> Traffic:
-    """A share over each edge of its tree, once a direction that the operation has; the busiest by its edges."""
-    wire, ranks, size = call.wire_bytes, call.ranks, call.domain
-    goes_up, goes_down = call.operation in _UP, call.operation in _DOWN
-    sums = {name: [0] * ranks for name in ("sent", "received", "network_sent", "network_received")}
+    """A share over each edge of its tree, once in each direction that the operation has."""
+    edges = []
     for share, tree in zip(_shares(call), _trees(call), strict=True):
-        size_bytes = share.total_bytes
-        for child, parent in enumerate(tree.parents):
-            if parent < 0:
-                continue
-            ends = [(child, parent)] * goes_up + [(parent, child)] * goes_down
-            for source, to in ends:
-                sums["sent"][source] += size_bytes
-                sums["received"][to] += size_bytes
-                if child // size != parent // size:
-                    sums["network_sent"][source] += size_bytes
-                    sums["network_received"][to] += size_bytes
-    both = goes_up + goes_down
-    return Traffic(
-        total_bytes=both * (ranks - 1) * wire,
-        network_bytes=both * (call.servers - 1) * wire,
-        sent_bytes=max(sums["sent"]),
-        received_bytes=max(sums["received"]),
-        network_sent_bytes=max(sums["network_sent"]),
-        network_received_bytes=max(sums["network_received"]),
-    )
+        pairs = [(child, parent) for child, parent in enumerate(tree.parents) if parent >= 0]
+        if call.operation in _UP:
+            edges += [(child, parent, share.total_bytes) for child, parent in pairs]
+        if call.operation in _DOWN:
+            edges += [(parent, child, share.total_bytes) for child, parent in pairs]
+    return traffic_of(call, edges)
 
 
 def _chain(call: Call) -> list[Hop]:

@@ -34,10 +34,11 @@ SWITCHES = st.builds(
 )  # fmt: skip
 TRANSPORTS = st.builds(
     "congestion_control: {}, load_balancing: {}, reorder_tolerant: {}, mtu: {}, ack_every: {}, queue_pairs: {},"
-    " flow_control: {}, timeout: 200us".format,
+    " flow_control: {}, recovery: {}, timeout: 200us".format,
     st.sampled_from(["dcqcn", "fixed-window", "none"]), st.sampled_from(["ecmp", "spray", "least-loaded"]),
     st.sampled_from(["true", "false"]), st.sampled_from([256, 1024, 4096]), st.sampled_from([1, 4]),
     st.sampled_from([1, 3]), st.sampled_from(["pfc", "none"]),
+    st.sampled_from(["go-back-n", "timeout", "selective-repeat", "selective-repeat"]),
 )  # fmt: skip
 SIZES = st.sampled_from(["1B", "4096B", "5000B", "60KB"])
 WORKLOADS = st.one_of(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import weft
 from weft.base.clock import US_PS
 from weft.base.errors import ConfigError
 from weft.spec.scenario import loads
@@ -59,3 +62,33 @@ def test_a_place_that_is_not_there_is_told_with_its_nearest(fault: str, text: st
     with pytest.raises(ConfigError) as wrong:
         prepared(fault)
     assert text in str(wrong.value)
+
+
+@pytest.mark.parametrize("recovery", ["go-back-n", "selective-repeat"])
+def test_a_lossy_link_costs_retransmissions_while_it_is_lossy(tmp_path: Path, recovery: str) -> None:
+    file = tmp_path / "lossy.yaml"
+    fault = "{at: 0us, link: host0-leaf0, event: lossy, loss: 0.2, for: 5us}"
+    file.write_text(f"{HEAD}, transport: {{recovery: {recovery}, timeout: 100us}}, faults: [{fault}]}}")
+    run = weft.run(file, out=tmp_path / "run")
+    assert run.status == "complete"
+    assert (run.value("drop_link_loss") or 0) > 0
+    assert (run.value("retransmissions") or 0) >= (run.value("drop_link_loss") or 0) - (run.value("acks_sent") or 0)
+    events = run.table("events").to_pylist()
+    assert [(row["detail"], row["at_ps"]) for row in events if row["event"] == "fault"] == [
+        ("lossy", 0),
+        ("lossy ends", 5 * US_PS),
+    ]
+
+
+def test_a_slow_nic_makes_everybody_who_sends_to_it_wait(tmp_path: Path) -> None:
+    file = tmp_path / "slow.yaml"
+    file.write_text(
+        f"{HEAD}, transport: {{congestion_control: none}},"
+        " faults: [{at: 0us, nic: host0, event: slow, rate: 10Gbps}]}"
+    )
+    slow = weft.run(file, out=tmp_path / "slow").table("flows").to_pylist()
+    healthy = weft.run(file, out=tmp_path / "healthy", overrides={"faults": "[]"}).table("flows").to_pylist()
+    for before, after in zip(healthy, slow, strict=True):
+        if before["destination"] == "host0":
+            assert after["fct_ps"] >= 256 * 1024 * 8 * 100  # 10 Gb/s: 100 ps a bit
+            assert before["fct_ps"] < after["fct_ps"] / 3

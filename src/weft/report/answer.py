@@ -25,6 +25,8 @@ _PARTIAL = {
     "stopped": "PARTIAL: stopped at engine.until, {at} of simulated time, with work left.",
     "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived.",
 }
+_SHOWN_FAULTS = 3  # chosen: a sentence, not a list; events.parquet has all
+_WAIT_SHARE = 0.02  # chosen: ranks that end together to 2 % of the time wait for nobody
 _KEY_NUMBERS = (
     "completion_ps", "goodput_bps", "fct_p50_ps", "fct_p95_ps", "fct_p99_ps", "fct_p99.9_ps", "slowdown_p50",
     "slowdown_p95", "slowdown_p99", "slowdown_p99.9", "collective_duration_ps", "collective_bus_bandwidth_bps",
@@ -55,7 +57,7 @@ def answer(run: Run) -> list[str]:
         said += [_collective(run), _times(run)]
     said += [_inside(run), _losses(run), _pauses(run)]
     if not run.seeds:
-        said.append(_busiest(run))
+        said += [_faults(run), _waits(run), _busiest(run)]
     return [text for text in said if text]
 
 
@@ -146,6 +148,27 @@ def _losses(run: Run) -> str:
         reasons = f" ({', '.join(counts)})"
     lost = plural(drops, "packet was", "packets were")
     return f"{lost} lost{reasons}; {plural(again, 'packet was', 'packets were')} sent again."
+
+
+def _faults(run: Run) -> str:
+    """What was done to the fabric, the first few of it."""
+    rows = run.query("select detail, \"where\", at_ps from events where event = 'fault' order by at_ps").to_pylist()
+    if not rows:
+        return ""
+    told = ", ".join(f"{row['where']} {row['detail']} at {amount(row['at_ps'], 'ps')}" for row in rows[:_SHOWN_FAULTS])
+    more = f" and {len(rows) - _SHOWN_FAULTS:,} more" if len(rows) > _SHOWN_FAULTS else ""
+    return f"Faults: {told}{more}."
+
+
+def _waits(run: Run) -> str:
+    """For whom the others waited at the end of a collective; the longest wait of its repetitions."""
+    rows = run.query(
+        "select last_rank, end_ps - first_end_ps as wait_ps, end_ps - start_ps as duration_ps from collectives"
+        " where last_rank is not null order by wait_ps desc limit 1"
+    ).to_pylist()
+    if not rows or rows[0]["wait_ps"] < _WAIT_SHARE * rows[0]["duration_ps"]:
+        return ""
+    return f"Rank {rows[0]['last_rank']} had its result last, {amount(rows[0]['wait_ps'], 'ps')} after the first."
 
 
 def _pauses(run: Run) -> str:

@@ -109,8 +109,8 @@ def with_nvlink_switches(fabric: Fabric, placement: Placement) -> tuple[Placemen
 
     Returns
     -------
-    the placement with the switches behind the ranks, by server and domain; and shape (ranks,), for each rank the rank
-    of its switch
+    the placement with the switches behind the ranks, in the order of the first ranks of their domains; and shape
+    (ranks,), for each rank the rank of its switch
 
     Raises
     ------
@@ -127,13 +127,17 @@ def with_nvlink_switches(fabric: Fabric, placement: Placement) -> tuple[Placemen
     gpu = np.zeros(len(nodes), np.int64) if placement.gpu is None else placement.gpu.astype(np.int64)
     where = np.stack([placement.host.astype(np.int64), gpu // size])
     domains, first, of_rank = np.unique(where, axis=1, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # by their first ranks, as algorithms number domains
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    domains, first, of_rank = domains[:, order], first[order], place[of_rank.ravel()]
     extended = replace(
         placement,
         host=np.concatenate([placement.host, domains[0]]).astype(np.int32),
         nics=np.concatenate([placement.nics, placement.nics[first]]),
         gpu=np.concatenate([gpu, -1 - domains[1]]).astype(np.int32),
     )
-    return extended, (len(nodes) + of_rank.ravel()).astype(np.int32)
+    return extended, (len(nodes) + of_rank).astype(np.int32)
 
 
 def _gpus(fabric: Fabric, ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,0 +1,31 @@
+"""What an answer says of faults, and for whom the others waited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import weft
+from weft.report.answer import answer
+
+SCENARIO = """schema: 1
+fabric: {topology: leaf-spine, hosts: 8, radix: 8, link_rate: 100Gbps}
+transport: {congestion_control: none, timeout: 500us}
+collective: {operation: broadcast, algorithm: ring, size: 256KiB, protocol: none}
+"""
+
+
+def test_faults_are_told_with_their_instants(tmp_path: Path) -> None:
+    file = tmp_path / "flaps.yaml"
+    file.write_text(f"{SCENARIO}faults: [{{at: 1us, nic: host3, event: down, for: 2us, every: 10us, times: 2}}]\n")
+    run = weft.run(file, out=tmp_path / "run")
+    told = " ".join(answer(run))
+    assert "Faults: host3 down at 1 us, host3 down ends at 3 us, host3 down at 11 us and 1 more." in told
+
+
+def test_the_rank_that_all_waited_for_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "chain.yaml"
+    file.write_text(SCENARIO)  # a broadcast along a chain: the last rank has its data last
+    run = weft.run(file, out=tmp_path / "run")
+    row = run.table("collectives").to_pylist()[0]
+    assert row["last_rank"] in {6, 7}  # the last of the chain, or the one whose last send it acknowledges
+    assert f"Rank {row['last_rank']} had its result last" in " ".join(answer(run))

@@ -75,7 +75,7 @@ class Collective(Record):
     channels: int | None = row(
         "channels",
         Whole(low=1, high=256, unit="channels"),
-        absent="the GPUs of an NVLink domain: one for each rail",
+        absent="the NIC ports of an NVLink domain: one for each rail and port",
         text="Rings or trees that share the bytes, each with connections of its own.",
         source="chosen: NCCL has at least one for each NIC",
     )

@@ -66,7 +66,7 @@ def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int)
         operation=section.operation,
         ranks=ranks,
         size_bytes=section.size_bytes,
-        channels=domain if section.channels is None else section.channels,
+        channels=domain * placement.nics.shape[1] if section.channels is None else section.channels,
         chunks=section.chunks,
         least_chunk_bytes=section.least_chunk_bytes,
         domain=domain,

@@ -139,7 +139,7 @@ def test_two_runs_are_compared_on_one_page(incast: Run, tmp_path: Path) -> None:
         "answer", "times", "links", "numbers", "provenance"
     ]  # fmt: skip
     text = plain(page.text)
-    assert "The second took" in text
+    assert "B took" in text
     assert "What differs in the scenario: name is incast in A and smaller in B; traffic.size is" in text
     assert "A: leaf \u2192 host" in text
     assert "B: leaf \u2192 host" in text

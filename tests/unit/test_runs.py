@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -138,6 +139,17 @@ def test_wrong_questions_are_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="DuckDB refuses 'select nothing from flows'"):
         run.query("select nothing from flows")
     assert run.query("select * from links").num_rows == 0
+
+
+def test_a_statement_leaves_nothing_behind(tmp_path: Path) -> None:
+    written(tmp_path / "run")
+    run = open_run(tmp_path / "run")
+    for statement in ("create table kept as select 1 as one", "drop view flows", "commit"):
+        with suppress(UsageError):  # some of them give no table
+            run.query(statement)
+    with pytest.raises(UsageError):
+        run.query("from kept")
+    assert run.query("select count(*) as n from flows")["n"].to_pylist() == [0]
 
 
 def test_parquet_is_plain(tmp_path: Path) -> None:

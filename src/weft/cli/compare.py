@@ -62,7 +62,7 @@ def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
         out.print(Text(f"{len(found.numbers) - len(changed)} other numbers are equal"))
 
 
-def headline(found: Comparison, *, is_whole: bool) -> str:
+def headline(found: Comparison, *, is_whole: bool, second: str = "The second") -> str:
     """Say in a sentence which run was faster; ``is_whole`` where both delivered everything."""
     if found.is_same_result:
         return "The results are equal to the bit."
@@ -75,9 +75,9 @@ def headline(found: Comparison, *, is_whole: bool) -> str:
     if abs(pair.change) < _SAME:
         return f"Both took as long: {times}."
     if pair.change >= 1:
-        return f"The second took {amount(1 + pair.change, 'ratio')} times as long: {times}{_clear(pair)}."
+        return f"{second} took {amount(1 + pair.change, 'ratio')} times as long: {times}{_clear(pair)}."
     way = "more" if pair.change > 0 else "less"
-    return f"The second took {amount(abs(pair.change), 'share')} {way} time: {times}{_clear(pair)}."
+    return f"{second} took {amount(abs(pair.change), 'share')} {way} time: {times}{_clear(pair)}."
 
 
 def _clear(pair: NumberPair) -> str:

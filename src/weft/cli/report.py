@@ -77,7 +77,7 @@ def _comparison(first: Run, second: Run) -> str:
     return comparison_page(
         first,
         second,
-        headline=headline(found, is_whole=is_whole),
+        headline=headline(found, is_whole=is_whole, second="B"),
         differences=found.differences,
         numbers=found.numbers,
     )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bottleneck", "run_page", "warnings", "what_ran"]
 
+_MOST_FAULTS: Final = 6  # in the answer; the table of events has all
 _TILES: Final = (
     ("completion_ps", "completion time"),
     ("collective_bus_bandwidth_bps", "bus bandwidth"),
@@ -108,6 +109,11 @@ def bottleneck(run: Run) -> str:
         return f"The bottleneck was {where}: it was in use {used} of the time{others}."
     if share >= 0.5:
         return f"No link was busy all the time; the busiest, {where}, was in use {used} of it."
+    if timeouts := int(run.value("timeouts") or 0):
+        return (
+            f"No link limited the whole run: the busiest, {where}, was in use only {used} of the time. Senders ran "
+            f"into {plural(timeouts, 'timeout')}, while links stood idle."
+        )
     return (
         f"No link limited the whole run: the busiest, {where}, was in use only {used} of the time. Look at when, and "
         "at what held the slowest flows."
@@ -124,6 +130,8 @@ def _answer(run: Run) -> Section:
     said = answer(run)
     if not run.seeds and (text := bottleneck(run)):
         said = [text if one.startswith("The busiest link was ") else one for one in said]
+    if not run.seeds and (text := _faults(run)):
+        said.append(text)
     shown = []
     for name, words in _TILES:
         number = run.summary.get(name)
@@ -136,6 +144,16 @@ def _answer(run: Run) -> Section:
         shown.append(Tile(name=words, value=amount(number["value"], number["unit"]), note=interval))
     content = paragraphs(said, "answer") + notice(warnings(run)) + tiles(shown)
     return Section(id="answer", short="Answer", title="The answer", content=content)
+
+
+def _faults(run: Run) -> str:
+    """What failed, and when; empty where nothing did."""
+    rows = run.query("select \"where\", detail, at_ps from events where event = 'fault' order by at_ps").to_pylist()
+    if not rows:
+        return ""
+    told = [f"{row['where']} {row['detail']} at {amount(row['at_ps'], 'ps')}" for row in rows[:_MOST_FAULTS]]
+    more = f" and {len(rows) - _MOST_FAULTS:,} more" if len(rows) > _MOST_FAULTS else ""
+    return f"Faults: {', '.join(told)}{more}."
 
 
 def _seeds(run: Run) -> Section:

@@ -6,7 +6,7 @@ What differs is found by the caller, who may import the study that compares; her
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from weft.store.runs import Run
 
 __all__ = ["comparison_page"]
+
+_MOST_APART: Final = 4  # chosen: times as long, up to which two runs share an axis of time
 
 
 class _Difference(Protocol):
@@ -141,7 +143,11 @@ def _in_words(run: Run) -> list[str]:
 
 def _times(first: Run, second: Run) -> Section:
     charts = [
-        distribution(title, [("A", flow_values(first, column)), ("B", flow_values(second, column))], unit)
+        distribution(
+            title,
+            [(f"{name}: {run.path.name}", flow_values(run, column)) for name, run in (("A", first), ("B", second))],
+            unit,
+        )
         for title, column, unit in (
             ("Completion time of flows", "fct_ps", "ps"),
             ("Slowdown of flows", "slowdown", "ratio"),
@@ -165,13 +171,15 @@ def _links(first: Run, second: Run) -> Section:
         return Section(id="links", short=short, title=title, content=notice(lacking) + _busiest(first, second))
     kinds = [{one.name: one for one in directions(run)} for _, run, _ in both]
     names = list(dict.fromkeys([*kinds[0], *kinds[1]]))
-    end_ps = max(found.end_ps for _, _, found in both if found is not None)
+    ends = [found.end_ps for _, _, found in both if found is not None]
+    is_common = max(ends) <= _MOST_APART * min(ends)  # else the shorter one would be a line at the left edge
     cards = []
     for name in names:
         for (which, run, found), known in zip(both, kinds, strict=True):
             if found is None or name not in known:
                 cards.append(figure(f"{which}: {name}", "", note="There are no such links."))
                 continue
+            end_ps = max(ends) if is_common else found.end_ps
             shares = found.utilisation(known[name].ports)
             edges = np.append(found.edges_ps, end_ps) if found.end_ps < end_ps else found.edges_ps
             padded = np.pad(shares, ((0, 0), (0, len(edges) - 1 - found.bins)))
@@ -188,7 +196,9 @@ def _links(first: Run, second: Run) -> Section:
                 moments=moments(run, end_ps),
             )
             cards.append(figure(f"{which}: {name}", chart, aside=plural(len(known[name].ports), "link")))
-    lead = "A on the left, B on the right, with the same axis of time."
+    lead = "A on the left, B on the right, " + (
+        "with the same axis of time." if is_common else "each with an axis of its own, since one took far longer."
+    )
     content = _busiest(first, second) + f'<div class="two pairs">{"".join(cards)}</div>'
     return Section(id="links", short=short, title=title, lead=lead, content=content)
 

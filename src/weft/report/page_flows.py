@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["completion", "flow_values", "slowest"]
 
 _MOST_REPETITIONS: Final = 20
+_MOST_OF_A_KIND: Final = 3  # chosen: what follows says nothing new
 _MOST_SAMPLES: Final = 240  # of a chart; more are thinned evenly
 _KEYS: Final = (
     ("behind", "waited behind its own queue pair"),
@@ -126,7 +128,8 @@ def slowest(run: Run, over_time: OverTime | None) -> Section:
     alike: dict[tuple[tuple[str, str], ...], list[SlowFlow]] = {}
     for slow in found:  # flows with one story are told together
         alike.setdefault(tuple((reason.kind, reason.where) for reason in why(slow)), []).append(slow)
-    cards = [_card(run, number, flows) for number, flows in enumerate(alike.values(), 1)]
+    shown, folded = _stories(list(alike.values()))
+    cards = [_card(run, number, flows) for number, flows in enumerate(shown, 1)] + ([_folded(folded)] if folded else [])
     lead = (
         "By slowdown, which is the time a flow took over the time it would take alone. The bar splits its time by what "
         "the port did that held it back most."
@@ -149,6 +152,33 @@ def slowest(run: Run, over_time: OverTime | None) -> Section:
     )
 
 
+def _stories(alike: list[list[SlowFlow]]) -> tuple[list[list[SlowFlow]], list[SlowFlow]]:
+    """Of stories with the same reasons at other ports, the first few; and the flows of all others."""
+    shown: list[list[SlowFlow]] = []
+    folded: list[SlowFlow] = []
+    told: Counter[tuple[str, ...]] = Counter()
+    for flows in alike:
+        kinds = tuple(reason.kind for reason in why(flows[0]))
+        told[kinds] += 1
+        if told[kinds] <= _MOST_OF_A_KIND:
+            shown.append(flows)
+        else:
+            folded += flows
+    return shown, folded
+
+
+def _folded(flows: list[SlowFlow]) -> str:
+    heading = f"{len(flows)} more of the slowest: the same reasons at other ports"
+    rows = "".join(_line(one, why(one)[0].text) for one in flows)
+    return f'<article class="flow"><details><summary>{heading}</summary><ul>{rows}</ul></details></article>'
+
+
+def _line(slow: SlowFlow, text: str = "") -> str:
+    facts = ", ".join(_facts(slow))
+    said = f" {escape(typeset(text))}" if text else ""
+    return f"<li><b>{escape(slow.name)}</b> {escape(typeset(facts))}.{said}{_split(slow)}</li>"
+
+
 def _card(run: Run, number: int, flows: list[SlowFlow]) -> str:
     """The first flow of those that tell the same, and the names of the others."""
     slow, others = flows[0], flows[1:]
@@ -156,14 +186,8 @@ def _card(run: Run, number: int, flows: list[SlowFlow]) -> str:
     reasons = "".join(f"<li>{escape(typeset(reason.text))}</li>" for reason in why(slow))
     also = ""
     if others:
-        rows = "".join(
-            f"<li><b>{escape(one.name)}</b> {escape(typeset(', '.join(_facts(one))))}{_split(one)}</li>"
-            for one in others
-        )
-        also = (
-            f"<details><summary>{len(others)} more of the slowest tell the same, with other numbers</summary>"
-            f"<ul>{rows}</ul></details>"
-        )
+        heading = f"{len(others)} more of the slowest: the same reasons at the same ports, with other numbers"
+        also = f"<details><summary>{heading}</summary><ul>{''.join(_line(one) for one in others)}</ul></details>"
     return (
         f'<article class="flow"><div class="head"><h3>{number}. {escape(slow.name)}</h3>{told}</div>{_split(slow)}'
         f"<ul>{reasons}</ul>{_rate_and_window(run, slow)}{also}</article>"
@@ -199,6 +223,8 @@ def _split(slow: SlowFlow) -> str:
 
 
 def _rate_and_window(run: Run, slow: SlowFlow) -> str:
+    if run.series.num_rows == 0:
+        return ""
     end_ps = slow.start_ps + slow.took_ps
     charts = []
     for kind, name, unit in (("rate_bps", "Rate", "b/s"), ("window_bytes", "Window", "B")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["congestion", "moments", "not_recorded", "utilisation"]
 
 _MOST_LINES: Final = 6  # of one chart, as there are colours
+_HALF: Final = 0.5  # of its rate: where no link ever comes so far, axes end at the busiest
 _SMALL: Final = 0.01  # of the longest queue; what stays below is not drawn
 _STRIPS: Final = (  # column of the timeline, what it is called, unit
     ("pauses", "PFC frames that asked for a pause", "count"),
@@ -59,18 +61,30 @@ def utilisation(run: Run, over_time: OverTime | None) -> Section:
     names = run.query("select name from links order by port")["name"].to_pylist()
     found = [direction for direction in directions(run) if len(direction.ports)]
     faults = moments(run, over_time.end_ps)
-    cards = [_direction(direction, over_time, names, faults) for direction in found]
+    lines = [replace(fault, text="") for fault in faults]  # their words stand in the first chart only
+    top = max((float(over_time.utilisation(one.ports).max(initial=0.0)) for one in found), default=1.0)
+    high = 1.0 if top > _HALF else max(top, 1e-6)
+    cards = [_direction(one, over_time, names, lines if place else faults, high) for place, one in enumerate(found)]
     width = amount(over_time.bin_ps, "ps")
     lead = (
         f"Share of the time in which links were sending, gaps between frames included, in steps of {width}. Below each "
         "chart a row for every link of the tier, the busiest on top."
+        + (
+            f" Over no step was a link in use for half of it: axes and colours end at {amount(high, 'share')}."
+            if high < 1
+            else ""
+        )
     )
     return Section(
-        id="links", short=short, title=title, lead=lead, content=scale() + f'<div class="two">{"".join(cards)}</div>'
+        id="links",
+        short=short,
+        title=title,
+        lead=lead,
+        content=scale(high) + f'<div class="two">{"".join(cards)}</div>',
     )
 
 
-def _direction(direction: Direction, over_time: OverTime, names: list[str], faults: list[Moment]) -> str:
+def _direction(direction: Direction, over_time: OverTime, names: list[str], faults: list[Moment], high: float) -> str:
     shares = over_time.utilisation(direction.ports)
     chart = curves(
         f"Utilisation, {direction.name}",
@@ -80,7 +94,7 @@ def _direction(direction: Direction, over_time: OverTime, names: list[str], faul
         ],
         edges_ps=over_time.edges_ps,
         unit="share",
-        high=1.0,
+        high=high,
         height_px=130,
         moments=faults,
     )
@@ -92,7 +106,7 @@ def _direction(direction: Direction, over_time: OverTime, names: list[str], faul
     note = ""
     if rows.links_per_row > 1:
         note = f"Each row shows {rows.links_per_row} links of about the same mean: the largest of them at each time."
-    body = chart + heat_map(f"Heat map of {direction.name}", rows, edges_ps=over_time.edges_ps)
+    body = chart + heat_map(f"Heat map of {direction.name}", rows, edges_ps=over_time.edges_ps, high=high)
     return figure(direction.name, body, aside=of, note=note)
 
 
@@ -134,9 +148,10 @@ def congestion(run: Run, over_time: OverTime | None) -> Section:
             edges_ps=over_time.edges_ps,
             unit=unit,
             height_px=90,
-            moments=faults,
+            moments=[replace(fault, text="") for fault in faults],
             first_colour=(4, 4, 5, 2)[number],
         )
         parts.append(figure(what, strip))
-    lead = f"There were no {', no '.join(absent)}." if absent else ""
+    *others, last = absent or [""]
+    lead = f"There were no {', '.join(others)}{' or ' if others else ''}{last}." if absent else ""
     return Section(id="queues", short=short, title=title, lead=lead, content="".join(parts))

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Hop", "Reason", "SlowFlow", "slow_flows", "why"]
 
 _WORTH_TELLING = 0.02  # chosen: of the flow's time; less explains nothing
-_LONG_WAIT_PS = 1_000_000  # chosen: a queue of a microsecond is told, whatever its share
 _MOSTLY_IDLE = 0.3  # chosen: of the flow's time
 _HARDLY_SLOWER = 1.1  # chosen: slowdown
 
@@ -180,7 +179,9 @@ def _hops(
         found["port"]: found
         for found in run.query(
             f"with mine as (select port from paths where queue_pair = {pair}), "  # noqa: S608 - numbers
-            "meanwhile as (select queue_pair, any_value(source || ' \u2192 ' || destination) as name from flows "
+            "meanwhile as (select queue_pair, any_value(source || ' \u2192 ' || destination || case when "
+            f"source_rank = {row.get('source_rank', -1)} and destination_rank = {row.get('destination_rank', -1)} "
+            "then ', channel ' || channel else '' end) as name from flows "
             f"where start_ps < {end_ps} and coalesce(delivered_ps, {end_ps}) > {start_ps} and queue_pair <> {pair} "
             "group by queue_pair) "
             "select port, count(*) as count, list(name order by queue_pair)[1:3] as names from paths "
@@ -249,7 +250,7 @@ def why(slow: SlowFlow) -> list[Reason]:
         if hop.paused_ps is not None and hop.paused_ps > _WORTH_TELLING * took:
             say("paused", hop.name, hop.paused_ps, f"{hop.peer} paused {hop.name} for {_time(hop.paused_ps, took)}.")
     queued = max(slow.hops or (), key=lambda hop: hop.wait_ps * hop.share)
-    if queued.wait_ps > _WORTH_TELLING * took or queued.wait_ps > _LONG_WAIT_PS:
+    if queued.wait_ps > _WORTH_TELLING * took:
         say("queued", queued.name, queued.wait_ps, _queued(queued, slow.hops or ()))
     is_hardly_slower = slow.slowdown is not None and slow.slowdown < _HARDLY_SLOWER
     if not found and is_hardly_slower:

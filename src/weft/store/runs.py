@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from weft.store.damage import FORMAT, damages, read_json
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import duckdb
     import pyarrow as pa
 
 __all__ = ["FORMAT", "Run", "fresh_folder", "new_folder", "open_run", "refuse_existing", "write_run", "write_run_set"]
@@ -279,22 +280,34 @@ class Run:
         """
         import duckdb
 
-        with duckdb.connect() as database:
-            for name in TABLES:
-                file = self.path / f"{name}.parquet"
-                if file.is_file():
-                    quoted = str(file).replace("'", "''")
-                    try:
-                        database.execute(f"create view {name} as from read_parquet('{quoted}')")
-                    except duckdb.Error as error:
-                        raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
-            try:
-                answer = database.sql(sql)
-            except duckdb.Error as error:
-                raise UsageError(f"DuckDB refuses {sql!r}: {error}") from error
+        database = self._database
+        database.begin()  # and taken back: a statement leaves nothing behind for the next one
+        try:
+            answer = database.sql(sql)
             if answer is None:
                 raise UsageError(f"the statement gives no table: {sql!r}")
             return answer.to_arrow_table()
+        except duckdb.Error as error:
+            raise UsageError(f"DuckDB refuses {sql!r}: {error}") from error
+        finally:
+            with suppress(duckdb.TransactionException):  # the statement ended the transaction itself
+                database.rollback()
+
+    @cached_property
+    def _database(self) -> duckdb.DuckDBPyConnection:
+        """Views of the tables; kept, since a page asks sixty times and to connect takes longer than to answer."""
+        import duckdb
+
+        database = duckdb.connect()
+        for name in TABLES:
+            file = self.path / f"{name}.parquet"
+            if file.is_file():
+                quoted = str(file).replace("'", "''")
+                try:
+                    database.execute(f"create view {name} as from read_parquet('{quoted}')")
+                except duckdb.Error as error:
+                    raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
+        return database
 
 
 @contextmanager

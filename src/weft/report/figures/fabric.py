@@ -91,7 +91,7 @@ def fabric_picture(nodes: pa.Table, links: pa.Table) -> tuple[str, list[Hot], st
             f"<title>{escape(typeset(tip))}</title></path>"
         )
     hot = _hot(used, links)
-    badges = "".join(_badge(cells[int(a[one.row])], cells[int(b[one.row])], one.badge, y_px) for one in hot)
+    badges = _badges([(int(a[one.row]), int(b[one.row]), one.badge) for one in hot], cells, y_px)
     rects = "".join(_rect(cell, _count(cells, cell.tier), y_px, height_px) for cell in cells)
     labels = "".join(_label(cell, _count(cells, cell.tier), y_px) for cell in cells)
     rows = "".join(_row_name(nodes, tier, y_px[tier]) for tier in tiers)
@@ -202,10 +202,17 @@ def _hot(used: NDArray[np.float64], links: pa.Table) -> list[Hot]:
     return found
 
 
-def _badge(one: _Cell, other: _Cell, badge: int, y_px: dict[int, int]) -> str:
-    """A number on the line, each at another place, so that neighbours do not hide each other."""
-    low, high = sorted((one, other), key=lambda cell: cell.tier)
-    at = 0.22 + 0.14 * (badge - 1)
-    start_px, end_px = y_px[low.tier], y_px[high.tier] + _CELL_PX
-    x, y = low.x + (high.x - low.x) * at, start_px + (end_px - start_px) * at
-    return f'<span class="badge" style="left:{100 * x:.2f}%;top:{y:.0f}px">{badge}</span>'
+def _badges(hot: list[tuple[int, int, int]], cells: list[_Cell], y_px: dict[int, int]) -> str:
+    """Numbers on the lines, each at another height, so that neighbours do not hide each other."""
+    numbers: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    for one, other, badge in hot:
+        low, high = sorted((one, other), key=lambda cell: cells[cell].tier)
+        numbers[low, high].append(badge)
+    made = []
+    for (low, high), found in numbers.items():
+        at = 0.36 + 0.1 * (found[0] - 1)  # above the name of the lower row
+        start_px, end_px = y_px[cells[low].tier], y_px[cells[high].tier] + _CELL_PX
+        x, y = cells[low].x + (cells[high].x - cells[low].x) * at, start_px + (end_px - start_px) * at
+        text = ", ".join(str(badge) for badge in found)
+        made.append(f'<span class="badge" style="left:{100 * x:.2f}%;top:{y:.0f}px">{text}</span>')
+    return "".join(made)

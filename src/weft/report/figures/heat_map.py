@@ -62,12 +62,20 @@ def rows_of(shares: NDArray[np.float64], names: Sequence[str], *, most: int = MO
     return Rows(shares=merged, names=tuple(said), links_per_row=each)
 
 
-def heat_map(title: str, rows: Rows, *, edges_ps: NDArray[np.int64]) -> str:
-    """Draw the rows; light and dark have an image each, of the same numbers."""
+def heat_map(title: str, rows: Rows, *, edges_ps: NDArray[np.int64], high: float = 1.0) -> str:
+    """Draw the rows; light and dark have an image each, of the same numbers.
+
+    Parameters
+    ----------
+    title : for those who do not see it
+    rows : of `rows_of`
+    edges_ps : shape (bins + 1,)
+    high : share at which the colours end
+    """
     count, bins = rows.shares.shape
     # the last bin may be shorter; the image is as wide as whole bins, and what lies beyond the end is cut off
     width = SPAN * bins * float(edges_ps[1]) / float(edges_ps[-1])
-    indices = levels(rows.shares)
+    indices = levels(rows.shares / high)
     images = "".join(
         f'<image class="{theme}" width="{width:.1f}" height="{SPAN}" preserveAspectRatio="none" '
         f'href="{png_url(indices, theme)}"/>'
@@ -84,6 +92,7 @@ def heat_map(title: str, rows: Rows, *, edges_ps: NDArray[np.int64]) -> str:
         y_ticks=(),
         height_px=height_px,
         over=f'<i class="cells" data-rows="{data}" data-bins="{bins}" data-width="{width / SPAN:.5f}" '
-        f'data-bin="{escape(typeset(amount(float(edges_ps[1]), "ps")))}" data-shares="{numbers}"></i>',
+        f'data-bin="{escape(typeset(amount(float(edges_ps[1]), "ps")))}" data-high="{high:.6g}" '
+        f'data-shares="{numbers}"></i>',
         kind="heat",
     )

@@ -39,7 +39,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """Something that happened at one instant, such as a fault; ``at`` is from 0 to 1."""
+    """Something that happened at one instant, such as a fault; ``at`` is from 0 to 1, ``text`` may be empty."""
 
     at: float
     text: str
@@ -111,6 +111,7 @@ def _moments(moments: Sequence[Moment]) -> tuple[str, str]:
     words = "".join(
         f'<span class="moment" style="{_side(moment.at)};top:{14 * (number % 3)}px">{escape(moment.text)}</span>'
         for number, moment in enumerate(moments)
+        if moment.text
     )
     return lines, words
 

@@ -3,7 +3,7 @@
   const root = document.documentElement;
   const button = document.getElementById("theme");
   const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  const say = () => { button.textContent = dark() ? "light" : "dark"; };
+  const say = () => { button.textContent = `${dark() ? "light" : "dark"} theme`; };
   // A page opened from a file may not be allowed to remember; then the choice lasts as long as the page.
   const remember = (theme) => { try { localStorage.setItem("weft-theme", theme); } catch { /* not allowed here */ } };
   try { root.dataset.theme = localStorage.getItem("weft-theme") ?? ""; } catch { /* not allowed here */ }
@@ -63,7 +63,7 @@
       const [x, y] = shareOf(event, area);
       const row = inside(Math.floor(y * rows.length), rows.length);
       const bin = inside(Math.floor(x / Number(cells.dataset.width) * bins), bins);
-      const share = shares[row * bins + bin];
+      const share = Number((shares[row * bins + bin] * cells.dataset.high).toPrecision(2));
       show(event, [node("b", rows[row]), node("div", `${share} % in use, bin ${bin + 1} of ${bins}, ${cells.dataset.bin} each`)]);
     });
     area.addEventListener("pointerleave", () => { tip.hidden = true; });

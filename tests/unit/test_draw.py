@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 
 from weft.base.errors import ConfigError
@@ -12,6 +14,7 @@ from weft.spec.fabric import Fabric
 from weft.topology.build import fabric_of
 from weft.topology.draw import draw, to_html, to_svg
 from weft.topology.picture import lay_out, tier_words
+from weft.topology.without import find_lost
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fabrics"
 FABRICS = {
@@ -21,6 +24,9 @@ FABRICS = {
     "wide leaf": fabric_of(topology="leaf-spine", leaves=3, spines=40, hosts_per_leaf=100),
     "mixed": fabric_of(file=EXAMPLES / "two_leaves.json"),
     "ring": fabric_of(file=EXAMPLES / "ring_of_four.graphml"),
+    "rails": fabric_of(topology="rail-optimized", gpus=1_024, node="dgx-h100", switch="quantum-2"),
+    "rail-only": fabric_of(topology="rail-optimized", gpus=256, node="p5", switch="tomahawk-5", spines=0),
+    "many rails": fabric_of(topology="rail-optimized", gpus=8_192, node="dgx-h100", radix=32),
 }
 
 
@@ -58,7 +64,50 @@ def test_rates_have_a_colour_and_a_dash_each() -> None:
     svg = to_svg(FABRICS["mixed"])
     assert ">400Gbps<" in svg
     assert ">200Gbps<" in svg
-    assert 'stroke="#d55e00" stroke-width="1.5" stroke-dasharray="8 3"' in svg
+    assert 'class="r1" stroke-width="1.5" stroke-dasharray="8 3"' in svg
+    assert ".r1 { stroke: #d55e00; }" in svg
+
+
+def test_servers_rails_and_pods_are_named() -> None:
+    svg = to_svg(FABRICS["rails"])
+    for text in (">1,024 GPUs<", ">pod 0, nic 0<", ">pod 3, nic 7<", ">32 hosts<"):
+        assert text in svg
+    svg = to_svg(FABRICS["rail-only"])
+    for text in (">256 GPUs<", ">pod 0, nic 28-31<", ">leaf7<", ">32 hosts<"):
+        assert text in svg
+
+
+def test_there_are_colours_for_light_and_dark() -> None:
+    svg = to_svg(FABRICS["small"])
+    light, dark = svg[svg.index("<style>") : svg.index("</style>")].split("@media (prefers-color-scheme: dark)")
+    assert set(re.findall(r"\.(\w+) {", light)) == set(re.findall(r"\.(\w+) {", dark))
+    used = {name for names in re.findall(r'class="([^"]+)"', svg) for name in names.split()}
+    assert used <= set(re.findall(r"\.(\w+) {", light))
+
+
+@pytest.mark.parametrize("name", list(FABRICS))
+def test_what_is_lost_is_drawn(name: str) -> None:
+    fabric = FABRICS[name]
+    switch = fabric.node_names[int(np.flatnonzero(fabric.node_tier == 1)[-2])]
+    nodes, links = find_lost(fabric, [switch])
+    svg = to_svg(fabric, lost_nodes=nodes, lost_links=links)
+    assert f">{switch if len(switch) <= 12 else switch[:11] + '…'}<" in svg
+    assert ">lost<" in svg
+    assert 'class="lost"' in svg
+    assert 'class="lost"' not in to_svg(fabric)
+    layout = lay_out(fabric, links)
+    assert sorted(node for box in layout.boxes() for node in box.nodes) == list(range(len(fabric.node_names)))
+
+
+def test_hosts_without_a_leaf_are_cut_off_and_others_count_their_nics() -> None:
+    star = fabric_of(topology="leaf-spine", hosts=96, radix=32, oversubscription=3)
+    nodes, links = find_lost(star, ["leaf3"])
+    assert ">cut off<" in to_svg(star, lost_nodes=nodes, lost_links=links)
+    rails = FABRICS["rails"]
+    nodes, links = find_lost(rails, ["host40/nic0", "leaf8-spine0"])
+    svg = to_svg(rails, lost_nodes=nodes, lost_links=links)
+    for text in (">host40<", ">7 of 8 NICs<", ">62 of 64 links<", "2 links, 800Gbps, 1 lost"):
+        assert text in svg
 
 
 def test_names_are_escaped() -> None:

@@ -12,10 +12,12 @@ from rich.console import Console
 
 from weft.base.errors import ConfigError
 from weft.cli.topology import fabric_in, print_measures, record, topology
+from weft.cli.topology_loss import print_loss
 from weft.spec.fabric import Fabric
 from weft.topology.build import fabric_of
 from weft.topology.from_file import read_fabric
 from weft.topology.measures import measure
+from weft.topology.without import measure_loss
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fabrics"
 
@@ -43,6 +45,8 @@ def printed(fabric: Fabric) -> str:
         ("fat_tree_2_tiers", {"topology": "fat-tree", "tiers": 2, "switch": "quantum-2"}),
         ("fat_tree_3_tiers", {"topology": "fat-tree", "tiers": 3, "radix": 64}),
         ("leaf_spine", {"topology": "leaf-spine", "hosts": 500, "oversubscription": 3, "switch": "tomahawk-4"}),
+        ("rail_optimized", {"topology": "rail-optimized", "gpus": 1_024, "node": "dgx-h100", "switch": "tomahawk-5"}),
+        ("rail_only", {"topology": "rail-optimized", "gpus": 256, "node": "p5", "radix": 128, "spines": 0}),
         ("two_leaves", {"file": EXAMPLES / "two_leaves.json"}),
         ("ring_of_four", {"file": EXAMPLES / "ring_of_four.graphml"}),
     ],
@@ -54,6 +58,39 @@ def test_tables(check_golden: Callable[[str, str], None], name: str, section: di
 def test_json_has_units_and_facts(check_golden: Callable[[str, str], None]) -> None:
     fabric = fabric_of(file=EXAMPLES / "two_leaves.json")
     check_golden("topology/two_leaves.json", json.dumps(record(fabric, measure(fabric)), indent=2) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "lost"),
+    [
+        ("without_leaf", {"topology": "rail-optimized", "gpus": 1_024, "node": "dgx-h100", "radix": 64},
+         ["leaf3", "host40/nic0"]),
+        ("without_spine", {"topology": "rail-optimized", "gpus": 1_024, "node": "dgx-h100", "radix": 64}, ["spine0"]),
+        ("without_its_leaf", {"topology": "leaf-spine", "hosts": 64, "radix": 32}, ["leaf3", "leaf0-spine1.2"]),
+        ("without_large", {"topology": "rail-optimized", "gpus": 65_536, "node": "dgx-h100", "radix": 64}, ["leaf3"]),
+    ],
+)  # fmt: skip
+def test_what_a_loss_means(
+    check_golden: Callable[[str, str], None], name: str, section: dict[str, object], lost: list[str]
+) -> None:
+    fabric = fabric_of(**section)  # type: ignore[arg-type]
+    console = Console(file=StringIO(), width=110, highlight=False)
+    print_loss(console, fabric, measure_loss(fabric, lost))
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    check_golden(f"topology/{name}.txt", "\n".join(line.rstrip() for line in text.splitlines()) + "\n")
+
+
+def test_a_loss_is_told_drawn_and_written_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = tmp_path / "small.yaml"
+    scenario.write_text(SCENARIO.format(switch="tomahawk-3"), encoding="utf-8")
+    topology(scenario, without=["leaf1"], as_json=True, picture=tmp_path / "lost.svg")
+    told = json.loads(capsys.readouterr().out)
+    assert told["without"] == ["leaf1"]
+    assert told["after"]["hosts_alone"] == 24
+    assert told["bisection_after"]["rate_bps"] < told["bisection_before"]["rate_bps"]
+    assert ">cut off<" in (tmp_path / "lost.svg").read_text(encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"--without .*did you mean 'leaf1'"):
+        topology(scenario, without=["leav1"])
 
 
 def test_a_scenario_is_read_built_drawn_and_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,6 +92,10 @@ def _topology(
     file: Annotated[Path, typer.Argument(help="Scenario, or a fabric as .json or .graphml.")],
     export: Annotated[Path | None, typer.Option(help="Write the fabric: .json, .graphml or .dot.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw it: .svg or .html.")] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="Lose leaf3, leaf3-spine1 or host3/nic2, and see what is left; may be repeated."),
+    ] = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -99,7 +103,9 @@ def _topology(
     from weft.cli.settings import overrides
     from weft.cli.topology import topology
 
-    topology(file, as_json=as_json, export=export, picture=picture, overrides=overrides(settings))
+    topology(
+        file, as_json=as_json, export=export, picture=picture, overrides=overrides(settings), without=without or ()
+    )
 
 
 @app.command("compare")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,16 @@ from rich.table import Table
 from weft.base.errors import ConfigError
 from weft.base.units import DURATION, RATE, format_quantity
 from weft.cli.console import console
+from weft.cli.topology_loss import loss_record, print_loss
+from weft.spec.device import Server
 from weft.spec.fabric import Fabric
 from weft.topology.build import fabric_of, fabric_of_section
 from weft.topology.draw import draw
 from weft.topology.export import export as write_export
 from weft.topology.measures import Measures, measure
 from weft.topology.picture import tier_words
+from weft.topology.reach import Reach, rails_of, reach
+from weft.topology.without import find_lost, measure_loss
 
 __all__ = ["fabric_in", "print_measures", "record", "topology"]
 
@@ -35,6 +40,7 @@ def topology(
     export: Path | None = None,
     picture: Path | None = None,
     overrides: Mapping[str, str] | None = None,
+    without: Sequence[str] = (),
 ) -> None:
     """Print the measures of a fabric; write it to a file or draw it where asked.
 
@@ -45,21 +51,31 @@ def topology(
     export : also write the fabric; the name ends in .json, .graphml or .dot
     picture : also draw it; the name ends in .svg or .html
     overrides : keys of a scenario set from the command line
+    without : names of nodes, links and NIC ports that are lost; what that means is printed instead of the measures
 
     Raises
     ------
-    ConfigError : the file describes no fabric, or a name ends in something else
+    ConfigError : the file describes no fabric, a name ends in something else, or a lost part does not exist
     """
     fabric = fabric_in(file, overrides)
-    for path, write in ((export, write_export), (picture, draw)):
-        if path is not None:
-            write(fabric, path)
-    measures = measure(fabric)
-    if as_json:
-        typer.echo(json.dumps(record(fabric, measures), indent=2))
-        return
+    lost = find_lost(fabric, without)
+    if export is not None:
+        write_export(fabric, export)
+    if picture is not None:
+        draw(fabric, picture, lost_nodes=lost[0], lost_links=lost[1])
     out = console()
-    print_measures(out, fabric, measures)
+    if without:
+        loss = measure_loss(fabric, without)
+        if as_json:
+            typer.echo(json.dumps({"name": fabric.name, "without": list(without), **loss_record(loss)}, indent=2))
+            return
+        print_loss(out, fabric, loss)
+    else:
+        measures = measure(fabric)
+        if as_json:
+            typer.echo(json.dumps(record(fabric, measures), indent=2))
+            return
+        print_measures(out, fabric, measures)
     for path in (export, picture):
         if path is not None:
             out.print(f"wrote {path}", soft_wrap=True)
@@ -87,6 +103,11 @@ def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:
     """The measures as JSON takes them, with what is not verified."""
     return {
         "name": fabric.name,
+        "gpus": fabric.gpus,
+        "servers": [{"count": count, **server.model_dump()} for server, count in _servers(fabric)],
+        "pods": 0 if fabric.node_pod is None else int(fabric.node_pod.max()) + 1,
+        "rails": [group.tolist() for group in rails_of(fabric)],
+        **asdict(reach(fabric)),
         **asdict(measures),
         "link_rates_bps": np.unique(fabric.links["rate_bps"]).tolist(),
         "link_delays_ps": np.unique(fabric.links["delay_ps"]).tolist(),
@@ -106,6 +127,10 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     flow = measures.bisection
     share = flow.rate_bps / flow.hosts_bps if flow.hosts_bps else 0.0
     table.add_row("hosts", f"{measures.hosts:,}")
+    if (servers := _servers(fabric)) and any(server != Server() for server, _ in servers):
+        found = reach(fabric)
+        for label, text in _server_lines(fabric, servers, found):
+            table.add_row(label, text)
     table.add_row("switches", f"{measures.switches:,}" + (f" ({tiers})" if tiers else ""))
     table.add_row("links", f"{measures.host_links:,} to hosts, {measures.switch_links:,} between switches")
     table.add_row("link rates", ", ".join(format_quantity(RATE, rate) for rate in _span(fabric.links["rate_bps"])))
@@ -130,6 +155,38 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
         out.print("\nNot verified:")
         for key, fact in fabric.facts.items():
             out.print(f"  {key}  {fact}", markup=False, soft_wrap=True)
+
+
+def _servers(fabric: Fabric) -> list[tuple[Server, int]]:
+    """The servers that occur and how many there are of each."""
+    index = [0] * len(fabric.hosts) if fabric.node_server is None else fabric.node_server[fabric.hosts].tolist()
+    return [(fabric.servers[kind], count) for kind, count in sorted(Counter(index).items())]
+
+
+def _server_lines(fabric: Fabric, servers: Sequence[tuple[Server, int]], found: Reach) -> list[tuple[str, str]]:
+    """Rows about servers: what they are, their GPUs, rails and pods, and who reaches whom without them."""
+    lines = []
+    for server, count in servers:
+        parts = [f"{server.gpus:,} GPU{'s' * (server.gpus > 1)}"]
+        if server.nvlink_domain_gpus:
+            domains = "one NVLink domain" if server.nvlink_domain_gpus == server.gpus else (
+                f"NVLink domains of {server.nvlink_domain_gpus}")  # fmt: skip
+            reduces = ", reduces in the switch" if server.nvls else ""
+            parts.append(f"{domains} ({format_quantity(RATE, server.nvlink_rate_bps)} a GPU{reduces})")
+        parts.append(f"{server.nic_ports:,} NIC port{'s' * (server.nic_ports > 1)}")
+        lines.append(("servers", f"{count:,} x {server.name}: {', '.join(parts)}"))
+    lines.append(("GPUs", f"{fabric.gpus:,}"))
+    if len(rails := rails_of(fabric)) > 1:
+        lines.append(("rails", f"{len(rails):,}: groups of NIC ports that share a leaf in every server"))
+    if fabric.node_pod is not None:
+        lines.append(("pods", f"{int(fabric.node_pod.max()) + 1:,}"))
+    if found.networks > 1:
+        lines.append(("networks", f"{found.networks:,} that no link joins"))
+    if found.gpu_pairs_joined < found.gpu_pairs:
+        share = found.gpu_pairs_joined / found.gpu_pairs
+        text = f"{share:.2%} of the pairs of GPUs on different servers; others meet only through GPUs of their servers"
+        lines.append(("reach each other", text))
+    return lines
 
 
 def _paths_table(measures: Measures) -> Table:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from weft.spec.device import Server
 
-__all__ = ["default_rails", "ports_by_rail", "rail_mistakes"]
+__all__ = ["default_rails", "ports_by_rail", "ports_of_gpu", "rail_mistakes"]
 
 
 def _groups(server: Server) -> tuple[int, int]:
@@ -34,6 +34,22 @@ def default_rails(server: Server, wanted: int = 0) -> int:
     """
     groups, _ = _groups(server)
     return wanted if wanted and groups % wanted == 0 else groups
+
+
+def ports_of_gpu(ports: int, gpus: int, gpu: int) -> range:
+    """NIC ports of a GPU in a server of so many ports and GPUs.
+
+    With at least as many ports as GPUs these are an equal share of them, else the one that the GPU shares with others.
+
+    Examples
+    --------
+    >>> ports_of_gpu(32, 8, 1), ports_of_gpu(4, 8, 3)
+    (range(4, 8), range(1, 2))
+    """
+    if ports < gpus:
+        return range(gpu * ports // gpus, gpu * ports // gpus + 1)
+    each = ports // gpus
+    return range(gpu * each, (gpu + 1) * each)
 
 
 def rail_mistakes(server: Server, *, rails: int, planes: int) -> list[tuple[str, str, str | None]]:

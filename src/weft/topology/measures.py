@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import maximum_flow
 from weft.spec.fabric import HOST, Fabric
 from weft.topology.routing import attachments, search, switch_distances
 
-__all__ = ["Bisection", "Measures", "PathClass", "bisection", "measure", "paths"]
+__all__ = ["Bisection", "Measures", "PathClass", "bisection", "host_classes", "measure", "path_sample", "paths"]
 
 WORK = 20_000_000  # chosen: port visits per level of the search over paths, about a second
 MOST = 2**31 - 1  # SciPy's max-flow counts in 32 bits
@@ -99,7 +99,7 @@ def measure(fabric: Fabric) -> Measures:
     tiers, counts = np.unique(fabric.node_tier[is_switch], return_counts=True)
     attach_node = attachments(fabric)[0]
     width = len(attach_node)
-    sample = int(min(width, max(1, WORK // len(fabric.ports.node))))
+    sample = path_sample(fabric)
     return Measures(
         hosts=len(fabric.hosts),
         switches=int(is_switch.sum()),
@@ -113,6 +113,12 @@ def measure(fabric: Fabric) -> Measures:
         sample=sample,
         attachments=width,
     )
+
+
+def path_sample(fabric: Fabric) -> int:
+    """How many destinations (attachments) paths are counted for: all, or what takes about a second."""
+    width = len(attachments(fabric)[0])
+    return int(min(width, max(1, WORK // max(len(fabric.ports.node), 1))))
 
 
 def _diameter(fabric: Fabric, attach_node: NDArray[np.int32]) -> int:
@@ -151,6 +157,8 @@ def bisection(fabric: Fabric) -> Bisection:
     Hosts do not forward: those of the first half only send, those of the second half only receive.
     """
     hosts, ports, links = fabric.hosts, fabric.ports, fabric.links
+    if not len(links):
+        return Bisection(rate_bps=0, hosts_bps=0, method="there are no links")
     half = len(hosts) // 2
     side = np.zeros(len(fabric.node_names), np.int64)
     side[hosts[:half]], side[hosts[half:]] = 1, 2
@@ -186,6 +194,30 @@ def bisection(fabric: Fabric) -> Bisection:
     if not exact:
         method += f", capacities rounded down to multiples of {unit:,} bit/s"
     return Bisection(rate_bps=flow, hosts_bps=total, method=method)
+
+
+def host_classes(fabric: Fabric, *, apart: int | None = None) -> NDArray[np.int64]:
+    """Class of every host; hosts of one class have equal bandwidth to every class of nodes.
+
+    Parameters
+    ----------
+    fabric : whose hosts
+    apart : a node that is told apart from all others, so that classes say how nodes lie towards it
+
+    Returns
+    -------
+    shape (hosts,)
+    """
+    ports = fabric.ports
+    hosts = fabric.hosts
+    label: NDArray[np.int64] = (fabric.node_kind == HOST).astype(np.int64)
+    if apart is not None:
+        label[apart] = 2
+    if len(ports.node):
+        rate = fabric.links["rate_bps"][ports.link]
+        label = _classes(ports.node, ports.node[ports.peer], rate, label)
+    classes: NDArray[np.int64] = label[hosts]
+    return classes
 
 
 def _classes(
@@ -226,6 +258,8 @@ def paths(fabric: Fabric, *, sample: int | None = None) -> tuple[PathClass, ...]
     """
     attach_node, attach_of_port = attachments(fabric)
     width = len(attach_node)
+    if not width:
+        return ()
     step = width if sample is None else min(sample, width)
     columns = np.arange(step) * width // step
     distance = switch_distances(fabric, np.ones(len(fabric.links), np.bool_), attach_node[columns])

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -23,7 +24,8 @@ __all__ = ["Box", "Layout", "lay_out", "tier_words"]
 # chosen: what stays readable on a page of some 1,300 pixels
 MOST_HOSTS = 18
 MOST_IN_TOP_ROW, SHORT_TOP_ROW = 12, 6
-MOST_IN_POD_ROW = 4
+MOST_IN_POD_ROW, MOST_IN_ONE_POD = 4, 8
+MOST_MARKED = 4
 MOST_ACROSS, SHORT_ACROSS = 18, 9
 
 
@@ -62,31 +64,88 @@ def tier_words(fabric: Fabric) -> dict[int, tuple[str, str]]:
     return words
 
 
-def lay_out(fabric: Fabric) -> Layout:
-    """Choose the boxes of a fabric and their rows."""
+def lay_out(fabric: Fabric, lost_links: NDArray[np.bool_] | None = None) -> Layout:
+    """Choose the boxes of a fabric and their rows.
+
+    Parameters
+    ----------
+    fabric : to be drawn
+    lost_links : shape (links,), links that are gone; nodes of which some are lost stay visible, a few in each row
+    """
     top_tier = int(fabric.node_tier.max())
     is_top = fabric.node_tier == top_tier
-    top = _top_row(fabric, np.flatnonzero(is_top), top_tier)
-    rows_of_pods = [_rows(fabric, nodes) for nodes in _pods(fabric, ~is_top)]
+    signs = _signs(fabric, lost_links)
+    top = _top_row(fabric, np.flatnonzero(is_top), top_tier, signs)
+    pods_below = _pods(fabric, ~is_top)
+    if top_tier == 1 and len(fabric.hosts) > MOST_HOSTS:
+        pods_below = [list(group) for group in _grouped((_alike(fabric, node, signs), node) for node in
+                      np.flatnonzero(~is_top).tolist())]  # fmt: skip
+    in_row = MOST_IN_ONE_POD if len(pods_below) <= 2 else MOST_IN_POD_ROW
+    rows_of_pods = [_rows(fabric, nodes, signs, in_row) for nodes in pods_below]
     widths = [max(len(row) for row in rows.values()) for rows in rows_of_pods]
     pods = rows_of_pods
     if sum(widths) > MOST_ACROSS:
         fit = max(3, SHORT_ACROSS // max(widths))
         if len(pods) > fit + 1:
-            hidden = pods[fit - 1 : -1]
-            tiers = sorted({tier for rows in hidden for tier in rows}, reverse=True)
-            gap: dict[int, tuple[Box, ...]] = {
-                tier: (_gap([box for rows in hidden for box in rows.get(tier, ())], tier),) for tier in tiers
-            }
-            pods = [*pods[: fit - 1], gap, pods[-1]]
+            struck = [number for number, nodes in enumerate(pods_below) if any(node in signs for node in nodes)]
+            pods = [
+                pods[run[0]] if len(run) == 1 else _gap_pod([pods[number] for number in run])
+                for run in _runs(len(pods), fit - 1, struck[:2])
+            ]
     return Layout(pods=tuple(pods), top=tuple(top))
 
 
-def _shorten(boxes: Sequence[Box], most: int, short: int) -> list[Box]:
-    """Where there are more than ``most`` boxes, ``short`` ones: the first, a gap, and the last."""
+Signs = dict[int, tuple[bool, ...]]
+
+
+def _signs(fabric: Fabric, lost_links: NDArray[np.bool_] | None) -> Signs:
+    """By node with lost links: which of its ports are lost. Of a lost switch's hosts these are many, and alike."""
+    if lost_links is None or not lost_links.any():
+        return {}
+    gone = fabric.links[lost_links]
+    ports = fabric.ports
+    return {
+        node: tuple(lost_links[ports.link[ports.base[node] : ports.base[node + 1]]].tolist())
+        for node in np.unique(np.concatenate([gone["a"], gone["b"]])).tolist()
+    }
+
+
+def _alike(fabric: Fabric, node: int, signs: Signs) -> tuple[Hashable, ...]:
+    """Equal for nodes with the same neighbours and the same ports lost."""
+    return (*_neighbours(fabric, node), *signs.get(node, ()))
+
+
+def _runs(count: int, first: int, marked: Iterable[int]) -> list[list[int]]:
+    """The first places, the last and the marked ones alone, and what lies between them together."""
+    alone = {*range(first), count - 1, *marked}
+    runs: list[list[int]] = []
+    for place in range(count):
+        if place in alone or not runs or (runs[-1][-1] in alone):
+            runs.append([place])
+        else:
+            runs[-1].append(place)
+    return runs
+
+
+def _gap_pod(hidden: Sequence[dict[int, tuple[Box, ...]]]) -> dict[int, tuple[Box, ...]]:
+    tiers = sorted({tier for rows in hidden for tier in rows}, reverse=True)
+    return {tier: (_gap([box for rows in hidden for box in rows.get(tier, ())], tier),) for tier in tiers}
+
+
+def _shorten(boxes: Sequence[Box], most: int, short: int, signs: Signs) -> list[Box]:
+    """Where there are more than ``most`` boxes, ``short`` ones: the first, gaps, those with losses, and the last."""
     if len(boxes) <= most:
         return list(boxes)
-    return [*boxes[: short - 2], _gap(boxes[short - 2 : -1], boxes[0].tier), boxes[-1]]
+    # a box all of whose ports are lost is what one looks for; others share the loss
+    marked = sorted(
+        (number for number, box in enumerate(boxes) if box.nodes[0] in signs),
+        key=lambda number: (not all(signs[boxes[number].nodes[0]]), number),
+    )[:MOST_MARKED]
+    worst = [number for number in marked if all(signs[boxes[number].nodes[0]])]
+    return [
+        boxes[run[0]] if len(run) == 1 else _gap([boxes[place] for place in run], boxes[0].tier)
+        for run in _runs(len(boxes), short - 2, worst or marked)
+    ]
 
 
 def _gap(boxes: Iterable[Box], tier: int) -> Box:
@@ -107,18 +166,20 @@ def _neighbours(fabric: Fabric, node: int) -> tuple[int, ...]:
     return tuple(sorted(ports.node[ports.peer[own]].tolist()))
 
 
-def _top_row(fabric: Fabric, nodes: np.ndarray[tuple[int], np.dtype[np.int64]], tier: int) -> list[Box]:
+def _top_row(fabric: Fabric, nodes: np.ndarray[tuple[int], np.dtype[np.int64]], tier: int, signs: Signs) -> list[Box]:
     """The top tier: every switch, or one box for those that are linked alike, or the first ones and the last."""
     groups: list[tuple[int, ...]] = [(node,) for node in nodes.tolist()]
     if len(groups) > MOST_IN_TOP_ROW:
-        alike = _grouped((_neighbours(fabric, node), node) for node in nodes.tolist())
+        alike = _grouped((_alike(fabric, node, signs), node) for node in nodes.tolist())
         if len(alike) > 1:  # one box for a whole tier would say less than the first ones and the last
             groups = alike
     boxes = [Box(nodes=group, tier=tier) for group in groups]
     # groups match the switches that a pod's row shows, one by one
     single = all(len(group) == 1 for group in groups)
     return (
-        _shorten(boxes, MOST_IN_TOP_ROW, SHORT_TOP_ROW) if single else _shorten(boxes, MOST_IN_POD_ROW, MOST_IN_POD_ROW)
+        _shorten(boxes, MOST_IN_TOP_ROW, SHORT_TOP_ROW, signs)
+        if single
+        else _shorten(boxes, MOST_IN_POD_ROW, MOST_IN_POD_ROW, signs)
     )
 
 
@@ -133,7 +194,7 @@ def _pods(fabric: Fabric, below_top: np.ndarray[tuple[int], np.dtype[np.bool_]])
     return [list(group) for group in _grouped(zip(part[nodes].tolist(), nodes.tolist(), strict=True))]
 
 
-def _rows(fabric: Fabric, nodes: list[int]) -> dict[int, tuple[Box, ...]]:
+def _rows(fabric: Fabric, nodes: list[int], signs: Signs, most: int) -> dict[int, tuple[Box, ...]]:
     """The rows of a pod, highest tier first; hosts whose leaf is left out are left out with it."""
     by_tier: defaultdict[int, list[int]] = defaultdict(list)
     for node in nodes:
@@ -143,10 +204,10 @@ def _rows(fabric: Fabric, nodes: list[int]) -> dict[int, tuple[Box, ...]]:
     for tier in sorted(by_tier, reverse=True):
         members = by_tier[tier]
         if tier == 0 and many:
-            groups = _grouped((_neighbours(fabric, node), node) for node in members)
+            groups = _grouped((_alike(fabric, node, signs), node) for node in members)
             boxes = [Box(nodes=group, tier=0) for group in groups]
-            rows[tier] = tuple(_shorten(boxes, MOST_IN_POD_ROW, MOST_IN_POD_ROW))
+            rows[tier] = tuple(_shorten(boxes, MOST_IN_POD_ROW, MOST_IN_POD_ROW, signs))
         else:
             boxes = [Box(nodes=(node,), tier=tier) for node in members]
-            rows[tier] = tuple(boxes if tier == 0 else _shorten(boxes, MOST_IN_POD_ROW, MOST_IN_POD_ROW))
+            rows[tier] = tuple(boxes if tier == 0 else _shorten(boxes, most, most, signs))
     return rows

@@ -16,6 +16,7 @@ from weft.base.errors import ConfigError, Mistake
 from weft.base.random import Stream, draw
 from weft.spec.fabric import Fabric
 from weft.spec.job import Placement
+from weft.spec.rails import ports_of_gpu
 
 __all__ = ["PLACEMENTS", "gpu_ports", "one_per_host", "packed", "pods", "rails", "random", "with_nvlink_switches"]
 
@@ -80,9 +81,7 @@ PLACEMENTS: dict[str, Callable[..., Placement]] = {"packed": packed, "rails": ra
 
 
 def gpu_ports(fabric: Fabric, host: int, gpu: int) -> list[int]:
-    """NIC ports of a GPU, numbered within its server.
-
-    With at least as many ports as GPUs these are an equal share of them, else the one that the GPU shares with others.
+    """NIC ports of a GPU, numbered within its server; see `weft.spec.rails.ports_of_gpu`.
 
     Parameters
     ----------
@@ -92,11 +91,7 @@ def gpu_ports(fabric: Fabric, host: int, gpu: int) -> list[int]:
     """
     node = fabric.hosts[host]
     ports = int(fabric.ports.base[node + 1] - fabric.ports.base[node])
-    gpus = fabric.server(int(node)).gpus
-    if ports < gpus:
-        return [gpu * ports // gpus]
-    each = ports // gpus
-    return list(range(gpu * each, (gpu + 1) * each))
+    return list(ports_of_gpu(ports, fabric.server(int(node)).gpus, gpu))
 
 
 def with_nvlink_switches(fabric: Fabric, placement: Placement) -> tuple[Placement, NDArray[np.int32]]:

@@ -1,0 +1,172 @@
+"""What is left when something is lost: names, who reaches whom, bandwidth by rail and between two hosts."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.base.errors import ConfigError
+from weft.spec.fabric import HOST, Fabric
+from weft.spec.rails import ports_of_gpu
+from weft.topology.build import fabric_of
+from weft.topology.reach import reach
+from weft.topology.without import find_lost, lose, measure_loss, worst_pair
+
+TBPS = 10**12
+RAILS = fabric_of(topology="rail-optimized", gpus=1_024, node="dgx-h100", switch="quantum-2")
+
+
+def test_a_lost_leaf_costs_one_rail_of_its_pod() -> None:
+    loss = measure_loss(RAILS, ["leaf3"])
+    assert (loss.nodes, loss.links, loss.links_lost) == (("leaf3",), (), 64)
+    assert loss.after.host_pairs_joined == loss.before.host_pairs_joined == 128 * 127 // 2
+    assert (loss.gpus_without, loss.gpus_with_less, loss.after.gpus_alone) == (32, 0, 32)
+    assert loss.before.gpu_pairs == 1_024 * (1_024 - 8) // 2
+    joined = 992 * 991 - (32 * 7 * 6 + 96 * 8 * 7)  # ordered pairs of GPUs with a port, less those of one server
+    assert loss.after.gpu_pairs_joined == joined // 2
+    assert (loss.bisection_before.rate_bps, loss.bisection_after.rate_bps) == (
+        512 * 4 * TBPS // 10,
+        480 * 4 * TBPS // 10,
+    )
+    rail = loss.rails[3]
+    assert (rail.ports, rail.hosts_before, rail.hosts_after) == ((3,), 128, 96)
+    assert (rail.before.rate_bps, rail.after.rate_bps) == (25_600_000_000_000, 12_800_000_000_000)
+    assert all(other.after.rate_bps == other.before.rate_bps for other in loss.rails[:3] + loss.rails[4:])
+    assert loss.worst_before is not None
+    assert loss.worst_after is not None
+    assert (loss.worst_before.rate_bps, loss.worst_after.rate_bps) == (3_200_000_000_000, 2_800_000_000_000)
+
+
+def test_a_lost_spine_costs_every_rail_its_share() -> None:
+    loss = measure_loss(RAILS, ["spine0"])
+    assert (loss.gpus_without, loss.gpus_with_less) == (0, 0)
+    assert loss.bisection_after.rate_bps == loss.bisection_before.rate_bps * 15 // 16
+    assert {rail.after.rate_bps for rail in loss.rails} == {25_600_000_000_000 * 15 // 16}
+
+
+def test_two_planes_survive_the_loss_of_one() -> None:
+    node = {"model": "dgx-h100", "nic_ports": 16}
+    fabric = fabric_of(
+        topology="rail-optimized", gpus=128, node=node, link_rate_bps=200_000_000_000, radix=32, planes=2
+    )
+    first_plane = [f"leaf{number}" for number in range(8)]
+    loss = measure_loss(fabric, first_plane)
+    assert (loss.before.networks, loss.after.networks) == (2, 1)
+    assert (loss.gpus_with_less, loss.gpus_without) == (128, 0)
+    assert loss.after.gpu_pairs_joined == loss.before.gpu_pairs_joined == loss.before.gpu_pairs
+    assert loss.bisection_after.rate_bps * 2 == loss.bisection_before.rate_bps
+
+
+def test_a_single_homed_host_is_cut_off_and_a_dual_homed_one_is_not() -> None:
+    single = measure_loss(fabric_of(topology="leaf-spine", hosts=64, radix=32), ["leaf3"])
+    assert (single.after.hosts_alone, single.after.host_pairs_joined) == (16, 48 * 47 // 2)
+    dual = fabric_of(topology="leaf-spine", hosts=64, node={"nic_ports": 2}, radix=32, dual_homed=True)
+    loss = measure_loss(dual, ["leaf3"])
+    assert (loss.after.hosts_alone, loss.gpus_with_less) == (0, 16)
+    assert loss.after.host_pairs_joined == loss.before.host_pairs_joined
+
+
+def test_rails_that_nothing_joins_are_eight_networks() -> None:
+    fabric = fabric_of(topology="rail-optimized", gpus=64, node="dgx-h100", radix=16, spines=0)
+    found = reach(fabric)
+    assert (found.networks, found.host_pairs_joined) == (8, 28)
+    assert (found.gpu_pairs, found.gpu_pairs_joined) == (64 * 56 // 2, 8 * 28)
+
+
+def test_names_of_all_kinds() -> None:
+    nodes, links = find_lost(RAILS, ["host3/nic2", "leaf8-spine1", "leaf8-spine1.2", "spine4"])
+    names = np.array(RAILS.link_names)[links].tolist()
+    assert names[0] == "host3-leaf2"
+    assert {"leaf8-spine1", "leaf8-spine1.2"} <= set(names)
+    assert int(links.sum()) == 3 + 64
+    assert np.array(RAILS.node_names)[nodes].tolist() == ["spine4"]
+    left = lose(RAILS, links)
+    assert len(left.links) == len(left.link_names) == 2_048 - 67
+    assert "host3-leaf2" not in left.link_names
+
+
+def test_names_that_are_wrong_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        measure_loss(RAILS, ["leaf77", "leaf0/nic1", "host1/nic8", "host3-leaf9"])
+    text = str(caught.value)
+    assert "4 mistakes" in text
+    assert "did you mean 'leaf7'" in text
+    assert "'leaf0' is a switch, wanted a host" in text
+    assert "wanted nic0 to nic7; did you mean 'host1/nic7'" in text
+
+
+def test_everything_may_be_lost() -> None:
+    star = fabric_of(topology="leaf-spine", leaves=1, spines=1, hosts_per_leaf=4)
+    loss = measure_loss(star, ["leaf0"])
+    assert (loss.after.hosts_alone, loss.after.host_pairs_joined, loss.bisection_after.rate_bps) == (4, 0, 0)
+    assert loss.worst_after is None
+
+
+def test_large_fabrics_are_not_measured_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.topology.without.MOST_WORK", 10_000)
+    loss = measure_loss(RAILS, ["leaf3"])
+    assert loss.rails == ()
+    assert loss.worst_before is None
+    assert loss.bisection_after.rate_bps == loss.bisection_before.rate_bps - 32 * 400_000_000_000
+
+
+SMALL = {
+    "rails": fabric_of(topology="rail-optimized", hosts=6, node={"gpus": 2, "nic_ports": 4}, radix=8, rails=2),
+    "rail-only": fabric_of(topology="rail-optimized", hosts=6, node={"gpus": 4, "nic_ports": 4}, radix=8, spines=0),
+    "dual": fabric_of(topology="leaf-spine", hosts=6, node={"gpus": 2, "nic_ports": 2}, radix=8, dual_homed=True),
+    "tree": fabric_of(topology="fat-tree", radix=4, tiers=3, hosts=10),
+}
+
+
+@given(name=st.sampled_from(sorted(SMALL)), data=st.data())
+def test_reach_and_worst_pair_agree_with_networkx(name: str, data: st.DataObject) -> None:
+    fabric = SMALL[name]
+    lost = sorted(data.draw(st.sets(st.sampled_from([*fabric.node_names, *fabric.link_names]), max_size=6)))
+    _, links = find_lost(fabric, lost)
+    left, graph = lose(fabric, links), nx.DiGraph()
+    switches = nx.Graph()
+    for link in left.links.tolist():
+        for tail, head in (link[:2], link[1::-1]):
+            is_host = fabric.node_kind[head] == HOST
+            key = (tail, f"to {head}") if is_host else (tail, head)
+            old = graph.get_edge_data(*key, default={"capacity": 0})["capacity"]
+            graph.add_edge(*key, capacity=old + link[2])
+            if not is_host and fabric.node_kind[tail] != HOST:
+                switches.add_edge(tail, head)
+    found = reach(fabric, ~links)
+    attached = _attached(fabric, links)
+
+    def meet(one: set[int], other: set[int]) -> bool:
+        return any(
+            a == b or (a in switches and b in switches and nx.has_path(switches, a, b)) for a in one for b in other
+        )
+
+    hosts = fabric.hosts.tolist()
+    pairs = [pair for pair in combinations(hosts, 2) if meet(attached[pair[0], -1], attached[pair[1], -1])]
+    assert found.host_pairs_joined == len(pairs)
+    gpus = [(host, gpu) for host in hosts for gpu in range(fabric.server(host).gpus)]
+    far = [(one, other) for one, other in combinations(gpus, 2) if one[0] != other[0]]
+    assert found.gpu_pairs == len(far)
+    assert found.gpu_pairs_joined == sum(meet(attached[one], attached[other]) for one, other in far)
+    worst = worst_pair(left)
+    flows = [nx.maximum_flow_value(graph, one, f"to {other}") for one, other in pairs]
+    assert (None if worst is None else worst.rate_bps) == (min(flows) if flows else None)
+
+
+def _attached(fabric: Fabric, lost: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> dict[tuple[int, int], set[int]]:
+    """Switches at the ports of every GPU, and of all of a host under -1."""
+    ports, found = fabric.ports, {}
+    for host in fabric.hosts.tolist():
+        own = range(int(ports.base[host]), int(ports.base[host + 1]))
+        up = [None if lost[ports.link[port]] else int(ports.node[ports.peer[port]]) for port in own]
+        found[host, -1] = {switch for switch in up if switch is not None}
+        gpus = fabric.server(host).gpus
+        for gpu in range(gpus):
+            mine = (up[port] for port in ports_of_gpu(len(up), gpus, gpu))
+            found[host, gpu] = {switch for switch in mine if switch is not None}
+    return found

@@ -27,6 +27,11 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+# lists are named here: `weft.cli.list` hides the built-in once it is imported, and typer reads annotations later
+Lost = Annotated[
+    list[str] | None,
+    typer.Option("--without", help="Lose leaf3, leaf3-spine1 or host3/nic2, and see what is left; may be repeated."),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="In place of the file's value; may be repeated."),
@@ -92,10 +97,7 @@ def _topology(
     file: Annotated[Path, typer.Argument(help="Scenario, or a fabric as .json or .graphml.")],
     export: Annotated[Path | None, typer.Option(help="Write the fabric: .json, .graphml or .dot.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw it: .svg or .html.")] = None,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(help="Lose leaf3, leaf3-spine1 or host3/nic2, and see what is left; may be repeated."),
-    ] = None,
+    without: Lost = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:

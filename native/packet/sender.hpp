@@ -66,9 +66,7 @@ inline bool can_send_next(const State& s, const QueuePair& qp) {
 
 /// The same for any packet, lost ones too.
 inline bool can_send(const State& s, const QueuePair& qp) {
-  if (has_lost(s, qp)) [[unlikely]]
-    return !qp.sender.failed;
-  return can_send_next(s, qp);
+  return can_send_next(s, qp) || (has_lost(s, qp) && !qp.sender.failed);
 }
 
 inline std::int32_t class_to_send(const State& s, const QueuePair& qp) {
@@ -371,7 +369,7 @@ inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, 
     complete_posted(s, message.stream, now_ps);
   }
   sender.una_bytes += bytes;
-  if (qp.selective != nullptr) qp.selective->acknowledge(una, expected);
+  if (s.in.transport.selective_repeat != 0 && qp.selective != nullptr) qp.selective->acknowledge(una, expected);
   if (sender.nxt < expected) {
     sender.nxt = expected;
     sender.nxt_bytes = sender.una_bytes;

@@ -178,7 +178,8 @@ struct Message {
 
 enum class Standing : std::uint8_t { kBlocked, kReady, kPaced };
 
-struct Sender {
+/// What sending a packet and its ACK touch fills two cache lines.
+struct alignas(64) Sender {
   std::int64_t una = 0, nxt = 0, high = 0, end = 0;
   std::int64_t una_bytes = 0, nxt_bytes = 0, end_bytes = 0;  // payload before una, nxt and end
   Ps next_send_at_ps = 0;
@@ -198,7 +199,7 @@ struct Sender {
   Ps timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
 };
 
-struct Receiver {
+struct alignas(64) Receiver {
   std::int64_t expected = 0;
   std::int64_t delivered = 0, claimed = 0;  // messages
   std::int32_t message = -1;                // first that is not delivered
@@ -207,9 +208,9 @@ struct Receiver {
   std::uint8_t last_credit_code = 0xFF;
   bool nak_sent = false;
   bool marked = false;
+  std::int64_t kept_count = 0;
   std::vector<bool> kept;       // ring by packet number, only with a reordering receiver
   std::vector<bool> kept_asks;  // of those kept: whether it asked for an ACK
-  std::int64_t kept_count = 0;
   Ps timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
 };
 
@@ -221,8 +222,6 @@ struct PortPair {
 struct QueuePair {
   std::uint64_t flow = 0;  // identity
   std::int32_t source_port = 0, destination_port = 0;
-  std::int32_t column = 0;  // of its first SEND
-  bool peer_rail = false;
   std::int32_t source_rank = 0, destination_rank = 0, channel = 0;
   std::uint16_t own_entropy = 0;
   std::uint32_t reverse_hash = 0;
@@ -233,6 +232,8 @@ struct QueuePair {
   Sender sender;
   Receiver receiver;
   std::unique_ptr<Selective> selective;  // under selective repeat, from the first loss on
+  std::int32_t column = 0;               // of its first SEND
+  bool peer_rail = false;
 };
 
 /// Messages of one (source, destination, channel) inside a server.

@@ -12,8 +12,8 @@ warning, and warnings are errors. ``lines`` shows the first lines only, ``pictur
 ``page`` an HTML page that it wrote, in a frame. ``{weft-python}`` runs its code in the same folder and shows
 what it prints; ``{weft-file}`` shows a file of the folder, or writes it from its content.
 
-Runs depend on scenario and seed alone and pages name their run folders, so outputs hold no times; the page's folder is
-left out of paths, and blanks at the ends of lines are cut.
+Runs depend on scenario and seed alone and pages name their run folders. What a machine adds is taken out: wall times
+("packet-hops in 1.2 s"), the page's folder in paths, and blanks at the ends of lines.
 Leaves out: programs other than Weft, which a page shows as plain text.
 """
 
@@ -46,6 +46,7 @@ ROOT = Path(__file__).parents[2]
 _LOGGER = logging.getLogger(__name__)
 WIDTH = 80  # chosen: columns of a block beside the navigation on a small laptop
 _OPTION = re.compile(r" (?=--?[a-z])")
+_WALL = re.compile(r"(?<=packet-hops) in [0-9.,]+ m?s\b")
 _IDS = re.compile(r'\b(id="|url\(#|href="#)')  # of an SVG, made unlike those of another one in the same page
 
 
@@ -187,7 +188,7 @@ def _printed(folder: Path, arguments: list[str]) -> tuple[str, int]:
             main(arguments)
         except SystemExit as leaving:
             code = leaving.code if isinstance(leaving.code, int) else 1
-    text = printed.getvalue().replace(f"{folder.resolve()}/", "")
+    text = _WALL.sub("", printed.getvalue().replace(f"{folder.resolve()}/", ""))
     return "\n".join(line.rstrip() for line in text.splitlines()), code
 
 

@@ -228,6 +228,13 @@ def test_null_gives_a_key_its_default_whether_the_file_has_it_or_not(key: str) -
     assert loads(SMALL, overrides={key: "null"}, known=KNOWN) == loads(SMALL, known=KNOWN)
 
 
+def test_null_takes_the_workload_that_a_file_may_have() -> None:
+    other = {"traffic": "null", "collective": "{gpus: 16}"}
+    bare = SMALL.replace(next(line for line in SMALL.splitlines(keepends=True) if line.startswith("traffic")), "")
+    assert "traffic" not in bare
+    assert loads(bare, overrides=other, known=KNOWN) == loads(SMALL, overrides=other, known=KNOWN)
+
+
 def test_null_takes_an_unknown_key_or_a_parameter_out_of_the_file() -> None:
     assert loads(SMALL + "foo: 1\n", overrides={"foo": "null"}, known=KNOWN) == loads(SMALL, known=KNOWN)
     text = SMALL + "transport: {congestion_control: {name: dcqcn, g: 0.5}}\n"

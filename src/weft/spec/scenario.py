@@ -273,10 +273,18 @@ def _fabric_from_file(root: Tree) -> Tree:
     return Tree(entries=entries, line=root.line)
 
 
+def _is_there(root: Tree, key: str) -> bool:
+    """Whether a key is in the file; one that ``--set key=null`` removed from a file without it is not."""
+    entry = root.get(key)
+    return entry is not None and not (
+        isinstance(entry.node, Scalar) and entry.node.value is None and entry.line is None
+    )
+
+
 def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # noqa: ANN401 - not valid before it is checked
     if root.get("fabric") is None:
         reader.wrong("fabric", "missing, wanted a mapping such as {topology: fat-tree, tiers: 3, radix: 8}")
-    given = [key for key in WORKLOADS if root.get(key) is not None]
+    given = [key for key in WORKLOADS if _is_there(root, key)]
     if not given and not any(root.get(key) for key in LATER):
         reader.wrong("file", _ONE_WORKLOAD)
     for key in given[1:]:

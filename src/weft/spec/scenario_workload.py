@@ -48,7 +48,7 @@ class Collective(Record):
         "algorithm",
         Choice(options=_algorithms()),
         default="ring",
-        text="How it is done; `weft list collectives` says which operations each has.",
+        text="How it is done; `weft list collective` says which operations each has.",
         source="Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002",
     )
     gpus: int | None = row(

@@ -18,6 +18,8 @@ from weft.engine.outcome import Outcome
 from weft.engine.plan import Plan
 from weft.spec.device import Server
 from weft.spec.job import Placement
+from weft.study.collective import collective_scenario
+from weft.study.prepare import prepare
 from weft.workload.collectives.algorithm import END, START, Schedule, least_time_ps
 from weft.workload.collectives.call import INNERS, Call, bus_bandwidth_factor
 from weft.workload.collectives.catalogue import ALGORITHMS, schedule
@@ -171,6 +173,17 @@ def test_a_flat_ring_uses_the_rail_of_each_channel() -> None:
     sent = outcome.ports["bytes"][: 2 * 4]  # ports of the hosts, four each
     assert sent.min() > 0
     assert sent.max() - sent.min() < 0.01 * sent.max()
+
+
+def test_without_a_word_every_nic_of_every_gpu_is_used() -> None:
+    keys = {"operation": "all-reduce", "algorithm": "ring", "gpus": 16, "size": 1 << 20}
+    scenario = collective_scenario(keys, file=None, overrides={"fabric.node": "p5"})  # 32 NIC ports for 8 GPUs
+    prepared = prepare(scenario)
+    sent = packet.run(prepared.plan).ports["bytes"]
+    ports = prepared.fabric.ports
+    hosts = np.concatenate([np.arange(ports.base[node], ports.base[node + 1]) for node in prepared.fabric.hosts])
+    assert len(hosts) == 2 * 32
+    assert (sent[hosts] > (1 << 20) // 64).all()  # data, and not acknowledgements alone
 
 
 def test_in_switch_reduction_passes_the_bandwidth_of_a_ring() -> None:

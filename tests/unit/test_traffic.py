@@ -23,7 +23,9 @@ from weft.spec.transport import Transport
 from weft.study.payload import Volume, volume
 from weft.study.recording import queue_pairs
 from weft.topology.leaf_spine import leaf_spine
-from weft.workload.collectives.ring_all_reduce import ring_all_reduce
+from weft.workload.collectives.call import Call
+from weft.workload.collectives.catalogue import schedule
+from weft.workload.placement import one_per_host
 from weft.workload.traffic.all_to_all import all_to_all
 from weft.workload.traffic.incast import incast, incast_senders
 from weft.workload.traffic.permutation import permutation, permutation_peers
@@ -200,6 +202,11 @@ def test_arguments_out_of_range_are_refused_together(make: Any, arguments: dict[
     with pytest.raises(ConfigError) as error:
         make(**arguments)
     assert [mistake.path for mistake in error.value.mistakes] == [f"traffic.{key}" for key in keys]
+
+
+def ring_all_reduce(ranks: int, size_bytes: int, **more: int) -> Job:
+    call = Call(operation="all-reduce", ranks=ranks, size_bytes=size_bytes, **more)
+    return schedule("ring", call).job(one_per_host(ranks))
 
 
 @pytest.mark.parametrize(("ranks", "channels", "repeat"), [(2, 1, 1), (4, 1, 2), (5, 3, 2), (7, 2, 1)])

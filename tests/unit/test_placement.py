@@ -12,7 +12,7 @@ from weft.spec.device import Nic, Server, Switch
 from weft.spec.fabric import HOST, SWITCH, Fabric
 from weft.topology.assemble import assemble, links_between
 from weft.topology.build import fabric_of
-from weft.workload.placement import PLACEMENTS, gpu_ports, packed, pods, rails, random, with_nvlink_switches
+from weft.workload.placement import PLACEMENTS, first_gpus, gpu_ports, packed, pods, rails, random, with_nvlink_switches
 
 
 def dgx(gpus: int = 64, **keys: object) -> Fabric:
@@ -74,6 +74,13 @@ def test_servers_that_differ_repeat_ports() -> None:
     placed = packed(fabric, 3)
     assert placed.nics.tolist() == [[0, 1], [0, 0], [0, 0]]
     assert fabric.gpus == 3
+
+
+def test_hosts_speak_by_their_first_gpus_ports() -> None:
+    fabric = fabric_of(topology="leaf-spine", hosts=4, node={"nic_ports": 2}, radix=8, dual_homed=True)
+    assert first_gpus(fabric).nics.tolist() == [[0, 1]] * 4
+    assert first_gpus(fabric).gpu is None
+    assert first_gpus(dgx()).nics.tolist() == [[0]] * 8
 
 
 def test_more_ranks_than_gpus_are_refused() -> None:

@@ -22,6 +22,7 @@ from weft.study.collective_job import collective_job
 from weft.study.faults import Occurrence, occurrences
 from weft.topology.build import fabric_of_section
 from weft.transports.rocev2 import transport as rocev2
+from weft.workload.placement import first_gpus
 from weft.workload.traffic.all_to_all import all_to_all
 from weft.workload.traffic.incast import incast
 from weft.workload.traffic.permutation import permutation
@@ -164,10 +165,14 @@ def _policy(kind: str, choice: PolicyChoice) -> LoadedPolicy:
 
 def _job(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:
     """The job, and what is uncertain of the software around it."""
-    hosts = len(fabric.hosts)
-    workload = scenario.workload
     if scenario.collective is not None:
         return collective_job(scenario.collective, fabric, seed=scenario.engine.seed)
+    return replace(_traffic_job(scenario, fabric), placement=first_gpus(fabric)), {}
+
+
+def _traffic_job(scenario: Scenario, fabric: Fabric) -> Job:
+    """A pattern of traffic between hosts."""
+    hosts, workload = len(fabric.hosts), scenario.workload
     section_ = scenario.traffic
     if section_ is None:
         raise ConfigError(scenario.source, [Mistake(path="file", text=f"no workload in {type(workload).__name__}")])
@@ -182,8 +187,7 @@ def _job(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:
         first_ports = fabric.ports.link[fabric.ports.base[fabric.hosts]]  # patterns use the first NIC port of a host
         rate_bps = int(fabric.links["rate_bps"][first_ports].sum())
         sizes = load_sizes(section_.sizes)
-        made = poisson(**common, flows=section_.flows, load=section_.load, host_rate_bps=rate_bps, sizes=sizes)
-        return made, {}
+        return poisson(**common, flows=section_.flows, load=section_.load, host_rate_bps=rate_bps, sizes=sizes)
     common |= {
         "size_bytes": section_.size_bytes,
         "repeat": section_.repeat,
@@ -193,5 +197,5 @@ def _job(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:
     if section_.pattern == "incast":
         source, destination = section_.victim_source, section_.victim_receiver
         victim = None if source is None or destination is None else (source, destination)
-        return incast(**common, senders=section_.senders, receiver=section_.receiver or 0, victim=victim), {}
-    return (permutation if section_.pattern == "permutation" else all_to_all)(**common), {}
+        return incast(**common, senders=section_.senders, receiver=section_.receiver or 0, victim=victim)
+    return (permutation if section_.pattern == "permutation" else all_to_all)(**common)

@@ -137,11 +137,10 @@ def _shorten(boxes: Sequence[Box], most: int, short: int, signs: Signs) -> list[
     if len(boxes) <= most:
         return list(boxes)
     # a box all of whose ports are lost is what one looks for; others share the loss
-    marked = sorted(
-        (number for number, box in enumerate(boxes) if box.nodes[0] in signs),
-        key=lambda number: (not all(signs[boxes[number].nodes[0]]), number),
-    )[:MOST_MARKED]
-    worst = [number for number in marked if all(signs[boxes[number].nodes[0]])]
+    marked = [number for number, box in enumerate(boxes) if box.nodes[0] in signs]
+    worst = [number for number in marked if all(signs[boxes[number].nodes[0]])][:MOST_MARKED]
+    if len(marked) > MOST_MARKED:  # they lost a neighbour, as many others did
+        marked = []
     return [
         boxes[run[0]] if len(run) == 1 else _gap([boxes[place] for place in run], boxes[0].tier)
         for run in _runs(len(boxes), short - 2, worst or marked)

@@ -18,12 +18,29 @@ from weft.spec.fabric import Fabric
 from weft.spec.job import Placement
 from weft.spec.rails import ports_of_gpu
 
-__all__ = ["PLACEMENTS", "gpu_ports", "one_per_host", "packed", "pods", "rails", "random", "with_nvlink_switches"]
+__all__ = [
+    "PLACEMENTS",
+    "first_gpus",
+    "gpu_ports",
+    "one_per_host",
+    "packed",
+    "pods",
+    "rails",
+    "random",
+    "with_nvlink_switches",
+]
 
 
 def one_per_host(ranks: int) -> Placement:
     """Rank i on host i, on the host's first NIC port."""
     return Placement(host=np.arange(ranks, dtype=np.int32), nics=np.zeros((ranks, 1), np.int32))
+
+
+def first_gpus(fabric: Fabric) -> Placement:
+    """Rank i on the first GPU of host i, with its NIC ports: the first is the usual one, others take over for it."""
+    hosts = np.arange(len(fabric.hosts))
+    placed = _placement(fabric, hosts, np.zeros(len(hosts), np.int64))
+    return replace(placed, gpu=None)
 
 
 def packed(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:

@@ -163,3 +163,20 @@ def test_a_page_that_cannot_be_written_is_the_users_mistake(
         main(["report", str(incast.path), "-o", str(tmp_path / "nowhere" / "page.html")])
     assert ended.value.code == 2
     assert "--out" in capsys.readouterr().err
+
+
+def test_figures_without_proof_are_named_first_and_told_at_the_end(incast: Run, tmp_path: Path) -> None:
+    shutil.copytree(incast.path, tmp_path / "run")
+    file = tmp_path / "run" / "provenance.json"
+    known = json.loads(file.read_text(encoding="utf-8"))
+    known["facts"] = {
+        "nic.a_ps": "1us, unverified (a talk)",
+        "nic.b_ps": "2us, chosen: fits",
+        "nic.c_ps": "2us, chosen: fits",
+    }
+    file.write_text(json.dumps(known), encoding="utf-8")
+    text = plain(Page(run_page(open_run(tmp_path / "run"))).text)
+    assert "Figures that nobody has verified: nic.a_ps." in text
+    assert "Figures that were chosen: nic.b_ps, nic.c_ps." in text
+    assert text.index("nobody has verified") < text.index("How long it took")
+    assert text.index("Where this comes from") < text.index("nic.b_ps, nic.c_ps: 2us, chosen: fits")

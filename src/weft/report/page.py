@@ -87,10 +87,20 @@ def warnings(run: Run) -> list[str]:
     if not run.seeds and (errors := int(run.value("queue_pair_errors") or 0)):
         said.append(f"{sentence(plural(errors, 'connection'))} failed after too many timeouts.")
     said += [str(note) for note in run.provenance.get("notes", [])]
-    facts: dict[str, list[str]] = {}  # many figures have one text
+    known = run.provenance.get("facts", {})
+    for mark, words in (("unverified", "Figures that nobody has verified"), ("", "Figures that were chosen")):
+        names = [str(key) for key, text in known.items() if ("unverified" in str(text)) == bool(mark)]
+        if names:
+            said.append(f"{words}: {', '.join(names)}. Their sources stand at the end.")
+    return said
+
+
+def _facts(run: Run) -> list[str]:
+    """Figures without proof, each text once with all that it is true of."""
+    facts: dict[str, list[str]] = {}
     for key, text in run.provenance.get("facts", {}).items():
         facts.setdefault(str(text), []).append(str(key))
-    return said + [f"{', '.join(keys)}: {text}" for text, keys in facts.items()]
+    return [f"{', '.join(keys)}: {text}" for text, keys in facts.items()]
 
 
 def bottleneck(run: Run) -> str:
@@ -231,7 +241,7 @@ def _provenance(run: Run) -> Section:
     notes = [f"{left_out:,} events with an instant were not kept; the totals count them."] if left_out else []
     content = (
         about
-        + notice(notes)
+        + notice([*notes, *_facts(run)])
         + "<details><summary>Every number of the run</summary>"
         + table(("number", "value", "meaning"), numbers, texts=(2,))
         + "</details><details><summary>The scenario, resolved</summary><pre>"

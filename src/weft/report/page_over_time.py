@@ -130,7 +130,8 @@ def congestion(run: Run, over_time: OverTime | None) -> Section:
             "Bytes that wait at the fullest port of each tier, at the end of each step; a shorter peak may be missed. "
             "Tiers below 1 % of the longest are left out."
         )
-        parts.append(figure("Longest queue of each tier", chart, note=note))
+        name = "Longest queue of each tier" if len(queues) > 1 else f"Longest queue, {queues[0].name}"
+        parts.append(figure(name, chart, note=note))
     absent = []
     for number, (column, name, unit) in enumerate(_STRIPS):
         total = over_time.total(column)

@@ -152,7 +152,7 @@ def _slow_flow(run: Run, over_time: OverTime | None, row: dict[str, Any], end_ps
     return SlowFlow(
         flow=int(row["flow"]),
         queue_pair=pair,
-        name=f"{row['source']} \u2192 {row['destination']}",
+        name=_name(row),
         took_ps=end - start,
         is_done=is_done,
         slowdown=row["slowdown"],
@@ -165,6 +165,12 @@ def _slow_flow(run: Run, over_time: OverTime | None, row: dict[str, Any], end_ps
         returns=counts["go back"],
         hops=_hops(run, over_time, row, start + waited, end) if has_table(run, "paths") else None,
     )
+
+
+def _name(row: dict[str, Any]) -> str:
+    if row["source"] == row["destination"] and "source_rank" in row:
+        return f"{row['source']}, rank {row['source_rank']} \u2192 {row['destination_rank']}"
+    return f"{row['source']} \u2192 {row['destination']}"
 
 
 def _hops(

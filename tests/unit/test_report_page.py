@@ -180,3 +180,15 @@ def test_figures_without_proof_are_named_first_and_told_at_the_end(incast: Run, 
     assert "Figures that were chosen: nic.b_ps, nic.c_ps." in text
     assert text.index("nobody has verified") < text.index("How long it took")
     assert text.index("Where this comes from") < text.index("nic.b_ps, nic.c_ps: 2us, chosen: fits")
+
+
+@pytest.mark.parametrize(("control", "charts"), [("dcqcn", 1), ("fixed-window", 2)])
+def test_rate_and_window_are_drawn_where_they_were_recorded(tmp_path: Path, control: str, charts: int) -> None:
+    simulated(tmp_path, INCAST + "\nengine: {record: {flows: all, every: 2us}}")
+    file = tmp_path / "tiny.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("fixed-window", control), encoding="utf-8")
+    html = run_page(run_scenario(file, out=tmp_path / "recorded"))
+    assert ("<figcaption>Rate over time</figcaption>" in html) + (
+        "<figcaption>Window over time</figcaption>" in html
+    ) == charts
+    assert "were not recorded" not in Page(html).text

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weft.base.units import SIZE, format_quantity
+from weft.policies.interface import NO_WINDOW_BYTES
 from weft.report.figures.axes import figure
 from weft.report.figures.distribution import distribution
 from weft.report.figures.lines import Curve, curves
@@ -236,8 +237,8 @@ def _rate_and_window(run: Run, slow: SlowFlow) -> str:
             continue
         every = -(-samples.num_rows // _MOST_SAMPLES)
         at, value = (samples[name].to_numpy()[::every] for name in ("at_ps", "value"))
-        if unit == "B" and not (value < 2**62).any():
-            continue  # no window at all
+        if unit == "B" and (value >= NO_WINDOW_BYTES).any():
+            continue  # none, or none at some time, which no axis shows
         edges = np.append(np.concatenate([[0], at[1:]]), max(end_ps, int(at[-1]) + 1))
         chart = curves(
             f"{name} of {slow.name}", [Curve(name=name.lower(), values=value)], edges_ps=edges, unit=unit, height_px=90

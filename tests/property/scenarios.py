@@ -19,7 +19,7 @@ from property.slots import SLOT_PS, slotted_fabric, slotted_faults, slotted_job,
 from weft.base.clock import MS_PS, US_PS
 from weft.engine.headroom import full_frame_bytes, headroom_bytes
 from weft.engine.instants import Fault
-from weft.engine.lower import lower
+from weft.engine.lower import TELEMETRY_BYTES, lower
 from weft.engine.plan import Plan
 from weft.policies.load import LoadedPolicy, catalogue, load
 from weft.spec.device import Ecn, HashFunction, Nic, Scheduling, Server, Switch
@@ -84,11 +84,12 @@ def random_plan(seed: int, *, is_calm: bool = False) -> Plan:
         packets=250 if is_storm else rng.choice((20, 100, 250)),
         shape="incast" if is_storm else None,
     )
+    has_columns = job.placement.nics.shape[1] > 1
     faults: list[Fault] = []
     if is_storm and not is_calm:
         faults = _storm(rng, fabric)
-    elif rng.random() < 0.45 and not is_calm:
-        faults = _faults(rng, fabric, is_long=is_long, has_columns=job.placement.nics.shape[1] > 1)
+    elif not is_calm and rng.random() < (0.7 if has_columns else 0.45):
+        faults = _faults(rng, fabric, is_long=is_long, has_columns=has_columns)
     if is_slotted:
         fabric, job, faults = slotted_fabric(fabric), slotted_job(job), slotted_faults(faults)
     until_ps = (
@@ -113,8 +114,8 @@ def random_plan(seed: int, *, is_calm: bool = False) -> Plan:
 
 
 def _wires(rng: Random) -> Wires:
-    kinds = ("pair", "star", "chain", "leaf-spine", "leaf-spine", "leaf-spine", "rails", "dual-homed", "three-tier")
-    match rng.choice(kinds):
+    kinds = ("pair", "star", "chain", "leaf-spine", "rails", "dual-homed", "three-tier")
+    match rng.choice((*kinds, "leaf-spine", "leaf-spine", "dual-homed")):
         case "pair":
             return Wires(hosts=2, switches=0, links=((0, 1),) * rng.choice((1, 1, 2)))
         case "star":
@@ -243,6 +244,8 @@ def _switch(
 ) -> Switch:
     """A switch whose shared buffer holds a few frames, beyond what reserves and headrooms take."""
     frame = full_frame_bytes(transport)
+    if needs_telemetry and transport.telemetry_bytes == 0:
+        frame += TELEMETRY_BYTES  # which lowering adds
     latency_ps = rng.choice((0, 300_000, 500_000))
     reserve = rng.choice((0, 500, frame, 2 * frame))
     headroom = rng.choice((None, None, 0, 2 * frame, 6 * frame))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -13,7 +14,7 @@ from weft.engine.instants import Fault
 from weft.engine.lower import lower
 from weft.engine.outcome import Outcome
 from weft.policies.load import load
-from weft.spec.device import Nic
+from weft.spec.device import HashFunction, Nic, Switch
 from weft.spec.job import At, Compute, Operation, Peer, Receive, Send, Size, Wait
 from weft.spec.transport import Transport
 
@@ -25,6 +26,7 @@ BACK_PS = 2 * (ACK_PS + DELAY_PS)  # an ACK over two links
 DOWN_PS, FAILOVER_PS = 30 * US_PS, 5 * US_PS
 MOVED_PS = DOWN_PS + FAILOVER_PS
 PACKETS = 600
+LATE_START = str(Path(__file__).parents[1] / "policies" / "late_start.py")
 
 pytestmark = pytest.mark.sanitize
 
@@ -43,6 +45,7 @@ def two_rails(
     faults: list[Fault],
     nics: tuple[tuple[int, int], tuple[int, int]] = ((0, 1), (0, 1)),
     until_ps: int = SECOND_PS,
+    control: str = "none",
     **changes: object,
 ) -> Outcome:
     """Two hosts, each with a port at each of two switches: links 0 and 1 belong to host 0, 2 and 3 to host 1."""
@@ -51,7 +54,7 @@ def two_rails(
         fabric=fabric,
         job=job_of([list(streams), [answers or []]], nics=nics),
         transport=Transport.model_validate({"retransmission_timeout_ps": MS_PS, "lossless_priorities": ()} | changes),
-        congestion_control=load("congestion-control", "none"),
+        congestion_control=load("congestion-control", control),
         port_selection=load("port-selection", "ecmp"),
         faults=faults,
         reconvergence_delay_ps=MS_PS,
@@ -155,6 +158,32 @@ def test_a_queue_pair_that_waits_for_credit_asks_at_its_time_from_its_new_port()
     assert outcome.counters["timeouts"] == 0
     assert outcome.ports["frames"][:2].tolist() == [2, outcome.counters["probes_sent"]]
     assert outcome.complete
+
+
+def test_timers_of_congestion_control_go_on_at_the_new_port() -> None:
+    # The window opens 40 us after the message was posted, which is 5 us after the queue pair has moved.
+    outcome = two_rails([message(1), Wait()], faults=[down(0)], control=LATE_START)
+    assert outcome.messages["delivered_at_ps"].tolist() == [40 * US_PS + 2 * (FULL_PS + DELAY_PS)]
+    assert outcome.ports["frames"][:2].tolist() == [0, 1]
+
+
+def test_a_packet_on_its_way_is_hashed_by_the_ports_it_was_sent_with() -> None:
+    # Two leaves with two ways between them, which the number of the source's port decides. The queue pair moves when a
+    # link of host 1 goes down; what is on host 0's long cable then takes the way of the port it was sent from.
+    by_port = Switch(forwarding_latency_ps=0, hash=HashFunction(algorithm="xor", fields=("src_ip",)))
+    links = [(0, 2), (0, 2), (1, 3), (1, 3), (2, 4), (2, 5), (4, 3), (5, 3)]
+    plan = plan_of(
+        wired(links, hosts=2, switch=by_port, delays_ps=[5 * US_PS] * 2 + [DELAY_PS] * 6),
+        job_of([[[message(400), Wait()]], []], nics=[[0, 1], [0, 1]]),
+        transport=Transport(retransmission_timeout_ps=MS_PS, lossless_priorities=()),
+        faults=[down(2)],
+        failover_delay_ps=0,
+    )
+    frames = both(plan).ports["frames"].tolist()
+    assert frames[0] == frames[6] > 300  # host 0's first port, and the way that it means
+    assert frames[1] == frames[7] > 50
+    assert 0 < frames[2] - frames[10] < 10  # the ACKs back from host 1, but for those on the cable that broke
+    assert frames[3] == frames[11] > 50
 
 
 @pytest.mark.parametrize("late_ps", [0, 1])

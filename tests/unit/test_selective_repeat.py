@@ -1,5 +1,7 @@
 """Selective repeat, worked out on paper: what is sent again, when, and what spraying does to it."""
 
+from pathlib import Path
+
 import pytest
 from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, Message, pair, plan_of, sends, wired
@@ -7,6 +9,7 @@ from helpers.tiny import BYTE_PS, DELAY_PS, Message, pair, plan_of, sends, wired
 from weft.base.clock import US_PS
 from weft.engine.instants import Fault
 from weft.engine.outcome import Outcome
+from weft.spec.device import Nic
 from weft.spec.transport import Transport
 
 FULL_PS = (4096 + 62 + 16 + 20) * BYTE_PS
@@ -14,6 +17,7 @@ NEXT_PS = (4096 + 62 + 20) * BYTE_PS
 ACK_PS = (66 + 20) * BYTE_PS
 NEAR_PS = 10_000  # a wire so short that one packet is on it
 TIMEOUT_PS = 10 * US_PS
+HALVING = str(Path(__file__).parents[1] / "policies" / "halving.py")
 
 pytestmark = pytest.mark.sanitize
 
@@ -28,13 +32,14 @@ def start_ps(place: int) -> int:
     return FULL_PS + (place - 1) * NEXT_PS if place else 0
 
 
-def lose(*places: int, packets: int = 20, **changes: object) -> Outcome:
+def lose(*places: int, packets: int = 20, control: str = "none", **changes: object) -> Outcome:
     """Lose what starts at these places of the wire, in a message from host 0 to host 1, and nothing else."""
     at_ps = [start_ps(place) + 40_000 for place in places]
     faults = [fault for at in at_ps for fault in
               (Fault(at_ps=at, event="down", link=0), Fault(at_ps=at + 1, event="up", link=0))]  # fmt: skip
     job = sends(2, [Message(source=0, destination=1, size_bytes=packets * 4096)])
-    outcome = both(plan_of(pair(delays_ps=[NEAR_PS]), job, transport=transport(**changes), faults=faults))
+    wire = pair(delays_ps=[NEAR_PS])
+    outcome = both(plan_of(wire, job, transport=transport(**changes), faults=faults, congestion_control=control))
     assert outcome.counters["drop_link_down"] == len(places)
     assert outcome.counters["retransmissions"] == outcome.counters["data_sent"] - packets
     return outcome
@@ -77,6 +82,14 @@ def test_two_gaps_are_two_retransmissions_in_their_order() -> None:
     assert outcome.counters["timeouts"] == 0
     assert outcome.counters["naks_sent"] == 2
     assert outcome.messages["delivered_at_ps"].tolist() == [start_ps(22) + NEAR_PS]
+
+
+def test_policies_hear_of_a_loss_once_however_many_packets_tell_of_it() -> None:
+    # 2 and 3 are lost; the NAK of 4 tells of both, which halves the rate, and that of 5 comes while 3 is still to go.
+    outcome = lose(2, 3, control=HALVING)
+    first_ps = start_ps(6)  # 2 goes at the rate at which 5 was sent; 3 and 6 to 19 follow at half of it
+    assert outcome.counters["naks_sent"] == 2
+    assert outcome.messages["delivered_at_ps"].tolist() == [first_ps + 15 * 2 * NEXT_PS + NEXT_PS + NEAR_PS]
 
 
 def test_the_last_packet_lost_waits_for_the_timeout() -> None:
@@ -144,6 +157,30 @@ def test_spraying_costs_retransmissions_without_a_threshold_and_none_with_one(
     assert outcome.counters["duplicates"] == outcome.counters["retransmissions"]  # each of them for nothing
     assert outcome.complete
     assert outcome.counters["timeouts"] == 0
+
+
+def test_a_lost_packet_that_is_paused_does_not_hold_up_another_class() -> None:
+    # Packet 0 is lost. Those behind it fill the host interface, which asks class 3 to pause until it is empty; that is
+    # after the second message, of a class without pauses, has passed. Only then packet 0 goes.
+    latency_ps, packets = 10 * US_PS, 300
+    nic = Nic(pcie_latency_ps=latency_ps, xoff_bytes=5_000, xon_bytes=0)
+    messages = [
+        Message(source=0, destination=1, size_bytes=3 * 4096, priority=3),
+        Message(source=0, destination=1, size_bytes=packets * 4096, priority=4),
+    ]
+    at_ps = 40_000
+    plan = plan_of(
+        pair(delays_ps=[NEAR_PS], nic=nic),
+        sends(2, messages),
+        transport=transport(retransmission_timeout_ps=1_000 * US_PS),
+        faults=[Fault(at_ps=at_ps, event="down", link=0), Fault(at_ps=at_ps + 1, event="up", link=0)],
+    )
+    outcome = both(plan)
+    empty_ps = 2 * FULL_PS + (packets + 1) * NEXT_PS + NEAR_PS + latency_ps
+    resumed_ps = empty_ps + (64 + 20) * BYTE_PS + NEAR_PS
+    assert outcome.messages["delivered_at_ps"].tolist() == [resumed_ps + FULL_PS + NEAR_PS + latency_ps] * 2
+    assert outcome.counters["retransmissions"] == 1
+    assert outcome.ports["pauses_sent"].tolist() == outcome.ports["resumes_sent"].tolist() == [0, 1]
 
 
 def test_half_of_all_packets_lost_and_all_delivered() -> None:

@@ -151,20 +151,19 @@ def _line(scenario: Scenario, row: Measured) -> str:
     section = scenario.collective
     operation = "" if section is None else section.operation
     root = 0 if section is None else section.root or 0
+    missing = "never" if row.time_ps is None else "-"  # a barrier has a time and no bandwidth
+    times = (
+        (row.time_ps, 1e6),
+        (row.algorithm_bandwidth_bps, 8e9),
+        (row.bus_bandwidth_bps, 8e9),
+    )
     shown = (
         str(row.size_bytes),
         str(row.size_bytes // ELEMENT_BYTES),
         "float",
         _REDUCES.get(operation, "none"),
         str(root if operation in _ROOTED else -1),
-        *(
-            "never" if value is None else f"{value:.2f}"
-            for value in (
-                None if row.time_ps is None else row.time_ps / 1e6,
-                None if row.algorithm_bandwidth_bps is None else row.algorithm_bandwidth_bps / 8e9,
-                None if row.bus_bandwidth_bps is None else row.bus_bandwidth_bps / 8e9,
-            )
-        ),
+        *(missing if value is None else f"{value / unit:.2f}" for value, unit in times),
     )
     return "".join(text.rjust(width) for text, width in zip(shown, _WIDTHS, strict=True))
 

@@ -119,4 +119,5 @@ def _check_collective(workload: Collective, fabric: FabricSection, reader: Reade
         if gpus is not None and is_meant and value is not None and value >= gpus:
             wanted = "a rank" if key == "root" else "ranks"
             reader.wrong(f"collective.{key}", f"found {value:,}, wanted {wanted} from 0 to {gpus - 1:,}")
-    return workload.model_copy(update={"gpus": gpus})
+    usual = "direct" if workload.operation in {"all-to-all", "send-receive"} else "ring"
+    return workload.model_copy(update={"gpus": gpus, "algorithm": workload.algorithm or usual})

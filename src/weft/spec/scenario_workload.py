@@ -44,10 +44,10 @@ class Collective(Record):
         text="What the GPUs do together.",
         source="chosen: the one that training waits for",
     )
-    algorithm: str = row(
+    algorithm: str | None = row(
         "algorithm",
         Choice(options=_algorithms()),
-        default="ring",
+        absent="ring; direct for all-to-all and send-receive, which a ring does not do",
         text="How it is done; `weft list collective` says which operations each has.",
         source="Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002",
     )

@@ -46,7 +46,7 @@ def collective_job(section: Collective, fabric: Fabric, *, seed: int) -> tuple[J
         raise ConfigError("collective", [Mistake(path="collective.gpus", text=text)])
     placement = PLACEMENTS[section.placement](fabric, ranks, seed=seed)
     call, facts = _call(section, fabric, placement, ranks)
-    found = schedule(section.algorithm, call)
+    found = schedule(section.algorithm or "", call)
     if found.switches:
         placement, _ = with_nvlink_switches(fabric, placement)
     return found.job(placement), facts
@@ -58,7 +58,7 @@ def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int)
     known: dict[str, Any] = {name: own for name, own in given.items() if own is not None}
     facts: dict[str, str] = {}
     if section.protocol != "none":
-        usual = software(section.protocol, section.algorithm)
+        usual = software(section.protocol, section.algorithm or "")
         known = {name: getattr(usual, name) for name in _LATENCIES} | known
         known["protocol_efficiency"] = usual.protocol_efficiency
         facts = {key: text for key, text in usual.facts.items() if not _is_given(key, given)}

@@ -142,4 +142,19 @@ def test_what_a_run_has_not_recorded_is_not_guessed() -> None:
         "It went inside a server, by message over nvlink: no packets, no queues."
     ]
     untimed = replace(HOP, own_ps=None, others_ps=None, paused_ps=None)
-    assert "was not recorded" in why(replace(SLOW, hops=(untimed,)))[0].text
+    (reason,) = why(replace(SLOW, hops=(untimed,)))
+    assert reason.text.startswith("What its ports did meanwhile is not known")
+
+
+def test_a_flow_that_is_short_beside_the_bins_is_not_said_to_have_stood_idle(tmp_path: Path) -> None:
+    # The faulty host keeps the run going for hundreds of milliseconds, so that a bin is far longer than any other flow.
+    rest = "traffic: {pattern: permutation, size: 16KB}\nfaults: [{at: 1ns, link: host0-leaf0, event: down}]"
+    run = simulated(tmp_path, rest)
+    over_time = read_over_time(run)
+    assert over_time is not None
+    done = [slow for slow in slow_flows(run, over_time) if slow.is_done]
+    assert done
+    for slow in done:
+        assert slow.took_ps < over_time.bin_ps
+        assert all(hop.own_ps is None for hop in slow.hops or ())
+        assert "idle" not in {reason.kind for reason in why(slow)}

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["bottleneck", "run_page", "warnings", "what_ran"]
 
-_MOST_FAULTS: Final = 6  # in the answer; the table of events has all
 _TILES: Final = (
     ("completion_ps", "completion time"),
     ("collective_bus_bandwidth_bps", "bus bandwidth"),
@@ -75,8 +74,24 @@ def what_ran(run: Run) -> list[tuple[str, str]]:
     ]
 
 
-def warnings(run: Run) -> list[str]:
-    """What a reader must not overlook: a run that is not whole, notes, figures that nobody has verified."""
+def warnings(run: Run, *, is_ending_told: bool) -> list[str]:
+    """What a reader must not overlook: a run that is not whole, notes, figures that nobody has verified.
+
+    Parameters
+    ----------
+    is_ending_told : the words above say already how the run ended
+    """
+    said = [] if is_ending_told else _ending(run)
+    said += [str(note) for note in run.provenance.get("notes", [])]
+    known = run.provenance.get("facts", {})
+    for mark, words in (("unverified", "Figures that nobody has verified"), ("", "Figures that were chosen")):
+        names = [str(key) for key, text in known.items() if ("unverified" in str(text)) == bool(mark)]
+        if names:
+            said.append(f"{words}: {', '.join(names)}. Their sources stand at the end.")
+    return said
+
+
+def _ending(run: Run) -> list[str]:
     said = []
     if run.status == "interrupted":
         said.append("This run was interrupted: everything here is what was done until then.")
@@ -86,12 +101,6 @@ def warnings(run: Run) -> list[str]:
         said.append("This run did not finish: nothing was left to do, and some flows had not arrived.")
     if not run.seeds and (errors := int(run.value("queue_pair_errors") or 0)):
         said.append(f"{sentence(plural(errors, 'connection'))} failed after too many timeouts.")
-    said += [str(note) for note in run.provenance.get("notes", [])]
-    known = run.provenance.get("facts", {})
-    for mark, words in (("unverified", "Figures that nobody has verified"), ("", "Figures that were chosen")):
-        names = [str(key) for key, text in known.items() if ("unverified" in str(text)) == bool(mark)]
-        if names:
-            said.append(f"{words}: {', '.join(names)}. Their sources stand at the end.")
     return said
 
 
@@ -140,8 +149,6 @@ def _answer(run: Run) -> Section:
     said = answer(run)
     if not run.seeds and (text := bottleneck(run)):
         said = [text if one.startswith("The busiest link was ") else one for one in said]
-    if not run.seeds and (text := _faults(run)):
-        said.append(text)
     shown = []
     for name, words in _TILES:
         number = run.summary.get(name)
@@ -152,18 +159,8 @@ def _answer(run: Run) -> Section:
             low, high = amount(number["low"], number["unit"]), amount(number["high"], number["unit"])
             interval = f"95 %: {low} to {high}"
         shown.append(Tile(name=words, value=amount(number["value"], number["unit"]), note=interval))
-    content = paragraphs(said, "answer") + notice(warnings(run)) + tiles(shown)
+    content = paragraphs(said, "answer") + notice(warnings(run, is_ending_told=True)) + tiles(shown)
     return Section(id="answer", short="Answer", title="The answer", content=content)
-
-
-def _faults(run: Run) -> str:
-    """What failed, and when; empty where nothing did."""
-    rows = run.query("select \"where\", detail, at_ps from events where event = 'fault' order by at_ps").to_pylist()
-    if not rows:
-        return ""
-    told = [f"{row['where']} {row['detail']} at {amount(row['at_ps'], 'ps')}" for row in rows[:_MOST_FAULTS]]
-    more = f" and {len(rows) - _MOST_FAULTS:,} more" if len(rows) > _MOST_FAULTS else ""
-    return f"Faults: {', '.join(told)}{more}."
 
 
 def _seeds(run: Run) -> Section:

@@ -119,7 +119,9 @@ def _answer(first: Run, second: Run, headline: str, differences: Sequence[_Diffe
         [f"<code>{escape(one.key)}</code>", escape(one.first or "\u2013"), escape(one.second or "\u2013")]
         for one in differences
     ]
-    told = [f"{name}: {text}" for name, run in (("A", first), ("B", second)) for text in warnings(run)]
+    told = [
+        f"{name}: {text}" for name, run in (("A", first), ("B", second)) for text in warnings(run, is_ending_told=False)
+    ]
     each = "".join(
         f'<figure><figcaption>{name} <small class="port">{escape(run.path.name)}</small></figcaption>'
         f"{paragraphs(_in_words(run), 'told')}</figure>"

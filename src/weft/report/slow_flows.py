@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Hop", "Reason", "SlowFlow", "slow_flows", "why"]
 
 _WORTH_TELLING = 0.02  # chosen: of the flow's time; less explains nothing
+_LEAST_BINS = 3  # chosen: of the timeline; what lasted less cannot be told from its neighbours in the same bins
 _MOSTLY_IDLE = 0.3  # chosen: of the flow's time
 _HARDLY_SLOWER = 1.1  # chosen: slowdown
 
@@ -36,7 +37,8 @@ class Hop:
     share : of the flow's packets that took it
     wait_ps : time to send what a packet found queued there, on average
     queue_bytes : that
-    own_ps, others_ps, paused_ps : what the port did while the flow lasted; None without a timeline
+    own_ps, others_ps, paused_ps : what the port did while the flow lasted; None without a timeline, or where the flow
+        is too short for its bins
     sharers : names of other flows that took the port and lasted at the same time
     sharers_count : how many
     """
@@ -201,7 +203,7 @@ def _hops(
     for port in ports:
         share = port["packets"] / sent
         own = others = paused = None
-        if over_time is not None:
+        if over_time is not None and end_ps - start_ps >= _LEAST_BINS * over_time.bin_ps:
             own = min(
                 share * row.get("wire_bytes", row["size_bytes"]) * 8 * SECOND_PS / port["rate_bps"], end_ps - start_ps
             )
@@ -249,6 +251,9 @@ def why(slow: SlowFlow) -> list[Reason]:
         inside = f"It went inside a server, by message over {slow.way}: no packets, no queues."
         say("unknown", "", 0.0, "The run has not recorded which way it went." if slow.way == "packets" else inside)
         return sorted(found, key=lambda reason: -reason.weight_ps)
+    if held.own_ps is None and held.sharers_count:
+        others = plural(held.sharers_count, "other flow was", "other flows were")
+        say("shared", held.name, held.wait_ps, f"{sentence(others)} on {held.name} at the same time ({_names(held)}).")
     shared = max(slow.hops or (), key=lambda hop: hop.others_ps or 0.0)
     if shared.others_ps is not None and shared.others_ps > _WORTH_TELLING * took:
         say("collided", shared.name, shared.others_ps, _collided(shared, took))
@@ -261,9 +266,12 @@ def why(slow: SlowFlow) -> list[Reason]:
     is_hardly_slower = slow.slowdown is not None and slow.slowdown < _HARDLY_SLOWER
     if not found and is_hardly_slower:
         say("nothing", "", 0.0, "Hardly slower than alone on an empty fabric.")
-    elif not found and held.own_ps is None:
-        say("nothing", "", 0.0, "It queued nowhere; what its ports did meanwhile was not recorded.")
-    elif held.own_ps is not None and not slow.timeouts and (not found or idle_ps > _MOSTLY_IDLE * took):
+    elif held.own_ps is None:
+        text = (
+            "What its ports did meanwhile is not known: there is no timeline, or the flow is too short for its steps."
+        )
+        say("untimed", "", 0.0, text)
+    elif not slow.timeouts and (not found or idle_ps > _MOSTLY_IDLE * took):
         text = (
             f"{held.name} stood idle for {_time(idle_ps, took)}: the sender held back (its rate or window), or waited "
             "for acknowledgements."
@@ -299,9 +307,12 @@ def _collided(hop: Hop, took: int) -> str:
     text = f"{hop.name} sent other traffic for {_time(hop.others_ps or 0.0, took)}"
     if not hop.sharers_count:
         return text + ", which belongs to no other flow of its time: acknowledgements, or packets sent again."
+    return f"{text}: it collided there with {plural(hop.sharers_count, 'other flow')} ({_names(hop)})."
+
+
+def _names(hop: Hop) -> str:
     more = hop.sharers_count - len(hop.sharers)
-    names = ", ".join(hop.sharers) + (f" and {more:,} more" if more else "")
-    return f"{text}: it collided there with {plural(hop.sharers_count, 'other flow')} ({names})."
+    return ", ".join(hop.sharers) + (f" and {more:,} more" if more else "")
 
 
 def _queued(hop: Hop, hops: tuple[Hop, ...]) -> str:

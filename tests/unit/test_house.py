@@ -4,12 +4,14 @@ import os
 import re
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 
 import pytest
 
 import weft
-from weft.cli.topology import topology
+from weft.cli import main
+from weft.report.page import run_page
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
@@ -65,11 +67,22 @@ def test_the_readme_shows_what_the_quick_start_prints() -> None:
     assert f"```text\n{answer}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_picture_of_the_readme_is_what_its_command_draws(tmp_path: Path) -> None:
-    command, picture = "weft topology examples/quickstart.yaml --picture docs/quickstart.svg", tmp_path / "drawn.svg"
-    assert f"`{command}`" in (ROOT / "README.md").read_text(encoding="utf-8")
-    topology(ROOT / "examples/quickstart.yaml", as_json=True, picture=picture)
-    assert picture.read_text(encoding="utf-8") == (ROOT / "docs/quickstart.svg").read_text(encoding="utf-8")
+def test_the_readme_says_of_its_picture_what_the_page_says(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    quoted = re.search(r'"(collided [^"]*)"', readme)
+    assert quoted is not None
+    run = weft.run(ROOT / "examples/quickstart.yaml", out=tmp_path / "run")
+    assert escape(quoted[1]) in run_page(run)
+
+
+def test_the_readme_shows_what_weft_collective_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    command = next(line for line in readme.splitlines() if line.startswith("weft collective all-reduce"))
+    with pytest.raises(SystemExit) as left:
+        main(command.split()[1:])
+    printed = capsys.readouterr().out.rstrip().rpartition("\n")[0]  # the last line has the time on the clock
+    assert left.value.code in {0, None}
+    assert f"```text\n{printed}\n```" in readme
 
 
 @pytest.mark.parametrize(

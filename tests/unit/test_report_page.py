@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from helpers.pages import Page, plain, simulated
 
@@ -76,6 +77,25 @@ def test_a_run_without_the_newer_tables_says_what_it_lacks(incast: Run, tmp_path
     assert "kept nothing over time; run it again to see more" in text
     assert "did not keep the tiers of its fabric" in text
     assert "The run has not recorded which way it went." in text
+
+
+def test_a_collective_of_an_older_weft_still_has_its_page(tmp_path: Path) -> None:
+    run = simulated(tmp_path, "collective: {operation: all-reduce, algorithm: ring, gpus: 8, size: 1MB}")
+    old = without(run, tmp_path / "old", "timeline", "paths", "nodes")
+    newer = {
+        "flows": ["source_rank", "destination_rank", "way", "wire_bytes"],
+        "links": ["node", "peer"],
+        "collectives": ["first_end_ps", "last_rank"],
+    }
+    for name, columns in newer.items():
+        pq.write_table(run.table(name).drop_columns(columns), old.path / f"{name}.parquet")
+    file = old.path / "summary.json"
+    summary = json.loads(file.read_text(encoding="utf-8"))
+    summary["numbers"] = {key: number for key, number in summary["numbers"].items() if key != "collective_repetitions"}
+    file.write_text(json.dumps(summary), encoding="utf-8")
+    text = plain(Page(run_page(open_run(old.path))).text)
+    assert "bus bandwidth" in text
+    assert "did not keep the tiers of its fabric" in text
 
 
 def test_the_reference_engine_says_that_it_records_nothing_over_time(tmp_path: Path) -> None:

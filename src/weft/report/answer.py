@@ -69,7 +69,8 @@ def finished(run: Run) -> tuple[int, int]:
 
 
 def _value(run: Run, name: str) -> float:
-    return run.value(name) or 0
+    """A number of the summary; 0 where there is nothing to measure, or an older Weft did not count it."""
+    return run.summary[name]["value"] or 0 if name in run.summary else 0
 
 
 def _amount(run: Run, name: str) -> str:
@@ -162,6 +163,8 @@ def _faults(run: Run) -> str:
 
 def _waits(run: Run) -> str:
     """For whom the others waited at the end of a collective; the longest wait of its repetitions."""
+    if "last_rank" not in run.collectives.column_names:
+        return ""  # of an older Weft
     rows = run.query(
         "select last_rank, end_ps - first_end_ps as wait_ps, end_ps - start_ps as duration_ps from collectives"
         " where last_rank is not null order by wait_ps desc limit 1"

@@ -19,8 +19,12 @@ from weft.spec.device import Ecn, Nic, Switch
 from weft.spec.fabric import SWITCH, Fabric
 from weft.spec.scenario_policies import PolicyChoice
 from weft.spec.scenario_transport import TransportSection
+from weft.topology.build import fabric_of
 from weft.topology.fat_tree import fat_tree
 from weft.transports.rocev2 import transport
+from weft.workload.collectives.call import Call
+from weft.workload.collectives.catalogue import schedule
+from weft.workload.placement import packed
 from weft.workload.traffic.incast import incast
 from weft.workload.traffic.permutation import permutation
 
@@ -47,7 +51,8 @@ class Row:
     Parameters
     ----------
     text : what it is, for people
-    job : from a number of hosts to the job
+    job : from a number of hosts to the job; with ``gpus`` it is an all-reduce, and this stays unused
+    gpus : of a rail-optimized fabric of DGX H100 servers, in place of the fat tree; 0: none
     target_ns : CPU time per packet-hop that is wanted at most; None where nothing was asked
     radix : of the three-tier fat tree, which has radix**3 / 4 hosts
     buffer_bytes : of a switch; None: radix MB
@@ -59,6 +64,7 @@ class Row:
 
     text: str
     job: Callable[[int], Job]
+    gpus: int = 0
     target_ns: float | None = None
     radix: int = 8
     rate_bps: int = 400_000_000_000
@@ -76,6 +82,8 @@ class Row:
 
     def fabric(self) -> Fabric:
         """Build the fabric."""
+        if self.gpus:
+            return fabric_of(topology="rail-optimized", node="dgx-h100", switch="tomahawk-5", gpus=self.gpus)
         buffer_bytes = self.radix * MB if self.buffer_bytes is None else self.buffer_bytes
         return fat_tree(
             tiers=3,
@@ -100,7 +108,7 @@ class Row:
         )
         return lower(
             fabric=fabric,
-            job=self.job(len(fabric.hosts)),
+            job=_all_reduce(fabric) if self.gpus else self.job(len(fabric.hosts)),
             transport=transport(section),
             congestion_control=load("congestion-control", self.congestion_control),
             port_selection=load("port-selection", self.port_selection),
@@ -122,6 +130,20 @@ def _permutation(packets: int = 512) -> Callable[[int], Job]:
 
 def _incast(senders: int, packets: int) -> Callable[[int], Job]:
     return lambda hosts: incast(hosts=hosts, size_bytes=packets * MTU_BYTES, seed=SEED, senders=senders)
+
+
+def _all_reduce(fabric: Fabric) -> Job:
+    """64 MiB by reduce-scatter and all-gather inside servers and rings across them, 8 channels; no software latency."""
+    domain = fabric.servers[0].nvlink_domain_gpus
+    call = Call(
+        operation="all-reduce",
+        ranks=fabric.gpus,
+        size_bytes=64 << 20,
+        channels=domain,
+        chunks=4,
+        domain=domain,
+    )
+    return schedule("hierarchical", call).job(packed(fabric, fabric.gpus))
 
 
 def _one_flow(packets: int) -> Callable[[int], Job]:
@@ -168,6 +190,9 @@ ROWS: Final[dict[str, Row]] = {
     ),
     "series": Row(
         text="k=8, permutation by ECMP, all series every 10 us", job=_permutation(), series_every_ps=10 * US_PS
+    ),
+    "rails": Row(
+        text="64 H100 in 8 servers, rail-optimized, hierarchical all-reduce of 64 MiB", job=_permutation(), gpus=64
     ),
     "small": Row(text="k=4, 16 hosts, permutation by ECMP, 512 packets a flow", job=_permutation(512), radix=4),
     "small-reference": Row(text="the same on the reference engine", job=_permutation(512), radix=4, on_reference=True),

@@ -3,9 +3,11 @@
 /// of a fixed size. Not part of the model: nothing here is read back. Leaves out: what happens inside a bin;
 /// `queue_bytes` is the queue at its end, the larger one where bins were merged.
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <vector>
 
-#include "packet/instants.hpp"
+#include "packet/state.hpp"
 
 namespace weft {
 
@@ -43,14 +45,14 @@ class Timeline {
   }
 
   /// The open bin ends here.
-  void end_bin(State& s) {
+  void end_bin(const State& s) {
     record(s, next_at_ps_);
     next_at_ps_ = (next_at_ps_ / bin_ps_ + 1) * bin_ps_;
   }
 
   /// The run ends at `at_ps`, inside the open bin or before it. All domains are done up to there; beyond it only if
   /// `is_done`, and then nothing but pauses can still have gone on.
-  void close(State& s, Ps at_ps, bool is_done) {
+  void close(const State& s, Ps at_ps, bool is_done) {
     if (!is_on() || last_at_ps_ != kOff) return;
     const bool is_inside = at_ps > next_at_ps_ - bin_ps_;
     if (is_inside || is_done) record(s, is_inside ? std::min(at_ps, next_at_ps_) : next_at_ps_);
@@ -65,36 +67,33 @@ class Timeline {
     std::int64_t bytes = 0, marks = 0, drops = 0, pauses = 0, paused_ps = 0;
   };
 
-  /// Compare the counters of what was touched with those before, and keep what moved.
-  void record(State& s, Ps at_ps) {
-    fresh_.clear();
+  /// Compare the counters of what was touched with those before, and keep what moved. All that departs before `at_ps`
+  /// has departed: it is where a window ends or was cut.
+  void record(const State& s, Ps at_ps) {
+    const std::size_t begin = rows_.size();
+    const std::int64_t bin = (at_ps - 1) / bin_ps_;
     is_quiet_ = true;
     for (std::size_t word = 0; word < touched_.size(); ++word)
       for (std::uint64_t rest = touched_[word]; rest != 0; rest &= rest - 1) {
         const auto node = static_cast<std::int32_t>(word * 64) + std::countr_zero(rest);
-        if (record_node(s, node, at_ps))
+        if (record_node(s, node, at_ps, bin))
           is_quiet_ = false;
         else
           touched_[word] &= ~(rest & (~rest + 1));
       }
-    if (fresh_.empty()) return;
-    while ((at_ps - 1) / bin_ps_ >= bins_) {
+    if (rows_.size() == begin) return;
+    std::size_t same = begin;  // the first row of this bin, which may have been half of a shorter one before
+    while (same > 0 && rows_[same - 1].bin == bin) --same;
+    if (same < begin) join(same);
+    while (rows_.back().bin >= bins_) {
       bin_ps_ *= 2;
       for (Row& row : rows_) row.bin /= 2;
       join(0);
     }
-    const std::int64_t bin = (at_ps - 1) / bin_ps_;
-    std::size_t from = rows_.size();
-    while (from > 0 && rows_[from - 1].bin == bin) --from;
-    for (Row& row : fresh_) row.bin = bin;
-    const bool adds = from < rows_.size();
-    rows_.insert(rows_.end(), fresh_.begin(), fresh_.end());
-    if (adds) join(from);
   }
 
   /// True if the node goes into the next bin with something: a queue, or a pause that runs.
-  bool record_node(State& s, std::int32_t node, Ps at_ps) {
-    drain_node(s, node, at_ps - 1);
+  bool record_node(const State& s, std::int32_t node, Ps at_ps, std::int64_t bin) {
     bool goes_on = false;
     for (std::int32_t port = s.first_port(node); port < s.end_port(node); ++port) {
       const auto index = static_cast<std::size_t>(port);
@@ -107,7 +106,7 @@ class Timeline {
       Totals& was = before_[index];
       const Totals is{out.bytes, counters.marks, counters.drops, counters.pauses_sent, counters.paused_ps - ahead_ps};
       goes_on = goes_on || queue_bytes != 0 || ahead_ps != 0;
-      const Row row{0,
+      const Row row{bin,
                     port,
                     is.bytes - was.bytes,
                     queue_bytes,
@@ -117,7 +116,7 @@ class Timeline {
                     is.paused_ps - was.paused_ps};
       if ((row.bytes | row.queue_bytes | row.marks | row.drops | row.pauses | row.paused_ps) == 0) continue;
       was = is;
-      fresh_.push_back(row);
+      rows_.push_back(row);
     }
     return goes_on;
   }
@@ -157,7 +156,7 @@ class Timeline {
   bool is_quiet_ = true;                // nothing has happened since the bin began, and nothing waits
   std::vector<std::uint64_t> touched_;  // by node
   std::vector<Totals> before_;          // by port, at the beginning of the open bin
-  std::vector<Row> rows_, fresh_, joined_;
+  std::vector<Row> rows_, joined_;
 };
 
 }  // namespace weft

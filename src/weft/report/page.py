@@ -26,6 +26,7 @@ __all__ = ["bottleneck", "run_page", "warnings", "what_ran"]
 
 _TILES: Final = (
     ("completion_ps", "completion time"),
+    ("collective_duration_ps", "time of a collective"),
     ("collective_bus_bandwidth_bps", "bus bandwidth"),
     ("goodput_bps", "goodput, all together"),
     ("fct_p99_ps", "completion time of flows, p99"),
@@ -150,9 +151,10 @@ def _answer(run: Run) -> Section:
     if not run.seeds and (text := bottleneck(run)):
         said = [text if one.startswith("The busiest link was ") else one for one in said]
     shown = []
+    timed = "collective_duration_ps" in run.summary and run.value("collective_duration_ps") is not None
     for name, words in _TILES:
         number = run.summary.get(name)
-        if number is None or number["value"] is None:
+        if number is None or number["value"] is None or (timed and name == "completion_ps"):
             continue
         interval = ""
         if "low" in number and number["low"] is not None:

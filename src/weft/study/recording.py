@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["PATH_SAMPLE", "TIMELINE_BINS", "queue_pairs", "recording"]
 
 TIMELINE_BINS: Final = 240  # chosen: columns of a heat map on a page
+LEAST_BINS: Final = 32  # chosen: fewer show no course of things
+TIMELINE_ROWS: Final = 4_000_000  # chosen: 256 MB where every port of the fabric is busy all the time
 PATH_SAMPLE: Final = 8  # chosen: the first packet of every message of up to eight, and enough of long ones for a mean
 
 
@@ -59,7 +61,7 @@ def recording(prepared: Prepared) -> Series | None:
     wanted = prepared.scenario.engine.record
     is_packet = prepared.scenario.engine.fidelity == "packet"
     if wanted.flows == "none" and wanted.ports == "none":
-        return Series(timeline_bins=TIMELINE_BINS, path_sample=PATH_SAMPLE) if is_packet else None
+        return Series(timeline_bins=_bins(prepared.fabric), path_sample=PATH_SAMPLE) if is_packet else None
     mistakes: list[Mistake] = []
     if not is_packet:
         text = "the reference engine keeps no series; set engine.fidelity: packet"
@@ -77,8 +79,17 @@ def recording(prepared: Prepared) -> Series | None:
     if mistakes:
         raise ConfigError(prepared.scenario.source, mistakes)
     return Series(
-        every_ps=wanted.every_ps, ports=ports, flows=flows, timeline_bins=TIMELINE_BINS, path_sample=PATH_SAMPLE
+        every_ps=wanted.every_ps,
+        ports=ports,
+        flows=flows,
+        timeline_bins=_bins(prepared.fabric),
+        path_sample=PATH_SAMPLE,
     )
+
+
+def _bins(fabric: Fabric) -> int:
+    """Bins of the timeline: fewer on a fabric of very many ports, so that it does not fill the memory."""
+    return max(LEAST_BINS, min(TIMELINE_BINS, TIMELINE_ROWS // max(1, len(fabric.ports.node))))
 
 
 def _ports(wanted: str | tuple[str, ...], fabric: Fabric, mistakes: list[Mistake]) -> tuple[int, ...]:

@@ -45,7 +45,8 @@ PACKET_BYTES: Final = 4_150  # main_uec.cpp, packet_size
 PAYLOAD_BYTES: Final = PACKET_BYTES - HEADER_BYTES
 WINDOW_PACKETS: Final = 75  # -cwnd of the published runs
 QUEUE_PACKETS: Final = 50  # -q: what is above it is trimmed there
-ACK_BYTES: Final = 16  # every packet is acknowledged here and every fourth there: the same bytes on the wire
+ACK_BYTES: Final = 64  # for ACK_EVERY packets: uec.cpp, 16,384 B not acknowledged
+ACK_EVERY: Final = 4
 SEED: Final = 1
 QUICK_BYTES: Final = 4_000_000  # larger messages only with --full
 PS_PER_US: Final = float(US_PS)
@@ -121,6 +122,7 @@ def measure(built: Fabric, message_bytes: int, paths: int) -> tuple[Plan, Outcom
             data_overhead_bytes=HEADER_BYTES,
             first_extra_bytes=0,
             ack_bytes=ACK_BYTES,
+            ack_every=ACK_EVERY,
             interframe_bytes=0,
             lossless_priorities=(),
             reorder_tolerant=True,

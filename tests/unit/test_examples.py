@@ -73,9 +73,39 @@ def _of_link_dies(cases: dict) -> None:
     assert least_ms > 30 * 4 * 2**20 * 8 / 400e9 * 1e3
     assert cases["dies, timeout 4 ms"].took_ms - least_ms == pytest.approx(4.0, abs=0.01)
     assert cases["dies, timeout 67 ms (the default)"].took_ms - least_ms == pytest.approx(67.11, abs=0.01)
+    assert cases["the only NIC port of a host dies"].took_ms == float("inf")
+    two_ms = cases["two NIC ports on two leaves, nothing happens"].took_ms
+    assert cases["two NIC ports, one dies, queues move after 1 ms"].took_ms - two_ms == pytest.approx(1.0, abs=0.01)
+    assert cases["two NIC ports, one dies, queues move after 0.1 ms"].took_ms > two_ms + 0.1
     assert cases["falls to 100 Gb/s and stays"].lost == 0
     assert cases["falls to 100 Gb/s and stays"].took_ms > cases["dies, timeout 4 ms"].took_ms
     assert cases["loses one in 1,000, selective repeat"].again < cases["loses one packet in 1,000"].again
 
 
-NUMBERS = {"pfc_victim": _of_pfc_victim, "ecmp_large_flows": _of_ecmp_large_flows, "link_dies": _of_link_dies}
+def _of_all_reduce_64(cases: dict) -> None:
+    hierarchical = cases["hierarchical, NVLS"]
+    assert hierarchical.took_ms[1024] == pytest.approx(5.5, abs=0.05)
+    # each rail carries 2 x 7/8 of an eighth of the bytes at 400 Gb/s, headers left out
+    assert hierarchical.took_ms[1024] > 2 * 7 / 8 * 2**30 / 8 * 8 / 400e9 * 1e3
+    assert min(cases, key=lambda name: cases[name].took_ms[1]) == "direct"
+    assert min(list(cases)[:3], key=lambda name: cases[name].took_ms[16]) == "double binary tree"
+    # a GPU sends seven eighths of what a ring passes on by NVLink, at 68.4 % of 450 GB/s
+    assert cases["ring"].bus[1024] < 0.684 * 450 * 8 / 7
+
+
+def _of_oversubscription(cases: dict) -> None:
+    costs = {name: case.took_ms[4] / case.took_ms[1] for name, case in cases.items()}
+    assert costs["all-to-all, direct"] == pytest.approx(3.66, abs=0.01)
+    assert costs["all-reduce, packed"] == pytest.approx(1.0, abs=0.02)
+    assert costs["all-reduce, packed"] < costs["all-to-all, rail by rail"] < costs["all-to-all, direct"]
+    # a quarter of the uplinks never costs more than four times
+    assert max(costs.values()) <= 4
+
+
+NUMBERS = {
+    "all_reduce_64": _of_all_reduce_64,
+    "oversubscription": _of_oversubscription,
+    "pfc_victim": _of_pfc_victim,
+    "ecmp_large_flows": _of_ecmp_large_flows,
+    "link_dies": _of_link_dies,
+}

@@ -63,3 +63,29 @@ def test_the_least_completion_time_of_the_sprayed_permutation_is_that_of_the_ref
     # 245 packets of 4,150 B at 200 Gb/s, four links of 1 us and the ACK: nobody is faster
     assert ends_us.min() >= 244 * 0.166 + 4
     assert ends_us.max() > theirs_us[1]
+
+
+@pytest.mark.parametrize(
+    ("curve", "gpus", "size_mib", "way", "tolerance"),
+    [
+        ("one-node-h100", 8, 1024, 0, 0.05),  # the calibrated row is that of 8 GiB
+        ("one-node-a100", 8, 1024, 0, 0.05),
+        ("a100-nvlink", 8, 512, 0, 0.05),  # nothing was calibrated on this table
+        ("all-to-all", 16, 256, 0, 0.25),
+        ("all-gather", 16, 512, 1, 0.20),
+        ("all-reduce", 16, 512, 0, 0.25),
+    ],
+)
+def test_large_collectives_are_as_far_off_as_the_page_says(
+    curve: str, gpus: int, size_mib: int, way: int, tolerance: float
+) -> None:
+    module = benchmark("published_nccl")
+    chosen = module.CURVES[curve]
+    size_bytes = size_mib * module.MIB
+    rows = [row for row in measured(chosen.table).to_pylist() if row["size_bytes"] == size_bytes]
+    wanted = next(row for row in rows if row.get("gpus", 8) == gpus)[chosen.column]
+    scenario, fabric = module.servers_of(chosen, gpus)
+    found = module.bus_bandwidth_gbyte_per_s(
+        scenario, fabric, operation=chosen.operation, way=chosen.ways[way], gpus=gpus, size_bytes=size_bytes
+    )
+    assert found == pytest.approx(wanted, rel=tolerance)

@@ -1,0 +1,324 @@
+"""Collectives beside nccl-tests as others published it: bus bandwidth by size, and how far Weft is off.
+
+    python benchmarks/published_nccl.py [--full] [--only all-to-all]... [--markdown]
+
+Fabric and transport: `published_nccl.yaml`. Servers and the efficiency of their NVLink: src/weft/hardware/servers.toml.
+It was calibrated on the largest row of each one-node curve, so that those two rows judge nothing. Latencies
+and efficiencies of NCCL's protocols: src/weft/workload/collectives/protocols.toml. Nothing else is fitted, and nothing
+row by row. The tables do not say which algorithm NCCL took: each operation has the two that it may have taken, and one
+choice holds for all rows. In one server the protocol is the fastest at that size, which is what NCCL's tuning wants.
+Source of channels and pieces: NCCL's defaults, beside `NVLS` and the others below.
+Leaves out: NVLSTree (here the rails of `hierarchical`), the search for rings and trees, EFA's own packets and its SRD.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from weft.base.clock import SECOND_PS
+from weft.data.measured import measured
+from weft.engine import packet
+from weft.engine.lower import lower
+from weft.policies.load import load
+from weft.study.prepare import read_scenario
+from weft.topology.build import fabric_of_section
+from weft.transports.rocev2 import transport
+from weft.workload.collectives.algorithm import END, START
+from weft.workload.collectives.call import Call, Inner, bus_bandwidth_factor
+from weft.workload.collectives.catalogue import schedule
+from weft.workload.collectives.protocols import software
+from weft.workload.placement import packed, with_nvlink_switches
+
+if TYPE_CHECKING:
+    from weft.spec.fabric import Fabric
+    from weft.spec.scenario import Scenario
+
+__all__ = ["CURVES", "Curve", "Row", "Way", "bus_bandwidth_gbyte_per_s", "main", "rows_of", "servers_of"]
+
+SCENARIO: Final = Path(__file__).with_name("published_nccl.yaml")
+KIB: Final = 1 << 10
+MIB: Final = 1 << 20
+LARGE_BYTES: Final = 256 * MIB  # from here on bandwidth decides and not latency
+QUICK_BYTES: Final = 1024 * MIB  # larger messages only with --full
+PIECE_BYTES: Final = 512 * KIB  # NCCL, Simple: 4 MiB of buffer in 8 steps
+NVLS_PIECE_BYTES: Final = 128 * KIB  # NCCL, NCCL_NVLS_CHUNKSIZE
+GPUS_OF_A_SERVER: Final = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Way:
+    """One way to do an operation, as NCCL does it.
+
+    Parameters
+    ----------
+    algorithm, inner : in Weft's catalogue
+    channels : share the bytes
+    least_chunk_bytes : size of the pieces that follow each other; 0: parts are sent whole
+    protocols : among which the fastest is taken
+    """
+
+    algorithm: str
+    channels: int
+    inner: Inner = "nvls"
+    least_chunk_bytes: int = 0
+    protocols: tuple[str, ...] = ("simple",)
+
+
+# Channels: 16 of NVLS on sm90 (NCCL, NVLS_NCHANNELS_SM90); a ring on each of 32 NICs; one for each NIC of a GPU.
+NVLS: Final = Way(algorithm="hierarchical", channels=16, least_chunk_bytes=NVLS_PIECE_BYTES)
+RINGS: Final = Way(algorithm="ring", channels=32, least_chunk_bytes=PIECE_BYTES)
+DIRECT: Final = Way(algorithm="direct", channels=4)
+PXN: Final = Way(algorithm="hierarchical", channels=4, least_chunk_bytes=PIECE_BYTES)
+ONE_NODE_NVLS: Final = Way(algorithm="nvls", channels=16, least_chunk_bytes=NVLS_PIECE_BYTES)
+ONE_NODE_RINGS: Final = Way(
+    algorithm="ring", channels=16, least_chunk_bytes=PIECE_BYTES, protocols=("simple", "ll128", "ll")
+)
+ONE_NODE_TREE: Final = Way(
+    algorithm="tree", channels=16, least_chunk_bytes=PIECE_BYTES, protocols=("simple", "ll128", "ll")
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curve:
+    """One published curve: its table and column, on what it was measured, and the ways that NCCL may have taken."""
+
+    text: str
+    table: str
+    node: str
+    operation: str
+    ways: tuple[Way, ...]
+    column: str = "bus_bandwidth_gbyte_per_s"
+
+
+CURVES: Final[dict[str, Curve]] = {
+    "all-reduce": Curve(
+        text="All-reduce on AWS p5, 2 and 8 servers",
+        table="nccl-all-reduce-h100-efa",
+        node="p5",
+        operation="all-reduce",
+        ways=(NVLS, RINGS),
+    ),
+    "all-gather": Curve(
+        text="All-gather on AWS p5, 2 and 8 servers",
+        table="nccl-all-gather-h100-efa",
+        node="p5",
+        operation="all-gather",
+        ways=(RINGS, NVLS),
+    ),
+    "all-to-all": Curve(
+        text="All-to-all on AWS p5, 2 and 8 servers",
+        table="nccl-all-to-all-h100-efa",
+        node="p5",
+        operation="all-to-all",
+        ways=(DIRECT, PXN),
+    ),
+    "one-node-h100": Curve(
+        text="All-reduce in one server of 8 H100 (the row of 8 GiB is calibrated)",
+        table="nccl-all-reduce-one-node",
+        node="azure-nd-h100-v5",
+        operation="all-reduce",
+        ways=(ONE_NODE_NVLS, ONE_NODE_RINGS),
+        column="h100_bus_bandwidth_gbyte_per_s",
+    ),
+    "one-node-a100": Curve(
+        text="All-reduce in one server of 8 A100 (the row of 8 GiB is calibrated)",
+        table="nccl-all-reduce-one-node",
+        node="azure-nd-a100-v4",
+        operation="all-reduce",
+        ways=(ONE_NODE_RINGS, ONE_NODE_TREE),
+        column="a100_bus_bandwidth_gbyte_per_s",
+    ),
+    "a100-nvlink": Curve(
+        text="All-reduce of 8 A100 over NVLink, another laboratory (nothing calibrated on it)",
+        table="nccl-all-reduce-a100-nvlink",
+        node="azure-nd-a100-v4",
+        operation="all-reduce",
+        ways=(ONE_NODE_RINGS, ONE_NODE_TREE),
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One size: what was measured and what Weft says by each way, in 10^9 bytes per second of bus bandwidth."""
+
+    gpus: int
+    size_bytes: int
+    measured: float
+    weft: tuple[float, ...]
+
+    def errors(self) -> tuple[float, ...]:
+        """Weft over measured, less one, by way."""
+        return tuple(found / self.measured - 1 for found in self.weft)
+
+
+def bus_bandwidth_gbyte_per_s(
+    scenario: Scenario, fabric: Fabric, *, operation: str, way: Way, gpus: int, size_bytes: int
+) -> float:
+    """Simulate one operation, by each protocol of a way, and return the bus bandwidth of the fastest.
+
+    Parameters
+    ----------
+    scenario : whose transport holds
+    fabric : with enough servers
+    operation, way, gpus, size_bytes : what is done, by whom, with how much as nccl-tests counts it
+    """
+    fastest_ps = min(
+        _took_ps(scenario, fabric, operation, way, protocol, gpus, size_bytes) for protocol in way.protocols
+    )
+    return size_bytes * SECOND_PS / fastest_ps / 1e9 * float(bus_bandwidth_factor(operation, gpus))
+
+
+def _took_ps(
+    scenario: Scenario, fabric: Fabric, operation: str, way: Way, protocol: str, gpus: int, size_bytes: int
+) -> int:
+    figures = software(protocol, way.algorithm)
+    ports = int(fabric.ports.base[fabric.hosts[0] + 1] - fabric.ports.base[fabric.hosts[0]])
+    call = Call(
+        operation=operation,
+        ranks=gpus,
+        size_bytes=size_bytes,
+        channels=max(1, min(way.channels, size_bytes // gpus)),
+        chunks=max(1, size_bytes // way.least_chunk_bytes) if way.least_chunk_bytes else 1,
+        least_chunk_bytes=max(1, way.least_chunk_bytes),
+        domain=GPUS_OF_A_SERVER,
+        inner=way.inner,
+        nic_columns=max(1, ports // GPUS_OF_A_SERVER),
+        step_latency_ps=figures.step_latency_ps,
+        local_step_latency_ps=figures.local_step_latency_ps,
+        launch_latency_ps=figures.launch_latency_ps,
+        protocol_efficiency=figures.protocol_efficiency,
+    )
+    made = schedule(way.algorithm, call)
+    placement = packed(fabric, gpus)
+    if made.switches:
+        placement, _ = with_nvlink_switches(fabric, placement)
+    section = scenario.transport
+    outcome = packet.run(
+        lower(
+            fabric=fabric,
+            job=made.job(placement),
+            transport=transport(section),
+            congestion_control=load("congestion-control", section.congestion_control.label),
+            path_selection=load("path-selection", section.path_selection.label),
+            port_selection=load("port-selection", section.port_selection.label),
+        )
+    )
+    if not outcome.complete:
+        raise SystemExit(f"{way.algorithm} {operation} of {size_bytes:,} B did not complete")
+    marks = outcome.marks
+    return int(marks["at_ps"][marks["name"] == END].max() - marks["at_ps"][marks["name"] == START].min())
+
+
+def servers_of(curve: Curve, gpus: int) -> tuple[Scenario, Fabric]:
+    """The scenario and the fabric on which so many GPUs of a curve run.
+
+    Parameters
+    ----------
+    curve : one of `CURVES`
+    gpus : whole servers of eight
+    """
+    hosts = max(2, gpus // GPUS_OF_A_SERVER)  # one server alone has no fabric
+    scenario = read_scenario(SCENARIO, {"fabric.node": curve.node, "fabric.hosts": str(hosts)})
+    return scenario, fabric_of_section(scenario.fabric, directory=SCENARIO.parent)
+
+
+def rows_of(curve: Curve, *, largest_bytes: int) -> Iterable[Row]:
+    """Simulate the rows of a curve.
+
+    Parameters
+    ----------
+    curve : one of `CURVES`
+    largest_bytes : larger rows are left out
+    """
+    fabrics: dict[int, tuple[Scenario, Fabric]] = {}
+    for row in measured(curve.table).to_pylist():
+        gpus, size_bytes = row.get("gpus", GPUS_OF_A_SERVER), row["size_bytes"]
+        if size_bytes > largest_bytes:
+            continue
+        if gpus not in fabrics:
+            fabrics[gpus] = servers_of(curve, gpus)
+        scenario, fabric = fabrics[gpus]
+        if sys.stderr.isatty():
+            print(f"\r\033[K{curve.text}: {gpus} GPUs, {_size(size_bytes)}", end="", file=sys.stderr)
+        found = tuple(
+            bus_bandwidth_gbyte_per_s(
+                scenario, fabric, operation=curve.operation, way=way, gpus=gpus, size_bytes=size_bytes
+            )
+            for way in curve.ways
+        )
+        yield Row(gpus=gpus, size_bytes=size_bytes, measured=row[curve.column], weft=found)
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+
+
+def main() -> None:
+    """Run the curves and print a table for each."""
+    arguments = _arguments()
+    print(f"{dt.datetime.now(dt.UTC).date().isoformat()}, sizes up to ", end="")
+    print("those published" if arguments.full else _size(QUICK_BYTES))
+    for name in arguments.only or CURVES:
+        curve = CURVES[name]
+        begin_s = time.perf_counter()
+        rows = list(rows_of(curve, largest_bytes=1 << 62 if arguments.full else QUICK_BYTES))
+        print(f"\n{'### ' if arguments.markdown else ''}{curve.text}\n")
+        print(_table(curve, rows, is_markdown=arguments.markdown))
+        print(f"\n{_errors(curve, rows)} ({time.perf_counter() - begin_s:.0f} s)", flush=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--full", action="store_true", help="all sizes, up to 8 GiB: some fifteen minutes")
+    parser.add_argument("--only", action="append", choices=list(CURVES), help="only this curve; may be repeated")
+    parser.add_argument("--markdown", action="store_true", help="print tables for docs/models/published.md")
+    return parser.parse_args()
+
+
+def _size(size_bytes: int) -> str:
+    for unit, name in ((KIB * MIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if size_bytes >= unit:
+            return f"{size_bytes / unit:g} {name}"
+    return f"{size_bytes} B"
+
+
+def _table(curve: Curve, rows: list[Row], *, is_markdown: bool) -> str:
+    head = ["GPUs", "size", "measured"]
+    for way in curve.ways:
+        head += [_name(way), "error"]
+    cells = [head]
+    for row in rows:
+        cells.append([str(row.gpus), _size(row.size_bytes), f"{row.measured:g}"])
+        for found, error in zip(row.weft, row.errors(), strict=True):
+            cells[-1] += [f"{found:.4g}", f"{error:+.0%}"]
+    if is_markdown:
+        lines = [f"| {' | '.join(line)} |" for line in cells]
+        lines.insert(1, "|---:" * len(head) + "|")
+        return "\n".join(lines)
+    widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+
+
+def _name(way: Way) -> str:
+    return f"{way.algorithm}, {way.inner}" if way.algorithm == "hierarchical" and way is NVLS else way.algorithm
+
+
+def _errors(curve: Curve, rows: list[Row]) -> str:
+    """Mean absolute error from 256 MiB on, by GPUs and way."""
+    parts = []
+    for gpus in sorted({row.gpus for row in rows}):
+        large = [row.errors() for row in rows if row.gpus == gpus and row.size_bytes >= LARGE_BYTES]
+        for index, way in enumerate(curve.ways):
+            mean = sum(abs(errors[index]) for errors in large) / len(large)
+            parts.append(f"{gpus} GPUs, {_name(way)}: {mean:.0%}")
+    return f"mean absolute error from {_size(LARGE_BYTES)} on: {'; '.join(parts)}"
+
+
+if __name__ == "__main__":
+    main()

@@ -48,18 +48,19 @@ class Wires:
     links: tuple[tuple[int, int], ...]
 
 
-def random_plan(seed: int, *, is_calm: bool = False) -> Plan:
+def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False) -> Plan:
     """The plan of this number; the same one everywhere and always.
 
     Parameters
     ----------
     seed : the number
     is_calm : no faults, and flow control with the headroom that cables and rates ask for
+    is_torn : links of hosts with two of them go down and up all the time, and queue pairs change their ports
     """
     rng = Random(seed)
-    wires = _wires(rng)
-    is_long = rng.random() < 0.3
-    is_storm = rng.random() < 0.15
+    wires = _two_of_each(rng) if is_torn else _wires(rng)
+    is_long = rng.random() < 0.3 and not is_torn
+    is_storm = rng.random() < 0.15 and not is_torn
     is_slotted = rng.random() < 0.3
     links = _links(rng, wires, is_long=is_long)
     control, path, port = _policies(rng)
@@ -81,13 +82,15 @@ def random_plan(seed: int, *, is_calm: bool = False) -> Plan:
         servers=[fabric.server(node) for node in range(wires.hosts)],
         priorities=priorities,
         mtu_bytes=transport.mtu_bytes,
-        packets=250 if is_storm else rng.choice((20, 100, 250)),
+        packets=250 if is_storm or is_torn else rng.choice((20, 100, 250)),
         shape="incast" if is_storm else None,
     )
     has_columns = job.placement.nics.shape[1] > 1
     faults: list[Fault] = []
     if is_storm and not is_calm:
         faults = _storm(rng, fabric)
+    elif is_torn:
+        faults = _torn(rng, fabric)
     elif not is_calm and rng.random() < (0.7 if has_columns else 0.45):
         faults = _faults(rng, fabric, is_long=is_long, has_columns=has_columns)
     if is_slotted:
@@ -106,7 +109,7 @@ def random_plan(seed: int, *, is_calm: bool = False) -> Plan:
         until_ps=until_ps,
         faults=faults,
         reconvergence_delay_ps=rng.choice((0, US_PS, 30 * US_PS, rng.randrange(100 * US_PS))),
-        failover_delay_ps=rng.choice((0, 100 * SLOT_PS, rng.randrange(10 * US_PS))),
+        failover_delay_ps=rng.choice((0, 100 * SLOT_PS, rng.randrange((2 if is_torn else 10) * US_PS))),
     )
 
 
@@ -166,6 +169,14 @@ def _wires(rng: Random) -> Wires:
             ]
             up = [(aggregation + 2 * pod + i, core + i) for pod in range(2) for i in range(2)]
             return Wires(hosts=hosts, switches=10, links=(*down, *middle, *up))
+
+
+def _two_of_each(rng: Random) -> Wires:
+    """Hosts with a port at each of two leaves, or at two of four, below two spines."""
+    hosts, leaves = rng.randint(2, 5), rng.choice((2, 4))
+    down = [(h, hosts + (2 * h + side) % leaves) for h in range(hosts) for side in range(2)]
+    up = [(hosts + leaf, hosts + leaves + spine) for leaf in range(leaves) for spine in range(2)]
+    return Wires(hosts=hosts, switches=leaves + 2, links=(*down, *up))
 
 
 def _links(rng: Random, wires: Wires, *, is_long: bool) -> np.ndarray[Any, np.dtype[np.void]]:
@@ -403,6 +414,16 @@ def _faults(rng: Random, fabric: Fabric, *, is_long: bool, has_columns: bool) ->
         faults.append(fault)
         if rng.random() < 0.7:
             faults.append(replace(fault, event="up", at_ps=at_ps + rng.choice((0, 100_000, rng.randrange(40 * US_PS)))))
+    return faults
+
+
+def _torn(rng: Random, fabric: Fabric) -> list[Fault]:
+    """Links of hosts that go down and up at any time while a small job runs."""
+    faults = []
+    edge = np.flatnonzero(fabric.node_kind[fabric.links["a"]] == HOST).tolist()
+    for _ in range(rng.randint(3, 10)):
+        down = Fault(at_ps=rng.randrange(40 * US_PS), event="down", link=rng.choice(edge))
+        faults += [down, replace(down, event="up", at_ps=down.at_ps + rng.randrange(15 * US_PS))]
     return faults
 
 

@@ -1,0 +1,60 @@
+"""Both engines on random plans in which links of hosts go down and up all the time and queue pairs change their ports.
+
+Among the plans of `test_engines_agree.py` few queue pairs move with a timer set, a packet on its way, or a hash that
+decides. Here many do; what they did is counted.
+"""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from property.scenarios import random_plan
+from property.test_engines_agree import difference
+
+from weft.engine import packet, reference
+from weft.engine.outcome import Outcome
+from weft.engine.plan import Instant, Plan
+
+PLANS = 300
+SANITIZED_PLANS = 20
+WANTED = 60  # plans with each of these
+
+
+def features(plan: Plan, outcome: Outcome) -> set[str]:
+    """What may go wrong when a queue pair moves."""
+    end_ps = min(outcome.counters["end_ps"], plan.until_ps)
+    failovers = plan.instants["at_ps"][plan.instants["code"] == Instant.FAILOVER]
+    is_host = plan.node_kind[plan.port_node] == 0
+    by_host = np.bincount(plan.port_node[is_host & (outcome.ports["frames"] > 0)])
+    found = {
+        "several failovers": (failovers < end_ps).sum() > 1,
+        "a host that sends by both ports": by_host.max(initial=0) > 1,
+        "packets sent again without a timeout": outcome.counters["retransmissions"] > 0 == outcome.counters["timeouts"],
+        "duplicates": outcome.counters["duplicates"] > 0,
+        "timers of congestion control": plan.congestion_control.name in {"dcqcn", "outspoken", "swift", "timely"},
+        "several ways and hashes": len({row["hash_fields"] for row in plan.switches}) > 1,
+    }
+    return {name for name, is_there in found.items() if is_there}
+
+
+@pytest.mark.sanitize
+def test_the_first_torn_plans_agree() -> None:
+    for seed in range(SANITIZED_PLANS):
+        plan = random_plan(seed, is_torn=True)
+        wanted, got = reference.run(plan), packet.run(plan)
+        assert got.digest() == wanted.digest(), f"plan {seed}:\n{difference(wanted, got)}"
+
+
+@pytest.mark.slow
+def test_the_engines_agree_while_queue_pairs_change_their_ports(capsys: pytest.CaptureFixture[str]) -> None:
+    found: Counter[str] = Counter()
+    for seed in range(PLANS):
+        plan = random_plan(seed, is_torn=True)
+        wanted, got = reference.run(plan), packet.run(plan)
+        assert got.digest() == wanted.digest(), f"plan {seed}:\n{difference(wanted, got)}"
+        assert (got.complete, got.simulated_ps) == (wanted.complete, wanted.simulated_ps), f"plan {seed}"
+        found.update(features(plan, wanted))
+    with capsys.disabled():
+        print(f"\n{PLANS} torn plans agree; with " + ", ".join(f"{name}: {found[name]}" for name in sorted(found)))  # noqa: T201
+    assert len(found) == 6
+    assert min(found.values()) >= WANTED, found

@@ -124,6 +124,17 @@ def test_compare_says_what_differs_and_what_that_did(command: Command, check_gol
     assert "equal to the bit" in command("compare", "a", "a").out
 
 
+def test_collectives_are_compared_by_the_times_that_their_answers_tell(command: Command) -> None:
+    collective = "collective={operation: all-reduce, size: 64KiB}"
+    took = []
+    for run, algorithm in (("ring", "ring"), ("tree", "tree")):
+        chosen = f"collective.algorithm={algorithm}"
+        out = command("run", "tiny.yaml", "-o", run, "--set", "traffic=null", "--set", collective, "--set", chosen).out
+        took.append(next(line for line in out.splitlines() if " took " in line).rpartition(" took ")[2].rstrip("."))
+    headline = command("compare", "ring", "tree").out.splitlines()[0]
+    assert headline.endswith(f": {took[1]} against {took[0]}.")
+
+
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_kind_is_listed(command: Command, kind: str) -> None:
     words = command("list", kind).out

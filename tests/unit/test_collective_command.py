@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import weft
 from weft.base.errors import ConfigError
 from weft.cli import main
 from weft.cli.collective import parse_sizes
@@ -55,11 +56,39 @@ def test_the_same_as_json(fabric: str, capsys: pytest.CaptureFixture[str]) -> No
     assert all(row["bus_bandwidth_bps"] <= 100e9 for row in document["sizes"])
 
 
+def test_it_takes_as_long_as_the_same_scenario_in_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "rails.yaml"
+    file.write_text(
+        "{schema: 1, fabric: {topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 64},"
+        " collective: {operation: all-reduce, size: 64KiB}}"
+    )  # the node brings its NIC
+    assert run("all-reduce", "--fabric", str(file), "--sizes", "64KiB", "--json") == 0
+    row = json.loads(capsys.readouterr().out)["sizes"][0]
+    assert row["time_ps"] == weft.run(file, out=tmp_path / "run").value("collective_duration_ps")
+
+
 def test_without_a_fabric_it_is_a_rail_fabric_of_h100_servers(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("all-reduce", "--gpus", "16", "--sizes", "8MiB") == 0
     out = capsys.readouterr().out
     assert "rail-optimized" in out
     assert "16 GPUs" in out
+
+
+def test_some_gpus_of_the_last_server_may_take_no_part(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("all-reduce", "--gpus", "2", "--sizes", "1MiB") == 0
+    out = capsys.readouterr().out
+    assert "among 2 GPUs" in out
+    assert "with 8 GPUs" in out
+    assert "# note" not in out
+    assert run("all-reduce", "--gpus", "12", "--sizes", "1KiB") == 0
+    out = capsys.readouterr().out
+    assert "with 16 GPUs" in out
+    assert "knows of no domain" in out  # 8 and 4: not of one length
+
+
+def test_whoever_takes_part_is_counted(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("all-gather", "--fabric", fabric, "--sizes", "64KiB", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["gpus"] == 8
 
 
 def test_a_barrier_has_a_time_and_no_bandwidth(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,7 +111,19 @@ def test_a_run_with_a_dead_fabric_says_that_it_never_ends(fabric: str, capsys: p
     ("arguments", "text"),
     [
         (("all-redcue", "--gpus", "16"), "did you mean 'all-reduce'?"),
+        (("all-reduce", "--gpus", "16", "--algorithm", "rign"), "--algorithm  found 'rign'"),
         (("all-reduce", "--gpus", "16", "--algorithm", "rign"), "did you mean 'ring'?"),
+        (("all-reduce", "--gpus", "1"), "--gpus  found '1', wanted a whole number from 2"),
+        (("all-reduce", "--gpus", "16", "--set", "collective.gpus=0"), "--set collective.gpus  found '0'"),
+        (
+            ("all-reduce", "--gpus", "100", "--set", "fabric.node=gb200-nvl72"),
+            "--gpus  found 100, wanted a multiple of 72",
+        ),
+        (
+            ("all-reduce", "--gpus", "16", "--set", "collective.inner=nvls"),
+            "means nothing without algorithm hierarchical",
+        ),
+        (("send-receive", "--gpus", "16", "--set", "collective.shift=99"), "collective.shift  found 99"),
         (("all-reduce",), "--gpus  missing: how many GPUs"),
         (("all-reduce", "--gpus", "16", "--sizes", "1MiB:"), "--sizes"),
         (("all-reduce", "--gpus", "16", "--sizes", "2MiB:1MiB"), "wanted the smallest and the largest size"),

@@ -55,6 +55,7 @@ def test_a_nic_that_is_down_is_its_link() -> None:
         ("{at: 1us, nic: host1/nic4, event: down}", "wanted host1/nic0 to host1/nic0, or host1 for all"),
         ("{at: 1us, nic: leaf0, event: down}", "which is no host of the fabric"),
         ("{at: 1us, link: host1-leaf9, event: down}", "which is no link of the fabric"),
+        ("{at: 1us, link: leaf0-host1, event: down}", "did you mean 'host1-leaf0'"),
         ("{at: 1us, switch: host1, event: down}", "which is no switch of the fabric"),
     ],
 )

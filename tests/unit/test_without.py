@@ -92,9 +92,10 @@ def test_names_of_all_kinds() -> None:
 
 def test_names_that_are_wrong_are_told_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
-        measure_loss(RAILS, ["leaf77", "leaf0/nic1", "host1/nic8", "host3-leaf9"])
+        measure_loss(RAILS, ["leaf77", "leaf0/nic1", "host1/nic8", "host3-leaf9", "leaf2-host3"])
     text = str(caught.value)
-    assert "4 mistakes" in text
+    assert "5 mistakes" in text
+    assert "did you mean 'host3-leaf2'" in text
     assert "did you mean 'leaf7'" in text
     assert "'leaf0' is a switch, wanted a host" in text
     assert "wanted nic0 to nic7; did you mean 'host1/nic7'" in text

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from difflib import get_close_matches
 
-__all__ = ["nearest"]
+__all__ = ["nearest", "turned_round"]
 
 _LONGEST = 64  # chosen: no key or name of Weft is longer, and difflib is quadratic in the length
 _SHORTEST = 3  # chosen: fewer letters begin too many words
@@ -36,6 +36,24 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
         return plain[min(longer, key=len)]
     close = get_close_matches(_plain(word), plain, n=1, cutoff=_CUTOFF)
     return plain[close[0]] if close else None
+
+
+def turned_round(link: str, links: Container[str]) -> str | None:
+    """Return the link that ``link`` names by its ends in the other order, or None.
+
+    Examples
+    --------
+    >>> turned_round("spine1-leaf3.2", {"leaf3-spine1.2"})
+    'leaf3-spine1.2'
+    >>> turned_round("spine1-leaf4", {"leaf3-spine1"}) is None
+    True
+    """
+    ends, dot, number = link.partition(".")  # of parallel links
+    for place in (index for index, letter in enumerate(ends) if letter == "-"):
+        turned = f"{ends[place + 1 :]}-{ends[:place]}{dot}{number}"
+        if turned in links:
+            return turned
+    return None
 
 
 def _plain(word: str) -> str:

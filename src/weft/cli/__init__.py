@@ -75,7 +75,9 @@ def _collective(  # noqa: PLR0913 - the options, all by name
     factor: Annotated[int, typer.Option(help="From one size to the next of a range.")] = 2,
     fabric: Annotated[
         Path | None,
-        typer.Option(help="Scenario, or a fabric as .json or .graphml; a rail fabric of DGX H100 by default."),
+        typer.Option(
+            help="Scenario, its workload left aside, or a .json or .graphml fabric; rails of DGX H100 by default."
+        ),
     ] = None,
     algorithm: Annotated[str | None, typer.Option(help="Such as ring, tree or nvls.")] = None,
     channels: Annotated[int | None, typer.Option(help="Rings or trees that share the bytes.")] = None,

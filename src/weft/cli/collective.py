@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weft.spec.scenario import Scenario
+    from weft.study.prepare import Prepared
 
 __all__ = ["collective", "parse_sizes"]
 
@@ -64,14 +65,22 @@ def collective(
     ConfigError : with all mistakes
     """
     found = parse_sizes(sizes, factor)
-    scenario = collective_scenario({**keys, "size": found[-1]}, file=file, overrides=overrides(settings))
-    section = scenario.collective
-    if section is not None and file is None and section.gpus is None:
+    own = overrides(settings)
+    if file is None and "gpus" not in keys and not any(key.startswith("fabric.") for key in own):
         text = "missing: how many GPUs, or a fabric with --fabric whose GPUs take part"
         raise ConfigError("command line", [Mistake(path="--gpus", text=text)])
-    words = about(prepare(scenario))
+    try:
+        scenario = collective_scenario({**keys, "size": found[-1]}, file=file, overrides=own)
+        prepared = prepare(scenario)
+    except ConfigError as error:
+        options = {f"--set collective.{key}": f"--{key}" for key in keys if f"collective.{key}" not in own}
+        options["--set collective.operation"] = "operation"
+        if file is None:
+            options["fabric.gpus"] = "--gpus"  # it made the fabric
+        raise _by_option(error, options) from error
+    words = about(prepared)
     if not as_json:
-        _print_head(scenario, words)
+        _print_head(prepared, words)
     rows: list[Measured] = []
     with ProgressLine() as line:
         for row in measure_collective(scenario, found, line):
@@ -80,7 +89,7 @@ def collective(
                 line.clear()
                 typer.echo(_line(scenario, row))
     if as_json:
-        typer.echo(json.dumps(_document(scenario, words, rows), indent=2))
+        typer.echo(json.dumps(_document(prepared, words, rows), indent=2))
     else:
         _print_foot(rows)
     if len(rows) < len(found):
@@ -131,20 +140,31 @@ def parse_sizes(text: str, factor: int = 2) -> list[int]:
     return sizes
 
 
-def _print_head(scenario: Scenario, words: Mapping[str, str]) -> None:
-    section = scenario.collective
-    typer.echo(f"# {words['workload'].partition(' of ')[0]} among {_ranks(scenario)} GPUs; simulated, not measured")
-    for key in ("collective", "fabric", "transport"):
-        if key in words:
-            typer.echo(f"# {key:<11}{words[key]}")
+def _by_option(error: ConfigError, options: Mapping[str, str]) -> ConfigError:
+    """Name what the user gave by an option by that, and not by the key that it became."""
+    mistakes = [
+        replace(mistake, path=options[mistake.path], line=None) if mistake.path in options else mistake
+        for mistake in error.mistakes
+    ]
+    return ConfigError(error.source, mistakes)
+
+
+def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
+    section = prepared.scenario.collective
+    typer.echo(f"# {words['workload'].partition(' of ')[0]} among {_ranks(prepared):,} GPUs; simulated, not measured")
+    for key in ("fabric", "transport"):
+        typer.echo(f"# {key:<11}{words[key]}")
+    if "collective.placement" in prepared.fabric.facts:
+        typer.echo(f"# note       {prepared.fabric.facts['collective.placement']}")
     if section is not None and section.repeat > 1:
         typer.echo(f"# mean of {section.repeat:,} repetitions")
     for row in (_COLUMNS, _UNITS):
         typer.echo("#" + "".join(text.rjust(width) for text, width in zip(row, _WIDTHS, strict=True))[1:])
 
 
-def _ranks(scenario: Scenario) -> str:
-    return f"{scenario.collective.gpus:,}" if scenario.collective and scenario.collective.gpus else "all"
+def _ranks(prepared: Prepared) -> int:
+    section = prepared.scenario.collective
+    return prepared.fabric.gpus if section is None or section.gpus is None else section.gpus
 
 
 def _line(scenario: Scenario, row: Measured) -> str:
@@ -180,12 +200,12 @@ def _print_foot(rows: Sequence[Measured]) -> None:
             typer.echo(f"# {size} did not end: a queue pair gave up or nothing was left to do", err=True)
 
 
-def _document(scenario: Scenario, words: Mapping[str, str], rows: Sequence[Measured]) -> dict[str, Any]:
-    section = scenario.collective
+def _document(prepared: Prepared, words: Mapping[str, str], rows: Sequence[Measured]) -> dict[str, Any]:
+    section = prepared.scenario.collective
     return {
         "about": dict(words),
         "operation": None if section is None else section.operation,
         "algorithm": None if section is None else section.algorithm,
-        "gpus": None if section is None else section.gpus,
+        "gpus": _ranks(prepared),
         "sizes": [asdict(row) for row in rows],
     }

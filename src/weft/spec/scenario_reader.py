@@ -196,10 +196,12 @@ class Reader:
             if not applies(row, chosen):
                 values[name] = DeviceChoice() if isinstance(row.kind, DeviceKind) else None
                 if name in given:
-                    self.wrong(
-                        at,
-                        f"means nothing with {selector} {shown(chosen)}, only with {either(wanted)}",
+                    text = (
+                        f"means nothing without {selector} {either(wanted)}"
+                        if chosen is None
+                        else f"means nothing with {selector} {shown(chosen)}, only with {either(wanted)}"
                     )
+                    self.wrong(at, text)
 
     def _sections(self, kind: SectionList, node: Node, path: str) -> tuple[Any, ...]:
         if _is_null(node):

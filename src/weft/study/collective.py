@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.errors import ConfigError, Mistake
+from weft.hardware.catalogue import node, nodes
 from weft.spec.scenario import load, loads
 from weft.study.collective_times import collective_times
 from weft.study.engines import run_plan
@@ -71,14 +72,16 @@ def collective_scenario(
     ConfigError : with all mistakes
     """
     given = {"collective": json.dumps(dict(collective)), **(overrides or {})}
-    known: dict[str, Any] = {"known": known_names(), "check_parameters": check_parameters}
+    known: dict[str, Any] = {"known": known_names(), "check_parameters": check_parameters, "nodes": nodes()}
     if file is not None and file.suffix not in FABRIC_FILES:
         return load(file, {"traffic": "null", **given}, **known)
     fabric: dict[str, Any] = {"topology": "rail-optimized", "node": DEFAULT_NODE, "switch": DEFAULT_SWITCH}
     if file is not None:
         fabric = {"file": str(file.absolute())}
     elif "gpus" in collective:
-        fabric["gpus"] = collective["gpus"]
+        is_usual = not any(key.startswith("fabric.node") for key in overrides or {})
+        each = node(DEFAULT_NODE).server.gpus if is_usual else 1  # whole servers, of which some GPUs may take no part
+        fabric["gpus"] = -(-int(collective["gpus"]) // each) * each
     text = json.dumps({"schema": 1, "fabric": fabric})
     return loads(text, "command line", given, name="collective", **known)
 

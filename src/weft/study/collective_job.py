@@ -5,7 +5,7 @@ Leaves out: what algorithms do (`weft.workload.collectives`), and how ranks are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,12 +18,18 @@ from weft.workload.placement import PLACEMENTS, with_nvlink_switches
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from weft.spec.fabric import Fabric
     from weft.spec.job import Job, Placement
     from weft.spec.scenario_workload import Collective
 
 __all__ = ["collective_job", "domain_ranks"]
 
+NO_DOMAINS: Final = (
+    "these ranks are not whole NVLink domains of one length in rank order, so that the algorithm knows of no domain: "
+    "every step has the software latency of one over the network, and hierarchical has no inside"
+)
 _LATENCIES = ("launch_latency_ps", "local_step_latency_ps", "step_latency_ps")
 
 
@@ -54,6 +60,7 @@ def collective_job(section: Collective, fabric: Fabric, *, seed: int) -> tuple[J
 
 def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int) -> tuple[Call, dict[str, str]]:
     domain = domain_ranks(fabric, placement)
+    unused = {"collective.placement": NO_DOMAINS} if domain == 1 and _shares_nvlink(fabric, placement) else {}
     given = {name: getattr(section, name) for name in _LATENCIES}
     known: dict[str, Any] = {name: own for name, own in given.items() if own is not None}
     facts: dict[str, str] = {}
@@ -77,7 +84,7 @@ def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int)
         nic_columns=placement.nics.shape[1],
         **known,
     )
-    return call, facts
+    return call, facts | unused
 
 
 def _is_given(key: str, given: Mapping[str, int | None]) -> bool:
@@ -93,15 +100,27 @@ def domain_ranks(fabric: Fabric, placement: Placement) -> int:
     fabric : its servers
     placement : of ranks on them
     """
-    gpu = placement.gpu
-    if gpu is None:
+    domain = _nvlink_domains(fabric, placement)
+    if domain is None:
         return 1
-    node = fabric.hosts[placement.host]
-    per_domain = np.array([fabric.server(int(where)).nvlink_domain_gpus for where in node], np.int64)
-    if (per_domain < 2).any():
-        return 1
-    domain = node * (int(gpu.max()) + 1) + gpu // per_domain
     begins = np.flatnonzero(np.diff(domain, prepend=-1))
     lengths = np.diff(begins, append=len(domain))
     is_regular = len(np.unique(lengths)) == 1 and len(np.unique(domain)) == len(begins)
     return int(lengths[0]) if is_regular else 1
+
+
+def _nvlink_domains(fabric: Fabric, placement: Placement) -> NDArray[np.int64] | None:
+    """Which NVLink domain each rank is in, or None where a server has none."""
+    gpu = placement.gpu
+    if gpu is None:
+        return None
+    node = fabric.hosts[placement.host]
+    per_domain = np.array([fabric.server(int(where)).nvlink_domain_gpus for where in node], np.int64)
+    if (per_domain < 2).any():
+        return None
+    return np.asarray(node * (int(gpu.max()) + 1) + gpu // per_domain, np.int64)
+
+
+def _shares_nvlink(fabric: Fabric, placement: Placement) -> bool:
+    domain = _nvlink_domains(fabric, placement)
+    return domain is not None and len(np.unique(domain)) < len(domain)

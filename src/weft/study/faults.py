@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from weft.base.errors import Mistake
-from weft.base.nearest import nearest
+from weft.base.nearest import nearest, turned_round
 from weft.engine.lower import Fault
 from weft.spec.fabric import HOST, SWITCH, Fabric
 
@@ -65,7 +65,7 @@ def occurrences(scenario: Scenario, fabric: Fabric) -> tuple[list[Occurrence], l
         kind, name = next((key, getattr(fault, key)) for key in names if getattr(fault, key) is not None)
         places, text = _places(fabric, kind, name, names[kind])
         if text is not None:
-            fix = None if places else nearest(name.partition("/")[0], names[kind])
+            fix = None if places else turned_round(name, names[kind]) or nearest(name.partition("/")[0], names[kind])
             mistakes.append(Mistake(path=f"faults.{index}.{kind}", text=text, fix=fix))
             continue
         found += _written_out(fabric, fault, kind, name, places)

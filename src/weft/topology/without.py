@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from weft.base.errors import ConfigError, Mistake
-from weft.base.nearest import nearest
+from weft.base.nearest import nearest, turned_round
 from weft.spec.fabric import HOST, SWITCH, Fabric
 from weft.spec.rails import ports_of_gpu
 from weft.topology.measures import Bisection, PathClass, bisection, host_classes, path_sample, paths
@@ -131,7 +131,7 @@ def find_lost(fabric: Fabric, names: Sequence[str]) -> tuple[NDArray[np.bool_], 
             text = (
                 f"found '{name}', which the fabric does not have, wanted a node, a link or a NIC port such as {wanted}"
             )
-            fix = nearest(name, nodes) or nearest(name, links)
+            fix = turned_round(name, links) or nearest(name, nodes) or nearest(name, links)
             mistakes.append(Mistake(path="--without", text=text, fix=fix))
     if mistakes:
         raise ConfigError("--without", mistakes)

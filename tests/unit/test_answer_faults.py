@@ -1,4 +1,4 @@
-"""What an answer says of faults, and for whom the others waited."""
+"""What an answer says of faults, for whom the others waited, and of a collective that moves no data."""
 
 from __future__ import annotations
 
@@ -29,3 +29,18 @@ def test_the_rank_that_all_waited_for_is_named(tmp_path: Path) -> None:
     row = run.table("collectives").to_pylist()[0]
     assert row["last_rank"] in {6, 7}  # the last of the chain, or the one whose last send it acknowledges
     assert f"Rank {row['last_rank']} had its result last" in " ".join(answer(run))
+
+
+def test_a_barrier_has_a_time_and_no_payload(tmp_path: Path) -> None:
+    file = tmp_path / "barrier.yaml"
+    file.write_text(
+        "{schema: 1, fabric: {topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 64},"
+        " collective: {operation: barrier}}"
+    )
+    run = weft.run(file, out=tmp_path / "run")
+    assert (run.value("collective_duration_ps") or 0) > 0
+    assert run.value("jain_index") is None  # of no goodput
+    told = answer(run)
+    assert told[0].startswith("Ring barrier among 16 GPUs took ")
+    assert told[1] == "All 240 flows completed, without payload."
+    assert not any("by message" in text for text in told)

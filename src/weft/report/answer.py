@@ -85,6 +85,8 @@ def _flows(run: Run) -> str:
         which = "The one flow"
     if done == 0:
         text = f"None of {plural(flows, 'flow')} completed."
+    elif not run.value("payload_bytes"):
+        text = f"{which} completed, without payload."
     else:
         text = (
             f"{which} completed: {_amount(run, 'payload_bytes')} of payload at {_amount(run, 'goodput_bps')} together."
@@ -118,6 +120,8 @@ def _inside(run: Run) -> str:
         for name, words in (("nvlink", "NVLink"), ("pcie", "PCIe"))
         if run.value(f"{name}_bytes")
     ]
+    if not ways:
+        return ""  # nothing has come inside a server, or nothing of any size: a barrier
     said = f"{_amount(run, 'packets_bytes')} went between servers, by packet, and {' and '.join(ways)}, by message."
     if run.value("busiest_nvlink") is not None:
         said += f" The busiest NVLink port was in use {_amount(run, 'busiest_nvlink')} of the time."

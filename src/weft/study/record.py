@@ -333,7 +333,7 @@ def summarise(prepared: Prepared, tables: Mapping[str, pa.Table], outcome: Outco
 
 def _jain(flows: pa.Table) -> float | None:
     goodput = flows["goodput_bps"].drop_null().to_numpy()
-    if len(goodput) == 0:
+    if not goodput.any():  # no flow, or those of a barrier, which carry nothing
         return None
     return float(goodput.sum() ** 2 / (len(goodput) * np.square(goodput).sum()))
 

@@ -1,4 +1,4 @@
-"""What an answer says of faults, for whom the others waited, and of a collective that moves no data."""
+"""What an answer says of faults, for whom the others waited, and of what goes inside servers."""
 
 from __future__ import annotations
 
@@ -44,3 +44,15 @@ def test_a_barrier_has_a_time_and_no_payload(tmp_path: Path) -> None:
     assert told[0].startswith("Ring barrier among 16 GPUs took ")
     assert told[1] == "All 240 flows completed, without payload."
     assert not any("by message" in text for text in told)
+
+
+def test_servers_without_nvlink_are_told_by_their_pcie(tmp_path: Path) -> None:
+    file = tmp_path / "pcie.yaml"
+    file.write_text(
+        "{schema: 1, fabric: {topology: leaf-spine, hosts: 2, radix: 8, node: {gpus: 4}},"
+        " collective: {operation: all-reduce, size: 64KiB}}"
+    )
+    run = weft.run(file, out=tmp_path / "run")
+    told = next(text for text in answer(run) if "by message" in text)
+    assert "inside servers by PCIe, by message. The busiest PCIe port was in use " in told
+    assert "NVLink" not in told

@@ -25,6 +25,7 @@ _PARTIAL = {
     "stopped": "PARTIAL: stopped at engine.until, {at} of simulated time, with work left.",
     "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived.",
 }
+_INSIDE = {"nvlink": "NVLink", "pcie": "PCIe"}
 _SHOWN_FAULTS = 3  # chosen: a sentence, not a list; events.parquet has all
 _WAIT_SHARE = 0.02  # chosen: ranks that end together to 2 % of the time wait for nobody
 _KEY_NUMBERS = (
@@ -117,14 +118,15 @@ def _inside(run: Run) -> str:
         return ""
     ways = [
         f"{_amount(run, f'{name}_bytes')} inside servers by {words}"
-        for name, words in (("nvlink", "NVLink"), ("pcie", "PCIe"))
+        for name, words in _INSIDE.items()
         if run.value(f"{name}_bytes")
     ]
     if not ways:
         return ""  # nothing has come inside a server, or nothing of any size: a barrier
     said = f"{_amount(run, 'packets_bytes')} went between servers, by packet, and {' and '.join(ways)}, by message."
-    if run.value("busiest_nvlink") is not None:
-        said += f" The busiest NVLink port was in use {_amount(run, 'busiest_nvlink')} of the time."
+    for name, words in _INSIDE.items():
+        if f"busiest_{name}" in run.summary and run.value(f"{name}_bytes"):
+            said += f" The busiest {words} port was in use {_amount(run, f'busiest_{name}')} of the time."
     return said
 
 

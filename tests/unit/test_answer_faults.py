@@ -56,3 +56,16 @@ def test_servers_without_nvlink_are_told_by_their_pcie(tmp_path: Path) -> None:
     told = next(text for text in answer(run) if "by message" in text)
     assert "inside servers by PCIe, by message. The busiest PCIe port was in use " in told
     assert "NVLink" not in told
+
+
+def test_rails_that_nothing_joins_are_told_apart_from_faults(tmp_path: Path) -> None:
+    file = tmp_path / "apart.yaml"
+    file.write_text(
+        "{schema: 1, fabric: {topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 64, rail_only: true},"
+        " transport: {timeout: 10us, retry_limit: 0}, collective: {operation: all-to-all, size: 4KiB}}"
+    )  # direct: GPU 0 speaks to GPU 1 of the other server, on another rail
+    run = weft.run(file, out=tmp_path / "run")
+    told = answer(run)
+    assert not run.is_complete
+    assert any("no route" in text for text in told)
+    assert any("No fault took a path away" in text for text in told)

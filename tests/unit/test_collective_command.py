@@ -97,6 +97,8 @@ def test_a_barrier_has_a_time_and_no_bandwidth(fabric: str, capsys: pytest.Captu
     row = json.loads(capsys.readouterr().out)["sizes"][0]
     assert row["time_ps"] > 0
     assert row["bus_bandwidth_bps"] is None
+    assert run("barrier", "--fabric", fabric, "--sizes", "1B") == 0
+    assert capsys.readouterr().out.startswith("# ring barrier among 8 GPUs; simulated")
 
 
 def test_a_run_with_a_dead_fabric_says_that_it_never_ends(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,7 +151,7 @@ def _by_option(error: ConfigError, options: Mapping[str, str]) -> ConfigError:
 
 def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
     section = prepared.scenario.collective
-    typer.echo(f"# {words['workload'].partition(' of ')[0]} among {_ranks(prepared):,} GPUs; simulated, not measured")
+    typer.echo(f"# {prepared.job.name} among {_ranks(prepared):,} GPUs; simulated, not measured")
     for key in ("fabric", "transport"):
         typer.echo(f"# {key:<11}{words[key]}")
     if "collective.placement" in prepared.fabric.facts:

@@ -26,6 +26,10 @@ _PARTIAL = {
     "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived.",
 }
 _INSIDE = {"nvlink": "NVLink", "pcie": "PCIe"}
+_NO_PATH = (
+    "No fault took a path away: the fabric has none between some of those that talked; `weft topology` says which "
+    "networks it is made of."
+)
 _SHOWN_FAULTS = 3  # chosen: a sentence, not a list; events.parquet has all
 _WAIT_SHARE = 0.02  # chosen: ranks that end together to 2 % of the time wait for nobody
 _KEY_NUMBERS = (
@@ -158,10 +162,10 @@ def _losses(run: Run) -> str:
 
 
 def _faults(run: Run) -> str:
-    """What was done to the fabric, the first few of it."""
+    """What was done to the fabric, the first few of it; or that it never had a path which was wanted."""
     rows = run.query("select detail, \"where\", at_ps from events where event = 'fault' order by at_ps").to_pylist()
     if not rows:
-        return ""
+        return _NO_PATH if _value(run, "drop_no_route") else ""
     told = ", ".join(f"{row['where']} {row['detail']} at {amount(row['at_ps'], 'ps')}" for row in rows[:_SHOWN_FAULTS])
     more = f" and {len(rows) - _SHOWN_FAULTS:,} more" if len(rows) > _SHOWN_FAULTS else ""
     return f"Faults: {told}{more}."

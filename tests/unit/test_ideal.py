@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import weft
 from weft.spec.scenario import loads
 from weft.study.ideal import pipeline_ps, spread_ps
 from weft.study.prepare import check_parameters, known_names
@@ -56,3 +57,17 @@ def test_a_lone_flow_over_slow_uplinks(tmp_path: Path, balancing: str, ideal_us:
     (flow,) = run.flows.to_pylist()
     assert flow["ideal_fct_ps"] == pytest.approx(ideal_us * 1_000_000, rel=0.05)
     assert 1 <= flow["slowdown"] < (1.05 if balancing in {"ecmp", "least-loaded"} else 1.5)
+
+
+@pytest.mark.parametrize("node", ["dgx-h100", "{model: dgx-h100, nic_ports: 16}", "p5"])
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "hierarchical", "direct"])
+def test_no_message_of_a_collective_is_faster_than_alone(tmp_path: Path, node: str, algorithm: str) -> None:
+    file = tmp_path / "rails.yaml"
+    file.write_text(
+        f"{{schema: 1, fabric: {{topology: rail-optimized, hosts: 2, node: {node}, radix: 128}},"
+        " transport: {congestion_control: none},"
+        f" collective: {{operation: all-reduce, algorithm: {algorithm}, size: 1MB, protocol: none}}}}"
+    )  # rings cross on the rail of the channel, whatever the rail of the GPU that sends
+    flows = weft.run(file, out=tmp_path / "run").query("select slowdown, ideal_fct_ps from flows where way = 'packets'")
+    assert flows.num_rows > 0
+    assert min(flows["slowdown"].to_pylist()) >= 1

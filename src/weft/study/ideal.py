@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.base.clock import SECOND_PS, serialisation_ps
+from weft.engine.plan import Op
 from weft.spec.fabric import HOST
 from weft.topology.routing import DELIVER
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from weft.engine.plan import Plan
 
-__all__ = ["ideal_times_ps", "pipeline_ps", "spread_ps"]
+__all__ = ["ideal_times_ps", "nic_ports", "pipeline_ps", "spread_ps"]
 
 Hop = tuple[int, int, int]  # rate_bps (0: takes no time), bytes between frames, delay_ps behind it
 Stage = tuple[Hop, ...]  # links that carry a sprayed message side by side
@@ -161,6 +162,35 @@ def ideal_times_ps(
         middle = paths[ends]
         times.append(-1 if middle is None else _message_ps(plan, size, _stages(plan, source, destination, middle)))
     return np.array(times, np.int64)[which.ravel()]
+
+
+def nic_ports(plan: Plan, messages: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """NIC ports at both ends of messages between hosts while all links work, as docs/models/packet-engine.md says.
+
+    Where a program names several columns for one channel, that of its first SEND on it stands for all.
+
+    Parameters
+    ----------
+    plan : the run's
+    messages : `weft.engine.outcome.MESSAGE_DTYPE`
+
+    Returns
+    -------
+    source and destination ports, each of shape (messages,)
+    """
+    ends = np.append(plan.streams["first_op"], len(plan.ops))
+    of_class = np.repeat(plan.streams["rank_class"], np.diff(ends))
+    is_send = plan.ops["code"] == Op.SEND
+    sends = plan.ops[is_send]
+    channels = int(max(sends["channel"].max(initial=0), messages["channel"].max(initial=0))) + 1
+    known, first = np.unique(of_class[is_send] * channels + sends["channel"], return_index=True)
+    wanted = plan.rank_class[messages["source"]].astype(np.int64) * channels + messages["channel"]
+    send = sends[first[np.searchsorted(known, wanted)]]
+    source = plan.rank_ports[messages["source"], send["nic"]].astype(np.int64)
+    destination = plan.rank_ports[messages["destination"], send["nic"]].astype(np.int64)
+    number = destination - plan.port_base[plan.port_node[destination]]
+    of_peer = plan.port_base[plan.port_node[source]] + number
+    return np.where(send["peer_rail"] == 1, of_peer, source), destination
 
 
 def _stages(

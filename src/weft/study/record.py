@@ -12,7 +12,7 @@ from weft.engine.outcome import EVENT_KINDS
 from weft.engine.plan import DROP_REASONS
 from weft.spec.result import TABLES, Quantity
 from weft.study.collective_times import collective_times
-from weft.study.ideal import ideal_times_ps
+from weft.study.ideal import ideal_times_ps, nic_ports
 from weft.study.inside import NVLINK, PACKETS, PCIE, WAYS, inside_summary, message_times_ps, ways
 from weft.study.record_ways import node_rows, path_rows, timeline_rows, wire_bytes
 
@@ -160,9 +160,7 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     way = ways(plan, source, destination)
     ideal = np.empty(count, np.int64)
     by_packet = way == PACKETS
-    ideal[by_packet] = ideal_times_ps(
-        plan, port[source[by_packet]], port[destination[by_packet]], size_bytes[by_packet]
-    )
+    ideal[by_packet] = ideal_times_ps(plan, *nic_ports(plan, messages[by_packet]), size_bytes[by_packet])
     for inside in (NVLINK, PCIE):
         own = way == inside
         ideal[own] = message_times_ps(plan, inside, source[own], destination[own], size_bytes[own])

@@ -86,6 +86,20 @@ def test_some_gpus_of_the_last_server_may_take_no_part(capsys: pytest.CaptureFix
     assert "knows of no domain" in out  # 8 and 4: not of one length
 
 
+def test_bandwidths_are_those_of_the_mean_time(fabric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slow = "faults=[{at: 0us, nic: host0, event: slow, fraction: 0.05, for: 1ms}]"  # the first repetition takes longer
+    pcie, given = "fabric.nic={pcie_rate: 100Gbps}", ("--set", slow, "--sizes", "1MiB", "--repeat", "3", "--json")
+    assert run("all-reduce", "--fabric", fabric, "--set", pcie, *given) == 0
+    row = json.loads(capsys.readouterr().out)["sizes"][0]
+    assert row["algorithm_bandwidth_bps"] == pytest.approx(8e12 * (1 << 20) / row["time_ps"], rel=1e-6)
+    keys = {"traffic": "null", "collective": "{operation: all-reduce, size: 1MiB, repeat: 3}"}
+    overrides = keys | {"fabric.nic": pcie.partition("=")[2], "faults": slow.partition("=")[2]}
+    folder = weft.run(fabric, out=tmp_path / "run", overrides=overrides)
+    durations = folder.table("collectives")["duration_ps"].to_pylist()
+    assert durations[0] > 1.5 * durations[2]
+    assert folder.value("collective_bus_bandwidth_bps") == pytest.approx(row["bus_bandwidth_bps"], rel=1e-6)
+
+
 def test_whoever_takes_part_is_counted(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("all-gather", "--fabric", fabric, "--sizes", "64KiB", "--json") == 0
     assert json.loads(capsys.readouterr().out)["gpus"] == 8

@@ -29,7 +29,7 @@ from weft.study.ideal import ideal_times_ps
 from weft.study.interrupts import interrupts
 from weft.study.prepare import prepare, read_scenario
 from weft.study.run import run_scenario
-from weft.study.seeds import interval
+from weft.study.seeds import interval, mean_numbers
 from weft.topology.assemble import assemble, links_between
 from weft.workload.traffic.incast import incast
 
@@ -197,6 +197,15 @@ def test_seeds_give_a_mean_and_an_interval(write: Write, tmp_path: Path) -> None
     assert (number["value"], number["low"], number["high"]) == interval([v for v in values if v is not None])
     assert number["low"] < number["value"] < number["high"]
     assert compare(run, run).numbers[0].is_clear is False
+
+
+def test_intervals_end_where_no_run_can_be() -> None:
+    units = {"fct_p50_ps": "ps", "busiest_link": "share", "jain_index": "ratio", "slowdown_p50": "ratio"}
+    runs = [{name: {"value": value, "unit": unit, "text": ""} for name, unit in units.items()} for value in (0.1, 0.9)]
+    found = mean_numbers(runs)
+    assert all(number["low"] == 0 for number in found.values())  # 0.5 - 12.7 x 0.4
+    assert found["busiest_link"]["high"] == found["jain_index"]["high"] == 1
+    assert found["slowdown_p50"]["high"] == found["fct_p50_ps"]["high"] == interval([0.1, 0.9])[2] > 5
 
 
 def test_the_interval_is_that_of_student() -> None:

@@ -11,6 +11,7 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import harmonic_mean
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.errors import ConfigError, Mistake
@@ -130,15 +131,20 @@ def measure_collective(
             yield Measured(
                 size_bytes=size_bytes,
                 time_ps=_mean(times["duration_ps"]),
-                algorithm_bandwidth_bps=_mean(times["algorithm_bandwidth_bps"]),
-                bus_bandwidth_bps=_mean(times["bus_bandwidth_bps"]),
+                algorithm_bandwidth_bps=_at_mean_time(times["algorithm_bandwidth_bps"]),
+                bus_bandwidth_bps=_at_mean_time(times["bus_bandwidth_bps"]),
                 packet_hops=outcome.counters["packet_hops"],
                 wall_s=time.perf_counter() - clock,
             )
 
 
-def _mean(values: list[Any]) -> Any:  # noqa: ANN401 - int or float as the column is
-    """Mean over the repetitions; None where one of them did not end."""
-    if not values or any(value is None for value in values):
-        return None
-    return type(values[0])(sum(values) / len(values))
+def _mean(values: list[int | None]) -> int | None:
+    """Mean time over the repetitions; None where one of them did not end."""
+    known = [value for value in values if value is not None]
+    return sum(known) // len(known) if known and len(known) == len(values) else None
+
+
+def _at_mean_time(values: list[float | None]) -> float | None:
+    """Bandwidth at the mean time, as nccl-tests has it: the harmonic mean; None where there is not one for each."""
+    known = [value for value in values if value is not None]
+    return harmonic_mean(known) if known and len(known) == len(values) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean, harmonic_mean
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -340,10 +341,10 @@ def _put_collectives(collectives: pa.Table, put: Any) -> None:  # noqa: ANN401 -
     if collectives.num_rows == 0:
         return
     put("collective_repetitions", collectives.num_rows, "count", "Times that the collective was begun.")
-    for name, unit, words in (
-        ("duration_ps", "ps", "Time of a collective, mean"),
-        ("algorithm_bandwidth_bps", "b/s", "Algorithm bandwidth, mean"),
-        ("bus_bandwidth_bps", "b/s", "Bus bandwidth as nccl-tests defines it, mean"),
+    for name, unit, words, mean in (
+        ("duration_ps", "ps", "Time of a collective, mean over the repetitions.", fmean),
+        ("algorithm_bandwidth_bps", "b/s", "Algorithm bandwidth at the mean time.", harmonic_mean),
+        ("bus_bandwidth_bps", "b/s", "Bus bandwidth as nccl-tests defines it, at the mean time.", harmonic_mean),
     ):
-        values = collectives[name].drop_null().to_numpy()
-        put(f"collective_{name}", float(values.mean()) if len(values) else None, unit, f"{words} over the repetitions.")
+        values = collectives[name].drop_null().to_pylist()
+        put(f"collective_{name}", float(mean(values)) if values else None, unit, words)

@@ -47,18 +47,20 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 def mean_numbers(summaries: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
     """Join the summaries of several seeds: each number becomes its mean, with ``low``, ``high`` and ``seeds``.
 
-    A number that some seeds do not have is averaged over those that do; ``seeds`` says how many they are.
+    A number that some seeds do not have is averaged over those that do; ``seeds`` says how many they are. An interval
+    is cut where no run can be: no number of a summary is below 0, and no share nor Jain's index above 1.
     """
     found: dict[str, dict[str, Any]] = {}
     for name, first in summaries[0].items():
         values = [float(s[name]["value"]) for s in summaries if name in s and s[name]["value"] is not None]
         mean, low, high = interval(values) if values else (None, None, None)
+        most = 1.0 if first["unit"] == "share" or name == "jain_index" else math.inf
         found[name] = {
             "value": mean,
             "unit": first["unit"],
             "text": first["text"],
-            "low": low,
-            "high": high,
+            "low": None if low is None else max(low, 0.0),
+            "high": None if high is None else min(high, most),
             "seeds": len(values),
         }
     return found

@@ -19,10 +19,11 @@ __all__ = ["distribution"]
 
 _MOST_POINTS = 400  # chosen: more than a screen can show
 _MARKS = (("p50", 0.5), ("p99", 0.99))
+_MOST_WORDED = 2  # chosen: the words of more lines would cover them
 
 
 def distribution(title: str, samples: Sequence[tuple[str, NDArray[Any]]], unit: str, *, note: str = "") -> str:
-    """Cumulative distributions on one logarithmic axis, with their p50 and p99.
+    """Cumulative distributions on one logarithmic axis, with their p50 and p99, in words where there are one or two.
 
     Parameters
     ----------
@@ -49,8 +50,10 @@ def distribution(title: str, samples: Sequence[tuple[str, NDArray[Any]]], unit: 
         drawing.append(f'<path class="s c{number + 1}" stroke-dasharray="{DASHES[number]}" d="{line(x, y)}"/>')
         for label, share in _MARKS:
             value = float(np.quantile(values, share))
-            drawing.append(_dot(float(_along(value, low, high)), share, number + 1))
             place = float(_along(value, low, high))
+            drawing.append(_dot(place, share, number + 1))
+            if len(kept) > _MOST_WORDED:
+                continue
             drawing.append(
                 f'<path class="stem c{number + 1}" d="M{SPAN * place:.1f} {SPAN}V{SPAN * (1 - share):.1f}"/>'
             )

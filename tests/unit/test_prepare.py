@@ -71,3 +71,13 @@ def test_a_mistake_that_came_by_set_says_so(file: Path) -> None:
 def test_pauses_that_can_expire_are_among_the_facts_of_the_run(file: Path) -> None:
     file.write_text(SCENARIO.format(more="  switch: {pause_quanta: 20}"), encoding="utf-8")
     assert "137 or more are safe" in prepare(read_scenario(file)).fabric.facts["plain.pause_quanta"]
+
+
+def test_a_job_of_too_many_messages_is_refused_before_it_runs(tmp_path: Path) -> None:
+    file = tmp_path / "many.yaml"
+    file.write_text(
+        "{schema: 1, fabric: {topology: rail-optimized, node: dgx-h100, switch: tomahawk-5, gpus: 4096},"
+        " collective: {algorithm: ring, size: 1GiB}}"
+    )
+    with pytest.raises(ConfigError, match=r"collective +makes [0-9,]+ messages, wanted at most 100,000,000"):
+        prepare(read_scenario(file))

@@ -20,6 +20,7 @@ from weft.spec.scenario import Scenario
 from weft.spec.scenario import load as load_scenario
 from weft.study.collective_job import collective_job
 from weft.study.faults import Occurrence, occurrences
+from weft.study.payload import volume
 from weft.topology.build import fabric_of_section
 from weft.transports.rocev2 import transport as rocev2
 from weft.workload.placement import first_gpus
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Prepared", "check_parameters", "known_names", "located", "prepare", "read_scenario"]
 
+MOST_MESSAGES: Final = 100_000_000  # chosen: the engine keeps each, some 100 B, so that these take 10 GB
 SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
 TRANSPORTS: Final = {"rocev2": rocev2}
 _KINDS: Final = ("congestion-control", "path-selection", "port-selection")
@@ -121,6 +123,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     wrong = [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
     faults, mistakes = occurrences(scenario, fabric)
+    mistakes += _volume_mistakes(scenario, job)
     if wrong or mistakes:
         raise ConfigError(scenario.source, [*wrong, *mistakes])
     plan = lower(
@@ -148,6 +151,17 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
         faults=tuple(sorted(faults, key=lambda occurrence: occurrence.at_ps)),
         plan=plan,
     )
+
+
+def _volume_mistakes(scenario: Scenario, job: Job) -> list[Mistake]:
+    """A job of so many messages that a run would not end, or not fit into memory."""
+    messages = volume(job).messages
+    if messages <= MOST_MESSAGES:
+        return []
+    key = "traffic" if scenario.collective is None else "collective"
+    fewer = "an algorithm of fewer steps, fewer GPUs, channels or chunks" if key == "collective" else "fewer flows"
+    text = f"makes {messages:,} messages, wanted at most {MOST_MESSAGES:,}, since each is kept; take {fewer}"
+    return [Mistake(path=key, text=text)]
 
 
 def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPolicy, LoadedPolicy]) -> Transport:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import weft
 
-__all__ = ["in_folder", "number", "run", "table"]
+__all__ = ["answer", "in_folder", "number", "run", "table"]
 
 Answer = TypeVar("Answer")
 
@@ -64,3 +64,12 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 def in_folder(file: str, name: str = "scenario.yaml") -> Path:
     """A file beside the one that asks, which passes ``__file__``."""
     return Path(file).resolve().parent / name
+
+
+def answer(
+    file: str, measure: Callable[[], Answer], report: Callable[[Answer], str], figure: Callable[[Answer], str]
+) -> None:
+    """Measure, print the table, and write the figure beside the example, which passes ``__file__``."""
+    measured = measure()
+    print(report(measured))
+    in_folder(file, "figure.svg").write_text(figure(measured), encoding="utf-8")

@@ -11,7 +11,7 @@ from examples import cases, figures
 
 import weft
 
-__all__ = ["Case", "figure", "main", "measure", "report"]
+__all__ = ["Case", "figure", "measure", "report"]
 
 MS_PS = 1e9
 BYTE_PER_S = 8e9  # bits per second in 10^9 bytes per second
@@ -87,12 +87,5 @@ def _size(size_mib: int) -> str:
     return f"{size_mib // 1024} GiB" if size_mib >= 1024 else f"{size_mib} MiB"
 
 
-def main() -> None:
-    """Print the table and write the figure."""
-    measured = measure()
-    print(report(measured))
-    cases.in_folder(__file__, "figure.svg").write_text(figure(measured), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    cases.answer(__file__, measure, report, figure)

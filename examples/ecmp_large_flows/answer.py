@@ -11,7 +11,7 @@ from examples import cases, figures
 
 import weft
 
-__all__ = ["Case", "figure", "main", "measure", "report"]
+__all__ = ["Case", "figure", "measure", "report"]
 
 SEEDS = 8
 US_PS = 1e6
@@ -96,12 +96,5 @@ def figure(measured: list[Case]) -> str:
     )
 
 
-def main() -> None:
-    """Print the table and write the figure."""
-    measured = measure()
-    print(report(measured))
-    cases.in_folder(__file__, "figure.svg").write_text(figure(measured), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    cases.answer(__file__, measure, report, figure)

@@ -11,7 +11,7 @@ from examples import cases, figures
 
 import weft
 
-__all__ = ["Case", "figure", "main", "measure", "report"]
+__all__ = ["Case", "figure", "measure", "report"]
 
 MS_PS = 1e9
 RATIOS = (1, 2, 4)
@@ -80,12 +80,5 @@ def _relative(case: Case) -> tuple[tuple[float, float], ...]:
     return tuple((float(ratio), took_ms / case.took_ms[1]) for ratio, took_ms in case.took_ms.items())
 
 
-def main() -> None:
-    """Print the table and write the figure."""
-    measured = measure()
-    print(report(measured))
-    cases.in_folder(__file__, "figure.svg").write_text(figure(measured), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    cases.answer(__file__, measure, report, figure)

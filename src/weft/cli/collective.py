@@ -83,7 +83,7 @@ def collective(
         _print_head(prepared, words)
     rows: list[Measured] = []
     with ProgressLine() as line:
-        for row in measure_collective(scenario, found, line):
+        for row in measure_collective(scenario, prepared.fabric, found, line):
             rows.append(row)
             if not as_json:
                 line.clear()
@@ -151,7 +151,7 @@ def _by_option(error: ConfigError, options: Mapping[str, str]) -> ConfigError:
 
 def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
     section = prepared.scenario.collective
-    typer.echo(f"# {prepared.job.name} among {_ranks(prepared):,} GPUs; simulated, not measured")
+    typer.echo(f"# {prepared.job.name} among {prepared.job.gpus:,} GPUs; simulated, not measured")
     for key in ("fabric", "transport"):
         typer.echo(f"# {key:<11}{words[key]}")
     if "collective.placement" in prepared.fabric.facts:
@@ -160,11 +160,6 @@ def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
         typer.echo(f"# mean of {section.repeat:,} repetitions")
     for row in (_COLUMNS, _UNITS):
         typer.echo("#" + "".join(text.rjust(width) for text, width in zip(row, _WIDTHS, strict=True))[1:])
-
-
-def _ranks(prepared: Prepared) -> int:
-    section = prepared.scenario.collective
-    return prepared.fabric.gpus if section is None or section.gpus is None else section.gpus
 
 
 def _line(scenario: Scenario, row: Measured) -> str:
@@ -206,6 +201,6 @@ def _document(prepared: Prepared, words: Mapping[str, str], rows: Sequence[Measu
         "about": dict(words),
         "operation": None if section is None else section.operation,
         "algorithm": None if section is None else section.algorithm,
-        "gpus": _ranks(prepared),
+        "gpus": prepared.job.gpus,
         "sizes": [asdict(row) for row in rows],
     }

@@ -23,14 +23,13 @@ from weft.spec.fabric import Fabric
 from weft.topology.build import fabric_of, fabric_of_section
 from weft.topology.draw import draw
 from weft.topology.export import export as write_export
+from weft.topology.from_file import FABRIC_FILES
 from weft.topology.measures import Measures, measure
 from weft.topology.picture import tier_words
 from weft.topology.reach import Reach, rails_of, reach
 from weft.topology.without import find_lost, measure_loss
 
 __all__ = ["fabric_in", "print_measures", "record", "topology"]
-
-FABRIC_FILES = (".json", ".graphml")
 
 
 def topology(

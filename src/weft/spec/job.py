@@ -216,3 +216,9 @@ class Job:
     rank_class: NDArray[np.int32]
     placement: Placement
     mark_names: tuple[str, ...] = field(default=())
+
+    @property
+    def gpus(self) -> int:
+        """Ranks that are GPUs: all but the NVLink switches that take part."""
+        gpu = self.placement.gpu
+        return self.ranks if gpu is None else int((gpu >= 0).sum())

@@ -20,13 +20,13 @@ from weft.spec.scenario import load, loads
 from weft.study.collective_times import collective_times
 from weft.study.engines import run_plan
 from weft.study.interrupts import interrupts
-from weft.study.payload import volume
 from weft.study.prepare import check_parameters, known_names, prepare
-from weft.topology.build import fabric_of_section
+from weft.topology.from_file import FABRIC_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from weft.spec.fabric import Fabric
     from weft.spec.scenario import Scenario
     from weft.study.engines import Progress
 
@@ -34,7 +34,6 @@ __all__ = ["DEFAULT_NODE", "Measured", "collective_scenario", "measure_collectiv
 
 DEFAULT_NODE: Final = "dgx-h100"  # chosen: the server of most published nccl-tests curves
 DEFAULT_SWITCH: Final = "tomahawk-5"  # chosen: 128 ports of 400 Gb/s, so that two tiers reach 8,192 GPUs
-FABRIC_FILES: Final = (".json", ".graphml")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,13 +87,17 @@ def collective_scenario(
 
 
 def measure_collective(
-    scenario: Scenario, sizes_bytes: Sequence[int], on_progress: Callable[[Progress], None] | None = None
+    scenario: Scenario,
+    fabric: Fabric,
+    sizes_bytes: Sequence[int],
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> Iterator[Measured]:
     """Run the collective of a scenario at each size.
 
     Parameters
     ----------
     scenario : from `collective_scenario`
+    fabric : that `prepare` has built for it
     sizes_bytes : each takes the place of ``collective.size``
     on_progress : called about ten times a second
 
@@ -109,7 +112,6 @@ def measure_collective(
     section = scenario.collective
     if section is None:
         raise ConfigError(scenario.source, [Mistake(path="collective", text="missing, wanted the operation")])
-    fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
     with interrupts() as interrupt:
 
         def told(now: Progress) -> None:
@@ -121,9 +123,11 @@ def measure_collective(
             clock = time.perf_counter()
             sized = section.model_copy(update={"size_bytes": size_bytes})
             prepared = prepare(scenario.model_copy(update={"collective": sized}), fabric=fabric)
-            payload_bytes = volume(prepared.job).payload_bytes
             outcome, _ = run_plan(
-                prepared.plan, fidelity=scenario.engine.fidelity, payload_bytes=payload_bytes, on_progress=told
+                prepared.plan,
+                fidelity=scenario.engine.fidelity,
+                payload_bytes=prepared.volume.payload_bytes,
+                on_progress=told,
             )
             times = collective_times(prepared, outcome)
             if interrupt.is_wanted:

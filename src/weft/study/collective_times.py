@@ -38,8 +38,7 @@ def collective_times(prepared: Prepared, outcome: Outcome) -> dict[str, list[Any
     if section is None:
         return rows
     moves_data = section.operation != "barrier"
-    gpu = prepared.job.placement.gpu
-    ranks = prepared.job.ranks if gpu is None else int((gpu >= 0).sum())
+    ranks = prepared.job.gpus
     factor = float(bus_bandwidth_factor(section.operation, ranks)) if moves_data else 0.0
     _, begun_ps = _by_repetition(outcome.marks, START)
     rank, ended_ps = _by_repetition(outcome.marks, END)

@@ -55,7 +55,7 @@ def message_times_ps(
     source, destination : shape (messages,), ranks
     size_bytes : shape (messages,)
     """
-    kind = ("nvlink", "pcie")[way - 1]
+    kind = WAYS[way]
     gpu = plan.rank_gpu
     case = np.stack(
         [

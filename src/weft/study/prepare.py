@@ -20,7 +20,7 @@ from weft.spec.scenario import Scenario
 from weft.spec.scenario import load as load_scenario
 from weft.study.collective_job import collective_job
 from weft.study.faults import Occurrence, occurrences
-from weft.study.payload import volume
+from weft.study.payload import Volume, volume
 from weft.topology.build import fabric_of_section
 from weft.transports.rocev2 import transport as rocev2
 from weft.workload.placement import first_gpus
@@ -57,6 +57,7 @@ class Prepared:
     transport: Transport
     policies: dict[str, LoadedPolicy]
     faults: tuple[Occurrence, ...]
+    volume: Volume
     plan: Plan
 
 
@@ -123,7 +124,8 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     wrong = [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
     faults, mistakes = occurrences(scenario, fabric)
-    mistakes += _volume_mistakes(scenario, job)
+    sent = volume(job)
+    mistakes += _volume_mistakes(scenario, sent)
     if wrong or mistakes:
         raise ConfigError(scenario.source, [*wrong, *mistakes])
     plan = lower(
@@ -149,13 +151,14 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
         transport=plan.transport,
         policies=policies,
         faults=tuple(sorted(faults, key=lambda occurrence: occurrence.at_ps)),
+        volume=sent,
         plan=plan,
     )
 
 
-def _volume_mistakes(scenario: Scenario, job: Job) -> list[Mistake]:
+def _volume_mistakes(scenario: Scenario, sent: Volume) -> list[Mistake]:
     """A job of so many messages that a run would not end, or not fit into memory."""
-    messages = volume(job).messages
+    messages = sent.messages
     if messages <= MOST_MESSAGES:
         return []
     key = "traffic" if scenario.collective is None else "collective"

@@ -97,9 +97,7 @@ def _workload(prepared: Prepared) -> str:
         found = scenario.collective
         size = "" if found.operation == "barrier" else f" of {format_quantity(SIZE, found.size_bytes)}"
         times = f", {found.repeat:,} times" if found.repeat > 1 else ""
-        gpu = prepared.job.placement.gpu
-        ranks = prepared.job.ranks if gpu is None else int((gpu >= 0).sum())
-        return f"{prepared.job.name}{size} among {ranks:,} GPUs{times}"
+        return f"{prepared.job.name}{size} among {prepared.job.gpus:,} GPUs{times}"
     found_ = scenario.traffic
     if found_ is None:
         return prepared.job.name

@@ -17,7 +17,6 @@ from weft.study.engines import Progress, run_plan
 from weft.study.given_fabric import FILE as FABRIC_FILE
 from weft.study.given_fabric import GivenFabric, placed, with_fabric
 from weft.study.interrupts import Interrupt, interrupts
-from weft.study.payload import volume
 from weft.study.prepare import located, prepare, read_scenario
 from weft.study.record import about, summarise, tables_of
 from weft.study.recording import recording
@@ -138,7 +137,7 @@ def _run_one(
         interrupt.check()
 
     set_up_s = time.perf_counter() - clock
-    wanted = volume(prepared.job)
+    wanted = prepared.volume
     outcome, interrupted = run_plan(
         prepared.plan,
         fidelity=scenario.engine.fidelity,

@@ -22,8 +22,9 @@ from weft.spec.fabric import HOST, SWITCH, Fabric
 from weft.topology.assemble import assemble, default_link_names, links_between
 from weft.topology.drafts import Draft, read_graphml, read_json
 
-__all__ = ["fabric_from", "read_fabric"]
+__all__ = ["FABRIC_FILES", "fabric_from", "read_fabric"]
 
+FABRIC_FILES = {".json": read_json, ".graphml": read_graphml}  # what reads a file, by how its name ends
 MAX_BYTES = 1_000_000_000  # chosen: ten times the file of 65,536 hosts
 
 WORDS = {"host": HOST, "switch": SWITCH}
@@ -62,8 +63,7 @@ def read_fabric(path: Path) -> Fabric:
     ConfigError : the file cannot be read, is not of its kind, or describes no fabric; all mistakes at once
     """
     source = path.name
-    readers = {".json": read_json, ".graphml": read_graphml}
-    if path.suffix not in readers:
+    if path.suffix not in FABRIC_FILES:
         text = f"found a file that ends in '{path.suffix}', wanted .json or .graphml"
         raise ConfigError(source, [Mistake(path="fabric.file", text=text)])
     try:
@@ -74,7 +74,7 @@ def read_fabric(path: Path) -> Fabric:
     except OSError as wrong:
         text = f"cannot read '{path}': {wrong.strerror}"
         raise ConfigError(source, [Mistake(path="fabric.file", text=text)]) from wrong
-    return fabric_from(readers[path.suffix](content, source), source)
+    return fabric_from(FABRIC_FILES[path.suffix](content, source), source)
 
 
 class _Devices:

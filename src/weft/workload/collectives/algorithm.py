@@ -27,8 +27,8 @@ __all__ = [
     "Schedule",
     "Share",
     "Traffic",
-    "by_class",
     "least_time_ps",
+    "schedule_by_class",
     "traffic_of",
 ]
 
@@ -170,31 +170,44 @@ class Algorithm:
         return replace(self.operations[call.operation](call), name=f"{self.name} {call.operation}")
 
 
-def by_class(
-    ranks: int, signature: Callable[[int], Hashable], build: Callable[[int], Sequence[Sequence[Operation]]]
-) -> tuple[tuple[Program, ...], NDArray[np.int32]]:
+def schedule_by_class(
+    call: Call,
+    shares: Sequence[Share],
+    signature: Callable[[int], Hashable],
+    build: Callable[[int], Sequence[Sequence[Operation]]],
+    *,
+    lanes: int = 1,
+    switches: int = 0,
+) -> Schedule:
     """Programs by class: ranks of one signature have one program.
 
     Parameters
     ----------
-    ranks : how many
+    call : what is asked
+    shares : of the bytes
     signature : all in which the programs of two ranks can differ
     build : the streams of the first rank of a class
-
-    Returns
-    -------
-    the programs, and shape (ranks,) the class of each rank
+    lanes : connections of each share, which follow each other
+    switches : NVLink switches that take part, as ranks behind those of the GPUs
     """
     classes: dict[Hashable, int] = {}
     programs: list[Program] = []
-    rank_class = np.zeros(ranks, np.int32)
-    for rank in range(ranks):
+    rank_class = np.zeros(call.ranks + switches, np.int32)
+    for rank in range(len(rank_class)):
         key = signature(rank)
         if key not in classes:
             classes[key] = len(programs)
             programs.append(Program(streams=tuple(tuple(stream) for stream in build(rank))))
         rank_class[rank] = classes[key]
-    return tuple(programs), rank_class
+    return Schedule(
+        name=call.operation,
+        call=call,
+        programs=tuple(programs),
+        rank_class=rank_class,
+        shares=tuple(shares),
+        share_of_connection=tuple(connection // lanes for connection in range(lanes * len(shares))),
+        switches=switches,
+    )
 
 
 def traffic_of(call: Call, edges: Iterable[tuple[int, int, int]]) -> Traffic:

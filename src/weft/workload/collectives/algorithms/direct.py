@@ -9,11 +9,10 @@ Leaves out: limits on how many messages a library has under way, and PXN, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
 from typing import Final
 
 from weft.spec.job import Await, Digit, Group, Loop, Operation, Peer, Signal, Wait
-from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class
+from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
 from weft.workload.collectives.call import Call
 from weft.workload.collectives.streams import Cut, Lane, Streams, exchange
 
@@ -70,7 +69,7 @@ def _everybody(call: Call) -> Schedule:
                 found.add(*exchange(lane, group, moving, cut, reduce=reduce, go=go, done=done))
         return found.of_gpu(call)
 
-    return _schedule(call, shares, lambda _: 0, streams)
+    return schedule_by_class(call, shares, lambda _: 0, streams)
 
 
 def _rooted(call: Call) -> Schedule:
@@ -96,7 +95,7 @@ def _rooted(call: Call) -> Schedule:
                 found.add((Await(token=go), Loop(count=count, body=receives), *lane.passed(done)))
         return found.of_gpu(call)
 
-    return _schedule(call, shares, lambda rank: rank == call.root, streams)
+    return schedule_by_class(call, shares, lambda rank: rank == call.root, streams)
 
 
 def _pairs(call: Call) -> Schedule:
@@ -117,24 +116,7 @@ def _pairs(call: Call) -> Schedule:
             )
         return found.of_gpu(call)
 
-    return _schedule(call, shares, lambda _: 0, streams)
-
-
-def _schedule(
-    call: Call,
-    shares: Sequence[Share],
-    signature: Callable[[int], Hashable],
-    streams: Callable[[int], list[tuple[Operation, ...]]],
-) -> Schedule:
-    programs, rank_class = by_class(call.ranks, signature, streams)
-    return Schedule(
-        name="direct",
-        call=call,
-        programs=programs,
-        rank_class=rank_class,
-        shares=tuple(shares),
-        share_of_connection=tuple(range(len(shares))),
-    )
+    return schedule_by_class(call, shares, lambda _: 0, streams)
 
 
 def _traffic(call: Call) -> Traffic:

@@ -15,7 +15,7 @@ from typing import Final
 
 from weft.base.errors import Mistake
 from weft.spec.job import Await, Digit, Group, Operation, Peer, Wait
-from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class
+from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
 from weft.workload.collectives.call import Call
 from weft.workload.collectives.streams import Lane, Streams
 
@@ -76,15 +76,7 @@ def _halve_and_double(call: Call) -> Schedule:
             found.add(sending, receiving)
         return found.of_gpu(call)
 
-    programs, rank_class = by_class(call.ranks, lambda _: 0, streams)
-    return Schedule(
-        name="halving-doubling",
-        call=call,
-        programs=programs,
-        rank_class=rank_class,
-        shares=tuple(shares),
-        share_of_connection=tuple(range(len(shares))),
-    )
+    return schedule_by_class(call, shares, lambda _: 0, streams)
 
 
 def _disseminate(call: Call) -> Schedule:
@@ -114,15 +106,7 @@ def _disseminate(call: Call) -> Schedule:
         found.add(sending, receiving)
         return found.of_gpu(call)
 
-    programs, rank_class = by_class(call.ranks, pauses, streams)
-    return Schedule(
-        name="halving-doubling",
-        call=call,
-        programs=programs,
-        rank_class=rank_class,
-        shares=(share,),
-        share_of_connection=(0,),
-    )
+    return schedule_by_class(call, [share], pauses, streams)
 
 
 def _mistakes(call: Call) -> list[Mistake]:

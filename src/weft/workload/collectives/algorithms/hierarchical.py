@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from weft.spec.job import Await, Digit, Loop, Operation, Peer, Signal
-from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class
+from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
 from weft.workload.collectives.call import Call
 from weft.workload.collectives.domains import Domains, Pair, in_order, switch_gathers, switch_reduces
 from weft.workload.collectives.streams import Cut, Lane, Streams, exchange
@@ -154,18 +154,12 @@ def _build(call: Call) -> Schedule:
         return found.of_switch(call)
 
     switches = call.servers if _has_switches(call) else 0
-    programs, rank_class = by_class(
-        call.ranks + switches,
+    return schedule_by_class(
+        call,
+        shares,
         lambda rank: rank >= call.ranks,
         lambda rank: of_switch() if rank >= call.ranks else of_gpu(),
-    )
-    return Schedule(
-        name="hierarchical",
-        call=call,
-        programs=programs,
-        rank_class=rank_class,
-        shares=tuple(shares),
-        share_of_connection=tuple(connection // _LANES for connection in range(_LANES * len(shares))),
+        lanes=_LANES,
         switches=switches,
     )
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from weft.base.errors import Mistake
 from weft.spec.job import Await, Loop, Operation, Peer, Signal, Wait
-from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class
+from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
 from weft.workload.collectives.call import Call
 from weft.workload.collectives.domains import Domains, in_order, switch_gathers, switch_reduces
 from weft.workload.collectives.streams import Lane, Streams, counter
@@ -58,16 +58,7 @@ def _schedule(
     def signature(rank: int) -> tuple[bool, bool]:
         return (rank == call.ranks, call.operation in {"broadcast", "reduce"} and rank == call.root)
 
-    programs, rank_class = by_class(call.ranks + 1, signature, streams)
-    return Schedule(
-        name="nvls",
-        call=call,
-        programs=programs,
-        rank_class=rank_class,
-        shares=tuple(shares),
-        share_of_connection=tuple(connection // lanes for connection in range(lanes * len(shares))),
-        switches=1,
-    )
+    return schedule_by_class(call, shares, signature, streams, lanes=lanes, switches=1)
 
 
 def _by_parts(call: Call) -> Schedule:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from weft.spec.job import Await, Digit, Group, Loop, Operation, Peer, Signal, Wait
-from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class, traffic_of
+from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class, traffic_of
 from weft.workload.collectives.call import Call
 from weft.workload.collectives.streams import Cut, Lane, Streams, counter, ring
 
@@ -143,15 +143,7 @@ def _schedule(
         lanes = (_lane(call, share, channel, rank) for channel, share in enumerate(shares))
         return (roles(rank), tuple(lane.pause_ps for lane in lanes))
 
-    programs, rank_class = by_class(call.ranks, signature, streams)
-    return Schedule(
-        name="ring",
-        call=call,
-        programs=programs,
-        rank_class=rank_class,
-        shares=tuple(shares),
-        share_of_connection=tuple(range(len(shares))),
-    )
+    return schedule_by_class(call, shares, signature, streams)
 
 
 def _traffic(call: Call) -> Traffic:

@@ -17,7 +17,7 @@ from itertools import zip_longest
 from typing import Final, Literal
 
 from weft.spec.job import Await, Loop, Operation, Peer, Receive, Send, Signal, Wait
-from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, by_class, traffic_of
+from weft.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class, traffic_of
 from weft.workload.collectives.call import Call
 from weft.workload.collectives.streams import Lane, Streams, counter
 
@@ -133,15 +133,7 @@ def _build(call: Call) -> Schedule:
     def signature(rank: int) -> tuple[tuple[int, int], ...]:
         return tuple(_pauses(call, tree, rank) for tree in trees)
 
-    programs, rank_class = by_class(call.ranks, signature, streams)
-    return Schedule(
-        name="tree",
-        call=call,
-        programs=programs,
-        rank_class=rank_class,
-        shares=tuple(shares),
-        share_of_connection=tuple(range(len(shares))),
-    )
+    return schedule_by_class(call, shares, signature, streams)
 
 
 def _lane(call: Call, share: Share, index: int) -> Lane:

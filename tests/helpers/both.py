@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from weft.engine import packet, reference
 from weft.engine.outcome import Outcome
 from weft.engine.plan import Plan
@@ -9,12 +11,29 @@ from weft.engine.plan import Plan
 __all__ = ["both"]
 
 
-def both(plan: Plan) -> Outcome:
+def both(plan: Plan, name: str = "the plan") -> Outcome:
     """What the reference says, after the native engine has said the same."""
     wanted, got = reference.run(plan), packet.run(plan)
-    assert got.counters == wanted.counters
+    assert got.digest() == wanted.digest(), f"{name}:\n{difference(wanted, got)}"
+    assert got.counters == wanted.counters, name
     for table in ("messages", "ports", "marks"):
-        assert getattr(got, table).tolist() == getattr(wanted, table).tolist()
-    assert got.digest() == wanted.digest()
-    assert (got.complete, got.simulated_ps) == (wanted.complete, wanted.simulated_ps)
+        assert getattr(got, table).tolist() == getattr(wanted, table).tolist(), name
+    assert (got.complete, got.simulated_ps) == (wanted.complete, wanted.simulated_ps), name
     return wanted
+
+
+def difference(one: Outcome, other: Outcome) -> str:
+    """Where two outcomes differ first, for whoever has to find out why."""
+    lines = [
+        f"{name}: reference {one.counters[name]}, native {other.counters[name]}"
+        for name in one.counters
+        if one.counters[name] != other.counters[name]
+    ]
+    for title in ("messages", "ports", "marks"):
+        a, b = getattr(one, title), getattr(other, title)
+        if len(a) != len(b):
+            lines.append(f"{title}: reference {len(a)} rows, native {len(b)}")
+        else:
+            rows = np.flatnonzero(a != b)
+            lines += [f"{title}[{row}]: reference {a[row]}, native {b[row]}" for row in rows[:3].tolist()]
+    return "\n".join(lines)

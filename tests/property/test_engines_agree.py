@@ -8,9 +8,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from helpers.both import both
 from property.scenarios import LONG_DELAY_PS, TEST_ONLY, random_plan
 
-from weft.engine import packet, reference
 from weft.engine.outcome import Outcome
 from weft.engine.plan import Instant, Op, Plan, Rule
 from weft.policies.load import catalogue
@@ -97,32 +97,12 @@ def policies(plan: Plan) -> set[str]:
     return {f"{policy.kind}: {policy.name}" for policy in chosen if policy is not None}
 
 
-def difference(one: Outcome, other: Outcome) -> str:
-    """Where two outcomes differ first, for whoever has to find out why."""
-    lines = [
-        f"{name}: reference {one.counters[name]}, native {other.counters[name]}"
-        for name in one.counters
-        if one.counters[name] != other.counters[name]
-    ]
-    for title in ("messages", "ports", "marks"):
-        a, b = getattr(one, title), getattr(other, title)
-        if len(a) != len(b):
-            lines.append(f"{title}: reference {len(a)} rows, native {len(b)}")
-        else:
-            rows = np.flatnonzero(a != b)
-            lines += [f"{title}[{row}]: reference {a[row]}, native {b[row]}" for row in rows[:3].tolist()]
-    return "\n".join(lines)
-
-
 @pytest.mark.sanitize
 def test_the_first_plans_agree_with_faults_among_them() -> None:
     found: Counter[str] = Counter()
     for seed in range(SANITIZED_PLANS):
         plan = random_plan(seed)
-        wanted = reference.run(plan)
-        got = packet.run(plan)
-        assert got.digest() == wanted.digest(), f"plan {seed}:\n{difference(wanted, got)}"
-        assert (got.complete, got.simulated_ps) == (wanted.complete, wanted.simulated_ps), f"plan {seed}"
+        wanted = both(plan, f"plan {seed}")
         found.update(features(plan, wanted))
     assert len(found) == FEATURES
     assert min(found.values()) >= 1, found
@@ -135,10 +115,7 @@ def test_the_native_engine_equals_the_reference(capsys: pytest.CaptureFixture[st
     happened: Counter[str] = Counter()
     for seed in range(PLANS):
         plan = random_plan(seed)
-        wanted = reference.run(plan)
-        got = packet.run(plan)
-        assert got.digest() == wanted.digest(), f"plan {seed}:\n{difference(wanted, got)}"
-        assert (got.complete, got.simulated_ps) == (wanted.complete, wanted.simulated_ps), f"plan {seed}"
+        wanted = both(plan, f"plan {seed}")
         found.update(features(plan, wanted))
         used.update(policies(plan))
         happened.update(name for name in COMMON if wanted.counters[name] > 0)

@@ -8,10 +8,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from helpers.both import both
 from property.scenarios import random_plan
-from property.test_engines_agree import difference
 
-from weft.engine import packet, reference
 from weft.engine.outcome import Outcome
 from weft.engine.plan import Instant, Plan
 
@@ -40,9 +39,7 @@ def features(plan: Plan, outcome: Outcome) -> set[str]:
 @pytest.mark.sanitize
 def test_the_first_torn_plans_agree() -> None:
     for seed in range(SANITIZED_PLANS):
-        plan = random_plan(seed, is_torn=True)
-        wanted, got = reference.run(plan), packet.run(plan)
-        assert got.digest() == wanted.digest(), f"plan {seed}:\n{difference(wanted, got)}"
+        both(random_plan(seed, is_torn=True), f"plan {seed}")
 
 
 @pytest.mark.slow
@@ -50,9 +47,7 @@ def test_the_engines_agree_while_queue_pairs_change_their_ports(capsys: pytest.C
     found: Counter[str] = Counter()
     for seed in range(PLANS):
         plan = random_plan(seed, is_torn=True)
-        wanted, got = reference.run(plan), packet.run(plan)
-        assert got.digest() == wanted.digest(), f"plan {seed}:\n{difference(wanted, got)}"
-        assert (got.complete, got.simulated_ps) == (wanted.complete, wanted.simulated_ps), f"plan {seed}"
+        wanted = both(plan, f"plan {seed}")
         found.update(features(plan, wanted))
     with capsys.disabled():
         print(f"\n{PLANS} torn plans agree; with " + ", ".join(f"{name}: {found[name]}" for name in sorted(found)))  # noqa: T201

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weft.spec.scenario import Scenario
     from weft.spec.scenario_faults import Fault as Described
 
-__all__ = ["Occurrence", "nic_ports", "occurrences"]
+__all__ = ["Occurrence", "occurrences"]
 
 SHOWN: Final = 3  # chosen: names in a message; a fabric may have a million
 
@@ -72,17 +72,6 @@ def occurrences(scenario: Scenario, fabric: Fabric) -> tuple[list[Occurrence], l
     return found, mistakes
 
 
-def nic_ports(fabric: Fabric, node: int) -> list[int]:
-    """Global ids of the NIC ports of a host, in their order.
-
-    Parameters
-    ----------
-    fabric : whose
-    node : index of the host
-    """
-    return list(range(int(fabric.ports.base[node]), int(fabric.ports.base[node + 1])))
-
-
 def _places(fabric: Fabric, kind: str, name: str, known: Mapping[str, int]) -> tuple[list[int], str | None]:
     """Indices that a name stands for (of links, switches or NIC ports), or what is wrong with it."""
     host, slash, port = name.partition("/") if kind == "nic" else (name, "", "")
@@ -93,7 +82,8 @@ def _places(fabric: Fabric, kind: str, name: str, known: Mapping[str, int]) -> t
         return [], f"found '{name}', which is no {what} of the fabric, wanted such as {some}{more}"
     if kind != "nic":
         return [known[host]], None
-    ports = nic_ports(fabric, known[host])
+    base = fabric.ports.base
+    ports = list(range(int(base[known[host]]), int(base[known[host] + 1])))
     if not slash:
         return ports, None
     number = port.removeprefix("nic")

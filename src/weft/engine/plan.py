@@ -49,6 +49,7 @@ class Op(IntEnum):
     MARK = 8  # value: name
     LOOP = 9  # value: count, target: index after the matching END
     END = 10  # target: index of the first operation of the body
+    COLLECT = 11  # only for the flow engine; see weft.engine.flow_plan
 
 
 class Rule(IntEnum):

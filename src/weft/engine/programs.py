@@ -16,6 +16,7 @@ from weft.engine.plan import DIGIT_DTYPE, OP_DTYPE, STREAM_DTYPE, Op, Rule
 from weft.spec.job import (
     At,
     Await,
+    Collect,
     Compute,
     Group,
     Job,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_CHANNEL", "FlatJob", "coordinates", "flatten", "job_mistakes", "peers_of", "priorities_of", "walk"]
 
 MAX_CHANNEL = (1 << 16) - 1  # a flow's identity keeps 16 bits for it
+Timed = At | Await | Collect | Compute | Mark | Receive | Send | Signal | Wait
 _RULES = {"shift": Rule.SHIFT, "xor": Rule.XOR, "table": Rule.TABLE, "rank": Rule.RANK}
 
 
@@ -177,7 +179,7 @@ class _Rows:
             self.ops.append({"code": Op.END, "target": first})
             head["target"] = len(self.ops)
 
-    def _row(self, operation: At | Await | Compute | Mark | Receive | Send | Signal | Wait) -> dict[str, int]:
+    def _row(self, operation: Timed) -> dict[str, int]:
         match operation:
             case Compute():
                 return {"code": Op.COMPUTE, "value": operation.duration_ps}
@@ -192,6 +194,8 @@ class _Rows:
                 }  # fmt: skip
             case Receive():
                 return {"code": Op.RECEIVE, **self._peer(operation.peer), "channel": operation.channel}
+            case Collect():
+                return {"code": Op.COLLECT, "channel": operation.channel}
             case Wait():
                 return {"code": Op.WAIT}
             case Signal():
@@ -266,6 +270,10 @@ def _value_mistake(job: Job, operation: Operation) -> str | None:
     match operation:
         case Compute(duration_ps=value) | At(at_ps=value) if value < 0:
             return f"found {value} ps, wanted 0 or more"
+        case Collect():
+            return (
+                "found a collective as one operation, wanted its sends and receives: only the flow engine runs it whole"
+            )
         case Send(size=size) if (text := _size_mistake(job, size)) is not None:
             return text
         case Send(nic=nic) if not 0 <= nic < job.placement.nics.shape[1]:

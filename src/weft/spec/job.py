@@ -5,21 +5,23 @@ as they have run it. What crosses servers is a message; every other dependency i
 
 A rank runs the streams of its class side by side. A stream runs its operations in order: ``Compute`` and ``At`` take
 time, ``Send`` and ``Receive`` are posted and return at once, ``Wait`` ends when all that this stream has posted is
-complete (a send when its last byte is acknowledged, a receive when its message has arrived whole). ``Signal`` and
-``Await`` order the streams of one rank. ``Mark`` records the instant, for collectives and iterations.
+complete (a send when its last byte is acknowledged, a receive when its message has arrived whole, a collective when
+every member has its result). ``Signal`` and ``Await`` order the streams of one rank. ``Mark`` records the instant, for
+collectives and iterations. Operations that take time carry a ``label``: what that time is spent on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "At", "Await", "Compute", "Digit", "Group", "Job", "Loop", "Mark", "Operation", "Peer", "Placement", "Program",
-    "Receive", "Send", "Signal", "Size", "Wait",
+    "At", "Await", "Collect", "Compute", "Digit", "Grid", "Group", "Job", "Loop", "Mark", "Operation", "Peer",
+    "Placement", "Program", "Receive", "Send", "Signal", "Size", "Wait",
 ]  # fmt: skip
 
 
@@ -87,10 +89,63 @@ class Size:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Grid:
+    """Groups of a collective: rank r belongs with all ranks that differ from it only in the digits named here.
+
+    An axis (stride, size) is the digit ``(r // stride) mod size``; the coordinate of a rank is made of its digits, the
+    first axis changing fastest. So ((1, 8),) are the groups of eight neighbours, ((8, 2), (64, 4)) groups of eight
+    ranks.
+    """
+
+    axes: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """Members of one group."""
+        return prod(size for _, size in self.axes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Collect:
+    """Take part in a collective operation of the rank's group; posted, and returns at once.
+
+    The n-th call of every member on one ``channel`` of one group is one operation. It begins when all members have
+    posted it and the one before it on that channel of that group is done, lasts ``overhead_ps`` and then for as long as
+    its bytes take.
+
+    ``ring``: ``amount_bytes`` cross every edge of a ring through the members (2 (n - 1) / n of the buffer for an
+    all-reduce, (n - 1) / n for an all-gather or reduce-scatter). Members of one NVLink domain follow each other, and
+    there are as many rings as a domain has members, each leaving and entering a domain by the NIC of another member,
+    with an equal share of the bytes.
+    ``all-to-all``: every member brings ``amount_bytes`` and sends an equal part of it to every member, itself
+    included; between domains ``network_share`` of it.
+    Inside a domain bytes count ``1 / local_efficiency`` times, between domains ``1 / network_efficiency`` times
+    (protocols, in-switch reductions).
+
+    Parameters
+    ----------
+    operation, size_bytes : what it is, as nccl-tests counts it, for people
+    """
+
+    operation: str
+    size_bytes: int
+    group: Grid
+    channel: int
+    pattern: Literal["ring", "all-to-all"]
+    amount_bytes: int
+    overhead_ps: int = 0
+    local_efficiency: float = 1.0
+    network_efficiency: float = 1.0
+    network_share: float = 1.0
+    label: int = -1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Compute:
     """Keep this stream busy."""
 
     duration_ps: int
+    label: int = -1  # index into Job.labels; -1: none
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +170,7 @@ class Send:
     priority: int = -1  # of the data packets; -1: the transport's
     nic: int = 0
     rail: Literal["own", "peer"] = "own"
+    label: int = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,6 +190,8 @@ class Receive:
 class Wait:
     """Wait until everything that this stream has posted is complete."""
 
+    label: int = -1
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Signal:
@@ -151,6 +209,7 @@ class Await:
     """Wait until ``token`` of this rank is above zero, then count it down by one."""
 
     token: int
+    label: int = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,7 +227,7 @@ class Loop:
     body: tuple[Operation, ...]
 
 
-Operation = Compute | At | Send | Receive | Wait | Signal | Await | Mark | Loop
+Operation = Compute | At | Send | Receive | Collect | Wait | Signal | Await | Mark | Loop
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -208,6 +267,7 @@ class Job:
     rank_class : shape (ranks,), index into ``programs``
     placement : of the ranks on hosts
     mark_names : names of the instants that `Mark` records
+    labels : what time is spent on, such as ``compute`` or ``tensor``
     """
 
     name: str
@@ -216,6 +276,7 @@ class Job:
     rank_class: NDArray[np.int32]
     placement: Placement
     mark_names: tuple[str, ...] = field(default=())
+    labels: tuple[str, ...] = field(default=())
 
     @property
     def gpus(self) -> int:

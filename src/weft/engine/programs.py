@@ -266,7 +266,7 @@ def job_mistakes(job: Job, host_of_rank: NDArray[np.int64]) -> list[Mistake]:
     return mistakes
 
 
-def _value_mistake(job: Job, operation: Operation) -> str | None:
+def _value_mistake(job: Job, operation: Operation) -> str | None:  # noqa: PLR0911 - one answer for each operation
     match operation:
         case Compute(duration_ps=value) | At(at_ps=value) if value < 0:
             return f"found {value} ps, wanted 0 or more"

@@ -268,6 +268,7 @@ class Job:
     placement : of the ranks on hosts
     mark_names : names of the instants that `Mark` records
     labels : what time is spent on, such as ``compute`` or ``tensor``
+    first_rank : where jobs share a fabric, by program: the rank from which peers and groups count; empty: from 0
     """
 
     name: str
@@ -277,6 +278,7 @@ class Job:
     placement: Placement
     mark_names: tuple[str, ...] = field(default=())
     labels: tuple[str, ...] = field(default=())
+    first_rank: tuple[int, ...] = field(default=())
 
     @property
     def gpus(self) -> int:

@@ -54,8 +54,9 @@ def test_a_run_reads_as_it_was_written(tmp_path: Path) -> None:
 def test_the_folder_holds_what_the_design_names(tmp_path: Path) -> None:
     written(tmp_path / "run")
     assert sorted(file.name for file in (tmp_path / "run").iterdir()) == [
-        "collectives.parquet", "events.parquet", "flows.parquet", "links.parquet", "nodes.parquet", "paths.parquet",
-        "provenance.json", "scenario.yaml", "series.parquet", "summary.json", "timeline.parquet",
+        "activities.parquet", "collectives.parquet", "events.parquet", "flows.parquet", "jobs.parquet", "links.parquet",
+        "nodes.parquet", "paths.parquet", "provenance.json", "scenario.yaml", "segments.parquet", "series.parquet",
+        "summary.json", "tiers.parquet", "timeline.parquet", "what_if.parquet",
     ]  # fmt: skip
     assert [file.name for file in tmp_path.iterdir()] == ["run"]
 

@@ -137,6 +137,75 @@ _NODES = (
     _column("role", "string", "name", "What nodes of its tier are called, such as leaf."),
     _column("tier", "int64", "number", "0 for hosts, 1 for leaves and so on upwards."),
 )
+_SEGMENTS = (
+    _column("job", "string", "name", "Training job."),
+    _column("stage", "int64", "number", "Stage of its pipeline, from 0."),
+    _column("rank", "int64", "number", "A rank of the job that did this; it stands for all that did the same."),
+    _column("ranks", "int64", "count", "Ranks that did the same at the same time, itself included."),
+    _column("micro_batch", "int64", "number", "Micro batch, from 0; -1 where the time belongs to none."),
+    _column("chunk", "int64", "number", "Model chunk of the stage, from 0; -1 where the time belongs to none."),
+    _column("pass", "string", "name", "forward, backward, update and so on: what the stage was about."),
+    _column(
+        "kind",
+        "string",
+        "name",
+        "What the time went to: compute, recompute, optimizer, launch; exposed communication by its kind (tensor, "
+        "context, expert, pipeline, data); bubble, skew (others were late); checkpoint, loading.",
+    ),
+    _column("start_ps", "int64", "ps", "Begin."),
+    _column("end_ps", "int64", "ps", "End. The segments of a rank follow each other without gaps."),
+)
+_ACTIVITIES = (
+    _column("job", "string", "name", "Training job."),
+    _column("kind", "string", "name", "tensor, context, expert, pipeline, data, checkpoint or loading."),
+    _column("operation", "string", "name", "What was done, such as all-reduce or send."),
+    _column("ranks", "int64", "count", "Ranks that took part in one of them."),
+    _column("instances", "int64", "count", "How many alike happened at the same time, this one included."),
+    _column("flows", "int64", "count", "Flows on the network that one of them consists of; 0 inside a server."),
+    _column("size_bytes", "int64", "B", "Buffer of one of them, as nccl-tests counts it; of a message its payload."),
+    _column("posted_ps", "int64", "ps", "Instant at which the first member wanted it."),
+    _column("start_ps", "int64", "ps", "Instant at which the last member had come and it began."),
+    _column("end_ps", "int64", "ps", "Instant at which every member had its result."),
+)
+_TIERS = (
+    _column("start_ps", "int64", "ps", "Begin of a bin of time."),
+    _column("at_ps", "int64", "ps", "End of the bin."),
+    _column("tier", "string", "name", "nvlink, host, or links between two tiers such as host->leaf."),
+    _column("bytes", "float64", "B", "Bytes that the links of the tier carried in the bin, headers included."),
+    _column("flows", "float64", "count", "Flows that were under way on the tier, mean over the bin."),
+    _column(
+        "entropy",
+        "float64",
+        "bit",
+        "Shannon entropy of how the bytes of the bin spread over flows: n equal flows have log2 n.",
+        optional=True,
+    ),
+)
+_JOBS = (
+    _column("job", "string", "name", "Training job."),
+    _column("model", "string", "name", "What it trains."),
+    _column("plan", "string", "name", "Its parallel plan, in words."),
+    _column("gpus", "int64", "count", "GPUs that it has."),
+    _column("start_ps", "int64", "ps", "Instant at which the measured iteration began."),
+    _column("iteration_ps", "int64", "ps", "Time of one iteration.", optional=True),
+    _column("tokens", "int64", "count", "Tokens of one iteration."),
+    _column("tokens_per_s", "float64", "1/s", "Tokens over the time of the iteration.", optional=True),
+    _column("tokens_per_s_per_gpu", "float64", "1/s", "The same for each GPU.", optional=True),
+    _column("model_flops", "float64", "FLOP", "Work of one iteration without recomputation."),
+    _column("mfu", "float64", "share", "Model FLOP utilisation: model_flops over what the GPUs could.", optional=True),
+    _column("compute_ps", "int64", "ps", "Time of an average rank that went to computing, recomputation included."),
+    _column("exposed_ps", "int64", "ps", "Time of an average rank that went to communication which did not hide."),
+    _column("bubble_ps", "int64", "ps", "Time of an average rank that the pipeline left it idle."),
+    _column("exposed_share", "float64", "share", "exposed_ps / iteration_ps.", optional=True),
+    _column("bubble_share", "float64", "share", "bubble_ps / iteration_ps.", optional=True),
+    _column("memory_bytes", "int64", "B", "Memory of the GPU that needs most."),
+)
+_WHAT_IF = (
+    _column("job", "string", "name", "Training job."),
+    _column("case", "string", "name", "What is imagined, such as infinite network, no bubble or perfect overlap."),
+    _column("iteration_ps", "int64", "ps", "What an iteration would take."),
+    _column("text", "string", "name", "How it was found: simulated again, or a bound by a sum."),
+)
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
     {
@@ -148,5 +217,10 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "timeline": _TIMELINE,
         "paths": _PATHS,
         "nodes": _NODES,
+        "segments": _SEGMENTS,
+        "activities": _ACTIVITIES,
+        "tiers": _TIERS,
+        "jobs": _JOBS,
+        "what_if": _WHAT_IF,
     }
 )

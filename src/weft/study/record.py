@@ -31,6 +31,7 @@ __all__ = ["about", "port_names", "summarise", "tables_of"]
 
 QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999))
 _SERIES_KINDS: Final = ("rate_bps", "window_bytes", "queue_bytes")
+_OF_TRAINING: Final = ("segments", "activities", "tiers", "jobs", "what_if")
 _COUNTED: Final = {  # events that are counted over the whole fabric, by the name of the counter
     "retransmission": "retransmissions",
     "timeout": "timeouts",
@@ -121,6 +122,7 @@ def tables_of(prepared: Prepared, outcome: Outcome) -> dict[str, pa.Table]:
         "timeline": _table("timeline", timeline_rows(outcome)),
         "paths": _table("paths", path_rows(outcome)),
         "nodes": _table("nodes", node_rows(prepared.fabric)),
+        **{name: _table(name, {column.name: () for column in TABLES[name]}) for name in _OF_TRAINING},
     }
 
 

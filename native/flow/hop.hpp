@@ -1,0 +1,13 @@
+/// One link that an activity crosses.
+#pragma once
+#include <cstdint>
+
+namespace weft::flow {
+
+/// An activity puts `weight` bytes on `link` for each byte (unit of service) that it gets done.
+struct Hop {
+  std::int32_t link;
+  double weight;
+};
+
+}  // namespace weft::flow

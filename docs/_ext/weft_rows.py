@@ -292,6 +292,7 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "node": _devices("node", "SERVERS"),
     "link": _devices("link", "LINKS"),
     "gpu": _devices("gpu", "GPUS"),
+    "model": _devices("model", "MODELS", "weft.workload.models.catalogue"),
     "protocol": _devices("protocol", "PROTOCOLS", "weft.workload.collectives.protocols", level="###", shown=1),
     "algorithm": _algorithms,
     "congestion-control": _policies("congestion-control"),

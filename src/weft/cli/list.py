@@ -40,11 +40,11 @@ def _policies(kind: str) -> Callable[[], list[Choice]]:
     return found
 
 
-def _devices(name: str) -> Callable[[], list[Choice]]:
+def _devices(name: str, module: str = "weft.hardware.catalogue") -> Callable[[], list[Choice]]:
     def found() -> list[Choice]:
-        from weft.hardware import catalogue
+        from importlib import import_module
 
-        rows: Catalogue = getattr(catalogue, name)
+        rows: Catalogue = getattr(import_module(module), name)
         return [
             Choice(
                 name=row.name,
@@ -144,6 +144,7 @@ KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
     "traffic": _words("traffic.pattern"),
     "sizes": _sizes,
     "collective": _collectives,
+    "model": _devices("MODELS", "weft.workload.models.catalogue"),
 }
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from weft.spec.device import Record
 
-__all__ = ["Gpu", "LatentAttention", "Model", "Overlap", "Parallelism", "Precision", "Software"]
+__all__ = ["Gpu", "LatentAttention", "Model", "Overlap", "Parallelism", "Precision", "Software", "StateSpace"]
 
 Precision = Literal["bf16", "fp8", "mxfp8", "nvfp4"]
 
@@ -27,10 +27,22 @@ class LatentAttention(Record):
     value_dim: int = Field(gt=0)
 
 
+class StateSpace(Record):
+    """A Mamba-2 layer. Source: Dao and Gu, arXiv:2405.21060, section 7; the inner width is ``heads x head_dim``."""
+
+    heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    state: int = Field(gt=0)
+    groups: int = Field(gt=0)
+    kernel: int = Field(default=4, gt=0)  # of the convolution
+
+
 class Model(Record):
     """A decoder-only transformer.
 
-    ``expert_layers`` of the ``layers`` are mixtures of experts, the first ``layers - expert_layers`` are dense.
+    ``expert_layers`` of the ``layers`` are mixtures of experts, the first ``layers - expert_layers`` are dense. With
+    ``state_space_layers`` each layer is one thing: so many are Mamba-2, ``attention_layers`` are attention,
+    ``expert_layers`` mixtures of experts, and those that are left, if any, dense MLPs.
     """
 
     name: str
@@ -50,10 +62,12 @@ class Model(Record):
     expert_ffn: int = Field(default=0, ge=0)
     shared_ffn: int = Field(default=0, ge=0)  # width of all shared experts together
     expert_layers: int = Field(default=0, ge=0)
+    expert_hidden: int = Field(default=0, ge=0)  # width that routed experts take and give (latent experts); 0: hidden
     latent_attention: LatentAttention | None = None
     attention_window: int = Field(default=0, ge=0)  # tokens that a layer with a window looks back; 0: no such layers
     window_layers: int = Field(default=0, ge=0)
     state_space_layers: int = Field(default=0, ge=0)  # layers without attention and without MLP (Mamba-2)
+    state_space: StateSpace | None = None
     attention_layers: int | None = None  # layers that have attention; None: all
     prediction_layers: int = Field(default=0, ge=0)  # multi-token prediction, DeepSeek-V3
 

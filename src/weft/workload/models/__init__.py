@@ -1,0 +1,1 @@
+"""Models by name or from a Hugging Face configuration, and how large they are."""

@@ -14,10 +14,11 @@ from weft.base.errors import ConfigError, Mistake
 from weft.base.units import RATE, format_quantity
 from weft.spec.device import Ecn, Nic, Server, Switch
 from weft.spec.scenario_devices import NodeModel
+from weft.spec.training import Gpu
 
 __all__ = [
-    "GPUS", "LINKS", "NICS", "SERVERS", "SWITCHES", "max_ports", "nic", "nic_facts", "node", "node_facts", "nodes",
-    "ports_at", "switch", "switch_facts",
+    "GPUS", "LINKS", "NICS", "SERVERS", "SWITCHES", "gpu", "gpu_facts", "max_ports", "nic", "nic_facts", "node", "node_facts",
+    "nodes", "ports_at", "switch", "switch_facts",
 ]  # fmt: skip
 
 _HERE = Path(__file__).parent
@@ -33,6 +34,10 @@ _INFINIBAND = (
     "ECN in place of InfiniBand's packets, buffers per virtual lane and credits"
 )
 _PORTS = ("capacity_bps", "port_rate_bps", "max_ports")
+_COMPUTING = {
+    "bf16_dense_flops", "fp8_dense_flops", "fp4_dense_flops", "achieved_bf16_flops", "memory_bytes",
+    "memory_copy_bandwidth_bps", "flash_attention_share", "streaming_multiprocessors",
+}  # fmt: skip
 _NVLINK = ("nvlink_raw_rate_bps", "nvlink_efficiency")  # their product is what a message gets
 
 
@@ -130,6 +135,43 @@ def node(name: str) -> NodeModel:
 def nodes() -> dict[str, NodeModel]:
     """All servers of the catalogue by name."""
     return {name: node(name) for name in SERVERS}
+
+
+def gpu(name: str, *, path: str = "training.gpu") -> Gpu:
+    """The record of a GPU: how fast it computes, reads and writes.
+
+    Parameters
+    ----------
+    name : of the catalogue
+    path : of the key that holds the name, for the error
+
+    Raises
+    ------
+    ConfigError : no such GPU
+
+    Examples
+    --------
+    >>> round(gpu("gb300").achieved_share, 3), gpu("a100").streaming_multiprocessors
+    (0.786, 108)
+    """
+    row = GPUS.find(name, path=path)
+    peak = row.value("bf16_dense_flops")
+    return Gpu(
+        name=name,
+        bf16_flops=peak,
+        fp8_flops=row.value("fp8_dense_flops"),
+        fp4_flops=row.value("fp4_dense_flops"),
+        achieved_share=row.value("achieved_bf16_flops") / peak,
+        memory_bytes=row.value("memory_bytes"),
+        memory_copy_bytes_per_s=row.value("memory_copy_bandwidth_bps") / 8,
+        flash_attention_share=row.value("flash_attention_share"),
+        streaming_multiprocessors=row.value("streaming_multiprocessors"),
+    )
+
+
+def gpu_facts(name: str) -> dict[str, str]:
+    """What is unverified or chosen among the figures of computing, by ``name.key``; empty for an unknown name."""
+    return _facts(GPUS, name, _COMPUTING)
 
 
 def switch_facts(name: str) -> dict[str, str]:

@@ -17,8 +17,8 @@ from weft.spec.scenario_devices import NodeModel
 from weft.spec.training import Gpu
 
 __all__ = [
-    "GPUS", "LINKS", "NICS", "SERVERS", "SWITCHES", "gpu", "gpu_facts", "max_ports", "nic", "nic_facts", "node", "node_facts",
-    "nodes", "ports_at", "switch", "switch_facts",
+    "GPUS", "LINKS", "NICS", "SERVERS", "SWITCHES", "gpu", "gpu_facts", "max_ports", "nic", "nic_facts", "node",
+    "node_facts", "nodes", "ports_at", "switch", "switch_facts",
 ]  # fmt: skip
 
 _HERE = Path(__file__).parent

@@ -1,0 +1,33 @@
+"""What a GPU computes, out of the catalogue."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.base.errors import ConfigError
+from weft.hardware.catalogue import GPUS, gpu, gpu_facts, node
+
+
+@pytest.mark.parametrize("name", sorted(GPUS))
+def test_every_gpu_is_a_record_that_can_be(name: str) -> None:
+    record = gpu(name)
+    assert record.bf16_flops <= record.fp8_flops <= record.fp4_flops
+    assert 0.4 < record.achieved_share < 0.9
+    assert record.memory_copy_bytes_per_s < GPUS[name].value("memory_bandwidth_bps") / 8  # none reaches its data sheet
+    assert gpu_facts(name)
+
+
+def test_both_servers_of_one_generation_reach_one_share() -> None:
+    # 1769 TFLOP/s are printed for B300 and GB300; that is 78.6 % of the peak of one and 70.8 % of the other's
+    assert gpu("gb300").achieved_share == pytest.approx(gpu("b300").achieved_share, rel=1e-3)
+
+
+def test_an_unknown_gpu_is_helped() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'h100'"):
+        gpu("h10")
+
+
+def test_two_gpus_share_a_port() -> None:
+    model = node("hgx-a100-4x200g")
+    assert model.nic_port_rate_bps is not None
+    assert model.server.nic_ports * model.nic_port_rate_bps == 8 * 100 * 10**9

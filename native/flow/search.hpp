@@ -1,0 +1,61 @@
+/// Distances over live links from every switch to one attachment, found by search and kept: for destinations that the
+/// tiers of a fabric do not know (a fabric without tiers, or what a dead link hides).
+/// Leaves out: weights; as topology/routing.py, all shortest paths by hop count are equal.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "flow/tiers.hpp"
+#include "packet/state.hpp"
+
+namespace weft::flow {
+
+class Search {
+ public:
+  static constexpr std::int16_t kNowhere = -1;
+
+  /// Forget everything: the live links have changed. Throws LimitError where finding all distances would take too long.
+  void reset(const FabricView& fabric, const Tiers& tiers) {
+    distance_.assign(static_cast<std::size_t>(tiers.attachments()), {});
+    const std::int64_t cells = tiers.unknown() * tiers.switches();
+    const std::int64_t steps = tiers.unknown() * fabric.ports();
+    // chosen: a minute of search, and 2 GiB of distances
+    if (steps > 6'000'000'000 || cells > 1'000'000'000)
+      throw LimitError(
+          "the links of this fabric that are up do not form tiers any more, and it is too large to search " +
+          std::to_string(tiers.unknown()) +
+          " destinations one by one; let fewer switches fail, or take a smaller fabric");
+  }
+
+  /// Hops from each switch (by its number) to the attachment; `kNowhere` where there is no path.
+  const std::vector<std::int16_t>& to(const FabricView& fabric, const Tiers& tiers, std::int32_t attachment,
+                                      std::int32_t node) {
+    std::vector<std::int16_t>& distance = distance_[static_cast<std::size_t>(attachment)];
+    if (!distance.empty()) return distance;
+    distance.assign(static_cast<std::size_t>(tiers.switches()), kNowhere);
+    frontier_.assign(1, node);
+    distance[static_cast<std::size_t>(tiers.index_of(node))] = 0;
+    for (std::size_t at = 0; at < frontier_.size(); ++at) {
+      const std::int32_t from = frontier_[at];
+      const auto hops =
+          static_cast<std::int16_t>(distance[static_cast<std::size_t>(tiers.index_of(from))] + std::int16_t{1});
+      for (std::int32_t p = fabric.first(from); p < fabric.end(from); ++p) {
+        if (!tiers.is_live(p)) continue;
+        const std::int32_t next = fabric.next(p);
+        if (!fabric.is_switch(next)) continue;
+        std::int16_t& known = distance[static_cast<std::size_t>(tiers.index_of(next))];
+        if (known != kNowhere) continue;
+        known = hops;
+        frontier_.push_back(next);
+      }
+    }
+    return distance;
+  }
+
+ private:
+  std::vector<std::vector<std::int16_t>> distance_;  // by attachment, empty: not searched yet
+  std::vector<std::int32_t> frontier_;
+};
+
+}  // namespace weft::flow

@@ -1,0 +1,52 @@
+from types import SimpleNamespace
+
+import numpy as np
+from weft.study.training_time import job_time, segments_of
+
+LABELS = ("compute", "pipeline", "tensor", "checkpoint")
+SEGMENT = np.dtype([(name, np.int64) for name in ("actor", "label", "code", "start_ps", "end_ps")])
+MARK = np.dtype([(name, np.int64) for name in ("actor", "name", "at_ps")])
+
+
+def two_stages() -> SimpleNamespace:
+    """Stage 0 computes for 10, waits 4 for stage 1 and 1 for the transfer; stage 1 begins later and ends last."""
+    segments = np.array(
+        [
+            (1, 1, 1, 0, 12),
+            (1, 0, 0, 12, 22),
+            (0, 0, 0, 0, 10),
+            (0, 1, 1, 10, 14),
+            (0, 1, 2, 14, 15),
+            (0, 2, 1, 15, 17),
+        ],
+        SEGMENT,
+    )
+    marks = np.array([(0, 0, 0), (0, 1, 14), (1, 0, 12)], MARK)
+    return SimpleNamespace(segments=segments, marks=marks)
+
+
+def test_waiting_for_a_stage_is_a_bubble_and_waiting_for_members_is_skew() -> None:
+    found = segments_of(two_stages(), LABELS)
+    assert [found.kinds[kind] for kind in found.kind.tolist()] == [
+        "compute", "bubble", "pipeline", "skew", "bubble", "compute",
+    ]  # fmt: skip
+    assert found.mark.tolist() == [0, 0, 1, 1, -1, 0]
+
+
+def test_the_kinds_of_all_ranks_add_up_to_the_iteration() -> None:
+    found = segments_of(two_stages(), LABELS)
+    time = job_time(found, actors=np.array([0, 1]), ranks=np.array([3, 1]), stage=np.array([0, 1]))
+    assert (time.start_ps, time.end_ps) == (0, 22)
+    assert sum(time.by_kind_ps.values()) == 22
+    assert time.by_kind_ps["compute"] == 10
+    assert time.by_kind_ps["bubble"] == (3 * 4 + 12) / 4
+    assert time.by_kind_ps["skew"] == 3 * (2 + 5) / 4  # two while it waited for members, five behind its last operation
+    assert time.busiest_ps == 11
+    assert time.overlapped_ps == 22
+    assert time.slowest == {0: 0, 1: 1}
+
+
+def test_of_equal_actors_of_a_stage_the_one_that_ends_last_stands_for_it() -> None:
+    found = segments_of(two_stages(), LABELS)
+    time = job_time(found, actors=np.array([0, 1]), ranks=np.array([1, 1]), stage=np.array([0, 0]))
+    assert time.slowest == {0: 1}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers.pages import simulated
+from helpers.training_run import training_run
 
 from weft.report.page import run_page
 from weft.study.run import run_scenario
@@ -101,3 +102,37 @@ def test_a_page_of_1024_hosts_is_small_and_runs(tmp_path: Path) -> None:
     large.write_text(html, encoding="utf-8")
     _, said = opened(large, tmp_path / "profile")
     assert complaints(said) == []
+
+
+# Zooms in, moves, asks what is under the pointer, and looks whether the canvas has more than one colour.
+ZOOM = """<script>
+addEventListener("load", () => setTimeout(() => {
+  const chart = document.querySelector(".gantt"), canvas = chart.querySelector("canvas");
+  const press = (name) => chart.querySelector(`[data-do=${name}]`).click();
+  const box = canvas.getBoundingClientRect();
+  canvas.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + 5, clientY: box.top + 5, pointerId: 1}));
+  document.body.dataset.tip = document.getElementById("tip").textContent;
+  press("in"); press("in"); press("right");
+  canvas.dispatchEvent(new KeyboardEvent("keydown", {key: "+"}));
+  setTimeout(() => {
+    document.body.dataset.where = chart.querySelector(".where").textContent;
+    const pixels = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+    document.body.dataset.colours = new Set(pixels).size;
+    document.body.dataset.wide = document.documentElement.scrollWidth > innerWidth;
+  }, 200);
+}, 200));
+</script>"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_pipeline_can_be_zoomed_and_asked(tmp_path: Path, width: int) -> None:
+    file = tmp_path / "page.html"
+    html = run_page(training_run(tmp_path / "run"))
+    file.write_text(html.replace("</body>", f"{ZOOM}</body>"), encoding="utf-8")
+    document, said = opened(file, tmp_path / "profile", f"--window-size={width},900")
+    assert complaints(said) == []
+    assert attribute(document, "tip").startswith("stage 0: rank 0 and 63 that did the samemicro batch 0, forward")
+    # an eighth of 828 ms, in the middle and 0.4 of a quarter on
+    assert attribute(document, "where") == "445\u202fms to 549\u202fms, 104\u202fms of 828\u202fms"
+    assert int(attribute(document, "colours")) > 5
+    assert attribute(document, "wide") == "false"

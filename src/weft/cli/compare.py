@@ -69,7 +69,9 @@ def headline(found: Comparison, *, is_whole: bool, second: str = "The second") -
     if not is_whole:
         return "The completion times cannot be compared, since not every run finished."
     known = {pair.name: pair for pair in found.numbers if pair.change is not None}
-    pair = known.get("collective_duration_ps") or known.get("completion_ps")  # what the answers of both begin with
+    # what the answers of both begin with
+    names = ("iteration_ps", "collective_duration_ps", "completion_ps")
+    pair = next((known[name] for name in names if name in known), None)
     if pair is None or pair.change is None:
         return "The completion times cannot be compared."
     times = f"{amount(pair.second, pair.unit)} against {amount(pair.first, pair.unit)}"

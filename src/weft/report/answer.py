@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from weft.report.pipeline import EXPOSED, is_training, time_by_kind
 from weft.report.tables import busiest_links, drops_by_reason, flows_by_size, pausing_ports
+from weft.report.training_answer import KIND_WORDS, jobs_of, training_sentences, what_if_of
 from weft.report.words import amount, label, plural, sentence
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ _NO_PATH = (
 _SHOWN_FAULTS = 3  # chosen: a sentence, not a list; events.parquet has all
 _WAIT_SHARE = 0.02  # chosen: ranks that end together to 2 % of the time wait for nobody
 _KEY_NUMBERS = (
+    "iteration_ps", "tokens_per_s", "mfu", "exposed_share", "bubble_share",
     "completion_ps", "goodput_bps", "fct_p50_ps", "fct_p95_ps", "fct_p99_ps", "fct_p99.9_ps", "slowdown_p50",
     "slowdown_p95", "slowdown_p99", "slowdown_p99.9", "collective_duration_ps", "collective_bus_bandwidth_bps",
     "jain_index", "busiest_link", "drops", "retransmissions", "pauses", "paused_ps", "marks",
@@ -48,6 +51,8 @@ def answer(run: Run) -> list[str]:
     elif run.status == "interrupted":
         counted, wanted = len(run.provenance["seeds"]), run.provenance["seeds_wanted"]
         said.append(f"PARTIAL: {run.status}; {counted} of {wanted} seeds are counted.")
+    if is_training(run):
+        return said + training_sentences(run)
     done, counted = finished(run)
     if run.seeds and done < counted:
         some = "None" if done == 0 else f"{done}"
@@ -235,6 +240,8 @@ def _print_text(console: Console, text: str, style: str = "") -> None:
 def _tables(run: Run) -> list[Table]:
     if run.seeds:
         return [_seed_table(run)]
+    if is_training(run):
+        return _training_tables(run)
     tables: list[Table] = []
     rows = flows_by_size(run).to_pylist()
     if rows:
@@ -268,6 +275,27 @@ def _tables(run: Run) -> list[Table]:
             table.add_row(row["name"], amount(row["paused_ps"], "ps"), f"{row['pauses']:,}")
         tables.append(table)
     return tables
+
+
+def _training_tables(run: Run) -> list[Table]:
+    """Where the time goes, what would help, and the hottest links."""
+    tables: list[Table] = []
+    jobs = [job for job in jobs_of(run) if job["iteration_ps"] is not None]
+    for job in jobs:
+        title = "where the time goes" if len(jobs) == 1 else job["job"]
+        table = _table(title, "time", "share")
+        for kind, ps in time_by_kind(run, job["job"]).items():
+            exposed = " communication, exposed" if kind in EXPOSED else ""
+            table.add_row(f"{KIND_WORDS[kind]}{exposed}", amount(ps, "ps"), amount(ps / job["iteration_ps"], "share"))
+        table.add_row("an iteration", amount(job["iteration_ps"], "ps"), "")
+        for case in what_if_of(run, job["job"]):
+            change = f"{100 * (case['iteration_ps'] / job['iteration_ps'] - 1):+.1f} %"
+            table.add_row(f"what if: {case['case']}", amount(case["iteration_ps"], "ps"), change)
+        tables.append(table)
+    table = _table("hottest links", "rate", "in use")
+    for row in busiest_links(run).to_pylist():
+        table.add_row(row["name"], amount(row["rate_bps"], "b/s"), amount(row["utilisation"], "share"))
+    return [*tables, table] if table.row_count else tables
 
 
 def _seed_table(run: Run) -> Table:

@@ -16,6 +16,8 @@ from weft.report.over_time import directions, has_nodes, read_over_time
 from weft.report.page_flows import completion, slowest
 from weft.report.page_over_time import congestion, utilisation
 from weft.report.page_parts import Section, Tile, notice, paragraphs, port, render, table, tiles
+from weft.report.page_training import SCRIPTS, training_sections
+from weft.report.pipeline import is_training
 from weft.report.tables import busiest_links
 from weft.report.words import amount, label, plural, sentence, typeset
 
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["bottleneck", "run_page", "warnings", "what_ran"]
 
 _TILES: Final = (
+    ("iteration_ps", "time of an iteration"),
+    ("mfu", "model FLOP utilisation"),
+    ("tokens_per_s", "tokens per second"),
+    ("exposed_share", "exposed communication"),
+    ("bubble_share", "bubble"),
+    ("memory_bytes", "memory of the fullest GPU"),
     ("completion_ps", "completion time"),
     ("collective_duration_ps", "time of a collective"),
     ("collective_bus_bandwidth_bps", "bus bandwidth"),
@@ -38,6 +46,10 @@ _TILES: Final = (
     ("drops", "packets lost"),
     ("retransmissions", "packets sent again"),
 )
+_BY_SEED: Final = (
+    "iteration_ps", "tokens_per_s", "mfu", "exposed_share", "completion_ps", "goodput_bps", "fct_p99_ps",
+    "slowdown_p99", "drops", "pauses", "marks",
+)  # fmt: skip
 
 
 def run_page(run: Run) -> str:
@@ -55,14 +67,21 @@ def run_page(run: Run) -> str:
     ------
     ConfigError : a table is damaged
     """
-    over_time = None if run.seeds else read_over_time(run)
-    sections = [_answer(run), completion(run)]
-    if run.seeds:
-        sections.append(_seeds(run))
+    sections = [_answer(run)]
+    scripts: tuple[str, ...] = ()
+    if is_training(run):
+        sections += [_seeds(run)] if run.seeds else [*training_sections(run), _fabric(run)]
+        scripts = SCRIPTS
     else:
-        sections += [utilisation(run, over_time), congestion(run, over_time), slowest(run, over_time), _fabric(run)]
+        over_time = None if run.seeds else read_over_time(run)
+        sections.append(completion(run))
+        sections += (
+            [_seeds(run)]
+            if run.seeds
+            else [utilisation(run, over_time), congestion(run, over_time), slowest(run, over_time), _fabric(run)]
+        )
     sections.append(_provenance(run))
-    return render(run.about["name"], what_ran(run), sections)
+    return render(run.about["name"], what_ran(run), sections, scripts=scripts)
 
 
 def what_ran(run: Run) -> list[tuple[str, str]]:
@@ -100,7 +119,7 @@ def _ending(run: Run) -> list[str]:
         said.append("This run was stopped at engine.until with work left: everything here is what was done until then.")
     elif run.status == "stuck":
         said.append("This run did not finish: nothing was left to do, and some flows had not arrived.")
-    if not run.seeds and (errors := int(run.value("queue_pair_errors") or 0)):
+    if not run.seeds and (errors := int(run.summary.get("queue_pair_errors", {}).get("value") or 0)):
         said.append(f"{sentence(plural(errors, 'connection'))} failed after too many timeouts.")
     return said
 
@@ -129,7 +148,7 @@ def bottleneck(run: Run) -> str:
         return f"The bottleneck was {where}: it was in use {used} of the time{others}."
     if share >= 0.5:
         return f"No link was busy all the time; the busiest, {where}, was in use {used} of it."
-    if timeouts := int(run.value("timeouts") or 0):
+    if timeouts := int(run.summary.get("timeouts", {}).get("value") or 0):
         return (
             f"No link limited the whole run: the busiest, {where}, was in use only {used} of the time. Senders ran "
             f"into {plural(timeouts, 'timeout')}, while links stood idle."
@@ -148,7 +167,7 @@ def _direction_of(run: Run, name: str) -> str:
 
 def _answer(run: Run) -> Section:
     said = answer(run)
-    if not run.seeds and (text := bottleneck(run)):
+    if not run.seeds and not is_training(run) and (text := bottleneck(run)):
         said = [text if one.startswith("The busiest link was ") else one for one in said]
     shown = []
     timed = "collective_duration_ps" in run.summary and run.value("collective_duration_ps") is not None
@@ -166,8 +185,7 @@ def _answer(run: Run) -> Section:
 
 
 def _seeds(run: Run) -> Section:
-    names = [name for name in ("completion_ps", "goodput_bps", "fct_p99_ps", "slowdown_p99", "drops", "pauses", "marks")
-             if name in run.summary]  # fmt: skip
+    names = [name for name in _BY_SEED if name in run.summary]
     rows = [
         [escape(one.path.name), escape(one.status),
          *(escape(typeset(amount(one.value(name), one.summary[name]["unit"]))) for name in names)]

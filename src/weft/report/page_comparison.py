@@ -19,6 +19,8 @@ from weft.report.page import bottleneck, warnings
 from weft.report.page_flows import flow_values
 from weft.report.page_over_time import moments, not_recorded
 from weft.report.page_parts import Section, notice, paragraphs, port, render, table
+from weft.report.page_training import SCRIPTS, job_waterfalls, pipeline_figure
+from weft.report.pipeline import is_training
 from weft.report.words import amount, label, plural, typeset
 
 if TYPE_CHECKING:
@@ -80,10 +82,10 @@ def comparison_page(
     ------
     ConfigError : a table is damaged
     """
+    is_trained = is_training(first) and is_training(second)
     sections = [
         _answer(first, second, headline, differences),
-        _times(first, second),
-        _links(first, second),
+        *(_training(first, second) if is_trained else (_times(first, second), _links(first, second))),
         _numbers(numbers),
         _origins(first, second),
     ]
@@ -92,7 +94,8 @@ def comparison_page(
         if first.about["name"] != second.about["name"]
         else first.about["name"]
     )
-    return render(title, [("A", _told(first)), ("B", _told(second))], sections)
+    scripts = SCRIPTS if is_trained else ()
+    return render(title, [("A", _told(first)), ("B", _told(second))], sections, scripts=scripts)
 
 
 def _short(run: Run) -> str:
@@ -138,9 +141,24 @@ def _answer(first: Run, second: Run, headline: str, differences: Sequence[_Diffe
 
 def _in_words(run: Run) -> list[str]:
     said = answer(run)
-    if run.seeds:
+    if run.seeds or is_training(run):
         return said
     return [text for text in said if not text.startswith("The busiest link was ")] + [bottleneck(run)]
+
+
+def _training(first: Run, second: Run) -> list[Section]:
+    """Where the time of an iteration goes, and the pipelines, A above B; only the numbers where there are seeds."""
+    if first.seeds or second.seeds:
+        return []
+    both = (("A", first), ("B", second))
+    falls = "".join(f"<h3>{name}</h3>{job_waterfalls(run)}" for name, run in both)
+    charts = "".join(f"<h3>{name}</h3>{pipeline_figure(run)}" for name, run in both)
+    busiest = _busiest(first, second)
+    return [
+        Section(id="time", short="Time", title="Where the time goes", content=falls),
+        Section(id="pipeline", short="Pipeline", title="The pipelines", content=charts),
+        *([Section(id="links", short="Links", title="The links", content=busiest)] if busiest else []),
+    ]
 
 
 def _times(first: Run, second: Run) -> Section:

@@ -42,7 +42,9 @@ class Tile:
     note: str = ""
 
 
-def render(title: str, subtitle: Sequence[tuple[str, str]], sections: Sequence[Section]) -> str:
+def render(
+    title: str, subtitle: Sequence[tuple[str, str]], sections: Sequence[Section], *, scripts: Sequence[str] = ()
+) -> str:
     """The page, one file of HTML.
 
     Parameters
@@ -50,6 +52,7 @@ def render(title: str, subtitle: Sequence[tuple[str, str]], sections: Sequence[S
     title : of the page
     subtitle : names and texts under it
     sections : in order
+    scripts : files of ``templates`` that follow the script which every page has
     """
     import jinja2
     from markupsafe import Markup
@@ -71,7 +74,7 @@ def render(title: str, subtitle: Sequence[tuple[str, str]], sections: Sequence[S
         light=Markup(css_variables("light")),  # noqa: S704 - constants
         dark=Markup(css_variables("dark")),  # noqa: S704 - constants
         style=Markup(_file("page.css")),  # noqa: S704 - a file of ours
-        script=Markup(_file("page.js")),  # noqa: S704 - a file of ours
+        script=Markup("".join(map(_file, ("page.js", *scripts)))),  # noqa: S704 - a file of ours
         version=VERSION,
     )
 

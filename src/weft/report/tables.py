@@ -52,7 +52,7 @@ def busiest_links(run: Run, top: int = 5) -> pa.Table:
     ``name``, ``utilisation``, ``rate_bps``, ``max_queue_bytes``, ``marks``, ``drops``
     """
     table = run.query(
-        "select name, utilisation, rate_bps, max_queue_bytes, marks, drops from links where frames > 0 "
+        "select name, utilisation, rate_bps, max_queue_bytes, marks, drops from links where bytes > 0 "
         "order by utilisation desc, port"
     )
     return table.slice(0, top)

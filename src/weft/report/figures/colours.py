@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-__all__ = ["RAMP_STEPS", "css_variables", "ramp"]
+__all__ = ["RAMP_STEPS", "css_variables", "kind_colours", "ramp"]
 
 # magma at 0, 0.1 ... 1
 _MAGMA: Final = (
@@ -37,6 +37,30 @@ _CATEGORIES: Final = {
     "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
     "dark": ("#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#f0e442"),
 }
+# What time goes to, in the order of `weft.report.pipeline.KINDS`: computing is cool, exposed communication warm,
+# waiting grey. Okabe and Ito where they reach; the others (recomputation, optimizer, data, checkpoint, loading) are
+# chosen between them.
+_KINDS: Final = {
+    "light": (
+        "#0072b2", "#56b4e9", "#7a6fc4", "#009e73", "#8fa3b5", "#e69f00", "#f0e442", "#d55e00", "#cc79a7", "#a3194b",
+        "#e1e5ea", "#bcc4cd", "#8a6a3a", "#b9a36b", "#6d7681",
+    ),
+    "dark": (
+        "#2b8fd6", "#7cc7f2", "#9d92e0", "#19b58a", "#7890a5", "#e69f00", "#f0e442", "#e0701c", "#d68fb7", "#cf3f74",
+        "#2a323d", "#4a5563", "#a88850", "#c9b47c", "#8b95a1",
+    ),
+}  # fmt: skip
+
+
+def kind_colours(theme: str) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    """Colours of what time goes to.
+
+    Returns
+    -------
+    shape (kinds, 3): red, green, blue
+    """
+    found = [[int(colour[place : place + 2], 16) for place in (1, 3, 5)] for colour in _KINDS[theme]]
+    return np.array(found, np.uint8)
 
 
 def ramp(theme: str, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
@@ -59,11 +83,15 @@ def ramp(theme: str, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint
 
 
 def css_variables(theme: str) -> str:
-    """Declarations of a theme: ``--bg`` and the like, ``--c1`` ... for categories, ``--u0`` ... for shares."""
+    """Declarations of a theme: ``--bg`` and the like, and colours.
+
+    ``--c1`` ... for categories, ``--u0`` ... for shares, ``--k0`` ... for what time goes to.
+    """
     shares = ramp(theme, RAMP_STEPS).tolist()
     named = {
         **_CHROME[theme],
         **{f"c{place}": colour for place, colour in enumerate(_CATEGORIES[theme], 1)},
+        **{f"k{place}": colour for place, colour in enumerate(_KINDS[theme])},
         **{f"u{place}": f"#{red:02x}{green:02x}{blue:02x}" for place, (red, green, blue) in enumerate(shares)},
     }
     return "".join(f"--{name}:{colour};" for name, colour in named.items())

@@ -1,4 +1,4 @@
-"""Shares as a PNG of few colours, small enough to stand in a page.
+"""Shares, or categories, as a PNG of few colours, small enough to stand in a page.
 
 Source: PNG (Portable Network Graphics) Specification, third edition, W3C, sections 5 and 11.
 Leaves out: everything that these images do not need, such as filters and other depths.
@@ -18,7 +18,7 @@ from weft.report.figures.colours import ramp
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LEVELS", "levels", "png", "png_url"]
+__all__ = ["LEVELS", "levels", "png", "png_of", "png_url"]
 
 LEVELS = 100  # index 0 is nothing at all and transparent; 1 ... 100 are per cent, rounded up
 
@@ -36,8 +36,19 @@ def png(indices: NDArray[np.uint8], theme: str) -> bytes:
     indices : shape (rows, columns), from `levels`
     theme : of `weft.report.figures.colours.ramp`
     """
+    return png_of(indices, ramp(theme, LEVELS))
+
+
+def png_of(indices: NDArray[np.uint8], colours: NDArray[np.uint8]) -> bytes:
+    """Encode an image of chosen colours.
+
+    Parameters
+    ----------
+    indices : shape (rows, columns); 0 is transparent
+    colours : shape (colours, 3), of the indices from 1 on
+    """
     rows, columns = indices.shape
-    colours = np.vstack([np.zeros((1, 3), np.uint8), ramp(theme, LEVELS)])
+    colours = np.vstack([np.zeros((1, 3), np.uint8), colours])
     raw = np.hstack([np.zeros((rows, 1), np.uint8), indices]).tobytes()  # every row begins with its filter, 0: none
     header = struct.pack(">IIBBBBB", columns, rows, 8, 3, 0, 0, 0)  # 8 bits, colours by index
     chunks = (

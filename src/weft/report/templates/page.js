@@ -1,5 +1,5 @@
 "use strict";
-(() => {
+const weft = (() => {
   const root = document.documentElement;
   const button = document.getElementById("theme");
   const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -68,4 +68,5 @@
     });
     area.addEventListener("pointerleave", () => { tip.hidden = true; });
   }
+  return { show, node, hide: () => { tip.hidden = true; } };
 })();

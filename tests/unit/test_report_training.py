@@ -1,0 +1,208 @@
+"""The report of training jobs: sums that add up, numbers that come back as they were packed, and what a page says."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from base64 import b64decode
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.pages import Page, plain
+from helpers.training_run import MS, Plan, segments_of, training_run
+
+from weft.cli import main
+from weft.report.answer import answer
+from weft.report.figures.gantt import packed
+from weft.report.page import run_page
+from weft.report.pipeline import EXPOSED, KINDS, is_training, read_pipeline, time_by_kind
+from weft.store.runs import Run, open_run
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return training_run(tmp_path_factory.mktemp("one") / "run")
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    plans = (Plan(), Plan(job="fine-tuning", stages=2, slow={1: 1.5}))
+    return training_run(tmp_path_factory.mktemp("two") / "run", *plans, facts={"approximate routing": "5 % at most."})
+
+
+def test_the_time_of_an_average_gpu_adds_up_to_the_iteration(two: Run) -> None:
+    for job in two.table("jobs").to_pylist():
+        spent = time_by_kind(two, job["job"])
+        assert sum(spent.values()) == pytest.approx(job["iteration_ps"])
+        assert sum(spent.get(kind, 0) for kind in EXPOSED) == pytest.approx(job["exposed_ps"], rel=1e-6)
+        assert list(spent) == [kind for kind in KINDS if kind in spent]
+
+
+def test_only_the_measured_iteration_is_counted(tmp_path: Path, one: Run) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    shutil.copytree(one.path, tmp_path / "half")
+    jobs = one.table("jobs")
+    half = jobs["iteration_ps"][0].as_py() // 2
+    at = jobs.schema.get_field_index("iteration_ps")
+    pq.write_table(jobs.set_column(at, jobs.schema.field(at), pa.array([half])), tmp_path / "half" / "jobs.parquet")
+    assert sum(time_by_kind(open_run(tmp_path / "half"), "pretrain").values()) == pytest.approx(half)
+
+
+def unpacked(data: bytes, rows: int) -> list[tuple[int, list[list[int]], list[tuple[int, int]]]]:
+    """What `gantt.js` reads: where a row begins, its blocks, and its pieces as length and kind."""
+    place = 0
+
+    def number() -> int:
+        nonlocal place
+        value, weight = 0, 1
+        while True:
+            value += (data[place] & 127) * weight
+            weight *= 128
+            place += 1
+            if data[place - 1] < 128:
+                return value
+
+    found = []
+    for _ in range(rows):
+        begin, blocks, pieces = number(), number(), number()
+        found.append((begin, [[number() for _ in range(4)] for _ in range(blocks)],
+                      [divmod(number(), 16) for _ in range(pieces)]))  # fmt: skip
+    assert place == len(data)
+    return found
+
+
+def test_a_chart_comes_back_as_it_was_packed(one: Run) -> None:
+    found = read_pipeline(one)
+    assert found is not None
+    assert not found.is_merged
+    segments = segments_of(Plan())
+    step_ps = (found.end_ps - found.start_ps) / 2.0**27
+    for row, (begin, blocks, pieces) in zip(found.rows, unpacked(packed(found), 4), strict=True):
+        mine = [segment for segment in segments if segment[0] == row.stage]
+        ends = (begin + np.cumsum([length for length, _ in pieces])) * step_ps
+        assert ends == pytest.approx([segment[5] for segment in mine], abs=step_ps)
+        assert [KINDS[kind] for _, kind in pieces] == [
+            segment[2] if segment[3] == "compute" else segment[3] for segment in mine
+        ]
+        assert sum(block[3] for block in blocks) == len(pieces)
+        assert {block[0] - 1 for block in blocks} == {-1, *range(8)}
+
+
+def test_pieces_that_are_too_many_are_merged_by_kind_and_keep_their_sums(one: Run) -> None:
+    whole, merged = read_pipeline(one), read_pipeline(one, most_pieces=10)
+    assert whole is not None
+    assert merged is not None
+    assert merged.is_merged
+    for fine, coarse in zip(whole.rows, merged.rows, strict=True):
+        assert len(coarse.pieces) < len(fine.pieces)
+        assert coarse.pieces["start_ps"][0] == fine.pieces["start_ps"][0]
+        assert (coarse.pieces["start_ps"][1:] == coarse.pieces["end_ps"][:-1]).all()
+        for kind in range(len(KINDS)):
+            sums = [int((row.pieces["end_ps"] - row.pieces["start_ps"])[row.pieces["kind"] == kind].sum())
+                    for row in (fine, coarse)]  # fmt: skip
+            assert sums[0] == sums[1]
+
+
+def test_gaps_are_drawn_as_nothing(tmp_path: Path, one: Run) -> None:
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    shutil.copytree(one.path, tmp_path / "gaps")
+    segments = one.table("segments")
+    left = segments.filter(pc.field("kind") != "tensor")
+    pq.write_table(left, tmp_path / "gaps" / "segments.parquet")
+    found = read_pipeline(open_run(tmp_path / "gaps"))
+    assert found is not None
+    rows = unpacked(packed(found), 4)
+    step_ps = (found.end_ps - found.start_ps) / 2.0**27
+    lost = sum(end - start for stage, *_, kind, start, end in segments_of(Plan()) if stage == 0 and kind == "tensor")
+    # the last piece of all is no tensor communication, so that every gap has something behind it
+    assert sum(length for length, kind in rows[0][2] if kind == 15) * step_ps == pytest.approx(lost, rel=1e-6)
+
+
+def test_the_answer_tells_where_the_time_goes(one: Run) -> None:
+    said = answer(one)
+    assert said[0] == "An iteration of llama-3-70b on 256 GPUs took 828 ms."
+    assert said[1].startswith("That is 633,198 tokens per second, 2,473 for each GPU, at a model FLOP utilisation")
+    assert "14.2 % (118 ms) was exposed communication" in said[3]
+    assert "tensor parallel 11.6 %, data parallel 1.81 %, pipeline 0.815 %" in said[3]
+    assert "infinite network 710 ms (14.2 % less); no bubble 676 ms (18.3 % less)" in said[4]
+    assert said[-1].startswith("The hottest links were leaf0->spine0 in use 62 % of the time, ")
+
+
+def test_several_jobs_have_a_sentence_each_and_approximations_are_said(two: Run) -> None:
+    said = answer(two)
+    assert [text.partition(":")[0] for text in said[1:3]] == ["pretrain", "fine-tuning"]
+    assert said[-1] == "Approximate: 5 % at most."
+    text = plain(Page(run_page(two)).text)
+    assert "The jobs side by side" in text
+    assert text.index("pretrain stage 3") < text.index("fine-tuning stage 0")
+
+
+def test_a_page_of_training_has_its_sections_and_loads_nothing(one: Run) -> None:
+    html = run_page(one)
+    page = Page(html)
+    assert [name for name in page.ids if name != "theme" and not name.endswith("-h") and name != "tip"] == [
+        "answer", "pipeline", "time", "traffic", "fabric", "provenance",
+    ]  # fmt: skip
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in page.links)
+    text = plain(page.text)
+    assert "tensor parallel, exposed 96 ms 11.6 %" in text
+    assert "data reduce-scatter" in re.sub(r"\s*(?=reduce)", " ", text)
+    (data,) = re.findall(r'<script type="text/plain">([^<]*)</script>', html)
+    found = read_pipeline(one)
+    assert found is not None
+    assert b64decode(data) == packed(found)
+
+
+def test_a_job_that_finished_no_iteration_says_so(tmp_path: Path, one: Run) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    shutil.copytree(one.path, tmp_path / "cut")
+    jobs = one.table("jobs").to_pylist()
+    for name in ("iteration_ps", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "exposed_share", "bubble_share"):
+        jobs[0][name] = None
+    pq.write_table(pa.Table.from_pylist(jobs, one.table("jobs").schema), tmp_path / "cut" / "jobs.parquet")
+    provenance = json.loads((one.path / "provenance.json").read_text(encoding="utf-8"))
+    provenance["status"] = "interrupted"
+    (tmp_path / "cut" / "provenance.json").write_text(json.dumps(provenance), encoding="utf-8")
+    summary = json.loads((one.path / "summary.json").read_text(encoding="utf-8"))
+    summary["numbers"] = {"simulated_ps": {"value": 5 * MS, "unit": "ps", "text": ""}}
+    (tmp_path / "cut" / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    run = open_run(tmp_path / "cut")
+    assert answer(run)[:2] == [
+        "PARTIAL: interrupted at 5 ms of simulated time; what follows is what was done until then.",
+        "No iteration was finished.",
+    ]
+    assert "No iteration was finished." in plain(Page(run_page(run)).text)
+
+
+def test_a_comparison_shows_both_and_says_which_is_faster(
+    tmp_path: Path, one: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = training_run(tmp_path / "slow", Plan(slow={2: 1.2}))
+    for command in ("compare", "report"):
+        with pytest.raises(SystemExit):
+            main(
+                [command, str(one.path), str(slow.path), *(("-o", str(tmp_path / "page.html")) * (command == "report"))]
+            )
+    printed = capsys.readouterr().out
+    assert "The second took" in printed
+    assert "more time: 904 ms against 828 ms" in printed
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert html.count('class="gantt"') == 2
+    assert html.count('class="falls"') == 2
+    assert len(Page(html).ids) == len(set(Page(html).ids))
+
+
+def test_a_run_without_training_has_none_of_it(tmp_path: Path, one: Run) -> None:
+    shutil.copytree(one.path, tmp_path / "old")
+    for name in ("jobs", "segments", "activities", "tiers", "what_if"):
+        (tmp_path / "old" / f"{name}.parquet").unlink()
+    assert is_training(one)
+    assert not is_training(open_run(tmp_path / "old"))

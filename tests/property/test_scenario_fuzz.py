@@ -18,6 +18,7 @@ from weft.spec.scenario_kinds import (
     Flag,
     Listing,
     Measure,
+    NameOrFile,
     Number,
     PolicyKind,
     Section,
@@ -87,6 +88,8 @@ def value_of(row: Row) -> st.SearchStrategy[Any]:  # noqa: PLR0911 - one for eac
             return st.sampled_from(["all", "none"]) | st.lists(
                 value_of(Row(key="x", kind=item, text="", source="")), min_size=1, max_size=3
             )
+        case NameOrFile(endings=endings):
+            return st.sampled_from(["llama-3-8b", "h100", *(f"no{ending}" for ending in endings)])
         case PolicyKind(folder=folder):
             named = st.sampled_from(KNOWN[folder])
             values = st.sampled_from([1, 0.5, True, "55us", "1e6", "null", "yes"])
@@ -132,8 +135,44 @@ fabrics = section_of("fabric", {"topology": st.just("fat-tree"), "radix": st.sam
         "hosts_per_leaf": st.integers(2, 6),
     },
 )
-workloads = st.fixed_dictionaries({"collective": section_of("collective", {})}) | st.fixed_dictionaries(
-    {"traffic": section_of("traffic", {"pattern": st.sampled_from(["permutation", "incast", "all-to-all", "poisson"])})}
+workloads = (
+    st.fixed_dictionaries({"collective": section_of("collective", {})})
+    | st.fixed_dictionaries(
+        {
+            "traffic": section_of(
+                "traffic", {"pattern": st.sampled_from(["permutation", "incast", "all-to-all", "poisson"])}
+            )
+        }
+    )
+    | st.fixed_dictionaries(
+        {
+            "training": section_of(
+                "training",
+                {
+                    "model": st.just("llama-3-8b"),
+                    "global_batch": st.integers(1, 64),
+                    "tensor": st.sampled_from([1, 2, 4]),
+                    "pipeline": st.sampled_from([1, 2]),
+                },
+            )
+        },
+        optional={"stragglers": st.lists(section_of("stragglers", {"gpu": st.integers(0, 8), "factor": st.just(2)}))},
+    )
+    | st.fixed_dictionaries(
+        {
+            "jobs": st.lists(
+                section_of(
+                    "jobs",
+                    {
+                        "model": st.just("llama-3-8b"),
+                        "global_batch": st.integers(1, 64),
+                        "gpus": st.sampled_from([2, 4]),
+                    },
+                ),
+                max_size=3,
+            )
+        }
+    )
 )
 likely = st.builds(
     lambda fabric, workload, rest: {"schema": 1, "fabric": fabric, **workload, **rest},

@@ -28,6 +28,14 @@ from weft.spec.scenario_migrations import SCHEMA, migrate
 from weft.spec.scenario_policies import ParameterCheck, PolicyChoice, known_policies
 from weft.spec.scenario_reader import Places, Reader, apply_override
 from weft.spec.scenario_rows import Row, applies, row, rows_of
+from weft.spec.scenario_training import Straggler, TrainingJob, TrainingSection
+from weft.spec.scenario_training_checks import (
+    check_engine,
+    check_jobs,
+    check_stragglers,
+    check_training,
+    resolve_engine,
+)
 from weft.spec.scenario_transport import TransportSection
 from weft.spec.scenario_workload import Collective, EngineSection, Traffic
 from weft.spec.scenario_yaml import MAX_BYTES, Scalar, read_tree, show, write_tree
@@ -37,12 +45,11 @@ __all__ = ["LATER", "Scenario", "dump", "load", "loads", "rows"]
 
 # Sections that the design knows and this version does not.
 LATER = {
-    "training": "training comes with a later version; this one has collective and traffic",
-    "import": "import comes with a later version; this one has collective and traffic",
+    "import": "import comes with a later version; this one has collective, traffic, training and jobs",
     "sweep": "a sweep is a command of a later version, not a section; --set and --seeds vary one run",
 }
 
-WORKLOADS = ("collective", "traffic")
+WORKLOADS = ("collective", "traffic", "training", "jobs")
 
 
 class Scenario(Record):
@@ -70,16 +77,32 @@ class Scenario(Record):
     collective: Collective | None = row(
         "collective",
         Section(model=Collective, optional=True),
-        absent="traffic is given",
+        absent="another workload is given",
         text="Workload: one collective operation.",
         source="see its keys",
     )
     traffic: Traffic | None = row(
         "traffic",
         Section(model=Traffic, optional=True),
-        absent="collective is given",
+        absent="another workload is given",
         text="Workload: flows between hosts.",
         source="see its keys",
+    )
+    training: TrainingSection | None = row(
+        "training",
+        Section(model=TrainingSection, optional=True),
+        absent="another workload is given",
+        text="Workload: a training job.",
+        source="see its keys",
+    )
+    jobs: tuple[TrainingJob, ...] = row(
+        "jobs",
+        SectionList(model=TrainingJob),
+        text="Workload: several training jobs on one fabric, each with the keys of training.",
+        source="see its keys",
+    )
+    stragglers: tuple[Straggler, ...] = row(
+        "stragglers", SectionList(model=Straggler), text="GPUs that compute slower.", source="see its keys"
     )
     engine: EngineSection = row(
         "engine", Section(model=EngineSection), text="How the run is computed.", source="see its keys"
@@ -93,12 +116,17 @@ class Scenario(Record):
     _notes: tuple[str, ...] = PrivateAttr(default=())
 
     @property
-    def workload(self) -> Collective | Traffic:
-        """The one workload of the scenario."""
-        found = self.collective if self.collective is not None else self.traffic
+    def workload(self) -> Collective | Traffic | TrainingSection:
+        """The one workload of the scenario; of several training jobs the first."""
+        found = next((one for one in (self.collective, self.traffic, *self.trainings) if one is not None), None)
         if found is None:
             raise ConfigError(self._source, [Mistake(path="file", text=_ONE_WORKLOAD)])
         return found
+
+    @property
+    def trainings(self) -> tuple[TrainingSection, ...]:
+        """The training jobs, one or several; empty for other workloads."""
+        return self.jobs if self.training is None else (self.training,)
 
     @property
     def source(self) -> str:
@@ -132,7 +160,8 @@ class Scenario(Record):
     __hash__ = None  # type: ignore[assignment]  # parameters of policies and devices are dicts
 
 
-_ONE_WORKLOAD = f"missing a workload, wanted exactly one of {' and '.join(WORKLOADS)}"
+_ONE_OF = f"exactly one of {', '.join(WORKLOADS[:-1])} and {WORKLOADS[-1]}"
+_ONE_WORKLOAD = f"missing a workload, wanted {_ONE_OF}"
 
 
 def load(
@@ -288,13 +317,23 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
     if not given and not any(root.get(key) for key in LATER):
         reader.wrong("file", _ONE_WORKLOAD)
     for key in given[1:]:
-        reader.wrong(key, f"a second workload beside {given[0]}, wanted exactly one of {' and '.join(WORKLOADS)}")
+        reader.wrong(key, f"a second workload beside {given[0]}, wanted {_ONE_OF}")
     fabric = resolve_fabric(draft.fabric, reader) if reader.is_sound("fabric") else draft.fabric
     transport = resolve_transport(draft.transport, reader)
     workload = draft.collective if draft.collective is not None else draft.traffic
     if workload is not None and reader.is_sound(given[0] if given else "file"):
         workload = check_workload(workload, fabric, transport, reader)
-    check_faults(draft.faults, draft.engine, reader)
+    training, jobs = draft.training, draft.jobs
+    if training is not None and reader.is_sound("training"):
+        training = check_training(training, fabric, reader)
+    if "jobs" in given and reader.is_sound("jobs"):
+        jobs = check_jobs(jobs, fabric, reader)
+    is_training = training is not None or bool(jobs)
+    engine = resolve_engine(draft.engine, is_training=is_training)
+    if is_training:
+        check_engine(engine, reader)
+    check_stragglers(draft.stragglers, fabric, reader, is_training=is_training)
+    check_faults(draft.faults, engine, reader)
     return Scenario.model_construct(
         schema_version=draft.schema_version,
         name=draft.name if draft.name is not None else name,
@@ -302,7 +341,10 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
         transport=transport,
         collective=workload if isinstance(workload, Collective) else None,
         traffic=workload if isinstance(workload, Traffic) else None,
-        engine=draft.engine,
+        training=training,
+        jobs=jobs,
+        stragglers=draft.stragglers,
+        engine=engine,
         faults=draft.faults,
     )
 
@@ -351,7 +393,7 @@ def _policy_tree(choice: PolicyChoice) -> str | dict[str, Any]:
 def _device_tree(kind: DeviceKind, choice: DeviceChoice) -> str | dict[str, Any]:
     if not choice.fields:
         return choice.model
-    return {"model": choice.model, **_field_tree(device_rows(kind.record), choice.fields)}
+    return {kind.head: choice.model, **_field_tree(device_rows(kind.record), choice.fields)}
 
 
 def _field_tree(rows: Mapping[str, Row], fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -383,7 +425,8 @@ def _rows_below(described: Mapping[str, Row], path: str) -> Iterator[Row]:
         elif isinstance(one.kind, SectionList):
             yield from _rows_below(rows_of(one.kind.model), at)
         elif isinstance(one.kind, DeviceKind):
-            yield from _rows_below({"model": _MODEL, **device_rows(one.kind.record)}, at)
+            head = _MODEL if one.kind.head == "model" else _PRESET
+            yield from _rows_below({head.key: head, **device_rows(one.kind.record)}, at)
 
 
 _MODEL = Row(
@@ -393,4 +436,13 @@ _MODEL = Row(
     default="plain",
     source="chosen: no vendor's",
     text="Device of the hardware catalogue whose figures stand where none is given here.",
+)
+
+_PRESET = Row(
+    key="name",
+    field="name",
+    kind=Text(),
+    default="plain",
+    source="chosen: nobody's",
+    text="Preset of the catalogue whose figures stand where none is given here.",
 )

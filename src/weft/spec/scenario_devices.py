@@ -17,6 +17,7 @@ from weft.base.units import DURATION, LENGTH, RATE, SIZE
 from weft.spec.device import Nic, Record, Server, Switch
 from weft.spec.scenario_kinds import Choice, Flag, Kind, Listing, Measure, Number, Section, Text, Whole
 from weft.spec.scenario_rows import Row
+from weft.spec.scenario_software import SOFTWARE_ROWS
 
 __all__ = ["DeviceChoice", "NodeModel", "device_mistakes", "device_rows", "user_key"]
 
@@ -127,6 +128,7 @@ _ROWS: dict[str, tuple[str, str]] = {
         "Piece in which messages inside a server take turns on a port.",
         "chosen: a slice of NCCL's buffers",
     ),
+    **SOFTWARE_ROWS,
 }
 
 
@@ -174,13 +176,16 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def user_key(field: str) -> str:
-    """Return the key that a user writes for a field: its name without the unit, ``buffer`` for ``buffer_bytes``.
+    """Return the key that a user writes for a field: its name without unit and verb, ``buffer`` for ``buffer_bytes``.
 
     Examples
     --------
     >>> user_key("forwarding_latency_ps"), user_key("alpha")
     ('forwarding_latency', 'alpha')
+    >>> user_key("has_fused_experts")
+    'fused_experts'
     """
+    field = field.removeprefix("has_")
     for suffix in _QUANTITIES:
         if field.endswith(suffix):
             return field.removesuffix(suffix)

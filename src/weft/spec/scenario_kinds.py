@@ -26,6 +26,7 @@ __all__ = [
     "Kind",
     "Listing",
     "Measure",
+    "NameOrFile",
     "Number",
     "PolicyKind",
     "Section",
@@ -408,16 +409,49 @@ class PolicyKind:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceKind:
-    """A device: a name of the catalogue, or a mapping with ``model`` and fields that differ from it."""
+    """A device, or a preset of software: a name of the catalogue, or a mapping with it and fields that differ."""
 
     record: type[BaseModel]
     catalogue: str  # such as switch
+    head: str = "model"  # key of the name in a mapping
     unit: str = "device"
 
     @property
     def wanted(self) -> str:
         """What is allowed, in words."""
-        return "a name of the hardware catalogue, or {model: ..., <fields that differ>}"
+        whose = "the hardware catalogue" if self.head == "model" else f"the {self.catalogue} catalogue"
+        return f"a name of {whose}, or {{{self.head}: ..., <fields that differ>}}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NameOrFile:
+    """A name of a catalogue, or, where there are ``endings``, a file; resolved to the name or an absolute path."""
+
+    catalogue: str  # such as model
+    endings: tuple[str, ...] = ()
+    unit: str = "name"
+
+    @property
+    def wanted(self) -> str:
+        """What is allowed, in words."""
+        file = f", or a file that ends in {either(self.endings)}" if self.endings else ""
+        return f"a name that `weft list {self.catalogue}` prints{file}"
+
+    def read(self, node: Node) -> str:
+        """Resolve a scalar; whether there is such a name or file is seen where both are known."""
+        scalar = _scalar(node, self.wanted)
+        if not isinstance(scalar.value, str) or not scalar.text.isprintable():
+            message = f"found {show(node)}, wanted {self.wanted}"
+            raise WrongValueError(message)
+        return scalar.text
+
+    def write(self, value: Any) -> str:
+        """Write a resolved value."""
+        return str(value)
+
+    def json(self) -> dict[str, Any]:
+        """JSON Schema of the text."""
+        return {"type": "string"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -451,6 +485,7 @@ Kind = (
     | Selection
     | PolicyKind
     | DeviceKind
+    | NameOrFile
     | Section
     | SectionList
 )

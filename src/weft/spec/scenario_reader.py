@@ -20,7 +20,16 @@ from pydantic import BaseModel
 from weft.base.errors import Mistake
 from weft.base.nearest import nearest
 from weft.spec.scenario_devices import DeviceChoice, NodeModel, device_rows
-from weft.spec.scenario_kinds import DeviceKind, FileName, PolicyKind, Section, SectionList, WrongValueError, either
+from weft.spec.scenario_kinds import (
+    DeviceKind,
+    FileName,
+    NameOrFile,
+    PolicyKind,
+    Section,
+    SectionList,
+    WrongValueError,
+    either,
+)
 from weft.spec.scenario_policies import ParameterCheck, ParameterValue, PolicyChoice
 from weft.spec.scenario_rows import REQUIRED, Row, applies, resolved_default, rows_of, shown
 from weft.spec.scenario_yaml import Entry, Mapping, Node, Scalar, Sequence, read_tree, show
@@ -37,6 +46,8 @@ _SHORT_FORMS = {
     "fabric.switch": "model",
     "fabric.nic": "model",
     "fabric.node": "model",
+    "training.software": "name",
+    "jobs.software": "name",
 }
 _HEADS = ("name", "file")  # of a policy; every other key is a parameter
 
@@ -181,7 +192,18 @@ class Reader:
             return resolved_default(row)
         if isinstance(kind, FileName) and value not in kind.names:
             return self._file(str(value), path, is_in_file=node.line is not None)
+        if isinstance(kind, NameOrFile):
+            return self._name_or_file(kind, str(value), path, is_in_file=node.line is not None)
         return value
+
+    def _name_or_file(self, kind: NameOrFile, text: str, path: str, *, is_in_file: bool) -> str:
+        if kind.endings and (text.endswith(kind.endings) or "/" in text):
+            return self._file(text, path, is_in_file=is_in_file)
+        known = list(self.known.get(kind.catalogue, ()))
+        if known and text not in known:
+            file = f", or a file that ends in {either(kind.endings)}" if kind.endings else ""
+            self.wrong(path, f"found '{text}', wanted {_list_of(known)}{file}", nearest(text, known))
+        return text
 
     def _conditions(self, rows: dict[str, Row], values: dict[str, Any], given: set[str], path: str) -> None:
         by_key = {row.key: name for name, row in rows.items()}
@@ -281,8 +303,8 @@ class Reader:
         fields: dict[str, Any] = {}
         if isinstance(node, Mapping):
             rows = device_rows(kind.record)
-            entries = self._entries(node, path, ["model", *(row.key for row in rows.values())], {})
-            named = entries.pop("model", model)
+            entries = self._entries(node, path, [kind.head, *(row.key for row in rows.values())], {})
+            named = entries.pop(kind.head, model)
             fields = self._fields(rows, entries, path)
         else:
             named = node
@@ -352,7 +374,7 @@ def _put(node: Node | None, parts: list[str], value: Node, path: str) -> Node | 
         if inner is None:
             return None
         return Sequence(items=(*node.items[:index], inner, *node.items[index + 1 :]), line=node.line)
-    short = _SHORT_FORMS.get(path)
+    short = _SHORT_FORMS.get(".".join(part for part in path.split(".") if not part.isdecimal()))
     if isinstance(node, Mapping):
         base = node
     elif isinstance(node, Scalar) and node.value is not None and short is not None and head != short:

@@ -73,7 +73,7 @@ def _value(row: Row, known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         return _policy(list(known.get(kind.folder, ())))
     if isinstance(kind, DeviceKind):
         fields = _fields(kind.record)
-        fields["properties"]["model"] = {"type": "string", "description": "Device of the hardware catalogue."}
+        fields["properties"][kind.head] = {"type": "string", "description": "A name of the catalogue."}
         return {"anyOf": [{"type": "string"}, fields]}
     return kind.json()
 

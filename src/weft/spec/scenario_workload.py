@@ -283,12 +283,12 @@ class Recording(Record):
 class EngineSection(Record):
     """How the run is computed."""
 
-    fidelity: str = row(
+    fidelity: str = row(  # always one of them in a scenario: reading it fills it in
         "fidelity",
-        Choice(options=("packet", "reference"), later={"flow": "the flow engine comes with a later version"}),
-        default="packet",
-        text="The fast packet engine, or its meaning in Python, which gives the same results slowly.",
-        source="chosen: the fast one",
+        Choice(options=("packet", "flow", "reference")),
+        absent="flow for training, packet for the rest",
+        text="Packets, flows that share links, or the meaning of packets in Python: the same results slowly.",
+        source="chosen: packets where a network is asked about, flows where days of training are",
     )
     seed: int = row(
         "seed",

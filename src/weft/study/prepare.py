@@ -13,16 +13,18 @@ from weft.base.clock import NEVER_PS
 from weft.base.errors import ConfigError, Mistake
 from weft.engine.lower import lower
 from weft.engine.requirements import pause_facts, reordering_mistakes
-from weft.hardware.catalogue import NICS, SERVERS, SWITCHES, nodes
+from weft.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
 from weft.policies.load import catalogue, load
 from weft.spec.fabric import Fabric
 from weft.spec.scenario import Scenario
 from weft.spec.scenario import load as load_scenario
+from weft.spec.scenario import rows as scenario_rows
 from weft.study.collective_job import collective_job
 from weft.study.faults import Occurrence, occurrences
 from weft.study.payload import Volume, volume
 from weft.topology.build import fabric_of_section
 from weft.transports.rocev2 import transport as rocev2
+from weft.workload.models.catalogue import MODELS
 from weft.workload.placement import first_gpus
 from weft.workload.traffic.all_to_all import all_to_all
 from weft.workload.traffic.incast import incast
@@ -64,7 +66,8 @@ class Prepared:
 def known_names() -> dict[str, Sequence[str]]:
     """Names of policies and devices that a scenario may use, by kind."""
     policies = {kind.replace("-", "_"): [entry.name for entry in catalogue(kind)] for kind in _KINDS}
-    return {**policies, "switch": list(SWITCHES), "nic": list(NICS), "node": list(SERVERS)}
+    devices = {"switch": list(SWITCHES), "nic": list(NICS), "node": list(SERVERS), "gpu": list(GPUS)}
+    return {**policies, **devices, "model": list(MODELS)}
 
 
 def check_parameters(kind: str, name_or_path: str, parameters: Mapping[str, ParameterValue]) -> Sequence[Mistake]:
@@ -109,7 +112,7 @@ def prepare(scenario: Scenario, *, fabric: Fabric | None = None) -> Prepared:
 
 def located(scenario: Scenario, error: ConfigError) -> ConfigError:
     """Give an error about keys of the scenario its lines; one about another file keeps its own source and lines."""
-    sections = {"fabric", "transport", "collective", "traffic", "engine", "faults"}
+    sections = {one.path.partition(".")[0] for one in scenario_rows()}
     is_mine = all(mistake.line is None and mistake.path.split(".")[0] in sections for mistake in error.mistakes)
     return scenario.locate(error) if is_mine or error.source == scenario.source else error
 

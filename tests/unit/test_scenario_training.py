@@ -1,0 +1,134 @@
+"""Training in a scenario: what follows from other keys, and what the record says of a plan."""
+
+from __future__ import annotations
+
+import jsonschema
+import pytest
+
+from weft.base.errors import ConfigError
+from weft.hardware.catalogue import nodes
+from weft.spec.scenario import Scenario, loads
+from weft.spec.scenario_reference import explanation
+from weft.spec.scenario_schema import json_schema
+from weft.spec.scenario_training import LONG_SEQUENCE, TrainingSection
+from weft.spec.training import Parallelism, Software
+from weft.workload.models.catalogue import model
+
+FABRIC = "schema: 1\nfabric: {topology: rail-optimized, gpus: 128, node: dgx-h100}\n"
+ONE = FABRIC + "training: {model: llama-3-70b, tensor: 8, pipeline: 4, global_batch: 128}\n"
+
+
+def read(text: str, **overrides: str) -> Scenario:
+    given = {key.replace("__", "."): value for key, value in overrides.items()}
+    return loads(text, nodes=nodes(), overrides=given)
+
+
+def training(text: str, **overrides: str) -> TrainingSection:
+    section = read(text, **overrides).training
+    assert section is not None
+    return section
+
+
+def test_copies_of_the_model_take_the_gpus_that_are_left() -> None:
+    section = training(ONE)
+    assert (section.data, section.gpus, section.first_gpu) == (4, 128, 0)
+    assert training(ONE, training__gpus="64").data == 2
+    assert training(ONE, training__first_gpu="96").gpus == 32
+
+
+def test_training_runs_on_the_flow_engine_and_the_rest_on_packets() -> None:
+    assert read(ONE).engine.fidelity == "flow"
+    assert read(FABRIC + "collective: {size: 1MiB}").engine.fidelity == "packet"
+    assert read(FABRIC + "collective: {size: 1MiB}", engine__fidelity="flow").engine.fidelity == "flow"
+
+
+def test_a_plan_is_the_record_of_the_section() -> None:
+    found = model("llama-3-70b")
+    wanted = Parallelism(tensor=8, pipeline=4, data=4, global_batch=128, sequence=8192, has_prefetch=False)
+    assert training(ONE).parallelism(found) == wanted
+    lora = training(ONE, training__phase="fine-tuning-lora", training__gradients="fp32").parallelism(found)
+    assert (lora.has_lora, lora.gradient_bytes) == (True, 4)
+    assert training(ONE, training__zero="3").parallelism(found).has_prefetch
+    assert training(ONE, training__overlap__tensor="0.7").parallelism(found).overlap.tensor == 0.7
+
+
+def test_long_context_means_long_sequences_unless_they_are_given() -> None:
+    found = model("llama-3-70b")
+    assert training(ONE, training__phase="long-context").parallelism(found).sequence == LONG_SEQUENCE
+    both = training(ONE, training__phase="long-context", training__sequence="65536")
+    assert both.parallelism(found).sequence == 65_536
+
+
+def test_software_is_a_preset_and_what_differs_from_it() -> None:
+    section = training(ONE, training__software__launch="36us", training__software__deduplicated_experts="true")
+    assert section.software.on(Software()) == Software(launch_ps=36_000_000, has_deduplicated_experts=True)
+    named = training(ONE, training__software="megatron-core").software
+    assert (named.model, named.fields) == ("megatron-core", {})
+
+
+def test_several_jobs_follow_each_other_and_have_names() -> None:
+    first = "{model: llama-3-8b, tensor: 2, data: 8, global_batch: 64}"
+    second = "{name: second, model: llama-3-8b, gpus: 32, global_batch: 64}"
+    scenario = read(f"{FABRIC}jobs: [{first}, {second}]")
+    assert [(job.name, job.first_gpu, job.gpus, job.data) for job in scenario.trainings] == [
+        ("job0", 0, 16, 8),
+        ("second", 16, 32, 32),
+    ]
+    assert scenario.workload is scenario.jobs[0]
+    changed = read(f"{FABRIC}jobs: [{first}, {second}]", jobs__1__software__launch="9us")
+    assert changed.jobs[1].software.fields == {"launch_ps": 9_000_000}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "key", "value", "fix"),
+    [
+        ("128", "pipeline", "3", "2"),
+        ("128", "tensor", "7", "8"),
+        ("60", "pipeline", "4", "3"),
+        ("7", "context", "2", "1"),
+    ],
+)
+def test_degrees_that_do_not_divide_the_gpus_name_the_nearest_that_does(
+    gpus: str, key: str, value: str, fix: str
+) -> None:
+    text = FABRIC + f"training: {{model: llama-3-8b, global_batch: 8, gpus: {gpus}, {key}: {value}, tensor: 4}}"
+    if key != "pipeline":
+        text = text.replace(", tensor: 4", "")
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    (mistake,) = caught.value.mistakes
+    assert (mistake.path, mistake.fix) == (f"training.{key}", fix)
+    assert training(text, **{f"training__{key}": fix}).gpus == int(gpus)
+
+
+def test_gpus_of_an_unknown_server_leave_the_copies_open() -> None:
+    section = loads(ONE, nodes={"dgx-h100": nodes()["dgx-h100"]}).training
+    assert section is not None
+    assert section.data == 4
+    without = loads(ONE.replace("gpus: 128, ", "pods: 2, nodes_per_pod: 8, "), nodes={}).training
+    assert without is not None
+    assert (without.data, without.gpus) == (None, None)
+
+
+def test_no_job_is_no_workload() -> None:
+    with pytest.raises(ConfigError, match="found no job"):
+        read(FABRIC + "jobs: []")
+
+
+def test_the_keys_are_explained() -> None:
+    assert "what is left" in explanation("training.data")
+    assert "CPU time to launch" in explanation("training.software.launch")
+    assert "training.overlap.tensor" in explanation("training.overlap")
+    assert explanation("jobs.name").startswith("jobs.name")
+
+
+def test_an_editor_takes_what_is_read() -> None:
+    validator = jsonschema.Draft202012Validator(json_schema())
+    tree = {
+        "schema": 1,
+        "fabric": {"radix": 8},
+        "training": {"model": "x", "global_batch": 8, "software": {"name": "plain", "launch": "36us"}},
+    }
+    validator.validate(tree)
+    tree["traffic"] = {"pattern": "incast"}
+    assert not validator.is_valid(tree)

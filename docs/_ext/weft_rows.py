@@ -293,6 +293,7 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "link": _devices("link", "LINKS"),
     "gpu": _devices("gpu", "GPUS"),
     "model": _devices("model", "MODELS", "weft.workload.models.catalogue"),
+    "software": _devices("software", "SOFTWARE", "weft.workload.models.software"),
     "protocol": _devices("protocol", "PROTOCOLS", "weft.workload.collectives.protocols", level="###", shown=1),
     "algorithm": _algorithms,
     "congestion-control": _policies("congestion-control"),

@@ -36,7 +36,7 @@ KNOWN = {
     "node": ("plain", "dgx-a100", "dgx-h100", "p5"),
     "model": ("llama-3-8b", "llama-3-70b", "deepseek-v3"),
     "gpu": ("a100", "h100"),
-    "software": ("plain", "megatron-core"),
+    "software": ("plain", "megatron-2021"),
 }
 
 SMALL = """schema: 1
@@ -80,31 +80,6 @@ faults:
   - {at: 2ms, link: leaf3-agg1, event: degrade, fraction: 0.25}
   - {at: 3ms, link: leaf3-agg1, event: degrade, rate: 100Gbps}
   - {at: 3ms, switch: core0, event: down}
-""",
-    "training": """
-schema: 1
-fabric: {topology: leaf-spine, leaves: 4, spines: 4, hosts_per_leaf: 16}
-training:
-  model: llama-3-8b
-  tensor: 4
-  pipeline: 2
-  zero: 3
-  prefetch: false
-  global_batch: 64
-  gpus: 32
-  first_gpu: 32
-  software: {name: megatron-core, launch: 36us, fused_experts: false}
-  overlap: {data: 0.9}
-  checkpoint: {every: 100, size: 1TiB, asynchronous: true}
-  loading: 3ms
-stragglers: [{gpu: 12, factor: 1.25}]
-""",
-    "jobs": """
-schema: 1
-fabric: {radix: 8}
-jobs:
-  - {name: big, model: llama-3-70b, tensor: 8, pipeline: 2, data: 4, global_batch: 128}
-  - {model: deepseek-v3, expert: 32, gpus: 64, global_batch: 128, software: megatron-core}
 """,
 }
 

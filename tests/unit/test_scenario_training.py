@@ -7,7 +7,7 @@ import pytest
 
 from weft.base.errors import ConfigError
 from weft.hardware.catalogue import nodes
-from weft.spec.scenario import Scenario, loads
+from weft.spec.scenario import Scenario, dump, loads
 from weft.spec.scenario_reference import explanation
 from weft.spec.scenario_schema import json_schema
 from weft.spec.scenario_training import LONG_SEQUENCE, TrainingSection
@@ -16,6 +16,34 @@ from weft.workload.models.catalogue import model
 
 FABRIC = "schema: 1\nfabric: {topology: rail-optimized, gpus: 128, node: dgx-h100}\n"
 ONE = FABRIC + "training: {model: llama-3-70b, tensor: 8, pipeline: 4, global_batch: 128}\n"
+
+EXAMPLES = {
+    "training": """
+schema: 1
+fabric: {topology: leaf-spine, leaves: 4, spines: 4, hosts_per_leaf: 16}
+training:
+  model: llama-3-8b
+  tensor: 4
+  pipeline: 2
+  zero: 3
+  prefetch: false
+  global_batch: 64
+  gpus: 32
+  first_gpu: 32
+  software: {name: megatron-2021, launch: 36us, fused_experts: false}
+  overlap: {data: 0.9}
+  checkpoint: {every: 100, size: 1TiB, asynchronous: true}
+  loading: 3ms
+stragglers: [{gpu: 12, factor: 1.25}]
+""",
+    "jobs": """
+schema: 1
+fabric: {radix: 8}
+jobs:
+  - {name: big, model: llama-3-70b, tensor: 8, pipeline: 2, data: 4, global_batch: 128}
+  - {model: deepseek-v3, expert: 32, gpus: 64, global_batch: 128, software: megatron-2021}
+""",
+}
 
 
 def read(text: str, **overrides: str) -> Scenario:
@@ -62,8 +90,8 @@ def test_long_context_means_long_sequences_unless_they_are_given() -> None:
 def test_software_is_a_preset_and_what_differs_from_it() -> None:
     section = training(ONE, training__software__launch="36us", training__software__deduplicated_experts="true")
     assert section.software.on(Software()) == Software(launch_ps=36_000_000, has_deduplicated_experts=True)
-    named = training(ONE, training__software="megatron-core").software
-    assert (named.model, named.fields) == ("megatron-core", {})
+    named = training(ONE, training__software="megatron-2021").software
+    assert (named.model, named.fields) == ("megatron-2021", {})
 
 
 def test_several_jobs_follow_each_other_and_have_names() -> None:
@@ -108,6 +136,14 @@ def test_gpus_of_an_unknown_server_leave_the_copies_open() -> None:
     without = loads(ONE.replace("gpus: 128, ", "pods: 2, nodes_per_pod: 8, "), nodes={}).training
     assert without is not None
     assert (without.data, without.gpus) == (None, None)
+
+
+@pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
+def test_what_is_dumped_is_complete_and_loads_back_equal(text: str) -> None:
+    scenario = loads(text)
+    written = dump(scenario)
+    assert loads(written) == scenario
+    assert dump(loads(written)) == written
 
 
 def test_no_job_is_no_workload() -> None:

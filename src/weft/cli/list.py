@@ -145,6 +145,7 @@ KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
     "sizes": _sizes,
     "collective": _collectives,
     "model": _devices("MODELS", "weft.workload.models.catalogue"),
+    "software": _devices("SOFTWARE", "weft.workload.models.software"),
 }
 
 

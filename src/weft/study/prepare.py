@@ -25,6 +25,7 @@ from weft.study.payload import Volume, volume
 from weft.topology.build import fabric_of_section
 from weft.transports.rocev2 import transport as rocev2
 from weft.workload.models.catalogue import MODELS
+from weft.workload.models.software import SOFTWARE
 from weft.workload.placement import first_gpus
 from weft.workload.traffic.all_to_all import all_to_all
 from weft.workload.traffic.incast import incast
@@ -67,7 +68,7 @@ def known_names() -> dict[str, Sequence[str]]:
     """Names of policies and devices that a scenario may use, by kind."""
     policies = {kind.replace("-", "_"): [entry.name for entry in catalogue(kind)] for kind in _KINDS}
     devices = {"switch": list(SWITCHES), "nic": list(NICS), "node": list(SERVERS), "gpu": list(GPUS)}
-    return {**policies, **devices, "model": list(MODELS)}
+    return {**policies, **devices, "model": list(MODELS), "software": list(SOFTWARE)}
 
 
 def check_parameters(kind: str, name_or_path: str, parameters: Mapping[str, ParameterValue]) -> Sequence[Mistake]:

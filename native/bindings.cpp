@@ -1,5 +1,5 @@
-/// The Python face of the core: the only file that includes nanobind. Arrays in, arrays out; the GIL is free while it
-/// runs.
+/// The Python face of the core: with bindings_flow.cpp the only file that includes nanobind. Arrays in, arrays out; the
+/// GIL is free while it runs.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/version.hpp"
+#include "bindings_flow.hpp"
 #include "packet/engine.hpp"
 
 namespace nb = nanobind;
@@ -308,4 +309,5 @@ NB_MODULE(_native, module) {
       .def("paths", &PacketEngine::paths)
       .def("queue_pairs", &PacketEngine::queue_pairs)
       .def("counters", &PacketEngine::counters);
+  weft::bind_flow(module);
 }

@@ -1,0 +1,194 @@
+"""The fluid engine against textbook filling, written here a second time, plainly, over generated cases."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from weft.engine import _native
+
+pytestmark = pytest.mark.sanitize
+
+EXACT = 1e-12
+WANTED = 1e-7  # relative error of a rate
+
+Hops = list[tuple[int, float]]
+
+
+def textbook(capacity: NDArray[np.float64], classes: list[Hops], alive: list[int]) -> NDArray[np.float64]:
+    """Max-min fair rates: all grow together; who meets a full link stays."""
+    weight = np.zeros((len(capacity), len(classes)))
+    for cls, hops in enumerate(classes):
+        for link, units in hops:
+            weight[link, cls] += units * alive[cls]
+    rates = np.zeros(len(classes))
+    grows = (weight > 0).any(axis=0)
+    while grows.any():
+        pull = weight[:, grows].sum(axis=1)
+        left = np.maximum(capacity - weight[:, ~grows] @ rates[~grows], 0)
+        share = np.divide(left, pull, out=np.full(len(capacity), np.inf), where=pull > 0)
+        level = share.min()
+        rates[grows] = level
+        full = share <= level * (1 + 1e-13)
+        grows = grows & ~(weight[full] > 0).any(axis=0)
+    return rates
+
+
+@dataclass
+class Watched:
+    """An engine, and beside it what each activity still has to get, by the engine's rates."""
+
+    capacity: NDArray[np.float64]
+    classes: list[Hops]
+    tolerance: float = EXACT
+    now_ps: float = 0.0
+    left: dict[int, float] = field(default_factory=dict)
+    members: dict[int, int] = field(default_factory=dict)
+    worst: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.engine = _native.Fluid(self.capacity, self.tolerance)
+        self.carried = np.zeros(len(self.capacity))
+        for hops in self.classes:
+            self.engine.add_class(*_arrays(hops))
+
+    def alive(self) -> list[int]:
+        alive = [0] * len(self.classes)
+        for cls in self.members.values():
+            alive[cls] += 1
+        return alive
+
+    def start(self, cls: int, activity: int, amount: float) -> None:
+        self.engine.start(cls, activity, amount, self.now_ps)
+        self.left[activity] = amount
+        self.members[activity] = cls
+        self._collect(cls)
+
+    def stop(self, activity: int) -> None:
+        cls = self.members.pop(activity)
+        rest = self.engine.stop(cls, activity, self.now_ps)
+        assert rest == pytest.approx(self.left.pop(activity), rel=1e-9, abs=4 * self.capacity.max())
+
+    def set_capacity(self, link: int, capacity: float) -> None:
+        self.capacity[link] = capacity
+        self.engine.set_capacity(link, capacity, self.now_ps)
+
+    def set_hops(self, cls: int, hops: Hops) -> None:
+        self.classes[cls] = hops
+        self.engine.set_hops(cls, *_arrays(hops), self.now_ps)
+        self._collect(cls)
+
+    def _collect(self, cls: int) -> None:
+        """Activities without hops are done at once, whatever hops the class gets later."""
+        if not self.classes[cls]:
+            self.advance(self.now_ps)
+
+    def advance(self, to_ps: float) -> list[int]:
+        """Let time pass; what the engine says is finished must have got all, by its rates, and the rest not."""
+        step_ps = to_ps - self.now_ps
+        rates = self.engine.rates()
+        self.carried += self.engine.loads() * step_ps
+        for activity, cls in self.members.items():
+            self.left[activity] -= rates[cls] * step_ps
+        self.now_ps = to_ps
+        finished = self.engine.advance(to_ps)
+        assert len(set(finished)) == len(finished)
+        for activity in finished:
+            cls = self.members.pop(activity)
+            left = self.left.pop(activity)
+            if self.classes[cls]:
+                assert abs(left) <= 1e-9 * max(1.0, self.capacity.max() * to_ps) + 3 * rates[cls]
+        for activity, cls in self.members.items():
+            assert self.left[activity] >= -1e-9 * self.capacity.max() * to_ps - rates[cls]
+        return finished
+
+    def solve(self) -> None:
+        self.engine.solve(self.now_ps)
+        alive = self.alive()
+        rates = self.engine.rates()
+        wanted = textbook(self.capacity, self.classes, alive)
+        runs = np.array([bool(count and hops) for count, hops in zip(alive, self.classes, strict=True)], dtype=bool)
+        assert not rates[~runs].any()
+        np.testing.assert_allclose(rates[runs], wanted[runs], rtol=WANTED, atol=1e-14 * self.capacity.max())
+        assert (self.engine.loads() <= self.capacity * (1 + 1e-9) + 1e-15).all()
+        self.worst = max(self.worst, self.engine.worst_error())
+
+    def run_out(self) -> list[tuple[float, int]]:
+        """Go on to the end: (instant, activity) of every completion."""
+        completions = []
+        while (at_ps := self.engine.next()) < math.inf:
+            completions += [(at_ps, activity) for activity in self.advance(at_ps)]
+            self.solve()
+        return completions
+
+
+def _arrays(hops: Hops) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    return np.array([link for link, _ in hops], np.int32), np.array([units for _, units in hops], np.float64)
+
+
+def _hops(draw: np.random.Generator, links: int, longest: int) -> Hops:
+    path = draw.permutation(links)[: draw.integers(0 if draw.random() < 0.1 else 1, min(links, longest) + 1)]
+    match draw.integers(4):
+        case 0:
+            weights = np.ones(len(path))
+        case 1:
+            weights = np.full(len(path), draw.choice([1.0, 0.25, 1.034]))
+        case 2:
+            weights = draw.choice([1.0, 2.0, 0.5, 7.0], len(path))
+        case _:
+            weights = draw.uniform(0.01, 3, len(path)) * draw.choice([1.0, 300.0], len(path))
+    return [(int(link), float(units)) for link, units in zip(path, weights, strict=True)]
+
+
+def _case(draw: np.random.Generator, tolerance: float = EXACT) -> Watched:
+    links = int(draw.integers(2, 40))
+    capacity = np.where(draw.random(links) < 0.6, draw.integers(1, 5, links), draw.uniform(0.1, 4, links)) * 0.05
+    longest = int(draw.choice([4, 7, 24]))
+    classes = [_hops(draw, links, longest) for _ in range(draw.integers(1, 60))]
+    return Watched(capacity.astype(np.float64), classes, tolerance)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_rates_are_the_textbooks_whatever_happens(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    w = _case(draw)
+    start_ps = float(draw.choice([0.0, 1e12, 1e15]))  # a clock that has run for long
+    w.now_ps = start_ps
+    w.engine.advance(start_ps)
+    activity = 0
+    for _ in range(60):
+        at_ps = w.now_ps + float(draw.choice([0.0, 2e5, 1e6]) * draw.random())
+        while (next_ps := w.engine.next()) < at_ps:
+            w.advance(next_ps)
+            w.solve()
+        w.advance(at_ps)
+        for _ in range(draw.integers(1, 4)):
+            match draw.integers(12):
+                case 0:
+                    dead = float(draw.choice([0.0, 0.02, 0.1, 0.3 * draw.random()]))
+                    w.set_capacity(int(draw.integers(len(w.capacity))), dead)
+                case 1 if w.members:
+                    w.stop(int(draw.choice(list(w.members))))
+                case 2:
+                    w.set_hops(int(draw.integers(len(w.classes))), _hops(draw, len(w.capacity), 24))
+                case _:
+                    w.start(
+                        int(draw.integers(len(w.classes))),
+                        activity,
+                        1e4 * float(draw.choice([0.0, 1.0, draw.random()])),
+                    )
+                    activity += 1
+        w.solve()
+    for link in range(len(w.capacity)):
+        w.set_capacity(link, 0.1)
+    w.solve()
+    w.run_out()
+    assert not w.members
+    assert w.worst < WANTED
+    np.testing.assert_allclose(
+        w.engine.carried(w.now_ps), w.carried, rtol=1e-7, atol=1e-6 + 1e-15 * start_ps + 8 * w.capacity.max()
+    )

@@ -130,7 +130,10 @@ def _report(
     *,
     first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
     second: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="Another one, to compare with it.")] = None,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="File to write; <run>.html beside it.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="File to write; <run>.html beside it. A .json is a trace for Perfetto."),
+    ] = None,
     is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     as_json: Json = False,
 ) -> None:

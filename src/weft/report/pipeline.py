@@ -82,13 +82,16 @@ def is_training(run: Run) -> bool:
     return has_table(found, "jobs") and bool(found.table("jobs").num_rows)
 
 
-def read_pipeline(run: Run, *, most_pieces: int = MOST_PIECES) -> Pipeline | None:
+def read_pipeline(
+    run: Run, *, most_rows: int | None = MOST_ROWS, most_pieces: int | None = MOST_PIECES
+) -> Pipeline | None:
     """Read the segments of a run; None where there are none.
 
     Parameters
     ----------
     run : of training jobs
-    most_pieces : above which the pieces of a pass are merged by kind
+    most_rows : above which some are left out; None: none
+    most_pieces : above which the pieces of a pass are merged by kind; None: never
     """
     actors = run.query(
         "with jobs as (select job, row_number() over () as place from jobs) "
@@ -96,7 +99,7 @@ def read_pipeline(run: Run, *, most_pieces: int = MOST_PIECES) -> Pipeline | Non
     ).to_pylist()
     if not actors:
         return None
-    each = -(-len(actors) // MOST_ROWS)
+    each = -(-len(actors) // (most_rows or len(actors)))
     shown = actors[::each]
     wanted = ", ".join(f"({i}, {_quoted(a['job'])}, {a['stage']}, {a['rank']})" for i, a in enumerate(shown))
     passes = " ".join(f"when '{name}' then {place}" for place, name in enumerate(PASSES) if name)
@@ -108,7 +111,7 @@ def read_pipeline(run: Run, *, most_pieces: int = MOST_PIECES) -> Pipeline | Non
         "from segments join wanted using (job, stage, rank) where end_ps > start_ps order by row_number, start_ps"
     )
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    is_merged = table.num_rows > most_pieces
+    is_merged = most_pieces is not None and table.num_rows > most_pieces
     bounds = np.searchsorted(columns["row_number"], np.arange(len(shown) + 1))
     rows = tuple(
         _row(actor, {name: values[first:last] for name, values in columns.items()}, is_merged=is_merged)

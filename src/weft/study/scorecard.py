@@ -1,0 +1,175 @@
+"""Scores of predictions against measurements: errors, ranks, and whether a tolerance is reached.
+
+An error is predicted over measured time, less one. MAPE is the mean of its absolute values. The rank correlation is
+Spearman's, with mean ranks for ties. Beside each set stands a naive rule, the line to beat.
+Leaves out: confidence intervals; sets are what they are, and not samples of anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from scipy.stats import spearmanr
+
+__all__ = ["Excluded", "PlanRank", "Point", "Score", "rank_of_best"]
+
+_ENOUGH: Final = 3  # points from which a rank correlation says something
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """One measurement and what is said about it. Times are seconds.
+
+    Attributes
+    ----------
+    name : of the row, for people
+    measured_s, predicted_s, naive_s : times; the naive rule is that of the set
+    plan_set : rows that are plans of one job on one machine have the same text; empty where there is no choice of plans
+    parts_s : where the predicted time goes, by kind
+    """
+
+    name: str
+    measured_s: float
+    predicted_s: float
+    naive_s: float
+    plan_set: str = ""
+    parts_s: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less one."""
+        return self.predicted_s / self.measured_s - 1
+
+    @property
+    def naive_error(self) -> float:
+        """Of the naive rule."""
+        return self.naive_s / self.measured_s - 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Excluded:
+    """A row that is not in the score, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanRank:
+    """Where the plan that was measured fastest stands in the predicted order, 1 being first.
+
+    Attributes
+    ----------
+    plan_set : which job
+    plans : that were measured
+    rank : of the measured best among the predicted times
+    loss : measured time of the plan predicted best over that of the measured best, less one
+    """
+
+    plan_set: str
+    plans: int
+    rank: int
+    loss: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """One set of published measurements with its points.
+
+    Attributes
+    ----------
+    key, title : what it is called, in a word and in a line
+    role : ``calibration`` where constants were fitted on these rows, ``declared`` where an input was read from them or
+        from the recipe, ``blind`` where nothing was
+    calibrated_on : what the constants that decide this set were fitted on, in words
+    source : whose measurements
+    naive : the naive rule in words
+    tolerance : MAPE that is wanted; None where the set is reported and not judged
+    points : at least one
+    excluded : rows left out
+    notes : known failures and their reasons
+    """
+
+    key: str
+    title: str
+    role: Literal["calibration", "declared", "blind"]
+    calibrated_on: str
+    source: str
+    naive: str
+    tolerance: float | None
+    points: tuple[Point, ...]
+    excluded: tuple[Excluded, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        """Of all points."""
+        return tuple(point.error for point in self.points)
+
+    @property
+    def mape(self) -> float:
+        """Mean absolute error."""
+        return float(np.mean(np.abs(self.errors)))
+
+    @property
+    def median(self) -> float:
+        """Median of the absolute errors."""
+        return float(np.median(np.abs(self.errors)))
+
+    @property
+    def bias(self) -> float:
+        """Median of the signed errors."""
+        return float(np.median(self.errors))
+
+    @property
+    def worst(self) -> Point:
+        """The point with the largest absolute error."""
+        return max(self.points, key=lambda point: abs(point.error))
+
+    @property
+    def naive_mape(self) -> float:
+        """Mean absolute error of the naive rule."""
+        return float(np.mean([abs(point.naive_error) for point in self.points]))
+
+    @property
+    def rank_correlation(self) -> float | None:
+        """Spearman's, of predicted and measured times; None for few points or where one of them does not vary."""
+        measured = [point.measured_s for point in self.points]
+        predicted = [point.predicted_s for point in self.points]
+        if len(self.points) < _ENOUGH or len(set(measured)) == 1 or len(set(predicted)) == 1:
+            return None
+        return float(spearmanr(measured, predicted).statistic)
+
+    @property
+    def is_reached(self) -> bool | None:
+        """Whether MAPE is within the tolerance, as computed and not as printed; None without a tolerance."""
+        return None if self.tolerance is None else self.mape <= self.tolerance
+
+    @property
+    def beats_naive(self) -> bool:
+        """Whether the naive rule does worse."""
+        return self.mape < self.naive_mape
+
+    def plan_ranks(self) -> tuple[PlanRank, ...]:
+        """The rank of the measured best plan of every job that was measured with more than one plan."""
+        jobs = sorted({point.plan_set for point in self.points if point.plan_set})
+        groups = {job: [point for point in self.points if point.plan_set == job] for job in jobs}
+        return tuple(rank_of_best(job, points) for job, points in groups.items() if len(points) > 1)
+
+
+def rank_of_best(plan_set: str, points: Sequence[Point]) -> PlanRank:
+    """Rank the plan that was measured fastest by its predicted time; ties count against it.
+
+    Parameters
+    ----------
+    plan_set : which job, for people
+    points : its plans
+    """
+    best = min(points, key=lambda point: point.measured_s)
+    chosen = min(points, key=lambda point: point.predicted_s)
+    rank = sum(point.predicted_s <= best.predicted_s for point in points)
+    loss = chosen.measured_s / best.measured_s - 1
+    return PlanRank(plan_set=plan_set, plans=len(points), rank=rank, loss=loss)

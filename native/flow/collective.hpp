@@ -1,0 +1,247 @@
+/// Hops of a collective as one activity: rings and all-to-all. Source: weft.spec.job.Collect; the rails that a ring
+/// takes are those of docs/models/collectives.md.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "flow/routes.hpp"
+
+namespace weft::flow {
+
+/// What one collective does to the network.
+struct Crossed {
+  std::int64_t latency_ps = 0;  // of its longest path
+  std::int64_t flows = 0;       // over the fabric
+};
+
+/// Numbers of the NVLink domains (of a server's GPUs without NVLink together), of servers and of leaves, dense.
+class Places {
+ public:
+  explicit Places(const Job& job) {
+    domain_.resize(job.rank_class.size());
+    server_.resize(job.rank_class.size());
+    for (std::size_t r = 0; r < domain_.size(); ++r) {
+      const auto host = static_cast<std::int64_t>(job.rank_host[r]);
+      server_[r] = number(servers_, host);
+      domain_[r] = number(domains_, host << 20U | (job.rank_gpu[r].domain + 1));
+    }
+  }
+  [[nodiscard]] std::int32_t domain(std::int64_t rank) const { return domain_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] std::int32_t server(std::int64_t rank) const { return server_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] std::size_t domains() const { return domains_.size(); }
+  [[nodiscard]] std::size_t servers() const { return servers_.size(); }
+
+ private:
+  using Numbers = std::unordered_map<std::int64_t, std::int32_t>;
+  static std::int32_t number(Numbers& known, std::int64_t key) {
+    return known.try_emplace(key, static_cast<std::int32_t>(known.size())).first->second;
+  }
+  Numbers domains_, servers_;
+  std::vector<std::int32_t> domain_, server_;
+};
+
+/// Members of one group, those of a domain (or of a server) together, in the order of their coordinates.
+class Parts {
+ public:
+  /// Split `members` by `place(rank)`, numbers below `places`.
+  template <typename Place>
+  void split(std::span<const std::int32_t> members, std::size_t places, Place&& place) {
+    if (part_.size() < places) part_.assign(places, -1);
+    first_.clear();
+    used_.clear();
+    for (const std::int32_t rank : members) {
+      std::int32_t& part = part_[static_cast<std::size_t>(place(rank))];
+      if (part < 0) {
+        part = static_cast<std::int32_t>(used_.size());
+        used_.push_back(place(rank));
+        first_.push_back(0);
+      }
+      ++first_[static_cast<std::size_t>(part)];
+    }
+    std::int32_t sum = 0;
+    for (std::int32_t& first : first_) sum += std::exchange(first, sum);
+    first_.push_back(sum);
+    ranks_.resize(members.size());
+    std::vector<std::int32_t>& next = next_;
+    next.assign(first_.begin(), first_.end());
+    for (const std::int32_t rank : members)
+      ranks_[static_cast<std::size_t>(next[static_cast<std::size_t>(part_[static_cast<std::size_t>(place(rank))])]++)] =
+          rank;
+    for (const std::int32_t name : used_) part_[static_cast<std::size_t>(name)] = -1;
+  }
+  [[nodiscard]] std::size_t size() const { return used_.size(); }
+  [[nodiscard]] std::span<const std::int32_t> operator[](std::size_t part) const {
+    return {ranks_.data() + first_[part], ranks_.data() + first_[part + 1]};
+  }
+
+ private:
+  std::vector<std::int32_t> part_;  // by place; -1 between calls
+  std::vector<std::int32_t> used_, first_, next_, ranks_;
+};
+
+template <PathFinder Router>
+class Collectives {
+ public:
+  Collectives(Ways<Router>& ways, Gather& gather) : ways_(ways), gather_(gather), places_(ways.job) {}
+
+  /// Add the hops of one byte of `amount_bytes` of a collective of `members`.
+  Crossed add(std::span<const std::int32_t> members, const Shape& shape, std::int64_t channel) {
+    crossed_ = {};
+    channel_ = channel;
+    local_ = 1.0 / shape.local_efficiency;
+    network_ = 1.0 / shape.network_efficiency;
+    if (members.size() > 1) {
+      domains_.split(members, places_.domains(), [this](std::int32_t rank) { return places_.domain(rank); });
+      if (shape.pattern == Pattern::kRing)
+        ring(members);
+      else
+        all_to_all(members, shape.network_share);
+    }
+    return crossed_;
+  }
+
+ private:
+  void note(std::int64_t latency_ps) { crossed_.latency_ps = std::max(crossed_.latency_ps, latency_ps); }
+
+  /// The most common number of members of a domain, the larger of equals.
+  [[nodiscard]] std::size_t rings() const {
+    std::vector<std::size_t> times;
+    for (std::size_t d = 0; d < domains_.size(); ++d) {
+      times.resize(std::max(times.size(), domains_[d].size() + 1), 0);
+      ++times[domains_[d].size()];
+    }
+    std::size_t most = 0;
+    for (std::size_t size = 1; size < times.size(); ++size)
+      if (times[size] >= times[most]) most = size;
+    return most;
+  }
+
+  void ring(std::span<const std::int32_t> members) {
+    const std::size_t m = domains_.size() == 1 ? members.size() : rings();
+    const double each = 1.0 / static_cast<double>(m);
+    for (std::size_t d = 0; d < domains_.size(); ++d) {
+      const auto own = domains_[d];
+      const std::size_t c = own.size();
+      if (c == 1) continue;
+      // ring j comes to member j mod c and leaves from the one before it, having passed all; alone, it goes round
+      const auto comes_to = [&](std::size_t i) { return domains_.size() == 1 || i >= m ? 0 : (m - i + c - 1) / c; };
+      for (std::size_t i = 0; i < c; ++i) {
+        const std::size_t next = (i + 1) % c;
+        note(edge(own[i], own[next], static_cast<double>(m - comes_to(next)) * each * local_));
+      }
+    }
+    if (domains_.size() == 1) return;
+    const std::size_t columns = ways_.job.columns();
+    for (std::size_t d = 0; d < domains_.size(); ++d) {
+      const auto own = domains_[d], other = domains_[(d + 1) % domains_.size()];
+      for (std::size_t j = 0; j < m; ++j) {
+        const std::int32_t last = own[(j + own.size() - 1) % own.size()], door = own[j % own.size()];
+        const std::int32_t next = other[j % other.size()];
+        if (ways_.share_host(last, next)) {
+          note(ways_.inside(last, next, each * local_, gather_));
+          continue;
+        }
+        for (std::size_t k = 0; k < columns; ++k) {
+          const std::int32_t to = ways_.job.port(next, k);
+          note(ways_.across(last, next, channel_, ways_.job.port(door, k), to,
+                            each * network_ / static_cast<double>(columns), gather_));
+          ++crossed_.flows;
+        }
+      }
+    }
+  }
+
+  /// One edge inside a domain: the same link pair whatever its weight, also none.
+  std::int64_t edge(std::int32_t source, std::int32_t destination, double weight) {
+    return weight > 0.0 ? ways_.inside(source, destination, weight, gather_) : 0;
+  }
+
+  void all_to_all(std::span<const std::int32_t> members, double share) {
+    const double part = 1.0 / static_cast<double>(members.size());
+    servers_.split(members, places_.servers(), [this](std::int32_t rank) { return places_.server(rank); });
+    for (std::size_t s = 0; s < servers_.size(); ++s) all_inside(servers_[s], part * local_);
+    const std::size_t columns = ways_.job.columns();
+    const double weight = part * share * network_ / static_cast<double>(columns);
+    if (weight <= 0.0) return;
+    for (std::size_t s = 0; s < servers_.size(); ++s)
+      for (std::size_t t = 0; t < servers_.size(); ++t)
+        if (t != s)
+          for (const std::int32_t destination : servers_[t])
+            for (std::size_t k = 0; k < columns; ++k) towards(servers_[s], destination, k, weight);
+    for (const Middle& middle : middles_) between(middle, weight);
+    middles_.clear();
+    middle_of_.clear();
+  }
+
+  void all_inside(std::span<const std::int32_t> own, double each) {
+    if (own.size() == 1) return;
+    const std::int32_t domain = places_.domain(own[0]);
+    if (std::all_of(own.begin(), own.end(), [&](std::int32_t rank) { return places_.domain(rank) == domain; })) {
+      const double others = static_cast<double>(own.size() - 1);  // as many edges of a cycle as pairs would make
+      for (std::size_t i = 0; i < own.size(); ++i)
+        note(ways_.inside(own[i], own[(i + 1) % own.size()], others * each, gather_));
+      return;
+    }
+    for (const std::int32_t source : own)
+      for (const std::int32_t destination : own)
+        if (source != destination) note(ways_.inside(source, destination, each, gather_));
+  }
+
+  /// All members of one server send to one of another.
+  void towards(std::span<const std::int32_t> sources, std::int32_t destination, std::size_t column, double weight) {
+    const std::int32_t to = ways_.job.port(destination, column);
+    const std::int32_t from = ways_.exit_port(sources[0], to, column);
+    const auto count = static_cast<double>(sources.size());
+    crossed_.flows += static_cast<std::int64_t>(sources.size());
+    const bool is_one_port = sources.size() == 1 || ways_.router.rail_port(from, to) >= 0;
+    const Blindness blindness = is_one_port ? ways_.router.blindness() : Blindness::kFlow;
+    if (blindness == Blindness::kLeaves) {
+      const auto key = static_cast<std::uint64_t>(ways_.router.leaf(from)) << 32U |
+                       static_cast<std::uint32_t>(ways_.router.leaf(to));
+      const auto found = middle_of_.try_emplace(key, middles_.size());
+      if (found.second) middles_.push_back({from, to, 0.0});
+      middles_[found.first->second].count += count;
+      gather_.add(from, count * weight * ways_.wire.link);
+      gather_.add(ways_.router.entry(to), count * weight * ways_.wire.link);
+      if (ways_.links.has_host_interface(to))
+        gather_.add(ways_.links.host_interface(to), count * weight * ways_.wire.host);
+    } else if (blindness == Blindness::kDestination) {
+      note(ways_.across(sources[0], destination, channel_, from, to, count * weight, gather_));
+    } else {
+      for (const std::int32_t source : sources)
+        note(ways_.across(source, destination, channel_, ways_.exit_port(source, to, column), to, weight, gather_));
+    }
+  }
+
+  /// Pairs of one leaf and another: they share all hops but the first and the last.
+  struct Middle {
+    std::int32_t from, to;  // ports of one of the pairs
+    double count;
+  };
+
+  void between(const Middle& middle, double weight) {
+    path_.clear();
+    const std::int64_t latency_ps = ways_.router.path(middle.from, middle.to, 0, 0, path_);
+    if (latency_ps < 0) throw NoPath{middle.from, middle.to};
+    note(latency_ps);
+    for (std::size_t i = 1; i + 1 < path_.size(); ++i)
+      gather_.add(path_[i].link, middle.count * weight * path_[i].weight * ways_.wire.link);
+  }
+
+  Ways<Router>& ways_;
+  Gather& gather_;
+  Places places_;
+  Parts domains_, servers_;
+  std::vector<Middle> middles_;
+  std::unordered_map<std::uint64_t, std::size_t> middle_of_;  // by the two leaves
+  std::vector<Hop> path_;
+  Crossed crossed_;
+  std::int64_t channel_ = 0;
+  double local_ = 1.0, network_ = 1.0;
+};
+
+}  // namespace weft::flow

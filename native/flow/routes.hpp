@@ -1,0 +1,101 @@
+/// Hops between two ranks: inside their server, or from NIC port to NIC port over the fabric.
+/// A router is what flow/paths.hpp offers; here it is any type with the calls that `PathFinder` names.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <vector>
+
+#include "base/random.hpp"
+#include "flow/graph.hpp"
+#include "flow/links.hpp"
+
+namespace weft::flow {
+
+/// How much of a flow's identity its path depends on.
+enum class Blindness : std::uint8_t {
+  kLeaves,       // spray: from leaf to leaf all flows take the same links
+  kDestination,  // deterministic: all flows of one leaf to one port do
+  kFlow          // hashed: each flow has a path of its own
+};
+
+/// `path` appends the hops from a NIC port to another, the sending port first and the port towards the receiver last,
+/// and returns its latency, or -1 without a path. `entropy` and `queue_pair` are the UDP source port and the queue pair
+/// number that switches hash. `rail_port(a, b)` is the port of a's node with the number that b has at its node, or -1.
+/// `leaf` names the node at the other end of a NIC port, `entry` the link from there to it.
+template <typename Router>
+concept PathFinder = requires(const Router& router, std::int32_t port, std::uint32_t word, std::vector<Hop>& hops) {
+  { router.path(port, port, word, word, hops) } -> std::convertible_to<std::int64_t>;
+  { router.blindness() } -> std::same_as<Blindness>;
+  { router.rail_port(port, port) } -> std::convertible_to<std::int32_t>;
+  { router.leaf(port) } -> std::convertible_to<std::int32_t>;
+  { router.entry(port) } -> std::convertible_to<std::int32_t>;
+};
+
+/// Two NIC ports that no path joins; the caller turns it into words.
+struct NoPath {
+  std::int32_t from, to;
+};
+
+template <PathFinder Router>
+class Ways {
+ public:
+  Ways(const Job& job, const Links& links, const Router& router, Wire wire)
+      : job(job), links(links), router(router), wire(wire) {}
+
+  const Job& job;
+  const Links& links;
+  const Router& router;
+  Wire wire;
+
+  [[nodiscard]] bool share_host(std::int64_t a, std::int64_t b) const { return host(a) == host(b); }
+  [[nodiscard]] std::int32_t host(std::int64_t rank) const { return job.rank_host[static_cast<std::size_t>(rank)]; }
+
+  /// Add `weight` bytes from one rank of a server to another; returns the latency.
+  std::int64_t inside(std::int64_t source, std::int64_t destination, double weight, Gather& gather) const {
+    const GpuRow& sender = job.rank_gpu[static_cast<std::size_t>(source)];
+    const bool nvlink = share_nvlink(sender, job.rank_gpu[static_cast<std::size_t>(destination)]);
+    gather.add(inside_link(links, job, source, nvlink, false), weight);
+    gather.add(inside_link(links, job, destination, nvlink, true), weight);
+    return nvlink ? sender.nvlink_latency_ps : sender.pcie_latency_ps;
+  }
+
+  /// Add `weight` bytes of payload of the queue pair (source, destination, channel) from port to port.
+  std::int64_t across(std::int64_t source, std::int64_t destination, std::int64_t channel, std::int32_t from,
+                      std::int32_t to, double weight, Gather& gather) {
+    std::uint32_t entropy = 0, number = 0;
+    if (router.blindness() == Blindness::kFlow) {  // docs/models/packet-engine.md, "Entropy" and "Hash"
+      const auto flow = static_cast<std::uint64_t>(source) << 40U | static_cast<std::uint64_t>(destination) << 16U |
+                        static_cast<std::uint64_t>(channel);
+      entropy = 0xC000U | static_cast<std::uint32_t>(draw(job.seed, Stream::kPathChoice, flow, 0, 0) & 0x3FFFU);
+      number = static_cast<std::uint32_t>(draw(0, Stream::kPathChoice, flow, 1, 0)) & 0xFFFFFFU;
+    }
+    scratch_.clear();
+    const std::int64_t latency_ps = router.path(from, to, entropy, number, scratch_);
+    if (latency_ps < 0) throw NoPath{from, to};
+    for (const Hop& hop : scratch_) gather.add(hop.link, weight * hop.weight * wire.link);
+    if (links.has_host_interface(to)) gather.add(links.host_interface(to), weight * wire.host);
+    return latency_ps;
+  }
+
+  /// The port by which `owner`'s server sends to port `to`: on the receiver's rail, else the owner's own.
+  [[nodiscard]] std::int32_t exit_port(std::int64_t owner, std::int32_t to, std::size_t column) const {
+    const std::int32_t own = job.port(owner, column);
+    const std::int32_t rail = router.rail_port(own, to);
+    return rail >= 0 ? rail : own;
+  }
+
+  /// Hops of the messages of a SEND row; returns their latency.
+  std::int64_t connection(std::int64_t source, std::int64_t destination, const OpRow& op, Gather& gather) {
+    if (share_host(source, destination)) return inside(source, destination, 1.0, gather);
+    const auto column = static_cast<std::size_t>(op.nic);
+    const std::int32_t to = job.port(destination, column);
+    const std::int32_t from = op.peer_rail != 0 ? exit_port(source, to, column) : job.port(source, column);
+    return across(source, destination, op.channel, from, to, 1.0, gather);
+  }
+
+ private:
+  std::vector<Hop> scratch_;
+};
+
+}  // namespace weft::flow

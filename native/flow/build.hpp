@@ -66,12 +66,12 @@ class Communicators {
 
 /// Connections of all ranks in order; the slots of their SEND rows.
 template <PathFinder Router>
-void build_connections(Ways<Router>& ways, Gather& gather, Graph& graph) {
+void build_connections(HopFinder<Router>& finder, Gather& gather, Graph& graph) {
   struct Sent {
     std::int64_t peer, channel;
     std::int32_t slot;
   };
-  const Job& job = ways.job;
+  const Job& job = finder.job;
   std::vector<Sent> sent;
   graph.connection_ptr.assign(1, 0);
   graph.connection_ptr.reserve(job.rank_class.size() + 1);
@@ -103,7 +103,7 @@ void build_connections(Ways<Router>& ways, Gather& gather, Graph& graph) {
     for (std::size_t i = 0; i < sent.size(); ++i) {
       if (i == 0 || sent[i].peer != sent[i - 1].peer || sent[i].channel != sent[i - 1].channel) {
         const OpRow& op = program[static_cast<std::size_t>(sent[i].slot)].op;  // the first row decides
-        const std::int64_t latency_ps = ways.connection(rank, sent[i].peer, op, gather);
+        const std::int64_t latency_ps = finder.connection(rank, sent[i].peer, op, gather);
         gather.close(graph, latency_ps);
         graph.source.push_back(static_cast<std::int32_t>(r));
         graph.destination.push_back(static_cast<std::int32_t>(sent[i].peer));
@@ -147,11 +147,11 @@ inline void match_receives(const Job& job, Gather& gather, Graph& graph) {
 }
 
 template <PathFinder Router>
-void build_collectives(Ways<Router>& ways, Gather& gather, Graph& graph) {
-  const Job& job = ways.job;
+void build_collectives(HopFinder<Router>& finder, Gather& gather, Graph& graph) {
+  const Job& job = finder.job;
   if (graph.meaning.groups.empty()) return;
   Communicators communicators(job);
-  Collectives<Router> collectives(ways, gather);
+  Collectives<Router> collectives(finder, gather);
   const Slots& meaning = graph.meaning;
   for (std::size_t rule = 0; rule < meaning.groups.size(); ++rule) {
     std::vector<char> uses(meaning.programs.size(), 0);
@@ -198,11 +198,11 @@ Graph build_graph(const Job& job, const Links& links, const Router& router, Wire
         graph.slot_ptr.back() +
         static_cast<std::int64_t>(graph.meaning.programs[static_cast<std::size_t>(program)].size()));
   graph.slots.assign(static_cast<std::size_t>(graph.slot_ptr.back()), kSkipped);
-  Ways<Router> ways(job, links, router, wire);
+  HopFinder<Router> finder(job, links, router, wire);
   Gather gather(links.capacity.size());
-  detail::build_connections(ways, gather, graph);
+  detail::build_connections(finder, gather, graph);
   detail::match_receives(job, gather, graph);
-  detail::build_collectives(ways, gather, graph);
+  detail::build_collectives(finder, gather, graph);
   return graph;
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "flow/routes.hpp"
+#include "flow/hop_finder.hpp"
 
 namespace weft::flow {
 
@@ -86,7 +86,7 @@ class Parts {
 template <PathFinder Router>
 class Collectives {
  public:
-  Collectives(Ways<Router>& ways, Gather& gather) : ways_(ways), gather_(gather), places_(ways.job) {}
+  Collectives(HopFinder<Router>& finder, Gather& gather) : finder_(finder), gather_(gather), places_(finder.job) {}
 
   /// Add the hops of one byte of `amount_bytes` of a collective of `members`.
   Crossed add(std::span<const std::int32_t> members, const Shape& shape, std::int64_t channel) {
@@ -135,20 +135,20 @@ class Collectives {
       }
     }
     if (domains_.size() == 1) return;
-    const std::size_t columns = ways_.job.columns();
+    const std::size_t columns = finder_.job.columns();
     for (std::size_t d = 0; d < domains_.size(); ++d) {
       const auto own = domains_[d], other = domains_[(d + 1) % domains_.size()];
       for (std::size_t j = 0; j < m; ++j) {
         const std::int32_t last = own[(j + own.size() - 1) % own.size()], door = own[j % own.size()];
         const std::int32_t next = other[j % other.size()];
-        if (ways_.share_host(last, next)) {
-          note(ways_.inside(last, next, each * local_, gather_));
+        if (finder_.share_host(last, next)) {
+          note(finder_.inside(last, next, each * local_, gather_));
           continue;
         }
         for (std::size_t k = 0; k < columns; ++k) {
-          const std::int32_t to = ways_.job.port(next, k);
-          note(ways_.across(last, next, channel_, ways_.job.port(door, k), to,
-                            each * network_ / static_cast<double>(columns), gather_));
+          const std::int32_t to = finder_.job.port(next, k);
+          note(finder_.across(last, next, channel_, finder_.job.port(door, k), to,
+                              each * network_ / static_cast<double>(columns), gather_));
           ++crossed_.flows;
         }
       }
@@ -157,14 +157,14 @@ class Collectives {
 
   /// One edge inside a domain: the same link pair whatever its weight, also none.
   std::int64_t edge(std::int32_t source, std::int32_t destination, double weight) {
-    return weight > 0.0 ? ways_.inside(source, destination, weight, gather_) : 0;
+    return weight > 0.0 ? finder_.inside(source, destination, weight, gather_) : 0;
   }
 
   void all_to_all(std::span<const std::int32_t> members, double share) {
     const double part = 1.0 / static_cast<double>(members.size());
     servers_.split(members, places_.servers(), [this](std::int32_t rank) { return places_.server(rank); });
     for (std::size_t s = 0; s < servers_.size(); ++s) all_inside(servers_[s], part * local_);
-    const std::size_t columns = ways_.job.columns();
+    const std::size_t columns = finder_.job.columns();
     const double weight = part * share * network_ / static_cast<double>(columns);
     if (weight <= 0.0) return;
     for (std::size_t s = 0; s < servers_.size(); ++s)
@@ -183,37 +183,38 @@ class Collectives {
     if (std::all_of(own.begin(), own.end(), [&](std::int32_t rank) { return places_.domain(rank) == domain; })) {
       const double others = static_cast<double>(own.size() - 1);  // as many edges of a cycle as pairs would make
       for (std::size_t i = 0; i < own.size(); ++i)
-        note(ways_.inside(own[i], own[(i + 1) % own.size()], others * each, gather_));
+        note(finder_.inside(own[i], own[(i + 1) % own.size()], others * each, gather_));
       return;
     }
     for (const std::int32_t source : own)
       for (const std::int32_t destination : own)
-        if (source != destination) note(ways_.inside(source, destination, each, gather_));
+        if (source != destination) note(finder_.inside(source, destination, each, gather_));
   }
 
   /// All members of one server send to one of another.
   void towards(std::span<const std::int32_t> sources, std::int32_t destination, std::size_t column, double weight) {
-    const std::int32_t to = ways_.job.port(destination, column);
-    const std::int32_t from = ways_.exit_port(sources[0], to, column);
+    const std::int32_t to = finder_.job.port(destination, column);
+    const std::int32_t from = finder_.exit_port(sources[0], to, column);
     const auto count = static_cast<double>(sources.size());
     crossed_.flows += static_cast<std::int64_t>(sources.size());
-    const bool is_one_port = sources.size() == 1 || ways_.router.rail_port(from, to) >= 0;
-    const Blindness blindness = is_one_port ? ways_.router.blindness() : Blindness::kFlow;
+    const bool is_one_port = sources.size() == 1 || finder_.router.rail_port(from, to) >= 0;
+    const bool is_direct = finder_.router.entry(to) == from;  // a cable between two servers: nothing lies between
+    const Blindness blindness = is_one_port && !is_direct ? finder_.router.blindness() : Blindness::kFlow;
     if (blindness == Blindness::kLeaves) {
-      const auto key = static_cast<std::uint64_t>(ways_.router.leaf(from)) << 32U |
-                       static_cast<std::uint32_t>(ways_.router.leaf(to));
+      const auto key = static_cast<std::uint64_t>(finder_.router.leaf(from)) << 32U |
+                       static_cast<std::uint32_t>(finder_.router.leaf(to));
       const auto found = middle_of_.try_emplace(key, middles_.size());
       if (found.second) middles_.push_back({from, to, 0.0});
       middles_[found.first->second].count += count;
-      gather_.add(from, count * weight * ways_.wire.link);
-      gather_.add(ways_.router.entry(to), count * weight * ways_.wire.link);
-      if (ways_.links.has_host_interface(to))
-        gather_.add(ways_.links.host_interface(to), count * weight * ways_.wire.host);
+      gather_.add(from, count * weight * finder_.wire.link);
+      gather_.add(finder_.router.entry(to), count * weight * finder_.wire.link);
+      if (finder_.links.has_host_interface(to))
+        gather_.add(finder_.links.host_interface(to), count * weight * finder_.wire.host);
     } else if (blindness == Blindness::kDestination) {
-      note(ways_.across(sources[0], destination, channel_, from, to, count * weight, gather_));
+      note(finder_.across(sources[0], destination, channel_, from, to, count * weight, gather_));
     } else {
       for (const std::int32_t source : sources)
-        note(ways_.across(source, destination, channel_, ways_.exit_port(source, to, column), to, weight, gather_));
+        note(finder_.across(source, destination, channel_, finder_.exit_port(source, to, column), to, weight, gather_));
     }
   }
 
@@ -225,14 +226,14 @@ class Collectives {
 
   void between(const Middle& middle, double weight) {
     path_.clear();
-    const std::int64_t latency_ps = ways_.router.path(middle.from, middle.to, 0, 0, path_);
+    const std::int64_t latency_ps = finder_.router.path(middle.from, middle.to, 0, 0, path_);
     if (latency_ps < 0) throw NoPath{middle.from, middle.to};
     note(latency_ps);
     for (std::size_t i = 1; i + 1 < path_.size(); ++i)
-      gather_.add(path_[i].link, middle.count * weight * path_[i].weight * ways_.wire.link);
+      gather_.add(path_[i].link, middle.count * weight * path_[i].weight * finder_.wire.link);
   }
 
-  Ways<Router>& ways_;
+  HopFinder<Router>& finder_;
   Gather& gather_;
   Places places_;
   Parts domains_, servers_;

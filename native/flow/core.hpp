@@ -6,8 +6,9 @@
 /// activities, with all activities that cross a full link of theirs, and all of kinds that are few. What is kept out
 /// neither delays nor is seen. Approximate: docs/models/flow-engine-folding.md has the error where exact runs are
 /// possible. The bracket is of two networks in which every kind has a rate of its own:
-///   fastest   of the members, each alone on its path. No transfer of the job can be faster, so the job cannot end sooner.
-///   slowest   of capacity / weight of all activities of the job, over all links of all members. Max-min gives no
+///   fastest   of the members, each alone on its path. No transfer of the job can be faster, so the job cannot end
+///   sooner. slowest   of capacity / weight of all activities of the job, over all links of all members. Max-min gives
+///   no
 ///             transfer less, whatever else is active, so the job cannot end later.
 #pragma once
 #include <algorithm>
@@ -18,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "flow/rates.hpp"
 #include "flow/quotient.hpp"
+#include "flow/rates.hpp"
 
 namespace weft::flow {
 
@@ -31,7 +32,8 @@ struct Core {
 
 namespace detail {
 
-inline constexpr std::int64_t kFew = 256;  // chosen: kinds of no more members are kept whole (rings of data parallelism)
+inline constexpr std::int64_t kFew =
+    256;  // chosen: kinds of no more members are kept whole (rings of data parallelism)
 inline constexpr double kFull = 1.0 - 1e-9;
 
 /// Activities by kind.
@@ -174,9 +176,8 @@ inline Network skeleton(const Job& job, const Graph& graph, const Partition& str
       connections = static_cast<std::int32_t>(k) + 1;
     } else {
       const std::size_t operation = a - graph.connections();
-      network.operations.push_back(
-          {structure.communicator[static_cast<std::size_t>(graph.communicator[operation])], 0, 0,
-           graph.flows[operation]});
+      network.operations.push_back({structure.communicator[static_cast<std::size_t>(graph.communicator[operation])], 0,
+                                    0, graph.flows[operation]});
     }
   }
   add_communicators(graph, structure, network);

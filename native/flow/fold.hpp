@@ -23,7 +23,7 @@ struct FoldOptions {
   std::int64_t class_limit = 20'000;  // of activities; chosen: what the executor runs in seconds
   std::int32_t core_slowest = 4;      // chosen: of each kind; one gives the iteration time within 0.1 % of four
   Wire wire;
-  std::span<const std::uint64_t> link_fate;  // by link, see Marks
+  std::span<const std::uint64_t> link_fate{};  // by link, see Marks
 };
 
 /// How it went, for people.
@@ -57,8 +57,7 @@ Folded fold(const Job& job, const Links& links, const Router& router, const Fold
   if (folding == Folding::kCore) {
     Marks structural = marks;
     structural.use_links = false;
-    Partition structure =
-        stable(job, graph, structural, options.folding == Folding::kCore ? 0 : options.class_limit);
+    Partition structure = stable(job, graph, structural, options.folding == Folding::kCore ? 0 : options.class_limit);
     if (structure.is_stable) {
       out.facts.rounds = structure.rounds;
       Core core = critical_core(job, graph, marks, std::move(structure), options.core_slowest);
@@ -88,7 +87,8 @@ Folded fold(const Job& job, const Links& links, const Router& router, const Fold
   return out;
 }
 
-/// Bytes that every link carries when each activity of a class has got `amount` of its class done: exact for a core too.
+/// Bytes that every link carries when each activity of a class has got `amount` of its class done: exact for a core
+/// too.
 inline std::vector<double> carried(const Graph& graph, std::span<const std::int32_t> class_of,
                                    std::span<const double> amount, std::size_t links) {
   std::vector<double> bytes(links, 0.0);

@@ -63,7 +63,7 @@ struct Network {
   std::vector<double> actor_factor;
   std::vector<std::int32_t> rank_actor;  // by rank
 
-  // What the SEND, RECEIVE and COLLECT rows of a program mean to an actor. The k-th such row of a program has slot k:
+  // What the SEND, RECEIVE and COLLECT rows of a program mean to an actor. Rows of one meaning share a slot:
   // `op_slot` by row of the operations' table (-1 for other rows); the slots of actor a are
   // slots[slot_ptr[a] + op_slot[row]]: a connection, or for COLLECT an operation; kSkipped, kLater.
   std::vector<std::int32_t> op_slot;

@@ -113,7 +113,8 @@ inline Network quotient(const Job& job, const Graph& graph, const Marks& marks, 
     for (const Share& share : graph.hops_of(a))
       sum.add(classes.link[static_cast<std::size_t>(share.link)], graph.weights[share.weight]);
     sum.clear([&](std::int32_t link, double weight) {
-      network.hops.push_back({link, weight * (instances / static_cast<double>(links.count[static_cast<std::size_t>(link)]))});
+      network.hops.push_back(
+          {link, weight * (instances / static_cast<double>(links.count[static_cast<std::size_t>(link)]))});
     });
     network.hop_ptr.push_back(static_cast<std::int64_t>(network.hops.size()));
     network.latency_ps.push_back(graph.latency_ps[a]);
@@ -121,14 +122,13 @@ inline Network quotient(const Job& job, const Graph& graph, const Marks& marks, 
     const auto activity = static_cast<std::int32_t>(c);
     if (a < graph.connections()) {
       const auto actor = [&](std::int32_t rank) { return classes.rank[static_cast<std::size_t>(rank)]; };
-      network.connections.push_back({actor(graph.source[a]), actor(graph.destination[a]), activity, 1,
-                                     graph.channel[a], activities.count[c]});
+      network.connections.push_back(
+          {actor(graph.source[a]), actor(graph.destination[a]), activity, 1, graph.channel[a], activities.count[c]});
       connections = activity + 1;
     } else {
       const std::size_t operation = a - graph.connections();
-      network.operations.push_back(
-          {classes.communicator[static_cast<std::size_t>(graph.communicator[operation])], activity, 1,
-           graph.flows[operation]});
+      network.operations.push_back({classes.communicator[static_cast<std::size_t>(graph.communicator[operation])],
+                                    activity, 1, graph.flows[operation]});
     }
   }
   add_communicators(graph, classes, network);

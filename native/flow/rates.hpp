@@ -1,6 +1,6 @@
-/// Weighted max-min sharing by progressive filling, from scratch: what rates are at one instant. The engine itself keeps
-/// rates up to date (flow/fluid.hpp); this serves to choose a critical core and to check.
-/// Source: Bertsekas and Gallager, Data Networks, 1992, section 6.5.2, with weights.
+/// Weighted max-min sharing by progressive filling, from scratch: what rates are at one instant. The engine itself
+/// keeps rates up to date (flow/fluid.hpp); this serves to choose a critical core and to check. Source: Bertsekas and
+/// Gallager, Data Networks, 1992, section 6.5.2, with weights.
 #pragma once
 #include <algorithm>
 #include <cstdint>

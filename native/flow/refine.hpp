@@ -71,10 +71,11 @@ struct Partition {
 
 /// What tells nodes apart before any neighbour is looked at.
 struct Marks {
-  std::span<const double> capacity;          // by link
-  std::span<const std::uint64_t> link_fate;  // by link, equal for links whose capacity changes alike; empty: none does
+  std::span<const double> capacity;  // by link
+  std::span<const std::uint64_t>
+      link_fate{};        // by link, equal for links whose capacity changes alike; empty: none does
   bool use_links = true;  // false: ranks and activities alone, whatever paths they take and however long these are
-  std::span<const std::int32_t> kind;  // by activity; not empty: links and activities alone, with these kinds
+  std::span<const std::int32_t> kind{};  // by activity; not empty: links and activities alone, with these kinds
 };
 
 namespace detail {
@@ -118,8 +119,8 @@ class Refinement {
     for (const Share& share : graph_.hops) link[static_cast<std::size_t>(share.link)] = 1;
     for (std::size_t l = 0; l < link.size(); ++l)
       if (link[l] != 0)
-        link[l] = mix(std::bit_cast<std::uint64_t>(marks.capacity[l]),
-                      marks.link_fate.empty() ? 0 : marks.link_fate[l], salt_) |
+        link[l] = mix(std::bit_cast<std::uint64_t>(marks.capacity[l]), marks.link_fate.empty() ? 0 : marks.link_fate[l],
+                      salt_) |
                   1U;  // 0 stays the colour of links that nothing crosses
     sum_.resize(link.size());
   }
@@ -140,7 +141,8 @@ class Refinement {
     if (!use_ranks_) return;
     for (std::size_t c = 0; c < connections; ++c)
       activity[c] = pair(activity[c], static_cast<std::uint64_t>(graph_.channel[c]));
-    for (std::size_t o = 0; o < graph_.operations(); ++o) activity[connections + o] = pair(activity[connections + o], 13);
+    for (std::size_t o = 0; o < graph_.operations(); ++o)
+      activity[connections + o] = pair(activity[connections + o], 13);
   }
 
   void begin_ranks(const Job& job) {
@@ -151,8 +153,8 @@ class Refinement {
       rank[r] = mix(static_cast<std::uint64_t>(program), std::bit_cast<std::uint64_t>(factor), salt_);
       const auto first = job.first_rank(program);
       for (const SizeRule& size : graph_.meaning.sizes[static_cast<std::size_t>(program)])
-        rank[r] = pair(rank[r], static_cast<std::uint64_t>(
-                                    coordinate_of(job, size, static_cast<std::int64_t>(r), first)));
+        rank[r] =
+            pair(rank[r], static_cast<std::uint64_t>(coordinate_of(job, size, static_cast<std::int64_t>(r), first)));
     }
   }
 
@@ -179,15 +181,16 @@ class Refinement {
     for (std::size_t a = 0; a < activity.size(); ++a) {
       Colour sum = 0;
       if (use_links_)
-        for (const Share& share : graph_.hops_of(a)) sum += hop(link[static_cast<std::size_t>(share.link)], share.weight);
+        for (const Share& share : graph_.hops_of(a))
+          sum += hop(link[static_cast<std::size_t>(share.link)], share.weight);
       if (!use_ranks_) {
         activity[a] = pair(activity[a], sum);
         continue;
       }
-      const Colour ends =
-          a < connections
-              ? pair(rank[static_cast<std::size_t>(graph_.source[a])], rank[static_cast<std::size_t>(graph_.destination[a])])
-              : communicator[static_cast<std::size_t>(graph_.communicator[a - connections])];
+      const Colour ends = a < connections
+                              ? pair(rank[static_cast<std::size_t>(graph_.source[a])],
+                                     rank[static_cast<std::size_t>(graph_.destination[a])])
+                              : communicator[static_cast<std::size_t>(graph_.communicator[a - connections])];
       activity[a] = pair(pair(activity[a], sum), ends);
     }
   }

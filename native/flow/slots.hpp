@@ -34,7 +34,8 @@ struct GroupRule {
   }
   /// Whether members in the order of their ranks are in the order of their coordinates.
   [[nodiscard]] bool is_ascending() const {
-    return std::is_sorted(axes.begin(), axes.end(), [](const AxisRow& a, const AxisRow& b) { return a.stride < b.stride; });
+    return std::is_sorted(axes.begin(), axes.end(),
+                          [](const AxisRow& a, const AxisRow& b) { return a.stride < b.stride; });
   }
 };
 
@@ -48,8 +49,8 @@ enum class SlotKind : std::uint8_t { kSend, kReceive, kCollect };
 
 struct Slot {
   SlotKind kind;
-  bool is_later;  // its peer depends on a loop counter
-  OpRow op;       // SEND, RECEIVE: the first row of this meaning
+  bool is_later;                        // its peer depends on a loop counter
+  OpRow op;                             // SEND, RECEIVE: the first row of this meaning
   std::int32_t group = -1, shape = -1;  // COLLECT
 };
 
@@ -59,9 +60,9 @@ struct SizeRule {
 };
 
 struct Slots {
-  std::vector<std::int32_t> op_slot;          // by row of Job::ops, -1 for rows that are no communication
-  std::vector<std::vector<Slot>> programs;    // slots of each program
-  std::vector<std::vector<SizeRule>> sizes;   // of each program
+  std::vector<std::int32_t> op_slot;         // by row of Job::ops, -1 for rows that are no communication
+  std::vector<std::vector<Slot>> programs;   // slots of each program
+  std::vector<std::vector<SizeRule>> sizes;  // of each program
   std::vector<GroupRule> groups;
   std::vector<Shape> shapes;
   bool has_later = false;
@@ -69,7 +70,9 @@ struct Slots {
 
 namespace detail {
 
-inline std::int64_t bits_of(double value) { return std::bit_cast<std::int64_t>(value); }
+inline std::int64_t bits_of(double value) {
+  return std::bit_cast<std::int64_t>(value);
+}
 
 /// Numbers of a collective's group rule and shape.
 class CollectiveRules {
@@ -117,8 +120,8 @@ inline Slots slots_of(const Job& job) {
   for (const StreamRow& stream : job.streams) {
     const auto program = static_cast<std::size_t>(stream.rank_class);
     std::int64_t depth = 0;
-    for (auto row = static_cast<std::size_t>(stream.first_op); job.ops[row].code != static_cast<std::int64_t>(OpCode::kStop);
-         ++row) {
+    for (auto row = static_cast<std::size_t>(stream.first_op);
+         job.ops[row].code != static_cast<std::int64_t>(OpCode::kStop); ++row) {
       const OpRow& op = job.ops[row];
       if (op.code == static_cast<std::int64_t>(OpCode::kLoop)) ++depth;
       if (op.code == static_cast<std::int64_t>(OpCode::kEnd)) --depth;
@@ -182,8 +185,7 @@ inline std::int64_t peer_of(const Job& job, const OpRow& op, std::int64_t rank, 
     member = (own + op.shift + op.step * i) % op.size;
     if (member < 0) member += op.size;
   }
-  if (op.members >= 0)
-    return job.tables[static_cast<std::size_t>(op.members + job.ranks() + member)] + first;
+  if (op.members >= 0) return job.tables[static_cast<std::size_t>(op.members + job.ranks() + member)] + first;
   return rank + (member - own) * op.stride;
 }
 

@@ -38,9 +38,9 @@ struct NoPath {
 };
 
 template <PathFinder Router>
-class Ways {
+class HopFinder {
  public:
-  Ways(const Job& job, const Links& links, const Router& router, Wire wire)
+  HopFinder(const Job& job, const Links& links, const Router& router, Wire wire)
       : job(job), links(links), router(router), wire(wire) {}
 
   const Job& job;

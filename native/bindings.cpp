@@ -13,6 +13,7 @@
 
 #include "base/version.hpp"
 #include "bindings_flow.hpp"
+#include "bindings_paths.hpp"
 #include "packet/engine.hpp"
 
 namespace nb = nanobind;
@@ -310,4 +311,5 @@ NB_MODULE(_native, module) {
       .def("queue_pairs", &PacketEngine::queue_pairs)
       .def("counters", &PacketEngine::counters);
   weft::bind_flow(module);
+  weft::bind_paths(module);
 }

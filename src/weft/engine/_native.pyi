@@ -84,3 +84,14 @@ def fluid_run(capacity: Annotated[NDArray[numpy.float64], dict(shape=(None,), or
     """
     Run starts that are known beforehand: completions by start, units carried by link, worst rate error, stats.
     """
+
+class FlowRouter:
+    """The links that flows cross; see weft.engine.flow_paths."""
+
+    def __init__(self, fabric: dict[str, object], mode: int) -> None: ...
+
+    def use(self, live: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def paths(self, flows: NDArray[numpy.int32]) -> tuple[NDArray[numpy.uint8], ...]: ...
+
+    def bundles(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...

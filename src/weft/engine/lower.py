@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from weft.spec.job import Job
     from weft.spec.transport import Transport
 
-__all__ = ["FAILOVER_DELAY_PS", "RECONVERGENCE_DELAY_PS", "TELEMETRY_BYTES", "Fault", "lower"]
+__all__ = [
+    "FAILOVER_DELAY_PS", "RECONVERGENCE_DELAY_PS", "TELEMETRY_BYTES", "Fault", "lower", "port_delays_ps", "switch_rows",
+]  # fmt: skip
 
 RECONVERGENCE_DELAY_PS: Final = MS_PS  # chosen: fast rerouting in a data centre, as fabric.reconvergence_delay
 FAILOVER_DELAY_PS: Final = MS_PS  # chosen: a NIC sees that its own link is down at once; its driver then moves queues
@@ -83,7 +85,7 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
     used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
     lossless = np.array([priority in transport.lossless_priorities for priority in used], np.int64)
     mistakes += pause_mistakes(fabric, transport, int(lossless.sum()))
-    delay_ps = _port_delays(fabric)
+    delay_ps = port_delays_ps(fabric)
     headroom = _headroom(fabric, transport, delay_ps)
     shared, buffer_mistakes = _shared_bytes(fabric, transport, headroom, len(used), int(lossless.sum()))
     mistakes += buffer_mistakes
@@ -109,7 +111,7 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
         port_headroom_bytes=headroom,
         shared_bytes=shared,
         attachment=routes(fabric, np.ones(len(fabric.links), np.bool_)).attach_of_port,
-        switches=_switch_rows(fabric.switches, used),
+        switches=switch_rows(fabric.switches, used),
         nics=_nic_rows(fabric.nics),
         class_priority=np.array(used, np.int64),
         class_lossless=lossless,
@@ -213,7 +215,7 @@ def _gpu_rows(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> NDArray[np.v
     return rows
 
 
-def _port_delays(fabric: Fabric) -> NDArray[np.int64]:
+def port_delays_ps(fabric: Fabric) -> NDArray[np.int64]:
     """Propagation plus the fixed latency of the far end, by port."""
     latency = np.zeros(len(fabric.node_names), np.int64)
     is_switch = fabric.node_kind == SWITCH
@@ -271,7 +273,8 @@ def _shared_bytes(
     return shared, list(mistakes.values())
 
 
-def _switch_rows(devices: tuple[Switch, ...], used: list[int]) -> NDArray[np.void]:
+def switch_rows(devices: Sequence[Switch], used: Sequence[int] = ()) -> NDArray[np.void]:
+    """`SWITCH_DTYPE`, one row for each kind of switch; weights of the classes whose priorities are ``used``."""
     rows = np.zeros(len(devices), SWITCH_DTYPE)
     for row, device in zip(rows, devices, strict=True):
         for name in ("reserve_bytes", "alpha", "egress_alpha", "xon_offset_bytes", "pause_quanta", "telemetry"):

@@ -1,0 +1,95 @@
+/// The Python face of the flow engine's router; see weft.engine.flow_paths. Included by bindings.cpp alone.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <vector>
+
+#include "flow/paths.hpp"
+
+namespace weft {
+
+namespace nb = nanobind;
+
+/// The links that flows cross, for flows given as arrays.
+class FlowRouter {
+ public:
+  FlowRouter(nb::dict fabric, int mode)
+      : fabric_(std::move(fabric)),
+        router_({rows<std::int8_t>("node_kind"), rows<std::int8_t>("node_tier"), rows<std::int32_t>("node_device"),
+                 rows<std::int64_t>("port_base"), rows<std::int32_t>("port_node"), rows<std::int32_t>("port_peer"),
+                 rows<std::int64_t>("port_rate_bps"), rows<std::int64_t>("port_delay_ps"), rows<SwitchRow>("switches")},
+                static_cast<flow::Mode>(mode)) {}
+
+  void use(const nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& live) {
+    if (live.shape(0) != static_cast<std::size_t>(router_.fabric().ports()))
+      throw nb::value_error("wanted one byte for each port");
+    router_.use({live.data(), live.shape(0)});
+  }
+
+  /// Rows of (source port, destination port, entropy, destination queue pair) to (first hop of each and one more, hops,
+  /// what each path is besides), as bytes.
+  [[nodiscard]] nb::tuple paths(
+      const nb::ndarray<const std::int32_t, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>& flows) const {
+    std::vector<std::int64_t> first{0};
+    std::vector<flow::Hop> hops;
+    std::vector<About> about;
+    {
+      const nb::gil_scoped_release released;
+      flow::Path path;
+      for (std::size_t i = 0; i < flows.shape(0); ++i) {
+        const std::int32_t* row = flows.data() + 4 * i;
+        router_.path(row[0], row[1], static_cast<std::uint16_t>(row[2]), static_cast<std::uint32_t>(row[3]), hops,
+                     path);
+        first.push_back(static_cast<std::int64_t>(hops.size()));
+        about.push_back({path.reachable ? 1 : 0, path.links, path.latency_ps, path.rate_bps});
+      }
+    }
+    return nb::make_tuple(bytes(std::move(first)), bytes(std::move(hops)), bytes(std::move(about)));
+  }
+
+  [[nodiscard]] auto bundles() const {
+    std::vector<std::int32_t> found(static_cast<std::size_t>(router_.fabric().ports()));
+    for (std::size_t p = 0; p < found.size(); ++p) found[p] = router_.bundle_of_port(static_cast<std::int32_t>(p));
+    return bytes(std::move(found));
+  }
+
+ private:
+  struct About {  // PATH_DTYPE
+    std::int64_t reachable, links, latency_ps;
+    double rate_bps;
+  };
+
+  template <typename T>
+  std::span<const T> rows(const char* name) {
+    const auto array =
+        nb::cast<nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(fabric_[name]);
+    if (array.shape(0) % sizeof(T) != 0) throw nb::value_error("an array has rows of another size than the engine's");
+    return {reinterpret_cast<const T*>(array.data()), array.shape(0) / sizeof(T)};
+  }
+
+  template <typename T>
+  static nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes(std::vector<T>&& values) {
+    auto owner = std::make_unique<std::vector<T>>(std::move(values));
+    auto* data = reinterpret_cast<std::uint8_t*>(owner->data());
+    const std::size_t size = owner->size() * sizeof(T);
+    nb::capsule capsule(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return {data, {size}, capsule};
+  }
+
+  nb::dict fabric_;  // keeps the arrays alive
+  flow::Router router_;
+};
+
+inline void bind_paths(nb::module_& module) {
+  nb::class_<FlowRouter>(module, "FlowRouter", "The links that flows cross; see weft.engine.flow_paths.")
+      .def(nb::init<nb::dict, int>(), nb::arg("fabric"), nb::arg("mode"),
+           nb::sig("def __init__(self, fabric: dict[str, object], mode: int) -> None"))
+      .def("use", &FlowRouter::use, nb::arg("live"))
+      .def("paths", &FlowRouter::paths, nb::arg("flows"),
+           nb::sig("def paths(self, flows: NDArray[numpy.int32]) -> tuple[NDArray[numpy.uint8], ...]"))
+      .def("bundles", &FlowRouter::bundles);
+}
+
+}  // namespace weft

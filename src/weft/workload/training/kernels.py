@@ -1,0 +1,90 @@
+"""Times of single kernels on one GPU, by their shapes.
+
+A matrix product C[m, n] = A[m, k] B[k, n] takes 2 m n k / R (1 + 128 / m) (1 + 128 / n) (1 + 128 / k), or as long as its
+operands need from memory, and a tail in which the GPU drains. R is the peak of the precision, times the share of it that
+any measured product reaches (`Gpu.achieved_share`), times ``Software.matmul_efficiency``. Other kernels take as long as
+their bytes need.
+Leaves out: tiles and waves, of which the three factors are the smooth average; clocks that fall under load.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from weft.spec.training import Gpu, Precision, Software
+
+__all__ = ["HALF_SIZE", "Kernels"]
+
+HALF_SIZE: Final = 128  # chosen: a dimension of one tile gets half the rate; 64 to 256 move errors by less than a point
+# bytes of an operand; NVFP4 has a scale of one byte for 16 numbers of four bits
+OPERAND_BYTES: Final[dict[Precision, float]] = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0, "nvfp4": 0.5625}
+RESULT_BYTES: Final = 2.0  # results are bfloat16, whatever the operands are
+ATTENTION_HALF_TOKENS: Final = 1024  # chosen: flash attention over so many tokens gets half of its rate
+BACKWARD_WORK: Final = 2.5  # five products instead of two: Dao, arXiv:2307.08691, section 3.1
+BACKWARD_SHARE: Final = 0.85  # chosen: of the forward rate, as the plots of arXiv:2307.08691 have it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kernels:
+    """A GPU and its software as a stop watch. All times are seconds."""
+
+    gpu: Gpu
+    software: Software
+    precision: Precision = "bf16"
+
+    @property
+    def tail_s(self) -> float:
+        """What every kernel takes beyond its work."""
+        return self.software.kernel_tail_ps * 1e-12
+
+    def matmul_flops(self, precision: Precision) -> float:
+        """Rate of a large matrix product, FLOP/s."""
+        gpu, software = self.gpu, self.software
+        reached = gpu.achieved_share * software.matmul_efficiency
+        if precision == "bf16":
+            return gpu.bf16_flops * reached
+        if precision == "nvfp4":
+            return gpu.fp4_flops * reached * software.fp8_efficiency**2
+        return gpu.fp8_flops * reached * software.fp8_efficiency
+
+    def matmul_s(
+        self, rows: float, columns: float, inner: float, *, batch: float = 1, precision: Precision | None = None
+    ) -> float:
+        """Time of ``batch`` products [rows, inner] x [inner, columns] in one kernel.
+
+        Parameters
+        ----------
+        rows, columns, inner : of one product
+        batch : how many
+        precision : by default that of the layer
+        """
+        if min(rows, columns, inner, batch) <= 0:
+            return 0.0
+        used = precision or self.precision
+        fill = (1 + HALF_SIZE / rows) * (1 + HALF_SIZE / columns) * (1 + HALF_SIZE / inner)
+        work_s = 2.0 * rows * columns * inner * batch / self.matmul_flops(used) * fill
+        size = batch * (OPERAND_BYTES[used] * inner * (rows + columns) + RESULT_BYTES * rows * columns)
+        return max(work_s, size / self._bytes_per_s) + self.tail_s
+
+    def memory_s(self, size_bytes: float, kernels: int = 1) -> float:
+        """Time of kernels that move so many bytes, reads and writes together."""
+        return size_bytes / self._bytes_per_s + kernels * self.tail_s
+
+    def flash_s(self, flops: float, tokens: float, *, backward: bool = False) -> float:
+        """Time of fused attention.
+
+        Parameters
+        ----------
+        flops : of the forward pass
+        tokens : the length of the rows that it works on: the sequence, or less under a window
+        backward : whether this is the backward pass
+        """
+        rate = self.gpu.bf16_flops * self.gpu.flash_attention_share * tokens / (tokens + ATTENTION_HALF_TOKENS)
+        if backward:
+            return BACKWARD_WORK * flops / (rate * BACKWARD_SHARE) + 2 * self.tail_s
+        return flops / rate + self.tail_s
+
+    @property
+    def _bytes_per_s(self) -> float:
+        return self.gpu.memory_copy_bytes_per_s * self.software.memory_efficiency

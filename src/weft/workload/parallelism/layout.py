@@ -9,6 +9,7 @@ Leaves out: layouts by hand.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from weft.base.errors import ConfigError, Mistake
@@ -69,4 +70,4 @@ def chunks_of(model: Model, plan: Parallelism) -> tuple[tuple[tuple[Unit, ...], 
 def _near_equal(units: tuple[Unit, ...], parts: int) -> list[tuple[Unit, ...]]:
     """Cut into parts whose lengths differ by at most one, the longer ones spread evenly."""
     edges = [part * len(units) // parts for part in range(parts + 1)]
-    return [units[low:high] for low, high in zip(edges, edges[1:], strict=False)]
+    return [units[low:high] for low, high in pairwise(edges)]

@@ -1,9 +1,9 @@
 """Times of single kernels on one GPU, by their shapes.
 
-A matrix product C[m, n] = A[m, k] B[k, n] takes 2 m n k / R (1 + 128 / m) (1 + 128 / n) (1 + 128 / k), or as long as its
-operands need from memory, and a tail in which the GPU drains. R is the peak of the precision, times the share of it that
-any measured product reaches (`Gpu.achieved_share`), times ``Software.matmul_efficiency``. Other kernels take as long as
-their bytes need.
+A matrix product C[m, n] = A[m, k] B[k, n] takes 2 m n k / R (1 + 128 / m) (1 + 128 / n) (1 + 128 / k), or as long as
+its operands need from memory, and a tail in which the GPU drains. R is the peak of the precision, times the share of it
+that any measured product reaches (`Gpu.achieved_share`), times ``Software.matmul_efficiency``. Other kernels take as
+long as their bytes need.
 Leaves out: tiles and waves, of which the three factors are the smooth average; clocks that fall under load.
 """
 

@@ -1,0 +1,144 @@
+"""The programs of a training job by hand: one actor for each stage, streams with clocks of their own.
+
+Every token and every connection has one reader, so that the order in which streams are taken does not matter.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from weft.engine.programs import peers_of
+from weft.spec.job import Await, Collect, Compute, Job, Loop, Mark, Operation, Receive, Send, Signal, Wait
+
+
+@dataclass
+class Outcome:
+    """What the stages did."""
+
+    marks: list[list[tuple[int, int]]]  # by stage: name, instant
+    busy_ps: list[dict[int, int]]  # by stage: label to the time of the main stream that went to it
+    collected: dict[tuple[int, str, int], list[int]]  # stage, operation, channel to calls, size_bytes and amount_bytes
+    sent: dict[tuple[int, int, int], int]  # source, destination, channel to bytes
+    left_tokens: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    @property
+    def end_ps(self) -> int:
+        return max(at for marks in self.marks for name, at in marks if name == 1)
+
+
+def run_stages(
+    job: Job,
+    *,
+    collect_ps: Callable[[Collect], int] = lambda _: 0,
+    message_ps: Callable[[int], int] = lambda _: 0,
+) -> Outcome:
+    """Run a job whose collectives stay inside stages.
+
+    Parameters
+    ----------
+    job : of `weft.workload.training.programs.training_job`
+    collect_ps : what a collective takes
+    message_ps : what a message of so many bytes takes
+    """
+    stages = len(job.programs)
+    found = Outcome(
+        marks=[[] for _ in range(stages)],
+        busy_ps=[defaultdict(int) for _ in range(stages)],
+        collected=defaultdict(lambda: [0, 0, 0]),
+        sent=defaultdict(int),
+    )
+    tokens: dict[tuple[int, int], deque[int]] = defaultdict(deque)
+    delivered: dict[tuple[int, int, int], deque[int]] = defaultdict(deque)
+    free: dict[tuple[object, ...], int] = defaultdict(int)
+    first = [int(np.flatnonzero(job.rank_class == stage)[0]) for stage in range(stages)]
+
+    def peer_of(operation: Send | Receive, stage: int) -> int:
+        return stage_of_peer(job, operation, first[stage])
+
+    def stream(stage: int, operations: tuple[Operation, ...], *, is_main: bool) -> Iterator[None]:
+        now, posted = 0, [0]
+
+        def spend(until: int, label: int) -> None:
+            nonlocal now
+            if is_main and until > now:
+                found.busy_ps[stage][label] += until - now
+            now = max(now, until)
+
+        for operation in expanded(operations):
+            match operation:
+                case Compute(duration_ps=taken, label=label):
+                    spend(now + taken, label)
+                case Collect():
+                    key = (stage, operation.channel, operation.group)
+                    free[key] = max(free[key], now) + operation.overhead_ps + collect_ps(operation)
+                    posted.append(free[key])
+                    total = found.collected[stage, operation.operation, operation.channel]
+                    total[0] += 1
+                    total[1] += operation.size_bytes
+                    total[2] += operation.amount_bytes
+                case Send():
+                    pair = (stage, peer_of(operation, stage), operation.channel)
+                    free[pair] = max(free[pair], now) + message_ps(operation.size.total_bytes)
+                    delivered[pair].append(free[pair])
+                    posted.append(free[pair])
+                    found.sent[pair] += operation.size.total_bytes
+                case Receive():
+                    pair = (peer_of(operation, stage), stage, operation.channel)
+                    while not delivered[pair]:
+                        yield
+                    posted.append(delivered[pair].popleft())
+                case Wait(label=label):
+                    spend(max(posted), label)
+                    posted = [0]
+                case Signal(token=token, after_ps=after):
+                    tokens[stage, token].append(now + after)
+                case Await(token=token, label=label):
+                    while not tokens[stage, token]:
+                        yield
+                    spend(tokens[stage, token].popleft(), label)
+                case Mark(name=name):
+                    found.marks[stage].append((name, now))
+
+    waiting = [
+        stream(stage, operations, is_main=number == 0)
+        for stage, program in enumerate(job.programs)
+        for number, operations in enumerate(program.streams)
+    ]
+    while waiting:
+        before = progress(tokens, delivered, found)
+        waiting = [one for one in waiting if next(one, "done") != "done"]
+        assert not waiting or progress(tokens, delivered, found) != before, "nobody goes on"
+    found.left_tokens = {key: len(queue) for key, queue in tokens.items() if queue}
+    assert not any(delivered.values())
+    return found
+
+
+def stage_of_peer(job: Job, operation: Send | Receive, rank: int) -> int:
+    """Stage of the other end of a message of a rank."""
+    other = int(peers_of(operation.peer, np.array([rank]), 0)[0])
+    assert other >= 0
+    assert other != rank
+    return int(job.rank_class[other])
+
+
+def progress(tokens: dict, delivered: dict, found: Outcome) -> tuple[object, ...]:
+    return (
+        tuple((key, len(queue)) for key, queue in tokens.items()),
+        tuple((key, len(queue)) for key, queue in delivered.items()),
+        sum(map(len, found.marks)),
+        sum(total[0] for total in found.collected.values()),
+    )
+
+
+def expanded(operations: tuple[Operation, ...]) -> Iterator[Operation]:
+    """Operations with loops unrolled."""
+    for operation in operations:
+        if isinstance(operation, Loop):
+            for _ in range(operation.count):
+                yield from expanded(operation.body)
+        else:
+            yield operation

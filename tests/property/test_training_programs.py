@@ -1,0 +1,152 @@
+"""Laws of training programs, over random plans: nobody waits for ever, and work and bytes add up."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.stages import Outcome, run_stages
+from helpers.trained import EXPERTS, QUIET, SMALL, job_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weft.hardware.catalogue import gpu
+from weft.spec.training import Model, Overlap, Parallelism
+from weft.workload.parallelism.layout import Unit, chunks_of
+from weft.workload.training.communication import LABELS
+from weft.workload.training.kernels import Kernels
+from weft.workload.training.layers import UnitWork, unit_work
+from weft.workload.training.programs import Extras
+
+SHARES = st.sampled_from([0.0, 0.4, 1.0])
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Parallelism:
+    tensor = draw(st.sampled_from([1, 2, 4]))
+    data = draw(st.sampled_from([1, 2, 4]))
+    context = draw(st.sampled_from([1, 2]))
+    pipeline, chunks = draw(st.sampled_from([(1, 1), (1, 2), (2, 1), (2, 2), (4, 2), (3, 1), (8, 1)]))
+    micro_batch = draw(st.sampled_from([1, 2]))
+    count = draw(st.integers(1, 5)) * (pipeline if chunks > 1 else 1)
+    expert = draw(st.sampled_from([one for one in (1, 2, 4, 8) if (tensor * context * data) % one == 0]))
+    return Parallelism(
+        tensor=tensor,
+        data=data,
+        context=context,
+        pipeline=pipeline,
+        chunks=chunks,
+        expert=expert,
+        micro_batch=micro_batch,
+        global_batch=count * micro_batch * data,
+        sequence=512,
+        schedule=draw(st.sampled_from(["1f1b", "gpipe"])),
+        is_sequence_parallel=draw(st.booleans()),
+        zero=draw(st.sampled_from([0, 1, 3])),
+        has_prefetch=draw(st.booleans()),
+        recompute=draw(st.sampled_from(["none", "selective", "full"])),
+        has_lora=draw(st.integers(0, 9)) == 0,
+        order=draw(st.sampled_from(["tp-cp-dp-pp", "tp-cp-pp-dp"])),
+        overlap=Overlap(
+            tensor=draw(SHARES), data=draw(SHARES), pipeline=draw(SHARES), expert=draw(SHARES), context=draw(SHARES)
+        ),
+    )
+
+
+def works_of(model: Model, plan: Parallelism) -> list[dict[Unit, tuple[int, UnitWork]]]:
+    """By stage: units, how many, and what each costs."""
+    kernels = Kernels(gpu=gpu("h100"), software=QUIET)
+    found = []
+    for chunks in chunks_of(model, plan):
+        every = [unit for chunk in chunks for unit in chunk]
+        found.append({one: (every.count(one), unit_work(one, model, plan, kernels)) for one in set(every)})
+    return found
+
+
+def total(found: Outcome, stage: int, operation: str, channels: set[int]) -> int:
+    return sum(
+        sizes[1] for (where, what, channel), sizes in found.collected.items()
+        if where == stage and what == operation and channel in channels
+    )  # fmt: skip
+
+
+@given(plan=plans(), model=st.sampled_from([SMALL, EXPERTS]))
+@settings(max_examples=60, deadline=None)
+def test_work_and_bytes_add_up(plan: Parallelism, model: Model) -> None:
+    job, shape = job_of(model, plan)
+    found = run_stages(job, collect_ps=lambda one: one.amount_bytes, message_ps=lambda size: size)
+    assert found.left_tokens == {}
+    count = plan.micro_batches
+    for stage, works in enumerate(works_of(model, plan)):
+        busy = found.busy_ps[stage]
+        computed = sum(times * (work.forward_s + work.backward_s) for times, work in works.values())
+        assert busy[LABELS.index("compute")] == pytest.approx(count * computed * 1e12, rel=1e-6)
+        again = {"none": 0.0, "selective": 1.0, "full": 1.0}[plan.recompute] * sum(
+            times * (work.forward_s if plan.recompute == "full" else work.core_s)
+            for unit, (times, work) in works.items()
+            if unit.part == "layer"
+        )
+        assert busy[LABELS.index("recompute")] == pytest.approx(count * again * 1e12, rel=1e-6)
+        assert len(shape.passes[stage]) == sum(name == 0 for name, _ in found.marks[stage])
+        assert_bytes(found, stage, model, plan, works)
+    activation = 2 * plan.micro_batch * plan.sequence // plan.context * model.hidden // plan.tensor
+    cuts = (plan.pipeline * plan.chunks - 1) * count * activation if plan.pipeline > 1 else 0
+    for channel in (0, 1):
+        assert sum(size for (_, _, own), size in found.sent.items() if own == channel) == cuts
+
+
+def assert_bytes(
+    found: Outcome, stage: int, model: Model, plan: Parallelism, works: dict[Unit, tuple[int, UnitWork]]
+) -> None:
+    count = plan.micro_batches
+    layers = sum(times for unit, (times, _) in works.items() if unit.part == "layer")
+    mixtures = sum(times for unit, (times, _) in works.items() if unit.layer and unit.layer.mlp == "experts")
+    tokens = plan.micro_batch * plan.sequence // plan.context
+    forwards = 2 if plan.recompute == "full" else 1
+    if plan.tensor > 1 and plan.is_sequence_parallel:
+        edges = sum(unit.part != "layer" for unit in works)
+        wanted = count * (2 * layers * (forwards + 1) + edges) * 2 * tokens * model.hidden
+        assert total(found, stage, "all-gather", {0}) == pytest.approx(wanted, rel=1e-6)
+        assert total(found, stage, "reduce-scatter", {0}) == pytest.approx(wanted, rel=1e-6)
+    if plan.expert > 1:
+        each = 2 * tokens * model.hidden * model.experts_per_token // plan.tensor
+        wanted = 2 * (forwards + 1) * mixtures * count * each
+        assert total(found, stage, "all-to-all", {2}) == pytest.approx(wanted, rel=1e-6)
+    dense = sum(times * work.parameters for times, work in works.values())
+    experts = sum(times * work.expert_parameters for times, work in works.values())
+    copies = plan.tensor * plan.context * plan.data // plan.expert
+    reduced = 2 * (dense * (plan.data * plan.context > 1) + experts * (copies > 1))
+    if plan.has_lora:
+        reduced = 0
+    operation = "all-reduce" if plan.zero == 0 else "reduce-scatter"
+    rounds = count if plan.zero == 3 else 1
+    gathers = {0: 0, 1: 1, 3: 2 * count}[plan.zero]
+    # rounding: a byte for each call
+    assert total(found, stage, operation, {4, 6}) == pytest.approx(rounds * reduced, rel=1e-5, abs=2000)
+    assert total(found, stage, "all-gather", {5, 7}) == pytest.approx(gathers * reduced, rel=1e-5, abs=2000)
+
+
+@given(plan=plans())
+@settings(max_examples=15, deadline=None)
+def test_hiding_communication_never_costs_time(plan: Parallelism) -> None:
+    ends = []
+    for share in (0.0, 1.0):
+        overlap = Overlap(tensor=share, data=0.0, pipeline=share, expert=share, context=share)
+        job, _ = job_of(EXPERTS, plan.model_copy(update={"overlap": overlap, "zero": 1}))
+        found = run_stages(job, collect_ps=lambda one: one.amount_bytes, message_ps=lambda size: size)
+        ends.append(found.end_ps)
+    assert ends[1] <= ends[0] + 1000  # picoseconds of rounding
+
+
+@given(plan=plans(), iterations=st.integers(2, 4), every=st.integers(0, 3))
+@settings(max_examples=15, deadline=None)
+def test_iterations_repeat_and_checkpoints_hold_up(plan: Parallelism, iterations: int, every: int) -> None:
+    extras = Extras(iterations=iterations, checkpoint_ps=10**12, checkpoint_every=every, loading_ps=10**9)
+    job, shape = job_of(SMALL, plan, extras=extras)
+    found = run_stages(job)
+    assert found.left_tokens == {}
+    saves = iterations // every if every else 0
+    for stage, marks in enumerate(found.marks):
+        assert sum(name == 1 for name, _ in marks) == iterations == shape.iterations
+        assert len(shape.passes[stage]) == sum(name == 0 for name, _ in marks)
+        assert found.busy_ps[stage][LABELS.index("checkpoint")] == saves * 10**12
+        reads = stage in {0, plan.pipeline - 1}
+        assert found.busy_ps[stage][LABELS.index("loading")] == reads * iterations * 10**9

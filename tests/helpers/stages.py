@@ -51,21 +51,43 @@ def run_stages(
         collected=defaultdict(lambda: [0, 0, 0]),
         sent=defaultdict(int),
     )
-    tokens: dict[tuple[int, int], deque[int]] = defaultdict(deque)
-    delivered: dict[tuple[int, int, int], deque[int]] = defaultdict(deque)
-    free: dict[tuple[object, ...], int] = defaultdict(int)
     first = [int(np.flatnonzero(job.rank_class == stage)[0]) for stage in range(stages)]
+    run = _Run(job=job, found=found, first=first, collect_ps=collect_ps, message_ps=message_ps)
+    waiting = [
+        run.stream(stage, operations, is_main=number == 0)
+        for stage, program in enumerate(job.programs)
+        for number, operations in enumerate(program.streams)
+    ]
+    while waiting:
+        before = run.progress()
+        waiting = [one for one in waiting if next(one, "done") != "done"]
+        assert not waiting or run.progress() != before, "nobody goes on"
+    found.left_tokens = {key: len(queue) for key, queue in run.tokens.items() if queue}
+    assert not any(run.delivered.values())
+    return found
 
-    def peer_of(operation: Send | Receive, stage: int) -> int:
-        return stage_of_peer(job, operation, first[stage])
 
-    def stream(stage: int, operations: tuple[Operation, ...], *, is_main: bool) -> Iterator[None]:
+@dataclass
+class _Run:
+    """What streams share: tokens, messages on their way, and when channels are free."""
+
+    job: Job
+    found: Outcome
+    first: list[int]  # a rank of each stage
+    collect_ps: Callable[[Collect], int]
+    message_ps: Callable[[int], int]
+    tokens: dict[tuple[int, int], deque[int]] = field(default_factory=lambda: defaultdict(deque))
+    delivered: dict[tuple[int, int, int], deque[int]] = field(default_factory=lambda: defaultdict(deque))
+    free: dict[tuple[object, ...], int] = field(default_factory=lambda: defaultdict(int))
+
+    def stream(self, stage: int, operations: tuple[Operation, ...], *, is_main: bool) -> Iterator[None]:
+        """Go on until something is missing that another stream has to bring."""
         now, posted = 0, [0]
 
         def spend(until: int, label: int) -> None:
             nonlocal now
             if is_main and until > now:
-                found.busy_ps[stage][label] += until - now
+                self.found.busy_ps[stage][label] += until - now
             now = max(now, until)
 
         for operation in expanded(operations):
@@ -73,65 +95,58 @@ def run_stages(
                 case Compute(duration_ps=taken, label=label):
                     spend(now + taken, label)
                 case Collect():
-                    key = (stage, operation.channel, operation.group)
-                    free[key] = max(free[key], now) + operation.overhead_ps + collect_ps(operation)
-                    posted.append(free[key])
-                    total = found.collected[stage, operation.operation, operation.channel]
-                    total[0] += 1
-                    total[1] += operation.size_bytes
-                    total[2] += operation.amount_bytes
+                    posted.append(self._collect(stage, operation, now))
                 case Send():
-                    pair = (stage, peer_of(operation, stage), operation.channel)
-                    free[pair] = max(free[pair], now) + message_ps(operation.size.total_bytes)
-                    delivered[pair].append(free[pair])
-                    posted.append(free[pair])
-                    found.sent[pair] += operation.size.total_bytes
+                    posted.append(self._send(stage, operation, now))
                 case Receive():
-                    pair = (peer_of(operation, stage), stage, operation.channel)
-                    while not delivered[pair]:
+                    pair = (self._peer(operation, stage), stage, operation.channel)
+                    while not self.delivered[pair]:
                         yield
-                    posted.append(delivered[pair].popleft())
+                    posted.append(self.delivered[pair].popleft())
                 case Wait(label=label):
                     spend(max(posted), label)
                     posted = [0]
                 case Signal(token=token, after_ps=after):
-                    tokens[stage, token].append(now + after)
+                    self.tokens[stage, token].append(now + after)
                 case Await(token=token, label=label):
-                    while not tokens[stage, token]:
+                    while not self.tokens[stage, token]:
                         yield
-                    spend(tokens[stage, token].popleft(), label)
+                    spend(self.tokens[stage, token].popleft(), label)
                 case Mark(name=name):
-                    found.marks[stage].append((name, now))
+                    self.found.marks[stage].append((name, now))
 
-    waiting = [
-        stream(stage, operations, is_main=number == 0)
-        for stage, program in enumerate(job.programs)
-        for number, operations in enumerate(program.streams)
-    ]
-    while waiting:
-        before = progress(tokens, delivered, found)
-        waiting = [one for one in waiting if next(one, "done") != "done"]
-        assert not waiting or progress(tokens, delivered, found) != before, "nobody goes on"
-    found.left_tokens = {key: len(queue) for key, queue in tokens.items() if queue}
-    assert not any(delivered.values())
-    return found
+    def progress(self) -> tuple[object, ...]:
+        """Whatever changes when a stream goes on."""
+        return (
+            tuple((key, len(queue)) for key, queue in self.tokens.items()),
+            tuple((key, len(queue)) for key, queue in self.delivered.items()),
+            sum(map(len, self.found.marks)),
+            sum(total[0] for total in self.found.collected.values()),
+        )
 
+    def _collect(self, stage: int, operation: Collect, now: int) -> int:
+        key = (stage, operation.channel, operation.group)
+        self.free[key] = max(self.free[key], now) + operation.overhead_ps + self.collect_ps(operation)
+        total = self.found.collected[stage, operation.operation, operation.channel]
+        total[0] += 1
+        total[1] += operation.size_bytes
+        total[2] += operation.amount_bytes
+        return self.free[key]
 
-def stage_of_peer(job: Job, operation: Send | Receive, rank: int) -> int:
-    """Stage of the other end of a message of a rank."""
-    other = int(peers_of(operation.peer, np.array([rank]), 0)[0])
-    assert other >= 0
-    assert other != rank
-    return int(job.rank_class[other])
+    def _send(self, stage: int, operation: Send, now: int) -> int:
+        pair = (stage, self._peer(operation, stage), operation.channel)
+        self.free[pair] = max(self.free[pair], now) + self.message_ps(operation.size.total_bytes)
+        self.delivered[pair].append(self.free[pair])
+        self.found.sent[pair] += operation.size.total_bytes
+        return self.free[pair]
 
-
-def progress(tokens: dict, delivered: dict, found: Outcome) -> tuple[object, ...]:
-    return (
-        tuple((key, len(queue)) for key, queue in tokens.items()),
-        tuple((key, len(queue)) for key, queue in delivered.items()),
-        sum(map(len, found.marks)),
-        sum(total[0] for total in found.collected.values()),
-    )
+    def _peer(self, operation: Send | Receive, stage: int) -> int:
+        """Stage of the other end."""
+        rank = self.first[stage]
+        other = int(peers_of(operation.peer, np.array([rank]), 0)[0])
+        assert other >= 0
+        assert other != rank
+        return int(self.job.rank_class[other])
 
 
 def expanded(operations: tuple[Operation, ...]) -> Iterator[Operation]:

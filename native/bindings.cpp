@@ -1,32 +1,23 @@
-/// The Python face of the core: with bindings_flow.cpp the only file that includes nanobind. Arrays in, arrays out; the
-/// GIL is free while it runs.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+/// The Python face of the packet engine, and the module. Arrays in, arrays out; the GIL is free while it runs.
+#include "bindings.hpp"
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <memory>
 #include <optional>
-#include <vector>
 
 #include "base/version.hpp"
 #include "bindings_flow.hpp"
 #include "bindings_paths.hpp"
 #include "packet/engine.hpp"
 
-namespace nb = nanobind;
-
 namespace {
 
-/// Rows of a structured array, borrowed as bytes; the Python side views them as bytes of the right dtype.
-template <typename T>
-std::span<const T> rows(nb::handle plan, const char* name) {
-  const auto array = nb::cast<nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(plan[name]);
-  if (array.shape(0) % sizeof(T) != 0) throw nb::value_error("an array has rows of another size than the engine's");
-  return {reinterpret_cast<const T*>(array.data()), array.shape(0) / sizeof(T)};
-}
+using weft::python::number;
+using weft::python::rows;
+using weft::python::table;
 
 std::vector<std::uint8_t> bytes_of(nb::handle policy, const char* name) {
   const auto bytes = nb::cast<nb::bytes>(policy[name]);
@@ -37,11 +28,6 @@ std::vector<std::uint8_t> bytes_of(nb::handle policy, const char* name) {
 template <typename Function>
 Function function_at(nb::handle policy, const char* name) {
   return reinterpret_cast<Function>(nb::cast<std::uintptr_t>(policy[name]));
-}
-
-template <typename T>
-T number(nb::handle row, const char* name) {
-  return nb::cast<T>(row[name]);
 }
 
 weft::TransportRow transport_of(nb::handle row) {
@@ -129,17 +115,6 @@ weft::Input input_of(nb::dict plan) {
   in.port = port_of(plan["port_selection"]);
   in.series = series_of(plan["series"]);
   return in;
-}
-
-/// A new one-dimensional byte array of `count` rows of `T`, filled by `fill(row, index)`.
-template <typename T, typename Fill>
-nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> table(std::size_t count, Fill&& fill) {
-  auto owner = std::make_unique<std::vector<T>>(count);
-  for (std::size_t i = 0; i < count; ++i) fill((*owner)[i], i);
-  auto* data = reinterpret_cast<std::uint8_t*>(owner->data());
-  const std::size_t bytes = count * sizeof(T);
-  nb::capsule capsule(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return {data, {bytes}, capsule};
 }
 
 struct MessageRow {  // MESSAGE_DTYPE
@@ -312,4 +287,5 @@ NB_MODULE(_native, module) {
       .def("counters", &PacketEngine::counters);
   weft::bind_flow(module);
   weft::bind_paths(module);
+  weft::python::bind_flow_engine(module);
 }

@@ -6,67 +6,11 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/job.hpp"
+#include "base/wiring.hpp"
 #include "packet/policy.hpp"
 
 namespace weft {
-
-enum class OpCode : std::int64_t { kStop, kCompute, kAt, kSend, kReceive, kWait, kSignal, kAwait, kMark, kLoop, kEnd };
-enum class PeerRule : std::int64_t { kShift, kXor, kTable, kRank };
-
-struct OpRow {  // OP_DTYPE
-  std::int64_t code, value, target, rule, stride, size, members, shift, step, table, total_bytes, parts, part_offset,
-      first_digit, digits, span, span_stride, copies, channel, data_class, nic, peer_rail, after_ps;
-};
-
-struct DigitRow {  // DIGIT_DTYPE
-  std::int64_t rule, stride, size, members, shift, step, weight;
-};
-
-struct GpuRow {  // GPU_DTYPE
-  std::int64_t domain, nvlink_rate_bps, nvlink_latency_ps, pcie_rate_bps, pcie_latency_ps, chunk_bytes;
-};
-
-struct StreamRow {  // STREAM_DTYPE
-  std::int64_t rank_class, first_op;
-};
-
-enum class InstantCode : std::int64_t { kLinkDown, kLinkUp, kRate, kRoutes, kLoss, kHostRate, kFailover };
-
-struct InstantRow {  // INSTANT_DTYPE
-  std::int64_t at_ps, code, port, value;
-};
-
-enum class HashAlgorithm : std::int64_t { kCrc32, kCrc32c, kCrc16Ccitt, kXor, kMix };
-
-enum HashField : std::int64_t {
-  kSrcIp = 1,
-  kDstIp = 2,
-  kProtocol = 4,
-  kSrcPort = 8,
-  kDstPort = 16,
-  kInPort = 32,
-  kDestinationQp = 64
-};
-
-struct SwitchRow {  // SWITCH_DTYPE
-  std::int64_t reserve_bytes;
-  double alpha, egress_alpha;
-  std::int64_t xon_offset_bytes, pause_quanta, kmin_bytes, kmax_bytes;
-  double pmax;
-  std::int64_t mark_at_dequeue, hash_algorithm, hash_seed, hash_offset, hash_fields, telemetry;
-  std::int64_t weight[8];
-};
-
-struct NicRow {  // NIC_DTYPE
-  std::int64_t pcie_rate_bps, pcie_latency_ps, receive_buffer_bytes, xoff_bytes, xon_bytes, pause_quanta;
-};
-
-struct RouteTable {  // group_of is row by node, column by attachment
-  std::span<const std::int32_t> group_of;
-  std::span<const std::int64_t> group_ptr;
-  std::span<const std::int32_t> group_ports;
-  std::span<const std::int32_t> group_weights;
-};
 
 struct TransportRow {
   std::int64_t mtu_bytes, data_overhead_bytes, first_extra_bytes, telemetry_bytes, ack_bytes, cnp_bytes, credit_bytes,
@@ -117,6 +61,7 @@ struct Input {
   PortPolicy port;
   SeriesRequest series;
 
+  [[nodiscard]] JobTables job_tables() const { return {tables, digits, rank_class.size()}; }
   [[nodiscard]] std::size_t columns() const { return rank_class.empty() ? 1 : rank_ports.size() / rank_class.size(); }
   /// A NIC port of a rank; the first column has the one that it usually uses.
   [[nodiscard]] std::int32_t rank_port(std::int64_t rank, std::size_t column = 0) const {

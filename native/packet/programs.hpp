@@ -146,55 +146,6 @@ inline void post(State& s, std::int32_t stream, std::int32_t destination, const 
   kick_nic(s, qp.source_port, now_ps);
 }
 
-inline std::int64_t floor_mod(std::int64_t value, std::int64_t modulus) {
-  const std::int64_t rest = value % modulus;
-  return rest < 0 ? rest + modulus : rest;
-}
-
-/// Coordinate of a rank in the group of an operation or of a digit.
-template <typename Row>
-std::int64_t coordinate(const State& s, const Row& row, std::int64_t rank) {
-  return row.members >= 0 ? s.in.tables[static_cast<std::size_t>(row.members + rank)] : rank / row.stride % row.size;
-}
-
-/// The other rank of an operation, or -1 to skip it.
-inline std::int64_t peer_rank(const State& s, const OpRow& op, std::int64_t rank, std::int64_t i) {
-  switch (static_cast<PeerRule>(op.rule)) {
-    case PeerRule::kTable:
-      return s.in.tables[static_cast<std::size_t>(op.table + rank)];
-    case PeerRule::kRank:
-      return op.shift;
-    case PeerRule::kShift:
-    case PeerRule::kXor:
-      break;
-  }
-  const std::int64_t own = coordinate(s, op, rank);
-  const std::int64_t member = static_cast<PeerRule>(op.rule) == PeerRule::kShift
-                                  ? floor_mod(own + op.shift + op.step * i, op.size)
-                                  : own ^ (op.shift << (op.step * i));
-  if (op.members >= 0)
-    return s.in
-        .tables[static_cast<std::size_t>(op.members) + s.in.rank_class.size() + static_cast<std::size_t>(member)];
-  return rank + (member - own) * op.stride;
-}
-
-inline std::int64_t message_size(const State& s, const OpRow& op, std::int64_t rank, std::int64_t i) {
-  if (op.parts <= 0) return op.total_bytes * op.copies;
-  std::int64_t part = op.part_offset;
-  for (std::int64_t k = 0; k < op.digits; ++k) {
-    const DigitRow& digit = s.in.digits[static_cast<std::size_t>(op.first_digit + k)];
-    const std::int64_t own = coordinate(s, digit, rank);
-    part += digit.weight * (static_cast<PeerRule>(digit.rule) == PeerRule::kShift
-                                ? floor_mod(own + digit.shift + digit.step * i, digit.size)
-                                : own ^ (digit.shift << (digit.step * i)));
-  }
-  const std::int64_t longer = op.total_bytes % op.parts;
-  std::int64_t bytes = op.total_bytes / op.parts * op.span;
-  if (longer > 0)
-    for (std::int64_t j = 0; j < op.span; ++j) bytes += floor_mod(part + j * op.span_stride, op.parts) < longer ? 1 : 0;
-  return bytes * op.copies;
-}
-
 inline void claim(State& s, std::int32_t index, std::int64_t peer, const OpRow& op, Ps now_ps) {
   StreamState& stream = s.streams[static_cast<std::size_t>(index)];
   const std::uint64_t flow = flow_identity(peer, stream.rank, op.channel);
@@ -241,10 +192,10 @@ inline void run_stream(State& s, std::int32_t index, Ps now_ps) {
         return;
       }
       case OpCode::kSend: {
-        const std::int64_t peer = peer_rank(s, op, stream.rank, i);
+        const std::int64_t peer = peer_rank(s.in.job_tables(), op, stream.rank, i);
         if (peer < 0) break;
         stream.outstanding += 1;
-        const std::int64_t size_bytes = message_size(s, op, stream.rank, i);
+        const std::int64_t size_bytes = message_size(s.in.job_tables(), op, stream.rank, i);
         if (s.host_of(peer) == s.host_of(stream.rank))
           post_inside(s, index, static_cast<std::int32_t>(peer), op.channel, size_bytes, now_ps);
         else
@@ -252,7 +203,7 @@ inline void run_stream(State& s, std::int32_t index, Ps now_ps) {
         break;
       }
       case OpCode::kReceive: {
-        const std::int64_t peer = peer_rank(s, op, stream.rank, i);
+        const std::int64_t peer = peer_rank(s.in.job_tables(), op, stream.rank, i);
         if (peer >= 0) claim(s, index, peer, op, now_ps);
         break;
       }
@@ -287,6 +238,8 @@ inline void run_stream(State& s, std::int32_t index, Ps now_ps) {
           continue;
         }
         stream.counters.push_back(0);
+        break;
+      case OpCode::kCollect:  // refused before the run
         break;
       case OpCode::kEnd: {
         const OpRow& loop = s.in.ops[static_cast<std::size_t>(op.target) - 1];

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from weft.base.clock import NEVER_PS
+from weft.engine.flow_lower import lower_flow
+from weft.engine.flow_plan import FlowPlan
 from weft.engine.instants import Fault
 from weft.engine.lower import lower
 from weft.engine.plan import Plan
@@ -139,4 +141,26 @@ def plan_of(
         failover_delay_ps=failover_delay_ps,
         until_ps=until_ps,
         seed=seed,
+    )
+
+
+def flow_plan_of(
+    fabric: Fabric,
+    job: Job,
+    *,
+    transport: Transport | None = None,
+    path_selection: str | None = None,
+    port_selection: str = "ecmp",
+    fold: str = "never",
+    **options: Any,
+) -> FlowPlan:
+    """Lower for the flow engine with policies of the catalogue, by name."""
+    return lower_flow(
+        fabric=fabric,
+        job=job,
+        transport=transport or Transport(),
+        path_selection=None if path_selection is None else load("path-selection", path_selection),
+        port_selection=load("port-selection", port_selection),
+        fold=fold,
+        **{"reconvergence_delay_ps": 1_000_000, "failover_delay_ps": 1_000_000} | options,
     )

@@ -8,7 +8,7 @@ Leaves out: how a routing protocol finds out, and switches that learn of a fault
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import numpy as np
 
@@ -18,12 +18,13 @@ from weft.spec.fabric import HOST, SWITCH, Fabric
 from weft.topology.routing import routes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
 __all__ = ["LOSS_PARTS", "Fault", "fault_mistakes", "lower_faults", "route_table"]
 
+Table = TypeVar("Table")
 LOSS_PARTS: Final = 10**9  # chosen: a probability as an integer that both engines divide alike
 
 
@@ -114,8 +115,13 @@ def route_table(fabric: Fabric, link_up: NDArray[np.bool_]) -> RouteTable:
 
 
 def lower_faults(
-    fabric: Fabric, faults: Sequence[Fault], reconvergence_delay_ps: int, failover_delay_ps: int | None = None
-) -> tuple[NDArray[np.void], tuple[RouteTable, ...]]:
+    fabric: Fabric,
+    faults: Sequence[Fault],
+    reconvergence_delay_ps: int,
+    failover_delay_ps: int | None = None,
+    *,
+    table: Callable[[Fabric, NDArray[np.bool_]], Table],
+) -> tuple[NDArray[np.void], tuple[Table, ...]]:
     """Turn faults into the instants and route tables of a plan.
 
     Parameters
@@ -125,6 +131,7 @@ def lower_faults(
     reconvergence_delay_ps : from a fault until routes that know of it hold everywhere
     failover_delay_ps : from a link of a host that goes down or comes up until its queue pairs change their ports; None
         where no rank has a second port
+    table : makes what an engine keeps of routes over the links that are up, such as `route_table`
 
     Returns
     -------
@@ -138,7 +145,7 @@ def lower_faults(
     link_up = np.ones(len(links), np.bool_)
     node_up = np.ones(len(fabric.node_names), np.bool_)
     works = np.ones(len(links), np.bool_)
-    tables = [route_table(fabric, works)]
+    tables = [table(fabric, works)]
     known = {works.tobytes(): 0}
     events: list[tuple[int, int, int, int]] = []
     epochs: list[tuple[int, int, int, int]] = []
@@ -171,7 +178,7 @@ def lower_faults(
         key = works.tobytes()
         if key not in known:
             known[key] = len(tables)
-            tables.append(route_table(fabric, works))
+            tables.append(table(fabric, works))
         if known[key] != (epochs[-1][3] if epochs else 0):
             epochs.append((fault.at_ps + reconvergence_delay_ps, Instant.ROUTES, 0, known[key]))
     moves = [(at_ps, Instant.FAILOVER, 0, 0) for at_ps in failovers]

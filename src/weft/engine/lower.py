@@ -13,7 +13,7 @@ import numpy as np
 from weft.base.clock import MS_PS, NEVER_PS
 from weft.base.errors import ConfigError, Mistake
 from weft.engine.headroom import full_frame_bytes, headroom_bytes
-from weft.engine.instants import Fault, fault_mistakes, lower_faults
+from weft.engine.instants import Fault, fault_mistakes, lower_faults, route_table
 from weft.engine.plan import GPU_DTYPE, NIC_DTYPE, SWITCH_DTYPE, HashAlgorithm, HashField, Plan
 from weft.engine.programs import flatten, job_mistakes, priorities_of, walk
 from weft.engine.requirements import pause_mistakes, requirement_mistakes
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from weft.spec.transport import Transport
 
 __all__ = [
-    "FAILOVER_DELAY_PS", "RECONVERGENCE_DELAY_PS", "TELEMETRY_BYTES", "Fault", "lower", "port_delays_ps", "switch_rows",
+    "FAILOVER_DELAY_PS", "RECONVERGENCE_DELAY_PS", "TELEMETRY_BYTES", "Fault", "gpu_rows", "lower", "nic_rows",
+    "placement_mistakes", "port_delays_ps", "switch_rows",
 ]  # fmt: skip
 
 RECONVERGENCE_DELAY_PS: Final = MS_PS  # chosen: fast rerouting in a data centre, as fabric.reconvergence_delay
@@ -76,7 +77,7 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
     mistakes = requirement_mistakes(fabric, transport, (congestion_control, path_selection, port_selection))
     if "telemetry" in congestion_control.plugin.needs and transport.telemetry_bytes == 0:
         transport = transport.model_copy(update={"telemetry_bytes": TELEMETRY_BYTES})
-    misplaced = _placement_mistakes(fabric, job)
+    misplaced = placement_mistakes(fabric, job)
     mistakes += misplaced
     if not misplaced:
         rank_node = fabric.hosts[job.placement.host]
@@ -93,7 +94,7 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
         raise ConfigError(source, mistakes)
     flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
     fails_over = failover_delay_ps if job.placement.nics.shape[1] > 1 else None
-    instants, tables = lower_faults(fabric, faults, reconvergence_delay_ps, fails_over)
+    instants, tables = lower_faults(fabric, faults, reconvergence_delay_ps, fails_over, table=route_table)
     ports = fabric.ports
     links = fabric.links[ports.link]
     return Plan(
@@ -112,7 +113,7 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
         shared_bytes=shared,
         attachment=routes(fabric, np.ones(len(fabric.links), np.bool_)).attach_of_port,
         switches=switch_rows(fabric.switches, used),
-        nics=_nic_rows(fabric.nics),
+        nics=nic_rows(fabric.nics),
         class_priority=np.array(used, np.int64),
         class_lossless=lossless,
         control_class=used.index(transport.control_priority),
@@ -124,7 +125,7 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
         digits=flat.digits,
         rank_class=job.rank_class.astype(np.int32),
         rank_ports=(ports.base[rank_node][:, None] + job.placement.nics).astype(np.int32),
-        rank_gpu=_gpu_rows(fabric, job, rank_node),
+        rank_gpu=gpu_rows(fabric, job, rank_node),
         tokens=flat.tokens,
         has_receives=flat.has_receives,
         transport=transport,
@@ -134,7 +135,8 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
     )
 
 
-def _placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
+def placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
+    """Find ranks without a host, a NIC port or a GPU of their own."""
     hosts = len(fabric.hosts)
     if not 0 < job.ranks <= MAX_RANKS:
         return [Mistake(path="job.ranks", text=f"found {job.ranks:,}, wanted 1 to {MAX_RANKS:,}")]
@@ -195,7 +197,7 @@ def _gpu_mistakes(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> list[Mis
     return []
 
 
-def _gpu_rows(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> NDArray[np.void]:
+def gpu_rows(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> NDArray[np.void]:
     """Each rank's ports inside its server; an NVLink switch has the rate of all its GPUs together."""
     rows = np.zeros(job.ranks, GPU_DTYPE)
     gpu = job.placement.gpu if job.placement.gpu is not None else np.zeros(job.ranks, np.int32)
@@ -292,7 +294,8 @@ def switch_rows(devices: Sequence[Switch], used: Sequence[int] = ()) -> NDArray[
     return rows
 
 
-def _nic_rows(devices: tuple[Nic, ...]) -> NDArray[np.void]:
+def nic_rows(devices: tuple[Nic, ...]) -> NDArray[np.void]:
+    """`NIC_DTYPE` of each kind of NIC."""
     rows = np.zeros(len(devices), NIC_DTYPE)
     for row, device in zip(rows, devices, strict=True):
         for name in NIC_DTYPE.names or ():

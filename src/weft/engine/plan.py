@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from weft.spec.transport import Transport
 
 __all__ = [
-    "DIGIT_DTYPE", "DROP_REASONS", "GPU_DTYPE", "INSTANT_DTYPE", "NIC_DTYPE", "OP_DTYPE", "STREAM_DTYPE",
-    "SWITCH_DTYPE", "HashAlgorithm", "HashField", "Instant", "Op", "Plan", "RouteTable", "Rule",
+    "AXIS_DTYPE", "COLLECT_DTYPE", "DIGIT_DTYPE", "DROP_REASONS", "GPU_DTYPE", "INSTANT_DTYPE", "NIC_DTYPE",
+    "OP_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm", "HashField", "Instant", "Op", "Plan", "RouteTable",
+    "Rule",
 ]  # fmt: skip
 
 DROP_REASONS: Final = (
@@ -49,7 +50,7 @@ class Op(IntEnum):
     MARK = 8  # value: name
     LOOP = 9  # value: count, target: index after the matching END
     END = 10  # target: index of the first operation of the body
-    COLLECT = 11  # only for the flow engine; see weft.engine.flow_plan
+    COLLECT = 11  # value: row of COLLECT_DTYPE; only for the flow engine
 
 
 class Rule(IntEnum):
@@ -86,6 +87,7 @@ OP_DTYPE: Final = np.dtype(
         ("nic", np.int64),  # column of Plan.rank_ports
         ("peer_rail", np.int64),  # 1: the receiver's port numbers at both ends
         ("after_ps", np.int64),
+        ("label", np.int64),  # what the time goes to, -1: nothing in particular; only the flow engine reads it
     ]
 )
 
@@ -100,6 +102,21 @@ DIGIT_DTYPE: Final = np.dtype(
         ("weight", np.int64),
     ]
 )
+
+COLLECT_DTYPE: Final = np.dtype(  # of `Op.COLLECT`, whose value is a row of it; only the flow engine reads it
+    [
+        ("first_axis", np.int64),  # in FlatJob.axes
+        ("axes", np.int64),  # how many
+        ("pattern", np.int64),  # 0 ring, 1 all-to-all
+        ("amount_bytes", np.int64),
+        ("size_bytes", np.int64),
+        ("overhead_ps", np.int64),
+        ("local_efficiency", np.float64),
+        ("network_efficiency", np.float64),
+        ("network_share", np.float64),
+    ]
+)
+AXIS_DTYPE: Final = np.dtype([("stride", np.int64), ("size", np.int64)])
 
 STREAM_DTYPE: Final = np.dtype([("rank_class", np.int64), ("first_op", np.int64)])  # ordered by class
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft.base.errors import Mistake
-from weft.engine.plan import DIGIT_DTYPE, OP_DTYPE, STREAM_DTYPE, Op, Rule
+from weft.engine.plan import AXIS_DTYPE, COLLECT_DTYPE, DIGIT_DTYPE, OP_DTYPE, STREAM_DTYPE, Op, Rule
 from weft.spec.job import (
     At,
     Await,
@@ -40,17 +40,21 @@ __all__ = ["MAX_CHANNEL", "FlatJob", "coordinates", "flatten", "job_mistakes", "
 
 MAX_CHANNEL = (1 << 16) - 1  # a flow's identity keeps 16 bits for it
 Timed = At | Await | Collect | Compute | Mark | Receive | Send | Signal | Wait
+_PATTERNS = ("ring", "all-to-all")
 _RULES = {"shift": Rule.SHIFT, "xor": Rule.XOR, "table": Rule.TABLE, "rank": Rule.RANK}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FlatJob:
-    """Arrays as `weft.engine.plan.Plan` wants them."""
+    """Arrays as the plans of the engines want them; ``operations`` names what each row of ``collects`` is."""
 
     ops: NDArray[np.void]
     streams: NDArray[np.void]
     tables: NDArray[np.int64]
     digits: NDArray[np.void]
+    collects: NDArray[np.void]
+    axes: NDArray[np.void]
+    operations: tuple[str, ...]
     tokens: int
     has_receives: bool
 
@@ -142,13 +146,16 @@ def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: in
             rows.ops.append({"code": Op.STOP})
     ops = np.zeros(len(rows.ops), OP_DTYPE)
     for name in OP_DTYPE.names or ():
-        ops[name] = [row.get(name, 0) for row in rows.ops]
+        ops[name] = [row.get(name, -1 if name == "label" else 0) for row in rows.ops]
     every = [operation for _, operation, _ in walk(job)]
     return FlatJob(
         ops=ops,
         streams=np.array(streams, STREAM_DTYPE),
         tables=np.array(rows.tables, np.int64),
         digits=np.array(rows.digits, DIGIT_DTYPE),
+        collects=np.array(rows.collects, COLLECT_DTYPE),
+        axes=np.array(rows.axes, AXIS_DTYPE),
+        operations=tuple(rows.operations),
         tokens=1 + max((op.token for op in every if isinstance(op, Signal | Await)), default=-1),
         has_receives=any(isinstance(op, Receive) for op in every),
     )
@@ -161,6 +168,9 @@ class _Rows:
         self.ops: list[dict[str, int]] = []
         self.tables: list[int] = []
         self.digits: list[tuple[int, ...]] = []
+        self.collects: list[tuple[float, ...]] = []
+        self.axes: list[tuple[int, int]] = []
+        self.operations: list[str] = []
         self._ranks = ranks
         self._table_at: dict[tuple[int, ...], int] = {}
         self._class_of_priority = class_of_priority
@@ -182,7 +192,7 @@ class _Rows:
     def _row(self, operation: Timed) -> dict[str, int]:
         match operation:
             case Compute():
-                return {"code": Op.COMPUTE, "value": operation.duration_ps}
+                return {"code": Op.COMPUTE, "value": operation.duration_ps, "label": operation.label}
             case At():
                 return {"code": Op.AT, "value": operation.at_ps}
             case Send():
@@ -190,20 +200,36 @@ class _Rows:
                 return {
                     "code": Op.SEND, **self._peer(operation.peer), **self._size(operation.size),
                     "channel": operation.channel, "data_class": self._class_of_priority[priority],
-                    "nic": operation.nic, "peer_rail": int(operation.rail == "peer"),
+                    "nic": operation.nic, "peer_rail": int(operation.rail == "peer"), "label": operation.label,
                 }  # fmt: skip
             case Receive():
                 return {"code": Op.RECEIVE, **self._peer(operation.peer), "channel": operation.channel}
             case Collect():
-                return {"code": Op.COLLECT, "channel": operation.channel}
+                return {
+                    "code": Op.COLLECT, "value": self._collect(operation), "channel": operation.channel,
+                    "label": operation.label,
+                }  # fmt: skip
             case Wait():
-                return {"code": Op.WAIT}
+                return {"code": Op.WAIT, "label": operation.label}
             case Signal():
                 return {"code": Op.SIGNAL, "value": operation.token, "after_ps": operation.after_ps}
             case Await():
-                return {"code": Op.AWAIT, "value": operation.token}
+                return {"code": Op.AWAIT, "value": operation.token, "label": operation.label}
             case Mark():
                 return {"code": Op.MARK, "value": operation.name}
+
+    def _collect(self, collect: Collect) -> int:
+        """Row of a collective's own parameters."""
+        self.collects.append(
+            (
+                len(self.axes), len(collect.group.axes), _PATTERNS.index(collect.pattern), collect.amount_bytes,
+                collect.size_bytes, collect.overhead_ps, collect.local_efficiency, collect.network_efficiency,
+                collect.network_share,
+            )
+        )  # fmt: skip
+        self.axes.extend(collect.group.axes)
+        self.operations.append(collect.operation)
+        return len(self.collects) - 1
 
     def _peer(self, peer: Peer) -> dict[str, int]:
         group = peer.group
@@ -247,33 +273,47 @@ class _Rows:
         return self._table_at[table]
 
 
-def job_mistakes(job: Job, host_of_rank: NDArray[np.int64]) -> list[Mistake]:
+def job_mistakes(job: Job, host_of_rank: NDArray[np.int64], *, by_packet: bool = True) -> list[Mistake]:
     """Find what no engine can run: peers out of range, sends to oneself, wrong groups, negative sizes and times.
 
     Parameters
     ----------
     job : its programs
     host_of_rank : shape (ranks,), the node of each rank
+    by_packet : also what only the flow engine can run: whole collectives, and several jobs in one
     """
     mistakes: list[Mistake] = []
+    if by_packet and any(job.first_rank):
+        several = "found programs that count from another rank than 0, which only the flow engine runs: fidelity: flow"
+        mistakes.append(Mistake(path="job.first_rank", text=several))
+    if len(job.first_rank) not in {0, len(job.programs)}:
+        wrong = f"found {len(job.first_rank)} first ranks, wanted one for each of the {len(job.programs)} programs"
+        return [Mistake(path="job.first_rank", text=wrong)]
     members = [np.flatnonzero(job.rank_class == index) for index in range(len(job.programs))]
     for index, operation, count in walk(job):
-        text = _value_mistake(job, operation)
+        text = _value_mistake(job, operation, by_packet=by_packet)
         if text is None and isinstance(operation, Send | Receive):
-            text = _peer_mistake(job, operation.peer, members[index], count, host_of_rank)
+            first = job.first_rank[index] if job.first_rank else 0
+            text = _peer_mistake(job, operation.peer, members[index], count, host_of_rank, first)
         if text is not None:
             mistakes.append(Mistake(path=f"job.programs.{index}.{type(operation).__name__}", text=text))
     return mistakes
 
 
-def _value_mistake(job: Job, operation: Operation) -> str | None:  # noqa: PLR0911 - one answer for each operation
+def _value_mistake(  # noqa: PLR0911 - one answer for each operation
+    job: Job, operation: Operation, *, by_packet: bool
+) -> str | None:
     match operation:
         case Compute(duration_ps=value) | At(at_ps=value) if value < 0:
             return f"found {value} ps, wanted 0 or more"
-        case Collect():
+        case Collect() if by_packet:
             return (
                 "found a collective as one operation, wanted its sends and receives: only the flow engine runs it whole"
             )
+        case Collect(channel=channel) if not 0 <= channel <= MAX_CHANNEL:
+            return f"found channel {channel}, wanted 0 to {MAX_CHANNEL}"
+        case Collect() if (text := _collect_mistake(operation)) is not None:
+            return text
         case Send(size=size) if (text := _size_mistake(job, size)) is not None:
             return text
         case Send(nic=nic) if not 0 <= nic < job.placement.nics.shape[1]:
@@ -293,8 +333,19 @@ def _value_mistake(job: Job, operation: Operation) -> str | None:  # noqa: PLR09
     return None
 
 
+def _collect_mistake(collect: Collect) -> str | None:
+    if collect.amount_bytes < 0 or collect.overhead_ps < 0:
+        return f"found {collect.amount_bytes} bytes after {collect.overhead_ps} ps, wanted 0 or more of both"
+    if not (collect.local_efficiency > 0 and collect.network_efficiency > 0 and 0 <= collect.network_share <= 1):
+        found = f"{collect.local_efficiency:g}, {collect.network_efficiency:g} and a share of {collect.network_share:g}"
+        return f"found efficiencies of {found}, wanted more than 0, and a share from 0 to 1"
+    if any(stride < 1 or size < 1 for stride, size in collect.group.axes):
+        return f"found {collect.group}, wanted strides and sizes of at least 1"
+    return None
+
+
 def _peer_mistake(
-    job: Job, peer: Peer, ranks: NDArray[np.int64], count: int, host_of_rank: NDArray[np.int64]
+    job: Job, peer: Peer, ranks: NDArray[np.int64], count: int, host_of_rank: NDArray[np.int64], first: int
 ) -> str | None:
     if peer.rule == "table" and (peer.table is None or len(peer.table) != job.ranks):
         return f"found a table of {len(peer.table or ())} entries, wanted one for each of the {job.ranks} ranks"
@@ -307,12 +358,13 @@ def _peer_mistake(
         return f"found the shift {peer.shift}, wanted 0 or more"
     if peer.rule == "xor" and (text := _xor_mistake(peer, count)) is not None:
         return text
-    is_one_pair = peer.rule == "rank" and peer.shift < job.ranks and len(ranks) == 1
-    if is_one_pair and host_of_rank[ranks[0]] != host_of_rank[peer.shift]:
+    is_one_pair = peer.rule == "rank" and peer.shift + first < job.ranks and len(ranks) == 1
+    if is_one_pair and host_of_rank[ranks[0]] != host_of_rank[peer.shift + first]:
         return None  # a quick way out, since a program per rank may have very many sends
     for counter in _counters(peer, count):
-        other = peers_of(peer, ranks, counter)
-        there = other != -1 if peer.rule == "table" else np.ones(len(ranks), np.bool_)
+        local = peers_of(peer, ranks - first, counter)
+        there = local != -1 if peer.rule == "table" else np.ones(len(ranks), np.bool_)
+        other = np.where(there, local + first, -1)
         outside = there & ((other < 0) | (other >= job.ranks))
         if outside.any():
             at = int(np.flatnonzero(outside)[0])

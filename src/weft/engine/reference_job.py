@@ -47,6 +47,7 @@ class OpRow:
     nic: int
     peer_rail: int
     after_ps: int
+    label: int  # the flow engine reads it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

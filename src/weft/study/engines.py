@@ -1,4 +1,4 @@
-"""Run a plan on the engine that the scenario names; both give the same result, one of them fast."""
+"""Run a plan on the engine that the scenario names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from weft.base.errors import ConfigError, Mistake
+from weft.engine.flow_plan import FlowPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ class Progress:
 
 
 def run_plan(
-    plan: Plan,
+    plan: Plan | FlowPlan,
     *,
     fidelity: str,
     payload_bytes: int,
@@ -41,7 +42,7 @@ def run_plan(
     Parameters
     ----------
     plan : what to run
-    fidelity : ``packet`` or ``reference``
+    fidelity : ``packet``, ``flow`` or ``reference``; the plan is one of this engine
     payload_bytes : that the job will deliver, for the share of the work that is done
     on_progress : called about ten times a second; may raise KeyboardInterrupt to stop the run
     series : what the packet engine records over time
@@ -61,6 +62,14 @@ def run_plan(
             interrupted = True
             raise
 
+    if isinstance(plan, FlowPlan):
+        from weft.engine import flow
+
+        def told_flow(simulated_ps: int, delivered_bytes: int) -> None:
+            told(simulated_ps, 0, delivered_bytes)
+
+        bins = 0 if series is None else series.timeline_bins
+        return flow.run(plan, told_flow, timeline_bins=bins).packets, interrupted
     if fidelity == "packet":
         from weft.engine import packet
 
@@ -77,5 +86,5 @@ def run_plan(
                 raise  # the second Ctrl-C: not at a place where the engine is whole
         outcome = simulation.outcome()
         return (replace(outcome, complete=False) if interrupted else outcome), interrupted
-    text = f"found '{fidelity}', wanted packet or reference"
+    text = f"found '{fidelity}', wanted packet, flow or reference"
     raise ConfigError("engine", [Mistake(path="engine.fidelity", text=text)])

@@ -23,6 +23,7 @@ from weft.topology.routing import DELIVER
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from weft.engine.flow_plan import FlowPlan
     from weft.engine.plan import Plan
 
 __all__ = ["ideal_times_ps", "nic_ports", "pipeline_ps", "spread_ps"]
@@ -112,7 +113,7 @@ def spread_ps(frames: tuple[int, ...], middle: int, stages: tuple[Stage, ...]) -
 
 
 def ideal_times_ps(
-    plan: Plan, source_port: NDArray[Any], destination_port: NDArray[Any], size_bytes: NDArray[Any]
+    plan: Plan | FlowPlan, source_port: NDArray[Any], destination_port: NDArray[Any], size_bytes: NDArray[Any]
 ) -> NDArray[np.int64]:
     """Ideal completion times of messages.
 
@@ -164,7 +165,7 @@ def ideal_times_ps(
     return np.array(times, np.int64)[which.ravel()]
 
 
-def nic_ports(plan: Plan, messages: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def nic_ports(plan: Plan | FlowPlan, messages: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """NIC ports at both ends of messages between hosts while all links work, as docs/models/packet-engine.md says.
 
     Where a program names several columns for one channel, that of its first SEND on it stands for all.
@@ -194,7 +195,7 @@ def nic_ports(plan: Plan, messages: NDArray[np.void]) -> tuple[NDArray[np.int64]
 
 
 def _stages(
-    plan: Plan, source_port: int, destination_port: int, middle: tuple[tuple[int, ...], ...]
+    plan: Plan | FlowPlan, source_port: int, destination_port: int, middle: tuple[tuple[int, ...], ...]
 ) -> tuple[Stage, ...]:
     """Links from one NIC port to another, and the host interface behind the last one."""
     first = int(plan.port_peer[source_port])
@@ -208,7 +209,7 @@ def _stages(
     return tuple(stages)
 
 
-def _message_ps(plan: Plan, size_bytes: int, stages: tuple[Stage, ...]) -> int:
+def _message_ps(plan: Plan | FlowPlan, size_bytes: int, stages: tuple[Stage, ...]) -> int:
     transport = plan.transport
     extra = transport.data_overhead_bytes + transport.telemetry_bytes
     mtu = transport.mtu_bytes
@@ -223,7 +224,9 @@ def _message_ps(plan: Plan, size_bytes: int, stages: tuple[Stage, ...]) -> int:
     return spread_ps(frames, max(0, packets - 2), stages)
 
 
-def _walk(plan: Plan, node: int, attachment: int, *, width: int | None) -> tuple[tuple[int, ...], ...] | None:
+def _walk(
+    plan: Plan | FlowPlan, node: int, attachment: int, *, width: int | None
+) -> tuple[tuple[int, ...], ...] | None:
     """Ports from a switch to an attachment, hop by hop; None where there is no way.
 
     Parameters

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from weft.engine.flow_plan import FlowPlan
     from weft.engine.plan import Plan
 
 __all__ = ["NVLINK", "PACKETS", "PCIE", "WAYS", "inside_summary", "message_times_ps", "ways"]
@@ -25,7 +26,7 @@ WAYS: Final = ("packets", "nvlink", "pcie")
 PACKETS, NVLINK, PCIE = range(len(WAYS))
 
 
-def ways(plan: Plan, source: NDArray[np.int64], destination: NDArray[np.int64]) -> NDArray[np.int64]:
+def ways(plan: Plan | FlowPlan, source: NDArray[np.int64], destination: NDArray[np.int64]) -> NDArray[np.int64]:
     """Which way messages between ranks go: an index into `WAYS`.
 
     Parameters
@@ -41,7 +42,11 @@ def ways(plan: Plan, source: NDArray[np.int64], destination: NDArray[np.int64]) 
 
 
 def message_times_ps(
-    plan: Plan, way: int, source: NDArray[np.int64], destination: NDArray[np.int64], size_bytes: NDArray[np.int64]
+    plan: Plan | FlowPlan,
+    way: int,
+    source: NDArray[np.int64],
+    destination: NDArray[np.int64],
+    size_bytes: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Time of a message inside a server that meets nobody.
 
@@ -83,7 +88,7 @@ def _alone_ps(egress_bps: int, ingress_bps: int, latency_ps: int, chunk_bytes: i
     return max(max(starts_ps, free_ps) + last_in_ps, starts_ps + last_out_ps)
 
 
-def inside_summary(plan: Plan, flows: pa.Table, duration_ps: int) -> dict[str, Quantity]:
+def inside_summary(plan: Plan | FlowPlan, flows: pa.Table, duration_ps: int) -> dict[str, Quantity]:
     """Numbers of a run that say what went by packet and what by message; none where nothing went inside a server.
 
     Parameters
@@ -110,7 +115,7 @@ def inside_summary(plan: Plan, flows: pa.Table, duration_ps: int) -> dict[str, Q
     return found
 
 
-def _busiest_share(plan: Plan, way: str, flows: pa.Table, duration_ps: int) -> float | None:
+def _busiest_share(plan: Plan | FlowPlan, way: str, flows: pa.Table, duration_ps: int) -> float | None:
     """Largest share of the time, over ranks and directions; None where nothing went."""
     if flows.num_rows == 0 or duration_ps <= 0:
         return None

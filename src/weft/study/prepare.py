@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.clock import NEVER_PS
 from weft.base.errors import ConfigError, Mistake
+from weft.engine.flow_lower import lower_flow
 from weft.engine.lower import lower
 from weft.engine.requirements import pause_facts, reordering_mistakes
 from weft.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
@@ -36,6 +37,7 @@ from weft.workload.traffic.sizes import load_sizes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from weft.engine.flow_plan import FlowPlan
     from weft.engine.plan import Plan
     from weft.policies.load import LoadedPolicy
     from weft.spec.job import Job
@@ -61,7 +63,7 @@ class Prepared:
     policies: dict[str, LoadedPolicy]
     faults: tuple[Occurrence, ...]
     volume: Volume
-    plan: Plan
+    plan: Plan | FlowPlan
 
 
 def known_names() -> dict[str, Sequence[str]]:
@@ -132,21 +134,26 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     mistakes += _volume_mistakes(scenario, sent)
     if wrong or mistakes:
         raise ConfigError(scenario.source, [*wrong, *mistakes])
-    plan = lower(
-        fabric=fabric,
-        job=job,
-        transport=transport,
-        congestion_control=policies["congestion-control"],
-        path_selection=policies["path-selection"],
-        port_selection=policies["port-selection"],
-        seed=scenario.engine.seed,
-        until_ps=NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
-        faults=[fault for occurrence in faults for fault in occurrence.faults],
-        reconvergence_delay_ps=scenario.fabric.reconvergence_delay_ps,
-        failover_delay_ps=scenario.fabric.failover_delay_ps,
-        source=scenario.source,
-    )
-    facts |= fabric.facts | pause_facts(fabric, plan.transport, int(plan.class_lossless.sum()))
+    common: dict[str, Any] = {
+        "fabric": fabric,
+        "job": job,
+        "transport": transport,
+        "path_selection": policies["path-selection"],
+        "port_selection": policies["port-selection"],
+        "seed": scenario.engine.seed,
+        "until_ps": NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
+        "faults": [fault for occurrence in faults for fault in occurrence.faults],
+        "reconvergence_delay_ps": scenario.fabric.reconvergence_delay_ps,
+        "failover_delay_ps": scenario.fabric.failover_delay_ps,
+        "source": scenario.source,
+    }
+    facts |= fabric.facts
+    plan: Plan | FlowPlan
+    if scenario.engine.fidelity == "flow":
+        plan = lower_flow(**common, fold="never", with_ideal=True)
+    else:
+        plan = lower(**common, congestion_control=policies["congestion-control"])
+        facts |= pause_facts(fabric, plan.transport, int(plan.class_lossless.sum()))
     fabric = replace(fabric, facts=facts)
     return Prepared(
         scenario=scenario,

@@ -50,7 +50,7 @@ def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
 def recording(prepared: Prepared) -> Series | None:
     """What the packet engine records: a timeline and ways always, and the series that the scenario asks for.
 
-    The reference engine records nothing over time; for it the answer is None.
+    The flow engine keeps the timeline alone; the reference engine records nothing over time, and the answer is None.
 
     Raises
     ------
@@ -59,12 +59,14 @@ def recording(prepared: Prepared) -> Series | None:
     from weft.engine.packet import Series
 
     wanted = prepared.scenario.engine.record
-    is_packet = prepared.scenario.engine.fidelity == "packet"
+    fidelity = prepared.scenario.engine.fidelity
+    is_packet = fidelity == "packet"
     if wanted.flows == "none" and wanted.ports == "none":
-        return Series(timeline_bins=_bins(prepared.fabric), path_sample=PATH_SAMPLE) if is_packet else None
+        found = Series(timeline_bins=_bins(prepared.fabric), path_sample=PATH_SAMPLE)
+        return None if fidelity == "reference" else found
     mistakes: list[Mistake] = []
     if not is_packet:
-        text = "the reference engine keeps no series; set engine.fidelity: packet"
+        text = f"the {fidelity} engine keeps no series of flows and ports; set engine.fidelity: packet"
         mistakes.append(Mistake(path="engine.record", text=text))
     flows: tuple[tuple[int, int, int], ...] | None = None if wanted.flows == "all" else ()
     if not isinstance(wanted.flows, str):

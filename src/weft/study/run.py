@@ -152,6 +152,7 @@ def _run_one(
     status = _status(outcome, interrupted=interrupted, is_all_delivered=delivered == wanted.messages)
     provenance = _provenance(prepared, status) | {
         **_origin(given),
+        "facts": dict(prepared.fabric.facts) | outcome.facts,
         "digest": outcome.digest(),
         "started": started.isoformat(timespec="seconds"),
         "set_up_s": round(set_up_s, 6),
@@ -250,7 +251,6 @@ def _provenance(prepared: Prepared, status: str) -> dict[str, Any]:
             kind: {"name": policy.name, "hash": policy.hash, "parameters": dict(policy.values)}
             for kind, policy in prepared.policies.items()
         },
-        "facts": dict(prepared.fabric.facts),
         "notes": list(scenario.notes),
         "machine": {
             "system": platform.platform(),

@@ -1,0 +1,40 @@
+/// A fabric as both engines are given it: rows of weft.engine.plan for switches, NICs and next hops.
+#pragma once
+#include <cstdint>
+#include <span>
+
+namespace weft {
+
+enum class HashAlgorithm : std::int64_t { kCrc32, kCrc32c, kCrc16Ccitt, kXor, kMix };
+
+enum HashField : std::int64_t {
+  kSrcIp = 1,
+  kDstIp = 2,
+  kProtocol = 4,
+  kSrcPort = 8,
+  kDstPort = 16,
+  kInPort = 32,
+  kDestinationQp = 64
+};
+
+struct SwitchRow {  // SWITCH_DTYPE
+  std::int64_t reserve_bytes;
+  double alpha, egress_alpha;
+  std::int64_t xon_offset_bytes, pause_quanta, kmin_bytes, kmax_bytes;
+  double pmax;
+  std::int64_t mark_at_dequeue, hash_algorithm, hash_seed, hash_offset, hash_fields, telemetry;
+  std::int64_t weight[8];
+};
+
+struct NicRow {  // NIC_DTYPE
+  std::int64_t pcie_rate_bps, pcie_latency_ps, receive_buffer_bytes, xoff_bytes, xon_bytes, pause_quanta;
+};
+
+struct RouteTable {  // group_of is row by node, column by attachment
+  std::span<const std::int32_t> group_of;
+  std::span<const std::int64_t> group_ptr;
+  std::span<const std::int32_t> group_ports;
+  std::span<const std::int32_t> group_weights;
+};
+
+}  // namespace weft

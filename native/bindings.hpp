@@ -1,0 +1,42 @@
+/// What every file of the Python face uses; bindings*.cpp are the only files that include nanobind.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace weft::python {
+
+/// Rows of a structured array, borrowed as bytes; the Python side views them as bytes of the right dtype.
+template <typename T>
+std::span<const T> rows(nb::handle plan, const char* name) {
+  const auto array = nb::cast<nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(plan[name]);
+  if (array.shape(0) % sizeof(T) != 0) throw nb::value_error("an array has rows of another size than the engine's");
+  return {reinterpret_cast<const T*>(array.data()), array.shape(0) / sizeof(T)};
+}
+
+template <typename T>
+T number(nb::handle row, const char* name) {
+  return nb::cast<T>(row[name]);
+}
+
+/// A new one-dimensional byte array of `count` rows of `T`, filled by `fill(row, index)`.
+template <typename T, typename Fill>
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> table(std::size_t count, Fill&& fill) {
+  auto owner = std::make_unique<std::vector<T>>(count);
+  for (std::size_t i = 0; i < count; ++i) fill((*owner)[i], i);
+  auto* data = reinterpret_cast<std::uint8_t*>(owner->data());
+  const std::size_t bytes = count * sizeof(T);
+  nb::capsule capsule(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return {data, {bytes}, capsule};
+}
+
+/// The whole flow engine (bindings_flow_engine.cpp).
+void bind_flow_engine(nb::module_& module);
+
+}  // namespace weft::python

@@ -1,0 +1,32 @@
+/// The flow engine: programs of actors over links that share their capacity max-min.
+/// Source: docs/models/flow-engine.md is its meaning.
+#pragma once
+#include <memory>
+
+#include "flow/state.hpp"
+
+namespace weft::flow {
+
+/// What went over a port: packets may be a fraction where a message was spread.
+struct Carried {
+  double bytes, packets;
+};
+
+class Engine {
+ public:
+  /// Takes the input, whose arrays must outlive the engine.
+  explicit Engine(Input input);
+
+  /// Go on for about `budget_s` seconds of CPU; true when there is nothing left to do before the end of the run.
+  bool advance(double budget_s);
+
+  [[nodiscard]] const State& state() const { return *state_; }
+  [[nodiscard]] bool finished() const { return state_->open_work == 0; }
+  /// Bytes, gaps included, and packets that every port has sent so far.
+  [[nodiscard]] std::vector<Carried> carried();
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft::flow

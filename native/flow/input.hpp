@@ -1,0 +1,52 @@
+/// What the flow engine is given: the arrays of weft.engine.flow_plan.FlowPlan, borrowed.
+/// The owner (Python) keeps them alive as long as the engine.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/job.hpp"
+#include "base/wiring.hpp"
+#include "flow/job.hpp"
+#include "flow/paths.hpp"
+
+namespace weft::flow {
+
+/// Sizes of a packet on the wire; telemetry counts as overhead.
+struct WireSizes {
+  std::int64_t mtu_bytes, overhead_bytes, first_extra_bytes, gap_bytes, ack_bytes, ack_every;
+
+  [[nodiscard]] std::int64_t packets(std::int64_t size_bytes) const {
+    return size_bytes <= mtu_bytes ? 1 : (size_bytes + mtu_bytes - 1) / mtu_bytes;
+  }
+  /// All bytes of a message on a link, headers and gaps included.
+  [[nodiscard]] std::int64_t message_bytes(std::int64_t size_bytes) const {
+    return size_bytes + packets(size_bytes) * (overhead_bytes + gap_bytes) + first_extra_bytes;
+  }
+  /// Bytes on a link for each byte of payload in full packets.
+  [[nodiscard]] double factor() const {
+    return static_cast<double>(mtu_bytes + overhead_bytes + gap_bytes) / static_cast<double>(mtu_bytes);
+  }
+};
+
+struct Input {
+  Job job;
+  Ps until_ps = kNeverPs;
+  Mode mode = Mode::kHashed;
+  double tolerance = 1e-6;
+  FabricView fabric;
+  std::span<const NicRow> nics;
+  std::span<const std::uint8_t> live;  // by table of routes and port: the links that it knows to be up
+  std::span<const InstantRow> instants;
+  std::int64_t tokens = 0;
+  WireSizes wire{};
+  std::int64_t timeline_bins = 0;
+
+  [[nodiscard]] JobTables job_tables() const { return {job.tables, job.digits, job.rank_class.size()}; }
+  [[nodiscard]] const NicRow& nic_behind(std::int32_t port) const {
+    return nics[static_cast<std::size_t>(fabric.node_device[static_cast<std::size_t>(fabric.owner(port))])];
+  }
+};
+
+}  // namespace weft::flow

@@ -1,0 +1,90 @@
+/// Faults as the flow engine sees them: capacities that change, and new ways once routes or NIC ports follow.
+/// Links of a bundle carry alike, so that the slowest holds back all: packets that are sprayed over it wait for it.
+/// What is under way on a link that is down stands still until routes know of it. Source: docs/models/flow-engine.md,
+/// "Faults".
+#pragma once
+#include <array>
+
+#include "flow/lanes.hpp"
+
+namespace weft::flow {
+
+/// What a port can send now, bytes per ps.
+inline double port_capacity(const State& s, std::int32_t port) {
+  return s.is_down[static_cast<std::size_t>(port)] ? 0.0 : s.links.capacity[static_cast<std::size_t>(port)];
+}
+
+/// Give the link that stands for a port's bundle the capacity of the slowest.
+inline void settle_bundle(State& s, std::int32_t port) {
+  const std::int32_t bundle = s.router->bundle_of_port(port);
+  std::vector<std::int32_t> ports;
+  s.router->members(bundle, ports);
+  double least = port_capacity(s, port);
+  for (const std::int32_t member : ports) least = std::min(least, port_capacity(s, member));
+  s.fluid->set_capacity(bundle, least, static_cast<double>(s.now_ps));
+}
+
+/// Tell what every port has sent, by the bundles that hold now.
+inline void settle_carried(State& s) {
+  const std::size_t ports = s.carried_bytes.size();
+  std::vector<double> total(ports);
+  for (std::size_t link = 0; link < ports; ++link)
+    total[link] = s.fluid->carried(static_cast<std::int32_t>(link), static_cast<double>(s.now_ps));
+  for (std::size_t port = 0; port < ports; ++port) {
+    const auto bundle = static_cast<std::size_t>(s.router->bundle_of_port(static_cast<std::int32_t>(port)));
+    s.carried_bytes[port] += total[bundle] - s.seen_bytes[bundle];
+  }
+  s.seen_bytes = total;
+}
+
+inline void use_routes(State& s, std::size_t table) {
+  const std::size_t ports = s.carried_bytes.size();
+  settle_carried(s);
+  s.router->use(s.in.live.subspan(table * ports, ports));
+  std::vector<double> least(ports, kInfinity);
+  for (std::size_t port = 0; port < ports; ++port) {
+    const auto bundle = static_cast<std::size_t>(s.router->bundle_of_port(static_cast<std::int32_t>(port)));
+    least[bundle] = std::min(least[bundle], port_capacity(s, static_cast<std::int32_t>(port)));
+  }
+  for (std::size_t link = 0; link < ports; ++link)
+    if (least[link] < kInfinity)
+      s.fluid->set_capacity(static_cast<std::int32_t>(link), least[link], static_cast<double>(s.now_ps));
+  reroute(s, false);
+}
+
+inline void apply_instant(State& s, const InstantRow& row) {
+  const auto port = static_cast<std::int32_t>(row.port);
+  const auto code = static_cast<InstantCode>(row.code);
+  switch (code) {
+    case InstantCode::kLinkDown:
+    case InstantCode::kLinkUp:
+    case InstantCode::kRate:
+      for (const std::int32_t end : std::array{port, s.in.fabric.peer(port)}) {
+        if (code == InstantCode::kRate)
+          s.links.capacity[static_cast<std::size_t>(end)] = static_cast<double>(row.value) * kBytesPerPs;
+        else
+          s.is_down[static_cast<std::size_t>(end)] = code == InstantCode::kLinkDown;
+        settle_bundle(s, end);
+      }
+      break;
+    case InstantCode::kHostRate: {
+      const std::int32_t link = s.links.host_interface(port);
+      const std::int64_t rate_bps =
+          row.value > 0 ? row.value : s.in.fabric.port_rate_bps[static_cast<std::size_t>(port)];
+      s.links.capacity[static_cast<std::size_t>(link)] = static_cast<double>(rate_bps) * kBytesPerPs;
+      s.fluid->set_capacity(link, s.links.capacity[static_cast<std::size_t>(link)], static_cast<double>(s.now_ps));
+      break;
+    }
+    case InstantCode::kRoutes:
+      use_routes(s, static_cast<std::size_t>(row.value));
+      break;
+    case InstantCode::kFailover:
+      s.down_at_failover = s.is_down;
+      reroute(s, true);
+      break;
+    case InstantCode::kLoss:  // refused before the run
+      break;
+  }
+}
+
+}  // namespace weft::flow

@@ -1,0 +1,83 @@
+/// How a message gets from one end to the other: the links that it shares with others, and what a lone one takes.
+/// Source: docs/models/flow-engine.md, "Time of a message".
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "flow/hop.hpp"
+#include "flow/input.hpp"
+#include "flow/links.hpp"
+
+namespace weft::flow {
+
+/// One step of store and forward: all links that carry the message side by side.
+struct Stage {
+  double spread_ps_per_byte;  // of the message: the slowest of the links with its share
+  double packet_ps_per_byte;  // of one packet, on one of them
+  double delay_ps;
+  bool counts_gaps;
+};
+
+struct Way {
+  std::vector<Hop> hops;      // weight: bytes on the link for each byte of payload in full packets
+  std::vector<Stage> stages;  // of packets between servers
+  double ack_ps = 0;          // of an acknowledgement that meets nobody
+  bool is_up = true;          // false: no route leads there
+  // Inside a server:
+  double out_ps_per_byte = 0, in_ps_per_byte = 0, latency_ps = 0;
+  std::int64_t chunk_bytes = 0;
+};
+
+/// Time of a message inside a server that meets nobody, see docs/models/packet-engine.md, "Inside a server".
+inline double alone_inside_ps(const Way& way, std::int64_t size_bytes) {
+  const std::int64_t chunks = std::max<std::int64_t>(1, (size_bytes + way.chunk_bytes - 1) / way.chunk_bytes);
+  const double before = static_cast<double>(chunks - 1);
+  const auto last = static_cast<double>(size_bytes - (chunks - 1) * way.chunk_bytes);
+  const auto whole = static_cast<double>(way.chunk_bytes);
+  const double starts = before * whole * way.out_ps_per_byte + way.latency_ps;
+  const double pace = std::max(way.out_ps_per_byte, way.in_ps_per_byte);
+  const double free = before > 0 ? way.latency_ps + (before - 1) * whole * pace + whole * way.in_ps_per_byte : 0.0;
+  return std::max(std::max(starts, free) + last * way.in_ps_per_byte, starts + last * way.out_ps_per_byte);
+}
+
+/// Time of a message between servers that meets nobody: the longest monotone walk through (packet, stage), as
+/// weft.study.ideal has it, where a stage of several links takes a message at their joint rate.
+inline double alone_between_ps(const Way& way, const WireSizes& wire, std::int64_t size_bytes) {
+  const std::int64_t packets = wire.packets(size_bytes);
+  const auto gap = [&](const Stage& stage) { return stage.counts_gaps ? static_cast<double>(wire.gap_bytes) : 0.0; };
+  const auto header = static_cast<double>(wire.overhead_bytes);
+  const auto full = static_cast<double>(wire.mtu_bytes);
+  const auto tail = static_cast<double>(size_bytes - (packets - 1) * wire.mtu_bytes);
+  const auto first_extra = static_cast<double>(wire.first_extra_bytes);
+  double delay = 0;
+  for (const Stage& stage : way.stages) delay += stage.delay_ps;
+  const auto one = [&](const Stage& stage, double payload, double extra) {
+    return (payload + header + extra + gap(stage)) * stage.packet_ps_per_byte;
+  };
+  if (packets == 1) {
+    double total = delay;
+    for (const Stage& stage : way.stages) total += one(stage, tail, first_extra);
+    return total;
+  }
+  const std::size_t count = way.stages.size();
+  std::vector<double> last(count + 1, 0.0);  // the last packet, from stage i on
+  for (std::size_t i = count; i-- > 0;) last[i] = last[i + 1] + one(way.stages[i], tail, 0);
+  const auto middle = static_cast<double>(packets - 2);
+  double longest = 0, first = 0;
+  for (std::size_t a = 0; a < count; ++a) {  // the walk leaves the first packet at a and joins the last at b
+    first += one(way.stages[a], full, first_extra);
+    if (packets == 2) longest = std::max(longest, first + last[a]);
+    double between = 0, slowest = 0;
+    for (std::size_t b = a; b < count && packets > 2; ++b) {
+      const Stage& stage = way.stages[b];
+      between += one(stage, full, 0);
+      slowest = std::max(slowest, (full + header + gap(stage)) * stage.spread_ps_per_byte);
+      longest = std::max(longest, first + between + (middle - 1) * slowest + last[b]);
+    }
+  }
+  return delay + longest;
+}
+
+}  // namespace weft::flow

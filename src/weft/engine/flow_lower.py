@@ -1,0 +1,174 @@
+"""From records to the plan of the flow engine. What it cannot run is refused here, with all reasons at once.
+
+Source: docs/models/flow-engine.md.
+Leaves out: congestion control, flow control and recovery: messages share links max-min, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weft.base.clock import NEVER_PS
+from weft.base.errors import ConfigError, Mistake
+from weft.engine.flow_plan import FlowPlan, Mode
+from weft.engine.instants import Fault, fault_mistakes, lower_faults, route_table
+from weft.engine.lower import (
+    FAILOVER_DELAY_PS,
+    RECONVERGENCE_DELAY_PS,
+    gpu_rows,
+    nic_rows,
+    placement_mistakes,
+    port_delays_ps,
+    switch_rows,
+)
+from weft.engine.programs import flatten, job_mistakes, priorities_of
+from weft.topology.routing import routes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from weft.policies.load import LoadedPolicy
+    from weft.spec.fabric import Fabric
+    from weft.spec.job import Job
+    from weft.spec.transport import Transport
+
+__all__ = ["TOLERANCE", "lower_flow"]
+
+TOLERANCE: Final = 1e-6  # chosen: completion times of a dense all-to-all then differ by 3e-6 at most
+
+
+def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
+    *,
+    fabric: Fabric,
+    job: Job,
+    transport: Transport,
+    port_selection: LoadedPolicy,
+    path_selection: LoadedPolicy | None = None,
+    seed: int = 1,
+    until_ps: int = NEVER_PS,
+    faults: Sequence[Fault] = (),
+    reconvergence_delay_ps: int = RECONVERGENCE_DELAY_PS,
+    failover_delay_ps: int = FAILOVER_DELAY_PS,
+    compute_factor: NDArray[np.float64] | None = None,
+    fold: str = "auto",
+    tolerance: float = TOLERANCE,
+    with_ideal: bool = False,
+    source: str = "scenario",
+) -> FlowPlan:
+    """Make the plan of a run of the flow engine.
+
+    Parameters
+    ----------
+    fabric, job, transport : what runs on what
+    path_selection, port_selection : loaded policies; one that reorders packets sprays them
+    seed : of the run, from 0 to 2**31 - 1
+    until_ps : the run ends before the first event at or after this instant
+    faults : see `Fault`; losses are refused
+    reconvergence_delay_ps, failover_delay_ps : as for `weft.engine.lower.lower`
+    compute_factor : shape (ranks,), how many times longer each rank computes; None: 1
+    fold : ``auto``: what is alike runs once, where no message is asked for by itself; ``never``
+    tolerance : load of a link that may be left unsettled, as a share of its capacity; 1e-9 for exact runs
+    with_ideal : also what ideal times of messages are told from, tables that grow with the square of a fabric
+    source : what to call the input in an error
+
+    Raises
+    ------
+    ConfigError : with every reason why this cannot run
+    """
+    misplaced = placement_mistakes(fabric, job)
+    mistakes = list(misplaced)
+    if not misplaced:
+        rank_node = fabric.hosts[job.placement.host]
+        mistakes += job_mistakes(job, rank_node, by_packet=False)
+    mistakes += fault_mistakes(fabric, faults) + _loss_mistakes(fabric, faults)
+    mode, text = _mode(path_selection, port_selection)
+    if text:
+        mistakes.append(Mistake(path="transport.port_selection", text=text))
+    factor = np.ones(job.ranks) if compute_factor is None else np.asarray(compute_factor, np.float64)
+    if factor.shape != (job.ranks,) or not (factor > 0).all() or not np.isfinite(factor).all():
+        text = f"found compute factors of shape {factor.shape}, wanted one above 0 for each of the {job.ranks} ranks"
+        mistakes.append(Mistake(path="stragglers", text=text))
+    if mistakes:
+        raise ConfigError(source, mistakes)
+    used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
+    flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
+    fails_over = failover_delay_ps if job.placement.nics.shape[1] > 1 else None
+    instants, live = lower_faults(fabric, faults, reconvergence_delay_ps, fails_over, table=_live)
+    ports = fabric.ports
+    every = np.ones(len(fabric.links), np.bool_)
+    found = routes(fabric, every) if with_ideal else None
+    return FlowPlan(
+        seed=seed,
+        until_ps=until_ps,
+        mode=mode,
+        fold=fold,
+        tolerance=tolerance,
+        node_kind=fabric.node_kind.astype(np.int8),
+        node_tier=fabric.node_tier.astype(np.int8),
+        node_device=fabric.node_device.astype(np.int32),
+        port_base=ports.base,
+        port_node=ports.node,
+        port_peer=ports.peer,
+        port_rate_bps=np.ascontiguousarray(fabric.links["rate_bps"][ports.link]),
+        port_delay_ps=port_delays_ps(fabric),
+        switches=switch_rows(fabric.switches, used),
+        nics=nic_rows(fabric.nics),
+        class_priority=np.array(used, np.int64),
+        live=np.stack(live),
+        instants=instants,
+        ops=flat.ops,
+        streams=flat.streams,
+        tables=flat.tables,
+        digits=flat.digits,
+        collects=flat.collects,
+        axes=flat.axes,
+        rank_class=job.rank_class.astype(np.int32),
+        class_first_rank=np.array(job.first_rank or (0,) * len(job.programs), np.int64),
+        rank_host=rank_node.astype(np.int32),
+        rank_ports=(ports.base[rank_node][:, None] + job.placement.nics).astype(np.int32),
+        rank_gpu=gpu_rows(fabric, job, rank_node),
+        rank_factor=factor,
+        tokens=flat.tokens,
+        labels=job.labels,
+        operations=flat.operations,
+        transport=transport,
+        path_selection=path_selection,
+        port_selection=port_selection,
+        attachment=found.attach_of_port if found else np.empty(0, np.int32),
+        routes=(route_table(fabric, every),) if found else (),
+    )
+
+
+def _live(fabric: Fabric, link_up: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Whether the link of each port is up."""
+    return link_up[fabric.ports.link].astype(np.uint8)
+
+
+def _loss_mistakes(fabric: Fabric, faults: Sequence[Fault]) -> list[Mistake]:
+    """Losses, which need packets."""
+    mistakes = [
+        Mistake(path=f"faults.{index}", text="found a lossy link, but the flow engine has no packets to lose; take"
+                " fidelity: packet, or a degraded link")
+        for index, fault in enumerate(faults)
+        if fault.event == "lossy"
+    ]  # fmt: skip
+    if (fabric.links["loss"] > 0).any() or (fabric.links["corruption"] > 0).any():
+        text = "found links that lose or corrupt packets, but the flow engine has none to lose; take fidelity: packet"
+        mistakes.append(Mistake(path="fabric.link", text=text))
+    return mistakes
+
+
+def _mode(path_selection: LoadedPolicy | None, port_selection: LoadedPolicy) -> tuple[Mode, str]:
+    """What the policies amount to, or why they amount to nothing here."""
+    if any(getattr(policy.plugin, "reorders", False) for policy in (path_selection, port_selection) if policy):
+        return Mode.SPRAY, ""
+    if port_selection.name == "destination-modulo":
+        return Mode.DETERMINISTIC, ""
+    if port_selection.name == "ecmp":
+        return Mode.HASHED, ""
+    text = f"found '{port_selection.name}', wanted ecmp, destination-modulo or one that sprays: no step is asked here"
+    return Mode.HASHED, text

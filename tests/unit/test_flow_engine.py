@@ -1,0 +1,198 @@
+"""The flow engine on jobs whose times can be worked out on paper, and a lone message against the packet engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.helpers.tiny import BYTE_PS, DELAY_PS, Message, flow_plan_of, job_of, pair, plan_of, sends, star, wired
+
+from weft.base.errors import ConfigError
+from weft.engine import flow, packet
+from weft.engine.flow_outcome import SPENT
+from weft.engine.instants import Fault
+from weft.spec.device import Nic, Server
+from weft.spec.job import (
+    Await,
+    Compute,
+    Group,
+    Job,
+    Loop,
+    Mark,
+    Operation,
+    Peer,
+    Placement,
+    Program,
+    Receive,
+    Send,
+    Signal,
+    Size,
+    Wait,
+)  # fmt: skip
+from weft.spec.transport import Transport
+
+MIB = 1 << 20
+WIRE = (4096 + 82) / 4096  # headers and gap of a full packet of the default transport
+
+
+def fct_ps(outcome: Any) -> list[int]:
+    """Flow completion times in the order of the messages."""
+    messages = getattr(outcome, "packets", outcome).messages
+    return (messages["delivered_at_ps"] - messages["posted_at_ps"]).tolist()
+
+
+@pytest.mark.parametrize("size_bytes", [0, 1, 4096, 4097, 12_289, 65_536, 10 * MIB + 17])
+@pytest.mark.parametrize("fabric", ["pair", "star", "slow last link", "host interface"])
+def test_a_lone_message_takes_as_long_as_packet_by_packet(fabric: str, size_bytes: int) -> None:
+    """Within a thousandth: the only difference is the rounding of each packet's time."""
+    fabrics = {
+        "pair": pair(),
+        "star": star(3),
+        "slow last link": wired([(0, 2), (2, 1)], hosts=2, rates_bps=[400_000_000_000, 100_000_000_000]),
+        "host interface": star(2, nic=Nic(pcie_rate_bps=200_000_000_000, pcie_latency_ps=300_000)),
+    }
+    job = sends(2 if fabric != "star" else 3, [Message(source=0, destination=1, size_bytes=size_bytes)])
+    by_packet = packet.run(plan_of(fabrics[fabric], job))
+    by_flow = flow.run(flow_plan_of(fabrics[fabric], job)).packets
+    assert fct_ps(by_flow) == pytest.approx(fct_ps(by_packet), rel=1e-3)
+    acked = by_packet.messages["acked_at_ps"] - by_packet.messages["delivered_at_ps"]
+    assert (by_flow.messages["acked_at_ps"] - by_flow.messages["delivered_at_ps"]).tolist() == pytest.approx(
+        acked.tolist(), rel=0.02, abs=2
+    )
+
+
+@pytest.mark.parametrize("gpus", [(0, 1), (0, 4)])
+@pytest.mark.parametrize("size_bytes", [0, 5, 1 << 20, (1 << 24) + 3])
+def test_a_lone_message_inside_a_server_takes_as_long_as_by_chunks(gpus: tuple[int, int], size_bytes: int) -> None:
+    server = Server(gpus=8, nvlink_domain_gpus=4, nvlink_rate_bps=3_600_000_000_000, pcie_rate_bps=400_000_000_000)
+    send: Operation = Send(peer=Peer(rule="rank", shift=1), size=Size(total_bytes=size_bytes))
+    job = job_of([[[send, Wait()]], []], hosts=[0, 0], gpus=gpus)
+    fabric = star(2, server=server)
+    assert fct_ps(flow.run(flow_plan_of(fabric, job))) == pytest.approx(
+        fct_ps(packet.run(plan_of(fabric, job))), rel=1e-4, abs=2
+    )
+
+
+def test_flows_share_a_link_and_the_rest_goes_to_who_is_left() -> None:
+    """Two into one port: the short one at half the rate, the long one at half and then alone."""
+    job = sends(
+        3, [Message(source=0, destination=2, size_bytes=MIB), Message(source=1, destination=2, size_bytes=3 * MIB)]
+    )
+    short, long = fct_ps(flow.run(flow_plan_of(star(3), job)))
+    assert short == pytest.approx((2 * MIB * WIRE + 4178) * BYTE_PS + 2 * DELAY_PS, rel=1e-3)
+    assert long == pytest.approx((4 * MIB * WIRE + 4178) * BYTE_PS + 2 * DELAY_PS, rel=1e-3)
+
+
+def test_messages_of_one_connection_follow_each_other() -> None:
+    """On one channel one after the other without a gap, on two side by side."""
+    one = sends(2, [Message(source=0, destination=1, size_bytes=MIB)] * 2)
+    first, second = sorted(fct_ps(flow.run(flow_plan_of(pair(), one))))
+    assert second - first == pytest.approx(MIB * WIRE * BYTE_PS, rel=1e-3)
+    two = sends(2, [Message(source=0, destination=1, size_bytes=MIB, channel=channel) for channel in (0, 1)])
+    assert fct_ps(flow.run(flow_plan_of(pair(), two))) == pytest.approx([second, second], rel=1e-3)
+
+
+def ring(ranks: int, steps: int) -> Job:
+    """A ring all-gather: every rank passes on what it got last."""
+    group = Group(size=ranks)
+    step: tuple[Operation, ...] = (
+        Send(peer=Peer(rule="shift", group=group, shift=1), size=Size(total_bytes=MIB)),
+        Receive(peer=Peer(rule="shift", group=group, shift=-1)),
+        Wait(),
+    )
+    program = Program(streams=((Mark(name=0), Loop(count=steps, body=step), Mark(name=1)),))
+    return Job(
+        name="ring",
+        ranks=ranks,
+        programs=(program,),
+        rank_class=np.zeros(ranks, np.int32),
+        placement=Placement(host=np.arange(ranks, dtype=np.int32), nics=np.zeros((ranks, 1), np.int32)),
+        mark_names=("begin", "end"),
+    )
+
+
+def test_a_ring_takes_its_steps() -> None:
+    """Each step is a message and its acknowledgement, which the sender awaits."""
+    outcome = flow.run(flow_plan_of(star(4), ring(4, 3)))
+    alone, *_ = fct_ps(flow.run(flow_plan_of(star(4), ring(4, 1))))
+    acked = outcome.packets.messages["acked_at_ps"]
+    assert outcome.packets.messages["ordinal"].tolist() == [0, 1, 2] * 4
+    assert outcome.packets.marks["at_ps"].max() == acked.max() == outcome.packets.simulated_ps
+    assert alone * 3 < acked.max() < alone * 3 * 1.02 + 6 * DELAY_PS
+
+
+def test_time_of_a_stream_is_told_without_gaps() -> None:
+    """Computing, then waiting until the message begins, then for the message itself."""
+    labels = ("compute", "pipeline")
+    sender = [
+        Compute(duration_ps=5_000_000, label=0),
+        Send(peer=Peer(rule="rank", shift=1), size=Size(total_bytes=MIB), label=1),
+    ]
+    receiver = [Compute(duration_ps=2_000_000, label=0), Receive(peer=Peer(rule="rank", shift=0)), Wait()]
+    job = job_of([[sender], [receiver]])
+    outcome = flow.run(flow_plan_of(pair(), job))
+    (delivered,) = outcome.packets.messages["delivered_at_ps"].tolist()
+    told = [
+        (labels[row["label"]], SPENT[row["code"]], int(row["start_ps"]), int(row["end_ps"]))
+        for row in outcome.segments[outcome.segments["actor"] == 1]
+    ]
+    assert told == [
+        ("compute", "computing", 0, 2_000_000),
+        ("pipeline", "waiting", 2_000_000, 5_000_000),
+        ("pipeline", "communicating", 5_000_000, delivered),
+    ]
+    (activity,) = outcome.activities.tolist()
+    assert activity[0] == 1
+    assert activity[-3:] == (5_000_000, 5_000_000, delivered)
+
+
+def test_tokens_order_streams_and_a_straggler_computes_longer() -> None:
+    program = [[Compute(duration_ps=1_000), Signal(token=0, after_ps=500)], [Await(token=0), Mark(name=0)]]
+    outcome = flow.run(flow_plan_of(pair(), job_of([program, program]), compute_factor=np.array([1.0, 1.2])))
+    assert outcome.packets.marks["at_ps"].tolist() == [1_500, 1_700]
+
+
+def test_a_link_that_dies_holds_its_flows_until_routes_follow() -> None:
+    """Two spines: the flow stands still for the reconvergence delay, then goes on over the other one."""
+    fabric = wired([(0, 2), (1, 3), (2, 4), (4, 3), (2, 5), (5, 3)], hosts=2)
+    job = sends(2, [Message(source=0, destination=1, size_bytes=8 * MIB)])
+    (whole,) = fct_ps(flow.run(flow_plan_of(fabric, job)))
+    at_ps, delay_ps = 50_000_000, 20_000_000
+    times = []
+    for link in (2, 4):
+        faults = [Fault(at_ps=at_ps, event="down", link=link)]
+        plan = flow_plan_of(fabric, job, faults=faults, reconvergence_delay_ps=delay_ps)
+        times += fct_ps(flow.run(plan))
+    assert sorted(times) == pytest.approx([whole, whole + delay_ps], rel=1e-6)
+
+
+def test_a_degraded_link_and_an_end_before_the_end() -> None:
+    job = sends(2, [Message(source=0, destination=1, size_bytes=8 * MIB)])
+    fault = Fault(at_ps=0, event="degrade", link=0, rate_bps=100_000_000_000)
+    outcome = flow.run(flow_plan_of(pair(), job, faults=[fault]))
+    assert fct_ps(outcome) == pytest.approx([8 * MIB * WIRE * BYTE_PS * 4 + DELAY_PS], rel=1e-3)
+    cut = flow.run(flow_plan_of(pair(), job, until_ps=100_000_000))
+    assert not cut.packets.complete
+    assert cut.packets.messages["delivered_at_ps"].tolist() == [-1]
+    assert cut.link_bytes[0] == pytest.approx(100_000_000 / BYTE_PS)
+
+
+def test_losses_and_policies_with_steps_are_refused() -> None:
+    job = sends(2, [Message(source=0, destination=1, size_bytes=1)])
+    with pytest.raises(ConfigError, match="lose or corrupt"):
+        flow_plan_of(pair(loss=0.1), job)
+    with pytest.raises(ConfigError, match="no packets to lose"):
+        flow_plan_of(pair(), job, faults=[Fault(at_ps=0, event="lossy", link=0, loss=0.5)])
+    with pytest.raises(ConfigError, match="compute factors"):
+        flow_plan_of(pair(), job, compute_factor=np.zeros(2))
+
+
+def test_links_carry_what_messages_take() -> None:
+    """Headers and gaps included, and frames as the packet engine counts them."""
+    transport = Transport(ack_every=1 << 16)
+    job = sends(2, [Message(source=0, destination=1, size_bytes=8 * MIB)])
+    by_packet = packet.run(plan_of(pair(), job, transport=transport))
+    outcome = flow.run(flow_plan_of(pair(), job, transport=transport))
+    assert outcome.packets.ports["frames"][0] == by_packet.ports["frames"][0]
+    assert outcome.packets.ports["bytes"][0] == pytest.approx(by_packet.ports["bytes"][0], abs=2)

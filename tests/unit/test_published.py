@@ -12,7 +12,7 @@ import pytest
 from weft.base.errors import ConfigError
 from weft.data.measured import measured, measured_names
 
-TEXTS = {"control", "release", "model", "system", "precision"}
+TEXTS = {"category", "cause", "control", "release", "model", "system", "precision"}
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 

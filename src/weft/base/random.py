@@ -31,6 +31,7 @@ class Stream(IntEnum):
     SIZE = 8
     ARRIVAL = 9
     PLACEMENT = 32  # from 32 on no engine draws
+    FAILURE = 33
 
 
 def mix(a: int, b: int, c: int) -> int:

@@ -11,10 +11,10 @@ from weft.report.figures.axes import figure
 from weft.report.figures.gantt import KIND_NAMES, gantt
 from weft.report.figures.lines import Curve, curves
 from weft.report.figures.waterfall import Step, waterfall
-from weft.report.page_parts import Section, bar, notice, port, table
+from weft.report.page_parts import Section, bar, notice, paragraphs, port, table
 from weft.report.pipeline import KINDS, read_pipeline, time_by_kind
 from weft.report.tables import busiest_links
-from weft.report.training_answer import jobs_of, what_if_of
+from weft.report.training_answer import goodput_sentence, jobs_of, what_if_of
 from weft.report.words import amount, plural, typeset
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def training_sections(run: Run) -> list[Section]:
     parts = [_pipeline(run), _time(run), _traffic(run)]
     if len(jobs) > 1:
         parts.insert(1, _side_by_side(run, jobs))
+    if "effective_share" in run.summary:
+        parts.append(_goodput(run))
     return parts
 
 
@@ -137,6 +139,24 @@ def _side_by_side(run: Run, jobs: list[dict[str, Any]]) -> Section:
 def _alone(run: Run, job: dict[str, Any]) -> list[int]:
     """What the job would take without the others, where that was asked."""
     return [case["iteration_ps"] for case in what_if_of(run, job["job"]) if case["case"] == "alone"]
+
+
+def _goodput(run: Run) -> Section:
+    names = (
+        ("effective_share", "training that counts", "forward"), ("checkpoint_share", "checkpoints", "checkpoint"),
+        ("lost_share", "lost work", "tensor"), ("recovery_share", "detection and restart", "expert"),
+        ("no_spare_share", "waiting for a spare server", "skew"),
+    )  # fmt: skip
+    parts = [(words, run.value(name) or 0, KINDS.index(kind)) for name, words, kind in names]
+    line = "".join(f'<i class="k{kind}" style="width:{100 * share:.3f}%"></i>' for _, share, kind in parts)
+    keys = "".join(
+        f'<span><i class="k{kind}"></i>{escape(words)} <b>{escape(typeset(amount(share, "share")))}</b></span>'
+        for words, share, kind in parts
+        if share
+    )
+    content = f'<figure><div class="split">{line}</div><div class="kinds">{keys}</div></figure>'
+    said = paragraphs([goodput_sentence(run)], "told")
+    return Section(id="goodput", short="Goodput", title="Goodput over weeks", content=content + said)
 
 
 def _traffic(run: Run) -> Section:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from weft.store.runs import Run
 
-__all__ = ["KIND_WORDS", "approximations", "jobs_of", "training_sentences", "what_if_of"]
+__all__ = ["KIND_WORDS", "approximations", "goodput_sentence", "jobs_of", "training_sentences", "what_if_of"]
 
 KIND_WORDS: Final = {
     "forward": "forward passes",
@@ -34,6 +34,18 @@ KIND_WORDS: Final = {
     "checkpoint": "checkpoints",
     "loading": "loading data",
     "other": "other things",
+}
+_GOODPUT: Final = {  # numbers of `weft.workload.reliability`, and what those are called that take time
+    "effective_share": "",
+    "effective_share_p5": "",
+    "effective_share_p95": "",
+    "effective_tokens_per_s": "",
+    "interruption_every_s": "",
+    "checkpoint_every_s": "",
+    "recovery_share": "detection and restart",
+    "lost_share": "lost work",
+    "checkpoint_share": "checkpoints",
+    "no_spare_share": "waiting for a spare server",
 }
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told in a sentence
 _HOT: Final = 3  # links that a sentence names
@@ -60,14 +72,14 @@ def approximations(run: Run) -> list[str]:
 def training_sentences(run: Run) -> list[str]:
     """Say how the jobs of a run went; for several seeds, on average."""
     if run.seeds:
-        return [text for text in (_mean(run), _rates(_of_summary(run))) if text]
+        return [text for text in (_mean(run), _rates(_of_summary(run)), goodput_sentence(run)) if text]
     said = []
     jobs = jobs_of(run)
     if len(jobs) == 1:
         said += _of_job(run, jobs[0])
     else:
         said += [f"{sentence(run.about['workload'])}.", *(_in_short(run, job) for job in jobs)]
-    return [text for text in (*said, _hottest(run), *approximations(run)) if text]
+    return [text for text in (*said, _hottest(run), goodput_sentence(run), *approximations(run)) if text]
 
 
 def _in_short(run: Run, job: dict[str, Any]) -> str:
@@ -152,6 +164,27 @@ def _less(row: Mapping[str, Any], whole: float) -> str:
     if abs(change) < _EQUAL:
         return "the same"
     return f"{amount(abs(change), 'share')} {'less' if change < 0 else 'more'}"
+
+
+def goodput_sentence(run: Run) -> str:
+    """What failures leave over weeks; nothing where that was not asked."""
+    number = run.summary
+    if "effective_share" not in number:
+        return ""
+    told = {
+        name: amount(run.value(name), number[name]["unit"])
+        for name in number
+        if name in _GOODPUT and run.value(name) is not None
+    }
+    if "interruption_every_s" not in told:
+        return f"Over weeks {told['effective_share']} of the time is training which counts: nothing fails."
+    costs = ", ".join(f"{words} {told[name]}" for name, words in _GOODPUT.items() if words and run.value(name))
+    rate = f", {told['effective_tokens_per_s']} tokens per second" if "effective_tokens_per_s" in told else ""
+    return (
+        f"Over weeks something interrupts it every {told['interruption_every_s']}; with a checkpoint every "
+        f"{told['checkpoint_every_s']} of training, {told['effective_share']} of the time counts{rate} "
+        f"({told['effective_share_p5']} to {told['effective_share_p95']} in nine of ten runs). The rest: {costs}."
+    )
 
 
 def _hottest(run: Run) -> str:

@@ -9,6 +9,7 @@ __all__ = ["amount", "label", "plural", "sentence", "typeset"]
 
 _STEPS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
     "ps": ((1e12, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns"), (1, "ps")),
+    "s": ((86_400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "us")),
     "b/s": ((1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1, "b/s")),
     "B/s": ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")),
     "B": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")),
@@ -28,7 +29,7 @@ def amount(value: float | None, unit: str) -> str:
     Parameters
     ----------
     value : the number
-    unit : ``ps``, ``b/s``, ``B``, ``count``, ``share`` or ``ratio``
+    unit : ``ps``, ``s``, ``b/s``, ``B``, ``count``, ``share`` or ``ratio``
 
     Examples
     --------
@@ -44,7 +45,7 @@ def amount(value: float | None, unit: str) -> str:
     if unit not in _STEPS:
         return _three(value)
     for factor, name in _STEPS[unit]:
-        if abs(value) >= factor * 0.9995 or factor == 1:
+        if abs(value) >= factor * 0.9995 or factor == _STEPS[unit][-1][0]:
             return f"{_three(value / factor)} {name}"
     return f"{_three(value)} {unit}"
 

@@ -27,6 +27,7 @@ from weft.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionLis
 from weft.spec.scenario_migrations import SCHEMA, migrate
 from weft.spec.scenario_policies import ParameterCheck, PolicyChoice, known_policies
 from weft.spec.scenario_reader import Places, Reader, apply_override
+from weft.spec.scenario_reliability import Reliability
 from weft.spec.scenario_rows import Row, applies, row, rows_of
 from weft.spec.scenario_training import Straggler, TrainingJob, TrainingSection
 from weft.spec.scenario_training_checks import (
@@ -103,6 +104,13 @@ class Scenario(Record):
     )
     stragglers: tuple[Straggler, ...] = row(
         "stragglers", SectionList(model=Straggler), text="GPUs that compute slower.", source="see its keys"
+    )
+    reliability: Reliability | None = row(
+        "reliability",
+        Section(model=Reliability, optional=True),
+        absent="nothing is asked about weeks",
+        text="What fails, for the goodput of training over weeks.",
+        source="see its keys",
     )
     engine: EngineSection = row(
         "engine", Section(model=EngineSection), text="How the run is computed.", source="see its keys"
@@ -333,6 +341,8 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
     if is_training:
         check_engine(engine, reader)
     check_stragglers(draft.stragglers, fabric, reader, is_training=is_training)
+    if draft.reliability is not None and not is_training and reader.is_sound(*(given or ("file",))):
+        reader.wrong("reliability", "is about training jobs, and the scenario has none")
     check_faults(draft.faults, engine, reader)
     return Scenario.model_construct(
         schema_version=draft.schema_version,
@@ -344,6 +354,7 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
         training=training,
         jobs=jobs,
         stragglers=draft.stragglers,
+        reliability=draft.reliability,
         engine=engine,
         faults=draft.faults,
     )

@@ -66,6 +66,7 @@ def test_copies_of_the_model_take_the_gpus_that_are_left() -> None:
 
 def test_training_runs_on_the_flow_engine_and_the_rest_on_packets() -> None:
     assert read(ONE).engine.fidelity == "flow"
+    assert read(ONE, engine__fidelity="packet").engine.fidelity == "packet"
     assert read(FABRIC + "collective: {size: 1MiB}").engine.fidelity == "packet"
     assert read(FABRIC + "collective: {size: 1MiB}", engine__fidelity="flow").engine.fidelity == "flow"
 

@@ -338,7 +338,7 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
         jobs = check_jobs(jobs, fabric, reader)
     is_training = training is not None or bool(jobs)
     engine = resolve_engine(draft.engine, is_training=is_training)
-    if is_training:
+    if jobs:
         check_engine(engine, reader)
     check_stragglers(draft.stragglers, fabric, reader, is_training=is_training)
     if draft.reliability is not None and not is_training and reader.is_sound(*(given or ("file",))):

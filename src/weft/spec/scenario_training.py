@@ -233,6 +233,13 @@ class TrainingSection(Record):
         text="GPU of the catalogue.",
         source="chosen: the server's",
     )
+    memory_bytes: int | None = row(
+        "memory",
+        Measure(quantity=SIZE, low=1),
+        absent="that of the GPU",
+        text="Memory of a GPU that may be used; a plan that needs more is refused.",
+        source="chosen: all of it; the estimate is a formula, and recipes offload or compute again what it counts",
+    )
     software: DeviceChoice = row(
         "software",
         DeviceKind(record=Software, catalogue="software", head="name"),

@@ -30,9 +30,9 @@ def resolve_engine(engine: EngineSection, *, is_training: bool) -> EngineSection
 
 
 def check_engine(engine: EngineSection, reader: Reader) -> None:
-    """Training runs on the flow engine."""
+    """Several jobs run on the flow engine."""
     if engine.fidelity != "flow" and reader.is_sound("engine.fidelity"):
-        text = f"found '{engine.fidelity}', wanted flow: collectives of training are no packets"
+        text = f"found '{engine.fidelity}', wanted flow: several jobs on one fabric run as flows"
         reader.wrong("engine.fidelity", text, "flow")
 
 

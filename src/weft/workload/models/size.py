@@ -9,13 +9,14 @@ Dao and Gu, arXiv:2405.21060 (Mamba-2).
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Final, Literal
 
 from weft.spec.training import Model, StateSpace
 
 __all__ = [
-    "LayerKind", "Parameters", "active_parameters", "attended_tokens", "attention_parameters", "layer_kinds",
-    "mlp_parameters", "model_flops_per_token", "parameters", "state_space_parameters",
+    "LayerKind", "Parameters", "active_parameters", "attended_tokens", "attention_parameters", "expert_parameters",
+    "layer_kinds", "mlp_parameters", "model_flops_per_token", "parameters", "state_space_parameters",
 ]  # fmt: skip
 
 # FLOPs of the scan of Mamba-2, forward, for each token, inner channel and state.
@@ -164,6 +165,7 @@ def attended_tokens(model: Model, kind: LayerKind, sequence: int, *, causal: boo
     return sequence / 2 if causal else float(sequence)
 
 
+@lru_cache(maxsize=64)
 def layer_kinds(model: Model) -> tuple[LayerKind, ...]:
     """What each layer does, the first layer first.
 

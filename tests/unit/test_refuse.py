@@ -1,0 +1,144 @@
+"""Plans that cannot be: each reason, all at once, and the nearest plan, which itself can be."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weft.base.errors import ConfigError
+from weft.hardware.catalogue import gpu
+from weft.spec.training import Parallelism
+from weft.workload.models.catalogue import MODELS, model
+from weft.workload.parallelism.refuse import refuse
+
+LLAMA = {"tensor": 8, "pipeline": 4, "data": 4, "global_batch": 128, "sequence": 8192}
+MIXTRAL = {"data": 16, "expert": 8, "global_batch": 16, "sequence": 4096}
+
+
+def refused(name: str, gpus: int, plan: dict[str, object], **keys: object) -> list[tuple[str, str]]:
+    with pytest.raises(ConfigError) as caught:
+        refuse(model(name), Parallelism.model_validate(plan), gpus=gpus, **keys)  # type: ignore[arg-type]
+    return [(mistake.path, mistake.text) for mistake in caught.value.mistakes]
+
+
+def changed(plan: dict[str, object], text: str) -> dict[str, object]:
+    """The plan with what a line of ``--set`` says."""
+    pairs = [part.removeprefix("training.").split("=") for part in text.split(": ")[1].split(" ") if part != "--set"]
+    names = {"sequence_parallel": "is_sequence_parallel"}
+    return {**plan, **{names.get(key, key): yaml.safe_load(value) for key, value in pairs}}
+
+
+def test_a_plan_that_can_be_is_left_alone() -> None:
+    refuse(model("llama-3-70b"), Parallelism.model_validate(LLAMA), gpus=128, gpu=gpu("h100"))
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "plan", "key", "words"),
+    [
+        ("llama-3-70b", 100, LLAMA, "data", "= 128, wanted the 100 GPUs"),
+        ("llama-3-70b", 96, {**LLAMA, "tensor": 6}, "tensor", "divisor of the 64 heads"),
+        ("llama-3-70b", 256, {**LLAMA, "tensor": 16}, "tensor", "8 key and value heads"),
+        ("llama-2-7b", 64, {**LLAMA, "tensor": 32, "pipeline": 2, "data": 1, "sequence": 4112}, "tensor", "4,112"),
+        ("mixtral-8x7b", 15, {**MIXTRAL, "data": 15, "expert": 5, "global_batch": 15}, "expert", "8 experts"),
+        ("mixtral-8x7b", 12, {**MIXTRAL, "data": 12, "global_batch": 12}, "expert", "is left that does not divide"),
+        ("mixtral-8x7b", 30, {"data": 30, "expert_tensor": 15, "global_batch": 30}, "expert_tensor", "14,336 columns"),
+        ("llama-3-8b", 8, {"data": 8, "expert": 8, "global_batch": 8}, "expert", "has no experts"),
+        ("llama-3-8b", 8, {"data": 8, "expert_tensor": 2, "global_batch": 8}, "expert_tensor", "has no experts"),
+        ("mixtral-8x7b", 8, {"tensor": 8, "is_sequence_parallel": False, "global_batch": 8}, "sequence_parallel", ""),
+        ("llama-3-8b", 64, {"pipeline": 64, "global_batch": 64}, "pipeline", "at most 32, the layers"),
+        ("llama-3-8b", 2, {"data": 2, "chunks": 2, "global_batch": 8}, "chunks", "no bubble"),
+        ("llama-3-8b", 4, {"pipeline": 4, "chunks": 2, "schedule": "gpipe", "global_batch": 8}, "chunks", "gpipe"),
+        ("llama-3-8b", 4, {"data": 4, "micro_batch": 3, "global_batch": 32}, "global_batch", "multiple of data 4"),
+        ("llama-3-8b", 4, {"pipeline": 4, "chunks": 2, "global_batch": 6}, "global_batch", "multiple of the 4 stages"),
+        ("llama-3-8b", 3, {"context": 3, "global_batch": 1, "sequence": 8192}, "context", "half a divisor"),
+    ],
+)  # fmt: skip
+def test_each_reason_is_told_and_the_plan_that_is_proposed_can_be(
+    name: str, gpus: int, plan: dict[str, object], key: str, words: str
+) -> None:
+    found = refused(name, gpus, plan)
+    assert any(path == f"training.{key}" and words in text for path, text in found), found
+    path, near = found[-1]
+    assert path == "training"
+    refuse(model(name), Parallelism.model_validate(changed(plan, near)), gpus=gpus)
+
+
+def test_memory_that_does_not_fit_is_told_item_by_item() -> None:
+    plan: dict[str, object] = {**LLAMA, "tensor": 1, "data": 32}
+    (path, text), (_, near) = refused("llama-3-70b", 128, plan, gpu=gpu("h100"))
+    assert path == "training.memory"
+    assert "of 80.0 GB: weights 36.3, gradients 36.3, optimizer" in text
+    mended = Parallelism.model_validate(changed(plan, near))
+    refuse(model("llama-3-70b"), mended, gpus=128, gpu=gpu("h100"))
+    refuse(model("llama-3-70b"), Parallelism.model_validate(plan), gpus=128, gpu=gpu("h100"), memory_bytes=10**12)
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "wanted"),
+    [("a100", "fp8", "bf16"), ("h100", "mxfp8", "fp8 or bf16"), ("h100", "nvfp4", "fp8 or bf16")],
+)
+def test_a_precision_that_the_gpu_has_not_is_refused(name: str, precision: str, wanted: str) -> None:
+    plan: dict[str, object] = {**LLAMA, "precision": precision, "recompute": "full"}
+    found = refused("llama-3-70b", 128, plan, gpu=gpu(name))
+    assert found[0][0] == "training.precision"
+    assert f"wanted {wanted}" in found[0][1]
+
+
+def test_all_reasons_are_told_at_once() -> None:
+    plan: dict[str, object] = {"tensor": 16, "pipeline": 3, "data": 3, "expert": 4, "chunks": 7, "global_batch": 100}
+    found = refused("llama-3-70b", 128, plan, gpu=gpu("h100"))
+    assert [path.removeprefix("training.") for path, _ in found[:-1]] == ["data", "tensor", "expert", "global_batch"]
+    refuse(model("llama-3-70b"), Parallelism.model_validate(changed(plan, found[-1][1])), gpus=128, gpu=gpu("h100"))
+
+
+@pytest.mark.parametrize("gpus", [8, 64])
+def test_where_no_plan_can_be_that_is_said(gpus: int) -> None:
+    found = refused(
+        "llama-3-405b", gpus, {"tensor": 8, "data": gpus // 8, "global_batch": 64, "sequence": 8192}, gpu=gpu("h100")
+    )
+    assert found[-1][1] == "no plan near this one can be; take more GPUs or a smaller model"
+
+
+PLANS = st.fixed_dictionaries(
+    {
+        "tensor": st.sampled_from([1, 2, 3, 4, 8, 16]),
+        "context": st.sampled_from([1, 2, 3]),
+        "pipeline": st.sampled_from([1, 2, 3, 5, 8]),
+        "data": st.sampled_from([1, 2, 4, 7]),
+        "expert": st.sampled_from([1, 2, 6, 8]),
+        "chunks": st.sampled_from([1, 1, 2, 3]),
+        "micro_batch": st.sampled_from([1, 2, 3]),
+        "global_batch": st.sampled_from([1, 48, 64, 100]),
+        "schedule": st.sampled_from(["1f1b", "gpipe"]),
+        "recompute": st.sampled_from(["none", "full"]),
+        "zero": st.sampled_from([0, 1, 3]),
+        "is_sequence_parallel": st.booleans(),
+        "sequence": st.just(4096),
+    }
+)
+
+
+@given(
+    name=st.sampled_from(sorted(MODELS)),
+    gpus=st.sampled_from([8, 24, 64, 100, 512]),
+    plan=PLANS,
+    device=st.sampled_from(["a100", "h100", "gb200"]),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_proposed_plan_is_never_refused(name: str, gpus: int, plan: dict[str, object], device: str) -> None:
+    asked = {"gpus": gpus, "gpu": gpu(device)}
+    near = _proposed(name, plan, **asked)
+    if near is not None:
+        assert _proposed(name, changed(plan, near), **asked) is None
+
+
+def _proposed(name: str, plan: dict[str, object], **asked: object) -> str | None:
+    """The line that proposes another plan; None where the plan can be, or none can."""
+    try:
+        refuse(model(name), Parallelism.model_validate(plan), **asked)  # type: ignore[arg-type]
+    except ConfigError as error:
+        near = error.mistakes[-1].text
+        return None if near.startswith("no plan") else near
+    return None

@@ -15,12 +15,12 @@ namespace nb = nanobind;
 /// The links that flows cross, for flows given as arrays.
 class FlowRouter {
  public:
-  FlowRouter(nb::dict fabric, int mode)
+  FlowRouter(nb::dict fabric, int mode, std::int64_t most_steps)
       : fabric_(std::move(fabric)),
         router_({rows<std::int8_t>("node_kind"), rows<std::int8_t>("node_tier"), rows<std::int32_t>("node_device"),
                  rows<std::int64_t>("port_base"), rows<std::int32_t>("port_node"), rows<std::int32_t>("port_peer"),
                  rows<std::int64_t>("port_rate_bps"), rows<std::int64_t>("port_delay_ps"), rows<SwitchRow>("switches")},
-                static_cast<flow::Mode>(mode)) {}
+                static_cast<flow::Mode>(mode), most_steps) {}
 
   void use(const nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& live) {
     if (live.shape(0) != static_cast<std::size_t>(router_.fabric().ports()))
@@ -84,8 +84,8 @@ class FlowRouter {
 
 inline void bind_paths(nb::module_& module) {
   nb::class_<FlowRouter>(module, "FlowRouter", "The links that flows cross; see weft.engine.flow_paths.")
-      .def(nb::init<nb::dict, int>(), nb::arg("fabric"), nb::arg("mode"),
-           nb::sig("def __init__(self, fabric: dict[str, object], mode: int) -> None"))
+      .def(nb::init<nb::dict, int, std::int64_t>(), nb::arg("fabric"), nb::arg("mode"), nb::arg("most_steps"),
+           nb::sig("def __init__(self, fabric: dict[str, object], mode: int, most_steps: int) -> None"))
       .def("use", &FlowRouter::use, nb::arg("live"))
       .def("paths", &FlowRouter::paths, nb::arg("flows"),
            nb::sig("def paths(self, flows: NDArray[numpy.int32]) -> tuple[NDArray[numpy.uint8], ...]"))

@@ -31,16 +31,17 @@ struct Path {
   double rate_bps = 0;  // that its links could carry for it alone
 };
 
-/// Routes of a fabric over the links that are up. Not thread-safe: `path` keeps scratch.
+/// Routes of a fabric over the links that are up. Not thread-safe: `path` keeps scratch. Both the constructor and `use`
+/// throw LimitError where a fabric without tiers is too large to be searched.
 class Router {
  public:
-  Router(const FabricView& fabric, Mode mode) : fabric_(fabric), mode_(mode), tiers_(fabric) {
+  Router(const FabricView& fabric, Mode mode, std::int64_t most_steps = Search::kMostSteps)
+      : fabric_(fabric), mode_(mode), tiers_(fabric), search_(most_steps) {
     if (mode_ == Mode::kDeterministic) number_destinations();
     renew();
   }
 
   /// From now on, routes over these links alone: `live` by port, not 0 where the link is up, alike at both its ends.
-  /// Throws LimitError where a large fabric has lost its tiers.
   void use(std::span<const std::uint8_t> live) {
     tiers_.use(live);
     renew();

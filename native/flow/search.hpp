@@ -14,18 +14,19 @@ namespace weft::flow {
 class Search {
  public:
   static constexpr std::int16_t kNowhere = -1;
+  static constexpr std::int64_t kMostSteps = 6'000'000'000;      // chosen: about a minute
+  static constexpr std::int64_t kMostDistances = 1'000'000'000;  // chosen: 2 GB
+
+  /// `most_steps`: links that all searches together may look at.
+  explicit Search(std::int64_t most_steps) : most_steps_(most_steps) {}
 
   /// Forget everything: the live links have changed. Throws LimitError where finding all distances would take too long.
   void reset(const FabricView& fabric, const Tiers& tiers) {
     distance_.assign(static_cast<std::size_t>(tiers.attachments()), {});
-    const std::int64_t cells = tiers.unknown() * tiers.switches();
-    const std::int64_t steps = tiers.unknown() * fabric.ports();
-    // chosen: a minute of search, and 2 GiB of distances
-    if (steps > 6'000'000'000 || cells > 1'000'000'000)
-      throw LimitError(
-          "the links of this fabric that are up do not form tiers any more, and it is too large to search " +
-          std::to_string(tiers.unknown()) +
-          " destinations one by one; let fewer switches fail, or take a smaller fabric");
+    if (tiers.unknown() * fabric.ports() > most_steps_ || tiers.unknown() * tiers.switches() > kMostDistances)
+      throw LimitError("the links of this fabric that are up do not form tiers, and it is too large to search " +
+                       std::to_string(tiers.unknown()) +
+                       " destinations one by one; let fewer links fail, or take a smaller fabric");
   }
 
   /// Hops from each switch (by its number) to the attachment; `kNowhere` where there is no path.
@@ -54,6 +55,7 @@ class Search {
   }
 
  private:
+  std::int64_t most_steps_;
   std::vector<std::vector<std::int16_t>> distance_;  // by attachment, empty: not searched yet
   std::vector<std::int32_t> frontier_;
 };

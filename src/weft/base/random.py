@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["Stream", "draw", "mix", "pick", "uniform"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Stream", "draw", "draws", "mix", "pick", "uniform"]
 
 _MASK = (1 << 64) - 1
 _K1 = 0x9E3779B97F4A7C15
@@ -62,6 +65,29 @@ def draw(seed: int, stream: int, flow: int, packet: int, place: int) -> int:
     place : port or node at which the draw happens
     """
     return mix(flow, packet | (stream << 56), (seed << 32) + place)
+
+
+def draws(seed: int, stream: int, flows: NDArray[np.integer], packet: int, place: int) -> NDArray[np.uint64]:
+    """`draw` for many flows at once, with the same bits.
+
+    Parameters
+    ----------
+    flows : any shape, identities of the flows
+    seed, stream, packet, place : as `draw`
+
+    Examples
+    --------
+    >>> draws(1, Stream.PLACEMENT, np.array([5]), 0, 0).tolist() == [draw(1, Stream.PLACEMENT, 5, 0, 0)]
+    True
+    """
+    rest = ((packet | (stream << 56)) * _K2 + ((seed << 32) + place) * _K3) & _MASK
+    x = flows.astype(np.uint64) * np.uint64(_K1) + np.uint64(rest)  # wraps, as the masks of `mix` do
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(_K2)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(_K3)
+    mixed: NDArray[np.uint64] = x ^ (x >> np.uint64(31))
+    return mixed
 
 
 def uniform(bits: int) -> float:

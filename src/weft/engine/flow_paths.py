@@ -26,6 +26,7 @@ __all__ = ["HOP_DTYPE", "MODES", "PATH_DTYPE", "FlowPaths", "Paths", "RoutingMod
 RoutingMode = Literal["spray", "hashed", "deterministic"]
 MODES: Final[dict[RoutingMode, int]] = {"spray": 0, "hashed": 1, "deterministic": 2}  # native/flow/paths.hpp, Mode
 
+MOST_STEPS: Final = 6_000_000_000  # chosen: about a minute, as native/flow/search.hpp
 # `weight` is the share of a flow's bytes that the link carries
 HOP_DTYPE: Final = np.dtype([("link", np.int32), ("weight", np.float64)], align=True)
 PATH_DTYPE: Final = np.dtype(
@@ -73,12 +74,25 @@ def fabric_arrays(fabric: Fabric) -> dict[str, NDArray[np.generic]]:
 class FlowPaths:
     """The router of a fabric. Invariant: it follows the links given last, all of them at first."""
 
-    def __init__(self, fabric: Fabric, mode: RoutingMode) -> None:
-        """Find the tiers of a fabric and, for ``spray``, its bundles."""
+    def __init__(self, fabric: Fabric, mode: RoutingMode, *, most_steps: int = MOST_STEPS) -> None:
+        """Find the tiers of a fabric and, for ``spray``, its bundles.
+
+        Parameters
+        ----------
+        fabric, mode : whose routes, and how switches choose among them
+        most_steps : links that a search for destinations may look at, where the links that are up form no tiers
+
+        Raises
+        ------
+        ConfigError : the fabric has no tiers and is too large to be searched
+        """
         self.fabric = fabric
         self.mode = mode
         arrays = {name: values.view(np.uint8) for name, values in fabric_arrays(fabric).items()}
-        self._router = _native.FlowRouter(dict(arrays), MODES[mode])
+        try:
+            self._router = _native.FlowRouter(dict(arrays), MODES[mode], most_steps)
+        except _native.LimitError as refused:
+            raise ConfigError("fabric", [Mistake(path="fabric", text=str(refused))]) from refused
 
     def use(self, link_up: NDArray[np.bool_]) -> None:
         """Route over these links alone.

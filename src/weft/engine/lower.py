@@ -20,7 +20,7 @@ from weft.engine.requirements import pause_mistakes, requirement_mistakes
 from weft.spec.device import Nic, Switch
 from weft.spec.fabric import SWITCH, Fabric
 from weft.spec.job import Send
-from weft.topology.routing import routes
+from weft.topology.routing import attachments, routes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,7 @@ __all__ = [
 RECONVERGENCE_DELAY_PS: Final = MS_PS  # chosen: fast rerouting in a data centre, as fabric.reconvergence_delay
 FAILOVER_DELAY_PS: Final = MS_PS  # chosen: a NIC sees that its own link is down at once; its driver then moves queues
 TELEMETRY_BYTES: Final = 42  # INT of five hops: Li et al., SIGCOMM 2019, doi:10.1145/3341302.3342085, section 4.1
+MAX_ROUTES: Final = 1 << 28  # chosen: nodes x leaves of a route table, 4 bytes each, and twice that while it is made
 MAX_RANKS: Final = 1 << 23  # a flow's identity keeps 24 bits for each rank, and is an int64
 
 
@@ -90,6 +91,7 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
     headroom = _headroom(fabric, transport, delay_ps)
     shared, buffer_mistakes = _shared_bytes(fabric, transport, headroom, len(used), int(lossless.sum()))
     mistakes += buffer_mistakes
+    mistakes += _size_mistakes(fabric)
     if mistakes:
         raise ConfigError(source, mistakes)
     flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
@@ -133,6 +135,19 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
         path_selection=path_selection,
         port_selection=port_selection,
     )
+
+
+def _size_mistakes(fabric: Fabric) -> list[Mistake]:
+    """Refuse a fabric whose route tables would fill the memory."""
+    leaves = len(attachments(fabric)[0])
+    nodes = len(fabric.node_kind)
+    if nodes * leaves <= MAX_ROUTES:
+        return []
+    text = (
+        f"the packet engine keeps routes from every node to every leaf; '{fabric.name}' has {nodes:,} x {leaves:,},"
+        f" wanted at most {MAX_ROUTES:,}; take a smaller fabric, or engine.fidelity: flow"
+    )
+    return [Mistake(path="engine.fidelity", text=text, fix="flow")]
 
 
 def placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:

@@ -6,6 +6,7 @@ and delay. Ports are numbered per node in the order in which the node's links ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.spec.device import Nic, Server, Switch
+from weft.spec.names import LinkNames, NodeNames
 
 __all__ = ["HOST", "LINK_DTYPE", "SWITCH", "Fabric", "Ports"]
 
@@ -54,7 +56,7 @@ class Fabric:
     Parameters
     ----------
     name : of the topology, for people
-    node_names : unique, such as ``host0``, ``leaf3``, ``spine1``
+    node_names : unique, such as ``host0``, ``leaf3``, ``spine1``; `NodeNames` where they follow from numbers
     node_kind : shape (nodes,), `HOST` or `SWITCH`
     node_tier : shape (nodes,), 0 for hosts, 1 for leaves and so on upwards
     node_device : shape (nodes,), index into ``nics`` for a host and into ``switches`` for a switch
@@ -69,12 +71,12 @@ class Fabric:
     """
 
     name: str
-    node_names: tuple[str, ...]
+    node_names: Sequence[str]
     node_kind: NDArray[np.int8]
     node_tier: NDArray[np.int8]
     node_device: NDArray[np.int32]
     links: NDArray[np.void]
-    link_names: tuple[str, ...]
+    link_names: Sequence[str]
     switches: tuple[Switch, ...]
     nics: tuple[Nic, ...]
     facts: dict[str, str] = field(default_factory=dict)
@@ -117,11 +119,11 @@ class Fabric:
 
     def node(self, name: str) -> int:
         """Index of the node called ``name``; KeyError where there is none."""
-        return self._node_index[name]
+        return _index(self.node_names, name) if isinstance(self.node_names, NodeNames) else self._node_index[name]
 
     def link(self, name: str) -> int:
         """Index of the link called ``name``; KeyError where there is none."""
-        return self._link_index[name]
+        return _index(self.link_names, name) if isinstance(self.link_names, LinkNames) else self._link_index[name]
 
     @cached_property
     def _node_index(self) -> dict[str, int]:
@@ -130,3 +132,10 @@ class Fabric:
     @cached_property
     def _link_index(self) -> dict[str, int]:
         return {name: index for index, name in enumerate(self.link_names)}
+
+
+def _index(names: NodeNames | LinkNames, name: str) -> int:
+    found = names.find(name)
+    if found is None:
+        raise KeyError(name)
+    return found

@@ -6,8 +6,12 @@ Leaves out: which instants and routes follow (`weft.engine.instants`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from weft.base.errors import Mistake
 from weft.base.nearest import nearest, turned_round
@@ -15,14 +19,41 @@ from weft.engine.lower import Fault
 from weft.spec.fabric import HOST, SWITCH, Fabric
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from weft.spec.scenario import Scenario
     from weft.spec.scenario_faults import Fault as Described
 
 __all__ = ["Occurrence", "occurrences"]
 
 SHOWN: Final = 3  # chosen: names in a message; a fabric may have a million
+MOST_COMPARED: Final = 50_000  # chosen: names among which the nearest is looked for; difflib takes seconds for them
+KINDS: Final = {"switch": SWITCH, "nic": HOST}
+
+
+class _Places(Mapping[str, int]):
+    """Links, switches or hosts by name, looked up in the fabric rather than listed."""
+
+    def __init__(self, fabric: Fabric, kind: str) -> None:
+        self._fabric = fabric
+        self._node_kind = KINDS.get(kind)
+
+    def __getitem__(self, name: str) -> int:
+        if self._node_kind is None:
+            return self._fabric.link(name)
+        node = self._fabric.node(name)
+        if self._fabric.node_kind[node] != self._node_kind:
+            raise KeyError(name)
+        return node
+
+    def __iter__(self) -> Iterator[str]:
+        if self._node_kind is None:
+            return iter(self._fabric.link_names)
+        nodes = np.flatnonzero(self._fabric.node_kind == self._node_kind)
+        return (self._fabric.node_names[node] for node in nodes.tolist())
+
+    def __len__(self) -> int:
+        if self._node_kind is None:
+            return len(self._fabric.link_names)
+        return int((self._fabric.node_kind == self._node_kind).sum())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,29 +85,30 @@ def occurrences(scenario: Scenario, fabric: Fabric) -> tuple[list[Occurrence], l
     scenario : its faults
     fabric : whose links, switches and NICs
     """
-    names: dict[str, Mapping[str, int]] = {
-        "link": {name: index for index, name in enumerate(fabric.link_names)},
-        "switch": {name: i for i, name in enumerate(fabric.node_names) if fabric.node_kind[i] == SWITCH},
-        "nic": {name: i for i, name in enumerate(fabric.node_names) if fabric.node_kind[i] == HOST},
-    }
+    names = {kind: _Places(fabric, kind) for kind in ("link", "switch", "nic")}
     found: list[Occurrence] = []
     mistakes: list[Mistake] = []
     for index, fault in enumerate(scenario.faults):
         kind, name = next((key, getattr(fault, key)) for key in names if getattr(fault, key) is not None)
         places, text = _places(fabric, kind, name, names[kind])
         if text is not None:
-            fix = None if places else turned_round(name, names[kind]) or nearest(name.partition("/")[0], names[kind])
+            fix = None if places else _fix(name, names[kind])
             mistakes.append(Mistake(path=f"faults.{index}.{kind}", text=text, fix=fix))
             continue
         found += _written_out(fabric, fault, kind, name, places)
     return found, mistakes
 
 
+def _fix(name: str, known: Mapping[str, int]) -> str | None:
+    near = known if len(known) <= MOST_COMPARED else ()
+    return turned_round(name, known) or nearest(name.partition("/")[0], near)
+
+
 def _places(fabric: Fabric, kind: str, name: str, known: Mapping[str, int]) -> tuple[list[int], str | None]:
     """Indices that a name stands for (of links, switches or NIC ports), or what is wrong with it."""
     host, slash, port = name.partition("/") if kind == "nic" else (name, "", "")
     if host not in known:
-        some = ", ".join(list(known)[:SHOWN])
+        some = ", ".join(islice(known, SHOWN))
         more = f" and {len(known) - SHOWN:,} more" if len(known) > SHOWN else ""
         what = "host" if kind == "nic" else kind
         return [], f"found '{name}', which is no {what} of the fabric, wanted such as {some}{more}"

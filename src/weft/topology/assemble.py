@@ -17,8 +17,10 @@ from scipy.sparse.csgraph import connected_components
 
 from weft.base.clock import NS_PS
 from weft.base.errors import ConfigError, Mistake
+from weft.base.random import Stream, draws
 from weft.spec.device import Nic, Server, Switch
 from weft.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
+from weft.spec.names import LinkNames, NodeNames
 from weft.spec.scenario_devices import device_mistakes
 
 __all__ = ["MIN_DELAY_PS", "assemble", "check", "default_link_names", "links_between"]
@@ -58,7 +60,7 @@ def links_between(
 
 def default_link_names(
     node_names: Sequence[str], node_tier: NDArray[np.int8], links: NDArray[np.void]
-) -> tuple[str, ...]:
+) -> Sequence[str]:
     """Names such as ``leaf3-spine1``: lower tier first; parallel links are numbered ``.2``, ``.3`` in order.
 
     Parameters
@@ -67,6 +69,8 @@ def default_link_names(
     node_tier : shape (nodes,)
     links : shape (links,), dtype `LINK_DTYPE`
     """
+    if isinstance(node_names, NodeNames):
+        return LinkNames(node_names, node_tier, links["a"], links["b"])
     a, b = links["a"].astype(np.int64), links["b"].astype(np.int64)
     swap = node_tier[a] > node_tier[b]
     a, b = np.where(swap, b, a), np.where(swap, a, b)
@@ -126,12 +130,12 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
         raise ConfigError(source or name, [Mistake(path="links", text=text)])
     fabric = Fabric(
         name=name,
-        node_names=tuple(node_names),
+        node_names=node_names if isinstance(node_names, NodeNames) else tuple(node_names),
         node_kind=np.asarray(node_kind, np.int8),
         node_tier=tier,
         node_device=np.zeros(len(node_names), np.int32) if node_device is None else np.asarray(node_device, np.int32),
         links=links,
-        link_names=default_link_names(node_names, tier, links) if link_names is None else tuple(link_names),
+        link_names=tuple(link_names) if link_names is not None else default_link_names(node_names, tier, links),
         switches=tuple(switches),
         nics=tuple(nics),
         facts=dict(facts or {}),
@@ -175,6 +179,8 @@ def _few(kind: str, found: Iterable[tuple[str, str]], total: int) -> list[Mistak
 def _name_mistakes(fabric: Fabric) -> list[Mistake]:
     mistakes: list[Mistake] = []
     for kind, names in (("nodes", fabric.node_names), ("links", fabric.link_names)):
+        if isinstance(names, NodeNames | LinkNames):  # unique and printable as they are made
+            continue
         if len(set(names)) < len(names):
             twice = [(name, count) for name, count in Counter(names).items() if count > 1]
             found = ((f"{kind}.{name}", f"the name occurs {count} times, wanted once") for name, count in twice[:SHOWN])
@@ -269,8 +275,10 @@ def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
     low, high = is_host[a], is_host[b]
     host = np.concatenate([a[low], b[high]])
     island = np.concatenate([island_of_link[low], island_of_link[high]])
-    if len(np.unique(island)) == 1 and len(np.unique(part[~is_host])) <= 1:
+    islands = np.unique(island)
+    if len(islands) == 1 and len(np.unique(part[~is_host])) <= 1:
         return []
+    host, island = _one_of_each(host, island)
     members: defaultdict[int, set[int]] = defaultdict(set)
     for node, where in zip(host.tolist(), island.tolist(), strict=True):
         members[node].add(where)
@@ -282,9 +290,23 @@ def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
                 names = (fabric.node_names[example[one]], fabric.node_names[example[other]])
                 text = f"the fabric is disconnected: no path over switches from '{names[0]}' to '{names[1]}'"
                 return [Mistake(path="links", text=text)]
-    idle = np.flatnonzero(~is_host & ~np.isin(part, island))
+    idle = np.flatnonzero(~is_host & ~np.isin(part, islands))
     found = (
         (f"nodes.{fabric.node_names[i]}", "the fabric is disconnected: no host reaches this switch")
         for i in idle[:SHOWN].tolist()
     )
     return _few("nodes", found, len(idle))
+
+
+def _one_of_each(host: NDArray[np.int64], island: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of pairs (host, island) those of one host, the first, for every set of islands that a host has."""
+    order = np.lexsort((island, host))
+    host, island = host[order], island[order]
+    fresh = np.append(True, (host[1:] != host[:-1]) | (island[1:] != island[:-1]))
+    host, island = host[fresh], island[fresh]
+    nodes, start = np.unique(host, return_index=True)
+    # a set as the sum of its members' draws, 64 bits each: two sets of a fabric do not meet by chance
+    signature = np.add.reduceat(draws(0, Stream.PLACEMENT, island, 0, 0), start)
+    _, first = np.unique(signature, return_index=True)
+    chosen = np.isin(host, nodes[first])
+    return host[chosen], island[chosen]

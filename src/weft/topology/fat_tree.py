@@ -17,6 +17,7 @@ import numpy as np
 from weft.base.errors import ConfigError, Mistake
 from weft.spec.device import Nic, Server, Switch
 from weft.spec.fabric import HOST, SWITCH, Fabric
+from weft.spec.names import NodeNames
 from weft.topology.assemble import assemble, links_between
 
 __all__ = ["FatTreeCounts", "fat_tree", "fat_tree_counts"]
@@ -114,7 +115,7 @@ def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
         names = [("host", host_count), ("leaf", leaf_count), ("agg", len(agg)), ("core", len(core))]
     return assemble(
         name=f"fat-tree, {tiers} tiers, radix {radix}",
-        node_names=[f"{word}{index}" for word, count in names for index in range(count)],
+        node_names=NodeNames(names),
         node_kind=np.repeat([HOST, *[SWITCH] * tiers], [count for _, count in names]),
         node_tier=np.repeat(np.arange(tiers + 1), [count for _, count in names]),
         links=np.concatenate(layers),

@@ -17,6 +17,7 @@ import numpy as np
 from weft.base.errors import ConfigError, Mistake
 from weft.spec.device import Nic, Server, Switch
 from weft.spec.fabric import HOST, SWITCH, Fabric
+from weft.spec.names import NodeNames
 from weft.topology.assemble import assemble, links_between
 
 __all__ = ["LeafSpineCounts", "leaf_spine", "leaf_spine_counts"]
@@ -188,7 +189,7 @@ def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
     names = (("host", host_count), ("leaf", leaves), ("spine", spines))
     return assemble(
         name=f"leaf-spine, {leaves} x {spines}",
-        node_names=[f"{word}{index}" for word, count in names for index in range(count)],
+        node_names=NodeNames(names),
         node_kind=np.repeat([HOST, SWITCH, SWITCH], [count for _, count in names]),
         node_tier=np.repeat([0, 1, 2], [count for _, count in names]),
         links=links,

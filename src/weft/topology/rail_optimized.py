@@ -20,6 +20,7 @@ import numpy as np
 from weft.base.errors import ConfigError, Mistake
 from weft.spec.device import Nic, Server, Switch
 from weft.spec.fabric import HOST, SWITCH, Fabric
+from weft.spec.names import NodeNames
 from weft.spec.rails import ports_by_rail, rail_mistakes
 from weft.topology.assemble import assemble, links_between
 
@@ -253,9 +254,11 @@ def _three_tiers(
     up = leaves * per_pair
     blocks = -(-common["pods"] // pods_per_block)
     if blocks > lower.radix:
+        most = lower.radix * pods_per_block * common["nodes_per_pod"]
         text = (
-            f"{common['servers']:,} servers need {blocks:,} blocks, wanted at most {lower.radix}, the ports of a core"
-        )
+            f"{common['servers']:,} servers need {blocks:,} blocks, wanted at most {lower.radix}, the ports of a core,"
+            f" which join {most:,} servers; take a switch with more ports at this rate, planes at a lower one"
+        ) + ("" if rail_only or common["rails"] == 1 else ", or rail_only: true")
         raise _refusal("hosts", text)
     per_core = max(m for m in range(1, up + 1) if up % m == 0 and blocks * m <= lower.radix)
     return RailCounts(
@@ -332,7 +335,7 @@ def rail_optimized(  # noqa: PLR0913 - the parameters of a fabric, all by name
     leaf_pods = np.tile(np.repeat(np.arange(shape.pods), shape.rails), shape.planes)
     return assemble(
         name=_name(shape),
-        node_names=[f"{word}{index}" for word, count in names for index in range(count)],
+        node_names=NodeNames(names),
         node_kind=np.repeat([HOST, SWITCH, SWITCH, SWITCH], sizes),
         node_tier=np.repeat(np.arange(4), sizes),
         links=np.concatenate(layers),

@@ -19,6 +19,7 @@ from weft.spec.fabric import HOST, Fabric
 
 __all__ = ["DELIVER", "UNREACHABLE", "Routes", "attachments", "routes", "search", "switch_distances"]
 
+MOST_WORDS = 1 << 24  # chosen: 128 MiB of neighbours' words at a time; a million GPUs have some 2^29 of them
 UNREACHABLE = -1
 DELIVER = -2
 
@@ -68,18 +69,25 @@ def search(
     is_switch = fabric.node_kind != HOST
     peer_node = ports.node[ports.peer]
     usable = link_up[ports.link] & is_switch[ports.node] & is_switch[peer_node]
-    neighbour = peer_node[usable]
-    owners, starts = np.unique(ports.node[usable], return_index=True)  # ports are sorted by node
-    frontier = np.zeros((len(fabric.node_names), -(-len(attach_node) // 64)), np.uint64)
-    columns = np.arange(len(attach_node))
-    frontier[attach_node, columns // 64] = np.uint64(1) << (columns % 64).astype(np.uint64)
+    nodes = np.flatnonzero(is_switch)  # rows below are switches, by their place among them
+    row = np.cumsum(is_switch) - 1
+    neighbour = row[peer_node[usable]]
+    owners, starts = np.unique(row[ports.node[usable]], return_index=True)  # ports are sorted by node
+    hung = np.flatnonzero(is_switch[attach_node])  # other attachments are hosts, which nothing else reaches
+    frontier = np.zeros((len(nodes), -(-len(attach_node) // 64)), np.uint64)
+    frontier[row[attach_node[hung]], hung // 64] = np.uint64(1) << (hung % 64).astype(np.uint64)
     seen = frontier.copy()
+    reached = np.empty((len(owners), frontier.shape[1]), np.uint64)
+    step = max(1, MOST_WORDS // max(1, len(neighbour)))
     while len(owners):
-        reached = np.bitwise_or.reduceat(frontier[neighbour], starts, axis=0) & ~seen[owners]
+        for word in range(0, frontier.shape[1], step):
+            part = slice(word, word + step)
+            np.bitwise_or.reduceat(frontier[:, part][neighbour], starts, axis=0, out=reached[:, part])
+        reached &= ~seen[owners]
         if not reached.any():
             return
-        yield owners, reached
-        frontier = np.zeros_like(frontier)
+        yield nodes[owners].astype(np.int32), reached.copy()
+        frontier[:] = 0
         frontier[owners] = reached
         seen |= frontier
 

@@ -9,7 +9,7 @@ Leaves out: how long routes take to know of it, and what a hash makes of the pat
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,6 +30,7 @@ MOST_WORK = (
     2_000_000  # chosen: links x max-flows, some ten seconds; beyond it the flows of rails and pairs are left out
 )
 ALL_WORK = 300_000  # chosen: hosts squared x links, about a second of max-flows
+MOST_COMPARED = 50_000  # chosen: names among which the nearest is looked for; difflib takes seconds for them
 _NIC = re.compile(r"(?P<host>.+)/nic(?P<port>[0-9]{1,6})")
 
 
@@ -113,30 +114,51 @@ def find_lost(fabric: Fabric, names: Sequence[str]) -> tuple[NDArray[np.bool_], 
     ------
     ConfigError : names that the fabric does not have, each with the nearest
     """
-    nodes = {name: index for index, name in enumerate(fabric.node_names)}
-    links = {name: index for index, name in enumerate(fabric.link_names)}
-    lost_nodes = np.zeros(len(nodes), np.bool_)
-    lost_links = np.zeros(len(links), np.bool_)
+    lost_nodes = np.zeros(len(fabric.node_names), np.bool_)
+    lost_links = np.zeros(len(fabric.links), np.bool_)
     mistakes: list[Mistake] = []
     for name in names:
-        if name in nodes:
-            lost_nodes[nodes[name]] = True
-        elif name in links:
-            lost_links[links[name]] = True
-        elif (match := _NIC.fullmatch(name)) and match["host"] in nodes:
-            mistakes += _lose_port(fabric, nodes[match["host"]], int(match["port"]), lost_links)
+        node, link = _found(fabric.node, name), _found(fabric.link, name)
+        match = _NIC.fullmatch(name)
+        host = None if match is None else _found(fabric.node, match["host"])
+        if node is not None:
+            lost_nodes[node] = True
+        elif link is not None:
+            lost_links[link] = True
+        elif match is not None and host is not None:
+            mistakes += _lose_port(fabric, host, int(match["port"]), lost_links)
         else:
             some = [fabric.node_names[index] for index in np.flatnonzero(fabric.node_kind == SWITCH)[:1].tolist()]
             wanted = ", ".join([*some, *fabric.link_names[:1], f"{fabric.node_names[fabric.hosts[0]]}/nic0"])
             text = (
                 f"found '{name}', which the fabric does not have, wanted a node, a link or a NIC port such as {wanted}"
             )
-            fix = turned_round(name, links) or nearest(name, nodes) or nearest(name, links)
+            few = len(fabric.links) <= MOST_COMPARED
+            fix = turned_round(name, _Links(fabric))
+            if few and fix is None:
+                fix = nearest(name, fabric.node_names) or nearest(name, fabric.link_names)
             mistakes.append(Mistake(path="--without", text=text, fix=fix))
     if mistakes:
         raise ConfigError("--without", mistakes)
     lost_links |= lost_nodes[fabric.links["a"]] | lost_nodes[fabric.links["b"]]
     return lost_nodes, lost_links
+
+
+def _found(find: Callable[[str], int], name: str) -> int | None:
+    try:
+        return find(name)
+    except KeyError:
+        return None
+
+
+class _Links(Container[str]):
+    """Whether a fabric has a link of this name, without a list of all of them."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and _found(self._fabric.link, name) is not None
 
 
 def _lose_port(fabric: Fabric, node: int, port: int, lost_links: NDArray[np.bool_]) -> list[Mistake]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.base.errors import ConfigError, Mistake
-from weft.base.random import Stream, draw
+from weft.base.random import Stream, draws
 from weft.spec.fabric import Fabric
 from weft.spec.job import Placement
 from weft.spec.rails import ports_of_gpu
@@ -88,8 +88,8 @@ def pods(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
 def random(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
     """GPUs of the whole fabric in an order that the seed draws. Parameters as `packed`."""
     host, gpu = _gpus(fabric, ranks)
-    keys = [draw(seed, Stream.PLACEMENT, index, 0, 0) for index in range(len(host))]
-    order = np.argsort(np.array(keys, np.uint64), kind="stable")[:ranks]
+    keys = draws(seed, Stream.PLACEMENT, np.arange(len(host)), 0, 0)
+    order = np.argsort(keys, kind="stable")[:ranks]
     return _placement(fabric, host[order], gpu[order])
 
 

@@ -39,7 +39,7 @@ def chunks_of(model: Model, plan: Parallelism) -> tuple[tuple[tuple[Unit, ...], 
 
     Raises
     ------
-    ConfigError : fewer layers than parts
+    ConfigError : fewer layers than parts, ends counted where they are balanced
 
     Examples
     --------
@@ -53,13 +53,13 @@ def chunks_of(model: Model, plan: Parallelism) -> tuple[tuple[tuple[Unit, ...], 
     layers = tuple(Unit(part="layer", layer=kind) for kind in kinds)
     last = (*(Unit(part="prediction", layer=kinds[-1]) for _ in range(model.prediction_layers)), Unit(part="head"))
     parts = plan.pipeline * plan.chunks
-    if len(layers) < parts:
-        text = f"found {plan.pipeline} stages of {plan.chunks} chunks, wanted at most {len(layers)}, the layers"
+    units = (*first, *layers, *last) if plan.has_balanced_ends else layers
+    if len(units) < parts:
+        what = "layers, the embedding and the head" if plan.has_balanced_ends else "layers"
+        text = f"found {plan.pipeline} stages of {plan.chunks} chunks, wanted at most {len(units)} in all: {what}"
         raise ConfigError("training", [Mistake(path="training.pipeline", text=text)])
-    if plan.has_balanced_ends:
-        cut = _near_equal((*first, *layers, *last), parts)
-    else:
-        cut = _near_equal(layers, parts)
+    cut = _near_equal(units, parts)
+    if not plan.has_balanced_ends:
         cut[0] = first + cut[0]
         cut[-1] = cut[-1] + last
     return tuple(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from weft.spec.training import Model, Parallelism
+from weft.spec.training import Model, Parallelism, Precision
 from weft.workload.models.size import (
     LayerKind,
     attended_tokens,
@@ -36,7 +36,9 @@ ADD_BYTES: Final = {True: 7, False: 6}
 ADD_BACKWARD_BYTES: Final = 5
 ACTIVATION_BYTES: Final = {True: 6, False: 4}  # gated: two inputs, one output
 ACTIVATION_BACKWARD: Final = 1.6  # times the bytes forward
-CAST_BYTES: Final = 4  # read 2, write 1 twice, by row and by column
+# Read 2, write twice, by row and by column; NVFP4 has a scale for the whole tensor, for which it is read once more
+# (arXiv:2509.25149, section 2)
+CAST_BYTES: Final[dict[Precision, float]] = {"bf16": 0.0, "fp8": 4.0, "mxfp8": 4.0, "nvfp4": 5.125}
 PERMUTE_BYTES: Final = 8  # of tokens to experts and back
 LOSS_BYTES: Final = 14  # of a logit, forward: written by the product, read twice as 4 bytes
 LOSS_BACKWARD_BYTES: Final = 10
@@ -45,6 +47,9 @@ EMBEDDING_BYTES: Final = 8
 # chosen: how they split over the halves
 MIXER_OPERATIONS: Final = (14, 24)
 MLP_OPERATIONS: Final = {"dense": (12, 21), "experts": (82, 121), "none": (0, 0)}
+# Bytes of a channel that a state space moves forward: convolution 4, scan 4, gate and norm 6; of the shared ones 8
+SCAN_INNER_BYTES: Final = 14
+SCAN_BOTH_BYTES: Final = 8
 SCAN_CHUNK: Final = 256  # tokens that a state space works on at once: state-spaces/mamba, chunk_size of Mamba-2
 
 
@@ -281,9 +286,11 @@ class _Shapes:
         of_group = 2 * SCAN_CHUNK * space.state
         flops = self.tokens * (space.heads * of_head + space.groups * of_group) / plan.tensor
         core = (self.kernels.flash_s(flops, SCAN_CHUNK), self.kernels.flash_s(flops, SCAN_CHUNK, backward=True))
-        convolved = 4 * self.tokens * (inner + both) + ACTIVATION_BYTES[True] * self.tokens * inner
+        states = 8 * inner * space.state / SCAN_CHUNK  # of every chunk, four bytes a value, written and read
+        products = 8 * space.groups * SCAN_CHUNK / plan.tensor  # of tokens of a chunk with each other, likewise
+        moved = self.tokens * (SCAN_INNER_BYTES * inner + SCAN_BOTH_BYTES * both + states + products)
         cast = self.own_tokens * self.model.hidden + self.tokens * inner
-        return self._half(matrices, convolved, 2 * convolved, (4, 6), cast=cast, core=core)
+        return self._half(matrices, moved, 2 * moved, (9, 16), cast=cast, core=core)
 
     def _dense(self) -> Half:
         model, plan = self.model, self.plan
@@ -349,7 +356,7 @@ class _Shapes:
         """Add the norm and the residual add of every half to its own kernels."""
         kernels, model = self.kernels, self.model
         stream = self.own_tokens * model.hidden
-        cast_bytes = 0.0 if self.plan.precision == "bf16" else CAST_BYTES * cast
+        cast_bytes = CAST_BYTES[self.plan.precision] * cast
         forward = (NORM_BYTES + ADD_BYTES[model.has_dropout]) * stream + moved + cast_bytes
         backward = (NORM_BACKWARD_BYTES + ADD_BACKWARD_BYTES) * stream + moved_backward + 1.5 * cast_bytes
         products_s = products_backward_s = 0.0

@@ -286,6 +286,7 @@ NB_MODULE(_native, module) {
       .def("queue_pairs", &PacketEngine::queue_pairs)
       .def("counters", &PacketEngine::counters);
   weft::bind_flow(module);
+  weft::bind_flow_fold(module);
   weft::bind_paths(module);
   weft::python::bind_flow_engine(module);
 }

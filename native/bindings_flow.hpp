@@ -5,5 +5,6 @@
 namespace weft {
 
 void bind_flow(nanobind::module_& module);
+void bind_flow_fold(nanobind::module_& module);  // bindings_flow_fold.cpp
 
 }  // namespace weft

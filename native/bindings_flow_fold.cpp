@@ -1,12 +1,16 @@
 /// The Python face of folding: a job's graph, its classes and the network that the executor would run, as arrays; for
 /// tests and benchmarks.
-#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "bindings.hpp"
 #include "bindings_flow.hpp"
 #include "flow/fold.hpp"
 #include "flow/routed.hpp"
@@ -14,6 +18,7 @@
 namespace {
 
 using namespace weft::flow;
+using weft::python::rows;
 
 template <typename T>
 auto array_of(std::vector<T> values) {
@@ -124,32 +129,52 @@ nb::dict facts_of(const FoldFacts& facts) {
   return out;
 }
 
-/// Folds the job of a plan (weft.engine.flow_plan.FlowPlan as weft.engine.flow passes it).
+Job job_of(nb::handle plan) {
+  Job job;
+  job.seed = nb::cast<std::uint64_t>(plan["seed"]);
+  job.ops = rows<weft::OpRow>(plan, "ops");
+  job.streams = rows<weft::StreamRow>(plan, "streams");
+  job.tables = rows<std::int64_t>(plan, "tables");
+  job.digits = rows<weft::DigitRow>(plan, "digits");
+  job.collects = rows<CollectRow>(plan, "collects");
+  job.axes = rows<AxisRow>(plan, "axes");
+  job.rank_class = rows<std::int32_t>(plan, "rank_class");
+  job.class_first_rank = rows<std::int64_t>(plan, "class_first_rank");
+  job.rank_host = rows<std::int32_t>(plan, "rank_host");
+  job.rank_ports = rows<std::int32_t>(plan, "rank_ports");
+  job.rank_gpu = rows<weft::GpuRow>(plan, "rank_gpu");
+  job.rank_factor = rows<double>(plan, "rank_factor");
+  return job;
+}
+
+FabricView fabric_of(nb::handle plan) {
+  return {rows<std::int8_t>(plan, "node_kind"),      rows<std::int8_t>(plan, "node_tier"),
+          rows<std::int32_t>(plan, "node_device"),   rows<std::int64_t>(plan, "port_base"),
+          rows<std::int32_t>(plan, "port_node"),     rows<std::int32_t>(plan, "port_peer"),
+          rows<std::int64_t>(plan, "port_rate_bps"), rows<std::int64_t>(plan, "port_delay_ps"),
+          rows<weft::SwitchRow>(plan, "switches")};
+}
+
+/// Folds the job of a plan; keeps no part of it.
 class FlowFold {
  public:
   FlowFold(nb::dict plan, std::int64_t folding, std::int64_t class_limit, std::int32_t core_slowest,
            std::vector<std::uint64_t> link_fate) {
-    const weft::flow::Input in = weft::python::flow_input_of(plan);
-    const double factor = in.wire.factor();
-    std::vector<std::int64_t> host_rate_bps(in.fabric.port_rate_bps.size(), 0);
-    for (std::int32_t p = 0; p < in.fabric.ports(); ++p)
-      if (!in.fabric.is_switch(in.fabric.owner(p)))
-        host_rate_bps[static_cast<std::size_t>(p)] = in.nic_behind(p).pcie_rate_bps;
-    FoldOptions options;
-    options.folding = static_cast<Folding>(folding);
-    options.class_limit = class_limit;
-    options.core_slowest = core_slowest;
-    options.wire = {factor, factor};
-    options.link_fate = link_fate;
+    const Job job = job_of(plan);
+    const FabricView fabric = fabric_of(plan);
+    const auto mode = static_cast<Mode>(nb::cast<int>(plan["mode"]));
+    const auto factor = nb::cast<double>(plan["wire_factor"]);
+    const auto host_rate_bps = rows<std::int64_t>(plan, "host_rate_bps");
+    const FoldOptions options{static_cast<Folding>(folding), class_limit, core_slowest, {factor, factor}, link_fate};
     const nb::gil_scoped_release released;
-    const Links links = links_of(in.job, in.fabric.port_rate_bps, host_rate_bps);
-    const Router router(in.fabric, in.mode);
+    const Links links = links_of(job, fabric.port_rate_bps, host_rate_bps);
+    const Router router(fabric, mode);
     capacity_ = links.capacity;
     try {
-      folded_ = fold(in.job, links, Routed(router), options);
+      folded_ = fold(job, links, Routed(router), options);
     } catch (const NoPath& none) {
-      const nb::gil_scoped_acquire held;
-      throw nb::value_error("two NIC ports are not joined");
+      throw std::invalid_argument("no path from NIC port " + std::to_string(none.from) + " to " +
+                                  std::to_string(none.to));
     }
   }
   [[nodiscard]] nb::dict network() const { return network_of(folded_.network); }

@@ -3,15 +3,13 @@
 #include <cstdint>
 #include <span>
 
-#include "packet/input.hpp"
+#include "base/job.hpp"
 
 namespace weft::flow {
 
-inline constexpr std::int64_t kCollect = 11;  // weft.engine.plan.Op.COLLECT; its row's `value` indexes Job::collects
-
 enum class Pattern : std::int64_t { kRing, kAllToAll };
 
-/// A COLLECT row's own parameters, see weft.spec.job.Collect.
+/// A COLLECT row's own parameters, see weft.spec.job.Collect; `value` of the row indexes Job::collects.
 struct CollectRow {
   std::int64_t first_axis, axes;  // of its Grid, in Job::axes
   std::int64_t pattern, amount_bytes, size_bytes, overhead_ps;

@@ -154,7 +154,8 @@ class Refinement {
       const auto first = job.first_rank(program);
       for (const SizeRule& size : graph_.meaning.sizes[static_cast<std::size_t>(program)])
         rank[r] =
-            pair(rank[r], static_cast<std::uint64_t>(coordinate_of(job, size, static_cast<std::int64_t>(r), first)));
+            pair(rank[r],
+                 static_cast<std::uint64_t>(coordinate(tables_of(job), size, static_cast<std::int64_t>(r) - first)));
     }
   }
 

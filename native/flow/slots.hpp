@@ -127,7 +127,7 @@ inline Slots slots_of(const Job& job) {
       if (op.code == static_cast<std::int64_t>(OpCode::kEnd)) --depth;
       const bool sends = op.code == static_cast<std::int64_t>(OpCode::kSend);
       const bool receives = op.code == static_cast<std::int64_t>(OpCode::kReceive);
-      if (!sends && !receives && op.code != kCollect) continue;
+      if (!sends && !receives && op.code != static_cast<std::int64_t>(OpCode::kCollect)) continue;
       Slot slot{sends ? SlotKind::kSend : receives ? SlotKind::kReceive : SlotKind::kCollect, false, op};
       std::vector<std::int64_t> key{op.code};
       if (slot.kind == SlotKind::kCollect) {
@@ -157,36 +157,16 @@ inline Slots slots_of(const Job& job) {
   return slots;
 }
 
-/// Coordinate of a rank in a group by stride or by table; `first` is where its job's ranks begin.
-template <typename Row>
-std::int64_t coordinate_of(const Job& job, const Row& row, std::int64_t rank, std::int64_t first) {
-  const std::int64_t local = rank - first;
-  return row.members >= 0 ? job.tables[static_cast<std::size_t>(row.members + local)] : local / row.stride % row.size;
+inline JobTables tables_of(const Job& job) {
+  return {job.tables, job.digits, job.rank_class.size()};
 }
 
-/// The other rank of a SEND or RECEIVE at loop counter `i`, or -1 for nobody. Tables have one entry for each of `ranks`
-/// ranks; a table of a job that shares the fabric counts from its first rank.
+/// The other rank of a SEND or RECEIVE at loop counter `i`, or -1 for nobody: jobs that share a fabric count from their
+/// own first rank.
 inline std::int64_t peer_of(const Job& job, const OpRow& op, std::int64_t rank, std::int64_t i) {
   const std::int64_t first = job.first_rank(job.rank_class[static_cast<std::size_t>(rank)]);
-  switch (static_cast<PeerRule>(op.rule)) {
-    case PeerRule::kTable: {
-      const std::int64_t peer = job.tables[static_cast<std::size_t>(op.table + rank - first)];
-      return peer < 0 ? -1 : peer + first;
-    }
-    case PeerRule::kRank:
-      return op.shift + first;
-    case PeerRule::kShift:
-    case PeerRule::kXor:
-      break;
-  }
-  const std::int64_t own = coordinate_of(job, op, rank, first);
-  std::int64_t member = own ^ (op.shift << (op.step * i));
-  if (static_cast<PeerRule>(op.rule) == PeerRule::kShift) {
-    member = (own + op.shift + op.step * i) % op.size;
-    if (member < 0) member += op.size;
-  }
-  if (op.members >= 0) return job.tables[static_cast<std::size_t>(op.members + job.ranks() + member)] + first;
-  return rank + (member - own) * op.stride;
+  const std::int64_t peer = peer_rank(tables_of(job), op, rank - first, i);
+  return peer < 0 ? -1 : peer + first;
 }
 
 }  // namespace weft::flow

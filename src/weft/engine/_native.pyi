@@ -1,5 +1,6 @@
 """Weft's native core."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy
@@ -84,6 +85,25 @@ def fluid_run(capacity: Annotated[NDArray[numpy.float64], dict(shape=(None,), or
     """
     Run starts that are known beforehand: completions by start, units carried by link, worst rate error, stats.
     """
+
+class FlowFold:
+    """What a job folds into, for tests; see native/flow/fold.hpp."""
+
+    def __init__(self, plan: dict[str, object], folding: int, class_limit: int, core_slowest: int, link_fate: list[int]) -> None: ...
+
+    def network(self) -> dict[str, object]: ...
+
+    def fastest(self) -> dict[str, object]: ...
+
+    def slowest(self) -> dict[str, object]: ...
+
+    def graph(self) -> dict[str, object]: ...
+
+    def facts(self) -> dict[str, int]: ...
+
+    def capacity(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def carried(self, amount: Sequence[float]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
 class FlowRouter:
     """The links that flows cross; see weft.engine.flow_paths."""

@@ -1,0 +1,148 @@
+"""Folding is exact: what runs on classes has the rates of the job unfolded, on every kind of routing and placement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from tests.helpers.flow_jobs import Degrees, parallel_job
+
+from weft.engine.flow_folding import FlowFolding, Folding
+from weft.engine.flow_lower import lower_flow
+from weft.engine.flow_plan import FlowPlan
+from weft.policies.load import load_policy
+from weft.spec.fabric import Fabric
+from weft.spec.transport import Transport
+from weft.topology.build import fabric_of
+from weft.workload import placement
+
+FABRICS: dict[str, dict[str, Any]] = {
+    "rails": {"topology": "rail-optimized", "hosts": 16, "node": {"model": "dgx-h100"}, "pods": 2, "spines": 8},
+    "rails, 3 tiers": {"topology": "rail-optimized", "hosts": 16, "node": {"model": "dgx-h100"}, "radix": 8},
+    "leaf-spine": {"topology": "leaf-spine", "leaves": 4, "spines": 4, "hosts_per_leaf": 4,
+                   "node": {"model": "dgx-h100"}},
+    "halves": {"topology": "leaf-spine", "leaves": 4, "spines": 2, "hosts_per_leaf": 4,
+               "node": {"model": "dgx-h100", "nvlink_domain_gpus": 4}},
+    "fat tree": {"topology": "fat-tree", "tiers": 3, "radix": 8, "hosts": 64, "node": {"gpus": 2, "nic_ports": 1}},
+}  # fmt: skip
+DEGREES = (
+    Degrees(tensor=8, pipeline=4, data=4),
+    Degrees(tensor=4, context=2, pipeline=2, data=8, expert=4),
+    Degrees(tensor=2, pipeline=4, data=16, expert=8, near=False),
+    Degrees(tensor=1, pipeline=2, data=32, expert=32, near=False),
+    Degrees(tensor=2, context=2, pipeline=1, data=16),
+    Degrees(tensor=3, pipeline=3, data=5, expert=5),
+    Degrees(tensor=8, pipeline=8, data=2, near=False),
+)
+MODES = ("spray", "destination-modulo", "ecmp")
+EXACT = 1e-12
+
+
+@dataclass(frozen=True)
+class Case:
+    fabric: str
+    degrees: Degrees
+    mode: str
+    order: str = "packed"
+    seed: int = 1
+    straggler: int | None = None
+    slow_link: int | None = None
+
+
+@cache
+def fabric(name: str) -> Fabric:
+    return fabric_of(**FABRICS[name])
+
+
+def plan_of(case: Case) -> FlowPlan:
+    built = fabric(case.fabric)
+    if case.slow_link is not None:
+        links = built.links.copy()
+        links["rate_bps"][case.slow_link % len(links)] //= 3
+        built = replace(built, links=links)
+    place = getattr(placement, case.order)(built, case.degrees.ranks, seed=case.seed)
+    job = parallel_job(replace(case.degrees), place, network_share=0.75)
+    factor = np.ones(job.ranks)
+    if case.straggler is not None:
+        factor[case.straggler % job.ranks] = 1.25
+    return lower_flow(
+        fabric=built,
+        job=job,
+        transport=Transport(),
+        port_selection=load_policy("port-selection", case.mode),
+        compute_factor=factor,
+        seed=case.seed,
+    )
+
+
+def fold(case: Case, folding: Folding = "exact", **options: Any) -> FlowFolding:
+    return FlowFolding(plan_of(case), folding, **options)
+
+
+def matrix(of: dict[str, Any], links: int) -> csr_array:
+    """Weights, activities by links."""
+    return csr_array((of["hop_weight"], of["hop_link"], of["hop_ptr"]), shape=(len(of["hop_ptr"]) - 1, links))
+
+
+def textbook_rates(
+    weights: csr_array, capacity: NDArray[np.float64], active: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Progressive filling, round by round: all rates grow until a link is full; who crosses it keeps what it has."""
+    rates = np.full(weights.shape[0], np.inf)
+    rates[~active] = 0.0
+    open_ = active & (np.diff(weights.indptr) > 0)
+    rest = capacity.copy()
+    columns = weights.tocsc()
+    by_link = columns.T.tocsr()
+    while open_.any():
+        pull = by_link @ open_.astype(float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            level = np.where(pull > 0, rest / pull, np.inf)
+        lowest = level.min()
+        full = level <= lowest * (1 + 1e-13)
+        fixed = open_ & ((weights != 0) @ full)
+        rates[fixed] = lowest
+        open_ &= ~fixed
+        rest = np.maximum(capacity - by_link @ np.where(np.isfinite(rates), rates, 0.0), 0.0)
+        rest[by_link @ open_.astype(float) == 0] = np.inf
+    return rates
+
+
+cases = st.builds(
+    Case,
+    fabric=st.sampled_from(sorted(FABRICS)),
+    degrees=st.sampled_from(DEGREES),
+    mode=st.sampled_from(MODES),
+    order=st.sampled_from(["packed", "rails", "pods", "random"]),
+    seed=st.integers(1, 5),
+    straggler=st.none() | st.integers(0, 1000),
+    slow_link=st.none() | st.integers(0, 1000),
+)
+
+
+def active_kinds(folded: FlowFolding, seed: int) -> NDArray[np.bool_]:
+    """Classes of activities that are active: all, or half of them."""
+    count = len(folded.network["latency_ps"])
+    draw = np.random.default_rng(seed)
+    return np.ones(count, np.bool_) if seed % 2 else draw.random(count) < 0.5
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=cases)
+def test_rates_of_classes_are_those_of_the_job_unfolded(case: Case) -> None:
+    folded = fold(case)
+    graph, network, capacity = folded.graph, folded.network, folded.capacity
+    active = active_kinds(folded, case.seed)
+    own = graph["activity_class"]
+    whole = textbook_rates(matrix(graph, len(capacity)), capacity, active[own])
+    classes = textbook_rates(matrix(network, len(network["capacity"])), network["capacity"], active)
+    finite = np.isfinite(whole) & (whole > 0)
+    assert (np.isfinite(classes[own]) == np.isfinite(whole)).all()
+    np.testing.assert_allclose(classes[own][finite], whole[finite], rtol=EXACT)

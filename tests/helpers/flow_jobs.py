@@ -7,8 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.spec.job import Collect, Compute, Grid, Group, Job, Loop, Operation, Peer, Placement, Program, Receive, Send
-from weft.spec.job import Size, Wait
+from weft.spec.job import (
+    Collect,
+    Compute,
+    Grid,
+    Group,
+    Job,
+    Loop,
+    Operation,
+    Peer,
+    Placement,
+    Program,
+    Receive,
+    Send,
+    Size,
+    Wait,
+)
 
 __all__ = ["Degrees", "parallel_job"]
 
@@ -39,10 +53,9 @@ class Degrees:
 
 def parallel_job(degrees: Degrees, placement: Placement, *, micro_batches: int = 2, network_share: float = 1.0) -> Job:
     """A job of one iteration: micro batches one after the other, then gradients; a program for each stage."""
-    pipeline_stride, data_stride = degrees.strides
+    pipeline_stride, _ = degrees.strides
     ranks: NDArray[np.int64] = np.arange(degrees.ranks)
     programs = [_stage(degrees, stage, micro_batches, network_share) for stage in range(degrees.pipeline)]
-    del data_stride
     return Job(
         name="in miniature",
         ranks=degrees.ranks,
@@ -97,7 +110,7 @@ def _stage(degrees: Degrees, stage: int, micro_batches: int, network_share: floa
     end: list[Operation] = [Wait()]
     if degrees.data > 1:
         end += [collect(((data_stride, degrees.data),), DATA), Wait()]
-    if degrees.pipeline > 1 and stage in {0, last}:  # tied embeddings
-        end += [collect(((pipeline_stride * last, 2),), EMBEDDING), Wait()]
+    if degrees.pipeline > 1 and stage in {0, last}:  # tied embeddings: of each pipeline only these two take part
+        end += [collect(((pipeline_stride, degrees.pipeline),), EMBEDDING), Wait()]
     loops = (Loop(count=micro_batches, body=tuple(forward)), Loop(count=micro_batches, body=tuple(backward)))
     return Program(streams=((*loops, *end),))

@@ -16,8 +16,8 @@ from tests.helpers.flow_jobs import Degrees, parallel_job
 
 from weft.engine.flow_folding import FlowFolding, Folding
 from weft.engine.flow_lower import lower_flow
-from weft.engine.flow_plan import FlowPlan
-from weft.policies.load import load_policy
+from weft.engine.flow_plan import FlowPlan, Mode
+from weft.policies.load import load
 from weft.spec.fabric import Fabric
 from weft.spec.transport import Transport
 from weft.topology.build import fabric_of
@@ -25,7 +25,8 @@ from weft.workload import placement
 
 FABRICS: dict[str, dict[str, Any]] = {
     "rails": {"topology": "rail-optimized", "hosts": 16, "node": {"model": "dgx-h100"}, "pods": 2, "spines": 8},
-    "rails, 3 tiers": {"topology": "rail-optimized", "hosts": 16, "node": {"model": "dgx-h100"}, "radix": 8},
+    "rails, 3 tiers": {"topology": "rail-optimized", "hosts": 16, "node": {"model": "dgx-h100"}, "radix": 16,
+                       "tiers": 3, "nodes_per_pod": 4},
     "leaf-spine": {"topology": "leaf-spine", "leaves": 4, "spines": 4, "hosts_per_leaf": 4,
                    "node": {"model": "dgx-h100"}},
     "halves": {"topology": "leaf-spine", "leaves": 4, "spines": 2, "hosts_per_leaf": 4,
@@ -41,7 +42,6 @@ DEGREES = (
     Degrees(tensor=3, pipeline=3, data=5, expert=5),
     Degrees(tensor=8, pipeline=8, data=2, near=False),
 )
-MODES = ("spray", "destination-modulo", "ecmp")
 EXACT = 1e-12
 
 
@@ -49,7 +49,7 @@ EXACT = 1e-12
 class Case:
     fabric: str
     degrees: Degrees
-    mode: str
+    mode: Mode
     order: str = "packed"
     seed: int = 1
     straggler: int | None = None
@@ -68,18 +68,19 @@ def plan_of(case: Case) -> FlowPlan:
         links["rate_bps"][case.slow_link % len(links)] //= 3
         built = replace(built, links=links)
     place = getattr(placement, case.order)(built, case.degrees.ranks, seed=case.seed)
-    job = parallel_job(replace(case.degrees), place, network_share=0.75)
+    job = parallel_job(case.degrees, place, network_share=0.75)
     factor = np.ones(job.ranks)
     if case.straggler is not None:
         factor[case.straggler % job.ranks] = 1.25
-    return lower_flow(
+    plan = lower_flow(
         fabric=built,
         job=job,
         transport=Transport(),
-        port_selection=load_policy("port-selection", case.mode),
+        port_selection=load("port-selection", "ecmp"),
         compute_factor=factor,
         seed=case.seed,
     )
+    return replace(plan, mode=case.mode)
 
 
 def fold(case: Case, folding: Folding = "exact", **options: Any) -> FlowFolding:
@@ -91,9 +92,7 @@ def matrix(of: dict[str, Any], links: int) -> csr_array:
     return csr_array((of["hop_weight"], of["hop_link"], of["hop_ptr"]), shape=(len(of["hop_ptr"]) - 1, links))
 
 
-def textbook_rates(
-    weights: csr_array, capacity: NDArray[np.float64], active: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def textbook_rates(weights: csr_array, capacity: NDArray[np.float64], active: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Progressive filling, round by round: all rates grow until a link is full; who crosses it keeps what it has."""
     rates = np.full(weights.shape[0], np.inf)
     rates[~active] = 0.0
@@ -119,7 +118,7 @@ cases = st.builds(
     Case,
     fabric=st.sampled_from(sorted(FABRICS)),
     degrees=st.sampled_from(DEGREES),
-    mode=st.sampled_from(MODES),
+    mode=st.sampled_from(Mode),
     order=st.sampled_from(["packed", "rails", "pods", "random"]),
     seed=st.integers(1, 5),
     straggler=st.none() | st.integers(0, 1000),
@@ -146,3 +145,96 @@ def test_rates_of_classes_are_those_of_the_job_unfolded(case: Case) -> None:
     finite = np.isfinite(whole) & (whole > 0)
     assert (np.isfinite(classes[own]) == np.isfinite(whole)).all()
     np.testing.assert_allclose(classes[own][finite], whole[finite], rtol=EXACT)
+
+
+def rows(of: dict[str, Any], class_of: NDArray[np.int32], row: int) -> dict[int, list[float]]:
+    """Weights of an activity by class of link, each class in order."""
+    found: dict[int, list[float]] = {}
+    for hop in range(of["hop_ptr"][row], of["hop_ptr"][row + 1]):
+        found.setdefault(int(class_of[of["hop_link"][hop]]), []).append(float(of["hop_weight"][hop]))
+    return {link: sorted(weights) for link, weights in found.items()}
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=cases)
+def test_members_of_a_class_have_the_same_neighbours(case: Case) -> None:
+    plan = plan_of(case)
+    folded = FlowFolding(plan, "exact")
+    graph, network = folded.graph, folded.network
+    own, actor, link_class = graph["activity_class"], graph["rank_class"], network["link_class"]
+    seen: dict[int, Any] = {}
+    by_link: dict[int, list[tuple[int, float]]] = {}
+    connections = len(graph["source"])
+    for activity in range(len(own)):
+        hops = rows(graph, link_class, activity)
+        if activity < connections:
+            ends: Any = (int(actor[graph["source"][activity]]), int(actor[graph["destination"][activity]]))
+        else:
+            group = graph["communicator"][activity - connections]
+            ends = sorted(actor[graph["members"][graph["member_ptr"][group] : graph["member_ptr"][group + 1]]].tolist())
+        found = (hops, ends, int(graph["latency_ps"][activity]))
+        assert seen.setdefault(int(own[activity]), found) == found
+        for hop in range(graph["hop_ptr"][activity], graph["hop_ptr"][activity + 1]):
+            by_link.setdefault(int(graph["hop_link"][hop]), []).append(
+                (int(own[activity]), float(graph["hop_weight"][hop]))
+            )
+    of_link: dict[int, Any] = {}
+    for link, shares in by_link.items():
+        both = (float(folded.capacity[link]), sorted(shares))
+        assert of_link.setdefault(int(link_class[link]), both) == both
+    first_operation = len(network["connections"]["source"])
+    for rank in range(len(actor)):
+        mine = graph["slots"][graph["slot_ptr"][rank] : graph["slot_ptr"][rank + 1]]
+        a = actor[rank]
+        wanted = network["slots"][network["slot_ptr"][a] : network["slot_ptr"][a + 1]]
+        classes = [
+            slot if slot < 0 else own[slot] - (first_operation if slot >= connections else 0) for slot in mine.tolist()
+        ]
+        assert classes == wanted.tolist()
+        assert plan.rank_class[rank] == network["actor_program"][a]
+        assert plan.rank_factor[rank] == network["actor_factor"][a]
+    assert network["actor_ranks"].sum() == len(actor)
+    assert network["activity_instances"].sum() == len(own)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_what_links_have_carried_is_that_of_the_job(mode: Mode) -> None:
+    folded = fold(Case("rails, 3 tiers", DEGREES[1], mode))
+    graph, own = folded.graph, folded.graph["activity_class"]
+    amount = np.arange(1000, 1000 + len(folded.network["latency_ps"])).astype(np.float64)
+    whole = matrix(graph, len(folded.capacity)).T @ amount[own]
+    np.testing.assert_allclose(folded.carried(amount), whole, rtol=EXACT)
+    classes = matrix(folded.network, len(folded.network["capacity"])).T @ amount
+    crossed = folded.network["link_class"] >= 0
+    np.testing.assert_allclose(classes[folded.network["link_class"][crossed]], whole[crossed], rtol=EXACT)
+
+
+def test_a_symmetric_job_folds_to_one_actor_a_stage() -> None:
+    folded = fold(Case("rails", Degrees(tensor=8, pipeline=4, data=4), Mode.SPRAY))
+    assert folded.facts["ranks"] == 128
+    assert folded.facts["actors"] == 4
+
+
+def test_a_straggler_is_an_actor_of_its_own() -> None:
+    case = Case("rails", DEGREES[1], Mode.SPRAY, straggler=17)
+    network = fold(case).network
+    alone = np.flatnonzero(network["actor_factor"] > 1)
+    assert network["actor_ranks"][alone].tolist() == [1]
+    assert network["actor_rank"][alone].tolist() == [17]
+
+
+def test_never_means_every_rank_for_itself() -> None:
+    folded = fold(Case("rails", DEGREES[0], Mode.SPRAY), "never")
+    assert folded.facts["actors"] == 128
+    assert folded.facts["activity_classes"] == folded.facts["activities"]
+    assert not folded.network["folded"]
+
+
+def test_links_that_change_apart_are_not_alike() -> None:
+    case = Case("leaf-spine", DEGREES[1], Mode.DETERMINISTIC)
+    fate = np.zeros(len(fold(case).capacity), np.uint64)
+    fate[0] = 1
+    link_class = fold(case, link_fate=fate.tolist()).network["link_class"]
+    assert (link_class == link_class[0]).sum() == 1
+    same = fold(case).network["link_class"]
+    assert (same == same[0]).sum() > 1

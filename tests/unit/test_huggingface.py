@@ -1,0 +1,238 @@
+"""Configurations of Hugging Face: they give the models of the catalogue, and their mistakes are told at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.base.errors import ConfigError
+from weft.spec.training import Model
+from weft.workload.models.catalogue import model
+from weft.workload.models.huggingface import ARCHITECTURES, model_from_config, model_of, read_config
+from weft.workload.models.size import layer_kinds, parameters
+
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 8192,
+    "intermediate_size": 28672,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "rope_scaling": {"rope_type": "llama3", "original_max_position_embeddings": 8192},
+    "tie_word_embeddings": False,
+    "attention_dropout": 0.0,
+}
+CONFIGS: dict[str, dict[str, Any]] = {
+    "llama-3-70b": LLAMA,
+    "mixtral-8x7b": {
+        "model_type": "mixtral",
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+        "sliding_window": None,
+        "max_position_embeddings": 4096,
+        "vocab_size": 32000,
+    },
+    "qwen3-32b": {
+        "model_type": "qwen3",
+        "hidden_size": 5120,
+        "intermediate_size": 25600,
+        "num_hidden_layers": 64,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "use_sliding_window": False,
+        "sliding_window": None,
+        "max_window_layers": 64,
+        "max_position_embeddings": 4096,
+        "vocab_size": 151936,
+    },
+    "qwen3-235b-a22b": {
+        "model_type": "qwen3_moe",
+        "hidden_size": 4096,
+        "intermediate_size": 12288,
+        "moe_intermediate_size": 1536,
+        "num_hidden_layers": 94,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 4,
+        "head_dim": 128,
+        "num_experts": 128,
+        "num_experts_per_tok": 8,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+        "max_position_embeddings": 4096,
+        "vocab_size": 151936,
+    },
+    "deepseek-v3": {
+        "model_type": "deepseek_v3",
+        "hidden_size": 7168,
+        "intermediate_size": 18432,
+        "moe_intermediate_size": 2048,
+        "num_hidden_layers": 61,
+        "num_attention_heads": 128,
+        "num_key_value_heads": 128,
+        "q_lora_rank": 1536,
+        "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64,
+        "v_head_dim": 128,
+        "n_routed_experts": 256,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 8,
+        "first_k_dense_replace": 3,
+        "num_nextn_predict_layers": 1,
+        "max_position_embeddings": 163840,
+        "rope_scaling": {"original_max_position_embeddings": 4096},
+        "vocab_size": 129280,
+    },
+    "gpt-oss-20b": {
+        "model_type": "gpt_oss",
+        "hidden_size": 2880,
+        "intermediate_size": 2880,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 8,
+        "head_dim": 64,
+        "num_local_experts": 32,
+        "experts_per_token": 4,
+        "sliding_window": 128,
+        "layer_types": ["sliding_attention", "full_attention"] * 12,
+        "initial_context_length": 4096,
+        "vocab_size": 201088,
+    },
+    "nemotron-3-super": {
+        "model_type": "nemotron_h",
+        "hidden_size": 4096,
+        "num_hidden_layers": 88,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 2,
+        "head_dim": 128,
+        "hybrid_override_pattern": "ME" * 40 + "*" * 8,
+        "mamba_num_heads": 128,
+        "mamba_head_dim": 64,
+        "ssm_state_size": 128,
+        "n_groups": 8,
+        "conv_kernel": 4,
+        "n_routed_experts": 512,
+        "num_experts_per_tok": 22,
+        "moe_intermediate_size": 2688,
+        "moe_shared_expert_intermediate_size": 5376,
+        "moe_latent_size": 1024,
+        "max_position_embeddings": 8192,
+        "vocab_size": 131072,
+    },
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_configuration_is_the_model_of_the_catalogue(name: str) -> None:
+    assert model_from_config(CONFIGS[name], name=name) == model(name)
+
+
+def test_gpt2_and_neox_have_plain_mlps() -> None:
+    small = {"n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257, "n_positions": 1024, "resid_pdrop": 0.1}
+    gpt2 = model_from_config({"model_type": "gpt2", **small}, name="gpt2")
+    assert (gpt2.ffn, gpt2.sequence, gpt2.has_dropout, gpt2.is_gated) == (3072, 1024, True, False)
+    assert parameters(gpt2).total == pytest.approx(124e6, rel=0.01)  # the published 124 million
+    shape = {"hidden_size": 6144, "num_hidden_layers": 44, "num_attention_heads": 64, "intermediate_size": 24576}
+    neox = model_from_config({"model_type": "gpt_neox", "vocab_size": 50432, **shape}, name="gpt-neox-20b")
+    assert parameters(neox).total == pytest.approx(20.55e9, rel=0.01)  # Black et al., arXiv:2204.06745, section 2
+
+
+def test_windows_of_mistral_and_qwen() -> None:
+    mistral = model_from_config({**LLAMA, "model_type": "mistral", "sliding_window": 4096}, name="m")
+    assert (mistral.attention_window, mistral.window_layers) == (4096, 80)
+    windows = {"use_sliding_window": True, "sliding_window": 4096, "max_window_layers": 60}
+    qwen = model_from_config({**LLAMA, "model_type": "qwen2", **windows}, name="q")
+    assert (qwen.attention_window, qwen.window_layers) == (4096, 20)
+
+
+def test_dense_layers_among_experts_are_counted() -> None:
+    tree = {**CONFIGS["qwen3-235b-a22b"], "mlp_only_layers": [0, 1], "shared_expert_intermediate_size": 64}
+    found = model_from_config({**tree, "model_type": "qwen2_moe"}, name="q")
+    assert (found.expert_layers, found.ffn, found.shared_ffn) == (92, 12288, 64)
+    assert [kind.mlp for kind in layer_kinds(found)[:3]] == ["dense", "dense", "experts"]
+
+
+def test_an_unknown_architecture_names_those_that_are_known() -> None:
+    with pytest.raises(ConfigError) as caught:
+        model_from_config({"model_type": "lama"}, name="x")
+    (mistake,) = caught.value.mistakes
+    assert mistake.fix == "llama"
+    assert all(kind in mistake.text for kind in ARCHITECTURES)
+    with pytest.raises(ConfigError, match="missing, or no text"):
+        model_from_config({}, name="x")
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    tree = {**CONFIGS["deepseek-v3"], "hidden_size": "big", "num_experts_per_tok": 300, "tie_word_embeddings": 1}
+    tree |= {"vocab_size": 0, "kv_lora_rank": None, "attention_dropout": 2}
+    with pytest.raises(ConfigError) as caught:
+        model_from_config(tree, name="x")
+    paths = {mistake.path for mistake in caught.value.mistakes}
+    assert paths == {
+        "hidden_size", "num_experts_per_tok", "tie_word_embeddings", "vocab_size", "kv_lora_rank",
+        "attention_dropout",
+    }  # fmt: skip
+
+
+def test_heads_that_do_not_divide_are_told() -> None:
+    with pytest.raises(ConfigError) as caught:
+        model_from_config({**LLAMA, "num_attention_heads": 60, "num_key_value_heads": 7}, name="x")
+    assert [mistake.path for mistake in caught.value.mistakes] == ["num_attention_heads", "num_key_value_heads"]
+
+
+def test_a_file_is_named_for_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "mine-7b"
+    folder.mkdir()
+    file = folder / "config.json"
+    file.write_text(json.dumps(LLAMA), encoding="utf-8")
+    assert read_config(file).name == "mine-7b"
+    assert model_of(str(file)) == read_config(file)
+    assert model_of("llama-3-70b") == model("llama-3-70b")
+    other = tmp_path / "mine.json"
+    other.write_text(json.dumps(LLAMA), encoding="utf-8")
+    assert read_config(other).name == "mine"
+
+
+@pytest.mark.parametrize("text", [b"", b"[1]", b"{", b"\xff\xfe", b"nul", b"[" * 5_000, b" " * (2**20 + 1)])
+def test_a_file_that_is_no_configuration_is_refused(text: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_bytes(text)
+    with pytest.raises(ConfigError) as caught:
+        read_config(file)
+    assert caught.value.source == str(file)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_config(tmp_path / "config.json")
+
+
+KEYS = sorted({key for config in CONFIGS.values() for key in config} - {"model_type"})
+VALUES = (
+    st.none() | st.booleans() | st.integers(-2, 300) | st.integers() | st.floats() | st.text(max_size=3)
+) | st.lists(st.sampled_from(["sliding_attention", "x", 1]), max_size=3)
+
+
+@given(kind=st.sampled_from(sorted(ARCHITECTURES)), tree=st.dictionaries(st.sampled_from(KEYS), VALUES))
+def test_whatever_stands_in_a_file_gives_a_model_or_mistakes(kind: str, tree: dict[str, Any]) -> None:
+    full = {key: 64 for key in KEYS if key not in {"layer_types", "rope_scaling", "hybrid_override_pattern"}}
+    try:
+        found = model_from_config({**full, "tie_word_embeddings": True, **tree, "model_type": kind}, name="x")
+    except ConfigError as error:
+        found = None
+        told = str(error)
+        assert told.isprintable() or "\n" in told
+    assert found is None or isinstance(found, Model)

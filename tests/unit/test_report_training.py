@@ -18,7 +18,10 @@ from weft.report.answer import answer
 from weft.report.figures.gantt import packed
 from weft.report.page import run_page
 from weft.report.pipeline import EXPOSED, KINDS, is_training, read_pipeline, time_by_kind
+from weft.report.words import amount
+from weft.spec.scenario_reliability import Reliability
 from weft.store.runs import Run, open_run
+from weft.workload.reliability import goodput
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +43,7 @@ def test_the_time_of_an_average_gpu_adds_up_to_the_iteration(two: Run) -> None:
         assert list(spent) == [kind for kind in KINDS if kind in spent]
 
 
-def test_only_the_measured_iteration_is_counted(tmp_path: Path, one: Run) -> None:
+def test_of_several_iterations_the_mean_is_told(tmp_path: Path, one: Run) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -206,3 +209,32 @@ def test_a_run_without_training_has_none_of_it(tmp_path: Path, one: Run) -> None
         (tmp_path / "old" / f"{name}.parquet").unlink()
     assert is_training(one)
     assert not is_training(open_run(tmp_path / "old"))
+
+
+def test_a_fabric_of_which_only_the_busiest_links_were_kept_is_not_drawn(tmp_path: Path, one: Run) -> None:
+    import pyarrow.parquet as pq
+
+    shutil.copytree(one.path, tmp_path / "some")
+    pq.write_table(one.links.take([2, 3, 16]), tmp_path / "some" / "links.parquet")
+    text = plain(Page(run_page(open_run(tmp_path / "some"))).text)
+    assert "only the 3 busiest directions of its links were kept" in text
+
+
+def test_the_goodput_of_weeks_is_told_where_it_was_asked(tmp_path: Path, one: Run) -> None:
+    shutil.copytree(one.path, tmp_path / "weeks")
+    found = goodput(Reliability(spares=2), gpus=16_384, iteration_s=6.0)
+    summary = json.loads((one.path / "summary.json").read_text(encoding="utf-8"))
+    summary["numbers"] |= {
+        name: {"value": number.value, "unit": number.unit, "text": number.text}
+        for name, number in found.quantities(1e6).items()
+    }
+    (tmp_path / "weeks" / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    run = open_run(tmp_path / "weeks")
+    (said,) = [text for text in answer(run) if text.startswith("Over weeks")]
+    assert "something interrupts it every 3.09 h; with a checkpoint every 5.5 min of training" in said
+    assert f"{amount(found.share, 'share')} of the time counts" in said
+    assert "waiting for a spare server" in said
+    page = Page(run_page(run))
+    assert "goodput" in page.ids
+    assert said in plain(page.text)
+    assert not [text for text in answer(one) if "weeks" in text]

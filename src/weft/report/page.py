@@ -208,6 +208,10 @@ def _fabric(run: Run) -> Section:
         text = f"This run was written by Weft {version}, which did not keep the tiers of its fabric."
         return Section(id="fabric", short=short, title=title, content=notice([text]))
     links = run.query("select * from links order by port")
+    ports = links["port"].to_numpy()
+    if len(ports) and int(ports[-1]) >= len(ports):  # a picture of some links would be one of another fabric
+        text = f"The fabric is so large that only the {len(ports):,} busiest directions of its links were kept."
+        return Section(id="fabric", short=short, title=title, content=notice([text]))
     drawing, hot, note = fabric_picture(run.query("select * from nodes order by node"), links)
     rows = []
     for one in hot:

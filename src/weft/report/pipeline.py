@@ -31,7 +31,7 @@ KINDS: Final = (
     "forward", "backward", "recompute", "optimizer", "launch", *EXPOSED, "bubble", "skew", "checkpoint", "loading",
     "other",
 )  # fmt: skip
-PASSES: Final = ("", "forward", "backward", "update")
+PASSES: Final = ("", "forward", "backward", "gradients", "update", "checkpoint", "loading")
 _KIND: Final = (
     "case when kind = 'compute' then case when pass in ('forward', 'backward') then pass else 'other' end "
     f"when kind in ({', '.join(repr(kind) for kind in KINDS[2:])}) then kind else 'other' end"
@@ -174,7 +174,9 @@ def _merged(pieces: NDArray[np.void]) -> NDArray[np.void]:
 
 
 def time_by_kind(run: Run, job: str) -> dict[str, float]:
-    """Time of an average rank of a job in its measured iteration, by `KINDS`; they add up to the iteration.
+    """Time of an average rank of a job in an iteration, by `KINDS`; they add up to the iteration.
+
+    Of several iterations the mean; what came before the first one that is measured does not count.
 
     Parameters
     ----------
@@ -189,13 +191,14 @@ def time_by_kind(run: Run, job: str) -> dict[str, float]:
         f"""
         with mine as (select * from segments where job = {_quoted(job)}),
         span as (
-            select start_ps as low, start_ps + coalesce(iteration_ps, 9e18::bigint - start_ps) as high
-            from jobs where job = {_quoted(job)}
+            select any_value(jobs.start_ps) as low, greatest(1.0, round(
+                (max(end_ps) - any_value(jobs.start_ps)) / coalesce(any_value(iteration_ps), 1e18))) as iterations
+            from jobs join mine using (job)
         ),
         weight as (select sum(ranks) as ranks from (select distinct stage, rank, ranks from mine))
         select {_KIND} as kind,
-            sum(greatest(least(end_ps, high) - greatest(start_ps, low), 0)::double * mine.ranks)
-                / any_value(weight.ranks) as ps
+            sum(greatest(end_ps - greatest(start_ps, low), 0)::double * mine.ranks)
+                / (any_value(weight.ranks) * any_value(iterations)) as ps
         from mine, span, weight group by 1
         """  # noqa: S608 - names are quoted
     )

@@ -33,6 +33,7 @@ for (const chart of document.querySelectorAll(".gantt")) {
     });
   };
   const rows = unpack(chart.querySelector("script").textContent);
+  const digits = String(rows.reduce((most, row) => row.micro.reduce((a, b) => Math.max(a, b), most), 0)).length;
 
   // the last place whose value is not above `wanted`
   const lastAt = (value, count, wanted) => {
@@ -105,7 +106,7 @@ for (const chart of document.querySelectorAll(".gantt")) {
       pen.fillRect(x, y, 0.75, height);
       const seen = Math.max(x, 0), room = Math.min(x + wide, width) - seen, text = String(row.micro[b]);
       const idle = row.pass[b] === 0 || row.kind[first] >= KINDS - 5; // waiting has no number
-      if (height >= 11 && room > 7 * text.length + 5 && !idle) {
+      if (height >= 11 && room > 7 * digits + 5 && !idle) {
         pen.font = `600 ${Math.min(12, height - 2)}px system-ui, sans-serif`;
         pen.textAlign = "center";
         pen.lineWidth = 2.5;

@@ -47,7 +47,7 @@ def test_a_plan_that_can_be_is_left_alone() -> None:
         ("llama-3-8b", 8, {"data": 8, "expert": 8, "global_batch": 8}, "expert", "has no experts"),
         ("llama-3-8b", 8, {"data": 8, "expert_tensor": 2, "global_batch": 8}, "expert_tensor", "has no experts"),
         ("mixtral-8x7b", 8, {"tensor": 8, "is_sequence_parallel": False, "global_batch": 8}, "sequence_parallel", ""),
-        ("llama-3-8b", 64, {"pipeline": 64, "global_batch": 64}, "pipeline", "at most 32, the layers"),
+        ("llama-3-8b", 64, {"pipeline": 64, "global_batch": 64}, "pipeline", "wanted at most 32 in all: layers"),
         ("llama-3-8b", 2, {"data": 2, "chunks": 2, "global_batch": 8}, "chunks", "no bubble"),
         ("llama-3-8b", 4, {"pipeline": 4, "chunks": 2, "schedule": "gpipe", "global_batch": 8}, "chunks", "gpipe"),
         ("llama-3-8b", 4, {"data": 4, "micro_batch": 3, "global_batch": 32}, "global_batch", "multiple of data 4"),

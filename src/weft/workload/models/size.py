@@ -61,7 +61,7 @@ def parameters(model: Model) -> Parameters:
     --------
     >>> from weft.workload.models.catalogue import model
     >>> round(parameters(model("llama-3-70b")).total / 1e9, 1)
-    70.5
+    70.6
     """
     kinds = layer_kinds(model)
     attentions = sum(kind.mixer in {"attention", "window"} for kind in kinds)

@@ -45,6 +45,10 @@ weft::flow::Input input_of(nb::dict plan) {
   in.wire = {number<std::int64_t>(wire, "mtu_bytes"),         number<std::int64_t>(wire, "overhead_bytes"),
              number<std::int64_t>(wire, "first_extra_bytes"), number<std::int64_t>(wire, "gap_bytes"),
              number<std::int64_t>(wire, "ack_bytes"),         number<std::int64_t>(wire, "ack_every")};
+  in.folding = static_cast<weft::flow::Folding>(number<std::int64_t>(plan, "folding"));
+  in.tiers = number<std::int64_t>(plan, "tiers");
+  in.tier_of_port = rows<std::int32_t>(plan, "tier_of_port");
+  in.tier_bins = number<std::int64_t>(plan, "tier_bins");
   in.timeline_bins = number<std::int64_t>(plan, "timeline_bins");
   return in;
 }
@@ -53,18 +57,73 @@ struct MessageRow {  // MESSAGE_DTYPE
   std::int64_t source, destination, channel, ordinal, size_bytes, posted_at_ps, delivered_at_ps, acked_at_ps;
 };
 
+struct TierRow {  // _TIER_DTYPE
+  std::int64_t start_ps, at_ps, tier;
+  double bytes, flows;
+};
+
 struct ActorRow {  // ACTOR_DTYPE
   std::int64_t rank, ranks, program;
 };
 
+weft::flow::Engine made(weft::flow::Input input) {
+  try {
+    return weft::flow::Engine(std::move(input));
+  } catch (const weft::flow::NoPath& none) {
+    throw weft::LimitError("no path leads from NIC port " + std::to_string(none.from) + " to " +
+                           std::to_string(none.to) + ", between which the job sends");
+  }
+}
+
 class FlowEngine {
  public:
-  explicit FlowEngine(nb::dict plan) : plan_(std::move(plan)), engine_(input_of(plan_)) {}
+  explicit FlowEngine(nb::dict plan) : plan_(std::move(plan)), engine_(made(input_of(plan_))) {}
 
   bool advance(double budget_s) {
     const nb::gil_scoped_release released;
     return engine_.advance(budget_s);
   }
+
+  void restart(std::int64_t variant) { engine_.restart(static_cast<weft::flow::Variant>(variant)); }
+
+  [[nodiscard]] bool is_approximate() const {
+    const auto* network = engine_.state().network;
+    return network != nullptr && network->approximate;
+  }
+
+  /// (ranks, actors, activities, classes of them, links, classes of them, activities in the core, rounds); zeros where
+  /// every message was posted by itself.
+  [[nodiscard]] nb::tuple folding() const {
+    const auto* folded = engine_.state().ground.folded.get();
+    const weft::flow::FoldFacts f = folded == nullptr ? weft::flow::FoldFacts{} : folded->facts;
+    return nb::make_tuple(f.ranks, f.actors, f.activities, f.activity_classes, f.links, f.link_classes, f.kept,
+                          f.rounds);
+  }
+
+  /// Bytes of each bin and tier, then flows on it (mean over the bin), row by row.
+  [[nodiscard]] auto tiers() const {
+    const weft::flow::State& s = engine_.state();
+    const auto columns = static_cast<std::size_t>(s.in.tiers);
+    return table<TierRow>(s.tier_bytes.count() * columns, [&](TierRow& row, std::size_t i) {
+      const std::size_t bin = i / columns;
+      const double bin_ps = static_cast<double>(s.tier_flows.bin_ps());
+      row = {static_cast<std::int64_t>(bin) * s.tier_bytes.bin_ps(),
+             std::min(static_cast<std::int64_t>(bin + 1) * s.tier_bytes.bin_ps(), std::max(s.now_ps, s.end_ps)),
+             static_cast<std::int64_t>(i % columns), s.tier_bytes.at(bin, i % columns),
+             bin < s.tier_flows.count() ? s.tier_flows.at(bin, i % columns) / bin_ps : 0.0};
+    });
+  }
+
+  /// Bytes of each bin and port, gaps included; a bin and a port are a row, bins of one length.
+  [[nodiscard]] auto timeline() const {
+    const weft::flow::State& s = engine_.state();
+    const std::size_t ports = s.in.fabric.port_rate_bps.size();
+    return table<double>(s.port_bytes.count() * ports, [&](double& bytes, std::size_t i) {
+      const auto bundle = s.router->bundle_of_port(static_cast<std::int32_t>(i % ports));
+      bytes = s.port_bytes.at(i / ports, static_cast<std::size_t>(bundle));
+    });
+  }
+  [[nodiscard]] std::int64_t timeline_bin_ps() const { return engine_.state().port_bytes.bin_ps(); }
 
   [[nodiscard]] bool finished() const { return engine_.finished(); }
 
@@ -76,7 +135,7 @@ class FlowEngine {
 
   [[nodiscard]] auto messages() const {
     const weft::flow::State& s = engine_.state();
-    return table<MessageRow>(s.has_network ? 0 : s.messages.size(), [&](MessageRow& row, std::size_t i) {
+    return table<MessageRow>(s.network != nullptr ? 0 : s.messages.size(), [&](MessageRow& row, std::size_t i) {
       const weft::flow::Message& m = s.messages[i];
       const weft::flow::Lane& lane = s.lanes[static_cast<std::size_t>(m.connection)];
       row = {lane.source,  lane.destination, lane.channel,      m.ordinal,
@@ -125,6 +184,13 @@ void weft::python::bind_flow_engine(nb::module_& module) {
   nb::class_<FlowEngine>(module, "FlowEngine", "The flow engine on one plan; see weft.engine.flow.")
       .def(nb::init<nb::dict>(), nb::arg("plan"), nb::sig("def __init__(self, plan: dict[str, object]) -> None"))
       .def("advance", &FlowEngine::advance, nb::arg("budget_s"))
+      .def("restart", &FlowEngine::restart, nb::arg("variant"))
+      .def("is_approximate", &FlowEngine::is_approximate)
+      .def("folding", &FlowEngine::folding,
+           nb::sig("def folding(self) -> tuple[int, int, int, int, int, int, int, int]"))
+      .def("tiers", &FlowEngine::tiers)
+      .def("timeline", &FlowEngine::timeline)
+      .def("timeline_bin_ps", &FlowEngine::timeline_bin_ps)
       .def("finished", &FlowEngine::finished)
       .def("progress", &FlowEngine::progress, nb::sig("def progress(self) -> tuple[int, int, int, int, int]"))
       .def("messages", &FlowEngine::messages)

@@ -10,16 +10,16 @@ inline void consider(State& s, std::int32_t communicator) {
   Communicating& at = s.communicators[static_cast<std::size_t>(communicator)];
   if (at.running || at.head == static_cast<std::int64_t>(at.calls.size())) return;
   Call& call = at.calls[static_cast<std::size_t>(at.head)];
-  if (call.posted < s.network.communicators[static_cast<std::size_t>(communicator)].participants) return;
+  if (call.posted < s.network->communicators[static_cast<std::size_t>(communicator)].participants) return;
   at.running = true;
   call.ready_at_ps = s.now_ps;
   const OpRow& op = s.in.job.ops[static_cast<std::size_t>(call.row)];
-  const Ps overhead_ps = s.in.job.collects[static_cast<std::size_t>(op.value)].overhead_ps;
+  const Ps overhead_ps = s.is_ideal ? 0 : s.in.job.collects[static_cast<std::size_t>(op.value)].overhead_ps;
   s.push(s.now_ps + overhead_ps, Event::kCallBegins, communicator);
 }
 
 inline void post_call(State& s, std::int32_t stream, std::int32_t operation, std::int64_t row) {
-  const std::int32_t communicator = s.network.operations[static_cast<std::size_t>(operation)].communicator;
+  const std::int32_t communicator = s.network->operations[static_cast<std::size_t>(operation)].communicator;
   Communicating& at = s.communicators[static_cast<std::size_t>(communicator)];
   const std::int32_t actor = s.streams[static_cast<std::size_t>(stream)].actor;
   const std::int64_t number = at.posted[actor]++;
@@ -42,8 +42,8 @@ inline void end_call(State& s, std::int32_t communicator) {
   Call& call = at.calls[static_cast<std::size_t>(at.head)];
   const OpRow& op = s.in.job.ops[static_cast<std::size_t>(call.row)];
   const CollectRow& collect = s.in.job.collects[static_cast<std::size_t>(op.value)];
-  const Operation& operation = s.network.operations[static_cast<std::size_t>(call.operation)];
-  const Communicator& members = s.network.communicators[static_cast<std::size_t>(communicator)];
+  const Operation& operation = s.network->operations[static_cast<std::size_t>(call.operation)];
+  const Communicator& members = s.network->communicators[static_cast<std::size_t>(communicator)];
   const auto label = static_cast<std::int32_t>(op.label);
   s.activities.push_back({label, members.channel, collect.pattern, call.actor, members.members, members.instances,
                           operation.flows, op.value, collect.size_bytes, call.posted_at_ps, call.ready_at_ps,
@@ -62,15 +62,15 @@ inline void begin_call(State& s, std::int32_t communicator) {
   Communicating& at = s.communicators[static_cast<std::size_t>(communicator)];
   Call& call = at.calls[static_cast<std::size_t>(at.head)];
   const OpRow& op = s.in.job.ops[static_cast<std::size_t>(call.row)];
-  const Operation& operation = s.network.operations[static_cast<std::size_t>(call.operation)];
+  const Operation& operation = s.network->operations[static_cast<std::size_t>(call.operation)];
   const CollectRow& collect = s.in.job.collects[static_cast<std::size_t>(op.value)];
   call.began_at_ps = s.now_ps;
-  call.left = operation.activities;
+  call.left = s.is_ideal ? 0 : operation.activities;
   const std::int64_t activity = std::int64_t{communicator} << 1 | kOfCall;
-  for (std::int32_t i = 0; i < operation.activities; ++i)
+  for (std::int32_t i = 0; i < call.left; ++i)
     s.fluid->start(s.class_of_activity[static_cast<std::size_t>(operation.first_activity + i)], activity,
                    static_cast<double>(collect.amount_bytes), static_cast<double>(s.now_ps));
-  if (operation.activities == 0) s.push(s.now_ps, Event::kCallEnds, communicator);
+  if (call.left == 0) s.push(s.now_ps, Event::kCallEnds, communicator);
 }
 
 /// The bytes of one activity of the running call are there, but for the latency of its longest path.
@@ -78,10 +78,11 @@ inline void end_part(State& s, std::int32_t communicator) {
   Communicating& at = s.communicators[static_cast<std::size_t>(communicator)];
   Call& call = at.calls[static_cast<std::size_t>(at.head)];
   if (--call.left > 0) return;
-  const Operation& operation = s.network.operations[static_cast<std::size_t>(call.operation)];
+  const Operation& operation = s.network->operations[static_cast<std::size_t>(call.operation)];
+  record_call_flow(s, communicator, call);
   Ps latency_ps = 0;
   for (std::int32_t i = 0; i < operation.activities; ++i)
-    latency_ps = std::max(latency_ps, s.network.latency_ps[static_cast<std::size_t>(operation.first_activity + i)]);
+    latency_ps = std::max(latency_ps, s.network->latency_ps[static_cast<std::size_t>(operation.first_activity + i)]);
   s.push(s.now_ps + latency_ps, Event::kCallEnds, communicator);
 }
 

@@ -12,6 +12,14 @@ struct Carried {
   double bytes, packets;
 };
 
+/// What a run of a plan is made to answer.
+enum class Variant : std::int64_t {
+  kPlain,
+  kIdeal,    // the network takes no time
+  kFastest,  // of a critical core: the job cannot end sooner
+  kSlowest   // of a critical core: nor later
+};
+
 class Engine {
  public:
   /// Takes the input, whose arrays must outlive the engine.
@@ -19,6 +27,9 @@ class Engine {
 
   /// Go on for about `budget_s` seconds of CPU; true when there is nothing left to do before the end of the run.
   bool advance(double budget_s);
+
+  /// The same plan from its begin, on what is already built.
+  void restart(Variant variant);
 
   [[nodiscard]] const State& state() const { return *state_; }
   [[nodiscard]] bool finished() const { return state_->open_work == 0; }

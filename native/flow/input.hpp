@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/job.hpp"
 #include "base/wiring.hpp"
+#include "flow/fold.hpp"
 #include "flow/job.hpp"
 #include "flow/paths.hpp"
 
@@ -23,6 +24,10 @@ struct WireSizes {
   /// All bytes of a message on a link, headers and gaps included.
   [[nodiscard]] std::int64_t message_bytes(std::int64_t size_bytes) const {
     return size_bytes + packets(size_bytes) * (overhead_bytes + gap_bytes) + first_extra_bytes;
+  }
+  /// Bytes on a host interface, which has no gaps, for each byte of payload in full packets.
+  [[nodiscard]] double host_factor() const {
+    return static_cast<double>(mtu_bytes + overhead_bytes) / static_cast<double>(mtu_bytes);
   }
   /// Bytes on a link for each byte of payload in full packets.
   [[nodiscard]] double factor() const {
@@ -41,7 +46,11 @@ struct Input {
   std::span<const InstantRow> instants;
   std::int64_t tokens = 0;
   WireSizes wire{};
-  std::int64_t timeline_bins = 0;
+  Folding folding = Folding::kNever;
+  std::int64_t timeline_bins = 0;  // of ports; 0: none
+  std::int64_t tiers = 0;          // how many there are
+  std::span<const std::int32_t> tier_of_port;
+  std::int64_t tier_bins = 0;
 
   [[nodiscard]] JobTables job_tables() const { return {job.tables, job.digits, job.rank_class.size()}; }
   [[nodiscard]] const NicRow& nic_behind(std::int32_t port) const {

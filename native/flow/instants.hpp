@@ -14,6 +14,11 @@ inline double port_capacity(const State& s, std::int32_t port) {
   return s.is_down[static_cast<std::size_t>(port)] ? 0.0 : s.links.capacity[static_cast<std::size_t>(port)];
 }
 
+inline void set_capacity(State& s, std::int32_t link, double capacity) {
+  const std::int32_t own = s.fluid_link(link);
+  if (own >= 0) s.fluid->set_capacity(own, capacity, static_cast<double>(s.now_ps));
+}
+
 /// Give the link that stands for a port's bundle the capacity of the slowest.
 inline void settle_bundle(State& s, std::int32_t port) {
   const std::int32_t bundle = s.router->bundle_of_port(port);
@@ -21,7 +26,7 @@ inline void settle_bundle(State& s, std::int32_t port) {
   s.router->members(bundle, ports);
   double least = port_capacity(s, port);
   for (const std::int32_t member : ports) least = std::min(least, port_capacity(s, member));
-  s.fluid->set_capacity(bundle, least, static_cast<double>(s.now_ps));
+  set_capacity(s, bundle, least);
 }
 
 /// Tell what every port has sent, by the bundles that hold now.
@@ -37,6 +42,22 @@ inline void settle_carried(State& s) {
   s.seen_bytes = total;
 }
 
+/// The activities of a network that is not folded take the ways that hold now; where one of them has none, all stay.
+inline void reroute_network(State& s) {
+  Graph now;
+  try {
+    now = build_graph(s.in.job, s.links, Routed(*s.router), fold_options(s, Folding::kNever).wire);
+  } catch (const NoPath&) {
+    return;  // what has no way stands still on the one that it had, over a link that is down
+  }
+  std::vector<Hop> hops;
+  for (std::size_t a = 0; a < s.class_of_activity.size(); ++a) {
+    hops.clear();
+    for (const Share& share : now.hops_of(a)) hops.push_back({share.link, now.weights[share.weight]});
+    s.fluid->set_hops(s.class_of_activity[a], hops, static_cast<double>(s.now_ps));
+  }
+}
+
 inline void use_routes(State& s, std::size_t table) {
   const std::size_t ports = s.carried_bytes.size();
   settle_carried(s);
@@ -47,9 +68,9 @@ inline void use_routes(State& s, std::size_t table) {
     least[bundle] = std::min(least[bundle], port_capacity(s, static_cast<std::int32_t>(port)));
   }
   for (std::size_t link = 0; link < ports; ++link)
-    if (least[link] < kInfinity)
-      s.fluid->set_capacity(static_cast<std::int32_t>(link), least[link], static_cast<double>(s.now_ps));
+    if (least[link] < kInfinity) set_capacity(s, static_cast<std::int32_t>(link), least[link]);
   reroute(s, false);
+  if (s.network != nullptr) reroute_network(s);
 }
 
 inline void apply_instant(State& s, const InstantRow& row) {
@@ -72,7 +93,7 @@ inline void apply_instant(State& s, const InstantRow& row) {
       const std::int64_t rate_bps =
           row.value > 0 ? row.value : s.in.fabric.port_rate_bps[static_cast<std::size_t>(port)];
       s.links.capacity[static_cast<std::size_t>(link)] = static_cast<double>(rate_bps) * kBytesPerPs;
-      s.fluid->set_capacity(link, s.links.capacity[static_cast<std::size_t>(link)], static_cast<double>(s.now_ps));
+      set_capacity(s, link, s.links.capacity[static_cast<std::size_t>(link)]);
       break;
     }
     case InstantCode::kRoutes:

@@ -28,6 +28,10 @@ inline void complete_posted(State& s, std::int32_t index, const Cause& cause) {
   Stream& stream = s.streams[static_cast<std::size_t>(index)];
   stream.outstanding -= 1;
   stream.cause = cause;
+  if (stream.blocked == Blocked::kAll) {  // what it waited for was under way from its begin on
+    record_wait(s, stream, s.in.job.ops[static_cast<std::size_t>(stream.op)].label, cause);
+    stream.since_ps = s.now_ps;
+  }
   if (stream.blocked == Blocked::kAll && stream.outstanding == 0) wake(s, index, s.now_ps);
 }
 
@@ -59,8 +63,7 @@ inline void append_host_interface(const State& s, std::int32_t port, Way& way) {
   }
   way.stages.push_back(stage);
   if (!s.links.has_host_interface(port)) return;
-  const auto mtu = static_cast<double>(s.in.wire.mtu_bytes);
-  way.hops.push_back({s.links.host_interface(port), (mtu + static_cast<double>(s.in.wire.overhead_bytes)) / mtu});
+  way.hops.push_back({s.links.host_interface(port), s.in.wire.host_factor()});
 }
 
 /// The way of packets between the ports of a lane. A message takes as long as over the slowest link of each stage.
@@ -114,6 +117,7 @@ inline std::int32_t way_of(State& s, const Lane& lane) {
   SharedWay& shared = s.ways.emplace_back();
   shared.way = std::move(way);
   shared.fluid_class = s.fluid->add_class(shared.way.hops);
+  shared.tier_weight = tier_weight(s, shared.way.hops);
   return index;
 }
 
@@ -165,10 +169,8 @@ inline void give_way(State& s, Lane& lane, const OpRow& op) {
   lane.way = way_of(s, lane);
 }
 
-/// Payload that would take as long as the message does with its own headers.
-inline double amount_of(const State& s, const Lane& lane, std::int64_t size_bytes) {
-  if (lane.inside) return static_cast<double>(size_bytes);
-  return static_cast<double>(s.in.wire.message_bytes(size_bytes)) / s.in.wire.factor();
+inline FoldOptions fold_options(const State& s, Folding folding) {
+  return {.folding = folding, .wire = {s.in.wire.factor(), s.in.wire.host_factor()}};
 }
 
 /// The head of a lane begins to flow.
@@ -178,13 +180,18 @@ inline void begin(State& s, std::int32_t index) {
   const std::int64_t activity = std::int64_t{lane.head} << 1 | kOfMessage;
   const auto now = static_cast<double>(s.now_ps);
   message.began_at_ps = s.now_ps;
+  if (s.is_ideal) {
+    message.left = 1;
+    s.push(s.now_ps, Event::kFlowEnds, activity);
+    return;
+  }
   if (lane.folded < 0) {
     message.left = 1;
     s.fluid->start(s.ways[static_cast<std::size_t>(lane.way)].fluid_class, activity,
                    amount_of(s, lane, message.size_bytes), now);
     return;
   }
-  const Connection& connection = s.network.connections[static_cast<std::size_t>(lane.folded)];
+  const Connection& connection = s.network->connections[static_cast<std::size_t>(lane.folded)];
   message.left = connection.activities;
   for (std::int32_t i = 0; i < connection.activities; ++i)
     s.fluid->start(s.class_of_activity[static_cast<std::size_t>(connection.first_activity + i)], activity,
@@ -226,11 +233,12 @@ struct Rest {
 };
 
 inline Rest rest_of(State& s, const Lane& lane, std::int64_t size_bytes) {
+  if (s.is_ideal) return {0, 0};
   if (lane.folded >= 0) {
-    const Connection& connection = s.network.connections[static_cast<std::size_t>(lane.folded)];
+    const Connection& connection = s.network->connections[static_cast<std::size_t>(lane.folded)];
     Ps latency = 0;
     for (std::int32_t i = 0; i < connection.activities; ++i)
-      latency = std::max(latency, s.network.latency_ps[static_cast<std::size_t>(connection.first_activity + i)]);
+      latency = std::max(latency, s.network->latency_ps[static_cast<std::size_t>(connection.first_activity + i)]);
     return {latency, lane.inside ? 0 : latency};
   }
   const Way& way = s.ways[static_cast<std::size_t>(lane.way)].way;
@@ -248,9 +256,7 @@ inline void end_flow(State& s, std::int32_t number) {
   if (--message.left > 0) return;
   const std::int32_t index = message.connection;
   Lane& lane = s.lanes[static_cast<std::size_t>(index)];
-  if (lane.folded < 0)
-    s.ways[static_cast<std::size_t>(lane.way)].packets +=
-        lane.inside ? 0.0 : static_cast<double>(s.in.wire.packets(message.size_bytes));
+  record_flow(s, lane, message);
   s.push(s.now_ps + rest_of(s, lane, message.size_bytes).delivery_ps, Event::kDelivery, number);
   lane.head = message.next;
   if (lane.head < 0)
@@ -259,13 +265,18 @@ inline void end_flow(State& s, std::int32_t number) {
     begin(s, index);
 }
 
+/// Whether nobody asks for a message once it is over.
+inline bool lane_is_folded(const State& s, const Message& message) {
+  return s.lanes[static_cast<std::size_t>(message.connection)].folded >= 0;
+}
+
 inline void acknowledge(State& s, std::int32_t number) {
   Message& message = s.messages[static_cast<std::size_t>(number)];
   message.acked_at_ps = s.now_ps;
   s.end_ps = std::max(s.end_ps, s.now_ps);
   s.open_work -= 1;
   complete_posted(s, message.stream, {message.label, true, message.began_at_ps});
-  if (s.has_network) s.free_messages.push_back(number);
+  if (s.network != nullptr && lane_is_folded(s, message)) s.free_messages.push_back(number);
 }
 
 /// A message has arrived whole.
@@ -299,7 +310,7 @@ inline void claim(State& s, std::int32_t stream, std::int32_t index) {
 inline void reroute(State& s, bool chooses_columns) {
   for (std::size_t i = 0; i < s.lanes.size(); ++i) {
     Lane& lane = s.lanes[i];
-    if (lane.inside || lane.way < 0) continue;
+    if (lane.inside || lane.way < 0) continue;  // the network has its own way of it
     if (chooses_columns) take_working_ports(s, lane);
     const std::int32_t before = lane.way;
     const std::int32_t after = way_of(s, lane);

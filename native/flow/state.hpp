@@ -7,10 +7,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "flow/bins.hpp"
 #include "flow/fluid.hpp"
+#include "flow/fold.hpp"
 #include "flow/input.hpp"
 #include "flow/links.hpp"
 #include "flow/network.hpp"
+#include "flow/routed.hpp"
 #include "flow/ways.hpp"
 
 namespace weft::flow {
@@ -63,6 +66,7 @@ struct SharedWay {
   Way way;
   std::int32_t fluid_class = -1;
   double packets = 0;  // that went over it whole
+  std::vector<double> tier_weight;
 };
 
 struct Call {
@@ -93,7 +97,7 @@ struct MarkRow {  // FLOW_MARK_DTYPE
   std::int64_t actor, name, at_ps;
 };
 
-enum class Event : std::uint8_t { kDelivery, kAck, kCallBegins, kCallEnds, kSignal, kStream };
+enum class Event : std::uint8_t { kFlowEnds, kDelivery, kAck, kCallBegins, kCallEnds, kSignal, kStream };
 
 struct AgendaRow {
   Ps at_ps;
@@ -105,12 +109,27 @@ struct AgendaRow {
   }
 };
 
+/// What a run is made on; a second run of the same plan takes it over.
+struct Ground {
+  std::unique_ptr<Folded> folded;                // where the job is run by classes, or has whole collectives
+  std::vector<std::int32_t> link_of_class;       // of the network, where no links are folded
+  std::vector<double> bundle_links;              // by port: how many links it stands for
+  std::vector<std::vector<double>> tier_weight;  // by activity of the network: bytes by tier for each unit of amount
+};
+
+/// Bytes by tier for each unit of amount, of instances together; flows on those tiers.
+struct Traffic {
+  std::span<const double> tier_bytes;
+  double flows = 0;
+};
+
 struct State {
   Input in;
-  Links links;  // capacities that hold now, a link of the fabric by itself
+  Ground ground;
+  bool is_ideal = false;  // the network takes no time
+  Links links;            // capacities that hold now, a link of the fabric by itself
   std::unique_ptr<Router> router;
-  Network network;
-  bool has_network = false;
+  const Network* network = nullptr;  // of the ground; null: lanes open as messages are posted
   std::unique_ptr<Fluid> fluid;
   std::vector<std::int32_t> class_of_activity;  // of the network
 
@@ -140,23 +159,31 @@ struct State {
   std::vector<std::int64_t> last_segment;  // by actor, -1: none
   std::vector<ActivityRow> activities;
   std::vector<MarkRow> marks;
+  std::vector<double> done;  // of a folded network: amount by class of activities
+  Bins tier_bytes{0, 0}, tier_flows{0, 0}, port_bytes{0, 0};
 
+  /// Whether a link of the fluid is a class of links.
+  [[nodiscard]] bool has_link_classes() const { return network != nullptr && ground.link_of_class.empty(); }
+  /// The link of the fluid that a link is, or -1 where nothing crosses it.
+  [[nodiscard]] std::int32_t fluid_link(std::int32_t link) const {
+    return has_link_classes() ? network->link_class[static_cast<std::size_t>(link)] : link;
+  }
   void push(Ps at_ps, Event event, std::int64_t what, std::int64_t detail = 0) {
     agenda.push({at_ps, order++, event, what, detail});
   }
   [[nodiscard]] std::int32_t actors() const { return static_cast<std::int32_t>(first_stream.size()) - 1; }
   [[nodiscard]] std::int64_t rank_of(std::int32_t actor) const {
-    return has_network ? network.actor_rank[static_cast<std::size_t>(actor)] : actor;
+    return network != nullptr ? network->actor_rank[static_cast<std::size_t>(actor)] : actor;
   }
   [[nodiscard]] std::int32_t program_of(std::int32_t actor) const {
-    return has_network ? network.actor_program[static_cast<std::size_t>(actor)]
-                       : in.job.rank_class[static_cast<std::size_t>(actor)];
+    return network != nullptr ? network->actor_program[static_cast<std::size_t>(actor)]
+                              : in.job.rank_class[static_cast<std::size_t>(actor)];
   }
   [[nodiscard]] std::int64_t ranks_of(std::int32_t actor) const {
-    return has_network ? network.actor_ranks[static_cast<std::size_t>(actor)] : 1;
+    return network != nullptr ? network->actor_ranks[static_cast<std::size_t>(actor)] : 1;
   }
   [[nodiscard]] double factor_of(std::int32_t actor) const {
-    if (has_network) return network.actor_factor[static_cast<std::size_t>(actor)];
+    if (network != nullptr) return network->actor_factor[static_cast<std::size_t>(actor)];
     return in.job.rank_factor.empty() ? 1.0 : in.job.rank_factor[static_cast<std::size_t>(actor)];
   }
 };

@@ -7,8 +7,8 @@ namespace weft::flow {
 
 /// The lane of a SEND (or of a RECEIVE, `incoming`), or -1 where the operation is skipped.
 inline std::int32_t lane_of(State& s, const Stream& stream, const OpRow& op, std::int64_t i, bool incoming) {
-  if (s.has_network) {
-    const std::int32_t slot = s.network.slot(stream.actor, stream.op);
+  if (s.network != nullptr) {
+    const std::int32_t slot = s.network->slot(stream.actor, stream.op);
     if (slot != kLater) return slot;
   }
   const std::int64_t rank = s.rank_of(stream.actor);
@@ -74,17 +74,14 @@ inline void run_stream(State& s, std::int32_t index) {
         break;
       }
       case OpCode::kCollect: {
-        const std::int32_t operation = s.network.slot(stream.actor, stream.op);
+        const std::int32_t operation = s.network->slot(stream.actor, stream.op);
         if (operation < 0) break;
         stream.outstanding += 1;
         post_call(s, index, operation, stream.op);
         break;
       }
       case OpCode::kWait:
-        if (stream.outstanding == 0) {
-          if (waited == Blocked::kAll) record_wait(s, stream, op.label, stream.cause);
-          break;
-        }
+        if (stream.outstanding == 0) break;
         stream.blocked = Blocked::kAll;
         return;
       case OpCode::kSignal:

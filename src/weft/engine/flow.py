@@ -6,13 +6,32 @@ Leaves out: everything that the page leaves out.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weft.base.errors import ConfigError, Mistake
 from weft.engine import _native
-from weft.engine.flow_outcome import ACTIVITY_DTYPE, ACTOR_DTYPE, FLOW_MARK_DTYPE, SEGMENT_DTYPE, FlowOutcome
-from weft.engine.outcome import COUNTERS, MARK_DTYPE, MESSAGE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome, ending
+from weft.engine.flow_outcome import (
+    ACTIVITY_DTYPE,
+    ACTOR_DTYPE,
+    FLOW_MARK_DTYPE,
+    SEGMENT_DTYPE,
+    TIER_DTYPE,
+    FlowOutcome,
+)
+from weft.engine.flow_plan import FOLDING
+from weft.engine.outcome import (
+    COUNTERS,
+    MARK_DTYPE,
+    MESSAGE_DTYPE,
+    PORT_DTYPE,
+    SERIES_DTYPE,
+    TIMELINE_DTYPE,
+    Outcome,
+    ending,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,16 +44,25 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+_IDEAL, _FASTEST, _SLOWEST = 1, 2, 3  # Variant of native/flow/engine.hpp
 _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
+_TIER_DTYPE: Final = np.dtype([(name, TIER_DTYPE[name]) for name in ("start_ps", "at_ps", "tier", "bytes", "flows")])
 _CARRIED_DTYPE: Final = np.dtype([("bytes", np.float64), ("packets", np.float64)])
 _ARRAYS: Final = (
     "node_kind", "node_tier", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
-    "live", "switches", "nics", "instants", "ops", "streams", "tables", "digits", "collects", "axes", "rank_class",
-    "class_first_rank", "rank_host", "rank_ports", "rank_gpu", "rank_factor",
+    "live", "tier_of_port", "switches", "nics", "instants", "ops", "streams", "tables", "digits", "collects", "axes",
+    "rank_class", "class_first_rank", "rank_host", "rank_ports", "rank_gpu", "rank_factor",
 )  # fmt: skip
 
 
-def run(plan: FlowPlan, on_progress: Progress | None = None, *, timeline_bins: int = 0) -> FlowOutcome:
+def run(
+    plan: FlowPlan,
+    on_progress: Progress | None = None,
+    *,
+    timeline_bins: int = 0,
+    tier_bins: int = 240,
+    also_ideal: bool = False,
+) -> FlowOutcome:
     """Run a plan to its end.
 
     Parameters
@@ -42,18 +70,51 @@ def run(plan: FlowPlan, on_progress: Progress | None = None, *, timeline_bins: i
     plan : what to run
     on_progress : called about ten times a second with simulated picoseconds and delivered bytes; a KeyboardInterrupt
         that it raises, or that arrives meanwhile, ends the run with what there is
-    timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline
+    timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Only for jobs that are not
+        folded
+    tier_bins : the same for traffic by tiers
+    also_ideal : run the job again on a network that takes no time
+
+    Raises
+    ------
+    ConfigError : two ranks that talk have no path between them, or the fabric exceeds a limit of the engine
     """
     interrupted = False
-    engine = _native.FlowEngine(_raw_plan(plan) | {"timeline_bins": timeline_bins})
+    raw = _raw_plan(plan) | {"timeline_bins": timeline_bins, "tier_bins": tier_bins}
     try:
-        while not engine.advance(_SLICE_S):
-            if on_progress is not None:
-                now_ps, _, _, _, delivered = engine.progress()
-                on_progress(now_ps, delivered)
+        engine = _native.FlowEngine(raw)
+    except _native.LimitError as error:
+        raise ConfigError("flow engine", [Mistake(path="engine", text=str(error))]) from error
+    try:
+        _advance(engine, on_progress)
     except KeyboardInterrupt:
         interrupted = True
-    return _outcome(plan, engine, interrupted=interrupted)
+    outcome = _outcome(plan, engine, interrupted=interrupted)
+    if interrupted:
+        return outcome
+    ideal = _marks_again(engine, _IDEAL, on_progress) if also_ideal else None
+    bracket = None
+    if engine.is_approximate():
+        fastest, slowest = (_marks_again(engine, variant, on_progress) for variant in (_FASTEST, _SLOWEST))
+        bracket = None if fastest is None or slowest is None else (fastest, slowest)
+    return replace(outcome, ideal_marks=ideal, bracket_marks=bracket)
+
+
+def _advance(engine: _native.FlowEngine, on_progress: Progress | None) -> None:
+    while not engine.advance(_SLICE_S):
+        if on_progress is not None:
+            now_ps, _, _, _, delivered = engine.progress()
+            on_progress(now_ps, delivered)
+
+
+def _marks_again(engine: _native.FlowEngine, variant: int, on_progress: Progress | None) -> NDArray[np.void] | None:
+    """Marks of another run of the same job; None where it was interrupted."""
+    engine.restart(variant)
+    try:
+        _advance(engine, on_progress)
+    except KeyboardInterrupt:
+        return None
+    return engine.marks().view(FLOW_MARK_DTYPE)
 
 
 def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -> FlowOutcome:
@@ -70,6 +131,7 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
     ports = np.zeros(len(carried), PORT_DTYPE)
     ports["frames"] = np.rint(carried["packets"])
     ports["bytes"] = np.rint(carried["bytes"] - carried["packets"] * plan.transport.interframe_bytes)
+    timeline, timeline_bin_ps = _timeline(plan, engine, end_ps)
     counters = dict.fromkeys(COUNTERS, 0) | {"end_ps": end_ps}
     complete, simulated_ps = ending(
         is_done=engine.finished(),
@@ -85,7 +147,9 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
         series=np.empty(0, SERIES_DTYPE),
         complete=complete,
         simulated_ps=simulated_ps,
-        facts=_facts(events, solves),
+        timeline=timeline,
+        timeline_bin_ps=timeline_bin_ps,
+        facts=_facts(events, solves) | _folding(engine),
     )
     return FlowOutcome(
         packets=packets,
@@ -93,9 +157,48 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
         marks=passed,
         segments=engine.segments().view(SEGMENT_DTYPE),
         activities=engine.activities().view(ACTIVITY_DTYPE),
+        tiers=_tiers(engine),
         link_bytes=carried["bytes"].copy(),
         facts=packets.facts,
     )
+
+
+def _tiers(engine: _native.FlowEngine) -> NDArray[np.void]:
+    told = engine.tiers().view(_TIER_DTYPE)
+    tiers = np.zeros(len(told), TIER_DTYPE)
+    for name in _TIER_DTYPE.names or ():
+        tiers[name] = told[name]
+    tiers["entropy"] = np.nan
+    return tiers
+
+
+def _timeline(plan: FlowPlan, engine: _native.FlowEngine, end_ps: int) -> tuple[NDArray[np.void], int]:
+    """Bytes of ports by bins; rows with nothing in them are left out, as in the packet engine's."""
+    carried = engine.timeline().view(np.float64).reshape(-1, len(plan.port_node))
+    if len(carried) == 0:
+        return np.empty(0, TIMELINE_DTYPE), 0
+    bin_ps = engine.timeline_bin_ps()
+    row, port = np.nonzero(np.rint(carried) > 0)
+    found = np.zeros(len(row), TIMELINE_DTYPE)
+    found["at_ps"] = np.minimum((row + 1) * bin_ps, max(end_ps, 1))
+    found["port"] = port
+    found["bytes"] = np.rint(carried[row, port])
+    return found, bin_ps
+
+
+def _folding(engine: _native.FlowEngine) -> dict[str, str]:
+    """What was folded into what, where anything was."""
+    ranks, actors, activities, classes, _, link_classes, kept, rounds = engine.folding()
+    if ranks == 0:
+        return {}
+    words = f"{ranks:,} ranks run as {actors:,}, {activities:,} transfers as {classes:,} on {link_classes:,} classes of"
+    text = f"{words} links, after {rounds} rounds of refinement"
+    if engine.is_approximate():
+        text += (
+            f"; approximate: a critical core of {kept:,} transfers, since hashed paths do not fold; replicas go in"
+            " lockstep and each kind of communication ends with its slowest member"
+        )
+    return {"engine.folding": text}
 
 
 def _facts(events: int, solves: int) -> dict[str, str]:
@@ -116,6 +219,8 @@ def _raw_plan(plan: FlowPlan) -> dict[str, Any]:
         raw[name] = getattr(plan, name)
     transport = plan.transport
     raw["mode"] = int(plan.mode)
+    raw["folding"] = FOLDING.index(plan.fold)
+    raw["tiers"] = len(plan.tier_names)
     raw["wire"] = {
         "mtu_bytes": transport.mtu_bytes,
         "overhead_bytes": transport.data_overhead_bytes + transport.telemetry_bytes,

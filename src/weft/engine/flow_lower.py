@@ -12,7 +12,7 @@ import numpy as np
 
 from weft.base.clock import NEVER_PS
 from weft.base.errors import ConfigError, Mistake
-from weft.engine.flow_plan import FlowPlan, Mode
+from weft.engine.flow_plan import FOLDING, FlowPlan, Mode
 from weft.engine.instants import Fault, fault_mistakes, lower_faults, route_table
 from weft.engine.lower import (
     FAILOVER_DELAY_PS,
@@ -24,6 +24,7 @@ from weft.engine.lower import (
     switch_rows,
 )
 from weft.engine.programs import flatten, job_mistakes, priorities_of
+from weft.topology.picture import tier_words
 from weft.topology.routing import routes
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
     faults : see `Fault`; losses are refused
     reconvergence_delay_ps, failover_delay_ps : as for `weft.engine.lower.lower`
     compute_factor : shape (ranks,), how many times longer each rank computes; None: 1
-    fold : ``auto``: what is alike runs once, where no message is asked for by itself; ``never``
+    fold : one of `FOLDING`; anything but ``never`` keeps no table of messages
     tolerance : load of a link that may be left unsettled, as a share of its capacity; 1e-9 for exact runs
     with_ideal : also what ideal times of messages are told from, tables that grow with the square of a fabric
     source : what to call the input in an error
@@ -92,6 +93,8 @@ def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
     if factor.shape != (job.ranks,) or not (factor > 0).all() or not np.isfinite(factor).all():
         text = f"found compute factors of shape {factor.shape}, wanted one above 0 for each of the {job.ranks} ranks"
         mistakes.append(Mistake(path="stragglers", text=text))
+    if fold not in FOLDING:
+        mistakes.append(Mistake(path="engine.fold", text=f"found '{fold}', wanted one of {', '.join(FOLDING)}"))
     if mistakes:
         raise ConfigError(source, mistakes)
     used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
@@ -99,6 +102,7 @@ def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
     fails_over = failover_delay_ps if job.placement.nics.shape[1] > 1 else None
     instants, live = lower_faults(fabric, faults, reconvergence_delay_ps, fails_over, table=_live)
     ports = fabric.ports
+    tier_names, tier_of_port = _tiers(fabric)
     every = np.ones(len(fabric.links), np.bool_)
     found = routes(fabric, every) if with_ideal else None
     return FlowPlan(
@@ -133,6 +137,8 @@ def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
         rank_gpu=gpu_rows(fabric, job, rank_node),
         rank_factor=factor,
         tokens=flat.tokens,
+        tier_names=tier_names,
+        tier_of_port=tier_of_port,
         labels=job.labels,
         operations=flat.operations,
         transport=transport,
@@ -141,6 +147,25 @@ def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
         attachment=found.attach_of_port if found else np.empty(0, np.int32),
         routes=(route_table(fabric, every),) if found else (),
     )
+
+
+def _tiers(fabric: Fabric) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """What the link of each port joins, in the order of its way from a host up and down again."""
+    ports = fabric.ports
+    words = tier_words(fabric)
+    low = fabric.node_tier[ports.node].astype(np.int64)
+    high = fabric.node_tier[ports.node[ports.peer]].astype(np.int64)
+    pairs, which = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
+    order = sorted(range(len(pairs)), key=lambda at: (pairs[at][0] >= pairs[at][1], *_away(*pairs[at].tolist())))
+    place = np.empty(len(pairs), np.int32)
+    place[order] = np.arange(len(pairs), dtype=np.int32)
+    names = [f"{words[a][0]}->{words[b][0]}" for a, b in pairs[order].tolist()]
+    return (*names, "nvlink"), place[which.ravel()]
+
+
+def _away(low: int, high: int) -> tuple[int, int]:
+    """Upwards the lowest first, downwards the highest."""
+    return (low, high) if low < high else (-low, -high)
 
 
 def _live(fabric: Fabric, link_up: NDArray[np.bool_]) -> NDArray[np.uint8]:

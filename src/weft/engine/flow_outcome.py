@@ -12,12 +12,31 @@ if TYPE_CHECKING:
 
     from weft.engine.outcome import Outcome
 
-__all__ = ["ACTIVITY_DTYPE", "ACTOR_DTYPE", "FLOW_MARK_DTYPE", "PATTERNS", "SEGMENT_DTYPE", "SPENT", "FlowOutcome"]
+__all__ = [
+    "ACTIVITY_DTYPE",
+    "ACTOR_DTYPE",
+    "FLOW_MARK_DTYPE",
+    "PATTERNS",
+    "SEGMENT_DTYPE",
+    "SPENT",
+    "TIER_DTYPE",
+    "FlowOutcome",
+]
 
 SPENT: Final = ("computing", "waiting", "communicating")  # SEGMENT_DTYPE.code
 PATTERNS: Final = ("ring", "all-to-all")  # ACTIVITY_DTYPE.pattern; -1: a message
 
 ACTOR_DTYPE: Final = np.dtype([("rank", np.int64), ("ranks", np.int64), ("program", np.int64)])
+TIER_DTYPE: Final = np.dtype(
+    [
+        ("start_ps", np.int64),
+        ("at_ps", np.int64),  # end of the bin
+        ("tier", np.int64),  # index into `FlowPlan.tier_names`
+        ("bytes", np.float64),  # headers and gaps included
+        ("flows", np.float64),  # mean number under way; inside servers of ranks that communicate
+        ("entropy", np.float64),  # not a number: not known
+    ]
+)
 FLOW_MARK_DTYPE: Final = np.dtype([("actor", np.int64), ("name", np.int64), ("at_ps", np.int64)])
 SEGMENT_DTYPE: Final = np.dtype(
     [
@@ -60,6 +79,10 @@ class FlowOutcome:
         its end
     activities : `ACTIVITY_DTYPE`, whole collectives, and messages that have a label
     link_bytes : shape (ports,), what each port has sent, headers and gaps included
+    tiers : `TIER_DTYPE`, traffic over time by what links join, by (bin, tier)
+    ideal_marks : `FLOW_MARK_DTYPE` of the same job on a network that takes no time; None unless asked for
+    bracket_marks : the same for a run that cannot be longer than this one should be, and for one that cannot be
+        shorter, where it is approximate; else None
     facts : what a user should know of this run
     """
 
@@ -69,4 +92,7 @@ class FlowOutcome:
     segments: NDArray[np.void]
     activities: NDArray[np.void]
     link_bytes: NDArray[np.float64]
+    tiers: NDArray[np.void]
+    ideal_marks: NDArray[np.void] | None = None
+    bracket_marks: tuple[NDArray[np.void], NDArray[np.void]] | None = None
     facts: dict[str, str] = field(default_factory=dict)

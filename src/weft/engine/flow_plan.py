@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from weft.policies.load import LoadedPolicy
     from weft.spec.transport import Transport
 
-__all__ = ["FlowPlan", "Mode"]
+__all__ = ["FOLDING", "FlowPlan", "Mode"]
+
+# auto: ranks that are alike run once, or, where too many are not, the critical core; never: every rank runs;
+# exact: alike ones alone, however many are left; core: the critical core in any case
+FOLDING: Final = ("auto", "never", "exact", "core")
 
 
 class Mode(IntEnum):
@@ -38,7 +42,9 @@ class FlowPlan:
     Attributes
     ----------
     mode : how messages find their way
-    fold : ``auto``: parts of the job that are alike run once; ``never``: every rank runs
+    fold : one of `FOLDING`
+    tier_names, tier_of_port : what links of the fabric join, such as ``host->leaf``, and (P,) which of them a port is;
+        the last name is that of what is inside servers
     tolerance : load of a link that is left unsettled, as a share of its capacity
     labels, operations : names of `OP_DTYPE.label` and of the rows of ``collects``
     collects, axes : `COLLECT_DTYPE` and `AXIS_DTYPE`
@@ -80,6 +86,8 @@ class FlowPlan:
     rank_gpu: NDArray[np.void]
     rank_factor: NDArray[np.float64]
     tokens: int
+    tier_names: tuple[str, ...]
+    tier_of_port: NDArray[np.int32]
     labels: tuple[str, ...]
     operations: tuple[str, ...]
     transport: Transport

@@ -106,6 +106,10 @@ nb::dict graph_of(const Folded& folded) {
   out["member_ptr"] = array_of(graph.member_ptr);
   out["members"] = array_of(graph.members);
   out["communicator"] = array_of(graph.communicator);
+  std::vector<std::int64_t> channel;
+  for (const std::int32_t rule : graph.group)
+    channel.push_back(graph.meaning.groups[static_cast<std::size_t>(rule)].channel);
+  out["communicator_channel"] = array_of(std::move(channel));
   out["flows"] = array_of(graph.flows);
   out["slot_ptr"] = array_of(graph.slot_ptr);
   out["slots"] = array_of(graph.slots);
@@ -159,13 +163,14 @@ FabricView fabric_of(nb::handle plan) {
 class FlowFold {
  public:
   FlowFold(nb::dict plan, std::int64_t folding, std::int64_t class_limit, std::int32_t core_slowest,
-           std::vector<std::uint64_t> link_fate) {
+           std::int32_t core_few, std::vector<std::uint64_t> link_fate) {
     const Job job = job_of(plan);
     const FabricView fabric = fabric_of(plan);
     const auto mode = static_cast<Mode>(nb::cast<int>(plan["mode"]));
     const auto factor = nb::cast<double>(plan["wire_factor"]);
     const auto host_rate_bps = rows<std::int64_t>(plan, "host_rate_bps");
-    const FoldOptions options{static_cast<Folding>(folding), class_limit, core_slowest, {factor, factor}, link_fate};
+    const FoldOptions options{
+        static_cast<Folding>(folding), class_limit, {core_slowest, core_few}, {factor, factor}, link_fate};
     const nb::gil_scoped_release released;
     const Links links = links_of(job, fabric.port_rate_bps, host_rate_bps);
     const Router router(fabric, mode);
@@ -198,9 +203,11 @@ namespace weft {
 
 void bind_flow_fold(nb::module_& module) {
   nb::class_<FlowFold>(module, "FlowFold", "What a job folds into, for tests; see native/flow/fold.hpp.")
-      .def(nb::init<nb::dict, std::int64_t, std::int64_t, std::int32_t, std::vector<std::uint64_t>>(), nb::arg("plan"),
-           nb::arg("folding"), nb::arg("class_limit"), nb::arg("core_slowest"), nb::arg("link_fate"),
+      .def(nb::init<nb::dict, std::int64_t, std::int64_t, std::int32_t, std::int32_t, std::vector<std::uint64_t>>(),
+           nb::arg("plan"), nb::arg("folding"), nb::arg("class_limit"), nb::arg("core_slowest"), nb::arg("core_few"),
+           nb::arg("link_fate"),
            nb::sig("def __init__(self, plan: dict[str, object], folding: int, class_limit: int, core_slowest: int, "
+                   "core_few: int, "
                    "link_fate: list[int]) -> None"))
       .def("network", &FlowFold::network, nb::sig("def network(self) -> dict[str, object]"))
       .def("fastest", &FlowFold::fastest, nb::sig("def fastest(self) -> dict[str, object]"))

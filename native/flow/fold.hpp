@@ -21,7 +21,7 @@ enum class Folding : std::int64_t {
 struct FoldOptions {
   Folding folding = Folding::kAuto;
   std::int64_t class_limit = 20'000;  // of activities; chosen: what the executor runs in seconds
-  std::int32_t core_slowest = 4;      // chosen: of each kind; one gives the iteration time within 0.1 % of four
+  CoreSize core;
   Wire wire;
   std::span<const std::uint64_t> link_fate{};  // by link, see Marks
 };
@@ -60,7 +60,7 @@ Folded fold(const Job& job, const Links& links, const Router& router, const Fold
     Partition structure = stable(job, graph, structural, options.folding == Folding::kCore ? 0 : options.class_limit);
     if (structure.is_stable) {
       out.facts.rounds = structure.rounds;
-      Core core = critical_core(job, graph, marks, std::move(structure), options.core_slowest);
+      Core core = critical_core(job, graph, marks, std::move(structure), options.core);
       out.network = std::move(core.network);
       out.fastest = std::move(core.fastest);
       out.slowest = std::move(core.slowest);

@@ -22,8 +22,14 @@ struct Shares {
   void close() { ptr.push_back(static_cast<std::int64_t>(link.size())); }
 };
 
-/// Rate of every activity, all of them active; infinite for those without links.
-inline std::vector<double> fill(const Shares& shares) {
+/// What filling gives every activity.
+struct Filled {
+  std::vector<double> rate;              // infinite for those without links
+  std::vector<std::int32_t> bottleneck;  // the link that was full when it got its rate; -1: none
+};
+
+/// Rates with all activities active.
+inline Filled fill(const Shares& shares) {
   const std::size_t links = shares.capacity.size();
   std::vector<std::int64_t> first(links + 1, 0);  // the transpose
   for (const std::int32_t link : shares.link) ++first[static_cast<std::size_t>(link) + 1];
@@ -42,7 +48,8 @@ inline std::vector<double> fill(const Shares& shares) {
     open[static_cast<std::size_t>(shares.link[i])] += shares.weight[i];
     ++live[static_cast<std::size_t>(shares.link[i])];
   }
-  std::vector<double> rate(shares.size(), std::numeric_limits<double>::infinity());
+  Filled filled{std::vector<double>(shares.size(), std::numeric_limits<double>::infinity()),
+                std::vector<std::int32_t>(shares.size(), -1)};
   std::vector<char> done(shares.size(), 0);
   using Level = std::pair<double, std::int32_t>;
   std::vector<Level> heap;
@@ -66,7 +73,8 @@ inline std::vector<double> fill(const Shares& shares) {
       const auto a = static_cast<std::size_t>(activity[static_cast<std::size_t>(j)]);
       if (done[a] != 0) continue;
       done[a] = 1;
-      rate[a] = level;
+      filled.rate[a] = level;
+      filled.bottleneck[a] = link;
       for (std::int64_t i = shares.ptr[a]; i < shares.ptr[a + 1]; ++i) {
         const auto m = static_cast<std::size_t>(shares.link[static_cast<std::size_t>(i)]);
         const double weight = shares.weight[static_cast<std::size_t>(i)];
@@ -76,7 +84,7 @@ inline std::vector<double> fill(const Shares& shares) {
       }
     }
   }
-  return rate;
+  return filled;
 }
 
 /// Bytes per ps on every link at given rates.

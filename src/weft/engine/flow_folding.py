@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     from weft.engine.flow_plan import FlowPlan
 
-__all__ = ["CLASS_LIMIT", "CORE_SLOWEST", "FOLDINGS", "FlowFolding", "Folding"]
+__all__ = ["CLASS_LIMIT", "CORE_FEW", "CORE_SLOWEST", "FOLDINGS", "FlowFolding", "Folding"]
 
 Folding = Literal["auto", "never", "exact", "core"]
 FOLDINGS: Final[dict[Folding, int]] = {"auto": 0, "never": 1, "exact": 2, "core": 3}  # native/flow/fold.hpp, Folding
 CLASS_LIMIT: Final = 20_000  # chosen: classes of activities that the executor runs in seconds
 CORE_SLOWEST: Final = 4  # chosen: of each kind; one gives the iteration time within 0.1 % of four
+CORE_FEW: Final = 256  # chosen: the rings of data parallelism of a stage
 
 _ARRAYS: Final = (
     "node_kind", "node_tier", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
@@ -44,6 +45,7 @@ class FlowFolding:
         *,
         class_limit: int = CLASS_LIMIT,
         core_slowest: int = CORE_SLOWEST,
+        core_few: int = CORE_FEW,
         link_fate: Sequence[int] = (),
     ) -> None:
         """Fold the job of a plan.
@@ -54,6 +56,7 @@ class FlowFolding:
         folding : ``auto`` as the engine does, ``never``, ``exact`` with any number of classes, or the critical ``core``
         class_limit : classes of activities above which ``auto`` takes the core
         core_slowest : activities of each kind for whose sake others are kept in a core
+        core_few : kinds of no more activities are kept whole
         link_fate : a number for each link, equal where capacities change alike over the run; empty: none changes
         """
         raw: dict[str, Any] = {name: _bytes(getattr(plan, name)) for name in _ARRAYS}
@@ -65,7 +68,7 @@ class FlowFolding:
             "wire_factor": (transport.mtu_bytes + per_packet) / transport.mtu_bytes,
             "host_rate_bps": _bytes(_host_rates_bps(plan)),
         }
-        self._core = _native.FlowFold(raw, FOLDINGS[folding], class_limit, core_slowest, list(link_fate))
+        self._core = _native.FlowFold(raw, FOLDINGS[folding], class_limit, core_slowest, core_few, list(link_fate))
 
     @property
     def facts(self) -> dict[str, int]:

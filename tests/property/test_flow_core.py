@@ -1,0 +1,103 @@
+"""The critical core: what it keeps is as fast as in the job, and its bracket holds for every rate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tests.helpers.flow_jobs import Degrees
+from tests.property.test_flow_folding import DEGREES, FABRICS, Case, fold, matrix, textbook_rates
+
+from weft.engine.flow_plan import Mode
+
+cases = st.builds(
+    Case,
+    fabric=st.sampled_from(sorted(FABRICS)),
+    degrees=st.sampled_from(DEGREES),
+    mode=st.just(Mode.HASHED),
+    order=st.sampled_from(["packed", "pods", "random"]),
+    seed=st.integers(1, 20),
+)
+
+
+def kinds_of(network: dict[str, Any]) -> NDArray[np.int32]:
+    """The kind of every activity of a core."""
+    kinds: NDArray[np.int32] = np.full(len(network["latency_ps"]), -1, np.int32)
+    first = np.concatenate([network[name]["first_activity"] for name in ("connections", "collectives")])
+    count = np.concatenate([network[name]["activities"] for name in ("connections", "collectives")])
+    for kind, (begin, many) in enumerate(zip(first.tolist(), count.tolist(), strict=True)):
+        kinds[begin : begin + many] = kind
+    return kinds
+
+
+def slowest(rates: NDArray[np.float64], kinds: NDArray[np.int32], kind: int) -> float:
+    return float(rates[kinds == kind].min())
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=cases)
+def test_a_kind_alone_is_as_slow_in_the_core_as_in_the_job(case: Case) -> None:
+    core = fold(case, "core", core_slowest=1, core_few=0)
+    graph, network, capacity = core.graph, core.network, core.capacity
+    kinds, own = kinds_of(network), graph["activity_class"]
+    assert (kinds >= 0).all()
+    assert set(kinds.tolist()) == set(own.tolist())
+    whole, part = matrix(graph, len(capacity)), matrix(network, len(network["capacity"]))
+    for kind in range(int(kinds.max()) + 1):
+        wanted = slowest(textbook_rates(whole, capacity, own == kind), own, kind)
+        got = slowest(textbook_rates(part, network["capacity"], kinds == kind), kinds, kind)
+        assert got == pytest.approx(wanted, rel=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=cases, half=st.booleans())
+def test_no_rate_is_outside_the_bracket(case: Case, half: bool) -> None:  # noqa: FBT001 - hypothesis names it
+    core = fold(case, "core")
+    graph, own = core.graph, core.graph["activity_class"]
+    active = np.ones(len(own), np.bool_)
+    if half:
+        active = np.random.default_rng(case.seed).random(len(own)) < 0.5
+    rates = textbook_rates(matrix(graph, len(core.capacity)), core.capacity, active)
+    fastest, lowest = core.bracket
+    for network, holds in ((fastest, np.less_equal), (lowest, np.greater_equal)):
+        assert network["connections"]["activities"].tolist() == [1] * len(network["connections"]["source"])
+        limit = np.full(len(network["latency_ps"]), np.inf)
+        has_link = np.diff(network["hop_ptr"]) > 0
+        limit[has_link] = network["capacity"]
+        shared = active & has_link[own]
+        assert holds(rates[shared], limit[own[shared]] * (1 + (1e-9 if holds is np.less_equal else -1e-9))).all()
+
+
+def test_actors_of_a_core_are_classes_of_ranks_whatever_their_paths() -> None:
+    case = Case("leaf-spine", Degrees(tensor=2, pipeline=4, data=16, near=False), Mode.HASHED, "random", 3)
+    assert fold(case).facts["actors"] == 128  # nothing folds
+    core = fold(case, "core")
+    assert core.facts["actors"] == 4
+    assert core.network["actor_ranks"].tolist() == [32] * 4
+    assert core.network["connections"]["instances"].tolist() == [32] * 6
+    assert core.network["approximate"]
+
+
+def test_a_core_is_taken_where_too_much_is_left() -> None:
+    case = Case("leaf-spine", Degrees(tensor=2, pipeline=4, data=16, near=False), Mode.HASHED, "random", 3)
+    assert not fold(case, "auto").network["approximate"]
+    assert fold(case, "auto", class_limit=100).network["approximate"]
+
+
+def test_a_job_without_replicas_is_not_given_to_a_core() -> None:
+    case = Case("leaf-spine", Degrees(tensor=1, pipeline=128, data=1, near=False), Mode.HASHED, "random", 3)
+    folded = fold(case, "auto", class_limit=100)
+    assert not folded.network["approximate"]
+    assert folded.facts["actors"] == 128
+
+
+def test_bytes_of_links_are_those_of_the_whole_job_also_for_a_core() -> None:
+    core = fold(Case("leaf-spine", DEGREES[0], Mode.HASHED, "random", 3), "core")
+    count = len(core.network["connections"]["source"]) + len(core.network["collectives"]["communicator"])
+    amount = np.arange(1, count + 1).astype(np.float64)
+    wanted = matrix(core.graph, len(core.capacity)).T @ amount[core.graph["activity_class"]]
+    np.testing.assert_allclose(core.carried(amount), wanted, rtol=1e-12)

@@ -5,11 +5,10 @@
 /// They are looked for with everything active and with each kind alone; the core is, of each kind, the few slowest
 /// activities, with all activities that cross a full link of theirs, and all of kinds that are few. What is kept out
 /// neither delays nor is seen. Approximate: docs/models/flow-engine-folding.md has the error where exact runs are
-/// possible. The bracket is of two networks in which every kind has a rate of its own:
-///   fastest   of the members, each alone on its path. No transfer of the job can be faster, so the job cannot end
-///   sooner. slowest   of capacity / weight of all activities of the job, over all links of all members. Max-min gives
-///   no
-///             transfer less, whatever else is active, so the job cannot end later.
+/// possible. The bracket is of two networks in which every kind has a rate of its own. In the fastest it is that of the
+/// member which is fastest alone on its path: no transfer of the job can be faster, so the job cannot end sooner. In
+/// the slowest it is capacity / weight of all activities of the job, the least over all links of all members: max-min
+/// gives no transfer less, whatever else is active, so the job cannot end later.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -38,8 +37,6 @@ struct Core {
 
 namespace detail {
 
-inline constexpr std::int64_t kFew =
-    256;  // chosen: kinds of no more members are kept whole (rings of data parallelism)
 inline constexpr double kFull = 1.0 - 1e-9;
 
 /// Activities by kind.

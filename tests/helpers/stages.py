@@ -1,6 +1,7 @@
 """The programs of a training job by hand: one actor for each stage, streams with clocks of their own.
 
-Every token and every connection has one reader, so that the order in which streams are taken does not matter.
+Every token and every connection has one reader, so that the order in which streams are taken does not matter. It does
+where two streams call on one channel at one time (a share of gradients that hides, with ZeRO 3): times are then rough.
 """
 
 from __future__ import annotations

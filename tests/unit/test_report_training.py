@@ -134,7 +134,7 @@ def test_the_answer_tells_where_the_time_goes(one: Run) -> None:
     assert "14.2 % (118 ms) was exposed communication" in said[3]
     assert "tensor parallel 11.6 %, data parallel 1.81 %, pipeline 0.815 %" in said[3]
     assert "infinite network 710 ms (14.2 % less); no bubble 676 ms (18.3 % less)" in said[4]
-    assert said[-1].startswith("The hottest links were leaf0->spine0 in use 62 % of the time, ")
+    assert said[-1].startswith("The hottest links were leaf0->spine0 and 3 like it, in use 62 % of the time.")
 
 
 def test_several_jobs_have_a_sentence_each_and_approximations_are_said(two: Run) -> None:
@@ -238,3 +238,16 @@ def test_the_goodput_of_weeks_is_told_where_it_was_asked(tmp_path: Path, one: Ru
     assert "goodput" in page.ids
     assert said in plain(page.text)
     assert not [text for text in answer(one) if "weeks" in text]
+
+
+def test_a_rank_that_is_done_waits_for_the_last_one(tmp_path: Path, one: Run) -> None:
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    shutil.copytree(one.path, tmp_path / "early")
+    segments = one.table("segments")
+    kept = segments.filter((pc.field("stage") > 0) | (pc.field("pass") != "update"))
+    pq.write_table(kept, tmp_path / "early" / "segments.parquet")
+    before, after = time_by_kind(one, "pretrain"), time_by_kind(open_run(tmp_path / "early"), "pretrain")
+    assert sum(after.values()) == pytest.approx(sum(before.values()))
+    assert after["skew"] - before["skew"] == pytest.approx((15 + 5) * MS / 4)  # gradients and optimizer of one stage

@@ -104,8 +104,9 @@ def warnings(run: Run, *, is_ending_told: bool) -> list[str]:
     said = [] if is_ending_told else _ending(run)
     said += [str(note) for note in run.provenance.get("notes", [])]
     known = run.provenance.get("facts", {})
-    for mark, words in (("unverified", "Figures that nobody has verified"), ("", "Figures that were chosen")):
-        names = [str(key) for key, text in known.items() if ("unverified" in str(text)) == bool(mark)]
+    doubtful = [str(key) for key, text in known.items() if "unverified" in str(text)]
+    chosen = [str(key) for key, text in known.items() if "chosen" in str(text) and str(key) not in doubtful]
+    for names, words in ((doubtful, "Figures that nobody has verified"), (chosen, "Figures that were chosen")):
         if names:
             said.append(f"{words}: {', '.join(names)}. Their sources stand at the end.")
     return said

@@ -11,6 +11,7 @@ from weft.report.figures.axes import figure
 from weft.report.figures.gantt import KIND_NAMES, gantt
 from weft.report.figures.lines import Curve, curves
 from weft.report.figures.waterfall import Step, waterfall
+from weft.report.over_time import has_nodes
 from weft.report.page_parts import Section, bar, notice, paragraphs, port, table
 from weft.report.pipeline import KINDS, read_pipeline, time_by_kind
 from weft.report.tables import busiest_links
@@ -26,8 +27,6 @@ __all__ = ["SCRIPTS", "job_waterfalls", "pipeline_figure", "training_sections"]
 SCRIPTS: Final = ("gantt.js",)
 _MOST_JOBS: Final = 8  # with a waterfall of their own
 _MOST_TIERS: Final = 12  # with a chart of their own
-_HOT: Final = 8
-_REST: Final = 0.001  # of the iteration; less is rounding
 
 
 def training_sections(run: Run) -> list[Section]:
@@ -92,8 +91,6 @@ def _waterfall(run: Run, job: dict[str, Any], *, is_alone: bool) -> str:
     steps = [
         Step(name=KIND_NAMES[kind], length_ps=ps, colour=f"k{KINDS.index(kind)}") for kind, ps in spent.items() if ps
     ]
-    if (rest := whole - sum(spent.values())) > _REST * whole:
-        steps.append(Step(name="not recorded", length_ps=rest, colour=f"k{KINDS.index('other')}"))
     steps.append(Step(name="an iteration", length_ps=whole, colour="total", starts_anew=True))
     cases = what_if_of(run, job["job"])
     steps += [
@@ -243,9 +240,25 @@ def _kind_table(run: Run) -> str:
 
 
 def _hot_links(run: Run) -> str:
+    """The hottest link of every direction, beside the mean of them all; for runs that know no tiers the hottest."""
+    if not has_nodes(run):
+        rows = [
+            [port(row["name"]), bar(row["utilisation"]) + escape(typeset(amount(row["utilisation"], "share")))]
+            for row in busiest_links(run).to_pylist()
+        ]
+        return table(("hottest links", "in use"), rows)
+    found = run.query(
+        """
+        select a.role || '->' || b.role as direction, count(*) as links, arg_max(links.name, utilisation) as name,
+            max(utilisation) as most, avg(utilisation) as mean, arg_max(rate_bps, utilisation) as rate
+        from links join nodes a on links.node = a.node join nodes b on links.peer = b.node
+        where bytes > 0 group by 1 order by most desc, direction
+        """
+    ).to_pylist()
     rows = [
-        [bar(row["utilisation"]) + escape(typeset(amount(row["utilisation"], "share"))), port(row["name"]),
-         escape(typeset(amount(row["rate_bps"], "b/s")))]
-        for row in busiest_links(run, _HOT).to_pylist()
+        [escape(_arrow(row["direction"])), port(row["name"]), escape(typeset(amount(row["rate"], "b/s"))),
+         bar(row["most"]) + escape(typeset(amount(row["most"], "share"))),
+         escape(typeset(amount(row["mean"], "share"))), f"{row['links']:,}"]
+        for row in found
     ]  # fmt: skip
-    return table(("hottest links, in use", "link", "rate"), rows, texts=(1,))
+    return table(("links", "hottest", "rate", "in use", "mean of all in use", "how many in use"), rows, texts=(1,))

@@ -32,6 +32,7 @@ KINDS: Final = (
     "other",
 )  # fmt: skip
 PASSES: Final = ("", "forward", "backward", "gradients", "update", "checkpoint", "loading")
+_ROUNDING_PS: Final = 1_000.0
 _KIND: Final = (
     "case when kind = 'compute' then case when pass in ('forward', 'backward') then pass else 'other' end "
     f"when kind in ({', '.join(repr(kind) for kind in KINDS[2:])}) then kind else 'other' end"
@@ -203,4 +204,7 @@ def time_by_kind(run: Run, job: str) -> dict[str, float]:
         """  # noqa: S608 - names are quoted
     )
     found = dict(zip(table["kind"].to_pylist(), table["ps"].to_pylist(), strict=True))
+    whole = run.query(f"select iteration_ps from jobs where job = {_quoted(job)}")["iteration_ps"][0].as_py()  # noqa: S608
+    if whole is not None and (rest := whole - sum(found.values())) > _ROUNDING_PS:
+        found["skew"] = found.get("skew", 0.0) + rest  # a rank that is done waits for the last one
     return {kind: found[kind] for kind in KINDS if found.get(kind)}

@@ -30,7 +30,7 @@ KIND_WORDS: Final = {
     "pipeline": "pipeline",
     "data": "data parallel",
     "bubble": "the bubble",
-    "skew": "waiting for late ranks",
+    "skew": "waiting for other ranks",
     "checkpoint": "checkpoints",
     "loading": "loading data",
     "other": "other things",
@@ -49,6 +49,7 @@ _GOODPUT: Final = {  # numbers of `weft.workload.reliability`, and what those ar
 }
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told in a sentence
 _HOT: Final = 3  # links that a sentence names
+_ALIKE: Final = 0.999  # of the utilisation of the hottest link
 _EQUAL: Final = 0.0005  # a difference that rounds to 0.0 %
 
 
@@ -192,5 +193,9 @@ def _hottest(run: Run) -> str:
     rows = [row for row in rows if row["utilisation"] >= _SMALL * rows[0]["utilisation"]]
     if not rows or not rows[0]["utilisation"]:
         return ""
+    alike = run.query(f"select count(*) as n from links where utilisation >= {_ALIKE * rows[0]['utilisation']}")  # noqa: S608
+    if (others := alike["n"][0].as_py() - 1) >= _HOT:
+        used = amount(rows[0]["utilisation"], "share")
+        return f"The hottest links were {rows[0]['name']} and {others:,} like it, in use {used} of the time."
     told = ", ".join(f"{row['name']} in use {amount(row['utilisation'], 'share')} of the time" for row in rows)
     return f"The hottest link{'s were' if len(rows) > 1 else ' was'} {told}."

@@ -40,7 +40,7 @@ KIND_NAMES: Final = {
     "pipeline": "pipeline sends, exposed",
     "data": "data parallel, exposed",
     "bubble": "bubble",
-    "skew": "waiting for late ranks",
+    "skew": "waiting for other ranks",
     "checkpoint": "checkpoint",
     "loading": "loading data",
     "other": "other",

@@ -250,4 +250,6 @@ def test_a_rank_that_is_done_waits_for_the_last_one(tmp_path: Path, one: Run) ->
     pq.write_table(kept, tmp_path / "early" / "segments.parquet")
     before, after = time_by_kind(one, "pretrain"), time_by_kind(open_run(tmp_path / "early"), "pretrain")
     assert sum(after.values()) == pytest.approx(sum(before.values()))
-    assert after["skew"] - before["skew"] == pytest.approx((15 + 5) * MS / 4)  # gradients and optimizer of one stage
+    idle = [found["bubble"] + found["skew"] for found in (before, after)]
+    assert idle[1] - idle[0] == pytest.approx((15 + 5) * MS / 4)  # gradients and optimizer of one stage
+    assert after["bubble"] > before["bubble"]

@@ -204,7 +204,11 @@ def time_by_kind(run: Run, job: str) -> dict[str, float]:
         """  # noqa: S608 - names are quoted
     )
     found = dict(zip(table["kind"].to_pylist(), table["ps"].to_pylist(), strict=True))
-    whole = run.query(f"select iteration_ps from jobs where job = {_quoted(job)}")["iteration_ps"][0].as_py()  # noqa: S608
-    if whole is not None and (rest := whole - sum(found.values())) > _ROUNDING_PS:
-        found["skew"] = found.get("skew", 0.0) + rest  # a rank that is done waits for the last one
+    (one,) = run.query(
+        "select any_value(iteration_ps) as whole, count(distinct stage) as stages "  # noqa: S608 - names are quoted
+        f"from jobs join segments using (job) where job = {_quoted(job)}"
+    ).to_pylist()
+    if one["whole"] is not None and (rest := one["whole"] - sum(found.values())) > _ROUNDING_PS:
+        idle = "bubble" if one["stages"] > 1 else "skew"  # a rank that is done waits for the last one
+        found[idle] = found.get(idle, 0.0) + rest
     return {kind: found[kind] for kind in KINDS if found.get(kind)}

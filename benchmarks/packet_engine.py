@@ -11,9 +11,7 @@ Leaves out: wall-clock time, and more than one thread.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
-import platform
 import statistics
 import subprocess
 import sys
@@ -23,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Self
 
+from machine import circumstances
 from rows import ROWS
 from tables import markdown, text
 
@@ -91,7 +90,7 @@ def main() -> None:
     figures = _measure(names, arguments.rounds)
     if len({figures[name]["digest"] for name in ("small", "small-reference") if name in figures}) > 1:
         raise SystemExit("the two engines differ in their results")
-    report = {**_circumstances(arguments.rounds), "rows": figures}
+    report = {**circumstances(arguments.rounds), "rows": figures}
     report["ratios"] = _ratios(figures)
     print(markdown(report) if arguments.markdown else text(report))
     if arguments.json is not None:
@@ -169,29 +168,6 @@ def _ratios(figures: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
         for what, over, under, wanted in RATIOS
         if over in figures and under in figures
     ]
-
-
-def _circumstances(rounds: int) -> dict[str, Any]:
-    git = ["git", "-C", str(HERE)]
-    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    changed = subprocess.run(
-        [*git, "status", "--porcelain", "--", "../native", "../src"], capture_output=True, text=True, check=False
-    )
-    return {
-        "date": dt.datetime.now(dt.UTC).date().isoformat(),
-        "commit": commit.stdout.strip() or "unknown",
-        "uncommitted_changes": bool(changed.stdout.strip()),
-        "python": platform.python_version(),
-        "cpu": _cpu(),
-        "rounds": rounds,
-    }
-
-
-def _cpu() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 if __name__ == "__main__":

@@ -22,17 +22,20 @@ class Filling {
     queue_.clear();
     done_.resize(s_.classes.size(), 0);
     ++round_;
+    std::int64_t waiting = s_.live_classes;
+    queue_.reserve(s_.used.size());
+    s_.opened.reserve(s_.used.size());
     for (const std::int32_t link : s_.used) {
       s_.open(link);
       LinkState& l = s_.links[link];
       l.is_dirty = false;
       l.all_pull = 0;
-      for (const Crossing& crossing : l.all) l.all_pull += pull_of(crossing);
+      for (const Crossing& crossing : l.all) l.all_pull += s_.pull(crossing.cls, crossing.hop);
       left_[link] = {l.capacity, l.all_pull, l.all_pull, static_cast<std::int64_t>(l.all.size()), kInfinity};
       queue_.emplace_back(l.capacity / l.all_pull, link);
     }
     std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
-    while (!queue_.empty()) {
+    while (waiting > 0 && !queue_.empty()) {
       const std::int32_t link = queue_.front().second;
       std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
       queue_.pop_back();
@@ -43,7 +46,7 @@ class Filling {
         std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
         continue;
       }
-      fill(link, share);
+      waiting -= fill(link, share);
     }
     for (const std::int32_t link : s_.opened) finish(link);
   }
@@ -57,11 +60,6 @@ class Filling {
     double level;
   };
 
-  [[nodiscard]] double pull_of(const Crossing& crossing) const {
-    const ClassRate& k = s_.rates[crossing.cls];
-    return k.spill == kNone ? k.pull : k.pull * s_.arena[k.spill + crossing.hop].weight;
-  }
-
   /// What each activity gets that is not served yet. Where little is left of a sum, the sum is made anew: differences
   /// of large numbers would have lost it.
   double share_of(std::int32_t link) {
@@ -69,29 +67,34 @@ class Filling {
     if (left.pull < 1e-3 * left.summed) {
       left.pull = 0;
       for (const Crossing& crossing : s_.links[link].all)
-        if (done_[crossing.cls] != round_) left.pull += pull_of(crossing);
+        if (done_[crossing.cls] != round_) left.pull += s_.pull(crossing.cls, crossing.hop);
       left.summed = left.pull;
     }
     return std::max(0.0, left.capacity / left.pull);
   }
 
-  void fill(std::int32_t link, double share) {
+  /// The classes that are left on a link get its share. Returns how many they are.
+  std::int64_t fill(std::int32_t link, double share) {
+    const std::int64_t served = left_[link].classes;
     left_[link].level = share;
     for (const Crossing crossing : s_.links[link].all) {
       if (done_[crossing.cls] == round_) continue;
       done_[crossing.cls] = round_;
-      s_.rates[crossing.cls].rate = share;
       s_.attach(crossing.cls, crossing.hop);
-      s_.for_hops(crossing.cls, [&](std::int32_t, std::int32_t other, double pull) {
-        left_[other].capacity -= share * pull;
-        left_[other].pull -= pull;
-        --left_[other].classes;
-      });
+      const auto count = static_cast<double>(s_.activities(crossing.cls));
+      for (const Hop& hop : s_.hops(crossing.cls)) {
+        Left& left = left_[hop.link];
+        left.capacity -= share * count * hop.weight;
+        left.pull -= count * hop.weight;
+        --left.classes;
+      }
     }
+    return served;
   }
 
   void finish(std::int32_t link) {
     LinkState& l = s_.links[link];
+    l.is_new = false;
     if (l.used_at == kNone) {
       s_.load[link].level = kInfinity;
       return;
@@ -99,8 +102,7 @@ class Filling {
     s_.load[link].level = left_[link].level;
     s_.load[link].load = l.capacity - left_[link].capacity;
     l.own_pull = 0;
-    for (const std::int32_t cls : l.own) l.own_pull += s_.first_pull(s_.rates[cls]);
-    l.own_load = l.own.empty() ? 0 : left_[link].level * l.own_pull;
+    for (const Own& own : l.own) l.own_pull += own.pull;
     s_.set_bounds(link);
   }
 
@@ -119,8 +121,7 @@ inline std::vector<double> textbook_rates(const Sharing& s) {
     double pull = 0;
     double capacity = s.links[link].capacity;
     for (const Crossing& crossing : s.links[link].all) {
-      const ClassRate& k = s.rates[crossing.cls];
-      const double own = k.spill == kNone ? k.pull : k.pull * s.arena[k.spill + crossing.hop].weight;
+      const double own = s.pull(crossing.cls, crossing.hop);
       if (is_done[crossing.cls])
         capacity -= own * rates[crossing.cls];
       else
@@ -144,7 +145,7 @@ inline std::vector<double> textbook_rates(const Sharing& s) {
       if (is_done[crossing.cls]) continue;
       is_done[crossing.cls] = true;
       rates[crossing.cls] = share[bottleneck];
-      s.for_hops(crossing.cls, [&](std::int32_t, std::int32_t link, double) { changed.push_back(link); });
+      for (const Hop& hop : s.hops(crossing.cls)) changed.push_back(hop.link);
     }
     std::sort(changed.begin(), changed.end());
     changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
@@ -157,7 +158,7 @@ inline double worst_rate_error(const Sharing& s) {
   const std::vector<double> rates = textbook_rates(s);
   double worst = 0;
   for (std::size_t cls = 0; cls < rates.size(); ++cls) {
-    const double difference = std::fabs(s.rates[cls].rate - rates[cls]);
+    const double difference = std::fabs(s.rate(static_cast<std::int32_t>(cls)) - rates[cls]);
     if (difference > 0 || std::isnan(difference))
       worst = std::max(worst, std::isnan(difference) || rates[cls] == 0 ? kInfinity : difference / rates[cls]);
   }

@@ -28,7 +28,7 @@ class Fluid {
   std::int32_t add_class(std::span<const Hop> hops) {
     const auto cls = static_cast<std::int32_t>(s_.classes.size());
     s_.classes.emplace_back();
-    s_.rates.emplace_back();
+    s_.bottleneck.push_back(kNone);
     put_hops(cls, hops);
     return cls;
   }
@@ -36,12 +36,11 @@ class Fluid {
   /// `amount`: units of service. Rates follow with the next `solve`.
   void start(std::int32_t cls, std::int64_t activity, double amount, double now) {
     pass(now);
-    const ClassRate& k = s_.rates[cls];
-    if (k.length == 0) {
+    ClassState& c = s_.classes[cls];
+    if (c.length == 0) {
       at_once_.push_back(activity);
       return;
     }
-    ClassState& c = s_.classes[cls];
     const bool is_first = c.finishes.empty();
     double service = s_.class_service(cls, s_.now_ps);
     if (service > kCounterLimit) {
@@ -56,9 +55,9 @@ class Fluid {
     if (is_first) {
       s_.enlist(cls);
       note_fresh(cls);
-    } else if (k.bottleneck != kNone && c.finishes.front().activity == activity) {
+    } else if (s_.bottleneck[cls] != kNone && c.finishes.front().activity == activity) {
       s_.post(cls);
-      s_.retime(k.bottleneck);
+      s_.retime(s_.bottleneck[cls]);
     }
     s_.change(cls, 1);
     touch(cls);
@@ -104,29 +103,26 @@ class Fluid {
     pass(now);
     const bool is_active = s_.activities(cls) > 0;
     // Also where its last activity has left at this instant: `touched_` would name the new links only.
-    s_.for_hops(cls, [&](std::int32_t, std::int32_t link, double) { touched_links_.push_back(link); });
+    for (const Hop& hop : s_.hops(cls)) touched_links_.push_back(hop.link);
     if (is_active) {
-      const std::int32_t bottleneck = s_.rates[cls].bottleneck;
+      const std::int32_t bottleneck = s_.bottleneck[cls];
       s_.delist(cls);
       if (bottleneck != kNone) s_.retime(bottleneck);
     }
     put_hops(cls, hops);
     if (!is_active) return;
     ClassState& c = s_.classes[cls];
-    ClassRate& k = s_.rates[cls];
-    const auto count = static_cast<double>(c.finishes.size());
-    k.pull = k.spill == kNone ? count * c.weight : count;
-    if (k.length == 0) {
+    if (c.length == 0) {
       std::sort_heap(c.finishes.begin(), c.finishes.end());
       std::reverse(c.finishes.begin(), c.finishes.end());  // sorted, such a heap has the earliest last
       for (const Finish& finish : c.finishes) at_once_.push_back(finish.activity);
       c.finishes.clear();
       c.offset = c.base = 0;
-      k.pull = 0;
       return;
     }
     s_.enlist(cls);
-    s_.for_hops(cls, [&](std::int32_t, std::int32_t link, double pull) { s_.links[link].all_pull += pull; });
+    for (const Hop& hop : s_.hops(cls))
+      s_.links[hop.link].all_pull += static_cast<double>(c.finishes.size()) * hop.weight;
     note_fresh(cls);
     touch(cls);
   }
@@ -152,7 +148,7 @@ class Fluid {
     s_.opened.clear();
     std::erase_if(fresh_, [&](std::int32_t cls) {
       s_.classes[cls].is_fresh = false;
-      return s_.classes[cls].finishes.empty() || s_.rates[cls].bottleneck != kNone;
+      return s_.classes[cls].finishes.empty() || s_.bottleneck[cls] != kNone;
     });
     const bool is_crowd = static_cast<std::int64_t>(fresh_.size()) * 8 > s_.live_classes + 64;
     const bool is_due = s_.stats.events % kRecount == 0;
@@ -167,7 +163,7 @@ class Fluid {
   }
 
   /// Rate of each activity of a class, units of service per ps.
-  [[nodiscard]] double rate(std::int32_t cls) const { return s_.rates[cls].rate; }
+  [[nodiscard]] double rate(std::int32_t cls) const { return s_.rate(cls); }
   /// Units per ps on a link.
   [[nodiscard]] double load(std::int32_t link) const { return s_.load[link].load; }
   [[nodiscard]] std::int64_t activities(std::int32_t cls) const { return s_.activities(cls); }
@@ -180,9 +176,7 @@ class Fluid {
   [[nodiscard]] double carried(std::int32_t link, double now) const {
     double units = s_.links[link].carried_units;
     for (const Crossing& crossing : s_.links[link].all) {
-      const ClassRate& k = s_.rates[crossing.cls];
-      const double weight =
-          k.spill == kNone ? s_.classes[crossing.cls].weight : s_.arena[k.spill + crossing.hop].weight;
+      const double weight = s_.arena[s_.classes[crossing.cls].first_hop + crossing.hop].weight;
       units += weight * s_.class_carried(crossing.cls, now);
     }
     return units;
@@ -216,7 +210,7 @@ class Fluid {
   void leave(std::int32_t cls) {
     s_.change(cls, -1);
     touch(cls);
-    const std::int32_t bottleneck = s_.rates[cls].bottleneck;
+    const std::int32_t bottleneck = s_.bottleneck[cls];
     if (s_.classes[cls].finishes.empty())
       s_.delist(cls);
     else if (bottleneck != kNone)
@@ -264,30 +258,20 @@ class Fluid {
         merged_[kept++] = hop;
     }
     merged_.resize(kept);
-    ClassRate& k = s_.rates[cls];
     ClassState& c = s_.classes[cls];
-    k.length = static_cast<std::int32_t>(kept);
-    if (k.length > c.room) {
-      c.room = std::max(k.length, ClassRate::kInline);
-      c.place_at = static_cast<std::int64_t>(s_.places.size());
-      s_.places.resize(s_.places.size() + static_cast<std::size_t>(c.room));
+    for (const Hop& hop : s_.hops(cls)) --s_.links[hop.link].declared;
+    for (const Hop& hop : merged_) ++s_.links[hop.link].declared;
+    c.length = static_cast<std::int32_t>(kept);
+    if (c.length > c.room) {
+      c.room = c.length;
+      c.first_hop = static_cast<std::int64_t>(s_.arena.size());
+      s_.arena.resize(s_.arena.size() + kept);
+      s_.places.resize(s_.arena.size());
     }
-    const bool is_even = std::all_of(merged_.begin(), merged_.end(),
-                                     [&](const Hop& hop) { return hop.weight == merged_.front().weight; });
-    if (k.length <= ClassRate::kInline && is_even) {
-      k.spill = kNone;
-      c.weight = merged_.empty() ? 1 : merged_.front().weight;
-      for (std::int32_t hop = 0; hop < k.length; ++hop) k.link[hop] = merged_[hop].link;
-      return;
-    }
-    if (k.length > c.spill_room) {
-      c.spill_room = k.length;
-      c.spill_at = static_cast<std::int64_t>(s_.arena.size());
-      s_.arena.resize(s_.arena.size() + static_cast<std::size_t>(k.length));
-    }
-    k.spill = static_cast<std::int32_t>(c.spill_at);
-    c.weight = 1;
-    std::copy(merged_.begin(), merged_.end(), s_.arena.begin() + k.spill);
+    std::copy(merged_.begin(), merged_.end(), s_.arena.begin() + c.first_hop);
+    c.is_narrow = kept <= Own::kInline + 1 && std::all_of(merged_.begin(), merged_.end(), [&](const Hop& hop) {
+                    return hop.weight == merged_.front().weight;
+                  });
   }
 
   Sharing s_;

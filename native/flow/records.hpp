@@ -39,37 +39,40 @@ struct Due {
   bool operator<(const Due& other) const { return at > other.at; }  // the earliest on top of a heap
 };
 
+/// A class among the own classes of its bottleneck: all that the sweep reads of it, in one row that is never looked up.
+/// Its rate is the level of that link. Where its hops are few and of one weight they are here, without the bottleneck;
+/// else they are in the arena.
+struct alignas(32) Own {
+  static constexpr std::size_t kInline = 5;  // chosen: a path of a three-tier fat tree has six links
+  static constexpr std::int32_t kEnd = -1;   // no more links
+  static constexpr std::int32_t kElsewhere = -2;
+
+  double pull;  // load on each link, or on the bottleneck where hops are in the arena, per unit of rate
+  std::int32_t cls;
+  std::array<std::int32_t, kInline> other;
+};
+static_assert(sizeof(Own) == 32);
+
 /// The rest of a link. Its service counter `served` is what one activity with its bottleneck here has got since some
 /// instant: it grows with `level`, so that a new level re-times all those activities at once.
 struct LinkState {
   double capacity = 0;  // units per ps
   double served = 0;    // at `since_ps`
   double since_ps = 0;
-  double own_pull = 0;           // load per unit of level: pulls of the own classes
+  double own_pull = 0;           // pulls of the own classes; they take level x own_pull
   double own_load = 0;           // what the own classes take; at rest own_pull x level
   double all_pull = 0;           // pulls of all classes that cross
   double carried_units = 0;      // of classes that have left
   std::int64_t epoch = 0;        // last repair that froze the service counter
   std::int32_t used_at = kNone;  // place among the links in use
+  std::int32_t declared = 0;     // classes that may cross, active or not
   bool is_dirty = false;
-  std::vector<Crossing> all;      // classes that cross
-  std::vector<std::int32_t> own;  // those of them that have their bottleneck here
-  std::vector<Due> due;           // heap
+  bool is_new = false;                // has got a level from a newcomer: others on it may be faster, whatever the load
+  std::vector<Crossing> all;          // classes that cross
+  std::vector<std::int32_t> held_at;  // bottlenecks of those classes: a scan finds their rates without the classes
+  std::vector<Own> own;               // those of them that have their bottleneck here
+  std::vector<Due> due;               // heap
 };
-
-/// What the sweep reads of a class, in one cache line. The hop at the bottleneck comes first. Up to `kInline` hops of
-/// one weight are held here; others lie in an arena.
-struct alignas(64) ClassRate {
-  static constexpr std::int32_t kInline = 9;
-
-  double rate = 0;  // of each activity, units of service per ps
-  double pull = 0;  // inline: activities x weight, load per unit of rate on each link; else: activities
-  std::int32_t bottleneck = kNone;
-  std::int32_t length = 0;     // hops
-  std::int32_t spill = kNone;  // where the hops begin in the arena; kNone: they are here
-  std::array<std::int32_t, kInline> link{};
-};
-static_assert(sizeof(ClassRate) == 64);
 
 /// When an activity ends, on the service counter of its class.
 struct Finish {
@@ -80,17 +83,18 @@ struct Finish {
   }
 };
 
-/// The rest of a class. Its service counter is that of its bottleneck plus `offset`.
+/// A class. Its bottleneck is kept apart, since scans read nothing else. Its service counter is that of its bottleneck
+/// plus `offset`.
 struct ClassState {
   double offset = 0;
-  double weight = 1;  // of every hop, where they are inline
-  double base = 0;    // the class has got activities x service - base since it became active
+  double base = 0;  // the class has got activities x service - base since it became active
   std::uint32_t generation = 0;
-  std::int32_t own_at = kNone;  // place among the own classes of its bottleneck
-  std::int64_t place_at = 0;    // where its places begin: those of its crossings in the lists of its links
-  std::int32_t room = 0;        // hops that fit there
-  std::int64_t spill_at = 0;    // where its hops lie in the arena, if they do
-  std::int32_t spill_room = 0;  // hops that fit there
+  std::int32_t own_at = kNone;      // place among the own classes of its bottleneck
+  std::int64_t first_hop = 0;       // in the arena
+  std::int32_t length = 0;          // hops
+  std::int32_t room = 0;            // hops that fit there
+  std::int32_t bottleneck_hop = 0;  // index of the bottleneck among the hops
+  bool is_narrow = false;           // few hops, of one weight
   bool is_fresh = false;
   std::vector<Finish> finishes;  // heap
 };

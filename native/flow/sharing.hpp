@@ -1,7 +1,8 @@
 /// Who shares what: links, classes, the bottleneck of each class and the service counters that time its activities.
 /// Leaves out: which rates are right (`sweep.hpp`, `filling.hpp`), and when to ask (`fluid.hpp`).
 /// Invariants at rest: a class with activities has exactly one bottleneck among its links, is in that link's `own` and
-/// in every one of its links' `all`; `own_load` and `load` are the sums that they say.
+/// in every one of its links' `all`; its rate is the level of its bottleneck; `load` and the pulls are the sums that
+/// they say.
 #pragma once
 #include <span>
 #include <utility>
@@ -12,6 +13,8 @@ namespace weft::flow {
 
 /// Service counters begin anew here, long before a double could not tell a thousandth of a byte any more.
 inline constexpr double kCounterLimit = 0x1p40;
+
+inline constexpr std::int32_t kFirstRoom = 16;  // chosen: classes on a link for which there is room at once
 
 struct Sharing {
   Sharing(std::span<const double> capacity, double tolerance_)
@@ -26,10 +29,10 @@ struct Sharing {
   double now_ps = 0;
   std::vector<LinkLoad> load;
   std::vector<LinkState> links;
-  std::vector<ClassRate> rates;
+  std::vector<std::int32_t> bottleneck;  // of each class; kNone: not known yet, or no activities
   std::vector<ClassState> classes;
-  std::vector<Hop> arena;            // hops that are not inline
-  std::vector<std::int32_t> places;  // of the crossings of all classes
+  std::vector<Hop> arena;            // hops of all classes
+  std::vector<std::int32_t> places;  // of the crossing of each hop in the list of its link
   std::vector<std::int32_t> used;    // links that any class crosses
   Tournament due;                    // next completion at each link
   std::int64_t epoch = 0;            // counts repairs
@@ -42,23 +45,15 @@ struct Sharing {
     return static_cast<std::int64_t>(classes[cls].finishes.size());
   }
 
-  /// `visit(hop, link, pull)` for every hop; `pull` is the load on the link per unit of the class's rate.
-  template <typename Visit>
-  void for_hops(std::int32_t cls, Visit&& visit) const {
-    const ClassRate& k = rates[cls];
-    if (k.spill == kNone) {
-      for (std::int32_t hop = 0; hop < k.length; ++hop) visit(hop, k.link[hop], k.pull);
-    } else {
-      for (std::int32_t hop = 0; hop < k.length; ++hop) {
-        const Hop& h = arena[k.spill + hop];
-        visit(hop, h.link, k.pull * h.weight);
-      }
-    }
+  [[nodiscard]] double rate(std::int32_t cls) const {
+    return bottleneck[cls] == kNone ? 0 : load[bottleneck[cls]].level;
   }
-
-  /// Load on its bottleneck, the first hop, per unit of rate.
-  [[nodiscard]] double first_pull(const ClassRate& k) const {
-    return k.spill == kNone ? k.pull : k.pull * arena[k.spill].weight;
+  [[nodiscard]] std::span<const Hop> hops(std::int32_t cls) const {
+    return {arena.data() + classes[cls].first_hop, static_cast<std::size_t>(classes[cls].length)};
+  }
+  /// Load of a class on one of its links per unit of its rate.
+  [[nodiscard]] double pull(std::int32_t cls, std::int32_t hop) const {
+    return static_cast<double>(activities(cls)) * arena[classes[cls].first_hop + hop].weight;
   }
 
   [[nodiscard]] double service(std::int32_t link) const { return service(link, now_ps); }
@@ -67,7 +62,7 @@ struct Sharing {
     return links[link].served + (level < kInfinity ? level * (at_ps - links[link].since_ps) : 0);
   }
   [[nodiscard]] double class_service(std::int32_t cls, double at_ps) const {
-    const std::int32_t link = rates[cls].bottleneck;
+    const std::int32_t link = bottleneck[cls];
     return classes[cls].offset + (link == kNone ? 0 : service(link, at_ps));
   }
   /// What each unit of weight of this class has carried since it became active.
@@ -84,72 +79,68 @@ struct Sharing {
 
   /// One activity more or less (`sign`), at the class's present rate; `finishes` has changed already.
   void change(std::int32_t cls, int sign) {
-    ClassRate& k = rates[cls];
-    const auto count = static_cast<double>(activities(cls));
-    k.pull = k.spill == kNone ? count * classes[cls].weight : count;
-    const auto apply = [&](std::int32_t link, double step) {
-      load[link].load += step * k.rate;
-      links[link].all_pull += step;
-    };
-    if (k.spill == kNone) {
-      for (std::int32_t hop = 0; hop < k.length; ++hop) apply(k.link[hop], sign * classes[cls].weight);
-    } else {
-      for (std::int32_t hop = 0; hop < k.length; ++hop)
-        apply(arena[k.spill + hop].link, sign * arena[k.spill + hop].weight);
+    const double step = sign * rate(cls);
+    for (const Hop& hop : hops(cls)) {
+      load[hop.link].load += step * hop.weight;
+      links[hop.link].all_pull += sign * hop.weight;
     }
-    if (k.bottleneck != kNone) {
-      const double step = sign * (k.spill == kNone ? classes[cls].weight : arena[k.spill].weight);
-      links[k.bottleneck].own_pull += step;
-      links[k.bottleneck].own_load += step * k.rate;
-    }
+    if (bottleneck[cls] == kNone) return;
+    const ClassState& c = classes[cls];
+    LinkState& l = links[bottleneck[cls]];
+    l.own_pull += sign * arena[c.first_hop + c.bottleneck_hop].weight;
+    l.own[c.own_at].pull = pull(cls, c.bottleneck_hop);
   }
 
   /// The class gets its first activity: its links know of it from now on.
   void enlist(std::int32_t cls) {
+    const ClassState& c = classes[cls];
     ++live_classes;
-    live_hops += rates[cls].length;
-    for_hops(cls, [&](std::int32_t hop, std::int32_t link, double) {
+    live_hops += c.length;
+    for (std::int32_t hop = 0; hop < c.length; ++hop) {
+      const std::int32_t link = arena[c.first_hop + hop].link;
       LinkState& l = links[link];
       if (l.all.empty()) {
         l.used_at = static_cast<std::int32_t>(used.size());
         used.push_back(link);
+        const auto room = static_cast<std::size_t>(std::min(l.declared, kFirstRoom));
+        l.all.reserve(room);
+        l.held_at.reserve(room);
       }
-      places[classes[cls].place_at + hop] = static_cast<std::int32_t>(l.all.size());
+      places[c.first_hop + hop] = static_cast<std::int32_t>(l.all.size());
       l.all.push_back({cls, hop});
-    });
+      l.held_at.push_back(kNone);
+    }
   }
 
   /// The class leaves its links, with what it takes there; what it has carried stays in their books. Its own counter
-  /// goes on from where it is.
+  /// goes on from where it is, for the activities that it still has.
   void delist(std::int32_t cls) {
+    ClassState& c = classes[cls];
+    const auto count = static_cast<double>(activities(cls));
     const double carried = class_carried(cls, now_ps);
     const double service = class_service(cls, now_ps);
-    const bool has_activities = activities(cls) > 0;
-    ClassRate& k = rates[cls];
+    const double taken = count * rate(cls);
     detach(cls);
     --live_classes;
-    live_hops -= k.length;
-    const double count = std::max<double>(1, static_cast<double>(activities(cls)));
-    for (std::int32_t hop = 0; hop < k.length; ++hop) {
-      const std::int32_t link = k.spill == kNone ? k.link[hop] : arena[k.spill + hop].link;
-      const double weight = k.spill == kNone ? classes[cls].weight : arena[k.spill + hop].weight;
+    live_hops -= c.length;
+    for (std::int32_t hop = 0; hop < c.length; ++hop) {
+      const auto [link, weight] = arena[c.first_hop + hop];
       LinkState& l = links[link];
       l.carried_units += weight * carried;
-      const std::int32_t place = places[classes[cls].place_at + hop];
+      const std::int32_t place = places[c.first_hop + hop];
       const Crossing last = l.all.back();
       l.all[place] = last;
-      places[classes[last.cls].place_at + last.hop] = place;
+      places[classes[last.cls].first_hop + last.hop] = place;
       l.all.pop_back();
-      if (has_activities) {
-        load[link].load -= k.rate * weight * count;
-        l.all_pull -= weight * count;
-      }
+      l.held_at[place] = l.held_at.back();
+      l.held_at.pop_back();
+      load[link].load -= taken * weight;
+      l.all_pull -= count * weight;
       if (l.all.empty()) retire(link);
     }
-    k.rate = 0;
-    ++classes[cls].generation;
-    classes[cls].offset = has_activities ? service : 0;
-    classes[cls].base = has_activities ? service * count : 0;
+    ++c.generation;
+    c.offset = count > 0 ? service : 0;
+    c.base = count * c.offset;
   }
 
   /// Freeze the service counter of a link: once in each repair, before its level or its own classes change.
@@ -161,29 +152,34 @@ struct Sharing {
     l.served = l.own.empty() ? 0 : service(link);
     l.since_ps = now_ps;
     if (l.served <= kCounterLimit) return;
-    for (const std::int32_t cls : l.own) classes[cls].offset += l.served;
+    for (const Own& own : l.own) classes[own.cls].offset += l.served;
     for (Due& entry : l.due) entry.at -= l.served;
     l.served = 0;
   }
 
   /// Make hop `hop` of a class its bottleneck. Both links must be open.
   void attach(std::int32_t cls, std::int32_t hop) {
-    ClassRate& k = rates[cls];
-    const std::int32_t link = k.spill == kNone ? k.link[hop] : arena[k.spill + hop].link;
-    if (k.bottleneck == link) return;
-    ++stats.moves;
     ClassState& c = classes[cls];
-    const double service = c.offset + (k.bottleneck == kNone ? 0 : links[k.bottleneck].served);
+    const std::int32_t link = arena[c.first_hop + hop].link;
+    const std::int32_t before = bottleneck[cls];
+    if (before == link) return;
+    ++stats.moves;
+    const double service = c.offset + (before == kNone ? 0 : links[before].served);
     detach(cls);
-    bring_first(cls, hop);
     LinkState& l = links[link];
-    k.bottleneck = link;
+    if (l.own.empty()) {
+      const std::size_t room = std::min<std::size_t>(l.all.size(), kFirstRoom);
+      l.own.reserve(room);
+      l.due.reserve(room);
+    }
+    bottleneck[cls] = link;
+    c.bottleneck_hop = hop;
     c.offset = service - l.served;
     c.own_at = static_cast<std::int32_t>(l.own.size());
-    l.own.push_back(cls);
-    const double pull = first_pull(k);
-    l.own_pull += pull;
-    l.own_load += pull * k.rate;
+    l.own.push_back(own_row(cls));
+    l.own_pull += l.own.back().pull;
+    for (std::int32_t i = 0; i < c.length; ++i)
+      links[arena[c.first_hop + i].link].held_at[places[c.first_hop + i]] = link;
     set_bounds(link);
     post(cls);
   }
@@ -191,7 +187,7 @@ struct Sharing {
   /// Put the next completion of the class on the agenda of its bottleneck; the entry before is stale then.
   void post(std::int32_t cls) {
     ClassState& c = classes[cls];
-    LinkState& l = links[rates[cls].bottleneck];
+    LinkState& l = links[bottleneck[cls]];
     if (l.due.size() > 4 * l.own.size() + 64) {
       std::erase_if(l.due, [&](const Due& entry) { return classes[entry.cls].generation != entry.generation; });
       std::make_heap(l.due.begin(), l.due.end());
@@ -233,34 +229,32 @@ struct Sharing {
   }
 
  private:
-  void detach(std::int32_t cls) {
-    ClassRate& k = rates[cls];
-    if (k.bottleneck == kNone) return;
-    LinkState& l = links[k.bottleneck];
-    const std::int32_t place = classes[cls].own_at;
-    l.own[place] = l.own.back();
-    classes[l.own[place]].own_at = place;
-    l.own.pop_back();
-    const double pull = first_pull(k);
-    l.own_pull = l.own.empty() ? 0 : l.own_pull - pull;
-    l.own_load = l.own.empty() ? 0 : l.own_load - pull * k.rate;
-    set_bounds(k.bottleneck);
-    k.bottleneck = kNone;
+  [[nodiscard]] Own own_row(std::int32_t cls) const {
+    const ClassState& c = classes[cls];
+    Own own{pull(cls, c.bottleneck_hop), cls, {}};
+    own.other.fill(Own::kEnd);
+    if (!c.is_narrow) {
+      own.other[0] = Own::kElsewhere;
+      return own;
+    }
+    std::size_t count = 0;
+    for (std::int32_t hop = 0; hop < c.length; ++hop)
+      if (hop != c.bottleneck_hop) own.other[count++] = arena[c.first_hop + hop].link;
+    return own;
   }
 
-  void bring_first(std::int32_t cls, std::int32_t hop) {
-    if (hop == 0) return;
-    ClassRate& k = rates[cls];
-    if (k.spill == kNone)
-      std::swap(k.link[0], k.link[hop]);
-    else
-      std::swap(arena[k.spill], arena[k.spill + hop]);
-    std::int32_t* place = &places[classes[cls].place_at];
-    std::swap(place[0], place[hop]);
-    for (const std::int32_t moved : {0, hop}) {
-      const std::int32_t link = k.spill == kNone ? k.link[moved] : arena[k.spill + moved].link;
-      links[link].all[place[moved]].hop = moved;
-    }
+  void detach(std::int32_t cls) {
+    const std::int32_t link = bottleneck[cls];
+    if (link == kNone) return;
+    LinkState& l = links[link];
+    const std::int32_t place = classes[cls].own_at;
+    l.own_pull -= l.own[place].pull;
+    l.own[place] = l.own.back();
+    classes[l.own[place].cls].own_at = place;
+    l.own.pop_back();
+    if (l.own.empty()) l.own_pull = 0;
+    set_bounds(link);
+    bottleneck[cls] = kNone;
   }
 
   /// Nobody crosses the link any more: what rounding has left in its sums goes.

@@ -24,7 +24,7 @@ class Sweep {
     for (const std::int32_t cls : fresh) place(cls);
     for (const std::int32_t link : forced) push(link);
     for (const std::int32_t cls : touched_classes)
-      s_.for_hops(cls, [&](std::int32_t, std::int32_t link, double) { reconsider(link); });
+      for (const Hop& hop : s_.hops(cls)) reconsider(hop.link);
     for (const std::int32_t link : touched) reconsider(link);
     const std::int64_t limit = changed_hops_ + s_.live_hops + 512;
     while (!queue_.empty()) {
@@ -48,42 +48,54 @@ class Sweep {
 
  private:
   using Waiting = std::pair<double, std::int32_t>;  // target level, link
+  struct Candidate {
+    double rate;
+    Crossing crossing;
+    bool operator<(const Candidate& other) const {  // the fastest first
+      return rate != other.rate ? rate > other.rate : crossing.cls < other.crossing.cls;
+    }
+  };
 
   /// A new class begins at the link that has least for it. That link is looked at even if the load happens to fit:
   /// others on it may be faster than the newcomer.
   void place(std::int32_t cls) {
-    std::int32_t at = kNone;
-    std::int32_t link_at = kNone;
-    double best = kInfinity;
-    s_.for_hops(cls, [&](std::int32_t hop, std::int32_t link, double pull) {
-      const double level = s_.load[link].level;
-      const LinkState& l = s_.links[link];
-      const double share =
-          level < kInfinity ? level : std::max((l.capacity - s_.load[link].load) / pull, l.capacity / l.all_pull);
-      if (share < best || at == kNone) {
-        best = share;
-        at = hop;
-        link_at = link;
-      }
-    });
-    move(cls, at, link_at, best);
-    push(link_at);
+    const auto count = static_cast<double>(s_.activities(cls));
+    const std::span<const Hop> hops = s_.hops(cls);
+    std::size_t at = 0;
+    double least = kInfinity;
+    for (std::size_t i = 0; i < hops.size(); ++i) {
+      const LinkState& l = s_.links[hops[i].link];
+      const LinkLoad& load = s_.load[hops[i].link];
+      const double share = load.level < kInfinity
+                               ? load.level
+                               : std::max((l.capacity - load.load) / (count * hops[i].weight), l.capacity / l.all_pull);
+      if (share >= least) continue;
+      least = share;
+      at = i;
+    }
+    const std::int32_t link = hops[at].link;
+    if (s_.load[link].level == kInfinity) {
+      s_.open(link);
+      s_.load[link].level = least;
+      s_.links[link].is_new = true;
+    }
+    move(cls, static_cast<std::int32_t>(at));
+    push(link);
   }
 
-  /// The class gets hop `hop` as its bottleneck, and that link's rate.
-  void move(std::int32_t cls, std::int32_t hop, std::int32_t link, double rate) {
+  /// The class gets hop `hop` as its bottleneck, and that link's level as its rate.
+  void move(std::int32_t cls, std::int32_t hop) {
+    const std::span<const Hop> hops = s_.hops(cls);
+    const std::int32_t link = hops[hop].link;
+    const double step = (s_.load[link].level - s_.rate(cls)) * static_cast<double>(s_.activities(cls));
     s_.open(link);
     s_.attach(cls, hop);
-    ClassRate& k = s_.rates[cls];
-    const double step = rate - k.rate;
-    s_.links[link].own_load += step * s_.first_pull(k);
-    k.rate = rate;
     ++s_.stats.rates;
-    changed_hops_ += k.length;
-    s_.for_hops(cls, [&](std::int32_t, std::int32_t other, double pull) {
-      s_.load[other].load += step * pull;
-      mark(other);
-    });
+    changed_hops_ += static_cast<std::int64_t>(hops.size());
+    for (const Hop& other : hops) {
+      s_.load[other.link].load += step * other.weight;
+      mark(other.link);
+    }
   }
 
   /// Bring a link to its level, given the rates of the classes that are held elsewhere. Afterwards it is full and no
@@ -94,48 +106,51 @@ class Sweep {
     LinkState& state = s_.links[link];
     s_.open(link);
     ++s_.stats.links;
+    const double before = load.level;
+    const std::size_t had = state.own.size();
     const double level = capture(link);
     load.level = level;
     state.is_dirty = true;  // stays out of the queue meanwhile
+    state.is_new = false;
     s_.set_bounds(link);
-    const double pull = raise(link, level);
-    state.own_pull = pull;
-    state.own_load = pull > 0 ? level * pull : 0;
-    if (pull > 0) load.load = state.capacity;
+    raise(link, before, had);
+    if (!state.own.empty()) load.load = state.capacity;
     for (const std::int32_t cls : leaving_) move_to_lowest(cls);
     clean(link);
     if (!leaving_.empty()) reconsider(link);
   }
 
-  /// The level of a link, once the classes that would take more than it are its own, the fastest first.
+  /// The level of a link, once the classes that would take more than it are its own, the fastest first. Their rates
+  /// until now are in `captured_rates_`.
   double capture(std::int32_t link) {
+    captured_rates_.clear();
     const LinkLoad& load = s_.load[link];
     const LinkState& state = s_.links[link];
-    double others = load.load - state.own_load;
+    const bool is_idle = state.own.empty();
     double pull = state.own_pull;
+    double others = is_idle ? load.load : load.load - load.level * pull;
     // A dead link gives nothing: what rounding has left in `others` must not trickle through it.
     const auto level_now = [&] { return state.capacity > 0 ? std::max(0.0, (state.capacity - others) / pull) : 0.0; };
-    double level = pull > 0 ? level_now() : kInfinity;
-    if (pull > 0 ? level >= load.level : load.load <= state.capacity) return level;
+    double level = is_idle ? kInfinity : level_now();
+    if (is_idle ? load.load <= state.capacity : level >= load.level && !state.is_new) return level;
     candidates_.clear();
-    const std::size_t size = state.all.size();
-    for (std::size_t i = 0; i < size; ++i) {
-      if (i + 8 < size) __builtin_prefetch(&s_.rates[state.all[i + 8].cls]);
-      const Crossing crossing = state.all[i];
-      const ClassRate& k = s_.rates[crossing.cls];
-      if (k.bottleneck != link && (pull == 0 || k.rate > level * (1 + s_.tolerance)))
-        candidates_.emplace_back(k.rate, crossing.cls);
+    const double least = is_idle ? -kInfinity : level * (1 + s_.tolerance);
+    const LinkLoad* const loads = s_.load.data();
+    for (std::size_t i = 0; i < state.held_at.size(); ++i) {
+      const std::int32_t at = state.held_at[i];
+      // Both at once: one branch that is seldom taken, where two would be guessed wrong.
+      if (static_cast<int>(loads[at].level > least) & static_cast<int>(at != link))
+        candidates_.push_back({loads[at].level, state.all[i]});
     }
-    std::sort(candidates_.begin(), candidates_.end(), std::greater<>());
-    for (const auto& [rate, cls] : candidates_) {
+    std::sort(candidates_.begin(), candidates_.end());
+    for (const auto& [rate, crossing] : candidates_) {
       if (pull > 0 && rate <= level * (1 + s_.tolerance)) break;
-      const ClassRate& k = s_.rates[cls];
-      if (k.bottleneck != kNone) {
-        s_.open(k.bottleneck);
-        robbed_.push_back(k.bottleneck);
-      }
-      s_.attach(cls, hop_of(cls, link));
-      const double taken = s_.first_pull(k);
+      const std::int32_t at = s_.bottleneck[crossing.cls];
+      s_.open(at);
+      robbed_.push_back(at);
+      s_.attach(crossing.cls, crossing.hop);
+      captured_rates_.push_back(rate);
+      const double taken = state.own.back().pull;
       others -= rate * taken;
       pull += taken;
       level = level_now();
@@ -143,66 +158,50 @@ class Sweep {
     return level;
   }
 
-  /// Set all own classes of a link to its level; those that are too fast for another of their links are in `leaving_`.
-  /// This is where nearly all the time goes. Returns the sum of their pulls.
-  double raise(std::int32_t link, double level) {
+  /// Tell the other links of a link's own classes its new level; classes that are too fast for one of those are in
+  /// `leaving_`. The first `had` had the level `before`, the rest have been captured. Nearly all the time goes here.
+  void raise(std::int32_t link, double before, std::size_t had) {
     leaving_.clear();
-    const double low = level * (1 - s_.tolerance);
     LinkLoad* const loads = s_.load.data();
-    ClassRate* const rates = s_.rates.data();
-    const std::vector<std::int32_t>& own = s_.links[link].own;
-    const std::size_t size = own.size();
-    double sum = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-      if (i + 4 < size) __builtin_prefetch(&rates[own[i + 4]], 1);
-      ClassRate& k = rates[own[i]];
-      const double step = (level - k.rate) * k.pull;
-      k.rate = level;
-      changed_hops_ += k.length;
+    const std::vector<Own>& own = s_.links[link].own;
+    const double level = loads[link].level;
+    const double low = level * (1 - s_.tolerance);
+    for (std::size_t i = level == before ? had : 0; i < own.size(); ++i) {
+      const Own& row = own[i];
+      const double step = level - (i < had ? before : captured_rates_[i - had]);
       bool is_too_fast = false;
-      const auto apply = [&](std::int32_t other, double difference) {
+      const auto add = [&](std::int32_t other, double difference) {
         LinkLoad& l = loads[other];
-        const double now = l.load + difference;
-        l.load = now;
+        const double load = l.load + difference;
+        l.load = load;
         is_too_fast |= l.level < low;
-        if (now < l.low || now > l.high) push(other);
+        if (static_cast<int>(load < l.low) | static_cast<int>(load > l.high)) push(other);
       };
-      if (k.spill == kNone) {
-        sum += k.pull;
-        for (std::int32_t hop = 1; hop < k.length; ++hop) apply(k.link[hop], step);  // hop 0 is this link
+      if (row.other[0] != Own::kElsewhere) {
+        const double each = step * row.pull;
+        for (const std::int32_t other : row.other) {
+          if (other == Own::kEnd) break;
+          add(other, each);
+        }
       } else {
-        const Hop* const hops = &s_.arena[k.spill];
-        sum += k.pull * hops[0].weight;
-        for (std::int32_t hop = 1; hop < k.length; ++hop) apply(hops[hop].link, step * hops[hop].weight);
+        const double each = step * static_cast<double>(s_.activities(row.cls));
+        const std::span<const Hop> hops = s_.hops(row.cls);
+        for (const Hop& hop : hops) add(hop.link, each * hop.weight);  // this link too: its load is set afterwards
+        changed_hops_ += static_cast<std::int64_t>(hops.size());
       }
-      if (is_too_fast) leaving_.push_back(own[i]);
+      if (is_too_fast) leaving_.push_back(row.cls);
     }
-    s_.stats.rates += static_cast<std::int64_t>(size);
-    return sum;
+    changed_hops_ += static_cast<std::int64_t>(own.size() * (Own::kInline + 1));
+    s_.stats.rates += static_cast<std::int64_t>(own.size());
   }
 
   void move_to_lowest(std::int32_t cls) {
-    std::int32_t at = kNone;
-    std::int32_t link_at = kNone;
-    double least = kInfinity;
-    s_.for_hops(cls, [&](std::int32_t hop, std::int32_t link, double) {
-      if (s_.load[link].level >= least) return;
-      least = s_.load[link].level;
-      at = hop;
-      link_at = link;
-    });
-    move(cls, at, link_at, least);
-    mark(link_at);
-  }
-
-  [[nodiscard]] std::int32_t hop_of(std::int32_t cls, std::int32_t link) const {
-    const ClassRate& k = s_.rates[cls];
-    std::int32_t hop = 0;
-    if (k.spill == kNone)
-      while (k.link[hop] != link) ++hop;
-    else
-      while (s_.arena[k.spill + hop].link != link) ++hop;
-    return hop;
+    const std::span<const Hop> hops = s_.hops(cls);
+    std::size_t at = 0;
+    for (std::size_t i = 1; i < hops.size(); ++i)
+      if (s_.load[hops[i].link].level < s_.load[hops[at].link].level) at = i;
+    move(cls, static_cast<std::int32_t>(at));
+    mark(hops[at].link);
   }
 
   void reconsider(std::int32_t link) {
@@ -228,8 +227,7 @@ class Sweep {
   [[nodiscard]] double target_level(std::int32_t link) const {
     const LinkLoad& load = s_.load[link];
     const LinkState& l = s_.links[link];
-    if (l.own_pull > 0 && load.level < kInfinity)
-      return std::max(0.0, load.level + (l.capacity - load.load) / l.own_pull);
+    if (!l.own.empty()) return std::max(0.0, load.level + (l.capacity - load.load) / l.own_pull);
     return l.all_pull > 0 ? l.capacity / l.all_pull : kInfinity;
   }
 
@@ -246,7 +244,8 @@ class Sweep {
   std::int64_t changed_hops_ = 0;
   std::vector<Waiting> queue_;  // heap of dirty links
   std::vector<std::int32_t> leaving_, robbed_;
-  std::vector<std::pair<double, std::int32_t>> candidates_;
+  std::vector<Candidate> candidates_;
+  std::vector<double> captured_rates_;
 };
 
 }  // namespace weft::flow

@@ -2,7 +2,7 @@
 
 ::
 
-    ```{weft} run examples/quickstart.yaml -o runs/ecmp
+    ```{weft} run examples/permutation.yaml -o runs/ecmp
     :expect: took 133 us; Nothing was lost.
     ```
 

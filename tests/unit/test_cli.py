@@ -262,8 +262,9 @@ def test_ctrl_c_keeps_what_was_done(tmp_path: Path) -> None:
     assert document["numbers"]["flows_completed"]["value"] > 0
 
 
-def test_the_quick_start_gives_its_answer(command: Command, check_golden: Golden) -> None:
-    file = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
+@pytest.mark.parametrize("name", ["quickstart", "permutation"])
+def test_the_first_examples_give_their_answers(command: Command, check_golden: Golden, name: str) -> None:
+    file = Path(__file__).parents[2] / "examples" / f"{name}.yaml"
     found = command("run", str(file), "-o", "out")
     assert found.code == 0
-    check_golden("cli/quickstart.txt", plain(found.out))
+    check_golden(f"cli/{name}.txt", plain(found.out))

@@ -1,11 +1,13 @@
 from types import SimpleNamespace
 
 import numpy as np
-from weft.study.training_time import job_time, segments_of
+
+from weft.study.training_time import job_time, segments_of, with_tails
 
 LABELS = ("compute", "pipeline", "tensor", "checkpoint")
 SEGMENT = np.dtype([(name, np.int64) for name in ("actor", "label", "code", "start_ps", "end_ps")])
 MARK = np.dtype([(name, np.int64) for name in ("actor", "name", "at_ps")])
+ACTOR = np.dtype([(name, np.int64) for name in ("rank", "ranks", "program")])
 
 
 def two_stages() -> SimpleNamespace:
@@ -21,8 +23,9 @@ def two_stages() -> SimpleNamespace:
         ],
         SEGMENT,
     )
-    marks = np.array([(0, 0, 0), (0, 1, 14), (1, 0, 12)], MARK)
-    return SimpleNamespace(segments=segments, marks=marks)
+    marks = np.array([(0, 0, 0), (1, 0, 12), (0, 0, 14), (0, 1, 15)], MARK)
+    actors = np.array([(4, 3, 0), (9, 1, 1)], ACTOR)
+    return SimpleNamespace(segments=segments, marks=marks, actors=actors)
 
 
 def test_waiting_for_a_stage_is_a_bubble_and_waiting_for_members_is_skew() -> None:
@@ -34,7 +37,7 @@ def test_waiting_for_a_stage_is_a_bubble_and_waiting_for_members_is_skew() -> No
 
 
 def test_the_kinds_of_all_ranks_add_up_to_the_iteration() -> None:
-    found = segments_of(two_stages(), LABELS)
+    found = with_tails(segments_of(two_stages(), LABELS), job=np.array([0, 0]), has_pipeline=[False])
     time = job_time(found, actors=np.array([0, 1]), ranks=np.array([3, 1]), stage=np.array([0, 1]))
     assert (time.start_ps, time.end_ps) == (0, 22)
     assert sum(time.by_kind_ps.values()) == 22
@@ -44,6 +47,15 @@ def test_the_kinds_of_all_ranks_add_up_to_the_iteration() -> None:
     assert time.busiest_ps == 11
     assert time.overlapped_ps == 22
     assert time.slowest == {0: 0, 1: 1}
+
+
+def test_behind_its_last_operation_a_stage_of_a_pipeline_is_in_a_bubble() -> None:
+    found = with_tails(segments_of(two_stages(), LABELS), job=np.array([0, 0]), has_pipeline=[True])
+    assert found.actor.tolist() == [0, 0, 0, 0, 0, 1, 1]
+    assert [column[4] for column in (found.start_ps, found.end_ps, found.mark)] == [17, 22, 1]
+    assert found.kinds[found.kind[4]] == "bubble"
+    apart = with_tails(segments_of(two_stages(), LABELS), job=np.array([0, 1]), has_pipeline=[True, True])
+    assert len(apart.actor) == 6  # each job ends with its own last rank
 
 
 def test_of_equal_actors_of_a_stage_the_one_that_ends_last_stands_for_it() -> None:

@@ -60,7 +60,7 @@ def run(
 
 def _is_stuck(result: Run) -> bool:
     """Whether messages can never arrive, or a queue pair has given up."""
-    return result.status == "stuck" or bool(result.value("queue_pair_errors"))
+    return result.status == "stuck" or bool(result.summary.get("queue_pair_errors", {}).get("value"))
 
 
 def run_document(result: Run) -> dict[str, object]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from weft.engine.outcome import Outcome
     from weft.spec.fabric import Fabric
     from weft.study.prepare import Prepared
+    from weft.study.training import PreparedTraining
 
 __all__ = ["about", "port_names", "summarise", "tables_of"]
 
@@ -55,19 +56,26 @@ _COUNTERS: Final = {
 }
 
 
-def port_names(fabric: Fabric) -> list[str]:
-    """Name of every port: ``leaf0->spine1``, with ``.2``, ``.3`` behind it for parallel links in order."""
+def port_names(fabric: Fabric, chosen: NDArray[np.int64] | None = None) -> list[str]:
+    """Name of every port: ``leaf0->spine1``, with ``.2``, ``.3`` behind it for parallel links in order.
+
+    Parameters
+    ----------
+    fabric : whose ports
+    chosen : ports to name; None: all of them
+    """
     ports = fabric.ports
+    peers = ports.node[ports.peer]
+    numbers = np.arange(len(peers)) if chosen is None else chosen
     names: list[str] = []
-    seen: dict[tuple[int, int], int] = {}
-    for node, peer in zip(ports.node.tolist(), ports.node[ports.peer].tolist(), strict=True):
-        seen[node, peer] = seen.get((node, peer), 0) + 1
-        suffix = f".{seen[node, peer]}" if seen[node, peer] > 1 else ""
+    for port, node, peer in zip(numbers.tolist(), ports.node[numbers].tolist(), peers[numbers].tolist(), strict=True):
+        before = int((peers[ports.base[node] : port] == peer).sum())
+        suffix = f".{before + 1}" if before else ""
         names.append(f"{fabric.node_names[node]}->{fabric.node_names[peer]}{suffix}")
     return names
 
 
-def about(prepared: Prepared) -> dict[str, str]:
+def about(prepared: Prepared | PreparedTraining) -> dict[str, str]:
     """What ran, in words."""
     scenario, fabric, transport = prepared.scenario, prepared.fabric, prepared.transport
     hosts = len(fabric.hosts)
@@ -77,7 +85,7 @@ def about(prepared: Prepared) -> dict[str, str]:
     paths, ports = policies["path-selection"].name, policies["port-selection"].name
     return {
         "name": scenario.name,
-        "workload": _workload(prepared),
+        "workload": "training" if scenario.trainings else _workload(prepared),
         "fabric": f"{fabric.name}: {_hosts(fabric)}, {switches:,} switches, {len(fabric.links):,} links",
         "transport": f"{transport.name}, {policies['congestion-control'].name}, paths by {paths}, ports by {ports}, "
         f"{control}, {transport.recovery}",
@@ -92,7 +100,7 @@ def _hosts(fabric: Fabric) -> str:
     return f"{hosts:,} servers ({', '.join(sorted(kinds))}) with {fabric.gpus:,} GPUs"
 
 
-def _workload(prepared: Prepared) -> str:
+def _workload(prepared: Prepared | PreparedTraining) -> str:
     scenario = prepared.scenario
     if scenario.collective is not None:
         found = scenario.collective
@@ -114,19 +122,20 @@ def tables_of(prepared: Prepared, outcome: Outcome) -> dict[str, pa.Table]:
     """Make the tables of `weft.spec.result`."""
     names = port_names(prepared.fabric)
     return {
-        "flows": _table("flows", _flows(prepared, outcome)),
-        "links": _table("links", _links(prepared, outcome, names)),
-        "collectives": _table("collectives", collective_times(prepared, outcome)),
-        "series": _table("series", _series(outcome, names)),
-        "events": _table("events", _events(prepared, outcome, names)),
-        "timeline": _table("timeline", timeline_rows(outcome)),
-        "paths": _table("paths", path_rows(outcome)),
-        "nodes": _table("nodes", node_rows(prepared.fabric)),
-        **{name: _table(name, {column.name: () for column in TABLES[name]}) for name in _OF_TRAINING},
+        "flows": table("flows", _flows(prepared, outcome)),
+        "links": table("links", _links(prepared, outcome, names)),
+        "collectives": table("collectives", collective_times(prepared, outcome)),
+        "series": table("series", _series(outcome, names)),
+        "events": table("events", _events(prepared, outcome, names)),
+        "timeline": table("timeline", timeline_rows(outcome)),
+        "paths": table("paths", path_rows(outcome)),
+        "nodes": table("nodes", node_rows(prepared.fabric)),
+        **{name: table(name, {column.name: () for column in TABLES[name]}) for name in _OF_TRAINING},
     }
 
 
-def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
+def table(name: str, columns: Mapping[str, Any]) -> pa.Table:
+    """A table of `weft.spec.result` from its columns."""
     import pyarrow as pa
 
     types = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}

@@ -21,6 +21,8 @@ from weft.study.prepare import located, prepare, read_scenario
 from weft.study.record import about, summarise, tables_of
 from weft.study.recording import recording
 from weft.study.seeds import mean_numbers
+from weft.study.training import prepare_training
+from weft.study.training_run import run_training, training_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from weft.engine.outcome import Outcome
     from weft.spec.fabric import Fabric
     from weft.study.prepare import Prepared
+    from weft.study.training import PreparedTraining
 
 __all__ = ["MAX_SEED", "run_scenario"]
 
@@ -123,6 +126,8 @@ def _run_one(
     progress: Callable[[Progress], None] | None,
     given: GivenFabric | None,
 ) -> Run:
+    if scenario.trainings and scenario.engine.fidelity == "flow":
+        return _run_training(scenario, folder, interrupt, progress, given)
     started = datetime.now(UTC)
     clock = time.perf_counter()
     prepared = prepare(scenario, fabric=None if given is None else given.fabric)
@@ -165,6 +170,49 @@ def _run_one(
         about=about(prepared),
         summary=summarise(prepared, tables, outcome),
         tables=tables,
+        provenance=provenance,
+        files={} if given is None else {FABRIC_FILE: given.text},
+    )
+
+
+def _run_training(
+    scenario: Scenario,
+    folder: Path,
+    interrupt: Interrupt,
+    progress: Callable[[Progress], None] | None,
+    given: GivenFabric | None,
+) -> Run:
+    started = datetime.now(UTC)
+    clock = time.perf_counter()
+    try:
+        prepared = prepare_training(scenario, fabric=None if given is None else given.fabric)
+    except ConfigError as error:
+        raise located(scenario, error) from error
+
+    def on_progress(now: Progress) -> None:
+        if progress is not None:
+            progress(now)
+        interrupt.check()
+
+    set_up_s = time.perf_counter() - clock
+    result = run_training(prepared, on_progress)
+    engine_s = time.perf_counter() - clock - set_up_s
+    status = "interrupted" if result.interrupted or interrupt.is_wanted else result.status
+    provenance = _provenance(prepared, status) | {
+        **_origin(given),
+        "facts": dict(prepared.fabric.facts) | dict(result.facts),
+        "digest": result.digest,
+        "started": started.isoformat(timespec="seconds"),
+        "set_up_s": round(set_up_s, 6),
+        "engine_s": round(engine_s, 6),
+        "wall_s": round(time.perf_counter() - clock, 6),
+    }
+    return write_run(
+        folder,
+        scenario=dump(scenario),
+        about=about(prepared) | training_about(prepared),
+        summary=result.summary,
+        tables=result.tables,
         provenance=provenance,
         files={} if given is None else {FABRIC_FILE: given.text},
     )
@@ -239,7 +287,7 @@ def _status(outcome: Outcome, *, interrupted: bool, is_all_delivered: bool) -> s
     return "stuck" if outcome.complete else "stopped"
 
 
-def _provenance(prepared: Prepared, status: str) -> dict[str, Any]:
+def _provenance(prepared: Prepared | PreparedTraining, status: str) -> dict[str, Any]:
     scenario = prepared.scenario
     return {
         "weft": VERSION,

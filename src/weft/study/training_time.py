@@ -1,14 +1,15 @@
 """Where the time of a training job goes: what every rank does from the begin of an iteration to its end, by kind.
 
 An engine says on what the main stream of each actor (a class of equal ranks) spends its time. Here it gets the kinds
-that people ask for, the pass and the micro batch; what an actor waits after its last operation counts as skew, so that
-the kinds of every rank add up to the iteration.
+that people ask for, the pass and the micro batch; what an actor waits after its last operation counts as bubble in a
+pipeline and as skew elsewhere, so that the kinds of every rank add up to the iteration.
 Leaves out: what the other streams do; it hides behind the main one, or the main one waits for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from weft.engine.flow_outcome import FlowOutcome
 
-__all__ = ["COMMUNICATION", "COMPUTATION", "IDLE", "JobTime", "Segments", "job_time", "segments_of"]
+__all__ = ["COMMUNICATION", "COMPUTATION", "IDLE", "JobTime", "Segments", "job_time", "segments_of", "with_tails"]
 
 COMPUTATION: Final = ("compute", "recompute", "optimizer", "launch")
 COMMUNICATION: Final = ("tensor", "context", "expert", "pipeline", "data")
@@ -70,13 +71,14 @@ class JobTime:
     slowest: Mapping[int, int]
 
 
-def segments_of(outcome: FlowOutcome, labels: Sequence[str]) -> Segments:
+def segments_of(outcome: FlowOutcome, labels: Sequence[str], *, mark_name: int = 0) -> Segments:
     """Give segments of an engine their kinds and marks.
 
     Parameters
     ----------
     outcome : of the flow engine
     labels : of the job
+    mark_name : index of the marks that begin a pass
     """
     found = outcome.segments
     order = np.lexsort((found["start_ps"], found["actor"]))
@@ -86,24 +88,53 @@ def segments_of(outcome: FlowOutcome, labels: Sequence[str]) -> Segments:
     kind = np.where(found["label"] >= 0, place[np.maximum(found["label"], 0)], kinds.index("other"))
     idle = np.where(kind == kinds.index("pipeline"), kinds.index("bubble"), kinds.index("skew"))
     kind = np.where(found["code"] == _WAITING, idle, kind)
-    marks = outcome.marks[np.lexsort((outcome.marks["at_ps"], outcome.marks["actor"]))]
     return Segments(
         actor=found["actor"].astype(np.int64),
         kind=kind,
-        mark=_marks_passed(marks, found),
+        mark=_marks_passed(outcome, found, mark_name),
         start_ps=found["start_ps"].astype(np.int64),
         end_ps=found["end_ps"].astype(np.int64),
         kinds=kinds,
     )
 
 
-def _marks_passed(marks: NDArray[np.void], found: NDArray[np.void]) -> NDArray[np.int64]:
+def with_tails(segments: Segments, *, job: NDArray[np.int64], has_pipeline: Sequence[bool]) -> Segments:
+    """Add what actors wait from their last operation to the end of their job.
+
+    Parameters
+    ----------
+    segments : of all jobs
+    job : shape (actors,), job of each actor
+    has_pipeline : of each job; such waiting is then a bubble
+    """
+    last = np.flatnonzero(np.diff(segments.actor, append=-1))
+    of_job = job[segments.actor[last]]
+    end_ps = np.zeros(len(has_pipeline), np.int64)
+    np.maximum.at(end_ps, of_job, segments.end_ps[last])
+    early = last[segments.end_ps[last] < end_ps[of_job]]
+    of_job = job[segments.actor[early]]
+    idle = np.array([segments.kinds.index("bubble" if piped else "skew") for piped in has_pipeline], np.int64)
+    at = early + 1
+    return Segments(
+        actor=np.insert(segments.actor, at, segments.actor[early]),
+        kind=np.insert(segments.kind, at, idle[of_job]),
+        mark=np.insert(segments.mark, at, segments.mark[early]),
+        start_ps=np.insert(segments.start_ps, at, segments.end_ps[early]),
+        end_ps=np.insert(segments.end_ps, at, end_ps[of_job]),
+        kinds=segments.kinds,
+    )
+
+
+def _marks_passed(outcome: FlowOutcome, found: NDArray[np.void], mark_name: int) -> NDArray[np.int64]:
     """For each segment, how many marks its actor has behind it, less one."""
+    marks = outcome.marks[outcome.marks["name"] == mark_name]
+    marks = marks[np.lexsort((marks["at_ps"], marks["actor"]))]
     mark = np.full(len(found), -1, np.int64)
-    mark_bounds = np.searchsorted(marks["actor"], np.unique(found["actor"]), side="left")
-    for actor, first in zip(np.unique(found["actor"]).tolist(), mark_bounds.tolist(), strict=True):
-        own = slice(*np.searchsorted(found["actor"], [actor, actor + 1]).tolist())
-        last = int(np.searchsorted(marks["actor"], actor, side="right"))
+    every = np.arange(len(outcome.actors) + 1)
+    segments, bounds = np.searchsorted(found["actor"], every), np.searchsorted(marks["actor"], every)
+    for own, first, last in zip(
+        (slice(*ends) for ends in pairwise(segments.tolist())), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
+    ):
         mark[own] = np.searchsorted(marks["at_ps"][first:last], found["start_ps"][own], side="right") - 1
     return mark
 
@@ -126,8 +157,6 @@ def job_time(
     begin, end = int(start_ps.min(initial=0)), int(end_ps.max(initial=0))
     spent = np.zeros((len(actors), len(segments.kinds)), np.int64)
     np.add.at(spent, (place, kind), end_ps - start_ps)
-    skew = segments.kinds.index("skew")
-    spent[:, skew] += (end - begin) - spent.sum(axis=1)
     last = np.zeros(len(actors), np.int64)
     np.maximum.at(last, place, end_ps)
     mean = ranks @ spent / max(1, int(ranks.sum()))

@@ -91,6 +91,8 @@ weft::Input input_of(nb::dict plan) {
   in.port_headroom_bytes = rows<std::int64_t>(plan, "port_headroom_bytes");
   in.shared_bytes = rows<std::int64_t>(plan, "shared_bytes");
   in.attachment = rows<std::int32_t>(plan, "attachment");
+  in.destination_number = rows<std::int64_t>(plan, "destination_number");
+  in.port_stride = rows<std::int64_t>(plan, "port_stride");
   in.switches = rows<weft::SwitchRow>(plan, "switches");
   in.nics = rows<weft::NicRow>(plan, "nics");
   in.class_priority = rows<std::int64_t>(plan, "class_priority");

@@ -1,10 +1,10 @@
 /// Which links a flow between two NIC ports crosses, and how long its bytes take over them.
 ///   spray          every switch splits evenly over all its candidates; hops are bundles of links that carry alike
-///   hashed         one path: the ports that the packet engine's ECMP takes for the same flow, by the switches' own
-///   hash deterministic  one path: the destination alone chooses, so that what goes down to a host comes down one path
-/// Source: docs/models/packet-engine.md, "Routes" and "Hash"; d-mod-k: Zahavi et al., J. Parallel Distrib. Comput.
-/// 72(11), 2012, doi:10.1016/j.jpdc.2012.01.018. Meaning: docs/models/flow-engine-paths.md. Leaves out: adaptive
-/// routing, unequal weights, and what a packet queues for.
+///   hashed         one path: the ports that the packet engine's ECMP takes for the same flow
+///   deterministic  one path: the destination alone chooses, so that what goes to a host comes down one path
+/// Source: docs/models/packet-engine.md, "Routes" and "Hash"; d-mod-k: Zahavi, J. Parallel Distrib. Comput. 2012,
+/// Fat-tree routing and node ordering; topology/digits.py does the same. Meaning: docs/models/flow-engine-paths.md.
+/// Leaves out: adaptive routing, unequal weights, and what a packet queues for.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -41,6 +41,7 @@ struct Input {
   std::span<const double> port_loss, port_corruption;
   std::span<const std::int64_t> port_headroom_bytes, shared_bytes;
   std::span<const std::int32_t> attachment;
+  std::span<const std::int64_t> destination_number, port_stride;
   std::span<const SwitchRow> switches;
   std::span<const NicRow> nics;
   std::span<const std::int64_t> class_priority, class_lossless;

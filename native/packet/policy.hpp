@@ -25,7 +25,7 @@ struct Signal {  // SIGNAL_DTYPE
 static_assert(sizeof(Signal) == 400);
 
 struct PortSignal {  // PORT_SIGNAL_DTYPE
-  std::int64_t now_ps, hash, draw, bytes, candidates, is_data, choice;
+  std::int64_t now_ps, hash, draw, bytes, candidates, is_data, destination, stride, choice;
 };
 
 struct Candidate {  // CANDIDATE_DTYPE

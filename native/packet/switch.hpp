@@ -308,6 +308,8 @@ inline std::int32_t choose_port(State& s, const SwitchView& view, std::int64_t f
             packet->bytes,
             count,
             packet->kind == PacketKind::kData ? 1 : 0,
+            s.in.destination_number[static_cast<std::size_t>(packet->destination_port)],
+            s.in.port_stride[static_cast<std::size_t>(group[0])],
             0};
   Candidate* candidates = &s.candidates[static_cast<std::size_t>(first)];
   if (policy.queue)

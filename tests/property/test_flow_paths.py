@@ -19,6 +19,7 @@ from weft.engine.lower import port_delays_ps, switch_rows
 from weft.spec.device import HashFunction, Switch
 from weft.spec.fabric import HOST, SWITCH, Fabric
 from weft.topology.build import fabric_of
+from weft.topology.digits import destination_numbers, port_strides
 from weft.topology.routing import DELIVER, Routes, routes
 
 FAMILIES: dict[str, dict[str, Any]] = {
@@ -158,23 +159,12 @@ def compare(
 
 
 def by_destination(fabric: Fabric, destination: int) -> Choose:
-    """Digits of the destination's number, counted leaf by leaf."""
-    ports, tier = fabric.ports, fabric.node_tier
-    is_host = fabric.node_kind == HOST
-    order = [int(ports.peer[port]) for port in range(len(ports.node))
-             if not is_host[ports.node[port]] and is_host[ports.node[ports.peer[port]]]]  # fmt: skip
-    number = order.index(destination)
-    width: dict[int, int] = {}
-    for node in np.flatnonzero(fabric.node_kind == SWITCH).tolist():
-        peers = ports.node[ports.peer[ports.base[node] : ports.base[node + 1]]]
-        above = int(((tier[peers] > tier[node]) & ~is_host[peers]).sum())
-        width[int(tier[node])] = max(width.get(int(tier[node]), 1), above)
+    """As `weft.policies.port_selection.destination_modulo`."""
+    number, strides = int(destination_numbers(fabric)[destination]), port_strides(fabric)
 
     def choose(node: int, ingress: int, members: list[int]) -> int:
-        del ingress
-        lower = min(int(tier[node]), int(tier[ports.node[ports.peer[members[0]]]]))
-        stride = int(np.prod([width.get(below, 1) for below in range(1, lower)], dtype=np.int64))
-        return members[number // stride % len(members)]
+        del node, ingress
+        return members[number // int(strides[members[0]]) % len(members)]
 
     return choose
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from weft.base.errors import UsageError
+from weft.base.random import Stream, draw
+from weft.engine import packet
 from weft.engine.flow_paths import FlowPaths
+from weft.engine.lower import lower
+from weft.policies.load import load
 from weft.spec.fabric import HOST, Fabric
+from weft.spec.transport import Transport
 from weft.topology.build import fabric_of
+from weft.workload.traffic.permutation import permutation
 
 
 def nic_ports(fabric: Fabric) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -96,3 +104,35 @@ def test_only_flows_between_two_nic_ports_have_paths() -> None:
         router.paths(ports[:1], np.array([10_000]))
     with pytest.raises(UsageError, match="link_up has shape"):
         router.use(np.ones(3, np.bool_))
+
+
+@pytest.mark.parametrize("balancing", ["ecmp", "destination-modulo"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"topology": "fat-tree", "tiers": 3, "radix": 4},
+        {"topology": "leaf-spine", "leaves": 4, "spines": 3, "hosts_per_leaf": 4, "links_per_pair": 2},
+        {"topology": "rail-optimized", "hosts": 16, "radix": 8, "tiers": 3},
+    ],
+)
+def test_a_flow_takes_the_ports_that_its_packets_took(shape: dict[str, Any], balancing: str) -> None:
+    """The packet engine itself sends a permutation; the flow engine's router names the same ports."""
+    fabric = fabric_of(**shape)
+    hosts = len(fabric.hosts)
+    plan = lower(
+        fabric=fabric, job=permutation(hosts=hosts, size_bytes=10_000, seed=3), transport=Transport(),
+        congestion_control=load("congestion-control", "none"), port_selection=load("port-selection", balancing),
+    )  # fmt: skip
+    told = packet.run(plan, series=packet.Series(path_sample=1))
+    pairs = sorted({(int(row["source"]), int(row["destination"])) for row in told.messages})
+    flows = [source << 40 | destination << 16 for source, destination in pairs]
+    found = FlowPaths(fabric, "hashed" if balancing == "ecmp" else "deterministic").paths(
+        plan.rank_ports[[source for source, _ in pairs], 0],
+        plan.rank_ports[[destination for _, destination in pairs], 0],
+        entropy=np.array([0xC000 | draw(plan.seed, Stream.PATH_CHOICE, flow, 0, 0) & 0x3FFF for flow in flows]),
+        destination_qp=np.array([draw(0, Stream.PATH_CHOICE, flow, 1, 0) & 0xFFFFFF for flow in flows]),
+    )
+    for number in range(len(pairs)):
+        taken = told.paths["port"][told.paths["queue_pair"] == number]
+        hops = found.hops["link"][found.hop_ptr[number] : found.hop_ptr[number + 1]]
+        assert sorted(taken.tolist()) == sorted(hops.tolist())

@@ -107,6 +107,7 @@ def test_a_compiled_port_selection_equals_the_plain_one_to_the_bit(name: str, pa
     for now_ps, hashed, drawn, ports in packets:
         signal = twin.policy.new_port_signal()
         signal.now_ps, signal.hash, signal.draw, signal.candidates = now_ps, hashed, drawn, len(ports)
+        signal.destination, signal.stride = drawn >> 40, 1 + hashed % 64
         candidates = twin.policy.new_candidates(len(ports))
         for candidate, (queue, up) in zip(candidates, ports, strict=True):
             candidate.queue_bytes, candidate.up, candidate.rate_bps = queue, up, 400_000_000_000

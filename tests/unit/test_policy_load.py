@@ -45,7 +45,7 @@ def test_the_folder_is_the_catalogue() -> None:
     names = {kind: [entry.name for entry in catalogue(kind)] for kind in KINDS}
     assert names["congestion-control"] == ["dcqcn", "fixed-window", "none"]
     assert names["path-selection"] == ["ecmp", "oblivious", "spray"]
-    assert names["port-selection"] == ["ecmp", "least-loaded", "spray"]
+    assert names["port-selection"] == ["destination-modulo", "ecmp", "least-loaded", "spray"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,6 +20,7 @@ from weft.engine.requirements import pause_mistakes, requirement_mistakes
 from weft.spec.device import Nic, Switch
 from weft.spec.fabric import SWITCH, Fabric
 from weft.spec.job import Send
+from weft.topology.digits import destination_numbers, port_strides
 from weft.topology.routing import attachments, routes
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
         port_headroom_bytes=headroom,
         shared_bytes=shared,
         attachment=routes(fabric, np.ones(len(fabric.links), np.bool_)).attach_of_port,
+        destination_number=destination_numbers(fabric),
+        port_stride=port_strides(fabric),
         switches=switch_rows(fabric.switches, used),
         nics=nic_rows(fabric.nics),
         class_priority=np.array(used, np.int64),

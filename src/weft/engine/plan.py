@@ -242,6 +242,7 @@ class Plan:
     port_headroom_bytes : (P,), of each lossless class whose ingress is the port
     shared_bytes : (N,), size of the shared part of a switch's buffer
     attachment : (P,), index of the attachment for the port of a host, else -1
+    destination_number, port_stride : (P,), what a port selection by destination sees; see `weft.topology.digits`
     class_priority, class_lossless : (C,), ascending priorities in use
     control_class : index of the class of ACK, NAK, CNP, CREDIT and PROBE
     routes : tables; the first holds from time 0
@@ -270,6 +271,8 @@ class Plan:
     port_headroom_bytes: NDArray[np.int64]
     shared_bytes: NDArray[np.int64]
     attachment: NDArray[np.int32]
+    destination_number: NDArray[np.int64]
+    port_stride: NDArray[np.int64]
     switches: NDArray[np.void]
     nics: NDArray[np.void]
     class_priority: NDArray[np.int64]

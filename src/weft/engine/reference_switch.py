@@ -145,6 +145,8 @@ class Switch:
         signal.bytes = packet.size_bytes
         signal.candidates = len(members)
         signal.is_data = int(packet.kind == PacketKind.DATA)
+        signal.destination = int(simulation.plan.destination_number[packet.destination.id])
+        signal.stride = int(simulation.plan.port_stride[members[0]])
         selection.call_step(self.selection_state, signal, candidates)
         return int(signal.choice)
 

@@ -84,6 +84,8 @@ PORT_SIGNAL_DTYPE: Final = np.dtype(
         ("bytes", np.int64),  # of the frame
         ("candidates", np.int64),  # how many; the array holds as many
         ("is_data", np.int64),  # 0: ACK, CNP and other control packets
+        ("destination", np.int64),  # number of the NIC port that the packet goes to, counted leaf by leaf
+        ("stride", np.int64),  # consecutive numbers that the tiers below have already told apart; 1 at a leaf
         ("choice", np.int64),  # written by the step: index of the candidate
     ]
 )
@@ -148,6 +150,8 @@ class PortSignal:
     bytes: int
     candidates: int
     is_data: int
+    destination: int
+    stride: int
     choice: int
 
 

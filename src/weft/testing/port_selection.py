@@ -17,6 +17,7 @@ __all__ = ["check_port_selection"]
 
 _STORIES = 6  # chosen: some thousand calls take a second
 _PACKETS = 250
+_STRIDES = (1, 4, 32, 1_024)  # chosen: leaves, and tiers above switches of some radices
 _ALIKE = 8  # chosen: as many equal candidates for 64 flows each, so that a fair hash misses none
 
 
@@ -63,6 +64,7 @@ def _equal_candidates(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
         signal.now_ps += int(10 ** source.uniform(2, 9))
         signal.hash, signal.draw = source.getrandbits(32), source.getrandbits(62)
         signal.bytes, signal.is_data, signal.candidates, signal.choice = 4_174, 1, _ALIKE, 0
+        signal.destination, signal.stride = source.randrange(100_000), source.choice(_STRIDES)
         candidates = policy.new_candidates(_ALIKE)
         for candidate in candidates:
             candidate.rate_bps, candidate.up, candidate.weight = 400_000_000_000, 1, 1
@@ -86,6 +88,7 @@ def _packets(policy: LoadedPolicy, seed: int, taken: list[int]) -> Iterator[Find
         signal.bytes = source.randrange(64, 4_200)
         signal.is_data = source.randrange(2)
         signal.candidates = source.choice((1, 2, 3, 8, 64))
+        signal.destination, signal.stride = source.randrange(100_000), source.choice(_STRIDES)
         candidates = policy.new_candidates(signal.candidates)
         for candidate in candidates:
             candidate.queue_bytes = source.choice((0, source.randrange(1_000_000))) if sees_queues else 0

@@ -178,7 +178,8 @@ def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
 def _raw_plan(plan: Plan, series: Series | None, keep: list[Any], event_limit: int = 0) -> dict[str, Any]:
     arrays = (
         "node_kind", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
-        "port_loss", "port_corruption", "port_headroom_bytes", "shared_bytes", "attachment", "destination_number", "port_stride", "switches", "nics",
+        "port_loss", "port_corruption", "port_headroom_bytes", "shared_bytes", "attachment", "switches", "nics",
+        "destination_number", "port_stride",
         "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "digits", "rank_class",
         "rank_ports", "rank_gpu",
     )  # fmt: skip

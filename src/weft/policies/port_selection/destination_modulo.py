@@ -1,7 +1,7 @@
-"""Destination modulo (d-mod-k): the destination alone chooses the port, so that what goes to one host takes one path down.
+"""Destination modulo (d-mod-k): the destination alone chooses the port, and what goes to a host takes one path down.
 
-A tier takes one digit of the destination's number, so that the hosts of a leaf spread over all spines, and the leaves of
-a block over all cores; a shift permutation of a full fat tree then meets nobody.
+A tier takes one digit of the destination's number, so that the hosts of a leaf spread over all spines, and the leaves
+of a block over all cores; a shift permutation of a full fat tree then meets nobody.
 Source: Zahavi, J. Parallel Distrib. Comput. 2012, Fat-tree routing and node ordering providing contention free traffic
 for MPI global collectives.
 Leaves out: balance after a fault: the ports that are left are counted anew, and neighbours share one.

@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.pages import Page, plain
-from helpers.training_run import MS, Plan, segments_of, training_run
+from helpers.training_run import MS, Plan, segments_of, table, training_run
 
 from weft.cli import main
 from weft.report.answer import answer
 from weft.report.figures.gantt import packed
+from weft.report.network_flows import network_flows
 from weft.report.page import run_page
 from weft.report.pipeline import EXPOSED, KINDS, is_training, read_pipeline, time_by_kind
 from weft.report.words import amount
@@ -253,3 +254,46 @@ def test_a_rank_that_is_done_waits_for_the_last_one(tmp_path: Path, one: Run) ->
     idle = [found["bubble"] + found["skew"] for found in (before, after)]
     assert idle[1] - idle[0] == pytest.approx((15 + 5) * MS / 4)  # gradients and optimizer of one stage
     assert after["bubble"] > before["bubble"]
+
+
+def activities(run: Run, folder: Path, rows: list[tuple[int, int, int, int, int]]) -> Run:
+    """The run with other activities: flows, instances, bytes, begin and end."""
+    import pyarrow.parquet as pq
+
+    shutil.copytree(run.path, folder)
+    found = [
+        {"job": "pretrain", "kind": "data", "operation": "all-reduce", "ranks": 8, "flows": flows, "instances": instances,
+         "size_bytes": size, "posted_ps": start, "start_ps": start, "end_ps": end}
+        for flows, instances, size, start, end in rows
+    ]  # fmt: skip
+    pq.write_table(table("activities", found), folder / "activities.parquet")
+    return open_run(folder)
+
+
+def test_equal_flows_have_the_entropy_of_their_number(tmp_path: Path, one: Run) -> None:
+    # eight flows all the time, and eight alike in the second half; inside servers there are none
+    rows = [(8, 1, 100, 0, 100), (4, 2, 50, 50, 100), (0, 8, 10**9, 0, 100)]
+    run = activities(one, tmp_path / "run", rows)
+    found = network_flows(run, np.array([0, 50, 100, 150]))
+    assert found is not None
+    assert found.flows.tolist() == [8, 16, 0]
+    assert found.entropy.tolist() == pytest.approx([3, 4, 0])
+    assert found.mean_flows == pytest.approx(12)
+    assert found.mean_entropy == pytest.approx((3 * 400 + 4 * 800) / 1200)
+    assert found.mean_size_bytes == pytest.approx((800 * 100 + 400 * 50) / 1200)
+
+
+def test_unequal_flows_have_less_entropy_and_gaps_none(tmp_path: Path, one: Run) -> None:
+    run = activities(one, tmp_path / "run", [(1, 1, 300, 0, 100), (1, 1, 100, 0, 100), (2, 1, 7, 300, 400)])
+    found = network_flows(run, np.array([0, 100, 200, 400]))
+    assert found is not None
+    assert found.entropy.tolist() == pytest.approx([-0.75 * np.log2(0.75) - 0.25 * np.log2(0.25), 0, 1])
+    assert found.flows.tolist() == [2, 0, 1]
+    assert found.mean_flows == pytest.approx(2)
+
+
+def test_a_job_inside_one_server_crosses_no_network(tmp_path: Path, one: Run) -> None:
+    run = activities(one, tmp_path / "run", [(0, 8, 100, 0, 100)])
+    assert network_flows(run, np.array([0, 1])) is None
+    assert "Nothing crossed the network." in answer(run)
+    assert "Nothing crossed the network." in plain(Page(run_page(run)).text)

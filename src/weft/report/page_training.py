@@ -11,20 +11,24 @@ from weft.report.figures.axes import figure
 from weft.report.figures.gantt import KIND_NAMES, gantt
 from weft.report.figures.lines import Curve, curves
 from weft.report.figures.waterfall import Step, waterfall
+from weft.report.network_flows import network_flows
 from weft.report.over_time import has_nodes
 from weft.report.page_parts import Section, bar, notice, paragraphs, port, table
 from weft.report.pipeline import KINDS, read_pipeline, time_by_kind
 from weft.report.tables import busiest_links
-from weft.report.training_answer import goodput_sentence, jobs_of, what_if_of
+from weft.report.training_answer import few_flows_sentence, goodput_sentence, jobs_of, what_if_of
 from weft.report.words import amount, plural, typeset
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from weft.report.pipeline import Pipeline
     from weft.store.runs import Run
 
 __all__ = ["SCRIPTS", "job_waterfalls", "pipeline_figure", "training_sections"]
 
 SCRIPTS: Final = ("gantt.js",)
+_BINS: Final = 240  # of what is counted over time
 _MOST_JOBS: Final = 8  # with a waterfall of their own
 _MOST_TIERS: Final = 12  # with a chart of their own
 
@@ -158,8 +162,8 @@ def _goodput(run: Run) -> Section:
 
 def _traffic(run: Run) -> Section:
     lead = (
-        "Training puts few large flows on a network, not many small ones: their number, their size, and their entropy, "
-        "which is log2 of how many equal flows would spread the bytes as evenly."
+        f"{few_flows_sentence(run)} Entropy is log2 of how many equal flows would spread the bytes as evenly: where it "
+        "is low, hashing flows over equal paths loads them unevenly."
     )
     tiers = _tiers(run)
     charts = f'<div class="two">{tiers}</div>' if tiers else notice(["Nothing was recorded over time."])
@@ -172,47 +176,57 @@ def _arrow(name: str) -> str:
 
 
 def _tiers(run: Run) -> str:
+    """A card for the flows of the network, and one for every tier that carried something."""
     names = run.query(
-        "select tier, min(place) as first from (select tier, row_number() over () as place from tiers) "
-        "group by tier order by first"
+        "select tier, min(place) as first from (select tier, bytes, row_number() over () as place from tiers) "
+        "group by tier having sum(bytes) > 0 order by first"
     )
-    cards = []
+    ends = run.query("select coalesce(max(end_ps), 0) as e from activities")["e"][0].as_py()
+    cards = [_flows(run, np.linspace(0, ends, _BINS + 1).astype(np.int64))] if ends else []
     for name in names["tier"].to_pylist()[:_MOST_TIERS]:
         found = run.query(f"select * from tiers where tier = '{name.replace(chr(39), chr(39) * 2)}' order by start_ps")  # noqa: S608 - quoted
         starts, ends = (found[column].to_numpy() for column in ("start_ps", "at_ps"))
-        rate_bps = found["bytes"].to_numpy() * 8e12 / np.maximum(ends - starts, 1)
-        flows = found["flows"].to_numpy()
-        # bins in which nothing was carried may be missing
-        edges = np.unique(np.concatenate([[0], starts, ends]))
-        place = np.searchsorted(edges, starts)
-        values = np.zeros((2, len(edges) - 1))
-        values[0, place], values[1, place] = rate_bps, flows
-        both = (
-            curves(f"Rate, {_arrow(name)}", [Curve(name="all links together", values=values[0], is_area=True)],
-                   edges_ps=edges, unit="b/s", height_px=110),
-            curves(f"Flows under way, {_arrow(name)}", [Curve(name="flows", values=values[1])],
-                   edges_ps=edges, unit="count", height_px=70, first_colour=2),
-        )  # fmt: skip
-        aside = "bits per second, all links together; below, flows under way"
-        cards.append(figure(_arrow(name), "".join(both), aside=aside))
+        edges = np.unique(np.concatenate([[0], starts, ends]))  # bins in which nothing was carried may be missing
+        rate_bps = np.zeros(len(edges) - 1)
+        rate_bps[np.searchsorted(edges, starts)] = found["bytes"].to_numpy() * 8e12 / np.maximum(ends - starts, 1)
+        curve = Curve(name="all links together", values=rate_bps, is_area=True)
+        chart = curves(f"Rate, {_arrow(name)}", [curve], edges_ps=edges, unit="b/s", height_px=110)
+        cards.append(figure(_arrow(name), chart, aside="all links together"))
     return "".join(cards)
+
+
+def _flows(run: Run, edges: NDArray[np.int64]) -> str:
+    found = network_flows(run, edges)
+    if found is None:
+        return figure("flows on the network", "", note="Nothing crossed the network.")
+    both = (
+        curves("Flows under way", [Curve(name="flows", values=found.flows)], edges_ps=edges, unit="count",
+               height_px=60, first_colour=2),
+        curves("Entropy", [Curve(name="entropy, bit", values=found.entropy)], edges_ps=edges, unit="bit", height_px=50,
+               first_colour=3),
+    )  # fmt: skip
+    aside = f"{amount(found.mean_flows, 'count')} at once while there are any; below, their entropy in bit"
+    return figure("flows on the network", "".join(both), aside=aside)
 
 
 def _tier_table(run: Run) -> str:
     found = run.query(
         """
-        select tier, sum(bytes) as bytes, max(flows) as most, sum(flows * (at_ps - start_ps)) / sum(at_ps - start_ps)
-            as mean, sum(entropy * bytes) / sum(case when entropy is not null then bytes end) as entropy,
-            min(start_ps) as first
+        select tier, sum(bytes) as bytes, max(bytes / (at_ps - start_ps)) * 8e12 as most,
+            sum(bytes) / sum(at_ps - start_ps) * 8e12 as mean,
+            sum(entropy * bytes) / sum(case when entropy is not null then bytes end) as entropy
         from tiers where bytes > 0 group by tier order by bytes desc
         """
     ).to_pylist()
+    units = [("bytes", "B"), ("mean", "b/s"), ("most", "b/s"), ("entropy", "bit")]
+    if not any(row["entropy"] for row in found):
+        units.pop()
     rows = [
-        [escape(_arrow(row["tier"])), *(escape(typeset(amount(row[name], unit))) for name, unit in (
-            ("bytes", "B"), ("mean", "count"), ("most", "count"), ("entropy", "bit")))]
+        [escape(_arrow(row["tier"])), *(escape(typeset(amount(row[name], unit))) for name, unit in units)]
         for row in found
     ]  # fmt: skip
-    return table(("tier", "carried", "flows, mean while busy", "flows, most", "entropy, bit"), rows)
+    head = ("tier", "carried", "mean while busy", "most in a step", "entropy, bit")
+    return table(head[: 1 + len(units)], rows)
 
 
 def _kind_table(run: Run) -> str:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from weft.report.network_flows import network_flows
 from weft.report.pipeline import EXPOSED, time_by_kind
 from weft.report.tables import busiest_links
 from weft.report.words import amount, plural, sentence
@@ -16,7 +19,15 @@ if TYPE_CHECKING:
 
     from weft.store.runs import Run
 
-__all__ = ["KIND_WORDS", "approximations", "goodput_sentence", "jobs_of", "training_sentences", "what_if_of"]
+__all__ = [
+    "KIND_WORDS",
+    "approximations",
+    "few_flows_sentence",
+    "goodput_sentence",
+    "jobs_of",
+    "training_sentences",
+    "what_if_of",
+]
 
 KIND_WORDS: Final = {
     "forward": "forward passes",
@@ -80,7 +91,11 @@ def training_sentences(run: Run) -> list[str]:
         said += _of_job(run, jobs[0])
     else:
         said += [f"{sentence(run.about['workload'])}.", *(_in_short(run, job) for job in jobs)]
-    return [text for text in (*said, _hottest(run), goodput_sentence(run), *approximations(run)) if text]
+    return [
+        text
+        for text in (*said, few_flows_sentence(run), _hottest(run), goodput_sentence(run), *approximations(run))
+        if text
+    ]
 
 
 def _in_short(run: Run, job: dict[str, Any]) -> str:
@@ -165,6 +180,18 @@ def _less(row: Mapping[str, Any], whole: float) -> str:
     if abs(change) < _EQUAL:
         return "the same"
     return f"{amount(abs(change), 'share')} {'less' if change < 0 else 'more'}"
+
+
+def few_flows_sentence(run: Run) -> str:
+    """How many flows are on the network at once, their size and their entropy."""
+    found = network_flows(run, np.array([0, 1], np.int64))
+    if found is None:
+        return "Nothing crossed the network."
+    return (
+        f"On the network {amount(found.mean_flows, 'count')} flows are under way at once, while there are any, with an "
+        f"entropy of {amount(found.mean_entropy, 'bit')} bit; an average byte is part of a flow of "
+        f"{amount(found.mean_size_bytes, 'B')}."
+    )
 
 
 def goodput_sentence(run: Run) -> str:

@@ -262,8 +262,8 @@ def activities(run: Run, folder: Path, rows: list[tuple[int, int, int, int, int]
 
     shutil.copytree(run.path, folder)
     found = [
-        {"job": "pretrain", "kind": "data", "operation": "all-reduce", "ranks": 8, "flows": flows, "instances": instances,
-         "size_bytes": size, "posted_ps": start, "start_ps": start, "end_ps": end}
+        {"job": "pretrain", "kind": "data", "operation": "all-reduce", "ranks": 8, "flows": flows,
+         "instances": instances, "size_bytes": size, "posted_ps": start, "start_ps": start, "end_ps": end}
         for flows, instances, size, start, end in rows
     ]  # fmt: skip
     pq.write_table(table("activities", found), folder / "activities.parquet")

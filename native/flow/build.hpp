@@ -168,6 +168,7 @@ void build_collectives(HopFinder<Router>& finder, Gather& gather, Graph& graph) 
                                                 meaning.groups[rule].channel);
         gather.close(graph, crossed.latency_ps);
         graph.communicator.push_back(static_cast<std::int32_t>(c));
+        graph.shape.push_back(shape);
         graph.flows.push_back(crossed.flows);
       }
     for (std::size_t r = 0; r < job.rank_class.size(); ++r) {

@@ -76,6 +76,7 @@ struct Graph {
   std::vector<std::int32_t> members;        // ranks, by coordinate
   std::vector<std::int32_t> group;          // by communicator, in Slots::groups
   std::vector<std::int32_t> communicator;   // by operation
+  std::vector<std::int32_t> shape;          // by operation, in Slots::shapes
   std::vector<std::int64_t> flows;          // by operation
 
   std::vector<std::int64_t> slot_ptr{0};  // (R + 1)

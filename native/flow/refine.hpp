@@ -80,6 +80,8 @@ struct Marks {
 
 namespace detail {
 
+inline constexpr std::uint64_t kOfShape = std::uint64_t{1} << 32U;  // above all channels
+
 /// One step of refinement: new colours of everything from the colours of neighbours.
 class Refinement {
  public:
@@ -142,7 +144,8 @@ class Refinement {
     for (std::size_t c = 0; c < connections; ++c)
       activity[c] = pair(activity[c], static_cast<std::uint64_t>(graph_.channel[c]));
     for (std::size_t o = 0; o < graph_.operations(); ++o)
-      activity[connections + o] = pair(activity[connections + o], 13);
+      activity[connections + o] =
+          mix(activity[connections + o], static_cast<std::uint64_t>(graph_.shape[o]) + kOfShape, salt_);
   }
 
   void begin_ranks(const Job& job) {

@@ -14,6 +14,7 @@ from weft.spec.job import (
     Group,
     Job,
     Loop,
+    Mark,
     Operation,
     Peer,
     Placement,
@@ -51,27 +52,48 @@ class Degrees:
         return (inner, inner * self.pipeline) if self.near else (inner * self.data, inner)
 
 
-def parallel_job(degrees: Degrees, placement: Placement, *, micro_batches: int = 2, network_share: float = 1.0) -> Job:
-    """A job of one iteration: micro batches one after the other, then gradients; a program for each stage."""
+def parallel_job(
+    degrees: Degrees,
+    placement: Placement,
+    *,
+    micro_batches: int = 2,
+    network_share: float = 1.0,
+    has_two_shapes: bool = False,
+) -> Job:
+    """A job of one iteration: micro batches one after the other, then gradients; a program for each stage.
+
+    Parameters
+    ----------
+    degrees, placement : of the ranks
+    micro_batches : of a pipeline
+    network_share : of all-to-all
+    has_two_shapes : tensor groups do a second collective, with another efficiency, on the same channel
+    """
     pipeline_stride, _ = degrees.strides
     ranks: NDArray[np.int64] = np.arange(degrees.ranks)
-    programs = [_stage(degrees, stage, micro_batches, network_share) for stage in range(degrees.pipeline)]
+    programs = [
+        _stage(degrees, stage, micro_batches, network_share, has_two_shapes=has_two_shapes)
+        for stage in range(degrees.pipeline)
+    ]
     return Job(
         name="in miniature",
         ranks=degrees.ranks,
         programs=tuple(programs),
         rank_class=(ranks // pipeline_stride % degrees.pipeline).astype(np.int32),
         placement=placement,
+        mark_names=("computed",),
     )
 
 
-def _stage(degrees: Degrees, stage: int, micro_batches: int, network_share: float) -> Program:
+def _stage(degrees: Degrees, stage: int, micro_batches: int, network_share: float, *, has_two_shapes: bool) -> Program:
     pipeline_stride, data_stride = degrees.strides
     line = Group(stride=pipeline_stride, size=degrees.pipeline)
     last = degrees.pipeline - 1
     size = Size(total_bytes=1 << 20)
 
-    def collect(axes: tuple[tuple[int, int], ...], channel: int, *, is_ring: bool = True) -> Operation:
+    def collect(
+        axes: tuple[tuple[int, int], ...], channel: int, *, is_ring: bool = True, efficiency: float = 0.8
+    ) -> Operation:
         return Collect(
             operation="all-reduce" if is_ring else "all-to-all",
             size_bytes=1 << 20,
@@ -80,7 +102,7 @@ def _stage(degrees: Degrees, stage: int, micro_batches: int, network_share: floa
             pattern="ring" if is_ring else "all-to-all",
             amount_bytes=1 << 20,
             overhead_ps=1000,
-            local_efficiency=0.8,
+            local_efficiency=efficiency,
             network_efficiency=0.9,
             network_share=network_share,
         )
@@ -89,6 +111,8 @@ def _stage(degrees: Degrees, stage: int, micro_batches: int, network_share: floa
         body: list[Operation] = [Compute(duration_ps=1_000_000)]
         if degrees.tensor > 1:
             body += [collect(((1, degrees.tensor),), TENSOR), Wait()]
+            if has_two_shapes:
+                body += [collect(((1, degrees.tensor),), TENSOR, efficiency=1.6), Wait()]
         if degrees.context > 1:
             body += [collect(((degrees.tensor, degrees.context),), CONTEXT), Wait()]
         if degrees.expert > 1:
@@ -107,7 +131,7 @@ def _stage(degrees: Degrees, stage: int, micro_batches: int, network_share: floa
     backward += layer()
     if stage > 0:
         backward.append(Send(peer=Peer(rule="shift", group=line, shift=-1), size=size, channel=BACKWARD))
-    end: list[Operation] = [Wait()]
+    end: list[Operation] = [Wait(), Mark(name=0)]
     if degrees.data > 1:
         end += [collect(((data_stride, degrees.data),), DATA), Wait()]
     if degrees.pipeline > 1 and stage in {0, last}:  # tied embeddings: of each pipeline only these two take part

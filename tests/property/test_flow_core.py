@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.helpers.flow_jobs import Degrees
-from tests.property.test_flow_folding import DEGREES, FABRICS, Case, fold, matrix, textbook_rates
+from tests.property.test_flow_folding import DEGREES, FABRICS, Case, fold, matrix, plan_of, textbook_rates
 
+from weft.engine import flow
 from weft.engine.flow_plan import Mode
 
 cases = st.builds(
@@ -101,3 +103,11 @@ def test_bytes_of_links_are_those_of_the_whole_job_also_for_a_core() -> None:
     amount = np.arange(1, count + 1).astype(np.float64)
     wanted = matrix(core.graph, len(core.capacity)).T @ amount[core.graph["activity_class"]]
     np.testing.assert_allclose(core.carried(amount), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("has_two_shapes", [False, True])
+def test_what_never_touches_the_fabric_takes_as_long_in_a_core(has_two_shapes: bool) -> None:  # noqa: FBT001
+    degrees = Degrees(tensor=8, data=16)
+    plan = plan_of(Case("rails", degrees, Mode.HASHED), has_two_shapes=has_two_shapes)
+    ends = [np.unique(flow.run(replace(plan, fold=folding)).marks["at_ps"]).tolist() for folding in ("exact", "core")]
+    assert ends[0] == ends[1]

@@ -61,14 +61,14 @@ def fabric(name: str) -> Fabric:
     return fabric_of(**FABRICS[name])
 
 
-def plan_of(case: Case) -> FlowPlan:
+def plan_of(case: Case, *, has_two_shapes: bool = False) -> FlowPlan:
     built = fabric(case.fabric)
     if case.slow_link is not None:
         links = built.links.copy()
         links["rate_bps"][case.slow_link % len(links)] //= 3
         built = replace(built, links=links)
     place = getattr(placement, case.order)(built, case.degrees.ranks, seed=case.seed)
-    job = parallel_job(case.degrees, place, network_share=0.75)
+    job = parallel_job(case.degrees, place, network_share=0.75, has_two_shapes=has_two_shapes)
     factor = np.ones(job.ranks)
     if case.straggler is not None:
         factor[case.straggler % job.ranks] = 1.25

@@ -1,0 +1,283 @@
+"""Traps of incremental max-min sharing: each of these has gone wrong somewhere, and looked plausible."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from weft.engine import _native
+
+pytestmark = pytest.mark.sanitize
+
+EXACT = 1e-12
+FLAT = np.ones(1)
+
+
+def engine(*capacity: float, tolerance: float = EXACT) -> _native.Fluid:
+    return _native.Fluid(np.array(capacity, np.float64), tolerance)
+
+
+def add(fluid: _native.Fluid, *hops: int | tuple[int, float]) -> int:
+    pairs = [hop if isinstance(hop, tuple) else (hop, 1.0) for hop in hops]
+    return fluid.add_class(np.array([p[0] for p in pairs], np.int32), np.array([p[1] for p in pairs], np.float64))
+
+
+def run_out(fluid: _native.Fluid) -> list[tuple[float, int]]:
+    found = []
+    while (at_ps := fluid.next()) < math.inf:
+        found += [(at_ps, activity) for activity in fluid.advance(at_ps)]
+        fluid.solve(at_ps)
+    return found
+
+
+def test_a_newcomer_that_fits_still_slows_those_who_are_faster() -> None:
+    # Link 0 holds 6 + two that are slow elsewhere; the newcomer fits beside them with 4, but 5 and 5 is fair.
+    fluid = engine(10.0, 6.0, 0.0, 100.0)
+    fast, slow, newcomer = add(fluid, 0, 1), add(fluid, 0, 2), add(fluid, 0, 3)
+    fluid.start(fast, 0, 1e6, 0.0)
+    fluid.start(slow, 1, 1e6, 0.0)
+    fluid.start(slow, 2, 1e6, 0.0)
+    fluid.solve(0.0)
+    assert fluid.rates().tolist() == [6.0, 0.0, 0.0]
+    fluid.start(newcomer, 3, 1e6, 1.0)
+    fluid.solve(1.0)
+    assert fluid.rates() == pytest.approx([5.0, 0.0, 5.0])
+
+
+def test_a_link_that_falls_idle_has_no_level_and_no_nan() -> None:
+    fluid = engine(1.0, 2.0)
+    near, far = add(fluid, 0), add(fluid, 0, 1)
+    for round_ in range(3):
+        now_ps = 1e6 * round_
+        fluid.start(near, 2 * round_, 100.0, now_ps)
+        fluid.start(far, 2 * round_ + 1, 100.0, now_ps)
+        fluid.solve(now_ps)
+        assert fluid.rates().tolist() == [0.5, 0.5]
+        assert [activity for _, activity in run_out(fluid)] == [2 * round_, 2 * round_ + 1]
+        assert fluid.rates().tolist() == [0.0, 0.0]
+        assert fluid.loads().tolist() == [0.0, 0.0]
+        assert fluid.worst_error() == 0
+
+
+@pytest.mark.parametrize("begin_ps", [0.0, 1e12, 1e15, 1e17])
+def test_a_late_clock_makes_no_step_of_length_zero(begin_ps: float) -> None:
+    fluid = engine(0.05)
+    cls = add(fluid, 0)
+    for activity in range(200):
+        fluid.start(cls, activity, 0.001 + 1e-4 * activity, begin_ps)
+    fluid.solve(begin_ps)
+    found = run_out(fluid)
+    assert sorted(activity for _, activity in found) == list(range(200))
+    assert len({at_ps for at_ps, _ in found}) <= 200
+    ulp_ps = float(np.spacing(begin_ps))
+    bytes_sent = sum(0.001 + 1e-4 * activity for activity in range(200))
+    assert found[-1][0] - begin_ps == pytest.approx(bytes_sent / 0.05, abs=200 + 200 * ulp_ps)
+
+
+def test_completions_within_a_picosecond_are_one_event() -> None:
+    fluid = engine(1.0, 1.0)
+    one, other = add(fluid, 0), add(fluid, 1)
+    fluid.start(one, 1, 1000.0, 0.0)
+    fluid.start(other, 2, 1000.9, 0.0)
+    fluid.start(other, 3, 5000.0, 0.0)
+    fluid.stop(other, 3, 0.0)
+    fluid.solve(0.0)
+    assert fluid.next() == 1000.0
+    assert sorted(fluid.advance(1000.0)) == [1, 2]
+    assert fluid.carried(1000.0) == pytest.approx([1000.0, 1000.9])  # what has ended has been carried in full
+
+
+def test_the_load_of_a_link_that_is_never_full_does_not_drift() -> None:
+    fluid = engine(1e3, *[1.0 / (1 + link) for link in range(9)])
+    classes = [add(fluid, 0, 1 + link) for link in range(9)]
+    stay = add(fluid, 0, (1, 1e-3))
+    fluid.start(stay, -1, 1e12, 0.0)
+    draw = np.random.default_rng(1)
+    now_ps = 0.0
+    for activity in range(3_000):
+        fluid.start(classes[draw.integers(9)], activity, draw.uniform(0.1, 3), now_ps)
+        fluid.solve(now_ps)
+        now_ps += draw.uniform(0, 2)
+        while fluid.next() < now_ps:
+            fluid.advance(at_ps := fluid.next())
+            fluid.solve(at_ps)
+        fluid.advance(now_ps)
+        fluid.solve(now_ps)
+    assert fluid.worst_error() < 1e-9
+    rates = fluid.rates()
+    while fluid.next() < 1e9:
+        fluid.advance(at_ps := fluid.next())
+        fluid.solve(at_ps)
+    rates = fluid.rates()
+    assert np.count_nonzero(rates) == 1
+    assert fluid.loads()[0] == pytest.approx(rates[stay], rel=1e-12)
+
+
+def test_a_dead_link_stalls_its_activities_and_gives_them_back() -> None:
+    fluid = engine(1.0, 4.0)
+    both, beside = add(fluid, 0, 1), add(fluid, 1)
+    fluid.start(both, 0, 100.0, 0.0)
+    fluid.start(beside, 1, 1000.0, 0.0)
+    fluid.solve(0.0)
+    assert fluid.rates().tolist() == [1.0, 3.0]
+    fluid.advance(40.0)
+    fluid.set_capacity(0, 0.0, 40.0)
+    fluid.solve(40.0)
+    assert fluid.rates().tolist() == [0.0, 4.0]
+    assert fluid.next() == pytest.approx(40 + (1000 - 120) / 4)
+    assert fluid.advance(fluid.next()) == [1]
+    fluid.solve(260.0)
+    assert fluid.next() == math.inf
+    fluid.advance(1e6)
+    fluid.set_capacity(0, 2.0, 1e6)
+    fluid.solve(1e6)
+    assert run_out(fluid) == [(1e6 + 30.0, 0)]
+    assert fluid.carried(1e6 + 30.0) == pytest.approx([100.0, 1100.0])
+
+
+def test_a_dead_link_from_the_beginning_lets_nothing_trickle_through() -> None:
+    fluid = engine(0.0, 0.3, 0.7)
+    classes = [add(fluid, 1, 2), add(fluid, 0, 1), add(fluid, (0, 3.7), (2, 0.1))]
+    for cls in classes:
+        fluid.start(cls, cls, 10.0, 0.0)
+    fluid.solve(0.0)
+    assert fluid.rates().tolist() == [0.3, 0.0, 0.0]
+
+
+def test_no_amount_and_no_links_are_done_at_once() -> None:
+    fluid = engine(1.0)
+    nowhere, here, dead = add(fluid), add(fluid, 0), add(fluid, (0, 0.0))
+    for cls, activity in ((nowhere, 0), (here, 1), (dead, 2)):
+        fluid.start(cls, activity, 5.0 if cls != here else 0.0, 7.0)
+    fluid.solve(7.0)
+    assert fluid.next() == 7.0
+    assert sorted(fluid.advance(7.0)) == [0, 1, 2]
+    fluid.solve(7.0)
+    assert fluid.next() == math.inf
+
+
+def test_weights_scale_the_use_of_a_link_and_not_the_rate() -> None:
+    fluid = engine(12.0, 100.0)
+    heavy, light = add(fluid, (0, 3.0), (1, 1.0)), add(fluid, (0, 0.5), (0, 0.5))  # hops of one link add up
+    fluid.start(heavy, 0, 30.0, 0.0)
+    fluid.start(light, 1, 60.0, 0.0)
+    fluid.solve(0.0)
+    assert fluid.rates().tolist() == [3.0, 3.0]
+    assert fluid.loads().tolist() == [12.0, 3.0]
+    assert run_out(fluid) == [(10.0, 0), (12.5, 1)]
+    assert fluid.carried(12.5) == pytest.approx([150.0, 30.0])
+
+
+def test_a_collective_over_a_hundred_thousand_links_is_one_activity() -> None:
+    links = 100_000
+    draw = np.random.default_rng(3)
+    weight = draw.integers(1, 9, links).astype(np.float64)
+    capacity = draw.uniform(1, 2, links)
+    fluid = _native.Fluid(capacity, 1e-9)
+    every = np.arange(links, dtype=np.int32)
+    one, other = fluid.add_class(every, weight), fluid.add_class(every[::-1].copy(), np.ones(links))
+    small = add(fluid, 5, 6)
+    fluid.start(one, 1, 1e3, 0.0)
+    fluid.start(small, 3, 10.0, 0.0)
+    fluid.solve(0.0)
+    alone = capacity / (weight + np.isin(every, [5, 6]))
+    assert fluid.rates()[one] == pytest.approx(alone.min(), rel=1e-9)
+    fluid.start(other, 2, 1e3, 1.0)
+    fluid.solve(1.0)
+    assert fluid.rates()[[one, other]] == pytest.approx(
+        (capacity / (weight + 1 + np.isin(every, [5, 6]))).min(), rel=1e-6
+    )
+    end_ps = run_out(fluid)[-1][0]
+    wanted = 1e3 * (weight + 1) + 10.0 * np.isin(every, [5, 6])
+    np.testing.assert_allclose(fluid.carried(end_ps), wanted, rtol=1e-9)
+
+
+def test_rerouted_activities_keep_what_they_have_got() -> None:
+    fluid = engine(1.0, 0.25, 5.0)
+    cls, neighbour = add(fluid, 0), add(fluid, 1)
+    fluid.start(cls, 0, 100.0, 0.0)
+    fluid.start(cls, 1, 50.0, 0.0)
+    fluid.start(neighbour, 2, 1000.0, 0.0)
+    fluid.solve(0.0)
+    fluid.advance(20.0)
+    fluid.set_hops(cls, np.array([1, 2], np.int32), np.array([0.5, 2.0]), 20.0)
+    fluid.solve(20.0)
+    assert fluid.rates().tolist() == [0.125, 0.125]
+    assert fluid.carried(20.0) == pytest.approx([20.0, 5.0, 0.0])
+    assert fluid.stop(cls, 0, 36.0) == pytest.approx(100 - 10 - 2)
+    fluid.solve(36.0)
+    assert fluid.rates() == pytest.approx([0.25 / 1.5, 0.25 / 1.5])
+    assert fluid.advance(fluid.next()) == [1]
+
+
+def test_counters_that_have_run_for_long_are_as_exact_as_new_ones() -> None:
+    fluid = engine(0.4)
+    cls, other = add(fluid, 0), add(fluid, 0)
+    fluid.start(cls, 0, 4e14, 0.0)  # 1e15 ps alone
+    fluid.solve(0.0)
+    for activity in range(1, 6):
+        now_ps = activity * 1e14
+        fluid.advance(now_ps)
+        fluid.start(cls if activity % 2 else other, activity, 1000.0, now_ps)
+        fluid.solve(now_ps)
+        assert fluid.next() - now_ps == pytest.approx(5000.0, abs=0.5)
+        assert fluid.advance(fluid.next()) == [activity]
+        fluid.solve(now_ps + 5000)
+    assert fluid.next() == pytest.approx(1e15 + 5 * 2500, abs=2)
+
+
+@pytest.mark.parametrize("hops", [[(7, 1.0)], [(-1, 1.0)], [(0, -1.0)], [(0, math.nan)]])
+def test_hops_that_cannot_be_are_refused(hops: list[tuple[int, float]]) -> None:
+    with pytest.raises(ValueError, match="a hop needs a link"):
+        add(engine(1.0), *hops)
+
+
+def test_stopping_what_is_not_there_is_refused() -> None:
+    fluid = engine(1.0)
+    cls = add(fluid, 0)
+    with pytest.raises(ValueError, match="no such activity"):
+        fluid.stop(cls, 5, 0.0)
+
+
+def test_a_whole_run_is_the_textbooks_and_loses_nothing() -> None:
+    draw = np.random.default_rng(11)
+    links, classes, count = 30, 80, 2_000
+    capacity = draw.uniform(0.02, 0.1, links)
+    length = draw.integers(1, 9, classes)
+    class_ptr = np.concatenate([[0], length.cumsum()])
+    link = np.concatenate([draw.permutation(links)[:hops] for hops in length]).astype(np.int32)
+    weight = np.repeat(draw.choice([1.0, 1.034], classes), length)
+    at_ps = draw.exponential(4e6, count).cumsum()
+    cls = draw.integers(classes, size=count).astype(np.int32)
+    amount = draw.pareto(1.2, count) * 1e4 + 1
+    completions = {}
+    for tolerance in (1e-9, 1e-6):
+        completions[tolerance], carried, worst, stats = _native.fluid_run(
+            capacity, class_ptr, link, weight, at_ps, cls, amount, tolerance, 10
+        )
+        assert worst < (1e-7 if tolerance == 1e-9 else 1e-3)
+        assert stats["full"] < stats["events"] / 10
+        wanted = np.zeros(links)
+        for start in range(count):
+            rows = slice(class_ptr[cls[start]], class_ptr[cls[start] + 1])
+            wanted[link[rows]] += weight[rows] * amount[start]
+        np.testing.assert_allclose(carried, wanted, rtol=1e-9)
+    assert (completions[1e-9] > at_ps).all()
+    np.testing.assert_allclose(completions[1e-6], completions[1e-9], rtol=1e-6)
+
+
+def test_what_can_never_end_is_said() -> None:
+    with pytest.raises(RuntimeError, match="for ever"):
+        _native.fluid_run(
+            np.zeros(1),
+            np.array([0, 1]),
+            np.zeros(1, np.int32),
+            FLAT,
+            np.zeros(1),
+            np.zeros(1, np.int32),
+            FLAT,
+            1e-6,
+            0,
+        )

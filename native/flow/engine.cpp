@@ -182,6 +182,9 @@ void handle(State& s, const AgendaRow& row) {
     case Event::kAck:
       acknowledge(s, what);
       break;
+    case Event::kEgress:
+      start_chunk(s, row.what);
+      break;
     case Event::kCallBegins:
       begin_call(s, what);
       break;

@@ -3,7 +3,7 @@
 #pragma once
 #include <bit>
 
-#include "flow/record.hpp"
+#include "flow/inside.hpp"
 #include "flow/state.hpp"
 
 namespace weft::flow {
@@ -39,17 +39,12 @@ inline std::int32_t node_of_rank(const State& s, std::int64_t rank) {
   return s.in.job.rank_host[static_cast<std::size_t>(rank)];
 }
 
-inline Way inside_way(const State& s, std::int64_t source, std::int64_t destination) {
-  const GpuRow& from = s.in.job.rank_gpu[static_cast<std::size_t>(source)];
-  const bool nvlink = share_nvlink(from, s.in.job.rank_gpu[static_cast<std::size_t>(destination)]);
-  const std::int32_t out = inside_link(s.links, s.in.job, source, nvlink, false);
-  const std::int32_t in = inside_link(s.links, s.in.job, destination, nvlink, true);
+/// What a message inside a server crosses; time is not told from it.
+inline Way inside_way(const State& s, const Lane& lane) {
+  const bool nvlink = is_nvlink(s, lane);
   Way way;
-  way.hops = {{out, 1.0}, {in, 1.0}};
-  way.out_ps_per_byte = 1.0 / s.links.capacity[static_cast<std::size_t>(out)];
-  way.in_ps_per_byte = 1.0 / s.links.capacity[static_cast<std::size_t>(in)];
-  way.latency_ps = static_cast<double>(nvlink ? from.nvlink_latency_ps : from.pcie_latency_ps);
-  way.chunk_bytes = from.chunk_bytes;
+  way.hops = {{inside_link(s.links, s.in.job, lane.source, nvlink, false), 1.0},
+              {inside_link(s.links, s.in.job, lane.destination, nvlink, true), 1.0}};
   return way;
 }
 
@@ -99,7 +94,7 @@ inline Way fabric_way(const State& s, const Lane& lane) {
 
 /// The way between the ports of a lane by the routes that hold now; one that is known already is shared.
 inline std::int32_t way_of(State& s, const Lane& lane) {
-  Way way = lane.inside ? inside_way(s, lane.source, lane.destination) : fabric_way(s, lane);
+  Way way = lane.inside ? inside_way(s, lane) : fabric_way(s, lane);
   std::uint64_t key = way.is_up ? 1 : 0;
   for (const Hop& hop : way.hops)
     key = mix(key, static_cast<std::uint64_t>(hop.link), std::bit_cast<std::uint64_t>(hop.weight));
@@ -222,9 +217,12 @@ inline void post(State& s, std::int32_t stream, std::int32_t index, const OpRow&
   s.open_work += 1;
   if (lane.tail >= 0) s.messages[static_cast<std::size_t>(lane.tail)].next = number;
   lane.tail = number;
-  if (lane.head >= 0) return;
-  lane.head = number;
-  begin(s, index);
+  const bool was_idle = lane.head < 0;
+  if (was_idle) lane.head = number;
+  if (lane.inside && lane.folded < 0 && !s.is_ideal)
+    post_inside(s, index);
+  else if (was_idle)
+    begin(s, index);
 }
 
 /// What is left of a lone message's time when its last byte has flowed, and the time of its acknowledgement.
@@ -233,7 +231,7 @@ struct Rest {
 };
 
 inline Rest rest_of(State& s, const Lane& lane, std::int64_t size_bytes) {
-  if (s.is_ideal) return {0, 0};
+  if (s.is_ideal || (lane.inside && lane.folded < 0)) return {0, 0};
   if (lane.folded >= 0) {
     const Connection& connection = s.network->connections[static_cast<std::size_t>(lane.folded)];
     Ps latency = 0;
@@ -246,7 +244,7 @@ inline Rest rest_of(State& s, const Lane& lane, std::int64_t size_bytes) {
   for (const Hop& hop : way.hops)
     flowing = std::max(flowing, hop.weight / s.links.capacity[static_cast<std::size_t>(hop.link)]);
   flowing *= amount_of(s, lane, size_bytes);
-  const double alone = lane.inside ? alone_inside_ps(way, size_bytes) : alone_between_ps(way, s.in.wire, size_bytes);
+  const double alone = alone_ps(way, s.in.wire, size_bytes);
   return {static_cast<Ps>(std::llround(std::max(0.0, alone - flowing))), static_cast<Ps>(std::llround(way.ack_ps))};
 }
 
@@ -287,6 +285,7 @@ inline void deliver(State& s, std::int32_t number) {
   message.delivered_at_ps = s.now_ps;
   s.end_ps = std::max(s.end_ps, s.now_ps);
   s.delivered_bytes += message.size_bytes;
+  if (lane.inside && lane.folded < 0) record_flow(s, lane, message);
   record_message(s, lane, message);
   const Cause cause{message.label, true, message.began_at_ps};
   const auto ordinal = static_cast<std::size_t>(lane.delivered++);

@@ -53,6 +53,8 @@ struct Lane {
   std::int64_t channel = 0;
   std::int32_t column = 0, source_port = -1, destination_port = -1;
   bool inside = false, peer_rail = false;
+  bool queued = false;          // inside a server: known to its egress
+  std::int64_t sent_bytes = 0;  // inside a server: of the head
   std::int32_t folded = -1;  // of Network::connections
   std::int32_t way = -1;     // of State::ways, unless folded
   std::int32_t head = -1, tail = -1;
@@ -67,6 +69,13 @@ struct SharedWay {
   std::int32_t fluid_class = -1;
   double packets = 0;  // that went over it whole
   std::vector<double> tier_weight;
+};
+
+/// A rank's port inside its server: lanes in the order in which they were opened, and whose turn it is.
+struct Egress {
+  std::vector<std::int32_t> lanes;
+  std::size_t next = 0;
+  bool busy = false;
 };
 
 struct Call {
@@ -97,7 +106,7 @@ struct MarkRow {  // FLOW_MARK_DTYPE
   std::int64_t actor, name, at_ps;
 };
 
-enum class Event : std::uint8_t { kFlowEnds, kDelivery, kAck, kCallBegins, kCallEnds, kSignal, kStream };
+enum class Event : std::uint8_t { kFlowEnds, kDelivery, kAck, kEgress, kCallBegins, kCallEnds, kSignal, kStream };
 
 struct AgendaRow {
   Ps at_ps;
@@ -144,6 +153,8 @@ struct State {
   std::vector<SharedWay> ways;
   std::unordered_map<std::uint64_t, std::vector<std::int32_t>> ways_of_key;
   std::vector<Communicating> communicators;
+  std::unordered_map<std::int64_t, Egress> egresses;
+  std::unordered_map<std::int64_t, Ps> ingress_free_ps;
 
   std::priority_queue<AgendaRow> agenda;
   std::uint64_t order = 0;

@@ -25,26 +25,11 @@ struct Way {
   std::vector<Stage> stages;  // of packets between servers
   double ack_ps = 0;          // of an acknowledgement that meets nobody
   bool is_up = true;          // false: no route leads there
-  // Inside a server:
-  double out_ps_per_byte = 0, in_ps_per_byte = 0, latency_ps = 0;
-  std::int64_t chunk_bytes = 0;
 };
-
-/// Time of a message inside a server that meets nobody, see docs/models/packet-engine.md, "Inside a server".
-inline double alone_inside_ps(const Way& way, std::int64_t size_bytes) {
-  const std::int64_t chunks = std::max<std::int64_t>(1, (size_bytes + way.chunk_bytes - 1) / way.chunk_bytes);
-  const double before = static_cast<double>(chunks - 1);
-  const auto last = static_cast<double>(size_bytes - (chunks - 1) * way.chunk_bytes);
-  const auto whole = static_cast<double>(way.chunk_bytes);
-  const double starts = before * whole * way.out_ps_per_byte + way.latency_ps;
-  const double pace = std::max(way.out_ps_per_byte, way.in_ps_per_byte);
-  const double free = before > 0 ? way.latency_ps + (before - 1) * whole * pace + whole * way.in_ps_per_byte : 0.0;
-  return std::max(std::max(starts, free) + last * way.in_ps_per_byte, starts + last * way.out_ps_per_byte);
-}
 
 /// Time of a message between servers that meets nobody: the longest monotone walk through (packet, stage), as
 /// weft.study.ideal has it, where a stage of several links takes a message at their joint rate.
-inline double alone_between_ps(const Way& way, const WireSizes& wire, std::int64_t size_bytes) {
+inline double alone_ps(const Way& way, const WireSizes& wire, std::int64_t size_bytes) {
   const std::int64_t packets = wire.packets(size_bytes);
   const auto gap = [&](const Stage& stage) { return stage.counts_gaps ? static_cast<double>(wire.gap_bytes) : 0.0; };
   const auto header = static_cast<double>(wire.overhead_bytes);

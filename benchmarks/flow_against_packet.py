@@ -1,6 +1,6 @@
 """Both fidelities on the same scenarios: mean flow completion times, collective times and what they differ by.
 
-    PYTHONPATH=src python benchmarks/flow_against_packet.py [--congestion dcqcn] [SHAPE ...]
+    PYTHONPATH=src python benchmarks/flow_against_packet.py [--congestion dcqcn] [--routing random] [SHAPE ...]
 
 The table of docs/models/flow-engine.md is what this prints. Leaves out: shapes that only one engine runs.
 """
@@ -28,13 +28,13 @@ RAILS: Final = "{topology: rail-optimized, gpus: 64, node: dgx-h100, switch: tom
 CALL: Final = "collective: {{operation: {0}, algorithm: {1}, gpus: 64, size: {2}}}"
 EXTRA = __import__("os").environ.get("EXTRA", "")
 SHAPES: Final = {  # name: fabric, workload
-    "permutation": (LEAF, "traffic: {pattern: permutation, size: 2MiB}"),
-    "permutation-3-tiers": (TREE, "traffic: {pattern: permutation, size: 2MiB}"),
+    "permutation": (LEAF, "traffic: {pattern: permutation, size: 32MiB}"),
+    "permutation-3-tiers": (TREE, "traffic: {pattern: permutation, size: 32MiB}"),
     "incast": (LEAF, "traffic: {pattern: incast, senders: 16, size: 1MiB}"),
     "victim": (LEAF, "traffic: {pattern: incast, senders: 16, size: 1MiB, victim_source: 20, victim_receiver: 1}"),
     "all-to-all": (LEAF, "traffic: {pattern: all-to-all, size: 64KiB}"),
     "poisson": (LEAF, "traffic: {pattern: poisson, sizes: web-search, load: 0.5, flows: 2000}"),
-    "oversubscription": (TAPERED, "traffic: {pattern: permutation, size: 2MiB}"),
+    "oversubscription": (TAPERED, "traffic: {pattern: permutation, size: 16MiB}"),
     "ring": (LEAF, CALL.format("all-reduce", "ring", "64MiB")),
     "tree": (LEAF, CALL.format("all-reduce", "tree", "64MiB")),
     "halving-doubling": (LEAF, CALL.format("all-reduce", "halving-doubling", "64MiB")),
@@ -45,16 +45,20 @@ SHAPES: Final = {  # name: fabric, workload
     "rails-direct": (RAILS, CALL.format("all-to-all", "direct", "64MiB")),
 }
 ROUTING: Final = {
-    "sprayed": "load_balancing: " + __import__("os").environ.get("SPRAY", "spray") + ", reorder_tolerant: true",
+    "sprayed": "load_balancing: least-loaded, reorder_tolerant: true",
     "hashed": "load_balancing: ecmp",
 }
+RANDOM: Final = "load_balancing: switch-spray, reorder_tolerant: true"  # by lot, packet by packet
+FIXED_WINDOW: Final = "{name: fixed-window, window_bytes: 1MB}"  # several round trips: links are never idle for it
+ACK_EVERY: Final = 16  # acknowledgements take a thousandth of a link, not a fiftieth
 
 
 def scenario_text(shape: str, routing: str, congestion: str, fidelity: str) -> str:
     """The scenario of one row, as a user would write it."""
     fabric, workload = SHAPES[shape]
-    control = f"congestion_control: {congestion}, {ROUTING[routing]}"
-    transport = f"{{protocol: rocev2, {control}, flow_control: pfc, recovery: go-back-n{EXTRA}}}"
+    balancing = RANDOM if routing == "random" else ROUTING[routing]
+    control = f"congestion_control: {congestion}, {balancing}"
+    transport = f"{{protocol: rocev2, {control}, flow_control: pfc, recovery: go-back-n, ack_every: {ACK_EVERY}}}"
     engine = f"{{fidelity: {fidelity}}}"
     return f"schema: 1\nname: {shape}\nfabric: {fabric}\ntransport: {transport}\n{workload}\nengine: {engine}\n"
 
@@ -81,7 +85,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("shapes", nargs="*", default=[], choices=[*SHAPES, []])
-    parser.add_argument("--congestion", default="fixed-window")
+    parser.add_argument("--congestion", default=FIXED_WINDOW)
     parser.add_argument("--routing", nargs="*", default=list(ROUTING))
     chosen = parser.parse_args()
     print("| shape | routing | mean FCT packet, flow | difference | whole packet, flow | difference | CPU s |")

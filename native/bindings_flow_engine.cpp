@@ -62,6 +62,10 @@ struct TierRow {  // _TIER_DTYPE
   double bytes, flows;
 };
 
+struct LaneRow {  // _LANE_DTYPE
+  std::int64_t source, destination, channel, port, packets;
+};
+
 struct ActorRow {  // ACTOR_DTYPE
   std::int64_t rank, ranks, program;
 };
@@ -98,6 +102,19 @@ class FlowEngine {
     const weft::flow::FoldFacts f = folded == nullptr ? weft::flow::FoldFacts{} : folded->facts;
     return nb::make_tuple(f.ranks, f.actors, f.activities, f.activity_classes, f.links, f.link_classes, f.kept,
                           f.rounds);
+  }
+
+  /// Which ports the messages of each connection between servers took, the last way of each; none where they are spread.
+  [[nodiscard]] auto paths() const {
+    const weft::flow::State& s = engine_.state();
+    std::vector<LaneRow> found;
+    for (const weft::flow::Lane& lane : s.lanes) {
+      if (s.in.mode == weft::flow::Mode::kSpray || lane.inside || lane.way < 0) continue;
+      for (const weft::flow::Hop& hop : s.ways[static_cast<std::size_t>(lane.way)].way.hops)
+        if (hop.link < s.links.ports)
+          found.push_back({lane.source, lane.destination, lane.channel, hop.link, lane.packets});
+    }
+    return table<LaneRow>(found.size(), [&](LaneRow& row, std::size_t i) { row = found[i]; });
   }
 
   /// Bytes of each bin and tier, then flows on it (mean over the bin), row by row.
@@ -188,6 +205,7 @@ void weft::python::bind_flow_engine(nb::module_& module) {
       .def("is_approximate", &FlowEngine::is_approximate)
       .def("folding", &FlowEngine::folding,
            nb::sig("def folding(self) -> tuple[int, int, int, int, int, int, int, int]"))
+      .def("paths", &FlowEngine::paths)
       .def("tiers", &FlowEngine::tiers)
       .def("timeline", &FlowEngine::timeline)
       .def("timeline_bin_ps", &FlowEngine::timeline_bin_ps)

@@ -86,7 +86,7 @@ inline void record_tiers(State& s, std::span<const double> weight, double amount
 }
 
 /// A message has flowed.
-inline void record_flow(State& s, const Lane& lane, const Message& message) {
+inline void record_flow(State& s, Lane& lane, const Message& message) {
   if (s.is_ideal) return;
   const double amount = amount_of(s, lane, message.size_bytes);
   if (lane.folded >= 0) {
@@ -97,6 +97,7 @@ inline void record_flow(State& s, const Lane& lane, const Message& message) {
     return;
   }
   SharedWay& way = s.ways[static_cast<std::size_t>(lane.way)];
+  lane.packets += lane.inside ? 0 : s.in.wire.packets(message.size_bytes);
   if (!lane.inside) way.packets += static_cast<double>(s.in.wire.packets(message.size_bytes));
   record_tiers(s, way.tier_weight, amount, 1.0, message.began_at_ps, s.now_ps);
   if (!s.port_bytes.is_on()) return;

@@ -58,7 +58,7 @@ struct Lane {
   std::int32_t folded = -1;  // of Network::connections
   std::int32_t way = -1;     // of State::ways, unless folded
   std::int32_t head = -1, tail = -1;
-  std::int64_t messages = 0;
+  std::int64_t messages = 0, packets = 0;
   std::int64_t claimed = 0, delivered = 0;
   std::vector<std::int32_t> claims;  // streams, in order
 };

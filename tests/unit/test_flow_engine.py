@@ -32,6 +32,8 @@ from weft.spec.job import (
 )  # fmt: skip
 from weft.spec.transport import Transport
 
+pytestmark = pytest.mark.sanitize
+
 MIB = 1 << 20
 WIRE = (4096 + 82) / 4096  # headers and gap of a full packet of the default transport
 

@@ -38,6 +38,8 @@ from weft.study.prepare import check_parameters, known_names
 from weft.topology.build import fabric_of_section
 from weft.workload.placement import PLACEMENTS
 
+pytestmark = pytest.mark.sanitize
+
 MIB = 1 << 20
 LABELS = ("compute", "data", "pipeline", "expert")
 

@@ -26,11 +26,13 @@ from weft.engine.outcome import (
     COUNTERS,
     MARK_DTYPE,
     MESSAGE_DTYPE,
+    PATH_DTYPE,
     PORT_DTYPE,
     SERIES_DTYPE,
     TIMELINE_DTYPE,
     Outcome,
     ending,
+    flow_identity,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ __all__ = ["run"]
 _IDEAL, _FASTEST, _SLOWEST = 1, 2, 3  # Variant of native/flow/engine.hpp
 _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
 _TIER_DTYPE: Final = np.dtype([(name, TIER_DTYPE[name]) for name in ("start_ps", "at_ps", "tier", "bytes", "flows")])
+_LANE_DTYPE: Final = np.dtype([(name, np.int64) for name in ("source", "destination", "channel", "port", "packets")])
 _CARRIED_DTYPE: Final = np.dtype([("bytes", np.float64), ("packets", np.float64)])
 _ARRAYS: Final = (
     "node_kind", "node_tier", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
@@ -149,6 +152,7 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
         simulated_ps=simulated_ps,
         timeline=timeline,
         timeline_bin_ps=timeline_bin_ps,
+        paths=_paths(engine, messages),
         facts=_facts(events, solves) | _folding(engine),
     )
     return FlowOutcome(
@@ -161,6 +165,19 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
         link_bytes=carried["bytes"].copy(),
         facts=packets.facts,
     )
+
+
+def _paths(engine: _native.FlowEngine, messages: NDArray[np.void]) -> NDArray[np.void]:
+    """Ports by queue pair, whose number is its place in order."""
+    told = engine.paths().view(_LANE_DTYPE)
+    names = ("source", "destination", "channel")
+    used = np.unique(flow_identity(*(messages[name] for name in names)))
+    found = np.zeros(len(told), PATH_DTYPE)
+    found["queue_pair"] = np.searchsorted(used, flow_identity(*(told[name] for name in names)))
+    for name in ("port", "packets"):
+        found[name] = told[name]
+    found = found[found["packets"] > 0]
+    return found[np.lexsort((found["port"], found["queue_pair"]))]
 
 
 def _tiers(engine: _native.FlowEngine) -> NDArray[np.void]:

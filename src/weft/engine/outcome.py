@@ -25,6 +25,7 @@ __all__ = [
     "TIMELINE_DTYPE",
     "Outcome",
     "ending",
+    "flow_identity",
 ]
 
 MESSAGE_DTYPE: Final = np.dtype(
@@ -186,3 +187,10 @@ def ending(*, is_done: bool, interrupted_at_ps: int | None, end_ps: int, until_p
     if is_done or until_ps == NEVER_PS:
         return True, end_ps
     return False, until_ps
+
+
+def flow_identity(
+    source: NDArray[np.int64], destination: NDArray[np.int64], channel: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Identity of a flow (docs/models/packet-engine.md); its order is that of source, destination, channel."""
+    return source << 40 | destination << 16 | channel

@@ -27,6 +27,7 @@ from weft.engine.outcome import (
     TIMELINE_DTYPE,
     Outcome,
     ending,
+    flow_identity,
 )
 from weft.policies.interface import CongestionControl, Kind, PathSelection, PortSelection
 
@@ -128,8 +129,8 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool) -> 
     marks = _view(engine.marks(), MARK_DTYPE)
     series = _view(engine.series(), SERIES_DTYPE)
     pairs = engine.queue_pairs().view(np.int64).reshape(-1, 3)
-    used = np.unique(_flow_identity(*(messages[name] for name in ("source", "destination", "channel"))))
-    place = np.searchsorted(used, _flow_identity(*pairs.T))  # among all that carry messages, inside servers too
+    used = np.unique(flow_identity(*(messages[name] for name in ("source", "destination", "channel"))))
+    place = np.searchsorted(used, flow_identity(*pairs.T))  # among all that carry messages, inside servers too
     flows = series["kind"] != 2  # SERIES_DTYPE.kind
     series["index"][flows] = place[series["index"][flows]]
     events = _view(engine.events(), EVENT_DTYPE)
@@ -158,13 +159,6 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool) -> 
         timeline_bin_ps=engine.timeline_bin_ps(),
         paths=paths[np.lexsort((paths["port"], paths["queue_pair"]))],
     )
-
-
-def _flow_identity(
-    source: NDArray[np.int64], destination: NDArray[np.int64], channel: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Identity of a flow (docs/models/packet-engine.md); its order is that of source, destination, channel."""
-    return source << 40 | destination << 16 | channel
 
 
 def _view(raw: NDArray[np.uint8], dtype: np.dtype[np.void]) -> NDArray[np.void]:
@@ -200,7 +194,7 @@ def _raw_plan(plan: Plan, series: Series | None, keep: list[Any], event_limit: i
         "timeline_bins": chosen.timeline_bins,
         "path_sample": chosen.path_sample,
         "ports": list(chosen.ports),
-        "flows": _flow_identity(*np.array(chosen.flows or (), np.int64).reshape(-1, 3).T).tolist(),
+        "flows": flow_identity(*np.array(chosen.flows or (), np.int64).reshape(-1, 3).T).tolist(),
     }
     return raw
 

@@ -32,6 +32,10 @@ _NO_PATH = (
     "No fault took a path away: the fabric has none between some of those that talked; `weft topology` says which "
     "networks it is made of."
 )
+_NO_PACKETS = (
+    "Flows shared links evenly: congestion control, queues, pauses, marks and losses were not simulated "
+    "(engine.fidelity: flow)."
+)
 _SHOWN_FAULTS = 3  # chosen: a sentence, not a list; events.parquet has all
 _WAIT_SHARE = 0.02  # chosen: ranks that end together to 2 % of the time wait for nobody
 _KEY_NUMBERS = (
@@ -65,7 +69,8 @@ def answer(run: Run) -> list[str]:
     said += [_flows(run)]
     if done == counted or not run.seeds:
         said += [_collective(run), _times(run)]
-    said += [_inside(run), _losses(run), _pauses(run)]
+    said += [_inside(run)]
+    said += [_NO_PACKETS] if run.provenance["engine"] == "flow" else [_losses(run), _pauses(run)]
     if not run.seeds:
         said += [_faults(run), _waits(run), _busiest(run)]
     return [text for text in said if text]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import fmean, harmonic_mean
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +34,7 @@ __all__ = ["about", "port_names", "summarise", "tables_of"]
 QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999))
 _SERIES_KINDS: Final = ("rate_bps", "window_bytes", "queue_bytes")
 _OF_TRAINING: Final = ("segments", "activities", "tiers", "jobs", "what_if")
+_OF_QUEUES: Final = ("max_queue_bytes", "marks", "pauses", "paused_ps")
 _COUNTED: Final = {  # events that are counted over the whole fabric, by the name of the counter
     "retransmission": "retransmissions",
     "timeout": "timeouts",
@@ -336,7 +338,14 @@ def summarise(prepared: Prepared, tables: Mapping[str, pa.Table], outcome: Outco
         put(name, counters[name], "count", words)
     end_ps = counters["end_ps"] if outcome.complete else outcome.simulated_ps
     put("simulated_ps", end_ps, "ps", "How far the run came: the last arrival of a packet, or where it was stopped.")
+    if prepared.scenario.engine.fidelity == "flow":  # nothing to measure, which is not the same as none
+        found |= {name: replace(found[name], value=None) for name in found if _is_of_packets(name)}
     return found
+
+
+def _is_of_packets(name: str) -> bool:
+    """Whether only an engine that has packets can tell this number."""
+    return name in _COUNTERS or name.startswith("drop") or name in _OF_QUEUES
 
 
 def _jain(flows: pa.Table) -> float | None:

@@ -22,6 +22,7 @@ from weft.report.pipeline import EXPOSED, KINDS, is_training, read_pipeline, tim
 from weft.report.words import amount
 from weft.spec.scenario_reliability import Reliability
 from weft.store.runs import Run, open_run
+from weft.study.run import run_scenario
 from weft.workload.reliability import goodput
 
 
@@ -297,3 +298,12 @@ def test_a_job_inside_one_server_crosses_no_network(tmp_path: Path, one: Run) ->
     assert network_flows(run, np.array([0, 1])) is None
     assert "Nothing crossed the network." in answer(run)
     assert "Nothing crossed the network." in plain(Page(run_page(run)).text)
+
+
+def test_a_run_that_was_stopped_says_so_and_has_a_page(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
+    run = run_scenario(example, out=tmp_path / "run", overrides={"engine.until": "300ms"})
+    said = answer(run)
+    assert said[0].startswith("PARTIAL: stopped at engine.until, 300 ms of simulated time")
+    assert "No iteration was finished." in said
+    assert 'class="gantt"' in run_page(run)

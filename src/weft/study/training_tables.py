@@ -74,7 +74,7 @@ def training_tables(
     found: dict[str, dict[str, Any]] = {
         "segments": _segments(prepared, outcome, segments, times),
         "activities": _activities(prepared, outcome),
-        "jobs": _jobs(prepared, times),
+        "jobs": _jobs(prepared, outcome, times),
         "what_if": {c.name: [row[i] for row in what_if] for i, c in enumerate(TABLES["what_if"])},
         "links": _links(prepared, outcome),
         "tiers": _tiers(prepared, outcome),
@@ -106,6 +106,7 @@ def training_summary(
             found |= {f"{lead}{name}": number for name, number in _over_weeks(prepared, job, row).items()}
     links = tables["links"]
     busiest = float(np.max(links["utilisation"].to_numpy(), initial=0.0))
+    found["simulated_ps"] = Quantity(value=outcome.packets.simulated_ps, unit="ps", text="How far the run came.")
     found["busiest_link"] = Quantity(value=busiest, unit="share", text="Utilisation of the busiest link.")
     found["network_bytes"] = Quantity(
         value=float(outcome.link_bytes.sum()), unit="B", text="Bytes that all links carried, headers included."
@@ -199,12 +200,20 @@ def _tiers(prepared: PreparedTraining, outcome: FlowOutcome) -> dict[str, Any]:
     }
 
 
-def _jobs(prepared: PreparedTraining, times: Sequence[JobTime]) -> dict[str, Any]:
-    rows = [_job_row(job, time) for job, time in zip(prepared.jobs, times, strict=True)]
+def _jobs(prepared: PreparedTraining, outcome: FlowOutcome, times: Sequence[JobTime]) -> dict[str, Any]:
+    job_of_actor = prepared.job_of_program[outcome.actors["program"]]
+    ended = outcome.marks[outcome.marks["name"] == prepared.job.mark_names.index("iteration")]
+    ends = np.bincount(job_of_actor[ended["actor"]], minlength=len(prepared.jobs))
+    actors = np.bincount(job_of_actor, minlength=len(prepared.jobs))
+    wanted = actors * [job.section.iterations for job in prepared.jobs]
+    rows = [
+        _job_row(job, time, is_done=bool(done))
+        for job, time, done in zip(prepared.jobs, times, (ends == wanted).tolist(), strict=True)
+    ]
     return {column.name: [row[column.name] for row in rows] for column in TABLES["jobs"]}
 
 
-def _job_row(job: TrainingJob, time: JobTime) -> dict[str, Any]:
+def _job_row(job: TrainingJob, time: JobTime, *, is_done: bool) -> dict[str, Any]:
     iterations = job.section.iterations
     plan = job.plan
     iteration_ps = round((time.end_ps - time.start_ps) / iterations)
@@ -214,7 +223,7 @@ def _job_row(job: TrainingJob, time: JobTime) -> dict[str, Any]:
     spent = {kind: value / iterations for kind, value in time.by_kind_ps.items()}
     exposed = sum(spent.get(kind, 0.0) for kind in COMMUNICATION)
     bubble = spent.get("bubble", 0.0)
-    done = iteration_ps > 0
+    done = is_done and iteration_ps > 0
     return {
         "job": job.name,
         "model": job.model.name,

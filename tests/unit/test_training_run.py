@@ -138,3 +138,22 @@ def test_seeds_of_a_random_placement_give_an_interval(ask: Ask) -> None:
     run = ask(training__placement="random", seeds=3)
     number = run.summary["iteration_ps"]
     assert number["low"] < number["value"] < number["high"]
+
+
+TINY = """{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256, "intermediate_size": 512,
+"num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 1024,
+"max_position_embeddings": 512, "tie_word_embeddings": false}"""
+
+
+def test_packets_and_flows_agree_on_a_small_model(ask: Ask) -> None:
+    (ask.folder / "tiny.json").write_text(TINY, encoding="utf-8")
+    training = "{model: tiny.json, tensor: 2, pipeline: 2, global_batch: 16}"
+    flows = ask(training=training, fabric__gpus="16")
+    packets = ask(training=training, fabric__gpus="16", engine__fidelity="packet")
+    assert packets.status == "complete"
+    assert iteration_ps(flows) == pytest.approx(iteration_ps(packets), rel=0.02)
+
+
+def test_packets_know_no_stragglers(ask: Ask) -> None:
+    with pytest.raises(ConfigError, match="packets know no stragglers"):
+        ask(more="stragglers: [{gpu: 3, factor: 1.5}]", engine__fidelity="packet")

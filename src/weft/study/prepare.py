@@ -23,6 +23,7 @@ from weft.spec.scenario import rows as scenario_rows
 from weft.study.collective_job import collective_job
 from weft.study.faults import Occurrence, occurrences
 from weft.study.payload import Volume, volume
+from weft.study.training import stepwise_training
 from weft.topology.build import fabric_of_section
 from weft.transports.rocev2 import transport as rocev2
 from weft.workload.models.catalogue import MODELS
@@ -172,8 +173,11 @@ def _volume_mistakes(scenario: Scenario, sent: Volume) -> list[Mistake]:
     messages = sent.messages
     if messages <= MOST_MESSAGES:
         return []
-    key = "traffic" if scenario.collective is None else "collective"
-    fewer = "an algorithm of fewer steps, fewer GPUs, channels or chunks" if key == "collective" else "fewer flows"
+    key, fewer = "traffic", "fewer flows"
+    if scenario.collective is not None:
+        key, fewer = "collective", "an algorithm of fewer steps, fewer GPUs, channels or chunks"
+    elif scenario.trainings:
+        key, fewer = "training", "a smaller batch or model, or engine.fidelity: flow"
     text = f"makes {messages:,} messages, wanted at most {MOST_MESSAGES:,}, since each is kept; take {fewer}"
     return [Mistake(path=key, text=text)]
 
@@ -195,6 +199,8 @@ def _job(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:
     """The job, and what is uncertain of the software around it."""
     if scenario.collective is not None:
         return collective_job(scenario.collective, fabric, seed=scenario.engine.seed)
+    if scenario.trainings:
+        return stepwise_training(scenario, fabric)
     return replace(_traffic_job(scenario, fabric), placement=first_gpus(fabric)), {}
 
 

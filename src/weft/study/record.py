@@ -87,7 +87,7 @@ def about(prepared: Prepared | PreparedTraining) -> dict[str, str]:
     paths, ports = policies["path-selection"].name, policies["port-selection"].name
     return {
         "name": scenario.name,
-        "workload": "training" if scenario.trainings else _workload(prepared),
+        "workload": _workload(prepared),
         "fabric": f"{fabric.name}: {_hosts(fabric)}, {switches:,} switches, {len(fabric.links):,} links",
         "transport": f"{transport.name}, {policies['congestion-control'].name}, paths by {paths}, ports by {ports}, "
         f"{control}, {transport.recovery}",
@@ -312,6 +312,11 @@ def summarise(prepared: Prepared, tables: Mapping[str, pa.Table], outcome: Outco
         "jain_index", _jain(flows), "ratio", "Fairness of the goodputs of the flows: 1 is equal, 1/n is one flow alone."
     )
     _put_collectives(tables["collectives"], put)
+    if prepared.scenario.trainings:
+        ends = outcome.marks["at_ps"][outcome.marks["name"] == prepared.job.mark_names.index("iteration")]
+        each = prepared.scenario.trainings[0].iterations
+        whole = len(ends) == each * prepared.job.ranks
+        put("iteration_ps", round(int(ends.max()) / each) if whole else None, "ps", "Time of one iteration.")
     found |= inside_summary(prepared.plan, flows, counters["end_ps"])
     put(
         "busiest_link",

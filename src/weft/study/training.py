@@ -22,6 +22,7 @@ from weft.study.faults import Occurrence, occurrences
 from weft.topology.build import fabric_of_section
 from weft.transports.rocev2 import transport as rocev2
 from weft.workload.collectives.cost import collective_facts, collective_figures
+from weft.workload.collectives.stepwise import stepwise
 from weft.workload.models.catalogue import model_facts
 from weft.workload.models.huggingface import model_of
 from weft.workload.models.size import parameters
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from weft.spec.scenario_training import TrainingSection
     from weft.spec.transport import Transport
 
-__all__ = ["PreparedTraining", "TrainingJob", "prepare_training"]
+__all__ = ["PreparedTraining", "TrainingJob", "prepare_training", "stepwise_training"]
 
 CHECKPOINT_BYTES = 14  # of a parameter: two of the weight, twelve of Adam in FP32 (arXiv:1910.02054, section 3.1)
 _KINDS = ("congestion-control", "path-selection", "port-selection")
@@ -175,6 +176,38 @@ def prepare_training(scenario: Scenario, *, fabric: Fabric | None = None) -> Pre
     if mistakes or wrong:
         raise ConfigError(scenario.source, [*mistakes, *wrong])
     return _prepared(scenario, fabric, jobs, transport, policies, faults, facts)
+
+
+def stepwise_training(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:
+    """The job of a scenario with one training job, its collectives as sends and receives, for the packet engines.
+
+    Parameters
+    ----------
+    scenario : that was read
+    fabric : on which it runs
+
+    Raises
+    ------
+    ConfigError : with all reasons why this cannot run
+    """
+    jobs, mistakes, facts = _jobs(scenario, fabric)
+    if scenario.stragglers:
+        text = "found GPUs that compute slower, wanted none: packets know no stragglers; take engine.fidelity: flow"
+        mistakes.append(Mistake(path="stragglers", text=text))
+    if mistakes:
+        raise ConfigError(scenario.source, mistakes)
+    one = jobs[0]
+    placement = one.job.placement
+    domain = np.arange(one.job.ranks, dtype=np.int64)
+    size = _server(fabric).nvlink_domain_gpus
+    if size and placement.gpu is not None:
+        domain = placement.host.astype(np.int64) * _server(fabric).gpus + placement.gpu // size
+    name = f"an iteration of {one.model.name} on {one.plan.ranks:,} GPUs ({one.words})"
+    facts["training.packets"] = (
+        "collectives run as rings and direct exchanges, step by step, at the rates of NVLink and NICs: the "
+        "efficiencies of software, which the flow engine knows, do not count"
+    )
+    return replace(stepwise(one.job, domain), name=name), facts
 
 
 def _prepared(

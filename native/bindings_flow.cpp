@@ -161,6 +161,10 @@ void bind_flow(nb::module_& module) {
       "fluid_run", &fluid_run, nb::arg("capacity"), nb::arg("class_ptr"), nb::arg("class_link"),
       nb::arg("class_weight"), nb::arg("start_at_ps"), nb::arg("start_class"), nb::arg("start_amount"),
       nb::arg("tolerance"), nb::arg("check_every"),
+      nb::sig("def fluid_run(capacity: NDArray[numpy.float64], class_ptr: NDArray[numpy.int64], class_link: ND"
+              "Array[numpy.int32], class_weight: NDArray[numpy.float64], start_at_ps: NDArray[numpy.float64], "
+              "start_class: NDArray[numpy.int32], start_amount: NDArray[numpy.float64], tolerance: float, chec"
+              "k_every: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], float, dict[str, float]]"),
       "Run starts that are known beforehand: completions by start, units carried by link, worst rate error, stats.");
 }
 

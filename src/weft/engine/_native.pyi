@@ -81,7 +81,7 @@ class Fluid:
 
     def stats(self) -> dict[str, int]: ...
 
-def fluid_run(capacity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], class_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], class_link: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], class_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], start_at_ps: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], start_class: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], start_amount: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], tolerance: float, check_every: int) -> tuple:
+def fluid_run(capacity: NDArray[numpy.float64], class_ptr: NDArray[numpy.int64], class_link: NDArray[numpy.int32], class_weight: NDArray[numpy.float64], start_at_ps: NDArray[numpy.float64], start_class: NDArray[numpy.int32], start_amount: NDArray[numpy.float64], tolerance: float, check_every: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], float, dict[str, float]]:
     """
     Run starts that are known beforehand: completions by start, units carried by link, worst rate error, stats.
     """

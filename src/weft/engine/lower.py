@@ -198,16 +198,23 @@ def _gpu_mistakes(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> list[Mis
     gpu = job.placement.gpu
     if gpu is None:
         return []
-    for rank, (where, own) in enumerate(zip(node.tolist(), gpu.tolist(), strict=True)):
-        server = fabric.server(where)
-        domains = server.gpus // server.nvlink_domain_gpus if server.nvlink_domain_gpus else 0
-        if not -domains <= own < server.gpus:
-            text = f"rank {rank} is GPU {own} of '{fabric.node_names[where]}', which has {server.gpus}"
+    kind = np.zeros(job.ranks, np.int64) if fabric.node_server is None else fabric.node_server[node].astype(np.int64)
+    servers = fabric.servers
+    domains = np.array([one.gpus // one.nvlink_domain_gpus if one.nvlink_domain_gpus else 0 for one in servers])[kind]
+    gpus = np.array([one.gpus for one in servers])[kind]
+    has_rate = np.array([one.nvlink_rate_bps > 0 for one in servers])[kind]
+    outside = (gpu < -domains) | (gpu >= gpus)
+    wrong = np.flatnonzero(outside | ((domains > 0) & ~has_rate))
+    if len(wrong):
+        rank = int(wrong[0])
+        where = f"'{fabric.node_names[node[rank]]}'"
+        if outside[rank]:
+            text = f"rank {rank} is GPU {gpu[rank]} of {where}, which has {gpus[rank]}"
             return [Mistake(path="job.placement", text=text)]
-        if domains and server.nvlink_rate_bps <= 0:
-            text = f"found NVLink of {server.nvlink_rate_bps} b/s in '{fabric.node_names[where]}', wanted more than 0"
-            return [Mistake(path="fabric.node.nvlink_rate", text=text)]
-    _, first, times = np.unique(np.stack([node, gpu]), axis=1, return_index=True, return_counts=True)
+        text = f"found NVLink of {servers[int(kind[rank])].nvlink_rate_bps} b/s in {where}, wanted more than 0"
+        return [Mistake(path="fabric.node.nvlink_rate", text=text)]
+    place = node.astype(np.int64) * (int(gpus.max()) + int(domains.max()) + 1) + gpu
+    _, first, times = np.unique(place, return_index=True, return_counts=True)
     if (times > 1).any():
         rank = int(first[times > 1][0])
         text = f"GPU {gpu[rank]} of '{fabric.node_names[node[rank]]}' has {int(times.max())} ranks, wanted one"

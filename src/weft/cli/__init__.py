@@ -32,6 +32,9 @@ Lost = Annotated[
     list[str] | None,
     typer.Option("--without", help="Lose leaf3, leaf3-spine1 or host3/nic2, and see what is left; may be repeated."),
 ]
+Sets = Annotated[
+    list[str] | None, typer.Argument(metavar="[SET]...", help="Such as sc21; all by default.", show_default=False)
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="In place of the file's value; may be repeated."),
@@ -176,6 +179,20 @@ def _schema() -> None:
     from weft.cli.schema import schema
 
     schema()
+
+
+@app.command("validate")
+def _validate(
+    *,
+    sets: Sets = None,
+    is_full: Annotated[bool, typer.Option("--full", help="All rows: more than a minute.")] = False,
+    page: Annotated[Path | None, typer.Option("--page", help="Write the page of the documents to this file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare predictions with published measurements: the scorecard."""
+    from weft.cli.validate import validate_sets
+
+    validate_sets(sets or [], is_full=is_full, as_json=as_json, to=page)
 
 
 def main(arguments: list[str] | None = None) -> None:

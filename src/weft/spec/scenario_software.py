@@ -49,6 +49,14 @@ SOFTWARE_ROWS: Final[Mapping[str, tuple[str, str]]] = {
         "Whether the experts of a GPU are one grouped matrix product, and not one after the other.",
         "NVIDIA/Megatron-LM: moe_grouped_gemm",
     ),
+    "Software.has_fused_activations": (
+        "Whether the experts' activation, and its cast to a smaller format, happen inside their matrix product.",
+        "NVIDIA-NeMo/Megatron-Bridge: cutedsl_fused_grouped_mlp",
+    ),
+    "Software.has_fp8_attention": (
+        "Whether fused attention runs in FP8 where matrix products run in eight bits or fewer.",
+        "NVIDIA-NeMo/Megatron-Bridge: fp8_dot_product_attention",
+    ),
     "Software.has_flash_attention": (
         "Whether attention keeps its square of scores in registers.",
         "Dao et al., arXiv:2205.14135",

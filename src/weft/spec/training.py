@@ -90,7 +90,7 @@ class Software(Record):
     """What software makes of the hardware: inputs with defaults, each documented in its row of the catalogue."""
 
     name: str = "plain"
-    matmul_efficiency: float = Field(default=0.943, gt=0, le=1.2)  # of the achieved share; the one fitted constant
+    matmul_efficiency: float = Field(default=0.95, gt=0, le=1.2)  # of the achieved share; the one fitted constant
     fp8_efficiency: float = Field(default=0.84, gt=0, le=1)
     memory_efficiency: float = Field(default=0.85, gt=0, le=1)
     kernel_tail_ps: int = Field(default=3_000_000, ge=0)  # of each kernel
@@ -101,7 +101,9 @@ class Software(Record):
     network_step_ps: int = Field(default=5_000_000, ge=0)  # of each step of a ring between servers
     has_deduplicated_experts: bool = False  # one copy of a token for each remote domain (DeepEP, HybridEP)
     has_fused_experts: bool = True  # grouped matmul; else one after the other
+    has_fused_activations: bool = False  # activation and cast of experts inside their grouped matmul
     has_flash_attention: bool = True
+    has_fp8_attention: bool = False  # fused attention in FP8 where matrix products are in eight bits or fewer
 
 
 class Overlap(Record):

@@ -32,10 +32,12 @@ MODELS: Final = {
 }
 
 # Priors, never fitted: what is overlapped in the recipes is hidden but for the first and last of a row of operations.
+# Recipes for NVFP4 set tp_comm_overlap to False (llama3_llm_pretrain.py, llama31_llm_pretrain.py).
 _DENSE: Final = Overlap(tensor=0.7, data=0.9, pipeline=0.8)
 _HIDDEN: Final = 0.9
 # Share of a layer's operations that partial graphs replay: attention, router, sorting of tokens (``moe_preprocess``).
 _PARTIAL_GRAPHS: Final = 0.7
+_SERVER_GPUS: Final = 8
 _BEFORE_FULL_GRAPHS: Final = ("26.02", "26.04")
 
 
@@ -61,39 +63,46 @@ def generation(release: str) -> str:
     return f"megatron-bridge-{short if short in _BEFORE_FULL_GRAPHS else '26.06'}"
 
 
-def bridge_recipe(name: str, *, system: str, precision: str, release: str, gpus: int, tensor: int) -> Recipe:
+def bridge_recipe(
+    name: str, *, system: str, precision: str, release: str, gpus: int, tensor: int, expert: int
+) -> Recipe:
     """What the recipe of a row of Megatron-Bridge's table turns on.
 
     Parameters
     ----------
-    name, system, precision, release, gpus, tensor : columns of the table
+    name, system, precision, release, gpus, tensor, expert : columns of the table
     """
     made = software(generation(release))
     if name.startswith("LLAMA"):
         # the recipes of eight GPUs are LoRA; graphs of an MLP or none: layers this large hide their launches
         is_lora = name == "LLAMA3_70B" and gpus == 8
-        return Recipe(software=made, overlap=_DENSE, recompute="none", has_lora=is_lora)
+        overlap = _DENSE if precision != "NVFP4" else _DENSE.model_copy(update={"tensor": 0.0})
+        return Recipe(software=made, overlap=overlap, recompute="none", has_lora=is_lora)
     is_blackwell = system != "H100"
     is_late = made.name not in {f"megatron-bridge-{short}" for short in _BEFORE_FULL_GRAPHS}
     is_nemotron = name.startswith("Nemotron")
     is_full = is_late and is_blackwell and precision != "BF16" and not is_nemotron
     # Qwen3 on H100 and GPT-OSS in BF16 exchange tokens by a plain all-to-all
     is_plain = (name == "Qwen3_235B_a22B" and not is_blackwell) or (name.startswith("GPT OSS") and precision == "BF16")
-    overlaps = is_full or (name == "Qwen3_235B_a22B" and not is_blackwell)
+    # moe_a2a_overlap: whole graphs have it, and what leaves a server of eight GPUs
+    leaves_server = system in {"H100", "B200"} and expert > _SERVER_GPUS and not is_nemotron
     made = made.model_copy(
         update={
-            "graph_share": 1.0 if is_full else _graph_share(name, system),
+            "graph_share": 1.0 if is_full else _graph_share(name, system, expert),
             "has_deduplicated_experts": not is_plain,
+            "has_fused_activations": is_full,
+            "has_fp8_attention": is_full and not name.startswith("Qwen3"),
         }
     )
+    overlaps = is_full or leaves_server
     overlap = _DENSE.model_copy(update={"expert": _HIDDEN if overlaps else 0.0})
     return Recipe(software=made, overlap=overlap, recompute=_recompute(name, system, precision, tensor), has_lora=False)
 
 
-def _graph_share(name: str, system: str) -> float:
-    """Of partial graphs: recipes of H100 have none for most mixtures of experts, nor has B200 for some."""
+def _graph_share(name: str, system: str, expert: int) -> float:
+    """Of partial graphs: large models on H100 and B200 have none, but where tokens leave a server of B200."""
     if name in {"DeepSeekV3", "Qwen3_235B_a22B", "GPT OSS 120B"} and system in {"H100", "B200"}:
-        return 0.0
+        return _PARTIAL_GRAPHS if system == "B200" and expert > _SERVER_GPUS else 0.0
     return _PARTIAL_GRAPHS
 
 

@@ -21,6 +21,11 @@ HALF_SIZE: Final = 128  # chosen: a dimension of one tile gets half the rate; 64
 OPERAND_BYTES: Final[dict[Precision, float]] = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0, "nvfp4": 0.5625}
 RESULT_BYTES: Final = 2.0  # results are bfloat16, whatever the operands are
 ATTENTION_HALF_TOKENS: Final = 1024  # chosen: flash attention over so many tokens gets half of its rate
+FP8_ATTENTION_GAIN: Final = 1.6  # 1.2 PFLOP/s over 740 TFLOP/s: Shah et al., arXiv:2407.08608, abstract
+# The scan of Mamba-2 is as fast as FlashAttention-2 over 2,048 tokens on an A100 (Dao and Gu, arXiv:2405.21060, figure
+# 10): 22 TFLOP/s beside a copy bandwidth of 1.6 TB/s. Kernels that are not written for a GPU grow with its memory, as
+# FlashAttention-2 did from A100 to H100 (1.83; copies 1.80).
+SCAN_FLOP_PER_BYTE: Final = 14
 BACKWARD_WORK: Final = 2.5  # five products instead of two: Dao, arXiv:2307.08691, section 3.1
 BACKWARD_SHARE: Final = 0.85  # chosen: of the forward rate, as the plots of arXiv:2307.08691 have it
 
@@ -71,6 +76,13 @@ class Kernels:
         """Time of kernels that move so many bytes, reads and writes together."""
         return size_bytes / self._bytes_per_s + kernels * self.tail_s
 
+    def scan_s(self, flops: float, *, backward: bool = False) -> float:
+        """Time of the scan of a state space, forward or backward, from the FLOP of the forward pass."""
+        forward_s = flops / (SCAN_FLOP_PER_BYTE * self.gpu.memory_copy_bytes_per_s)
+        if backward:
+            return BACKWARD_WORK * forward_s / BACKWARD_SHARE + 2 * self.tail_s
+        return forward_s + self.tail_s
+
     def flash_s(self, flops: float, tokens: float, *, backward: bool = False) -> float:
         """Time of fused attention.
 
@@ -81,6 +93,8 @@ class Kernels:
         backward : whether this is the backward pass
         """
         rate = self.gpu.bf16_flops * self.gpu.flash_attention_share * tokens / (tokens + ATTENTION_HALF_TOKENS)
+        if self.software.has_fp8_attention and self.precision != "bf16":
+            rate *= FP8_ATTENTION_GAIN
         if backward:
             return BACKWARD_WORK * flops / (rate * BACKWARD_SHARE) + 2 * self.tail_s
         return flops / rate + self.tail_s

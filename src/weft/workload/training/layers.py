@@ -285,7 +285,7 @@ class _Shapes:
         of_head = 2 * SCAN_CHUNK * space.head_dim + 4 * space.state * space.head_dim
         of_group = 2 * SCAN_CHUNK * space.state
         flops = self.tokens * (space.heads * of_head + space.groups * of_group) / plan.tensor
-        core = (self.kernels.flash_s(flops, SCAN_CHUNK), self.kernels.flash_s(flops, SCAN_CHUNK, backward=True))
+        core = (self.kernels.scan_s(flops), self.kernels.scan_s(flops, backward=True))
         states = 8 * inner * space.state / SCAN_CHUNK  # of every chunk, four bytes a value, written and read
         products = 8 * space.groups * SCAN_CHUNK / plan.tensor  # of tokens of a chunk with each other, likewise
         moved = self.tokens * (SCAN_INNER_BYTES * inner + SCAN_BOTH_BYTES * both + states + products)
@@ -318,7 +318,8 @@ class _Shapes:
             matrices += [(self.tokens, gates * shared, model.hidden), (self.tokens, model.hidden, shared)]
         if model.expert_hidden:
             matrices += [(own, outer, model.hidden), (own, model.hidden, outer)]
-        hidden_width = routed * width + self.tokens * model.shared_ffn / plan.tensor
+        shared_width = self.tokens * model.shared_ffn / plan.tensor
+        hidden_width = shared_width + (0.0 if kernels.software.has_fused_activations else routed * width)
         moved = ACTIVATION_BYTES[model.is_gated] * hidden_width
         permuted = PERMUTE_BYTES * routed * outer
         half = self._half(
@@ -326,7 +327,7 @@ class _Shapes:
             moved + permuted,
             ACTIVATION_BACKWARD * moved + permuted,
             (8, 9),
-            cast=self.own_tokens * model.hidden + hidden_width,
+            cast=(self.own_tokens * model.hidden if model.shared_ffn else 0.0) + routed * outer + hidden_width,
         )
         batch, times = (local, 1.0) if kernels.software.has_fused_experts else (1.0, local)
         rows = routed / local

@@ -1,0 +1,178 @@
+"""``weft validate``: rules that make cases of rows, the shape of the scorecard, the command, and its page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from weft.base.errors import ConfigError
+from weft.cli import main
+from weft.data.measured import measured
+from weft.study import published_cases, validate
+from weft.study.predict import Prediction
+from weft.study.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
+from weft.study.recipes import MODELS, bridge_recipe, generation
+from weft.study.scorecard_page import HEAD, document, line, page
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "models" / "scorecard.md"
+FAMILIES = ("dense-fp8", "dense-nvfp4", "experts", "gpt-oss")
+
+
+def cases_of(family: str) -> tuple[Case, ...]:
+    return bridge(family)[0]  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def half_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of the engine."""
+    found = Prediction(iteration_s=0.5, parts_s=(("compute", 0.5),))
+    monkeypatch.setattr(validate, "predict", lambda *_: found)
+
+
+def test_every_row_of_a_table_is_a_case_or_left_out_with_a_reason() -> None:
+    found = [bridge(family) for family in FAMILIES]  # type: ignore[arg-type]
+    assert sum(len(cases) + len(excluded) for cases, excluded in found) == measured("megatron-bridge").num_rows
+    assert all(row.reason for _, excluded in found for row in excluded)
+    assert {row.name.split()[0] for _, excluded in found for row in excluded} == {"DeepSeekV4"}
+    assert (len(vtrain_multi_node()), len(vtrain_single_node()), len(sc21())) == (47, 360, 5)
+
+
+def test_plans_use_all_gpus_and_divide_their_batch() -> None:
+    everything = [*vtrain_multi_node(), *vtrain_single_node(), *sc21()]
+    for family in FAMILIES:
+        everything += cases_of(family)
+    for case in everything:
+        plan = case.plan
+        assert plan.ranks == case.cluster.gpus, case.name
+        assert plan.global_batch == plan.micro_batches * plan.data * plan.micro_batch, case.name
+        assert (plan.tensor * plan.context * plan.data) % plan.expert == 0, case.name
+
+
+def test_eight_gpus_with_70_billion_parameters_are_lora_and_do_two_thirds_of_the_work() -> None:
+    found = {case.name: case for case in cases_of("dense-fp8")}
+    lora = [case for case in found.values() if case.plan.has_lora]
+    assert {(case.model.name, case.cluster.gpus) for case in lora} == {("llama-3-70b", 8)}
+    rows = [row for row in measured("megatron-bridge").to_pylist() if row["gpus"] == 8 and "LLAMA" in row["model"]]
+    for case, row in zip(lora, rows, strict=True):
+        published = row["model_tflop_per_s_per_gpu"] * 1e12 * row["gpus"] * case.measured_s
+        assert case.flops == pytest.approx(published, rel=0.06)
+
+
+@pytest.mark.parametrize("family", ["dense-fp8", "dense-nvfp4"])
+def test_flops_are_those_of_the_table(family: str) -> None:
+    rows = {published_cases._row_name(row): row for row in measured("megatron-bridge").to_pylist()}
+    for case in cases_of(family):
+        row = rows[case.name]
+        published = row["model_tflop_per_s_per_gpu"] * 1e12 * row["gpus"] * case.measured_s
+        assert case.flops == pytest.approx(published, rel=0.06), case.name
+
+
+def test_sharded_rows_shard_and_others_do_not() -> None:
+    rows = {published_cases._row_name(row): row for row in measured("megatron-bridge").to_pylist()}
+    for case in cases_of("dense-fp8"):
+        assert case.plan.zero == (3 if rows[case.name]["fsdp"] else 1), case.name
+
+
+def test_layers_that_do_not_divide_are_spread_with_the_ends() -> None:
+    for case in (*cases_of("dense-fp8"), *cases_of("experts")):
+        stages = case.plan.pipeline * case.plan.chunks
+        assert case.plan.has_balanced_ends == (case.model.layers % stages != 0), case.name
+
+
+def test_micro_batches_of_sc21_are_those_of_its_scripts() -> None:
+    assert [case.plan.micro_batch for case in sc21()] == [16, 16, 4, 2, 1]
+    assert [case.plan.chunks for case in sc21()] == [1, 1, 1, 2, 3]
+
+
+def test_a_later_generation_replays_more_and_hides_more() -> None:
+    def of(release: str) -> tuple[float, float]:
+        found = bridge_recipe(
+            "DeepSeekV3", system="GB300", precision="MXFP8", release=release, gpus=256, tensor=1, expert=32
+        )
+        return found.software.graph_share, found.overlap.expert
+
+    assert of("26.02.01") == of("26.04")
+    assert of("26.06")[0] > of("26.04")[0]
+    assert of("26.06")[1] > of("26.04")[1]
+    assert generation("26.06.01") == generation("26.08")
+
+
+def test_recipes_name_models_once() -> None:
+    assert len(set(MODELS.values())) == len(MODELS)
+
+
+def test_the_cpu_time_of_an_operation_is_declared_where_it_was_read() -> None:
+    assert {case.software.name for case in vtrain_single_node()} == {"megatron-deepspeed"}
+    chosen = validate.SETS["vtrain-single-node"]
+    assert chosen.role == "declared"
+    assert "36 us" in chosen.calibrated_on
+    assert validate.SETS["vtrain-39b"].role == "calibration"
+
+
+def test_tolerances_are_those_that_are_wanted() -> None:
+    found = {key: chosen.tolerance for key, chosen in validate.SETS.items() if chosen.curves is None}
+    assert found == {
+        "vtrain-39b": 0.08, "vtrain-single-node": 0.10, "sc21": 0.07, "bridge-dense-fp8": 0.10,
+        "bridge-dense-nvfp4": 0.12, "bridge-experts": 0.20, "bridge-gpt-oss": None,
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("half_a_second")
+def test_a_prediction_that_is_wrong_is_not_reached_and_says_so() -> None:
+    (found,) = validate.validate(["sc21"], processes=1)
+    assert found.is_reached is False
+    assert found.mape == pytest.approx(sum(1 - 0.5 / case.measured_s for case in sc21()) / 5)
+    text = page([found])
+    assert "not reached" in text
+    assert all(case.name in text for case in sc21())
+    assert document([found])[0]["reached"] is False
+    assert line(found)[HEAD.index("reached")] == "no"
+
+
+@pytest.mark.usefixtures("half_a_second")
+def test_ranks_of_plans_are_printed_for_every_job_with_several() -> None:
+    (found,) = validate.validate(["vtrain-39b"], processes=1)
+    (rank,) = found.plan_ranks()
+    assert (rank.plans, rank.rank) == (47, 47)  # a model that says the same to all plans
+    assert "number 47 of 47" in page([found])
+
+
+@pytest.mark.usefixtures("half_a_second")
+def test_small_rows_are_sampled_unless_all_are_wanted() -> None:
+    (some,) = validate.validate(["vtrain-single-node"], processes=1)
+    (every,) = validate.validate(["vtrain-single-node"], is_full=True, processes=1)
+    assert (len(some.points), len(every.points)) == (60, 360)
+    assert "--full" in " ".join(some.notes)
+
+
+def test_an_unknown_set_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'bridge-experts'"):
+        validate.validate(["bridge-expert"])
+
+
+def test_the_command_prints_curves_and_their_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["validate", "nccl-one-server", "nccl-p5-all-to-all", "--page", str(tmp_path / "page.md")])
+    assert left.value.code == 0
+    out = capsys.readouterr().out
+    assert "nccl-one-server-blind" in out
+    assert "rank corr." in out
+    assert (tmp_path / "page.md").read_text(encoding="utf-8").startswith("# Scorecard")
+    with pytest.raises(SystemExit):
+        main(["validate", "nccl-one-server", "--json"])
+    sets = json.loads(capsys.readouterr().out)["sets"]
+    assert [found["set"] for found in sets] == ["nccl-one-server", "nccl-one-server-blind"]
+    assert sets[0]["rows"][0]["measured_s"] > 0
+    assert sets[1]["reached"] is False
+
+
+def test_the_page_of_the_documents_is_current() -> None:
+    """Some sets are worked out again; `weft validate --full --page docs/models/scorecard.md` writes it anew."""
+    text = PAGE.read_text(encoding="utf-8")
+    for score in validate.validate(["sc21", "bridge-dense-nvfp4", "nccl-one-server", "nccl-p5-all-reduce"]):
+        assert f"| {' | '.join(line(score))} |" in text, score.key
+    for key in validate.SETS:
+        assert f"\n| {key} |" in text, key
+    assert "Every 6th row" not in text

@@ -165,7 +165,10 @@ inline void give_way(State& s, Lane& lane, const OpRow& op) {
 }
 
 inline FoldOptions fold_options(const State& s, Folding folding) {
-  return {.folding = folding, .wire = {s.in.wire.factor(), s.in.wire.host_factor()}};
+  FoldOptions options;
+  options.folding = folding;
+  options.wire = {s.in.wire.factor(), s.in.wire.host_factor()};
+  return options;
 }
 
 /// The head of a lane begins to flow.

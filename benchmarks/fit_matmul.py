@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "mape"]
 
-EFFICIENCIES: Final = tuple(round(0.93 + 0.005 * step, 3) for step in range(8))
+EFFICIENCIES: Final = tuple(round(0.9 + 0.005 * step, 3) for step in range(9))
 LAUNCHES_US: Final = (8, 30, 33, 36, 39)
 
 

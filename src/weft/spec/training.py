@@ -90,7 +90,7 @@ class Software(Record):
     """What software makes of the hardware: inputs with defaults, each documented in its row of the catalogue."""
 
     name: str = "plain"
-    matmul_efficiency: float = Field(default=0.95, gt=0, le=1.2)  # of the achieved share; the one fitted constant
+    matmul_efficiency: float = Field(default=0.92, gt=0, le=1.2)  # of the achieved share; the one fitted constant
     fp8_efficiency: float = Field(default=0.84, gt=0, le=1)
     memory_efficiency: float = Field(default=0.85, gt=0, le=1)
     kernel_tail_ps: int = Field(default=3_000_000, ge=0)  # of each kernel

@@ -154,3 +154,13 @@ class Parallelism(Record):
     def micro_batches(self) -> int:
         """Of one pipeline and iteration."""
         return self.global_batch // (self.data * self.micro_batch)
+
+    @property
+    def tokens(self) -> float:
+        """Of a micro batch, on one context rank."""
+        return self.micro_batch * self.sequence / self.context
+
+    @property
+    def own_tokens(self) -> float:
+        """Those of them that one tensor rank norms, adds and keeps."""
+        return self.tokens / self.tensor if self.is_sequence_parallel else self.tokens

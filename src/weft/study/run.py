@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,11 @@ from weft.study.training_run import run_training, training_about
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow as pa
+
     from weft.engine.outcome import Outcome
     from weft.spec.fabric import Fabric
+    from weft.spec.result import Quantity
     from weft.study.prepare import Prepared
     from weft.study.training import PreparedTraining
 
@@ -119,6 +123,21 @@ def _with_seed(scenario: Scenario, seed: int) -> Scenario:
     return scenario.model_copy(update={"engine": scenario.engine.model_copy(update={"seed": seed})})
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ran:
+    """What came of one run, whatever ran, and when its parts were over."""
+
+    prepared: Prepared | PreparedTraining
+    status: str
+    digest: str
+    facts: Mapping[str, str]
+    about: Mapping[str, str]
+    summary: Mapping[str, Quantity]
+    tables: Mapping[str, pa.Table]
+    prepared_at_s: float
+    simulated_at_s: float
+
+
 def _run_one(
     scenario: Scenario,
     folder: Path,
@@ -126,22 +145,46 @@ def _run_one(
     progress: Callable[[Progress], None] | None,
     given: GivenFabric | None,
 ) -> Run:
-    if scenario.trainings and scenario.engine.fidelity == "flow":
-        return _run_training(scenario, folder, interrupt, progress, given)
     started = datetime.now(UTC)
     clock = time.perf_counter()
-    prepared = prepare(scenario, fabric=None if given is None else given.fabric)
-    try:
-        series = recording(prepared)
-    except ConfigError as error:
-        raise located(scenario, error) from error
 
     def on_progress(now: Progress) -> None:
         if progress is not None:
             progress(now)
         interrupt.check()
 
-    set_up_s = time.perf_counter() - clock
+    simulated = _train if scenario.trainings and scenario.engine.fidelity == "flow" else _simulate
+    try:
+        ran = simulated(scenario, None if given is None else given.fabric, interrupt, on_progress)
+    except ConfigError as error:
+        raise located(scenario, error) from error
+    provenance = _provenance(ran.prepared, ran.status) | {
+        **_origin(given),
+        "facts": dict(ran.prepared.fabric.facts) | dict(ran.facts),
+        "digest": ran.digest,
+        "started": started.isoformat(timespec="seconds"),
+        "set_up_s": round(ran.prepared_at_s - clock, 6),
+        "engine_s": round(ran.simulated_at_s - ran.prepared_at_s, 6),
+        "wall_s": round(time.perf_counter() - clock, 6),
+    }
+    return write_run(
+        folder,
+        scenario=dump(scenario),
+        about=ran.about,
+        summary=ran.summary,
+        tables=ran.tables,
+        provenance=provenance,
+        files={} if given is None else {FABRIC_FILE: given.text},
+    )
+
+
+def _simulate(
+    scenario: Scenario, fabric: Fabric | None, interrupt: Interrupt, on_progress: Callable[[Progress], None]
+) -> _Ran:
+    """Run messages on any engine."""
+    prepared = prepare(scenario, fabric=fabric)
+    series = recording(prepared)
+    prepared_at_s = time.perf_counter()
     wanted = prepared.volume
     outcome, interrupted = run_plan(
         prepared.plan,
@@ -151,70 +194,39 @@ def _run_one(
         series=series,
     )
     interrupted |= interrupt.is_wanted and not outcome.complete  # the second Ctrl-C stops the engine itself
-    engine_s = time.perf_counter() - clock - set_up_s
+    simulated_at_s = time.perf_counter()
     tables = tables_of(prepared, outcome)
     delivered = int((outcome.messages["delivered_at_ps"] >= 0).sum())
-    status = _status(outcome, interrupted=interrupted, is_all_delivered=delivered == wanted.messages)
-    provenance = _provenance(prepared, status) | {
-        **_origin(given),
-        "facts": dict(prepared.fabric.facts) | outcome.facts,
-        "digest": outcome.digest(),
-        "started": started.isoformat(timespec="seconds"),
-        "set_up_s": round(set_up_s, 6),
-        "engine_s": round(engine_s, 6),
-        "wall_s": round(time.perf_counter() - clock, 6),
-    }
-    return write_run(
-        folder,
-        scenario=dump(scenario),
+    return _Ran(
+        prepared=prepared,
+        status=_status(outcome, interrupted=interrupted, is_all_delivered=delivered == wanted.messages),
+        digest=outcome.digest(),
+        facts=outcome.facts,
         about=about(prepared),
         summary=summarise(prepared, tables, outcome),
         tables=tables,
-        provenance=provenance,
-        files={} if given is None else {FABRIC_FILE: given.text},
+        prepared_at_s=prepared_at_s,
+        simulated_at_s=simulated_at_s,
     )
 
 
-def _run_training(
-    scenario: Scenario,
-    folder: Path,
-    interrupt: Interrupt,
-    progress: Callable[[Progress], None] | None,
-    given: GivenFabric | None,
-) -> Run:
-    started = datetime.now(UTC)
-    clock = time.perf_counter()
-    try:
-        prepared = prepare_training(scenario, fabric=None if given is None else given.fabric)
-    except ConfigError as error:
-        raise located(scenario, error) from error
-
-    def on_progress(now: Progress) -> None:
-        if progress is not None:
-            progress(now)
-        interrupt.check()
-
-    set_up_s = time.perf_counter() - clock
+def _train(
+    scenario: Scenario, fabric: Fabric | None, interrupt: Interrupt, on_progress: Callable[[Progress], None]
+) -> _Ran:
+    """Run training jobs on the flow engine."""
+    prepared = prepare_training(scenario, fabric=fabric)
+    prepared_at_s = time.perf_counter()
     result = run_training(prepared, on_progress)
-    engine_s = time.perf_counter() - clock - set_up_s
-    status = "interrupted" if result.interrupted or interrupt.is_wanted else result.status
-    provenance = _provenance(prepared, status) | {
-        **_origin(given),
-        "facts": dict(prepared.fabric.facts) | dict(result.facts),
-        "digest": result.digest,
-        "started": started.isoformat(timespec="seconds"),
-        "set_up_s": round(set_up_s, 6),
-        "engine_s": round(engine_s, 6),
-        "wall_s": round(time.perf_counter() - clock, 6),
-    }
-    return write_run(
-        folder,
-        scenario=dump(scenario),
+    return _Ran(
+        prepared=prepared,
+        status="interrupted" if result.interrupted or interrupt.is_wanted else result.status,
+        digest=result.digest,
+        facts=result.facts,
         about=about(prepared) | training_about(prepared),
         summary=result.summary,
         tables=result.tables,
-        provenance=provenance,
-        files={} if given is None else {FABRIC_FILE: given.text},
+        prepared_at_s=prepared_at_s,
+        simulated_at_s=time.perf_counter(),
     )
 
 

@@ -166,16 +166,6 @@ class _Shape:
     plan: Parallelism
     has_flash_attention: bool
 
-    @property
-    def tokens(self) -> float:
-        """Of a micro batch on one context rank."""
-        return self.plan.micro_batch * self.plan.sequence / self.plan.context
-
-    @property
-    def own_tokens(self) -> float:
-        """Those that a tensor rank keeps of what tensor parallelism does not split."""
-        return self.tokens / self.plan.tensor if self.plan.is_sequence_parallel else self.tokens
-
     # Parameters
 
     def dense_parameters(self, unit: Unit) -> float:
@@ -233,12 +223,12 @@ class _Shape:
         """Of a unit, from its forward to its backward pass, under the plan's recomputation."""
         hidden = self.model.hidden
         if unit.part == "embedding":
-            return self.own_tokens * hidden if self.model.has_dropout else 0.0  # the mask
+            return self.plan.own_tokens * hidden if self.model.has_dropout else 0.0  # the mask
         if unit.part == "head":
-            return 4 * self.own_tokens * hidden  # inputs of the last norm and of the product
-        extra = 8 * self.own_tokens * hidden if unit.part == "prediction" else 0.0  # two inputs, joined, and its norm
+            return 4 * self.plan.own_tokens * hidden  # inputs of the last norm and of the product
+        extra = 8 * self.plan.own_tokens * hidden if unit.part == "prediction" else 0.0  # two inputs, joined, and its norm
         if self.plan.recompute == "full":
-            return 2 * self.own_tokens * hidden + extra
+            return 2 * self.plan.own_tokens * hidden + extra
         return self._layer_bytes(_layer(unit), has_scores=self.plan.recompute == "none") + extra
 
     def recomputed_bytes(self, unit: Unit) -> float:
@@ -251,7 +241,7 @@ class _Shape:
 
     def logit_bytes(self) -> float:
         """Logits of one micro batch and their softmax."""
-        return LOGIT_BYTES * self.tokens * self.model.vocabulary / self.plan.tensor
+        return LOGIT_BYTES * self.plan.tokens * self.model.vocabulary / self.plan.tensor
 
     def _layer_bytes(self, kind: LayerKind, *, has_scores: bool) -> float:
         halves = 0.0
@@ -267,7 +257,7 @@ class _Shape:
     def _edge_bytes(self) -> float:
         """Around the matrices of half a layer: input of the norm, input of the first product, mask of the dropout."""
         element = 2 + INPUT_BYTES[self.plan.precision] + (1 if self.model.has_dropout else 0)
-        return element * self.own_tokens * self.model.hidden
+        return element * self.plan.own_tokens * self.model.hidden
 
     def _attention_bytes(self) -> float:
         """Queries, keys, values, and the input of the product behind the core."""
@@ -277,12 +267,12 @@ class _Shape:
             width = (
                 2 * model.head_dim * (model.heads + 2 * model.key_value_heads) + given * model.head_dim * model.heads
             )
-            return self.tokens * width / self.plan.tensor
+            return self.plan.tokens * width / self.plan.tensor
         key = latent.no_position_dim + latent.rope_dim
         ranks = latent.query_rank + latent.key_value_rank
         low = (2 + given) * ranks + 2 * latent.rope_dim  # before and after the norms of the latent vectors
         width = model.heads * (2 * (2 * key + latent.value_dim) + given * latent.value_dim)
-        return self.own_tokens * low + self.tokens * width / self.plan.tensor
+        return self.plan.own_tokens * low + self.plan.tokens * width / self.plan.tensor
 
     def _score_bytes(self, kind: LayerKind) -> float:
         """The square of scores: softmax, and with dropout its mask and its output."""
@@ -290,18 +280,18 @@ class _Shape:
             return 0.0
         model, plan = self.model, self.plan
         seen = min(plan.sequence, model.attention_window) if kind.mixer == "window" else plan.sequence
-        return (5 if model.has_dropout else 2) * model.heads * seen * self.tokens / plan.tensor
+        return (5 if model.has_dropout else 2) * model.heads * seen * self.plan.tokens / plan.tensor
 
     def _dense_bytes(self) -> float:
         """Input of the activation, two of them where it is gated, and input of the last product."""
-        return self.tokens * self._mlp_element() * self.model.ffn / self.plan.tensor
+        return self.plan.tokens * self._mlp_element() * self.model.ffn / self.plan.tensor
 
     def _experts_bytes(self) -> float:
         """Tokens that were sent here and their results, the inside of experts, the shared expert, the router."""
-        model, own = self.model, self.own_tokens
+        model, own = self.model, self.plan.own_tokens
         moved = (2 + INPUT_BYTES[self.plan.precision]) * (model.expert_hidden or model.hidden)
         routed = own * model.experts_per_token * (moved + self._mlp_element() * model.expert_ffn)
-        shared = self.tokens * self._mlp_element() * model.shared_ffn / self.plan.tensor
+        shared = self.plan.tokens * self._mlp_element() * model.shared_ffn / self.plan.tensor
         latent = own * 4 * model.expert_hidden
         return routed + shared + latent + own * 4 * model.experts
 
@@ -312,7 +302,7 @@ class _Shape:
             return 0.0
         inner, both = space.heads * space.head_dim, 2 * space.groups * space.state
         width = 2 * (2 * inner + both + space.heads) + 2 * (inner + both) + 2 * inner
-        return self.tokens * (width + INPUT_BYTES[self.plan.precision] * inner) / self.plan.tensor
+        return self.plan.tokens * (width + INPUT_BYTES[self.plan.precision] * inner) / self.plan.tensor
 
     def _mlp_element(self) -> float:
         return (4 if self.model.is_gated else 2) + INPUT_BYTES[self.plan.precision]

@@ -135,16 +135,6 @@ class _Shapes:
     plan: Parallelism
     kernels: Kernels
 
-    @property
-    def tokens(self) -> float:
-        """Of a micro batch, on one context rank."""
-        return self.plan.micro_batch * self.plan.sequence / self.plan.context
-
-    @property
-    def own_tokens(self) -> float:
-        """Those of them that one tensor rank norms and adds."""
-        return self.tokens / self.plan.tensor if self.plan.is_sequence_parallel else self.tokens
-
     def layer(self, kind: LayerKind) -> UnitWork:
         """Both halves of a layer, as far as it has them."""
         halves: list[tuple[str, Half]] = []
@@ -181,7 +171,7 @@ class _Shapes:
     def prediction(self, layer: UnitWork) -> UnitWork:
         """A module that predicts a further token: a layer, a product that joins two hidden vectors, a loss head."""
         hidden = self.model.hidden
-        join = self._half([(self.own_tokens, hidden, 2 * hidden)], 0.0, 0.0, (2, 3))
+        join = self._half([(self.plan.own_tokens, hidden, 2 * hidden)], 0.0, 0.0, (2, 3))
         head = self.head()
         return UnitWork(
             halves=(("join", join), *layer.halves, *head.halves),
@@ -194,7 +184,7 @@ class _Shapes:
     def embedding(self) -> UnitWork:
         """Looking tokens up; its gradient is added where they were."""
         model, plan = self.model, self.plan
-        moved = EMBEDDING_BYTES * self.tokens * model.hidden
+        moved = EMBEDDING_BYTES * self.plan.tokens * model.hidden
         memory_s = self.kernels.memory_s(moved, 3)
         return UnitWork(
             halves=(("embedding", Half(memory_s=memory_s, memory_backward_s=memory_s)),),
@@ -205,8 +195,8 @@ class _Shapes:
         """Logits and the loss. On one stage with the embedding a tied matrix counts once."""
         model, plan, kernels = self.model, self.plan, self.kernels
         width = model.vocabulary / plan.tensor
-        logits = self.tokens * width
-        product_s = kernels.matmul_s(self.tokens, width, model.hidden, precision="bf16")
+        logits = self.plan.tokens * width
+        product_s = kernels.matmul_s(self.plan.tokens, width, model.hidden, precision="bf16")
         half = Half(
             matmul_s=product_s,
             memory_s=kernels.memory_s(LOSS_BYTES * logits, 4),
@@ -228,24 +218,24 @@ class _Shapes:
         if latent is None:
             key = value = model.head_dim
             matrices = [
-                (self.tokens, key * (model.heads + 2 * model.key_value_heads) / plan.tensor, model.hidden),
-                (self.tokens, model.hidden, key * heads),
+                (self.plan.tokens, key * (model.heads + 2 * model.key_value_heads) / plan.tensor, model.hidden),
+                (self.plan.tokens, model.hidden, key * heads),
             ]
         else:
             key, value = latent.no_position_dim + latent.rope_dim, latent.value_dim
             rank = latent.query_rank
-            query = (self.tokens, key * heads, rank or model.hidden)
-            compressed = [(self.tokens, rank, model.hidden)] if rank else []
+            query = (self.plan.tokens, key * heads, rank or model.hidden)
+            compressed = [(self.plan.tokens, rank, model.hidden)] if rank else []
             matrices = [
                 *compressed,
                 query,
-                (self.tokens, latent.key_value_rank + latent.rope_dim, model.hidden),
-                (self.tokens, (latent.no_position_dim + value) * heads, latent.key_value_rank),
-                (self.tokens, model.hidden, value * heads),
+                (self.plan.tokens, latent.key_value_rank + latent.rope_dim, model.hidden),
+                (self.plan.tokens, (latent.no_position_dim + value) * heads, latent.key_value_rank),
+                (self.plan.tokens, model.hidden, value * heads),
             ]
         core_s, core_backward_s = self._core(kind, heads, key, value)
-        rotated = 0.0 if model.has_dropout else 4 * self.tokens * key * (heads + model.key_value_heads / plan.tensor)
-        cast = self.own_tokens * model.hidden + self.tokens * value * heads
+        rotated = 0.0 if model.has_dropout else 4 * self.plan.tokens * key * (heads + model.key_value_heads / plan.tensor)
+        cast = self.plan.own_tokens * model.hidden + self.plan.tokens * value * heads
         return self._half(
             [matrix for matrix in matrices if matrix[1]],
             rotated,
@@ -279,35 +269,35 @@ class _Shapes:
         inner = space.heads * space.head_dim / plan.tensor
         both = 2 * space.groups * space.state / plan.tensor
         matrices: list[tuple[float, float, float]] = [
-            (self.tokens, 2 * inner + both + space.heads / plan.tensor, self.model.hidden),
-            (self.tokens, self.model.hidden, inner),
+            (self.plan.tokens, 2 * inner + both + space.heads / plan.tensor, self.model.hidden),
+            (self.plan.tokens, self.model.hidden, inner),
         ]
         of_head = 2 * SCAN_CHUNK * space.head_dim + 4 * space.state * space.head_dim
         of_group = 2 * SCAN_CHUNK * space.state
-        flops = self.tokens * (space.heads * of_head + space.groups * of_group) / plan.tensor
+        flops = self.plan.tokens * (space.heads * of_head + space.groups * of_group) / plan.tensor
         core = (self.kernels.scan_s(flops), self.kernels.scan_s(flops, backward=True))
         states = 8 * inner * space.state / SCAN_CHUNK  # of every chunk, four bytes a value, written and read
         products = 8 * space.groups * SCAN_CHUNK / plan.tensor  # of tokens of a chunk with each other, likewise
-        moved = self.tokens * (SCAN_INNER_BYTES * inner + SCAN_BOTH_BYTES * both + states + products)
-        cast = self.own_tokens * self.model.hidden + self.tokens * inner
+        moved = self.plan.tokens * (SCAN_INNER_BYTES * inner + SCAN_BOTH_BYTES * both + states + products)
+        cast = self.plan.own_tokens * self.model.hidden + self.plan.tokens * inner
         return self._half(matrices, moved, 2 * moved, (9, 16), cast=cast, core=core)
 
     def _dense(self) -> Half:
         model, plan = self.model, self.plan
         width = model.ffn / plan.tensor
         matrices: list[tuple[float, float, float]] = [
-            (self.tokens, (2 if model.is_gated else 1) * width, model.hidden),
-            (self.tokens, model.hidden, width),
+            (self.plan.tokens, (2 if model.is_gated else 1) * width, model.hidden),
+            (self.plan.tokens, model.hidden, width),
         ]
-        moved = ACTIVATION_BYTES[model.is_gated] * self.tokens * width
-        cast = self.own_tokens * model.hidden + self.tokens * width
+        moved = ACTIVATION_BYTES[model.is_gated] * self.plan.tokens * width
+        cast = self.plan.own_tokens * model.hidden + self.plan.tokens * width
         return self._half(matrices, moved, ACTIVATION_BACKWARD * moved, (2, 3), cast=cast)
 
     def _experts(self) -> Half:
         """Router, shared experts, and the experts of this GPU, on the tokens that come to them."""
         model, plan, kernels = self.model, self.plan, self.kernels
         gates = 2 if model.is_gated else 1
-        own = self.tokens / plan.tensor
+        own = self.plan.tokens / plan.tensor
         routed = own * plan.expert_tensor * model.experts_per_token  # rows of all experts of this GPU together
         outer = model.expert_hidden or model.hidden
         width = model.expert_ffn / plan.expert_tensor
@@ -315,10 +305,10 @@ class _Shapes:
         matrices: list[tuple[float, float, float]] = [(own, model.experts, model.hidden)]
         if model.shared_ffn:
             shared = model.shared_ffn / plan.tensor
-            matrices += [(self.tokens, gates * shared, model.hidden), (self.tokens, model.hidden, shared)]
+            matrices += [(self.plan.tokens, gates * shared, model.hidden), (self.plan.tokens, model.hidden, shared)]
         if model.expert_hidden:
             matrices += [(own, outer, model.hidden), (own, model.hidden, outer)]
-        shared_width = self.tokens * model.shared_ffn / plan.tensor
+        shared_width = self.plan.tokens * model.shared_ffn / plan.tensor
         hidden_width = shared_width + (0.0 if kernels.software.has_fused_activations else routed * width)
         moved = ACTIVATION_BYTES[model.is_gated] * hidden_width
         permuted = PERMUTE_BYTES * routed * outer
@@ -327,7 +317,7 @@ class _Shapes:
             moved + permuted,
             ACTIVATION_BACKWARD * moved + permuted,
             (8, 9),
-            cast=(self.own_tokens * model.hidden if model.shared_ffn else 0.0) + routed * outer + hidden_width,
+            cast=(self.plan.own_tokens * model.hidden if model.shared_ffn else 0.0) + routed * outer + hidden_width,
         )
         batch, times = (local, 1.0) if kernels.software.has_fused_experts else (1.0, local)
         rows = routed / local
@@ -356,7 +346,7 @@ class _Shapes:
     ) -> Half:
         """Add the norm and the residual add of every half to its own kernels."""
         kernels, model = self.kernels, self.model
-        stream = self.own_tokens * model.hidden
+        stream = self.plan.own_tokens * model.hidden
         cast_bytes = CAST_BYTES[self.plan.precision] * cast
         forward = (NORM_BYTES + ADD_BYTES[model.has_dropout]) * stream + moved + cast_bytes
         backward = (NORM_BACKWARD_BYTES + ADD_BACKWARD_BYTES) * stream + moved_backward + 1.5 * cast_bytes

@@ -226,7 +226,8 @@ class _Shape:
             return self.plan.own_tokens * hidden if self.model.has_dropout else 0.0  # the mask
         if unit.part == "head":
             return 4 * self.plan.own_tokens * hidden  # inputs of the last norm and of the product
-        extra = 8 * self.plan.own_tokens * hidden if unit.part == "prediction" else 0.0  # two inputs, joined, and its norm
+        joined = 8 * self.plan.own_tokens * hidden  # two inputs, joined, and their norm
+        extra = joined if unit.part == "prediction" else 0.0
         if self.plan.recompute == "full":
             return 2 * self.plan.own_tokens * hidden + extra
         return self._layer_bytes(_layer(unit), has_scores=self.plan.recompute == "none") + extra

@@ -234,7 +234,8 @@ class _Shapes:
                 (self.plan.tokens, model.hidden, value * heads),
             ]
         core_s, core_backward_s = self._core(kind, heads, key, value)
-        rotated = 0.0 if model.has_dropout else 4 * self.plan.tokens * key * (heads + model.key_value_heads / plan.tensor)
+        rotating = heads + model.key_value_heads / plan.tensor
+        rotated = 0.0 if model.has_dropout else 4 * plan.tokens * key * rotating
         cast = self.plan.own_tokens * model.hidden + self.plan.tokens * value * heads
         return self._half(
             [matrix for matrix in matrices if matrix[1]],

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from helpers.trained import EXPERTS, QUIET, SMALL
+from helpers.trained import EXPERTS, QUIET, SMALL, packed
 
-from weft.hardware.catalogue import gpu
+from weft.hardware.catalogue import gpu, node
 from weft.spec.training import Gpu, Model, Parallelism, Precision, Software
+from weft.workload.collectives.cost import collective_figures
 from weft.workload.models.catalogue import MODELS, model
 from weft.workload.models.size import parameters
 from weft.workload.parallelism.layout import Unit, chunks_of
+from weft.workload.training.communication import Cluster, Communication
 from weft.workload.training.kernels import Kernels
 from weft.workload.training.layers import UnitWork, unit_work
 
@@ -152,3 +154,30 @@ def test_context_ranks_share_a_sequence() -> None:
     one, four = (layer_of(SMALL, plan.model_copy(update={"context": context})) for context in (1, 4))
     assert four.core_s == pytest.approx(one.core_s / 4)
     assert four.parameters == one.parameters
+
+
+@pytest.mark.parametrize(
+    ("domain", "efficiency", "share"),
+    [
+        (4, 1.0, 1.0),  # groups are inside
+        (2, 0.96, 0.75),  # two choices: the other half gets 1 copy on average, and needs one in 3 of 4 cases
+        (6, 0.96, 0.75),  # every third group is cut in the middle, and the same holds for it
+        (7, 0.96, 0.875),  # 3 + 1: the member alone gets half a copy, and 1 - (3 / 4)^2 of one is needed
+    ],
+)
+def test_the_group_of_experts_that_is_spread_most_says_what_an_exchange_costs(
+    domain: int, efficiency: float, share: float
+) -> None:
+    plan = Parallelism(data=84, expert=4, global_batch=84)
+    software = Software(has_deduplicated_experts=True)
+    figures = collective_figures(node("dgx-h100").server, nic_port_rate_bps=400_000_000_000)
+    between = Communication(
+        model=EXPERTS,
+        plan=plan,
+        software=software,
+        cluster=Cluster(domain_gpus=domain, figures=figures),
+        placement=packed(plan.ranks, domain),
+    )
+    (exchange,) = between.exchange
+    assert exchange.collect.network_share == pytest.approx(share)
+    assert exchange.collect.network_efficiency == efficiency

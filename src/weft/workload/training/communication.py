@@ -21,7 +21,7 @@ from weft.spec.job import Collect, Grid, Placement
 from weft.spec.training import Model, Parallelism, Software
 from weft.workload.collectives.cost import CollectiveFigures, collective_cost
 from weft.workload.models.size import LayerKind
-from weft.workload.parallelism.groups import Groups, groups, members_of
+from weft.workload.parallelism.groups import Groups, groups
 
 __all__ = ["LABELS", "Call", "Cluster", "Communication", "label"]
 
@@ -205,7 +205,7 @@ class Communication:
         kind : label of the time that it takes
         spread : whether a token goes to several members, of which one domain needs one copy
         """
-        per_domain = self._per_domain(group)
+        per_domain, fewest = self._spread(group)
         cost = collective_cost(
             operation,
             members=group.size,
@@ -219,7 +219,8 @@ class Communication:
         share = 1.0
         if spread and self.software.has_deduplicated_experts and domains > 1:
             chosen = max(self.model.experts_per_token, 1)
-            share = min(1.0, domains * (1 - (1 - 1 / domains) ** chosen) / chosen)
+            part = fewest / group.size  # of domains that differ the smallest, into which most copies go for each member
+            share = min(1.0, (1 - (1 - part) ** chosen) / (chosen * part))
         collect = Collect(
             operation=operation,
             size_bytes=round(size_bytes),
@@ -247,10 +248,25 @@ class Communication:
         size = max(self.cluster.domain_gpus, 1)
         return host * (int(gpu.max(initial=0)) // size + 1) + gpu // size
 
-    def _per_domain(self, group: Grid) -> int:
-        """Members of one group in one domain, where most are; groups are alike, so the first one stands for all."""
-        _, count = np.unique(self._domain[members_of(group, 0)], return_counts=True)
-        return int(count.max())
+    def _spread(self, group: Grid) -> tuple[int, int]:
+        """Members of one group in an NVLink domain: where most are, and where fewest of a group that is not in one.
+
+        Groups may differ, as where a domain is no multiple of a group; the one that is spread most stands for all.
+        """
+        if group.axes not in self._spreads:
+            rank = np.arange(len(self._domain))
+            first = rank - sum(rank // stride % size * stride for stride, size in group.axes)
+            domains = int(self._domain.max(initial=0)) + 1
+            place, count = np.unique(first * domains + self._domain, return_counts=True)
+            most = np.zeros(len(rank), np.int64)
+            np.maximum.at(most, place // domains, count)
+            self._spreads[group.axes] = int(most[np.unique(first)].min()), int(count.min())
+        return self._spreads[group.axes]
+
+    @cached_property
+    def _spreads(self) -> dict[tuple[tuple[int, int], ...], tuple[int, int]]:
+        """Answers of `_spread`, by the axes of groups."""
+        return {}
 
     def _alone_ps(self, collect: Collect, per_domain: int, domains: int) -> int:
         """What a collective takes when nobody else uses its links."""

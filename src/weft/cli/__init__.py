@@ -88,7 +88,7 @@ def _collective(  # noqa: PLR0913 - the options, all by name
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Time a collective at several sizes, in the columns of nccl-tests."""
+    """Time a collective, in the columns of nccl-tests."""
     from weft.cli.collective import collective
 
     given = {"operation": operation, "gpus": gpus, "algorithm": algorithm, "channels": channels, "repeat": repeat}
@@ -146,10 +146,28 @@ def _report(
     report(first, second, out=out, is_opened=is_opened, as_json=as_json)
 
 
+@app.command("validate")
+def _validate(
+    *,
+    sets: Sets = None,
+    is_full: Annotated[bool, typer.Option("--full", help="All rows; takes more than a minute.")] = False,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="Also write it as a page, in Markdown, to this file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Hold predictions against published measurements."""
+    from weft.cli.validate import validate_sets
+
+    validate_sets(sets or [], is_full=is_full, as_json=as_json, to=page)
+
+
 @app.command("list")
 def _list(
     *,
-    kind: Annotated[str | None, typer.Argument(help="Such as congestion-control; without it, the kinds.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help="Such as model or congestion-control; without it, the kinds.")
+    ] = None,
     with_sources: Annotated[bool, typer.Option("--sources", help="Say where each comes from.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -162,9 +180,7 @@ def _list(
 @app.command("explain")
 def _explain(
     *,
-    key: Annotated[
-        str | None, typer.Argument(help="Such as fabric.oversubscription; without it, the sections.")
-    ] = None,
+    key: Annotated[str | None, typer.Argument(help="Such as training.tensor; without it, the sections.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what a key of a scenario means, with unit and default."""
@@ -179,20 +195,6 @@ def _schema() -> None:
     from weft.cli.schema import schema
 
     schema()
-
-
-@app.command("validate")
-def _validate(
-    *,
-    sets: Sets = None,
-    is_full: Annotated[bool, typer.Option("--full", help="All rows: more than a minute.")] = False,
-    page: Annotated[Path | None, typer.Option("--page", help="Write the page of the documents to this file.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Compare predictions with published measurements: the scorecard."""
-    from weft.cli.validate import validate_sets
-
-    validate_sets(sets or [], is_full=is_full, as_json=as_json, to=page)
 
 
 def main(arguments: list[str] | None = None) -> None:

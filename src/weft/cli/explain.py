@@ -36,7 +36,8 @@ def explain(key: str | None, as_json: bool) -> None:  # noqa: FBT001 - the comma
     """
     if key is None:
         sections = [one for one in rows() if "." not in one.path]
-        lines = [f"{one.path:<12}{one.text}" for one in sections]
+        width = max(len(one.path) for one in sections) + 2
+        lines = [f"{one.path:<{width}}{one.text}" for one in sections]
         typer.echo(json.dumps([facts(one) for one in sections], indent=2) if as_json else "\n".join(lines))
         return
     section, _, parameter = key.rpartition(".")

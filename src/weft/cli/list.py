@@ -130,6 +130,8 @@ _MODULES: Final = {
 }
 
 KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
+    "model": _devices("MODELS", "weft.workload.models.catalogue"),
+    "software": _devices("SOFTWARE", "weft.workload.models.software"),
     "congestion-control": _policies("congestion-control"),
     "path-selection": _policies("path-selection"),
     "port-selection": _policies("port-selection"),
@@ -144,8 +146,6 @@ KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
     "traffic": _words("traffic.pattern"),
     "sizes": _sizes,
     "collective": _collectives,
-    "model": _devices("MODELS", "weft.workload.models.catalogue"),
-    "software": _devices("SOFTWARE", "weft.workload.models.software"),
 }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from weft.base.errors import ConfigError, Mistake
@@ -165,7 +166,18 @@ def _tables(described: list[Row]) -> Iterator[str]:
             yield f"{one.text}\n"
             if isinstance(one.kind, DeviceKind):
                 yield f"Allowed: {one.allowed}.\n"
-            yield from _tables(below(one))
+            own = [inside for inside in below(one) if not _is_of_training(inside)]
+            if len(own) < len(below(one)):
+                yield f"All keys of [training](#training){', and' if own else ''}\n"
+            yield from _tables(own)
+
+
+def _is_of_training(described: Row) -> bool:
+    """Whether a key of `jobs` says the same as that of `training`, whose table then stands for both."""
+    head, _, tail = described.path.partition(".")
+    return head == "jobs" and any(
+        replace(one, path=described.path) == described for one in rows() if one.path == f"training.{tail}"
+    )
 
 
 def _has_rows(described: Row) -> bool:

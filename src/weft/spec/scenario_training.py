@@ -242,7 +242,7 @@ class TrainingSection(Record):
     )
     software: DeviceChoice = row(
         "software",
-        DeviceKind(record=Software, catalogue="software", head="name"),
+        DeviceKind(record=Software, catalogue="software", head="name", unit="name"),
         default="plain",
         text="What software makes of the hardware.",
         source="see its keys",

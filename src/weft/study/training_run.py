@@ -17,7 +17,7 @@ from weft.study.engines import Progress
 from weft.study.training_tables import job_times, training_summary, training_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from weft.engine.flow_outcome import FlowOutcome
     from weft.spec.result import Quantity
     from weft.study.training import PreparedTraining
+    from weft.study.training_time import JobTime
 
 __all__ = ["TrainingResult", "run_training", "training_about"]
 
@@ -69,11 +70,12 @@ def run_training(prepared: PreparedTraining, on_progress: Callable[[Progress], N
 
     outcome = flow.run(prepared.plan, told, also_ideal=True)
     is_whole = outcome.packets.complete and not interrupted
-    what_if = _what_if(prepared, outcome) if is_whole else []
-    tables = training_tables(prepared, outcome, what_if=what_if)
+    spent = job_times(prepared, outcome)
+    what_if = _what_if(prepared, outcome, spent[1]) if is_whole else []
+    tables = training_tables(prepared, outcome, spent, what_if=what_if)
     return TrainingResult(
         tables=tables,
-        summary=training_summary(prepared, outcome, tables),
+        summary=training_summary(prepared, outcome, spent, tables),
         facts=outcome.facts | _bracket(prepared, outcome),
         status=_status(prepared, outcome, is_whole=is_whole),
         interrupted=interrupted,
@@ -103,9 +105,8 @@ def training_about(prepared: PreparedTraining) -> dict[str, str]:
     return {"workload": workload}
 
 
-def _what_if(prepared: PreparedTraining, outcome: FlowOutcome) -> list[WhatIf]:
+def _what_if(prepared: PreparedTraining, outcome: FlowOutcome, times: Sequence[JobTime]) -> list[WhatIf]:
     """What an iteration of each job would be in other worlds."""
-    _, times = job_times(prepared, outcome)
     found: list[WhatIf] = []
     for index, (job, time) in enumerate(zip(prepared.jobs, times, strict=True)):
         each = job.section.iterations

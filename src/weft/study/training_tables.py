@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from weft.study.training import PreparedTraining, TrainingJob
     from weft.study.training_time import JobTime, Segments
 
+    TimesOfJobs = tuple[Segments, list[JobTime]]
+
 __all__ = ["MOST_LINKS", "job_times", "training_summary", "training_tables"]
 
 MOST_SEGMENTS: Final = 300_000  # chosen: some megabytes; beyond, one rank stands for its stage
@@ -37,8 +39,8 @@ _COUNTED: Final = ("ranks", "instances", "flows", "size_bytes", "posted_ps", "st
 LORA_SHARE: Final = 2 / 3  # forward and data gradients; weights have none
 
 
-def job_times(prepared: PreparedTraining, outcome: FlowOutcome) -> tuple[Segments, list[JobTime]]:
-    """Where the time of each job went.
+def job_times(prepared: PreparedTraining, outcome: FlowOutcome) -> TimesOfJobs:
+    """Where the time of each job went: the segments of all, and the sums of each.
 
     Parameters
     ----------
@@ -60,7 +62,11 @@ def job_times(prepared: PreparedTraining, outcome: FlowOutcome) -> tuple[Segment
 
 
 def training_tables(
-    prepared: PreparedTraining, outcome: FlowOutcome, *, what_if: Sequence[tuple[str, str, float, str]]
+    prepared: PreparedTraining,
+    outcome: FlowOutcome,
+    spent: TimesOfJobs,
+    *,
+    what_if: Sequence[tuple[str, str, float, str]],
 ) -> dict[str, pa.Table]:
     """Make the tables of `weft.spec.result`.
 
@@ -68,9 +74,10 @@ def training_tables(
     ----------
     prepared : what was run
     outcome : of it
+    spent : of `job_times`
     what_if : job, case, iteration_ps and how it was found
     """
-    segments, times = job_times(prepared, outcome)
+    segments, times = spent
     found: dict[str, dict[str, Any]] = {
         "segments": _segments(prepared, outcome, segments, times),
         "activities": _activities(prepared, outcome),
@@ -85,10 +92,10 @@ def training_tables(
 
 
 def training_summary(
-    prepared: PreparedTraining, outcome: FlowOutcome, tables: Mapping[str, pa.Table]
+    prepared: PreparedTraining, outcome: FlowOutcome, spent: TimesOfJobs, tables: Mapping[str, pa.Table]
 ) -> dict[str, Quantity]:
     """Make the numbers of the summary; of several jobs those of the first, and those of all under their names."""
-    _, times = job_times(prepared, outcome)
+    _, times = spent
     rows = tables["jobs"].to_pylist()
     found: dict[str, Quantity] = {}
     for place, (job, row, time) in enumerate(zip(prepared.jobs, rows, times, strict=True)):

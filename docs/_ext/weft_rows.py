@@ -295,6 +295,9 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "model": _devices("model", "MODELS", "weft.workload.models.catalogue"),
     "software": _devices("software", "SOFTWARE", "weft.workload.models.software"),
     "protocol": _devices("protocol", "PROTOCOLS", "weft.workload.collectives.protocols", level="###", shown=1),
+    "collective-figures": _devices(
+        "collective-figures", "FIGURES", "weft.workload.collectives.cost", level="###", shown=2
+    ),
     "algorithm": _algorithms,
     "congestion-control": _policies("congestion-control"),
     "path-selection": _policies("path-selection"),

@@ -49,7 +49,8 @@ def job_times(prepared: PreparedTraining, outcome: FlowOutcome) -> TimesOfJobs:
     """
     job = prepared.job_of_program[outcome.actors["program"]]
     has_pipeline = [one.plan.pipeline > 1 for one in prepared.jobs]
-    segments = with_tails(segments_of(outcome, prepared.job.labels), job=job, has_pipeline=has_pipeline)
+    found = segments_of(outcome, prepared.job.labels)
+    segments = with_tails(found, job=job, has_pipeline=has_pipeline, passed_ps=_passed_ps(prepared, outcome, found))
     return segments, [
         job_time(
             segments,
@@ -59,6 +60,15 @@ def job_times(prepared: PreparedTraining, outcome: FlowOutcome) -> TimesOfJobs:
         )
         for index in range(len(prepared.jobs))
     ]
+
+
+def _passed_ps(prepared: PreparedTraining, outcome: FlowOutcome, segments: Segments) -> NDArray[np.int64]:
+    """When each actor ended its last forward or backward pass."""
+    name = _passes(prepared, outcome.actors["program"][segments.actor], segments.mark)["pass"]
+    of_pass = np.isin(name.astype(str), ("forward", "backward"))
+    passed_ps = np.zeros(len(outcome.actors), np.int64)
+    np.maximum.at(passed_ps, segments.actor[of_pass], segments.end_ps[of_pass])
+    return passed_ps
 
 
 def training_tables(

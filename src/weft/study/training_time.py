@@ -1,8 +1,8 @@
 """Where the time of a training job goes: what every rank does from the begin of an iteration to its end, by kind.
 
 An engine says on what the main stream of each actor (a class of equal ranks) spends its time. Here it gets the kinds
-that people ask for, the pass and the micro batch; what an actor waits after its last operation counts as bubble in a
-pipeline and as skew elsewhere, so that the kinds of every rank add up to the iteration.
+that people ask for, the pass and the micro batch; what an actor waits after its last operation is bubble or skew, so
+that the kinds of every rank add up to the iteration.
 Leaves out: what the other streams do; it hides behind the main one, or the main one waits for it.
 """
 
@@ -98,29 +98,42 @@ def segments_of(outcome: FlowOutcome, labels: Sequence[str], *, mark_name: int =
     )
 
 
-def with_tails(segments: Segments, *, job: NDArray[np.int64], has_pipeline: Sequence[bool]) -> Segments:
+def with_tails(
+    segments: Segments, *, job: NDArray[np.int64], has_pipeline: Sequence[bool], passed_ps: NDArray[np.int64]
+) -> Segments:
     """Add what actors wait from their last operation to the end of their job.
+
+    In a pipeline that is a bubble for as long as the last pass of the job ended after the actor's own; the rest it
+    waits for the update of others, which is skew, as is all of it in a job without a pipeline.
 
     Parameters
     ----------
     segments : of all jobs
     job : shape (actors,), job of each actor
-    has_pipeline : of each job; such waiting is then a bubble
+    has_pipeline : of each job
+    passed_ps : shape (actors,), when each actor ended its last forward or backward pass
     """
     last = np.flatnonzero(np.diff(segments.actor, append=-1))
-    of_job = job[segments.actor[last]]
-    end_ps = np.zeros(len(has_pipeline), np.int64)
+    actor = segments.actor[last]
+    of_job = job[actor]
+    end_ps, all_passed_ps = np.zeros((2, len(has_pipeline)), np.int64)
     np.maximum.at(end_ps, of_job, segments.end_ps[last])
-    early = last[segments.end_ps[last] < end_ps[of_job]]
-    of_job = job[segments.actor[early]]
-    idle = np.array([segments.kinds.index("bubble" if piped else "skew") for piped in has_pipeline], np.int64)
-    at = early + 1
+    np.maximum.at(all_passed_ps, of_job, passed_ps[actor])
+    bubble_ps = np.where(np.array(has_pipeline, np.bool_)[of_job], all_passed_ps[of_job] - passed_ps[actor], 0)
+    own_ps, until_ps = segments.end_ps[last], end_ps[of_job]
+    between_ps = np.minimum(own_ps + bubble_ps, until_ps)
+    kinds = np.tile([segments.kinds.index("bubble"), segments.kinds.index("skew")], len(last))
+    start_ps = np.stack([own_ps, between_ps], axis=1).ravel()
+    stop_ps = np.stack([between_ps, until_ps], axis=1).ravel()
+    kept = stop_ps > start_ps
+    behind = np.repeat(last, 2)[kept]
+    at = behind + 1
     return Segments(
-        actor=np.insert(segments.actor, at, segments.actor[early]),
-        kind=np.insert(segments.kind, at, idle[of_job]),
-        mark=np.insert(segments.mark, at, segments.mark[early]),
-        start_ps=np.insert(segments.start_ps, at, segments.end_ps[early]),
-        end_ps=np.insert(segments.end_ps, at, end_ps[of_job]),
+        actor=np.insert(segments.actor, at, segments.actor[behind]),
+        kind=np.insert(segments.kind, at, kinds[kept]),
+        mark=np.insert(segments.mark, at, segments.mark[behind]),
+        start_ps=np.insert(segments.start_ps, at, start_ps[kept]),
+        end_ps=np.insert(segments.end_ps, at, stop_ps[kept]),
         kinds=segments.kinds,
     )
 

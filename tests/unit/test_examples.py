@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -156,6 +157,61 @@ def _of_communication_share(cases: dict) -> None:
         assert sum(case.kinds.values()) == pytest.approx(case.exposed, abs=1e-6)
 
 
+def _of_second_nic(cases: dict) -> None:
+    for case in cases.values():
+        took_s = case.took_s
+        assert took_s["1 x 400"] > took_s["800, PCIe 5"] > took_s["1 x 800"] >= took_s["2 x 800"]
+        assert took_s["no limit"] > case.computing_s  # what NVLink takes is left
+        assert took_s["2 x 400"] == pytest.approx(took_s["1 x 800"], rel=0.01)
+        # the longest chain through the schedule is convex in the time of a byte: half of it saves half or more of all
+        assert case.saved("1 x 800") > 0.99 * case.saved("no limit") / 2
+    experts = cases["experts across servers"]
+    # 61 layers in 8 stages, the fullest of 8; 64 micro batches, four exchanges of 411 MB each, headers left out
+    assert experts.took_s["1 x 400"] > 64 * 8 * 4 * 56 / 64 * 2 * 4096 * 8 * 7168 / 50e9
+    assert cases["experts, a token once a server"].took_s["1 x 400"] < experts.took_s["1 x 400"]
+    assert cases["ZeRO 3, hidden"].saved("no limit") < 0.01
+    assert cases["dense, TP 8 in a server"].saved("2 x 400") < 0.02
+
+
+def _of_slow_gpu(cases: dict) -> None:
+    healthy = cases["pipelines, all alike"]
+    for place in ("pipelines, last stage", "pipelines, first stage", "ZeRO 3"):
+        base = healthy if "pipelines" in place else cases["ZeRO 3, all alike"]
+        points = [(1.0, base.took_s), *((f, cases[f"{place} x {f:g}"].took_s) for f in (1.05, 1.1, 1.25, 1.5, 2.0))]
+        slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(points)]
+        # the longest chain through the schedule: it grows, faster and faster, but by no more than computing does
+        assert all(later > earlier - 0.02 for earlier, later in pairwise(slopes))
+        assert slopes[0] >= 0
+        assert slopes[-1] < base.computing_s
+    one = cases["pipelines, last stage x 1.25"]
+    assert one.took_s == pytest.approx(cases["pipelines, a server of the last stage x 1.25"].took_s, rel=1e-9)
+    assert one.took_s < cases["pipelines, everybody x 1.25"].took_s < 1.25 * healthy.took_s
+    assert list(one.ranks.values()) == [256, 1, 7, 24, 224]
+    assert min(one.waits_s, key=lambda group: sum(one.waits_s[group])) == "the slow GPU"
+    assert one.waits_s["the slow GPU"][1] < 0.01 * one.waits_s["the 7 beside it"][1]
+    slow_link = cases["pipelines, a link at a tenth"]
+    assert slow_link.computing_s == pytest.approx(healthy.computing_s, rel=1e-9)
+    assert slow_link.bubble_s == pytest.approx(healthy.bubble_s, rel=0.1)
+    assert all(case.took_s > case.computing_s for case in cases.values())
+
+
+def _of_two_jobs(cases: dict) -> None:
+    for case in cases.values():
+        for fabric, took_s in case.took_s.items():
+            assert took_s > case.computing_s
+            assert took_s >= case.alone_s[fabric] * (1 - 1e-9)
+        assert case.costs("own pods, 4:1") == pytest.approx(0, abs=1e-9)
+        assert case.costs("1:1 sprayed") == pytest.approx(0, abs=1e-9)
+    together, apart = cases["ZeRO 3 beside ZeRO 3, in step"], cases["ZeRO 3 beside ZeRO 3, 12 ms apart"]
+    # in step at 4:1, four flows of each job share two uplinks of a leaf: half the rate alone, a quarter together
+    sending = [took_s - together.computing_s for took_s in (
+        together.took_s["1:1 sprayed"], together.alone_s["4:1 sprayed"], together.took_s["4:1 sprayed"])]  # fmt: skip
+    assert sending[1] / sending[0] == pytest.approx(2, rel=0.03)
+    assert sending[2] / sending[0] == pytest.approx(4, rel=0.03)
+    assert apart.costs("4:1 sprayed") < together.costs("4:1 sprayed") / 4
+    assert max(cases, key=lambda name: cases[name].costs("4:1 sprayed")) == "experts beside experts"
+
+
 NUMBERS = {
     "communication_share": _of_communication_share,
     "expert_parallel": _of_expert_parallel,
@@ -165,4 +221,7 @@ NUMBERS = {
     "pfc_victim": _of_pfc_victim,
     "ecmp_large_flows": _of_ecmp_large_flows,
     "link_dies": _of_link_dies,
+    "second_nic": _of_second_nic,
+    "slow_gpu": _of_slow_gpu,
+    "two_jobs": _of_two_jobs,
 }

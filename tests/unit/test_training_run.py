@@ -19,11 +19,13 @@ class Ask:
         self.folder = folder
         self.count = 0
 
-    def __call__(self, *, training: str = TRAINING, more: str = "", seeds: int = 1, **settings: str) -> Run:
+    def __call__(
+        self, *, training: str = TRAINING, more: str = "", fabric: str = FABRIC, seeds: int = 1, **settings: str
+    ) -> Run:
         self.count += 1
         file = self.folder / f"asked{self.count}.yaml"
         work = f"training: {training}\n" if training else ""
-        file.write_text(f"schema: 1\nfabric: {FABRIC}\n{work}{more}\n", encoding="utf-8")
+        file.write_text(f"schema: 1\nfabric: {fabric}\n{work}{more}\n", encoding="utf-8")
         overrides = {key.replace("__", "."): value for key, value in settings.items()}
         return weft.run(file, out=self.folder / f"run{self.count}", overrides=overrides, seeds=seeds)
 
@@ -117,6 +119,88 @@ def test_two_jobs_have_a_result_each_and_one_alone(ask: Ask) -> None:
     assert set(rows) == {"left", "right"}
     for name, row in rows.items():
         assert cases(run, name)["alone"] <= row["iteration_ps"] * (1 + 1e-9)
+
+
+def idle(run: Run, where: str = "true") -> dict[str, float]:
+    """Time of the ranks that ``where`` chooses which they spend waiting, by kind, ps a rank."""
+    rows = run.query(
+        f"select kind, sum((end_ps - start_ps)::double * ranks) as t from segments where {where} group by all"  # noqa: S608
+    ).to_pylist()
+    found = {row["kind"]: row["t"] for row in rows}
+    total = sum(found.values()) / iteration_ps(run)  # every rank has the whole iteration
+    return {kind: found.get(kind, 0.0) / total for kind in ("bubble", "skew")}
+
+
+def test_of_a_slow_gpu_and_its_neighbours_it_alone_never_waits_for_others(ask: Ask) -> None:
+    slow = ask(more="stragglers: [{gpu: 3, factor: 1.5}]")
+    # 4 tensor ranks, 4 copies, 2 stages: ranks 0 to 3 share every matrix, 16 to 19 are the second stage behind them
+    alone, beside = idle(slow, "rank = 3"), idle(slow, "rank < 3")
+    behind, others = idle(slow, "rank between 16 and 19"), idle(slow, "rank // 4 % 4 > 0")
+    assert alone["skew"] < 0.01 * beside["skew"]
+    assert others["skew"] > 0.5 * beside["skew"]
+    assert behind["bubble"] > others["bubble"] + 0.5 * beside["skew"]
+
+
+def test_slower_costs_more_and_more_slow_ones_of_one_stage_no_more(ask: Ask) -> None:
+    some = [iteration_ps(ask(more=f"stragglers: [{{gpu: 20, factor: {factor}}}]")) for factor in (1, 1.2, 1.4, 1.8)]
+    assert some[0] == iteration_ps(ask())
+    slopes = [(b - a) / step for a, b, step in zip(some, some[1:], (0.2, 0.2, 0.4), strict=False)]
+    assert 0 < slopes[0] <= slopes[1] * 1.001
+    assert slopes[1] <= slopes[2] * 1.001
+    both = ask(more="stragglers: [{gpu: 20, factor: 1.4}, {gpu: 21, factor: 1.4}]")
+    assert iteration_ps(both) == pytest.approx(some[2], rel=1e-6)
+    assert cases(both)["infinite network"] < iteration_ps(both)
+
+
+def test_a_link_that_limps_makes_others_wait_for_its_update_and_is_no_bubble(ask: Ask) -> None:
+    plain = ask()
+    slow = ask(more="faults: [{at: 0ps, link: host1-leaf4, event: degrade, fraction: 0.02}]")
+    longer = iteration_ps(slow) - iteration_ps(plain)
+    assert longer > 0.1 * iteration_ps(plain)
+    assert idle(slow)["bubble"] - idle(plain)["bubble"] < 0.1 * longer
+    assert idle(slow)["skew"] > 0.5 * longer
+    assert cases(slow)["infinite network"] == cases(plain)["infinite network"]
+
+
+PODS = "{topology: rail-optimized, gpus: 64, pods: 2, node: dgx-h100, switch: tomahawk-5, oversubscription: 4}"
+ZERO = "model: llama-3-8b, zero: 3, prefetch: false, gpus: 32, global_batch: 32, recompute: full"
+
+
+def beside(ask: Ask, *, placement: str, left: str = ZERO, right: str = ZERO, seed: int = 1) -> Run:
+    """Two jobs of 32 GPUs on two pods of 32."""
+    jobs = f"[{{name: left, {left}, placement: {placement}}}, {{name: right, {right}, placement: {placement}}}]"
+    return ask(training="", fabric=PODS, more=f"jobs: {jobs}", engine__seed=str(seed))
+
+
+def test_jobs_in_pods_of_their_own_cost_each_other_nothing(ask: Ask) -> None:
+    run = beside(ask, placement="packed")
+    for row in run.table("jobs").to_pylist():
+        assert cases(run, row["job"])["alone"] == pytest.approx(row["iteration_ps"], rel=1e-9)
+
+
+def test_jobs_on_the_same_uplinks_share_them(ask: Ask) -> None:
+    run = beside(ask, placement="pods")
+    for row in run.table("jobs").to_pylist():
+        other = cases(run, row["job"])
+        assert row["iteration_ps"] > 1.05 * other["alone"]
+        assert row["iteration_ps"] - other["infinite network"] <= 2.01 * (other["alone"] - other["infinite network"])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_alone_a_job_has_the_paths_that_it_has_beside_others(ask: Ask, seed: int) -> None:
+    quiet = "model: llama-3-8b, tensor: 8, gpus: 32, global_batch: 32, recompute: full"
+    run = beside(ask, placement="pods", left=f"{quiet}, overlap: {{data: 1}}", right=quiet, seed=seed)
+    for row in run.table("jobs").to_pylist():
+        assert row["iteration_ps"] >= cases(run, row["job"])["alone"] * (1 - 1e-12)
+
+
+def test_two_jobs_on_one_gpu_are_refused(ask: Ask) -> None:
+    jobs = f"jobs: [{{name: left, {ZERO}}}, {{name: right, {ZERO}, first_gpu: 8}}]"
+    with pytest.raises(ConfigError, match="GPUs 8 to 31 belong to jobs"):
+        ask(training="", fabric=PODS, more=jobs)
+    mixed = f"jobs: [{{name: left, {ZERO}}}, {{name: right, {ZERO}, placement: pods}}]"
+    with pytest.raises(ConfigError, match="is taken by 'left' and by 'right'"):
+        ask(training="", fabric=PODS, more=mixed)
 
 
 def test_what_fails_over_weeks_is_asked_by_a_section(ask: Ask) -> None:

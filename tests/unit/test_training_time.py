@@ -7,6 +7,8 @@ from weft.study.training_time import job_time, segments_of, with_tails
 LABELS = ("compute", "pipeline", "tensor", "checkpoint")
 SEGMENT = np.dtype([(name, np.int64) for name in ("actor", "label", "code", "start_ps", "end_ps")])
 MARK = np.dtype([(name, np.int64) for name in ("actor", "name", "at_ps")])
+ALONE = np.array([0, 0])  # both stages are of one job
+PASSED = np.array([15, 18])  # when they ended their last pass
 ACTOR = np.dtype([(name, np.int64) for name in ("rank", "ranks", "program")])
 
 
@@ -37,7 +39,7 @@ def test_waiting_for_a_stage_is_a_bubble_and_waiting_for_members_is_skew() -> No
 
 
 def test_the_kinds_of_all_ranks_add_up_to_the_iteration() -> None:
-    found = with_tails(segments_of(two_stages(), LABELS), job=np.array([0, 0]), has_pipeline=[False])
+    found = with_tails(segments_of(two_stages(), LABELS), job=ALONE, has_pipeline=[False], passed_ps=PASSED)
     time = job_time(found, actors=np.array([0, 1]), ranks=np.array([3, 1]), stage=np.array([0, 1]))
     assert (time.start_ps, time.end_ps) == (0, 22)
     assert sum(time.by_kind_ps.values()) == 22
@@ -49,12 +51,19 @@ def test_the_kinds_of_all_ranks_add_up_to_the_iteration() -> None:
     assert time.slowest == {0: 0, 1: 1}
 
 
-def test_behind_its_last_operation_a_stage_of_a_pipeline_is_in_a_bubble() -> None:
-    found = with_tails(segments_of(two_stages(), LABELS), job=np.array([0, 0]), has_pipeline=[True])
-    assert found.actor.tolist() == [0, 0, 0, 0, 0, 1, 1]
-    assert [column[4] for column in (found.start_ps, found.end_ps, found.mark)] == [17, 22, 1]
-    assert found.kinds[found.kind[4]] == "bubble"
-    apart = with_tails(segments_of(two_stages(), LABELS), job=np.array([0, 1]), has_pipeline=[True, True])
+def test_behind_its_last_operation_a_stage_waits_for_the_passes_and_then_for_the_update_of_others() -> None:
+    own = segments_of(two_stages(), LABELS)
+    found = with_tails(own, job=ALONE, has_pipeline=[True], passed_ps=PASSED)
+    assert found.actor.tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
+    tail = [(found.kinds[found.kind[at]], int(found.start_ps[at]), int(found.end_ps[at])) for at in (4, 5)]
+    assert tail == [("bubble", 17, 20), ("skew", 20, 22)]  # the passes of stage 1 ended three later than its own
+    assert found.mark[4:6].tolist() == [1, 1]
+    all_bubble = with_tails(own, job=ALONE, has_pipeline=[True], passed_ps=np.array([10, 22]))
+    assert all_bubble.actor.tolist() == [0, 0, 0, 0, 0, 1, 1]
+    assert all_bubble.kinds[all_bubble.kind[4]] == "bubble"
+    no_pipeline = with_tails(own, job=ALONE, has_pipeline=[False], passed_ps=PASSED)
+    assert no_pipeline.kinds[no_pipeline.kind[4]] == "skew"
+    apart = with_tails(own, job=np.array([0, 1]), has_pipeline=[True, True], passed_ps=PASSED)
     assert len(apart.actor) == 6  # each job ends with its own last rank
 
 

@@ -17,6 +17,7 @@ from weft.base.errors import ConfigError, Mistake
 from weft.engine.flow_lower import lower_flow
 from weft.hardware.catalogue import SERVERS, gpu, gpu_facts
 from weft.policies.load import load
+from weft.spec.job import Program
 from weft.spec.training import Gpu, Model, Parallelism, Software
 from weft.study.faults import Occurrence, occurrences
 from weft.topology.build import fabric_of_section
@@ -145,9 +146,17 @@ class PreparedTraining:
             source=scenario.source,
         )
 
-    def only(self, job: TrainingJob) -> PreparedTraining:
-        """The same fabric with one of the jobs alone."""
-        return _prepared(self.scenario, self.fabric, [job], self.transport, self.policies, self.faults, {})
+    def alone(self, job: int) -> FlowPlan:
+        """The input of the engine for one of the jobs alone: the ranks of the others are there, and do nothing.
+
+        Ranks keep their numbers, and with them their paths under hashing.
+        """
+        idle = Program(streams=((),))
+        programs = [
+            program if own == job else idle
+            for own, program in zip(self.job_of_program.tolist(), self.job.programs, strict=True)
+        ]
+        return self.lowered(replace(self.job, programs=tuple(programs)))
 
     def passes(self, program: int) -> NDArray[np.void]:
         """What follows each mark ``pass`` of a program, see `TrainingShape.passes`."""

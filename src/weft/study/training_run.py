@@ -145,10 +145,9 @@ def _bracket(prepared: PreparedTraining, outcome: FlowOutcome) -> dict[str, str]
 def _alone(prepared: PreparedTraining) -> list[WhatIf]:
     """Each of several jobs with the fabric to itself."""
     found: list[WhatIf] = []
-    for job in prepared.jobs:
-        single = prepared.only(job)
-        _, times = job_times(single, flow.run(single.plan))
-        took = times[0].end_ps - times[0].start_ps
+    for index, job in enumerate(prepared.jobs):
+        _, times = job_times(prepared, flow.run(prepared.alone(index)))
+        took = times[index].end_ps - times[index].start_ps
         found.append((job.name, "alone", round(took / job.section.iterations), SIMULATED))
     return found
 

@@ -64,8 +64,12 @@ def job_times(prepared: PreparedTraining, outcome: FlowOutcome) -> TimesOfJobs:
 
 def _passed_ps(prepared: PreparedTraining, outcome: FlowOutcome, segments: Segments) -> NDArray[np.int64]:
     """When each actor ended its last forward or backward pass."""
-    name = _passes(prepared, outcome.actors["program"][segments.actor], segments.mark)["pass"]
-    of_pass = np.isin(name.astype(str), ("forward", "backward"))
+    program = outcome.actors["program"][segments.actor]
+    of_pass = np.zeros(len(program), np.bool_)
+    for index in np.unique(program).tolist():
+        is_pass = np.isin(prepared.passes(index)["pass"], (PASSES.index("forward"), PASSES.index("backward")))
+        own = np.flatnonzero((program == index) & (segments.mark >= 0) & (segments.mark < len(is_pass)))
+        of_pass[own] = is_pass[segments.mark[own]]
     passed_ps = np.zeros(len(outcome.actors), np.int64)
     np.maximum.at(passed_ps, segments.actor[of_pass], segments.end_ps[of_pass])
     return passed_ps

@@ -33,7 +33,7 @@ Lost = Annotated[
     typer.Option("--without", help="Lose leaf3, leaf3-spine1 or host3/nic2, and see what is left; may be repeated."),
 ]
 Sets = Annotated[
-    list[str] | None, typer.Argument(metavar="[SET]...", help="Such as sc21; all by default.", show_default=False)
+    list[str] | None, typer.Argument(metavar="SET", help="Such as sc21; all by default.", show_default=False)
 ]
 Settings = Annotated[
     list[str] | None,
@@ -132,7 +132,7 @@ def _compare(
 def _report(
     *,
     first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
-    second: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="Another one, to compare with it.")] = None,
+    second: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another one, to compare with it.")] = None,
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", help="File to write; <run>.html beside it. A .json is a trace for Perfetto."),

@@ -33,6 +33,8 @@ inline void post_call(State& s, std::int32_t stream, std::int32_t operation, std
   }
   Call& call = at.calls[static_cast<std::size_t>(number)];
   call.posted += 1;
+  if (call.posted == s.network->communicators[static_cast<std::size_t>(communicator)].participants)
+    call.complete_at_ps = s.now_ps;
   call.streams.push_back(stream);
   consider(s, communicator);
 }
@@ -50,7 +52,7 @@ inline void end_call(State& s, std::int32_t communicator) {
                           s.now_ps});
   s.open_work -= 1;
   s.end_ps = std::max(s.end_ps, s.now_ps);
-  for (const std::int32_t stream : call.streams) complete_posted(s, stream, {label, true, call.ready_at_ps});
+  for (const std::int32_t stream : call.streams) complete_posted(s, stream, {label, true, call.complete_at_ps});
   call.streams = {};
   at.running = false;
   at.head += 1;

@@ -55,8 +55,8 @@ struct Lane {
   bool inside = false, peer_rail = false;
   bool queued = false;          // inside a server: known to its egress
   std::int64_t sent_bytes = 0;  // inside a server: of the head
-  std::int32_t folded = -1;  // of Network::connections
-  std::int32_t way = -1;     // of State::ways, unless folded
+  std::int32_t folded = -1;     // of Network::connections
+  std::int32_t way = -1;        // of State::ways, unless folded
   std::int32_t head = -1, tail = -1;
   std::int64_t messages = 0, packets = 0;
   std::int64_t claimed = 0, delivered = 0;
@@ -81,7 +81,7 @@ struct Egress {
 struct Call {
   std::int32_t operation = -1, posted = 0, left = 0;
   std::int64_t row = -1;  // of Job::ops
-  Ps posted_at_ps = 0, ready_at_ps = 0, began_at_ps = -1;
+  Ps posted_at_ps = 0, complete_at_ps = 0, ready_at_ps = 0, began_at_ps = -1;
   std::int32_t actor = -1;  // who posted first
   std::vector<std::int32_t> streams;
 };

@@ -15,7 +15,9 @@ from weft.engine.instants import Fault
 from weft.spec.device import Nic, Server
 from weft.spec.job import (
     Await,
+    Collect,
     Compute,
+    Grid,
     Group,
     Job,
     Loop,
@@ -147,6 +149,17 @@ def test_time_of_a_stream_is_told_without_gaps() -> None:
     (activity,) = outcome.activities.tolist()
     assert activity[0] == 1
     assert activity[-3:] == (5_000_000, 5_000_000, delivered)
+
+
+def test_a_call_behind_another_waits_for_the_network_and_not_for_others() -> None:
+    """All members have posted the second call while the first still runs: the rest of both is communication."""
+    both = Collect(
+        operation="all-gather", size_bytes=MIB, group=Grid(axes=((1, 2),)), channel=0, pattern="ring",
+        amount_bytes=MIB, label=0,
+    )  # fmt: skip
+    outcome = flow.run(flow_plan_of(pair(), job_of([[[both, both, Wait()]], [[both, both, Wait()]]])))
+    assert outcome.segments["code"].tolist() == [SPENT.index("communicating")] * len(outcome.segments)
+    assert len(outcome.activities) == 2
 
 
 def test_tokens_order_streams_and_a_straggler_computes_longer() -> None:

@@ -86,7 +86,8 @@ inline void run_stream(State& s, std::int32_t index) {
         return;
       case OpCode::kSignal:
         if (op.after_ps > 0)
-          s.push(s.now_ps + op.after_ps, Event::kSignal, stream.actor, index << 20 | op.value);
+          s.push(s.now_ps + op.after_ps, Event::kSignal, stream.actor,
+                 static_cast<std::int64_t>(index) << 20 | op.value);
         else
           raise_token(s, stream.actor, op.value, stream.cause);
         break;

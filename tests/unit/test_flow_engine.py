@@ -168,6 +168,14 @@ def test_tokens_order_streams_and_a_straggler_computes_longer() -> None:
     assert outcome.packets.marks["at_ps"].tolist() == [1_500, 1_700]
 
 
+def test_tokens_that_come_later_find_their_way_among_thousands_of_streams() -> None:
+    main = [Compute(duration_ps=1_000), Signal(token=0, after_ps=500)]
+    ranks = 1_500  # numbers of streams beyond 11 bits
+    job = job_of([[main, [Await(token=0), Mark(name=0)]]] * ranks, hosts=[0] * ranks, gpus=range(ranks))
+    outcome = flow.run(flow_plan_of(star(2, server=Server(gpus=ranks)), job, fold="never"))
+    assert outcome.packets.marks["at_ps"].tolist() == [1_500] * ranks
+
+
 def test_a_link_that_dies_holds_its_flows_until_routes_follow() -> None:
     """Two spines: the flow stands still for the reconvergence delay, then goes on over the other one."""
     fabric = wired([(0, 2), (1, 3), (2, 4), (4, 3), (2, 5), (5, 3)], hosts=2)

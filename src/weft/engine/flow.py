@@ -87,7 +87,7 @@ def run(
     try:
         engine = _native.FlowEngine(raw)
     except _native.LimitError as error:
-        raise ConfigError("flow engine", [Mistake(path="engine", text=str(error))]) from error
+        raise ConfigError("flow engine", [Mistake(path="fabric", text=str(error))]) from error
     try:
         _advance(engine, on_progress)
     except KeyboardInterrupt:

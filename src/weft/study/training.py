@@ -270,7 +270,7 @@ def _jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob], list[M
 
 def _job(scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str) -> tuple[TrainingJob, dict[str, str]]:
     server = _server(fabric)
-    what = model_of(section.model, path=f"{path}.model")
+    what = _model(section.model, f"{path}.model")
     first, gpus = section.first_gpu or 0, section.gpus or fabric.gpus
     plan = section.parallelism(what)
     if section.data is None:
@@ -315,6 +315,20 @@ def _job(scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str
         ),
         facts,
     )
+
+
+def _model(name: str, path: str) -> Model:
+    """The model of the catalogue or of a file; what is wrong with a file names it."""
+    try:
+        return model_of(name, path=path)
+    except ConfigError as error:
+        found = [
+            mistake
+            if mistake.path == path
+            else Mistake(path=path, text=f"{error.source}: {mistake.path} {mistake.text}", fix=mistake.fix)
+            for mistake in error.mistakes
+        ]
+        raise ConfigError(error.source, found) from error
 
 
 def _server(fabric: Fabric) -> Server:

@@ -69,15 +69,15 @@ def run_training(prepared: PreparedTraining, on_progress: Callable[[Progress], N
             raise
 
     outcome = flow.run(prepared.plan, told, also_ideal=True)
-    is_whole = outcome.packets.complete and not interrupted
+    status = _status(prepared, outcome, is_whole=outcome.packets.complete and not interrupted)
     spent = job_times(prepared, outcome)
-    what_if = _what_if(prepared, outcome, spent[1]) if is_whole else []
+    what_if = _what_if(prepared, outcome, spent[1]) if status == "complete" else []
     tables = training_tables(prepared, outcome, spent, what_if=what_if)
     return TrainingResult(
         tables=tables,
         summary=training_summary(prepared, outcome, spent, tables),
         facts=outcome.facts | _bracket(prepared, outcome),
-        status=_status(prepared, outcome, is_whole=is_whole),
+        status=status,
         interrupted=interrupted,
         digest=outcome.packets.digest(),
     )

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pytest
 import yaml
 
 from weft.base.errors import ConfigError
@@ -244,8 +243,3 @@ def test_a_clear_error_or_an_iteration_that_adds_up(tmp_path: Path) -> None:
         seen["refused" if isinstance(run, ConfigError) else run.status] += 1
     assert seen["refused"] >= 2
     assert seen["complete"] >= len(SEEDS) // 4
-
-
-@pytest.mark.parametrize("seed", [0, 7])
-def test_the_same_scenario_comes_from_the_same_seed(seed: int) -> None:
-    assert scenario_of(seed) == scenario_of(seed)

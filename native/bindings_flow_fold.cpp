@@ -47,6 +47,7 @@ nb::dict connections_of(const Network& network) {
   out["activities"] = column(rows, &Connection::activities);
   out["channel"] = column(rows, &Connection::channel);
   out["instances"] = column(rows, &Connection::instances);
+  out["companions"] = column(rows, &Connection::companions);
   return out;
 }
 
@@ -61,6 +62,7 @@ nb::dict collectives_of(const Network& network) {
   out["communicator"] = column(network.operations, &Operation::communicator);
   out["first_activity"] = column(network.operations, &Operation::first_activity);
   out["activities"] = column(network.operations, &Operation::activities);
+  out["companions"] = column(network.operations, &Operation::companions);
   out["flows"] = column(network.operations, &Operation::flows);
   return out;
 }
@@ -129,6 +131,7 @@ nb::dict facts_of(const FoldFacts& facts) {
   out["link_classes"] = facts.link_classes;
   out["hops"] = facts.hops;
   out["kept"] = facts.kept;
+  out["replicas"] = facts.replicas;
   out["rounds"] = facts.rounds;
   return out;
 }
@@ -162,15 +165,18 @@ FabricView fabric_of(nb::handle plan) {
 /// Folds the job of a plan; keeps no part of it.
 class FlowFold {
  public:
-  FlowFold(nb::dict plan, std::int64_t folding, std::int64_t class_limit, std::int32_t core_slowest,
+  FlowFold(nb::dict plan, std::int64_t folding, std::int64_t class_limit, std::int64_t core_slots,
            std::int32_t core_few, std::vector<std::uint64_t> link_fate) {
     const Job job = job_of(plan);
     const FabricView fabric = fabric_of(plan);
     const auto mode = static_cast<Mode>(nb::cast<int>(plan["mode"]));
     const auto factor = nb::cast<double>(plan["wire_factor"]);
     const auto host_rate_bps = rows<std::int64_t>(plan, "host_rate_bps");
-    const FoldOptions options{
-        static_cast<Folding>(folding), class_limit, {core_slowest, core_few}, {factor, factor}, link_fate};
+    const FoldOptions options{static_cast<Folding>(folding),
+                              class_limit,
+                              {.slots = core_slots, .few = core_few},
+                              {factor, factor},
+                              link_fate};
     const nb::gil_scoped_release released;
     const Links links = links_of(job, fabric.port_rate_bps, host_rate_bps);
     const Router router(fabric, mode);
@@ -203,10 +209,10 @@ namespace weft {
 
 void bind_flow_fold(nb::module_& module) {
   nb::class_<FlowFold>(module, "FlowFold", "What a job folds into, for tests; see native/flow/fold.hpp.")
-      .def(nb::init<nb::dict, std::int64_t, std::int64_t, std::int32_t, std::int32_t, std::vector<std::uint64_t>>(),
-           nb::arg("plan"), nb::arg("folding"), nb::arg("class_limit"), nb::arg("core_slowest"), nb::arg("core_few"),
+      .def(nb::init<nb::dict, std::int64_t, std::int64_t, std::int64_t, std::int32_t, std::vector<std::uint64_t>>(),
+           nb::arg("plan"), nb::arg("folding"), nb::arg("class_limit"), nb::arg("core_slots"), nb::arg("core_few"),
            nb::arg("link_fate"),
-           nb::sig("def __init__(self, plan: dict[str, object], folding: int, class_limit: int, core_slowest: int, "
+           nb::sig("def __init__(self, plan: dict[str, object], folding: int, class_limit: int, core_slots: int, "
                    "core_few: int, "
                    "link_fate: list[int]) -> None"))
       .def("network", &FlowFold::network, nb::sig("def network(self) -> dict[str, object]"))

@@ -72,6 +72,9 @@ inline void begin_call(State& s, std::int32_t communicator) {
   for (std::int32_t i = 0; i < call.left; ++i)
     s.fluid->start(s.class_of_activity[static_cast<std::size_t>(operation.first_activity + i)], activity,
                    static_cast<double>(collect.amount_bytes), static_cast<double>(s.now_ps));
+  if (!s.is_ideal)
+    start_companions(s, operation.first_activity + operation.activities, operation.companions,
+                     static_cast<double>(collect.amount_bytes));
   if (call.left == 0) s.push(s.now_ps, Event::kCallEnds, communicator);
 }
 

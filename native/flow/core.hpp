@@ -1,14 +1,17 @@
-/// The critical core: what is left of a job whose paths do not fold, when all replicas go in lockstep.
+/// The critical core: what is left of a job whose paths do not fold.
 ///
-/// Ranks and activities are folded by structure alone, whatever paths they take: a *kind* is a class of activities that
-/// every replica has. A kind begins everywhere at once and ends with its slowest member, so only the slowest matter.
-/// They are looked for with everything active and with each kind alone; the core is, of each kind, the few slowest
-/// activities, with all activities that cross a full link of theirs, and all of kinds that are few. What is kept out
-/// neither delays nor is seen. Approximate: docs/models/flow-engine-folding.md has the error where exact runs are
-/// possible. The bracket is of two networks in which every kind has a rate of its own. In the fastest it is that of the
-/// member which is fastest alone on its path: no transfer of the job can be faster, so the job cannot end sooner. In
-/// the slowest it is capacity / weight of all activities of the job, the least over all links of all members: max-min
-/// gives no transfer less, whatever else is active, so the job cannot end later.
+/// Replicas are sets of ranks that meet others in large groups only. The slowest of them, guessed from rates at which
+/// everything is active, are run one by one; all others go in lockstep, as their typical members do. Ranks and
+/// activities are then folded by structure alone, whatever paths they take: a class of activities is a *kind*. Kept are
+///   - all activities of the slowest replicas;
+///   - of each kind of the others the one of median rate, by which its kind goes;
+///   - of kinds that replicas share (gradients) all, where they are few, else the slowest;
+///   - whatever else crosses a full link of these: companions, which start with their kind, and for which nobody waits.
+/// What is kept out neither delays nor is seen. Approximate: docs/models/flow-engine-folding.md has the error where
+/// exact runs are possible. The bracket is of two networks in which every kind has a rate of its own. In the fastest it
+/// is that of the member which is fastest alone on its path: no transfer of the job can be faster, so the job cannot
+/// end sooner. In the slowest it is capacity / weight of all activities of the job, the least over all links of all
+/// members: max-min gives no transfer less, whatever else is active, so the job cannot end later.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,24 +23,29 @@
 
 #include "flow/quotient.hpp"
 #include "flow/rates.hpp"
+#include "flow/replicas.hpp"
 
 namespace weft::flow {
 
-/// How much is kept: of each kind the `slowest`, and all of kinds of no more than `few`.
+/// How much is kept.
 struct CoreSize {
-  std::int32_t slowest = 4;  // chosen: one gives the iteration time within 0.1 % of four
-  std::int32_t few = 256;    // chosen: the rings of data parallelism of a stage
+  std::int64_t slots = 16'384;  // operations of all ranks of the replicas that are run; chosen: 21 of TP 8 and PP 16
+  std::int32_t slowest = 4;     // of each kind that replicas share; chosen
+  std::int32_t few = 256;       // kinds of no more are kept whole; chosen: the gradients of a stage
+  std::int64_t companions = 60'000;  // chosen: of more, every second or third stands for them with as much more weight
 };
 
 struct Core {
   Network network, fastest, slowest;
   Partition structure;
-  std::int64_t kept = 0;  // activities of the graph that are in the core
+  std::int64_t kept = 0;      // activities of the graph that are in the core
+  std::int64_t replicas = 0;  // that are run one by one
 };
 
 namespace detail {
 
 inline constexpr double kFull = 1.0 - 1e-9;
+inline constexpr std::int64_t kLeastReplicas = 8;  // chosen: of fewer sets none is typical
 
 /// Activities by kind.
 struct Kinds {
@@ -59,109 +67,136 @@ struct Kinds {
   }
 };
 
-/// Chooses the activities of the core.
-class Choice {
- public:
-  std::vector<char> keep;  // by activity
+/// Rates with everything active, and which links are then full.
+struct Busy {
+  std::vector<double> rate;
+  std::vector<std::int32_t> bottleneck;  // a link of the graph, -1: none
+  std::vector<char> full;                // by link
 
-  Choice(const Graph& graph, const Marks& marks, const Kinds& kinds, const CoreSize& size)
-      : keep(graph.activities(), 0), graph_(graph), marks_(marks), kinds_(kinds), slowest_(size.slowest) {
-    hot_.assign(marks.capacity.size(), 0);
-    dense_.assign(marks.capacity.size(), -1);
-    std::vector<std::int32_t> all(graph.activities());
-    std::iota(all.begin(), all.end(), 0);
-    look(all);
-    for (std::size_t kind = 0; kind < kinds.size(); ++kind) look(kinds.of(kind));
-    for (std::size_t kind = 0; kind < kinds.size(); ++kind)
-      if (kinds.of(kind).size() <= static_cast<std::size_t>(size.few))
-        for (const std::int32_t a : kinds.of(kind)) keep[static_cast<std::size_t>(a)] = 1;
-    for (std::size_t a = 0; a < keep.size(); ++a)
-      for (const Share& share : graph.hops_of(a))
-        if (hot_[static_cast<std::size_t>(share.link)] != 0) {
-          keep[a] = 1;
-          break;
-        }
-  }
-
- private:
-  /// Solve for some activities, ordered by kind or all in order, and keep the slowest of each kind.
-  void look(std::span<const std::int32_t> active) {
+  Busy(const Graph& graph, const Marks& marks) : full(marks.capacity.size(), 0) {
     Shares shares;
-    used_.clear();
-    for (const std::int32_t a : active) {
-      for (const Share& share : graph_.hops_of(static_cast<std::size_t>(a))) {
-        std::int32_t& link = dense_[static_cast<std::size_t>(share.link)];
+    std::vector<std::int32_t> dense(marks.capacity.size(), -1), used;
+    shares.link.reserve(graph.hops.size());
+    shares.weight.reserve(graph.hops.size());
+    for (std::size_t a = 0; a < graph.activities(); ++a) {
+      for (const Share& share : graph.hops_of(a)) {
+        std::int32_t& link = dense[static_cast<std::size_t>(share.link)];
         if (link < 0) {
-          link = static_cast<std::int32_t>(used_.size());
-          used_.push_back(share.link);
+          link = static_cast<std::int32_t>(used.size());
+          used.push_back(share.link);
         }
         shares.link.push_back(link);
-        shares.weight.push_back(graph_.weights[share.weight]);
+        shares.weight.push_back(graph.weights[share.weight]);
       }
       shares.close();
     }
-    for (const std::int32_t link : used_) {
-      shares.capacity.push_back(marks_.capacity[static_cast<std::size_t>(link)]);
-      dense_[static_cast<std::size_t>(link)] = -1;
-    }
-    const Filled filled = fill(shares);
+    for (const std::int32_t link : used) shares.capacity.push_back(marks.capacity[static_cast<std::size_t>(link)]);
+    Filled filled = fill(shares);
     const std::vector<double> load = loads(shares, filled.rate);
-    if (active.size() < graph_.activities() || kinds_.size() == 1) {
-      slowest(shares, filled, load, active);
-      return;
-    }
-    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) slowest(shares, filled, load, kinds_.of(kind));
+    for (std::size_t l = 0; l < used.size(); ++l)
+      full[static_cast<std::size_t>(used[l])] = load[l] >= shares.capacity[l] * kFull ? 1 : 0;
+    for (std::int32_t& link : filled.bottleneck)
+      if (link >= 0) link = used[static_cast<std::size_t>(link)];
+    rate = std::move(filled.rate);
+    bottleneck = std::move(filled.bottleneck);
   }
+};
 
-  /// Keep the slowest of one kind, and mark the full links that hold them back.
-  void slowest(const Shares& shares, const Filled& filled, std::span<const double> load,
-               std::span<const std::int32_t> kind) {
-    const std::vector<double>& rate = filled.rate;
-    const bool is_all = rate.size() == graph_.activities();  // then an activity's row is its number
-    order_.resize(kind.size());
-    for (std::size_t i = 0; i < kind.size(); ++i) order_[i] = is_all ? kind[i] : static_cast<std::int32_t>(i);
-    const auto many = std::min<std::size_t>(order_.size(), static_cast<std::size_t>(slowest_));
-    std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(many), order_.end(),
-                      [&](std::int32_t a, std::int32_t b) {
-                        return std::pair(rate[static_cast<std::size_t>(a)], a) <
-                               std::pair(rate[static_cast<std::size_t>(b)], b);
-                      });
-    for (std::size_t i = 0; i < many; ++i) {
-      const auto row = static_cast<std::size_t>(order_[i]);
-      const auto a = static_cast<std::size_t>(is_all ? order_[i] : kind[row]);
-      keep[a] = 1;
-      if (filled.bottleneck[row] >= 0) heat(static_cast<std::size_t>(filled.bottleneck[row]));
-      if (a >= graph_.connections()) continue;  // a ring may have thousands of full links: one holds it back
-      for (std::int64_t h = shares.ptr[row]; h < shares.ptr[row + 1]; ++h) {
-        const auto dense = static_cast<std::size_t>(shares.link[static_cast<std::size_t>(h)]);
-        if (load[dense] >= shares.capacity[dense] * kFull) heat(dense);
+enum class Keep : std::uint8_t { kOut, kWaited, kCompanion };
+
+/// Chooses the activities of the core.
+class Choice {
+ public:
+  std::vector<Keep> keep;        // by activity
+  std::int64_t companion_of = 1;  // how many companions one stands for
+
+  Choice(const Graph& graph, const Kinds& kinds, const Busy& busy, const Chosen& chosen, const CoreSize& size)
+      : keep(graph.activities(), Keep::kOut), graph_(graph), busy_(busy), hot_(busy.full.size(), 0) {
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      const auto own = kinds.of(kind);
+      if (is_shared(static_cast<std::size_t>(own[0]), chosen)) {
+        if (own.size() <= static_cast<std::size_t>(size.few))
+          for (const std::int32_t a : own) keep[static_cast<std::size_t>(a)] = Keep::kWaited;
+        take_slowest(own, static_cast<std::size_t>(size.slowest));
+      } else {
+        for (const std::int32_t a : own)
+          if (chosen.speaks[static_cast<std::size_t>(rank_of(static_cast<std::size_t>(a)))] != 0)
+            take(static_cast<std::size_t>(a));
       }
     }
+    std::vector<std::pair<std::int32_t, std::int32_t>> companions;  // a full link that each crosses first
+    for (std::size_t a = 0; a < keep.size(); ++a) {
+      if (keep[a] != Keep::kOut) continue;
+      const auto hops = graph.hops_of(a);
+      const auto full = std::find_if(hops.begin(), hops.end(), [&](const Share& share) {
+        return hot_[static_cast<std::size_t>(share.link)] != 0;
+      });
+      if (full != hops.end()) companions.emplace_back(full->link, static_cast<std::int32_t>(a));
+    }
+    std::sort(companions.begin(), companions.end());  // so that every link keeps its share
+    const auto found = static_cast<std::int64_t>(companions.size());
+    companion_of = std::max<std::int64_t>(1, (found + size.companions - 1) / size.companions);
+    for (std::int64_t i = companion_of / 2; i < found; i += companion_of)
+      keep[static_cast<std::size_t>(companions[static_cast<std::size_t>(i)].second)] = Keep::kCompanion;
   }
 
-  void heat(std::size_t dense) { hot_[static_cast<std::size_t>(used_[dense])] = 1; }
+  [[nodiscard]] bool is_hot(std::int32_t link) const { return hot_[static_cast<std::size_t>(link)] != 0; }
+
+ private:
+  /// One of its ranks.
+  [[nodiscard]] std::int32_t rank_of(std::size_t a) const {
+    if (a < graph_.connections()) return graph_.source[a];
+    return graph_.members_of(static_cast<std::size_t>(graph_.communicator[a - graph_.connections()]))[0];
+  }
+  /// Whether several replicas take part.
+  [[nodiscard]] bool is_shared(std::size_t a, const Chosen& chosen) const {
+    if (a < graph_.connections()) return false;
+    const auto members = graph_.members_of(static_cast<std::size_t>(graph_.communicator[a - graph_.connections()]));
+    return std::any_of(members.begin(), members.end(), [&](std::int32_t member) {
+      return chosen.replica[static_cast<std::size_t>(member)] != chosen.replica[static_cast<std::size_t>(members[0])];
+    });
+  }
+
+  /// Keep an activity, and mark the full link that holds it back.
+  void take(std::size_t a) {
+    keep[a] = Keep::kWaited;
+    if (busy_.bottleneck[a] >= 0) hot_[static_cast<std::size_t>(busy_.bottleneck[a])] = 1;
+  }
+
+  void take_slowest(std::span<const std::int32_t> kind, std::size_t count) {
+    order_.assign(kind.begin(), kind.end());
+    const std::size_t end = std::min(order_.size(), count);
+    std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(end), order_.end(),
+                      [&](std::int32_t a, std::int32_t b) {
+                        return std::pair(busy_.rate[static_cast<std::size_t>(a)], a) <
+                               std::pair(busy_.rate[static_cast<std::size_t>(b)], b);
+                      });
+    for (std::size_t i = 0; i < end; ++i) take(static_cast<std::size_t>(order_[i]));
+  }
 
   const Graph& graph_;
-  const Marks& marks_;
-  const Kinds& kinds_;
-  std::int32_t slowest_;
-  std::vector<char> hot_;            // by link
-  std::vector<std::int32_t> dense_;  // by link, its number in `shares`; -1 between solves
-  std::vector<std::int32_t> used_;   // by number in `shares`
+  const Busy& busy_;
+  std::vector<char> hot_;  // by link
   std::vector<std::int32_t> order_;
 };
 
-/// The kept activities alone, links numbered as before.
-inline Graph kept_part(const Graph& graph, const std::vector<char>& keep, const std::vector<std::int32_t>& order) {
+/// The kept activities alone, links numbered as before: by kind, those that are waited for first. `kind` tells twice
+/// the kind of each, and one more for companions.
+inline Graph kept_part(const Graph& graph, const Kinds& kinds, const Choice& choice,
+                       std::vector<std::int32_t>& kind) {
   Graph part;
   part.weights = graph.weights;
-  for (const std::int32_t a : order) {
-    if (keep[static_cast<std::size_t>(a)] == 0) continue;
-    const auto hops = graph.hops_of(static_cast<std::size_t>(a));
-    part.hops.insert(part.hops.end(), hops.begin(), hops.end());
-    part.hop_ptr.push_back(static_cast<std::int64_t>(part.hops.size()));
-    part.latency_ps.push_back(graph.latency_ps[static_cast<std::size_t>(a)]);
-  }
+  for (std::size_t k = 0; k < kinds.size(); ++k)
+    for (const Keep wanted : {Keep::kWaited, Keep::kCompanion})
+      for (const std::int32_t a : kinds.of(k)) {
+        if (choice.keep[static_cast<std::size_t>(a)] != wanted) continue;
+        for (const Share& share : graph.hops_of(static_cast<std::size_t>(a)))
+          if (wanted == Keep::kWaited || choice.companion_of == 1 || choice.is_hot(share.link))
+            part.hops.push_back(share);
+        part.hop_ptr.push_back(static_cast<std::int64_t>(part.hops.size()));
+        part.latency_ps.push_back(graph.latency_ps[static_cast<std::size_t>(a)]);
+        kind.push_back(static_cast<std::int32_t>(2 * k) + (wanted == Keep::kCompanion ? 1 : 0));
+      }
   return part;
 }
 
@@ -194,15 +229,16 @@ inline Network skeleton(const Job& job, const Graph& graph, const Partition& str
 }
 
 /// Say which activities a kind has.
-inline void give(Network& network, std::size_t kind, std::int32_t first, std::int32_t count) {
-  if (kind < network.connections.size()) {
-    network.connections[kind].first_activity = first;
-    network.connections[kind].activities = count;
-  } else {
-    Operation& operation = network.operations[kind - network.connections.size()];
-    operation.first_activity = first;
-    operation.activities = count;
-  }
+inline void give(Network& network, std::size_t kind, std::int32_t first, std::int32_t count, std::int32_t companions) {
+  const auto tell = [&](auto& row) {
+    row.first_activity = first;
+    row.activities = count;
+    row.companions = companions;
+  };
+  if (kind < network.connections.size())
+    tell(network.connections[kind]);
+  else
+    tell(network.operations[kind - network.connections.size()]);
 }
 
 /// A network in which each kind has a link to itself, of a given rate.
@@ -219,7 +255,7 @@ inline Network apart(const Network& skeleton, std::span<const double> rate, std:
     network.hop_ptr.push_back(static_cast<std::int64_t>(network.hops.size()));
     network.latency_ps.push_back(latency_ps[kind]);
     network.activity_instances.push_back(static_cast<std::int64_t>(kinds.of(kind).size()));
-    give(network, kind, static_cast<std::int32_t>(kind), 1);
+    give(network, kind, static_cast<std::int32_t>(kind), 1, 0);
   }
   return network;
 }
@@ -227,18 +263,20 @@ inline Network apart(const Network& skeleton, std::span<const double> rate, std:
 }  // namespace detail
 
 /// The critical core of a graph.
-inline Core critical_core(const Job& job, const Graph& graph, const Marks& marks, Partition structure,
-                          const CoreSize& size) {
+inline Core critical_core(const Job& job, const Graph& graph, const Marks& marks, const CoreSize& size) {
   Core core;
-  core.structure = std::move(structure);
+  const detail::Busy busy(graph, marks);
+  const Chosen chosen = choose_replicas(job, graph, busy.rate, replicas_of(graph, detail::kLeastReplicas), size.slots);
+  core.replicas = chosen.parties;
+  Marks structural = marks;
+  structural.use_links = false;
+  structural.rank = chosen.party;
+  core.structure = stable(job, graph, structural, 0);
   const detail::Kinds kinds(core.structure);
-  const detail::Choice choice(graph, marks, kinds, size);
-  const Graph part = detail::kept_part(graph, choice.keep, kinds.activity);
-  core.kept = static_cast<std::int64_t>(part.activities());
+  const detail::Choice choice(graph, kinds, busy, chosen, size);
   std::vector<std::int32_t> kind_of;  // by activity of the part, ascending
-  for (const std::int32_t a : kinds.activity)
-    if (choice.keep[static_cast<std::size_t>(a)] != 0)
-      kind_of.push_back(core.structure.activity[static_cast<std::size_t>(a)]);
+  const Graph part = detail::kept_part(graph, kinds, choice, kind_of);
+  core.kept = static_cast<std::int64_t>(part.activities());
   Marks own = marks;
   own.kind = kind_of;
   const Partition classes = stable(job, part, own, 0);
@@ -253,13 +291,14 @@ inline Core critical_core(const Job& job, const Graph& graph, const Marks& marks
   }
   const detail::Classes activities(classes.activity, classes.activities);  // in the order of kinds
   detail::ClassSum sum(classes.links);
-  std::vector<std::int32_t> first(kinds.size(), 0), count(kinds.size(), 0);
+  std::vector<std::int32_t> first(kinds.size(), 0), count(2 * kinds.size(), 0);  // waited for, companions
   for (std::size_t c = 0; c < activities.size(); ++c) {
     const std::size_t a = activities.of(c);
     const auto kind = static_cast<std::size_t>(kind_of[a]);
-    if (count[kind]++ == 0) first[kind] = static_cast<std::int32_t>(c);
+    if (count[kind]++ == 0 && kind % 2 == 0) first[kind / 2] = static_cast<std::int32_t>(c);
+    const auto times = static_cast<double>(kind % 2 == 0 ? 1 : choice.companion_of);
     for (const Share& share : part.hops_of(a))
-      sum.add(classes.link[static_cast<std::size_t>(share.link)], part.weights[share.weight]);
+      sum.add(classes.link[static_cast<std::size_t>(share.link)], times * part.weights[share.weight]);
     sum.clear([&](std::int32_t link, double weight) {
       core.network.hops.push_back({link, weight * (static_cast<double>(activities.count[c]) /
                                                    static_cast<double>(links.count[static_cast<std::size_t>(link)]))});
@@ -268,7 +307,8 @@ inline Core critical_core(const Job& job, const Graph& graph, const Marks& marks
     core.network.latency_ps.push_back(part.latency_ps[a]);
     core.network.activity_instances.push_back(activities.count[c]);
   }
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind) detail::give(core.network, kind, first[kind], count[kind]);
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+    detail::give(core.network, kind, first[kind], count[2 * kind], count[2 * kind + 1]);
 
   std::vector<double> all(marks.capacity.size(), 0.0);  // weight of everything, by link
   for (const Share& share : graph.hops) all[static_cast<std::size_t>(share.link)] += graph.weights[share.weight];

@@ -125,6 +125,7 @@ void build_fluid(State& s) {
     s.class_of_activity.push_back(s.fluid->add_class(hops));
   }
   const Network& network = *s.network;
+  s.is_companion_busy.assign(static_cast<std::size_t>(network.activities()), 0);
   const Graph& graph = s.ground.folded->graph;
   s.lanes.resize(network.connections.size());
   std::vector<std::int32_t> lane_of_class(s.ground.tier_weight.size(), -1);
@@ -204,6 +205,10 @@ void handle(State& s, const AgendaRow& row) {
 }
 
 void end_of_flow(State& s, std::int64_t activity) {
+  if (activity < 0) {  // a companion
+    s.is_companion_busy[static_cast<std::size_t>(-1 - activity)] = 0;
+    return;
+  }
   const auto index = static_cast<std::int32_t>(activity >> 1);
   if ((activity & 1) == kOfMessage)
     end_flow(s, index);

@@ -21,7 +21,7 @@ enum class Folding : std::int64_t {
 struct FoldOptions {
   Folding folding = Folding::kAuto;
   std::int64_t class_limit = 20'000;  // of activities; chosen: what the executor runs in seconds
-  CoreSize core;
+  CoreSize core{};
   Wire wire;
   std::span<const std::uint64_t> link_fate{};  // by link, see Marks
 };
@@ -30,8 +30,8 @@ struct FoldOptions {
 struct FoldFacts {
   std::int64_t ranks = 0, actors = 0;
   std::int64_t activities = 0, activity_classes = 0;
-  std::int64_t links = 0, link_classes = 0;  // that anything crosses
-  std::int64_t hops = 0, kept = 0;           // kept: activities in the core
+  std::int64_t links = 0, link_classes = 0;       // that anything crosses
+  std::int64_t hops = 0, kept = 0, replicas = 0;  // of a core: activities, replicas that run one by one
   std::int64_t rounds = 0;
 };
 
@@ -60,12 +60,13 @@ Folded fold(const Job& job, const Links& links, const Router& router, const Fold
     Partition structure = stable(job, graph, structural, options.folding == Folding::kCore ? 0 : options.class_limit);
     if (structure.is_stable) {
       out.facts.rounds = structure.rounds;
-      Core core = critical_core(job, graph, marks, std::move(structure), options.core);
+      Core core = critical_core(job, graph, marks, options.core);
       out.network = std::move(core.network);
       out.fastest = std::move(core.fastest);
       out.slowest = std::move(core.slowest);
       out.classes = std::move(core.structure);
       out.facts.kept = core.kept;
+      out.facts.replicas = core.replicas;
     } else {
       folding = Folding::kNever;
     }

@@ -171,6 +171,17 @@ inline FoldOptions fold_options(const State& s, Folding folding) {
   return options;
 }
 
+/// Activities for which nobody waits start again, those that have ended.
+inline void start_companions(State& s, std::int32_t first, std::int32_t count, double amount) {
+  for (std::int32_t i = first; i < first + count; ++i) {
+    char& busy = s.is_companion_busy[static_cast<std::size_t>(i)];
+    if (busy != 0) continue;
+    busy = 1;
+    s.fluid->start(s.class_of_activity[static_cast<std::size_t>(i)], -1 - std::int64_t{i}, amount,
+                   static_cast<double>(s.now_ps));
+  }
+}
+
 /// The head of a lane begins to flow.
 inline void begin(State& s, std::int32_t index) {
   Lane& lane = s.lanes[static_cast<std::size_t>(index)];
@@ -194,6 +205,8 @@ inline void begin(State& s, std::int32_t index) {
   for (std::int32_t i = 0; i < connection.activities; ++i)
     s.fluid->start(s.class_of_activity[static_cast<std::size_t>(connection.first_activity + i)], activity,
                    amount_of(s, lane, message.size_bytes), now);
+  start_companions(s, connection.first_activity + connection.activities, connection.companions,
+                   amount_of(s, lane, message.size_bytes));
 }
 
 inline std::int32_t new_message(State& s) {

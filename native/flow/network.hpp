@@ -17,12 +17,14 @@ inline constexpr std::int32_t kLater = -2;    // slots: the peer depends on a lo
 
 /// Messages of one (source, destination, channel): one after the other, in order.
 /// Its activities are `first_activity` and the next `activities - 1`. A message starts them all, each with its size as
-/// amount, and is delivered when all have ended, each its own latency after its transfer.
+/// amount, and is delivered when all have ended, each its own latency after its transfer. The next `companions` start
+/// with it too, those that are not under way still, but nobody waits for them: they are what others send meanwhile.
 struct Connection {
   std::int32_t source, destination;  // actors
   std::int32_t first_activity, activities;
   std::int64_t channel;
   std::int64_t instances;  // connections of the job that this one stands for
+  std::int32_t companions = 0;
 };
 
 /// The members of one group on one channel: calls go one after the other. A call begins when every participant has
@@ -41,6 +43,7 @@ struct Operation {
   std::int32_t communicator;
   std::int32_t first_activity, activities;
   std::int64_t flows;
+  std::int32_t companions = 0;  // as of a connection
 };
 
 struct Network {

@@ -75,6 +75,7 @@ struct Marks {
   std::span<const std::uint64_t>
       link_fate{};        // by link, equal for links whose capacity changes alike; empty: none does
   bool use_links = true;  // false: ranks and activities alone, whatever paths they take and however long these are
+  std::span<const std::int32_t> rank{};  // by rank, a mark of its own; empty: none
   std::span<const std::int32_t> kind{};  // by activity; not empty: links and activities alone, with these kinds
 };
 
@@ -95,7 +96,7 @@ class Refinement {
     begin_links(marks);
     begin_activities(marks.kind);
     if (!use_ranks_) return;
-    begin_ranks(job);
+    begin_ranks(job, marks.rank);
     communicator.resize(graph.communicators());
     for (std::size_t c = 0; c < communicator.size(); ++c)
       communicator[c] = mix(static_cast<std::uint64_t>(graph.group[c]), 5, salt_);
@@ -148,12 +149,13 @@ class Refinement {
           mix(activity[connections + o], static_cast<std::uint64_t>(graph_.shape[o]) + kOfShape, salt_);
   }
 
-  void begin_ranks(const Job& job) {
+  void begin_ranks(const Job& job, std::span<const std::int32_t> mark) {
     rank.resize(job.rank_class.size());
     for (std::size_t r = 0; r < rank.size(); ++r) {
       const auto program = job.rank_class[r];
       const double factor = job.rank_factor.empty() ? 1.0 : job.rank_factor[r];
       rank[r] = mix(static_cast<std::uint64_t>(program), std::bit_cast<std::uint64_t>(factor), salt_);
+      if (!mark.empty()) rank[r] = pair(rank[r], static_cast<std::uint64_t>(mark[r]));
       const auto first = job.first_rank(program);
       for (const SizeRule& size : graph_.meaning.sizes[static_cast<std::size_t>(program)])
         rank[r] =

@@ -141,6 +141,7 @@ struct State {
   const Network* network = nullptr;  // of the ground; null: lanes open as messages are posted
   std::unique_ptr<Fluid> fluid;
   std::vector<std::int32_t> class_of_activity;  // of the network
+  std::vector<char> is_companion_busy;          // by activity
 
   std::vector<Stream> streams;
   std::vector<std::int32_t> first_stream;  // by actor

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from weft.engine.flow_plan import FlowPlan
 
-__all__ = ["CLASS_LIMIT", "CORE_FEW", "CORE_SLOWEST", "FOLDINGS", "FlowFolding", "Folding"]
+__all__ = ["CLASS_LIMIT", "CORE_FEW", "CORE_SLOTS", "FOLDINGS", "FlowFolding", "Folding"]
 
 Folding = Literal["auto", "never", "exact", "core"]
 FOLDINGS: Final[dict[Folding, int]] = {"auto": 0, "never": 1, "exact": 2, "core": 3}  # native/flow/fold.hpp, Folding
 CLASS_LIMIT: Final = 20_000  # chosen: classes of activities that the executor runs in seconds
-CORE_SLOWEST: Final = 4  # chosen: of each kind; one gives the iteration time within 0.1 % of four
+CORE_SLOTS: Final = 16_384  # chosen: 21 replicas of TP 8 and PP 16
 CORE_FEW: Final = 256  # chosen: the rings of data parallelism of a stage
 
 _ARRAYS: Final = (
@@ -44,7 +44,7 @@ class FlowFolding:
         folding: Folding = "auto",
         *,
         class_limit: int = CLASS_LIMIT,
-        core_slowest: int = CORE_SLOWEST,
+        core_slots: int = CORE_SLOTS,
         core_few: int = CORE_FEW,
         link_fate: Sequence[int] = (),
     ) -> None:
@@ -55,7 +55,7 @@ class FlowFolding:
         plan : of the flow engine
         folding : ``auto`` as the engine does, ``never``, ``exact`` with any number of classes, or the critical ``core``
         class_limit : classes of activities above which ``auto`` takes the core
-        core_slowest : activities of each kind for whose sake others are kept in a core
+        core_slots : operations of all ranks of the replicas that run in a core
         core_few : kinds of no more activities are kept whole
         link_fate : a number for each link, equal where capacities change alike over the run; empty: none changes
         """
@@ -68,7 +68,7 @@ class FlowFolding:
             "wire_factor": (transport.mtu_bytes + per_packet) / transport.mtu_bytes,
             "host_rate_bps": _bytes(_host_rates_bps(plan)),
         }
-        self._core = _native.FlowFold(raw, FOLDINGS[folding], class_limit, core_slowest, core_few, list(link_fate))
+        self._core = _native.FlowFold(raw, FOLDINGS[folding], class_limit, core_slots, core_few, list(link_fate))
 
     @property
     def facts(self) -> dict[str, int]:

@@ -107,7 +107,7 @@ enum class Keep : std::uint8_t { kOut, kWaited, kCompanion };
 /// Chooses the activities of the core.
 class Choice {
  public:
-  std::vector<Keep> keep;        // by activity
+  std::vector<Keep> keep;         // by activity
   std::int64_t companion_of = 1;  // how many companions one stands for
 
   Choice(const Graph& graph, const Kinds& kinds, const Busy& busy, const Chosen& chosen, const CoreSize& size)
@@ -119,9 +119,13 @@ class Choice {
           for (const std::int32_t a : own) keep[static_cast<std::size_t>(a)] = Keep::kWaited;
         take_slowest(own, static_cast<std::size_t>(size.slowest));
       } else {
+        bool is_heard = false;
         for (const std::int32_t a : own)
-          if (chosen.speaks[static_cast<std::size_t>(rank_of(static_cast<std::size_t>(a)))] != 0)
+          if (chosen.speaks[static_cast<std::size_t>(rank_of(static_cast<std::size_t>(a)))] != 0) {
             take(static_cast<std::size_t>(a));
+            is_heard = true;
+          }
+        if (!is_heard) take_slowest(own, 1);  // groups that replicas share split parties
       }
     }
     std::vector<std::pair<std::int32_t, std::int32_t>> companions;  // a full link that each crosses first
@@ -182,8 +186,7 @@ class Choice {
 
 /// The kept activities alone, links numbered as before: by kind, those that are waited for first. `kind` tells twice
 /// the kind of each, and one more for companions.
-inline Graph kept_part(const Graph& graph, const Kinds& kinds, const Choice& choice,
-                       std::vector<std::int32_t>& kind) {
+inline Graph kept_part(const Graph& graph, const Kinds& kinds, const Choice& choice, std::vector<std::int32_t>& kind) {
   Graph part;
   part.weights = graph.weights;
   for (std::size_t k = 0; k < kinds.size(); ++k)
@@ -263,15 +266,23 @@ inline Network apart(const Network& skeleton, std::span<const double> rate, std:
 }  // namespace detail
 
 /// The critical core of a graph.
-inline Core critical_core(const Job& job, const Graph& graph, const Marks& marks, const CoreSize& size) {
+inline Core critical_core(const Job& job, const Graph& graph, const Marks& marks, const CoreSize& size,
+                          std::int64_t class_limit) {
   Core core;
   const detail::Busy busy(graph, marks);
-  const Chosen chosen = choose_replicas(job, graph, busy.rate, replicas_of(graph, detail::kLeastReplicas), size.slots);
-  core.replicas = chosen.parties;
+  Chosen chosen = choose_replicas(job, graph, busy.rate, replicas_of(graph, detail::kLeastReplicas), size.slots);
   Marks structural = marks;
   structural.use_links = false;
   structural.rank = chosen.party;
-  core.structure = stable(job, graph, structural, 0);
+  core.structure = stable(job, graph, structural, class_limit);
+  if (!core.structure.is_stable) {  // groups that replicas share make all of them different: one party, all in lockstep
+    structural.rank = {};
+    core.structure = stable(job, graph, structural, 0);
+    chosen.parties = 1;
+    for (std::size_t r = 0; r < graph.ranks(); ++r)
+      chosen.speaks[r] = chosen.speaks[r] != 0 && chosen.party[r] == 0 ? 1 : 0;
+  }
+  core.replicas = chosen.parties;
   const detail::Kinds kinds(core.structure);
   const detail::Choice choice(graph, kinds, busy, chosen, size);
   std::vector<std::int32_t> kind_of;  // by activity of the part, ascending

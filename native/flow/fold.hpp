@@ -60,7 +60,8 @@ Folded fold(const Job& job, const Links& links, const Router& router, const Fold
     Partition structure = stable(job, graph, structural, options.folding == Folding::kCore ? 0 : options.class_limit);
     if (structure.is_stable) {
       out.facts.rounds = structure.rounds;
-      Core core = critical_core(job, graph, marks, options.core);
+      Core core =
+          critical_core(job, graph, marks, options.core, options.folding == Folding::kCore ? 0 : options.class_limit);
       out.network = std::move(core.network);
       out.fastest = std::move(core.fastest);
       out.slowest = std::move(core.slowest);

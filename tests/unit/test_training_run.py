@@ -241,3 +241,12 @@ def test_packets_and_flows_agree_on_a_small_model(ask: Ask) -> None:
 def test_packets_know_no_stragglers(ask: Ask) -> None:
     with pytest.raises(ConfigError, match="packets know no stragglers"):
         ask(more="stragglers: [{gpu: 3, factor: 1.5}]", engine__fidelity="packet")
+
+
+def test_checkpoints_are_counted_once_over_weeks(ask: Ask) -> None:
+    """Nothing fails, so what counts is training alone: tokens over the iteration with its checkpoint."""
+    more = "reliability: {gpu: 0, host: 0, maintenance: 0, network: 0, software: 0, runs: 2}"
+    run = ask(more=more, training__checkpoint="{every: 1}")
+    every, whole = run.value("effective_tokens_per_s"), run.value("tokens_per_s")
+    assert every is not None
+    assert every == pytest.approx(whole, rel=1e-3)

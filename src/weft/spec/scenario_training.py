@@ -64,7 +64,7 @@ class Checkpoint(Record):
     size_bytes: int | None = row(
         "size",
         Measure(quantity=SIZE, low=1),
-        absent="weights, and for Adam a master copy and two moments: 14 bytes for each parameter",
+        absent="weights, and for Adam a master copy and two moments: 14 bytes for each parameter, of frozen ones 2",
         text="Bytes of a checkpoint of the whole job.",
         source="Rajbhandari et al., arXiv:1910.02054, section 3.1",
     )

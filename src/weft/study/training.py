@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["PreparedTraining", "TrainingJob", "prepare_training", "stepwise_training"]
 
 CHECKPOINT_BYTES = 14  # of a parameter: two of the weight, twelve of Adam in FP32 (arXiv:1910.02054, section 3.1)
+FROZEN_BYTES = 2  # of a parameter that is not trained: the weight alone
 _KINDS = ("congestion-control", "path-selection", "port-selection")
 
 
@@ -376,7 +377,8 @@ def _checkpoint_ps(section: TrainingSection, what: Model, plan: Parallelism) -> 
     saved = section.checkpoint
     if saved is None or saved.is_asynchronous:
         return 0
-    size = CHECKPOINT_BYTES * parameters(what).total if saved.size_bytes is None else saved.size_bytes
+    each = FROZEN_BYTES if plan.has_lora else CHECKPOINT_BYTES
+    size = each * parameters(what).total if saved.size_bytes is None else saved.size_bytes
     return size * 8 * SECOND_PS // (saved.rate_bps * plan.ranks)
 
 

@@ -140,8 +140,11 @@ def _over_weeks(prepared: PreparedTraining, job: TrainingJob, row: Mapping[str, 
     section = prepared.scenario.reliability
     if section is None:
         return {}
-    iteration_s = row["iteration_ps"] / SECOND_PS
     saved = job.section.checkpoint
+    iterations = job.section.iterations
+    written = 0 if saved is None else iterations // saved.every
+    iteration_ps = row["iteration_ps"] - job.checkpoint_ps * written / iterations  # goodput counts checkpoints itself
+    iteration_s = iteration_ps / SECOND_PS
     found = goodput(
         section,
         gpus=job.plan.ranks,
@@ -150,7 +153,7 @@ def _over_weeks(prepared: PreparedTraining, job: TrainingJob, row: Mapping[str, 
         checkpoint_cost_s=None if saved is None else job.checkpoint_ps / SECOND_PS,
         seed=prepared.scenario.engine.seed,
     )
-    return found.quantities(row["tokens_per_s"])
+    return found.quantities(row["tokens"] / iteration_s)
 
 
 def _segments(

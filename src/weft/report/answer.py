@@ -13,7 +13,7 @@ from rich.text import Text
 from weft.report.pipeline import EXPOSED, is_training, time_by_kind
 from weft.report.tables import busiest_links, drops_by_reason, flows_by_size, pausing_ports
 from weft.report.training_answer import KIND_WORDS, jobs_of, training_sentences, what_if_of
-from weft.report.words import amount, label, plural, sentence
+from weft.report.words import ENGINE_FACTS, amount, doubtful_figures, label, plural, sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -323,11 +323,15 @@ def _table(first: str, *others: str) -> Table:
 
 
 def _print_notes(run: Run, console: Console) -> None:
-    facts = run.provenance.get("facts", {})
+    facts = {str(key): str(text) for key, text in run.provenance.get("facts", {}).items()}
+    notes = [*run.provenance.get("notes", [])]
+    if is_training(run):  # rests on dozens of figures: their names here, their sources on the page
+        notes += doubtful_figures(facts, where="on the page of weft report and in provenance.json")
+        facts = {key: text for key, text in facts.items() if key.partition(".")[0] in ENGINE_FACTS}
     figures: dict[str, list[str]] = {}  # many figures have one text
     for key, text in facts.items():
         figures.setdefault(text, []).append(key)
-    notes = [*run.provenance.get("notes", []), *(f"{', '.join(keys)}: {text}" for text, keys in figures.items())]
+    notes += [f"{', '.join(keys)}: {text}" for text, keys in figures.items()]
     if notes:
         console.print()
         for note in notes:

@@ -19,7 +19,7 @@ from weft.report.page_parts import Section, Tile, notice, paragraphs, port, rend
 from weft.report.page_training import SCRIPTS, training_sections
 from weft.report.pipeline import is_training
 from weft.report.tables import busiest_links
-from weft.report.words import amount, label, plural, sentence, typeset
+from weft.report.words import amount, doubtful_figures, label, plural, sentence, typeset
 
 if TYPE_CHECKING:
     from weft.store.runs import Run
@@ -103,12 +103,8 @@ def warnings(run: Run, *, is_ending_told: bool) -> list[str]:
     """
     said = [] if is_ending_told else _ending(run)
     said += [str(note) for note in run.provenance.get("notes", [])]
-    known = run.provenance.get("facts", {})
-    doubtful = [str(key) for key, text in known.items() if "unverified" in str(text)]
-    chosen = [str(key) for key, text in known.items() if "chosen" in str(text) and str(key) not in doubtful]
-    for names, words in ((doubtful, "Figures that nobody has verified"), (chosen, "Figures that were chosen")):
-        if names:
-            said.append(f"{words}: {', '.join(names)}. Their sources stand at the end.")
+    facts = {str(key): str(text) for key, text in run.provenance.get("facts", {}).items()}
+    said += doubtful_figures(facts, where="at the end")
     return said
 
 

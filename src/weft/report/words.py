@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["amount", "label", "plural", "sentence", "typeset"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
+__all__ = ["ENGINE_FACTS", "amount", "doubtful_figures", "label", "plural", "sentence", "typeset"]
+
+ENGINE_FACTS: Final = ("engine", "approximate")  # what begins so tells of the run, not of a figure
 _STEPS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
     "ps": ((1e12, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns"), (1, "ps")),
     "s": ((86_400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "us")),
@@ -100,3 +104,21 @@ def typeset(text: str) -> str:
     True
     """
     return _UNITS.sub(lambda found: "\u202f" + (found[1] or found[2]).replace("us", "\u00b5s"), text)
+
+
+def doubtful_figures(facts: Mapping[str, str], *, where: str) -> list[str]:
+    """Name the figures of a run that nobody has verified, and those that were chosen, each kind in a sentence.
+
+    Parameters
+    ----------
+    facts : of the provenance
+    where : their sources stand
+    """
+    known = {key: text for key, text in facts.items() if key.partition(".")[0] not in ENGINE_FACTS}
+    doubtful = [key for key, text in known.items() if "unverified" in text]
+    chosen = [key for key, text in known.items() if "chosen" in text and key not in doubtful]
+    return [
+        f"{words}: {', '.join(names)}. Their sources stand {where}."
+        for names, words in ((doubtful, "Figures that nobody has verified"), (chosen, "Figures that were chosen"))
+        if names
+    ]

@@ -102,7 +102,13 @@ def training_about(prepared: PreparedTraining) -> dict[str, str]:
         workload = f"an iteration of {job.model.name} on {job.plan.ranks:,} GPUs ({job.words})"
     else:
         workload = f"{len(jobs)} training jobs on one fabric: {', '.join(job.name for job in jobs)}"
-    return {"workload": workload}
+    policies = prepared.policies
+    paths, ports = policies["path-selection"].name, policies["port-selection"].name
+    shared = "bandwidth shared max-min, without congestion control, queues and flow control"
+    return {
+        "workload": workload,
+        "transport": f"{prepared.transport.name}, paths by {paths}, ports by {ports}; {shared}",
+    }
 
 
 def _what_if(prepared: PreparedTraining, outcome: FlowOutcome, times: Sequence[JobTime]) -> list[WhatIf]:

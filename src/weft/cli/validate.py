@@ -60,7 +60,7 @@ def validate_sets(keys: list[str], *, is_full: bool, as_json: bool, to: Path | N
 def _table(scores: tuple[Score, ...]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for index, name in enumerate(HEAD):
-        table.add_column(name, justify="right" if index else "left", no_wrap=True)
+        table.add_column(name, justify="right" if index > 1 else "left", no_wrap=True)
     for score in scores:
         table.add_row(*line(score))
     return table

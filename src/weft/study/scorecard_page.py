@@ -13,7 +13,7 @@ from weft.study.scorecard import PlanRank, Score
 __all__ = ["HEAD", "document", "line", "page", "rank_line"]
 
 HEAD: Final = (
-    "set", "points", "MAPE", "median", "worst", "rank corr.", "wanted", "reached", "naive MAPE",
+    "set", "role", "points", "MAPE", "median", "worst", "rank corr.", "wanted", "reached", "naive MAPE",
 )  # fmt: skip
 _ROWS_SHOWN: Final = 60  # larger sets have their worst rows only
 _WORST_SHOWN: Final = 10
@@ -39,6 +39,7 @@ def line(score: Score) -> tuple[str, ...]:
     rank = score.rank_correlation
     return (
         score.key,
+        score.role,
         str(len(score.points)),
         f"{100 * score.mape:.2f} %",
         _percent(score.median),
@@ -64,7 +65,7 @@ def rank_line(ranks: Sequence[PlanRank]) -> str:
 
 def page(scores: Sequence[Score]) -> str:
     """The whole page, as Markdown."""
-    parts = [_INTRODUCTION, _table(HEAD, [line(score) for score in scores], left=1)]
+    parts = [_INTRODUCTION, _table(HEAD, [line(score) for score in scores], left=2)]
     for score in scores:
         parts.append(f"## {score.title}\n")
         parts.append(_about(score))

@@ -104,7 +104,8 @@ class FlowEngine {
                           f.rounds);
   }
 
-  /// Which ports the messages of each connection between servers took, the last way of each; none where they are spread.
+  /// Which ports the messages of each connection between servers took, the last way of each; none where they are
+  /// spread.
   [[nodiscard]] auto paths() const {
     const weft::flow::State& s = engine_.state();
     std::vector<LaneRow> found;

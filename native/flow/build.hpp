@@ -5,6 +5,7 @@
 #include <numeric>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "flow/collective.hpp"
@@ -128,10 +129,10 @@ inline void match_receives(const Job& job, Gather& gather, Graph& graph) {
       const auto first = graph.destination.begin() + graph.connection_ptr[static_cast<std::size_t>(peer)];
       const auto last = graph.destination.begin() + graph.connection_ptr[static_cast<std::size_t>(peer) + 1];
       auto found = std::lower_bound(first, last, static_cast<std::int32_t>(r));
-      while (found != last && *found == static_cast<std::int32_t>(r) &&
+      while (found != last && std::cmp_equal(*found, r) &&
              graph.channel[static_cast<std::size_t>(found - graph.destination.begin())] != op.channel)
         ++found;
-      if (found != last && *found == static_cast<std::int32_t>(r)) {
+      if (found != last && std::cmp_equal(*found, r)) {
         slot = static_cast<std::int32_t>(found - graph.destination.begin());
       } else if (graph.meaning.has_later) {
         slot = kLater;
@@ -157,7 +158,7 @@ void build_collectives(HopFinder<Router>& finder, Gather& gather, Graph& graph) 
     std::vector<char> uses(meaning.programs.size(), 0);
     for (std::size_t p = 0; p < uses.size(); ++p)
       for (const Slot& slot : meaning.programs[p])
-        if (slot.kind == SlotKind::kCollect && slot.group == static_cast<std::int32_t>(rule)) uses[p] = 1;
+        if (slot.kind == SlotKind::kCollect && std::cmp_equal(slot.group, rule)) uses[p] = 1;
     const std::size_t first = graph.group.size();
     communicators.append(job, uses, static_cast<std::int32_t>(rule), graph);
     const auto& shapes = meaning.groups[rule].shapes;
@@ -175,7 +176,7 @@ void build_collectives(HopFinder<Router>& finder, Gather& gather, Graph& graph) 
       if (communicators.of_rank[r] < 0) continue;
       const auto& program = meaning.programs[static_cast<std::size_t>(job.rank_class[r])];
       for (std::size_t k = 0; k < program.size(); ++k) {
-        if (program[k].kind != SlotKind::kCollect || program[k].group != static_cast<std::int32_t>(rule)) continue;
+        if (program[k].kind != SlotKind::kCollect || std::cmp_not_equal(program[k].group, rule)) continue;
         const auto shape = std::find(shapes.begin(), shapes.end(), program[k].shape) - shapes.begin();
         graph.slots[static_cast<std::size_t>(graph.slot_ptr[r]) + k] = static_cast<std::int32_t>(
             first_activity +

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/random.hpp"
@@ -75,7 +76,7 @@ class Bundles {
     for (std::size_t s = 0; s < count; ++s) {
       const std::int32_t node = tiers.switch_node(static_cast<std::int32_t>(s));
       hash[s] =
-          mix(static_cast<std::uint64_t>(tiers.attachment(node) + 1), static_cast<std::uint64_t>(fabric.tier(node)), 1);
+          mix(static_cast<std::uint64_t>(tiers.attachment(node)) + 1, static_cast<std::uint64_t>(fabric.tier(node)), 1);
     }
     for (std::int32_t colours = rename(hash), before = -1; colours != before;) {
       before = colours;
@@ -135,17 +136,27 @@ class Bundles {
       for (std::int32_t p = fabric.first(node); p < fabric.end(node); ++p)
         if (tiers.is_live(p) && fabric.is_switch(fabric.next(p))) ports.emplace_back(key_of(fabric, tiers, p), p);
       std::sort(ports.begin(), ports.end());
-      std::vector<Bundle> own;
-      for (std::size_t i = 0, j; i < ports.size(); i = j) {
+      std::vector<std::pair<Bundle, std::size_t>> placed;  // with the order in which they were found
+      for (std::size_t i = 0, j = 0; i < ports.size(); i = j) {
         for (j = i; j < ports.size() && ports[j].first == ports[i].first;) ++j;
         const std::int32_t next = fabric.next(ports[i].second);
         const bool below = fabric.tier(next) < fabric.tier(node);
-        own.push_back({-1, next, colour(tiers.index_of(next)), below ? std::max(tiers.class_of(next), 0) : -1,
-                       static_cast<std::int32_t>(j - i), std::get<1>(ports[i].first), std::get<2>(ports[i].first)});
+        const Bundle bundle{-1,
+                            next,
+                            colour(tiers.index_of(next)),
+                            below ? std::max(tiers.class_of(next), 0) : -1,
+                            static_cast<std::int32_t>(j - i),
+                            std::get<1>(ports[i].first),
+                            std::get<2>(ports[i].first)};
+        placed.emplace_back(bundle, placed.size());
       }
-      std::stable_sort(own.begin(), own.end(), [](const Bundle& a, const Bundle& b) {
-        return std::tuple(a.child < 0, a.child) < std::tuple(b.child < 0, b.child);
+      std::sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) {
+        return std::tuple(a.first.child < 0, a.first.child, a.second) <
+               std::tuple(b.first.child < 0, b.first.child, b.second);
       });
+      std::vector<Bundle> own;
+      own.reserve(placed.size());
+      for (const auto& [bundle, number] : placed) own.push_back(bundle);
       for (const Bundle& bundle : own) {
         found[c].emplace_back(Key{bundle.colour, bundle.rate_bps, bundle.delay_ps},
                               static_cast<std::int32_t>(bundles_.size()));

@@ -1,6 +1,8 @@
 /// Whole collectives: calls of one communicator go one after the other, each when all its participants have posted it.
 /// Source: weft.spec.job.Collect.
 #pragma once
+#include <utility>
+
 #include "flow/lanes.hpp"
 
 namespace weft::flow {
@@ -8,7 +10,7 @@ namespace weft::flow {
 /// Let the first call of a communicator begin once it is complete and nothing goes before it.
 inline void consider(State& s, std::int32_t communicator) {
   Communicating& at = s.communicators[static_cast<std::size_t>(communicator)];
-  if (at.running || at.head == static_cast<std::int64_t>(at.calls.size())) return;
+  if (at.running || std::cmp_equal(at.head, at.calls.size())) return;
   Call& call = at.calls[static_cast<std::size_t>(at.head)];
   if (call.posted < s.network->communicators[static_cast<std::size_t>(communicator)].participants) return;
   at.running = true;
@@ -23,7 +25,7 @@ inline void post_call(State& s, std::int32_t stream, std::int32_t operation, std
   Communicating& at = s.communicators[static_cast<std::size_t>(communicator)];
   const std::int32_t actor = s.streams[static_cast<std::size_t>(stream)].actor;
   const std::int64_t number = at.posted[actor]++;
-  if (number == static_cast<std::int64_t>(at.calls.size())) {
+  if (std::cmp_equal(number, at.calls.size())) {
     Call& fresh = at.calls.emplace_back();
     fresh.operation = operation;
     fresh.row = row;
@@ -70,8 +72,9 @@ inline void begin_call(State& s, std::int32_t communicator) {
   call.left = s.is_ideal ? 0 : operation.activities;
   const std::int64_t activity = std::int64_t{communicator} << 1 | kOfCall;
   for (std::int32_t i = 0; i < call.left; ++i)
-    s.fluid->start(s.class_of_activity[static_cast<std::size_t>(operation.first_activity + i)], activity,
-                   static_cast<double>(collect.amount_bytes), static_cast<double>(s.now_ps));
+    s.fluid->start(
+        s.class_of_activity[static_cast<std::size_t>(operation.first_activity) + static_cast<std::size_t>(i)], activity,
+        static_cast<double>(collect.amount_bytes), static_cast<double>(s.now_ps));
   if (!s.is_ideal)
     start_companions(s, operation.first_activity + operation.activities, operation.companions,
                      static_cast<double>(collect.amount_bytes));
@@ -87,7 +90,9 @@ inline void end_part(State& s, std::int32_t communicator) {
   record_call_flow(s, communicator, call);
   Ps latency_ps = 0;
   for (std::int32_t i = 0; i < operation.activities; ++i)
-    latency_ps = std::max(latency_ps, s.network->latency_ps[static_cast<std::size_t>(operation.first_activity + i)]);
+    latency_ps = std::max(
+        latency_ps,
+        s.network->latency_ps[static_cast<std::size_t>(operation.first_activity) + static_cast<std::size_t>(i)]);
   s.push(s.now_ps + latency_ps, Event::kCallEnds, communicator);
 }
 

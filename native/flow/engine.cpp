@@ -1,9 +1,8 @@
 #include "flow/engine.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <utility>
 
 #include "flow/instants.hpp"
@@ -259,7 +258,7 @@ void build_bundles(State& s) {
 
 Engine::Engine(Input input) : state_(std::make_unique<State>()) {
   State& s = *state_;
-  s.in = std::move(input);
+  s.in = input;
   build_links(s);
   s.router = std::make_unique<Router>(s.in.fabric, s.in.mode);
   build_bundles(s);
@@ -269,7 +268,7 @@ Engine::Engine(Input input) : state_(std::make_unique<State>()) {
 
 void Engine::restart(Variant variant) {
   auto fresh = std::make_unique<State>();
-  fresh->in = std::move(state_->in);
+  fresh->in = state_->in;
   fresh->ground = std::move(state_->ground);
   fresh->router = std::move(state_->router);
   fresh->is_ideal = variant == Variant::kIdeal;

@@ -23,7 +23,7 @@ struct FoldOptions {
   std::int64_t class_limit = 20'000;  // of activities; chosen: what the executor runs in seconds
   CoreSize core{};
   Wire wire;
-  std::span<const std::uint64_t> link_fate{};  // by link, see Marks
+  std::span<const std::uint64_t> link_fate;  // by link, see Marks
 };
 
 /// How it went, for people.
@@ -48,7 +48,7 @@ Folded fold(const Job& job, const Links& links, const Router& router, const Fold
   Folded out;
   out.graph = build_graph(job, links, router, options.wire);
   const Graph& graph = out.graph;
-  const Marks marks{.capacity = links.capacity, .link_fate = options.link_fate};
+  const Marks marks{.capacity = links.capacity, .link_fate = options.link_fate, .rank = {}, .kind = {}};
   Folding folding = graph.meaning.has_later ? Folding::kNever : options.folding;
   if (folding == Folding::kAuto || folding == Folding::kExact) {
     out.classes = stable(job, graph, marks, folding == Folding::kAuto ? options.class_limit : 0);
@@ -57,7 +57,8 @@ Folded fold(const Job& job, const Links& links, const Router& router, const Fold
   if (folding == Folding::kCore) {
     Marks structural = marks;
     structural.use_links = false;
-    Partition structure = stable(job, graph, structural, options.folding == Folding::kCore ? 0 : options.class_limit);
+    Partition const structure =
+        stable(job, graph, structural, options.folding == Folding::kCore ? 0 : options.class_limit);
     if (structure.is_stable) {
       out.facts.rounds = structure.rounds;
       Core core =

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <exception>
 #include <vector>
 
 #include "base/random.hpp"
@@ -33,8 +34,10 @@ concept PathFinder = requires(const Router& router, std::int32_t port, std::uint
 };
 
 /// Two NIC ports that no path joins; the caller turns it into words.
-struct NoPath {
+struct NoPath : std::exception {
   std::int32_t from, to;
+  NoPath(std::int32_t source, std::int32_t destination) : from(source), to(destination) {}
+  [[nodiscard]] const char* what() const noexcept override { return "no path joins two NIC ports"; }
 };
 
 template <PathFinder Router>

@@ -39,7 +39,7 @@ inline void settle_carried(State& s) {
     const auto bundle = static_cast<std::size_t>(s.router->bundle_of_port(static_cast<std::int32_t>(port)));
     s.carried_bytes[port] += total[bundle] - s.seen_bytes[bundle];
   }
-  s.seen_bytes = total;
+  s.seen_bytes = std::move(total);
 }
 
 /// The activities of a network that is not folded take the ways that hold now; where one of them has none, all stay.

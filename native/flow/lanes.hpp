@@ -122,8 +122,7 @@ inline void take_ports(const State& s, Lane& lane, std::size_t column) {
   lane.source_port = s.in.job.port(lane.source, column);
   if (!lane.peer_rail) return;
   const auto base = [&](std::int32_t port) { return s.in.fabric.first(s.in.fabric.owner(port)); };
-  lane.source_port =
-      static_cast<std::int32_t>(base(lane.source_port) + lane.destination_port - base(lane.destination_port));
+  lane.source_port = (base(lane.source_port) + lane.destination_port - base(lane.destination_port));
 }
 
 /// The ports of the first column, cyclic from its own, whose two ports were up at the last failover; else as it is.
@@ -184,7 +183,7 @@ inline void start_companions(State& s, std::int32_t first, std::int32_t count, d
 
 /// The head of a lane begins to flow.
 inline void begin(State& s, std::int32_t index) {
-  Lane& lane = s.lanes[static_cast<std::size_t>(index)];
+  Lane const& lane = s.lanes[static_cast<std::size_t>(index)];
   Message& message = s.messages[static_cast<std::size_t>(lane.head)];
   const std::int64_t activity = std::int64_t{lane.head} << 1 | kOfMessage;
   const auto now = static_cast<double>(s.now_ps);
@@ -203,8 +202,9 @@ inline void begin(State& s, std::int32_t index) {
   const Connection& connection = s.network->connections[static_cast<std::size_t>(lane.folded)];
   message.left = connection.activities;
   for (std::int32_t i = 0; i < connection.activities; ++i)
-    s.fluid->start(s.class_of_activity[static_cast<std::size_t>(connection.first_activity + i)], activity,
-                   amount_of(s, lane, message.size_bytes), now);
+    s.fluid->start(
+        s.class_of_activity[static_cast<std::size_t>(connection.first_activity) + static_cast<std::size_t>(i)],
+        activity, amount_of(s, lane, message.size_bytes), now);
   start_companions(s, connection.first_activity + connection.activities, connection.companions,
                    amount_of(s, lane, message.size_bytes));
 }
@@ -252,7 +252,9 @@ inline Rest rest_of(State& s, const Lane& lane, std::int64_t size_bytes) {
     const Connection& connection = s.network->connections[static_cast<std::size_t>(lane.folded)];
     Ps latency = 0;
     for (std::int32_t i = 0; i < connection.activities; ++i)
-      latency = std::max(latency, s.network->latency_ps[static_cast<std::size_t>(connection.first_activity + i)]);
+      latency = std::max(
+          latency,
+          s.network->latency_ps[static_cast<std::size_t>(connection.first_activity) + static_cast<std::size_t>(i)]);
     return {latency, lane.inside ? 0 : latency};
   }
   const Way& way = s.ways[static_cast<std::size_t>(lane.way)].way;

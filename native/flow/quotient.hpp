@@ -5,6 +5,7 @@
 /// L: by equitability every link of L carries just that when every activity of A runs at rate 1.
 #pragma once
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "flow/refine.hpp"
@@ -83,7 +84,7 @@ inline void add_communicators(const Graph& graph, const Partition& classes, Netw
     const auto first = static_cast<std::int32_t>(network.participants.size());
     for (const std::int32_t rank : members) {
       const std::int32_t actor = classes.rank[static_cast<std::size_t>(rank)];
-      if (last[static_cast<std::size_t>(actor)] == static_cast<std::int32_t>(c)) continue;
+      if (std::cmp_equal(last[static_cast<std::size_t>(actor)], c)) continue;
       last[static_cast<std::size_t>(actor)] = static_cast<std::int32_t>(c);
       network.participants.push_back(actor);
     }

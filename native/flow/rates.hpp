@@ -54,7 +54,7 @@ inline Filled fill(const Shares& shares) {
   using Level = std::pair<double, std::int32_t>;
   std::vector<Level> heap;
   for (std::size_t l = 0; l < links; ++l)
-    if (live[l] > 0) heap.push_back({rest[l] / open[l], static_cast<std::int32_t>(l)});
+    if (live[l] > 0) heap.emplace_back(rest[l] / open[l], static_cast<std::int32_t>(l));
   const auto later = [](const Level& a, const Level& b) { return a > b; };
   std::make_heap(heap.begin(), heap.end(), later);
   while (!heap.empty()) {
@@ -65,7 +65,7 @@ inline Filled fill(const Shares& shares) {
     if (live[l] == 0) continue;
     const double level = std::max(0.0, rest[l] / open[l]);
     if (!heap.empty() && level > heap.front().first && level > old) {
-      heap.push_back({level, link});
+      heap.emplace_back(level, link);
       std::push_heap(heap.begin(), heap.end(), later);
       continue;
     }

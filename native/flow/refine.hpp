@@ -71,12 +71,11 @@ struct Partition {
 
 /// What tells nodes apart before any neighbour is looked at.
 struct Marks {
-  std::span<const double> capacity;  // by link
-  std::span<const std::uint64_t>
-      link_fate{};        // by link, equal for links whose capacity changes alike; empty: none does
+  std::span<const double> capacity;          // by link
+  std::span<const std::uint64_t> link_fate;  // by link, equal for links whose capacity changes alike; empty: none does
   bool use_links = true;  // false: ranks and activities alone, whatever paths they take and however long these are
-  std::span<const std::int32_t> rank{};  // by rank, a mark of its own; empty: none
-  std::span<const std::int32_t> kind{};  // by activity; not empty: links and activities alone, with these kinds
+  std::span<const std::int32_t> rank;  // by rank, a mark of its own; empty: none
+  std::span<const std::int32_t> kind;  // by activity; not empty: links and activities alone, with these kinds
 };
 
 namespace detail {

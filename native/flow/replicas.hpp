@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "flow/graph.hpp"
@@ -14,6 +16,7 @@ namespace weft::flow {
 /// Bytes that every slot of a program sends, or brings to a collective, in one run of the program.
 inline std::vector<std::vector<double>> slot_bytes(const Job& job, const Slots& meaning) {
   std::vector<std::vector<double>> bytes;
+  bytes.reserve(meaning.programs.size());
   for (const auto& program : meaning.programs) bytes.emplace_back(program.size(), 0.0);
   for (const StreamRow& stream : job.streams) {
     std::vector<double> times{1.0};
@@ -78,11 +81,12 @@ inline std::vector<std::int32_t> replicas_of(const Graph& graph, std::int64_t le
         std::max(members[static_cast<std::size_t>(graph.group[c])], graph.members_of(c).size());
   std::vector<std::size_t> order(members.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return members[a] < members[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return std::tuple(members[a], a) < std::tuple(members[b], b); });
   for (const std::size_t rule : order) {
     detail::Sets joined = sets;
     for (std::size_t c = 0; c < graph.communicators(); ++c)
-      if (static_cast<std::size_t>(graph.group[c]) == rule)
+      if (std::cmp_equal(graph.group[c], rule))
         for (const std::int32_t member : graph.members_of(c)) joined.join(graph.members_of(c)[0], member);
     if (joined.count() >= least) sets = std::move(joined);
   }
@@ -130,7 +134,8 @@ inline Chosen choose_replicas(const Job& job, const Graph& graph, std::span<cons
       }
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return slow[a] > slow[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return slow[a] > slow[b] || (!(slow[b] > slow[a]) && a < b); });
   const std::size_t each = std::max<std::size_t>(1, graph.slots.size() / count);
   const std::size_t parties =
       std::clamp<std::size_t>(static_cast<std::size_t>(slots) / each, 2, std::max<std::size_t>(count, 2));

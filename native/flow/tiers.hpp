@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "packet/input.hpp"
@@ -251,7 +252,7 @@ class Tiers {
       });
       if (!std::is_sorted(down.begin(), down.end())) std::sort(down.begin(), down.end());
       for (const auto& [child, port] : down) {
-        if (group_ptr_.back() == static_cast<std::int64_t>(group_class_.size()) || group_class_.back() != child) {
+        if (std::cmp_equal(group_ptr_.back(), group_class_.size()) || group_class_.back() != child) {
           group_class_.push_back(child);
           group_begin_.push_back(static_cast<std::int32_t>(row_.size()));
         }

@@ -1,30 +1,15 @@
 /// The Python face of the flow engine. Arrays in, arrays out; the GIL is free while it runs.
 #include "bindings.hpp"
+#include "bindings_flow.hpp"
 #include "flow/engine.hpp"
 
 namespace {
 
+using weft::python::fabric_of;
+using weft::python::job_of;
 using weft::python::number;
 using weft::python::rows;
 using weft::python::table;
-
-weft::flow::Job job_of(nb::dict plan) {
-  weft::flow::Job job;
-  job.seed = number<std::uint64_t>(plan, "seed");
-  job.ops = rows<weft::OpRow>(plan, "ops");
-  job.streams = rows<weft::StreamRow>(plan, "streams");
-  job.tables = rows<std::int64_t>(plan, "tables");
-  job.digits = rows<weft::DigitRow>(plan, "digits");
-  job.collects = rows<weft::flow::CollectRow>(plan, "collects");
-  job.axes = rows<weft::flow::AxisRow>(plan, "axes");
-  job.rank_class = rows<std::int32_t>(plan, "rank_class");
-  job.class_first_rank = rows<std::int64_t>(plan, "class_first_rank");
-  job.rank_host = rows<std::int32_t>(plan, "rank_host");
-  job.rank_ports = rows<std::int32_t>(plan, "rank_ports");
-  job.rank_gpu = rows<weft::GpuRow>(plan, "rank_gpu");
-  job.rank_factor = rows<double>(plan, "rank_factor");
-  return job;
-}
 
 weft::flow::Input input_of(nb::dict plan) {
   weft::flow::Input in;
@@ -32,11 +17,7 @@ weft::flow::Input input_of(nb::dict plan) {
   in.until_ps = number<std::int64_t>(plan, "until_ps");
   in.mode = static_cast<weft::flow::Mode>(number<std::int64_t>(plan, "mode"));
   in.tolerance = number<double>(plan, "tolerance");
-  in.fabric = {rows<std::int8_t>(plan, "node_kind"),      rows<std::int8_t>(plan, "node_tier"),
-               rows<std::int32_t>(plan, "node_device"),   rows<std::int64_t>(plan, "port_base"),
-               rows<std::int32_t>(plan, "port_node"),     rows<std::int32_t>(plan, "port_peer"),
-               rows<std::int64_t>(plan, "port_rate_bps"), rows<std::int64_t>(plan, "port_delay_ps"),
-               rows<weft::SwitchRow>(plan, "switches")};
+  in.fabric = fabric_of(plan);
   in.nics = rows<weft::NicRow>(plan, "nics");
   in.live = rows<std::uint8_t>(plan, "live");
   in.instants = rows<weft::InstantRow>(plan, "instants");

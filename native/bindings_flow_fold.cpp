@@ -18,6 +18,8 @@
 namespace {
 
 using namespace weft::flow;
+using weft::python::fabric_of;
+using weft::python::job_of;
 using weft::python::rows;
 
 template <typename T>
@@ -134,32 +136,6 @@ nb::dict facts_of(const FoldFacts& facts) {
   out["replicas"] = facts.replicas;
   out["rounds"] = facts.rounds;
   return out;
-}
-
-Job job_of(nb::handle plan) {
-  Job job;
-  job.seed = nb::cast<std::uint64_t>(plan["seed"]);
-  job.ops = rows<weft::OpRow>(plan, "ops");
-  job.streams = rows<weft::StreamRow>(plan, "streams");
-  job.tables = rows<std::int64_t>(plan, "tables");
-  job.digits = rows<weft::DigitRow>(plan, "digits");
-  job.collects = rows<CollectRow>(plan, "collects");
-  job.axes = rows<AxisRow>(plan, "axes");
-  job.rank_class = rows<std::int32_t>(plan, "rank_class");
-  job.class_first_rank = rows<std::int64_t>(plan, "class_first_rank");
-  job.rank_host = rows<std::int32_t>(plan, "rank_host");
-  job.rank_ports = rows<std::int32_t>(plan, "rank_ports");
-  job.rank_gpu = rows<weft::GpuRow>(plan, "rank_gpu");
-  job.rank_factor = rows<double>(plan, "rank_factor");
-  return job;
-}
-
-FabricView fabric_of(nb::handle plan) {
-  return {rows<std::int8_t>(plan, "node_kind"),      rows<std::int8_t>(plan, "node_tier"),
-          rows<std::int32_t>(plan, "node_device"),   rows<std::int64_t>(plan, "port_base"),
-          rows<std::int32_t>(plan, "port_node"),     rows<std::int32_t>(plan, "port_peer"),
-          rows<std::int64_t>(plan, "port_rate_bps"), rows<std::int64_t>(plan, "port_delay_ps"),
-          rows<weft::SwitchRow>(plan, "switches")};
 }
 
 /// Folds the job of a plan; keeps no part of it.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "bindings_flow.hpp"
 #include "flow/paths.hpp"
 
 namespace weft {
@@ -16,11 +17,7 @@ namespace nb = nanobind;
 class FlowRouter {
  public:
   FlowRouter(nb::dict fabric, int mode, std::int64_t most_steps)
-      : fabric_(std::move(fabric)),
-        router_({rows<std::int8_t>("node_kind"), rows<std::int8_t>("node_tier"), rows<std::int32_t>("node_device"),
-                 rows<std::int64_t>("port_base"), rows<std::int32_t>("port_node"), rows<std::int32_t>("port_peer"),
-                 rows<std::int64_t>("port_rate_bps"), rows<std::int64_t>("port_delay_ps"), rows<SwitchRow>("switches")},
-                static_cast<flow::Mode>(mode), most_steps) {}
+      : fabric_(std::move(fabric)), router_(python::fabric_of(fabric_), static_cast<flow::Mode>(mode), most_steps) {}
 
   void use(const nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& live) {
     if (live.shape(0) != static_cast<std::size_t>(router_.fabric().ports()))
@@ -60,14 +57,6 @@ class FlowRouter {
     std::int64_t reachable, links, latency_ps;
     double rate_bps;
   };
-
-  template <typename T>
-  std::span<const T> rows(const char* name) {
-    const auto array =
-        nb::cast<nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(fabric_[name]);
-    if (array.shape(0) % sizeof(T) != 0) throw nb::value_error("an array has rows of another size than the engine's");
-    return {reinterpret_cast<const T*>(array.data()), array.shape(0) / sizeof(T)};
-  }
 
   template <typename T>
   static nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes(std::vector<T>&& values) {

@@ -63,10 +63,6 @@ class Fluid {
     touch(cls);
   }
 
-  void start_many(std::int32_t cls, std::span<const std::int64_t> activities, double amount, double now) {
-    for (const std::int64_t activity : activities) start(cls, activity, amount, now);
-  }
-
   /// Take an activity away unfinished.
   /// @return what it still had to get
   double stop(std::int32_t cls, std::int64_t activity, double now) {

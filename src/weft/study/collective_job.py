@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from weft.spec.job import Job, Placement
     from weft.spec.scenario_workload import Collective
 
-__all__ = ["collective_job", "domain_ranks"]
+__all__ = ["collective_job", "domain_ranks", "nvlink_domains"]
 
 NO_DOMAINS: Final = (
     "these ranks are not whole NVLink domains of one length in rank order, so that the algorithm knows of no domain: "
@@ -100,7 +100,7 @@ def domain_ranks(fabric: Fabric, placement: Placement) -> int:
     fabric : its servers
     placement : of ranks on them
     """
-    domain = _nvlink_domains(fabric, placement)
+    domain = nvlink_domains(fabric, placement)
     if domain is None:
         return 1
     begins = np.flatnonzero(np.diff(domain, prepend=-1))
@@ -109,8 +109,18 @@ def domain_ranks(fabric: Fabric, placement: Placement) -> int:
     return int(lengths[0]) if is_regular else 1
 
 
-def _nvlink_domains(fabric: Fabric, placement: Placement) -> NDArray[np.int64] | None:
-    """Which NVLink domain each rank is in, or None where a server has none."""
+def nvlink_domains(fabric: Fabric, placement: Placement) -> NDArray[np.int64] | None:
+    """Which NVLink domain each rank is in, or None where a server has none.
+
+    Parameters
+    ----------
+    fabric : its servers
+    placement : of ranks on them
+
+    Returns
+    -------
+    shape (ranks,), a number of each domain of the fabric
+    """
     gpu = placement.gpu
     if gpu is None:
         return None
@@ -122,5 +132,5 @@ def _nvlink_domains(fabric: Fabric, placement: Placement) -> NDArray[np.int64] |
 
 
 def _shares_nvlink(fabric: Fabric, placement: Placement) -> bool:
-    domain = _nvlink_domains(fabric, placement)
+    domain = nvlink_domains(fabric, placement)
     return domain is not None and len(np.unique(domain)) < len(domain)

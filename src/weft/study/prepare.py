@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.base.clock import NEVER_PS
 from weft.base.errors import ConfigError, Mistake
 from weft.engine.flow_lower import lower_flow
 from weft.engine.lower import lower
@@ -22,6 +21,7 @@ from weft.spec.scenario import load as load_scenario
 from weft.spec.scenario import rows as scenario_rows
 from weft.study.collective_job import collective_job
 from weft.study.faults import Occurrence, occurrences
+from weft.study.parts import POLICY_KINDS, engine_settings, policies_of
 from weft.study.payload import Volume, volume
 from weft.study.training import stepwise_training
 from weft.topology.build import fabric_of_section
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from weft.engine.plan import Plan
     from weft.policies.load import LoadedPolicy
     from weft.spec.job import Job
-    from weft.spec.scenario_policies import ParameterValue, PolicyChoice
+    from weft.spec.scenario_policies import ParameterValue
     from weft.spec.transport import Transport
 
 __all__ = ["Prepared", "check_parameters", "known_names", "located", "prepare", "read_scenario"]
@@ -50,7 +50,6 @@ __all__ = ["Prepared", "check_parameters", "known_names", "located", "prepare", 
 MOST_MESSAGES: Final = 100_000_000  # chosen: the engine keeps each, some 100 B, so that these take 10 GB
 SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
 TRANSPORTS: Final = {"rocev2": rocev2}
-_KINDS: Final = ("congestion-control", "path-selection", "port-selection")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +68,7 @@ class Prepared:
 
 def known_names() -> dict[str, Sequence[str]]:
     """Names of policies and devices that a scenario may use, by kind."""
-    policies = {kind.replace("-", "_"): [entry.name for entry in catalogue(kind)] for kind in _KINDS}
+    policies = {kind.replace("-", "_"): [entry.name for entry in catalogue(kind)] for kind in POLICY_KINDS}
     devices = {"switch": list(SWITCHES), "nic": list(NICS), "node": list(SERVERS), "gpu": list(GPUS)}
     return {**policies, **devices, "model": list(MODELS), "software": list(SOFTWARE)}
 
@@ -125,7 +124,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     if fabric is None:
         fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
     transport = TRANSPORTS[scenario.transport.protocol](scenario.transport)
-    policies = {kind: _policy(kind, getattr(scenario.transport, kind.replace("-", "_"))) for kind in _KINDS}
+    policies = policies_of(scenario)
     job, facts = _job(scenario, fabric)
     chosen = (policies["path-selection"], policies["port-selection"])
     wrong = [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
@@ -135,19 +134,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     mistakes += _volume_mistakes(scenario, sent)
     if wrong or mistakes:
         raise ConfigError(scenario.source, [*wrong, *mistakes])
-    common: dict[str, Any] = {
-        "fabric": fabric,
-        "job": job,
-        "transport": transport,
-        "path_selection": policies["path-selection"],
-        "port_selection": policies["port-selection"],
-        "seed": scenario.engine.seed,
-        "until_ps": NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
-        "faults": [fault for occurrence in faults for fault in occurrence.faults],
-        "reconvergence_delay_ps": scenario.fabric.reconvergence_delay_ps,
-        "failover_delay_ps": scenario.fabric.failover_delay_ps,
-        "source": scenario.source,
-    }
+    common = {"fabric": fabric, "job": job, "transport": transport, **engine_settings(scenario, policies, faults)}
     facts |= fabric.facts
     plan: Plan | FlowPlan
     if scenario.engine.fidelity == "flow":
@@ -189,10 +176,6 @@ def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPo
     if not any(getattr(policy.plugin, "reorders", False) for policy in chosen):
         return transport
     return transport.model_copy(update={"reorder_threshold_packets": SPRAYED_REORDER_THRESHOLD_PACKETS})
-
-
-def _policy(kind: str, choice: PolicyChoice) -> LoadedPolicy:
-    return load(kind, choice.label, choice.parameters, path=f"transport.{kind.replace('-', '_')}")
 
 
 def _job(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:

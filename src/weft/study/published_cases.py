@@ -41,7 +41,6 @@ _SC21: Final = {
     529.6: ("gpt-529.6b", 1, 3),
 }  # fmt: skip
 _LORA_SHARE: Final = 2 / 3  # of model FLOPs: weights that stand still need no gradient of their own
-_LORA_GPUS: Final = 8
 
 Family = Literal["dense-fp8", "dense-nvfp4", "experts", "gpt-oss"]
 

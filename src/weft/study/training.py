@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft.base.clock import NEVER_PS, SECOND_PS
+from weft.base.clock import SECOND_PS
 from weft.base.errors import ConfigError, Mistake
 from weft.engine.flow_lower import lower_flow
 from weft.hardware.catalogue import SERVERS, gpu, gpu_facts
-from weft.policies.load import load
 from weft.spec.job import Program
 from weft.spec.training import Gpu, Model, Parallelism, Software
+from weft.study.collective_job import nvlink_domains
 from weft.study.faults import Occurrence, occurrences
+from weft.study.parts import engine_settings, policies_of
 from weft.topology.build import fabric_of_section
 from weft.transports.rocev2 import transport as rocev2
 from weft.workload.collectives.cost import collective_facts, collective_figures
@@ -36,8 +37,6 @@ from weft.workload.training.communication import Cluster
 from weft.workload.training.programs import Extras, TrainingShape, training_job
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from numpy.typing import NDArray
 
     from weft.engine.flow_plan import FlowPlan
@@ -53,7 +52,6 @@ __all__ = ["PreparedTraining", "TrainingJob", "prepare_training", "stepwise_trai
 
 CHECKPOINT_BYTES = 14  # of a parameter: two of the weight, twelve of Adam in FP32 (arXiv:1910.02054, section 3.1)
 FROZEN_BYTES = 2  # of a parameter that is not trained: the weight alone
-_KINDS = ("congestion-control", "path-selection", "port-selection")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +103,6 @@ class PreparedTraining:
     ----------
     job : all jobs as one
     job_of_program, stage_of_program : shape (programs,)
-    first_rank : of each job
     """
 
     scenario: Scenario
@@ -114,7 +111,6 @@ class PreparedTraining:
     job: Job
     job_of_program: NDArray[np.int64]
     stage_of_program: NDArray[np.int64]
-    first_rank: tuple[int, ...]
     transport: Transport
     policies: dict[str, LoadedPolicy]
     faults: tuple[Occurrence, ...]
@@ -131,20 +127,12 @@ class PreparedTraining:
         ------
         ConfigError : it cannot run
         """
-        scenario = self.scenario
         return lower_flow(
             fabric=self.fabric,
             job=job,
             transport=self.transport,
-            path_selection=self.policies["path-selection"],
-            port_selection=self.policies["port-selection"],
-            seed=scenario.engine.seed,
-            until_ps=NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
-            faults=[fault for occurrence in self.faults for fault in occurrence.faults],
-            reconvergence_delay_ps=scenario.fabric.reconvergence_delay_ps,
-            failover_delay_ps=scenario.fabric.failover_delay_ps,
-            compute_factor=_factors(scenario, self.fabric, job.placement),
-            source=scenario.source,
+            compute_factor=_factors(self.scenario, self.fabric, job.placement),
+            **engine_settings(self.scenario, self.policies, self.faults),
         )
 
     def alone(self, job: int) -> FlowPlan:
@@ -180,12 +168,24 @@ def prepare_training(scenario: Scenario, *, fabric: Fabric | None = None) -> Pre
     if fabric is None:
         fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
     transport = rocev2(scenario.transport)
-    policies = {kind: _policy(scenario, kind) for kind in _KINDS}
+    policies = policies_of(scenario)
     jobs, mistakes, facts = _jobs(scenario, fabric)
     faults, wrong = occurrences(scenario, fabric)
     if mistakes or wrong:
         raise ConfigError(scenario.source, [*mistakes, *wrong])
-    return _prepared(scenario, fabric, jobs, transport, policies, faults, facts)
+    prepared = PreparedTraining(
+        scenario=scenario,
+        fabric=replace(fabric, facts={**facts, **fabric.facts}),
+        jobs=tuple(jobs),
+        job=together([one.job for one in jobs]),
+        job_of_program=np.repeat(np.arange(len(jobs)), [one.plan.pipeline for one in jobs]),
+        stage_of_program=np.concatenate([np.arange(one.plan.pipeline) for one in jobs]),
+        transport=transport,
+        policies=policies,
+        faults=tuple(sorted(faults, key=lambda occurrence: occurrence.at_ps)),
+    )
+    _ = prepared.plan  # what cannot be lowered is refused now
+    return prepared
 
 
 def stepwise_training(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:
@@ -207,49 +207,15 @@ def stepwise_training(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str
     if mistakes:
         raise ConfigError(scenario.source, mistakes)
     one = jobs[0]
-    placement = one.job.placement
-    domain = np.arange(one.job.ranks, dtype=np.int64)
-    size = _server(fabric).nvlink_domain_gpus
-    if size and placement.gpu is not None:
-        domain = placement.host.astype(np.int64) * _server(fabric).gpus + placement.gpu // size
+    domain = nvlink_domains(fabric, one.job.placement)
+    if domain is None:
+        domain = np.arange(one.job.ranks, dtype=np.int64)
     name = f"an iteration of {one.model.name} on {one.plan.ranks:,} GPUs ({one.words})"
     facts["training.packets"] = (
         "collectives run as rings and direct exchanges, step by step, at the rates of NVLink and NICs: the "
         "efficiencies of software, which the flow engine knows, do not count"
     )
     return replace(stepwise(one.job, domain), name=name), facts
-
-
-def _prepared(
-    scenario: Scenario,
-    fabric: Fabric,
-    jobs: Sequence[TrainingJob],
-    transport: Transport,
-    policies: dict[str, LoadedPolicy],
-    faults: Sequence[Occurrence],
-    facts: Mapping[str, str],
-) -> PreparedTraining:
-    joint = together([one.job for one in jobs])
-    ends = np.cumsum([one.plan.ranks for one in jobs])
-    world = PreparedTraining(
-        scenario=scenario,
-        fabric=replace(fabric, facts={**facts, **fabric.facts}),
-        jobs=tuple(jobs),
-        job=joint,
-        job_of_program=np.repeat(np.arange(len(jobs)), [one.plan.pipeline for one in jobs]),
-        stage_of_program=np.concatenate([np.arange(one.plan.pipeline) for one in jobs]),
-        first_rank=(0, *ends[:-1].tolist()),
-        transport=transport,
-        policies=policies,
-        faults=tuple(sorted(faults, key=lambda occurrence: occurrence.at_ps)),
-    )
-    _ = world.plan  # what cannot be lowered is refused now
-    return world
-
-
-def _policy(scenario: Scenario, kind: str) -> LoadedPolicy:
-    choice = getattr(scenario.transport, kind.replace("-", "_"))
-    return load(kind, choice.label, choice.parameters, path=f"transport.{kind.replace('-', '_')}")
 
 
 def _jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob], list[Mistake], dict[str, str]]:
@@ -386,8 +352,7 @@ def _factors(scenario: Scenario, fabric: Fabric, placement: Placement) -> NDArra
     """How many times longer each rank computes."""
     if not scenario.stragglers:
         return None
-    each = np.array([fabric.server(int(node)).gpus for node in fabric.hosts], np.int64)
-    number = (np.cumsum(each) - each)[placement.host] + (0 if placement.gpu is None else placement.gpu)
+    number = placement.host.astype(np.int64) * _server(fabric).gpus + (0 if placement.gpu is None else placement.gpu)
     factor = np.ones(len(number))
     for slow in scenario.stragglers:
         factor[number == slow.gpu] = slow.factor

@@ -170,7 +170,7 @@ def _segments(
         ranks[chosen] = [int(actors["ranks"][where == where[actor]].sum()) for actor in chosen.tolist()]
     actor, mark = segments.actor[kept], segments.mark[kept]
     about = _passes(prepared, program[actor], mark)
-    first = np.array(prepared.first_rank, np.int64)[prepared.job_of_program[program[actor]]]
+    first = prepared.plan.class_first_rank[program[actor]]
     return {
         "job": np.array([job.name for job in prepared.jobs], np.object_)[prepared.job_of_program[program[actor]]],
         "stage": prepared.stage_of_program[program[actor]],

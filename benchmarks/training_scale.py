@@ -23,9 +23,9 @@ from pathlib import Path
 
 SCENARIO = Path(__file__).with_suffix(".yaml")
 ROUTINGS = {
-    "sprayed": ("transport.load_balancing=spray", "transport.reorder_tolerant=true"),
-    "deterministic": ("transport.port_selection=destination-modulo",),
-    "hashed": ("transport.load_balancing=ecmp",),
+    "sprayed": {"transport.load_balancing": "spray", "transport.reorder_tolerant": "true"},
+    "deterministic": {"transport.port_selection": "destination-modulo"},
+    "hashed": {"transport.load_balancing": "ecmp"},
 }
 SEQUENCES_OF_A_COPY = 16  # micro batches of each pipeline
 RANKS_OF_A_COPY = 8 * 16  # tensor x pipeline
@@ -45,8 +45,8 @@ class Seen:
     peak_bytes: int
 
 
-def measure(gpus: int, routing: str) -> Seen:
-    """Run ``weft run`` for so many GPUs.
+def settings_of(gpus: int, routing: str) -> dict[str, str]:
+    """Keys of the scenario that make a row.
 
     Parameters
     ----------
@@ -54,13 +54,23 @@ def measure(gpus: int, routing: str) -> Seen:
     routing : one of `ROUTINGS`
     """
     batch = gpus // RANKS_OF_A_COPY * SEQUENCES_OF_A_COPY
-    settings = [f"fabric.gpus={gpus}", f"training.global_batch={batch}", *ROUTINGS[routing]]
+    settings = {"fabric.gpus": str(gpus), "training.global_batch": str(batch), **ROUTINGS[routing]}
     if gpus > MOST_OF_A_SWITCH:
-        settings.append("fabric.switch=tomahawk-6")
+        settings["fabric.switch"] = "tomahawk-6"
+    return settings
+
+
+def measure(gpus: int, routing: str) -> Seen:
+    """Run ``weft run`` for so many GPUs.
+
+    Parameters
+    ----------
+    gpus, routing : as for `settings_of`
+    """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, __file__, "--one", str(SCENARIO), f"{folder}/run"]
-        for setting in settings:
-            command += ["--set", setting]
+        for key, value in settings_of(gpus, routing).items():
+            command += ["--set", f"{key}={value}"]
         begin_s = time.perf_counter()
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode:

@@ -7,14 +7,8 @@ connections. Shapes over them are named here with what they reach, and with the 
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-
 import flow_against_packet as against
+import pytest
 
 BOUND = {"sprayed": 0.03, "hashed": 0.10}
 OVER = {  # shares of the packet engine's mean

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+
+import weft
+from weft.store.runs import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -29,13 +33,31 @@ def answer(name: str) -> ModuleType:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_prints_and_draws_what_its_readme_shows(name: str) -> None:
+def test_an_example_prints_and_draws_what_its_readme_shows(
+    name: str, monkeypatch: pytest.MonkeyPatch, check_golden: Callable[[str, str], None]
+) -> None:
     module, readme = answer(name), (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+    digests: list[str] = []
+    monkeypatch.setattr(weft, "run", _told(digests, weft.run))
     measured = module.measure()
+    check_golden(f"digests/examples/{name}.txt", "".join(digests))
     assert f"```text\n{module.report(measured)}\n```" in readme
     assert f"python -m examples.{name}.answer\n" in readme
     assert module.figure(measured) == (EXAMPLES / name / "figure.svg").read_text(encoding="utf-8")
     NUMBERS[name]({case.name: case for case in measured})
+
+
+def _told(digests: list[str], run: Callable[..., Run]) -> Callable[..., Run]:
+    """`weft.run`, which also notes what was changed of the scenario, and the digest that came of it."""
+
+    def noted(scenario: Path, **arguments: Any) -> Run:
+        done = run(scenario, **arguments)
+        changes = " ".join(f"{key}={value}" for key, value in arguments.get("overrides", {}).items())
+        lines = (f"{one.provenance['seed']} {one.provenance['digest']} {changes}" for one in done.seeds or (done,))
+        digests.extend(f"{line.rstrip()}\n" for line in lines)
+        return done
+
+    return noted
 
 
 @pytest.mark.parametrize("name", NAMES)

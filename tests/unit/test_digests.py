@@ -1,0 +1,92 @@
+"""Digests of all examples and of the benchmarks' rows: a change that says that it moves no result moves none of these.
+
+A digest is SHA-256 over every completion time and counter of a run. What an example runs by itself is held in
+`test_examples`, which runs it anyway. Leaves out: rows that other programs run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import flow_against_packet as against
+import published_nccl
+import pytest
+import rows
+import training_scale
+
+import weft
+from weft.engine import flow, packet
+from weft.engine.reference import Simulation
+from weft.study.prepare import prepare, read_scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("examples/**/*.yaml"))
+SMALL = ("small", "small-reference", "rails", "pfc", "spray")
+LARGE = sorted(set(rows.ROWS) - set(SMALL))
+LARGEST_BYTES = 64 << 20  # of a published collective; larger ones differ by the number of packets alone
+
+Check = Callable[[str, str], None]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_scenario_of_the_examples_keeps_its_digest(scenario: str, tmp_path: Path, check_golden: Check) -> None:
+    run = weft.run(ROOT / scenario, out=tmp_path / "run")
+    name = scenario.removeprefix("examples/").removesuffix(".yaml").replace("/", ".")
+    check_golden(f"digests/scenarios/{name}.txt", f"{run.provenance['digest']}\n")
+
+
+def of_row(name: str) -> str:
+    row = rows.ROWS[name]
+    plan = row.plan(row.fabric())
+    if row.on_reference:
+        simulation = Simulation(plan)
+        simulation.run()
+        return simulation.outcome().digest()
+    return packet.run(plan, series=rows.series_of(row, plan)).digest()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_row_of_the_packet_engine_keeps_its_digest(name: str, check_golden: Check) -> None:
+    check_golden(f"digests/packet_engine/{name}.txt", f"{of_row(name)}\n")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_row_of_the_packet_engine_keeps_its_digest(name: str, check_golden: Check) -> None:
+    check_golden(f"digests/packet_engine/{name}.txt", f"{of_row(name)}\n")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("routing", list(against.ROUTING))
+@pytest.mark.parametrize("shape", list(against.SHAPES))
+def test_a_shape_of_both_fidelities_keeps_its_digests(
+    shape: str, routing: str, tmp_path: Path, check_golden: Check
+) -> None:
+    found = []
+    for fidelity in ("packet", "flow"):
+        file = tmp_path / f"{fidelity}.yaml"
+        file.write_text(against.scenario_text(shape, routing, against.FIXED_WINDOW, fidelity), encoding="utf-8")
+        plan = prepare(read_scenario(file)).plan
+        outcome = packet.run(plan) if fidelity == "packet" else flow.run(plan).packets
+        found.append(f"{fidelity} {outcome.digest()}\n")
+    check_golden(f"digests/flow_against_packet/{shape}.{routing}.txt", "".join(found))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", list(published_nccl.CURVES))
+def test_a_curve_of_collectives_packet_by_packet_keeps_its_numbers(name: str, check_golden: Check) -> None:
+    found = published_nccl.rows_of(published_nccl.CURVES[name], largest_bytes=LARGEST_BYTES)
+    lines = [f"{row.gpus} {row.size_bytes} {' '.join(map(repr, row.weft))}\n" for row in found]
+    check_golden(f"digests/published_nccl/{name}.txt", "".join(lines))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("gpus", [16_384, 131_072])
+@pytest.mark.parametrize("routing", list(training_scale.ROUTINGS))
+def test_a_row_of_training_at_scale_keeps_its_digest(
+    routing: str, gpus: int, tmp_path: Path, check_golden: Check
+) -> None:
+    overrides = training_scale.settings_of(gpus, routing)
+    run = weft.run(training_scale.SCENARIO, out=tmp_path / "run", overrides=overrides)
+    check_golden(f"digests/training_scale/{gpus}.{routing}.txt", f"{run.provenance['digest']}\n")

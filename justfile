@@ -8,9 +8,9 @@ check:
 lint:
     .ci/run lint
 
-# build the native core into src/weft/engine
+# build the native core into src/weftwork/engine
 native:
-    cmake -S . -B build/dev -G Ninja -DPython_EXECUTABLE="$(python -c 'import sys; print(sys.executable)')" -DWEFT_INPLACE=ON -DWEFT_WERROR=ON
+    cmake -S . -B build/dev -G Ninja -DPython_EXECUTABLE="$(python -c 'import sys; print(sys.executable)')" -DWEFTWORK_INPLACE=ON -DWEFTWORK_WERROR=ON
     cmake --build build/dev
 
 # the tests, on the source folder

@@ -2,9 +2,9 @@
 
     python benchmarks/fit_one_node.py
 
-Prints the fitted figures of src/weft/workload/collectives/figures.toml. Time of W bus bytes: alpha + W / B +
+Prints the fitted figures of src/weftwork/workload/collectives/figures.toml. Time of W bus bytes: alpha + W / B +
 ramp W / (W + ramp_bytes). Fitted by the least mean of absolute relative errors (L1), so that single sizes do not pull.
-Source: Azure AI benchmarking guide, by `weft.data.measured`. Leaves out: groups of fewer than eight GPUs.
+Source: Azure AI benchmarking guide, by `weftwork.data.measured`. Leaves out: groups of fewer than eight GPUs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.optimize import minimize
 
-from weft.data.measured import measured
+from weftwork.data.measured import measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

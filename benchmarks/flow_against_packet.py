@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from weft.engine import flow, packet
-from weft.study.collective_times import collective_times
-from weft.study.prepare import prepare, read_scenario
+from weftwork.engine import flow, packet
+from weftwork.study.collective_times import collective_times
+from weftwork.study.prepare import prepare, read_scenario
 
 LEAF: Final = "{topology: leaf-spine, hosts: 64, radix: 16, link_rate: 400Gbps, cable_length: 20m}"
 TAPERED: Final = (

@@ -28,7 +28,7 @@ from flow_workloads import RATE_BPS, WORKLOADS, Workload
 from machine import circumstances
 from numpy.typing import NDArray
 
-from weft.engine import _native
+from weftwork.engine import _native
 
 __all__ = ["main"]
 
@@ -112,14 +112,14 @@ def _simgrid(folder: Path) -> Path | None:
 def _run(row: Row, simgrid: Path | None, *, is_exact_first: bool) -> None:
     turns = (("exact", EXACT), ("default", DEFAULT))  # the second finds its memory warm
     for name, tolerance in turns if is_exact_first else reversed(turns):
-        row.completed_s[name], row.stats[name] = _run_weft(row.workload, tolerance)
+        row.completed_s[name], row.stats[name] = _run_weftwork(row.workload, tolerance)
         row.cpu_s[name].append(row.stats[name]["cpu_s"])
     if simgrid is not None and max(row.cpu_s["simgrid"], default=0) < LONG_S:
         cpu_s, row.completed_s["simgrid"] = _run_simgrid(simgrid, row.file)
         row.cpu_s["simgrid"].append(cpu_s)
 
 
-def _run_weft(w: Workload, tolerance: float) -> tuple[NDArray[np.float64], dict[str, Any]]:
+def _run_weftwork(w: Workload, tolerance: float) -> tuple[NDArray[np.float64], dict[str, Any]]:
     capacity = np.full(w.links, RATE_BPS / 8e12)  # bytes per ps
     weight = np.ones(len(w.path_link))
     size_bytes = w.size_bytes.astype(np.float64)

@@ -7,7 +7,7 @@
 The job: TP 8, PP 16, data parallelism over the rest, 1F1B with 64 micro-batches of 16 MiB, gradients of 1 GiB as a
 ring. ``near``: the stages of a pipeline are neighbours; ``far``: its replicas are. CPU seconds of the process and its
 largest resident set, each row in a process of its own.
-Leaves out: what runs on the network (`weft run` shows that), and models: computing takes 1 ms a micro-batch.
+Leaves out: what runs on the network (`weftwork run` shows that), and models: computing takes 1 ms a micro-batch.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.engine import flow
-from weft.engine.flow_folding import FlowFolding
-from weft.engine.flow_lower import lower_flow
-from weft.engine.flow_plan import FlowPlan, Mode
-from weft.policies.load import load
-from weft.spec.job import (
+from weftwork.engine import flow
+from weftwork.engine.flow_folding import FlowFolding
+from weftwork.engine.flow_lower import lower_flow
+from weftwork.engine.flow_plan import FlowPlan, Mode
+from weftwork.policies.load import load
+from weftwork.spec.job import (
     Collect,
     Compute,
     Grid,
@@ -44,9 +44,9 @@ from weft.spec.job import (
     Size,
     Wait,
 )
-from weft.spec.transport import Transport
-from weft.topology.build import fabric_of
-from weft.workload.placement import packed
+from weftwork.spec.transport import Transport
+from weftwork.topology.build import fabric_of
+from weftwork.workload.placement import packed
 
 __all__ = ["main"]
 

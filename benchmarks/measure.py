@@ -15,12 +15,12 @@ from unittest.mock import patch
 from line_protocol import peak_rss_bytes, serve
 from rows import ROWS, Row, series_of
 
-from weft.engine import _native, packet
-from weft.engine.reference import Simulation
+from weftwork.engine import _native, packet
+from weftwork.engine.reference import Simulation
 
 if TYPE_CHECKING:
-    from weft.engine.outcome import Outcome
-    from weft.engine.plan import Plan
+    from weftwork.engine.outcome import Outcome
+    from weftwork.engine.plan import Plan
 
 __all__ = ["main"]
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from weft.engine.flow_paths import MODES, FlowPaths
-from weft.spec.fabric import HOST
-from weft.topology.build import fabric_of
-from weft.workload.placement import PLACEMENTS
+from weftwork.engine.flow_paths import MODES, FlowPaths
+from weftwork.spec.fabric import HOST
+from weftwork.topology.build import fabric_of
+from weftwork.workload.placement import PLACEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

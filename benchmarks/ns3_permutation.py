@@ -1,11 +1,11 @@
 """The permutation of 128 hosts in ns-3: fat tree of three tiers, UDP, nix-vector routing, 2 MB flows at 100 Gb/s.
 
-Source: ns-3.44, modules point-to-point, internet, nix-vector-routing and applications. The pairs are those of Weft's
-row `as-ns3`, and so are rates, delays and payloads. What differs: UDP sends no acknowledgement (in Weft the last packet
-of a flow has one); a frame has 30 B of headers (IP, UDP, PPP) and no gap, instead of 62 B and 20 B; ns-3 takes one
-shortest path of its breadth-first search instead of a hash; its queues are per port and hold every packet; nothing is
-marked or counted. The search for a path, at the first packet of a flow, counts as set-up.
-Leaves out: everything that Weft does beyond UDP.
+Source: ns-3.44, modules point-to-point, internet, nix-vector-routing and applications. The pairs are those of
+Weftwork's row `as-ns3`, and so are rates, delays and payloads. What differs: UDP sends no acknowledgement (in Weftwork
+the last packet of a flow has one); a frame has 30 B of headers (IP, UDP, PPP) and no gap, instead of 62 B and 20 B;
+ns-3 takes one shortest path of its breadth-first search instead of a hash; its queues are per port and hold every
+packet; nothing is marked or counted. The search for a path, at the first packet of a flow, counts as set-up.
+Leaves out: everything that Weftwork does beyond UDP.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Final
 from line_protocol import serve
 from rows import MTU_BYTES, ROWS
 
-from weft.spec.fabric import HOST
-from weft.workload.traffic.permutation import permutation_peers
+from weftwork.spec.fabric import HOST
+from weftwork.workload.traffic.permutation import permutation_peers
 
 __all__ = ["simulate"]
 

@@ -86,7 +86,7 @@ def main() -> None:
     arguments = _arguments()
     names = arguments.only or [*ROWS, *([NS3] if find_spec("ns") is not None else [])]
     if NS3 not in names and not arguments.only:
-        print("ns-3 is not installed (pip install 'weft[bench]'): no comparison with it")
+        print("ns-3 is not installed (pip install 'weftwork[bench]'): no comparison with it")
     figures = _measure(names, arguments.rounds)
     if len({figures[name]["digest"] for name in ("small", "small-reference") if name in figures}) > 1:
         raise SystemExit("the two engines differ in their results")

@@ -1,12 +1,13 @@
-"""Collectives beside nccl-tests as others published it: bus bandwidth by size, and how far Weft is off.
+"""Collectives beside nccl-tests as others published it: bus bandwidth by size, and how far Weftwork is off.
 
     python benchmarks/published_nccl.py [--full] [--only all-to-all]... [--markdown]
 
-Fabric and transport: `published_nccl.yaml`. Servers and the efficiency of their NVLink: src/weft/hardware/servers.toml.
-It was calibrated on the largest row of each one-node curve, so that those two rows judge nothing. Latencies
-and efficiencies of NCCL's protocols: src/weft/workload/collectives/protocols.toml. Nothing else is fitted, and nothing
-row by row. The tables do not say which algorithm NCCL took: each operation has the two that it may have taken, and one
-choice holds for all rows. In one server the protocol is the fastest at that size, which is what NCCL's tuning wants.
+Fabric and transport: `published_nccl.yaml`. Servers and the efficiency of their NVLink:
+src/weftwork/hardware/servers.toml. It was calibrated on the largest row of each one-node curve, so that those two rows
+judge nothing. Latencies and efficiencies of NCCL's protocols: src/weftwork/workload/collectives/protocols.toml. Nothing
+else is fitted, and nothing row by row. The tables do not say which algorithm NCCL took: each operation has the two that
+it may have taken, and one choice holds for all rows. In one server the protocol is the fastest at that size, which is
+what NCCL's tuning wants.
 Source of channels and pieces: NCCL's defaults, beside `NVLS` and the others below.
 Leaves out: NVLSTree (here the rails of `hierarchical`), the search for rings and trees, EFA's own packets and its SRD.
 """
@@ -22,23 +23,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from weft.base.clock import SECOND_PS
-from weft.data.measured import measured
-from weft.engine import packet
-from weft.engine.lower import lower
-from weft.policies.load import load
-from weft.study.prepare import read_scenario
-from weft.topology.build import fabric_of_section
-from weft.transports.rocev2 import transport
-from weft.workload.collectives.algorithm import END, START
-from weft.workload.collectives.call import Call, Inner, bus_bandwidth_factor
-from weft.workload.collectives.catalogue import schedule
-from weft.workload.collectives.protocols import software
-from weft.workload.placement import packed, with_nvlink_switches
+from weftwork.base.clock import SECOND_PS
+from weftwork.data.measured import measured
+from weftwork.engine import packet
+from weftwork.engine.lower import lower
+from weftwork.policies.load import load
+from weftwork.study.prepare import read_scenario
+from weftwork.topology.build import fabric_of_section
+from weftwork.transports.rocev2 import transport
+from weftwork.workload.collectives.algorithm import END, START
+from weftwork.workload.collectives.call import Call, Inner, bus_bandwidth_factor
+from weftwork.workload.collectives.catalogue import schedule
+from weftwork.workload.collectives.protocols import software
+from weftwork.workload.placement import packed, with_nvlink_switches
 
 if TYPE_CHECKING:
-    from weft.spec.fabric import Fabric
-    from weft.spec.scenario import Scenario
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.scenario import Scenario
 
 __all__ = ["CURVES", "Curve", "Row", "Way", "bus_bandwidth_gbyte_per_s", "main", "rows_of", "servers_of"]
 
@@ -58,7 +59,7 @@ class Way:
 
     Parameters
     ----------
-    algorithm, inner : in Weft's catalogue
+    algorithm, inner : in Weftwork's catalogue
     channels : share the bytes
     least_chunk_bytes : size of the pieces that follow each other; 0: parts are sent whole
     protocols : among which the fastest is taken
@@ -147,16 +148,16 @@ CURVES: Final[dict[str, Curve]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One size: what was measured and what Weft says by each way, in 10^9 bytes per second of bus bandwidth."""
+    """One size: what was measured and what Weftwork says by each way, in 10^9 bytes per second of bus bandwidth."""
 
     gpus: int
     size_bytes: int
     measured: float
-    weft: tuple[float, ...]
+    weftwork: tuple[float, ...]
 
     def errors(self) -> tuple[float, ...]:
-        """Weft over measured, less one, by way."""
-        return tuple(found / self.measured - 1 for found in self.weft)
+        """Weftwork over measured, less one, by way."""
+        return tuple(found / self.measured - 1 for found in self.weftwork)
 
 
 def bus_bandwidth_gbyte_per_s(
@@ -254,7 +255,7 @@ def rows_of(curve: Curve, *, largest_bytes: int) -> Iterable[Row]:
             )
             for way in curve.ways
         )
-        yield Row(gpus=gpus, size_bytes=size_bytes, measured=row[curve.column], weft=found)
+        yield Row(gpus=gpus, size_bytes=size_bytes, measured=row[curve.column], weftwork=found)
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
 
@@ -295,7 +296,7 @@ def _table(curve: Curve, rows: list[Row], *, is_markdown: bool) -> str:
     cells = [head]
     for row in rows:
         cells.append([str(row.gpus), _size(row.size_bytes), f"{row.measured:g}"])
-        for found, error in zip(row.weft, row.errors(), strict=True):
+        for found, error in zip(row.weftwork, row.errors(), strict=True):
             cells[-1] += [f"{found:.4g}", f"{error:+.0%}"]
     if is_markdown:
         lines = [f"| {' | '.join(line)} |" for line in cells]

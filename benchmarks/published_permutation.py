@@ -4,8 +4,8 @@
 
 The reference model ran 128 leaves of 64 hosts and 64 uplinks at 200 Gb/s, links of 1 us, no latency in switches,
 packets of 4,150 B with a header of 64 B, one ACK of 64 B for four packets, flows of n x 10^6 bytes that all start at 0
-and end with the last ACK at the sender. Weft runs the same, with what it has: entropies taken in turn (`oblivious`) and
-a window of 75 packets that never moves.
+and end with the last ACK at the sender. Weftwork runs the same, with what it has: entropies taken in turn (`oblivious`)
+and a window of 75 packets that never moves.
 Source: github.com/ultraethernet/uet-htsim, main_uec.cpp, uec.cpp and topologies/leaf_spine_8192_200g.topo.
 Leaves out, so far: NSCC and RCCC, which move the window; paths chosen by feedback (`mixed`: a bitmap of marked paths,
 and recycled entropies), trimming above 50 packets, marks between 12 and 37, and its very permutation.
@@ -20,20 +20,20 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.base.clock import US_PS
-from weft.data.measured import measured
-from weft.engine import packet
-from weft.engine.lower import lower
-from weft.policies.load import load
-from weft.spec.device import HashFunction, Nic, Switch
-from weft.spec.fabric import SWITCH, Fabric
-from weft.spec.transport import Transport
-from weft.topology.leaf_spine import leaf_spine
-from weft.workload.traffic.permutation import permutation
+from weftwork.base.clock import US_PS
+from weftwork.data.measured import measured
+from weftwork.engine import packet
+from weftwork.engine.lower import lower
+from weftwork.policies.load import load
+from weftwork.spec.device import HashFunction, Nic, Switch
+from weftwork.spec.fabric import SWITCH, Fabric
+from weftwork.spec.transport import Transport
+from weftwork.topology.leaf_spine import leaf_spine
+from weftwork.workload.traffic.permutation import permutation
 
 if TYPE_CHECKING:
-    from weft.engine.outcome import Outcome
-    from weft.engine.plan import Plan
+    from weftwork.engine.outcome import Outcome
+    from weftwork.engine.plan import Plan
 
 __all__ = ["Row", "fabric", "main", "measure", "published"]
 
@@ -60,15 +60,15 @@ class Row:
     ----------
     message_bytes, paths : of every flow
     nscc_us, rccc_us : tail and least completion time that the reference model printed
-    weft_us : the same of Weft
-    queue_packets : the longest queue of a switch in Weft, in full packets
+    weftwork_us : the same of Weftwork
+    queue_packets : the longest queue of a switch in Weftwork, in full packets
     """
 
     message_bytes: int
     paths: int
     nscc_us: tuple[float, float]
     rccc_us: tuple[float, float]
-    weft_us: tuple[float, float]
+    weftwork_us: tuple[float, float]
     queue_packets: float
 
 
@@ -86,7 +86,7 @@ def fabric(hash_name: str, leaves: int = LEAVES) -> Fabric:
 
     Parameters
     ----------
-    hash_name : of a switch, as in `weft.spec.device.HashFunction`; the reference model's mixes, as `mix` does
+    hash_name : of a switch, as in `weftwork.spec.device.HashFunction`; the reference model's mixes, as `mix` does
     leaves : fewer make a smaller fabric with the same leaves
     """
     rate_bps = 200_000_000_000
@@ -157,7 +157,7 @@ def main() -> None:
     print(f"{dt.datetime.now(dt.UTC).date().isoformat()}, hash {arguments.hash}, {took_s:.0f} s\n")
     print(_table(rows, is_markdown=arguments.markdown))
     for index, name in enumerate(("tail", "least")):
-        mean = sum(abs(row.weft_us[index] / row.nscc_us[index] - 1) for row in rows) / len(rows)
+        mean = sum(abs(row.weftwork_us[index] / row.nscc_us[index] - 1) for row in rows) / len(rows)
         print(f"\nmean absolute difference of the {name} from NSCC: {mean:.1%}", end="")
     print()
 
@@ -180,14 +180,14 @@ def _row(built: Fabric, message_bytes: int, paths: int) -> Row:
         paths=paths,
         nscc_us=theirs["nscc"],
         rccc_us=theirs["rccc"],
-        weft_us=(float(ends_ps.max()) / PS_PER_US, float(ends_ps.min()) / PS_PER_US),
+        weftwork_us=(float(ends_ps.max()) / PS_PER_US, float(ends_ps.min()) / PS_PER_US),
         queue_packets=float(outcome.ports["max_queue_bytes"][of_switches].max()) / PACKET_BYTES,
     )
 
 
 def _table(rows: list[Row], *, is_markdown: bool) -> str:
-    head = ["size", "paths", "NSCC tail", "RCCC tail", "Weft tail", "to NSCC", "NSCC least", "Weft least", "to NSCC",
-            "queue"]  # fmt: skip
+    head = ["size", "paths", "NSCC tail", "RCCC tail", "Weftwork tail", "to NSCC", "NSCC least", "Weftwork least",
+            "to NSCC", "queue"]  # fmt: skip
     cells = [head, *([str(value) for value in _cells(row)] for row in rows)]
     if is_markdown:
         lines = [f"| {' | '.join(line)} |" for line in cells]
@@ -203,11 +203,11 @@ def _cells(row: Row) -> list[Any]:
         row.paths,
         f"{row.nscc_us[0]:.1f} us",
         f"{row.rccc_us[0]:.1f} us",
-        f"{row.weft_us[0]:.1f} us",
-        f"{row.weft_us[0] / row.nscc_us[0] - 1:+.1%}",
+        f"{row.weftwork_us[0]:.1f} us",
+        f"{row.weftwork_us[0] / row.nscc_us[0] - 1:+.1%}",
         f"{row.nscc_us[1]:.2f} us",
-        f"{row.weft_us[1]:.2f} us",
-        f"{row.weft_us[1] / row.nscc_us[1] - 1:+.2%}",
+        f"{row.weftwork_us[1]:.2f} us",
+        f"{row.weftwork_us[1] / row.nscc_us[1] - 1:+.2%}",
         f"{row.queue_packets:.0f}",
     ]
 

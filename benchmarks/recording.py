@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from rows import ROWS
 
-from weft.engine import packet
-from weft.engine.packet import Series
-from weft.study.recording import PATH_SAMPLE, TIMELINE_BINS
+from weftwork.engine import packet
+from weftwork.engine.packet import Series
+from weftwork.study.recording import PATH_SAMPLE, TIMELINE_BINS
 
 if TYPE_CHECKING:
-    from weft.engine.plan import Plan
+    from weftwork.engine.plan import Plan
 
 REPETITIONS = 9
 

@@ -11,28 +11,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.base.clock import NS_PS, US_PS
-from weft.engine.lower import lower
-from weft.engine.packet import Series
-from weft.policies.load import load
-from weft.spec.device import Ecn, Nic, Switch
-from weft.spec.fabric import SWITCH, Fabric
-from weft.spec.scenario_policies import PolicyChoice
-from weft.spec.scenario_transport import TransportSection
-from weft.topology.build import fabric_of
-from weft.topology.fat_tree import fat_tree
-from weft.transports.rocev2 import transport
-from weft.workload.collectives.call import Call
-from weft.workload.collectives.catalogue import schedule
-from weft.workload.placement import packed
-from weft.workload.traffic.incast import incast
-from weft.workload.traffic.permutation import permutation
+from weftwork.base.clock import NS_PS, US_PS
+from weftwork.engine.lower import lower
+from weftwork.engine.packet import Series
+from weftwork.policies.load import load
+from weftwork.spec.device import Ecn, Nic, Switch
+from weftwork.spec.fabric import SWITCH, Fabric
+from weftwork.spec.scenario_policies import PolicyChoice
+from weftwork.spec.scenario_transport import TransportSection
+from weftwork.topology.build import fabric_of
+from weftwork.topology.fat_tree import fat_tree
+from weftwork.transports.rocev2 import transport
+from weftwork.workload.collectives.call import Call
+from weftwork.workload.collectives.catalogue import schedule
+from weftwork.workload.placement import packed
+from weftwork.workload.traffic.incast import incast
+from weftwork.workload.traffic.permutation import permutation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft.engine.plan import Plan
-    from weft.spec.job import Job
+    from weftwork.engine.plan import Plan
+    from weftwork.spec.job import Job
 
 __all__ = ["MTU_BYTES", "ROWS", "Row", "series_of"]
 

@@ -61,7 +61,7 @@ def settings_of(gpus: int, routing: str) -> dict[str, str]:
 
 
 def measure(gpus: int, routing: str) -> Seen:
-    """Run ``weft run`` for so many GPUs.
+    """Run ``weftwork run`` for so many GPUs.
 
     Parameters
     ----------
@@ -92,12 +92,12 @@ def measure(gpus: int, routing: str) -> Seen:
 
 
 def one(arguments: list[str]) -> None:
-    """Run ``weft run`` in this process and print what it used, as JSON on the last line."""
-    from weft.cli import main as weft
+    """Run ``weftwork run`` in this process and print what it used, as JSON on the last line."""
+    from weftwork.cli import main as weftwork
 
     file, folder, *settings = arguments
     try:
-        weft(["run", file, "-o", folder, *settings])
+        weftwork(["run", file, "-o", folder, *settings])
     except SystemExit as left:
         if left.code:
             raise

@@ -1,32 +1,32 @@
 """Sphinx: MyST pages in the furo theme. Built by `.ci/run docs`, where a warning is an error.
 
-Commands on the pages run while they are built (`_ext/weft_commands.py`), and what the program knows as rows is read
-from it (`_ext/weft_rows.py`), so the build needs Weft installed. Neither the build nor a page loads anything from the
-network.
+Commands on the pages run while they are built (`_ext/weftwork_commands.py`), and what the program knows as rows is read
+from it (`_ext/weftwork_rows.py`), so the build needs Weftwork installed. Neither the build nor a page loads anything
+from the network.
 """
 
 import sys
 from pathlib import Path
 
-from weft.base.version import VERSION
+from weftwork.base.version import VERSION
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
-project = "Weft"
-author = "The Weft authors"
-project_copyright = "the Weft authors"
+project = "Weftwork"
+author = "The Weftwork authors"
+project_copyright = "the Weftwork authors"
 version = release = VERSION
 
-extensions = ["built_pages", "mathml", "myst_parser", "rest_of_folder", "weft_commands", "weft_rows"]
+extensions = ["built_pages", "mathml", "myst_parser", "rest_of_folder", "weftwork_commands", "weftwork_rows"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 nitpicky = True  # a reference that leads nowhere is a warning
 html_theme = "furo"
-html_title = f"Weft {VERSION}"
+html_title = f"Weftwork {VERSION}"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
-html_css_files = ["weft.css"]
+html_css_files = ["weftwork.css"]
 html_favicon = "_static/mark.svg"
 html_copy_source = False
 html_show_sphinx = False

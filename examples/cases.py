@@ -10,14 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import weft
+import weftwork
 
 __all__ = ["answer", "in_folder", "number", "run", "table"]
 
 Answer = TypeVar("Answer")
 
 
-def run(scenario: Path, changes: Mapping[str, str], read: Callable[[weft.Run], Answer], *, seeds: int = 1) -> Answer:
+def run(
+    scenario: Path, changes: Mapping[str, str], read: Callable[[weftwork.Run], Answer], *, seeds: int = 1
+) -> Answer:
     """Run a scenario in a folder that goes away again, and return what ``read`` takes from it.
 
     Parameters
@@ -28,10 +30,10 @@ def run(scenario: Path, changes: Mapping[str, str], read: Callable[[weft.Run], A
     seeds : how many runs, with the scenario's seed and those that follow
     """
     with tempfile.TemporaryDirectory() as folder:
-        return read(weft.run(scenario, out=Path(folder) / "run", overrides=changes, seeds=seeds))
+        return read(weftwork.run(scenario, out=Path(folder) / "run", overrides=changes, seeds=seeds))
 
 
-def number(run: weft.Run, name: str) -> float:
+def number(run: weftwork.Run, name: str) -> float:
     """One number of a run's summary.
 
     Raises
@@ -40,7 +42,7 @@ def number(run: weft.Run, name: str) -> float:
     """
     value = run.value(name)
     if value is None:
-        raise weft.UsageError(f"the run has no {name}")
+        raise weftwork.UsageError(f"the run has no {name}")
     return value
 
 

@@ -2,7 +2,7 @@
 
 Colours are those of Okabe and Ito (jfly.uni-koeln.de/color), which the colour-blind tell apart; every bar has its name
 beside it and lines differ in their dashes too. The figure brings its own light card, whatever the page behind it is.
-Leaves out: everything interactive; `weft report` writes pages.
+Leaves out: everything interactive; `weftwork report` writes pages.
 """
 
 from __future__ import annotations

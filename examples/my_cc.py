@@ -1,13 +1,13 @@
 """A congestion control of one's own: halve the window for a round trip with a mark, else grow it by a packet.
 
-Run it with ``weft run FILE --set transport.congestion_control=examples/my_cc.py``.
+Run it with ``weftwork run FILE --set transport.congestion_control=examples/my_cc.py``.
 Source: additive increase, multiplicative decrease: Chiu and Jain, 1989, doi:10.1016/0169-7552(89)90019-6.
 Leaves out: loss, which costs it nothing but the retransmission.
 """
 
 from __future__ import annotations
 
-from weft.policies.interface import CongestionControl, Kind, SenderState, Signal, row
+from weftwork.policies.interface import CongestionControl, Kind, SenderState, Signal, row
 
 
 class Params:

@@ -15,9 +15,9 @@
 
 namespace {
 
-using weft::python::number;
-using weft::python::rows;
-using weft::python::table;
+using weftwork::python::number;
+using weftwork::python::rows;
+using weftwork::python::table;
 
 std::vector<std::uint8_t> bytes_of(nb::handle policy, const char* name) {
   const auto bytes = nb::cast<nb::bytes>(policy[name]);
@@ -30,7 +30,7 @@ Function function_at(nb::handle policy, const char* name) {
   return reinterpret_cast<Function>(nb::cast<std::uintptr_t>(policy[name]));
 }
 
-weft::TransportRow transport_of(nb::handle row) {
+weftwork::TransportRow transport_of(nb::handle row) {
   const auto get = [&](const char* name) { return number<std::int64_t>(row, name); };
   return {get("mtu_bytes"),         get("data_overhead_bytes"),
           get("first_extra_bytes"), get("telemetry_bytes"),
@@ -43,9 +43,9 @@ weft::TransportRow transport_of(nb::handle row) {
           get("selective_repeat"),  get("reorder_threshold_packets")};
 }
 
-weft::CongestionPolicy congestion_of(nb::handle row) {
-  return {function_at<weft::StepFunction>(row, "step"),
-          function_at<weft::ReceiveFunction>(row, "receive"),
+weftwork::CongestionPolicy congestion_of(nb::handle row) {
+  return {function_at<weftwork::StepFunction>(row, "step"),
+          function_at<weftwork::ReceiveFunction>(row, "receive"),
           bytes_of(row, "params"),
           bytes_of(row, "state"),
           bytes_of(row, "receiver_state"),
@@ -55,17 +55,17 @@ weft::CongestionPolicy congestion_of(nb::handle row) {
           number<bool>(row, "telemetry")};
 }
 
-weft::PathPolicy path_of(nb::handle row) {
-  return {function_at<weft::StepFunction>(row, "step"), bytes_of(row, "params"), bytes_of(row, "state"),
+weftwork::PathPolicy path_of(nb::handle row) {
+  return {function_at<weftwork::StepFunction>(row, "step"), bytes_of(row, "params"), bytes_of(row, "state"),
           number<std::uint32_t>(row, "signals"), number<bool>(row, "per_message")};
 }
 
-weft::PortPolicy port_of(nb::handle row) {
-  return {function_at<weft::PortFunction>(row, "step"), bytes_of(row, "params"), bytes_of(row, "state"),
+weftwork::PortPolicy port_of(nb::handle row) {
+  return {function_at<weftwork::PortFunction>(row, "step"), bytes_of(row, "params"), bytes_of(row, "state"),
           number<bool>(row, "queue"), number<bool>(row, "plain_ecmp")};
 }
 
-weft::SeriesRequest series_of(nb::handle row) {
+weftwork::SeriesRequest series_of(nb::handle row) {
   return {number<std::int64_t>(row, "every_ps"),
           number<bool>(row, "all_flows"),
           number<std::int64_t>(row, "event_limit"),
@@ -75,8 +75,8 @@ weft::SeriesRequest series_of(nb::handle row) {
           nb::cast<std::vector<std::uint64_t>>(row["flows"])};
 }
 
-weft::Input input_of(nb::dict plan) {
-  weft::Input in;
+weftwork::Input input_of(nb::dict plan) {
+  weftwork::Input in;
   in.seed = number<std::uint64_t>(plan, "seed");
   in.until_ps = number<std::int64_t>(plan, "until_ps");
   in.node_kind = rows<std::int8_t>(plan, "node_kind");
@@ -93,22 +93,22 @@ weft::Input input_of(nb::dict plan) {
   in.attachment = rows<std::int32_t>(plan, "attachment");
   in.destination_number = rows<std::int64_t>(plan, "destination_number");
   in.port_stride = rows<std::int64_t>(plan, "port_stride");
-  in.switches = rows<weft::SwitchRow>(plan, "switches");
-  in.nics = rows<weft::NicRow>(plan, "nics");
+  in.switches = rows<weftwork::SwitchRow>(plan, "switches");
+  in.nics = rows<weftwork::NicRow>(plan, "nics");
   in.class_priority = rows<std::int64_t>(plan, "class_priority");
   in.class_lossless = rows<std::int64_t>(plan, "class_lossless");
   in.control_class = number<std::int64_t>(plan, "control_class");
   for (const nb::handle table : nb::cast<nb::list>(plan["routes"]))
     in.routes.push_back({rows<std::int32_t>(table, "group_of"), rows<std::int64_t>(table, "group_ptr"),
                          rows<std::int32_t>(table, "group_ports"), rows<std::int32_t>(table, "group_weights")});
-  in.instants = rows<weft::InstantRow>(plan, "instants");
-  in.ops = rows<weft::OpRow>(plan, "ops");
-  in.streams = rows<weft::StreamRow>(plan, "streams");
+  in.instants = rows<weftwork::InstantRow>(plan, "instants");
+  in.ops = rows<weftwork::OpRow>(plan, "ops");
+  in.streams = rows<weftwork::StreamRow>(plan, "streams");
   in.tables = rows<std::int64_t>(plan, "tables");
   in.rank_class = rows<std::int32_t>(plan, "rank_class");
   in.rank_ports = rows<std::int32_t>(plan, "rank_ports");
-  in.digits = rows<weft::DigitRow>(plan, "digits");
-  in.rank_gpu = rows<weft::GpuRow>(plan, "rank_gpu");
+  in.digits = rows<weftwork::DigitRow>(plan, "digits");
+  in.rank_gpu = rows<weftwork::GpuRow>(plan, "rank_gpu");
   in.tokens = number<std::int64_t>(plan, "tokens");
   in.has_receives = number<bool>(plan, "has_receives");
   in.transport = transport_of(plan["transport"]);
@@ -144,7 +144,7 @@ class PacketEngine {
     const nb::gil_scoped_release released;
     try {
       return engine_.advance(budget_s);
-    } catch (const weft::PolicyStop& stop) {
+    } catch (const weftwork::PolicyStop& stop) {
       failure_ = stop.failure;
       return true;
     }
@@ -166,9 +166,9 @@ class PacketEngine {
   [[nodiscard]] bool has_work() const { return engine_.has_work(); }
 
   [[nodiscard]] auto messages() const {
-    const weft::State& s = engine_.state();
+    const weftwork::State& s = engine_.state();
     return table<MessageRow>(s.messages.size(), [&](MessageRow& row, std::size_t i) {
-      const weft::Message& m = s.messages[i];
+      const weftwork::Message& m = s.messages[i];
       const std::uint64_t flow = s.flow_of(m);
       row = {static_cast<std::int64_t>(flow >> 40),
              static_cast<std::int64_t>(flow >> 16 & 0xFFFFFF),
@@ -182,9 +182,9 @@ class PacketEngine {
   }
 
   [[nodiscard]] auto ports() const {
-    const weft::State& s = engine_.state();
+    const weftwork::State& s = engine_.state();
     return table<PortRow>(s.ports.size(), [&](PortRow& row, std::size_t i) {
-      const weft::PortCounters& c = s.port_counters[i];
+      const weftwork::PortCounters& c = s.port_counters[i];
       std::int64_t max_queue = 0;
       std::int64_t max_ingress = 0;
       for (std::int32_t klass = 0; klass < s.classes; ++klass) {
@@ -198,29 +198,33 @@ class PacketEngine {
   }
 
   [[nodiscard]] auto marks() const {
-    const weft::State& s = engine_.state();
-    return table<weft::MarkRecord>(s.marks.size(), [&](weft::MarkRecord& row, std::size_t i) { row = s.marks[i]; });
+    const weftwork::State& s = engine_.state();
+    return table<weftwork::MarkRecord>(s.marks.size(),
+                                       [&](weftwork::MarkRecord& row, std::size_t i) { row = s.marks[i]; });
   }
 
   [[nodiscard]] auto series() const {
-    const weft::State& s = engine_.state();
-    return table<weft::SeriesRow>(s.series.size(), [&](weft::SeriesRow& row, std::size_t i) { row = s.series[i]; });
+    const weftwork::State& s = engine_.state();
+    return table<weftwork::SeriesRow>(s.series.size(),
+                                      [&](weftwork::SeriesRow& row, std::size_t i) { row = s.series[i]; });
   }
 
   [[nodiscard]] auto events() const {
-    const weft::State& s = engine_.state();
-    return table<weft::EventRow>(s.events.size(), [&](weft::EventRow& row, std::size_t i) { row = s.events[i]; });
+    const weftwork::State& s = engine_.state();
+    return table<weftwork::EventRow>(s.events.size(),
+                                     [&](weftwork::EventRow& row, std::size_t i) { row = s.events[i]; });
   }
 
   [[nodiscard]] std::int64_t events_left_out() const { return engine_.state().events_left_out; }
 
   /// What every port did in each bin; asked for once, at the end of the run or where it was interrupted.
   [[nodiscard]] auto timeline() {
-    const weft::Timeline& timeline = engine_.timeline();
+    const weftwork::Timeline& timeline = engine_.timeline();
     const auto& rows = timeline.rows();
     return table<TimelineRow>(rows.size(), [&](TimelineRow& row, std::size_t i) {
-      const weft::Timeline::Row& from = rows[i];
-      const weft::Ps at_ps = from.bin == rows.back().bin ? timeline.last_at_ps() : (from.bin + 1) * timeline.bin_ps();
+      const weftwork::Timeline::Row& from = rows[i];
+      const weftwork::Ps at_ps =
+          from.bin == rows.back().bin ? timeline.last_at_ps() : (from.bin + 1) * timeline.bin_ps();
       row = {at_ps, from.port, from.bytes, from.queue_bytes, from.marks, from.drops, from.pauses, from.paused_ps};
     });
   }
@@ -233,14 +237,14 @@ class PacketEngine {
     std::vector<PathRow> found;
     const auto& paths = engine_.state().paths;
     for (std::size_t pair = 0; pair < paths.size(); ++pair)
-      for (const weft::PathUse& use : paths[pair])
+      for (const weftwork::PathUse& use : paths[pair])
         found.push_back({static_cast<std::int64_t>(pair), use.port, use.packets, use.queue_bytes});
     return table<PathRow>(found.size(), [&](PathRow& row, std::size_t i) { row = found[i]; });
   }
 
   /// Source, destination and channel of every queue pair, in the order in which series name them.
   [[nodiscard]] auto queue_pairs() const {
-    const weft::State& s = engine_.state();
+    const weftwork::State& s = engine_.state();
     return table<std::array<std::int64_t, 3>>(
         s.queue_pairs.size(), [&](std::array<std::int64_t, 3>& row, std::size_t i) {
           row = {s.queue_pairs[i].source_rank, s.queue_pairs[i].destination_rank, s.queue_pairs[i].channel};
@@ -248,9 +252,9 @@ class PacketEngine {
   }
 
   [[nodiscard]] auto counters() const {
-    static_assert(sizeof(weft::Counters) % sizeof(std::int64_t) == 0);
-    const weft::State& s = engine_.state();
-    return table<weft::Counters>(1, [&](weft::Counters& row, std::size_t) { row = s.count; });
+    static_assert(sizeof(weftwork::Counters) % sizeof(std::int64_t) == 0);
+    const weftwork::State& s = engine_.state();
+    return table<weftwork::Counters>(1, [&](weftwork::Counters& row, std::size_t) { row = s.count; });
   }
 
   /// Whether every program has run to its end and every message is acknowledged.
@@ -258,17 +262,17 @@ class PacketEngine {
 
  private:
   nb::dict plan_;  // keeps the arrays alive
-  weft::Engine engine_;
-  std::optional<weft::PolicyFailure> failure_;
+  weftwork::Engine engine_;
+  std::optional<weftwork::PolicyFailure> failure_;
 };
 
 }  // namespace
 
 NB_MODULE(_native, module) {
-  module.doc() = "Weft's native core.";
-  nb::exception<weft::LimitError>(module, "LimitError");  // what the engine cannot carry, in its own words
-  module.def("version", &weft::version, "The version of Weft that this core was built as.");
-  nb::class_<PacketEngine>(module, "PacketEngine", "The packet engine on one plan; see weft.engine.packet.")
+  module.doc() = "Weftwork's native core.";
+  nb::exception<weftwork::LimitError>(module, "LimitError");  // what the engine cannot carry, in its own words
+  module.def("version", &weftwork::version, "The version of Weftwork that this core was built as.");
+  nb::class_<PacketEngine>(module, "PacketEngine", "The packet engine on one plan; see weftwork.engine.packet.")
       .def(nb::init<nb::dict>(), nb::arg("plan"), nb::sig("def __init__(self, plan: dict[str, object]) -> None"))
       .def("advance", &PacketEngine::advance, nb::arg("budget_s"))
       .def("failure", &PacketEngine::failure,
@@ -287,8 +291,8 @@ NB_MODULE(_native, module) {
       .def("paths", &PacketEngine::paths)
       .def("queue_pairs", &PacketEngine::queue_pairs)
       .def("counters", &PacketEngine::counters);
-  weft::bind_flow(module);
-  weft::bind_flow_fold(module);
-  weft::bind_paths(module);
-  weft::python::bind_flow_engine(module);
+  weftwork::bind_flow(module);
+  weftwork::bind_flow_fold(module);
+  weftwork::bind_paths(module);
+  weftwork::python::bind_flow_engine(module);
 }

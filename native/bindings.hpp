@@ -10,7 +10,7 @@
 
 namespace nb = nanobind;
 
-namespace weft::python {
+namespace weftwork::python {
 
 /// Rows of a structured array, borrowed as bytes; the Python side views them as bytes of the right dtype.
 template <typename T>
@@ -39,4 +39,4 @@ nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> table(std::size_t count, Fill&
 /// The whole flow engine (bindings_flow_engine.cpp).
 void bind_flow_engine(nb::module_& module);
 
-}  // namespace weft::python
+}  // namespace weftwork::python

@@ -33,7 +33,7 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> doubles(std::vector<double> values) 
   return {data, {size}, capsule};
 }
 
-nb::dict stats_of(const weft::flow::FluidStats& stats) {
+nb::dict stats_of(const weftwork::flow::FluidStats& stats) {
   nb::dict result;
   result["events"] = stats.events;
   result["full"] = stats.full;
@@ -100,16 +100,16 @@ class Fluid {
   [[nodiscard]] nb::dict stats() const { return stats_of(fluid_.stats()); }
 
  private:
-  static std::vector<weft::flow::Hop> hops(const Array<std::int32_t>& link, const Array<double>& weight) {
+  static std::vector<weftwork::flow::Hop> hops(const Array<std::int32_t>& link, const Array<double>& weight) {
     if (link.shape(0) != weight.shape(0)) throw nb::value_error("as many weights as links");
-    std::vector<weft::flow::Hop> result;
+    std::vector<weftwork::flow::Hop> result;
     for (std::size_t i = 0; i < link.shape(0); ++i) result.push_back({link(i), weight(i)});
     return result;
   }
 
   std::size_t links_;
   std::size_t classes_ = 0;
-  weft::flow::Fluid fluid_;
+  weftwork::flow::Fluid fluid_;
 };
 
 nb::tuple fluid_run(const Array<double>& capacity, const Array<std::int64_t>& class_ptr,
@@ -122,13 +122,13 @@ nb::tuple fluid_run(const Array<double>& capacity, const Array<std::int64_t>& cl
     throw nb::value_error("the lengths of the arrays do not fit each other");
   for (std::size_t i = 0; i < start_class.shape(0); ++i)
     check_range(start_class(i), class_ptr.shape(0) - 1, "no such class");
-  const weft::flow::FluidPlan plan{view(capacity),     view(class_ptr),   view(class_link),
-                                   view(class_weight), view(start_at_ps), view(start_class),
-                                   view(start_amount), tolerance,         check_every};
-  weft::flow::FluidReport report;
+  const weftwork::flow::FluidPlan plan{view(capacity),     view(class_ptr),   view(class_link),
+                                       view(class_weight), view(start_at_ps), view(start_class),
+                                       view(start_amount), tolerance,         check_every};
+  weftwork::flow::FluidReport report;
   {
     const nb::gil_scoped_release released;
-    report = weft::flow::run_fluid(plan);
+    report = weftwork::flow::run_fluid(plan);
   }
   nb::dict stats = stats_of(report.stats);
   stats["cpu_s"] = report.cpu_s;
@@ -139,7 +139,7 @@ nb::tuple fluid_run(const Array<double>& capacity, const Array<std::int64_t>& cl
 
 }  // namespace
 
-namespace weft {
+namespace weftwork {
 
 void bind_flow(nb::module_& module) {
   nb::class_<Fluid>(module, "Fluid", "Max-min fair sharing from event to event; for tests.")
@@ -168,4 +168,4 @@ void bind_flow(nb::module_& module) {
       "Run starts that are known beforehand: completions by start, units carried by link, worst rate error, stats.");
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -5,7 +5,7 @@
 #include "flow/job.hpp"
 #include "flow/paths.hpp"
 
-namespace weft {
+namespace weftwork {
 
 void bind_flow(nanobind::module_& module);
 void bind_flow_fold(nanobind::module_& module);  // bindings_flow_fold.cpp
@@ -41,4 +41,4 @@ inline flow::FabricView fabric_of(nb::handle plan) {
 }
 
 }  // namespace python
-}  // namespace weft
+}  // namespace weftwork

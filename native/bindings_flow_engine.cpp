@@ -5,28 +5,28 @@
 
 namespace {
 
-using weft::python::fabric_of;
-using weft::python::job_of;
-using weft::python::number;
-using weft::python::rows;
-using weft::python::table;
+using weftwork::python::fabric_of;
+using weftwork::python::job_of;
+using weftwork::python::number;
+using weftwork::python::rows;
+using weftwork::python::table;
 
-weft::flow::Input input_of(nb::dict plan) {
-  weft::flow::Input in;
+weftwork::flow::Input input_of(nb::dict plan) {
+  weftwork::flow::Input in;
   in.job = job_of(plan);
   in.until_ps = number<std::int64_t>(plan, "until_ps");
-  in.mode = static_cast<weft::flow::Mode>(number<std::int64_t>(plan, "mode"));
+  in.mode = static_cast<weftwork::flow::Mode>(number<std::int64_t>(plan, "mode"));
   in.tolerance = number<double>(plan, "tolerance");
   in.fabric = fabric_of(plan);
-  in.nics = rows<weft::NicRow>(plan, "nics");
+  in.nics = rows<weftwork::NicRow>(plan, "nics");
   in.live = rows<std::uint8_t>(plan, "live");
-  in.instants = rows<weft::InstantRow>(plan, "instants");
+  in.instants = rows<weftwork::InstantRow>(plan, "instants");
   in.tokens = number<std::int64_t>(plan, "tokens");
   const nb::handle wire = plan["wire"];
   in.wire = {number<std::int64_t>(wire, "mtu_bytes"),         number<std::int64_t>(wire, "overhead_bytes"),
              number<std::int64_t>(wire, "first_extra_bytes"), number<std::int64_t>(wire, "gap_bytes"),
              number<std::int64_t>(wire, "ack_bytes"),         number<std::int64_t>(wire, "ack_every")};
-  in.folding = static_cast<weft::flow::Folding>(number<std::int64_t>(plan, "folding"));
+  in.folding = static_cast<weftwork::flow::Folding>(number<std::int64_t>(plan, "folding"));
   in.tiers = number<std::int64_t>(plan, "tiers");
   in.tier_of_port = rows<std::int32_t>(plan, "tier_of_port");
   in.tier_bins = number<std::int64_t>(plan, "tier_bins");
@@ -51,12 +51,12 @@ struct ActorRow {  // ACTOR_DTYPE
   std::int64_t rank, ranks, program;
 };
 
-weft::flow::Engine made(weft::flow::Input input) {
+weftwork::flow::Engine made(weftwork::flow::Input input) {
   try {
-    return weft::flow::Engine(std::move(input));
-  } catch (const weft::flow::NoPath& none) {
-    throw weft::LimitError("no path leads from NIC port " + std::to_string(none.from) + " to " +
-                           std::to_string(none.to) + ", between which the job sends");
+    return weftwork::flow::Engine(std::move(input));
+  } catch (const weftwork::flow::NoPath& none) {
+    throw weftwork::LimitError("no path leads from NIC port " + std::to_string(none.from) + " to " +
+                               std::to_string(none.to) + ", between which the job sends");
   }
 }
 
@@ -69,7 +69,7 @@ class FlowEngine {
     return engine_.advance(budget_s);
   }
 
-  void restart(std::int64_t variant) { engine_.restart(static_cast<weft::flow::Variant>(variant)); }
+  void restart(std::int64_t variant) { engine_.restart(static_cast<weftwork::flow::Variant>(variant)); }
 
   [[nodiscard]] bool is_approximate() const {
     const auto* network = engine_.state().network;
@@ -80,7 +80,7 @@ class FlowEngine {
   /// every message was posted by itself.
   [[nodiscard]] nb::tuple folding() const {
     const auto* folded = engine_.state().ground.folded.get();
-    const weft::flow::FoldFacts f = folded == nullptr ? weft::flow::FoldFacts{} : folded->facts;
+    const weftwork::flow::FoldFacts f = folded == nullptr ? weftwork::flow::FoldFacts{} : folded->facts;
     return nb::make_tuple(f.ranks, f.actors, f.activities, f.activity_classes, f.links, f.link_classes, f.kept,
                           f.rounds);
   }
@@ -88,11 +88,11 @@ class FlowEngine {
   /// Which ports the messages of each connection between servers took, the last way of each; none where they are
   /// spread.
   [[nodiscard]] auto paths() const {
-    const weft::flow::State& s = engine_.state();
+    const weftwork::flow::State& s = engine_.state();
     std::vector<LaneRow> found;
-    for (const weft::flow::Lane& lane : s.lanes) {
-      if (s.in.mode == weft::flow::Mode::kSpray || lane.inside || lane.way < 0) continue;
-      for (const weft::flow::Hop& hop : s.ways[static_cast<std::size_t>(lane.way)].way.hops)
+    for (const weftwork::flow::Lane& lane : s.lanes) {
+      if (s.in.mode == weftwork::flow::Mode::kSpray || lane.inside || lane.way < 0) continue;
+      for (const weftwork::flow::Hop& hop : s.ways[static_cast<std::size_t>(lane.way)].way.hops)
         if (hop.link < s.links.ports)
           found.push_back({lane.source, lane.destination, lane.channel, hop.link, lane.packets});
     }
@@ -101,7 +101,7 @@ class FlowEngine {
 
   /// Bytes of each bin and tier, then flows on it (mean over the bin), row by row.
   [[nodiscard]] auto tiers() const {
-    const weft::flow::State& s = engine_.state();
+    const weftwork::flow::State& s = engine_.state();
     const auto columns = static_cast<std::size_t>(s.in.tiers);
     return table<TierRow>(s.tier_bytes.count() * columns, [&](TierRow& row, std::size_t i) {
       const std::size_t bin = i / columns;
@@ -115,7 +115,7 @@ class FlowEngine {
 
   /// Bytes of each bin and port, gaps included; a bin and a port are a row, bins of one length.
   [[nodiscard]] auto timeline() const {
-    const weft::flow::State& s = engine_.state();
+    const weftwork::flow::State& s = engine_.state();
     const std::size_t ports = s.in.fabric.port_rate_bps.size();
     return table<double>(s.port_bytes.count() * ports, [&](double& bytes, std::size_t i) {
       const auto bundle = s.router->bundle_of_port(static_cast<std::int32_t>(i % ports));
@@ -128,15 +128,15 @@ class FlowEngine {
 
   /// (simulated_ps, end_ps, events, solves, delivered_bytes).
   [[nodiscard]] nb::tuple progress() const {
-    const weft::flow::State& s = engine_.state();
+    const weftwork::flow::State& s = engine_.state();
     return nb::make_tuple(s.now_ps, s.end_ps, s.events, s.solves, s.delivered_bytes);
   }
 
   [[nodiscard]] auto messages() const {
-    const weft::flow::State& s = engine_.state();
+    const weftwork::flow::State& s = engine_.state();
     return table<MessageRow>(s.network != nullptr ? 0 : s.messages.size(), [&](MessageRow& row, std::size_t i) {
-      const weft::flow::Message& m = s.messages[i];
-      const weft::flow::Lane& lane = s.lanes[static_cast<std::size_t>(m.connection)];
+      const weftwork::flow::Message& m = s.messages[i];
+      const weftwork::flow::Lane& lane = s.lanes[static_cast<std::size_t>(m.connection)];
       row = {lane.source,  lane.destination, lane.channel,      m.ordinal,
              m.size_bytes, m.posted_at_ps,   m.delivered_at_ps, m.acked_at_ps};
     });
@@ -144,28 +144,30 @@ class FlowEngine {
 
   [[nodiscard]] auto carried() {
     const auto found = engine_.carried();
-    return table<weft::flow::Carried>(found.size(), [&](weft::flow::Carried& row, std::size_t i) { row = found[i]; });
+    return table<weftwork::flow::Carried>(found.size(),
+                                          [&](weftwork::flow::Carried& row, std::size_t i) { row = found[i]; });
   }
 
   [[nodiscard]] auto marks() const {
     const auto& marks = engine_.state().marks;
-    return table<weft::flow::MarkRow>(marks.size(), [&](weft::flow::MarkRow& row, std::size_t i) { row = marks[i]; });
+    return table<weftwork::flow::MarkRow>(marks.size(),
+                                          [&](weftwork::flow::MarkRow& row, std::size_t i) { row = marks[i]; });
   }
 
   [[nodiscard]] auto segments() const {
     const auto& found = engine_.state().segments;
-    return table<weft::flow::SegmentRow>(found.size(),
-                                         [&](weft::flow::SegmentRow& row, std::size_t i) { row = found[i]; });
+    return table<weftwork::flow::SegmentRow>(found.size(),
+                                             [&](weftwork::flow::SegmentRow& row, std::size_t i) { row = found[i]; });
   }
 
   [[nodiscard]] auto activities() const {
     const auto& found = engine_.state().activities;
-    return table<weft::flow::ActivityRow>(found.size(),
-                                          [&](weft::flow::ActivityRow& row, std::size_t i) { row = found[i]; });
+    return table<weftwork::flow::ActivityRow>(found.size(),
+                                              [&](weftwork::flow::ActivityRow& row, std::size_t i) { row = found[i]; });
   }
 
   [[nodiscard]] auto actors() const {
-    const weft::flow::State& s = engine_.state();
+    const weftwork::flow::State& s = engine_.state();
     return table<ActorRow>(static_cast<std::size_t>(s.actors()), [&](ActorRow& row, std::size_t i) {
       const auto actor = static_cast<std::int32_t>(i);
       row = {s.rank_of(actor), s.ranks_of(actor), s.program_of(actor)};
@@ -174,13 +176,13 @@ class FlowEngine {
 
  private:
   nb::dict plan_;  // keeps the arrays alive
-  weft::flow::Engine engine_;
+  weftwork::flow::Engine engine_;
 };
 
 }  // namespace
 
-void weft::python::bind_flow_engine(nb::module_& module) {
-  nb::class_<FlowEngine>(module, "FlowEngine", "The flow engine on one plan; see weft.engine.flow.")
+void weftwork::python::bind_flow_engine(nb::module_& module) {
+  nb::class_<FlowEngine>(module, "FlowEngine", "The flow engine on one plan; see weftwork.engine.flow.")
       .def(nb::init<nb::dict>(), nb::arg("plan"), nb::sig("def __init__(self, plan: dict[str, object]) -> None"))
       .def("advance", &FlowEngine::advance, nb::arg("budget_s"))
       .def("restart", &FlowEngine::restart, nb::arg("variant"))

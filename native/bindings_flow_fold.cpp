@@ -17,10 +17,10 @@
 
 namespace {
 
-using namespace weft::flow;
-using weft::python::fabric_of;
-using weft::python::job_of;
-using weft::python::rows;
+using namespace weftwork::flow;
+using weftwork::python::fabric_of;
+using weftwork::python::job_of;
+using weftwork::python::rows;
 
 template <typename T>
 auto array_of(std::vector<T> values) {
@@ -171,7 +171,7 @@ class FlowFold {
   [[nodiscard]] nb::dict facts() const { return facts_of(folded_.facts); }
   [[nodiscard]] auto capacity() const { return array_of(capacity_); }
   [[nodiscard]] auto carried(const std::vector<double>& amount) const {
-    return array_of(weft::flow::carried(folded_.graph, folded_.classes.activity, amount, capacity_.size()));
+    return array_of(weftwork::flow::carried(folded_.graph, folded_.classes.activity, amount, capacity_.size()));
   }
 
  private:
@@ -181,7 +181,7 @@ class FlowFold {
 
 }  // namespace
 
-namespace weft {
+namespace weftwork {
 
 void bind_flow_fold(nb::module_& module) {
   nb::class_<FlowFold>(module, "FlowFold", "What a job folds into, for tests; see native/flow/fold.hpp.")
@@ -200,4 +200,4 @@ void bind_flow_fold(nb::module_& module) {
       .def("carried", &FlowFold::carried, nb::arg("amount"));
 }
 
-}  // namespace weft
+}  // namespace weftwork

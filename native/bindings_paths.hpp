@@ -1,4 +1,4 @@
-/// The Python face of the flow engine's router; see weft.engine.flow_paths. Included by bindings.cpp alone.
+/// The Python face of the flow engine's router; see weftwork.engine.flow_paths. Included by bindings.cpp alone.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -9,7 +9,7 @@
 #include "bindings_flow.hpp"
 #include "flow/paths.hpp"
 
-namespace weft {
+namespace weftwork {
 
 namespace nb = nanobind;
 
@@ -72,7 +72,7 @@ class FlowRouter {
 };
 
 inline void bind_paths(nb::module_& module) {
-  nb::class_<FlowRouter>(module, "FlowRouter", "The links that flows cross; see weft.engine.flow_paths.")
+  nb::class_<FlowRouter>(module, "FlowRouter", "The links that flows cross; see weftwork.engine.flow_paths.")
       .def(nb::init<nb::dict, int, std::int64_t>(), nb::arg("fabric"), nb::arg("mode"), nb::arg("most_steps"),
            nb::sig("def __init__(self, fabric: dict[str, object], mode: int, most_steps: int) -> None"))
       .def("use", &FlowRouter::use, nb::arg("live"))
@@ -81,4 +81,4 @@ inline void bind_paths(nb::module_& module) {
       .def("bundles", &FlowRouter::bundles);
 }
 
-}  // namespace weft
+}  // namespace weftwork

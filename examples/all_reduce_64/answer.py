@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from examples import cases, figures
 
-import weft
+import weftwork
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -43,7 +43,7 @@ class Case:
 def measure() -> list[Case]:
     """Run all cases."""
 
-    def read(run: weft.Run) -> tuple[float, float]:
+    def read(run: weftwork.Run) -> tuple[float, float]:
         row = run.query("select duration_ps, bus_bandwidth_bps from collectives").to_pylist()[0]
         return row["duration_ps"] / MS_PS, row["bus_bandwidth_bps"] / BYTE_PER_S
 

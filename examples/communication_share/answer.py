@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from examples import cases, figures
 
-import weft
+import weftwork
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -110,7 +110,7 @@ def _changes(line: str, billions: float) -> Changes:
     }
 
 
-def _read(run: weft.Run, line: str, billions: float) -> Case:
+def _read(run: weftwork.Run, line: str, billions: float) -> Case:
     iteration_ps = cases.number(run, "iteration_ps")
     changes = _changes(line, billions)
     return Case(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from examples import cases, figures
 
-import weft
+import weftwork
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -41,7 +41,7 @@ class Case:
 def measure() -> list[Case]:
     """Run all cases."""
 
-    def read(run: weft.Run) -> tuple[float, float, float]:
+    def read(run: weftwork.Run) -> tuple[float, float, float]:
         number = run.summary["completion_ps"]
         return number["value"] / US_PS, number["low"] / US_PS, number["high"] / US_PS
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from examples import cases, figures
 
-import weft
+import weftwork
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -61,7 +61,7 @@ def measure() -> list[Case]:
     for domain, (changes, degrees) in LINES.items():
         for expert in degrees:
 
-            def read(run: weft.Run, domain: str = domain, expert: int = expert) -> Case:
+            def read(run: weftwork.Run, domain: str = domain, expert: int = expert) -> Case:
                 (sent,) = run.query("select sum(bytes) as bytes from tiers where tier = 'host->leaf'").to_pylist()
                 return Case(
                     name=f"{domain}, EP {expert}",

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from examples import cases, figures
 
-import weft
-from weft.base.clock import SECOND_PS
-from weft.spec.scenario_reliability import Reliability
-from weft.workload.reliability import goodput
+import weftwork
+from weftwork.base.clock import SECOND_PS
+from weftwork.spec.scenario_reliability import Reliability
+from weftwork.workload.reliability import goodput
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -62,7 +62,7 @@ def measure() -> list[Case]:
     ]
 
 
-def _read(run: weft.Run, gpus: int) -> Case:
+def _read(run: weftwork.Run, gpus: int) -> Case:
     iteration_s = cases.number(run, "iteration_ps") / SECOND_PS
     share = {
         name: goodput(Reliability().model_copy(update=changed), gpus=gpus, iteration_s=iteration_s).share

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from examples import cases, figures
 
-import weft
+import weftwork
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -71,7 +71,7 @@ class Case:
 def measure() -> list[Case]:
     """Run all cases."""
 
-    def read(run: weft.Run) -> tuple[float, int, int, int, tuple[tuple[float, float], ...]]:
+    def read(run: weftwork.Run) -> tuple[float, int, int, int, tuple[tuple[float, float], ...]]:
         is_stuck = run.provenance["status"] == "stuck"
         took_ms = math.inf if is_stuck else cases.number(run, "completion_ps") / MS_PS
         done = run.query("select delivered_ps, size_bytes from flows where delivered_ps is not null").to_pylist()

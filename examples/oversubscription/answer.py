@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from examples import cases, figures
 
-import weft
+import weftwork
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -41,7 +41,7 @@ class Case:
 def measure() -> list[Case]:
     """Run all cases."""
 
-    def read(run: weft.Run) -> float:
+    def read(run: weftwork.Run) -> float:
         return float(run.query("select duration_ps from collectives").to_pylist()[0]["duration_ps"]) / MS_PS
 
     return [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from examples import cases, figures
 
-import weft
+import weftwork
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -37,7 +37,7 @@ class Case:
 def measure() -> list[Case]:
     """Run all cases."""
 
-    def read(run: weft.Run) -> tuple[float, float, int, int]:
+    def read(run: weftwork.Run) -> tuple[float, float, int, int]:
         rows = run.query(
             "select max(fct_ps) filter (source = 'host10') as victim, max(fct_ps) filter (source <> 'host10') as incast"
             " from flows"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from examples import cases, figures
 
-import weft
+import weftwork
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -56,7 +56,7 @@ class Case:
 def measure() -> list[Case]:
     """Run all jobs with all NICs."""
 
-    def read(run: weft.Run) -> tuple[float, float, float]:
+    def read(run: weftwork.Run) -> tuple[float, float, float]:
         what_if = {row["case"]: row["iteration_ps"] for row in run.table("what_if").to_pylist()}
         took_ps, exposed_ps = cases.number(run, "iteration_ps"), cases.number(run, "exposed_ps")
         return took_ps / SECOND_PS, exposed_ps / SECOND_PS, what_if["infinite network"] / SECOND_PS

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from examples import cases, figures
 
-import weft
+import weftwork
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -75,7 +75,7 @@ def _group(rank: int) -> str:
     return GROUPS[0] if rank == LAST else GROUPS[1]
 
 
-def _read(run: weft.Run) -> tuple[dict[str, float], dict[str, int], dict[str, tuple[float, float]]]:
+def _read(run: weftwork.Run) -> tuple[dict[str, float], dict[str, int], dict[str, tuple[float, float]]]:
     """Numbers, how many ranks each group has, and how long its ranks wait: in the bubble, and for late ones."""
     rows = run.query(
         "select rank, any_value(ranks) as ranks, "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from examples import cases, figures
 
-import weft
+import weftwork
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -52,7 +52,7 @@ class Case:
         return self.took_s[fabric] / self.alone_s[fabric] - 1
 
 
-def _read(run: weft.Run) -> tuple[float, float, float]:
+def _read(run: weftwork.Run) -> tuple[float, float, float]:
     """Of the first job: an iteration, alone, and with an infinitely fast network; the mean over seeds."""
     found = [0.0, 0.0, 0.0]
     parts = run.seeds or (run,)

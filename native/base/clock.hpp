@@ -1,14 +1,14 @@
-/// Simulated time: int64 picoseconds, and the one rule by which bytes become time (weft.base.clock).
+/// Simulated time: int64 picoseconds, and the one rule by which bytes become time (weftwork.base.clock).
 #pragma once
 #include <cstdint>
 
-namespace weft {
+namespace weftwork {
 
 using Ps = std::int64_t;
 
-inline constexpr Ps kNeverPs = INT64_MAX / 4;  // weft.base.clock.NEVER_PS
+inline constexpr Ps kNeverPs = INT64_MAX / 4;  // weftwork.base.clock.NEVER_PS
 inline constexpr Ps kSecondPs = 1'000'000'000'000;
-inline constexpr Ps kOff = -1;  // weft.policies.interface.OFF
+inline constexpr Ps kOff = -1;  // weftwork.policies.interface.OFF
 
 /// Time that `size_bytes` occupy a line of `rate_bps`, rounded up.
 inline Ps serialisation_ps(std::int64_t size_bytes, std::int64_t rate_bps) {
@@ -16,4 +16,4 @@ inline Ps serialisation_ps(std::int64_t size_bytes, std::int64_t rate_bps) {
   return static_cast<Ps>((product + rate_bps - 1) / rate_bps);
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace weft {
+namespace weftwork {
 
 namespace detail {
 
@@ -47,4 +47,4 @@ inline std::uint32_t crc_ccitt(std::uint32_t value, const std::uint8_t* bytes, s
   return value;
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -1,10 +1,10 @@
-/// A job as both engines are given it: rows of weft.engine.plan, and the rules that say who the other end of an
-/// operation is and how much goes there. Source: weft.spec.job.
+/// A job as both engines are given it: rows of weftwork.engine.plan, and the rules that say who the other end of an
+/// operation is and how much goes there. Source: weftwork.spec.job.
 #pragma once
 #include <cstdint>
 #include <span>
 
-namespace weft {
+namespace weftwork {
 
 enum class OpCode : std::int64_t {
   kStop,
@@ -100,4 +100,4 @@ inline std::int64_t message_size(const JobTables& job, const OpRow& op, std::int
   return bytes * op.copies;
 }
 
-}  // namespace weft
+}  // namespace weftwork

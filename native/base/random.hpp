@@ -1,11 +1,11 @@
-/// Randomness that belongs to an identity; the same bits as weft.base.random.
+/// Randomness that belongs to an identity; the same bits as weftwork.base.random.
 /// Source: the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014, doi:10.1145/2660193.2660195).
 #pragma once
 #include <cstdint>
 
-namespace weft {
+namespace weftwork {
 
-/// What a draw is for: weft.base.random.Stream.
+/// What a draw is for: weftwork.base.random.Stream.
 enum class Stream : std::uint64_t {
   kLinkLoss = 3,
   kLinkCorruption = 4,
@@ -33,4 +33,4 @@ inline double uniform(std::uint64_t bits) {
   return static_cast<double>(bits >> 11) * (1.0 / 9007199254740992.0);
 }
 
-}  // namespace weft
+}  // namespace weftwork

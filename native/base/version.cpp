@@ -1,9 +1,9 @@
 #include "base/version.hpp"
 
-namespace weft {
+namespace weftwork {
 
 std::string_view version() noexcept {
-  return WEFT_VERSION;
+  return WEFTWORK_VERSION;
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -1,9 +1,9 @@
-/// A fabric as both engines are given it: rows of weft.engine.plan for switches, NICs and next hops.
+/// A fabric as both engines are given it: rows of weftwork.engine.plan for switches, NICs and next hops.
 #pragma once
 #include <cstdint>
 #include <span>
 
-namespace weft {
+namespace weftwork {
 
 enum class HashAlgorithm : std::int64_t { kCrc32, kCrc32c, kCrc16Ccitt, kXor, kMix };
 
@@ -37,4 +37,4 @@ struct RouteTable {  // group_of is row by node, column by attachment
   std::span<const std::int32_t> group_weights;
 };
 
-}  // namespace weft
+}  // namespace weftwork

@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 class Bins {
  public:
@@ -55,4 +55,4 @@ class Bins {
   std::vector<double> amount_;
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -1,4 +1,4 @@
-/// From a job to its graph. Source of the rules: weft.spec.job; docs/models/flow-engine-folding.md.
+/// From a job to its graph. Source of the rules: weftwork.spec.job; docs/models/flow-engine-folding.md.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "flow/collective.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 namespace detail {
 
@@ -208,4 +208,4 @@ Graph build_graph(const Job& job, const Links& links, const Router& router, Wire
   return graph;
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -16,7 +16,7 @@
 #include "base/random.hpp"
 #include "flow/tiers.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// Links from the switches of one colour to those of another.
 struct Bundle {
@@ -187,4 +187,4 @@ class Bundles {
   std::vector<std::int32_t> representative_;
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -1,11 +1,11 @@
 /// Whole collectives: calls of one communicator go one after the other, each when all its participants have posted it.
-/// Source: weft.spec.job.Collect.
+/// Source: weftwork.spec.job.Collect.
 #pragma once
 #include <utility>
 
 #include "flow/lanes.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// Let the first call of a communicator begin once it is complete and nothing goes before it.
 inline void consider(State& s, std::int32_t communicator) {
@@ -96,4 +96,4 @@ inline void end_part(State& s, std::int32_t communicator) {
   s.push(s.now_ps + latency_ps, Event::kCallEnds, communicator);
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

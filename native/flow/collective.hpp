@@ -1,4 +1,4 @@
-/// Hops of a collective as one activity: rings and all-to-all. Source: weft.spec.job.Collect; the rails that a ring
+/// Hops of a collective as one activity: rings and all-to-all. Source: weftwork.spec.job.Collect; the rails that a ring
 /// takes are those of docs/models/collectives.md.
 #pragma once
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 #include "flow/hop_finder.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// What one collective does to the network.
 struct Crossed {
@@ -245,4 +245,4 @@ class Collectives {
   double local_ = 1.0, network_ = 1.0;
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -25,7 +25,7 @@
 #include "flow/rates.hpp"
 #include "flow/replicas.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// How much is kept.
 struct CoreSize {
@@ -344,4 +344,4 @@ inline Core critical_core(const Job& job, const Graph& graph, const Marks& marks
   return core;
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -8,7 +8,7 @@
 #include "flow/instants.hpp"
 #include "flow/streams.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 namespace {
 
@@ -312,7 +312,7 @@ std::vector<Carried> Engine::carried() {
   std::vector<double> bytes;
   if (s.has_link_classes()) {
     const Folded& folded = *s.ground.folded;
-    bytes = weft::flow::carried(folded.graph, folded.classes.activity, s.done, s.links.capacity.size());
+    bytes = weftwork::flow::carried(folded.graph, folded.classes.activity, s.done, s.links.capacity.size());
   } else {
     settle_carried(s);
   }
@@ -329,4 +329,4 @@ std::vector<Carried> Engine::carried() {
   return found;
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -5,7 +5,7 @@
 
 #include "flow/state.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// What went over a port: packets may be a fraction where a message was spread.
 struct Carried {
@@ -40,4 +40,4 @@ class Engine {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

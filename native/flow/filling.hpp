@@ -10,7 +10,7 @@
 
 #include "flow/sharing.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 class Filling {
  public:
@@ -165,4 +165,4 @@ inline double worst_rate_error(const Sharing& s) {
   return worst;
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

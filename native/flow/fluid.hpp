@@ -12,7 +12,7 @@
 #include "flow/filling.hpp"
 #include "flow/sweep.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 class Fluid {
  public:
@@ -280,4 +280,4 @@ class Fluid {
   std::vector<Hop> merged_;
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -6,7 +6,7 @@
 
 #include "flow/fluid.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 namespace {
 
@@ -56,4 +56,4 @@ FluidReport run_fluid(const FluidPlan& plan) {
   return report;
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

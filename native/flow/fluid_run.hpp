@@ -7,7 +7,7 @@
 
 #include "flow/records.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// Classes in rows: the hops of class c are hop_link and hop_weight from class_ptr[c] to class_ptr[c + 1]. Starts are
 /// in order of time.
@@ -35,4 +35,4 @@ struct FluidReport {
 /// @throws std::runtime_error if activities stall for ever
 FluidReport run_fluid(const FluidPlan& plan);
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

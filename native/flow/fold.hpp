@@ -9,7 +9,7 @@
 #include "flow/build.hpp"
 #include "flow/core.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 enum class Folding : std::int64_t {
   kAuto,   // exactly if that leaves few enough classes, else the core if the job has replicas, else not at all
@@ -104,4 +104,4 @@ inline std::vector<double> carried(const Graph& graph, std::span<const std::int3
   return bytes;
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -1,6 +1,6 @@
 /// The graph of a job: connections and collectives as activities, with the weight of each on every link that it
 /// crosses. A million ranks with all their communicators fit, since an activity is a few hops of eight bytes.
-/// Source of the rules: weft.spec.job.Collect (rings, all-to-all) and docs/models/packet-engine.md (queue pairs).
+/// Source of the rules: weftwork.spec.job.Collect (rings, all-to-all) and docs/models/packet-engine.md (queue pairs).
 #pragma once
 #include <bit>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include "flow/network.hpp"
 #include "flow/slots.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// Bytes on the wire for each byte of payload: of links of the fabric, and of host interfaces.
 struct Wire {
@@ -130,4 +130,4 @@ class Gather {
   std::vector<std::int32_t> touched_;
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// An activity puts `weight` bytes on `link` for each byte (unit of service) that it gets done.
 struct Hop {
@@ -10,4 +10,4 @@ struct Hop {
   double weight;
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -11,7 +11,7 @@
 #include "flow/graph.hpp"
 #include "flow/links.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// How much of a flow's identity its path depends on.
 enum class Blindness : std::uint8_t {
@@ -101,4 +101,4 @@ class HopFinder {
   std::vector<Hop> scratch_;
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -1,4 +1,4 @@
-/// What the flow engine is given: the arrays of weft.engine.flow_plan.FlowPlan, borrowed.
+/// What the flow engine is given: the arrays of weftwork.engine.flow_plan.FlowPlan, borrowed.
 /// The owner (Python) keeps them alive as long as the engine.
 #pragma once
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "flow/job.hpp"
 #include "flow/paths.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// Sizes of a packet on the wire; telemetry counts as overhead.
 struct WireSizes {
@@ -58,4 +58,4 @@ struct Input {
   }
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

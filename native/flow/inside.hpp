@@ -5,7 +5,7 @@
 #pragma once
 #include "flow/record.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// Which of a rank's two links a lane takes.
 inline bool is_nvlink(const State& s, const Lane& lane) {
@@ -60,4 +60,4 @@ inline void post_inside(State& s, std::int32_t index) {
   if (!egress.busy) start_chunk(s, port);
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

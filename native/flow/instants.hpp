@@ -7,7 +7,7 @@
 
 #include "flow/lanes.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// What a port can send now, bytes per ps.
 inline double port_capacity(const State& s, std::int32_t port) {
@@ -108,4 +108,4 @@ inline void apply_instant(State& s, const InstantRow& row) {
   }
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -5,11 +5,11 @@
 
 #include "base/job.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 enum class Pattern : std::int64_t { kRing, kAllToAll };
 
-/// A COLLECT row's own parameters, see weft.spec.job.Collect; `value` of the row indexes Job::collects.
+/// A COLLECT row's own parameters, see weftwork.spec.job.Collect; `value` of the row indexes Job::collects.
 struct CollectRow {
   std::int64_t first_axis, axes;  // of its Grid, in Job::axes
   std::int64_t pattern, amount_bytes, size_bytes, overhead_ps;
@@ -20,7 +20,7 @@ struct AxisRow {
   std::int64_t stride, size;
 };
 
-/// A job of R ranks in C programs. Rows as in weft.engine.plan.
+/// A job of R ranks in C programs. Rows as in weftwork.engine.plan.
 struct Job {
   std::uint64_t seed = 0;
   std::span<const OpRow> ops;
@@ -46,4 +46,4 @@ struct Job {
   }
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

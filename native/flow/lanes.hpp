@@ -6,7 +6,7 @@
 #include "flow/inside.hpp"
 #include "flow/state.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 inline constexpr std::int64_t kOfMessage = 0, kOfCall = 1;  // the lowest bit of an activity of the fluid
 
@@ -66,8 +66,8 @@ inline Way fabric_way(const State& s, const Lane& lane) {
   const FabricView& fabric = s.in.fabric;
   const std::uint64_t flow = flow_identity(lane.source, lane.destination, lane.channel);
   const auto entropy =
-      static_cast<std::uint16_t>(0xC000U | (draw(s.in.job.seed, weft::Stream::kPathChoice, flow, 0, 0) & 0x3FFFU));
-  const auto queue_pair = static_cast<std::uint32_t>(draw(0, weft::Stream::kPathChoice, flow, 1, 0)) & 0xFFFFFFU;
+      static_cast<std::uint16_t>(0xC000U | (draw(s.in.job.seed, weftwork::Stream::kPathChoice, flow, 0, 0) & 0x3FFFU));
+  const auto queue_pair = static_cast<std::uint32_t>(draw(0, weftwork::Stream::kPathChoice, flow, 1, 0)) & 0xFFFFFFU;
   Way way;
   Path path;
   s.router->path(lane.source_port, lane.destination_port, entropy, queue_pair, way.hops, path);
@@ -340,4 +340,4 @@ inline void reroute(State& s, bool chooses_columns) {
   }
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

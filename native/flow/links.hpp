@@ -12,7 +12,7 @@
 
 #include "flow/job.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 inline constexpr double kBytesPerPs = 1.0 / 8e12;  // of one bit per second
 
@@ -64,4 +64,4 @@ inline Links links_of(const Job& job, std::span<const std::int64_t> port_rate_bp
   return links;
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -10,7 +10,7 @@
 
 #include "flow/hop.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 inline constexpr std::int32_t kSkipped = -1;  // slots: this rank's peer is nobody, the operation does nothing
 inline constexpr std::int32_t kLater = -2;    // slots: the peer depends on a loop counter (only where not folded)
@@ -94,4 +94,4 @@ struct Network {
   }
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -18,7 +18,7 @@
 #include "flow/tiers.hpp"
 #include "packet/hashing.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 enum class Mode : std::uint8_t { kSpray, kHashed, kDeterministic };
 
@@ -254,4 +254,4 @@ class Router {
   mutable std::uint32_t hash_ = 0;
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

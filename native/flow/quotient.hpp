@@ -10,7 +10,7 @@
 
 #include "flow/refine.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 namespace detail {
 
@@ -140,4 +140,4 @@ inline Network quotient(const Job& job, const Graph& graph, const Marks& marks, 
   return network;
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// Activities by links in compressed rows. Links are dense numbers.
 struct Shares {
@@ -97,4 +97,4 @@ inline std::vector<double> loads(const Shares& shares, std::span<const double> r
   return load;
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -2,7 +2,7 @@
 #pragma once
 #include "flow/state.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// Time of an actor's first stream from `from_ps` to now; pieces of one kind that touch are one.
 inline void spend(State& s, std::int32_t actor, std::int64_t label, Spent code, Ps from_ps, Ps to_ps) {
@@ -122,4 +122,4 @@ inline void record_call_flow(State& s, std::int32_t communicator, const Call& ca
                s.now_ps);
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -11,7 +11,7 @@
 
 #include "flow/hop.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr std::int32_t kNone = -1;
@@ -139,4 +139,4 @@ struct FluidStats {
   std::int64_t moves = 0;   // classes that got another bottleneck
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -17,7 +17,7 @@
 #include "flow/graph.hpp"
 #include "flow/links.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 using Colour = std::uint64_t;
 
@@ -311,4 +311,4 @@ inline Partition identity(const Graph& graph, std::size_t links) {
   return found;
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -11,7 +11,7 @@
 
 #include "flow/graph.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// Bytes that every slot of a program sends, or brings to a collective, in one run of the program.
 inline std::vector<std::vector<double>> slot_bytes(const Job& job, const Slots& meaning) {
@@ -162,4 +162,4 @@ inline Chosen choose_replicas(const Job& job, const Graph& graph, std::span<cons
   return chosen;
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

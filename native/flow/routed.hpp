@@ -6,7 +6,7 @@
 #include "flow/hop_finder.hpp"
 #include "flow/paths.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 class Routed {
  public:
@@ -36,4 +36,4 @@ class Routed {
 };
 static_assert(PathFinder<Routed>);
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -9,7 +9,7 @@
 #include "flow/tiers.hpp"
 #include "packet/state.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 class Search {
  public:
@@ -60,4 +60,4 @@ class Search {
   std::vector<std::int32_t> frontier_;
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -9,7 +9,7 @@
 
 #include "flow/records.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// Service counters begin anew here, long before a double could not tell a thousandth of a byte any more.
 inline constexpr double kCounterLimit = 0x1p40;
@@ -270,4 +270,4 @@ struct Sharing {
   }
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -1,5 +1,5 @@
 /// What the SEND, RECEIVE and COLLECT rows of each program mean, once for each meaning, and whom they name.
-/// Source of the rules: weft.spec.job.Peer and docs/models/packet-engine.md, "Peers and sizes".
+/// Source of the rules: weftwork.spec.job.Peer and docs/models/packet-engine.md, "Peers and sizes".
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 
 #include "flow/job.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// Ranks that may meet in a communicator: those whose programs use one Grid of one job on one channel.
 struct GroupRule {
@@ -169,4 +169,4 @@ inline std::int64_t peer_of(const Job& job, const OpRow& op, std::int64_t rank, 
   return peer < 0 ? -1 : peer + first;
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -16,7 +16,7 @@
 #include "flow/routed.hpp"
 #include "flow/ways.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 enum class Spent : std::int64_t { kComputing, kWaiting, kCommunicating };
 
@@ -200,4 +200,4 @@ struct State {
   }
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -3,7 +3,7 @@
 #pragma once
 #include "flow/calls.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 /// The lane of a SEND (or of a RECEIVE, `incoming`), or -1 where the operation is skipped.
 inline std::int32_t lane_of(State& s, const Stream& stream, const OpRow& op, std::int64_t i, bool incoming) {
@@ -127,4 +127,4 @@ inline void run_stream(State& s, std::int32_t index) {
   }
 }
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -10,7 +10,7 @@
 
 #include "flow/sharing.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
 class Sweep {
  public:
@@ -248,4 +248,4 @@ class Sweep {
   std::vector<double> captured_rates_;
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

@@ -13,9 +13,9 @@
 
 #include "packet/input.hpp"
 
-namespace weft::flow {
+namespace weftwork::flow {
 
-/// What a router reads of a fabric; borrowed. N nodes, P ports, as in weft.engine.plan.
+/// What a router reads of a fabric; borrowed. N nodes, P ports, as in weftwork.engine.plan.
 struct FabricView {
   std::span<const std::int8_t> node_kind;  // (N), 0: host, 1: switch
   std::span<const std::int8_t> node_tier;
@@ -294,4 +294,4 @@ class Tiers {
   std::vector<std::int32_t> group_class_, group_begin_;
 };
 
-}  // namespace weft::flow
+}  // namespace weftwork::flow

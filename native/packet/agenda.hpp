@@ -6,7 +6,7 @@
 
 #include "base/clock.hpp"
 
-namespace weft {
+namespace weftwork {
 
 enum class AgendaKind : std::uint64_t {
   kJob = 0,
@@ -68,4 +68,4 @@ class Agenda {
   std::vector<AgendaEntry> heap_;
 };
 
-}  // namespace weft
+}  // namespace weftwork

@@ -11,7 +11,7 @@
 
 #include "base/clock.hpp"
 
-namespace weft {
+namespace weftwork {
 
 class Calendar {
  public:
@@ -122,4 +122,4 @@ class Calendar {
   std::priority_queue<Far, std::vector<Far>, std::greater<>> far_;
 };
 
-}  // namespace weft
+}  // namespace weftwork

@@ -5,7 +5,7 @@
 
 #include "packet/window.hpp"
 
-namespace weft {
+namespace weftwork {
 
 namespace {
 
@@ -266,4 +266,4 @@ void Engine::sample(Ps at_ps) {
   }
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -7,7 +7,7 @@
 #include "packet/state.hpp"
 #include "packet/timeline.hpp"
 
-namespace weft {
+namespace weftwork {
 
 class Engine {
  public:
@@ -37,4 +37,4 @@ class Engine {
   bool has_work_ = true;
 };
 
-}  // namespace weft
+}  // namespace weftwork

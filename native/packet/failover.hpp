@@ -3,7 +3,7 @@
 #pragma once
 #include "packet/programs.hpp"
 
-namespace weft {
+namespace weftwork {
 
 /// Give up the slots of a queue pair at its ports; what the agenda holds for them finds nobody.
 inline void leave_slots(State& s, QueuePair& qp) {
@@ -81,4 +81,4 @@ inline void fail_over(State& s, Ps now_ps) {
   }
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -5,7 +5,7 @@
 
 #include "packet/state.hpp"
 
-namespace weft {
+namespace weftwork {
 
 inline constexpr std::int64_t kQuantumBytes = 64;  // 512 bit times
 
@@ -65,4 +65,4 @@ inline void obey_frame(State& s, std::int32_t port, const ControlFrame& frame, P
   }
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -8,7 +8,7 @@
 #include "base/random.hpp"
 #include "packet/state.hpp"
 
-namespace weft {
+namespace weftwork {
 
 /// The header fields of one packet of a queue pair, as a switch reads them.
 struct HashInput {
@@ -127,4 +127,4 @@ inline std::uint32_t switch_hash(State& s, const HashFunction& function, Packet*
   return value >> function.offset;
 }
 
-}  // namespace weft
+}  // namespace weftwork

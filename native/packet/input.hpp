@@ -1,4 +1,4 @@
-/// What the engine is given: the arrays of weft.engine.plan.Plan, borrowed, field by field in the same order.
+/// What the engine is given: the arrays of weftwork.engine.plan.Plan, borrowed, field by field in the same order.
 /// The owner (Python) keeps them alive as long as the engine.
 #pragma once
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "base/wiring.hpp"
 #include "packet/policy.hpp"
 
-namespace weft {
+namespace weftwork {
 
 struct TransportRow {
   std::int64_t mtu_bytes, data_overhead_bytes, first_extra_bytes, telemetry_bytes, ack_bytes, cnp_bytes, credit_bytes,
@@ -70,4 +70,4 @@ struct Input {
   }
 };
 
-}  // namespace weft
+}  // namespace weftwork

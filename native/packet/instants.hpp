@@ -4,7 +4,7 @@
 #include "packet/failover.hpp"
 #include "packet/switch.hpp"
 
-namespace weft {
+namespace weftwork {
 
 inline bool is_host(const State& s, std::int32_t node) {
   return s.in.node_kind[static_cast<std::size_t>(node)] == 0;
@@ -117,7 +117,7 @@ inline void change_link(State& s, const InstantRow& instant) {
 }
 
 inline void apply_instant(State& s, const InstantRow& instant) {
-  constexpr double kLossParts = 1e9;  // weft.engine.instants.LOSS_PARTS
+  constexpr double kLossParts = 1e9;  // weftwork.engine.instants.LOSS_PARTS
   const auto port = static_cast<std::int32_t>(instant.port);
   switch (static_cast<InstantCode>(instant.code)) {
     case InstantCode::kLinkDown:
@@ -142,4 +142,4 @@ inline void apply_instant(State& s, const InstantRow& instant) {
   }
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -2,7 +2,7 @@
 #pragma once
 #include "packet/state.hpp"
 
-namespace weft {
+namespace weftwork {
 
 /// The identity of a queue pair (docs/models/packet-engine.md).
 inline std::uint64_t flow_identity(std::int64_t source, std::int64_t destination, std::int64_t channel) {
@@ -37,4 +37,4 @@ inline void deliver(State& s, std::uint64_t flow, std::int32_t index, Message& m
     complete_posted(s, box.waiting[static_cast<std::size_t>(box.delivered - 1)], now_ps);
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -3,7 +3,7 @@
 #include "base/random.hpp"
 #include "packet/state.hpp"
 
-namespace weft {
+namespace weftwork {
 
 inline void drop(State& s, std::int32_t port, std::int64_t& reason, Ps at_ps) {
   reason += 1;
@@ -35,4 +35,4 @@ inline bool lost_on_link(State& s, std::int32_t port, const Packet& packet, Ps a
   return false;
 }
 
-}  // namespace weft
+}  // namespace weftwork

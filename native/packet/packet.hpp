@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "packet/policy.hpp"
 
-namespace weft {
+namespace weftwork {
 
 enum class PacketKind : std::uint8_t { kData, kAck, kNak, kCnp, kCredit, kProbe };
 
@@ -98,7 +98,7 @@ inline Hop* hops(Packet* packet) {
   return reinterpret_cast<Hop*>(reinterpret_cast<std::uint8_t*>(packet) + kExtendedStride);
 }
 
-/// The identity of a packet within its flow (weft.base.random.draw).
+/// The identity of a packet within its flow (weftwork.base.random.draw).
 inline std::uint64_t identity(const Packet& packet) {
   return packet.seq | (static_cast<std::uint64_t>(packet.attempt) << 32) |
          (static_cast<std::uint64_t>(packet.kind) << 48);
@@ -196,4 +196,4 @@ class PacketPool {
   std::vector<std::unique_ptr<std::uint8_t, Release>> blocks_;
 };
 
-}  // namespace weft
+}  // namespace weftwork

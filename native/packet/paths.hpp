@@ -6,7 +6,7 @@
 
 #include "packet/state.hpp"
 
-namespace weft {
+namespace weftwork {
 
 /// A data packet of the sample goes into (or, at a host, leaves by) an egress port.
 [[gnu::noinline]] inline void record_path(State& s, const Packet& packet, std::int32_t port, std::int64_t ahead_bytes) {
@@ -24,4 +24,4 @@ namespace weft {
   return s.path_sample != 0 && packet.kind == PacketKind::kData && packet.seq % s.path_sample == 0;
 }
 
-}  // namespace weft
+}  // namespace weftwork

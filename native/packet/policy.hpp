@@ -1,11 +1,11 @@
-/// The records that a policy sees and writes: weft.policies.interface, field by field, eight bytes each.
+/// The records that a policy sees and writes: weftwork.policies.interface, field by field, eight bytes each.
 /// A policy is a pointer to a compiled step and the bytes of its parameters and of its first state.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace weft {
+namespace weftwork {
 
 inline constexpr int kTimers = 4;
 inline constexpr int kHops = 8;
@@ -79,4 +79,4 @@ struct PolicyFailure {
   std::vector<std::uint8_t> state, shared, signal, candidates;
 };
 
-}  // namespace weft
+}  // namespace weftwork

@@ -3,7 +3,7 @@
 #include "packet/receiver.hpp"
 #include "packet/server.hpp"
 
-namespace weft {
+namespace weftwork {
 
 /// Path of first candidates between two NIC ports, added up with `add(port, forward_of_path)`; false if there is none.
 template <typename Add>
@@ -255,4 +255,4 @@ inline void run_stream(State& s, std::int32_t index, Ps now_ps) {
   }
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -4,7 +4,7 @@
 #include "packet/loss.hpp"
 #include "packet/sender.hpp"
 
-namespace weft {
+namespace weftwork {
 
 inline const NicRow& nic_row(const State& s, std::int32_t port) {
   const auto node = static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(port)]);
@@ -268,4 +268,4 @@ inline void arrive_at_host(State& s, std::int32_t node, std::int32_t port, Packe
   kick_nic(s, qp.source_port, now_ps);
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace weft {
+namespace weftwork {
 
 class Selective {
  public:
@@ -77,4 +77,4 @@ class Selective {
   std::vector<std::uint64_t> kept_;  // ring by packet number
 };
 
-}  // namespace weft
+}  // namespace weftwork

@@ -11,7 +11,7 @@
 #include "packet/paths.hpp"
 #include "packet/steps.hpp"
 
-namespace weft {
+namespace weftwork {
 
 /// Credits that an AETH can tell, by code (IBTA vol. 1, table 45).
 inline constexpr std::array<std::int64_t, 31> kCredits = {
@@ -525,4 +525,4 @@ inline void handle_timeout(State& s, std::int32_t index, Ps now_ps) {
   reconsider(s, qp);
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -7,7 +7,7 @@
 
 #include "packet/job.hpp"
 
-namespace weft {
+namespace weftwork {
 
 enum Link : std::size_t { kNvlink, kPcie };
 
@@ -144,4 +144,4 @@ inline void post_inside(State& s, std::int32_t stream, std::int32_t destination,
   if (!egress.busy) start_chunk(s, source, link, now_ps);
 }
 
-}  // namespace weft
+}  // namespace weftwork

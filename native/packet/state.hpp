@@ -18,7 +18,7 @@
 #include "packet/packet.hpp"
 #include "packet/selective.hpp"
 
-namespace weft {
+namespace weftwork {
 
 /// Elements that never move, so that a reference survives growth.
 template <typename T>
@@ -501,4 +501,4 @@ struct State {
   }
 };
 
-}  // namespace weft
+}  // namespace weftwork

@@ -4,7 +4,7 @@
 
 #include "packet/state.hpp"
 
-namespace weft {
+namespace weftwork {
 
 inline SenderState& sender_state(const QueuePair& qp) {
   return *reinterpret_cast<SenderState*>(qp.congestion);
@@ -110,4 +110,4 @@ inline void call_path(State& s, const QueuePair& qp) {
     throw PolicyStop({"path", s.state_copy, {}, signal_bytes(s), {}});
 }
 
-}  // namespace weft
+}  // namespace weftwork

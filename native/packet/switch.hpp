@@ -11,7 +11,7 @@
 #include "packet/loss.hpp"
 #include "packet/paths.hpp"
 
-namespace weft {
+namespace weftwork {
 
 struct SwitchView {
   SwitchNode& node;
@@ -462,4 +462,4 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
   if (due <= at_ps) start_switch_port(s, view, target, at_ps);
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -9,7 +9,7 @@
 
 #include "packet/state.hpp"
 
-namespace weft {
+namespace weftwork {
 
 class Timeline {
  public:
@@ -159,4 +159,4 @@ class Timeline {
   std::vector<Row> rows_, joined_;
 };
 
-}  // namespace weft
+}  // namespace weftwork

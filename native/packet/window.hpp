@@ -3,7 +3,7 @@
 #pragma once
 #include "packet/instants.hpp"
 
-namespace weft {
+namespace weftwork {
 
 /// A key orders arrivals of one window: time since its start (32 bits), packet or flow-control frame, local port,
 /// class.
@@ -346,4 +346,4 @@ inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
   s.wake_node(node, std::max(next_ps, end_ps));
 }
 
-}  // namespace weft
+}  // namespace weftwork

@@ -19,16 +19,16 @@ from against.conftest import Show
 from helpers.tiny import DELAY_PS, RATE_BPS, job_of, plan_of
 from numpy.typing import NDArray
 
-from weft.base.random import Stream, draw
-from weft.engine.hashing import field_bytes, final_hash
-from weft.engine.packet import run
-from weft.engine.plan import HashAlgorithm, HashField
-from weft.spec.device import HashFunction, Nic, Switch
-from weft.spec.fabric import HOST, SWITCH
-from weft.spec.job import Operation, Peer, Send, Size
-from weft.spec.transport import Transport
-from weft.topology.assemble import assemble, links_between
-from weft.topology.leaf_spine import leaf_spine
+from weftwork.base.random import Stream, draw
+from weftwork.engine.hashing import field_bytes, final_hash
+from weftwork.engine.packet import run
+from weftwork.engine.plan import HashAlgorithm, HashField
+from weftwork.spec.device import HashFunction, Nic, Switch
+from weftwork.spec.fabric import HOST, SWITCH
+from weftwork.spec.job import Operation, Peer, Send, Size
+from weftwork.spec.transport import Transport
+from weftwork.topology.assemble import assemble, links_between
+from weftwork.topology.leaf_spine import leaf_spine
 
 FIVE_TUPLE = HashField.SRC_IP | HashField.DST_IP | HashField.PROTOCOL | HashField.SRC_PORT | HashField.DST_PORT
 WIRE = Transport(first_extra_bytes=0)
@@ -80,7 +80,7 @@ def test_hashes_collide_as_chance_does(flows: int, links: int, known: float, alg
     show(
         f"{flows} flows on {links} links, {name}: {np.mean(loads):.3f}, formula {expected:.3f}, 3 sigma {3 * sigma:.3f}"
     )
-    assert expected == pytest.approx(known, abs=0.05)  # known: means of a simulation apart from Weft, of some seeds
+    assert expected == pytest.approx(known, abs=0.05)  # known: means of a simulation apart from Weftwork, of some seeds
     assert np.mean(loads) == pytest.approx(expected, abs=3 * sigma)
 
 
@@ -128,7 +128,7 @@ def test_a_permutation_collides_on_the_way_up_and_down(subflows: int, known: flo
     by_chance = float(most_loaded_by_chance(size, subflows, 20_000).mean())
     sigma = float(np.std(found) / math.sqrt(seeds))
     show(f"k=8 q={subflows}: mean {np.mean(found):.3f}, by chance {by_chance:.3f}, 3 sigma {3 * sigma:.3f}")
-    assert by_chance == pytest.approx(known, abs=0.05)  # known: 300 and more seeds of a simulation apart from Weft
+    assert by_chance == pytest.approx(known, abs=0.05)  # known: 300 and more seeds of a simulation apart from Weftwork
     assert np.mean(found) == pytest.approx(by_chance, abs=3 * sigma)
 
 

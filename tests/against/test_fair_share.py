@@ -17,11 +17,11 @@ from against.conftest import Show
 from helpers.tiny import job_of, plan_of, star
 from numpy.typing import NDArray
 
-from weft.engine.outcome import Outcome
-from weft.engine.packet import run
-from weft.spec.device import Ecn, Switch
-from weft.spec.job import At, Loop, Operation, Peer, Send, Size
-from weft.spec.transport import Transport
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.packet import run
+from weftwork.spec.device import Ecn, Switch
+from weftwork.spec.job import At, Loop, Operation, Peer, Send, Size
+from weftwork.spec.transport import Transport
 
 GBPS = 10**9
 MS_PS = 10**9

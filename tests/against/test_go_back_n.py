@@ -25,9 +25,9 @@ import pytest
 from against.conftest import Show
 from helpers.tiny import Message, pair, plan_of, sends
 
-from weft.base.clock import serialisation_ps
-from weft.engine.packet import run
-from weft.spec.transport import Transport
+from weftwork.base.clock import serialisation_ps
+from weftwork.engine.packet import run
+from weftwork.spec.transport import Transport
 
 RATE_BPS = 400_000_000_000
 WIRE = Transport(first_extra_bytes=0)

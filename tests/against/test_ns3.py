@@ -1,4 +1,4 @@
-"""Another simulator on the same wires: the last byte of one flow and of incasts in ns-3 and in Weft.
+"""Another simulator on the same wires: the last byte of one flow and of incasts in ns-3 and in Weftwork.
 
 Equal wire bytes per frame: in ns-3 UDP over IPv4 over PPP (its header has 2 bytes, nothing lies between frames); here
 the same overhead and `interframe_bytes` 0. No queue drops and nothing is paused. What is left to differ is how a
@@ -19,9 +19,9 @@ import pytest
 from against.conftest import Show
 from helpers.tiny import Message, plan_of, sends, wired
 
-from weft.engine.packet import run
-from weft.spec.device import Switch
-from weft.spec.transport import Transport
+from weftwork.engine.packet import run
+from weftwork.spec.device import Switch
+from weftwork.spec.transport import Transport
 
 GBPS = 10**9
 OVERHEAD_BYTES = 2 + 20 + 8  # PPP, IPv4, UDP
@@ -55,7 +55,7 @@ def ns3() -> dict[str, dict[str, int]]:
     return dict(zip(CASES, json.loads(answer), strict=True))
 
 
-def weft_ps(case: dict[str, Any]) -> int:
+def weftwork_ps(case: dict[str, Any]) -> int:
     """The same case here."""
     senders, links = case["senders"], case["links"]
     hosts = senders + 1  # the receiver is host `senders`
@@ -91,7 +91,7 @@ def weft_ps(case: dict[str, Any]) -> int:
 def test_the_last_byte_comes_when_ns3_says(name: str, ns3: dict[str, dict[str, int]], show: Show) -> None:
     case, theirs = CASES[name], ns3[name]
     assert theirs["received"] == case["senders"] * case["packets"]
-    ours_ps, theirs_ps = weft_ps(case), theirs["last_event_ps"]
+    ours_ps, theirs_ps = weftwork_ps(case), theirs["last_event_ps"]
     difference = ours_ps / theirs_ps - 1
-    show(f"{name}: Weft {ours_ps:,} ps, ns-3 {theirs_ps:,} ps, difference {difference:+.6%}")
+    show(f"{name}: Weftwork {ours_ps:,} ps, ns-3 {theirs_ps:,} ps, difference {difference:+.6%}")
     assert abs(difference) <= TOLERANCE

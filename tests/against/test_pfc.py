@@ -17,10 +17,10 @@ from helpers.tiny import Message, plan_of, sends, star, wired
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.engine.outcome import Outcome
-from weft.engine.packet import run
-from weft.spec.device import Switch
-from weft.spec.transport import Transport
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.packet import run
+from weftwork.spec.device import Switch
+from weftwork.spec.transport import Transport
 
 GBPS = 10**9
 MILLION = 1_000_000

@@ -18,9 +18,9 @@ import pytest
 from against.conftest import Show
 from helpers.tiny import Message, plan_of, sends, star, wired
 
-from weft.engine.packet import run
-from weft.spec.device import Nic, Switch
-from weft.spec.transport import Transport
+from weftwork.engine.packet import run
+from weftwork.spec.device import Nic, Switch
+from weftwork.spec.transport import Transport
 
 GBPS = 10**9
 LINKS = [

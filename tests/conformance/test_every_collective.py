@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.testing.collectives import check_collective
-from weft.workload.collectives.call import INNERS, Call
-from weft.workload.collectives.catalogue import ALGORITHMS
+from weftwork.base.errors import ConfigError
+from weftwork.testing.collectives import check_collective
+from weftwork.workload.collectives.call import INNERS, Call
+from weftwork.workload.collectives.catalogue import ALGORITHMS
 
 # (ranks, GPUs per NVLink domain)
 SHAPES = ((2, 1), (2, 2), (3, 1), (4, 2), (5, 1), (6, 2), (8, 1), (8, 4), (8, 8), (12, 4), (16, 2), (16, 8), (33, 1))

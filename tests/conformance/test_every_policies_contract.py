@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from weft.policies.load import catalogue, load
-from weft.testing.congestion_control import check_congestion_control
-from weft.testing.path_selection import check_path_selection
-from weft.testing.port_selection import check_port_selection
+from weftwork.policies.load import catalogue, load
+from weftwork.testing.congestion_control import check_congestion_control
+from weftwork.testing.path_selection import check_path_selection
+from weftwork.testing.port_selection import check_port_selection
 
 OURS = Path(__file__).parent.parent / "policies"
 CONTROLS = [

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from conformance.test_every_policies_contract import CONTROLS, PATHS, PORTS, short, variants_of_controls
 
-from weft.base.clock import MS_PS, US_PS
-from weft.policies.load import load
-from weft.testing.congestion_control import check_congestion_control, network_findings
-from weft.testing.network import Bottleneck, Uplinks, uplink_findings
+from weftwork.base.clock import MS_PS, US_PS
+from weftwork.policies.load import load
+from weftwork.testing.congestion_control import check_congestion_control, network_findings
+from weftwork.testing.network import Bottleneck, Uplinks, uplink_findings
 
 # By the reference, which is slow, a shorter one: the flows start together and are soon where they stay.
 SHORT = Bottleneck(engine="reference", lead_ps=10 * US_PS, settled_at_ps=300 * US_PS, until_ps=MS_PS)
 CONTROL = """
-from weft.policies.interface import CongestionControl, Kind
+from weftwork.policies.interface import CongestionControl, Kind
 class Params: pass
 class State: pass
 def step(params, state, signal):
@@ -25,7 +25,7 @@ def step(params, state, signal):
 PLUGIN = CongestionControl(params=Params, state=State, step=step, source="a test", signals=frozenset({{Kind.ACK}}))
 """
 PORT = """
-from weft.policies.interface import PortSelection
+from weftwork.policies.interface import PortSelection
 class Params: pass
 class State: pass
 def step(params, state, signal, candidates):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from weft.engine import packet, reference
-from weft.engine.outcome import Outcome
-from weft.engine.plan import Plan
+from weftwork.engine import packet, reference
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.plan import Plan
 
 __all__ = ["both"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.spec.job import (
+from weftwork.spec.job import (
     Collect,
     Compute,
     Grid,

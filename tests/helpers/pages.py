@@ -6,8 +6,8 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-from weft.store.runs import Run
-from weft.study.run import run_scenario
+from weftwork.store.runs import Run
+from weftwork.study.run import run_scenario
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}  # of SVG every element is closed
 LEAF_SPINE = """schema: 1

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from weft.engine.programs import peers_of
-from weft.spec.job import Await, Collect, Compute, Job, Loop, Mark, Operation, Receive, Send, Signal, Wait
+from weftwork.engine.programs import peers_of
+from weftwork.spec.job import Await, Collect, Compute, Job, Loop, Mark, Operation, Receive, Send, Signal, Wait
 
 
 @dataclass
@@ -41,7 +41,7 @@ def run_stages(
 
     Parameters
     ----------
-    job : of `weft.workload.training.programs.training_job`
+    job : of `weftwork.workload.training.programs.training_job`
     collect_ps : what a collective takes
     message_ps : what a message of so many bytes takes
     """

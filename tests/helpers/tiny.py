@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from weft.base.clock import NEVER_PS
-from weft.engine.flow_lower import lower_flow
-from weft.engine.flow_plan import FlowPlan
-from weft.engine.instants import Fault
-from weft.engine.lower import lower
-from weft.engine.plan import Plan
-from weft.policies.load import load
-from weft.spec.device import Nic, Server, Switch
-from weft.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
-from weft.spec.job import At, Job, Operation, Peer, Placement, Program, Send, Size, Wait
-from weft.spec.transport import Transport
-from weft.topology.assemble import assemble
+from weftwork.base.clock import NEVER_PS
+from weftwork.engine.flow_lower import lower_flow
+from weftwork.engine.flow_plan import FlowPlan
+from weftwork.engine.instants import Fault
+from weftwork.engine.lower import lower
+from weftwork.engine.plan import Plan
+from weftwork.policies.load import load
+from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
+from weftwork.spec.job import At, Job, Operation, Peer, Placement, Program, Send, Size, Wait
+from weftwork.spec.transport import Transport
+from weftwork.topology.assemble import assemble
 
 RATE_BPS = 400_000_000_000  # a byte takes exactly 20 ps
 BYTE_PS = 20

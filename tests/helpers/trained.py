@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from weft.hardware.catalogue import gpu, node
-from weft.spec.job import Job, Placement
-from weft.spec.training import Model, Parallelism, Software
-from weft.workload.collectives.cost import collective_figures
-from weft.workload.training.communication import Cluster
-from weft.workload.training.programs import Extras, TrainingShape, training_job
+from weftwork.hardware.catalogue import gpu, node
+from weftwork.spec.job import Job, Placement
+from weftwork.spec.training import Model, Parallelism, Software
+from weftwork.workload.collectives.cost import collective_figures
+from weftwork.workload.training.communication import Cluster
+from weftwork.workload.training.programs import Extras, TrainingShape, training_job
 
 SMALL = Model(
     name="small",

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from weft.spec.result import TABLES, Quantity
-from weft.store.runs import Run, write_run
+from weftwork.spec.result import TABLES, Quantity
+from weftwork.store.runs import Run, write_run
 
 MS = 10**9
 Segment = tuple[int, int, str, str, int, int]  # stage, micro batch, pass, kind, start, end
@@ -217,5 +217,5 @@ def training_run(folder: Path, *plans: Plan, facts: Mapping[str, str] | None = N
         },
         summary=summary,
         tables={name: table(name, content) for name, content in rows.items()},
-        provenance={"status": status, "seed": 1, "engine": "flow", "weft": "test", "facts": dict(facts or {})},
+        provenance={"status": status, "seed": 1, "engine": "flow", "weftwork": "test", "facts": dict(facts or {})},
     )  # fmt: skip

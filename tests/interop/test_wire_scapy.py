@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetFrame, EthernetHeader, VlanTag
-from weft.wire.ib import CNP_BODY, Aeth, AethKind, Bth, Opcode, cnp_bth
-from weft.wire.ip import Ipv4Header, Ipv6Header
-from weft.wire.pfc import PriorityPause
-from weft.wire.rocev2 import RoceV2Packet, rocev2_packet
-from weft.wire.udp import UdpHeader, udp_checksum
+from weftwork.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetFrame, EthernetHeader, VlanTag
+from weftwork.wire.ib import CNP_BODY, Aeth, AethKind, Bth, Opcode, cnp_bth
+from weftwork.wire.ip import Ipv4Header, Ipv6Header
+from weftwork.wire.pfc import PriorityPause
+from weftwork.wire.rocev2 import RoceV2Packet, rocev2_packet
+from weftwork.wire.udp import UdpHeader, udp_checksum
 
 pytest.importorskip("scapy", reason="scapy, the oracle, comes with the extra 'test'")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from weft.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetFrame, EthernetHeader
-from weft.wire.ib import CNP_BODY, Aeth, AethKind, Bth, Nak, Opcode, cnp_bth
-from weft.wire.ip import ECN_CE
-from weft.wire.pfc import PriorityPause
-from weft.wire.rocev2 import rocev2_packet
+from weftwork.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetFrame, EthernetHeader
+from weftwork.wire.ib import CNP_BODY, Aeth, AethKind, Bth, Nak, Opcode, cnp_bth
+from weftwork.wire.ip import ECN_CE
+from weftwork.wire.pfc import PriorityPause
+from weftwork.wire.rocev2 import rocev2_packet
 
 TSHARK = shutil.which("tshark")
 pytestmark = pytest.mark.skipif(TSHARK is None, reason="tshark, the oracle, is not installed (Debian package 'tshark')")

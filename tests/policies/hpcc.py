@@ -6,7 +6,7 @@ Leaves out: scaling of the additive increase with the number of flows.
 
 from __future__ import annotations
 
-from weft.policies.interface import CongestionControl, Kind, SenderState, Signal, array, row
+from weftwork.policies.interface import CongestionControl, Kind, SenderState, Signal, array, row
 
 
 class Params:

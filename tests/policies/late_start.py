@@ -6,7 +6,7 @@ Leaves out: any sense.
 
 from __future__ import annotations
 
-from weft.policies.interface import NO_WINDOW_BYTES, CongestionControl, Kind, SenderState, Signal, row
+from weftwork.policies.interface import NO_WINDOW_BYTES, CongestionControl, Kind, SenderState, Signal, row
 
 
 class Params:

@@ -6,7 +6,7 @@ Leaves out: any sense.
 
 from __future__ import annotations
 
-from weft.policies.interface import OFF, CongestionControl, Kind, ReceiverState, SenderState, Signal, row
+from weftwork.policies.interface import OFF, CongestionControl, Kind, ReceiverState, SenderState, Signal, row
 
 
 class Params:

@@ -6,7 +6,7 @@ Leaves out: the sender's advertised backlog, requests to send, idle lists, overs
 
 from __future__ import annotations
 
-from weft.policies.interface import OFF, CongestionControl, Kind, ReceiverState, SenderState, Signal, row
+from weftwork.policies.interface import OFF, CongestionControl, Kind, ReceiverState, SenderState, Signal, row
 
 
 class Params:

@@ -6,7 +6,7 @@ Leaves out: trimming on the last hop.
 
 from __future__ import annotations
 
-from weft.policies.interface import OFF, Kind, PathSelection, PathState, Signal, array, row
+from weftwork.policies.interface import OFF, Kind, PathSelection, PathState, Signal, array, row
 
 RING = 8
 

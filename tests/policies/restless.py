@@ -6,7 +6,7 @@ Leaves out: any sense.
 
 from __future__ import annotations
 
-from weft.policies.interface import Kind, PathSelection, PathState, Signal, row
+from weftwork.policies.interface import Kind, PathSelection, PathState, Signal, row
 
 
 class Params:

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.spec.device import Server
-from weft.spec.job import (
+from weftwork.spec.device import Server
+from weftwork.spec.job import (
     At,
     Await,
     Compute,

@@ -16,16 +16,16 @@ import numpy as np
 from property.random_jobs import random_job
 from property.slots import SLOT_PS, slotted_fabric, slotted_faults, slotted_job, slotted_links, slotted_transport
 
-from weft.base.clock import MS_PS, US_PS
-from weft.engine.headroom import full_frame_bytes, headroom_bytes
-from weft.engine.instants import Fault
-from weft.engine.lower import TELEMETRY_BYTES, lower
-from weft.engine.plan import Plan
-from weft.policies.load import LoadedPolicy, catalogue, load
-from weft.spec.device import Ecn, HashFunction, Nic, Scheduling, Server, Switch
-from weft.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
-from weft.spec.transport import Transport
-from weft.topology.assemble import assemble
+from weftwork.base.clock import MS_PS, US_PS
+from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
+from weftwork.engine.instants import Fault
+from weftwork.engine.lower import TELEMETRY_BYTES, lower
+from weftwork.engine.plan import Plan
+from weftwork.policies.load import LoadedPolicy, catalogue, load
+from weftwork.spec.device import Ecn, HashFunction, Nic, Scheduling, Server, Switch
+from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
+from weftwork.spec.transport import Transport
+from weftwork.topology.assemble import assemble
 
 POLICIES = Path(__file__).parents[1] / "policies"
 RATES_BPS = tuple(rate * 10**6 for rate in (400_000, 200_000, 100_000, 40_000, 10_000, 3_000, 7_770, 33_334, 333_333))

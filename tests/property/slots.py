@@ -7,11 +7,11 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from weft.engine.instants import Fault
-from weft.spec.device import Nic, Server, Switch
-from weft.spec.fabric import Fabric
-from weft.spec.job import At, Compute, Job, Loop, Operation, Program, Send
-from weft.spec.transport import Transport
+from weftwork.engine.instants import Fault
+from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.fabric import Fabric
+from weftwork.spec.job import At, Compute, Job, Loop, Operation, Program, Send
+from weftwork.spec.transport import Transport
 
 SLOT_BYTES = 64  # a flow-control frame
 SLOT_PS = SLOT_BYTES * 20  # at 400 Gb/s

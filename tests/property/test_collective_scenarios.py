@@ -7,14 +7,14 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-from weft.base.errors import ConfigError
-from weft.engine import packet, reference
-from weft.hardware.catalogue import nodes
-from weft.spec.scenario import loads
-from weft.spec.scenario_workload import OPERATIONS, PLACEMENTS
-from weft.study.collective_times import collective_times
-from weft.study.prepare import Prepared, check_parameters, known_names, prepare
-from weft.workload.collectives.catalogue import ALGORITHMS
+from weftwork.base.errors import ConfigError
+from weftwork.engine import packet, reference
+from weftwork.hardware.catalogue import nodes
+from weftwork.spec.scenario import loads
+from weftwork.spec.scenario_workload import OPERATIONS, PLACEMENTS
+from weftwork.study.collective_times import collective_times
+from weftwork.study.prepare import Prepared, check_parameters, known_names, prepare
+from weftwork.workload.collectives.catalogue import ALGORITHMS
 
 PLANS = 70
 MOST_HOPS = 20_000  # of plans that the reference runs too

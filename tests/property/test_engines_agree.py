@@ -11,9 +11,9 @@ import pytest
 from helpers.both import both
 from property.scenarios import LONG_DELAY_PS, TEST_ONLY, random_plan
 
-from weft.engine.outcome import Outcome
-from weft.engine.plan import Instant, Op, Plan, Rule
-from weft.policies.load import catalogue
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.plan import Instant, Op, Plan, Rule
+from weftwork.policies.load import catalogue
 
 PLANS = 400
 SANITIZED_PLANS = 40  # of those, also run under the sanitizers and on the newest Python

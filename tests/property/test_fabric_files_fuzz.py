@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError
-from weft.topology.drafts import read_graphml, read_json
-from weft.topology.export import to_dot, to_graphml, to_json
-from weft.topology.from_file import fabric_from
+from weftwork.base.errors import ConfigError
+from weftwork.topology.drafts import read_graphml, read_json
+from weftwork.topology.export import to_dot, to_graphml, to_json
+from weftwork.topology.from_file import fabric_from
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fabrics"
 GOOD: dict[str, Any] = json.loads((EXAMPLES / "two_leaves.json").read_text(encoding="utf-8"))

@@ -11,8 +11,8 @@ import pytest
 from helpers.both import both
 from property.scenarios import random_plan
 
-from weft.engine.outcome import Outcome
-from weft.engine.plan import Instant, Plan
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.plan import Instant, Plan
 
 PLANS = 300
 SANITIZED_PLANS = 20

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from tests.helpers.flow_jobs import Degrees, parallel_job
 
-from weft.engine.flow_folding import FlowFolding, Folding
-from weft.engine.flow_lower import lower_flow
-from weft.engine.flow_plan import FlowPlan, Mode
-from weft.policies.load import load
-from weft.spec.fabric import Fabric
-from weft.spec.transport import Transport
-from weft.topology.build import fabric_of
-from weft.workload import placement
+from weftwork.engine.flow_folding import FlowFolding, Folding
+from weftwork.engine.flow_lower import lower_flow
+from weftwork.engine.flow_plan import FlowPlan, Mode
+from weftwork.policies.load import load
+from weftwork.spec.fabric import Fabric
+from weftwork.spec.transport import Transport
+from weftwork.topology.build import fabric_of
+from weftwork.workload import placement
 
 FABRICS: dict[str, dict[str, Any]] = {
     "rails": {"topology": "rail-optimized", "hosts": 16, "node": {"model": "dgx-h100"}, "pods": 2, "spines": 8},

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.property.test_routes import fabrics as random_fabrics
 
-from weft.engine.flow_paths import FlowPaths, RoutingMode
-from weft.engine.hashing import field_bytes, final_hash
-from weft.engine.lower import port_delays_ps, switch_rows
-from weft.spec.device import HashFunction, Switch
-from weft.spec.fabric import HOST, SWITCH, Fabric
-from weft.topology.build import fabric_of
-from weft.topology.digits import destination_numbers, port_strides
-from weft.topology.routing import DELIVER, Routes, routes
+from weftwork.engine.flow_paths import FlowPaths, RoutingMode
+from weftwork.engine.hashing import field_bytes, final_hash
+from weftwork.engine.lower import port_delays_ps, switch_rows
+from weftwork.spec.device import HashFunction, Switch
+from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.topology.build import fabric_of
+from weftwork.topology.digits import destination_numbers, port_strides
+from weftwork.topology.routing import DELIVER, Routes, routes
 
 FAMILIES: dict[str, dict[str, Any]] = {
     "fat tree of 2 tiers": {"topology": "fat-tree", "tiers": 2, "radix": 8},
@@ -159,7 +159,7 @@ def compare(
 
 
 def by_destination(fabric: Fabric, destination: int) -> Choose:
-    """As `weft.policies.port_selection.destination_modulo`."""
+    """As `weftwork.policies.port_selection.destination_modulo`."""
     number, strides = int(destination_numbers(fabric)[destination]), port_strides(fabric)
 
     def choose(node: int, ingress: int, members: list[int]) -> int:

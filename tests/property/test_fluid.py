@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weft.engine import _native
+from weftwork.engine import _native
 
 pytestmark = pytest.mark.sanitize
 

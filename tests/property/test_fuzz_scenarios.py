@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from property.test_scenario_fuzz import section_of
 
-from weft.base.errors import ConfigError
-from weft.store.runs import Run
-from weft.study.engines import Progress
-from weft.study.run import run_scenario
+from weftwork.base.errors import ConfigError
+from weftwork.store.runs import Run
+from weftwork.study.engines import Progress
+from weftwork.study.run import run_scenario
 
 EXAMPLES = 60
 PATIENCE_S = 120  # the slowest of thousands took two; a machine may be busy

@@ -3,12 +3,12 @@
 import pytest
 from property.scenarios import random_plan
 
-from weft.base.clock import serialisation_ps
-from weft.engine.outcome import Outcome
-from weft.engine.plan import Instant, Plan
-from weft.engine.reference import Simulation, run
-from weft.engine.reference_server import Lane
-from weft.engine.reference_switch import Switch
+from weftwork.base.clock import serialisation_ps
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.plan import Instant, Plan
+from weftwork.engine.reference import Simulation, run
+from weftwork.engine.reference_server import Lane
+from weftwork.engine.reference_switch import Switch
 
 SEEDS = range(10_000, 10_080)
 

@@ -7,11 +7,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError
-from weft.spec.device import Nic, Switch
-from weft.spec.fabric import HOST, SWITCH, Fabric
-from weft.topology.assemble import assemble, links_between
-from weft.topology.routing import DELIVER, UNREACHABLE, Routes, routes
+from weftwork.base.errors import ConfigError
+from weftwork.spec.device import Nic, Switch
+from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.topology.assemble import assemble, links_between
+from weftwork.topology.routing import DELIVER, UNREACHABLE, Routes, routes
 
 
 @st.composite

@@ -12,11 +12,11 @@ from pathlib import Path
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError
-from weft.spec.scenario import loads
-from weft.store.runs import Run
-from weft.study.prepare import check_parameters, known_names
-from weft.study.run import run_scenario
+from weftwork.base.errors import ConfigError
+from weftwork.spec.scenario import loads
+from weftwork.store.runs import Run
+from weftwork.study.prepare import check_parameters, known_names
+from weftwork.study.run import run_scenario
 
 FABRICS = st.one_of(
     st.builds(

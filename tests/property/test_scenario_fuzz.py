@@ -9,9 +9,9 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError
-from weft.spec.scenario import Scenario, dump, load, loads, rows
-from weft.spec.scenario_kinds import (
+from weftwork.base.errors import ConfigError
+from weftwork.spec.scenario import Scenario, dump, load, loads, rows
+from weftwork.spec.scenario_kinds import (
     Choice,
     DeviceKind,
     FileName,
@@ -27,8 +27,8 @@ from weft.spec.scenario_kinds import (
     Text,
     Whole,
 )
-from weft.spec.scenario_rows import Row
-from weft.spec.scenario_schema import json_schema
+from weftwork.spec.scenario_rows import Row
+from weftwork.spec.scenario_schema import json_schema
 
 KNOWN = {
     "congestion_control": ("dcqcn", "fixed-window"),

@@ -8,13 +8,13 @@ from helpers.trained import EXPERTS, QUIET, SMALL, job_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.hardware.catalogue import gpu
-from weft.spec.training import Model, Overlap, Parallelism
-from weft.workload.parallelism.layout import Unit, chunks_of
-from weft.workload.training.communication import LABELS
-from weft.workload.training.kernels import Kernels
-from weft.workload.training.layers import UnitWork, unit_work
-from weft.workload.training.programs import Extras
+from weftwork.hardware.catalogue import gpu
+from weftwork.spec.training import Model, Overlap, Parallelism
+from weftwork.workload.parallelism.layout import Unit, chunks_of
+from weftwork.workload.training.communication import LABELS
+from weftwork.workload.training.kernels import Kernels
+from weftwork.workload.training.layers import UnitWork, unit_work
+from weftwork.workload.training.programs import Extras
 
 SHARES = st.sampled_from([0.0, 0.4, 1.0])
 

@@ -15,13 +15,13 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
-from weft.base.errors import ConfigError
-from weft.hardware.catalogue import GPUS, SERVERS
-from weft.store.runs import Run
-from weft.study.engines import Progress
-from weft.study.run import run_scenario
-from weft.workload.models.catalogue import MODELS
-from weft.workload.models.software import SOFTWARE
+from weftwork.base.errors import ConfigError
+from weftwork.hardware.catalogue import GPUS, SERVERS
+from weftwork.store.runs import Run
+from weftwork.study.engines import Progress
+from weftwork.study.run import run_scenario
+from weftwork.workload.models.catalogue import MODELS
+from weftwork.workload.models.software import SOFTWARE
 
 SEEDS: Final = range(15, 45)
 PATIENCE_S: Final = 120  # the slowest of hundreds took a few seconds; a machine may be busy

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.wire.ethernet import ETHERTYPE_VLAN, EthernetFrame, EthernetHeader, VlanTag
-from weft.wire.fields import MalformedPacket
-from weft.wire.ib import PSN_MODULUS, Aeth, AethKind, Bth, psn_add, psn_compare
-from weft.wire.icrc import append_icrc, check_icrc
-from weft.wire.ip import Ipv4Header, Ipv6Header, decode_ip, internet_checksum
-from weft.wire.pfc import PriorityPause
-from weft.wire.rocev2 import RoceV2Packet, rocev2_packet
-from weft.wire.udp import ROCE_V2_PORT, UdpHeader
+from weftwork.wire.ethernet import ETHERTYPE_VLAN, EthernetFrame, EthernetHeader, VlanTag
+from weftwork.wire.fields import MalformedPacket
+from weftwork.wire.ib import PSN_MODULUS, Aeth, AethKind, Bth, psn_add, psn_compare
+from weftwork.wire.icrc import append_icrc, check_icrc
+from weftwork.wire.ip import Ipv4Header, Ipv6Header, decode_ip, internet_checksum
+from weftwork.wire.pfc import PriorityPause
+from weftwork.wire.rocev2 import RoceV2Packet, rocev2_packet
+from weftwork.wire.udp import ROCE_V2_PORT, UdpHeader
 
 
 class Record(Protocol):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import weft
-from weft.report.answer import answer
+import weftwork
+from weftwork.report.answer import answer
 
 SCENARIO = """schema: 1
 fabric: {topology: leaf-spine, hosts: 8, radix: 8, link_rate: 100Gbps}
@@ -17,7 +17,7 @@ collective: {operation: broadcast, algorithm: ring, size: 256KiB, protocol: none
 def test_faults_are_told_with_their_instants(tmp_path: Path) -> None:
     file = tmp_path / "flaps.yaml"
     file.write_text(f"{SCENARIO}faults: [{{at: 1us, nic: host3, event: down, for: 2us, every: 10us, times: 2}}]\n")
-    run = weft.run(file, out=tmp_path / "run")
+    run = weftwork.run(file, out=tmp_path / "run")
     told = " ".join(answer(run))
     assert "Faults: host3 down at 1 us, host3 down ends at 3 us, host3 down at 11 us and 1 more." in told
 
@@ -25,7 +25,7 @@ def test_faults_are_told_with_their_instants(tmp_path: Path) -> None:
 def test_the_rank_that_all_waited_for_is_named(tmp_path: Path) -> None:
     file = tmp_path / "chain.yaml"
     file.write_text(SCENARIO)  # a broadcast along a chain: the last rank has its data last
-    run = weft.run(file, out=tmp_path / "run")
+    run = weftwork.run(file, out=tmp_path / "run")
     row = run.table("collectives").to_pylist()[0]
     assert row["last_rank"] in {6, 7}  # the last of the chain, or the one whose last send it acknowledges
     assert f"Rank {row['last_rank']} had its result last" in " ".join(answer(run))
@@ -37,7 +37,7 @@ def test_a_barrier_has_a_time_and_no_payload(tmp_path: Path) -> None:
         "{schema: 1, fabric: {topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 64},"
         " collective: {operation: barrier}}"
     )
-    run = weft.run(file, out=tmp_path / "run")
+    run = weftwork.run(file, out=tmp_path / "run")
     assert (run.value("collective_duration_ps") or 0) > 0
     assert run.value("jain_index") is None  # of no goodput
     told = answer(run)
@@ -52,7 +52,7 @@ def test_servers_without_nvlink_are_told_by_their_pcie(tmp_path: Path) -> None:
         "{schema: 1, fabric: {topology: leaf-spine, hosts: 2, radix: 8, node: {gpus: 4}},"
         " collective: {operation: all-reduce, size: 64KiB}}"
     )
-    run = weft.run(file, out=tmp_path / "run")
+    run = weftwork.run(file, out=tmp_path / "run")
     told = next(text for text in answer(run) if "by message" in text)
     assert "inside servers by PCIe, by message. The busiest PCIe port was in use " in told
     assert "NVLink" not in told
@@ -64,7 +64,7 @@ def test_rails_that_nothing_joins_are_told_apart_from_faults(tmp_path: Path) -> 
         "{schema: 1, fabric: {topology: rail-optimized, hosts: 2, node: dgx-h100, radix: 64, rail_only: true},"
         " transport: {timeout: 10us, retry_limit: 0}, collective: {operation: all-to-all, size: 4KiB}}"
     )  # direct: GPU 0 speaks to GPU 1 of the other server, on another rail
-    run = weft.run(file, out=tmp_path / "run")
+    run = weftwork.run(file, out=tmp_path / "run")
     told = answer(run)
     assert not run.is_complete
     assert any("no route" in text for text in told)

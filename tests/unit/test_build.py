@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.base.version import VERSION
-from weft.engine import _native
+from weftwork.base.version import VERSION
+from weftwork.engine import _native
 
 ROOT = Path(__file__).parents[2]
 CORE_FILES = sorted(
@@ -25,9 +25,9 @@ def test_the_compiled_core_is_of_this_version() -> None:
 
 def test_the_installed_package_is_of_this_version() -> None:
     try:
-        installed = version("weft")
+        installed = version("weftwork")
     except PackageNotFoundError:
-        pytest.skip("weft is not installed, its source folder is on the path")
+        pytest.skip("weftwork is not installed, its source folder is on the path")
     assert installed == VERSION
 
 
@@ -61,4 +61,4 @@ def test_a_missing_compiler_is_one_sentence(tmp_path: Path) -> None:
     configure = [cmake, "-S", str(ROOT), "-B", str(tmp_path)]
     found = subprocess.run(configure, env=without, capture_output=True, text=True, check=False)
     assert found.returncode != 0
-    assert "Weft needs a C++20 compiler and found none" in " ".join(found.stderr.split())
+    assert "Weftwork needs a C++20 compiler and found none" in " ".join(found.stderr.split())

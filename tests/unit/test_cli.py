@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import pytest
 
-import weft
-from weft.cli import main
-from weft.cli.list import KINDS
-from weft.cli.progress import ProgressLine, line
-from weft.study.engines import Progress
+import weftwork
+from weftwork.cli import main
+from weftwork.cli.list import KINDS
+from weftwork.cli.progress import ProgressLine, line
+from weftwork.study.engines import Progress
 
 SCENARIO = """schema: 1
 name: tiny incast
@@ -43,7 +43,7 @@ Command = Callable[..., Answer]
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    """Run a command of Weft in an empty folder that holds the scenario above."""
+    """Run a command of Weftwork in an empty folder that holds the scenario above."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny.yaml").write_text(SCENARIO, encoding="utf-8")
 
@@ -110,7 +110,7 @@ def test_run_as_json_is_one_object(command: Command) -> None:
     assert document["numbers"]["flows_completed"] == {
         "value": 7, "unit": "count", "text": "Messages that arrived whole.",
     }  # fmt: skip
-    assert weft.open_run("out").provenance["seed"] == 5
+    assert weftwork.open_run("out").provenance["seed"] == 5
 
 
 def test_compare_says_what_differs_and_what_that_did(command: Command, check_golden: Golden) -> None:
@@ -182,11 +182,11 @@ def test_topology_explain_and_schema_are_commands(command: Command) -> None:
     assert json.loads(command("topology", "tiny.yaml", "--json").out)["hosts"] == 8
     assert json.loads(command("explain", "fabric.radix", "--json").out)["key"] == "fabric.radix"
     assert json.loads(command("schema").out)["type"] == "object"
-    assert command("--version").out.strip() == weft.__version__
+    assert command("--version").out.strip() == weftwork.__version__
 
 
 def test_help_answers_at_once() -> None:
-    code = "import sys; from weft.cli import main\ntry: main(['--help'])\nexcept SystemExit: print(*sys.modules)"
+    code = "import sys; from weftwork.cli import main\ntry: main(['--help'])\nexcept SystemExit: print(*sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert "compare" in found.stdout
@@ -194,20 +194,20 @@ def test_help_answers_at_once() -> None:
     assert not loaded & {"numpy", "numba", "pydantic", "pyarrow", "duckdb", "scipy"}
 
 
-def test_importing_weft_costs_nothing() -> None:
-    code = "import sys, weft; print(*sys.modules)"
+def test_importing_weftwork_costs_nothing() -> None:
+    code = "import sys, weftwork; print(*sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert not set(found.stdout.split()) & {"numpy", "numba", "pydantic", "pyarrow", "typer"}
 
 
 def test_the_public_surface_is_what_it_says() -> None:
-    assert weft.__all__ == sorted(weft.__all__)
-    assert len(weft.__all__) <= 15
-    assert dir(weft) == weft.__all__
-    assert all(getattr(weft, name) is not None for name in weft.__all__)
+    assert weftwork.__all__ == sorted(weftwork.__all__)
+    assert len(weftwork.__all__) <= 15
+    assert dir(weftwork) == weftwork.__all__
+    assert all(getattr(weftwork, name) is not None for name in weftwork.__all__)
     with pytest.raises(AttributeError, match="no attribute 'fly'"):
-        _ = weft.fly  # type: ignore[attr-defined]  # the point of the test
+        _ = weftwork.fly  # type: ignore[attr-defined]  # the point of the test
 
 
 class Terminal(io.StringIO):
@@ -227,7 +227,7 @@ def test_progress_says_share_rate_and_time_left() -> None:
 
 def test_progress_is_quiet_in_the_first_second_and_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr("weft.cli.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("weftwork.cli.progress.time.monotonic", lambda: clock[0])
     now = Progress(simulated_ps=1, packet_hops=1, share=0.5)
     for stream, is_loud in ((Terminal(), True), (io.StringIO(), False)):
         clock[0] = 100.0
@@ -242,7 +242,7 @@ def test_progress_is_quiet_in_the_first_second_and_without_a_terminal(monkeypatc
 def test_ctrl_c_keeps_what_was_done(tmp_path: Path) -> None:
     endless = SCENARIO.replace("size: 50KB", "size: 50KB, repeat: 1000000")
     (tmp_path / "endless.yaml").write_text(endless, encoding="utf-8")
-    code = "import sys; from weft.cli import main; main(sys.argv[1:])"
+    code = "import sys; from weftwork.cli import main; main(sys.argv[1:])"
     arguments = ["run", "endless.yaml", "-o", "out", "--json"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     control, terminal = os.openpty()
@@ -257,7 +257,7 @@ def test_ctrl_c_keeps_what_was_done(tmp_path: Path) -> None:
     assert b"simulated" in shown
     assert process.returncode == 130
     document = json.loads(out)
-    assert document["status"] == weft.open_run(tmp_path / "out").status == "interrupted"
+    assert document["status"] == weftwork.open_run(tmp_path / "out").status == "interrupted"
     assert document["answer"][0].startswith("PARTIAL: interrupted at")
     assert document["numbers"]["flows_completed"]["value"] > 0
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import weft
-from weft.base.errors import UsageError
-from weft.cli import main
-from weft.report.answer import answer, finished
+import weftwork
+from weftwork.base.errors import UsageError
+from weftwork.cli import main
+from weftwork.report.answer import answer, finished
 
 SCENARIO = """schema: 1
 name: tiny incast
@@ -40,7 +40,7 @@ def code_of(*arguments: str) -> Any:
 def test_a_run_that_cannot_finish_is_written_and_exits_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("run", "cut.yaml", "-o", "one", "--json") == 1
     document = json.loads(capsys.readouterr().out)
-    assert document["status"] == weft.open_run("one").status == "stuck"
+    assert document["status"] == weftwork.open_run("one").status == "stuck"
     assert document["finished"] == {"runs": 0, "of": 1}
     assert code_of("run", "tiny.yaml", "-o", "two") == 0
     assert code_of("run", "tiny.yaml", "-o", "three", "--set", "engine.until=1us") == 0  # as the user asked
@@ -56,16 +56,16 @@ def test_seeds_that_did_not_finish_have_no_average_time(capsys: pytest.CaptureFi
 
 
 def test_one_seed_that_did_not_finish_is_counted_and_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    run = weft.run("tiny.yaml", out="both", seeds=2)
+    run = weftwork.run("tiny.yaml", out="both", seeds=2)
     assert "on average" in " ".join(answer(run))
     for folder in (run.path, run.path / "seed-1"):
         file = folder / "provenance.json"
         changed = {**json.loads(file.read_text(encoding="utf-8")), "status": "stuck"}
         file.write_text(json.dumps(changed), encoding="utf-8")
-    partial = weft.open_run("both")
+    partial = weftwork.open_run("both")
     assert finished(partial) == (len(run.seeds) - 1, 2)
     assert "NOT FINISHED: 1 of 2 seeds delivered everything" in " ".join(answer(partial))
-    weft.run("tiny.yaml", out="other", overrides={"traffic.size": "30KB"})
+    weftwork.run("tiny.yaml", out="other", overrides={"traffic.size": "30KB"})
     capsys.readouterr()
     assert code_of("compare", "other", "both") == 0
     out = capsys.readouterr().out
@@ -110,7 +110,7 @@ def test_with_json_an_error_is_an_object_too(
 def test_output_that_cannot_be_written_is_told_in_one_sentence(arguments: str, output: str, words: str) -> None:
     if "full" in output and not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
-    code = f"{sys.executable} -c 'from weft.cli import main; main()' {arguments} {output}"
+    code = f"{sys.executable} -c 'from weftwork.cli import main; main()' {arguments} {output}"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(["sh", "-c", code], env=environment, stderr=subprocess.PIPE, check=False, timeout=60)
     assert done.returncode == 1
@@ -124,6 +124,6 @@ def test_output_that_cannot_be_written_is_told_in_one_sentence(arguments: str, o
 )
 def test_an_argument_of_another_type_is_the_callers_mistake(arguments: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"found {next(iter(arguments))}="):
-        weft.run("tiny.yaml", **arguments)
+        weftwork.run("tiny.yaml", **arguments)
     with pytest.raises(UsageError, match="found scenario=3"):
-        weft.run(3)  # type: ignore[arg-type]
+        weftwork.run(3)  # type: ignore[arg-type]

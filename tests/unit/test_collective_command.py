@@ -1,4 +1,4 @@
-"""``weft collective``: the columns of nccl-tests, one line for each size, on any fabric."""
+"""``weftwork collective``: the columns of nccl-tests, one line for each size, on any fabric."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import weft
-from weft.base.errors import ConfigError
-from weft.cli import main
-from weft.cli.collective import parse_sizes
-from weft.workload.collectives.call import bus_bandwidth_factor
+import weftwork
+from weftwork.base.errors import ConfigError
+from weftwork.cli import main
+from weftwork.cli.collective import parse_sizes
+from weftwork.workload.collectives.call import bus_bandwidth_factor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +64,7 @@ def test_it_takes_as_long_as_the_same_scenario_in_a_run(tmp_path: Path, capsys: 
     )  # the node brings its NIC
     assert run("all-reduce", "--fabric", str(file), "--sizes", "64KiB", "--json") == 0
     row = json.loads(capsys.readouterr().out)["sizes"][0]
-    assert row["time_ps"] == weft.run(file, out=tmp_path / "run").value("collective_duration_ps")
+    assert row["time_ps"] == weftwork.run(file, out=tmp_path / "run").value("collective_duration_ps")
 
 
 def test_without_a_fabric_it_is_a_rail_fabric_of_h100_servers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +94,7 @@ def test_bandwidths_are_those_of_the_mean_time(fabric: str, tmp_path: Path, caps
     assert row["algorithm_bandwidth_bps"] == pytest.approx(8e12 * (1 << 20) / row["time_ps"], rel=1e-6)
     keys = {"traffic": "null", "collective": "{operation: all-reduce, size: 1MiB, repeat: 3}"}
     overrides = keys | {"fabric.nic": pcie.partition("=")[2], "faults": slow.partition("=")[2]}
-    folder = weft.run(fabric, out=tmp_path / "run", overrides=overrides)
+    folder = weftwork.run(fabric, out=tmp_path / "run", overrides=overrides)
     durations = folder.table("collectives")["duration_ps"].to_pylist()
     assert durations[0] > 1.5 * durations[2]
     assert folder.value("collective_bus_bandwidth_bps") == pytest.approx(row["bus_bandwidth_bps"], rel=1e-6)

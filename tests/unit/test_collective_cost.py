@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from weft.base.clock import SECOND_PS
-from weft.base.errors import ConfigError
-from weft.data.measured import measured
-from weft.hardware.catalogue import node
-from weft.spec.training import Software
-from weft.workload.collectives.cost import (
+from weftwork.base.clock import SECOND_PS
+from weftwork.base.errors import ConfigError
+from weftwork.data.measured import measured
+from weftwork.hardware.catalogue import node
+from weftwork.spec.training import Software
+from weftwork.workload.collectives.cost import (
     FIGURES,
     CollectiveCost,
     CollectiveFigures,

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.spec.job import Loop, Operation
-from weft.workload.collectives.algorithm import least_time_ps
-from weft.workload.collectives.algorithms import tree
-from weft.workload.collectives.call import Call, bus_bandwidth_factor
-from weft.workload.collectives.catalogue import ALGORITHMS, schedule
-from weft.workload.collectives.protocols import PROTOCOLS, software
+from weftwork.base.errors import ConfigError
+from weftwork.spec.job import Loop, Operation
+from weftwork.workload.collectives.algorithm import least_time_ps
+from weftwork.workload.collectives.algorithms import tree
+from weftwork.workload.collectives.call import Call, bus_bandwidth_factor
+from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
+from weftwork.workload.collectives.protocols import PROTOCOLS, software
 
 CALL = Call(operation="all-reduce", ranks=8, size_bytes=1 << 20)
 

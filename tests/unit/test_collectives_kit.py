@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from weft.spec.job import Await, Loop, Operation, Receive, Send, Signal
-from weft.testing.collectives import check_collective
-from weft.workload.collectives.algorithm import Algorithm, Schedule
-from weft.workload.collectives.call import Call
-from weft.workload.collectives.catalogue import ALGORITHMS
+from weftwork.spec.job import Await, Loop, Operation, Receive, Send, Signal
+from weftwork.testing.collectives import check_collective
+from weftwork.workload.collectives.algorithm import Algorithm, Schedule
+from weftwork.workload.collectives.call import Call
+from weftwork.workload.collectives.catalogue import ALGORITHMS
 
 CALL = Call(operation="all-reduce", ranks=4, size_bytes=4_001, channels=2, chunks=2)
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weft.base.errors import ConfigError
-from weft.spec.job import Collect, Compute, Grid, Job, Loop, Mark, Operation, Placement, Program, Send
-from weft.workload.collectives.stepwise import cosets, stepwise
+from weftwork.base.errors import ConfigError
+from weftwork.spec.job import Collect, Compute, Grid, Job, Loop, Mark, Operation, Placement, Program, Send
+from weftwork.workload.collectives.stepwise import cosets, stepwise
 
 RANKS = 16
 EIGHTS = np.arange(RANKS) // 8  # two servers of eight

@@ -11,18 +11,18 @@ from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, plan_of, wired
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from weft.base.clock import SECOND_PS
-from weft.base.errors import ConfigError
-from weft.engine import packet
-from weft.engine.outcome import Outcome
-from weft.engine.plan import Plan
-from weft.spec.device import Server
-from weft.spec.job import Placement
-from weft.study.collective import collective_scenario
-from weft.study.prepare import prepare
-from weft.workload.collectives.algorithm import END, START, Schedule, least_time_ps
-from weft.workload.collectives.call import INNERS, Call, bus_bandwidth_factor
-from weft.workload.collectives.catalogue import ALGORITHMS, schedule
+from weftwork.base.clock import SECOND_PS
+from weftwork.base.errors import ConfigError
+from weftwork.engine import packet
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.plan import Plan
+from weftwork.spec.device import Server
+from weftwork.spec.job import Placement
+from weftwork.study.collective import collective_scenario
+from weftwork.study.prepare import prepare
+from weftwork.workload.collectives.algorithm import END, START, Schedule, least_time_ps
+from weftwork.workload.collectives.call import INNERS, Call, bus_bandwidth_factor
+from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
 
 NVLINK_BPS = 3_600_000_000_000
 NVLINK_PS = 300_000

@@ -15,10 +15,10 @@ import pytest
 import rows
 import training_scale
 
-import weft
-from weft.engine import flow, packet
-from weft.engine.reference import Simulation
-from weft.study.prepare import prepare, read_scenario
+import weftwork
+from weftwork.engine import flow, packet
+from weftwork.engine.reference import Simulation
+from weftwork.study.prepare import prepare, read_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("examples/**/*.yaml"))
@@ -31,7 +31,7 @@ Check = Callable[[str, str], None]
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_scenario_of_the_examples_keeps_its_digest(scenario: str, tmp_path: Path, check_golden: Check) -> None:
-    run = weft.run(ROOT / scenario, out=tmp_path / "run")
+    run = weftwork.run(ROOT / scenario, out=tmp_path / "run")
     name = scenario.removeprefix("examples/").removesuffix(".yaml").replace("/", ".")
     check_golden(f"digests/scenarios/{name}.txt", f"{run.provenance['digest']}\n")
 
@@ -77,7 +77,7 @@ def test_a_shape_of_both_fidelities_keeps_its_digests(
 @pytest.mark.parametrize("name", list(published_nccl.CURVES))
 def test_a_curve_of_collectives_packet_by_packet_keeps_its_numbers(name: str, check_golden: Check) -> None:
     found = published_nccl.rows_of(published_nccl.CURVES[name], largest_bytes=LARGEST_BYTES)
-    lines = [f"{row.gpus} {row.size_bytes} {' '.join(map(repr, row.weft))}\n" for row in found]
+    lines = [f"{row.gpus} {row.size_bytes} {' '.join(map(repr, row.weftwork))}\n" for row in found]
     check_golden(f"digests/published_nccl/{name}.txt", "".join(lines))
 
 
@@ -88,5 +88,5 @@ def test_a_row_of_training_at_scale_keeps_its_digest(
     routing: str, gpus: int, tmp_path: Path, check_golden: Check
 ) -> None:
     overrides = training_scale.settings_of(gpus, routing)
-    run = weft.run(training_scale.SCENARIO, out=tmp_path / "run", overrides=overrides)
+    run = weftwork.run(training_scale.SCENARIO, out=tmp_path / "run", overrides=overrides)
     check_golden(f"digests/training_scale/{gpus}.{routing}.txt", f"{run.provenance['digest']}\n")

@@ -9,12 +9,12 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.spec.fabric import Fabric
-from weft.topology.build import fabric_of
-from weft.topology.draw import draw, to_html, to_svg
-from weft.topology.picture import lay_out, tier_words
-from weft.topology.without import find_lost
+from weftwork.base.errors import ConfigError
+from weftwork.spec.fabric import Fabric
+from weftwork.topology.build import fabric_of
+from weftwork.topology.draw import draw, to_html, to_svg
+from weftwork.topology.picture import lay_out, tier_words
+from weftwork.topology.without import find_lost
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fabrics"
 FABRICS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import weft
+import weftwork
 
 SCENARIO = """schema: 1
 fabric:
@@ -22,11 +22,11 @@ faults: [{{at: 5us, switch: leaf0, event: down}}]
 """
 
 
-def run(folder: Path, *, fidelity: str = "packet", dual_homed: bool = True, delay: str = "50us") -> weft.Run:
+def run(folder: Path, *, fidelity: str = "packet", dual_homed: bool = True, delay: str = "50us") -> weftwork.Run:
     file = folder / f"{fidelity}-{dual_homed}-{delay}.yaml"
     text = SCENARIO.format(fidelity=fidelity, dual_homed=str(dual_homed).lower(), delay=delay)
     file.write_text(text, encoding="utf-8")
-    return weft.run(file, out=folder / file.stem)
+    return weftwork.run(file, out=folder / file.stem)
 
 
 @pytest.mark.parametrize("fidelity", ["packet", "reference"])

@@ -6,11 +6,11 @@ import pytest
 from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, pair, plan_of, sends, star
 
-from weft.base.clock import MS_PS, NS_PS, SECOND_PS, US_PS
-from weft.engine.instants import Fault
-from weft.engine.outcome import Outcome
-from weft.spec.device import Ecn, Nic, Switch
-from weft.spec.transport import Transport
+from weftwork.base.clock import MS_PS, NS_PS, SECOND_PS, US_PS
+from weftwork.engine.instants import Fault
+from weftwork.engine.outcome import Outcome
+from weftwork.spec.device import Ecn, Nic, Switch
+from weftwork.spec.transport import Transport
 
 FIRST_BYTES = 4096 + 62 + 16
 FULL_PS = (FIRST_BYTES + 20) * BYTE_PS

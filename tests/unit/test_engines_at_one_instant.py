@@ -9,11 +9,11 @@ import pytest
 from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, job_of, pair, plan_of, sends, star
 
-from weft.base.clock import MS_PS, US_PS
-from weft.engine.instants import Fault
-from weft.spec.device import Nic, Switch
-from weft.spec.job import At, Compute, Operation, Peer, Receive, Send, Size, Wait
-from weft.spec.transport import Transport
+from weftwork.base.clock import MS_PS, US_PS
+from weftwork.engine.instants import Fault
+from weftwork.spec.device import Nic, Switch
+from weftwork.spec.job import At, Compute, Operation, Peer, Receive, Send, Size, Wait
+from weftwork.spec.transport import Transport
 
 FIRST_BYTES = 4096 + 62 + 16
 NEXT_BYTES = 4096 + 62

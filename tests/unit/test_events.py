@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from property.scenarios import random_plan
 
-from weft.engine import packet
-from weft.engine.outcome import EVENT_KINDS
-from weft.engine.plan import DROP_REASONS
+from weftwork.engine import packet
+from weftwork.engine.outcome import EVENT_KINDS
+from weftwork.engine.plan import DROP_REASONS
 
 SEEDS = (3, 7, 22, 26, 48, 53)
 PLENTY = 1_000_000

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-import weft
-from weft.store.runs import Run
+import weftwork
+from weftwork.store.runs import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -38,7 +38,7 @@ def test_an_example_prints_and_draws_what_its_readme_shows(
 ) -> None:
     module, readme = answer(name), (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
     digests: list[str] = []
-    monkeypatch.setattr(weft, "run", _told(digests, weft.run))
+    monkeypatch.setattr(weftwork, "run", _told(digests, weftwork.run))
     measured = module.measure()
     check_golden(f"digests/examples/{name}.txt", "".join(digests))
     assert f"```text\n{module.report(measured)}\n```" in readme
@@ -48,7 +48,7 @@ def test_an_example_prints_and_draws_what_its_readme_shows(
 
 
 def _told(digests: list[str], run: Callable[..., Run]) -> Callable[..., Run]:
-    """`weft.run`, which also notes what was changed of the scenario, and the digest that came of it."""
+    """`weftwork.run`, which also notes what was changed of the scenario, and the digest that came of it."""
 
     def noted(scenario: Path, **arguments: Any) -> Run:
         done = run(scenario, **arguments)

@@ -10,12 +10,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.spec.device import Nic, Switch
-from weft.spec.fabric import Fabric
-from weft.topology.build import fabric_of
-from weft.topology.export import export, to_dot, to_graphml, to_json
-from weft.topology.from_file import read_fabric
+from weftwork.base.errors import ConfigError
+from weftwork.spec.device import Nic, Switch
+from weftwork.spec.fabric import Fabric
+from weftwork.topology.build import fabric_of
+from weftwork.topology.export import export, to_dot, to_graphml, to_json
+from weftwork.topology.from_file import read_fabric
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fabrics"
 
@@ -66,7 +66,7 @@ def test_networkx_reads_what_is_exported(fabric: Fabric, tmp_path: Path) -> None
     assert linked.number_of_edges() == 14
 
 
-def test_weft_reads_what_networkx_writes(tmp_path: Path) -> None:
+def test_weftwork_reads_what_networkx_writes(tmp_path: Path) -> None:
     graph = nx.Graph(rate="100Gbps", delay="300ns", name="by networkx")
     graph.add_node("h0", kind="host")
     graph.add_node("h1", kind="host", nic="connectx-6")

@@ -9,14 +9,14 @@ import pytest
 from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, job_of, pair, plan_of, sends, wired
 
-from weft.base.clock import MS_PS, SECOND_PS, US_PS
-from weft.engine.instants import Fault
-from weft.engine.lower import lower
-from weft.engine.outcome import Outcome
-from weft.policies.load import load
-from weft.spec.device import HashFunction, Nic, Switch
-from weft.spec.job import At, Compute, Operation, Peer, Receive, Send, Size, Wait
-from weft.spec.transport import Transport
+from weftwork.base.clock import MS_PS, SECOND_PS, US_PS
+from weftwork.engine.instants import Fault
+from weftwork.engine.lower import lower
+from weftwork.engine.outcome import Outcome
+from weftwork.policies.load import load
+from weftwork.spec.device import HashFunction, Nic, Switch
+from weftwork.spec.job import At, Compute, Operation, Peer, Receive, Send, Size, Wait
+from weftwork.spec.transport import Transport
 
 FIRST_BYTES = 4096 + 62 + 16
 FULL_PS = (FIRST_BYTES + 20) * BYTE_PS

@@ -7,10 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.spec.device import Nic, Switch
-from weft.spec.fabric import HOST, SWITCH, Fabric
-from weft.topology.fat_tree import fat_tree, fat_tree_counts
+from weftwork.base.errors import ConfigError
+from weftwork.spec.device import Nic, Switch
+from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.topology.fat_tree import fat_tree, fat_tree_counts
 
 GBPS = 10**9
 

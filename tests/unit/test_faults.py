@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import weft
-from weft.base.clock import US_PS
-from weft.base.errors import ConfigError
-from weft.spec.scenario import loads
-from weft.study.prepare import Prepared, known_names, prepare
+import weftwork
+from weftwork.base.clock import US_PS
+from weftwork.base.errors import ConfigError
+from weftwork.spec.scenario import loads
+from weftwork.study.prepare import Prepared, known_names, prepare
 
 HEAD = "{schema: 1, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation, size: 256KiB}"
 
@@ -70,7 +70,7 @@ def test_a_lossy_link_costs_retransmissions_while_it_is_lossy(tmp_path: Path, re
     file = tmp_path / "lossy.yaml"
     fault = "{at: 0us, link: host0-leaf0, event: lossy, loss: 0.2, for: 5us}"
     file.write_text(f"{HEAD}, transport: {{recovery: {recovery}, timeout: 100us}}, faults: [{fault}]}}")
-    run = weft.run(file, out=tmp_path / "run")
+    run = weftwork.run(file, out=tmp_path / "run")
     assert run.status == "complete"
     assert (run.value("drop_link_loss") or 0) > 0
     assert (run.value("retransmissions") or 0) >= (run.value("drop_link_loss") or 0) - (run.value("acks_sent") or 0)
@@ -87,8 +87,8 @@ def test_a_slow_nic_makes_everybody_who_sends_to_it_wait(tmp_path: Path) -> None
         f"{HEAD}, transport: {{congestion_control: none}},"
         " faults: [{at: 0us, nic: host0, event: slow, rate: 10Gbps}]}"
     )
-    slow = weft.run(file, out=tmp_path / "slow").table("flows").to_pylist()
-    healthy = weft.run(file, out=tmp_path / "healthy", overrides={"faults": "[]"}).table("flows").to_pylist()
+    slow = weftwork.run(file, out=tmp_path / "slow").table("flows").to_pylist()
+    healthy = weftwork.run(file, out=tmp_path / "healthy", overrides={"faults": "[]"}).table("flows").to_pylist()
     for before, after in zip(healthy, slow, strict=True):
         if before["destination"] == "host0":
             assert after["fct_ps"] >= 256 * 1024 * 8 * 100  # 10 Gb/s: 100 ps a bit

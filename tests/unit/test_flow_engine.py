@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from tests.helpers.tiny import BYTE_PS, DELAY_PS, Message, flow_plan_of, job_of, pair, plan_of, sends, star, wired
 
-from weft.base.errors import ConfigError
-from weft.engine import flow, packet
-from weft.engine.flow_outcome import SPENT
-from weft.engine.instants import Fault
-from weft.spec.device import Nic, Server
-from weft.spec.job import (
+from weftwork.base.errors import ConfigError
+from weftwork.engine import flow, packet
+from weftwork.engine.flow_outcome import SPENT
+from weftwork.engine.instants import Fault
+from weftwork.spec.device import Nic, Server
+from weftwork.spec.job import (
     Await,
     Collect,
     Compute,
@@ -32,7 +32,7 @@ from weft.spec.job import (
     Size,
     Wait,
 )  # fmt: skip
-from weft.spec.transport import Transport
+from weftwork.spec.transport import Transport
 
 pytestmark = pytest.mark.sanitize
 

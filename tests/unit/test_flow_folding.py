@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from tests.helpers.tiny import flow_plan_of, job_of, wired
 
-from weft.base.errors import ConfigError
-from weft.engine import flow
-from weft.engine.flow_outcome import FlowOutcome
-from weft.engine.instants import Fault
-from weft.hardware.catalogue import nodes
-from weft.spec.fabric import SWITCH, Fabric
-from weft.spec.job import (
+from weftwork.base.errors import ConfigError
+from weftwork.engine import flow
+from weftwork.engine.flow_outcome import FlowOutcome
+from weftwork.engine.instants import Fault
+from weftwork.hardware.catalogue import nodes
+from weftwork.spec.fabric import SWITCH, Fabric
+from weftwork.spec.job import (
     Await,
     Collect,
     Compute,
@@ -33,10 +33,10 @@ from weft.spec.job import (
     Size,
     Wait,
 )  # fmt: skip
-from weft.spec.scenario import loads
-from weft.study.prepare import check_parameters, known_names
-from weft.topology.build import fabric_of_section
-from weft.workload.placement import PLACEMENTS
+from weftwork.spec.scenario import loads
+from weftwork.study.prepare import check_parameters, known_names
+from weftwork.topology.build import fabric_of_section
+from weftwork.workload.placement import PLACEMENTS
 
 pytestmark = pytest.mark.sanitize
 

@@ -1,4 +1,4 @@
-"""What collectives and messages put on links, edge by edge, against the rules of `weft.spec.job.Collect`."""
+"""What collectives and messages put on links, edge by edge, against the rules of `weftwork.spec.job.Collect`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from tests.helpers.flow_jobs import Degrees
 from tests.property.test_flow_folding import Case, fabric, plan_of
 
-from weft.base.random import Stream, draw
-from weft.engine.flow_folding import FlowFolding
-from weft.engine.flow_paths import FlowPaths, RoutingMode
-from weft.engine.flow_plan import FlowPlan, Mode
+from weftwork.base.random import Stream, draw
+from weftwork.engine.flow_folding import FlowFolding
+from weftwork.engine.flow_paths import FlowPaths, RoutingMode
+from weftwork.engine.flow_plan import FlowPlan, Mode
 
 EDGE = 1 / 0.8, 1 / 0.9, 0.75  # local and network efficiency and network share of tests.helpers.flow_jobs
 Loads = dict[int, float]

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.base.errors import UsageError
-from weft.base.random import Stream, draw
-from weft.engine import packet
-from weft.engine.flow_paths import FlowPaths
-from weft.engine.lower import lower
-from weft.policies.load import load
-from weft.spec.fabric import HOST, Fabric
-from weft.spec.transport import Transport
-from weft.topology.build import fabric_of
-from weft.workload.traffic.permutation import permutation
+from weftwork.base.errors import UsageError
+from weftwork.base.random import Stream, draw
+from weftwork.engine import packet
+from weftwork.engine.flow_paths import FlowPaths
+from weftwork.engine.lower import lower
+from weftwork.policies.load import load
+from weftwork.spec.fabric import HOST, Fabric
+from weftwork.spec.transport import Transport
+from weftwork.topology.build import fabric_of
+from weftwork.workload.traffic.permutation import permutation
 
 
 def nic_ports(fabric: Fabric) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

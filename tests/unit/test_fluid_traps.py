@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from weft.engine import _native
+from weftwork.engine import _native
 
 pytestmark = pytest.mark.sanitize
 

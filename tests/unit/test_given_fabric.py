@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-import weft
-from weft.base.errors import ConfigError, UsageError
-from weft.spec.fabric import Fabric
+import weftwork
+from weftwork.base.errors import ConfigError, UsageError
+from weftwork.spec.fabric import Fabric
 
 PAGE = Path(__file__).parents[2] / "docs" / "models" / "fabrics.md"
 
@@ -32,12 +32,12 @@ def written(tmp_path: Path) -> tuple[Fabric, Path]:
 
 def test_a_scenario_runs_on_a_fabric_from_python_and_its_folder_says_so(tmp_path: Path) -> None:
     fabric, file = written(tmp_path)
-    run = weft.run(file, out=tmp_path / "run", fabric=fabric)
+    run = weftwork.run(file, out=tmp_path / "run", fabric=fabric)
     assert run.is_complete
     assert run.value("flows") == 2
     assert run.about["fabric"] == "three on a switch: 3 hosts, 1 switches, 3 links"
     assert run.provenance["fabric"] == "given in Python, kept as fabric.json"
-    again = weft.run(run.path / "scenario.yaml", out=tmp_path / "again")
+    again = weftwork.run(run.path / "scenario.yaml", out=tmp_path / "again")
     assert again.provenance["digest"] == run.provenance["digest"]
     assert "fabric" not in again.provenance
 
@@ -45,11 +45,11 @@ def test_a_scenario_runs_on_a_fabric_from_python_and_its_folder_says_so(tmp_path
 def test_it_takes_the_place_of_the_section_and_serves_all_seeds(tmp_path: Path) -> None:
     fabric, file = written(tmp_path)
     file.write_text(file.read_text(encoding="utf-8") + "fabric: {radix: 16}\n", encoding="utf-8")
-    run = weft.run(file, out=tmp_path / "run", seeds=2, fabric=fabric, overrides={"fabric.radix": "8"})
+    run = weftwork.run(file, out=tmp_path / "run", seeds=2, fabric=fabric, overrides={"fabric.radix": "8"})
     assert run.provenance["fabric"] == "given in Python, kept as fabric.json"
     assert "3 hosts" in run.about["fabric"]
-    assert weft.read_scenario(run.path / "scenario.yaml").fabric.file == str(run.path / "fabric.json")
-    assert weft.prepare(weft.read_scenario(file), fabric=fabric).plan.rank_ports.size == 3
+    assert weftwork.read_scenario(run.path / "scenario.yaml").fabric.file == str(run.path / "fabric.json")
+    assert weftwork.prepare(weftwork.read_scenario(file), fabric=fabric).plan.rank_ports.size == 3
 
 
 def test_a_wrong_fabric_or_a_scenario_that_was_read_is_refused(tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ def test_a_wrong_fabric_or_a_scenario_that_was_read_is_refused(tmp_path: Path) -
     links = fabric.links.copy()
     links["rate_bps"] = 0
     with pytest.raises(ConfigError, match="fabric, given in Python") as caught:
-        weft.run(file, out=tmp_path / "run", fabric=replace(fabric, links=links))
+        weftwork.run(file, out=tmp_path / "run", fabric=replace(fabric, links=links))
     assert len(caught.value.mistakes) == 3
-    run = weft.run(file, out=tmp_path / "run", fabric=fabric)
+    run = weftwork.run(file, out=tmp_path / "run", fabric=fabric)
     with pytest.raises(UsageError, match="pass the scenario's file"):
-        weft.run(weft.read_scenario(run.path / "scenario.yaml"), fabric=fabric)
+        weftwork.run(weftwork.read_scenario(run.path / "scenario.yaml"), fabric=fabric)

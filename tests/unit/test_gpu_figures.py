@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.hardware.catalogue import GPUS, gpu, gpu_facts, node
+from weftwork.base.errors import ConfigError
+from weftwork.hardware.catalogue import GPUS, gpu, gpu_facts, node
 
 
 @pytest.mark.parametrize("name", sorted(GPUS))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from weft.base.catalogue import Catalogue
-from weft.base.errors import ConfigError
-from weft.hardware.catalogue import GPUS, LINKS, NICS, SWITCHES, nic, nic_facts, ports_at, switch, switch_facts
+from weftwork.base.catalogue import Catalogue
+from weftwork.base.errors import ConfigError
+from weftwork.hardware.catalogue import GPUS, LINKS, NICS, SWITCHES, nic, nic_facts, ports_at, switch, switch_facts
 
 GBPS = 10**9
 CATALOGUES = [SWITCHES, NICS, LINKS, GPUS]

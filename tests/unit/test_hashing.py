@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.engine.hashing import digest, field_bytes, final_hash
-from weft.engine.plan import HashAlgorithm, HashField
+from weftwork.engine.hashing import digest, field_bytes, final_hash
+from weftwork.engine.plan import HashAlgorithm, HashField
 
 CHECK = b"123456789"  # the check input of the catalogue of parametrised CRC algorithms
 ONES = 0xFFFFFFFF

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-import weft
-from weft.cli import main
+import weftwork
+from weftwork.cli import main
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
     path
-    for folder, pattern in (("src/weft", "**/*.py"), ("native", "**/*.[ch]pp"), ("tests", "**/*.py"))
+    for folder, pattern in (("src/weftwork", "**/*.py"), ("native", "**/*.[ch]pp"), ("tests", "**/*.py"))
     for path in (ROOT / folder).glob(pattern)
 )
 MOST_LINES = 600  # CONTRIBUTING.md: past that, a file is split by reason to change
@@ -24,7 +24,9 @@ NAMES_THAT_SAY_NOTHING = {"common", "helper", "manager", "misc", "util", "utils"
 def test_imports_go_down_only() -> None:
     pytest.importorskip("importlinter", reason="import-linter comes with the extra 'dev'")
     lint = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
-    where = os.environ | {"PYTHONPATH": str(Path(weft.__file__).parents[1])}  # the package under test, wherever it is
+    where = os.environ | {
+        "PYTHONPATH": str(Path(weftwork.__file__).parents[1])
+    }  # the package under test, wherever it is
     found = subprocess.run(
         [sys.executable, "-c", lint], cwd=ROOT, env=where, capture_output=True, text=True, check=False
     )
@@ -46,15 +48,27 @@ def test_nothing_is_left_for_later() -> None:
     assert [path.name for path in SOURCES if mark.search(path.read_text(encoding="utf-8"))] == []
 
 
+def test_the_old_name_is_nowhere() -> None:
+    """The name was taken on PyPI by another package; only the fragment that tells of the change still says it."""
+    old = re.compile(rb"\b" + b"we" + rb"ft\b", re.IGNORECASE)  # in two parts, so that this file does not find itself
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a clone: git does not know which files are tracked")
+    tracked = [name for name in listed.stdout.decode().split("\0") if name]
+    assert len(tracked) > 500
+    found = [name for name in tracked if old.search(name.encode()) or old.search((ROOT / name).read_bytes())]
+    assert found in (["changes.d/10.name.breaking.md"], [])
+
+
 def test_the_public_surface_is_one_screen_and_complete() -> None:
-    assert weft.__all__ == sorted(weft.__all__)
-    assert len(weft.__all__) <= 20
-    assert [name for name in weft.__all__ if not hasattr(weft, name)] == []
+    assert weftwork.__all__ == sorted(weftwork.__all__)
+    assert len(weftwork.__all__) <= 20
+    assert [name for name in weftwork.__all__ if not hasattr(weftwork, name)] == []
 
 
 def test_every_table_of_other_people_is_in_the_notice() -> None:
     notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
-    tables = sorted(path.name for path in (ROOT / "src/weft/data/published").glob("*.csv"))
+    tables = sorted(path.name for path in (ROOT / "src/weftwork/data/published").glob("*.csv"))
     assert [name for name in tables if name not in notice] == []
 
 
@@ -63,9 +77,9 @@ def test_the_readme_shows_what_the_quick_start_prints() -> None:
     assert f"```text\n{answer}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_readme_shows_what_weft_collective_prints(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_shows_what_weftwork_collective_prints(capsys: pytest.CaptureFixture[str]) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    command = next(line for line in readme.splitlines() if line.startswith("weft collective all-reduce"))
+    command = next(line for line in readme.splitlines() if line.startswith("weftwork collective all-reduce"))
     with pytest.raises(SystemExit) as left:
         main(command.split()[1:])
     printed = capsys.readouterr().out.rstrip().rpartition("\n")[0]  # the last line has the time on the clock
@@ -74,7 +88,7 @@ def test_the_readme_shows_what_weft_collective_prints(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    "command", ["pip install . && weft run examples/quickstart.yaml", "pip install '.[test]' && pytest"]
+    "command", ["pip install . && weftwork run examples/quickstart.yaml", "pip install '.[test]' && pytest"]
 )
 def test_the_checks_run_the_commands_of_the_readme(command: str) -> None:
     for name in ("README.md", ".ci/run"):

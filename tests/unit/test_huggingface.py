@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError
-from weft.spec.training import Model
-from weft.workload.models.catalogue import model
-from weft.workload.models.huggingface import ARCHITECTURES, model_from_config, model_of, read_config
-from weft.workload.models.size import layer_kinds, parameters
+from weftwork.base.errors import ConfigError
+from weftwork.spec.training import Model
+from weftwork.workload.models.catalogue import model
+from weftwork.workload.models.huggingface import ARCHITECTURES, model_from_config, model_of, read_config
+from weftwork.workload.models.size import layer_kinds, parameters
 
 LLAMA = {
     "model_type": "llama",

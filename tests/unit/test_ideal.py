@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import weft
-from weft.spec.scenario import loads
-from weft.study.ideal import pipeline_ps, spread_ps
-from weft.study.prepare import check_parameters, known_names
-from weft.study.run import run_scenario
+import weftwork
+from weftwork.spec.scenario import loads
+from weftwork.study.ideal import pipeline_ps, spread_ps
+from weftwork.study.prepare import check_parameters, known_names
+from weftwork.study.run import run_scenario
 
 FAST, SLOW = (400_000_000_000, 20, 1_000), (100_000_000_000, 20, 5_000)
 
@@ -68,6 +68,8 @@ def test_no_message_of_a_collective_is_faster_than_alone(tmp_path: Path, node: s
         " transport: {congestion_control: none},"
         f" collective: {{operation: all-reduce, algorithm: {algorithm}, size: 1MB, protocol: none}}}}"
     )  # rings cross on the rail of the channel, whatever the rail of the GPU that sends
-    flows = weft.run(file, out=tmp_path / "run").query("select slowdown, ideal_fct_ps from flows where way = 'packets'")
+    flows = weftwork.run(file, out=tmp_path / "run").query(
+        "select slowdown, ideal_fct_ps from flows where way = 'packets'"
+    )
     assert flows.num_rows > 0
     assert min(flows["slowdown"].to_pylist()) >= 1

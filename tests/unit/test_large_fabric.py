@@ -7,17 +7,17 @@ from functools import cache
 import numpy as np
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.base.random import Stream, draw
-from weft.engine import lower as lowering
-from weft.engine.flow_paths import FlowPaths
-from weft.policies.load import load
-from weft.spec.fabric import HOST, Fabric
-from weft.spec.names import LinkNames, NodeNames
-from weft.spec.transport import Transport
-from weft.topology.build import fabric_of
-from weft.workload import placement
-from weft.workload.traffic.incast import incast
+from weftwork.base.errors import ConfigError
+from weftwork.base.random import Stream, draw
+from weftwork.engine import lower as lowering
+from weftwork.engine.flow_paths import FlowPaths
+from weftwork.policies.load import load
+from weftwork.spec.fabric import HOST, Fabric
+from weftwork.spec.names import LinkNames, NodeNames
+from weftwork.spec.transport import Transport
+from weftwork.topology.build import fabric_of
+from weftwork.workload import placement
+from weftwork.workload.traffic.incast import incast
 
 GPUS = 131_072
 

@@ -4,10 +4,10 @@ import pytest
 from helpers.both import both
 from helpers.tiny import BYTE_PS, Message, plan_of, sends, wired
 
-from weft.base.clock import MS_PS, US_PS
-from weft.engine.outcome import Outcome
-from weft.spec.fabric import Fabric
-from weft.spec.transport import Transport
+from weftwork.base.clock import MS_PS, US_PS
+from weftwork.engine.outcome import Outcome
+from weftwork.spec.fabric import Fabric
+from weftwork.spec.transport import Transport
 
 NEXT_PS = (4096 + 62 + 20) * BYTE_PS
 ACK_PS = (66 + 20) * BYTE_PS

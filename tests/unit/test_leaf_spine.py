@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError
-from weft.spec.device import Nic, Switch
-from weft.spec.fabric import Fabric
-from weft.topology.leaf_spine import leaf_spine, leaf_spine_counts
+from weftwork.base.errors import ConfigError
+from weftwork.spec.device import Nic, Switch
+from weftwork.spec.fabric import Fabric
+from weftwork.topology.leaf_spine import leaf_spine, leaf_spine_counts
 
 GBPS = 10**9
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.base.clock import MS_PS, US_PS
-from weft.base.errors import ConfigError
-from weft.engine import reference
-from weft.engine.headroom import headroom_bytes
-from weft.engine.lower import TELEMETRY_BYTES, Fault, lower
-from weft.engine.plan import HashField, Instant, Op, Plan
-from weft.engine.requirements import pause_facts, reordering_mistakes
-from weft.policies.load import LoadedPolicy, load
-from weft.spec.device import HashFunction, Nic, Switch
-from weft.spec.fabric import SWITCH, Fabric
-from weft.spec.job import (
+from weftwork.base.clock import MS_PS, US_PS
+from weftwork.base.errors import ConfigError
+from weftwork.engine import reference
+from weftwork.engine.headroom import headroom_bytes
+from weftwork.engine.lower import TELEMETRY_BYTES, Fault, lower
+from weftwork.engine.plan import HashField, Instant, Op, Plan
+from weftwork.engine.requirements import pause_facts, reordering_mistakes
+from weftwork.policies.load import LoadedPolicy, load
+from weftwork.spec.device import HashFunction, Nic, Switch
+from weftwork.spec.fabric import SWITCH, Fabric
+from weftwork.spec.job import (
     Await,
     Compute,
     Digit,
@@ -36,11 +36,11 @@ from weft.spec.job import (
     Size,
     Wait,
 )  # fmt: skip
-from weft.spec.transport import Transport
-from weft.topology.fat_tree import fat_tree
-from weft.topology.leaf_spine import leaf_spine
-from weft.workload.traffic.incast import incast
-from weft.workload.traffic.permutation import permutation
+from weftwork.spec.transport import Transport
+from weftwork.topology.fat_tree import fat_tree
+from weftwork.topology.leaf_spine import leaf_spine
+from weftwork.workload.traffic.incast import incast
+from weftwork.workload.traffic.permutation import permutation
 
 GBPS = 10**9
 TEST_POLICIES = Path(__file__).parents[1] / "policies"

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.spec.device import Nic, Switch
-from weft.spec.fabric import HOST, SWITCH, Fabric
-from weft.topology.assemble import assemble, links_between
-from weft.topology.build import fabric_of
-from weft.topology.measures import bisection, measure, paths
+from weftwork.spec.device import Nic, Switch
+from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.topology.assemble import assemble, links_between
+from weftwork.topology.build import fabric_of
+from weftwork.topology.measures import bisection, measure, paths
 
 GBPS = 10**9
 

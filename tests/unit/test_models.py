@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.spec.training import Model
-from weft.workload.models.catalogue import MODELS, model, model_facts
-from weft.workload.models.size import (
+from weftwork.base.errors import ConfigError
+from weftwork.spec.training import Model
+from weftwork.workload.models.catalogue import MODELS, model, model_facts
+from weftwork.workload.models.size import (
     LayerKind,
     active_parameters,
     attended_tokens,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weft.spec.fabric import Fabric
-from weft.spec.names import LinkNames, NodeNames
-from weft.topology.assemble import default_link_names
-from weft.topology.build import fabric_of
+from weftwork.spec.fabric import Fabric
+from weftwork.spec.names import LinkNames, NodeNames
+from weftwork.topology.assemble import default_link_names
+from weftwork.topology.build import fabric_of
 
 SHAPES = (
     {"topology": "fat-tree", "tiers": 3, "radix": 4},

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from weft.base.clock import SECOND_PS
-from weft.base.errors import ConfigError
-from weft.hardware.catalogue import node
-from weft.study.validation_curves import (
+from weftwork.base.clock import SECOND_PS
+from weftwork.base.errors import ConfigError
+from weftwork.hardware.catalogue import node
+from weftwork.study.validation_curves import (
     P5_LATENCY_SCALE,
     P5_NETWORK_EFFICIENCY,
     fit_p5,
     one_server,
     p5,
 )
-from weft.workload.collectives.cost import collective_figures
-from weft.workload.collectives.nccl_time import nccl_time_ps
+from weftwork.workload.collectives.cost import collective_figures
+from weftwork.workload.collectives.nccl_time import nccl_time_ps
 
 MODEL = node("p5")
 FIGURES = collective_figures(MODEL.server, nic_port_rate_bps=MODEL.nic_port_rate_bps)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.spec.job import Grid
-from weft.spec.training import Parallelism
-from weft.workload.parallelism.groups import groups, members_of
+from weftwork.base.errors import ConfigError
+from weftwork.spec.job import Grid
+from weftwork.spec.training import Parallelism
+from weftwork.workload.parallelism.groups import groups, members_of
 
 PLANS = [
     Parallelism(tensor=4, context=2, pipeline=3, data=4, expert=8, global_batch=4),

@@ -7,12 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError
-from weft.spec.device import Nic, Server, Switch
-from weft.spec.fabric import HOST, SWITCH, Fabric
-from weft.topology.assemble import assemble, links_between
-from weft.topology.build import fabric_of
-from weft.workload.placement import PLACEMENTS, first_gpus, gpu_ports, packed, pods, rails, random, with_nvlink_switches
+from weftwork.base.errors import ConfigError
+from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.topology.assemble import assemble, links_between
+from weftwork.topology.build import fabric_of
+from weftwork.workload.placement import (
+    PLACEMENTS,
+    first_gpus,
+    gpu_ports,
+    packed,
+    pods,
+    rails,
+    random,
+    with_nvlink_switches,
+)
 
 
 def dgx(gpus: int = 64, **keys: object) -> Fabric:

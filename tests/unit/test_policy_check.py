@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from weft.base.errors import PolicyError
-from weft.policies.load import load
+from weftwork.base.errors import PolicyError
+from weftwork.policies.load import load
 
 HEAD = """from __future__ import annotations
 import math
-from weft.policies.interface import CongestionControl, Kind, array, row
+from weftwork.policies.interface import CongestionControl, Kind, array, row
 SEVEN = 7
 HALF = 0.5
 class Params:

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from weft.base.random import draw
-from weft.policies.interface import NO_WINDOW_BYTES, Kind
-from weft.policies.load import load
+from weftwork.base.random import draw
+from weftwork.policies.interface import NO_WINDOW_BYTES, Kind
+from weftwork.policies.load import load
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError, PolicyError
-from weft.policies.interface import HOPS, Kind
-from weft.policies.load import LoadedPolicy, catalogue, load
-from weft.testing.steps import Twin
+from weftwork.base.errors import ConfigError, PolicyError
+from weftwork.policies.interface import HOPS, Kind
+from weftwork.policies.load import LoadedPolicy, catalogue, load
+from weftwork.testing.steps import Twin
 
 OURS = Path(__file__).parent.parent / "policies"
 CONTROLS = [
@@ -119,7 +119,7 @@ ARITHMETIC = """
 from __future__ import annotations
 import math
 from math import ceil
-from weft.policies.interface import CongestionControl, array
+from weftwork.policies.interface import CongestionControl, array
 
 class Params: pass
 
@@ -203,7 +203,7 @@ def mine(tmp_path: Path, body: str, state: str = "count: int") -> Path:
     path = tmp_path / "mine.py"
     text = """
     import math
-    from weft.policies.interface import CongestionControl, PathSelection, PortSelection, Kind, array
+    from weftwork.policies.interface import CongestionControl, PathSelection, PortSelection, Kind, array
 
     class Params: pass
 
@@ -315,11 +315,11 @@ def test_a_plain_state_keeps_the_compiled_types(tmp_path: Path) -> None:
 
 def test_what_numba_refuses_names_the_users_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The check knows no such case today, so it is told to look away.
-    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("WEFTWORK_CACHE_DIR", str(tmp_path / "cache"))
     path = mine(tmp_path, "state.count = len('a text' + signal.draw)")
     with monkeypatch.context() as patched:
-        from weft.policies import load as module
-        from weft.policies.check import Checked
+        from weftwork.policies import load as module
+        from weftwork.policies.check import Checked
 
         patched.setattr(module, "check_step", lambda *_: Checked(functions={"step", "third"}))
         policy = load("congestion-control", path)
@@ -331,11 +331,11 @@ def test_what_numba_refuses_names_the_users_line(tmp_path: Path, monkeypatch: py
 
 def test_the_cache_is_shared_by_processes_that_start_together(tmp_path: Path) -> None:
     code = (
-        "from weft.policies.load import load\n"
+        "from weftwork.policies.load import load\n"
         "compiled = load('port-selection', 'ecmp').compile()\n"
         "print(compiled.keep_alive[1].cache_hits)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WEFT_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WEFTWORK_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", code]
     together = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert [process.communicate()[0] is not None and process.returncode for process in together] == [0, 0]
@@ -346,6 +346,6 @@ def test_the_cache_is_shared_by_processes_that_start_together(tmp_path: Path) ->
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "file" / "below"))
-    with pytest.raises(ConfigError, match="set WEFT_CACHE_DIR to a folder"):
+    monkeypatch.setenv("WEFTWORK_CACHE_DIR", str(tmp_path / "file" / "below"))
+    with pytest.raises(ConfigError, match="set WEFTWORK_CACHE_DIR to a folder"):
         load("path-selection", "ecmp").compile()

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from helpers.tiny import job_of, wired
 
-import weft.policies
-from weft.base.clock import MS_PS
-from weft.engine import packet, reference
-from weft.engine.lower import lower
-from weft.engine.plan import Plan
-from weft.policies.load import load
-from weft.spec.device import Ecn, HashFunction, Switch
-from weft.spec.job import Group, Loop, Peer, Send, Size, Wait
-from weft.spec.transport import Transport
+import weftwork.policies
+from weftwork.base.clock import MS_PS
+from weftwork.engine import packet, reference
+from weftwork.engine.lower import lower
+from weftwork.engine.plan import Plan
+from weftwork.policies.load import load
+from weftwork.spec.device import Ecn, HashFunction, Switch
+from weftwork.spec.job import Group, Loop, Peer, Send, Size, Wait
+from weftwork.spec.transport import Transport
 
-CATALOGUE = Path(weft.policies.__file__).parent
+CATALOGUE = Path(weftwork.policies.__file__).parent
 HOSTS = 6  # three on each of two leaves, below three spines
 FILES = ("congestion_control/dcqcn.py", "path_selection/ecmp.py", "port_selection/ecmp.py")
 

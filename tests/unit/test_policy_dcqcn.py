@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from weft.policies.interface import OFF, Kind
-from weft.policies.load import LoadedPolicy, load
+from weftwork.policies.interface import OFF, Kind
+from weftwork.policies.load import LoadedPolicy, load
 
 LINE_BPS = 40_000_000_000
 US_PS = 1_000_000

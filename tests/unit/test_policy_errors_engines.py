@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from helpers.tiny import Message, pair, plan_of, sends, wired
 
-from weft.base.errors import PolicyError
-from weft.engine import packet, reference
-from weft.engine.plan import Plan
-from weft.spec.transport import Transport
+from weftwork.base.errors import PolicyError
+from weftwork.engine import packet, reference
+from weftwork.engine.plan import Plan
+from weftwork.spec.transport import Transport
 
 pytestmark = pytest.mark.sanitize
 
 CONTROL = """\
-from weft.policies.interface import CongestionControl, Kind, ReceiverState, SenderState, Signal
+from weftwork.policies.interface import CongestionControl, Kind, ReceiverState, SenderState, Signal
 class Params: ...
 class State(SenderState):
     acks: int
@@ -32,7 +32,7 @@ PLUGIN = CongestionControl(params=Params, state=State, step=step, signals=frozen
                            receiver_state=Receiver, receive=receive, source="none")
 """
 PATH = """\
-from weft.policies.interface import PathSelection, PathState, Signal
+from weftwork.policies.interface import PathSelection, PathState, Signal
 class Params: ...
 class State(PathState):
     packets: int
@@ -43,7 +43,7 @@ def step(params: Params, state: State, signal: Signal) -> None:
 PLUGIN = PathSelection(params=Params, state=State, step=step, source="none")
 """
 PORT = """\
-from weft.policies.interface import Candidate, PortSelection, PortSignal
+from weftwork.policies.interface import Candidate, PortSelection, PortSignal
 class Params: ...
 class State:
     packets: int

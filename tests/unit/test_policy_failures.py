@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-import weft
-from weft.cli import main
+import weftwork
+from weftwork.cli import main
 
 ROOT = Path(__file__).parents[2]
 SCENARIO = """
@@ -45,8 +45,8 @@ def test_a_step_that_fails_names_its_line(case: str, fidelity: str, tmp_path: Pa
     key, file, after, put, told = CASES[case]
     path, line = broken(tmp_path, file, after, put)
     (tmp_path / "s.yaml").write_text(SCENARIO, encoding="utf-8")
-    with pytest.raises(weft.PolicyError) as caught:
-        weft.run(
+    with pytest.raises(weftwork.PolicyError) as caught:
+        weftwork.run(
             tmp_path / "s.yaml",
             out=tmp_path / "run",
             overrides={f"transport.{key}": str(path), "engine.fidelity": fidelity},

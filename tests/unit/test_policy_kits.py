@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from weft.policies.load import load
-from weft.testing.congestion_control import check_congestion_control, network_findings
-from weft.testing.path_selection import check_path_selection
-from weft.testing.port_selection import check_port_selection
+from weftwork.policies.load import load
+from weftwork.testing.congestion_control import check_congestion_control, network_findings
+from weftwork.testing.path_selection import check_path_selection
+from weftwork.testing.port_selection import check_port_selection
 
 CONTROL = """
-from weft.policies.interface import CongestionControl, Kind
+from weftwork.policies.interface import CongestionControl, Kind
 class Params: pass
 class State:
     heard: int
@@ -21,7 +21,7 @@ PLUGIN = CongestionControl(params=Params, state=State, step=step, source="a test
     signals=frozenset({{Kind.ACK, Kind.SEND}}))
 """
 PATH = """
-from weft.policies.interface import PathSelection
+from weftwork.policies.interface import PathSelection
 class Params: pass
 class State: pass
 def step(params, state, signal):
@@ -29,7 +29,7 @@ def step(params, state, signal):
 PLUGIN = PathSelection(params=Params, state=State, step=step, source="a test", reorders=False)
 """
 PORT = """
-from weft.policies.interface import PortSelection
+from weftwork.policies.interface import PortSelection
 class Params: pass
 class State: pass
 def step(params, state, signal, candidates):

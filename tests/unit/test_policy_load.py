@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.base.errors import ConfigError, PolicyError, UsageError
-from weft.policies.interface import (
+from weftwork.base.errors import ConfigError, PolicyError, UsageError
+from weftwork.policies.interface import (
     CANDIDATE_DTYPE,
     PORT_SIGNAL_DTYPE,
     SIGNAL_DTYPE,
@@ -16,10 +16,10 @@ from weft.policies.interface import (
     PortSignal,
     Signal,
 )  # fmt: skip
-from weft.policies.load import KINDS, catalogue, load
+from weftwork.policies.load import KINDS, catalogue, load
 
 MINE = '''"""Mine."""
-from weft.policies.interface import CongestionControl, row
+from weftwork.policies.interface import CongestionControl, row
 
 class Params:
     gap_ps: int = row(default="1us", minimum=1000, source="chosen: a test", text="A time.")
@@ -59,7 +59,7 @@ def test_every_entry_says_what_it_is_and_where_it_is_from(kind: str) -> None:
 
 def test_numba_waits_until_something_is_compiled() -> None:
     code = (
-        "import sys; from weft.policies.load import load, catalogue\n"
+        "import sys; from weftwork.policies.load import load, catalogue\n"
         "catalogue('congestion-control'); load('congestion-control', 'dcqcn').new_state()\n"
         "sys.exit('numba' in sys.modules)"
     )
@@ -153,7 +153,7 @@ def test_the_hash_is_of_file_and_parameters() -> None:
         ("import CongestionControl, row", "import row; import numpy", 2, "may not import numpy"),
         ('source="a test")', 'source="a test", colour="red")', 14, "TypeError"),
         ("    pass", "    names: str", 9, "'State.names': wanted int, float, bool, list[int] or list[float]"),
-        ("    pass", "    rate_bps: float", 9, "'State.rate_bps': the name is taken by Weft"),
+        ("    pass", "    rate_bps: float", 9, "'State.rate_bps': the name is taken by Weftwork"),
         ("    pass", "    ring: list[int]", 9, "'State.ring': an array needs its size, such as array(8)"),
         ("    pass", "    count: int = 0.5", 9, "'State.count': the default 0.5 does not fit its type"),
         ('"1us"', '"1 year"', 5, "'Params.gap_ps': the default is wrong: found '1 year'"),
@@ -223,12 +223,12 @@ def test_every_policy_has_its_page_in_the_docs(kind: str, page: str | None) -> N
         name = page or ("fixed-window" if entry.name == "none" else entry.name)
         assert entry.name in (DOCS / f"{name}.md").read_text(encoding="utf-8").lower()
     # Parameters and variants are written into this page from their rows.
-    assert f"```{{weft-rows}} {kind}\n" in (DOCS.parent / "catalogue" / f"{kind}.md").read_text(encoding="utf-8")
+    assert f"```{{weftwork-rows}} {kind}\n" in (DOCS.parent / "catalogue" / f"{kind}.md").read_text(encoding="utf-8")
 
 
 def test_the_example_in_the_docs_loads() -> None:
     page = (DOCS / "writing-a-policy.md").read_text(encoding="utf-8")
-    assert "```{weft-file} examples/my_cc.py\n" in page
+    assert "```{weftwork-file} examples/my_cc.py\n" in page
     assert load("congestion-control", DOCS.parents[1] / "examples" / "my_cc.py").params.cut == 0.5
 
 

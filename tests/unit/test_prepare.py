@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.study.prepare import prepare, read_scenario
+from weftwork.base.errors import ConfigError
+from weftwork.study.prepare import prepare, read_scenario
 
 SCENARIO = """schema: 1
 fabric:

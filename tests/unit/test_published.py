@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.data.measured import measured, measured_names
+from weftwork.base.errors import ConfigError
+from weftwork.data.measured import measured, measured_names
 
 TEXTS = {"category", "cause", "control", "release", "model", "system", "precision"}
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"

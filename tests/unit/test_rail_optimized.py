@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError
-from weft.spec.device import Server
-from weft.spec.fabric import Fabric
-from weft.spec.rails import default_rails, ports_by_rail, rail_mistakes
-from weft.topology.build import fabric_of
-from weft.topology.measures import measure
-from weft.topology.rail_optimized import rail_counts
-from weft.topology.routing import switch_distances
+from weftwork.base.errors import ConfigError
+from weftwork.spec.device import Server
+from weftwork.spec.fabric import Fabric
+from weftwork.spec.rails import default_rails, ports_by_rail, rail_mistakes
+from weftwork.topology.build import fabric_of
+from weftwork.topology.measures import measure
+from weftwork.topology.rail_optimized import rail_counts
+from weftwork.topology.routing import switch_distances
 
 DGX = Server(name="dgx", gpus=8, nic_ports=8)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from weft.hardware.catalogue import gpu
-from weft.spec.training import Parallelism, Software
-from weft.workload.models.catalogue import model
-from weft.workload.models.size import LayerKind
-from weft.workload.parallelism.layout import Unit
-from weft.workload.training.kernels import Kernels
-from weft.workload.training.layers import unit_work
+from weftwork.hardware.catalogue import gpu
+from weftwork.spec.training import Parallelism, Software
+from weftwork.workload.models.catalogue import model
+from weftwork.workload.models.size import LayerKind
+from weftwork.workload.parallelism.layout import Unit
+from weftwork.workload.training.kernels import Kernels
+from weftwork.workload.training.layers import unit_work
 
 
 def kernels(name: str = "gb300", precision: str = "mxfp8", **software: bool) -> Kernels:

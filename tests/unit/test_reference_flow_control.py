@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import pytest
 from helpers.tiny import BYTE_PS, DELAY_PS, Message, pair, plan_of, sends, star
 
-from weft.engine.instants import Fault
-from weft.engine.outcome import Outcome
-from weft.engine.reference import Simulation
-from weft.engine.reference_port import Phase
-from weft.spec.device import Nic, Scheduling, Switch
-from weft.spec.transport import Transport
+from weftwork.engine.instants import Fault
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.reference import Simulation
+from weftwork.engine.reference_port import Phase
+from weftwork.spec.device import Nic, Scheduling, Switch
+from weftwork.spec.transport import Transport
 
 PAUSE_FRAME_PS = (64 + 20) * BYTE_PS
 QUANTUM_PS = 64 * BYTE_PS

@@ -4,10 +4,10 @@ import numpy as np
 from helpers.both import both
 from helpers.tiny import DELAY_PS, job_of, pair, plan_of, star
 
-from weft.base.clock import US_PS
-from weft.engine.outcome import Outcome
-from weft.engine.reference import run
-from weft.spec.job import (
+from weftwork.base.clock import US_PS
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.reference import run
+from weftwork.spec.job import (
     At,
     Await,
     Compute,

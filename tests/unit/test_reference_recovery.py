@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from helpers.tiny import BYTE_PS, DELAY_PS, Message, job_of, pair, plan_of, sends, wired
 
-from weft.base.clock import MS_PS, US_PS
-from weft.engine.instants import Fault
-from weft.engine.outcome import Outcome
-from weft.engine.reference import run
-from weft.spec.device import Switch
-from weft.spec.job import Compute, Loop, Mark, Operation, Peer, Receive, Send, Size, Wait
-from weft.spec.transport import Transport
+from weftwork.base.clock import MS_PS, US_PS
+from weftwork.engine.instants import Fault
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.reference import run
+from weftwork.spec.device import Switch
+from weftwork.spec.job import Compute, Loop, Mark, Operation, Peer, Receive, Send, Size, Wait
+from weftwork.spec.transport import Transport
 
 FULL_PS = (4096 + 62 + 16 + 20) * BYTE_PS
 NEXT_PS = (4096 + 62 + 20) * BYTE_PS

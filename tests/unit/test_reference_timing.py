@@ -2,10 +2,10 @@
 
 from helpers.tiny import BYTE_PS, DELAY_PS, Message, pair, plan_of, sends, star
 
-from weft.engine.instants import Fault
-from weft.engine.reference import Simulation, run
-from weft.spec.device import Nic, Switch
-from weft.spec.transport import Transport
+from weftwork.engine.instants import Fault
+from weftwork.engine.reference import Simulation, run
+from weftwork.spec.device import Nic, Switch
+from weftwork.spec.transport import Transport
 
 FULL_PS = (4096 + 62 + 16 + 20) * BYTE_PS  # first packet of a message, with what follows a frame
 NEXT_PS = (4096 + 62 + 20) * BYTE_PS

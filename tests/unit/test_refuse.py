@@ -7,11 +7,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError
-from weft.hardware.catalogue import gpu
-from weft.spec.training import Parallelism
-from weft.workload.models.catalogue import MODELS, model
-from weft.workload.parallelism.refuse import refuse
+from weftwork.base.errors import ConfigError
+from weftwork.hardware.catalogue import gpu
+from weftwork.spec.training import Parallelism
+from weftwork.workload.models.catalogue import MODELS, model
+from weftwork.workload.parallelism.refuse import refuse
 
 LLAMA = {"tensor": 8, "pipeline": 4, "data": 4, "global_batch": 128, "sequence": 8192}
 MIXTRAL = {"data": 16, "expert": 8, "global_batch": 16, "sequence": 4096}

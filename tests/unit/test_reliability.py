@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError
-from weft.base.random import Stream, draw, uniform
-from weft.data.measured import measured
-from weft.spec.scenario import loads
-from weft.spec.scenario_reliability import Reliability
-from weft.workload.reliability import (
+from weftwork.base.errors import ConfigError
+from weftwork.base.random import Stream, draw, uniform
+from weftwork.data.measured import measured
+from weftwork.spec.scenario import loads
+from weftwork.spec.scenario_reliability import Reliability
+from weftwork.workload.reliability import (
     CAUSES,
     PARTS,
     Interruptions,

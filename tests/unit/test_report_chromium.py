@@ -11,8 +11,8 @@ import pytest
 from helpers.pages import simulated
 from helpers.training_run import training_run
 
-from weft.report.page import run_page
-from weft.study.run import run_scenario
+from weftwork.report.page import run_page
+from weftwork.study.run import run_scenario
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 MOST_BYTES = 5_000_000

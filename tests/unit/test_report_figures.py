@@ -13,14 +13,14 @@ from helpers.pages import Page, simulated
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.report.figures.axes import area, line, log_ticks, stairs, ticks
-from weft.report.figures.colours import RAMP_STEPS, css_variables, ramp
-from weft.report.figures.distribution import distribution
-from weft.report.figures.fabric import MOST_CELLS, fabric_picture
-from weft.report.figures.heat_map import rows_of
-from weft.report.figures.lines import Curve, Moment, curves
-from weft.report.figures.png import levels, png
-from weft.report.over_time import directions, read_over_time
+from weftwork.report.figures.axes import area, line, log_ticks, stairs, ticks
+from weftwork.report.figures.colours import RAMP_STEPS, css_variables, ramp
+from weftwork.report.figures.distribution import distribution
+from weftwork.report.figures.fabric import MOST_CELLS, fabric_picture
+from weftwork.report.figures.heat_map import rows_of
+from weftwork.report.figures.lines import Curve, Moment, curves
+from weftwork.report.figures.png import levels, png
+from weftwork.report.over_time import directions, read_over_time
 
 
 @given(high=st.floats(1e-6, 1e15), most=st.integers(2, 8))

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from helpers.pages import Page, plain, simulated
 
-from weft.cli import main
-from weft.cli.report import report
-from weft.report.page import run_page
-from weft.store.runs import Run, open_run
-from weft.study.run import run_scenario
+from weftwork.cli import main
+from weftwork.cli.report import report
+from weftwork.report.page import run_page
+from weftwork.store.runs import Run, open_run
+from weftwork.study.run import run_scenario
 
 INCAST = "traffic: {pattern: incast, senders: 7, size: 256KB}"
 SECTIONS = ["answer", "times", "links", "queues", "slow", "fabric", "provenance"]
@@ -26,7 +26,7 @@ def incast(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def without(run: Run, folder: Path, *tables: str) -> Run:
-    """The run as an older Weft would have written it."""
+    """The run as an older Weftwork would have written it."""
     shutil.copytree(run.path, folder)
     for name in tables:
         (folder / f"{name}.parquet").unlink()
@@ -79,7 +79,7 @@ def test_a_run_without_the_newer_tables_says_what_it_lacks(incast: Run, tmp_path
     assert "The run has not recorded which way it went." in text
 
 
-def test_a_collective_of_an_older_weft_still_has_its_page(tmp_path: Path) -> None:
+def test_a_collective_of_an_older_weftwork_still_has_its_page(tmp_path: Path) -> None:
     run = simulated(tmp_path, "collective: {operation: all-reduce, algorithm: ring, gpus: 8, size: 1MB}")
     old = without(run, tmp_path / "old", "timeline", "paths", "nodes")
     newer = {

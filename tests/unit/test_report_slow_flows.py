@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from helpers.pages import simulated
 
-from weft.report.over_time import read_over_time
-from weft.report.slow_flows import Hop, SlowFlow, slow_flows, why
-from weft.store.runs import Run
+from weftwork.report.over_time import read_over_time
+from weftwork.report.slow_flows import Hop, SlowFlow, slow_flows, why
+from weftwork.store.runs import Run
 
 
 def told(run: Run) -> list[list[str]]:
@@ -48,7 +48,7 @@ def test_a_port_that_was_paused_is_named_with_who_paused_it(tmp_path: Path) -> N
     text = (tmp_path / "roomy.yaml").read_text(encoding="utf-8")
     text = text.replace("link_rate: 100Gbps", "link_rate: 100Gbps, switch: {buffer: 2MB}")
     narrow.write_text(text.replace("fixed-window", "none"), encoding="utf-8")
-    from weft.study.run import run_scenario
+    from weftwork.study.run import run_scenario
 
     run = run_scenario(narrow, out=tmp_path / "narrow")
     assert (run.value("pauses") or 0) > 0

@@ -11,11 +11,11 @@ import pytest
 from helpers.pages import simulated
 from helpers.training_run import Plan, segments_of, training_run
 
-from weft.base.errors import ConfigError
-from weft.cli import main
-from weft.report.pipeline import KINDS
-from weft.report.trace import trace_events
-from weft.store.runs import Run
+from weftwork.base.errors import ConfigError
+from weftwork.cli import main
+from weftwork.report.pipeline import KINDS
+from weftwork.report.trace import trace_events
+from weftwork.store.runs import Run
 
 FIELDS = {
     "M": {"ph", "name", "pid", "tid", "args"},

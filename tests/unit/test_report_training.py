@@ -13,17 +13,17 @@ import pytest
 from helpers.pages import Page, plain
 from helpers.training_run import MS, Plan, segments_of, table, training_run
 
-from weft.cli import main
-from weft.report.answer import answer
-from weft.report.figures.gantt import packed
-from weft.report.network_flows import network_flows
-from weft.report.page import run_page
-from weft.report.pipeline import EXPOSED, KINDS, is_training, read_pipeline, time_by_kind
-from weft.report.words import amount
-from weft.spec.scenario_reliability import Reliability
-from weft.store.runs import Run, open_run
-from weft.study.run import run_scenario
-from weft.workload.reliability import goodput
+from weftwork.cli import main
+from weftwork.report.answer import answer
+from weftwork.report.figures.gantt import packed
+from weftwork.report.network_flows import network_flows
+from weftwork.report.page import run_page
+from weftwork.report.pipeline import EXPOSED, KINDS, is_training, read_pipeline, time_by_kind
+from weftwork.report.words import amount
+from weftwork.spec.scenario_reliability import Reliability
+from weftwork.store.runs import Run, open_run
+from weftwork.study.run import run_scenario
+from weftwork.workload.reliability import goodput
 
 
 @pytest.fixture(scope="module")

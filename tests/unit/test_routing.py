@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.base.errors import UsageError
-from weft.spec.device import Nic, Switch
-from weft.spec.fabric import HOST, SWITCH, Fabric
-from weft.topology.assemble import assemble, links_between
-from weft.topology.fat_tree import fat_tree
-from weft.topology.leaf_spine import leaf_spine
-from weft.topology.routing import DELIVER, UNREACHABLE, Routes, routes
+from weftwork.base.errors import UsageError
+from weftwork.spec.device import Nic, Switch
+from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.topology.assemble import assemble, links_between
+from weftwork.topology.fat_tree import fat_tree
+from weftwork.topology.leaf_spine import leaf_spine
+from weftwork.topology.routing import DELIVER, UNREACHABLE, Routes, routes
 
 RATES: dict[str, Any] = {
     "host_rate_bps": 10**11,

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from weft.base.errors import ConfigError, UsageError
-from weft.spec.result import TABLES, Quantity
-from weft.store import runs
-from weft.store.runs import Run, fresh_folder, new_folder, open_run, refuse_existing, write_run
+from weftwork.base.errors import ConfigError, UsageError
+from weftwork.spec.result import TABLES, Quantity
+from weftwork.store import runs
+from weftwork.store.runs import Run, fresh_folder, new_folder, open_run, refuse_existing, write_run
 
 PROVENANCE = {"status": "complete", "seed": 1}
 
@@ -118,11 +118,11 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         open_run(tmp_path / "nowhere")
 
 
-def test_a_run_of_a_newer_weft_is_refused(tmp_path: Path) -> None:
+def test_a_run_of_a_newer_weftwork_is_refused(tmp_path: Path) -> None:
     run = written(tmp_path / "run")
     file = run.path / "provenance.json"
     file.write_text(json.dumps({**PROVENANCE, "format": runs.FORMAT + 1}), encoding="utf-8")
-    with pytest.raises(ConfigError, match="it comes from a newer Weft"):
+    with pytest.raises(ConfigError, match="it comes from a newer Weftwork"):
         open_run(run.path)
     file.write_text("{", encoding="utf-8")
     with pytest.raises(ConfigError, match="cannot be read"):

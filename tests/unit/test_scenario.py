@@ -7,23 +7,23 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from weft.base.errors import ConfigError, Mistake
-from weft.base.units import format_quantity
-from weft.cli.explain import explain
-from weft.cli.schema import schema
-from weft.hardware.catalogue import nodes
-from weft.policies.load import load as load_policy
-from weft.spec.device import Nic, Server, Switch
-from weft.spec.scenario import Scenario, dump, load, loads, rows
-from weft.spec.scenario_devices import device_mistakes, device_rows
-from weft.spec.scenario_kinds import Measure
-from weft.spec.scenario_migrations import MIGRATIONS, SCHEMA, migrate
-from weft.spec.scenario_policies import KINDS, PRESETS, REORDERING, known_policies
-from weft.spec.scenario_reference import page, row
-from weft.spec.scenario_rows import REQUIRED
-from weft.spec.scenario_schema import json_schema
-from weft.spec.scenario_yaml import Mapping, Scalar, read_tree
-from weft.spec.training import Software
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.units import format_quantity
+from weftwork.cli.explain import explain
+from weftwork.cli.schema import schema
+from weftwork.hardware.catalogue import nodes
+from weftwork.policies.load import load as load_policy
+from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.scenario import Scenario, dump, load, loads, rows
+from weftwork.spec.scenario_devices import device_mistakes, device_rows
+from weftwork.spec.scenario_kinds import Measure
+from weftwork.spec.scenario_migrations import MIGRATIONS, SCHEMA, migrate
+from weftwork.spec.scenario_policies import KINDS, PRESETS, REORDERING, known_policies
+from weftwork.spec.scenario_reference import page, row
+from weftwork.spec.scenario_rows import REQUIRED
+from weftwork.spec.scenario_schema import json_schema
+from weftwork.spec.scenario_yaml import Mapping, Scalar, read_tree
+from weftwork.spec.training import Software
 
 ROOT = Path(__file__).parents[2]
 WRONG_FILES = sorted((ROOT / "tests/golden/scenario_errors").glob("*.yaml"))
@@ -456,7 +456,7 @@ def test_no_two_rows_have_one_path() -> None:
 
 def test_the_page_of_reference_is_up_to_date() -> None:
     written = (ROOT / "docs/scenario.md").read_text(encoding="utf-8")
-    assert written == page(), "python -m weft.spec.scenario_reference > docs/scenario.md"
+    assert written == page(), "python -m weftwork.spec.scenario_reference > docs/scenario.md"
 
 
 def test_the_example_of_the_page_is_right() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft.hardware.catalogue import nodes
-from weft.spec.scenario import Scenario, dump, loads
+from weftwork.hardware.catalogue import nodes
+from weftwork.spec.scenario import Scenario, dump, loads
 
 EXAMPLES = {
     "rail-optimized": """

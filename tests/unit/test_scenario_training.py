@@ -5,14 +5,14 @@ from __future__ import annotations
 import jsonschema
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.hardware.catalogue import nodes
-from weft.spec.scenario import Scenario, dump, loads
-from weft.spec.scenario_reference import explanation
-from weft.spec.scenario_schema import json_schema
-from weft.spec.scenario_training import LONG_SEQUENCE, TrainingSection
-from weft.spec.training import Parallelism, Software
-from weft.workload.models.catalogue import model
+from weftwork.base.errors import ConfigError
+from weftwork.hardware.catalogue import nodes
+from weftwork.spec.scenario import Scenario, dump, loads
+from weftwork.spec.scenario_reference import explanation
+from weftwork.spec.scenario_schema import json_schema
+from weftwork.spec.scenario_training import LONG_SEQUENCE, TrainingSection
+from weftwork.spec.training import Parallelism, Software
+from weftwork.workload.models.catalogue import model
 
 FABRIC = "schema: 1\nfabric: {topology: rail-optimized, gpus: 128, node: dgx-h100}\n"
 ONE = FABRIC + "training: {model: llama-3-70b, tensor: 8, pipeline: 4, global_batch: 128}\n"

@@ -6,11 +6,11 @@ import pytest
 from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, Message, pair, plan_of, sends, wired
 
-from weft.base.clock import US_PS
-from weft.engine.instants import Fault
-from weft.engine.outcome import Outcome
-from weft.spec.device import Nic
-from weft.spec.transport import Transport
+from weftwork.base.clock import US_PS
+from weftwork.engine.instants import Fault
+from weftwork.engine.outcome import Outcome
+from weftwork.spec.device import Nic
+from weftwork.spec.transport import Transport
 
 FULL_PS = (4096 + 62 + 16 + 20) * BYTE_PS
 NEXT_PS = (4096 + 62 + 20) * BYTE_PS

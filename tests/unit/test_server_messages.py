@@ -4,13 +4,13 @@ import pytest
 from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, job_of, pair, plan_of, wired
 
-from weft.base.clock import US_PS
-from weft.base.errors import ConfigError
-from weft.engine import packet
-from weft.engine.outcome import EVENT_KINDS, Outcome
-from weft.spec.device import Server
-from weft.spec.job import At, Group, Mark, Operation, Peer, Receive, Send, Size, Wait
-from weft.spec.transport import Transport
+from weftwork.base.clock import US_PS
+from weftwork.base.errors import ConfigError
+from weftwork.engine import packet
+from weftwork.engine.outcome import EVENT_KINDS, Outcome
+from weftwork.spec.device import Server
+from weftwork.spec.job import At, Group, Mark, Operation, Peer, Receive, Send, Size, Wait
+from weftwork.spec.transport import Transport
 
 NVLINK_BPS, PCIE_BPS = 4_000_000_000_000, 500_000_000_000  # a byte takes 2 ps, or 16
 NVLINK_PS, PCIE_PS = 300_000, 1_000_000

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.hardware.catalogue import GPUS, NICS, SERVERS, node, node_facts, nodes
-from weft.spec.device import Nic, Server, Switch
-from weft.spec.fabric import HOST, SWITCH
-from weft.spec.scenario_devices import device_mistakes
-from weft.topology.assemble import assemble, links_between
-from weft.topology.build import fabric_of
-from weft.topology.export import export
-from weft.topology.fat_tree import fat_tree_counts
-from weft.topology.from_file import read_fabric
-from weft.topology.measures import measure
+from weftwork.base.errors import ConfigError
+from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, node, node_facts, nodes
+from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.fabric import HOST, SWITCH
+from weftwork.spec.scenario_devices import device_mistakes
+from weftwork.topology.assemble import assemble, links_between
+from weftwork.topology.build import fabric_of
+from weftwork.topology.export import export
+from weftwork.topology.fat_tree import fat_tree_counts
+from weftwork.topology.from_file import read_fabric
+from weftwork.topology.measures import measure
 
 
 def test_every_figure_of_a_server_has_a_source_and_a_mark() -> None:

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.extra
 
 EXTENSIONS = Path(__file__).parents[2] / "docs" / "_ext"
 Built = Callable[[str], tuple[str, str]]
-RUN = "```{weft} topology examples/fabrics/two_leaves.json\n"
+RUN = "```{weftwork} topology examples/fabrics/two_leaves.json\n"
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def built(tmp_path: Path) -> Built:
     """Build a site of one page; gives what Sphinx said and the page as HTML, empty where the build failed."""
     (tmp_path / "conf.py").write_text(
         f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\nhtml_math_renderer = 'mathml'\n"
-        "extensions = ['built_pages', 'mathml', 'myst_parser', 'weft_commands', 'weft_rows']\n"
+        "extensions = ['built_pages', 'mathml', 'myst_parser', 'weftwork_commands', 'weftwork_rows']\n"
         "myst_enable_extensions = ['dollarmath']\n",
         encoding="utf-8",
     )
@@ -47,19 +47,19 @@ def test_a_claim_that_the_output_does_not_hold_fails_the_build(built: Built) -> 
 
 
 def test_a_command_that_fails_fails_the_build(built: Built) -> None:
-    told, _ = built("```{weft} topology nothing.json\n```")
+    told, _ = built("```{weftwork} topology nothing.json\n```")
     assert "ended with exit code 2" in told
 
 
 def test_rows_come_from_the_program_with_headings_of_their_own(built: Built) -> None:
-    told, page = built("```{weft-rows} switch\n```\n\nSee [one of them](#switch-tomahawk-5).")
+    told, page = built("```{weftwork-rows} switch\n```\n\nSee [one of them](#switch-tomahawk-5).")
     assert told == ""
     assert "51.2Tbps" in page
     assert "<h2>tomahawk-5" in page
 
 
 def test_rows_that_are_none_fail_the_build(built: Built) -> None:
-    told, _ = built("```{weft-rows} swich\n```")
+    told, _ = built("```{weftwork-rows} swich\n```")
     assert "no rows 'swich'" in told
 
 

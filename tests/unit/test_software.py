@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.spec.training import Software
-from weft.workload.models.software import SOFTWARE, software, software_facts
+from weftwork.base.errors import ConfigError
+from weftwork.spec.training import Software
+from weftwork.workload.models.software import SOFTWARE, software, software_facts
 
 
 @pytest.mark.parametrize("name", sorted(SOFTWARE))

@@ -14,24 +14,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError
-from weft.engine import reference
-from weft.engine.lower import lower
-from weft.policies.load import load
-from weft.spec.device import Nic, Switch
-from weft.spec.fabric import HOST, SWITCH
-from weft.spec.result import TABLES
-from weft.spec.transport import Transport
-from weft.store.runs import Run, open_run
-from weft.study.compare import compare
-from weft.study.engines import Progress
-from weft.study.ideal import ideal_times_ps
-from weft.study.interrupts import interrupts
-from weft.study.prepare import prepare, read_scenario
-from weft.study.run import run_scenario
-from weft.study.seeds import interval, mean_numbers
-from weft.topology.assemble import assemble, links_between
-from weft.workload.traffic.incast import incast
+from weftwork.base.errors import ConfigError
+from weftwork.engine import reference
+from weftwork.engine.lower import lower
+from weftwork.policies.load import load
+from weftwork.spec.device import Nic, Switch
+from weftwork.spec.fabric import HOST, SWITCH
+from weftwork.spec.result import TABLES
+from weftwork.spec.transport import Transport
+from weftwork.store.runs import Run, open_run
+from weftwork.study.compare import compare
+from weftwork.study.engines import Progress
+from weftwork.study.ideal import ideal_times_ps
+from weftwork.study.interrupts import interrupts
+from weftwork.study.prepare import prepare, read_scenario
+from weftwork.study.run import run_scenario
+from weftwork.study.seeds import interval, mean_numbers
+from weftwork.topology.assemble import assemble, links_between
+from weftwork.workload.traffic.incast import incast
 
 TINY = """schema: 1
 name: tiny

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 from property.scenarios import random_plan
 
-from weft.base.clock import US_PS
-from weft.engine import packet
-from weft.engine.lower import lower
-from weft.engine.packet import Series
-from weft.policies.load import load
-from weft.spec.device import Ecn, Nic, Switch
-from weft.spec.transport import Transport
-from weft.topology.fat_tree import fat_tree
-from weft.workload.traffic.incast import incast
-from weft.workload.traffic.permutation import permutation
+from weftwork.base.clock import US_PS
+from weftwork.engine import packet
+from weftwork.engine.lower import lower
+from weftwork.engine.packet import Series
+from weftwork.policies.load import load
+from weftwork.spec.device import Ecn, Nic, Switch
+from weftwork.spec.transport import Transport
+from weftwork.topology.fat_tree import fat_tree
+from weftwork.workload.traffic.incast import incast
+from weftwork.workload.traffic.permutation import permutation
 
 if TYPE_CHECKING:
-    from weft.engine.outcome import Outcome
-    from weft.engine.plan import Plan
+    from weftwork.engine.outcome import Outcome
+    from weftwork.engine.plan import Plan
 
 SEEDS = (3, 7, 19, 27, 33, 45)
 BINS = 8

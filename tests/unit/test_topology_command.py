@@ -1,4 +1,4 @@
-"""``weft topology``: what it prints, what it writes, and how it refuses."""
+"""``weftwork topology``: what it prints, what it writes, and how it refuses."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from weft.base.errors import ConfigError
-from weft.cli.topology import fabric_in, print_measures, record, topology
-from weft.cli.topology_loss import print_loss
-from weft.spec.fabric import Fabric
-from weft.topology.build import fabric_of
-from weft.topology.from_file import read_fabric
-from weft.topology.measures import measure
-from weft.topology.without import measure_loss
+from weftwork.base.errors import ConfigError
+from weftwork.cli.topology import fabric_in, print_measures, record, topology
+from weftwork.cli.topology_loss import print_loss
+from weftwork.spec.fabric import Fabric
+from weftwork.topology.build import fabric_of
+from weftwork.topology.from_file import read_fabric
+from weftwork.topology.measures import measure
+from weftwork.topology.without import measure_loss
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fabrics"
 

@@ -11,26 +11,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.base.clock import SECOND_PS
-from weft.base.errors import ConfigError
-from weft.engine import reference
-from weft.engine.lower import lower
-from weft.engine.outcome import Outcome
-from weft.policies.load import load
-from weft.spec.device import Nic, Switch
-from weft.spec.job import At, Job, Send
-from weft.spec.transport import Transport
-from weft.study.payload import Volume, volume
-from weft.study.recording import queue_pairs
-from weft.topology.leaf_spine import leaf_spine
-from weft.workload.collectives.call import Call
-from weft.workload.collectives.catalogue import schedule
-from weft.workload.placement import one_per_host
-from weft.workload.traffic.all_to_all import all_to_all
-from weft.workload.traffic.incast import incast, incast_senders
-from weft.workload.traffic.permutation import permutation, permutation_peers
-from weft.workload.traffic.poisson import poisson
-from weft.workload.traffic.sizes import SizeDistribution, load_sizes, published_sizes, read_sizes
+from weftwork.base.clock import SECOND_PS
+from weftwork.base.errors import ConfigError
+from weftwork.engine import reference
+from weftwork.engine.lower import lower
+from weftwork.engine.outcome import Outcome
+from weftwork.policies.load import load
+from weftwork.spec.device import Nic, Switch
+from weftwork.spec.job import At, Job, Send
+from weftwork.spec.transport import Transport
+from weftwork.study.payload import Volume, volume
+from weftwork.study.recording import queue_pairs
+from weftwork.topology.leaf_spine import leaf_spine
+from weftwork.workload.collectives.call import Call
+from weftwork.workload.collectives.catalogue import schedule
+from weftwork.workload.placement import one_per_host
+from weftwork.workload.traffic.all_to_all import all_to_all
+from weftwork.workload.traffic.incast import incast, incast_senders
+from weftwork.workload.traffic.permutation import permutation, permutation_peers
+from weftwork.workload.traffic.poisson import poisson
+from weftwork.workload.traffic.sizes import SizeDistribution, load_sizes, published_sizes, read_sizes
 
 GBPS = 10**9
 

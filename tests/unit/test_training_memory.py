@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from weft.spec.training import Model, Parallelism
-from weft.workload.models.catalogue import MODELS, model
-from weft.workload.models.size import LayerKind, parameters
-from weft.workload.parallelism.memory import (
+from weftwork.spec.training import Model, Parallelism
+from weftwork.workload.models.catalogue import MODELS, model
+from weftwork.workload.models.size import LayerKind, parameters
+from weftwork.workload.parallelism.memory import (
     RESERVED_BYTES,
     activation_bytes,
     fullest_stage,

@@ -9,11 +9,11 @@ from helpers.stages import run_stages
 from helpers.tiny import flow_plan_of
 from helpers.trained import EXPERTS, QUIET, SMALL, job_of
 
-from weft.engine.flow import run
-from weft.spec.job import Collect
-from weft.spec.training import Model, Overlap, Parallelism
-from weft.topology.build import fabric_of
-from weft.workload.parallelism.groups import members_of
+from weftwork.engine.flow import run
+from weftwork.spec.job import Collect
+from weftwork.spec.training import Model, Overlap, Parallelism
+from weftwork.topology.build import fabric_of
+from weftwork.workload.parallelism.groups import members_of
 
 FABRIC: Any = {"topology": "rail-optimized", "gpus": 32, "node": "dgx-h100", "switch": "quantum-2"}
 NVLINK_LATENCY_PS = 1_000_000

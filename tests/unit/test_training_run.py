@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-import weft
-from weft.base.errors import ConfigError
-from weft.store.runs import Run
+import weftwork
+from weftwork.base.errors import ConfigError
+from weftwork.store.runs import Run
 
 FABRIC = "{topology: rail-optimized, gpus: 32, node: dgx-h100, switch: tomahawk-5}"
 TRAINING = "{model: llama-3-8b, tensor: 4, pipeline: 2, global_batch: 32, recompute: selective}"
@@ -27,7 +27,7 @@ class Ask:
         work = f"training: {training}\n" if training else ""
         file.write_text(f"schema: 1\nfabric: {fabric}\n{work}{more}\n", encoding="utf-8")
         overrides = {key.replace("__", "."): value for key, value in settings.items()}
-        return weft.run(file, out=self.folder / f"run{self.count}", overrides=overrides, seeds=seeds)
+        return weftwork.run(file, out=self.folder / f"run{self.count}", overrides=overrides, seeds=seeds)
 
 
 @pytest.fixture

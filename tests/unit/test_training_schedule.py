@@ -8,11 +8,11 @@ import pytest
 from helpers.stages import expanded, run_stages
 from helpers.trained import SMALL, job_of
 
-from weft.base.errors import ConfigError
-from weft.spec.job import Compute, Loop, Operation
-from weft.spec.training import Overlap, Parallelism
-from weft.workload.training.programs import PASSES
-from weft.workload.training.schedule import as_loops, passes
+from weftwork.base.errors import ConfigError
+from weftwork.spec.job import Compute, Loop, Operation
+from weftwork.spec.training import Overlap, Parallelism
+from weftwork.workload.training.programs import PASSES
+from weftwork.workload.training.schedule import as_loops, passes
 
 Times = dict[tuple[int, str, int], int]  # stage, kind, chunk
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from helpers.trained import EXPERTS, QUIET, SMALL, packed
 
-from weft.hardware.catalogue import gpu, node
-from weft.spec.training import Gpu, Model, Parallelism, Precision, Software
-from weft.workload.collectives.cost import collective_figures
-from weft.workload.models.catalogue import MODELS, model
-from weft.workload.models.size import parameters
-from weft.workload.parallelism.layout import Unit, chunks_of
-from weft.workload.training.communication import Cluster, Communication
-from weft.workload.training.kernels import Kernels
-from weft.workload.training.layers import UnitWork, unit_work
+from weftwork.hardware.catalogue import gpu, node
+from weftwork.spec.training import Gpu, Model, Parallelism, Precision, Software
+from weftwork.workload.collectives.cost import collective_figures
+from weftwork.workload.models.catalogue import MODELS, model
+from weftwork.workload.models.size import parameters
+from weftwork.workload.parallelism.layout import Unit, chunks_of
+from weftwork.workload.training.communication import Cluster, Communication
+from weftwork.workload.training.kernels import Kernels
+from weftwork.workload.training.layers import UnitWork, unit_work
 
 GPU = gpu("h100")
 EXACT = Software(kernel_tail_ps=0)  # no tails, so that times are work over rate

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.base.nearest import nearest
-from weft.base.units import DURATION, LENGTH, RATE, SIZE, Quantity, UnitError, format_quantity, parse_quantity
+from weftwork.base.nearest import nearest
+from weftwork.base.units import DURATION, LENGTH, RATE, SIZE, Quantity, UnitError, format_quantity, parse_quantity
 
 
 @pytest.mark.parametrize(

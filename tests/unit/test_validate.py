@@ -1,4 +1,4 @@
-"""``weft validate``: rules that make cases of rows, the shape of the scorecard, the command, and its page."""
+"""``weftwork validate``: rules that make cases of rows, the shape of the scorecard, the command, and its page."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from weft.base.errors import ConfigError
-from weft.cli import main
-from weft.data.measured import measured
-from weft.study import published_cases, validate
-from weft.study.predict import Prediction
-from weft.study.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
-from weft.study.recipes import MODELS, bridge_recipe, generation
-from weft.study.scorecard_page import HEAD, document, line, page
+from weftwork.base.errors import ConfigError
+from weftwork.cli import main
+from weftwork.data.measured import measured
+from weftwork.study import published_cases, validate
+from weftwork.study.predict import Prediction
+from weftwork.study.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
+from weftwork.study.recipes import MODELS, bridge_recipe, generation
+from weftwork.study.scorecard_page import HEAD, document, line, page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "models" / "scorecard.md"
 FAMILIES = ("dense-fp8", "dense-nvfp4", "experts", "gpt-oss")
@@ -169,7 +169,7 @@ def test_the_command_prints_curves_and_their_json(capsys: pytest.CaptureFixture[
 
 
 def test_the_page_of_the_documents_is_current() -> None:
-    """Some sets are worked out again; `weft validate --full --page docs/models/scorecard.md` writes it anew."""
+    """Some sets are worked out again; `weftwork validate --full --page docs/models/scorecard.md` writes it anew."""
     text = PAGE.read_text(encoding="utf-8")
     for score in validate.validate(["sc21", "bridge-dense-nvfp4", "nccl-one-server", "nccl-p5-all-reduce"]):
         assert f"| {' | '.join(line(score))} |" in text, score.key

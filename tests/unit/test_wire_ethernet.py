@@ -6,8 +6,8 @@ import zlib
 
 import pytest
 
-from weft.base.errors import UsageError
-from weft.wire.ethernet import (
+from weftwork.base.errors import UsageError
+from weftwork.wire.ethernet import (
     ETHERNET_HEADER_BYTES,
     ETHERTYPE_IPV4,
     ETHERTYPE_VLAN,
@@ -18,7 +18,7 @@ from weft.wire.ethernet import (
     EthernetHeader,
     VlanTag,
 )
-from weft.wire.fields import MalformedPacket
+from weftwork.wire.fields import MalformedPacket
 
 HEADER = EthernetHeader(
     destination=bytes.fromhex("248a07a8fa22"), source=bytes.fromhex("7cfe90643b32"), ethertype=ETHERTYPE_IPV4

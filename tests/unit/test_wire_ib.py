@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from weft.base.errors import UsageError
-from weft.wire.fields import MalformedPacket
-from weft.wire.ib import (
+from weftwork.base.errors import UsageError
+from weftwork.wire.fields import MalformedPacket
+from weftwork.wire.ib import (
     AETH_BYTES,
     BTH_BYTES,
     CNP_BODY,

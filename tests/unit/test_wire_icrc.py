@@ -6,10 +6,10 @@ from ipaddress import IPv4Address, IPv6Address
 
 import pytest
 
-from weft.wire.fields import MalformedPacket
-from weft.wire.ib import Aeth, AethKind, Bth, Opcode
-from weft.wire.icrc import append_icrc, check_icrc, icrc
-from weft.wire.rocev2 import RoceV2Packet, rocev2_packet
+from weftwork.wire.fields import MalformedPacket
+from weftwork.wire.ib import Aeth, AethKind, Bth, Opcode
+from weftwork.wire.icrc import append_icrc, check_icrc, icrc
+from weftwork.wire.rocev2 import RoceV2Packet, rocev2_packet
 
 # A CNP captured on a ConnectX-4 Lx, from its IP header on, published in the tests of scapy (test/contrib/roce.uts).
 CAPTURED_CNP = bytes.fromhex(

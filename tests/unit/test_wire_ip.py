@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from weft.base.errors import UsageError
-from weft.wire.fields import MalformedPacket
-from weft.wire.ip import (
+from weftwork.base.errors import UsageError
+from weftwork.wire.fields import MalformedPacket
+from weftwork.wire.ip import (
     DONT_FRAGMENT,
     ECN_CE,
     ECN_ECT0,

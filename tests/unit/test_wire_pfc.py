@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from weft.base.clock import US_PS
-from weft.base.errors import UsageError
-from weft.wire.ethernet import EthernetFrame
-from weft.wire.fields import MalformedPacket
-from weft.wire.pfc import MAXIMUM_PAUSE_QUANTA, PFC_FRAME_BYTES, PriorityPause, pause_time_ps
+from weftwork.base.clock import US_PS
+from weftwork.base.errors import UsageError
+from weftwork.wire.ethernet import EthernetFrame
+from weftwork.wire.fields import MalformedPacket
+from weftwork.wire.pfc import MAXIMUM_PAUSE_QUANTA, PFC_FRAME_BYTES, PriorityPause, pause_time_ps
 
 SOURCE = bytes.fromhex("7cfe90643b32")
 PAUSE = PriorityPause(class_enable_vector=1 << 3 | 1 << 4, quanta=(0, 0, 0, 0xFFFF, 0, 0, 0, 0))

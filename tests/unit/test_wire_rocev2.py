@@ -7,20 +7,20 @@ from ipaddress import IPv4Address, IPv6Address
 
 import pytest
 
-from weft.base.errors import UsageError
-from weft.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetFrame, EthernetHeader
-from weft.wire.fields import MalformedPacket
-from weft.wire.ib import CNP_BODY, RETH_BYTES, Aeth, AethKind, Bth, Opcode, cnp_bth
-from weft.wire.icrc import append_icrc
-from weft.wire.ip import MORE_FRAGMENTS, Ipv4Header
-from weft.wire.rocev2 import (
+from weftwork.base.errors import UsageError
+from weftwork.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetFrame, EthernetHeader
+from weftwork.wire.fields import MalformedPacket
+from weftwork.wire.ib import CNP_BODY, RETH_BYTES, Aeth, AethKind, Bth, Opcode, cnp_bth
+from weftwork.wire.icrc import append_icrc
+from weftwork.wire.ip import MORE_FRAGMENTS, Ipv4Header
+from weftwork.wire.rocev2 import (
     RoceV2Packet,
     cnp_frame_bytes,
     rocev2_ack_frame_bytes,
     rocev2_data_frame_bytes,
     rocev2_packet,
 )
-from weft.wire.udp import roce_source_port
+from weftwork.wire.udp import roce_source_port
 
 ADDRESSES: dict[int, tuple[IPv4Address | IPv6Address, IPv4Address | IPv6Address]] = {
     4: (IPv4Address("10.0.0.1"), IPv4Address("10.0.0.2")),

@@ -7,10 +7,10 @@ from ipaddress import IPv4Address, IPv6Address
 
 import pytest
 
-from weft.base.errors import UsageError
-from weft.wire.fields import MalformedPacket
-from weft.wire.ip import Ipv4Header, Ipv6Header
-from weft.wire.udp import ROCE_V2_PORT, UDP_HEADER_BYTES, UdpHeader, roce_source_port, udp_checksum
+from weftwork.base.errors import UsageError
+from weftwork.wire.fields import MalformedPacket
+from weftwork.wire.ip import Ipv4Header, Ipv6Header
+from weftwork.wire.udp import ROCE_V2_PORT, UDP_HEADER_BYTES, UdpHeader, roce_source_port, udp_checksum
 
 HEADER = UdpHeader(source_port=49152, destination_port=ROCE_V2_PORT, payload_bytes=5)
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.base.errors import ConfigError
-from weft.spec.fabric import HOST, Fabric
-from weft.spec.rails import ports_of_gpu
-from weft.topology.build import fabric_of
-from weft.topology.reach import reach
-from weft.topology.without import find_lost, lose, measure_loss, worst_pair
+from weftwork.base.errors import ConfigError
+from weftwork.spec.fabric import HOST, Fabric
+from weftwork.spec.rails import ports_of_gpu
+from weftwork.topology.build import fabric_of
+from weftwork.topology.reach import reach
+from weftwork.topology.without import find_lost, lose, measure_loss, worst_pair
 
 TBPS = 10**12
 RAILS = fabric_of(topology="rail-optimized", gpus=1_024, node="dgx-h100", switch="quantum-2")
@@ -109,7 +109,7 @@ def test_everything_may_be_lost() -> None:
 
 
 def test_large_fabrics_are_not_measured_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.topology.without.MOST_WORK", 10_000)
+    monkeypatch.setattr("weftwork.topology.without.MOST_WORK", 10_000)
     loss = measure_loss(RAILS, ["leaf3"])
     assert loss.rails == ()
     assert loss.worst_before is None

@@ -1,0 +1,339 @@
+"""Pages made from the rows of the program: devices, policies and their parameters, tables, commands, changes to come.
+
+``{weftwork-rows} switch`` stands where the rows of a kind belong; they are read while the site is built, so that
+nothing is typed twice.
+Leaves out: the keys of a scenario, whose page `weftwork.spec.scenario_reference` writes for the repository too.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer.main
+from sphinx.errors import ExtensionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sphinx.application import Sphinx
+
+    from weftwork.base.catalogue import Catalogue, Figure
+    from weftwork.policies.parameters import ParameterRow
+
+__all__ = ["setup"]
+
+ROOT = Path(__file__).parents[2]
+_DETAILS: Final = ("ecn_", "receive_", "pcie_latency")  # keys that the table of all devices of a kind leaves out
+_MARK: Final = {"verified": "", "unverified": " *unverified*", "chosen": " *chosen*"}
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+
+
+def _code(text: str) -> str:
+    """Code in a cell of a table."""
+    return "`" + text.replace("|", "\\|") + "`"
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    names = list(heads)
+    yield "| " + " | ".join(names) + " |"
+    yield "|" + "---|" * len(names)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+    yield ""
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+# Devices
+
+
+def _devices(
+    kind: str, name: str, module: str = "weftwork.hardware.catalogue", *, level: str = "##", shown: int = 5
+) -> Callable[[], Iterator[str]]:
+    """All rows of a catalogue: first side by side with a few figures, then each with all and their sources."""
+
+    def lines() -> Iterator[str]:
+        catalogue: Catalogue = getattr(import_module(module), name)
+        few = [key for key in _keys(catalogue) if not key.startswith(_DETAILS) and _share(catalogue, key) > 0.5][:shown]
+        yield from _table(
+            ["name", "what it is", *(_words(key) for key in few)],
+            (
+                [f"[{_code(row.name)}](#{kind}-{_slug(row.name)})", _cell(row.title)]
+                + [_shown(row.figures[key]) if key in row.figures else "" for key in few]
+                for row in catalogue.values()
+            ),
+        )
+        for row in catalogue.values():
+            yield f"({kind}-{_slug(row.name)})="
+            yield f"{level} {row.name}\n"
+            yield _sentence(_cell(row.title)) + "\n"
+            if not row.figures:
+                continue
+            yield from _table(
+                ["figure", "value", "mark", "source"],
+                (
+                    [_code(key), _cell(figure.text), figure.mark, _cell(figure.source.removeprefix("chosen: "))]
+                    for key, figure in row.figures.items()
+                ),
+            )
+
+    return lines
+
+
+def _keys(catalogue: Catalogue) -> list[str]:
+    return list(dict.fromkeys(key for row in catalogue.values() for key in row.figures))
+
+
+def _share(catalogue: Catalogue, key: str) -> float:
+    return sum(key in row.figures for row in catalogue.values()) / len(catalogue)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())
+
+
+def _words(key: str) -> str:
+    return re.sub(r"_(bps|bytes|ps|m|w)$", "", key).replace("_", " ")
+
+
+def _shown(figure: Figure) -> str:
+    return _cell(figure.text) + _MARK[figure.mark]
+
+
+# Policies
+
+
+def _policies(kind: str) -> Callable[[], Iterator[str]]:
+    def lines() -> Iterator[str]:
+        from weftwork.policies.load import catalogue, load
+
+        key = f"transport.{kind.replace('-', '_')}"
+        entries = catalogue(kind)
+        yield from _table(
+            ["name", "what it is", "source"],
+            ([f"[{_code(e.name)}](#{kind}-{e.name})", _cell(e.text), _cell(e.source)] for e in entries),
+        )
+        for entry in entries:
+            policy = load(kind, entry.name)
+            yield f"({kind}-{entry.name})="
+            yield f"## {entry.name}\n"
+            yield _sentence(_cell(entry.text)) + "\n"
+            yield f"`{key}: {entry.name}`\n"
+            yield f"- File: {_code(entry.path.relative_to(_package().parent).as_posix())}"
+            yield f"- Source: {_cell(policy.plugin.source)}"
+            if policy.plugin.needs:
+                yield f"- Needs: {', '.join(sorted(policy.plugin.needs))}"
+            if getattr(policy.plugin, "reorders", False):
+                yield "- Packets may overtake each other."
+            page = _model_page(entry.name)
+            if page is not None:
+                yield f"- Its model: [{page}](../models/{page}.md)"
+            yield ""
+            if policy.rows:
+                yield from _parameters(policy.rows)
+            else:
+                yield "It takes no parameters.\n"
+
+    return lines
+
+
+def _package() -> Path:
+    import weftwork
+
+    return Path(weftwork.__path__[0])
+
+
+def _model_page(name: str) -> str | None:
+    return name if (ROOT / "docs" / "models" / f"{name}.md").is_file() else None
+
+
+def _parameters(rows: Iterable[ParameterRow]) -> Iterator[str]:
+    yield from _table(
+        ["parameter", "default", "allowed", "meaning", "source"],
+        ([_code(r.name), _cell(r.shown(r.default)), _cell(_limits(r)), _cell(r.text), _cell(r.source)] for r in rows),
+    )
+
+
+def _limits(row: ParameterRow) -> str:
+    if row.type is bool:
+        return "true or false"
+    bounds = ((">=", row.minimum), ("<=", row.maximum))
+    return " and ".join(f"{sign} {row.shown(limit)}" for sign, limit in bounds if limit is not None) or "any"
+
+
+def _variants(kind: str, name: str) -> Callable[[], Iterator[str]]:
+    """Named sets of parameters side by side: what a variant leaves out has the default."""
+
+    def lines() -> Iterator[str]:
+        from weftwork.policies.load import load
+
+        names = list(load(kind, name).plugin.variants)
+        sets = [load(kind, name, variant=variant) for variant in names]
+        yield from _table(
+            ["parameter", *(_code(variant) for variant in names)],
+            ([_code(row.name), *(_cell(row.shown(one.values[row.name])) for one in sets)] for row in sets[0].rows),
+        )
+
+    return lines
+
+
+# Words, tables, commands, changes
+
+
+def _algorithms() -> Iterator[str]:
+    """Algorithms of collectives, with what each says of itself at the top of its file."""
+    from weftwork.workload.collectives import algorithms
+    from weftwork.workload.collectives.catalogue import ALGORITHMS
+
+    for name, algorithm in ALGORITHMS.items():
+        text = import_module(f"{algorithms.__name__}.{name.replace('-', '_')}").__doc__ or ""
+        first, _, rest = text.partition("\n")
+        yield f"(algorithm-{name})="
+        yield f"### {name}\n"
+        yield f"{_cell(first)}\n"
+        yield f"Operations: {', '.join(sorted(algorithm.operations))}.\n"
+        about, _, cited = rest.partition("Source: ")
+        if about.strip():
+            yield f"{_cell(about.strip())}\n"
+        left_out = cited.partition("Leaves out: ")[2]
+        yield f"- Source: {_cell(algorithm.source)}"
+        yield f"- Leaves out: {_cell(left_out.strip())}\n" if left_out else ""
+
+
+def _choices(kind: str) -> Callable[[], Iterator[str]]:
+    """What ``weftwork list KIND`` lists."""
+
+    def lines() -> Iterator[str]:
+        from weftwork.cli.list import choices
+
+        yield from _table(
+            ["name", "what it is", "source"], ([_code(c.name), _cell(c.text), _cell(c.source)] for c in choices(kind))
+        )
+
+    return lines
+
+
+def _tables() -> Iterator[str]:
+    from weftwork.spec.result import TABLES
+
+    for name, columns in TABLES.items():
+        yield f"(table-{name})="
+        yield f"## {name}\n"
+        yield from _table(
+            ["column", "type", "unit", "meaning"],
+            (
+                [_code(c.name), c.type + (" or null" if c.optional else ""), _cell(c.unit), _cell(c.text)]
+                for c in columns
+            ),
+        )
+
+
+def _commands() -> Iterator[str]:
+    from weftwork.cli import app
+
+    group: Any = typer.main.get_command(app)
+    yield from _table(
+        ["command", "what it does"],
+        (
+            [f"[{_code(f'weftwork {name}')}](#weftwork-{name})", _cell(command.help)]
+            for name, command in group.commands.items()
+        ),
+    )
+    for name, command in group.commands.items():
+        arguments = [one for one in command.params if one.param_type_name == "argument"]
+        options = ["[OPTIONS]"] if len(arguments) < len(command.params) else []
+        usage = " ".join(["weftwork", name, *options, *map(_metavar, arguments)])
+        yield f"(weftwork-{name})="
+        yield f"## weftwork {name}\n"
+        yield _sentence(_cell(command.help)) + "\n"
+        yield f"```text\n{usage}\n```\n"
+        if command.params:
+            yield from _table(["argument or option", "meaning"], (_parameter(one) for one in command.params))
+
+
+def _metavar(argument: Any) -> str:  # noqa: ANN401 - typer's own class
+    name = argument.metavar or argument.name.upper()
+    shown = f"{name}..." if argument.nargs == -1 else name
+    return shown if argument.required else f"[{shown}]"
+
+
+def _parameter(one: Any) -> list[str]:  # noqa: ANN401 - as above
+    text = _cell(one.help or "")
+    if one.param_type_name == "argument":
+        return [_code(_metavar(one)), text]
+    takes = "" if one.is_flag else f" {one.metavar or one.name.upper()}"
+    plain = isinstance(one.default, int | float | str) and not one.is_flag
+    default = f" By default {one.default}." if plain else ""
+    return [", ".join(_code(opt + takes) for opt in one.opts), text + default]
+
+
+def _unreleased() -> Iterator[str]:
+    """Fragments of `changes.d`, by kind, as the next release will print them."""
+    import tomllib
+
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["towncrier"]
+    folder = ROOT / settings["directory"]
+    for kind in settings["type"]:
+        fragments = sorted(folder.glob(f"*.{kind['directory']}.md"))
+        if fragments:
+            yield f"### {kind['name']}\n"
+            yield from (f"- {' '.join(path.read_text(encoding='utf-8').split())}" for path in fragments)
+            yield ""
+
+
+_KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
+    "switch": _devices("switch", "SWITCHES"),
+    "nic": _devices("nic", "NICS"),
+    "node": _devices("node", "SERVERS"),
+    "link": _devices("link", "LINKS"),
+    "gpu": _devices("gpu", "GPUS"),
+    "model": _devices("model", "MODELS", "weftwork.workload.models.catalogue"),
+    "software": _devices("software", "SOFTWARE", "weftwork.workload.models.software"),
+    "protocol": _devices("protocol", "PROTOCOLS", "weftwork.workload.collectives.protocols", level="###", shown=1),
+    "collective-figures": _devices(
+        "collective-figures", "FIGURES", "weftwork.workload.collectives.cost", level="###", shown=2
+    ),
+    "algorithm": _algorithms,
+    "congestion-control": _policies("congestion-control"),
+    "path-selection": _policies("path-selection"),
+    "port-selection": _policies("port-selection"),
+    "dcqcn-variants": _variants("congestion-control", "dcqcn"),
+    "topology": _choices("topology"),
+    "traffic": _choices("traffic"),
+    "sizes": _choices("sizes"),
+    "load-balancing": _choices("load-balancing"),
+    "transport": _choices("transport"),
+    "collective": _choices("collective"),
+    "tables": _tables,
+    "commands": _commands,
+    "unreleased": _unreleased,
+}
+
+
+_PLACE: Final = re.compile(r"^```\{weftwork-rows\} *(\S+)\n```$", re.MULTILINE)
+
+
+def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the rows in their places before the page is read, so that their headings and targets are the page's own."""
+
+    def rows(place: re.Match[str]) -> str:
+        app.env.reread_always.add(docname)
+        if place[1] not in _KINDS:
+            raise ExtensionError(f"{docname}: no rows '{place[1]}', wanted {', '.join(_KINDS)}")
+        return "\n".join(_KINDS[place[1]]())
+
+    source[0] = _PLACE.sub(rows, source[0])
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Fill pages when their source is read."""
+    app.connect("source-read", _fill)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,1 +1,0 @@
-"""Floor 1: the shared language of Weft, frozen records and arrays. Siblings above meet here and nowhere else."""

@@ -1,1 +1,0 @@
-"""Collective operations: a call and an algorithm to the programs of `weft.spec.job`."""

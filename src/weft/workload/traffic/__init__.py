@@ -1,1 +1,0 @@
-"""Patterns of traffic, one file each: parameters to `weft.spec.job.Job`."""

@@ -1,0 +1,108 @@
+"""The errors of Weftwork, as one tree split by who is at fault.
+
+``ConfigError`` is the user's, ``UsageError`` the caller's, ``PolicyError`` the author's of a policy file,
+``PeerError`` the other end's and ``EngineError`` ours. A stage collects all its mistakes before it raises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ConfigError", "EngineError", "Mistake", "PeerError", "PolicyError", "UsageError", "WeftworkError"]
+
+
+class WeftworkError(Exception):
+    """Base of every error that Weftwork raises on purpose."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mistake:
+    """One mistake in an input: where it is, what was found, what is allowed and the nearest fix.
+
+    Parameters
+    ----------
+    path : dotted path of the key, such as ``fabric.oversubscription``
+    text : what was found and what is allowed, one sentence without a full stop
+    line : line in the file, counted from 1; None where there is no file
+    fix : the nearest right spelling or value, or None
+    """
+
+    path: str
+    text: str
+    line: int | None = None
+    fix: str | None = None
+
+    def __str__(self) -> str:
+        where = f"line {self.line}  " if self.line is not None else ""
+        hint = f"; did you mean '{self.fix}'?" if self.fix is not None else ""
+        return f"{where}{self.path}  {self.text}{hint}"
+
+
+class ConfigError(WeftworkError):
+    """The user's input is wrong. Carries every mistake of the stage that found it.
+
+    Parameters
+    ----------
+    source : name of the file or of the thing that is wrong
+    mistakes : all of them, in the order of the file
+    """
+
+    def __init__(self, source: str, mistakes: list[Mistake]) -> None:
+        self.source = source
+        self.mistakes = tuple(sorted(mistakes, key=lambda m: (m.line is None, m.line or 0)))
+        super().__init__(source, self.mistakes)
+
+    def __str__(self) -> str:
+        count = len(self.mistakes)
+        head = f"{self.source}: {count} mistake{'' if count == 1 else 's'}, nothing was run"
+        where = [f"line {m.line}" if m.line is not None else "" for m in self.mistakes]
+        where_width = max((len(w) for w in where), default=0)
+        path_width = max((len(m.path) for m in self.mistakes), default=0)
+        lines = [head]
+        for at, mistake in zip(where, self.mistakes, strict=True):
+            hint = f"; did you mean '{mistake.fix}'?" if mistake.fix is not None else ""
+            prefix = f"{at:<{where_width}}  " if where_width else ""
+            lines.append(f"  {prefix}{mistake.path:<{path_width}}  {mistake.text}{hint}")
+        return "\n".join(lines)
+
+
+class UsageError(WeftworkError):
+    """The caller of a Python function passed something that it does not take."""
+
+
+class PolicyError(WeftworkError):
+    """A policy file is wrong: it does not compile, or one of its steps failed. Names the file and the line.
+
+    As text it names a file below the current folder by its way from there, as the user does.
+
+    Parameters
+    ----------
+    file : the policy's file
+    line : line in it, counted from 1
+    text : what happened, one sentence
+    """
+
+    def __init__(self, file: str, line: int, text: str) -> None:
+        self.file = file
+        self.line = line
+        self.text = text
+        super().__init__(file, line, text)
+
+    def __str__(self) -> str:
+        return f"{_from_here(self.file)}, line {self.line}: {self.text}"
+
+
+def _from_here(file: str) -> str:
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except (ValueError, OSError):  # it lies elsewhere, or the current folder is gone
+        return file
+
+
+class PeerError(WeftworkError):
+    """The other end of a connection broke the protocol."""
+
+
+class EngineError(WeftworkError):
+    """Weftwork itself is wrong: an invariant of an engine does not hold. Please report it."""

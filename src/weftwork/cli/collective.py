@@ -1,0 +1,206 @@
+"""``weftwork collective OPERATION``: a collective at several sizes, in the columns of nccl-tests."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.units import SIZE, UnitError, format_quantity, parse_quantity
+from weftwork.cli.leave import FAILED
+from weftwork.cli.progress import ProgressLine
+from weftwork.cli.settings import overrides
+from weftwork.study.collective import Measured, collective_scenario, measure_collective
+from weftwork.study.prepare import prepare
+from weftwork.study.record import about
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from weftwork.spec.scenario import Scenario
+    from weftwork.study.prepare import Prepared
+
+__all__ = ["collective", "parse_sizes"]
+
+INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
+ELEMENT_BYTES: Final = 4  # of float, the type that nccl-tests takes where none is given
+MOST_SIZES: Final = 64  # chosen: a doubling from a byte to 2^63 is no more
+_REDUCES: Final = {"all-reduce": "sum", "reduce-scatter": "sum", "reduce": "sum"}
+_ROOTED: Final = frozenset({"broadcast", "reduce"})
+_COLUMNS: Final = ("size", "count", "type", "redop", "root", "time", "algbw", "busbw")
+_UNITS: Final = ("(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)")
+_WIDTHS: Final = (14, 14, 7, 6, 5, 12, 9, 9)
+
+
+def collective(
+    keys: Mapping[str, Any],
+    *,
+    sizes: str,
+    factor: int,
+    file: Path | None,
+    settings: Sequence[str] | None,
+    as_json: bool,
+) -> int:
+    """Run a collective at each size and print a line for it as soon as it is known.
+
+    Parameters
+    ----------
+    keys : of the section ``collective``
+    sizes : see `parse_sizes`
+    factor : from one size to the next
+    file : a scenario or a fabric; None for a rail-optimized fabric of H100 servers
+    settings : ``key=value`` texts of ``--set``
+    as_json : one JSON object instead of the table
+
+    Returns
+    -------
+    exit code: 0; 1 where a size did not end; 130 after Ctrl-C
+
+    Raises
+    ------
+    ConfigError : with all mistakes
+    """
+    found = parse_sizes(sizes, factor)
+    own = overrides(settings)
+    if file is None and "gpus" not in keys and not any(key.startswith("fabric.") for key in own):
+        text = "missing: how many GPUs, or a fabric with --fabric whose GPUs take part"
+        raise ConfigError("command line", [Mistake(path="--gpus", text=text)])
+    try:
+        scenario = collective_scenario({**keys, "size": found[-1]}, file=file, overrides=own)
+        prepared = prepare(scenario)
+    except ConfigError as error:
+        options = {f"--set collective.{key}": f"--{key}" for key in keys if f"collective.{key}" not in own}
+        options["--set collective.operation"] = "operation"
+        if file is None:
+            options["fabric.gpus"] = "--gpus"  # it made the fabric
+        raise _by_option(error, options) from error
+    words = about(prepared)
+    if not as_json:
+        _print_head(prepared, words)
+    rows: list[Measured] = []
+    with ProgressLine() as line:
+        for row in measure_collective(scenario, prepared.fabric, found, line):
+            rows.append(row)
+            if not as_json:
+                line.clear()
+                typer.echo(_line(scenario, row))
+    if as_json:
+        typer.echo(json.dumps(_document(prepared, words, rows), indent=2))
+    else:
+        _print_foot(rows)
+    if len(rows) < len(found):
+        return INTERRUPTED
+    return FAILED if any(row.time_ps is None for row in rows) else 0
+
+
+def parse_sizes(text: str, factor: int = 2) -> list[int]:
+    """Sizes in bytes from ``1MiB:256MiB`` (each ``factor`` times the one before), ``1MiB,3MiB`` or ``1MiB``.
+
+    Parameters
+    ----------
+    text : as it is written behind ``--sizes``
+    factor : from one size to the next of a range
+
+    Raises
+    ------
+    ConfigError : no size, none in ascending order, or too many
+
+    Examples
+    --------
+    >>> parse_sizes("1KiB:4KiB"), parse_sizes("1KiB:9KB", 3), parse_sizes("3B,2MiB")
+    ([1024, 2048, 4096], [1024, 3072], [3, 2097152])
+    """
+    parts = text.split(":") if ":" in text else text.split(",")
+    mistakes: list[Mistake] = []
+    sizes: list[int] = []
+    for part in parts:
+        try:
+            sizes.append(int(parse_quantity(SIZE, part.strip())))
+        except UnitError as error:
+            mistakes.append(Mistake(path="--sizes", text=error.text, fix=error.fix))
+    if ":" in text and not mistakes:
+        if len(sizes) != 2 or sizes[0] > sizes[1] or sizes[0] == 0:
+            wanted = "the smallest and the largest size, such as 1MiB:256MiB"
+            mistakes.append(Mistake(path="--sizes", text=f"found '{text}', wanted {wanted}"))
+        elif factor < 2:
+            mistakes.append(Mistake(path="--factor", text=f"found {factor}, wanted 2 or more"))
+        else:
+            first, last = sizes
+            sizes = [first]
+            while sizes[-1] * factor <= last:
+                sizes.append(sizes[-1] * factor)
+    if not mistakes and len(sizes) > MOST_SIZES:
+        mistakes.append(Mistake(path="--sizes", text=f"found {len(sizes)} sizes, wanted at most {MOST_SIZES}"))
+    if mistakes:
+        raise ConfigError("command line", mistakes)
+    return sizes
+
+
+def _by_option(error: ConfigError, options: Mapping[str, str]) -> ConfigError:
+    """Name what the user gave by an option by that, and not by the key that it became."""
+    mistakes = [
+        replace(mistake, path=options[mistake.path], line=None) if mistake.path in options else mistake
+        for mistake in error.mistakes
+    ]
+    return ConfigError(error.source, mistakes)
+
+
+def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
+    section = prepared.scenario.collective
+    typer.echo(f"# {prepared.job.name} among {prepared.job.gpus:,} GPUs; simulated, not measured")
+    for key in ("fabric", "transport"):
+        typer.echo(f"# {key:<11}{words[key]}")
+    if "collective.placement" in prepared.fabric.facts:
+        typer.echo(f"# note       {prepared.fabric.facts['collective.placement']}")
+    if section is not None and section.repeat > 1:
+        typer.echo(f"# mean of {section.repeat:,} repetitions")
+    for row in (_COLUMNS, _UNITS):
+        typer.echo("#" + "".join(text.rjust(width) for text, width in zip(row, _WIDTHS, strict=True))[1:])
+
+
+def _line(scenario: Scenario, row: Measured) -> str:
+    section = scenario.collective
+    operation = "" if section is None else section.operation
+    root = 0 if section is None else section.root or 0
+    missing = "never" if row.time_ps is None else "-"  # a barrier has a time and no bandwidth
+    times = (
+        (row.time_ps, 1e6),
+        (row.algorithm_bandwidth_bps, 8e9),
+        (row.bus_bandwidth_bps, 8e9),
+    )
+    shown = (
+        str(row.size_bytes),
+        str(row.size_bytes // ELEMENT_BYTES),
+        "float",
+        _REDUCES.get(operation, "none"),
+        str(root if operation in _ROOTED else -1),
+        *(missing if value is None else f"{value / unit:.2f}" for value, unit in times),
+    )
+    return "".join(text.rjust(width) for text, width in zip(shown, _WIDTHS, strict=True))
+
+
+def _print_foot(rows: Sequence[Measured]) -> None:
+    known = [row.bus_bandwidth_bps for row in rows if row.bus_bandwidth_bps is not None]
+    if known:
+        typer.echo(f"# average bus bandwidth {sum(known) / len(known) / 8e9:.2f} GB/s")
+    hops, wall_s = sum(row.packet_hops for row in rows), sum(row.wall_s for row in rows)
+    typer.echo(f"# simulated {hops:,} packet-hops in {wall_s:.1f} s")
+    for row in rows:
+        if row.time_ps is None:
+            size = format_quantity(SIZE, row.size_bytes)
+            typer.echo(f"# {size} did not end: a queue pair gave up or nothing was left to do", err=True)
+
+
+def _document(prepared: Prepared, words: Mapping[str, str], rows: Sequence[Measured]) -> dict[str, Any]:
+    section = prepared.scenario.collective
+    return {
+        "about": dict(words),
+        "operation": None if section is None else section.operation,
+        "algorithm": None if section is None else section.algorithm,
+        "gpus": prepared.job.gpus,
+        "sizes": [asdict(row) for row in rows],
+    }

@@ -1,0 +1,92 @@
+"""How the command line ends: an error in words on standard error, as JSON where that was asked for, and an exit code.
+
+Leaves out: errors of Weftwork that nobody foresaw; they keep their traceback.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from weftwork.base.errors import ConfigError, EngineError, PolicyError, UsageError, WeftworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["FAILED", "MISTAKE", "exit_code"]
+
+FAILED: Final = 1  # no mistake of the user's, yet not done
+MISTAKE: Final = 2
+# What the parser of the options raises. Typer gives it no name of its own, and not every version has click's.
+_OPTION_ERROR: Final[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+def exit_code(command: Callable[[], object], *, as_json: bool) -> int:
+    """Call a command and turn what it raises into words and a code.
+
+    Parameters
+    ----------
+    command : returns its exit code, or None for 0
+    as_json : whether an error also goes to standard output, as one JSON object
+    """
+    if sys.stdout is None:  # closed by the caller, as with '>&-'
+        typer.echo("standard output is closed: nothing was run", err=True)
+        return FAILED
+    try:
+        code = _told(command, as_json=as_json)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read has seen enough
+        _forget_output()
+        return FAILED
+    except OSError as error:
+        _forget_output()
+        typer.echo(f"cannot write{_place(error)}: {error.strerror}", err=True)
+        return FAILED
+    return code
+
+
+def _told(command: Callable[[], object], *, as_json: bool) -> int:
+    wrong: WeftworkError
+    try:
+        code = command()
+    except (ConfigError, PolicyError, UsageError) as error:
+        typer.echo(str(error), err=True)
+        code, text, wrong = MISTAKE, str(error), error
+    except EngineError as error:
+        text = f"an error of Weftwork itself, please report it: {error}"
+        typer.echo(text, err=True)
+        code, wrong = FAILED, error
+    except _OPTION_ERROR as error:
+        error.show()
+        code, text, wrong = error.exit_code, error.format_message(), UsageError(error.format_message())
+    else:
+        return code if isinstance(code, int) else 0
+    if as_json:
+        typer.echo(json.dumps({"error": _document(wrong, text)}, indent=2))
+    return code
+
+
+def _document(error: WeftworkError, text: str) -> dict[str, Any]:
+    source, mistakes = None, []
+    if isinstance(error, ConfigError):
+        source = error.source
+        mistakes = [{"path": m.path, "line": m.line, "text": m.text, "fix": m.fix} for m in error.mistakes]
+    elif isinstance(error, PolicyError):
+        source = error.file
+        mistakes = [{"path": error.file, "line": error.line, "text": error.text, "fix": None}]
+    return {"kind": type(error).__name__, "source": source, "text": text, "mistakes": mistakes}
+
+
+def _place(error: OSError) -> str:
+    return f" {error.filename}" if error.filename else ""
+
+
+def _forget_output() -> None:
+    """Send what is still in the buffer nowhere, so that the interpreter does not fail on it when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,193 @@
+"""``weftwork list``: what there is to choose from, for every kind of thing that a scenario names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+from weftwork.cli.console import console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weftwork.base.catalogue import Catalogue
+
+__all__ = ["KINDS", "Choice", "choices", "list_kind"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """A name, what it is in one sentence, and where that comes from."""
+
+    name: str
+    text: str
+    source: str = ""
+
+
+def _policies(kind: str) -> Callable[[], list[Choice]]:
+    def found() -> list[Choice]:
+        from weftwork.policies.load import catalogue
+
+        return [Choice(name=entry.name, text=entry.text, source=entry.source) for entry in catalogue(kind)]
+
+    return found
+
+
+def _devices(name: str, module: str = "weftwork.hardware.catalogue") -> Callable[[], list[Choice]]:
+    def found() -> list[Choice]:
+        from importlib import import_module
+
+        rows: Catalogue = getattr(import_module(module), name)
+        return [
+            Choice(
+                name=row.name,
+                text=row.title,
+                source=", ".join(f"{figure.key} {figure.fact}" for figure in row.figures.values()),
+            )
+            for row in rows.values()
+        ]
+
+    return found
+
+
+def _words(path: str) -> Callable[[], list[Choice]]:
+    """Words that a key of the scenario allows, each with the first line of its module."""
+
+    def found() -> list[Choice]:
+        from importlib import import_module
+
+        from weftwork.spec.scenario_reference import row
+
+        described = row(path)
+        options: tuple[str, ...] = getattr(described.kind, "options", ())
+        chosen = []
+        for option in options:
+            module = _MODULES.get((path, option))
+            text = (import_module(module).__doc__ or "").split("\n", 1)[0] if module is not None else described.text
+            chosen.append(Choice(name=option, text=text, source=described.source))
+        return chosen
+
+    return found
+
+
+def _presets() -> list[Choice]:
+    from weftwork.spec.scenario_policies import PRESETS
+    from weftwork.spec.scenario_reference import row
+
+    source = row("transport.load_balancing").source
+    return [
+        Choice(name=name, text=f"path_selection {path}, port_selection {port}", source=source)
+        for name, (path, port) in PRESETS.items()
+    ]
+
+
+def _sizes() -> list[Choice]:
+    from weftwork.report.words import amount
+    from weftwork.workload.traffic.sizes import load_sizes, published_sizes
+
+    return [
+        Choice(
+            name=name,
+            text=f"mean {amount(load_sizes(name).mean_bytes, 'B')}",
+            source="see weftwork/data/published/README.md",
+        )
+        for name in published_sizes()
+    ]
+
+
+def _collectives() -> list[Choice]:
+    """Algorithms; each with the first line of its module and the operations that it has."""
+    from importlib import import_module
+
+    from weftwork.workload.collectives.catalogue import ALGORITHMS
+
+    found = []
+    for name, algorithm in ALGORITHMS.items():
+        module = f"weftwork.workload.collectives.algorithms.{name.replace('-', '_')}"
+        text = (import_module(module).__doc__ or "").split("\n", 1)[0]
+        operations = ", ".join(algorithm.operations)
+        found.append(Choice(name=name, text=f"{text} Does {operations}.", source=algorithm.source))
+    return found
+
+
+_MODULES: Final = {
+    ("fabric.topology", "fat-tree"): "weftwork.topology.fat_tree",
+    ("fabric.topology", "leaf-spine"): "weftwork.topology.leaf_spine",
+    ("fabric.topology", "rail-optimized"): "weftwork.topology.rail_optimized",
+    ("fabric.topology", "file"): "weftwork.topology.from_file",
+    ("transport.protocol", "rocev2"): "weftwork.transports.rocev2",
+    ("traffic.pattern", "permutation"): "weftwork.workload.traffic.permutation",
+    ("traffic.pattern", "incast"): "weftwork.workload.traffic.incast",
+    ("traffic.pattern", "all-to-all"): "weftwork.workload.traffic.all_to_all",
+    ("traffic.pattern", "poisson"): "weftwork.workload.traffic.poisson",
+}
+
+KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
+    "model": _devices("MODELS", "weftwork.workload.models.catalogue"),
+    "software": _devices("SOFTWARE", "weftwork.workload.models.software"),
+    "congestion-control": _policies("congestion-control"),
+    "path-selection": _policies("path-selection"),
+    "port-selection": _policies("port-selection"),
+    "topology": _words("fabric.topology"),
+    "switch": _devices("SWITCHES"),
+    "nic": _devices("NICS"),
+    "node": _devices("SERVERS"),
+    "link": _devices("LINKS"),
+    "gpu": _devices("GPUS"),
+    "transport": _words("transport.protocol"),
+    "load-balancing": _presets,
+    "traffic": _words("traffic.pattern"),
+    "sizes": _sizes,
+    "collective": _collectives,
+}
+
+
+def choices(kind: str) -> list[Choice]:
+    """What there is of a kind.
+
+    Raises
+    ------
+    ConfigError : there is no such kind; names all and the nearest
+    """
+    wanted = kind.replace("_", "-")
+    if wanted not in KINDS:
+        text = f"found '{kind}', wanted {', '.join(KINDS)}"
+        raise ConfigError("weftwork list", [Mistake(path="kind", text=text, fix=nearest(wanted, KINDS))])
+    return KINDS[wanted]()
+
+
+def list_kind(kind: str | None, *, as_json: bool, with_sources: bool) -> None:
+    """Print what there is of a kind, or the kinds themselves.
+
+    Parameters
+    ----------
+    kind : such as ``congestion-control``, or None
+    as_json : a JSON list
+    with_sources : whether to print where each comes from
+
+    Raises
+    ------
+    ConfigError : there is no such kind
+    """
+    if kind is None:
+        typer.echo(json.dumps(list(KINDS), indent=2) if as_json else "\n".join(KINDS))
+        return
+    found = choices(kind)
+    if as_json:
+        typer.echo(json.dumps([asdict(choice) for choice in found], indent=2))
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for choice in found:
+        table.add_row(choice.name, Text(choice.text))
+        if with_sources and choice.source:
+            table.add_row("", Text(choice.source, style="dim"))
+    console().print(table)

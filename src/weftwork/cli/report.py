@@ -1,0 +1,99 @@
+"""``weftwork report``: a page of one run, or of two compared, as one file of HTML; or a trace of a training run."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.text import Text
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.cli.compare import headline
+from weftwork.cli.console import console
+from weftwork.report.answer import finished
+from weftwork.report.words import amount
+from weftwork.store.runs import open_run
+
+if TYPE_CHECKING:
+    from weftwork.store.runs import Run
+
+__all__ = ["report"]
+
+
+def report(first: Path, second: Path | None, *, out: Path | None, is_opened: bool, as_json: bool) -> None:
+    """Write a page and say where it is.
+
+    Parameters
+    ----------
+    first, second : run folders; the second is measured against the first
+    out : file to write; by default ``<run>.html`` beside the first run's folder, or ``<first>-<second>.html``; a name
+        that ends in ``.json`` is for a trace
+    is_opened : show it in a browser
+    as_json : one JSON object instead of words
+
+    Raises
+    ------
+    ConfigError : one of them is no run or damaged, or the file cannot be written
+    """
+    from weftwork.report.page import run_page
+
+    runs = [open_run(path) for path in (first, second) if path is not None]
+    file = out if out is not None else _beside(runs)
+    if file.is_dir():
+        raise ConfigError(str(file), [Mistake(path="--out", text="is a folder; wanted a file such as page.html")])
+    kind = "trace" if file.suffix == ".json" else "page"
+    try:
+        if kind == "trace":
+            file.write_text(_trace(runs), encoding="utf-8")
+        else:
+            file.write_text(run_page(runs[0]) if len(runs) == 1 else _comparison(*runs), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(str(file), [Mistake(path="--out", text=f"cannot be written: {error.strerror}")]) from error
+    size_bytes = file.stat().st_size
+    if as_json:
+        found = {kind: str(file), "size_bytes": size_bytes, "runs": [str(run.path) for run in runs],
+                 "status": [run.status for run in runs]}  # fmt: skip
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        console().print(Text(f"{kind}: {file} ({amount(size_bytes, 'B')})"), soft_wrap=True)
+        for run in runs:
+            if not run.is_complete:
+                console().print(Text(f"note: {run.path} is {run.status}; its numbers are partial"), soft_wrap=True)
+    if is_opened:
+        webbrowser.open(file.absolute().as_uri())
+
+
+def _beside(runs: list[Run]) -> Path:
+    """Beside the folder of the first run, since a run folder is written once."""
+    folder = runs[0].path.resolve()
+    return folder.parent / f"{'-'.join(run.path.resolve().name for run in runs)}.html"
+
+
+def _trace(runs: list[Run]) -> str:
+    """The trace of one run, for Perfetto or Chrome's tracing."""
+    from weftwork.report.trace import write_trace
+
+    if len(runs) > 1:
+        raise ConfigError(str(runs[1].path), [Mistake(path="--out", text="a trace is of one run; wanted a .html file")])
+    written = StringIO()
+    write_trace(runs[0], written)
+    return written.getvalue()
+
+
+def _comparison(first: Run, second: Run) -> str:
+    from weftwork.report.page_comparison import comparison_page
+    from weftwork.study.compare import compare
+
+    found = compare(first, second)
+    is_whole = all(done == counted for done, counted in map(finished, (first, second)))
+    return comparison_page(
+        first,
+        second,
+        headline=headline(found, is_whole=is_whole, second="B"),
+        differences=found.differences,
+        numbers=found.numbers,
+    )

@@ -1,0 +1,76 @@
+"""``weftwork run``: simulate a scenario and write its run folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from weftwork.cli.console import console
+from weftwork.cli.leave import FAILED
+from weftwork.cli.progress import ProgressLine
+from weftwork.cli.settings import overrides
+from weftwork.report.answer import answer, finished, print_answer
+from weftwork.study.run import run_scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weftwork.store.runs import Run
+
+__all__ = ["run", "run_document"]
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+def run(
+    file: Path, *, out: Path | None, seed: int | None, seeds: int, settings: Sequence[str] | None, as_json: bool
+) -> int:
+    """Run a scenario and print what came out.
+
+    Parameters
+    ----------
+    file : the scenario
+    out : run folder
+    seed, seeds : first seed, and how many
+    settings : ``key=value`` texts of ``--set``
+    as_json : one JSON object instead of words
+
+    Returns
+    -------
+    exit code: 0; 1 where messages can never arrive or a queue pair has given up; 130 after Ctrl-C, when the run folder
+    holds what was done
+
+    Raises
+    ------
+    ConfigError : with all mistakes
+    """
+    with ProgressLine() as line:
+        result = run_scenario(file, out=out, seed=seed, seeds=seeds, overrides=overrides(settings), progress=line)
+    if as_json:
+        typer.echo(json.dumps(run_document(result), indent=2))
+    else:
+        print_answer(result, console())
+    if result.status == "interrupted":
+        return INTERRUPTED
+    return FAILED if any(_is_stuck(part) for part in result.seeds or (result,)) else 0
+
+
+def _is_stuck(result: Run) -> bool:
+    """Whether messages can never arrive, or a queue pair has given up."""
+    return result.status == "stuck" or bool(result.summary.get("queue_pair_errors", {}).get("value"))
+
+
+def run_document(result: Run) -> dict[str, object]:
+    """A run as one JSON object."""
+    return {
+        "run": str(result.path),
+        "status": result.status,
+        "about": result.about,
+        "finished": dict(zip(("runs", "of"), finished(result), strict=True)),
+        "answer": answer(result),
+        "numbers": result.summary,
+        "seeds": {str(part.provenance["seed"]): str(part.path) for part in result.seeds},
+    }

@@ -1,0 +1,207 @@
+"""``weftwork topology FILE``: a fabric in numbers, as a picture, and in other formats, before anything is simulated."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from weftwork.base.errors import ConfigError
+from weftwork.base.units import DURATION, RATE, format_quantity
+from weftwork.cli.console import console
+from weftwork.cli.topology_loss import loss_record, print_loss
+from weftwork.spec.device import Server
+from weftwork.spec.fabric import Fabric
+from weftwork.topology.build import fabric_of, fabric_of_section
+from weftwork.topology.draw import draw
+from weftwork.topology.export import export as write_export
+from weftwork.topology.from_file import FABRIC_FILES
+from weftwork.topology.measures import Measures, measure
+from weftwork.topology.picture import tier_words
+from weftwork.topology.reach import Reach, rails_of, reach
+from weftwork.topology.without import find_lost, measure_loss
+
+__all__ = ["fabric_in", "print_measures", "record", "topology"]
+
+
+def topology(
+    file: Path,
+    *,
+    as_json: bool = False,
+    export: Path | None = None,
+    picture: Path | None = None,
+    overrides: Mapping[str, str] | None = None,
+    without: Sequence[str] = (),
+) -> None:
+    """Print the measures of a fabric; write it to a file or draw it where asked.
+
+    Parameters
+    ----------
+    file : a scenario, or a fabric as JSON or GraphML
+    as_json : print one JSON object with units in the names
+    export : also write the fabric; the name ends in .json, .graphml or .dot
+    picture : also draw it; the name ends in .svg or .html
+    overrides : keys of a scenario set from the command line
+    without : names of nodes, links and NIC ports that are lost; what that means is printed instead of the measures
+
+    Raises
+    ------
+    ConfigError : the file describes no fabric, a name ends in something else, or a lost part does not exist
+    """
+    fabric = fabric_in(file, overrides)
+    lost = find_lost(fabric, without)
+    if export is not None:
+        write_export(fabric, export)
+    if picture is not None:
+        draw(fabric, picture, lost_nodes=lost[0], lost_links=lost[1])
+    out = console()
+    if without:
+        loss = measure_loss(fabric, without)
+        if as_json:
+            typer.echo(json.dumps({"name": fabric.name, "without": list(without), **loss_record(loss)}, indent=2))
+            return
+        print_loss(out, fabric, loss)
+    else:
+        measures = measure(fabric)
+        if as_json:
+            typer.echo(json.dumps(record(fabric, measures), indent=2))
+            return
+        print_measures(out, fabric, measures)
+    for path in (export, picture):
+        if path is not None:
+            out.print(f"wrote {path}", soft_wrap=True)
+
+
+def fabric_in(file: Path, overrides: Mapping[str, str] | None = None) -> Fabric:
+    """The fabric of a scenario, or of a fabric file.
+
+    Raises
+    ------
+    ConfigError : with all reasons, and their lines where the file has lines
+    """
+    if file.suffix in FABRIC_FILES:
+        return fabric_of(file=file)
+    from weftwork.study.prepare import read_scenario  # loads the policies, which a fabric file does not need
+
+    scenario = read_scenario(file, overrides)
+    try:
+        return fabric_of_section(scenario.fabric, directory=file.parent)
+    except ConfigError as wrong:
+        raise scenario.locate(wrong) from wrong
+
+
+def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:
+    """The measures as JSON takes them, with what is not verified."""
+    return {
+        "name": fabric.name,
+        "gpus": fabric.gpus,
+        "servers": [{"count": count, **server.model_dump()} for server, count in _servers(fabric)],
+        "pods": 0 if fabric.node_pod is None else int(fabric.node_pod.max()) + 1,
+        "rails": [group.tolist() for group in rails_of(fabric)],
+        **asdict(reach(fabric)),
+        **asdict(measures),
+        "link_rates_bps": np.unique(fabric.links["rate_bps"]).tolist(),
+        "link_delays_ps": np.unique(fabric.links["delay_ps"]).tolist(),
+        "facts": fabric.facts,
+    }
+
+
+def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
+    """Print the measures as two tables, and below them what is not verified."""
+    words = tier_words(fabric)
+    out.print(fabric.name, style="bold", markup=False)
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    tiers = ", ".join(f"{count:,} {words[tier][count > 1]}" for tier, count in measures.switches_by_tier.items())
+    ratios = ", ".join(f"{words[tier][0]} {ratio:.4g}" for tier, ratio in measures.oversubscription_by_tier.items())
+    flow = measures.bisection
+    share = flow.rate_bps / flow.hosts_bps if flow.hosts_bps else 0.0
+    table.add_row("hosts", f"{measures.hosts:,}")
+    if (servers := _servers(fabric)) and any(server != Server() for server, _ in servers):
+        found = reach(fabric)
+        for label, text in _server_lines(fabric, servers, found):
+            table.add_row(label, text)
+    table.add_row("switches", f"{measures.switches:,}" + (f" ({tiers})" if tiers else ""))
+    table.add_row("links", f"{measures.host_links:,} to hosts, {measures.switch_links:,} between switches")
+    table.add_row("link rates", ", ".join(format_quantity(RATE, rate) for rate in _span(fabric.links["rate_bps"])))
+    table.add_row("link delays", ", ".join(format_quantity(DURATION, ps) for ps in _span(fabric.links["delay_ps"])))
+    table.add_row("oversubscription", ratios or "none: no tier above another")
+    table.add_row(
+        "bisection", f"{format_quantity(RATE, flow.rate_bps)}, {share:.1%} of what half of the hosts can send"
+    )
+    table.add_row("", f"({flow.method})")
+    table.add_row("diameter", f"{measures.diameter_hops} hop{'s' if measures.diameter_hops != 1 else ''}")
+    out.print(table)
+    out.print()
+    out.print(_paths_table(measures))
+    if measures.sample < measures.attachments:
+        out.print(
+            f"Paths towards {measures.sample:,} of {measures.attachments:,} leaves, evenly spaced.", soft_wrap=True
+        )
+    out.print(
+        "RTT: propagation, forwarding and receive latency there and back; no serialisation, no queue.", soft_wrap=True
+    )
+    if fabric.facts:
+        out.print("\nNot verified:")
+        for key, fact in fabric.facts.items():
+            out.print(f"  {key}  {fact}", markup=False, soft_wrap=True)
+
+
+def _servers(fabric: Fabric) -> list[tuple[Server, int]]:
+    """The servers that occur and how many there are of each."""
+    index = [0] * len(fabric.hosts) if fabric.node_server is None else fabric.node_server[fabric.hosts].tolist()
+    return [(fabric.servers[kind], count) for kind, count in sorted(Counter(index).items())]
+
+
+def _server_lines(fabric: Fabric, servers: Sequence[tuple[Server, int]], found: Reach) -> list[tuple[str, str]]:
+    """Rows about servers: what they are, their GPUs, rails and pods, and who reaches whom without them."""
+    lines = []
+    for server, count in servers:
+        parts = [f"{server.gpus:,} GPU{'s' * (server.gpus > 1)}"]
+        if server.nvlink_domain_gpus:
+            domains = "one NVLink domain" if server.nvlink_domain_gpus == server.gpus else (
+                f"NVLink domains of {server.nvlink_domain_gpus}")  # fmt: skip
+            reduces = ", reduces in the switch" if server.nvls else ""
+            parts.append(f"{domains} ({format_quantity(RATE, server.nvlink_rate_bps)} a GPU{reduces})")
+        parts.append(f"{server.nic_ports:,} NIC port{'s' * (server.nic_ports > 1)}")
+        lines.append(("servers", f"{count:,} x {server.name}: {', '.join(parts)}"))
+    lines.append(("GPUs", f"{fabric.gpus:,}"))
+    if len(rails := rails_of(fabric)) > 1:
+        lines.append(("rails", f"{len(rails):,}: groups of NIC ports that share a leaf in every server"))
+    if fabric.node_pod is not None:
+        lines.append(("pods", f"{int(fabric.node_pod.max()) + 1:,}"))
+    if found.networks > 1:
+        lines.append(("networks", f"{found.networks:,} that no link joins"))
+    if found.gpu_pairs_joined < found.gpu_pairs:
+        share = found.gpu_pairs_joined / found.gpu_pairs
+        text = f"{share:.2%} of the pairs of GPUs on different servers; others meet only through GPUs of their servers"
+        lines.append(("reach each other", text))
+    return lines
+
+
+def _paths_table(measures: Measures) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("hops", "share of pairs", "shortest paths: least", "median", "most", "base RTT"):
+        table.add_column(heading, justify="right")
+    for row in measures.paths:
+        slowest = f" to {format_quantity(DURATION, row.rtt_max_ps)}" if row.rtt_max_ps > row.rtt_min_ps else ""
+        table.add_row(
+            str(row.hops), f"{row.share:.2%}", f"{row.paths_min:,}", f"{row.paths_median:,.0f}", f"{row.paths_max:,}",
+            format_quantity(DURATION, row.rtt_min_ps) + slowest,
+        )  # fmt: skip
+    return table
+
+
+def _span(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
+    """All different values where they are few, else the least and the most."""
+    different: list[int] = np.unique(values).tolist()
+    return different if len(different) <= 4 else [different[0], different[-1]]

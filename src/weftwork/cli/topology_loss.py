@@ -1,0 +1,138 @@
+"""What ``weftwork topology FILE --without leaf3`` says: who is cut off, and how much bandwidth is left."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.table import Table
+
+from weftwork.base.units import RATE, format_quantity
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from weftwork.spec.fabric import Fabric
+    from weftwork.topology.without import Loss, RailLoss, WorstPair
+
+__all__ = ["loss_record", "print_loss"]
+
+SHOWN: Final = 6  # chosen: names in a line
+
+
+def loss_record(loss: Loss) -> dict[str, Any]:
+    """What a loss does as JSON takes it, units in the names."""
+    return asdict(loss)
+
+
+def print_loss(out: Console, fabric: Fabric, loss: Loss) -> None:
+    """Print what is lost, who is cut off and how much bandwidth is left: first in words, then by rail."""
+    out.print(
+        f"{fabric.name}, without {_names((*loss.nodes, *loss.links))}", style="bold", markup=False, soft_wrap=True
+    )
+    for line in _sentences(loss):
+        out.print(line, markup=False, soft_wrap=True)
+    out.print()
+    table = Table(box=None, pad_edge=False)
+    for heading, justify in (("", "left"), ("before", "right"), ("after", "right"), ("left", "right")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]  # rich types it as a literal
+    before, after = loss.bisection_before.rate_bps, loss.bisection_after.rate_bps
+    table.add_row("bisection", *_rates(before, after))
+    if loss.worst_before is not None:
+        worst = 0 if loss.worst_after is None else loss.worst_after.rate_bps
+        table.add_row("least of two hosts", *_rates(loss.worst_before.rate_bps, worst))
+    for alike in _alike(loss.rails):
+        table.add_row(_rail_words(loss.rails, alike), *_rates(alike[0].before.rate_bps, alike[0].after.rate_bps))
+    for row in _path_rows(loss):
+        table.add_row(*row)
+    out.print(table)
+    if loss.worst_after is not None:
+        out.print(_worst_words(loss.worst_after), markup=False, soft_wrap=True)
+    if loss.worst_before is None:
+        out.print(
+            "The fabric is too large for flows by rail and by pairs of hosts; bisection is exact.", soft_wrap=True
+        )
+
+
+def _path_rows(loss: Loss) -> list[tuple[str, str, str]]:
+    """Shortest paths of two NIC ports by hops, least and median, before and after."""
+    before = {row.hops: row for row in loss.paths_before}
+    after = {row.hops: row for row in loss.paths_after}
+    rows = []
+    for hops in sorted(before.keys() | after.keys()):
+        cells = [f"{row.paths_min:,}, {row.paths_median:,.0f}" if (row := found.get(hops)) else "none"
+                 for found in (before, after)]  # fmt: skip
+        rows.append((f"shortest paths of {hops} hops: least, median", cells[0], cells[1]))
+    return rows
+
+
+def _sentences(loss: Loss) -> list[str]:
+    """Who is cut off, in words."""
+    before, after = loss.before, loss.after
+    lines = [f"{loss.links_lost:,} link{'s are' if loss.links_lost != 1 else ' is'} gone."]
+    alone = after.hosts_alone - before.hosts_alone
+    if alone:
+        lines.append(f"{_count(alone, 'host')} {'reach' if alone > 1 else 'reaches'} no other host.")
+    apart = before.host_pairs_joined - after.host_pairs_joined
+    if apart:
+        lines.append(f"{apart:,} of {before.host_pairs_joined:,} pairs of hosts no longer reach each other.")
+    else:
+        lines.append("All hosts that reached each other still do.")
+    if loss.gpus_without:
+        has = "have" if loss.gpus_without > 1 else "has"
+        lines.append(
+            f"{_count(loss.gpus_without, 'GPU')} {has} no NIC port left"
+            + ("." if alone else "; the way to other servers is through other GPUs of the same server.")
+        )
+    if loss.gpus_with_less:
+        has = "have" if loss.gpus_with_less > 1 else "has"
+        lines.append(f"{_count(loss.gpus_with_less, 'GPU')} {has} lost some NIC ports and can move to the others.")
+    pairs = before.gpu_pairs_joined - after.gpu_pairs_joined
+    if pairs:
+        share = after.gpu_pairs_joined / before.gpu_pairs_joined
+        lines.append(f"{share:.2%} of the pairs of GPUs that reached each other by their own NIC ports still do.")
+    if after.networks > before.networks:
+        lines.append(f"{after.networks:,} networks where there were {before.networks:,}: no link joins them.")
+    return lines
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number > 1)}"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _rates(before: int, after: int) -> tuple[str, str, str]:
+    share = f"{after / before:.1%}" if before else ""
+    return format_quantity(RATE, before), format_quantity(RATE, after), share
+
+
+def _alike(rails: tuple[RailLoss, ...]) -> list[list[RailLoss]]:
+    """Rails with the same figures together, in the order of their first."""
+    groups: dict[tuple[int, int, int, int], list[RailLoss]] = {}
+    for rail in rails:
+        key = (rail.hosts_before, rail.hosts_after, rail.before.rate_bps, rail.after.rate_bps)
+        groups.setdefault(key, []).append(rail)
+    return list(groups.values())
+
+
+def _rail_words(rails: tuple[RailLoss, ...], alike: list[RailLoss]) -> str:
+    numbers = [rails.index(rail) for rail in alike]
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    words = ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    hosts = "" if alike[0].hosts_after == alike[0].hosts_before else (
+        f", {alike[0].hosts_after:,} of {alike[0].hosts_before:,} hosts")  # fmt: skip
+    return f"rail{'s' * (len(numbers) > 1)} {words}{hosts}{', each' * (len(numbers) > 1)}"
+
+
+def _worst_words(worst: WorstPair) -> str:
+    how = "all pairs" if worst.is_all else f"{worst.pairs:,} pairs, hosts that look alike once"
+    return f"The least flows from {worst.source} to {worst.target} ({how})."

@@ -1,0 +1,249 @@
+"""The flow engine: the native core on one plan, with progress and control ten times a second.
+
+Source: docs/models/flow-engine.md.
+Leaves out: everything that the page leaves out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.engine import _native
+from weftwork.engine.flow_outcome import (
+    ACTIVITY_DTYPE,
+    ACTOR_DTYPE,
+    FLOW_MARK_DTYPE,
+    SEGMENT_DTYPE,
+    TIER_DTYPE,
+    FlowOutcome,
+)
+from weftwork.engine.flow_plan import FOLDING
+from weftwork.engine.outcome import (
+    COUNTERS,
+    MARK_DTYPE,
+    MESSAGE_DTYPE,
+    PATH_DTYPE,
+    PORT_DTYPE,
+    SERIES_DTYPE,
+    TIMELINE_DTYPE,
+    Outcome,
+    ending,
+    flow_identity,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from weftwork.engine.flow_plan import FlowPlan
+
+    Progress = Callable[[int, int], object]
+
+__all__ = ["run"]
+
+_IDEAL, _FASTEST, _SLOWEST = 1, 2, 3  # Variant of native/flow/engine.hpp
+_SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
+_TIER_DTYPE: Final = np.dtype([(name, TIER_DTYPE[name]) for name in ("start_ps", "at_ps", "tier", "bytes", "flows")])
+_LANE_DTYPE: Final = np.dtype([(name, np.int64) for name in ("source", "destination", "channel", "port", "packets")])
+_CARRIED_DTYPE: Final = np.dtype([("bytes", np.float64), ("packets", np.float64)])
+_ARRAYS: Final = (
+    "node_kind", "node_tier", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
+    "live", "tier_of_port", "switches", "nics", "instants", "ops", "streams", "tables", "digits", "collects", "axes",
+    "rank_class", "class_first_rank", "rank_host", "rank_ports", "rank_gpu", "rank_factor",
+)  # fmt: skip
+
+
+def run(
+    plan: FlowPlan,
+    on_progress: Progress | None = None,
+    *,
+    timeline_bins: int = 0,
+    tier_bins: int = 240,
+    also_ideal: bool = False,
+) -> FlowOutcome:
+    """Run a plan to its end.
+
+    Parameters
+    ----------
+    plan : what to run
+    on_progress : called about ten times a second with simulated picoseconds and delivered bytes; a KeyboardInterrupt
+        that it raises, or that arrives meanwhile, ends the run with what there is
+    timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Only for jobs that are not
+        folded
+    tier_bins : the same for traffic by tiers
+    also_ideal : run the job again on a network that takes no time
+
+    Raises
+    ------
+    ConfigError : two ranks that talk have no path between them, or the fabric exceeds a limit of the engine
+    """
+    interrupted = False
+    raw = _raw_plan(plan) | {"timeline_bins": timeline_bins, "tier_bins": tier_bins}
+    try:
+        engine = _native.FlowEngine(raw)
+    except _native.LimitError as error:
+        raise ConfigError("flow engine", [Mistake(path="fabric", text=str(error))]) from error
+    try:
+        _advance(engine, on_progress)
+    except KeyboardInterrupt:
+        interrupted = True
+    outcome = _outcome(plan, engine, interrupted=interrupted)
+    if interrupted:
+        return outcome
+    ideal = _marks_again(engine, _IDEAL, on_progress) if also_ideal else None
+    bracket = None
+    if engine.is_approximate():
+        fastest, slowest = (_marks_again(engine, variant, on_progress) for variant in (_FASTEST, _SLOWEST))
+        bracket = None if fastest is None or slowest is None else (fastest, slowest)
+    return replace(outcome, ideal_marks=ideal, bracket_marks=bracket)
+
+
+def _advance(engine: _native.FlowEngine, on_progress: Progress | None) -> None:
+    while not engine.advance(_SLICE_S):
+        if on_progress is not None:
+            now_ps, _, _, _, delivered = engine.progress()
+            on_progress(now_ps, delivered)
+
+
+def _marks_again(engine: _native.FlowEngine, variant: int, on_progress: Progress | None) -> NDArray[np.void] | None:
+    """Marks of another run of the same job; None where it was interrupted."""
+    engine.restart(variant)
+    try:
+        _advance(engine, on_progress)
+    except KeyboardInterrupt:
+        return None
+    return engine.marks().view(FLOW_MARK_DTYPE)
+
+
+def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -> FlowOutcome:
+    now_ps, end_ps, events, solves, _ = engine.progress()
+    messages = engine.messages().view(MESSAGE_DTYPE)
+    order = np.lexsort((messages["ordinal"], messages["channel"], messages["destination"], messages["source"]))
+    actors = engine.actors().view(ACTOR_DTYPE)
+    passed = engine.marks().view(FLOW_MARK_DTYPE)
+    marks = np.zeros(len(passed), MARK_DTYPE)
+    for name in ("name", "at_ps"):
+        marks[name] = passed[name]
+    marks["rank"] = actors["rank"][passed["actor"]]
+    carried = engine.carried().view(_CARRIED_DTYPE)
+    ports = np.zeros(len(carried), PORT_DTYPE)
+    ports["frames"] = np.rint(carried["packets"])
+    ports["bytes"] = np.rint(carried["bytes"] - carried["packets"] * plan.transport.interframe_bytes)
+    timeline, timeline_bin_ps = _timeline(plan, engine, end_ps)
+    counters = dict.fromkeys(COUNTERS, 0) | {"end_ps": end_ps}
+    complete, simulated_ps = ending(
+        is_done=engine.finished(),
+        interrupted_at_ps=now_ps if interrupted else None,
+        end_ps=end_ps,
+        until_ps=plan.until_ps,
+    )
+    packets = Outcome(
+        messages=messages[order],
+        ports=ports,
+        counters=counters,
+        marks=marks[np.lexsort((marks["at_ps"], marks["rank"]))],
+        series=np.empty(0, SERIES_DTYPE),
+        complete=complete,
+        simulated_ps=simulated_ps,
+        timeline=timeline,
+        timeline_bin_ps=timeline_bin_ps,
+        paths=_paths(engine, messages),
+        facts=_facts(events, solves) | _folding(engine),
+    )
+    return FlowOutcome(
+        packets=packets,
+        actors=actors,
+        marks=passed,
+        segments=engine.segments().view(SEGMENT_DTYPE),
+        activities=engine.activities().view(ACTIVITY_DTYPE),
+        tiers=_tiers(engine),
+        link_bytes=carried["bytes"].copy(),
+        facts=packets.facts,
+    )
+
+
+def _paths(engine: _native.FlowEngine, messages: NDArray[np.void]) -> NDArray[np.void]:
+    """Ports by queue pair, whose number is its place in order."""
+    told = engine.paths().view(_LANE_DTYPE)
+    names = ("source", "destination", "channel")
+    used = np.unique(flow_identity(*(messages[name] for name in names)))
+    found = np.zeros(len(told), PATH_DTYPE)
+    found["queue_pair"] = np.searchsorted(used, flow_identity(*(told[name] for name in names)))
+    for name in ("port", "packets"):
+        found[name] = told[name]
+    found = found[found["packets"] > 0]
+    return found[np.lexsort((found["port"], found["queue_pair"]))]
+
+
+def _tiers(engine: _native.FlowEngine) -> NDArray[np.void]:
+    told = engine.tiers().view(_TIER_DTYPE)
+    tiers = np.zeros(len(told), TIER_DTYPE)
+    for name in _TIER_DTYPE.names or ():
+        tiers[name] = told[name]
+    tiers["entropy"] = np.nan
+    return tiers
+
+
+def _timeline(plan: FlowPlan, engine: _native.FlowEngine, end_ps: int) -> tuple[NDArray[np.void], int]:
+    """Bytes of ports by bins; rows with nothing in them are left out, as in the packet engine's."""
+    carried = engine.timeline().view(np.float64).reshape(-1, len(plan.port_node))
+    if len(carried) == 0:
+        return np.empty(0, TIMELINE_DTYPE), 0
+    bin_ps = engine.timeline_bin_ps()
+    row, port = np.nonzero(np.rint(carried) > 0)
+    found = np.zeros(len(row), TIMELINE_DTYPE)
+    found["at_ps"] = np.minimum((row + 1) * bin_ps, max(end_ps, 1))
+    found["port"] = port
+    found["bytes"] = np.rint(carried[row, port])
+    return found, bin_ps
+
+
+def _folding(engine: _native.FlowEngine) -> dict[str, str]:
+    """What was folded into what, where anything was."""
+    ranks, actors, activities, classes, _, link_classes, kept, rounds = engine.folding()
+    if ranks == 0:
+        return {}
+    words = f"{ranks:,} ranks run as {actors:,}, {activities:,} transfers as {classes:,} on {link_classes:,} classes of"
+    text = f"{words} links, after {rounds} rounds of refinement"
+    if engine.is_approximate():
+        text += (
+            f"; approximate: a critical core of {kept:,} transfers, since hashed paths do not fold: some replicas of"
+            " the job run, the slowest among them, and the others as they do"
+        )
+    return {"engine.folding": text}
+
+
+def _facts(events: int, solves: int) -> dict[str, str]:
+    """What a user should know of a run of this engine."""
+    return {
+        "engine.flow": "bandwidth is shared max-min among messages; congestion control, flow control, queues, marks and"
+        f" losses are not simulated, and their numbers are empty ({events:,} events, {solves:,} new shares)"
+    }
+
+
+def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _raw_plan(plan: FlowPlan) -> dict[str, Any]:
+    raw: dict[str, Any] = {name: _bytes(getattr(plan, name)) for name in _ARRAYS}
+    for name in ("seed", "until_ps", "tolerance", "tokens"):
+        raw[name] = getattr(plan, name)
+    transport = plan.transport
+    raw["mode"] = int(plan.mode)
+    raw["folding"] = FOLDING.index(plan.fold)
+    raw["tiers"] = len(plan.tier_names)
+    raw["wire"] = {
+        "mtu_bytes": transport.mtu_bytes,
+        "overhead_bytes": transport.data_overhead_bytes + transport.telemetry_bytes,
+        "first_extra_bytes": transport.first_extra_bytes,
+        "gap_bytes": transport.interframe_bytes,
+        "ack_bytes": transport.ack_bytes,
+        "ack_every": transport.ack_every,
+    }
+    return raw

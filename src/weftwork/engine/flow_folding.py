@@ -1,0 +1,117 @@
+"""What a job folds into: the classes of ranks, links and activities that the flow engine runs once.
+
+The work is done in `native/flow/fold.hpp`; `docs/models/flow-engine-folding.md` says what comes out. The flow engine
+calls that itself; this is for whoever wants to see it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from weftwork.engine import _native
+from weftwork.spec.fabric import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from weftwork.engine.flow_plan import FlowPlan
+
+__all__ = ["CLASS_LIMIT", "CORE_FEW", "CORE_SLOTS", "FOLDINGS", "FlowFolding", "Folding"]
+
+Folding = Literal["auto", "never", "exact", "core"]
+FOLDINGS: Final[dict[Folding, int]] = {"auto": 0, "never": 1, "exact": 2, "core": 3}  # native/flow/fold.hpp, Folding
+CLASS_LIMIT: Final = 20_000  # chosen: classes of activities that the executor runs in seconds
+CORE_SLOTS: Final = 16_384  # chosen: 21 replicas of TP 8 and PP 16
+CORE_FEW: Final = 256  # chosen: the rings of data parallelism of a stage
+
+_ARRAYS: Final = (
+    "node_kind", "node_tier", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
+    "switches", "ops", "streams", "tables", "digits", "collects", "axes", "rank_class", "class_first_rank", "rank_host",
+    "rank_ports", "rank_gpu", "rank_factor",
+)  # fmt: skip
+
+
+class FlowFolding:
+    """A job, folded."""
+
+    def __init__(
+        self,
+        plan: FlowPlan,
+        folding: Folding = "auto",
+        *,
+        class_limit: int = CLASS_LIMIT,
+        core_slots: int = CORE_SLOTS,
+        core_few: int = CORE_FEW,
+        link_fate: Sequence[int] = (),
+    ) -> None:
+        """Fold the job of a plan.
+
+        Parameters
+        ----------
+        plan : of the flow engine
+        folding : ``auto`` as the engine does, ``never``, ``exact`` with any number of classes, or the critical ``core``
+        class_limit : classes of activities above which ``auto`` takes the core
+        core_slots : operations of all ranks of the replicas that run in a core
+        core_few : kinds of no more activities are kept whole
+        link_fate : a number for each link, equal where capacities change alike over the run; empty: none changes
+        """
+        raw: dict[str, Any] = {name: _bytes(getattr(plan, name)) for name in _ARRAYS}
+        transport = plan.transport
+        per_packet = transport.data_overhead_bytes + transport.telemetry_bytes + transport.interframe_bytes
+        raw |= {
+            "seed": plan.seed,
+            "mode": int(plan.mode),
+            "wire_factor": (transport.mtu_bytes + per_packet) / transport.mtu_bytes,
+            "host_rate_bps": _bytes(_host_rates_bps(plan)),
+        }
+        self._core = _native.FlowFold(raw, FOLDINGS[folding], class_limit, core_slots, core_few, list(link_fate))
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """How many of what, before and after."""
+        return self._core.facts()
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """What the engine runs, arrays by the names of `Network` in native/flow/network.hpp."""
+        return self._core.network()
+
+    @property
+    def bracket(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Networks as fast and as slow as the one that a core stands for may be."""
+        return self._core.fastest(), self._core.slowest()
+
+    @property
+    def graph(self) -> dict[str, Any]:
+        """The job before folding, and the class of everything."""
+        return self._core.graph()
+
+    @property
+    def capacity(self) -> NDArray[np.float64]:
+        """Of every link, bytes per ps."""
+        return self._core.capacity()
+
+    def carried(self, amount: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bytes on every link.
+
+        Parameters
+        ----------
+        amount : shape (classes of activities), what each activity of a class has got done; of a core, by kind
+        """
+        return self._core.carried(amount.tolist())
+
+
+def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _host_rates_bps(plan: FlowPlan) -> NDArray[np.int64]:
+    """Of the host interface behind each NIC port; 0 elsewhere and where a NIC has none."""
+    rates: NDArray[np.int64] = np.zeros(len(plan.port_node), np.int64)
+    own = plan.node_kind[plan.port_node] == HOST
+    rates[own] = plan.nics["pcie_rate_bps"][plan.node_device[plan.port_node[own]]]
+    return rates

@@ -1,0 +1,199 @@
+"""From records to the plan of the flow engine. What it cannot run is refused here, with all reasons at once.
+
+Source: docs/models/flow-engine.md.
+Leaves out: congestion control, flow control and recovery: messages share links max-min, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.clock import NEVER_PS
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.engine.flow_plan import FOLDING, FlowPlan, Mode
+from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
+from weftwork.engine.lower import (
+    FAILOVER_DELAY_PS,
+    RECONVERGENCE_DELAY_PS,
+    gpu_rows,
+    nic_rows,
+    placement_mistakes,
+    port_delays_ps,
+    switch_rows,
+)
+from weftwork.engine.programs import flatten, job_mistakes, priorities_of
+from weftwork.topology.picture import tier_words
+from weftwork.topology.routing import routes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.job import Job
+    from weftwork.spec.transport import Transport
+
+__all__ = ["TOLERANCE", "lower_flow"]
+
+TOLERANCE: Final = 1e-6  # chosen: completion times of a dense all-to-all then differ by 3e-6 at most
+
+
+def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
+    *,
+    fabric: Fabric,
+    job: Job,
+    transport: Transport,
+    port_selection: LoadedPolicy,
+    path_selection: LoadedPolicy | None = None,
+    seed: int = 1,
+    until_ps: int = NEVER_PS,
+    faults: Sequence[Fault] = (),
+    reconvergence_delay_ps: int = RECONVERGENCE_DELAY_PS,
+    failover_delay_ps: int = FAILOVER_DELAY_PS,
+    compute_factor: NDArray[np.float64] | None = None,
+    fold: str = "auto",
+    tolerance: float = TOLERANCE,
+    with_ideal: bool = False,
+    source: str = "scenario",
+) -> FlowPlan:
+    """Make the plan of a run of the flow engine.
+
+    Parameters
+    ----------
+    fabric, job, transport : what runs on what
+    path_selection, port_selection : loaded policies; one that reorders packets sprays them
+    seed : of the run, from 0 to 2**31 - 1
+    until_ps : the run ends before the first event at or after this instant
+    faults : see `Fault`; losses are refused
+    reconvergence_delay_ps, failover_delay_ps : as for `weftwork.engine.lower.lower`
+    compute_factor : shape (ranks,), how many times longer each rank computes; None: 1
+    fold : one of `FOLDING`; anything but ``never`` keeps no table of messages
+    tolerance : load of a link that may be left unsettled, as a share of its capacity; 1e-9 for exact runs
+    with_ideal : also what ideal times of messages are told from, tables that grow with the square of a fabric
+    source : what to call the input in an error
+
+    Raises
+    ------
+    ConfigError : with every reason why this cannot run
+    """
+    misplaced = placement_mistakes(fabric, job)
+    mistakes = list(misplaced)
+    if not misplaced:
+        rank_node = fabric.hosts[job.placement.host]
+        mistakes += job_mistakes(job, rank_node, by_packet=False)
+    mistakes += fault_mistakes(fabric, faults) + _loss_mistakes(fabric, faults)
+    mode, text = _mode(path_selection, port_selection)
+    if text:
+        mistakes.append(Mistake(path="transport.port_selection", text=text))
+    factor = np.ones(job.ranks) if compute_factor is None else np.asarray(compute_factor, np.float64)
+    if factor.shape != (job.ranks,) or not (factor > 0).all() or not np.isfinite(factor).all():
+        text = f"found compute factors of shape {factor.shape}, wanted one above 0 for each of the {job.ranks} ranks"
+        mistakes.append(Mistake(path="stragglers", text=text))
+    if fold not in FOLDING:
+        mistakes.append(Mistake(path="engine.fold", text=f"found '{fold}', wanted one of {', '.join(FOLDING)}"))
+    if mistakes:
+        raise ConfigError(source, mistakes)
+    used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
+    flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
+    fails_over = failover_delay_ps if job.placement.nics.shape[1] > 1 else None
+    instants, live = lower_faults(fabric, faults, reconvergence_delay_ps, fails_over, table=_live)
+    ports = fabric.ports
+    tier_names, tier_of_port = _tiers(fabric)
+    every = np.ones(len(fabric.links), np.bool_)
+    found = routes(fabric, every) if with_ideal else None
+    return FlowPlan(
+        seed=seed,
+        until_ps=until_ps,
+        mode=mode,
+        fold=fold,
+        tolerance=tolerance,
+        node_kind=fabric.node_kind.astype(np.int8),
+        node_tier=fabric.node_tier.astype(np.int8),
+        node_device=fabric.node_device.astype(np.int32),
+        port_base=ports.base,
+        port_node=ports.node,
+        port_peer=ports.peer,
+        port_rate_bps=np.ascontiguousarray(fabric.links["rate_bps"][ports.link]),
+        port_delay_ps=port_delays_ps(fabric),
+        switches=switch_rows(fabric.switches, used),
+        nics=nic_rows(fabric.nics),
+        class_priority=np.array(used, np.int64),
+        live=np.stack(live),
+        instants=instants,
+        ops=flat.ops,
+        streams=flat.streams,
+        tables=flat.tables,
+        digits=flat.digits,
+        collects=flat.collects,
+        axes=flat.axes,
+        rank_class=job.rank_class.astype(np.int32),
+        class_first_rank=np.array(job.first_rank or (0,) * len(job.programs), np.int64),
+        rank_host=rank_node.astype(np.int32),
+        rank_ports=(ports.base[rank_node][:, None] + job.placement.nics).astype(np.int32),
+        rank_gpu=gpu_rows(fabric, job, rank_node),
+        rank_factor=factor,
+        tokens=flat.tokens,
+        tier_names=tier_names,
+        tier_of_port=tier_of_port,
+        labels=job.labels,
+        operations=flat.operations,
+        transport=transport,
+        path_selection=path_selection,
+        port_selection=port_selection,
+        attachment=found.attach_of_port if found else np.empty(0, np.int32),
+        routes=(route_table(fabric, every),) if found else (),
+    )
+
+
+def _tiers(fabric: Fabric) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """What the link of each port joins, in the order of its way from a host up and down again."""
+    ports = fabric.ports
+    words = tier_words(fabric)
+    low = fabric.node_tier[ports.node].astype(np.int64)
+    high = fabric.node_tier[ports.node[ports.peer]].astype(np.int64)
+    pairs, which = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
+    order = sorted(range(len(pairs)), key=lambda at: (pairs[at][0] >= pairs[at][1], *_away(*pairs[at].tolist())))
+    place = np.empty(len(pairs), np.int32)
+    place[order] = np.arange(len(pairs), dtype=np.int32)
+    names = [f"{words[a][0]}->{words[b][0]}" for a, b in pairs[order].tolist()]
+    return (*names, "nvlink"), place[which.ravel()]
+
+
+def _away(low: int, high: int) -> tuple[int, int]:
+    """Upwards the lowest first, downwards the highest."""
+    return (low, high) if low < high else (-low, -high)
+
+
+def _live(fabric: Fabric, link_up: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Whether the link of each port is up."""
+    return link_up[fabric.ports.link].astype(np.uint8)
+
+
+def _loss_mistakes(fabric: Fabric, faults: Sequence[Fault]) -> list[Mistake]:
+    """Losses, which need packets."""
+    mistakes = [
+        Mistake(path=f"faults.{index}", text="found a lossy link, but the flow engine has no packets to lose; take"
+                " fidelity: packet, or a degraded link")
+        for index, fault in enumerate(faults)
+        if fault.event == "lossy"
+    ]  # fmt: skip
+    if (fabric.links["loss"] > 0).any() or (fabric.links["corruption"] > 0).any():
+        text = "found links that lose or corrupt packets, but the flow engine has none to lose; take fidelity: packet"
+        mistakes.append(Mistake(path="fabric.link", text=text))
+    return mistakes
+
+
+def _mode(path_selection: LoadedPolicy | None, port_selection: LoadedPolicy) -> tuple[Mode, str]:
+    """What the policies amount to, or why they amount to nothing here."""
+    if any(getattr(policy.plugin, "reorders", False) for policy in (path_selection, port_selection) if policy):
+        return Mode.SPRAY, ""
+    if port_selection.name == "destination-modulo":
+        return Mode.DETERMINISTIC, ""
+    if port_selection.name == "ecmp":
+        return Mode.HASHED, ""
+    text = f"found '{port_selection.name}', wanted ecmp, destination-modulo or one that sprays: no step is asked here"
+    return Mode.HASHED, text

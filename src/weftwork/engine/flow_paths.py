@@ -1,0 +1,171 @@
+"""Paths of flows: the links that a flow between two NIC ports crosses, with what each link carries of it.
+
+Routes are all shortest paths, as in the packet engine; a mode says how switches choose among them. The work is done in
+`native/flow/paths.hpp`; `docs/models/flow-engine-paths.md` says what comes out.
+Leaves out: adaptive routing, and links inside servers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from weftwork.base.errors import ConfigError, Mistake, UsageError
+from weftwork.engine import _native
+from weftwork.engine.lower import port_delays_ps, switch_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weftwork.spec.fabric import Fabric
+
+__all__ = ["HOP_DTYPE", "MODES", "PATH_DTYPE", "FlowPaths", "Paths", "RoutingMode", "fabric_arrays"]
+
+RoutingMode = Literal["spray", "hashed", "deterministic"]
+MODES: Final[dict[RoutingMode, int]] = {"spray": 0, "hashed": 1, "deterministic": 2}  # native/flow/paths.hpp, Mode
+
+MOST_STEPS: Final = 6_000_000_000  # chosen: about a minute, as native/flow/search.hpp
+# `weight` is the share of a flow's bytes that the link carries
+HOP_DTYPE: Final = np.dtype([("link", np.int32), ("weight", np.float64)], align=True)
+PATH_DTYPE: Final = np.dtype(
+    [
+        ("reachable", np.int64),  # 0: no path; the rest is then 0 and there are no hops
+        ("links", np.int64),  # crossed one after the other
+        ("latency_ps", np.int64),  # of several paths the longest
+        ("rate_bps", np.float64),  # that the path carries for one flow alone
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Paths:
+    """Paths of some flows.
+
+    Attributes
+    ----------
+    hop_ptr : shape (flows + 1,), where the hops of each flow begin
+    hops : `HOP_DTYPE`; a link is the port that sends on it, or the port that stands for a bundle of links
+    about : shape (flows,), `PATH_DTYPE`
+    """
+
+    hop_ptr: NDArray[np.int64]
+    hops: NDArray[np.void]
+    about: NDArray[np.void]
+
+
+def fabric_arrays(fabric: Fabric) -> dict[str, NDArray[np.generic]]:
+    """What a router reads of a fabric, by the names of `FabricView` in native/flow/tiers.hpp."""
+    ports = fabric.ports
+    return {
+        "node_kind": np.ascontiguousarray(fabric.node_kind, np.int8),
+        "node_tier": np.ascontiguousarray(fabric.node_tier, np.int8),
+        "node_device": np.ascontiguousarray(fabric.node_device, np.int32),
+        "port_base": ports.base,
+        "port_node": ports.node,
+        "port_peer": ports.peer,
+        "port_rate_bps": np.ascontiguousarray(fabric.links["rate_bps"][ports.link]),
+        "port_delay_ps": port_delays_ps(fabric),
+        "switches": switch_rows(fabric.switches),
+    }
+
+
+class FlowPaths:
+    """The router of a fabric. Invariant: it follows the links given last, all of them at first."""
+
+    def __init__(self, fabric: Fabric, mode: RoutingMode, *, most_steps: int = MOST_STEPS) -> None:
+        """Find the tiers of a fabric and, for ``spray``, its bundles.
+
+        Parameters
+        ----------
+        fabric, mode : whose routes, and how switches choose among them
+        most_steps : links that a search for destinations may look at, where the links that are up form no tiers
+
+        Raises
+        ------
+        ConfigError : the fabric has no tiers and is too large to be searched
+        """
+        self.fabric = fabric
+        self.mode = mode
+        arrays = {name: values.view(np.uint8) for name, values in fabric_arrays(fabric).items()}
+        try:
+            self._router = _native.FlowRouter(dict(arrays), MODES[mode], most_steps)
+        except _native.LimitError as refused:
+            raise ConfigError("fabric", [Mistake(path="fabric", text=str(refused))]) from refused
+
+    def use(self, link_up: NDArray[np.bool_]) -> None:
+        """Route over these links alone.
+
+        Parameters
+        ----------
+        link_up : shape (links,)
+
+        Raises
+        ------
+        UsageError : ``link_up`` has not one entry per link
+        ConfigError : the fabric is large, and the links that are left do not form tiers
+        """
+        if np.shape(link_up) != (len(self.fabric.links),):
+            raise UsageError(f"link_up has shape {np.shape(link_up)}, wanted ({len(self.fabric.links)},)")
+        live = np.ascontiguousarray(link_up[self.fabric.ports.link], np.uint8)
+        try:
+            self._router.use(live)
+        except _native.LimitError as refused:
+            raise ConfigError("fabric", [Mistake(path="faults", text=str(refused))]) from refused
+
+    def paths(
+        self,
+        source_ports: NDArray[np.integer],
+        destination_ports: NDArray[np.integer],
+        *,
+        entropy: NDArray[np.integer] | int = 0,
+        destination_qp: NDArray[np.integer] | int = 0,
+    ) -> Paths:
+        """Find the paths of flows.
+
+        Parameters
+        ----------
+        source_ports, destination_ports : shape (flows,), global ids of NIC ports, two different ones for each flow
+        entropy, destination_qp : of each flow, what the switches' hash sees; only ``hashed`` reads them
+
+        Raises
+        ------
+        UsageError : ports that do not belong to hosts, or a flow from a port to itself
+        """
+        flows = np.empty((len(source_ports), 4), np.int32)
+        flows[:, 0], flows[:, 1], flows[:, 2], flows[:, 3] = source_ports, destination_ports, entropy, destination_qp
+        ends = flows[:, :2]
+        if len(flows) and not (ends.min() >= 0 and ends.max() < len(self.fabric.ports.node)):
+            raise UsageError(f"found ports {ends.min()} to {ends.max()}, wanted 0 to {len(self.fabric.ports.node) - 1}")
+        if self.fabric.node_kind[self.fabric.ports.node[ends]].any() or (ends[:, 0] == ends[:, 1]).any():
+            raise UsageError("wanted flows between two different NIC ports")
+        hop_ptr, hops, about = self._router.paths(flows)
+        return Paths(hop_ptr=hop_ptr.view(np.int64), hops=hops.view(HOP_DTYPE), about=about.view(PATH_DTYPE))
+
+    def bundles(self) -> NDArray[np.int32]:
+        """By port: the port that stands for its bundle in hops. All links of a bundle carry the same bytes.
+
+        Returns
+        -------
+        shape (ports,)
+        """
+        found: NDArray[np.int32] = self._router.bundles().view(np.int32)
+        return found
+
+    def port_loads(self, paths: Paths, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What every port carries when each flow sends its amount.
+
+        Parameters
+        ----------
+        paths : of `paths`, while the router follows the same links
+        amounts : shape (flows,)
+
+        Returns
+        -------
+        shape (ports,), in the unit of the amounts
+        """
+        each = np.repeat(amounts, np.diff(paths.hop_ptr)) * paths.hops["weight"]
+        loads = np.zeros(len(self.fabric.ports.node), np.float64)
+        np.add.at(loads, paths.hops["link"], each)
+        return loads[self.bundles()]

@@ -1,0 +1,97 @@
+"""The input of the flow engine: a fabric, a job and what a transport costs, lowered to plain arrays.
+
+`docs/models/flow-engine.md` says what the numbers mean; `weftwork.engine.flow_lower` makes a plan. Nothing here decides
+anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from weftwork.engine.plan import RouteTable
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.transport import Transport
+
+__all__ = ["FOLDING", "FlowPlan", "Mode"]
+
+# auto: ranks that are alike run once, or, where too many are not, the critical core; never: every rank runs;
+# exact: alike ones alone, however many are left; core: the critical core in any case
+FOLDING: Final = ("auto", "never", "exact", "core")
+
+
+class Mode(IntEnum):
+    """How messages find their way."""
+
+    SPRAY = 0  # over all shortest paths alike
+    HASHED = 1  # one path for each connection, by the hash of its headers at every switch
+    DETERMINISTIC = 2  # one path by the destination
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FlowPlan:
+    """Everything that the flow engine needs. Shapes: N nodes, P ports, R ranks.
+
+    What has the same name as in `weftwork.engine.plan.Plan` is the same.
+
+    Attributes
+    ----------
+    mode : how messages find their way
+    fold : one of `FOLDING`
+    tier_names, tier_of_port : what links of the fabric join, such as ``host->leaf``, and (P,) which of them a port is;
+        the last name is that of what is inside servers
+    tolerance : load of a link that is left unsettled, as a share of its capacity
+    labels, operations : names of `OP_DTYPE.label` and of the rows of ``collects``
+    collects, axes : `COLLECT_DTYPE` and `AXIS_DTYPE`
+    class_first_rank : by program, the rank from which its peers and groups count
+    rank_host : (R,), node of each rank
+    live : (tables, P), whether the link of each port is up as far as a table of routes knows; ROUTES takes one of them
+    rank_factor : (R,), how many times longer a rank computes
+    attachment, routes : only for ideal times of messages (`weftwork.study.ideal`), which the engine does not read
+    """
+
+    seed: int
+    until_ps: int
+    mode: Mode
+    fold: str
+    tolerance: float
+    node_kind: NDArray[np.int8]
+    node_tier: NDArray[np.int8]
+    node_device: NDArray[np.int32]
+    port_base: NDArray[np.int64]
+    port_node: NDArray[np.int32]
+    port_peer: NDArray[np.int32]
+    port_rate_bps: NDArray[np.int64]
+    port_delay_ps: NDArray[np.int64]
+    switches: NDArray[np.void]
+    nics: NDArray[np.void]
+    class_priority: NDArray[np.int64]
+    live: NDArray[np.uint8]
+    instants: NDArray[np.void]
+    ops: NDArray[np.void]
+    streams: NDArray[np.void]
+    tables: NDArray[np.int64]
+    digits: NDArray[np.void]
+    collects: NDArray[np.void]
+    axes: NDArray[np.void]
+    rank_class: NDArray[np.int32]
+    class_first_rank: NDArray[np.int64]
+    rank_host: NDArray[np.int32]
+    rank_ports: NDArray[np.int32]
+    rank_gpu: NDArray[np.void]
+    rank_factor: NDArray[np.float64]
+    tokens: int
+    tier_names: tuple[str, ...]
+    tier_of_port: NDArray[np.int32]
+    labels: tuple[str, ...]
+    operations: tuple[str, ...]
+    transport: Transport
+    path_selection: LoadedPolicy | None
+    port_selection: LoadedPolicy
+    attachment: NDArray[np.int32]
+    routes: tuple[RouteTable, ...]

@@ -1,0 +1,188 @@
+"""Faults as the engines see them: instants at which links, switches and NICs fail or change, and new routes later.
+
+A link works only while it and both of its ends do; a switch that is down takes its links along. Routes follow every
+change of links after the reconvergence delay, and hold what was up when the fault happened.
+Leaves out: how a routing protocol finds out, and switches that learn of a fault at different times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+import numpy as np
+
+from weftwork.base.errors import Mistake
+from weftwork.engine.plan import INSTANT_DTYPE, Instant, RouteTable
+from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.topology.routing import routes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["LOSS_PARTS", "Fault", "fault_mistakes", "lower_faults", "route_table"]
+
+Table = TypeVar("Table")
+LOSS_PARTS: Final = 10**9  # chosen: a probability as an integer that both engines divide alike
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """Something that happens to a link, a switch or a host's NIC.
+
+    Parameters
+    ----------
+    at_ps : when
+    event : ``down``, ``up`` (undoes ``down``); from now on: ``degrade``, a link has ``rate_bps``; ``lossy``, a link
+        loses packets with probability ``loss``; ``slow``, a NIC port reaches its host at ``rate_bps``, 0 for at once
+    link : index of the link, or -1
+    switch : node index of the switch, or -1
+    nic : global port id of a NIC port, or -1
+    rate_bps : for ``degrade`` and ``slow``
+    loss : for ``lossy``; of a packet, in each direction
+    """
+
+    at_ps: int
+    event: Literal["down", "up", "degrade", "lossy", "slow"]
+    link: int = -1
+    switch: int = -1
+    nic: int = -1
+    rate_bps: int = 0
+    loss: float = 0.0
+
+
+def fault_mistakes(fabric: Fabric, faults: Sequence[Fault]) -> list[Mistake]:
+    """Find faults that name nothing or cannot happen."""
+    mistakes: list[Mistake] = []
+    for index, fault in enumerate(faults):
+        text = _mistake(fabric, fault)
+        if text is not None:
+            mistakes.append(Mistake(path=f"faults.{index}", text=text))
+    return mistakes
+
+
+def _mistake(fabric: Fabric, fault: Fault) -> str | None:
+    if sum(place >= 0 for place in (fault.link, fault.switch, fault.nic)) != 1:
+        return "wanted one of a link, a switch and a NIC port"
+    if fault.at_ps < 0:
+        return f"found {fault.at_ps} ps, wanted 0 or more"
+    return _place_mistake(fabric, fault) or _event_mistake(fabric, fault)
+
+
+def _place_mistake(fabric: Fabric, fault: Fault) -> str | None:
+    """What is not in the fabric, or not of the kind that it is taken for."""
+    if fault.link >= len(fabric.links):
+        return f"found link {fault.link}, wanted 0 to {len(fabric.links) - 1}"
+    if fault.switch >= len(fabric.node_names):
+        return f"found node {fault.switch}, wanted 0 to {len(fabric.node_names) - 1}"
+    if fault.switch >= 0 and fabric.node_kind[fault.switch] != SWITCH:
+        return f"'{fabric.node_names[fault.switch]}' is a host, wanted a switch"
+    ports = fabric.ports.node
+    if fault.nic >= len(ports) or (fault.nic >= 0 and fabric.node_kind[ports[fault.nic]] == SWITCH):
+        return f"found port {fault.nic}, wanted a port of a host"
+    return None
+
+
+def _event_mistake(fabric: Fabric, fault: Fault) -> str | None:
+    """What cannot happen there."""
+    if (fault.event == "slow") != (fault.nic >= 0):
+        return "only a NIC can be slow, and nothing else happens to one; its link can be down, degraded or lossy"
+    if fault.event == "slow" and fault.rate_bps < 0:
+        return f"found {fault.rate_bps} b/s, wanted 0 or more"
+    if fault.event in {"degrade", "lossy"} and fault.link < 0:
+        words = {"degrade": "degraded", "lossy": "lossy"}[fault.event]
+        return f"only a link can be {words}, a switch is up or down"
+    if fault.event == "lossy" and not 0 <= fault.loss <= 1:
+        return f"found a loss of {fault.loss:g}, wanted a probability from 0 to 1"
+    if fault.event == "degrade":
+        full_bps = int(fabric.links["rate_bps"][fault.link])
+        if not 0 < fault.rate_bps <= full_bps:
+            return f"found {fault.rate_bps} b/s, wanted more than 0 and at most the link's own rate, {full_bps} b/s"
+    return None
+
+
+def route_table(fabric: Fabric, link_up: NDArray[np.bool_]) -> RouteTable:
+    """Routes over the links that are up, all candidates with the same weight."""
+    found = routes(fabric, link_up)
+    return RouteTable(
+        group_of=found.group_of,
+        group_ptr=found.group_ptr,
+        group_ports=found.group_ports,
+        group_weights=np.ones(len(found.group_ports), np.int32),
+    )
+
+
+def lower_faults(
+    fabric: Fabric,
+    faults: Sequence[Fault],
+    reconvergence_delay_ps: int,
+    failover_delay_ps: int | None = None,
+    *,
+    table: Callable[[Fabric, NDArray[np.bool_]], Table],
+) -> tuple[NDArray[np.void], tuple[Table, ...]]:
+    """Turn faults into the instants and route tables of a plan.
+
+    Parameters
+    ----------
+    fabric : whose links
+    faults : in any order; those of one instant happen in the order given
+    reconvergence_delay_ps : from a fault until routes that know of it hold everywhere
+    failover_delay_ps : from a link of a host that goes down or comes up until its queue pairs change their ports; None
+        where no rank has a second port
+    table : makes what an engine keeps of routes over the links that are up, such as `route_table`
+
+    Returns
+    -------
+    instants, `INSTANT_DTYPE` ordered by time, at one instant links before routes before failover; and the tables, the
+    first for time 0
+    """
+    links = fabric.links
+    ports = fabric.ports
+    first_port = np.full(len(links), len(ports.link), np.int64)
+    np.minimum.at(first_port, ports.link, np.arange(len(ports.link)))
+    link_up = np.ones(len(links), np.bool_)
+    node_up = np.ones(len(fabric.node_names), np.bool_)
+    works = np.ones(len(links), np.bool_)
+    tables = [table(fabric, works)]
+    known = {works.tobytes(): 0}
+    events: list[tuple[int, int, int, int]] = []
+    epochs: list[tuple[int, int, int, int]] = []
+    is_edge = (fabric.node_kind[links["a"]] == HOST) | (fabric.node_kind[links["b"]] == HOST)
+    failovers: set[int] = set()
+    ordered = sorted(faults, key=lambda fault: fault.at_ps)
+    for place, fault in enumerate(ordered):
+        if fault.event == "degrade":
+            events.append((fault.at_ps, Instant.RATE, int(first_port[fault.link]), fault.rate_bps))
+        elif fault.event == "lossy":
+            parts = round(fault.loss * LOSS_PARTS)
+            events.append((fault.at_ps, Instant.LOSS, int(first_port[fault.link]), parts))
+        elif fault.event == "slow":
+            events.append((fault.at_ps, Instant.HOST_RATE, fault.nic, fault.rate_bps))
+        elif fault.link >= 0:
+            link_up[fault.link] = fault.event == "up"
+        else:
+            node_up[fault.switch] = fault.event == "up"
+        now = link_up & node_up[links["a"]] & node_up[links["b"]]
+        changed = np.flatnonzero(now != works)
+        events += [
+            (fault.at_ps, Instant.LINK_UP if now[link] else Instant.LINK_DOWN, int(first_port[link]), 0)
+            for link in changed[np.argsort(first_port[changed])].tolist()
+        ]
+        if failover_delay_ps is not None and is_edge[changed].any():
+            failovers.add(fault.at_ps + failover_delay_ps)
+        works = now
+        if place + 1 < len(ordered) and ordered[place + 1].at_ps == fault.at_ps:
+            continue
+        key = works.tobytes()
+        if key not in known:
+            known[key] = len(tables)
+            tables.append(table(fabric, works))
+        if known[key] != (epochs[-1][3] if epochs else 0):
+            epochs.append((fault.at_ps + reconvergence_delay_ps, Instant.ROUTES, 0, known[key]))
+    moves = [(at_ps, Instant.FAILOVER, 0, 0) for at_ps in failovers]
+    last = (Instant.ROUTES, Instant.FAILOVER)
+    rows = sorted([*events, *epochs, *moves], key=lambda row: (row[0], last.index(row[1]) + 1 if row[1] in last else 0))
+    instants = np.array(rows, INSTANT_DTYPE)
+    return instants, tuple(tables)

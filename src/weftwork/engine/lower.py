@@ -1,0 +1,328 @@
+"""From records to a plan: a fabric, a job and a transport become the plain arrays that both packet engines read.
+
+What cannot be run is refused here, with all reasons at once. `docs/models/packet-engine.md` says what the arrays mean.
+Leaves out: decisions of any kind; what is not in the records is not in the plan.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.clock import MS_PS, NEVER_PS
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
+from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
+from weftwork.engine.plan import GPU_DTYPE, NIC_DTYPE, SWITCH_DTYPE, HashAlgorithm, HashField, Plan
+from weftwork.engine.programs import flatten, job_mistakes, priorities_of, walk
+from weftwork.engine.requirements import pause_mistakes, requirement_mistakes
+from weftwork.spec.device import Nic, Switch
+from weftwork.spec.fabric import SWITCH, Fabric
+from weftwork.spec.job import Send
+from weftwork.topology.digits import destination_numbers, port_strides
+from weftwork.topology.routing import attachments, routes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.job import Job
+    from weftwork.spec.transport import Transport
+
+__all__ = [
+    "FAILOVER_DELAY_PS", "RECONVERGENCE_DELAY_PS", "TELEMETRY_BYTES", "Fault", "gpu_rows", "lower", "nic_rows",
+    "placement_mistakes", "port_delays_ps", "switch_rows",
+]  # fmt: skip
+
+RECONVERGENCE_DELAY_PS: Final = MS_PS  # chosen: fast rerouting in a data centre, as fabric.reconvergence_delay
+FAILOVER_DELAY_PS: Final = MS_PS  # chosen: a NIC sees that its own link is down at once; its driver then moves queues
+TELEMETRY_BYTES: Final = 42  # INT of five hops: Li et al., SIGCOMM 2019, doi:10.1145/3341302.3342085, section 4.1
+MAX_ROUTES: Final = 1 << 28  # chosen: nodes x leaves of a route table, 4 bytes each, and twice that while it is made
+MAX_RANKS: Final = 1 << 23  # a flow's identity keeps 24 bits for each rank, and is an int64
+
+
+def lower(  # noqa: PLR0913 - the parts of a run, all by name
+    *,
+    fabric: Fabric,
+    job: Job,
+    transport: Transport,
+    congestion_control: LoadedPolicy,
+    port_selection: LoadedPolicy,
+    path_selection: LoadedPolicy | None = None,
+    seed: int = 1,
+    until_ps: int = NEVER_PS,
+    faults: Sequence[Fault] = (),
+    reconvergence_delay_ps: int = RECONVERGENCE_DELAY_PS,
+    failover_delay_ps: int = FAILOVER_DELAY_PS,
+    source: str = "scenario",
+) -> Plan:
+    """Make the plan of a run.
+
+    Parameters
+    ----------
+    fabric, job, transport : what runs on what
+    congestion_control, path_selection, port_selection : loaded policies; without a path selection entropy is constant
+    seed : of the run, from 0 to 2**31 - 1
+    until_ps : the run ends before the first event at or after this instant
+    faults : see `Fault`
+    reconvergence_delay_ps : from a fault until routes that know of it hold
+    failover_delay_ps : from a fault of a NIC's link until queue pairs of ranks with several NIC ports use another one
+    source : what to call the input in an error
+
+    Raises
+    ------
+    ConfigError : with every reason why this cannot run
+    """
+    mistakes = requirement_mistakes(fabric, transport, (congestion_control, path_selection, port_selection))
+    if "telemetry" in congestion_control.plugin.needs and transport.telemetry_bytes == 0:
+        transport = transport.model_copy(update={"telemetry_bytes": TELEMETRY_BYTES})
+    misplaced = placement_mistakes(fabric, job)
+    mistakes += misplaced
+    if not misplaced:
+        rank_node = fabric.hosts[job.placement.host]
+        mistakes += job_mistakes(job, rank_node)
+    mistakes += fault_mistakes(fabric, faults)
+    used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
+    lossless = np.array([priority in transport.lossless_priorities for priority in used], np.int64)
+    mistakes += pause_mistakes(fabric, transport, int(lossless.sum()))
+    delay_ps = port_delays_ps(fabric)
+    headroom = _headroom(fabric, transport, delay_ps)
+    shared, buffer_mistakes = _shared_bytes(fabric, transport, headroom, len(used), int(lossless.sum()))
+    mistakes += buffer_mistakes
+    mistakes += _size_mistakes(fabric)
+    if mistakes:
+        raise ConfigError(source, mistakes)
+    flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
+    fails_over = failover_delay_ps if job.placement.nics.shape[1] > 1 else None
+    instants, tables = lower_faults(fabric, faults, reconvergence_delay_ps, fails_over, table=route_table)
+    ports = fabric.ports
+    links = fabric.links[ports.link]
+    return Plan(
+        seed=seed,
+        until_ps=until_ps,
+        node_kind=fabric.node_kind.astype(np.int8),
+        node_device=fabric.node_device.astype(np.int32),
+        port_base=ports.base,
+        port_node=ports.node,
+        port_peer=ports.peer,
+        port_rate_bps=np.ascontiguousarray(links["rate_bps"]),
+        port_delay_ps=delay_ps,
+        port_loss=np.ascontiguousarray(links["loss"]),
+        port_corruption=np.ascontiguousarray(links["corruption"]),
+        port_headroom_bytes=headroom,
+        shared_bytes=shared,
+        attachment=routes(fabric, np.ones(len(fabric.links), np.bool_)).attach_of_port,
+        destination_number=destination_numbers(fabric),
+        port_stride=port_strides(fabric),
+        switches=switch_rows(fabric.switches, used),
+        nics=nic_rows(fabric.nics),
+        class_priority=np.array(used, np.int64),
+        class_lossless=lossless,
+        control_class=used.index(transport.control_priority),
+        routes=tables,
+        instants=instants,
+        ops=flat.ops,
+        streams=flat.streams,
+        tables=flat.tables,
+        digits=flat.digits,
+        rank_class=job.rank_class.astype(np.int32),
+        rank_ports=(ports.base[rank_node][:, None] + job.placement.nics).astype(np.int32),
+        rank_gpu=gpu_rows(fabric, job, rank_node),
+        tokens=flat.tokens,
+        has_receives=flat.has_receives,
+        transport=transport,
+        congestion_control=congestion_control,
+        path_selection=path_selection,
+        port_selection=port_selection,
+    )
+
+
+def _size_mistakes(fabric: Fabric) -> list[Mistake]:
+    """Refuse a fabric whose route tables would fill the memory."""
+    leaves = len(attachments(fabric)[0])
+    nodes = len(fabric.node_kind)
+    if nodes * leaves <= MAX_ROUTES:
+        return []
+    text = (
+        f"the packet engine keeps routes from every node to every leaf; '{fabric.name}' has {nodes:,} x {leaves:,},"
+        f" wanted at most {MAX_ROUTES:,}; take a smaller fabric, or engine.fidelity: flow"
+    )
+    return [Mistake(path="engine.fidelity", text=text, fix="flow")]
+
+
+def placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
+    """Find ranks without a host, a NIC port or a GPU of their own."""
+    hosts = len(fabric.hosts)
+    if not 0 < job.ranks <= MAX_RANKS:
+        return [Mistake(path="job.ranks", text=f"found {job.ranks:,}, wanted 1 to {MAX_RANKS:,}")]
+    placed = job.placement
+    shapes = {
+        len(job.rank_class),
+        len(placed.host),
+        len(placed.nics),
+        *([] if placed.gpu is None else [len(placed.gpu)]),
+    }
+    if placed.nics.ndim != 2 or placed.nics.shape[1] < 1:
+        text = f"placement.nics has the shape {placed.nics.shape}, wanted (ranks, NIC ports of a rank)"
+        return [Mistake(path="job.placement", text=text)]
+    if shapes != {job.ranks}:
+        text = f"rank_class and placement have {sorted(shapes)} rows, wanted {job.ranks}, one per rank"
+        return [Mistake(path="job.placement", text=text)]
+    if job.rank_class.min() < 0 or job.rank_class.max() >= len(job.programs):
+        text = f"found classes {job.rank_class.min()} to {job.rank_class.max()}, wanted 0 to {len(job.programs) - 1}"
+        return [Mistake(path="job.rank_class", text=text)]
+    if job.placement.host.min() < 0 or job.placement.host.max() >= hosts:
+        text = f"the job needs {int(job.placement.host.max()) + 1:,} hosts, the fabric '{fabric.name}' has {hosts:,}"
+        return [Mistake(path="job.placement", text=text)]
+    node = fabric.hosts[job.placement.host]
+    count = np.diff(fabric.ports.base)[node]
+    wrong = np.argwhere((placed.nics < 0) | (placed.nics >= count[:, None]))
+    if len(wrong):
+        rank, column = (int(value) for value in wrong[0])
+        where = f"NIC port {placed.nics[rank, column]} of '{fabric.node_names[node[rank]]}'"
+        text = f"rank {rank} uses {where}, which has {count[rank]}"
+        return [Mistake(path="job.placement", text=text)]
+    short = np.flatnonzero(count <= placed.nics.max())
+    if len(short) and any(isinstance(operation, Send) and operation.rail == "peer" for _, operation, _ in walk(job)):
+        where = f"'{fabric.node_names[node[short[0]]]}' has {count[short[0]]}"
+        text = f"found the rail of the peer with NIC port {int(placed.nics.max())}, but {where} NIC ports"
+        return [Mistake(path="job.placement", text=text)]
+    return _gpu_mistakes(fabric, job, node)
+
+
+def _gpu_mistakes(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> list[Mistake]:
+    """GPUs that a server does not have, and two ranks on one."""
+    gpu = job.placement.gpu
+    if gpu is None:
+        return []
+    kind = np.zeros(job.ranks, np.int64) if fabric.node_server is None else fabric.node_server[node].astype(np.int64)
+    servers = fabric.servers
+    domains = np.array([one.gpus // one.nvlink_domain_gpus if one.nvlink_domain_gpus else 0 for one in servers])[kind]
+    gpus = np.array([one.gpus for one in servers])[kind]
+    has_rate = np.array([one.nvlink_rate_bps > 0 for one in servers])[kind]
+    outside = (gpu < -domains) | (gpu >= gpus)
+    wrong = np.flatnonzero(outside | ((domains > 0) & ~has_rate))
+    if len(wrong):
+        rank = int(wrong[0])
+        where = f"'{fabric.node_names[node[rank]]}'"
+        if outside[rank]:
+            text = f"rank {rank} is GPU {gpu[rank]} of {where}, which has {gpus[rank]}"
+            return [Mistake(path="job.placement", text=text)]
+        text = f"found NVLink of {servers[int(kind[rank])].nvlink_rate_bps} b/s in {where}, wanted more than 0"
+        return [Mistake(path="fabric.node.nvlink_rate", text=text)]
+    place = node.astype(np.int64) * (int(gpus.max()) + int(domains.max()) + 1) + gpu
+    _, first, times = np.unique(place, return_index=True, return_counts=True)
+    if (times > 1).any():
+        rank = int(first[times > 1][0])
+        text = f"GPU {gpu[rank]} of '{fabric.node_names[node[rank]]}' has {int(times.max())} ranks, wanted one"
+        return [Mistake(path="job.placement", text=text)]
+    return []
+
+
+def gpu_rows(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> NDArray[np.void]:
+    """Each rank's ports inside its server; an NVLink switch has the rate of all its GPUs together."""
+    rows = np.zeros(job.ranks, GPU_DTYPE)
+    gpu = job.placement.gpu if job.placement.gpu is not None else np.zeros(job.ranks, np.int32)
+    kind = np.zeros(job.ranks, np.int64) if fabric.node_server is None else fabric.node_server[node].astype(np.int64)
+    for index in np.unique(kind).tolist():
+        server = fabric.servers[index]
+        own = kind == index
+        per_domain = server.nvlink_domain_gpus
+        is_switch = gpu < 0
+        domain = np.where(is_switch, -1 - gpu, gpu // per_domain) if per_domain else -np.ones(job.ranks, np.int64)
+        rows["domain"][own] = domain[own]
+        rows["nvlink_rate_bps"][own] = np.where(is_switch, per_domain, 1)[own] * server.nvlink_rate_bps
+        rows["nvlink_latency_ps"][own] = server.nvlink_latency_ps
+        rows["pcie_rate_bps"][own] = server.pcie_rate_bps
+        rows["pcie_latency_ps"][own] = server.pcie_latency_ps
+        rows["chunk_bytes"][own] = server.chunk_bytes
+    return rows
+
+
+def port_delays_ps(fabric: Fabric) -> NDArray[np.int64]:
+    """Propagation plus the fixed latency of the far end, by port."""
+    latency = np.zeros(len(fabric.node_names), np.int64)
+    is_switch = fabric.node_kind == SWITCH
+    forwarding = np.array([device.forwarding_latency_ps for device in fabric.switches] or [0], np.int64)
+    receive = np.array([device.receive_latency_ps for device in fabric.nics] or [0], np.int64)
+    latency[is_switch] = forwarding[fabric.node_device[is_switch]]
+    latency[~is_switch] = receive[fabric.node_device[~is_switch]]
+    ports = fabric.ports
+    delays: NDArray[np.int64] = fabric.links["delay_ps"][ports.link] + latency[ports.node[ports.peer]]
+    return delays
+
+
+def _headroom(fabric: Fabric, transport: Transport, delay_ps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Headroom of one lossless priority at each port of a switch; 0 at hosts and without flow control."""
+    ports = fabric.ports
+    found = np.zeros(len(ports.node), np.int64)
+    if not transport.lossless_priorities:
+        return found
+    rates = fabric.links["rate_bps"][ports.link]
+    computed: dict[tuple[int, int], int] = {}  # a fabric has few kinds of links
+    for port in np.flatnonzero(fabric.node_kind[ports.node] == SWITCH).tolist():
+        fixed = fabric.switches[fabric.node_device[ports.node[port]]].headroom_bytes
+        if fixed is not None:
+            found[port] = fixed
+            continue
+        key = (int(rates[port]), int(delay_ps[port] + delay_ps[ports.peer[port]]))
+        if key not in computed:
+            computed[key] = headroom_bytes(rate_bps=key[0], round_trip_ps=key[1], transport=transport)
+        found[port] = computed[key]
+    return found
+
+
+def _shared_bytes(
+    fabric: Fabric, transport: Transport, headroom: NDArray[np.int64], classes: int, lossless: int
+) -> tuple[NDArray[np.int64], list[Mistake]]:
+    """Size of the shared part of each switch's buffer; one mistake per kind of switch whose buffer does not suffice."""
+    ports = fabric.ports
+    shared = np.zeros(len(fabric.node_names), np.int64)
+    mistakes: dict[int, Mistake] = {}
+    frame = full_frame_bytes(transport)
+    for node in np.flatnonzero(fabric.node_kind == SWITCH).tolist():
+        kind = int(fabric.node_device[node])
+        device = fabric.switches[kind]
+        own = headroom[ports.base[node] : ports.base[node + 1]]
+        reserve = len(own) * classes * device.reserve_bytes
+        room = lossless * int(own.sum())
+        shared[node] = device.buffer_bytes - reserve - room
+        if shared[node] < frame and kind not in mistakes:
+            text = (
+                f"the buffer of '{fabric.node_names[node]}', {device.buffer_bytes:,} B, is too small: {len(own)} ports "
+                f"need {room:,} B of headroom and {reserve:,} B of reserve and leave no room for one of {frame:,} B;"
+                " take a larger buffer, a smaller reserve, shorter cables, a fixed headroom, or flow_control: none"
+            )
+            mistakes[kind] = Mistake(path="fabric.switch.buffer", text=text)
+    return shared, list(mistakes.values())
+
+
+def switch_rows(devices: Sequence[Switch], used: Sequence[int] = ()) -> NDArray[np.void]:
+    """`SWITCH_DTYPE`, one row for each kind of switch; weights of the classes whose priorities are ``used``."""
+    rows = np.zeros(len(devices), SWITCH_DTYPE)
+    for row, device in zip(rows, devices, strict=True):
+        for name in ("reserve_bytes", "alpha", "egress_alpha", "xon_offset_bytes", "pause_quanta", "telemetry"):
+            row[name] = getattr(device, name)
+        row["kmin_bytes"], row["kmax_bytes"], row["pmax"] = (
+            device.ecn.kmin_bytes,
+            device.ecn.kmax_bytes,
+            device.ecn.pmax,
+        )
+        row["mark_at_dequeue"] = device.ecn.at == "dequeue"
+        row["hash_algorithm"] = HashAlgorithm[device.hash.algorithm.upper().replace("-", "_")]
+        row["hash_seed"], row["hash_offset"] = device.hash.seed, device.hash.offset
+        row["hash_fields"] = sum(HashField[name.upper()] for name in set(device.hash.fields))
+        row["weight"][: len(used)] = [device.scheduling.weights[priority] for priority in used]
+    return rows
+
+
+def nic_rows(devices: tuple[Nic, ...]) -> NDArray[np.void]:
+    """`NIC_DTYPE` of each kind of NIC."""
+    rows = np.zeros(len(devices), NIC_DTYPE)
+    for row, device in zip(rows, devices, strict=True):
+        for name in NIC_DTYPE.names or ():
+            row[name] = getattr(device, name)
+    return rows

@@ -1,0 +1,196 @@
+"""What a packet engine gives back: arrays of completions and counters, and their digest."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.clock import NEVER_PS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "COUNTERS",
+    "EVENT_DTYPE",
+    "EVENT_KINDS",
+    "MARK_DTYPE",
+    "MESSAGE_DTYPE",
+    "PATH_DTYPE",
+    "PORT_DTYPE",
+    "SERIES_DTYPE",
+    "TIMELINE_DTYPE",
+    "Outcome",
+    "ending",
+    "flow_identity",
+]
+
+MESSAGE_DTYPE: Final = np.dtype(
+    [
+        ("source", np.int64),  # rank
+        ("destination", np.int64),  # rank
+        ("channel", np.int64),
+        ("ordinal", np.int64),  # on its queue pair, from 0
+        ("size_bytes", np.int64),
+        ("posted_at_ps", np.int64),
+        ("delivered_at_ps", np.int64),  # last byte at the receiver; -1: not delivered
+        ("acked_at_ps", np.int64),  # -1: not acknowledged
+    ]
+)
+
+PORT_DTYPE: Final = np.dtype(
+    [
+        ("frames", np.int64),  # packets that started transmission, flow-control frames not counted
+        ("bytes", np.int64),  # of those frames
+        ("drops", np.int64),  # of packets that wanted to leave here (egress reasons) or came in here (ingress reasons)
+        ("marks", np.int64),
+        ("pauses_sent", np.int64),  # flow-control frames with quanta above 0, refreshes included
+        ("resumes_sent", np.int64),
+        ("paused_ps", np.int64),  # summed over classes
+        ("max_queue_bytes", np.int64),  # largest egress queue of one class, after an enqueue
+        ("max_ingress_bytes", np.int64),  # largest use of one (port, class), headroom included
+    ]
+)
+
+COUNTERS: Final = (
+    "packet_hops",  # arrivals of packets over links, lost ones included
+    "data_sent",
+    "retransmissions",
+    "acks_sent",
+    "naks_sent",
+    "cnps_sent",
+    "credits_sent",
+    "probes_sent",
+    "timeouts",
+    "queue_pair_errors",
+    "out_of_order_discards",
+    "duplicates",
+    "drop_no_route",
+    "drop_link_down",
+    "drop_link_loss",
+    "drop_corrupted",
+    "drop_buffer_full",
+    "drop_egress_threshold",
+    "drop_headroom_full",
+    "drop_receive_buffer",
+    "end_ps",  # instant of the last arrival of a packet
+)
+
+MARK_DTYPE: Final = np.dtype([("rank", np.int64), ("name", np.int64), ("at_ps", np.int64)])
+SERIES_DTYPE: Final = np.dtype(
+    [
+        ("at_ps", np.int64),
+        ("kind", np.int64),  # 0 flow rate_bps, 1 flow window_bytes, 2 port queue_bytes
+        ("index", np.int64),  # queue pair in order of (source, destination, channel), or port
+        ("value", np.float64),
+    ]
+)
+
+EVENT_KINDS: Final = ("pause", "resume", "mark", "drop", "timeout", "go back")
+EVENT_DTYPE: Final = np.dtype(
+    [
+        ("at_ps", np.int64),
+        ("kind", np.int64),  # index into EVENT_KINDS
+        ("place", np.int64),  # port; timeout and go back: queue pair in order of (source, destination, channel)
+        ("detail", np.int64),  # pause, resume, mark: class; drop: index into plan.DROP_REASONS
+    ]
+)
+
+
+TIMELINE_DTYPE: Final = np.dtype(
+    [
+        ("at_ps", np.int64),  # end of the bin; all but the last are multiples of `Outcome.timeline_bin_ps`
+        ("port", np.int64),
+        ("bytes", np.int64),  # of packets that started transmission in the bin, as PORT_DTYPE counts them
+        ("queue_bytes", np.int64),  # of all classes, at the end; the largest where bins were merged
+        ("marks", np.int64),
+        ("drops", np.int64),
+        ("pauses", np.int64),  # flow-control frames with quanta above 0 that were sent
+        ("paused_ps", np.int64),  # summed over classes: for how long the port was paused within the bin
+    ]
+)
+
+PATH_DTYPE: Final = np.dtype(
+    [
+        ("queue_pair", np.int64),  # in order of (source, destination, channel)
+        ("port", np.int64),  # egress
+        ("packets", np.int64),  # of the sample, retransmissions included
+        ("queue_bytes", np.int64),  # that were queued there ahead of them, summed; 0 at a host
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """Results of one run.
+
+    Attributes
+    ----------
+    messages : `MESSAGE_DTYPE`, by (source, destination, channel, ordinal)
+    ports : `PORT_DTYPE`, one row per port
+    counters : by the names of `COUNTERS`
+    marks : `MARK_DTYPE`, by (rank, instant, order of the program)
+    series : `SERIES_DTYPE`, empty unless asked for; not part of the digest
+    complete, simulated_ps : how the run ended and how far it came, see `ending`
+    events : `EVENT_DTYPE` by instant, empty unless asked for; not part of the digest
+    events_left_out : how many did not fit the limit that was asked for
+    timeline : `TIMELINE_DTYPE` by (bin, port), only rows with something in them; empty unless asked for
+    timeline_bin_ps : length of a bin; 0 without a timeline
+    paths : `PATH_DTYPE` by (queue pair, port), empty unless asked for; like the timeline no part of the digest
+    facts : what a user should know of this run, besides what is known before it
+    """
+
+    messages: NDArray[np.void]
+    ports: NDArray[np.void]
+    counters: dict[str, int]
+    marks: NDArray[np.void]
+    series: NDArray[np.void]
+    complete: bool
+    simulated_ps: int
+    events: NDArray[np.void] = field(default_factory=lambda: np.empty(0, EVENT_DTYPE))
+    events_left_out: int = 0
+    timeline: NDArray[np.void] = field(default_factory=lambda: np.empty(0, TIMELINE_DTYPE))
+    timeline_bin_ps: int = 0
+    paths: NDArray[np.void] = field(default_factory=lambda: np.empty(0, PATH_DTYPE))
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def digest(self) -> str:
+        """SHA-256 over every completion time and counter; two runs that agree to the bit have the same."""
+        digest = hashlib.sha256()
+        for table in (self.messages, self.ports, self.marks):
+            digest.update(np.ascontiguousarray(table).tobytes())
+        digest.update(np.array([self.counters[name] for name in COUNTERS], np.int64).tobytes())
+        return digest.hexdigest()
+
+
+def ending(*, is_done: bool, interrupted_at_ps: int | None, end_ps: int, until_ps: int) -> tuple[bool, int]:
+    """Tell how a run ended, by what both engines know: the state of the job, not which stale timers are left.
+
+    Parameters
+    ----------
+    is_done : every stream has stopped and every message is acknowledged
+    interrupted_at_ps : how far an interrupted run had come; None for one that was not
+    end_ps : the last arrival of a packet
+    until_ps : of the plan
+
+    Returns
+    -------
+    ``complete`` : False if the run was interrupted, or ended at ``until_ps`` and the job was not done. A run without
+        such an instant that came to rest is complete, even if its job waits for ever
+    ``simulated_ps`` : ``end_ps`` of a complete run, else where it was stopped
+    """
+    if interrupted_at_ps is not None:
+        return False, min(interrupted_at_ps, until_ps)
+    if is_done or until_ps == NEVER_PS:
+        return True, end_ps
+    return False, until_ps
+
+
+def flow_identity(
+    source: NDArray[np.int64], destination: NDArray[np.int64], channel: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Identity of a flow (docs/models/packet-engine.md); its order is that of source, destination, channel."""
+    return source << 40 | destination << 16 | channel

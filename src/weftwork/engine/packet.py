@@ -1,0 +1,262 @@
+"""The packet engine: the native core on one plan, with progress and control ten times a second.
+
+Source: docs/models/packet-engine.md; `weftwork.engine.reference` computes the same in plain Python.
+Leaves out: everything that the page leaves out; series are sampled here and have no mirror in the reference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+import weftwork.policies
+from weftwork.base.errors import ConfigError, EngineError, Mistake
+from weftwork.engine import _native
+from weftwork.engine.outcome import (
+    COUNTERS,
+    EVENT_DTYPE,
+    EVENT_KINDS,
+    MARK_DTYPE,
+    MESSAGE_DTYPE,
+    PATH_DTYPE,
+    PORT_DTYPE,
+    SERIES_DTYPE,
+    TIMELINE_DTYPE,
+    Outcome,
+    ending,
+    flow_identity,
+)
+from weftwork.policies.interface import CongestionControl, Kind, PathSelection, PortSelection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from weftwork.engine.plan import Plan
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.transport import Transport
+
+    Progress = Callable[[int, int, int], object]
+
+__all__ = ["Series", "run"]
+
+# The hash is the core's own, so the catalogue's own ECMP needs no call; a copy of the file under another name gets one.
+_CATALOGUE_ECMP: Final = Path(weftwork.policies.__file__).parent / "port_selection" / "ecmp.py"
+_SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """What is recorded over time; it costs nothing where it is not asked for.
+
+    Parameters
+    ----------
+    every_ps : between two samples; 0: no samples of ports and flows
+    ports : global port ids whose queues are recorded
+    flows : (source rank, destination rank, channel) whose rate and window are recorded; None: all of them
+    timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Bins begin at 1 us and
+        double in length whenever there would be more. A row takes 64 bytes for each port and bin with traffic.
+    path_sample : every so many data packets of a queue pair are followed on their way; 0: none
+    """
+
+    every_ps: int = 0
+    ports: tuple[int, ...] = ()
+    flows: tuple[tuple[int, int, int], ...] | None = ()
+    timeline_bins: int = 0
+    path_sample: int = 0
+
+
+def run(
+    plan: Plan, *, series: Series | None = None, event_limit: int = 0, on_progress: Progress | None = None
+) -> Outcome:
+    """Run a plan to its end.
+
+    Parameters
+    ----------
+    plan : what to run
+    series : what to record over time
+    event_limit : how many pauses, marks, drops, timeouts and returns to record with their instants; 0: none
+    on_progress : called about ten times a second with simulated picoseconds, packet-hops and delivered bytes;
+        a KeyboardInterrupt that it raises, or that arrives meanwhile, ends the run with what there is
+
+    Raises
+    ------
+    PolicyError : a policy's step failed or wrote what it may not; with file and line
+    ConfigError : the plan exceeds a limit of the engine
+    EngineError : an invariant of the engine does not hold
+    """
+    keep: list[Any] = []  # compiled steps must outlive the run
+    interrupted = False
+    try:
+        engine = _native.PacketEngine(_raw_plan(plan, series, keep, event_limit))
+        try:
+            while not engine.advance(_SLICE_S):
+                if on_progress is not None:
+                    on_progress(*engine.progress())
+        except KeyboardInterrupt:
+            interrupted = True
+    except _native.LimitError as error:
+        raise ConfigError("packet engine", [Mistake(path="engine", text=str(error))]) from error
+    failure = engine.failure()
+    if failure is not None:
+        _replay(plan, *failure)
+    return _outcome(plan, engine, interrupted=interrupted)
+
+
+def _replay(plan: Plan, kind: str, state: bytes, shared: bytes, signal: bytes, candidates: bytes) -> None:
+    """Repeat a failed step in plain Python, which names file and line."""
+    policy = {"path": plan.path_selection, "port": plan.port_selection}.get(kind, plan.congestion_control)
+    if policy is None:
+        raise EngineError("a step failed that the plan does not have")
+    policy.replay(
+        state,
+        signal,
+        candidate_bytes=candidates,
+        shared_bytes=shared or None,
+        receiver=kind == "receive",
+    )
+    text = f"the compiled {kind} failed where plain Python does not; an integer may have left 64 bits"
+    raise EngineError(f"{policy.source_path}: {text}")
+
+
+def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool) -> Outcome:
+    messages = _view(engine.messages(), MESSAGE_DTYPE)
+    order = np.lexsort((messages["ordinal"], messages["channel"], messages["destination"], messages["source"]))
+    marks = _view(engine.marks(), MARK_DTYPE)
+    series = _view(engine.series(), SERIES_DTYPE)
+    pairs = engine.queue_pairs().view(np.int64).reshape(-1, 3)
+    used = np.unique(flow_identity(*(messages[name] for name in ("source", "destination", "channel"))))
+    place = np.searchsorted(used, flow_identity(*pairs.T))  # among all that carry messages, inside servers too
+    flows = series["kind"] != 2  # SERIES_DTYPE.kind
+    series["index"][flows] = place[series["index"][flows]]
+    events = _view(engine.events(), EVENT_DTYPE)
+    of_pairs = np.isin(events["kind"], (EVENT_KINDS.index("timeout"), EVENT_KINDS.index("go back")))
+    events["place"][of_pairs] = place[events["place"][of_pairs]]
+    paths = _view(engine.paths(), PATH_DTYPE)
+    paths["queue_pair"] = place[paths["queue_pair"]]
+    counters = dict(zip(COUNTERS, (int(value) for value in engine.counters().view(np.int64)), strict=True))
+    complete, simulated_ps = ending(
+        is_done=engine.finished(),
+        interrupted_at_ps=engine.progress()[0] if interrupted else None,
+        end_ps=counters["end_ps"],
+        until_ps=plan.until_ps,
+    )
+    return Outcome(
+        messages=messages[order],
+        ports=_view(engine.ports(), PORT_DTYPE),
+        counters=counters,
+        marks=marks[np.lexsort((marks["at_ps"], marks["rank"]))],
+        series=series,
+        complete=complete,
+        simulated_ps=simulated_ps,
+        events=events[np.argsort(events["at_ps"], kind="stable")],
+        events_left_out=engine.events_left_out(),
+        timeline=_view(engine.timeline(), TIMELINE_DTYPE),
+        timeline_bin_ps=engine.timeline_bin_ps(),
+        paths=paths[np.lexsort((paths["port"], paths["queue_pair"]))],
+    )
+
+
+def _view(raw: NDArray[np.uint8], dtype: np.dtype[np.void]) -> NDArray[np.void]:
+    return raw.view(dtype)
+
+
+def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _raw_plan(plan: Plan, series: Series | None, keep: list[Any], event_limit: int = 0) -> dict[str, Any]:
+    arrays = (
+        "node_kind", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
+        "port_loss", "port_corruption", "port_headroom_bytes", "shared_bytes", "attachment", "switches", "nics",
+        "destination_number", "port_stride",
+        "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "digits", "rank_class",
+        "rank_ports", "rank_gpu",
+    )  # fmt: skip
+    tables = ("group_of", "group_ptr", "group_ports", "group_weights")
+    raw: dict[str, Any] = {name: _bytes(getattr(plan, name)) for name in arrays}
+    raw["routes"] = [{name: _bytes(getattr(table, name)) for name in tables} for table in plan.routes]
+    for name in ("seed", "until_ps", "control_class", "tokens", "has_receives"):
+        raw[name] = getattr(plan, name)
+    raw["transport"] = _raw_transport(plan.transport)
+    raw["congestion_control"] = _raw_congestion(plan.congestion_control, keep)
+    raw["path_selection"] = _raw_path(plan.path_selection, keep)
+    raw["port_selection"] = _raw_port(plan.port_selection, keep)
+    chosen = series or Series()
+    raw["series"] = {
+        "every_ps": chosen.every_ps,
+        "all_flows": chosen.flows is None,
+        "event_limit": event_limit,
+        "timeline_bins": chosen.timeline_bins,
+        "path_sample": chosen.path_sample,
+        "ports": list(chosen.ports),
+        "flows": flow_identity(*np.array(chosen.flows or (), np.int64).reshape(-1, 3).T).tolist(),
+    }
+    return raw
+
+
+def _raw_transport(transport: Transport) -> dict[str, int]:
+    fields = (
+        "mtu_bytes", "data_overhead_bytes", "first_extra_bytes", "telemetry_bytes", "ack_bytes", "cnp_bytes",
+        "credit_bytes", "pause_frame_bytes", "interframe_bytes", "reorder_tolerant", "reorder_window_packets",
+        "ack_every", "retransmission_timeout_ps", "retry_limit", "end_to_end_credits", "reorder_threshold_packets",
+    )  # fmt: skip
+    return {name: int(getattr(transport, name)) for name in fields} | {
+        "go_back_n": int(transport.recovery == "go-back-n"),
+        "selective_repeat": int(transport.recovery == "selective-repeat"),
+    }
+
+
+def _bits(kinds: frozenset[Kind]) -> int:
+    return sum(1 << int(kind) for kind in kinds)
+
+
+def _raw_step(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
+    """Give what every kind of policy has: its compiled steps and its records."""
+    compiled = policy.compile()
+    keep.append(compiled)
+    return {
+        "step": compiled.step_address,
+        "receive": compiled.receive_address or 0,
+        "params": policy.params_bytes,
+        "state": policy.initial_state_bytes,
+    }
+
+
+def _raw_congestion(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
+    plugin = policy.plugin
+    if not isinstance(plugin, CongestionControl):
+        raise EngineError(f"{policy.name} is no congestion control")
+    return _raw_step(policy, keep) | {
+        "receiver_state": policy.receiver.initial_bytes if policy.receiver is not None else b"",
+        "shared_state": policy.shared.initial_bytes if policy.shared is not None else b"",
+        "signals": _bits(plugin.signals | {Kind.START, Kind.TIMER}),
+        "receive_all": plugin.receiver_signals == "data",
+        "telemetry": "telemetry" in plugin.needs,
+    }
+
+
+def _raw_path(policy: LoadedPolicy | None, keep: list[Any]) -> dict[str, Any]:
+    if policy is None:
+        return {"step": 0, "params": b"", "state": b"", "signals": 0, "per_message": False}
+    plugin = policy.plugin
+    if not isinstance(plugin, PathSelection):
+        raise EngineError(f"{policy.name} is no path selection")
+    return _raw_step(policy, keep) | {
+        "signals": _bits(plugin.signals),
+        "per_message": plugin.per == "message",
+    }
+
+
+def _raw_port(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
+    plugin = policy.plugin
+    if not isinstance(plugin, PortSelection):
+        raise EngineError(f"{policy.name} is no port selection")
+    return _raw_step(policy, keep) | {
+        "queue": "queue" in plugin.needs,
+        "plain_ecmp": policy.source_path == _CATALOGUE_ECMP,
+    }

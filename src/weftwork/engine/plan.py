@@ -1,0 +1,295 @@
+"""The one input of both packet engines: a fabric, a job and a transport lowered to plain arrays.
+
+`docs/models/packet-engine.md` says what the numbers mean; `weftwork.engine.lower` makes a plan. Nothing here decides
+anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.transport import Transport
+
+__all__ = [
+    "AXIS_DTYPE", "COLLECT_DTYPE", "DIGIT_DTYPE", "DROP_REASONS", "GPU_DTYPE", "INSTANT_DTYPE", "NIC_DTYPE",
+    "OP_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm", "HashField", "Instant", "Op", "Plan", "RouteTable",
+    "Rule",
+]  # fmt: skip
+
+DROP_REASONS: Final = (
+    "no_route",
+    "link_down",
+    "link_loss",
+    "corrupted",
+    "buffer_full",
+    "egress_threshold",
+    "headroom_full",
+    "receive_buffer",
+)
+
+
+class Op(IntEnum):
+    """Codes of `OP_DTYPE.code`."""
+
+    STOP = 0
+    COMPUTE = 1  # value: duration_ps
+    AT = 2  # value: at_ps
+    SEND = 3
+    RECEIVE = 4
+    WAIT = 5
+    SIGNAL = 6  # value: token, after_ps
+    AWAIT = 7  # value: token
+    MARK = 8  # value: name
+    LOOP = 9  # value: count, target: index after the matching END
+    END = 10  # target: index of the first operation of the body
+    COLLECT = 11  # value: row of COLLECT_DTYPE; only for the flow engine
+
+
+class Rule(IntEnum):
+    """Codes of `OP_DTYPE.rule`, see `weftwork.spec.job.Peer`."""
+
+    SHIFT = 0
+    XOR = 1
+    TABLE = 2
+    RANK = 3
+
+
+OP_DTYPE: Final = np.dtype(
+    [
+        ("code", np.int64),
+        ("value", np.int64),
+        ("target", np.int64),
+        ("rule", np.int64),
+        ("stride", np.int64),
+        ("size", np.int64),  # of the group
+        ("members", np.int64),  # -1, or index in Plan.tables: coordinate of each rank, then rank of each coordinate
+        ("shift", np.int64),
+        ("step", np.int64),
+        ("table", np.int64),  # TABLE: index of the first entry in Plan.tables, one entry per rank
+        ("total_bytes", np.int64),
+        ("parts", np.int64),
+        ("part_offset", np.int64),
+        ("first_digit", np.int64),  # in Plan.digits
+        ("digits", np.int64),  # how many
+        ("span", np.int64),
+        ("span_stride", np.int64),
+        ("copies", np.int64),
+        ("channel", np.int64),
+        ("data_class", np.int64),  # class index of the message's packets
+        ("nic", np.int64),  # column of Plan.rank_ports
+        ("peer_rail", np.int64),  # 1: the receiver's port numbers at both ends
+        ("after_ps", np.int64),
+        ("label", np.int64),  # what the time goes to, -1: nothing in particular; only the flow engine reads it
+    ]
+)
+
+DIGIT_DTYPE: Final = np.dtype(
+    [
+        ("rule", np.int64),  # SHIFT or XOR
+        ("stride", np.int64),
+        ("size", np.int64),
+        ("members", np.int64),  # as OP_DTYPE.members
+        ("shift", np.int64),
+        ("step", np.int64),
+        ("weight", np.int64),
+    ]
+)
+
+COLLECT_DTYPE: Final = np.dtype(  # of `Op.COLLECT`, whose value is a row of it; only the flow engine reads it
+    [
+        ("first_axis", np.int64),  # in FlatJob.axes
+        ("axes", np.int64),  # how many
+        ("pattern", np.int64),  # 0 ring, 1 all-to-all
+        ("amount_bytes", np.int64),
+        ("size_bytes", np.int64),
+        ("overhead_ps", np.int64),
+        ("local_efficiency", np.float64),
+        ("network_efficiency", np.float64),
+        ("network_share", np.float64),
+    ]
+)
+AXIS_DTYPE: Final = np.dtype([("stride", np.int64), ("size", np.int64)])
+
+STREAM_DTYPE: Final = np.dtype([("rank_class", np.int64), ("first_op", np.int64)])  # ordered by class
+
+
+class Instant(IntEnum):
+    """Codes of `INSTANT_DTYPE.code`."""
+
+    LINK_DOWN = 0
+    LINK_UP = 1
+    RATE = 2
+    ROUTES = 3
+    LOSS = 4
+    HOST_RATE = 5
+    FAILOVER = 6
+
+
+INSTANT_DTYPE: Final = np.dtype(
+    [
+        ("at_ps", np.int64),
+        ("code", np.int64),
+        ("port", np.int64),  # the lower port id of the link; HOST_RATE: the NIC port
+        # RATE, HOST_RATE: rate_bps; ROUTES: index into Plan.routes; LOSS: probability in parts of 10^9
+        ("value", np.int64),
+    ]
+)
+
+
+class HashAlgorithm(IntEnum):
+    """Codes of ``SWITCH_DTYPE.hash_algorithm``."""
+
+    CRC32 = 0
+    CRC32C = 1
+    CRC16_CCITT = 2
+    XOR = 3
+    MIX = 4
+
+
+class HashField(IntEnum):
+    """Bits of ``SWITCH_DTYPE.hash_fields``, in the order in which the fields are concatenated."""
+
+    SRC_IP = 1
+    DST_IP = 2
+    PROTOCOL = 4
+    SRC_PORT = 8
+    DST_PORT = 16
+    IN_PORT = 32
+    DESTINATION_QP = 64
+
+
+SWITCH_DTYPE: Final = np.dtype(
+    [
+        ("reserve_bytes", np.int64),
+        ("alpha", np.float64),
+        ("egress_alpha", np.float64),
+        ("xon_offset_bytes", np.int64),
+        ("pause_quanta", np.int64),
+        ("kmin_bytes", np.int64),
+        ("kmax_bytes", np.int64),
+        ("pmax", np.float64),
+        ("mark_at_dequeue", np.int64),
+        ("hash_algorithm", np.int64),
+        ("hash_seed", np.int64),
+        ("hash_offset", np.int64),
+        ("hash_fields", np.int64),
+        ("telemetry", np.int64),
+        ("weight", np.int64, (8,)),  # by class index
+    ]
+)
+
+NIC_DTYPE: Final = np.dtype(
+    [
+        ("pcie_rate_bps", np.int64),
+        ("pcie_latency_ps", np.int64),
+        ("receive_buffer_bytes", np.int64),
+        ("xoff_bytes", np.int64),
+        ("xon_bytes", np.int64),
+        ("pause_quanta", np.int64),
+    ]
+)
+
+GPU_DTYPE: Final = np.dtype(  # one row per rank: its ports inside the server
+    [
+        ("domain", np.int64),  # NVLink domain, unique in its server; -1: none
+        ("nvlink_rate_bps", np.int64),
+        ("nvlink_latency_ps", np.int64),
+        ("pcie_rate_bps", np.int64),
+        ("pcie_latency_ps", np.int64),
+        ("chunk_bytes", np.int64),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RouteTable:
+    """Next hops at one time.
+
+    Attributes
+    ----------
+    group_of : shape (nodes, attachments), int32: candidate group, -1 unreachable, -2 this node is the attachment
+    group_ptr : shape (groups + 1,), int64
+    group_ports : int32, global ids of the candidate ports, ascending within a group
+    group_weights : int32, weight of each candidate
+    """
+
+    group_of: NDArray[np.int32]
+    group_ptr: NDArray[np.int64]
+    group_ports: NDArray[np.int32]
+    group_weights: NDArray[np.int32]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Everything that a packet engine needs. Shapes: N nodes, P ports, C classes, R ranks.
+
+    Attributes
+    ----------
+    seed, until_ps : the run's seed; the run ends before the first event at or after ``until_ps`` (NEVER_PS: quiescence)
+    node_kind, node_device : (N,), `weftwork.spec.fabric.HOST` or `SWITCH`; row of ``nics`` or ``switches``
+    port_base : (N + 1,), first port of each node; ports of a node are contiguous
+    port_node, port_peer : (P,), int32
+    port_rate_bps, port_delay_ps : (P,), int64; of the direction that leaves the port
+    port_loss, port_corruption : (P,), float64
+    port_headroom_bytes : (P,), of each lossless class whose ingress is the port
+    shared_bytes : (N,), size of the shared part of a switch's buffer
+    attachment : (P,), index of the attachment for the port of a host, else -1
+    destination_number, port_stride : (P,), what a port selection by destination sees; see `weftwork.topology.digits`
+    class_priority, class_lossless : (C,), ascending priorities in use
+    control_class : index of the class of ACK, NAK, CNP, CREDIT and PROBE
+    routes : tables; the first holds from time 0
+    instants : `INSTANT_DTYPE`, ordered by time and then as they are applied
+    ops, streams, tables : the job's programs; streams of one class are contiguous and in order
+    digits : `DIGIT_DTYPE`, terms of the numbers of parts
+    rank_class : (R,), class of each rank
+    rank_ports : (R, K), global ids of the NIC ports of each rank, the usual one first
+    rank_gpu : (R,), `GPU_DTYPE`
+    tokens : how many tokens a rank has
+    has_receives : whether any program has a `Receive`
+    congestion_control, path_selection, port_selection : policies; no path selection means constant entropy
+    """
+
+    seed: int
+    until_ps: int
+    node_kind: NDArray[np.int8]
+    node_device: NDArray[np.int32]
+    port_base: NDArray[np.int64]
+    port_node: NDArray[np.int32]
+    port_peer: NDArray[np.int32]
+    port_rate_bps: NDArray[np.int64]
+    port_delay_ps: NDArray[np.int64]
+    port_loss: NDArray[np.float64]
+    port_corruption: NDArray[np.float64]
+    port_headroom_bytes: NDArray[np.int64]
+    shared_bytes: NDArray[np.int64]
+    attachment: NDArray[np.int32]
+    destination_number: NDArray[np.int64]
+    port_stride: NDArray[np.int64]
+    switches: NDArray[np.void]
+    nics: NDArray[np.void]
+    class_priority: NDArray[np.int64]
+    class_lossless: NDArray[np.int64]
+    control_class: int
+    routes: tuple[RouteTable, ...]
+    instants: NDArray[np.void]
+    ops: NDArray[np.void]
+    streams: NDArray[np.void]
+    tables: NDArray[np.int64]
+    digits: NDArray[np.void]
+    rank_class: NDArray[np.int32]
+    rank_ports: NDArray[np.int32]
+    rank_gpu: NDArray[np.void]
+    tokens: int
+    has_receives: bool
+    transport: Transport
+    congestion_control: LoadedPolicy
+    path_selection: LoadedPolicy | None
+    port_selection: LoadedPolicy

@@ -1,0 +1,427 @@
+"""Programs of a job as a flat table of operations, one line per operation however many ranks run it.
+
+A loop becomes LOOP, its body and END; a stream ends with STOP. Engines expand the table as they run.
+Leaves out: whether every receive has its send; a run that waits for ever ends incomplete and says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weftwork.base.errors import Mistake
+from weftwork.engine.plan import AXIS_DTYPE, COLLECT_DTYPE, DIGIT_DTYPE, OP_DTYPE, STREAM_DTYPE, Op, Rule
+from weftwork.spec.job import (
+    At,
+    Await,
+    Collect,
+    Compute,
+    Group,
+    Job,
+    Loop,
+    Mark,
+    Operation,
+    Peer,
+    Receive,
+    Send,
+    Signal,
+    Size,
+    Wait,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = ["MAX_CHANNEL", "FlatJob", "coordinates", "flatten", "job_mistakes", "peers_of", "priorities_of", "walk"]
+
+MAX_CHANNEL = (1 << 16) - 1  # a flow's identity keeps 16 bits for it
+Timed = At | Await | Collect | Compute | Mark | Receive | Send | Signal | Wait
+_PATTERNS = ("ring", "all-to-all")
+_RULES = {"shift": Rule.SHIFT, "xor": Rule.XOR, "table": Rule.TABLE, "rank": Rule.RANK}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FlatJob:
+    """Arrays as the plans of the engines want them; ``operations`` names what each row of ``collects`` is."""
+
+    ops: NDArray[np.void]
+    streams: NDArray[np.void]
+    tables: NDArray[np.int64]
+    digits: NDArray[np.void]
+    collects: NDArray[np.void]
+    axes: NDArray[np.void]
+    operations: tuple[str, ...]
+    tokens: int
+    has_receives: bool
+
+
+def walk(job: Job) -> Iterator[tuple[int, Operation, int]]:
+    """Yield every operation once, with its class and how often the innermost loop around it runs (1 outside)."""
+
+    def inside(operations: tuple[Operation, ...], count: int) -> Iterator[tuple[Operation, int]]:
+        for operation in operations:
+            yield operation, count
+            if isinstance(operation, Loop):
+                yield from inside(operation.body, operation.count)
+
+    for index, program in enumerate(job.programs):
+        for stream in program.streams:
+            for operation, count in inside(stream, 1):
+                yield index, operation, count
+
+
+def priorities_of(job: Job, default: int) -> set[int]:
+    """Priorities that the data of a job uses; ``default`` stands for the transport's own."""
+    return {default if op.priority < 0 else op.priority for _, op, _ in walk(job) if isinstance(op, Send)} | {default}
+
+
+def peers_of(peer: Peer, ranks: NDArray[np.int64], counter: int) -> NDArray[np.int64]:
+    """Who the peer of each rank is at one value of the loop's counter; -1 where the operation is skipped.
+
+    Parameters
+    ----------
+    peer : the rule
+    ranks : shape (ranks,)
+    counter : of the innermost loop
+
+    Returns
+    -------
+    shape (ranks,)
+    """
+    if peer.rule == "rank":
+        return np.full(len(ranks), peer.shift, np.int64)
+    if peer.rule == "table":
+        return np.asarray(peer.table, np.int64)[ranks]
+    group = peer.group if peer.group is not None else Group(size=1)
+    own = coordinates(group, ranks)
+    other = (
+        (own + peer.shift + peer.step * counter) % group.size
+        if peer.rule == "shift"
+        else own ^ (peer.shift << (peer.step * counter))
+    )
+    if group.members is not None:
+        return np.asarray(group.members, np.int64)[other]
+    return ranks + (other - own) * group.stride
+
+
+def coordinates(group: Group, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Coordinate of each rank in its group; 0 for a rank that a group with ``members`` does not name.
+
+    Parameters
+    ----------
+    group : see `weftwork.spec.job.Group`
+    ranks : shape (ranks,)
+
+    Returns
+    -------
+    shape (ranks,)
+    """
+    if group.members is None:
+        return ranks // group.stride % group.size
+    members = np.asarray(group.members, np.int64)
+    place = np.zeros(max(int(ranks.max(initial=0)), int(members.max(initial=0))) + 1, np.int64)
+    place[members] = np.arange(len(members))
+    return place[ranks]
+
+
+def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: int) -> FlatJob:
+    """Write the programs of a job that `weftwork.engine.lower` has found right as tables.
+
+    Parameters
+    ----------
+    job : its programs
+    class_of_priority : class index of each priority in use
+    default_priority : of sends that name none
+    """
+    rows = _Rows(job.ranks, class_of_priority, default_priority)
+    streams: list[tuple[int, int]] = []
+    for index, program in enumerate(job.programs):
+        for stream in program.streams:
+            streams.append((index, len(rows.ops)))
+            rows.emit(stream)
+            rows.ops.append({"code": Op.STOP})
+    ops = np.zeros(len(rows.ops), OP_DTYPE)
+    for name in OP_DTYPE.names or ():
+        ops[name] = [row.get(name, -1 if name == "label" else 0) for row in rows.ops]
+    every = [operation for _, operation, _ in walk(job)]
+    return FlatJob(
+        ops=ops,
+        streams=np.array(streams, STREAM_DTYPE),
+        tables=np.array(rows.tables, np.int64),
+        digits=np.array(rows.digits, DIGIT_DTYPE),
+        collects=np.array(rows.collects, COLLECT_DTYPE),
+        axes=np.array(rows.axes, AXIS_DTYPE),
+        operations=tuple(rows.operations),
+        tokens=1 + max((op.token for op in every if isinstance(op, Signal | Await)), default=-1),
+        has_receives=any(isinstance(op, Receive) for op in every),
+    )
+
+
+class _Rows:
+    """Operations as they are appended, and the tables that they point into, each kept once."""
+
+    def __init__(self, ranks: int, class_of_priority: Mapping[int, int], default_priority: int) -> None:
+        self.ops: list[dict[str, int]] = []
+        self.tables: list[int] = []
+        self.digits: list[tuple[int, ...]] = []
+        self.collects: list[tuple[float, ...]] = []
+        self.axes: list[tuple[int, int]] = []
+        self.operations: list[str] = []
+        self._ranks = ranks
+        self._table_at: dict[tuple[int, ...], int] = {}
+        self._class_of_priority = class_of_priority
+        self._default_priority = default_priority
+
+    def emit(self, operations: tuple[Operation, ...]) -> None:
+        """Append operations, the bodies of loops included."""
+        for operation in operations:
+            if not isinstance(operation, Loop):
+                self.ops.append(self._row(operation))
+                continue
+            head = {"code": int(Op.LOOP), "value": operation.count}
+            self.ops.append(head)
+            first = len(self.ops)
+            self.emit(operation.body)
+            self.ops.append({"code": Op.END, "target": first})
+            head["target"] = len(self.ops)
+
+    def _row(self, operation: Timed) -> dict[str, int]:
+        match operation:
+            case Compute():
+                return {"code": Op.COMPUTE, "value": operation.duration_ps, "label": operation.label}
+            case At():
+                return {"code": Op.AT, "value": operation.at_ps}
+            case Send():
+                priority = self._default_priority if operation.priority < 0 else operation.priority
+                return {
+                    "code": Op.SEND, **self._peer(operation.peer), **self._size(operation.size),
+                    "channel": operation.channel, "data_class": self._class_of_priority[priority],
+                    "nic": operation.nic, "peer_rail": int(operation.rail == "peer"), "label": operation.label,
+                }  # fmt: skip
+            case Receive():
+                return {"code": Op.RECEIVE, **self._peer(operation.peer), "channel": operation.channel}
+            case Collect():
+                return {
+                    "code": Op.COLLECT, "value": self._collect(operation), "channel": operation.channel,
+                    "label": operation.label,
+                }  # fmt: skip
+            case Wait():
+                return {"code": Op.WAIT, "label": operation.label}
+            case Signal():
+                return {"code": Op.SIGNAL, "value": operation.token, "after_ps": operation.after_ps}
+            case Await():
+                return {"code": Op.AWAIT, "value": operation.token, "label": operation.label}
+            case Mark():
+                return {"code": Op.MARK, "value": operation.name}
+
+    def _collect(self, collect: Collect) -> int:
+        """Row of a collective's own parameters."""
+        self.collects.append(
+            (
+                len(self.axes), len(collect.group.axes), _PATTERNS.index(collect.pattern), collect.amount_bytes,
+                collect.size_bytes, collect.overhead_ps, collect.local_efficiency, collect.network_efficiency,
+                collect.network_share,
+            )
+        )  # fmt: skip
+        self.axes.extend(collect.group.axes)
+        self.operations.append(collect.operation)
+        return len(self.collects) - 1
+
+    def _peer(self, peer: Peer) -> dict[str, int]:
+        group = peer.group
+        found = {
+            "rule": int(_RULES[peer.rule]),
+            "stride": group.stride if group else 1,
+            "size": group.size if group else 1,
+            "members": self._members(group),
+            "shift": peer.shift,
+            "step": peer.step,
+        }
+        if peer.table is not None:
+            found["table"] = self._table(peer.table)
+        return found
+
+    def _size(self, size: Size) -> dict[str, int]:
+        first = len(self.digits)
+        self.digits.extend(
+            (
+                int(_RULES[digit.rule]), digit.group.stride, digit.group.size, self._members(digit.group), digit.shift,
+                digit.step, digit.weight,
+            )
+            for digit in size.digits
+        )  # fmt: skip
+        return {
+            "total_bytes": size.total_bytes, "parts": size.parts, "part_offset": size.offset, "first_digit": first,
+            "digits": len(size.digits), "span": size.span, "span_stride": size.span_stride, "copies": size.copies,
+        }  # fmt: skip
+
+    def _members(self, group: Group | None) -> int:
+        """Where the table of a group with members begins, else -1."""
+        if group is None or group.members is None:
+            return -1
+        ranks = np.arange(self._ranks, dtype=np.int64)
+        return self._table((*coordinates(group, ranks).tolist(), *group.members))
+
+    def _table(self, table: tuple[int, ...]) -> int:
+        if table not in self._table_at:
+            self._table_at[table] = len(self.tables)
+            self.tables.extend(table)
+        return self._table_at[table]
+
+
+def job_mistakes(job: Job, host_of_rank: NDArray[np.int64], *, by_packet: bool = True) -> list[Mistake]:
+    """Find what no engine can run: peers out of range, sends to oneself, wrong groups, negative sizes and times.
+
+    Parameters
+    ----------
+    job : its programs
+    host_of_rank : shape (ranks,), the node of each rank
+    by_packet : also what only the flow engine can run: whole collectives, and several jobs in one
+    """
+    mistakes: list[Mistake] = []
+    if by_packet and any(job.first_rank):
+        several = "found programs that count from another rank than 0, which only the flow engine runs: fidelity: flow"
+        mistakes.append(Mistake(path="job.first_rank", text=several))
+    if len(job.first_rank) not in {0, len(job.programs)}:
+        wrong = f"found {len(job.first_rank)} first ranks, wanted one for each of the {len(job.programs)} programs"
+        return [Mistake(path="job.first_rank", text=wrong)]
+    members = [np.flatnonzero(job.rank_class == index) for index in range(len(job.programs))]
+    for index, operation, count in walk(job):
+        text = _value_mistake(job, operation, by_packet=by_packet)
+        if text is None and isinstance(operation, Send | Receive):
+            first = job.first_rank[index] if job.first_rank else 0
+            text = _peer_mistake(job, operation.peer, members[index], count, host_of_rank, first)
+        if text is not None:
+            mistakes.append(Mistake(path=f"job.programs.{index}.{type(operation).__name__}", text=text))
+    return mistakes
+
+
+def _value_mistake(  # noqa: PLR0911 - one answer for each operation
+    job: Job, operation: Operation, *, by_packet: bool
+) -> str | None:
+    match operation:
+        case Compute(duration_ps=value) | At(at_ps=value) if value < 0:
+            return f"found {value} ps, wanted 0 or more"
+        case Collect() if by_packet:
+            return (
+                "found a collective as one operation, wanted its sends and receives: only the flow engine runs it whole"
+            )
+        case Collect(channel=channel) if not 0 <= channel <= MAX_CHANNEL:
+            return f"found channel {channel}, wanted 0 to {MAX_CHANNEL}"
+        case Collect() if (text := _collect_mistake(operation)) is not None:
+            return text
+        case Send(size=size) if (text := _size_mistake(job, size)) is not None:
+            return text
+        case Send(nic=nic) if not 0 <= nic < job.placement.nics.shape[1]:
+            return f"found NIC port {nic}, wanted 0 to {job.placement.nics.shape[1] - 1}, columns of placement.nics"
+        case Send(priority=priority) if priority > 7:  # IEEE 802.1Q: three bits
+            return f"found priority {priority}, wanted 0 to 7"
+        case Send(channel=channel) | Receive(channel=channel) if not 0 <= channel <= MAX_CHANNEL:
+            return f"found channel {channel}, wanted 0 to {MAX_CHANNEL}"
+        case Signal(after_ps=value) if value < 0:
+            return f"found {value} ps, wanted 0 or more"
+        case Signal(token=token) | Await(token=token) if token < 0:
+            return f"found token {token}, wanted 0 or more"
+        case Mark(name=name) if not 0 <= name < len(job.mark_names):
+            return f"found name {name}, wanted an index into the {len(job.mark_names)} mark_names"
+        case Loop(count=count) if count < 0:
+            return f"found a count of {count}, wanted 0 or more"
+    return None
+
+
+def _collect_mistake(collect: Collect) -> str | None:
+    if collect.amount_bytes < 0 or collect.overhead_ps < 0:
+        return f"found {collect.amount_bytes} bytes after {collect.overhead_ps} ps, wanted 0 or more of both"
+    if not (collect.local_efficiency > 0 and collect.network_efficiency > 0 and 0 <= collect.network_share <= 1):
+        found = f"{collect.local_efficiency:g}, {collect.network_efficiency:g} and a share of {collect.network_share:g}"
+        return f"found efficiencies of {found}, wanted more than 0, and a share from 0 to 1"
+    if any(stride < 1 or size < 1 for stride, size in collect.group.axes):
+        return f"found {collect.group}, wanted strides and sizes of at least 1"
+    return None
+
+
+def _peer_mistake(
+    job: Job, peer: Peer, ranks: NDArray[np.int64], count: int, host_of_rank: NDArray[np.int64], first: int
+) -> str | None:
+    if peer.rule == "table" and (peer.table is None or len(peer.table) != job.ranks):
+        return f"found a table of {len(peer.table or ())} entries, wanted one for each of the {job.ranks} ranks"
+    if peer.rule in {"shift", "xor"}:
+        if peer.group is None:
+            return f"found the rule '{peer.rule}' without a group, wanted a group"
+        if (text := _group_mistake(job, peer.group, ranks)) is not None:
+            return text
+    if peer.shift < 0 and peer.rule != "shift":
+        return f"found the shift {peer.shift}, wanted 0 or more"
+    if peer.rule == "xor" and (text := _xor_mistake(peer, count)) is not None:
+        return text
+    is_one_pair = peer.rule == "rank" and peer.shift + first < job.ranks and len(ranks) == 1
+    if is_one_pair and host_of_rank[ranks[0]] != host_of_rank[peer.shift + first]:
+        return None  # a quick way out, since a program per rank may have very many sends
+    for counter in _counters(peer, count):
+        local = peers_of(peer, ranks - first, counter)
+        there = local != -1 if peer.rule == "table" else np.ones(len(ranks), np.bool_)
+        other = np.where(there, local + first, -1)
+        outside = there & ((other < 0) | (other >= job.ranks))
+        if outside.any():
+            at = int(np.flatnonzero(outside)[0])
+            return f"the peer of rank {ranks[at]} would be rank {other[at]}, wanted 0 to {job.ranks - 1}"
+        own, far = ranks[there], other[there]
+        if (own == far).any():
+            return f"rank {own[own == far][0]} would send to itself"
+        near = host_of_rank[own] == host_of_rank[far]
+        if near.any() and job.placement.gpu is None:
+            pair = f"ranks {own[near][0]} and {far[near][0]} are on one host"
+            return f"{pair}, but placement.gpu does not say which of its GPUs they are"
+    return None
+
+
+def _size_mistake(job: Job, size: Size) -> str | None:
+    if size.total_bytes < 0 or size.parts < 0:
+        return f"found {size.total_bytes} bytes in {size.parts} parts, wanted 0 or more of both"
+    if size.span < 1 or size.span_stride < 0 or size.copies < 1 or (size.parts and size.span > size.parts):
+        found = f"span {size.span}, span_stride {size.span_stride}, copies {size.copies}"
+        return f"found {found}, wanted a span of 1 to {size.parts} parts, a stride of 0 or more and at least one copy"
+    every = np.arange(job.ranks, dtype=np.int64)
+    for digit in size.digits:
+        ranks = every if digit.group.members is None else np.asarray(digit.group.members, np.int64)
+        if (text := _group_mistake(job, digit.group, ranks)) is not None:
+            return text
+        if digit.rule == "xor" and (digit.shift < 0 or digit.step < 0):
+            return f"found the rule 'xor' with {digit.shift} << {digit.step} i, wanted 0 or more of both"
+    return None
+
+
+def _group_mistake(job: Job, group: Group, ranks: NDArray[np.int64]) -> str | None:
+    if group.size < 1 or group.stride < 1:
+        return f"found {group}, wanted a group with a size and a stride of at least 1"
+    if group.members is None:
+        return None
+    named = set(group.members)
+    if len(group.members) != group.size or len(named) != group.size:
+        return f"found {len(group.members)} members, {len(named)} of them different, wanted {group.size}, the size"
+    if min(named) < 0 or max(named) >= job.ranks:
+        return f"found members {min(named)} to {max(named)}, wanted ranks from 0 to {job.ranks - 1}"
+    strangers = np.setdiff1d(ranks, np.asarray(group.members, np.int64))
+    return f"rank {strangers[0]} uses a group that does not name it" if len(strangers) else None
+
+
+def _xor_mistake(peer: Peer, count: int) -> str | None:
+    """Every member has a partner only where the size is a power of two above every number that is combined."""
+    size = peer.group.size if peer.group is not None else 0
+    if size & (size - 1) or peer.step < 0:
+        return f"found the rule 'xor' on {size} ranks with step {peer.step}, wanted a power of two and no negative step"
+    last = peer.step * max(count - 1, 0)
+    if last + peer.shift.bit_length() > size.bit_length() or peer.shift << last >= size:
+        return f"found the rule 'xor' with {peer.shift} << {last}, wanted less than the {size} ranks of the group"
+    return None
+
+
+def _counters(peer: Peer, count: int) -> range:
+    """Values of the loop's counter that give different peers: shifts repeat after the members of the group."""
+    if peer.step == 0 or peer.rule in {"table", "rank"}:
+        return range(min(count, 1))
+    return range(min(count, peer.group.size)) if peer.rule == "shift" and peer.group is not None else range(count)

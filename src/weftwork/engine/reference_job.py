@@ -1,0 +1,250 @@
+"""The job of the reference engine: the streams of every rank run their programs and post messages.
+
+Source: `docs/models/packet-engine.md`, section The job; `weftwork.spec.job` says what a program is.
+Leaves out: collectives, which are programs of sends and receives by now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weftwork.engine.plan import DIGIT_DTYPE, OP_DTYPE, Op, Rule
+from weftwork.engine.reference_port import Agenda, Phase
+
+if TYPE_CHECKING:
+    from weftwork.engine.reference import Simulation
+
+__all__ = ["DigitRow", "JobRun", "OpRow", "RankStream"]
+
+NOT_AWAITING = -1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpRow:
+    """One row of `OP_DTYPE` as plain integers."""
+
+    code: int
+    value: int
+    target: int
+    rule: int
+    stride: int
+    size: int
+    members: int
+    shift: int
+    step: int
+    table: int
+    total_bytes: int
+    parts: int
+    part_offset: int
+    first_digit: int
+    digits: int
+    span: int
+    span_stride: int
+    copies: int
+    channel: int
+    data_class: int
+    nic: int
+    peer_rail: int
+    after_ps: int
+    label: int  # the flow engine reads it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DigitRow:
+    """One row of `DIGIT_DTYPE` as plain integers."""
+
+    rule: int
+    stride: int
+    size: int
+    members: int
+    shift: int
+    step: int
+    weight: int
+
+
+class RankStream:
+    """One stream of one rank: where it is in its program and what it waits for."""
+
+    def __init__(self, job: JobRun, rank: int, index: int, first_op: int) -> None:
+        self.job = job
+        self.simulation = job.simulation
+        self.rank = rank
+        self.index = index
+        self.position = first_op
+        self.loops: list[list[int]] = []  # counter and count, innermost last
+        self.pending = 0  # sends and receives that are not complete
+        self.is_waiting = False
+        self.awaits = NOT_AWAITING
+        self.is_scheduled = False
+        self.has_stopped = False
+
+    def schedule(self, at_ps: int) -> None:
+        """Go on at an instant; once, however many ask for it."""
+        if not self.is_scheduled:
+            self.is_scheduled = True
+            self.simulation.at(at_ps, Phase.AGENDA, (Agenda.JOB, self.rank, self.index), self.run)
+
+    def completed(self) -> None:
+        """One of its sends or receives is complete."""
+        self.pending -= 1
+        if self.is_waiting and self.pending == 0:
+            self.schedule(self.simulation.now_ps)
+
+    def run(self) -> None:
+        """Run until something blocks."""
+        self.is_scheduled = False
+        while self._run_one(self.job.ops[self.position]):
+            pass
+
+    def _run_one(self, op: OpRow) -> bool:
+        """Run one operation; returns whether the stream goes on."""
+        now_ps = self.simulation.now_ps
+        match Op(op.code):
+            case Op.STOP:
+                self.has_stopped = True
+                return False
+            case Op.COMPUTE:
+                self.position += 1
+                self.schedule(now_ps + op.value)
+                return False
+            case Op.AT:
+                self.position += 1
+                if op.value > now_ps:
+                    self.schedule(op.value)
+                    return False
+                return True
+            case Op.WAIT:
+                self.is_waiting = self.pending > 0
+                if self.is_waiting:
+                    return False
+            case Op.AWAIT:
+                tokens = self.job.tokens[self.rank]
+                if tokens[op.value] == 0:
+                    self.awaits = op.value
+                    return False
+                self.awaits = NOT_AWAITING
+                tokens[op.value] -= 1
+            case Op.LOOP:
+                if op.value <= 0:
+                    self.position = op.target
+                    return True
+                self.loops.append([0, op.value])
+            case Op.END:
+                self.loops[-1][0] += 1
+                if self.loops[-1][0] < self.loops[-1][1]:
+                    self.position = op.target
+                    return True
+                self.loops.pop()
+            case _:
+                self._post(op)
+        self.position += 1
+        return True
+
+    def _post(self, op: OpRow) -> None:
+        """Operations that never block."""
+        match Op(op.code):
+            case Op.SEND:
+                peer = self._peer(op)
+                if peer >= 0:
+                    self.pending += 1
+                    self.simulation.send(self, peer, self._size_bytes(op), op)
+            case Op.RECEIVE:
+                peer = self._peer(op)
+                if peer >= 0 and not self.simulation.connection(peer, self.rank, op.channel).claim(self):
+                    self.pending += 1
+            case Op.SIGNAL:
+                self._signal(op)
+            case Op.MARK:
+                self.job.marks.append((self.rank, op.value, self.simulation.now_ps))
+
+    def _signal(self, op: OpRow) -> None:
+        if op.after_ps == 0:
+            self.job.signal(self.rank, op.value)
+            return
+        at_ps = self.simulation.now_ps + op.after_ps
+        identity = (Agenda.SIGNAL, self.rank, op.value)
+        self.simulation.at(at_ps, Phase.AGENDA, identity, lambda: self.job.signal(self.rank, op.value))
+
+    @property
+    def _counter(self) -> int:
+        return self.loops[-1][0] if self.loops else 0
+
+    def _peer(self, op: OpRow) -> int:
+        """Rank at the other end, negative where the operation is skipped; see `weftwork.spec.job.Peer`."""
+        if op.rule == Rule.RANK:
+            return op.shift
+        if op.rule == Rule.TABLE:
+            return self.job.tables[op.table + self.rank]
+        own = self._coordinate(op)
+        other = self._combined(op)
+        if op.members >= 0:
+            return self.job.tables[op.members + len(self.job.streams) + other]
+        return self.rank + (other - own) * op.stride
+
+    def _coordinate(self, row: OpRow | DigitRow) -> int:
+        """Of the rank in the group of an operation or of a digit."""
+        if row.members >= 0:
+            return self.job.tables[row.members + self.rank]
+        return self.rank // row.stride % row.size
+
+    def _combined(self, row: OpRow | DigitRow) -> int:
+        """The coordinate that rule, shift and the loop's counter lead to."""
+        if row.rule == Rule.SHIFT:
+            return (self._coordinate(row) + row.shift + row.step * self._counter) % row.size
+        return self._coordinate(row) ^ row.shift << row.step * self._counter
+
+    def _size_bytes(self, op: OpRow) -> int:
+        """Of the message; see `weftwork.spec.job.Size`."""
+        if op.parts == 0:
+            return op.total_bytes * op.copies
+        digits = self.job.digits[op.first_digit : op.first_digit + op.digits]
+        first = op.part_offset + sum(self._combined(digit) * digit.weight for digit in digits)
+        parts = [(first + j * op.span_stride) % op.parts for j in range(op.span)]
+        return op.copies * sum(op.total_bytes // op.parts + (part < op.total_bytes % op.parts) for part in parts)
+
+
+class JobRun:
+    """All streams of all ranks.
+
+    Attributes
+    ----------
+    streams : by rank and index
+    tokens : by rank and token
+    marks : rank, name, instant, as they happen
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        plan = simulation.plan
+        self.simulation = simulation
+        names = OP_DTYPE.names or ()
+        self.ops = [OpRow(**dict(zip(names, row, strict=True))) for row in plan.ops.tolist()]
+        self.tables: list[int] = plan.tables.tolist()
+        terms = DIGIT_DTYPE.names or ()
+        self.digits = [DigitRow(**dict(zip(terms, row, strict=True))) for row in plan.digits.tolist()]
+        first_ops: dict[int, list[int]] = {}
+        for rank_class, first_op in plan.streams.tolist():
+            first_ops.setdefault(rank_class, []).append(first_op)
+        self.streams = [
+            [RankStream(self, rank, index, first_op) for index, first_op in enumerate(first_ops.get(rank_class, []))]
+            for rank, rank_class in enumerate(plan.rank_class.tolist())
+        ]
+        self.tokens = [[0] * plan.tokens for _ in self.streams]
+        self.marks: list[tuple[int, int, int]] = []
+
+    def start(self) -> None:
+        """Let every stream begin at 0."""
+        for streams in self.streams:
+            for stream in streams:
+                stream.schedule(0)
+
+    def signal(self, rank: int, token: int) -> None:
+        """Count a token up and wake all streams of the rank that wait for it; each tests again when it runs."""
+        self.tokens[rank][token] += 1
+        for stream in self.streams[rank]:
+            if stream.awaits == token:
+                stream.schedule(self.simulation.now_ps)
+
+    def has_ended(self) -> bool:
+        """Whether every stream has come to its end."""
+        return all(stream.has_stopped for streams in self.streams for stream in streams)

@@ -1,0 +1,158 @@
+"""Inside a server of the reference engine: NVLink and PCIe of its ranks carry messages in chunks, not in packets.
+
+Source: `docs/models/packet-engine.md`, section Inside a server.
+Leaves out: packets, loss and congestion inside a server; memory and CPUs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from weftwork.base.clock import serialisation_ps
+from weftwork.engine.reference_message import Inbox, Message
+from weftwork.engine.reference_port import Agenda, Phase
+
+if TYPE_CHECKING:
+    from weftwork.engine.reference import Simulation
+    from weftwork.engine.reference_job import RankStream
+
+__all__ = ["Lane", "Link", "ServerLink", "server_links"]
+
+
+class Link(IntEnum):
+    """The two links of a rank inside its server; the number orders the agenda."""
+
+    NVLINK = 0
+    PCIE = 1
+
+
+class ServerLink:
+    """One link of one rank: an egress that serves its lanes in turn, and an ingress that chunks take in turn.
+
+    Attributes
+    ----------
+    lanes : in the order in which they were opened
+    ingress_free_at_ps : when the ingress has taken what has been started towards it
+    """
+
+    def __init__(
+        self, simulation: Simulation, rank: int, link: Link, *, rate_bps: int, latency_ps: int, chunk_bytes: int
+    ) -> None:
+        self.simulation = simulation
+        self.rank = rank
+        self.link = link
+        self.rate_bps = rate_bps
+        self.latency_ps = latency_ps
+        self.chunk_bytes = chunk_bytes
+        self.lanes: list[Lane] = []
+        self.last_served = -1  # the first lane is first
+        self.is_busy = False
+        self.ingress_free_at_ps = 0
+
+    def start(self) -> None:
+        """Start a chunk of the first lane that has one after the lane served last, if the egress is idle."""
+        if self.is_busy:
+            return
+        count = len(self.lanes)
+        for step in range(1, count + 1):
+            lane = self.lanes[(self.last_served + step) % count]
+            if lane.queue:
+                self.last_served = (self.last_served + step) % count
+                self._start_chunk(lane)
+                return
+
+    def _start_chunk(self, lane: Lane) -> None:
+        now_ps = self.simulation.now_ps
+        size_bytes, is_last = lane.take_chunk(self.chunk_bytes)
+        self.is_busy = True
+        left_at_ps = now_ps + serialisation_ps(size_bytes, self.rate_bps)
+        self.simulation.at(left_at_ps, Phase.AGENDA, (Agenda.EGRESS, self.rank, self.link), self._free)
+        ingress = lane.ingress
+        taken_from_ps = max(now_ps + self.latency_ps, ingress.ingress_free_at_ps)
+        ingress.ingress_free_at_ps = taken_from_ps + serialisation_ps(size_bytes, ingress.rate_bps)
+        if is_last:
+            there_at_ps = max(ingress.ingress_free_at_ps, left_at_ps + self.latency_ps)
+            self.simulation.at(there_at_ps, Phase.AGENDA, (Agenda.DELIVERY, lane.destination), lane.deliver)
+
+    def _free(self) -> None:
+        self.is_busy = False
+        self.start()
+
+
+class Lane:
+    """Messages of one (source, destination, channel) inside a server, first in first out.
+
+    Attributes
+    ----------
+    queue : messages of which a chunk has not been started
+    messages : all of them
+    """
+
+    def __init__(self, simulation: Simulation, source: int, destination: int, channel: int) -> None:
+        domains = simulation.plan.rank_gpu["domain"]
+        link = Link.NVLINK if domains[source] == domains[destination] >= 0 else Link.PCIE
+        self.simulation = simulation
+        self.source = source
+        self.destination = destination
+        self.channel = channel
+        self.egress = simulation.server_links[source][link]
+        self.ingress = simulation.server_links[destination][link]
+        self.inbox = Inbox(simulation)
+        self.messages: list[Message] = []
+        self.queue: deque[Message] = deque()
+        self._left_bytes = 0  # of the head of the queue
+
+    def post(self, size_bytes: int, stream: RankStream) -> None:
+        """Take a message over from a stream; the first one opens the lane."""
+        if not self.messages:
+            self.egress.lanes.append(self)
+        message = Message(size_bytes=size_bytes, posted_at_ps=self.simulation.now_ps, stream=stream)
+        self.messages.append(message)
+        if not self.queue:
+            self._left_bytes = size_bytes
+        self.queue.append(message)
+        self.egress.start()
+
+    def claim(self, stream: RankStream) -> bool:
+        """Ask for the next message; returns whether it is there already."""
+        return self.inbox.claim(stream)
+
+    def take_chunk(self, chunk_bytes: int) -> tuple[int, bool]:
+        """The size of the next chunk, which starts now, and whether it is the last one of its message."""
+        size_bytes = min(chunk_bytes, self._left_bytes)
+        self._left_bytes -= size_bytes
+        if self._left_bytes > 0:
+            return size_bytes, False
+        self.queue.popleft()
+        if self.queue:
+            self._left_bytes = self.queue[0].size_bytes
+        return size_bytes, True
+
+    def deliver(self) -> None:
+        """Hand over the next message: a lane keeps its order, since an ingress does."""
+        now_ps = self.simulation.now_ps
+        self.simulation.counters["end_ps"] = now_ps
+        message = self.messages[self.inbox.delivered]
+        self.inbox.deliver(message)
+        message.acknowledged(now_ps)
+
+
+def server_links(simulation: Simulation) -> list[tuple[ServerLink, ServerLink]]:
+    """NVLink and PCIe of every rank."""
+
+    def link_of(rank: int, link: Link) -> ServerLink:
+        row = simulation.plan.rank_gpu[rank]
+        name = link.name.lower()
+        return ServerLink(
+            simulation,
+            rank,
+            link,
+            rate_bps=int(row[f"{name}_rate_bps"]),
+            latency_ps=int(row[f"{name}_latency_ps"]),
+            chunk_bytes=int(row["chunk_bytes"]),
+        )
+
+    ranks = range(len(simulation.plan.rank_gpu))
+    return [(link_of(rank, Link.NVLINK), link_of(rank, Link.PCIE)) for rank in ranks]

@@ -1,0 +1,60 @@
+"""The timers that the state of a policy's step sets, at the sending and at the receiving end of a queue pair.
+
+Source: `docs/models/packet-engine.md`, the agenda of kinds 3 and 4. Leaves out: the retransmission timer, which is the
+transport's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weftwork.engine.reference_port import Agenda, Phase
+from weftwork.policies.interface import OFF, TIMERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weftwork.engine.reference import Simulation
+
+__all__ = ["PolicyTimers"]
+
+
+class PolicyTimers:
+    """Watches ``state.timer_at_ps`` and calls ``fire(timer)`` when one is due, after it has been set OFF."""
+
+    def __init__(self, simulation: Simulation, kind: Agenda, state: Any, fire: Callable[[int], None]) -> None:  # noqa: ANN401 - the class is the policy's
+        self.simulation = simulation
+        self.kind = kind
+        self.state = state
+        self.fire = fire
+        self.place = (OFF, OFF)  # port and slot; the agenda's events of another place mean nothing
+        self.events: list[tuple[int, tuple[int, int]] | None] = [None] * TIMERS  # latest of each timer: instant, place
+        self.stop()
+
+    def stop(self) -> None:
+        """Set all timers OFF; events that are under way find nothing to do."""
+        for timer in range(TIMERS):
+            self.state.timer_at_ps[timer] = OFF
+
+    def schedule(self, port: int, slot: int) -> None:
+        """Read what a step has just set, or go on at a new port and slot."""
+        self.place = (port, slot)
+        for timer in range(TIMERS):
+            at_ps = int(self.state.timer_at_ps[timer])
+            if at_ps == OFF:
+                continue
+            due_ps = max(at_ps, self.simulation.now_ps)
+            event = (due_ps, self.place)
+            if self.events[timer] != event:
+                self.events[timer] = event
+                self.simulation.at(due_ps, Phase.AGENDA, (self.kind, port, slot, timer), self._wake, timer, self.place)
+
+    def _wake(self, timer: int, place: tuple[int, int]) -> None:
+        now_ps = self.simulation.now_ps
+        if self.events[timer] == (now_ps, place):
+            self.events[timer] = None
+        at_ps = int(self.state.timer_at_ps[timer])
+        if place != self.place or at_ps == OFF or at_ps > now_ps:
+            return  # the queue pair has another port, or the timer has been moved or switched off
+        self.state.timer_at_ps[timer] = OFF
+        self.fire(timer)

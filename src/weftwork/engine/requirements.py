@@ -1,0 +1,140 @@
+"""What policies need of switches and of the transport, tested before anything runs.
+
+A policy names its needs in ``PLUGIN.needs``; a fabric or a transport that lacks one refuses the scenario with a
+sentence. Round-trip times and queue lengths are always there, so that ``rtt`` and ``queue`` are never refused.
+Flow control needs pauses that last until they are refreshed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weftwork.base.errors import Mistake
+from weftwork.engine.headroom import refresh_wait_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.device import Switch
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.transport import Transport
+
+__all__ = ["pause_facts", "pause_mistakes", "reordering_mistakes", "requirement_mistakes"]
+
+_HALF_QUANTUM_BYTES = 32  # a quantum is 512 bit times (IEEE 802.3, annex 31B); a pause is sent again after half of it
+_KEYS = ("transport.congestion_control", "transport.path_selection", "transport.port_selection")
+
+
+def requirement_mistakes(
+    fabric: Fabric, transport: Transport, policies: Sequence[LoadedPolicy | None]
+) -> list[Mistake]:
+    """Find needs that the fabric or the transport does not meet.
+
+    Parameters
+    ----------
+    fabric : its switches offer ECN and telemetry, or do not
+    transport : its receiver tolerates reordering, or does not
+    policies : congestion control, path selection and port selection, in this order; None where there is none
+    """
+    mistakes: list[Mistake] = []
+    for key, policy in zip(_KEYS, policies, strict=True):
+        if policy is None:
+            continue
+        needs = policy.plugin.needs
+        for device in fabric.switches:
+            if "telemetry" in needs and not device.telemetry:
+                offered = " and ".join(_offered(device, transport)) or "neither ECN nor PFC"
+                text = f"{policy.name} needs in-band telemetry; switch '{device.name}' offers {offered}"
+                mistakes.append(Mistake(path=key, text=text))
+            if "ecn" in needs and not _marks(device):
+                text = (
+                    f"{policy.name} needs ECN marks; switch '{device.name}' marks above {device.ecn.kmin_bytes:,} B, "
+                )
+                held = f"more than its buffer of {device.buffer_bytes:,} B can hold"
+                mistakes.append(Mistake(path=key, text=text + held))
+        tolerates = transport.reorder_tolerant or transport.recovery == "selective-repeat"
+        if "reorder-tolerance" in needs and not tolerates:
+            text = f"{policy.name} needs a receiver that tolerates reordering; set transport.reorder_tolerant: true"
+            mistakes.append(Mistake(path=key, text=text))
+    return mistakes
+
+
+def _marks(device: Switch) -> bool:
+    """Whether a queue can ever be long enough for a mark."""
+    return device.ecn.kmin_bytes < device.buffer_bytes
+
+
+def _offered(device: Switch, transport: Transport) -> list[str]:
+    return [*(["ECN"] if _marks(device) else []), *(["PFC"] if transport.lossless_priorities else [])]
+
+
+def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) -> list[Mistake]:
+    """Find policies that send one queue pair over several paths, where the receiver takes that for losses.
+
+    Parameters
+    ----------
+    transport : its receiver tolerates reordering, or goes back at the first gap
+    policies : path selection and port selection; None where there is none
+    """
+    if transport.reorder_tolerant or transport.recovery != "go-back-n":
+        return []
+    return [
+        Mistake(
+            path=f"transport.{policy.kind.replace('-', '_')}",
+            text=f"{policy.name} brings packets out of order, which go-back-n takes for losses;"
+            " set transport.reorder_tolerant: true, or transport.force: true to see the collapse",
+        )
+        for policy in policies
+        if policy is not None and getattr(policy.plugin, "reorders", False)
+    ]
+
+
+def pause_mistakes(fabric: Fabric, transport: Transport, lossless: int) -> list[Mistake]:
+    """Find pauses so short that their refreshes come faster than a port can send them, so that it sends nothing else.
+
+    Parameters
+    ----------
+    fabric : its switches, and NICs behind which a host interface can be slow, ask for pauses
+    transport : its pause frames
+    lossless : how many priorities in use are lossless
+    """
+    frames = lossless * (transport.pause_frame_bytes + transport.interframe_bytes)
+    mistakes: list[Mistake] = []
+    for key, name, quanta in _pausing(fabric):
+        half = quanta * _HALF_QUANTUM_BYTES
+        if lossless and half <= frames:
+            text = (
+                f"found {quanta}: '{name}' would send a pause again after half its length, the time of {half:,} B, and"
+                f" the frames for it take {frames:,} B, so that they would fill the link; set at least"
+                f" {frames // _HALF_QUANTUM_BYTES + 1}, or flow_control: none"
+            )
+            mistakes.append(Mistake(path=f"fabric.{key}.pause_quanta", text=text))
+    return mistakes
+
+
+def pause_facts(fabric: Fabric, transport: Transport, lossless: int) -> dict[str, str]:
+    """What a user should know of pauses that can expire before they are refreshed, by ``name.pause_quanta``.
+
+    Parameters are those of `pause_mistakes`. A packet is then lost only where headroom is short as well.
+    """
+    wait = refresh_wait_bytes(transport)
+    facts: dict[str, str] = {}
+    for _, name, quanta in _pausing(fabric):
+        half = quanta * _HALF_QUANTUM_BYTES
+        if lossless and half <= wait:
+            facts[f"{name}.pause_quanta"] = (
+                "a pause can expire before it is refreshed, so that headroom may not suffice: half of it is the time of"
+                f" {half:,} B, and the refresh may wait for {wait:,} B;"
+                f" {wait // _HALF_QUANTUM_BYTES + 1:,} or more are safe"
+            )
+    return facts
+
+
+def _pausing(fabric: Fabric) -> Iterator[tuple[str, str, int]]:
+    """Devices that ask for pauses: their key in a scenario, name and quanta."""
+    for switch in fabric.switches:
+        yield "switch", switch.name, switch.pause_quanta
+    for nic in fabric.nics:
+        if nic.pcie_rate_bps or nic.pcie_latency_ps:
+            yield "nic", nic.name, nic.pause_quanta

@@ -1,0 +1,202 @@
+"""The hardware catalogue: switches, NICs, servers, links and GPUs by name, as records of `weftwork.spec.device`.
+
+Every figure has its source in the TOML files beside this module. What is unverified or chosen is told by
+`switch_facts`, `nic_facts` and `node_facts`, which fabrics carry in `Fabric.facts`.
+Leaves out: prices, and chips whose buffer is no shared memory.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from weftwork.base.catalogue import Catalogue
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.units import RATE, format_quantity
+from weftwork.spec.device import Ecn, Nic, Server, Switch
+from weftwork.spec.scenario_devices import NodeModel
+from weftwork.spec.training import Gpu
+
+__all__ = [
+    "GPUS", "LINKS", "NICS", "SERVERS", "SWITCHES", "gpu", "gpu_facts", "max_ports", "nic", "nic_facts", "node",
+    "node_facts", "nodes", "ports_at", "switch", "switch_facts",
+]  # fmt: skip
+
+_HERE = Path(__file__).parent
+SWITCHES = Catalogue("switch", _HERE / "switches.toml")
+NICS = Catalogue("NIC", _HERE / "nics.toml")
+LINKS = Catalogue("link", _HERE / "links.toml")
+GPUS = Catalogue("GPU", _HERE / "gpus.toml")
+SERVERS = Catalogue("node", _HERE / "servers.toml")
+
+_ECN = {"ecn_kmin_bytes": "kmin_bytes", "ecn_kmax_bytes": "kmax_bytes", "ecn_pmax": "pmax"}
+_INFINIBAND = (
+    "an InfiniBand switch, simulated as an Ethernet switch of its figures: frames of RoCEv2, a shared buffer, PFC and "
+    "ECN in place of InfiniBand's packets, buffers per virtual lane and credits"
+)
+_PORTS = ("capacity_bps", "port_rate_bps", "max_ports")
+_COMPUTING = {
+    "bf16_dense_flops", "fp8_dense_flops", "fp4_dense_flops", "achieved_bf16_flops", "memory_bytes",
+    "memory_copy_bandwidth_bps", "flash_attention_share", "streaming_multiprocessors",
+}  # fmt: skip
+_NVLINK = ("nvlink_raw_rate_bps", "nvlink_efficiency")  # their product is what a message gets
+
+
+def switch(name: str, *, port_rate_bps: int | None = None) -> Switch:
+    """The record of a switch.
+
+    Parameters
+    ----------
+    name : of the catalogue; ``plain`` has the defaults of the record
+    port_rate_bps : of the links, which decides how many ports there are; by default the fastest port
+
+    Raises
+    ------
+    ConfigError : no such switch, or no port as fast as that
+
+    Examples
+    --------
+    >>> switch("tomahawk-5", port_rate_bps=400_000_000_000).radix
+    128
+    """
+    row = SWITCHES.find(name, path="fabric.switch")
+    fields = {key: row.value(key) for key in row.figures if key in Switch.model_fields}
+    ecn = {_ECN[key]: row.value(key) for key in row.figures if key in _ECN}
+    return Switch(name=name, radix=ports_at(name, port_rate_bps), ecn=Ecn(**ecn), **fields)
+
+
+def ports_at(name: str, port_rate_bps: int | None = None) -> int:
+    """Ports of a switch at a rate; 0, which means any number, where the row has no capacity.
+
+    Parameters
+    ----------
+    name : of the catalogue
+    port_rate_bps : of every port; by default the fastest
+
+    Raises
+    ------
+    ConfigError : no such switch, or no port as fast as that
+    """
+    row = SWITCHES.find(name, path="fabric.switch")
+    if "capacity_bps" not in row.figures:
+        return 0
+    fastest = int(row.value("port_rate_bps"))
+    rate = port_rate_bps or fastest
+    if rate > fastest:
+        wanted = format_quantity(RATE, fastest)
+        text = f"links of {format_quantity(RATE, rate)} do not fit '{name}', whose fastest port has {wanted}"
+        raise ConfigError("fabric", [Mistake(path="fabric.switch", text=text)])
+    return min(int(row.value("capacity_bps")) // rate, max_ports(name))
+
+
+def max_ports(name: str) -> int:
+    """Ports of a switch however slow they are; 0, which means any number, where the row does not say.
+
+    Raises
+    ------
+    ConfigError : no such switch
+    """
+    row = SWITCHES.find(name, path="fabric.switch")
+    return int(row.value("max_ports")) if "max_ports" in row.figures else 0
+
+
+def nic(name: str) -> Nic:
+    """The record of a NIC; ``plain`` has the defaults of the record.
+
+    Raises
+    ------
+    ConfigError : no such NIC
+    """
+    row = NICS.find(name, path="fabric.nic")
+    return Nic(name=name, **{key: row.value(key) for key in row.figures if key in Nic.model_fields})
+
+
+def node(name: str) -> NodeModel:
+    """A server with the NIC, the rate of its ports and the rails that belong to it.
+
+    Raises
+    ------
+    ConfigError : no such server
+
+    Examples
+    --------
+    >>> node("dgx-h100").server.gpus, node("dgx-h100").nic, node("p5").server.nic_ports
+    (8, 'connectx-7', 32)
+    """
+    row = SERVERS.find(name, path="fabric.node")
+    fields = {key: row.value(key) for key in row.figures if key in Server.model_fields}
+    if "nvlink_raw_rate_bps" in row.figures:
+        fields["nvlink_rate_bps"] = round(row.value("nvlink_raw_rate_bps") * row.value("nvlink_efficiency"))
+    return NodeModel(
+        server=Server(name=name, **fields),
+        **{key: row.value(key) for key in ("nic", "nic_port_rate_bps", "rails") if key in row.figures},
+    )
+
+
+def nodes() -> dict[str, NodeModel]:
+    """All servers of the catalogue by name."""
+    return {name: node(name) for name in SERVERS}
+
+
+def gpu(name: str, *, path: str = "training.gpu") -> Gpu:
+    """The record of a GPU: how fast it computes, reads and writes.
+
+    Parameters
+    ----------
+    name : of the catalogue
+    path : of the key that holds the name, for the error
+
+    Raises
+    ------
+    ConfigError : no such GPU
+
+    Examples
+    --------
+    >>> round(gpu("gb300").achieved_share, 3), gpu("a100").streaming_multiprocessors
+    (0.786, 108)
+    """
+    row = GPUS.find(name, path=path)
+    peak = row.value("bf16_dense_flops")
+    return Gpu(
+        name=name,
+        bf16_flops=peak,
+        fp8_flops=row.value("fp8_dense_flops"),
+        fp4_flops=row.value("fp4_dense_flops"),
+        achieved_share=row.value("achieved_bf16_flops") / peak,
+        memory_bytes=row.value("memory_bytes"),
+        memory_copy_bytes_per_s=row.value("memory_copy_bandwidth_bps") / 8,
+        flash_attention_share=row.value("flash_attention_share"),
+        streaming_multiprocessors=row.value("streaming_multiprocessors"),
+    )
+
+
+def gpu_facts(name: str) -> dict[str, str]:
+    """What is unverified or chosen among the figures of computing, by ``name.key``; empty for an unknown name."""
+    return _facts(GPUS, name, _COMPUTING)
+
+
+def switch_facts(name: str) -> dict[str, str]:
+    """What is unverified or chosen among the figures that a fabric uses, by ``name.key``; empty for an unknown name.
+
+    For a switch of InfiniBand also, by ``name``, that it is simulated as an Ethernet switch.
+    """
+    found = _facts(SWITCHES, name, {*Switch.model_fields, *_ECN, *_PORTS})
+    row = SWITCHES.get(name)
+    return {name: _INFINIBAND, **found} if row is not None and "InfiniBand" in row.title else found
+
+
+def nic_facts(name: str) -> dict[str, str]:
+    """What is unverified or chosen among the figures that a fabric uses, by ``name.key``; empty for an unknown name."""
+    return _facts(NICS, name, set(Nic.model_fields))
+
+
+def node_facts(name: str) -> dict[str, str]:
+    """What is unverified or chosen about a server, by ``name.key``; empty for plain and unknown names."""
+    if name == "plain":
+        return {}
+    return _facts(SERVERS, name, {*Server.model_fields, *_NVLINK, "nic_port_rate_bps", "rails"})
+
+
+def _facts(catalogue: Catalogue, name: str, used: set[str]) -> dict[str, str]:
+    row = catalogue.get(name)
+    facts = row.facts() if row is not None else {}
+    return {key: text for key, text in facts.items() if key.removeprefix(f"{name}.") in used}

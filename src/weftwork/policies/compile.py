@@ -1,0 +1,194 @@
+"""Compile the steps of one policy file to C functions that the native engine calls by pointer.
+
+The file is copied into a cache folder, its lines unchanged so that a compiler's message names the right one, with a
+footer that turns the step into ``int32 step(void* params, void* state, void* signal)``, for a receiver with ``void*
+shared`` before the signal, for a port with ``void* candidates`` after it. 0 is well, 1 that something was raised
+inside. The folder's name is a hash of everything that decides the machine code but the processor, which Numba adds
+itself (``docs/decisions``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from weftwork.base.errors import ConfigError, Mistake, PolicyError
+from weftwork.base.version import VERSION
+from weftwork.policies.check import is_math
+
+__all__ = ["Compiled", "Entry", "cache_folder", "compile_entries"]
+
+_HERE = Path(__file__).parent
+_PARTS_OF_THE_KEY = ("arithmetic.py", "compile.py", "interface.py")
+
+_FOOTER_HEAD = """
+
+# From here on written by Weftwork: the steps above as C functions.
+import numba as _numba
+import numpy as _numpy
+
+from weftwork.policies import arithmetic as _arithmetic
+
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """One step to compile.
+
+    Parameters
+    ----------
+    name : of the function in the file
+    arguments : in order, the dtype of a record, or None for an argument that the policy does not have
+    candidates : whether the last argument is an array whose length is ``candidates`` of the argument before it
+    """
+
+    name: str
+    arguments: tuple[np.dtype[np.void] | None, ...]
+    candidates: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compiled:
+    """Addresses of compiled steps, valid as long as ``keep_alive``; ``receive_address`` is 0 where there is none."""
+
+    step_address: int
+    receive_address: int
+    keep_alive: tuple[Any, ...]
+
+
+def cache_folder() -> Path:
+    """Where compiled policies are kept: ``$WEFTWORK_CACHE_DIR``, else ``weftwork`` in the user's XDG cache."""
+    own = os.environ.get("WEFTWORK_CACHE_DIR")
+    if own:
+        return Path(own)
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path.home() / ".cache") / "weftwork"
+
+
+def compile_entries(
+    path: Path, source: str, module: ModuleType, functions: set[str], entries: tuple[Entry, ...]
+) -> Compiled:
+    """Compile the steps of a checked file, or take them from the cache.
+
+    Parameters
+    ----------
+    path, source, module : the policy's file, its text and the module made from it
+    functions : names of the functions that the steps need
+    entries : the step, and the receiver's where there is one
+
+    Raises
+    ------
+    PolicyError : Numba refuses the step; with the line
+    ConfigError : the cache folder cannot be written
+    """
+    text = source + _footer(module, functions, entries)
+    file = _stored(path.stem, text)
+    import numba  # takes half a second; only a compiled run needs it
+    from numba.core.errors import NumbaError
+
+    name = f"weftwork_compiled_{file.parent.name.replace('-', '_')}"
+    compiled = sys.modules.get(name)
+    if compiled is None:
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise PolicyError(str(path), 1, "the file's name does not end in .py")
+        compiled = importlib.util.module_from_spec(spec)
+        sys.modules[name] = compiled
+        try:
+            spec.loader.exec_module(compiled)
+        except NumbaError as error:
+            del sys.modules[name]
+            text = str(error)
+            # Numba names every file and line on its way; those behind the author's own are the footer's.
+            lines = [int(line) for line in re.findall(r'File "[^"]*policy\.py", line (\d+)', text)]
+            mine = [line for line in lines if line <= source.count("\n") + 1]
+            told = f"Numba {numba.__version__} cannot compile this: {' '.join(text.split())}"
+            raise PolicyError(str(path), mine[0] if mine else 1, told) from error
+    made = [getattr(compiled, f"_weftwork_{entry.name}") for entry in entries]
+    return Compiled(
+        step_address=made[0].address,
+        receive_address=made[1].address if len(made) > 1 else 0,
+        keep_alive=(compiled, *made),
+    )
+
+
+def _footer(module: ModuleType, functions: set[str], entries: tuple[Entry, ...]) -> str:
+    lines = []
+    replaced = {"sqrt", "exp", "log", "floor", "ceil"}
+    for name, value in sorted(vars(module).items()):
+        if is_math(value):
+            lines.append(f"{name} = _arithmetic")
+        elif getattr(value, "__module__", None) == "math" and getattr(value, "__name__", "") in replaced:
+            lines.append(f"{name} = _arithmetic.{value.__name__}")
+    lines.append("int = _arithmetic.integer")
+    lines += [f"{name} = _numba.njit(**_arithmetic.OPTIONS)({name})" for name in sorted(functions)]
+    return _FOOTER_HEAD + "\n".join(lines) + "\n" + "".join(_wrapper(entry) for entry in entries)
+
+
+def _wrapper(entry: Entry) -> str:
+    name = entry.name
+    pointers, passed = [], []
+    for index, dtype in enumerate(entry.arguments):
+        if dtype is None:
+            pointers.append("_numba.types.voidptr")
+            passed.append("None")
+            continue
+        pointers.append(f"_numba.types.CPointer(_numba.from_dtype(_numpy.dtype({dtype.descr!r})))")
+        is_array = entry.candidates and index == len(entry.arguments) - 1
+        length = f"_numba.carray(a{index - 1}, 1)[0].candidates" if is_array else "1"
+        passed.append(f"_numba.carray(a{index}, {length})" + ("" if is_array else "[0]"))
+    names = ", ".join(f"a{index}" for index in range(len(entry.arguments)))
+    return f"""
+
+@_numba.cfunc(_numba.types.int32({", ".join(pointers)}), cache=True, **_arithmetic.OPTIONS)
+def _weftwork_{name}({names}):
+    try:
+        {name}({", ".join(passed)})
+    except Exception:
+        return 1
+    return 0
+"""
+
+
+def _stored(stem: str, text: str) -> Path:
+    """Write the file once, under a name that its content decides; safe when several processes do it at once."""
+    import numba
+
+    digest = hashlib.sha256(text.encode())
+    for part in _PARTS_OF_THE_KEY:
+        digest.update((_HERE / part).read_bytes())
+    versions = (VERSION, numba.__version__, np.__version__, platform.python_version())
+    digest.update("/".join(versions).encode())
+    folder = cache_folder() / "policies" / f"{stem}-{digest.hexdigest()[:32]}"
+    file = folder / "policy.py"
+    if file.is_file():
+        return file
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+        (temporary / "policy.py").write_text(text, encoding="utf-8")
+        try:
+            temporary.rename(folder)
+        except OSError:
+            shutil.rmtree(temporary)
+            if not file.is_file():
+                raise
+    except OSError as error:
+        text = (
+            f"the cache of compiled policies cannot be written ({error.strerror}); set WEFTWORK_CACHE_DIR to a folder"
+        )
+        raise ConfigError(str(folder.parent), [Mistake(path="WEFTWORK_CACHE_DIR", text=text)]) from error
+    return file

@@ -1,0 +1,250 @@
+"""The records of one policy, from the classes in its file: a NumPy dtype for the engine, a plain object for Python.
+
+A field is int64 or float64 (a bool is an int64 of 0 or 1), or a small array of one of them. The plain object keeps
+the types: a float field turns an int into a float, as the compiled step does; an int field refuses a float, which the
+compiled step would truncate, and what does not fit int64, which would wrap. It remembers which line wrote a field
+last, so that an error can name it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import itertools
+import struct
+import sys
+import typing
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from weftwork.policies.interface import NO_WINDOW_BYTES, OFF
+
+__all__ = ["Field", "Layout", "line_of", "prefix_fields", "state_fields"]
+
+FieldType = Literal["int", "float"]
+_INT64 = range(-(2**63), 2**63)
+_PREFIX_INITIAL = {"window_bytes": NO_WINDOW_BYTES, "timer_at_ps": OFF}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Field:
+    """One field of a record: ``size`` 0 is a scalar; ``initial`` is what a new record holds."""
+
+    name: str
+    type: FieldType
+    size: int = 0
+    initial: tuple[float, ...] = (0,)
+
+
+class _Ints(list[int]):
+    """An int64 array in plain Python."""
+
+    __slots__ = ()
+
+    def __setitem__(self, index: Any, value: Any) -> None:  # noqa: ANN401 - as list's own
+        list.__setitem__(self, index, _as_int(value))
+
+
+class _Floats(list[float]):
+    """A float64 array in plain Python."""
+
+    __slots__ = ()
+
+    def __setitem__(self, index: Any, value: Any) -> None:  # noqa: ANN401 - as list's own
+        list.__setitem__(self, index, float(value))
+
+
+def _as_int(value: Any) -> int:  # noqa: ANN401 - what it is, is the question
+    if type(value) is not int:
+        if isinstance(value, float):
+            raise TypeError(f"an int field was given the float {value!r}; write int(...) or math.floor(...)")
+        value = int(value)
+    if value not in _INT64:
+        raise OverflowError(f"{value} does not fit 64 bits")
+    return typing.cast("int", value)
+
+
+class _Record:
+    """Base of the plain objects: fields in ``__slots__``, and in ``_lines`` the line that wrote each last."""
+
+    __slots__ = ("_lines",)
+    _lines: dict[str, int]
+    _floats: frozenset[str] = frozenset()
+    _arrays: frozenset[str] = frozenset()
+
+    def __setattr__(self, name: str, value: Any) -> None:  # noqa: ANN401 - refuses what does not fit
+        if name in self._arrays:
+            raise TypeError(f"'{name}' is an array; write its elements")
+        object.__setattr__(self, name, float(value) if name in self._floats else _as_int(value))
+        self._lines[name] = sys._getframe(1).f_lineno  # noqa: SLF001 - the documented way to the caller's line
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in type(self).__slots__ if name != "_lines")
+        return f"{type(self).__name__}({fields})"
+
+
+class _FastRecord:
+    """Base of records that an engine fills for every packet: no conversion and no memory of lines."""
+
+    __slots__ = ()
+    __repr__ = _Record.__repr__
+
+
+def _watched(name: str) -> property:
+    slot = f"_{name}"
+
+    def write(record: Any, value: Any) -> None:  # noqa: ANN401
+        setattr(record, slot, _as_int(value))
+        record._lines[name] = sys._getframe(1).f_lineno  # noqa: SLF001
+
+    return property(lambda record: getattr(record, slot), write)
+
+
+class Layout:
+    """The fields of one record in their order, and its two forms.
+
+    Parameters
+    ----------
+    name : of the plain class, for people
+    fields : in the order of the record
+    checked : whether the plain object converts, refuses and remembers lines as the module says
+    watched : of a record that is not checked, the fields that are
+
+    Attributes
+    ----------
+    dtype : of the record; a layout without fields gets one unused int64, since an empty record has no address
+    """
+
+    def __init__(
+        self, name: str, fields: Iterable[Field], *, checked: bool = True, watched: tuple[str, ...] = ()
+    ) -> None:
+        self.name = name
+        self.fields = tuple(fields)
+        self.dtype = np.dtype([_column(field) for field in self.fields] or [("_unused", np.int64)])
+        scalars = [field for field in self.fields if field.size == 0]
+        base = _Record if checked else _FastRecord
+        body: dict[str, Any] = {"__slots__": tuple(field.name for field in self.fields)}
+        if checked:
+            body["_floats"] = frozenset(field.name for field in scalars if field.type == "float")
+            body["_arrays"] = frozenset(field.name for field in self.fields if field.size)
+        if watched:
+            body["__slots__"] = (*(f"_{n}" if n in watched else n for n in body["__slots__"]), "_lines")
+            body |= {name: _watched(name) for name in watched}
+        form = "".join(f"{max(f.size, 1)}{'d' if f.type == 'float' else 'q'}" for f in self.fields)
+        self._struct = struct.Struct(f"={form or '8x'}")
+        self._remembers = checked or bool(watched)
+        self._class = type(name, (base,), body)
+        # An engine makes a signal for every packet, so the slots' own writers are looked up once.
+        writers = {
+            f.name: getattr(self._class, f"_{f.name}" if f.name in watched else f.name).__set__ for f in self.fields
+        }
+        plain = [(writers[f.name], _plain(f, f.initial)) for f in self.fields]
+        self._scalars = [(write, value) for write, value in plain if not isinstance(value, list)]
+        self._arrays = [(write, type(value), value) for write, value in plain if isinstance(value, list)]
+
+    @classmethod
+    def of_dtype(cls, name: str, dtype: np.dtype[np.void], *, watched: tuple[str, ...] = ()) -> Layout:
+        """The layout of a record that the interface defines; its plain object is fast, not checked."""
+        columns = [(n, dtype[n].base, dtype[n].shape) for n in dtype.names or ()]
+        return cls(name, prefix_fields(columns), checked=False, watched=watched)
+
+    def new(self) -> Any:  # noqa: ANN401 - the class is made here
+        """A plain object with the initial values."""
+        made: Any = self._class()
+        if self._remembers:
+            object.__setattr__(made, "_lines", {})
+        for write, value in self._scalars:
+            write(made, value)
+        for write, make, values in self._arrays:
+            write(made, make(values))
+        return made
+
+    @property
+    def initial_bytes(self) -> bytes:
+        """A record with the initial values."""
+        return self.pack(self.new())
+
+    def pack(self, record: Any) -> bytes:  # noqa: ANN401
+        """A plain object as the bytes of the record."""
+        values: list[float] = []
+        for field in self.fields:
+            value = getattr(record, field.name)
+            if field.size:
+                values.extend(value)
+            else:
+                values.append(value)
+        return self._struct.pack(*values)
+
+    def unpack(self, data: bytes) -> Any:  # noqa: ANN401
+        """The bytes of a record as a plain object."""
+        values = iter(self._struct.unpack(data))
+        made = self.new()
+        for field in self.fields:
+            taken = tuple(itertools.islice(values, max(field.size, 1)))
+            object.__setattr__(made, field.name, _plain(field, taken))
+        return made
+
+
+def _column(field: Field) -> tuple[str, type] | tuple[str, type, tuple[int]]:
+    kind = np.float64 if field.type == "float" else np.int64
+    return (field.name, kind, (field.size,)) if field.size else (field.name, kind)
+
+
+def _plain(field: Field, values: Sequence[float]) -> object:
+    if not field.size:
+        return float(values[0]) if field.type == "float" else int(values[0])
+    if field.type == "float":
+        return _Floats(float(value) for value in values)
+    return _Ints(int(value) for value in values)
+
+
+def line_of(record: Any, name: str) -> int:  # noqa: ANN401
+    """The line that wrote a field of a checked record last, 0 where none has."""
+    lines: dict[str, int] = record._lines  # noqa: SLF001
+    return lines.get(name, 0)
+
+
+def prefix_fields(columns: Iterable[tuple[Any, ...]]) -> tuple[Field, ...]:
+    """Fields of the interface's tables, with the values that an engine starts from."""
+    fields = []
+    for name, kind, *shape in columns:
+        size = shape[0][0] if shape and shape[0] else 0
+        initial = (_PREFIX_INITIAL.get(name, 0),) * max(size, 1)
+        fields.append(Field(name=name, type="float" if kind == np.float64 else "int", size=size, initial=initial))
+    return tuple(fields)
+
+
+def state_fields(owner: type, prefix: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The prefix, then a class's own annotated fields in their order.
+
+    Raises
+    ------
+    TypeError : a field is not int, float, bool, list[int] or list[float]; or its default or its name is wrong
+    """
+    hints = typing.get_type_hints(owner)
+    taken = {field.name for field in prefix}
+    own = inspect.get_annotations(owner)
+    return prefix + tuple(_own_field(owner, name, hints[name], taken) for name in own)
+
+
+def _own_field(owner: type, name: str, hint: object, taken: set[str]) -> Field:
+    if name in taken or name.startswith("_"):
+        raise TypeError(f"'{owner.__name__}.{name}': the name is taken by Weftwork")
+    default = owner.__dict__.get(name)
+    if default is None and dataclasses.is_dataclass(owner):
+        default = owner.__dataclass_fields__[name].default
+    if hint in (int, float, bool):
+        value = 0 if default is None else default
+        if not isinstance(value, (int, float)) or (hint is not float and isinstance(value, float)):
+            raise TypeError(f"'{owner.__name__}.{name}': the default {value!r} does not fit its type")
+        return Field(name=name, type="float" if hint is float else "int", initial=(value,))
+    if hint in (list[int], list[float]):
+        if not isinstance(default, list) or not default:
+            raise TypeError(f"'{owner.__name__}.{name}': an array needs its size, such as array(8)")
+        return Field(
+            name=name, type="float" if hint == list[float] else "int", size=len(default), initial=tuple(default)
+        )
+    raise TypeError(f"'{owner.__name__}.{name}': wanted int, float, bool, list[int] or list[float], found {hint!r}")

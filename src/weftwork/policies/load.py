@@ -1,0 +1,492 @@
+"""Load a policy by its name or its file, with its parameters: the one door for the catalogue and for a user's own file.
+
+The folder is the catalogue; nothing registers itself. Numba is imported only when a compiled step is asked for.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import math
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any, Final, Literal, cast
+
+import numpy as np
+
+from weftwork.base.errors import ConfigError, Mistake, PolicyError, UsageError
+from weftwork.base.nearest import nearest
+from weftwork.policies.check import RecordsType, RecordType, Type, check_imports, check_step
+from weftwork.policies.compile import Compiled, Entry, compile_entries
+from weftwork.policies.interface import (
+    CANDIDATE_DTYPE,
+    CONGESTION_CONTROL_PREFIX,
+    PATH_SELECTION_PREFIX,
+    PORT_SIGNAL_DTYPE,
+    RECEIVER_PREFIX,
+    SIGNAL_DTYPE,
+    CongestionControl,
+    PathSelection,
+    Plugin,
+    PortSelection,
+)  # fmt: skip
+from weftwork.policies.layout import Layout, line_of, prefix_fields, state_fields
+from weftwork.policies.parameters import parameter_layout, parameter_rows, resolve
+from weftwork.policies.plugin_types import wrong_field
+
+__all__ = ["KINDS", "CatalogueEntry", "LoadedPolicy", "PolicyKind", "catalogue", "load"]
+
+PolicyKind = Literal["congestion-control", "path-selection", "port-selection"]
+
+KINDS: Final[Mapping[PolicyKind, type]] = MappingProxyType(
+    {"congestion-control": CongestionControl, "path-selection": PathSelection, "port-selection": PortSelection}
+)
+_PREFIX: Final = {
+    "congestion-control": prefix_fields(CONGESTION_CONTROL_PREFIX),
+    "path-selection": prefix_fields(PATH_SELECTION_PREFIX),
+    "port-selection": (),
+}
+_SIGNAL: Final = Layout.of_dtype("Signal", SIGNAL_DTYPE)
+_PORT_SIGNAL: Final = Layout.of_dtype("PortSignal", PORT_SIGNAL_DTYPE, watched=("choice",))
+_TOO_DEEP: Final = "nested too deeply to be read; write it as several statements"
+_CANDIDATE: Final = Layout.of_dtype("Candidate", CANDIDATE_DTYPE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CatalogueEntry:
+    """One name of the catalogue: ``text`` is the first line of the file, ``source`` what its plug-in cites."""
+
+    name: str
+    path: Path
+    text: str
+    source: str
+
+
+def catalogue(kind: str) -> tuple[CatalogueEntry, ...]:
+    """The policies of one kind that come with Weftwork, by name; reads the files and imports none.
+
+    Parameters
+    ----------
+    kind : ``congestion-control``, ``path-selection`` or ``port-selection``
+    """
+    entries = []
+    for name, path in _files(_kind(kind)).items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        text = (ast.get_docstring(tree) or "").split("\n", 1)[0]
+        entries.append(CatalogueEntry(name=name, path=path, text=text, source=_cited(tree)))
+    return tuple(entries)
+
+
+def load(
+    kind: str,
+    name_or_path: str | Path,
+    parameters: Mapping[str, Any] = MappingProxyType({}),
+    variant: str | None = None,
+    *,
+    path: str | None = None,
+) -> LoadedPolicy:
+    """Load a policy, check its steps and resolve its parameters.
+
+    Parameters
+    ----------
+    kind : ``congestion-control``, ``path-selection`` or ``port-selection``
+    name_or_path : a name of the catalogue, or the path of a Python file (it ends in ``.py`` or holds a ``/``)
+    parameters : name to number or text with a unit; ``variant`` among them is taken as the next argument
+    variant : a named set of parameters of the policy; ``parameters`` override it
+    path : dotted path of the scenario's key, for messages; by default the kind
+
+    Raises
+    ------
+    ConfigError : unknown name, parameter or variant, a value out of range, or no such file; with all mistakes
+    PolicyError : the file is wrong; with file and line
+    """
+    wanted = _kind(kind)
+    key = path if path is not None else wanted.replace("-", "_")
+    file = _find(wanted, name_or_path, key)
+    policy_file = _PolicyFile(wanted, file)
+    given = dict(parameters)
+    chosen = given.pop("variant", None) if variant is None else variant
+    mistakes = []
+    named: Mapping[str, Any] = {}
+    if chosen is not None and chosen not in policy_file.plugin.variants:
+        names = ", ".join(policy_file.plugin.variants) or "none"
+        fix = nearest(str(chosen), policy_file.plugin.variants)
+        mistakes.append(Mistake(path=f"{key}.variant", text=f"found {chosen!r}, wanted {names}", fix=fix))
+    elif chosen is not None:
+        named = policy_file.plugin.variants[chosen]
+    values, wrong = resolve(policy_file.rows, {**named, **given}, key)
+    mistakes += wrong
+    if mistakes:
+        raise ConfigError(str(name_or_path), mistakes)
+    return LoadedPolicy(policy_file, values)
+
+
+class LoadedPolicy:
+    """A policy with its parameters, ready for either engine.
+
+    Attributes
+    ----------
+    kind, name : ``name`` is the catalogue's, or the file's without ``.py``
+    source_path, source_text : the file
+    plugin : its ``PLUGIN``
+    rows : its parameters, for documentation
+    values : parameter to number
+    state, receiver, shared : layouts of its states; the last two None where it has none
+    params : plain object of the parameters
+    """
+
+    def __init__(self, file: _PolicyFile, values: Mapping[str, float]) -> None:
+        self._file = file
+        self.kind: PolicyKind = file.kind
+        self.name = file.path.stem.replace("_", "-")
+        self.source_path = file.path
+        self.source_text = file.source
+        self.plugin = file.plugin
+        self.rows = file.rows
+        self.values = MappingProxyType(dict(values))
+        self.state = file.state
+        self.receiver = file.receiver
+        self.shared = file.shared
+        self._params = parameter_layout(file.rows, values)
+        self.params = self._params.new()
+
+    @property
+    def params_dtype(self) -> np.dtype[np.void]:
+        """Of the record of the parameters."""
+        return self._params.dtype
+
+    @property
+    def params_bytes(self) -> bytes:
+        """The record of the parameters."""
+        return self._params.initial_bytes
+
+    @property
+    def state_dtype(self) -> np.dtype[np.void]:
+        """Of the sender's, path's or switch's state."""
+        return self.state.dtype
+
+    @property
+    def initial_state_bytes(self) -> bytes:
+        """A new state as a record."""
+        return self.state.initial_bytes
+
+    def new_state(self) -> Any:  # noqa: ANN401 - the class is the policy's
+        """A new state as a plain object: prefix fields, then the policy's own."""
+        return self.state.new()
+
+    def new_receiver_state(self) -> Any:  # noqa: ANN401
+        """A new receiver's state, or None where the policy has no ``receive``."""
+        return None if self.receiver is None else self.receiver.new()
+
+    def new_shared_state(self) -> Any:  # noqa: ANN401
+        """A new record that the queue pairs of one receiving NIC share, or None."""
+        return None if self.shared is None else self.shared.new()
+
+    @staticmethod
+    def new_signal() -> Any:  # noqa: ANN401
+        """A plain signal, all 0, for a congestion control or a path selection."""
+        return _SIGNAL.new()
+
+    @staticmethod
+    def new_port_signal() -> Any:  # noqa: ANN401
+        """A plain signal for a port selection."""
+        return _PORT_SIGNAL.new()
+
+    @staticmethod
+    def new_candidates(count: int) -> list[Any]:
+        """Plain candidates of a port selection."""
+        return [_CANDIDATE.new() for _ in range(count)]
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the file and the parameters, for provenance."""
+        return _digest(self.kind, self.source_text, repr(sorted(self.values.items())))
+
+    @property
+    def signal_layout(self) -> Layout:
+        """Of the signal that the step takes."""
+        return _PORT_SIGNAL if self.kind == "port-selection" else _SIGNAL
+
+    @property
+    def candidate_layout(self) -> Layout:
+        """Of one candidate of a port selection."""
+        return _CANDIDATE
+
+    def compile(self) -> Compiled:
+        """Compile the step and the receiver's, or take them from the cache.
+
+        Raises
+        ------
+        PolicyError : Numba refuses the step; with file and line
+        ConfigError : the cache folder cannot be written
+        """
+        return self._compiled
+
+    @cached_property
+    def _compiled(self) -> Compiled:
+        signal = self.signal_layout.dtype
+        params = self._params.dtype
+        if self.kind == "port-selection":
+            arguments = (params, self.state.dtype, signal, _CANDIDATE.dtype)
+            entries = [Entry(name=self.plugin.step.__name__, arguments=arguments, candidates=True)]
+        else:
+            entries = [Entry(name=self.plugin.step.__name__, arguments=(params, self.state.dtype, signal))]
+        if self.receiver is not None:
+            shared = None if self.shared is None else self.shared.dtype
+            receive = cast("CongestionControl", self.plugin).receive
+            name = getattr(receive, "__name__", "receive")
+            entries.append(Entry(name=name, arguments=(params, self.receiver.dtype, shared, signal)))
+        return compile_entries(self.source_path, self.source_text, self._file.module, self._file.used, tuple(entries))
+
+    # Calls in plain Python, with the errors of the file's author.
+
+    def call_step(self, state: Any, signal: Any, candidates: Any = None) -> None:  # noqa: ANN401
+        """Call the step as plain Python and look at what it wrote.
+
+        Raises
+        ------
+        PolicyError : it raised, or wrote what no engine can obey; with file and line
+        """
+        self._call(self.plugin.step, (self.params, state, signal, *(() if candidates is None else (candidates,))))
+        if self.kind == "congestion-control":
+            self._want(state, "rate_bps", 0 < state.rate_bps < math.inf, "wanted a finite rate above 0")
+            self._want(state, "window_bytes", 0 <= state.window_bytes < math.inf, "wanted a finite window from 0 on")
+        elif self.kind == "path-selection":
+            self._want(state, "entropy", 0 <= state.entropy <= 65535, "wanted 0 to 65535")
+        else:
+            last = signal.candidates - 1
+            self._want(signal, "choice", 0 <= signal.choice <= last, f"wanted 0 to {last}, the last candidate")
+
+    def call_receive(self, state: Any, shared: Any, signal: Any) -> None:  # noqa: ANN401
+        """Call the receiver's step as plain Python and look at what it wrote; as `call_step`."""
+        receive = cast("CongestionControl", self.plugin).receive
+        if receive is None:
+            raise UsageError(f"{self.name} has no receiver's step")
+        self._call(receive, (self.params, state, shared, signal))
+        self._want(state, "credit_bytes", state.credit_bytes >= 0, "wanted 0 or more")
+
+    def replay(
+        self,
+        state_bytes: bytes,
+        signal_bytes: bytes,
+        *,
+        candidate_bytes: bytes = b"",
+        shared_bytes: bytes | None = None,
+        receiver: bool = False,
+    ) -> None:
+        """Repeat in plain Python a compiled call that failed, from copies of its records before the call.
+
+        Parameters
+        ----------
+        state_bytes, signal_bytes : records before the call; with ``receiver`` the state is the receiver's
+        candidate_bytes : the array of candidates, for a port selection
+        shared_bytes : the shared record, where the policy has one
+
+        Raises
+        ------
+        PolicyError : always where plain Python fails too; with file and line. A return means that the compiled step and
+            the Python one differ: an error of Weftwork, or integers that left 64 bits
+        """
+        signal = self.signal_layout.unpack(signal_bytes)
+        if receiver:
+            if self.receiver is None:
+                raise UsageError(f"{self.name} has no receiver's step")
+            shared = None if self.shared is None or shared_bytes is None else self.shared.unpack(shared_bytes)
+            self.call_receive(self.receiver.unpack(state_bytes), shared, signal)
+            return
+        size = _CANDIDATE.dtype.itemsize
+        starts = range(0, len(candidate_bytes), size)
+        candidates = [_CANDIDATE.unpack(candidate_bytes[at : at + size]) for at in starts]
+        is_port = self.kind == "port-selection"
+        self.call_step(self.state.unpack(state_bytes), signal, candidates if is_port else None)
+
+    def _call(self, step: Any, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
+        try:
+            step(*arguments)
+        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NameError) as error:
+            # The last line of the policy's own file: below it lies only the record that refused a value.
+            mine = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(self.source_path)]
+            raise self._error(mine[-1] if mine else None, f"{type(error).__name__}: {error}") from error
+
+    def _want(self, record: Any, name: str, holds: bool, wanted: str) -> None:  # noqa: ANN401, FBT001
+        if not holds:
+            raise self._error(line_of(record, name), f"{name} became {getattr(record, name)!r}, {wanted}")
+
+    def _error(self, line: int | None, text: str) -> PolicyError:
+        return PolicyError(str(self.source_path), line or self.plugin.step.__code__.co_firstlineno, text)
+
+
+class _PolicyFile:
+    """One file, imported and checked."""
+
+    def __init__(self, kind: PolicyKind, path: Path) -> None:
+        self.kind = kind
+        self.path = path
+        shown = str(path)
+        self.source = _text_of(path)
+        tree = _parsed(shown, self.source)
+        check_imports(shown, tree)
+        self.module = _imported(path, self.source)
+        self.plugin = _plugin(kind, shown, tree, self.module)
+        try:
+            self.rows = parameter_rows(self.plugin.params)
+            self.state = Layout("State", state_fields(self.plugin.state, _PREFIX[kind]))
+            self.receiver = self.shared = None
+            if isinstance(self.plugin, CongestionControl) and self.plugin.receive is not None:
+                if self.plugin.receiver_state is not None:
+                    owner = self.plugin.receiver_state
+                    self.receiver = Layout("ReceiverState", state_fields(owner, prefix_fields(RECEIVER_PREFIX)))
+                if self.plugin.shared_state is not None:
+                    self.shared = Layout("SharedState", state_fields(self.plugin.shared_state, ()))
+        except (TypeError, NameError) as error:
+            raise PolicyError(shown, _line_of_class(tree, str(error)), str(error)) from error
+        try:
+            self.used = self._checked_functions(shown, tree)
+        except RecursionError as error:
+            raise PolicyError(shown, _line_of_plugin(tree), _TOO_DEEP) from error
+
+    def _checked_functions(self, shown: str, tree: ast.Module) -> set[str]:
+        params = RecordType(layout=parameter_layout(self.rows, {row.name: row.default for row in self.rows}))
+        state = RecordType(layout=self.state, writable=None)
+        signal: Type = RecordType(layout=_SIGNAL)
+        arguments: tuple[Type, ...] = (params, state, signal)
+        if self.kind == "port-selection":
+            signal = RecordType(layout=_PORT_SIGNAL, writable=frozenset({"choice"}))
+            arguments = (params, state, signal, RecordsType(layout=_CANDIDATE))
+        steps: list[tuple[Any, tuple[Type, ...]]] = [(self.plugin.step, arguments)]
+        if isinstance(self.plugin, CongestionControl) and self.plugin.receive is not None:
+            if self.receiver is None:
+                raise PolicyError(shown, _line_of_plugin(tree), "'receive' needs a 'receiver_state'")
+            own = RecordType(layout=self.receiver, writable=None)
+            shared = None if self.shared is None else RecordType(layout=self.shared, writable=None)
+            steps.append((self.plugin.receive, (params, own, shared, signal)))
+        used: set[str] = set()
+        names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        for step, types in steps:
+            name = getattr(step, "__name__", "")
+            if name not in names or getattr(self.module, name, None) is not step:
+                raise PolicyError(shown, _line_of_plugin(tree), "a step is a function at the top of the file")
+            used |= check_step(shown, tree, vars(self.module), name, types).functions
+        return used
+
+
+def _kind(kind: str) -> PolicyKind:
+    wanted = kind.replace("_", "-")
+    if wanted not in KINDS:
+        raise UsageError(f"found the kind {kind!r}, wanted {', '.join(KINDS)}")
+    return cast("PolicyKind", wanted)
+
+
+def _files(kind: PolicyKind) -> dict[str, Path]:
+    folder = Path(__file__).parent / kind.replace("-", "_")
+    files = (file for file in sorted(folder.glob("*.py")) if file.stem != "__init__")
+    return {file.stem.replace("_", "-"): file for file in files}
+
+
+def _find(kind: PolicyKind, name_or_path: str | Path, key: str) -> Path:
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or text.endswith(".py") or "/" in text:
+        file = Path(name_or_path)
+        if file.is_file():
+            return file.resolve()
+        raise ConfigError(text, [Mistake(path=key, text=f"there is no file '{text}'")])
+    files = _files(kind)
+    name = text.replace("_", "-")
+    if name not in files:
+        wanted = f"found '{text}', wanted {', '.join(files)} or the path of a file"
+        raise ConfigError(text, [Mistake(path=key, text=wanted, fix=nearest(text, files))])
+    return files[name]
+
+
+def _text_of(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise PolicyError(str(path), 1, f"the file cannot be read: {error.strerror}") from error
+    try:
+        return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise PolicyError(str(path), line, "a byte that is not UTF-8; save the file as plain UTF-8 text") from error
+
+
+def _parsed(shown: str, source: str) -> ast.Module:
+    try:
+        return ast.parse(source, shown)
+    except SyntaxError as error:
+        raise PolicyError(shown, error.lineno or 1, f"this is not Python: {error.msg}") from error
+    except ValueError as error:
+        raise PolicyError(shown, 1, f"this is not Python: {error}") from error
+    except (RecursionError, MemoryError) as error:  # the parser's own limits
+        raise PolicyError(shown, 1, _TOO_DEEP) from error
+
+
+def _imported(path: Path, source: str) -> ModuleType:
+    """Make the module from the text that was checked; a changed file is a new module."""
+    name = f"weftwork_policy_{_digest(str(path), source)[:32]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None:
+        raise PolicyError(str(path), 1, "a policy's file ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look a class's module up here
+    try:
+        exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102 - the user's own file
+    except Exception as error:  # whatever the user's own file raises is that file's mistake, told with its line
+        del sys.modules[name]
+        mine = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+        raise PolicyError(str(path), (mine[-1] if mine else None) or 1, f"{type(error).__name__}: {error}") from error
+    return module
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _plugin(kind: PolicyKind, shown: str, tree: ast.Module, module: ModuleType) -> Plugin:
+    plugin = getattr(module, "PLUGIN", None)
+    wanted = KINDS[kind].__name__
+    if plugin is None:
+        raise PolicyError(shown, 1, f"the file offers no PLUGIN = {wanted}(...)")
+    if not isinstance(plugin, KINDS[kind]):
+        found = type(plugin).__name__
+        raise PolicyError(shown, _line_of_plugin(tree), f"PLUGIN is a {found}, wanted a {wanted} for a {kind}")
+    wrong = wrong_field(cast("Plugin", plugin))
+    if wrong is not None:
+        raise PolicyError(shown, _line_of_plugin(tree), wrong)
+    return cast("Plugin", plugin)
+
+
+def _line_of_plugin(tree: ast.Module) -> int:
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == "PLUGIN" for target in targets):
+            return node.lineno
+    return 1
+
+
+def _line_of_class(tree: ast.Module, message: str) -> int:
+    """The line of the field that a message names as 'Class.field', else of the plug-in."""
+    for owner in tree.body:
+        if isinstance(owner, ast.ClassDef):
+            for node in owner.body:
+                if isinstance(node, ast.AnnAssign) and f"'{owner.name}.{ast.unparse(node.target)}'" in message:
+                    return node.lineno
+    return _line_of_plugin(tree)
+
+
+def _cited(tree: ast.Module) -> str:
+    """The text of ``PLUGIN``'s ``source``, read without importing the file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "source" and isinstance(node.value, ast.Constant):
+            owner = next(p for p in ast.walk(tree) if isinstance(p, ast.Call) and node in p.keywords)
+            if isinstance(owner.func, ast.Name) and owner.func.id in {k.__name__ for k in KINDS.values()}:
+                return str(node.value.value)
+    return ""

@@ -1,0 +1,33 @@
+"""ECMP: the entropy of a queue pair never changes, so that the switches' hash keeps it on one path.
+
+Source: the RoCEv2 source port is constant per queue pair (Linux, ib_verbs.h, rdma_flow_label_to_udp_sport).
+Leaves out: several queue pairs per connection, which is the transport's to open.
+"""
+
+from __future__ import annotations
+
+from weftwork.policies.interface import PathSelection, PathState, Signal
+
+__all__ = ["PLUGIN", "Params", "State", "step"]
+
+
+class Params:
+    """None."""
+
+
+class State(PathState):
+    """Nothing beyond the entropy."""
+
+
+def step(params: Params, state: State, signal: Signal) -> None:
+    """Leave the entropy as the NIC has set it."""
+
+
+PLUGIN = PathSelection(
+    params=Params,
+    state=State,
+    step=step,
+    per="message",
+    reorders=False,
+    source="RFC 2992; Linux rdma_flow_label_to_udp_sport",
+)

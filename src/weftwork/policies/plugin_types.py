@@ -1,0 +1,61 @@
+"""The types of a plug-in's fields, checked: a policy file is written by hand, and Python itself checks none of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from weftwork.policies.interface import CongestionControl, Kind, Need, PathSelection, PortSelection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["wrong_field"]
+
+
+def _is_class(value: object) -> bool:
+    return isinstance(value, type)
+
+
+def _is_class_or_none(value: object) -> bool:
+    return value is None or isinstance(value, type)
+
+
+def _is_set_of(value: object, holds: Callable[[object], bool]) -> bool:
+    return isinstance(value, (set, frozenset)) and all(holds(item) for item in value)
+
+
+def _is_need(value: object) -> bool:
+    return isinstance(value, str) and value in get_args(Need)
+
+
+def _are_variants(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(k, str) and isinstance(v, dict) for k, v in value.items())
+
+
+_FIELDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "params": (_is_class, "a class"),
+    "state": (_is_class, "a class"),
+    "step": (callable, "a function"),
+    "source": (lambda value: isinstance(value, str), "text"),
+    "signals": (lambda value: _is_set_of(value, lambda item: isinstance(item, Kind)), "a frozenset of Kind"),
+    "receiver_state": (_is_class_or_none, "a class or None"),
+    "receive": (lambda value: value is None or callable(value), "a function or None"),
+    "receiver_signals": (lambda value: value in ("data", "ecn"), "'data' or 'ecn'"),
+    "shared_state": (_is_class_or_none, "a class or None"),
+    "needs": (lambda value: _is_set_of(value, _is_need), f"a frozenset of {', '.join(get_args(Need))}"),
+    "variants": (_are_variants, "a dict of dicts by name"),
+    "per": (lambda value: value in ("packet", "message"), "'packet' or 'message'"),
+    "reorders": (lambda value: isinstance(value, bool), "True or False"),
+}
+
+
+def wrong_field(plugin: CongestionControl | PathSelection | PortSelection) -> str | None:
+    """Say what is wrong with the type of the first wrong field, or None."""
+    for field in dataclasses.fields(plugin):
+        is_right, wanted = _FIELDS[field.name]
+        value = getattr(plugin, field.name)
+        if not is_right(value):
+            shown = ascii(value)
+            return f"PLUGIN's {field.name} is {shown if len(shown) <= 40 else shown[:37] + '...'}, wanted {wanted}"
+    return None

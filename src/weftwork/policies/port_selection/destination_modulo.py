@@ -1,0 +1,30 @@
+"""Destination modulo (d-mod-k): the destination alone chooses the port, and what goes to a host takes one path down.
+
+A tier takes one digit of the destination's number, so that the hosts of a leaf spread over all spines, and the leaves
+of a block over all cores; a shift permutation of a full fat tree then meets nobody.
+Source: Zahavi, J. Parallel Distrib. Comput. 2012, Fat-tree routing and node ordering providing contention free traffic
+for MPI global collectives.
+Leaves out: balance after a fault: the ports that are left are counted anew, and neighbours share one.
+"""
+
+from __future__ import annotations
+
+from weftwork.policies.interface import Candidate, PortSelection, PortSignal
+
+__all__ = ["PLUGIN", "Params", "State", "step"]
+
+
+class Params:
+    """None."""
+
+
+class State:
+    """None."""
+
+
+def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
+    """Choose the digit of the destination that belongs to this tier, modulo the number of candidates."""
+    signal.choice = signal.destination // signal.stride % signal.candidates
+
+
+PLUGIN = PortSelection(params=Params, state=State, step=step, source="Zahavi, J. Parallel Distrib. Comput. 2012")

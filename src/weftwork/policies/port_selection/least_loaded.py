@@ -1,0 +1,43 @@
+"""Least loaded: every packet leaves by the port whose queue drains first.
+
+Source: github.com/ultraethernet/uet-htsim, htsim/sim, ADAPTIVE switch strategy, with the queue as its key.
+Leaves out: quantised or delayed readings; the queue is exact at this instant. The receiver has to stand reordering.
+"""
+
+from __future__ import annotations
+
+from weftwork.policies.interface import Candidate, PortSelection, PortSignal
+
+__all__ = ["PLUGIN", "Params", "State", "step"]
+
+
+class Params:
+    """None."""
+
+
+class State:
+    """None."""
+
+
+def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
+    """Choose the least queue bytes / rate among ports that are up; ties go to the first after a random start."""
+    start = signal.draw % signal.candidates
+    signal.choice = start
+    least = -1.0
+    for offset in range(signal.candidates):
+        index = (start + offset) % signal.candidates
+        if candidates[index].up == 1:
+            load = float(candidates[index].queue_bytes) / candidates[index].rate_bps
+            if least < 0.0 or load < least:
+                least = load
+                signal.choice = index
+
+
+PLUGIN = PortSelection(
+    params=Params,
+    state=State,
+    step=step,
+    reorders=True,
+    needs=frozenset({"queue", "reorder-tolerance"}),
+    source="uet-htsim, htsim/sim, ADAPTIVE switch strategy",
+)

@@ -1,0 +1,40 @@
+"""Random spraying at the switch: every packet leaves by a port drawn at random among those that are up.
+
+Source: Dixit et al., INFOCOM 2013, doi:10.1109/INFCOM.2013.6567015 (random packet spraying).
+Leaves out: any look at queues. The receiver has to stand reordering.
+"""
+
+from __future__ import annotations
+
+from weftwork.policies.interface import Candidate, PortSelection, PortSignal
+
+__all__ = ["PLUGIN", "Params", "State", "step"]
+
+
+class Params:
+    """None."""
+
+
+class State:
+    """None."""
+
+
+def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
+    """Choose the first port that is up, from one drawn at random on."""
+    start = signal.draw % signal.candidates
+    signal.choice = start
+    for offset in range(signal.candidates):
+        index = (start + offset) % signal.candidates
+        if candidates[index].up == 1:
+            signal.choice = index
+            break
+
+
+PLUGIN = PortSelection(
+    params=Params,
+    state=State,
+    step=step,
+    reorders=True,
+    needs=frozenset({"reorder-tolerance"}),
+    source="Dixit et al., INFOCOM 2013, doi:10.1109/INFCOM.2013.6567015",
+)

@@ -1,0 +1,175 @@
+"""The pipeline as a chart that can be zoomed and moved: a row for each stage, a colour for what its time went to.
+
+The script ``templates/gantt.js`` draws on a canvas, from numbers that are packed here; without a script there is a
+picture of the whole. What is narrower than a pixel is shown by heights: the share of each kind in that pixel.
+Leaves out: arrows between stages; the trace for Perfetto has them (`weftwork.report.trace`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from weftwork.report.figures.colours import kind_colours
+from weftwork.report.figures.png import png_of
+from weftwork.report.pipeline import KINDS, PASSES
+from weftwork.report.words import amount, typeset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from weftwork.report.pipeline import Pipeline, PipelineRow
+
+__all__ = ["KIND_NAMES", "gantt", "kind_legend", "packed"]
+
+KIND_NAMES: Final = {
+    "forward": "forward",
+    "backward": "backward",
+    "recompute": "recomputation",
+    "optimizer": "optimizer",
+    "launch": "waiting for the CPU",
+    "tensor": "tensor parallel, exposed",
+    "context": "context parallel, exposed",
+    "expert": "expert parallel, exposed",
+    "pipeline": "pipeline sends, exposed",
+    "data": "data parallel, exposed",
+    "bubble": "bubble",
+    "skew": "waiting for other ranks",
+    "checkpoint": "checkpoint",
+    "loading": "loading data",
+    "other": "other",
+}
+_TICKS: Final = 2.0**27  # chosen: steps of the whole chart, so that a step is far below what a zoom can show
+_NOTHING: Final = 15  # kind of a gap between pieces; a piece is written as 16 x length + kind
+_COLUMNS: Final = 960  # of the picture without a script
+_ROW_PX: Final = (9, 32)
+_HEIGHT_PX: Final = 560
+
+
+def gantt(pipeline: Pipeline, totals: Mapping[str, float]) -> str:
+    """Draw the rows.
+
+    Parameters
+    ----------
+    pipeline : of `weftwork.report.pipeline.read_pipeline`
+    totals : ps by kind of an average rank, for the legend
+    """
+    rows = pipeline.rows
+    row_px = int(np.clip(_HEIGHT_PX // len(rows), *_ROW_PX))
+    span = max(pipeline.end_ps - pipeline.start_ps, 1)
+    names = [_name(pipeline, row) for row in rows]
+    meta: dict[str, Any] = {
+        "unit": span / _TICKS,
+        "start": pipeline.start_ps,
+        "end": _TICKS,
+        "row": row_px,
+        "rows": [f"{name}: rank {row.rank}{_others(row)}" for name, row in zip(names, rows, strict=True)],
+        "kinds": [KIND_NAMES[kind] for kind in KINDS],
+        "passes": PASSES,
+    }
+    labels = "".join(f'<span style="height:{row_px}px">{escape(name)}</span>' for name in names)
+    said = escape(f"{len(rows)} rows over {amount(span, 'ps')}. Ctrl and wheel, or plus and minus, zoom; arrows move.")
+    data = escape(json.dumps(meta, separators=(",", ":")), quote=True)
+    return (
+        kind_legend(totals)
+        + f'<div class="gantt" data-meta="{data}" style="--rows:{len(rows) * row_px}px;--row:{row_px}px">'
+        '<div class="keysline" hidden><button type="button" data-do="in">zoom in</button>'
+        '<button type="button" data-do="out">zoom out</button><button type="button" data-do="left">earlier</button>'
+        '<button type="button" data-do="right">later</button><button type="button" data-do="all">all</button>'
+        '<span class="where"></span></div>'
+        f'<div class="stages">{labels}</div><div class="lanes">'
+        f'<canvas tabindex="0" role="img" aria-label="{said}" hidden></canvas><noscript>{_picture(pipeline)}</noscript>'
+        f'</div><script type="text/plain">{base64.b64encode(packed(pipeline)).decode()}</script></div>'
+    )
+
+
+def _name(pipeline: Pipeline, row: PipelineRow) -> str:
+    """What a row is called: the stage, its job where there are several, its rank where a stage has several."""
+    same = [one for one in pipeline.rows if (one.job, one.stage) == (row.job, row.stage)]
+    job = f"{row.job} " if len({one.job for one in pipeline.rows}) > 1 else ""
+    rank = f", rank {row.rank}" if len(same) > 1 else ""
+    return f"{job}stage {row.stage}{rank}"
+
+
+def _others(row: PipelineRow) -> str:
+    return f" and {row.ranks - 1:,} that did the same" if row.ranks > 1 else ""
+
+
+def kind_legend(totals: Mapping[str, float]) -> str:
+    """Colour, name, time and share of every kind that there is."""
+    whole = sum(totals.values())
+    items = "".join(
+        f'<span><i class="k{KINDS.index(kind)}"></i>{escape(KIND_NAMES[kind])} '
+        f"<b>{escape(typeset(amount(ps, 'ps')))}</b> {escape(typeset(amount(ps / whole, 'share')))}</span>"
+        for kind, ps in totals.items()
+    )
+    return f'<div class="kinds">{items}</div>'
+
+
+def packed(pipeline: Pipeline) -> bytes:
+    """The rows as numbers of seven bits a byte, low ones first, the high bit saying that more follow (LEB128).
+
+    Of each row: where it begins, how many blocks and pieces; of each block its micro batch and chunk, both plus one,
+    its pass and its pieces; of each piece 16 times its length plus its kind.
+    """
+    unit = max(pipeline.end_ps - pipeline.start_ps, 1) / _TICKS
+    parts = []
+    for row in pipeline.rows:
+        starts = np.rint((row.pieces["start_ps"] - pipeline.start_ps) / unit).astype(np.int64)
+        ends = np.rint((row.pieces["end_ps"] - pipeline.start_ps) / unit).astype(np.int64)
+        gaps = np.maximum(starts[1:] - ends[:-1], 0)
+        is_gap = np.flatnonzero(gaps)  # a gap belongs to the block before it
+        lengths = np.insert(ends - starts, is_gap + 1, gaps[is_gap])
+        kinds = np.insert(row.pieces["kind"], is_gap + 1, _NOTHING)
+        members = np.insert(row.pieces["block"], is_gap + 1, row.pieces["block"][is_gap])
+        blocks = np.stack(
+            [
+                row.blocks["micro_batch"] + 1,
+                row.blocks["chunk"] + 1,
+                row.blocks["pass"],
+                np.bincount(members, minlength=len(row.blocks)),
+            ],
+            axis=1,
+        )
+        parts += [np.array([starts[0], len(blocks), len(lengths)]), blocks.ravel(), lengths * 16 + kinds]
+    return _leb128(np.concatenate(parts)) if parts else b""
+
+
+def _leb128(values: NDArray[np.int64]) -> bytes:
+    most = 9  # of seven bits hold what is below 2**63
+    groups = (values[:, None] >> (7 * np.arange(most))) & 0x7F
+    used = np.maximum(most - np.argmax(groups[:, ::-1] > 0, axis=1), 1)
+    used[values == 0] = 1
+    place = np.arange(most)[None, :]
+    groups[place < used[:, None] - 1] |= 0x80
+    written: bytes = groups.astype(np.uint8)[place < used[:, None]].tobytes()
+    return written
+
+
+def _picture(pipeline: Pipeline) -> str:
+    """The whole in the kinds that took most of each column, for those without a script."""
+    span = max(pipeline.end_ps - pipeline.start_ps, 1)
+    edges = pipeline.start_ps + span * np.arange(_COLUMNS + 1) / _COLUMNS
+    indices = np.zeros((len(pipeline.rows), _COLUMNS), np.uint8)
+    for place, row in enumerate(pipeline.rows):
+        best = np.zeros(_COLUMNS)
+        for kind in np.unique(row.pieces["kind"]).tolist():
+            mine = row.pieces[row.pieces["kind"] == kind]
+            times = np.stack([mine["start_ps"], mine["end_ps"]], axis=1).ravel()
+            length = mine["end_ps"] - mine["start_ps"]
+            before = np.cumsum(length) - length
+            spent = np.diff(np.interp(edges, times, np.stack([before, before + length], axis=1).ravel()))
+            indices[place, spent > best] = kind + 1
+            best = np.maximum(best, spent)
+    images = (
+        f'<img class="{theme}" alt="" src="data:image/png;base64,'
+        f'{base64.b64encode(png_of(indices, kind_colours(theme))).decode()}">'
+        for theme in ("light", "dark")
+    )
+    return "".join(images)

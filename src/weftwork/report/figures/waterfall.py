@@ -1,0 +1,59 @@
+"""Where the time of an iteration goes, as bars that each begin where the one before ends; and what it could be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from weftwork.report.words import amount, typeset
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Step", "waterfall"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One bar.
+
+    Attributes
+    ----------
+    name : in front of it
+    length_ps : how long it is
+    colour : CSS class
+    starts_anew : whether it begins at 0, as a total does
+    note : behind its number
+    """
+
+    name: str
+    length_ps: float
+    colour: str
+    starts_anew: bool = False
+    note: str = ""
+
+
+def waterfall(steps: Sequence[Step]) -> str:
+    """Draw the bars on one axis, with a line where a total begins.
+
+    Parameters
+    ----------
+    steps : in order
+    """
+    ends, before = [], 0.0
+    for step in steps:
+        before = step.length_ps + (0.0 if step.starts_anew else before)
+        ends.append(before)
+    widest = max(ends, default=0.0) or 1.0
+    lines = []
+    for step, end in zip(steps, ends, strict=True):
+        left, width = 100 * (end - step.length_ps) / widest, 100 * step.length_ps / widest
+        share = "" if step.starts_anew else typeset(amount(step.length_ps / widest, "share"))
+        lines.append(
+            f'<div class="fall{" sum" if step.starts_anew else ""}"><span>{escape(step.name)}</span>'
+            f'<span class="way"><i class="{step.colour}" style="left:{left:.3f}%;width:{max(width, 0.15):.3f}%"></i>'
+            f"</span><b>{escape(typeset(amount(step.length_ps, 'ps')))}</b>"
+            f"<em>{escape(typeset(step.note) or share)}</em></div>"
+        )
+    return f'<div class="falls">{"".join(lines)}</div>'

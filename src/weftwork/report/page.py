@@ -1,0 +1,275 @@
+"""The page of one run: the answer in words, then the figures behind it, then where it all comes from.
+
+Reads the run's folder and nothing else. Leaves out: tables that a run does not have; the page says what it lacks.
+"""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from weftwork.report.answer import answer
+from weftwork.report.figures.axes import figure
+from weftwork.report.figures.fabric import fabric_picture
+from weftwork.report.over_time import directions, has_nodes, read_over_time
+from weftwork.report.page_flows import completion, slowest
+from weftwork.report.page_over_time import congestion, utilisation
+from weftwork.report.page_parts import Section, Tile, notice, paragraphs, port, render, table, tiles
+from weftwork.report.page_training import SCRIPTS, training_sections
+from weftwork.report.pipeline import is_training
+from weftwork.report.tables import busiest_links
+from weftwork.report.words import amount, doubtful_figures, label, plural, sentence, typeset
+
+if TYPE_CHECKING:
+    from weftwork.store.runs import Run
+
+__all__ = ["bottleneck", "run_page", "warnings", "what_ran"]
+
+_TILES: Final = (
+    ("iteration_ps", "time of an iteration"),
+    ("mfu", "model FLOP utilisation"),
+    ("tokens_per_s", "tokens per second"),
+    ("exposed_share", "exposed communication"),
+    ("bubble_share", "bubble"),
+    ("memory_bytes", "memory of the fullest GPU"),
+    ("completion_ps", "completion time"),
+    ("collective_duration_ps", "time of a collective"),
+    ("collective_bus_bandwidth_bps", "bus bandwidth"),
+    ("goodput_bps", "goodput, all together"),
+    ("fct_p99_ps", "completion time of flows, p99"),
+    ("slowdown_p99", "slowdown, p99"),
+    ("busiest_link", "busiest link in use"),
+    ("max_queue_bytes", "longest queue"),
+    ("marks", "ECN marks"),
+    ("pauses", "pause frames"),
+    ("drops", "packets lost"),
+    ("retransmissions", "packets sent again"),
+)
+_BY_SEED: Final = (
+    "iteration_ps", "tokens_per_s", "mfu", "exposed_share", "completion_ps", "goodput_bps", "fct_p99_ps",
+    "slowdown_p99", "drops", "pauses", "marks",
+)  # fmt: skip
+
+
+def run_page(run: Run) -> str:
+    """Make the page of a run.
+
+    Parameters
+    ----------
+    run : with one seed or several
+
+    Returns
+    -------
+    HTML, one file
+
+    Raises
+    ------
+    ConfigError : a table is damaged
+    """
+    sections = [_answer(run)]
+    scripts: tuple[str, ...] = ()
+    if is_training(run):
+        sections += [_seeds(run)] if run.seeds else [*training_sections(run), _fabric(run)]
+        scripts = SCRIPTS
+    else:
+        over_time = None if run.seeds else read_over_time(run)
+        sections.append(completion(run))
+        sections += (
+            [_seeds(run)]
+            if run.seeds
+            else [utilisation(run, over_time), congestion(run, over_time), slowest(run, over_time), _fabric(run)]
+        )
+    sections.append(_provenance(run))
+    return render(run.about["name"], what_ran(run), sections, scripts=scripts)
+
+
+def what_ran(run: Run) -> list[tuple[str, str]]:
+    """Workload, fabric and transport, and what the run has of them."""
+    about = run.about
+    return [
+        (key, sentence(about[key]) if key == "workload" else about[key])
+        for key in ("workload", "fabric", "transport")
+        if key in about
+    ]
+
+
+def warnings(run: Run, *, is_ending_told: bool) -> list[str]:
+    """What a reader must not overlook: a run that is not whole, notes, figures that nobody has verified.
+
+    Parameters
+    ----------
+    is_ending_told : the words above say already how the run ended
+    """
+    said = [] if is_ending_told else _ending(run)
+    said += [str(note) for note in run.provenance.get("notes", [])]
+    facts = {str(key): str(text) for key, text in run.provenance.get("facts", {}).items()}
+    said += doubtful_figures(facts, where="at the end")
+    return said
+
+
+def _ending(run: Run) -> list[str]:
+    said = []
+    if run.status == "interrupted":
+        said.append("This run was interrupted: everything here is what was done until then.")
+    elif run.status == "stopped":
+        said.append("This run was stopped at engine.until with work left: everything here is what was done until then.")
+    elif run.status == "stuck":
+        said.append("This run did not finish: nothing was left to do, and some flows had not arrived.")
+    if not run.seeds and (errors := int(run.summary.get("queue_pair_errors", {}).get("value") or 0)):
+        said.append(f"{sentence(plural(errors, 'connection'))} failed after too many timeouts.")
+    return said
+
+
+def _facts(run: Run) -> list[str]:
+    """Figures without proof, each text once with all that it is true of."""
+    facts: dict[str, list[str]] = {}
+    for key, text in run.provenance.get("facts", {}).items():
+        facts.setdefault(str(text), []).append(str(key))
+    return [f"{', '.join(keys)}: {text}" for text, keys in facts.items()]
+
+
+def bottleneck(run: Run) -> str:
+    """Say what was busiest, and whether that explains the time."""
+    rows = busiest_links(run, 2).to_pylist()
+    if not rows or not rows[0]["utilisation"]:
+        return ""
+    share, name = rows[0]["utilisation"], rows[0]["name"]
+    used = amount(share, "share")
+    kind = _direction_of(run, name)
+    where = f"{name} ({kind})" if kind else name
+    if share >= 0.85:
+        is_alone = len(rows) > 1 and rows[1]["utilisation"] < 0.75 * share
+        next_one = f"{rows[1]['name']} ({amount(rows[1]['utilisation'], 'share')})" if is_alone else ""
+        others = f", far more than the next, {next_one}" if is_alone else ""
+        return f"The bottleneck was {where}: it was in use {used} of the time{others}."
+    if share >= 0.5:
+        return f"No link was busy all the time; the busiest, {where}, was in use {used} of it."
+    if timeouts := int(run.summary.get("timeouts", {}).get("value") or 0):
+        return (
+            f"No link limited the whole run: the busiest, {where}, was in use only {used} of the time. Senders ran "
+            f"into {plural(timeouts, 'timeout')}, while links stood idle."
+        )
+    return (
+        f"No link limited the whole run: the busiest, {where}, was in use only {used} of the time. Look at when, and "
+        "at what held the slowest flows."
+    )
+
+
+def _direction_of(run: Run, name: str) -> str:
+    number = run.query("select name, port from links").to_pydict()
+    ports = dict(zip(number["name"], number["port"], strict=True))
+    return next((one.name for one in directions(run) if ports[name] in one.ports), "")
+
+
+def _answer(run: Run) -> Section:
+    said = answer(run)
+    if not run.seeds and not is_training(run) and (text := bottleneck(run)):
+        said = [text if one.startswith("The busiest link was ") else one for one in said]
+    shown = []
+    timed = "collective_duration_ps" in run.summary and run.value("collective_duration_ps") is not None
+    for name, words in _TILES:
+        number = run.summary.get(name)
+        if number is None or number["value"] is None or (timed and name == "completion_ps"):
+            continue
+        interval = ""
+        if "low" in number and number["low"] is not None:
+            low, high = amount(number["low"], number["unit"]), amount(number["high"], number["unit"])
+            interval = f"95 %: {low} to {high}"
+        shown.append(Tile(name=words, value=amount(number["value"], number["unit"]), note=interval))
+    content = paragraphs(said, "answer") + notice(warnings(run, is_ending_told=True)) + tiles(shown)
+    return Section(id="answer", short="Answer", title="The answer", content=content)
+
+
+def _seeds(run: Run) -> Section:
+    names = [name for name in _BY_SEED if name in run.summary]
+    rows = [
+        [escape(one.path.name), escape(one.status),
+         *(escape(typeset(amount(one.value(name), one.summary[name]["unit"]))) for name in names)]
+        for one in run.seeds
+    ]  # fmt: skip
+    lead = f"Each has a page of its own: weftwork report {run.path}/{run.seeds[0].path.name}"
+    return Section(
+        id="seeds",
+        short="Seeds",
+        title="The seeds",
+        lead=lead,
+        content=table(("run", "status", *(label(name) for name in names)), rows),
+    )
+
+
+def _fabric(run: Run) -> Section:
+    title, short = "The fabric and its hot links", "Fabric"
+    if not has_nodes(run):
+        version = run.provenance.get("weftwork", "an older version")
+        text = f"This run was written by Weftwork {version}, which did not keep the tiers of its fabric."
+        return Section(id="fabric", short=short, title=title, content=notice([text]))
+    links = run.query("select * from links order by port")
+    ports = links["port"].to_numpy()
+    if len(ports) and int(ports[-1]) >= len(ports):  # a picture of some links would be one of another fabric
+        text = f"The fabric is so large that only the {len(ports):,} busiest directions of its links were kept."
+        return Section(id="fabric", short=short, title=title, content=notice([text]))
+    drawing, hot, note = fabric_picture(run.query("select * from nodes order by node"), links)
+    rows = []
+    for one in hot:
+        row = links.slice(one.row, 1).to_pylist()[0]
+        rows.append([
+            f'<span class="badge here">{one.badge}</span> {port(row["name"])}',
+            *(escape(typeset(amount(row[name], unit))) for name, unit in (
+                ("utilisation", "share"), ("rate_bps", "b/s"), ("max_queue_bytes", "B"), ("marks", "count"),
+                ("paused_ps", "ps"), ("drops", "count"))),
+        ])  # fmt: skip
+    head = ("busiest links", "in use", "rate", "longest queue", "marks", "was paused", "drops")
+    content = figure("", drawing, note=note) + table(head, rows)
+    lead = (
+        "A line has the colour and the width of the busiest of its links and directions, as a mean over the run. The "
+        "numbers mark the busiest links."
+    )
+    return Section(id="fabric", short=short, title=title, lead=lead, content=content)
+
+
+def _provenance(run: Run) -> Section:
+    known = run.provenance
+    machine = known.get("machine", {})
+    policies = []
+    for kind, policy in known.get("policies", {}).items():
+        own = f", {json.dumps(policy['parameters'])}" if policy["parameters"] else ""
+        policies.append(f"{kind}: {policy['name']} ({policy['hash'][:12]}{own})")
+    facts = [
+        ("run", str(run.path)),
+        ("status", run.status),
+        ("Weftwork", str(known.get("weftwork", "-"))),
+        ("engine", str(known.get("engine", "-"))),
+        ("seed", str(known.get("seed", ", ".join(str(seed) for seed in known.get("seeds", []))))),
+        ("started", str(known.get("started", "-"))),
+        ("wall time", f"{known['wall_s']:.3g} s" if "wall_s" in known else "-"),
+        ("digest", str(known.get("digest", "-"))),
+        ("machine", ", ".join(str(text) for text in machine.values())),
+        *(("policy", text) for text in policies),
+    ]
+    about = table(("", ""), [[escape(name), escape(text)] for name, text in facts], texts=(1,))
+    numbers = [
+        [escape(label(name)), escape(typeset(amount(number["value"], number["unit"]))), escape(number["text"])]
+        for name, number in run.summary.items()
+    ]
+    left_out = 0
+    if not run.seeds:
+        found = run.query("select coalesce(sum(count), 0)::bigint as n from events where event = 'left out'")
+        left_out = found["n"][0].as_py()
+    notes = [f"{left_out:,} events with an instant were not kept; the totals count them."] if left_out else []
+    content = (
+        about
+        + notice([*notes, *_facts(run)])
+        + "<details><summary>Every number of the run</summary>"
+        + table(("number", "value", "meaning"), numbers, texts=(2,))
+        + "</details><details><summary>The scenario, resolved</summary><pre>"
+        + escape(run.scenario)
+        + "</pre></details>"
+    )
+    return Section(
+        id="provenance",
+        short="Provenance",
+        title="Where this comes from",
+        lead="What was run, by what, and every number. What the model leaves out: docs/models/packet-engine.md.",
+        content=content,
+    )

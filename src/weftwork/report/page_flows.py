@@ -1,0 +1,248 @@
+"""The parts of a page about flows and collectives: how long they took, and why the slowest were slow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.units import SIZE, format_quantity
+from weftwork.policies.interface import NO_WINDOW_BYTES
+from weftwork.report.figures.axes import figure
+from weftwork.report.figures.distribution import distribution
+from weftwork.report.figures.lines import Curve, curves
+from weftwork.report.page_parts import Section, bar, notice, table
+from weftwork.report.slow_flows import slow_flows, why
+from weftwork.report.tables import flows_by_size
+from weftwork.report.words import amount, typeset
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weftwork.report.over_time import OverTime
+    from weftwork.report.slow_flows import SlowFlow
+    from weftwork.store.runs import Run
+
+__all__ = ["completion", "flow_values", "slowest"]
+
+_MOST_REPETITIONS: Final = 20
+_MOST_OF_A_KIND: Final = 3  # chosen: what follows says nothing new
+_MOST_SAMPLES: Final = 240  # of a chart; more are thinned evenly
+_KEYS: Final = (
+    ("behind", "waited behind its own queue pair"),
+    ("own", "the port sent this flow"),
+    ("others", "it sent others"),
+    ("paused", "it was paused"),
+    ("idle", "none of these"),
+)
+
+
+def flow_values(run: Run, column: str) -> NDArray[np.float64]:
+    """A column of the flows that completed; of all seeds, where there are several."""
+    parts = [one.query(f"select {column} from flows where {column} is not null") for one in run.seeds or (run,)]  # noqa: S608 - a name of ours
+    return np.concatenate([part[column].to_numpy().astype(np.float64) for part in parts])
+
+
+def completion(run: Run) -> Section:
+    """Times of collectives, and the distributions of completion times and slowdowns."""
+    parts = [_collectives(run)] if not run.seeds else []
+    found = run.seeds[:6] or (run,)
+    times = [(_name(one), flow_values(one, "fct_ps")) for one in found]
+    slowdowns = [(_name(one), flow_values(one, "slowdown")) for one in found]
+    which = "messages" if "collective_duration_ps" in run.summary else "flows"
+    charts = [
+        distribution(f"Completion time of {which}", times, "ps"),
+        distribution(
+            f"Slowdown of {which}", slowdowns, "ratio", note="Times as long as alone on an empty fabric at line rate."
+        ),
+    ]
+    parts.append(f'<div class="two">{"".join(charts)}</div>')
+    if not run.seeds:
+        parts.append(_by_size(run))
+    lead = f"The curve shows what share of the {which} was done within which time."
+    if not any(len(values) for _, values in times):
+        lead = f"None of the {which} completed."
+    elif len(run.seeds) > len(found):
+        lead += f" The first {len(found)} of {len(run.seeds)} seeds are drawn."
+    return Section(id="times", short="Times", title="How long it took", lead=lead, content="".join(parts))
+
+
+def _name(run: Run) -> str:
+    return run.path.name.replace("seed-", "seed ") if run.path.name.startswith("seed-") else "all flows"
+
+
+def _collectives(run: Run) -> str:
+    rows = run.collectives.to_pylist()
+    if not rows:
+        return ""
+    longest = max((row["duration_ps"] or 0 for row in rows), default=0) or 1
+    cells = [
+        [
+            f"{escape(row['operation'])} {row['repetition'] + 1}",
+            typeset(format_quantity(SIZE, row["size_bytes"])),
+            f"{row['ranks']:,}",
+            bar((row["duration_ps"] or 0) / longest) + _cell(row["duration_ps"], "ps"),
+            _cell(row["algorithm_bandwidth_bps"], "b/s"),
+            _cell(row["bus_bandwidth_bps"], "b/s"),
+            _cell(None if row["bus_bandwidth_bps"] is None else row["bus_bandwidth_bps"] / 8, "B/s"),
+        ]
+        for row in rows[:_MOST_REPETITIONS]
+    ]
+    caption = "" if len(rows) <= _MOST_REPETITIONS else f"The first {_MOST_REPETITIONS} of {len(rows):,} repetitions"
+    return table(
+        ("operation", "size", "GPUs", "time", "algorithm bandwidth", "bus bandwidth", "the same in bytes"),
+        cells,
+        caption=caption,
+    )
+
+
+def _cell(value: float | None, unit: str) -> str:
+    return escape(typeset(amount(value, unit)))
+
+
+def _by_size(run: Run) -> str:
+    rows = flows_by_size(run).to_pylist()
+    if len(rows) < 2:
+        return ""
+    cells = [
+        [
+            escape(row["size"]),
+            f"{row['flows']:,}",
+            *(_cell(row[f"fct_{name}_ps"], "ps") for name in ("p50", "p99", "p999")),
+            *(_cell(row[f"slowdown_{name}"], "ratio") for name in ("p50", "p99", "p999")),
+            _cell(row["goodput_mean_bps"], "b/s"),
+        ]
+        for row in rows
+    ]
+    head = ("size", "flows", "p50", "p99", "p99.9", "slowdown p50", "p99", "p99.9", "mean goodput")
+    return table(head, cells, caption="By size of the flow")
+
+
+def slowest(run: Run, over_time: OverTime | None) -> Section:
+    """Some ten flows, each with the split of its time and the reasons in words."""
+    title, short = "The slowest flows, and why", "Slow flows"
+    found = slow_flows(run, over_time)
+    if not found:
+        return Section(id="slow", short=short, title=title, content=notice(["There were no flows."]))
+    alike: dict[tuple[tuple[str, str], ...], list[SlowFlow]] = {}
+    for slow in found:  # flows with one story are told together
+        alike.setdefault(tuple((reason.kind, reason.where) for reason in why(slow)), []).append(slow)
+    shown, folded = _stories(list(alike.values()))
+    cards = [_card(run, number, flows) for number, flows in enumerate(shown, 1)] + ([_folded(folded)] if folded else [])
+    lead = (
+        "By slowdown, which is the time a flow took over the time it would take alone. The bar splits its time by what "
+        "the port did that held it back most."
+    )
+    has_split = any(slow.held is not None and slow.held.own_ps is not None for slow in found)
+    keys = "".join(f'<span><i class="{kind}"></i>{name}</span>' for kind, name in _KEYS) if has_split else ""
+    pairs = ", ".join(str(pair) for pair in sorted({slow.queue_pair for slow in found}))
+    hint = ""
+    if run.query("select count(*) as n from series where kind = 'rate_bps'")["n"][0].as_py() == 0:
+        hint = (
+            '<p class="note">Rate and window over time were not recorded. '
+            f"<code>weftwork run FILE --set 'engine.record={{flows: [{pairs}]}}'</code> records them for "
+            "these flows.</p>"
+        )
+    return Section(
+        id="slow",
+        short=short,
+        title=title,
+        lead=lead,
+        content=f'<div class="keys">{keys}</div>' + "".join(cards) + hint,
+    )
+
+
+def _stories(alike: list[list[SlowFlow]]) -> tuple[list[list[SlowFlow]], list[SlowFlow]]:
+    """Of stories with the same reasons at other ports, the first few; and the flows of all others."""
+    shown: list[list[SlowFlow]] = []
+    folded: list[SlowFlow] = []
+    told: Counter[tuple[str, ...]] = Counter()
+    for flows in alike:
+        kinds = tuple(reason.kind for reason in why(flows[0]))
+        told[kinds] += 1
+        if told[kinds] <= _MOST_OF_A_KIND:
+            shown.append(flows)
+        else:
+            folded += flows
+    return shown, folded
+
+
+def _folded(flows: list[SlowFlow]) -> str:
+    heading = f"{len(flows)} more of the slowest: the same reasons at other ports"
+    rows = "".join(_line(one, why(one)[0].text) for one in flows)
+    return f'<article class="flow"><details><summary>{heading}</summary><ul>{rows}</ul></details></article>'
+
+
+def _line(slow: SlowFlow, text: str = "") -> str:
+    facts = ", ".join(_facts(slow))
+    said = f" {escape(typeset(text))}" if text else ""
+    return f"<li><b>{escape(slow.name)}</b> {escape(typeset(facts))}.{said}{_split(slow)}</li>"
+
+
+def _card(run: Run, number: int, flows: list[SlowFlow]) -> str:
+    """The first flow of those that tell the same, and the names of the others."""
+    slow, others = flows[0], flows[1:]
+    told = "".join(f"<span>{escape(typeset(text))}</span>" for text in _facts(slow))
+    reasons = "".join(f"<li>{escape(typeset(reason.text))}</li>" for reason in why(slow))
+    also = ""
+    if others:
+        heading = f"{len(others)} more of the slowest: the same reasons at the same ports, with other numbers"
+        also = f"<details><summary>{heading}</summary><ul>{''.join(_line(one) for one in others)}</ul></details>"
+    return (
+        f'<article class="flow"><div class="head"><h3>{number}. {escape(slow.name)}</h3>{told}</div>{_split(slow)}'
+        f"<ul>{reasons}</ul>{_rate_and_window(run, slow)}{also}</article>"
+    )
+
+
+def _facts(slow: SlowFlow) -> list[str]:
+    facts = [format_quantity(SIZE, slow.size_bytes)]
+    facts.append(f"{amount(slow.took_ps, 'ps')}" if slow.is_done else f"not done after {amount(slow.took_ps, 'ps')}")
+    if slow.slowdown is not None:
+        facts.append(f"slowdown {amount(slow.slowdown, 'ratio')}")
+    return [*facts, f"posted at {amount(slow.start_ps, 'ps')}", f"flow {slow.flow}, queue pair {slow.queue_pair}"]
+
+
+def _split(slow: SlowFlow) -> str:
+    held = slow.held
+    if held is None or held.own_ps is None:
+        return ""
+    took = max(slow.took_ps, 1)
+    shares = {
+        "behind": slow.behind_ps / took,
+        "own": held.own_ps / took,
+        "others": (held.others_ps or 0.0) / took,
+        "paused": (held.paused_ps or 0.0) / took,
+    }
+    names = dict(_KEYS)
+    told = "; ".join(f"{names[kind]} {amount(share, 'share')}" for kind, share in shares.items() if share > 0.0005)
+    parts = "".join(
+        f'<i class="{kind}" style="width:{100 * share:.2f}%"></i>' for kind, share in shares.items() if share > 0.0005
+    )
+    label = escape(typeset(f"{held.name}: {told}"))
+    return f'<div class="split" role="img" aria-label="{label}" title="{label}">{parts}</div>'
+
+
+def _rate_and_window(run: Run, slow: SlowFlow) -> str:
+    if run.series.num_rows == 0:
+        return ""
+    end_ps = slow.start_ps + slow.took_ps
+    charts = []
+    for kind, name, unit in (("rate_bps", "Rate", "b/s"), ("window_bytes", "Window", "B")):
+        samples = run.query(
+            f"select at_ps, value from series where kind = '{kind}' and \"where\" = '{slow.queue_pair}' "  # noqa: S608
+            f"and at_ps <= {end_ps} order by at_ps"
+        )
+        if samples.num_rows < 2:
+            continue
+        every = -(-samples.num_rows // _MOST_SAMPLES)
+        at, value = (samples[name].to_numpy()[::every] for name in ("at_ps", "value"))
+        if unit == "B" and (value >= NO_WINDOW_BYTES).any():
+            continue  # none, or none at some time, which no axis shows
+        edges = np.append(np.concatenate([[0], at[1:]]), max(end_ps, int(at[-1]) + 1))
+        chart = curves(
+            f"{name} of {slow.name}", [Curve(name=name.lower(), values=value)], edges_ps=edges, unit=unit, height_px=90
+        )
+        charts.append(figure(f"{name} over time", chart))
+    return f'<div class="figures">{"".join(charts)}</div>' if charts else ""

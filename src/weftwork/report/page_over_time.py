@@ -1,0 +1,158 @@
+"""The parts of a page about time: how busy links were, tier by tier, and where queues, pauses, marks and drops came."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.units import RATE, format_quantity
+from weftwork.report.figures.axes import figure
+from weftwork.report.figures.fabric import scale
+from weftwork.report.figures.heat_map import heat_map, rows_of
+from weftwork.report.figures.lines import Curve, Moment, curves
+from weftwork.report.over_time import directions, has_table
+from weftwork.report.page_parts import Section, notice
+from weftwork.report.words import amount, plural, sentence
+
+if TYPE_CHECKING:
+    from weftwork.report.over_time import Direction, OverTime
+    from weftwork.store.runs import Run
+
+__all__ = ["congestion", "moments", "not_recorded", "utilisation"]
+
+_MOST_LINES: Final = 6  # of one chart, as there are colours
+_HALF: Final = 0.5  # of its rate: where no link ever comes so far, axes end at the busiest
+_SMALL: Final = 0.01  # of the longest queue; what stays below is not drawn
+_STRIPS: Final = (  # column of the timeline, what it is called, unit
+    ("pauses", "PFC frames that asked for a pause", "count"),
+    ("paused_ps", "ports paused", "number"),
+    ("marks", "packets marked by ECN", "count"),
+    ("drops", "packets dropped", "count"),
+)
+
+
+def not_recorded(run: Run) -> str:
+    """Why a run has nothing over time, for people."""
+    if run.provenance.get("engine") == "reference":
+        return "The reference engine records nothing over time; engine.fidelity: packet gives the same result and this."
+    if not has_table(run, "timeline"):
+        version = run.provenance.get("weftwork", "an older version")
+        return f"This run was written by Weftwork {version}, which kept nothing over time; run it again to see more."
+    return "Nothing was sent in this run."
+
+
+def moments(run: Run, end_ps: int) -> list[Moment]:
+    """Faults of the scenario that happened."""
+    rows = run.query("select detail, \"where\", at_ps from events where event = 'fault' order by at_ps").to_pylist()
+    return [
+        Moment(at=row["at_ps"] / end_ps, text=f"{row['where']} {row['detail']}")
+        for row in rows
+        if row["at_ps"] <= end_ps
+    ]
+
+
+def utilisation(run: Run, over_time: OverTime | None) -> Section:
+    """Mean and busiest link of every direction, and a heat map of its links."""
+    title, short = "How busy the links were", "Links"
+    if over_time is None:
+        return Section(id="links", short=short, title=title, content=notice([not_recorded(run)]))
+    names = run.query("select name from links order by port")["name"].to_pylist()
+    found = [direction for direction in directions(run) if len(direction.ports)]
+    faults = moments(run, over_time.end_ps)
+    lines = [replace(fault, text="") for fault in faults]  # their words stand in the first chart only
+    top = max((float(over_time.utilisation(one.ports).max(initial=0.0)) for one in found), default=1.0)
+    high = 1.0 if top > _HALF else max(top, 1e-6)
+    cards = [_direction(one, over_time, names, lines if place else faults, high) for place, one in enumerate(found)]
+    width = amount(over_time.bin_ps, "ps")
+    lead = (
+        f"Share of the time in which links were sending, gaps between frames included, in steps of {width}. Below each "
+        "chart a row for every link of the tier, the busiest on top."
+        + (
+            f" Over no step was a link in use for half of it: axes and colours end at {amount(high, 'share')}."
+            if high < 1
+            else ""
+        )
+    )
+    return Section(
+        id="links",
+        short=short,
+        title=title,
+        lead=lead,
+        content=scale(high) + f'<div class="two">{"".join(cards)}</div>',
+    )
+
+
+def _direction(direction: Direction, over_time: OverTime, names: list[str], faults: list[Moment], high: float) -> str:
+    shares = over_time.utilisation(direction.ports)
+    chart = curves(
+        f"Utilisation, {direction.name}",
+        [
+            Curve(name="mean of all links", values=shares.mean(axis=0), is_area=True),
+            Curve(name="busiest at each time", values=shares.max(axis=0)),
+        ],
+        edges_ps=over_time.edges_ps,
+        unit="share",
+        high=high,
+        height_px=130,
+        moments=faults,
+    )
+    rows = rows_of(shares, [names[port] for port in direction.ports.tolist()])
+    each = format_quantity(RATE, direction.rate_bps // len(direction.ports))
+    count = plural(len(direction.ports), "link")
+    rates = {int(rate) for rate in over_time.rate_bps[direction.ports].tolist()}
+    of = f"{count} of {each}" if len(rates) == 1 else f"{count} of {each} on average"
+    note = ""
+    if rows.links_per_row > 1:
+        note = f"Each row shows {rows.links_per_row} links of about the same mean: the largest of them at each time."
+    body = chart + heat_map(f"Heat map of {direction.name}", rows, edges_ps=over_time.edges_ps, high=high)
+    return figure(direction.name, body, aside=of, note=note)
+
+
+def congestion(run: Run, over_time: OverTime | None) -> Section:
+    """Queues by direction; pauses, marks and drops of all ports under the same axis."""
+    title, short = "Queues, pauses, marks and drops", "Queues"
+    if over_time is None:
+        return Section(id="queues", short=short, title=title, content=notice([not_recorded(run)]))
+    faults = moments(run, over_time.end_ps)
+    queues = [
+        Curve(name=direction.name, values=over_time.values("queue_bytes", direction.ports).max(axis=0))
+        for direction in directions(run)
+    ]
+    longest = max((int(curve.values.max(initial=0)) for curve in queues), default=0)
+    queues = [curve for curve in queues if curve.values.max(initial=0) > max(_SMALL * longest, 1)]
+    queues = sorted(queues, key=lambda curve: -int(curve.values.max()))[:_MOST_LINES]
+    parts = []
+    if queues:
+        chart = curves("Longest queue", queues, edges_ps=over_time.edges_ps, unit="B", height_px=220, moments=faults)
+        note = (
+            "Bytes that wait at the fullest port of each tier, at the end of each step; a shorter peak may be missed. "
+            "Tiers below 1 % of the longest are left out."
+        )
+        name = "Longest queue of each tier" if len(queues) > 1 else f"Longest queue, {queues[0].name}"
+        parts.append(figure(name, chart, note=note))
+    absent = []
+    for number, (column, name, unit) in enumerate(_STRIPS):
+        total = over_time.total(column)
+        if not total.any():
+            if column != "paused_ps":
+                absent.append(name)
+            continue
+        values = total / over_time.length_ps if column == "paused_ps" else total
+        what = (
+            "Ports that stood paused, mean of each step" if column == "paused_ps" else f"{sentence(name)}, in each step"
+        )
+        strip = curves(
+            what,
+            [Curve(name=name, values=np.asarray(values), is_area=True)],
+            edges_ps=over_time.edges_ps,
+            unit=unit,
+            height_px=90,
+            moments=[replace(fault, text="") for fault in faults],
+            first_colour=(4, 4, 5, 2)[number],
+        )
+        parts.append(figure(what, strip))
+    *others, last = absent or [""]
+    lead = f"There were no {', '.join(others)}{' or ' if others else ''}{last}." if absent else ""
+    return Section(id="queues", short=short, title=title, lead=lead, content="".join(parts))

@@ -1,0 +1,278 @@
+"""The parts of a page about training: the pipeline, where time goes, what the network carried, jobs side by side."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from weftwork.report.figures.axes import figure
+from weftwork.report.figures.gantt import KIND_NAMES, gantt
+from weftwork.report.figures.lines import Curve, curves
+from weftwork.report.figures.waterfall import Step, waterfall
+from weftwork.report.network_flows import network_flows
+from weftwork.report.over_time import has_nodes
+from weftwork.report.page_parts import Section, bar, notice, paragraphs, port, table
+from weftwork.report.pipeline import KINDS, read_pipeline, time_by_kind
+from weftwork.report.tables import busiest_links
+from weftwork.report.training_answer import few_flows_sentence, goodput_sentence, jobs_of, what_if_of
+from weftwork.report.words import amount, plural, typeset
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weftwork.report.pipeline import Pipeline
+    from weftwork.store.runs import Run
+
+__all__ = ["SCRIPTS", "job_waterfalls", "pipeline_figure", "training_sections"]
+
+SCRIPTS: Final = ("gantt.js",)
+_BINS: Final = 240  # of what is counted over time
+_MOST_JOBS: Final = 8  # with a waterfall of their own
+_MOST_TIERS: Final = 12  # with a chart of their own
+
+
+def training_sections(run: Run) -> list[Section]:
+    """Make the parts of a run of one seed.
+
+    Raises
+    ------
+    ConfigError : a table is damaged
+    """
+    jobs = jobs_of(run)
+    parts = [_pipeline(run), _time(run), _traffic(run)]
+    if len(jobs) > 1:
+        parts.insert(1, _side_by_side(run, jobs))
+    if "effective_share" in run.summary:
+        parts.append(_goodput(run))
+    return parts
+
+
+def pipeline_figure(run: Run) -> str:
+    """The chart of `weftwork.report.figures.gantt`, or a notice that there is nothing to draw."""
+    found = read_pipeline(run)
+    if found is None:
+        return notice(["Nothing was recorded of what the stages did."])
+    totals: dict[str, float] = dict.fromkeys(KINDS, 0.0)
+    jobs = jobs_of(run)
+    for job in jobs:
+        for kind, ps in time_by_kind(run, job["job"]).items():
+            totals[kind] += ps * job["gpus"] / sum(one["gpus"] for one in jobs)
+    drawing = gantt(found, {kind: ps for kind, ps in totals.items() if ps})
+    return figure("", drawing, note=_of_the_chart(found))
+
+
+def _of_the_chart(found: Pipeline) -> str:
+    said = (
+        "A row is one rank of a stage. Numbers are micro batches. Where pieces are narrower than a pixel, heights show "
+        "their shares."
+    )
+    if found.is_merged:
+        said += " Inside a pass, pieces of one kind stand together: in their order they would be too many for a page."
+    if found.left_out:
+        said += f" {plural(found.left_out, 'row is', 'rows are')} not shown; the table segments has all."
+    return said
+
+
+def _pipeline(run: Run) -> Section:
+    lead = "What every stage did, in time. Times in the legend are those of an average GPU in one iteration."
+    return Section(id="pipeline", short="Pipeline", title="The pipeline", lead=lead, content=pipeline_figure(run))
+
+
+def job_waterfalls(run: Run) -> str:
+    """A waterfall for each job, with its what-if lines."""
+    jobs = [job for job in jobs_of(run) if job["iteration_ps"] is not None]
+    cards = [_waterfall(run, job, is_alone=len(jobs) == 1) for job in jobs[:_MOST_JOBS]]
+    if not cards:
+        return notice(["No iteration was finished."])
+    return "".join(cards)
+
+
+def _waterfall(run: Run, job: dict[str, Any], *, is_alone: bool) -> str:
+    spent = time_by_kind(run, job["job"])
+    whole = job["iteration_ps"]
+    steps = [
+        Step(name=KIND_NAMES[kind], length_ps=ps, colour=f"k{KINDS.index(kind)}") for kind, ps in spent.items() if ps
+    ]
+    steps.append(Step(name="an iteration", length_ps=whole, colour="total", starts_anew=True))
+    cases = what_if_of(run, job["job"])
+    steps += [
+        Step(
+            name=f"what if: {case['case']}",
+            length_ps=case["iteration_ps"],
+            colour="case",
+            starts_anew=True,
+            note=f"{100 * (case['iteration_ps'] / whole - 1):+.1f} %",
+        )
+        for case in cases
+    ]
+    told = "; ".join(f"{case['case']}: {case['text'].rstrip('.')}" for case in cases if case["text"])
+    title = "" if is_alone else job["job"]
+    return figure(title, waterfall(steps), note=f"{told}." if told else "")
+
+
+def _time(run: Run) -> Section:
+    lead = (
+        "An iteration of an average GPU, by what its time went to, and below what an iteration would take if one thing "
+        "were different."
+    )
+    return Section(id="time", short="Time", title="Where the time goes", lead=lead, content=job_waterfalls(run))
+
+
+def _side_by_side(run: Run, jobs: list[dict[str, Any]]) -> Section:
+    rows = []
+    for job in jobs:
+        cells = [
+            escape(job["job"]), escape(job["model"]), escape(job["plan"]), f"{job['gpus']:,}",
+            *(escape(typeset(amount(job[name], unit))) for name, unit in (
+                ("iteration_ps", "ps"), ("tokens_per_s", "count"), ("tokens_per_s_per_gpu", "count"), ("mfu", "share"),
+                ("exposed_share", "share"), ("bubble_share", "share"))),
+        ]  # fmt: skip
+        rows.append([*cells, *(escape(typeset(amount(time, "ps"))) for time in _alone(run, job))])
+    head = ("job", "model", "plan", "GPUs", "iteration", "tokens/s", "per GPU", "MFU", "exposed", "bubble")
+    alone = ("alone",) if any(_alone(run, job) for job in jobs) else ()
+    content = table((*head, *alone), rows, texts=(1, 2))
+    lead = "Jobs that ran at the same time on one fabric, each with a rate of its own."
+    return Section(id="jobs", short="Jobs", title="The jobs side by side", lead=lead, content=content)
+
+
+def _alone(run: Run, job: dict[str, Any]) -> list[int]:
+    """What the job would take without the others, where that was asked."""
+    return [case["iteration_ps"] for case in what_if_of(run, job["job"]) if case["case"] == "alone"]
+
+
+def _goodput(run: Run) -> Section:
+    names = (
+        ("effective_share", "training that counts", "forward"), ("checkpoint_share", "checkpoints", "checkpoint"),
+        ("lost_share", "lost work", "tensor"), ("recovery_share", "detection and restart", "expert"),
+        ("no_spare_share", "waiting for a spare server", "skew"),
+    )  # fmt: skip
+    parts = [(words, run.value(name) or 0, KINDS.index(kind)) for name, words, kind in names]
+    line = "".join(f'<i class="k{kind}" style="width:{100 * share:.3f}%"></i>' for _, share, kind in parts)
+    keys = "".join(
+        f'<span><i class="k{kind}"></i>{escape(words)} <b>{escape(typeset(amount(share, "share")))}</b></span>'
+        for words, share, kind in parts
+        if share
+    )
+    content = f'<figure><div class="split">{line}</div><div class="kinds">{keys}</div></figure>'
+    said = paragraphs([goodput_sentence(run)], "told")
+    return Section(id="goodput", short="Goodput", title="Goodput over weeks", content=content + said)
+
+
+def _traffic(run: Run) -> Section:
+    lead = (
+        f"{few_flows_sentence(run)} Entropy is log2 of how many equal flows would spread the bytes as evenly: where it "
+        "is low, hashing flows over equal paths loads them unevenly."
+    )
+    tiers = _tiers(run)
+    charts = f'<div class="two">{tiers}</div>' if tiers else notice(["Nothing was recorded over time."])
+    content = charts + _tier_table(run) + _kind_table(run) + _hot_links(run)
+    return Section(id="traffic", short="Traffic", title="What the network carried", lead=lead, content=content)
+
+
+def _arrow(name: str) -> str:
+    return name.replace("->", " \u2192 ")
+
+
+def _tiers(run: Run) -> str:
+    """A card for the flows of the network, and one for every tier that carried something."""
+    names = run.query(
+        "select tier, min(place) as first from (select tier, bytes, row_number() over () as place from tiers) "
+        "group by tier having sum(bytes) > 0 order by first"
+    )
+    ends = run.query("select coalesce(max(end_ps), 0) as e from activities")["e"][0].as_py()
+    cards = [_flows(run, np.linspace(0, ends, _BINS + 1).astype(np.int64))] if ends else []
+    for name in names["tier"].to_pylist()[:_MOST_TIERS]:
+        found = run.query(f"select * from tiers where tier = '{name.replace(chr(39), chr(39) * 2)}' order by start_ps")  # noqa: S608 - quoted
+        starts, ends = (found[column].to_numpy() for column in ("start_ps", "at_ps"))
+        edges = np.unique(np.concatenate([[0], starts, ends]))  # bins in which nothing was carried may be missing
+        rate_bps = np.zeros(len(edges) - 1)
+        rate_bps[np.searchsorted(edges, starts)] = found["bytes"].to_numpy() * 8e12 / np.maximum(ends - starts, 1)
+        curve = Curve(name="all links together", values=rate_bps, is_area=True)
+        chart = curves(f"Rate, {_arrow(name)}", [curve], edges_ps=edges, unit="b/s", height_px=110)
+        cards.append(figure(_arrow(name), chart, aside="all links together"))
+    return "".join(cards)
+
+
+def _flows(run: Run, edges: NDArray[np.int64]) -> str:
+    found = network_flows(run, edges)
+    if found is None:
+        return figure("flows on the network", "", note="Nothing crossed the network.")
+    both = (
+        curves("Flows under way", [Curve(name="flows", values=found.flows)], edges_ps=edges, unit="count",
+               height_px=60, first_colour=2),
+        curves("Entropy", [Curve(name="entropy, bit", values=found.entropy)], edges_ps=edges, unit="bit", height_px=50,
+               first_colour=3),
+    )  # fmt: skip
+    aside = f"{amount(found.mean_flows, 'count')} at once while there are any; below, their entropy in bit"
+    return figure("flows on the network", "".join(both), aside=aside)
+
+
+def _tier_table(run: Run) -> str:
+    found = run.query(
+        """
+        select tier, sum(bytes) as bytes, max(bytes / (at_ps - start_ps)) * 8e12 as most,
+            sum(bytes) / sum(at_ps - start_ps) * 8e12 as mean,
+            sum(entropy * bytes) / sum(case when entropy is not null then bytes end) as entropy
+        from tiers where bytes > 0 group by tier order by bytes desc
+        """
+    ).to_pylist()
+    units = [("bytes", "B"), ("mean", "b/s"), ("most", "b/s"), ("entropy", "bit")]
+    if not any(row["entropy"] for row in found):
+        units.pop()
+    rows = [
+        [escape(_arrow(row["tier"])), *(escape(typeset(amount(row[name], unit))) for name, unit in units)]
+        for row in found
+    ]  # fmt: skip
+    head = ("tier", "carried", "mean while busy", "most in a step", "entropy, bit")
+    return table(head[: 1 + len(units)], rows)
+
+
+def _kind_table(run: Run) -> str:
+    """Number and size of what was asked of the network, by kind of communication."""
+    found = run.query(
+        """
+        select job, kind, operation, sum(instances) as calls, max(ranks) as ranks, max(flows) as flows,
+            sum(size_bytes::double * instances) / sum(instances) as size,
+            median(end_ps - start_ps) as length, quantile_cont(end_ps - start_ps, 0.99) as tail,
+            sum((start_ps - posted_ps)::double * instances) / sum(instances) as late
+        from activities group by job, kind, operation order by job, sum(size_bytes::double * instances) desc
+        """
+    ).to_pylist()
+    several = len({row["job"] for row in found}) > 1
+    rows = [
+        [escape(f"{row['job']}: {row['kind']}" if several else row["kind"]), escape(row["operation"]),
+         f"{row['calls']:,}", f"{row['ranks']:,}", f"{row['flows']:,}",
+         *(escape(typeset(amount(row[name], unit))) for name, unit in (
+             ("size", "B"), ("length", "ps"), ("tail", "ps"), ("late", "ps")))]
+        for row in found
+    ]  # fmt: skip
+    head = ("communication", "operation", "how often", "ranks", "flows of one", "size of one", "time p50", "p99",
+            "waited for members")  # fmt: skip
+    return table(head, rows, texts=(1,))
+
+
+def _hot_links(run: Run) -> str:
+    """The hottest link of every direction, beside the mean of them all; for runs that know no tiers the hottest."""
+    if not has_nodes(run):
+        rows = [
+            [port(row["name"]), bar(row["utilisation"]) + escape(typeset(amount(row["utilisation"], "share")))]
+            for row in busiest_links(run).to_pylist()
+        ]
+        return table(("hottest links", "in use"), rows)
+    found = run.query(
+        """
+        select a.role || '->' || b.role as direction, count(*) as links, arg_max(links.name, utilisation) as name,
+            max(utilisation) as most, avg(utilisation) as mean, arg_max(rate_bps, utilisation) as rate
+        from links join nodes a on links.node = a.node join nodes b on links.peer = b.node
+        where bytes > 0 group by 1 order by most desc, direction
+        """
+    ).to_pylist()
+    rows = [
+        [escape(_arrow(row["direction"])), port(row["name"]), escape(typeset(amount(row["rate"], "b/s"))),
+         bar(row["most"]) + escape(typeset(amount(row["most"], "share"))),
+         escape(typeset(amount(row["mean"], "share"))), f"{row['links']:,}"]
+        for row in found
+    ]  # fmt: skip
+    return table(("links", "hottest", "rate", "in use", "mean of all in use", "how many in use"), rows, texts=(1,))

@@ -1,0 +1,325 @@
+"""Which flows were slowest, and why: where they queued, who shared their way, who paused it, what was sent again.
+
+For every port on the way of a flow the time of the flow is split by what the port did meanwhile: it sent this flow, it
+sent others, it was paused. The port at which others and pauses took most is the one that held the flow back.
+Reads `flows`, `links`, `paths`, `timeline`, `events` and `series`. Leaves out: what happens inside a host; packets that
+were sent again count with the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from weftwork.base.clock import SECOND_PS
+from weftwork.report.over_time import has_table
+from weftwork.report.words import amount, plural, sentence
+
+if TYPE_CHECKING:
+    from weftwork.report.over_time import OverTime
+    from weftwork.store.runs import Run
+
+__all__ = ["Hop", "Reason", "SlowFlow", "slow_flows", "why"]
+
+_WORTH_TELLING = 0.02  # chosen: of the flow's time; less explains nothing
+_LEAST_BINS = 3  # chosen: of the timeline; what lasted less cannot be told from its neighbours in the same bins
+_MOSTLY_IDLE = 0.3  # chosen: of the flow's time
+_HARDLY_SLOWER = 1.1  # chosen: slowdown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hop:
+    """A port on the way of a flow.
+
+    Attributes
+    ----------
+    name, peer : of the port, and of the node at its other end
+    share : of the flow's packets that took it
+    wait_ps : time to send what a packet found queued there, on average
+    queue_bytes : that
+    own_ps, others_ps, paused_ps : what the port did while the flow lasted; None without a timeline, or where the flow
+        is too short for its bins
+    sharers : names of other flows that took the port and lasted at the same time
+    sharers_count : how many
+    """
+
+    name: str
+    peer: str
+    share: float
+    wait_ps: float
+    queue_bytes: float
+    own_ps: float | None
+    others_ps: float | None
+    paused_ps: float | None
+    sharers: tuple[str, ...]
+    sharers_count: int
+
+    @property
+    def held_ps(self) -> float:
+        """Time that others and pauses took."""
+        return (self.others_ps or 0.0) + (self.paused_ps or 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowFlow:
+    """A flow and what is known about it.
+
+    Attributes
+    ----------
+    flow, queue_pair : numbers
+    name : such as ``host3 -> host9``
+    took_ps : completion time, or until the end of the run
+    is_done : whether it completed
+    slowdown : None where there is none
+    way : ``packets``, or what carried it inside a server
+    size_bytes : payload
+    start_ps : when it was posted
+    behind_ps, behind : how long, and for how many messages, it waited on its own queue pair
+    timeouts, returns : of its queue pair, within its time; None where they cannot be told apart
+    hops : the ports on its way, by number; None where the run has not recorded ways
+    """
+
+    flow: int
+    queue_pair: int
+    name: str
+    took_ps: int
+    is_done: bool
+    slowdown: float | None
+    way: str
+    size_bytes: int
+    start_ps: int
+    behind_ps: int
+    behind: int
+    timeouts: int
+    returns: int
+    hops: tuple[Hop, ...] | None
+
+    @property
+    def held(self) -> Hop | None:
+        """The port that held it back most."""
+        if not self.hops:
+            return None
+        return max(self.hops, key=lambda hop: (hop.held_ps, hop.wait_ps))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reason:
+    """One reason why a flow was slow.
+
+    Attributes
+    ----------
+    kind, where : what it is, and at which port; flows with equal ones tell the same story
+    weight_ps : about how much time it explains
+    text : a sentence
+    """
+
+    kind: str
+    where: str
+    weight_ps: float
+    text: str
+
+
+def slow_flows(run: Run, over_time: OverTime | None, *, most: int = 10) -> list[SlowFlow]:
+    """The flows with the largest slowdown; before them up to half as many that did not complete, the oldest first."""
+    end_ps = int(run.value("simulated_ps") or 0)
+    unfinished = run.query(
+        f"select * from flows where fct_ps is null order by start_ps, flow limit {most // 2}"  # noqa: S608 - a number
+    ).to_pylist()
+    rest = most - len(unfinished)
+    finished = run.query(
+        "select * from flows where fct_ps is not null "  # noqa: S608 - a number
+        "order by coalesce(slowdown, 0) desc, fct_ps desc, flow "
+        f"limit {rest}"
+    ).to_pylist()
+    return [_slow_flow(run, over_time, row, end_ps) for row in [*unfinished, *finished]]
+
+
+def _slow_flow(run: Run, over_time: OverTime | None, row: dict[str, Any], end_ps: int) -> SlowFlow:
+    pair, start = int(row["queue_pair"]), int(row["start_ps"])
+    is_done = row["delivered_ps"] is not None
+    end = int(row["delivered_ps"]) if is_done else end_ps
+    before = run.query(
+        f"select count(*) as behind, max(coalesce(delivered_ps, {end_ps})) as last from flows "  # noqa: S608 - numbers
+        f"where queue_pair = {pair} and flow < {row['flow']} and coalesce(delivered_ps, {end_ps}) > {start}"
+    ).to_pylist()[0]
+    behind = int(before["behind"])
+    waited = min(int(before["last"]), end) - start if behind else 0
+    counts = {"timeout": 0, "go back": 0}
+    ranks = f"rank {row.get('source_rank')}->rank {row.get('destination_rank')}"
+    for event in run.query(
+        "select event, sum(count)::bigint as count from events where event in ('timeout', 'go back') "  # noqa: S608
+        f"and \"where\" = '{ranks}' and at_ps between {start} and {end} group by event"
+    ).to_pylist():
+        counts[event["event"]] = int(event["count"])
+    return SlowFlow(
+        flow=int(row["flow"]),
+        queue_pair=pair,
+        name=_name(row),
+        took_ps=end - start,
+        is_done=is_done,
+        slowdown=row["slowdown"],
+        way=str(row.get("way", "packets")),
+        size_bytes=int(row["size_bytes"]),
+        start_ps=start,
+        behind_ps=waited,
+        behind=behind,
+        timeouts=counts["timeout"],
+        returns=counts["go back"],
+        hops=_hops(run, over_time, row, start + waited, end) if has_table(run, "paths") else None,
+    )
+
+
+def _name(row: dict[str, Any]) -> str:
+    if row["source"] == row["destination"] and "source_rank" in row:
+        return f"{row['source']}, rank {row['source_rank']} \u2192 {row['destination_rank']}"
+    return f"{row['source']} \u2192 {row['destination']}"
+
+
+def _hops(
+    run: Run, over_time: OverTime | None, row: dict[str, Any], start_ps: int, end_ps: int
+) -> tuple[Hop, ...] | None:
+    pair = int(row["queue_pair"])
+    ports = run.query(
+        "select p.*, l.name, l.rate_bps, n.name as peer from paths p join links l using (port) "  # noqa: S608 - numbers
+        f"join nodes n on n.node = l.peer where queue_pair = {pair} order by port"
+    ).to_pylist()
+    others_of = {
+        found["port"]: found
+        for found in run.query(
+            f"with mine as (select port from paths where queue_pair = {pair}), "  # noqa: S608 - numbers
+            "meanwhile as (select queue_pair, any_value(source || ' \u2192 ' || destination || case when "
+            f"source_rank = {row.get('source_rank', -1)} and destination_rank = {row.get('destination_rank', -1)} "
+            "then ', channel ' || channel else '' end) as name from flows "
+            f"where start_ps < {end_ps} and coalesce(delivered_ps, {end_ps}) > {start_ps} and queue_pair <> {pair} "
+            "group by queue_pair) "
+            "select port, count(*) as count, list(name order by queue_pair)[1:3] as names from paths "
+            "join mine using (port) join meanwhile using (queue_pair) group by port"
+        ).to_pylist()
+    }
+    if not ports:
+        return None
+    sent = max(port["packets"] for port in ports)  # all of them by the port of the host
+    hops = []
+    for port in ports:
+        share = port["packets"] / sent
+        own = others = paused = None
+        if over_time is not None and end_ps - start_ps >= _LEAST_BINS * over_time.bin_ps:
+            own = min(
+                share * row.get("wire_bytes", row["size_bytes"]) * 8 * SECOND_PS / port["rate_bps"], end_ps - start_ps
+            )
+            number = port["port"]
+            wire = over_time.within("bytes", number, start_ps, end_ps) * over_time.wire_factor[number]
+            busy = min(wire * 8 * SECOND_PS / port["rate_bps"], end_ps - start_ps)
+            own = min(own, busy)
+            others = busy - own
+            paused = min(over_time.within("paused_ps", number, start_ps, end_ps), end_ps - start_ps - busy)
+        sharing = others_of.get(port["port"], {"names": [], "count": 0})
+        hops.append(
+            Hop(
+                name=port["name"],
+                peer=port["peer"],
+                share=share,
+                wait_ps=port["mean_queue_bytes"] * 8 * SECOND_PS / port["rate_bps"],
+                queue_bytes=port["mean_queue_bytes"],
+                own_ps=own,
+                others_ps=others,
+                paused_ps=None if paused is None else max(paused, 0.0),
+                sharers=tuple(sharing["names"]),
+                sharers_count=int(sharing["count"]),
+            )
+        )
+    return tuple(hops)
+
+
+def why(slow: SlowFlow) -> list[Reason]:
+    """Say why it took so long, the weightiest reason first."""
+    found: list[Reason] = []
+
+    def say(kind: str, where: str, weight_ps: float, text: str) -> None:
+        found.append(Reason(kind=kind, where=where, weight_ps=weight_ps, text=text))
+
+    took = max(slow.took_ps, 1)
+    held = slow.held
+    if slow.behind_ps > _WORTH_TELLING * took:
+        messages = plural(slow.behind, "message")
+        text = f"Posted behind {messages} on its own queue pair: it waited {_time(slow.behind_ps, took)} for them."
+        say("behind", "", slow.behind_ps, text)
+    idle_ps = _idle_ps(slow, held)
+    if slow.timeouts or slow.returns:
+        say("again", "", took if slow.timeouts else idle_ps, _sent_again(slow, held, idle_ps))
+    if held is None:
+        inside = f"It went inside a server, by message over {slow.way}: no packets, no queues."
+        say("unknown", "", 0.0, "The run has not recorded which way it went." if slow.way == "packets" else inside)
+        return sorted(found, key=lambda reason: -reason.weight_ps)
+    if held.own_ps is None and held.sharers_count:
+        others = plural(held.sharers_count, "other flow was", "other flows were")
+        say("shared", held.name, held.wait_ps, f"{sentence(others)} on {held.name} at the same time ({_names(held)}).")
+    shared = max(slow.hops or (), key=lambda hop: hop.others_ps or 0.0)
+    if shared.others_ps is not None and shared.others_ps > _WORTH_TELLING * took:
+        say("collided", shared.name, shared.others_ps, _collided(shared, took))
+    for hop in slow.hops or ():
+        if hop.paused_ps is not None and hop.paused_ps > _WORTH_TELLING * took:
+            say("paused", hop.name, hop.paused_ps, f"{hop.peer} paused {hop.name} for {_time(hop.paused_ps, took)}.")
+    queued = max(slow.hops or (), key=lambda hop: hop.wait_ps * hop.share)
+    if queued.wait_ps > _WORTH_TELLING * took:
+        say("queued", queued.name, queued.wait_ps, _queued(queued, slow.hops or ()))
+    is_hardly_slower = slow.slowdown is not None and slow.slowdown < _HARDLY_SLOWER
+    if not found and is_hardly_slower:
+        say("nothing", "", 0.0, "Hardly slower than alone on an empty fabric.")
+    elif held.own_ps is None:
+        text = (
+            "What its ports did meanwhile is not known: there is no timeline, or the flow is too short for its steps."
+        )
+        say("untimed", "", 0.0, text)
+    elif not slow.timeouts and (not found or idle_ps > _MOSTLY_IDLE * took):
+        text = (
+            f"{held.name} stood idle for {_time(idle_ps, took)}: the sender held back (its rate or window), or waited "
+            "for acknowledgements."
+        )
+        say("idle", held.name, idle_ps, text)
+    return sorted(found, key=lambda reason: -reason.weight_ps)
+
+
+def _idle_ps(slow: SlowFlow, held: Hop | None) -> float:
+    """Time in which the port did nothing of what is told apart; 0 where that is not known."""
+    if held is None or held.own_ps is None:
+        return 0.0
+    return max(slow.took_ps - slow.behind_ps - held.own_ps - held.held_ps, 0.0)
+
+
+def _sent_again(slow: SlowFlow, held: Hop | None, idle_ps: float) -> str:
+    parts = []
+    if slow.timeouts:
+        parts.append(f"ran into {plural(slow.timeouts, 'timeout')}")
+    if slow.returns:
+        parts.append(f"went back to a lost packet {plural(slow.returns, 'time')}")
+    text = f"{sentence(' and '.join(parts))} and sent packets again"
+    if held is not None and idle_ps > _MOSTLY_IDLE * slow.took_ps:
+        return f"{text}; {held.name} meanwhile stood idle for {_time(idle_ps, max(slow.took_ps, 1))}."
+    return f"{text}."
+
+
+def _time(value_ps: float, took_ps: int) -> str:
+    return f"{amount(value_ps, 'ps')} ({amount(min(value_ps / took_ps, 1.0), 'share')} of its time)"
+
+
+def _collided(hop: Hop, took: int) -> str:
+    text = f"{hop.name} sent other traffic for {_time(hop.others_ps or 0.0, took)}"
+    if not hop.sharers_count:
+        return text + ", which belongs to no other flow of its time: acknowledgements, or packets sent again."
+    return f"{text}: it collided there with {plural(hop.sharers_count, 'other flow')} ({_names(hop)})."
+
+
+def _names(hop: Hop) -> str:
+    more = hop.sharers_count - len(hop.sharers)
+    return ", ".join(hop.sharers) + (f" and {more:,} more" if more else "")
+
+
+def _queued(hop: Hop, hops: tuple[Hop, ...]) -> str:
+    total = sum(one.wait_ps * one.share for one in hops)
+    text = (
+        f"Queued at {hop.name}: {amount(hop.queue_bytes, 'B')} stood before a packet on average, "
+        f"{amount(hop.wait_ps, 'ps')} of waiting"
+    )
+    share = hop.wait_ps * hop.share / total
+    return f"{text}, {amount(share, 'share')} of all queueing on its way." if len(hops) > 1 else f"{text}."

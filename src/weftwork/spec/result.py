@@ -1,0 +1,226 @@
+"""The tables of a run: every column with its type, its unit and a sentence.
+
+Writer, reader, documents and tests share this. Leaves out: how a run is stored (`weftwork.store.runs`) and how it is
+told (`weftwork.report`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["TABLES", "Column", "Quantity"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """One column of a table; ``optional`` ones may hold null."""
+
+    name: str
+    type: Literal["int64", "float64", "string"]
+    unit: str
+    text: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quantity:
+    """One number of a run's summary, with its unit and a sentence; None where there is nothing to measure."""
+
+    value: float | int | None
+    unit: str
+    text: str
+
+
+def _column(
+    name: str, type_: Literal["int64", "float64", "string"], unit: str, text: str, *, optional: bool = False
+) -> Column:
+    return Column(name=name, type=type_, unit=unit, text=text, optional=optional)
+
+
+_FLOWS = (
+    _column("flow", "int64", "number", "Number of the message, by source, destination, channel and order."),
+    _column("queue_pair", "int64", "number", "Number of its queue pair, by source, destination and channel."),
+    _column("source", "string", "name", "Host that sends."),
+    _column("destination", "string", "name", "Host that receives."),
+    _column("source_rank", "int64", "number", "Rank that sends."),
+    _column("destination_rank", "int64", "number", "Rank that receives."),
+    _column("way", "string", "name", "packets between servers; nvlink or pcie inside one, by message."),
+    _column("channel", "int64", "number", "Channel of the job."),
+    _column("size_bytes", "int64", "B", "Payload."),
+    _column("wire_bytes", "int64", "B", "The same on a link: headers and gaps included, each packet once."),
+    _column("start_ps", "int64", "ps", "Instant at which the message was posted."),
+    _column("delivered_ps", "int64", "ps", "Instant of its last byte at the receiver.", optional=True),
+    _column("acked_ps", "int64", "ps", "Instant at which the sender knew that it was there.", optional=True),
+    _column("fct_ps", "int64", "ps", "Flow completion time: delivered_ps - start_ps.", optional=True),
+    _column("ideal_fct_ps", "int64", "ps", "The same on an empty fabric at line rate.", optional=True),
+    _column("slowdown", "float64", "ratio", "fct_ps / ideal_fct_ps.", optional=True),
+    _column("goodput_bps", "float64", "b/s", "8 x size_bytes / fct.", optional=True),
+)
+_LINKS = (
+    _column("port", "int64", "number", "Number of the sending port."),
+    _column("name", "string", "name", "Direction of the link, such as leaf0->spine1."),
+    _column("link", "string", "name", "The link."),
+    _column("node", "int64", "number", "Node that sends."),
+    _column("peer", "int64", "number", "Node that receives."),
+    _column("rate_bps", "int64", "b/s", "Rate."),
+    _column("utilisation", "float64", "share", "Time on the wire, gaps included, over the time of the run."),
+    _column("frames", "int64", "count", "Packets sent, flow-control frames not counted."),
+    _column("bytes", "int64", "B", "Bytes of those frames, gaps not counted."),
+    _column("drops", "int64", "count", "Packets dropped that wanted to leave here or came in here."),
+    _column("marks", "int64", "count", "Packets marked by ECN."),
+    _column("pauses_sent", "int64", "count", "PFC frames that ask the other end to pause, refreshes included."),
+    _column("resumes_sent", "int64", "count", "PFC frames that let the other end go on."),
+    _column("paused_ps", "int64", "ps", "Time for which this port was paused, summed over priorities."),
+    _column("max_queue_bytes", "int64", "B", "Longest egress queue of one priority."),
+    _column(
+        "max_ingress_bytes", "int64", "B", "Largest memory that one priority of this port took, headroom included."
+    ),
+)
+_COLLECTIVES = (
+    _column("operation", "string", "name", "What was done."),
+    _column("repetition", "int64", "number", "Which time, from 0."),
+    _column("ranks", "int64", "count", "GPUs that took part."),
+    _column("size_bytes", "int64", "B", "Bytes that each of them brought."),
+    _column("start_ps", "int64", "ps", "Instant at which the first rank began."),
+    _column("end_ps", "int64", "ps", "Instant at which the last rank had its result.", optional=True),
+    _column("duration_ps", "int64", "ps", "end_ps - start_ps.", optional=True),
+    _column("first_end_ps", "int64", "ps", "Instant at which the first rank had its result.", optional=True),
+    _column("last_rank", "int64", "number", "Rank that had its result last; the others waited for it.", optional=True),
+    _column("algorithm_bandwidth_bps", "float64", "b/s", "8 x size / duration.", optional=True),
+    _column(
+        "bus_bandwidth_bps",
+        "float64",
+        "b/s",
+        "As nccl-tests defines it: for an all-reduce 2 (n - 1) / n times that.",
+        optional=True,
+    ),
+)
+_SERIES = (
+    _column("at_ps", "int64", "ps", "Instant of the sample."),
+    _column("kind", "string", "name", "rate_bps and window_bytes of a queue pair, queue_bytes of a port."),
+    _column("where", "string", "name", "Number of the queue pair, or name of the port."),
+    _column("value", "float64", "as kind", "The sample."),
+)
+_EVENTS = (
+    _column("event", "string", "name", "pause, mark, drop, retransmission and so on; or a fault."),
+    _column("detail", "string", "name", "Reason of a drop, or what a fault did."),
+    _column("where", "string", "name", "Port, link or switch; 'all' for what is counted over the fabric."),
+    _column("at_ps", "int64", "ps", "When it happened (count 1); null: the total over the run.", optional=True),
+    _column("count", "int64", "count", "How often."),
+)
+_TIMELINE = (
+    _column("start_ps", "int64", "ps", "Begin of a bin of time."),
+    _column("at_ps", "int64", "ps", "End of the bin."),
+    _column("port", "int64", "number", "Number of the sending port."),
+    _column("bytes", "int64", "B", "Bytes of the packets whose transmission began in the bin, gaps not counted."),
+    _column("queue_bytes", "int64", "B", "Egress queue of all priorities at the end; the largest of bins made one."),
+    _column("marks", "int64", "count", "Packets marked by ECN."),
+    _column("drops", "int64", "count", "Packets dropped that wanted to leave here or came in here."),
+    _column("pauses", "int64", "count", "PFC frames sent that ask the other end to pause, refreshes included."),
+    _column("paused_ps", "int64", "ps", "Time for which this port was paused within the bin, summed over priorities."),
+)
+_PATHS = (
+    _column("queue_pair", "int64", "number", "Number of the queue pair, by source, destination and channel."),
+    _column("port", "int64", "number", "Number of a sending port on its way."),
+    _column("packets", "int64", "count", "Data packets that took it, of those that were followed."),
+    _column("mean_queue_bytes", "float64", "B", "Bytes that were queued there ahead of them, mean; 0 at a host."),
+)
+_NODES = (
+    _column("node", "int64", "number", "Number of the node."),
+    _column("name", "string", "name", "Host or switch."),
+    _column("kind", "string", "name", "host or switch."),
+    _column("role", "string", "name", "What nodes of its tier are called, such as leaf."),
+    _column("tier", "int64", "number", "0 for hosts, 1 for leaves and so on upwards."),
+)
+_SEGMENTS = (
+    _column("job", "string", "name", "Training job."),
+    _column("stage", "int64", "number", "Stage of its pipeline, from 0."),
+    _column("rank", "int64", "number", "A rank of the job that did this; it stands for all that did the same."),
+    _column("ranks", "int64", "count", "Ranks that did the same at the same time, itself included."),
+    _column("micro_batch", "int64", "number", "Micro batch, from 0; -1 where the time belongs to none."),
+    _column("chunk", "int64", "number", "Model chunk of the stage, from 0; -1 where the time belongs to none."),
+    _column("pass", "string", "name", "forward, backward, update and so on: what the stage was about."),
+    _column(
+        "kind",
+        "string",
+        "name",
+        "What the time went to: compute, recompute, optimizer, launch; exposed communication by its kind (tensor, "
+        "context, expert, pipeline, data); bubble, skew (others were late); checkpoint, loading.",
+    ),
+    _column("start_ps", "int64", "ps", "Begin."),
+    _column("end_ps", "int64", "ps", "End. The segments of a rank follow each other without gaps."),
+)
+_ACTIVITIES = (
+    _column("job", "string", "name", "Training job."),
+    _column("kind", "string", "name", "tensor, context, expert, pipeline, data, checkpoint or loading."),
+    _column("operation", "string", "name", "What was done, such as all-reduce or send."),
+    _column("ranks", "int64", "count", "Ranks that took part in one of them."),
+    _column("instances", "int64", "count", "How many alike happened at the same time, this one included."),
+    _column("flows", "int64", "count", "Flows on the network that one of them consists of; 0 inside a server."),
+    _column("size_bytes", "int64", "B", "Buffer of one of them, as nccl-tests counts it; of a message its payload."),
+    _column("posted_ps", "int64", "ps", "Instant at which the first member wanted it."),
+    _column("start_ps", "int64", "ps", "Instant at which the last member had come and it began."),
+    _column("end_ps", "int64", "ps", "Instant at which every member had its result."),
+)
+_TIERS = (
+    _column("start_ps", "int64", "ps", "Begin of a bin of time."),
+    _column("at_ps", "int64", "ps", "End of the bin."),
+    _column("tier", "string", "name", "nvlink, host, or links between two tiers such as host->leaf."),
+    _column("bytes", "float64", "B", "Bytes that the links of the tier carried in the bin, headers included."),
+    _column("flows", "float64", "count", "Flows that were under way on the tier, mean over the bin."),
+    _column(
+        "entropy",
+        "float64",
+        "bit",
+        "Shannon entropy of how the bytes of the bin spread over flows: n equal flows have log2 n.",
+        optional=True,
+    ),
+)
+_JOBS = (
+    _column("job", "string", "name", "Training job."),
+    _column("model", "string", "name", "What it trains."),
+    _column("plan", "string", "name", "Its parallel plan, in words."),
+    _column("gpus", "int64", "count", "GPUs that it has."),
+    _column("start_ps", "int64", "ps", "Instant at which the measured iteration began."),
+    _column("iteration_ps", "int64", "ps", "Time of one iteration.", optional=True),
+    _column("tokens", "int64", "count", "Tokens of one iteration."),
+    _column("tokens_per_s", "float64", "1/s", "Tokens over the time of the iteration.", optional=True),
+    _column("tokens_per_s_per_gpu", "float64", "1/s", "The same for each GPU.", optional=True),
+    _column("model_flops", "float64", "FLOP", "Work of one iteration without recomputation."),
+    _column("mfu", "float64", "share", "Model FLOP utilisation: model_flops over what the GPUs could.", optional=True),
+    _column("compute_ps", "int64", "ps", "Time of an average rank that went to computing, recomputation included."),
+    _column("exposed_ps", "int64", "ps", "Time of an average rank that went to communication which did not hide."),
+    _column("bubble_ps", "int64", "ps", "Time of an average rank that the pipeline left it idle."),
+    _column("exposed_share", "float64", "share", "exposed_ps / iteration_ps.", optional=True),
+    _column("bubble_share", "float64", "share", "bubble_ps / iteration_ps.", optional=True),
+    _column("memory_bytes", "int64", "B", "Memory of the GPU that needs most."),
+)
+_WHAT_IF = (
+    _column("job", "string", "name", "Training job."),
+    _column("case", "string", "name", "What is imagined, such as infinite network, no bubble or perfect overlap."),
+    _column("iteration_ps", "int64", "ps", "What an iteration would take."),
+    _column("text", "string", "name", "How it was found: simulated again, or a bound by a sum."),
+)
+
+TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
+    {
+        "flows": _FLOWS,
+        "links": _LINKS,
+        "collectives": _COLLECTIVES,
+        "series": _SERIES,
+        "events": _EVENTS,
+        "timeline": _TIMELINE,
+        "paths": _PATHS,
+        "nodes": _NODES,
+        "segments": _SEGMENTS,
+        "activities": _ACTIVITIES,
+        "tiers": _TIERS,
+        "jobs": _JOBS,
+        "what_if": _WHAT_IF,
+    }
+)

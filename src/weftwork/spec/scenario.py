@@ -1,0 +1,459 @@
+"""A scenario: one file that describes fabric, transport and workload, as a frozen record with all quantities resolved.
+
+`load` finds all mistakes of a file at once, each with its path, line, what was found, what is allowed and the nearest
+spelling.
+`dump` writes the complete scenario, which `loads` reads back to an equal one. A run is a pure function of this record.
+Leaves out: what needs the policies, the hardware catalogue or the built fabric; floors above use `Scenario.locate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, PrivateAttr
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.spec.device import Record
+from weftwork.spec.scenario_checks import check_workload, resolve_transport
+from weftwork.spec.scenario_devices import DeviceChoice, NodeModel, device_rows
+from weftwork.spec.scenario_fabric import FabricSection
+from weftwork.spec.scenario_fabric_checks import resolve_fabric
+from weftwork.spec.scenario_faults import Fault, check_faults
+from weftwork.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList, Text, Whole
+from weftwork.spec.scenario_migrations import SCHEMA, migrate
+from weftwork.spec.scenario_policies import ParameterCheck, PolicyChoice, known_policies
+from weftwork.spec.scenario_reader import Places, Reader, apply_override
+from weftwork.spec.scenario_reliability import Reliability
+from weftwork.spec.scenario_rows import Row, applies, row, rows_of
+from weftwork.spec.scenario_training import Straggler, TrainingJob, TrainingSection
+from weftwork.spec.scenario_training_checks import (
+    check_engine,
+    check_jobs,
+    check_stragglers,
+    check_training,
+    resolve_engine,
+)
+from weftwork.spec.scenario_transport import TransportSection
+from weftwork.spec.scenario_workload import Collective, EngineSection, Traffic
+from weftwork.spec.scenario_yaml import MAX_BYTES, Scalar, read_tree, show, write_tree
+from weftwork.spec.scenario_yaml import Mapping as Tree
+
+__all__ = ["LATER", "Scenario", "dump", "load", "loads", "rows"]
+
+# Sections that the design knows and this version does not.
+LATER = {
+    "import": "import comes with a later version; this one has collective, traffic, training and jobs",
+    "sweep": "a sweep is a command of a later version, not a section; --set and --seeds vary one run",
+}
+
+WORKLOADS = ("collective", "traffic", "training", "jobs")
+
+
+class Scenario(Record):
+    """Everything that a run depends on, resolved: bits per second, bytes, picoseconds, absolute paths, all defaults."""
+
+    schema_version: int = row(
+        "schema",
+        Whole(low=1, high=SCHEMA, unit="version"),
+        default="required",
+        text="Version of the language in which the file is written; older ones are migrated with a note.",
+        source="chosen: 1 is the first",
+    )
+    name: str = row(
+        "name", Text(), absent="the name of the file", text="What the run is called.", source="chosen: the file's"
+    )
+    fabric: FabricSection = row(
+        "fabric", Section(model=FabricSection), text="Hosts, switches and links.", source="see its keys"
+    )
+    transport: TransportSection = row(
+        "transport",
+        Section(model=TransportSection),
+        text="How messages become packets, and who reacts to what.",
+        source="see its keys",
+    )
+    collective: Collective | None = row(
+        "collective",
+        Section(model=Collective, optional=True),
+        absent="another workload is given",
+        text="Workload: one collective operation.",
+        source="see its keys",
+    )
+    traffic: Traffic | None = row(
+        "traffic",
+        Section(model=Traffic, optional=True),
+        absent="another workload is given",
+        text="Workload: flows between hosts.",
+        source="see its keys",
+    )
+    training: TrainingSection | None = row(
+        "training",
+        Section(model=TrainingSection, optional=True),
+        absent="another workload is given",
+        text="Workload: a training job.",
+        source="see its keys",
+    )
+    jobs: tuple[TrainingJob, ...] = row(
+        "jobs",
+        SectionList(model=TrainingJob),
+        text="Workload: several training jobs on one fabric, each with the keys of training.",
+        source="see its keys",
+    )
+    stragglers: tuple[Straggler, ...] = row(
+        "stragglers", SectionList(model=Straggler), text="GPUs that compute slower.", source="see its keys"
+    )
+    reliability: Reliability | None = row(
+        "reliability",
+        Section(model=Reliability, optional=True),
+        absent="nothing is asked about weeks",
+        text="What fails, for the goodput of training over weeks.",
+        source="see its keys",
+    )
+    engine: EngineSection = row(
+        "engine", Section(model=EngineSection), text="How the run is computed.", source="see its keys"
+    )
+    faults: tuple[Fault, ...] = row(
+        "faults", SectionList(model=Fault), text="What happens to links, switches and NICs.", source="see its keys"
+    )
+
+    _places: Places = PrivateAttr(default_factory=Places)
+    _source: str = PrivateAttr(default="scenario")
+    _notes: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def workload(self) -> Collective | Traffic | TrainingSection:
+        """The one workload of the scenario; of several training jobs the first."""
+        found = next((one for one in (self.collective, self.traffic, *self.trainings) if one is not None), None)
+        if found is None:
+            raise ConfigError(self._source, [Mistake(path="file", text=_ONE_WORKLOAD)])
+        return found
+
+    @property
+    def trainings(self) -> tuple[TrainingSection, ...]:
+        """The training jobs, one or several; empty for other workloads."""
+        return self.jobs if self.training is None else (self.training,)
+
+    @property
+    def source(self) -> str:
+        """The file that the scenario came from, or what it was called."""
+        return self._source
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a migration changed, one sentence each."""
+        return self._notes
+
+    def line_of(self, path: str) -> int | None:
+        """Line of a key such as ``fabric.radix``, or of the nearest section around it that is in the file, or None."""
+        return self._places.line_of(path)
+
+    def mistake(self, path: str, text: str, fix: str | None = None) -> Mistake:
+        """Make a mistake at a key, with its line or the ``--set`` that brought it."""
+        return self._places.mistake(path, text, fix)
+
+    def locate(self, error: ConfigError) -> ConfigError:
+        """Return the same error with this scenario as its source and a line for each mistake whose path is a key."""
+        return ConfigError(
+            self._source,
+            [m if m.line is not None else self._places.mistake(m.path, m.text, m.fix) for m in error.mistakes],
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what is described; lines, notes and the name of the file do not count."""
+        return isinstance(other, Scenario) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]  # parameters of policies and devices are dicts
+
+
+_ONE_OF = f"exactly one of {', '.join(WORKLOADS[:-1])} and {WORKLOADS[-1]}"
+_ONE_WORKLOAD = f"missing a workload, wanted {_ONE_OF}"
+
+
+def load(
+    path: Path,
+    overrides: Mapping[str, str] | None = None,
+    *,
+    known: Mapping[str, Sequence[str]] | None = None,
+    check_parameters: ParameterCheck | None = None,
+    nodes: Mapping[str, NodeModel] | None = None,
+) -> Scenario:
+    """Read a scenario from a file.
+
+    Parameters
+    ----------
+    path : YAML in UTF-8
+    overrides : dotted key to YAML text, as ``--set key=text`` gives them; ``null`` removes a key
+    known : names that exist, by kind of policy (``congestion_control`` ...) and of device (``switch``, ``nic``,
+        ``node``; not
+        judged where absent); by default the policies that are installed
+    check_parameters : judges the parameters of a policy; see `weftwork.spec.scenario_policies.ParameterCheck`
+    nodes : servers of the catalogue by name; without them what follows from one, such as ``hosts``, stays open
+
+    Raises
+    ------
+    ConfigError : with every mistake of the file and the overrides
+
+    Source: the design's example; YAML 1.2.
+    """
+    source = str(path)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a path"
+        raise ConfigError(source, [Mistake(path="file", text=f"cannot be read: {reason}")]) from error
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            source, [Mistake(path="file", text="not UTF-8 text; save the file as UTF-8", line=line)]
+        ) from error
+    return loads(
+        text, source, overrides, directory=path.parent, name=path.stem, known=known, check_parameters=check_parameters,
+        nodes=nodes,
+    )  # fmt: skip
+
+
+def loads(
+    text: str,
+    source: str = "scenario",
+    overrides: Mapping[str, str] | None = None,
+    *,
+    directory: Path | None = None,
+    name: str = "scenario",
+    known: Mapping[str, Sequence[str]] | None = None,
+    check_parameters: ParameterCheck | None = None,
+    nodes: Mapping[str, NodeModel] | None = None,
+) -> Scenario:
+    """Read a scenario from text; as `load`.
+
+    Parameters
+    ----------
+    text : YAML
+    source : what errors call it
+    directory : folder to which files in the scenario are relative; by default the current one
+    name : of the scenario where the text gives none
+
+    Examples
+    --------
+    >>> text = "{schema: 1, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation}}"
+    >>> known = {"congestion_control": ["dcqcn"], "path_selection": ["ecmp"], "port_selection": ["ecmp"]}
+    >>> scenario = loads(text, known=known)
+    >>> scenario.fabric.hosts, scenario.fabric.link_rate_bps
+    (16, 100000000000)
+    """
+    root, mistakes = read_tree(text)
+    if root is None:
+        missing = (
+            [] if mistakes else [Mistake(path="file", text="the file is empty, wanted `schema: 1` and its sections")]
+        )
+        raise ConfigError(source, mistakes + missing)
+    if not isinstance(root, Tree):
+        found = Mistake(
+            path="file", text=f"found {show(root)}, wanted a mapping that begins with `schema: 1`", line=root.line
+        )
+        raise ConfigError(source, [*mistakes, found])
+    for key, value in (overrides or {}).items():
+        root, wrong = apply_override(root, key, value)
+        mistakes += wrong
+    reader = Reader(
+        known=known_policies() if known is None else known,
+        directory=Path() if directory is None else directory,
+        check_parameters=check_parameters,
+        nodes=nodes or {},
+        paths=[described.path for described in rows()],
+        mistakes=mistakes,
+    )
+    root, notes = _to_this_schema(root, reader, source)
+    scenario = _resolve(reader.section(_fabric_from_file(root), "", Scenario, LATER), root, reader, name)
+    if reader.mistakes:
+        raise ConfigError(source, reader.mistakes)
+    scenario._places, scenario._source, scenario._notes = reader.places, source, notes  # noqa: SLF001 - private to the pair of us
+    return scenario
+
+
+def _to_this_schema(root: Tree, reader: Reader, source: str) -> tuple[Tree, tuple[str, ...]]:
+    entry = root.get("schema")
+    if entry is None:
+        reader.mistakes.append(
+            Mistake(path="schema", text=f"missing, wanted `schema: {SCHEMA}` as the first line", line=root.line)
+        )
+        return root.put("schema", Scalar(text=str(SCHEMA), line=root.line)), ()
+    version = entry.node.value if isinstance(entry.node, Scalar) else None
+    if isinstance(version, int) and not isinstance(version, bool):
+        if version > SCHEMA:
+            reader.places.lines["schema"] = entry.line
+            text = f"found {show(entry.node)}, wanted at most {SCHEMA}: the file is for a newer Weftwork"
+            raise ConfigError(source, [*reader.mistakes, reader.places.mistake("schema", text)])
+        if 1 <= version < SCHEMA:
+            return migrate(root, version)
+    return root, ()
+
+
+def _fabric_from_file(root: Tree) -> Tree:
+    """Say ``topology: file`` where a file is given and nothing else is said."""
+    fabric = root.get("fabric")
+    if fabric is None or not isinstance(fabric.node, Tree) or fabric.node.get("topology") is not None:
+        return root
+    file = fabric.node.get("file")
+    if file is None or (isinstance(file.node, Scalar) and file.node.value is None):
+        return root
+    node = fabric.node.put("topology", Scalar(text="file", line=file.line))
+    entries = tuple(
+        entry if entry.key != "fabric" else type(entry)(key="fabric", node=node, line=fabric.line)
+        for entry in root.entries
+    )
+    return Tree(entries=entries, line=root.line)
+
+
+def _is_there(root: Tree, key: str) -> bool:
+    """Whether a key is in the file; one that ``--set key=null`` removed from a file without it is not."""
+    entry = root.get(key)
+    return entry is not None and not (
+        isinstance(entry.node, Scalar) and entry.node.value is None and entry.line is None
+    )
+
+
+def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # noqa: ANN401 - not valid before it is checked
+    if root.get("fabric") is None:
+        reader.wrong("fabric", "missing, wanted a mapping such as {topology: fat-tree, tiers: 3, radix: 8}")
+    given = [key for key in WORKLOADS if _is_there(root, key)]
+    if not given and not any(root.get(key) for key in LATER):
+        reader.wrong("file", _ONE_WORKLOAD)
+    for key in given[1:]:
+        reader.wrong(key, f"a second workload beside {given[0]}, wanted {_ONE_OF}")
+    fabric = resolve_fabric(draft.fabric, reader) if reader.is_sound("fabric") else draft.fabric
+    transport = resolve_transport(draft.transport, reader)
+    workload = draft.collective if draft.collective is not None else draft.traffic
+    if workload is not None and reader.is_sound(given[0] if given else "file"):
+        workload = check_workload(workload, fabric, transport, reader)
+    training, jobs = draft.training, draft.jobs
+    if training is not None and reader.is_sound("training"):
+        training = check_training(training, fabric, reader)
+    if "jobs" in given and reader.is_sound("jobs"):
+        jobs = check_jobs(jobs, fabric, reader)
+    is_training = training is not None or bool(jobs)
+    engine = resolve_engine(draft.engine, is_training=is_training)
+    if jobs:
+        check_engine(engine, reader)
+    check_stragglers(draft.stragglers, fabric, reader, is_training=is_training)
+    if draft.reliability is not None and not is_training and reader.is_sound(*(given or ("file",))):
+        reader.wrong("reliability", "is about training jobs, and the scenario has none")
+    check_faults(draft.faults, engine, reader)
+    return Scenario.model_construct(
+        schema_version=draft.schema_version,
+        name=draft.name if draft.name is not None else name,
+        fabric=fabric,
+        transport=transport,
+        collective=workload if isinstance(workload, Collective) else None,
+        traffic=workload if isinstance(workload, Traffic) else None,
+        training=training,
+        jobs=jobs,
+        stragglers=draft.stragglers,
+        reliability=draft.reliability,
+        engine=engine,
+        faults=draft.faults,
+    )
+
+
+def dump(scenario: Scenario) -> str:
+    """Write the complete scenario as YAML, with all defaults and all that is derived; `loads` reads it back equal.
+
+    Keys that mean nothing for this scenario are left out. Files are absolute paths.
+    """
+    return write_tree(_section_tree(scenario))
+
+
+def _section_tree(section: BaseModel) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    described_rows = rows_of(type(section))
+    field_of = {described.key: name for name, described in described_rows.items()}
+    for name, described in described_rows.items():
+        value = getattr(section, name)
+        means_nothing = described.only is not None and not applies(
+            described, getattr(section, field_of[described.only[0]])
+        )
+        if value is not None and value != () and not means_nothing:
+            tree[described.key] = _written(described, value)
+    return tree
+
+
+def _written(described: Row, value: Any) -> Any:  # noqa: ANN401 - whatever the row holds
+    kind = described.kind
+    if isinstance(kind, Section):
+        return _section_tree(value)
+    if isinstance(kind, SectionList):
+        return [_section_tree(item) for item in value]
+    if isinstance(kind, PolicyKind):
+        return _policy_tree(value)
+    if isinstance(kind, DeviceKind):
+        return _device_tree(kind, value)
+    return kind.write(value)
+
+
+def _policy_tree(choice: PolicyChoice) -> str | dict[str, Any]:
+    if not choice.parameters:
+        return choice.label
+    return {"name" if choice.name is not None else "file": choice.label, **choice.parameters}
+
+
+def _device_tree(kind: DeviceKind, choice: DeviceChoice) -> str | dict[str, Any]:
+    if not choice.fields:
+        return choice.model
+    return {kind.head: choice.model, **_field_tree(device_rows(kind.record), choice.fields)}
+
+
+def _field_tree(rows: Mapping[str, Row], fields: Mapping[str, Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for name, value in fields.items():
+        kind = rows[name].kind
+        if isinstance(kind, Section):
+            tree[rows[name].key] = _field_tree(device_rows(kind.model), value)
+        else:
+            tree[rows[name].key] = _written(rows[name], value)
+    return tree
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """List the row of every key, sections and their keys alike, each with its dotted ``path``.
+
+    An item of a list has its list's path: ``faults.at``.
+    """
+    return tuple(_rows_below(rows_of(Scenario), ""))
+
+
+def _rows_below(described: Mapping[str, Row], path: str) -> Iterator[Row]:
+    for one in described.values():
+        at = f"{path}.{one.key}" if path else one.key
+        yield replace(one, path=at)
+        if isinstance(one.kind, Section):
+            yield from _rows_below(rows_of(one.kind.model) or device_rows(one.kind.model), at)
+        elif isinstance(one.kind, SectionList):
+            yield from _rows_below(rows_of(one.kind.model), at)
+        elif isinstance(one.kind, DeviceKind):
+            head = _MODEL if one.kind.head == "model" else _PRESET
+            yield from _rows_below({head.key: head, **device_rows(one.kind.record)}, at)
+
+
+_MODEL = Row(
+    key="model",
+    field="model",
+    kind=Text(),
+    default="plain",
+    source="chosen: no vendor's",
+    text="Device of the hardware catalogue whose figures stand where none is given here.",
+)
+
+_PRESET = Row(
+    key="name",
+    field="name",
+    kind=Text(),
+    default="plain",
+    source="chosen: nobody's",
+    text="Preset of the catalogue whose figures stand where none is given here.",
+)

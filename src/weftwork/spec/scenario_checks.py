@@ -1,0 +1,123 @@
+"""What one key of a scenario means for another: contradictions are mistakes, what follows from other keys is filled in.
+
+Each check is skipped where a key that it reads is itself wrong, so that one mistake is told once.
+Leaves out: the fabric (`weftwork.spec.scenario_fabric_checks`), and what only the built fabric knows, such as names of
+links; the floor that builds it uses `Scenario.locate`.
+"""
+
+from __future__ import annotations
+
+from weftwork.spec.scenario_fabric import FabricSection
+from weftwork.spec.scenario_policies import PRESETS, REORDERING, PolicyChoice
+from weftwork.spec.scenario_reader import Reader
+from weftwork.spec.scenario_transport import TransportSection
+from weftwork.spec.scenario_workload import Collective, Traffic
+
+__all__ = ["check_workload", "resolve_transport"]
+
+REORDER_WINDOW_PACKETS = 1024  # chosen: 4 MiB, above the BDP of 400 Gb/s x 50 us
+
+
+def resolve_transport(transport: TransportSection, reader: Reader) -> TransportSection:
+    """Check a transport and fill in the policies that its preset names."""
+    known: dict[str, PolicyChoice | int] = {}
+    keeps = transport.reorder_tolerant or transport.recovery == "selective-repeat"
+    if transport.reorder_window_packets is None and keeps:
+        known["reorder_window_packets"] = REORDER_WINDOW_PACKETS
+    elif (
+        transport.reorder_window_packets is not None
+        and not keeps
+        and reader.is_sound("transport.recovery", "transport.reorder_tolerant", "transport.reorder_window")
+    ):
+        reader.wrong(
+            "transport.reorder_window",
+            f"means nothing with reorder_tolerant false and recovery {transport.recovery}, only with true or"
+            " selective-repeat",
+        )
+    preset = PRESETS[transport.load_balancing]
+    for kind, name in zip(("path_selection", "port_selection"), preset, strict=True):
+        chosen = getattr(transport, kind)
+        if chosen is None:
+            chosen = PolicyChoice(name=name)
+            if name not in reader.known.get(kind, ()) and reader.is_sound("transport.load_balancing"):
+                reader.wrong(
+                    "transport.load_balancing",
+                    f"found '{transport.load_balancing}', but the {kind} '{name}' is not installed",
+                )
+        known[kind] = chosen
+        path = f"transport.{kind}" if f"transport.{kind}" in reader.places.lines else "transport.load_balancing"
+        is_wrong = chosen.name in REORDERING[kind] and not (transport.reorder_tolerant or transport.force)
+        if (
+            is_wrong
+            and transport.recovery == "go-back-n"
+            and reader.is_sound(path, "transport.recovery", "transport.reorder_tolerant")
+        ):
+            reader.wrong(
+                path,
+                f"'{chosen.name}' brings packets out of order, which go-back-n takes for losses; set"
+                " transport.reorder_tolerant: true, or transport.force: true to see the collapse",
+            )
+    data, control = transport.data_priority, transport.control_priority
+    if data == control and reader.is_sound("transport.data_priority", "transport.control_priority"):
+        reader.wrong(
+            reader.which("transport.control_priority", "transport.data_priority"),
+            f"data and control have the same priority, {data}; ACKs would wait behind the data that they release",
+        )
+    return transport.model_copy(update=known)
+
+
+def check_workload(
+    workload: Collective | Traffic, fabric: FabricSection, transport: TransportSection, reader: Reader
+) -> Collective | Traffic:
+    """Check a workload against the fabric and fill in what follows from it."""
+    hosts = (
+        fabric.hosts
+        if reader.is_sound(
+            "fabric.hosts", "fabric.gpus", "fabric.topology", "fabric.radix", "fabric.leaves", "fabric.node"
+        )
+        else None
+    )
+    if isinstance(workload, Collective):
+        return _check_collective(workload, fabric, reader)
+    if workload.priority == transport.control_priority and reader.is_sound(
+        "traffic.priority", "transport.control_priority"
+    ):
+        reader.wrong(
+            "traffic.priority",
+            f"found {workload.priority}, which is transport.control_priority; ACKs would wait behind the data",
+        )
+    if hosts == 1:
+        reader.wrong("traffic", "one host has nobody to talk to; wanted a fabric of at least two")
+        return workload
+    if workload.pattern != "incast" or hosts is None:
+        return workload
+    if workload.receiver is not None and workload.receiver >= hosts:
+        reader.wrong("traffic.receiver", f"found {workload.receiver:,}, wanted a host from 0 to {hosts - 1:,}")
+    if workload.senders is not None and workload.senders >= hosts:
+        reader.wrong(
+            "traffic.senders",
+            f"found {workload.senders:,}, wanted at most {hosts - 1:,}, the hosts of the fabric without the receiver",
+        )
+    if (workload.victim_source is None) != (workload.victim_receiver is None):
+        given, lacking = ("victim_source", "victim_receiver")[:: 1 if workload.victim_receiver is None else -1]
+        reader.wrong(f"traffic.{given}", f"wanted traffic.{lacking} too: a flow has two ends")
+    return workload.model_copy(update={"senders": workload.senders if workload.senders is not None else hosts - 1})
+
+
+def _check_collective(workload: Collective, fabric: FabricSection, reader: Reader) -> Collective:
+    """GPUs, root and shift against each other; what the fabric's servers decide is judged where they are known."""
+    gpus = workload.gpus
+    known = reader.is_sound("fabric.gpus", "fabric.hosts", "fabric.topology", "fabric.radix", "fabric.leaves")
+    if gpus is None and known:
+        gpus = fabric.gpus
+    if gpus is not None and known and fabric.gpus is not None and gpus > fabric.gpus:
+        reader.wrong("collective.gpus", f"found {gpus:,}, wanted at most {fabric.gpus:,}, the GPUs of the fabric")
+    elif gpus == 1:
+        reader.wrong("collective.gpus", "one GPU has nobody to talk to; wanted a fabric of at least two GPUs")
+    for key, value in (("root", workload.root), ("shift", workload.shift)):
+        is_meant = workload.operation in (("broadcast", "reduce") if key == "root" else ("send-receive",))
+        if gpus is not None and is_meant and value is not None and value >= gpus:
+            wanted = "a rank" if key == "root" else "ranks"
+            reader.wrong(f"collective.{key}", f"found {value:,}, wanted {wanted} from 0 to {gpus - 1:,}")
+    usual = "direct" if workload.operation in {"all-to-all", "send-receive"} else "ring"
+    return workload.model_copy(update={"gpus": gpus, "algorithm": workload.algorithm or usual})

@@ -1,0 +1,164 @@
+"""The keys of ``faults`` in a scenario, and what one of them means for another.
+
+Leaves out: whether the fabric has what is named; the floor that builds it uses `Scenario.locate`.
+"""
+
+from __future__ import annotations
+
+from weftwork.base.units import DURATION, RATE
+from weftwork.spec.device import Record
+from weftwork.spec.scenario_kinds import Choice, Measure, Number, Text, Whole
+from weftwork.spec.scenario_reader import Reader
+from weftwork.spec.scenario_rows import REQUIRED, row
+from weftwork.spec.scenario_workload import EngineSection
+
+__all__ = ["Fault", "check_faults"]
+
+_PLACES = ("link", "switch", "nic")
+# What can happen to each.
+_EVENTS = {
+    "link": ("down", "up", "degrade", "lossy"),
+    "switch": ("down", "up"),
+    "nic": ("down", "up", "slow"),
+}
+
+
+class Fault(Record):
+    """One thing that happens to a link, a switch or a NIC, once or again and again."""
+
+    at_ps: int = row(
+        "at",
+        Measure(quantity=DURATION),
+        default=REQUIRED,
+        text="Simulated instant.",
+        source="chosen: the user does",
+    )
+    link: str | None = row(
+        "link",
+        Text(),
+        absent="the fault is a switch's or a NIC's",
+        text="Name of a link, such as leaf3-spine1.",
+        source="chosen: none",
+    )
+    switch: str | None = row(
+        "switch",
+        Text(),
+        absent="the fault is a link's or a NIC's",
+        text="Name of a switch, such as spine1.",
+        source="chosen: none",
+    )
+    nic: str | None = row(
+        "nic",
+        Text(),
+        absent="the fault is a link's or a switch's",
+        text="NIC port of a host, such as host3/nic1; host3 for all of its ports.",
+        source="chosen: none",
+    )
+    event: str = row(
+        "event",
+        Choice(options=("down", "up", "degrade", "lossy", "slow")),
+        default=REQUIRED,
+        text="What happens: degrade and lossy are for links, slow is for NICs, whose link is up or down else.",
+        source="chosen: the user does",
+    )
+    fraction: float | None = row(
+        "fraction",
+        Number(above=0, high=1),
+        only=("event", ("degrade", "slow")),
+        absent="rate is given",
+        text="What is left of the rate of the link, or of the PCIe behind the NIC.",
+        source="chosen: none",
+    )
+    rate_bps: int | None = row(
+        "rate",
+        Measure(quantity=RATE, low=1_000_000),
+        only=("event", ("degrade", "slow")),
+        absent="fraction is given",
+        text="What is left of the rate of the link, or of the PCIe behind the NIC.",
+        source="chosen: none",
+    )
+    loss: float | None = row(
+        "loss",
+        Number(low=0, high=1, unit="probability"),
+        only=("event", ("lossy",)),
+        absent="missing where the event is lossy",
+        text="Probability that a packet vanishes on the link, in each direction.",
+        source="chosen: none",
+    )
+    for_ps: int | None = row(
+        "for",
+        Measure(quantity=DURATION, low=1),
+        absent="for ever",
+        text="Time after which it is as before.",
+        source="chosen: none",
+    )
+    every_ps: int | None = row(
+        "every",
+        Measure(quantity=DURATION, low=1),
+        absent="it happens once",
+        text="Time from one occurrence to the next; with `for` and `times` a link flaps.",
+        source="chosen: none",
+    )
+    times: int | None = row(
+        "times",
+        Whole(low=1, high=100_000, unit="times"),
+        absent="it happens once",
+        text="How often it happens.",
+        source="chosen: none",
+    )
+
+
+def check_faults(faults: tuple[Fault, ...], engine: EngineSection, reader: Reader) -> None:
+    """Check each fault by itself and against the end of the run."""
+    for index, fault in enumerate(faults):
+        path = f"faults.{index}"
+        if not reader.is_sound(path):
+            continue
+        place = _place(fault, path, reader)
+        if place is not None and reader.is_sound(f"{path}.event"):
+            _check_event(fault, place, path, reader)
+        _check_repetition(fault, path, reader)
+        if not reader.is_sound(f"{path}.at", "engine.until") or engine.until_ps is None:
+            continue
+        if fault.at_ps >= engine.until_ps:
+            reader.wrong(f"{path}.at", "lies at or after engine.until, so it would never happen")
+
+
+def _place(fault: Fault, path: str, reader: Reader) -> str | None:
+    """Which of the places is named; None where that is not clear."""
+    if not reader.is_sound(*(f"{path}.{key}" for key in _PLACES)):
+        return None
+    named = [key for key in _PLACES if getattr(fault, key) is not None]
+    if len(named) == 1:
+        return named[0]
+    reader.wrong(path, f"found {' and '.join(named) or 'none'}, wanted exactly one of link, switch and nic")
+    return None
+
+
+def _check_event(fault: Fault, place: str, path: str, reader: Reader) -> None:
+    allowed = _EVENTS[place]
+    if fault.event not in allowed:
+        kind = {"link": "a link", "switch": "a switch", "nic": "a NIC"}[place]
+        words = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+        reader.wrong(f"{path}.event", f"found '{fault.event}' for {kind}, wanted {words}")
+    elif fault.event in {"degrade", "slow"} and reader.is_sound(f"{path}.fraction", f"{path}.rate"):
+        if (fault.fraction is None) == (fault.rate_bps is None):
+            found = "neither" if fault.fraction is None else "both"
+            reader.wrong(path, f"found {found} of fraction and rate, wanted exactly one: what is left of the {place}")
+    elif fault.event == "lossy" and fault.loss is None and reader.is_sound(f"{path}.loss"):
+        reader.wrong(f"{path}.loss", "missing, wanted the probability that a packet vanishes, such as 0.001")
+
+
+def _check_repetition(fault: Fault, path: str, reader: Reader) -> None:
+    if not reader.is_sound(f"{path}.event", f"{path}.for", f"{path}.every", f"{path}.times"):
+        return
+    if fault.event == "up" and fault.for_ps is not None:
+        reader.wrong(f"{path}.for", "means nothing for 'up'; give it to the fault that is 'down'")
+    if (fault.every_ps is None) != (fault.times is None):
+        given, missing = ("every", "times") if fault.times is None else ("times", "every")
+        reader.wrong(f"{path}.{missing}", f"missing, wanted with {given}: a link flaps every so often, so many times")
+    elif fault.every_ps is not None and fault.event != "up":
+        if fault.for_ps is None:
+            reader.wrong(f"{path}.for", "missing, wanted with every and times: how long it lasts each time")
+        elif fault.for_ps >= fault.every_ps:
+            reader.wrong(f"{path}.for", "is not shorter than every, so that it would never be as before in between")

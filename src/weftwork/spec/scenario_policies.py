@@ -1,0 +1,76 @@
+"""Policies in a scenario: which are known, the presets of load balancing, and which of them reorder packets.
+
+The folder is the catalogue: names are those of the files in ``weftwork/policies``, which are listed and not imported.
+Leaves out: what a policy's parameters may be; the floor that loads policies hands in a check for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+
+from pydantic import Field
+
+from weftwork.base.errors import Mistake
+from weftwork.spec.device import Record
+
+__all__ = ["KINDS", "PRESETS", "REORDERING", "ParameterCheck", "ParameterValue", "PolicyChoice", "known_policies"]
+
+KINDS = ("congestion_control", "path_selection", "port_selection")
+
+# A preset of load balancing is two keys: path_selection at the NIC, port_selection at the switch.
+PRESETS: Mapping[str, tuple[str, str]] = {
+    "ecmp": ("ecmp", "ecmp"),
+    "spray": ("spray", "ecmp"),
+    "switch-spray": ("ecmp", "spray"),
+    "least-loaded": ("ecmp", "least-loaded"),
+}
+
+# Policies that send packets of one queue pair over several paths, by kind. Those that are not here, such as a user's
+# own, say so in their plug-in and are judged where policies are loaded.
+REORDERING: Mapping[str, frozenset[str]] = {
+    "path_selection": frozenset({"oblivious", "spray"}),
+    "port_selection": frozenset({"spray", "least-loaded"}),
+}
+
+ParameterValue = str | int | float | bool
+
+# (kind, name or file, parameters) -> mistakes; the path of each is the parameter's name, alone or after
+# `transport.<kind>.`; its line is filled in here
+ParameterCheck = Callable[[str, str, Mapping[str, ParameterValue]], Sequence[Mistake]]
+
+
+class PolicyChoice(Record):
+    """A policy by its name in the catalogue or by the user's file, one of the two, with the parameters that were set.
+
+    ``file`` is an absolute path. ``parameters`` are as the user wrote them, with their units.
+    """
+
+    name: str | None = None
+    file: str | None = None
+    parameters: dict[str, ParameterValue] = Field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The name, or the file."""
+        return self.name if self.name is not None else str(self.file)
+
+
+def known_policies() -> dict[str, tuple[str, ...]]:
+    """List the names of the policies that are installed, by kind, without importing them.
+
+    Returns
+    -------
+    kind, such as ``congestion_control``, to sorted names, such as ``fixed-window``
+    """
+    root = files("weftwork") / "policies"
+    return {
+        kind: tuple(
+            sorted(
+                entry.name.removesuffix(".py").replace("_", "-")
+                for entry in (root / kind).iterdir()
+                if entry.name.endswith(".py") and not entry.name.startswith("_")
+            )
+        )
+        for kind in KINDS
+    }

@@ -1,0 +1,436 @@
+"""A tree of YAML nodes to the sections of a scenario, by their rows; every mistake is kept and reading goes on.
+
+Also what ``--set`` does: it puts a node into the tree before it is read, so that one set of rules judges both.
+Leaves out: checks of one key against another (`weftwork.spec.scenario_checks`).
+"""
+# ruff: noqa: ANN401 - a resolved value is whatever its row makes of it
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingType
+from collections.abc import Sequence as SequenceType
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from weftwork.base.errors import Mistake
+from weftwork.base.nearest import nearest
+from weftwork.spec.scenario_devices import DeviceChoice, NodeModel, device_rows
+from weftwork.spec.scenario_kinds import (
+    DeviceKind,
+    FileName,
+    NameOrFile,
+    PolicyKind,
+    Section,
+    SectionList,
+    WrongValueError,
+    either,
+)
+from weftwork.spec.scenario_policies import ParameterCheck, ParameterValue, PolicyChoice
+from weftwork.spec.scenario_rows import REQUIRED, Row, applies, resolved_default, rows_of, shown
+from weftwork.spec.scenario_yaml import Entry, Mapping, Node, Scalar, Sequence, read_tree, show
+
+__all__ = ["Places", "Reader", "apply_override"]
+
+MANY = 100  # chosen: nobody reads more hints
+
+# Keys whose value may be one word instead of a mapping, and the key that the word then stands for.
+_SHORT_FORMS = {
+    "transport.congestion_control": "name",
+    "transport.path_selection": "name",
+    "transport.port_selection": "name",
+    "fabric.switch": "model",
+    "fabric.nic": "model",
+    "fabric.node": "model",
+    "training.software": "name",
+    "jobs.software": "name",
+}
+_HEADS = ("name", "file")  # of a policy; every other key is a parameter
+
+
+@dataclass(kw_only=True)
+class Places:
+    """Where each key stands: its line, or None where it came from ``--set``."""
+
+    lines: dict[str, int | None] = field(default_factory=dict)
+
+    def line_of(self, path: str) -> int | None:
+        """Line of a key, or of the nearest section around it that is in the file."""
+        while path:
+            line = self.lines.get(path)
+            if line is not None:
+                return line
+            path = path.rpartition(".")[0]
+        return None
+
+    def mistake(self, path: str, text: str, fix: str | None = None) -> Mistake:
+        """Make a mistake that says where it is: a line of the file, or the ``--set`` that brought it."""
+        if path in self.lines and self.lines[path] is None:
+            return Mistake(path=f"--set {path}", text=text, fix=fix)
+        return Mistake(path=path or "file", text=text, line=self.line_of(path), fix=fix)
+
+
+@dataclass(kw_only=True)
+class Reader:
+    """Reads sections and collects mistakes.
+
+    Parameters
+    ----------
+    known : names that exist, by kind of policy, and for ``switch`` and ``nic`` where the caller knows the catalogue
+    directory : folder to which files in the scenario are relative
+    check_parameters : judges the parameters of a policy, or None
+    paths : all keys of a scenario, to tell a user in which section a key belongs
+    nodes : servers of the catalogue by name, where the caller knows it
+    """
+
+    known: MappingType[str, SequenceType[str]]
+    directory: Path
+    check_parameters: ParameterCheck | None
+    paths: SequenceType[str] = ()
+    nodes: MappingType[str, NodeModel] = field(default_factory=dict)
+    places: Places = field(default_factory=Places)
+    mistakes: list[Mistake] = field(default_factory=list)
+    bad: set[str] = field(default_factory=set)
+
+    def wrong(self, path: str, text: str, fix: str | None = None) -> None:
+        """Note a mistake at a key."""
+        self.bad.add(path)
+        self.mistakes.append(self.places.mistake(path, text, fix))
+
+    def is_sound(self, *paths: str) -> bool:
+        """Whether no mistake was found at these keys or in a section around them."""
+        return not any(around in self.bad for path in paths for around in _around(path))
+
+    def which(self, first: str, second: str) -> str:
+        """Return the key that the user wrote: the first of the two, unless only the second is there."""
+        return second if first not in self.places.lines and second in self.places.lines else first
+
+    def section(self, node: Node, path: str, model: type[BaseModel], later: MappingType[str, str] | None = None) -> Any:
+        """Read a mapping into a record; what is wrong in it gets its default, so that reading can go on."""
+        rows = rows_of(model)
+        entries = self._entries(node, path, [row.key for row in rows.values()], later or {})
+        values: dict[str, Any] = {}
+        given: set[str] = set()
+        for name, row in rows.items():
+            at = _join(path, row.key)
+            entry = entries.get(row.key)
+            if entry is None:
+                values[name] = self._default(row, at)
+            elif _is_null(entry) and row.default is None and not isinstance(row.kind, Section | SectionList):
+                values[name] = None
+            else:
+                given.add(name)
+                values[name] = self._value(row, entry, at)
+        self._conditions(rows, values, given, path)
+        return model.model_construct(**values)
+
+    def _entries(self, node: Node, path: str, keys: list[str], later: MappingType[str, str]) -> dict[str, Node]:
+        if _is_null(node):
+            return {}
+        if not isinstance(node, Mapping):
+            self.wrong(path, f"found {show(node)}, wanted a mapping with keys such as {', '.join(keys[:3])}")
+            return {}
+        known: dict[str, Node] = {}
+        for entry in node.entries:
+            at = _join(path, _shown_key(entry.key))
+            self.places.lines[at] = entry.line
+            if entry.key in keys:
+                if not _is_removed(entry):
+                    known[entry.key] = entry.node
+            elif entry.key in later:
+                self.wrong(at, later[entry.key])
+            else:
+                self._unknown(entry.key, at, keys)
+        return known
+
+    def _unknown(self, key: str, path: str, keys: list[str]) -> None:
+        is_hopeless = len(self.mistakes) >= MANY  # a file of another kind; looking for spellings would take minutes
+        near = None if is_hopeless else nearest(key, keys)
+        if near is None and not is_hopeless:
+            leaf = nearest(key, {known.rpartition(".")[2] for known in self.paths})
+            elsewhere = [known for known in self.paths if known.rpartition(".")[2] == leaf]
+            if elsewhere:
+                self.wrong(path, "unknown key here", elsewhere[0])
+                return
+        listed = "" if near is not None else f"; wanted {_list_of(keys)}"
+        self.wrong(path, f"unknown key{listed}", near)
+
+    def _default(self, row: Row, path: str) -> Any:
+        kind = row.kind
+        if row.default == REQUIRED:
+            if self.is_sound(path):  # else the section around it has had its say
+                self.wrong(path, f"missing, wanted {kind.wanted}")
+            return None
+        if isinstance(kind, Section):
+            return None if kind.optional else self.section(Mapping(), path, kind.model)
+        if isinstance(kind, SectionList):
+            return ()
+        if isinstance(kind, PolicyKind):
+            return None if row.default is None else self._policy(row, kind, Scalar(text=row.default), path)
+        if isinstance(kind, DeviceKind):
+            return DeviceChoice(model=str(row.default))
+        return resolved_default(row)
+
+    def _value(self, row: Row, node: Node, path: str) -> Any:
+        kind = row.kind
+        if isinstance(kind, Section):
+            return self.section(node, path, kind.model)
+        if isinstance(kind, SectionList):
+            return self._sections(kind, node, path)
+        if isinstance(kind, PolicyKind):
+            return self._policy(row, kind, node, path)
+        if isinstance(kind, DeviceKind):
+            return self._device(kind, node, path)
+        try:
+            value = kind.read(node)
+        except WrongValueError as wrong:
+            self.wrong(path, wrong.text, wrong.fix)
+            return resolved_default(row)
+        if isinstance(kind, FileName) and value not in kind.names:
+            return self._file(str(value), path, is_in_file=node.line is not None)
+        if isinstance(kind, NameOrFile):
+            return self._name_or_file(kind, str(value), path, is_in_file=node.line is not None)
+        return value
+
+    def _name_or_file(self, kind: NameOrFile, text: str, path: str, *, is_in_file: bool) -> str:
+        if kind.endings and (text.endswith(kind.endings) or "/" in text):
+            return self._file(text, path, is_in_file=is_in_file)
+        known = list(self.known.get(kind.catalogue, ()))
+        if known and text not in known:
+            file = f", or a file that ends in {either(kind.endings)}" if kind.endings else ""
+            self.wrong(path, f"found '{text}', wanted {_list_of(known)}{file}", nearest(text, known))
+        return text
+
+    def _conditions(self, rows: dict[str, Row], values: dict[str, Any], given: set[str], path: str) -> None:
+        by_key = {row.key: name for name, row in rows.items()}
+        for name, row in rows.items():
+            if row.only is None:
+                continue
+            selector, wanted = row.only
+            at = _join(path, row.key)
+            chosen = values[by_key[selector]]
+            if not self.is_sound(_join(path, selector)):
+                continue
+            if not applies(row, chosen):
+                values[name] = DeviceChoice() if isinstance(row.kind, DeviceKind) else None
+                if name in given:
+                    text = (
+                        f"means nothing without {selector} {either(wanted)}"
+                        if chosen is None
+                        else f"means nothing with {selector} {shown(chosen)}, only with {either(wanted)}"
+                    )
+                    self.wrong(at, text)
+
+    def _sections(self, kind: SectionList, node: Node, path: str) -> tuple[Any, ...]:
+        if _is_null(node):
+            return ()
+        if not isinstance(node, Sequence):
+            self.wrong(path, f"found {show(node)}, wanted {kind.wanted}")
+            return ()
+        for index, item in enumerate(node.items):
+            self.places.lines[f"{path}.{index}"] = item.line
+        return tuple(self.section(item, f"{path}.{index}", kind.model) for index, item in enumerate(node.items))
+
+    def _file(self, text: str, path: str, *, is_in_file: bool) -> str:
+        """Find a file that the user named: from the scenario's folder, or with ``--set`` from where the user is."""
+        folder, seen_from = (self.directory, "the scenario's folder") if is_in_file else (Path(), "the current folder")
+        try:
+            full = (folder / text).absolute()
+            is_there = full.is_file()
+        except (OSError, ValueError):  # a name too long, or that the file system cannot hold
+            is_there = False
+        if not is_there:
+            self.wrong(path, f"found '{text}', but there is no such file, seen from {seen_from}")
+            return text
+        return str(full)
+
+    def _policy(self, row: Row, kind: PolicyKind, node: Node, path: str) -> PolicyChoice:
+        parameters: dict[str, ParameterValue] = {}
+        if isinstance(node, Mapping):
+            node = replace(node, entries=tuple(e for e in node.entries if e.key not in _HEADS or not _is_removed(e)))
+        label = node
+        if isinstance(node, Mapping) and row.default is not None and not (node.get("name") or node.get("file")):
+            node = node.put("name", Scalar(text=row.default))  # parameters of the default
+        if isinstance(node, Mapping):
+            heads = [entry for entry in node.entries if entry.key in _HEADS]
+            if len(heads) != 1:
+                self.wrong(path, f"found a mapping with {len(heads)} of name and file, wanted exactly one")
+                return PolicyChoice()
+            label = heads[0].node
+            for entry in node.entries:
+                if entry not in heads:
+                    at = _join(path, _shown_key(entry.key))
+                    self.places.lines[at] = entry.line
+                    self._parameter(parameters, entry.key, entry.node, at)
+        known = list(self.known.get(kind.folder, ()))
+        if not isinstance(label, Scalar) or not isinstance(label.value, str) or not label.text.isprintable():
+            self.wrong(path, f"found {show(label)}, wanted {_list_of(known)}, or a file such as ./mine.py")
+            return PolicyChoice()
+        text = label.text
+        if text.endswith(".py") or "/" in text:
+            file = self._file(text, path, is_in_file=label.line is not None)
+            choice = PolicyChoice(file=file, parameters=parameters)
+        elif text in known:
+            choice = PolicyChoice(name=text, parameters=parameters)
+        else:
+            self.wrong(
+                path,
+                f"found {show(label)}, wanted {_list_of(known)}, or a file such as ./mine.py",
+                nearest(text, known),
+            )
+            return PolicyChoice(name=text, parameters=parameters)
+        if self.check_parameters is not None and parameters and self.is_sound(path):
+            for mistake in self.check_parameters(kind.folder, choice.label, parameters):
+                at = mistake.path if mistake.path.startswith(f"{path}.") else _join(path, mistake.path)
+                self.wrong(at, mistake.text, mistake.fix)
+        return choice
+
+    def _parameter(self, parameters: dict[str, ParameterValue], key: str, node: Node, path: str) -> None:
+        value = node.value if isinstance(node, Scalar) else None
+        if _is_null(node) and node.line is None:
+            self.wrong(path, "the file does not give this parameter, so there is nothing to remove")
+        elif value is None or (isinstance(value, float) and not math.isfinite(value)):
+            self.wrong(path, f"found {show(node)}, wanted a number, true, false or text with a unit")
+        else:
+            parameters[key] = value
+
+    def _device(self, kind: DeviceKind, node: Node, path: str) -> DeviceChoice:
+        model = Scalar(text="plain")
+        fields: dict[str, Any] = {}
+        if isinstance(node, Mapping):
+            rows = device_rows(kind.record)
+            entries = self._entries(node, path, [kind.head, *(row.key for row in rows.values())], {})
+            named = entries.pop(kind.head, model)
+            fields = self._fields(rows, entries, path)
+        else:
+            named = node
+        known = list(self.known.get(kind.catalogue, ()))
+        if not isinstance(named, Scalar) or not isinstance(named.value, str) or not named.text.isprintable():
+            self.wrong(path, f"found {show(named)}, wanted {kind.wanted}")
+            return DeviceChoice(fields=fields)
+        if known and named.text != "plain" and named.text not in known:
+            names = list(dict.fromkeys(["plain", *known]))
+            self.wrong(path, f"found {show(named)}, wanted {_list_of(names)}", nearest(named.text, names))
+        return DeviceChoice(model=named.text, fields=fields)
+
+    def _fields(self, rows: dict[str, Row], entries: dict[str, Node], path: str) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for name, row in rows.items():
+            node = entries.get(row.key)
+            if node is None or (_is_null(node) and row.absent):
+                continue
+            at = _join(path, row.key)
+            if isinstance(row.kind, Section):
+                inner = device_rows(row.kind.model)
+                below = self._fields(inner, self._entries(node, at, [r.key for r in inner.values()], {}), at)
+                if below:
+                    fields[name] = below
+            else:
+                value = self._value(row, node, at)
+                if self.is_sound(at):
+                    fields[name] = value
+        return fields
+
+
+def apply_override(root: Mapping, key: str, text: str) -> tuple[Mapping, list[Mistake]]:
+    """Put the value of one ``--set key=text`` into the tree; ``null`` removes the key.
+
+    A key to remove that the tree does not have stays in it as null without a line, so that the reader judges its name.
+
+    Returns
+    -------
+    the new tree, and the mistakes of the option itself
+    """
+    label = f"--set {_shown_key(key)}"
+    node, mistakes = read_tree(text, where=label)
+    mistakes = [Mistake(path=label, text=mistake.text) for mistake in mistakes]
+    if mistakes:
+        return root, mistakes
+    parts = key.split(".")
+    if not all(parts):
+        return root, [Mistake(path=label, text="not a key; wanted one such as transport.congestion_control")]
+    value = Scalar(text="") if node is None else _without_lines(node)
+    changed = _put(root, parts, value, "")
+    if not isinstance(changed, Mapping):
+        return root, [Mistake(path=label, text="no such place; a list is counted from 0")]
+    return changed, []
+
+
+def _put(node: Node | None, parts: list[str], value: Node, path: str) -> Node | None:
+    """Return the node with ``value`` at ``parts`` below it, or None where a list has no such place."""
+    if not parts:
+        return value
+    head, *rest = parts
+    at = _join(path, head)
+    if isinstance(node, Sequence):
+        if not (head.isdecimal() and head.isascii() and len(head) < 6) or int(head) > len(node.items):
+            return None
+        index = int(head)
+        inner = _put(node.items[index] if index < len(node.items) else None, rest, value, at)
+        if inner is None:
+            return None
+        return Sequence(items=(*node.items[:index], inner, *node.items[index + 1 :]), line=node.line)
+    short = _SHORT_FORMS.get(".".join(part for part in path.split(".") if not part.isdecimal()))
+    if isinstance(node, Mapping):
+        base = node
+    elif isinstance(node, Scalar) and node.value is not None and short is not None and head != short:
+        base = Mapping(line=node.line).put(short, node)
+    else:
+        base = Mapping(line=node.line if node is not None else None)
+    entry = base.get(head)
+    if not rest and _is_null(value) and (entry is not None or head == short):
+        return base.drop(head)
+    inner = _put(entry.node if entry is not None else None, rest, value, at)
+    return None if inner is None else base.put(head, inner)
+
+
+def _without_lines(node: Node) -> Node:
+    match node:
+        case Scalar():
+            return Scalar(text=node.text, plain=node.plain)
+        case Sequence():
+            return Sequence(items=tuple(_without_lines(item) for item in node.items))
+        case Mapping():
+            made = Mapping()
+            for entry in node.entries:
+                made = made.put(entry.key, _without_lines(entry.node))
+            return made
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.value is None
+
+
+def _is_removed(entry: Entry) -> bool:
+    """Whether ``--set`` took the key away."""
+    return _is_null(entry.node) and entry.line is None
+
+
+def _around(path: str) -> Iterator[str]:
+    """Yield a key and the sections around it."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _shown_key(key: str) -> str:
+    shown = key if len(key) <= 48 else key[:45] + "..."
+    return shown if shown.isprintable() and shown.strip() else ascii(shown)
+
+
+def _list_of(names: list[str]) -> str:
+    return (
+        f"{', '.join(names[:-1])} or {names[-1]}"
+        if len(names) > 1
+        else names[0]
+        if names
+        else "a name (none is installed)"
+    )

@@ -1,0 +1,199 @@
+"""The keys of a scenario explained: one row by its path, and the page of reference that holds them all.
+
+``python -m weftwork.spec.scenario_reference > docs/scenario.md`` writes the page; a test holds it to the rows.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+from weftwork.spec.scenario import rows
+from weftwork.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList, either
+from weftwork.spec.scenario_migrations import SCHEMA
+from weftwork.spec.scenario_policies import PRESETS, known_policies
+from weftwork.spec.scenario_rows import Row
+
+__all__ = ["below", "explanation", "facts", "page", "row"]
+
+
+def row(path: str) -> Row:
+    """Return the row of a key.
+
+    Raises
+    ------
+    ConfigError : there is no such key; it names the nearest
+
+    Examples
+    --------
+    >>> row("fabric.oversubscription").text
+    "Bandwidth of a leaf's host ports divided by that of its uplinks."
+    """
+    by_path = {one.path: one for one in rows()}
+    if path in by_path:
+        return by_path[path]
+    leaf = {one.path.rpartition(".")[2]: one.path for one in reversed(rows())}
+    word = nearest(path.rpartition(".")[2], leaf)
+    near = nearest(path, by_path) if "." in path else None
+    raise ConfigError(
+        "weftwork explain",
+        [
+            Mistake(
+                path=path or "key",
+                text="no such key of a scenario",
+                fix=near or (leaf[word] if word is not None else None),
+            )
+        ],
+    )
+
+
+def below(described: Row) -> list[Row]:
+    """Return the rows of the keys directly inside a section or device; empty for any other key."""
+    head = f"{described.path}."
+    return [one for one in rows() if one.path.startswith(head) and "." not in one.path.removeprefix(head)]
+
+
+def facts(described: Row) -> dict[str, Any]:
+    """Return what there is to know about a key, as ``weftwork explain --json`` prints it."""
+    condition = None if described.only is None else f"{described.only[0]} {either(described.only[1])}"
+    return {
+        "key": described.path,
+        "text": described.text,
+        "unit": described.unit,
+        "default": described.default_text,
+        "allowed": _allowed(described),
+        "only_with": condition,
+        "source": described.source,
+        "keys": [one.path for one in below(described)],
+    }
+
+
+def _allowed(described: Row) -> str:
+    """Say what is allowed, with the names of the policies that are installed."""
+    if not isinstance(described.kind, PolicyKind):
+        return described.allowed
+    names = known_policies()[described.kind.folder]
+    return f"{', '.join(names)}; {described.allowed}"
+
+
+def explanation(path: str) -> str:
+    """Explain a key in a few lines; a section also lists its keys.
+
+    Raises
+    ------
+    ConfigError : there is no such key
+    """
+    described = row(path)
+    told = facts(described)
+    lines = [described.path, f"  {described.text}"]
+    if not isinstance(described.kind, Section | SectionList):
+        lines += [
+            f"  {label:<9} {told[name]}"
+            for label, name in (
+                ("unit", "unit"),
+                ("default", "default"),
+                ("allowed", "allowed"),
+                ("only with", "only_with"),
+                ("source", "source"),
+            )
+            if told[name] is not None
+        ]
+    inside = below(described)
+    width = max((len(one.path) for one in inside), default=0)
+    lines += [f"  {one.path:<{width}}  {one.text}" for one in inside]
+    return "\n".join(lines)
+
+
+_HEAD = f"""# The scenario
+
+<!-- Made from the rows of src/weftwork/spec: `python -m weftwork.spec.scenario_reference > docs/scenario.md`. -->
+
+A scenario is one YAML file. `weftwork explain KEY` prints any row below, by its full name such as `fabric.link_rate`;
+`weftwork schema` prints the JSON Schema for editors. Below the meaning of a key stands where its default comes from.
+
+```yaml
+schema: {SCHEMA}
+name: sixteen senders into one port
+fabric:    {{topology: fat-tree, tiers: 3, radix: 8, link_rate: 400Gbps, cable_length: 20m}}
+transport: {{congestion_control: dcqcn, load_balancing: ecmp, flow_control: pfc}}
+traffic:   {{pattern: incast, senders: 16, size: 1MiB}}
+engine:    {{fidelity: packet, seed: 1}}
+faults:    [{{at: 2ms, link: leaf3-agg1, event: down}}]
+```
+
+Unknown keys are refused, and all mistakes of a file are told at once, each with its line and the nearest fix. Text
+follows the core schema of YAML 1.2: only `true` and `false` are booleans. Anchors, aliases, merge keys and tags are
+refused.
+
+Units: rates `bps`, `kbps`, `Mbps`, `Gbps`, `Tbps`; sizes `B`, `KB`, `MB`, `GB`, `TB` (1,000) and `KiB`, `MiB`, `GiB`,
+`TiB` (1,024), or a number of bytes such as `1e6`; times `ps`, `ns`, `us`, `ms`, `s`; lengths `mm`, `cm`, `m`, `km`.
+Case counts (`b` is a bit, `B` a byte), except that `K` is `k`.
+
+`--set KEY=VALUE` changes one key from the command line by the same rules; `null` removes it, and items of a list are
+counted from 0: `--set faults.0.at=1ms`. Mistakes in it say `--set KEY`.
+
+**Schema and migration.** The first key is `schema: {SCHEMA}`. A change after which an old file would mean something
+else, or be refused, raises the number and brings a migration that rewrites older files when they are read and says
+what it changed. Weftwork reads every schema since 1 and refuses newer ones.
+
+**Policies.** `congestion_control`, `path_selection` and `port_selection` take a name, a file of your own (`./my_cc.py`,
+relative to the scenario), or a mapping of either with parameters: `{{name: dcqcn, g: 0.004}}`. `load_balancing` is a
+preset of the last two:
+
+| load_balancing | path_selection | port_selection |
+|---|---|---|
+"""
+
+
+def page() -> str:
+    """Write the reference page of all keys, in Markdown."""
+    presets = "".join(f"| {name} | {path} | {port} |\n" for name, (path, port) in PRESETS.items())
+    top = [one for one in rows() if "." not in one.path]
+    return _HEAD + presets + "\n" + "\n".join(_tables(top))
+
+
+def _tables(described: list[Row]) -> Iterator[str]:
+    plain = [one for one in described if not _has_rows(one)]
+    if plain:
+        yield from _table(plain)
+    for one in described:
+        if _has_rows(one):
+            yield f"## {one.path}\n"
+            yield f"{one.text}\n"
+            if isinstance(one.kind, DeviceKind):
+                yield f"Allowed: {one.allowed}.\n"
+            own = [inside for inside in below(one) if not _is_of_training(inside)]
+            if len(own) < len(below(one)):
+                yield f"All keys of [training](#training){', and' if own else ''}\n"
+            yield from _tables(own)
+
+
+def _is_of_training(described: Row) -> bool:
+    """Whether a key of `jobs` says the same as that of `training`, whose table then stands for both."""
+    head, _, tail = described.path.partition(".")
+    return head == "jobs" and any(
+        replace(one, path=described.path) == described for one in rows() if one.path == f"training.{tail}"
+    )
+
+
+def _has_rows(described: Row) -> bool:
+    return bool(below(described)) and not isinstance(described.kind, PolicyKind)
+
+
+def _table(described: list[Row]) -> Iterator[str]:
+    """A row to a key; the source stands in small print below the meaning, so that the table fits a page."""
+    yield "| key | meaning | unit | default | allowed |\n|---|---|---|---|---|"
+    for one in described:
+        condition = "" if one.only is None else f" Only with {one.only[0]} {either(one.only[1])}."
+        meaning = f"{one.text}{condition}<br><small>{one.source}</small>"
+        cells = [f"`{one.path.rpartition('.')[2]}`", meaning, one.unit, one.default_text, one.allowed]
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    yield ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,131 @@
+"""A key of the scenario is a row: name, kind with its unit, default, what is allowed, one sentence, source.
+
+Reading, writing, ``weftwork explain``, the JSON Schema and the reference page are all made from these rows.
+"""
+# ruff: noqa: ANN401 - a default is whatever its kind makes of it, and a field's declaration has its field's type
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from weftwork.spec.scenario_kinds import DeviceKind, Kind, PolicyKind, Section, SectionList
+from weftwork.spec.scenario_yaml import Scalar
+
+__all__ = ["REQUIRED", "Row", "applies", "resolved_default", "row", "rows_of", "shown"]
+
+REQUIRED = "required"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """What there is to know about one key.
+
+    Parameters
+    ----------
+    key : as it stands in a file
+    field : name of the resolved value, with its unit
+    kind : how a value is read, written and described
+    default : as a user would write it; `REQUIRED`, or None where absence has the meaning that ``absent`` says
+    absent : what it means to leave the key out, where there is no default
+    text : one sentence
+    source : where the default comes from, or ``chosen: why``
+    only : another key of the same section and its values for which this one means anything
+    path : dotted path from the root, filled in where all rows are listed
+    """
+
+    key: str
+    field: str = ""
+    kind: Kind
+    default: Any = None
+    absent: str = ""
+    text: str
+    source: str
+    only: tuple[str, tuple[str, ...]] | None = None
+    path: str = ""
+
+    @property
+    def unit(self) -> str:
+        """Unit of the resolved value."""
+        return self.kind.unit
+
+    @property
+    def allowed(self) -> str:
+        """What is allowed, in words."""
+        return self.kind.wanted
+
+    @property
+    def default_text(self) -> str:
+        """The default in words."""
+        if self.default is None:
+            return f"none: {self.absent}" if self.absent else "none"
+        if isinstance(self.default, bool):
+            return str(self.default).lower()
+        if isinstance(self.default, tuple):
+            return f"[{', '.join(str(item) for item in self.default)}]"
+        return str(self.default)
+
+
+def row(
+    key: str,
+    kind: Kind,
+    *,
+    text: str,
+    source: str,
+    default: Any = None,
+    absent: str = "",
+    only: tuple[str, tuple[str, ...]] | None = None,
+) -> Any:
+    """Declare a field of a section by its row; see `Row`.
+
+    A section read from a file has all defaults filled in; one made in Python those that ``only`` does not restrict.
+    """
+    described = Row(key=key, kind=kind, default=default, absent=absent, text=text, source=source, only=only)
+    extra: Any = {"row": described}
+    if default == REQUIRED:
+        return Field(json_schema_extra=extra)
+    if isinstance(kind, Section):
+        return (
+            Field(default=None, json_schema_extra=extra)
+            if kind.optional
+            else Field(default_factory=kind.model, json_schema_extra=extra)
+        )
+    if isinstance(kind, PolicyKind | DeviceKind | SectionList):
+        return Field(json_schema_extra=extra)
+    return Field(
+        default=None if default is None or only is not None else resolved_default(described), json_schema_extra=extra
+    )
+
+
+def resolved_default(described: Row) -> Any:
+    """Return the value that the default of a row of a simple kind stands for."""
+    kind, default = described.kind, described.default
+    if default is None or default == REQUIRED or isinstance(kind, PolicyKind | DeviceKind | Section | SectionList):
+        return None
+    if isinstance(default, tuple):
+        return default
+    text = str(default).lower() if isinstance(default, bool) else str(default)
+    return kind.read(Scalar(text=text))
+
+
+def applies(described: Row, chosen: object) -> bool:
+    """Whether a row means anything where the key that its ``only`` names has the value ``chosen``."""
+    return described.only is None or shown(chosen) in described.only[1]
+
+
+def shown(value: object) -> str:
+    """Return a value of a key as it stands in a file."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def rows_of(model: type[BaseModel]) -> dict[str, Row]:
+    """Return the rows of a section by field name, in the order of declaration."""
+    found: dict[str, Row] = {}
+    for name, info in model.model_fields.items():
+        extra: Any = info.json_schema_extra
+        described = extra.get("row") if isinstance(extra, dict) else None
+        if isinstance(described, Row):
+            found[name] = replace(described, field=name)
+    return found

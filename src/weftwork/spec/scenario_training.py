@@ -1,0 +1,343 @@
+"""The keys of ``training``, ``jobs`` and ``stragglers`` in a scenario: which model is trained, and how it is spread.
+
+Leaves out: what one key means for another (`weftwork.spec.scenario_training_checks`), and whether the plan can be,
+which needs the model (`weftwork.workload.parallelism.refuse`).
+"""
+
+from __future__ import annotations
+
+from weftwork.base.units import DURATION, RATE, SIZE
+from weftwork.spec.device import Record
+from weftwork.spec.scenario_devices import DeviceChoice
+from weftwork.spec.scenario_fabric import MAX_HOSTS
+from weftwork.spec.scenario_kinds import Choice, DeviceKind, Flag, Measure, NameOrFile, Number, Section, Text, Whole
+from weftwork.spec.scenario_rows import REQUIRED, row
+from weftwork.spec.scenario_workload import PLACEMENTS
+from weftwork.spec.training import Model, Overlap, Parallelism, Software
+
+__all__ = ["LONG_SEQUENCE", "Checkpoint", "OverlapSection", "Straggler", "TrainingJob", "TrainingSection"]
+
+LONG_SEQUENCE = 131_072  # tokens; Grattafiori et al., arXiv:2407.21783, section 3.4.2: the last stage of Llama 3
+_MEGATRON = "NVIDIA/Megatron-LM, megatron/training/arguments.py"
+
+
+def _degree(key: str, text: str) -> int:
+    degree: int = row(
+        key, Whole(low=1, high=MAX_HOSTS, unit="GPUs"), default=1, text=text, source="chosen: nothing is split"
+    )
+    return degree
+
+
+def _share(key: str, what: str, default: float, source: str = "chosen: nothing hides") -> float:
+    share: float = row(
+        key,
+        Number(low=0, high=1, unit="share"),
+        default=default,
+        text=f"Share of {what} that may hide behind computation.",
+        source=source,
+    )
+    return share
+
+
+class OverlapSection(Record):
+    """What may hide behind computation."""
+
+    tensor: float = _share("tensor", "the communication of tensor parallelism", 0)
+    data: float = _share("data", "gradients and weights between data parallel ranks", 0)
+    pipeline: float = _share("pipeline", "activations between pipeline stages", 0)
+    expert: float = _share("expert", "the all-to-all of experts", 0)
+    context: float = _share(
+        "context", "keys and values between context ranks", 0.9, "chosen: ring attention hides most"
+    )
+
+
+class Checkpoint(Record):
+    """Writing the state of a job to storage."""
+
+    every: int = row(
+        "every",
+        Whole(low=1, high=1_000_000_000, unit="iterations"),
+        default=REQUIRED,
+        text="Iterations from one checkpoint to the next.",
+        source="chosen: the user does",
+    )
+    size_bytes: int | None = row(
+        "size",
+        Measure(quantity=SIZE, low=1),
+        absent="weights, and for Adam a master copy and two moments: 14 bytes for each parameter, of frozen ones 2",
+        text="Bytes of a checkpoint of the whole job.",
+        source="Rajbhandari et al., arXiv:1910.02054, section 3.1",
+    )
+    rate_bps: int = row(
+        "rate",
+        Measure(quantity=RATE, low=1_000_000),
+        default="8Gbps",
+        text="What storage takes from one GPU while all write.",
+        source="chosen: 1 GB/s",
+    )
+    is_asynchronous: bool = row(
+        "asynchronous",
+        Flag(),
+        default=False,
+        text="Whether training goes on while a copy in the host's memory is written.",
+        source="chosen: the simplest",
+    )
+
+
+class TrainingSection(Record):
+    """A training job."""
+
+    model: str = row(
+        "model",
+        NameOrFile(catalogue="model", endings=(".json",)),
+        default=REQUIRED,
+        text="Model of the catalogue, or its config.json from Hugging Face.",
+        source="chosen: it decides what is asked, so the user does",
+    )
+    tensor: int = _degree("tensor", "Ranks that split every matrix.")
+    context: int = _degree("context", "Ranks that split a sequence.")
+    pipeline: int = _degree("pipeline", "Stages that split the layers.")
+    data: int | None = row(
+        "data",
+        Whole(low=1, high=MAX_HOSTS, unit="copies"),
+        absent="the GPUs divided by tensor x context x pipeline",
+        text="Copies of the model that split the batch.",
+        source="chosen: what is left",
+    )
+    expert: int = _degree("expert", "Ranks of a stage over which experts are spread.")
+    expert_tensor: int = _degree("expert_tensor", "Ranks that split the matrices of one expert.")
+    chunks: int = row(
+        "chunks",
+        Whole(low=1, high=1_024, unit="chunks"),
+        default=1,
+        text="Model chunks of a stage (virtual pipeline); above 1 the schedule is interleaved.",
+        source="Narayanan et al., arXiv:2104.04473, section 2.2.2; chosen: plain stages",
+    )
+    schedule: str = row(
+        "schedule",
+        Choice(options=("gpipe", "1f1b")),
+        default="1f1b",
+        text="Order of forward and backward passes in a stage.",
+        source="Narayanan et al., arXiv:2006.09503",
+    )
+    micro_batch: int = row(
+        "micro_batch",
+        Whole(low=1, high=65_536, unit="sequences"),
+        default=1,
+        text="Sequences of one pass.",
+        source="chosen: the least memory",
+    )
+    global_batch: int = row(
+        "global_batch",
+        Whole(low=1, high=2**31 - 1, unit="sequences"),
+        default=REQUIRED,
+        text="Sequences of an iteration over all copies.",
+        source="chosen: it decides what is learnt, so the user does",
+    )
+    sequence: int | None = row(
+        "sequence",
+        Whole(low=1, high=2**31 - 1, unit="tokens"),
+        absent=f"the tokens that the model was made for; {LONG_SEQUENCE:,} with phase long-context",
+        text="Tokens of a sequence.",
+        source="Grattafiori et al., arXiv:2407.21783, section 3.4.2: 128 Ki tokens in the last stage",
+    )
+    sequence_parallel: bool = row(
+        "sequence_parallel",
+        Flag(),
+        default=True,
+        text="Whether tensor ranks also split what lies between the matrices, along the sequence.",
+        source="Korthikanti et al., arXiv:2205.05198, section 4.2",
+    )
+    zero: int = row(
+        "zero",
+        Whole(low=0, high=3, unit="stage"),
+        default=1,
+        text="What data parallel ranks shard: 1 the optimizer, 2 gradients too, 3 weights too (FSDP); 0 nothing.",
+        source="Rajbhandari et al., arXiv:1910.02054; chosen: the distributed optimizer of Megatron-LM",
+    )
+    prefetch: bool | None = row(
+        "prefetch",
+        Flag(),
+        default=True,
+        only=("zero", ("3",)),
+        text="Whether the weights of the next layer are gathered while this one computes.",
+        source="chosen: as FSDP does",
+    )
+    recompute: str = row(
+        "recompute",
+        Choice(options=("none", "selective", "full")),
+        default="none",
+        text="What a backward pass computes again instead of keeping it: the core of attention, or whole layers.",
+        source="Korthikanti et al., arXiv:2205.05198, section 5",
+    )
+    precision: str = row(
+        "precision",
+        Choice(options=("bf16", "fp8", "mxfp8", "nvfp4")),
+        default="bf16",
+        text="Numbers that matrices are multiplied in.",
+        source="chosen: what every GPU of the catalogue has",
+    )
+    gradients: str = row(
+        "gradients",
+        Choice(options=("bf16", "fp32")),
+        default="bf16",
+        text="Numbers in which gradients are summed and sent.",
+        source="chosen: the fewer bytes; Megatron-LM sums in fp32 unless told otherwise",
+    )
+    phase: str = row(
+        "phase",
+        Choice(options=("pre-training", "long-context", "fine-tuning-lora")),
+        default="pre-training",
+        text="What is trained: everything, everything on long sequences, or adapters beside frozen weights.",
+        source="Hu et al., arXiv:2106.09685: LoRA",
+    )
+    order: str = row(
+        "order",
+        Choice(options=("tp-cp-dp-pp", "tp-cp-pp-dp")),
+        default="tp-cp-dp-pp",
+        text="How ranks are numbered; the first of the degrees changes fastest.",
+        source=f"{_MEGATRON}: tp-cp-ep-dp-pp, or --use-tp-pp-dp-mapping",
+    )
+    placement: str = row(
+        "placement",
+        Choice(options=PLACEMENTS),
+        default="packed",
+        text="Which GPU is which rank: server by server, rail by rail, over the pods in turn, or at random.",
+        source="chosen: as launchers number ranks",
+    )
+    gpus: int | None = row(
+        "gpus",
+        Whole(low=1, high=MAX_HOSTS, unit="GPUs"),
+        absent="all GPUs of the fabric; of several jobs what its degrees need",
+        text="GPUs that take part.",
+        source="chosen: everybody",
+    )
+    first_gpu: int | None = row(
+        "first_gpu",
+        Whole(low=0, high=MAX_HOSTS - 1, unit="GPU number"),
+        absent="0; of several jobs the first that the one before leaves",
+        text="Number of the first GPU, in the order of the placement.",
+        source="chosen: the first",
+    )
+    iterations: int = row(
+        "iterations",
+        Whole(low=1, high=10_000, unit="iterations"),
+        default=1,
+        text="Iterations that are simulated.",
+        source="chosen: iterations are alike unless something happens",
+    )
+    gpu: str | None = row(
+        "gpu",
+        NameOrFile(catalogue="gpu"),
+        absent="that of the server",
+        text="GPU of the catalogue.",
+        source="chosen: the server's",
+    )
+    memory_bytes: int | None = row(
+        "memory",
+        Measure(quantity=SIZE, low=1),
+        absent="that of the GPU",
+        text="Memory of a GPU that may be used; a plan that needs more is refused.",
+        source="chosen: all of it; the estimate is a formula, and recipes offload or compute again what it counts",
+    )
+    software: DeviceChoice = row(
+        "software",
+        DeviceKind(record=Software, catalogue="software", head="name", unit="name"),
+        default="plain",
+        text="What software makes of the hardware.",
+        source="see its keys",
+    )
+    overlap: OverlapSection = row(
+        "overlap", Section(model=OverlapSection), text="What hides behind computation.", source="see its keys"
+    )
+    balanced_ends: bool = row(
+        "balanced_ends",
+        Flag(),
+        default=False,
+        text="Whether embedding and loss count as a layer each when layers are given to stages.",
+        source=f"{_MEGATRON}: --account-for-embedding-in-pipeline-split; chosen: Megatron-LM's default",
+    )
+    checkpoint: Checkpoint | None = row(
+        "checkpoint",
+        Section(model=Checkpoint, optional=True),
+        absent="none is written",
+        text="Writing the state to storage.",
+        source="see its keys",
+    )
+    loading_ps: int = row(
+        "loading",
+        Measure(quantity=DURATION),
+        default="0ps",
+        text="Time in which every iteration waits for its data.",
+        source="chosen: data are prefetched",
+    )
+
+    @property
+    def name(self) -> str:
+        """What the job is called."""
+        return "training"
+
+    def parallelism(self, model: Model) -> Parallelism:
+        """Say how ``model`` is spread and scheduled; ``data`` is 1 where nobody knows the number of GPUs."""
+        long = LONG_SEQUENCE if self.phase == "long-context" else model.sequence
+        return Parallelism.model_validate(
+            {
+                "tensor": self.tensor,
+                "context": self.context,
+                "pipeline": self.pipeline,
+                "data": self.data or 1,
+                "expert": self.expert,
+                "expert_tensor": self.expert_tensor,
+                "chunks": self.chunks,
+                "schedule": self.schedule,
+                "micro_batch": self.micro_batch,
+                "global_batch": self.global_batch,
+                "sequence": self.sequence or long,
+                "is_sequence_parallel": self.sequence_parallel,
+                "zero": self.zero,
+                "has_prefetch": bool(self.prefetch),
+                "recompute": self.recompute,
+                "precision": self.precision,
+                "gradient_bytes": 2 if self.gradients == "bf16" else 4,
+                "has_lora": self.phase == "fine-tuning-lora",
+                "has_balanced_ends": self.balanced_ends,
+                "order": self.order,
+                "overlap": Overlap(**{key: getattr(self.overlap, key) for key in OverlapSection.model_fields}),
+            }
+        )
+
+
+class TrainingJob(TrainingSection):
+    """One of several training jobs on a fabric: the keys of ``training``, and a name."""
+
+    job: str | None = row(
+        "name",
+        Text(longest=60),
+        absent="job0, job1 and so on",
+        text="What the job is called.",
+        source="chosen: its place",
+    )
+
+    @property
+    def name(self) -> str:
+        """What the job is called."""
+        return self.job or "job"
+
+
+class Straggler(Record):
+    """A GPU that computes slower than the others."""
+
+    gpu: int = row(
+        "gpu",
+        Whole(low=0, high=MAX_HOSTS - 1, unit="GPU number"),
+        default=REQUIRED,
+        text="Number of the GPU in the fabric, server by server.",
+        source="chosen: the user does",
+    )
+    factor: float = row(
+        "factor",
+        Number(low=1, high=1_000),
+        default=REQUIRED,
+        text="Times that it takes for what others compute in one.",
+        source="chosen: the user does",
+    )

@@ -1,0 +1,171 @@
+"""The keys of ``transport`` in a scenario: unit, default, allowed values, one sentence and source of each.
+
+Leaves out: what one key means for another (`weftwork.spec.scenario_checks`), parameters of policies (their own rows).
+"""
+
+from __future__ import annotations
+
+from weftwork.base.units import DURATION, SIZE
+from weftwork.spec.device import PRIORITIES, Record
+from weftwork.spec.scenario_kinds import Choice, Flag, Measure, PolicyKind, Whole
+from weftwork.spec.scenario_policies import PRESETS, PolicyChoice
+from weftwork.spec.scenario_rows import row
+
+__all__ = ["TransportSection"]
+
+
+class TransportSection(Record):
+    """How messages become packets, and who reacts to what."""
+
+    protocol: str = row(
+        "protocol",
+        Choice(
+            options=("rocev2",),
+            later={
+                name: f"{name} comes with a later version"
+                for name in ("infiniband", "iwarp", "tcp", "rocev1", "uet", "srd")
+            },
+        ),
+        default="rocev2",
+        text="Packet formats and rules of the connection.",
+        source="IBTA vol. 1, annex A17",
+    )
+    congestion_control: PolicyChoice = row(
+        "congestion_control",
+        PolicyKind(folder="congestion_control"),
+        default="dcqcn",
+        text="What sets a sender's rate and window.",
+        source="Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484: made for RoCEv2",
+    )
+    load_balancing: str = row(
+        "load_balancing",
+        Choice(options=tuple(PRESETS)),
+        default="ecmp",
+        text="Preset of `path_selection` and `port_selection`, either of which may be set by itself.",
+        source="RFC 2992: what switches do as shipped",
+    )
+    path_selection: PolicyChoice = row(
+        "path_selection",
+        PolicyKind(folder="path_selection"),
+        absent="as load_balancing says",
+        text="What chooses the entropy of a packet at the NIC.",
+        source="see load_balancing",
+    )
+    port_selection: PolicyChoice = row(
+        "port_selection",
+        PolicyKind(folder="port_selection"),
+        absent="as load_balancing says",
+        text="What chooses among equal ports at a switch.",
+        source="see load_balancing",
+    )
+    flow_control: str = row(
+        "flow_control",
+        Choice(options=("pfc", "none"), later={"credits": "credits between switches come with a later version"}),
+        default="pfc",
+        text="Whether switches and NICs pause each other or drop.",
+        source="IEEE 802.1Qbb",
+    )
+    recovery: str = row(
+        "recovery",
+        Choice(
+            options=("go-back-n", "timeout", "selective-repeat"),
+            later={"trimming": "packet trimming comes with a later version"},
+        ),
+        default="go-back-n",
+        text="How lost packets are sent again: all from the first one on, after a NAK and a timeout or after a timeout"
+        " alone; or only those that are missing.",
+        source="IBTA vol. 1, 9.7: reliable connections; Mittal et al., SIGCOMM 2018, doi:10.1145/3230543.3230557:"
+        " selective repeat",
+    )
+    mtu_bytes: int = row(
+        "mtu",
+        Measure(quantity=SIZE, allowed=(256, 512, 1024, 2048, 4096)),
+        default=4096,
+        text="Largest payload of a packet.",
+        source="IBTA vol. 1, path MTU; chosen: the largest",
+    )
+    ack_every: int = row(
+        "ack_every",
+        Whole(low=1, high=65_536, unit="packets"),
+        default=1,
+        text="Packets that one acknowledgement covers.",
+        source="chosen: an ACK per packet, as most simulators and windows assume",
+    )
+    timeout_ps: int = row(
+        "timeout",
+        Measure(quantity=DURATION, low=1_000_000),
+        default="67.108864ms",
+        text="Time without progress after which a sender goes back.",
+        source="IBTA vol. 1, 9.7.6.1.3: 4.096 us x 2^14, exponent 14 as verbs examples use",
+    )
+    retry_limit: int = row(
+        "retry_limit",
+        Whole(low=0, high=7, unit="timeouts"),
+        default=7,
+        text="Timeouts in a row after which a connection fails.",
+        source="IBTA vol. 1: a three-bit count; chosen: the largest",
+    )
+    reorder_tolerant: bool = row(
+        "reorder_tolerant",
+        Flag(),
+        default=False,
+        text="Whether the receiver keeps packets that come out of order.",
+        source="chosen: plain RoCEv2 does not",
+    )
+    reorder_window_packets: int | None = row(
+        "reorder_window",
+        Whole(low=1, high=2**20, unit="packets"),
+        absent="1024 where the receiver keeps them",
+        text="Packets beyond the next expected one that the receiver keeps.",
+        source="chosen: 4 MiB, above the BDP of 400 Gb/s x 50 us",
+    )
+    reorder_threshold_packets: int | None = row(
+        "reorder_threshold",
+        Whole(low=0, high=2**20, unit="packets"),
+        only=("recovery", ("selective-repeat",)),
+        absent="0 where the packets of a connection keep one path, else 128",
+        text="Under selective repeat, packets by which one must be overtaken before it counts as lost.",
+        source="Mittal et al., SIGCOMM 2018: 0 on one path; chosen: 128 when sprayed, 0.5 MiB, some 10 us at 400 Gb/s",
+    )
+    end_to_end_credits: int = row(
+        "end_to_end_credits",
+        Whole(low=0, high=32_768, unit="messages"),
+        default=0,
+        text="Receive buffers that a receiver announces in the AETH; 0 turns end-to-end credits off.",
+        source="IBTA vol. 1, 9.7.7.2: codes up to 32,768; chosen: off, writes need none",
+    )
+    queue_pairs: int = row(
+        "queue_pairs",
+        Whole(low=1, high=256, unit="queue pairs"),
+        default=1,
+        text="Queue pairs of each connection, used in turn by message.",
+        source="chosen: one",
+    )
+    data_priority: int = row(
+        "data_priority",
+        Whole(low=0, high=PRIORITIES - 1, unit="priority"),
+        default=3,
+        text="Priority of data packets; lossless under PFC.",
+        source="chosen: 3, as vendors' RoCE guides configure",
+    )
+    control_priority: int = row(
+        "control_priority",
+        Whole(low=0, high=PRIORITIES - 1, unit="priority"),
+        default=6,
+        text="Priority of ACKs and CNPs.",
+        source="mlxconfig query: CNP 802.1p 6",
+    )
+    interframe_bytes: int = row(
+        "interframe",
+        Measure(quantity=SIZE, high=1_000),
+        default="20B",
+        text="Bytes on the wire between frames.",
+        source="IEEE 802.3: preamble and delimiter 8, gap 12",
+    )
+    force: bool = row(
+        "force",
+        Flag(),
+        default=False,
+        text="Run a combination that is known to be wrong, such as spraying under go-back-N.",
+        source="chosen: wrong combinations are refused",
+    )

@@ -1,0 +1,312 @@
+"""The keys of ``collective``, ``traffic`` and ``engine`` in a scenario: what is asked, and how it is computed.
+
+Leaves out: what one key means for another (`weftwork.spec.scenario_checks`).
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from weftwork.base.units import DURATION, SIZE
+from weftwork.spec.device import PRIORITIES, Record
+from weftwork.spec.scenario_fabric import MAX_HOSTS
+from weftwork.spec.scenario_kinds import Choice, FileName, Measure, Number, Section, Selection, Text, Whole
+from weftwork.spec.scenario_rows import REQUIRED, row
+
+__all__ = ["OPERATIONS", "PLACEMENTS", "SIZE_DISTRIBUTIONS", "Collective", "EngineSection", "Recording", "Traffic"]
+
+OPERATIONS = (
+    "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "send-receive", "barrier",
+)  # fmt: skip
+PLACEMENTS = ("packed", "rails", "pods", "random")
+SIZE_DISTRIBUTIONS = ("web-search", "facebook-hadoop", "alibaba-storage")
+
+_SIZED = ("pattern", ("permutation", "incast", "all-to-all"))
+_INCAST = ("pattern", ("incast",))
+_POISSON = ("pattern", ("poisson",))
+
+
+def _algorithms() -> tuple[str, ...]:
+    """Names of the algorithms that are installed: the folder is the catalogue, which is listed and not imported."""
+    folder = files("weftwork") / "workload" / "collectives" / "algorithms"
+    names = (Path(entry.name) for entry in folder.iterdir())
+    return tuple(sorted(n.stem.replace("_", "-") for n in names if n.suffix == ".py" and n.stem != "__init__"))
+
+
+class Collective(Record):
+    """One collective operation among GPUs."""
+
+    operation: str = row(
+        "operation",
+        Choice(options=OPERATIONS),
+        default="all-reduce",
+        text="What the GPUs do together.",
+        source="chosen: the one that training waits for",
+    )
+    algorithm: str | None = row(
+        "algorithm",
+        Choice(options=_algorithms()),
+        absent="ring; direct for all-to-all and send-receive, which a ring does not do",
+        text="How it is done; `weftwork list collective` says which operations each has.",
+        source="Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002",
+    )
+    gpus: int | None = row(
+        "gpus",
+        Whole(low=2, high=MAX_HOSTS, unit="GPUs"),
+        absent="all GPUs of the fabric",
+        text="GPUs that take part.",
+        source="chosen: everybody",
+    )
+    size_bytes: int = row(
+        "size",
+        Measure(quantity=SIZE, low=1),
+        default="256MiB",
+        text="Bytes, as nccl-tests counts them: the buffer of a rank; of an all-gather or a reduce-scatter the whole.",
+        source="chosen: a gradient bucket",
+    )
+    placement: str = row(
+        "placement",
+        Choice(options=PLACEMENTS),
+        default="packed",
+        text="Which GPU is which rank: server by server, rail by rail, over the pods in turn, or at random.",
+        source="chosen: as launchers number ranks",
+    )
+    channels: int | None = row(
+        "channels",
+        Whole(low=1, high=256, unit="channels"),
+        absent="the NIC ports of an NVLink domain: one for each rail and port",
+        text="Rings or trees that share the bytes, each with connections of its own.",
+        source="chosen: NCCL has at least one for each NIC",
+    )
+    chunks: int = row(
+        "chunks",
+        Whole(low=1, high=1_024, unit="pieces"),
+        default=4,
+        text="Pieces of a part that are under way at a time, so that a step of one overlaps the next step of another.",
+        source="NVIDIA/nccl, src/include/device.h: NCCL_STEPS 8, in slices of two steps",
+    )
+    least_chunk_bytes: int = row(
+        "least_chunk",
+        Measure(quantity=SIZE, low=1),
+        default="128KiB",
+        text="A piece is not made smaller than that.",
+        source="chosen: a quarter of a slice of NCCL's buffers of 4 MiB",
+    )
+    inner: str | None = row(
+        "inner",
+        Choice(options=("ring", "direct", "nvls")),
+        default="ring",
+        only=("algorithm", ("hierarchical",)),
+        text="What is done inside an NVLink domain.",
+        source="chosen: what every server can do",
+    )
+    root: int | None = row(
+        "root",
+        Whole(low=0, high=MAX_HOSTS - 1, unit="rank"),
+        default=0,
+        only=("operation", ("broadcast", "reduce")),
+        text="Rank that has the data, or gets the result.",
+        source="chosen: the first",
+    )
+    shift: int | None = row(
+        "shift",
+        Whole(low=1, high=MAX_HOSTS - 1, unit="ranks"),
+        absent="half of the GPUs",
+        only=("operation", ("send-receive",)),
+        text="Rank i sends to rank i + shift.",
+        source="chosen: everything crosses the middle of the fabric; nccl-tests has 1",
+    )
+    protocol: str = row(
+        "protocol",
+        Choice(options=("none", "simple", "ll128", "ll")),
+        default="simple",
+        text="Software between the network and the data: its latencies, and the share of data in what it sends; none"
+        " for the network alone.",
+        source="NVIDIA/nccl, src/graph/tuning.cc",
+    )
+    step_latency_ps: int | None = row(
+        "step_latency",
+        Measure(quantity=DURATION),
+        absent="the protocol's",
+        text="Software latency of a step over the network.",
+        source="see protocol",
+    )
+    local_step_latency_ps: int | None = row(
+        "local_step_latency",
+        Measure(quantity=DURATION),
+        absent="the protocol's",
+        text="Software latency of a step inside a server.",
+        source="see protocol",
+    )
+    launch_latency_ps: int | None = row(
+        "launch_latency",
+        Measure(quantity=DURATION),
+        absent="the protocol's",
+        text="Time from the start until the first byte is sent.",
+        source="see protocol",
+    )
+    repeat: int = row(
+        "repeat",
+        Whole(low=1, high=1_000_000, unit="times"),
+        default=1,
+        text="Times that it is done, one after the other.",
+        source="chosen: once",
+    )
+
+
+class Traffic(Record):
+    """Flows between hosts."""
+
+    pattern: str = row(
+        "pattern",
+        Choice(options=("permutation", "incast", "all-to-all", "poisson")),
+        default=REQUIRED,
+        text="Who sends to whom.",
+        source="chosen: it decides what is asked, so the user does",
+    )
+    size_bytes: int | None = row(
+        "size",
+        Measure(quantity=SIZE, low=1),
+        default="1MiB",
+        only=_SIZED,
+        text="Bytes of each message.",
+        source="chosen: 256 full packets",
+    )
+    senders: int | None = row(
+        "senders",
+        Whole(low=1, high=MAX_HOSTS, unit="hosts"),
+        only=_INCAST,
+        absent="every host but the receiver",
+        text="Hosts that send.",
+        source="chosen: everybody",
+    )
+    receiver: int | None = row(
+        "receiver",
+        Whole(low=0, high=MAX_HOSTS - 1, unit="host number"),
+        default=0,
+        only=_INCAST,
+        text="Number of the host that receives, counted from 0.",
+        source="chosen: the first",
+    )
+    victim_source: int | None = row(
+        "victim_source",
+        Whole(low=0, high=MAX_HOSTS - 1, unit="host number"),
+        only=_INCAST,
+        absent="no victim",
+        text="Host from which one more flow of that size runs beside the incast; needs victim_receiver.",
+        source="Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484, section 2.2: the victim flow",
+    )
+    victim_receiver: int | None = row(
+        "victim_receiver",
+        Whole(low=0, high=MAX_HOSTS - 1, unit="host number"),
+        only=_INCAST,
+        absent="no victim",
+        text="Host to which that flow runs: not the receiver of the incast; needs victim_source.",
+        source="Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484, section 2.2: the victim flow",
+    )
+    flows: int | None = row(
+        "flows",
+        Whole(low=1, high=100_000_000, unit="flows"),
+        default=10_000,
+        only=_POISSON,
+        text="Flows that arrive.",
+        source="chosen: 10 beyond the 99.9th percentile",
+    )
+    load: float | None = row(
+        "load",
+        Number(above=0, high=1),
+        default=0.5,
+        only=_POISSON,
+        text="Mean payload offered, as a share of the rate of all host links.",
+        source="chosen: the middle of the published sweeps",
+    )
+    sizes: str | None = row(
+        "sizes",
+        FileName(endings=(".csv",), names=SIZE_DISTRIBUTIONS),
+        default="web-search",
+        only=_POISSON,
+        text="Distribution of flow sizes: a published one, or a file relative to the scenario's folder.",
+        source="Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192: web search",
+    )
+    start_jitter_ps: int | None = row(
+        "start_jitter",
+        Measure(quantity=DURATION),
+        default="0ps",
+        only=_SIZED,
+        text="Each flow starts at a random instant up to that.",
+        source="chosen: all at once",
+    )
+    repeat: int | None = row(
+        "repeat",
+        Whole(low=1, high=1_000_000, unit="messages"),
+        default=1,
+        only=_SIZED,
+        text="Messages of each flow, one after the other.",
+        source="chosen: one",
+    )
+    priority: int | None = row(
+        "priority",
+        Whole(low=0, high=PRIORITIES - 1, unit="priority"),
+        absent="transport.data_priority",
+        text="Priority of the flows.",
+        source="chosen: the transport's",
+    )
+
+
+class Recording(Record):
+    """Time series that a run keeps."""
+
+    flows: str | tuple[int, ...] = row(
+        "flows",
+        Selection(item=Whole(unit="flow number")),
+        default="none",
+        text="Flows whose rate and window are kept, by number from 0.",
+        source="chosen: series cost time and space",
+    )
+    ports: str | tuple[str, ...] = row(
+        "ports",
+        Selection(item=Text(unit="port name")),
+        default="none",
+        text="Ports whose queue is kept: `leaf0` for all of a node's, `leaf0->spine1` for one.",
+        source="chosen: series cost time and space",
+    )
+    every_ps: int = row(
+        "every",
+        Measure(quantity=DURATION, low=1_000),
+        default="10us",
+        text="Time between two samples.",
+        source="chosen: about one round trip of a data centre",
+    )
+
+
+class EngineSection(Record):
+    """How the run is computed."""
+
+    fidelity: str = row(  # always one of them in a scenario: reading it fills it in
+        "fidelity",
+        Choice(options=("packet", "flow", "reference")),
+        absent="flow for training, packet for the rest",
+        text="Packets, flows that share links, or the meaning of packets in Python: the same results slowly.",
+        source="chosen: packets where a network is asked about, flows where days of training are",
+    )
+    seed: int = row(
+        "seed",
+        Whole(low=0, high=2**31 - 1, unit="seed"),
+        default=1,
+        text="Everything random follows from it.",
+        source="chosen: any number",
+    )
+    until_ps: int | None = row(
+        "until",
+        Measure(quantity=DURATION, low=1),
+        absent="until nothing is left to do",
+        text="Simulated instant at which the run ends.",
+        source="chosen: the whole job",
+    )
+    record: Recording = row(
+        "record",
+        Section(model=Recording),
+        text="Time series that are kept.",
+        source="see its keys",
+    )

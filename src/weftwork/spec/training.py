@@ -1,0 +1,166 @@
+"""What a training job is to Weftwork: a model, a parallel plan, a GPU and the software, as numbers with units.
+
+`weftwork.workload.models` and the hardware catalogue fill these records; the sections of a scenario choose among them.
+Leaves out: optimizers other than Adam, and models that are not transformers.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from weftwork.spec.device import Record
+
+__all__ = ["Gpu", "LatentAttention", "Model", "Overlap", "Parallelism", "Precision", "Software", "StateSpace"]
+
+Precision = Literal["bf16", "fp8", "mxfp8", "nvfp4"]
+
+
+class LatentAttention(Record):
+    """Multi-head latent attention. Source: DeepSeek-V2, arXiv:2405.04434, section 2.1."""
+
+    query_rank: int = Field(ge=0)  # 0: the query is not compressed
+    key_value_rank: int = Field(gt=0)
+    no_position_dim: int = Field(gt=0)
+    rope_dim: int = Field(ge=0)
+    value_dim: int = Field(gt=0)
+
+
+class StateSpace(Record):
+    """A Mamba-2 layer. Source: Dao and Gu, arXiv:2405.21060, section 7; the inner width is ``heads x head_dim``."""
+
+    heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    state: int = Field(gt=0)
+    groups: int = Field(gt=0)
+    kernel: int = Field(default=4, gt=0)  # of the convolution
+
+
+class Model(Record):
+    """A decoder-only transformer.
+
+    ``expert_layers`` of the ``layers`` are mixtures of experts, the first ``layers - expert_layers`` are dense. With
+    ``state_space_layers`` each layer is one thing: so many are Mamba-2, ``attention_layers`` are attention,
+    ``expert_layers`` mixtures of experts, and those that are left, if any, dense MLPs.
+    """
+
+    name: str
+    layers: int = Field(gt=0)
+    hidden: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    key_value_heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    ffn: int = Field(ge=0)  # width of a dense MLP
+    vocabulary: int = Field(gt=0)
+    sequence: int = Field(default=2048, gt=0)  # tokens it was made for
+    is_gated: bool = False  # three matrices in an MLP (SwiGLU) instead of two
+    has_tied_embeddings: bool = True
+    has_dropout: bool = True
+    experts: int = Field(default=0, ge=0)
+    experts_per_token: int = Field(default=0, ge=0)
+    expert_ffn: int = Field(default=0, ge=0)
+    shared_ffn: int = Field(default=0, ge=0)  # width of all shared experts together
+    expert_layers: int = Field(default=0, ge=0)
+    expert_hidden: int = Field(default=0, ge=0)  # width that routed experts take and give (latent experts); 0: hidden
+    latent_attention: LatentAttention | None = None
+    attention_window: int = Field(default=0, ge=0)  # tokens that a layer with a window looks back; 0: no such layers
+    window_layers: int = Field(default=0, ge=0)
+    state_space_layers: int = Field(default=0, ge=0)  # layers without attention and without MLP (Mamba-2)
+    state_space: StateSpace | None = None
+    attention_layers: int | None = None  # layers that have attention; None: all
+    prediction_layers: int = Field(default=0, ge=0)  # multi-token prediction, DeepSeek-V3
+
+
+class Gpu(Record):
+    """A GPU as a model of computation needs it. Rates are bytes and FLOP, both per second; no sparsity."""
+
+    name: str
+    bf16_flops: float = Field(gt=0)
+    fp8_flops: float = Field(gt=0)
+    fp4_flops: float = Field(gt=0)
+    achieved_share: float = Field(gt=0, le=1)  # best measured matmul over the peak
+    memory_bytes: int = Field(gt=0)
+    memory_copy_bytes_per_s: float = Field(gt=0)  # measured, reads and writes together
+    flash_attention_share: float = Field(gt=0, le=1)  # of the peak, forward, long sequences
+    streaming_multiprocessors: int = Field(gt=0)
+
+
+class Software(Record):
+    """What software makes of the hardware: inputs with defaults, each documented in its row of the catalogue."""
+
+    name: str = "plain"
+    matmul_efficiency: float = Field(default=0.92, gt=0, le=1.2)  # of the achieved share; the one fitted constant
+    fp8_efficiency: float = Field(default=0.84, gt=0, le=1)
+    memory_efficiency: float = Field(default=0.85, gt=0, le=1)
+    kernel_tail_ps: int = Field(default=3_000_000, ge=0)  # of each kernel
+    launch_ps: int = Field(default=8_000_000, ge=0)  # CPU time per operation
+    graph_share: float = Field(default=0.0, ge=0, le=1)  # share of operations that CUDA graphs replay
+    network_efficiency: float = Field(default=0.96, gt=0, le=1)  # of a NIC, beyond headers
+    network_latency_ps: int = Field(default=25_000_000, ge=0)  # of a message or a collective between servers
+    network_step_ps: int = Field(default=5_000_000, ge=0)  # of each step of a ring between servers
+    has_deduplicated_experts: bool = False  # one copy of a token for each remote domain (DeepEP, HybridEP)
+    has_fused_experts: bool = True  # grouped matmul; else one after the other
+    has_fused_activations: bool = False  # activation and cast of experts inside their grouped matmul
+    has_flash_attention: bool = True
+    has_fp8_attention: bool = False  # fused attention in FP8 where matrix products are in eight bits or fewer
+
+
+class Overlap(Record):
+    """Share of each kind of communication that may hide behind computation."""
+
+    tensor: float = Field(default=0.0, ge=0, le=1)
+    data: float = Field(default=0.0, ge=0, le=1)
+    pipeline: float = Field(default=0.0, ge=0, le=1)
+    expert: float = Field(default=0.0, ge=0, le=1)
+    context: float = Field(default=0.9, ge=0, le=1)
+
+
+class Parallelism(Record):
+    """How a model is spread over GPUs, and how one iteration is scheduled.
+
+    World size is ``tensor x context x data x pipeline``. Experts are spread over ``expert`` ranks of the
+    ``tensor x context x data`` ranks of a stage (``expert_tensor`` of which share an expert).
+    """
+
+    tensor: int = Field(default=1, gt=0)
+    context: int = Field(default=1, gt=0)
+    pipeline: int = Field(default=1, gt=0)
+    data: int = Field(default=1, gt=0)
+    expert: int = Field(default=1, gt=0)
+    expert_tensor: int = Field(default=1, gt=0)
+    chunks: int = Field(default=1, gt=0)  # model chunks of a stage; above 1 the schedule is interleaved
+    schedule: Literal["gpipe", "1f1b"] = "1f1b"
+    micro_batch: int = Field(default=1, gt=0)  # sequences
+    global_batch: int = Field(default=1, gt=0)  # sequences
+    sequence: int = Field(default=2048, gt=0)  # tokens
+    is_sequence_parallel: bool = True
+    zero: Literal[0, 1, 2, 3] = 1
+    has_prefetch: bool = True  # ZeRO 3: the next layer is gathered while this one computes
+    recompute: Literal["none", "selective", "full"] = "none"
+    precision: Precision = "bf16"
+    gradient_bytes: int = Field(default=2, gt=0)
+    has_lora: bool = False
+    has_balanced_ends: bool = False  # embedding and loss head count as layers when layers are given to stages
+    order: Literal["tp-cp-dp-pp", "tp-cp-pp-dp"] = "tp-cp-dp-pp"  # the first changes fastest with the rank
+    overlap: Overlap = Overlap()
+
+    @property
+    def ranks(self) -> int:
+        """GPUs."""
+        return self.tensor * self.context * self.pipeline * self.data
+
+    @property
+    def micro_batches(self) -> int:
+        """Of one pipeline and iteration."""
+        return self.global_batch // (self.data * self.micro_batch)
+
+    @property
+    def tokens(self) -> float:
+        """Of a micro batch, on one context rank."""
+        return self.micro_batch * self.sequence / self.context
+
+    @property
+    def own_tokens(self) -> float:
+        """Those of them that one tensor rank norms, adds and keeps."""
+        return self.tokens / self.tensor if self.is_sequence_parallel else self.tokens

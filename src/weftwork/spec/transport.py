@@ -1,0 +1,41 @@
+"""A transport as the engines see it: sizes on the wire, recovery, priorities and flow control, all resolved to numbers.
+
+`weftwork.transports` fills this record from a scenario; the sizes come from `weftwork.wire`.
+Leaves out: credits between switches, and trimming, which later issues add.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from weftwork.spec.device import Record
+
+__all__ = ["Transport"]
+
+
+class Transport(Record):
+    """Sizes of frames include the frame check sequence, not the preamble; every frame pays ``interframe_bytes``."""
+
+    name: str = "rocev2"
+    mtu_bytes: int = Field(default=4096, gt=0, le=16384)  # payload of a full packet
+    data_overhead_bytes: int = Field(default=62, ge=0)
+    first_extra_bytes: int = Field(default=16, ge=0)
+    telemetry_bytes: int = Field(default=0, ge=0)
+    ack_bytes: int = Field(default=66, gt=0)
+    cnp_bytes: int = Field(default=78, gt=0)
+    credit_bytes: int = Field(default=66, gt=0)
+    pause_frame_bytes: int = Field(default=64, gt=0)
+    interframe_bytes: int = Field(default=20, ge=0)
+    data_priority: int = Field(default=3, ge=0, le=7)
+    control_priority: int = Field(default=6, ge=0, le=7)
+    lossless_priorities: tuple[int, ...] = (3,)  # empty: no flow control
+    recovery: Literal["go-back-n", "timeout", "selective-repeat"] = "go-back-n"
+    reorder_threshold_packets: int = Field(default=0, ge=0, le=1 << 20)  # selective repeat: overtaken by more is lost
+    reorder_tolerant: bool = False
+    reorder_window_packets: int = Field(default=1024, gt=0, le=1 << 20)
+    ack_every: int = Field(default=1, gt=0)
+    retransmission_timeout_ps: int = Field(default=67_108_864_000, gt=0)  # 4.096 us x 2^14, IBTA vol. 1, 9.7.6.1.3
+    retry_limit: int = Field(default=7, ge=0)
+    end_to_end_credits: int = Field(default=0, ge=0)  # 0: not used

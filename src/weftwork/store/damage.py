@@ -1,0 +1,120 @@
+"""What is wrong with the files of a run's folder, found before anybody reads them.
+
+Leaves out: the values in the tables; of a Parquet file only its two ends are looked at, which a truncated one lacks.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.spec.result import TABLES
+from weftwork.spec.scenario_yaml import Mapping, read_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["FORMAT", "damages", "read_json"]
+
+FORMAT: Final = 1  # of the folder; a reader refuses what is newer
+STATUSES: Final = ("complete", "interrupted", "stopped", "stuck")
+_MAGIC: Final = b"PAR1"  # first and last four bytes of a Parquet file, parquet-format README, "File format"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises
+    ------
+    ConfigError : it cannot be read, or is something else
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(str(path), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
+    if not isinstance(document, dict):
+        raise ConfigError(str(path), [Mistake(path="file", text="wanted a JSON object")])
+    return document
+
+
+def damages(folder: Path) -> list[Mistake]:
+    """Find what is missing or wrong in a run's folder; each mistake names the file.
+
+    Parameters
+    ----------
+    folder : that holds ``summary.json`` and ``provenance.json``; folders of seeds in it are looked at too
+    """
+    found: list[Mistake] = []
+    for name, check in (("provenance.json", _in_provenance), ("summary.json", _in_summary)):
+        try:
+            texts = check(read_json(folder / name))
+        except ConfigError as error:
+            texts = [mistake.text for mistake in error.mistakes]
+        found += [Mistake(path=name, text=text) for text in texts]
+    found += [Mistake(path="scenario.yaml", text=text) for text in _in_scenario(folder / "scenario.yaml")]
+    for name in TABLES:
+        file = folder / f"{name}.parquet"
+        if file.exists() and not _is_parquet(file):
+            found.append(Mistake(path=file.name, text="is no Parquet file, or has lost its end"))
+    for seed in sorted(folder.glob("seed-*")):
+        found += [Mistake(path=f"{seed.name}/{wrong.path}", text=wrong.text) for wrong in damages(seed)]
+    return found
+
+
+def _in_provenance(document: dict[str, Any]) -> list[str]:
+    version = document.get("format")
+    if not isinstance(version, int) or isinstance(version, bool):
+        return [f"found the format {version!r}, wanted {FORMAT}"]
+    if version > FORMAT:
+        return [f"found the format {version}, wanted at most {FORMAT}: it comes from a newer Weftwork"]
+    if document.get("status") not in STATUSES:
+        return [f"found the status {document.get('status')!r}, wanted {', '.join(STATUSES)}"]
+    return []
+
+
+def _in_summary(document: dict[str, Any]) -> list[str]:
+    about, numbers = document.get("about"), document.get("numbers")
+    wrong = []
+    if not isinstance(about, dict) or not all(isinstance(text, str) for text in about.values()):
+        wrong.append("'about' is missing or holds something other than text")
+    if not isinstance(numbers, dict):
+        return [*wrong, "'numbers' is missing"]
+    for name, number in numbers.items():
+        keys = ("value", "low", "high") if isinstance(number, dict) and "seeds" in number else ("value",)
+        if not (
+            isinstance(number, dict)
+            and isinstance(number.get("unit"), str)
+            and all(key in number and _is_number(number[key]) for key in keys)
+        ):
+            wrong.append(f"the number '{name}' lacks a unit, or one of {', '.join(keys)} as a number or null")
+    return wrong
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
+def _in_scenario(file: Path) -> list[str]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return [f"cannot be read: {error}"]
+    root, mistakes = read_tree(text)
+    if mistakes:
+        return [mistake.text for mistake in mistakes]
+    return [] if isinstance(root, Mapping) else ["wanted a scenario, a mapping"]
+
+
+def _is_parquet(file: Path) -> bool:
+    try:
+        content = file.open("rb")
+    except OSError:
+        return False
+    with content:
+        head = content.read(len(_MAGIC))
+        size = content.seek(0, 2)
+        if size < 3 * len(_MAGIC):
+            return False
+        content.seek(size - len(_MAGIC))
+        return head == content.read() == _MAGIC

@@ -1,0 +1,343 @@
+"""A run is a folder, written once: the resolved scenario, a summary, tables in Parquet and where it all came from.
+
+It is written under a temporary name beside its place and renamed, so that a folder that has its name is whole.
+With several seeds the folder holds a run for each (``seed-1`` ...) and a summary of means with 95 % intervals.
+Leaves out: what the numbers mean (`weftwork.spec.result`), and any change of a run once it is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from weftwork.base.errors import ConfigError, Mistake, UsageError
+from weftwork.spec.result import TABLES, Quantity
+from weftwork.store.damage import FORMAT, damages, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import duckdb
+    import pyarrow as pa
+
+__all__ = ["FORMAT", "Run", "fresh_folder", "new_folder", "open_run", "refuse_existing", "write_run", "write_run_set"]
+
+_SLUG = re.compile(r"[^a-z0-9.]+")
+
+
+def new_folder(name: str, parent: Path = Path("runs")) -> Path:
+    """Folder for a new run, ``runs/<name>-<time>``, with a number behind it where that is taken.
+
+    Parameters
+    ----------
+    name : of the scenario; what a file name should not hold becomes a hyphen
+    parent : where runs are kept
+    """
+    slug = _SLUG.sub("-", name.lower()).strip("-.")[:60] or "run"
+    stem = f"{slug}-{datetime.now(UTC).astimezone():%Y%m%d-%H%M%S}"
+    path = parent / stem
+    number = 2
+    while path.exists():
+        path = parent / f"{stem}-{number}"
+        number += 1
+    return path
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise ConfigError where a run cannot be written, before the work is done.
+
+    Raises
+    ------
+    ConfigError : the folder is there already, or its parent is a file
+    """
+    if path.exists():
+        text = "is there already; a run is written once, so name another folder"
+        raise ConfigError(str(path), [Mistake(path="output", text=text)])
+    for parent in path.absolute().parents:
+        if parent.exists():
+            if not parent.is_dir() or not os.access(parent, os.W_OK):
+                raise ConfigError(
+                    str(path), [Mistake(path="output", text=f"'{parent}' is no folder that can be written")]
+                )
+            return
+
+
+def write_run(
+    path: Path,
+    *,
+    scenario: str,
+    about: Mapping[str, str],
+    summary: Mapping[str, Quantity],
+    tables: Mapping[str, pa.Table],
+    provenance: Mapping[str, Any],
+    files: Mapping[str, str] = MappingProxyType({}),
+) -> Run:
+    """Write a run's folder.
+
+    Parameters
+    ----------
+    path : that does not exist yet
+    scenario : resolved, as YAML
+    about : what ran, in words
+    summary : the numbers
+    tables : by the names of `weftwork.spec.result.TABLES`
+    provenance : version, seed, hashes, ``status`` and so on
+    files : further files of the run, name to text
+
+    Raises
+    ------
+    ConfigError : the folder is there already
+    """
+    import pyarrow.parquet as pq
+
+    with fresh_folder(path) as folder:
+        (folder / "scenario.yaml").write_text(scenario, encoding="utf-8")
+        _write_json(folder / "summary.json", _summary_document(about, summary))
+        _write_json(folder / "provenance.json", {"format": FORMAT, **provenance})
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        for name, table in tables.items():
+            pq.write_table(table, folder / f"{name}.parquet")
+    return Run(path)
+
+
+def write_run_set(
+    folder: Path,
+    *,
+    scenario: str,
+    about: Mapping[str, str],
+    numbers: Mapping[str, Mapping[str, Any]],
+    provenance: Mapping[str, Any],
+) -> None:
+    """Write what stands beside the runs of several seeds into a folder of `fresh_folder`.
+
+    Parameters
+    ----------
+    folder : that holds ``seed-<n>`` for every seed
+    scenario, about, provenance : as in `write_run`
+    numbers : by name, with ``value`` (the mean), ``low``, ``high``, ``unit`` and ``text``
+    """
+    (folder / "scenario.yaml").write_text(scenario, encoding="utf-8")
+    _write_json(
+        folder / "summary.json", {"about": dict(about), "numbers": {key: dict(v) for key, v in numbers.items()}}
+    )
+    _write_json(folder / "provenance.json", {"format": FORMAT, **provenance})
+
+
+def open_run(path: str | Path) -> Run:
+    """Open a run that is there.
+
+    Raises
+    ------
+    ConfigError : no such folder, not a run, damaged, or written by a newer Weftwork; with every file that is wrong
+    """
+    folder = Path(path)
+    text = None
+    if not folder.is_dir():
+        text = "there is no such folder"
+    elif not (folder / "summary.json").is_file() and not (folder / "provenance.json").is_file():
+        text = "is not the folder of a run: summary.json and provenance.json are missing"
+    if text is not None:
+        raise ConfigError(str(path), [Mistake(path="run", text=text)])
+    if wrong := damages(folder):
+        raise ConfigError(str(path), wrong)
+    return Run(folder)
+
+
+class Run:
+    """A run that has been written. Files are read when they are asked for.
+
+    Attributes
+    ----------
+    path : its folder
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}, status={self.status!r})"
+
+    @cached_property
+    def _summary(self) -> dict[str, Any]:
+        return read_json(self.path / "summary.json")
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """Version, schema, seed, hashes of the policies, machine, wall time, status, digest."""
+        return read_json(self.path / "provenance.json")
+
+    @property
+    def status(self) -> str:
+        """``complete``, ``interrupted``, ``stopped`` (at engine.until) or ``stuck`` (flows that can never finish)."""
+        return str(self.provenance["status"])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all work was done."""
+        return self.status == "complete"
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What ran, in words: name, workload, fabric, transport."""
+        return dict(self._summary["about"])
+
+    @property
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Numbers by name, each with ``value``, ``unit`` and ``text``; with several seeds ``low`` and ``high`` too."""
+        return dict(self._summary["numbers"])
+
+    def value(self, name: str) -> float | None:
+        """One number of the summary.
+
+        Raises
+        ------
+        UsageError : there is no such number
+        """
+        if name not in self.summary:
+            raise UsageError(f"the summary has no number {name!r}; it has {', '.join(self.summary)}")
+        found: float | None = self.summary[name]["value"]
+        return found
+
+    @property
+    def scenario(self) -> str:
+        """The resolved scenario, YAML."""
+        return (self.path / "scenario.yaml").read_text(encoding="utf-8")
+
+    @property
+    def seeds(self) -> tuple[Run, ...]:
+        """The runs of several seeds, by seed; empty for a run of one seed."""
+        named = ((folder.name.removeprefix("seed-"), folder) for folder in self.path.glob("seed-*"))
+        found = [(int(number), folder) for number, folder in named if number.isascii() and number.isdecimal()]
+        return tuple(Run(folder) for _, folder in sorted(found))
+
+    def table(self, name: str) -> pa.Table:
+        """Read one table as Arrow, by its name in `weftwork.spec.result.TABLES`.
+
+        Raises
+        ------
+        UsageError : no such table, an older Weftwork did not write it, or this is a folder of several seeds,
+            whose runs have the tables
+        ConfigError : the file is damaged
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        file = self.path / f"{name}.parquet"
+        if name not in TABLES or not file.is_file():
+            extra = "; this folder holds several seeds, see Run.seeds" if self.seeds else ""
+            raise UsageError(f"the run has no table {name!r}, wanted {', '.join(TABLES)}{extra}")
+        try:
+            return pq.read_table(file)
+        except (OSError, pa.ArrowException) as error:
+            raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
+
+    @property
+    def flows(self) -> pa.Table:
+        """One row per message."""
+        return self.table("flows")
+
+    @property
+    def links(self) -> pa.Table:
+        """One row per direction of a link."""
+        return self.table("links")
+
+    @property
+    def collectives(self) -> pa.Table:
+        """One row per collective operation."""
+        return self.table("collectives")
+
+    @property
+    def series(self) -> pa.Table:
+        """Samples of the flows and ports that were chosen."""
+        return self.table("series")
+
+    @property
+    def events(self) -> pa.Table:
+        """Pauses, marks, drops by reason, retransmissions and faults."""
+        return self.table("events")
+
+    def query(self, sql: str) -> pa.Table:
+        """Ask with SQL, by DuckDB; the tables have their names.
+
+        Raises
+        ------
+        UsageError : DuckDB refuses the statement, or it gives no table
+        ConfigError : a file is damaged
+
+        Examples
+        --------
+        ``run.query("select max(fct_ps) from flows where size_bytes > 1000000")``
+        """
+        import duckdb
+
+        database = self._database
+        database.begin()  # and taken back: a statement leaves nothing behind for the next one
+        try:
+            answer = database.sql(sql)
+            if answer is None:
+                raise UsageError(f"the statement gives no table: {sql!r}")
+            return answer.to_arrow_table()
+        except duckdb.Error as error:
+            raise UsageError(f"DuckDB refuses {sql!r}: {error}") from error
+        finally:
+            with suppress(duckdb.TransactionException):  # the statement ended the transaction itself
+                database.rollback()
+
+    @cached_property
+    def _database(self) -> duckdb.DuckDBPyConnection:
+        """Views of the tables; kept, since a page asks sixty times and to connect takes longer than to answer."""
+        import duckdb
+
+        database = duckdb.connect()
+        for name in TABLES:
+            file = self.path / f"{name}.parquet"
+            if file.is_file():
+                quoted = str(file).replace("'", "''")
+                try:
+                    database.execute(f"create view {name} as from read_parquet('{quoted}')")
+                except duckdb.Error as error:
+                    raise ConfigError(str(file), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
+        return database
+
+
+@contextmanager
+def fresh_folder(path: Path) -> Iterator[Path]:
+    """Make a folder that takes its name when everything is in it, and vanishes when something fails.
+
+    Raises
+    ------
+    ConfigError : the folder is there already, or cannot be made
+    """
+    refuse_existing(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", suffix=".unfinished", dir=path.parent))
+    except OSError as error:
+        raise ConfigError(str(path), [Mistake(path="output", text=f"cannot be made: {error.strerror}")]) from error
+    try:
+        folder.chmod(0o755)  # mkdtemp makes it private; a run is an ordinary folder
+        yield folder
+        refuse_existing(path)
+        folder.rename(path)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _summary_document(about: Mapping[str, str], summary: Mapping[str, Quantity]) -> dict[str, Any]:
+    numbers = {name: {"value": q.value, "unit": q.unit, "text": q.text} for name, q in summary.items()}
+    return {"about": dict(about), "numbers": numbers}
+
+
+def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")

@@ -1,0 +1,94 @@
+"""Two runs side by side: what differs in their scenarios, and what that did to the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from weftwork.store.runs import Run
+
+__all__ = ["Comparison", "Difference", "NumberPair", "compare"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """A key of the scenario with two values; None where a scenario does not have it."""
+
+    key: str
+    first: str | None
+    second: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NumberPair:
+    """A number in both runs.
+
+    Attributes
+    ----------
+    change : second over first, minus 1; None where one is missing or the first is 0
+    is_clear : with several seeds on both sides, whether the 95 % intervals do not touch; else None
+    """
+
+    name: str
+    unit: str
+    first: float | None
+    second: float | None
+    change: float | None
+    is_clear: bool | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """What `compare` found; ``is_same_result`` where both engines' digests are there and equal."""
+
+    differences: tuple[Difference, ...]
+    numbers: tuple[NumberPair, ...]
+    is_same_result: bool
+
+
+def compare(first: Run, second: Run) -> Comparison:
+    """Compare two runs.
+
+    Parameters
+    ----------
+    first, second : runs that were written; the second is measured against the first
+    """
+    keys_a, keys_b = _flat(yaml.safe_load(first.scenario)), _flat(yaml.safe_load(second.scenario))
+    differences = tuple(
+        Difference(key=key, first=keys_a.get(key), second=keys_b.get(key))
+        for key in [*keys_a, *(key for key in keys_b if key not in keys_a)]
+        if keys_a.get(key) != keys_b.get(key)
+    )
+    a, b = first.summary, second.summary
+    numbers = tuple(_pair(name, a.get(name), b.get(name)) for name in [*a, *(name for name in b if name not in a)])
+    digest = first.provenance.get("digest")
+    return Comparison(
+        differences=differences,
+        numbers=numbers,
+        is_same_result=digest is not None and digest == second.provenance.get("digest"),
+    )
+
+
+def _pair(name: str, a: dict[str, Any] | None, b: dict[str, Any] | None) -> NumberPair:
+    first = a["value"] if a is not None else None
+    second = b["value"] if b is not None else None
+    change = second / first - 1 if first and second is not None else None
+    is_clear = None
+    if a is not None and b is not None and a.get("seeds", 1) > 1 and b.get("seeds", 1) > 1:
+        is_clear = a["high"] < b["low"] or b["high"] < a["low"]
+    unit = (a or b or {"unit": ""})["unit"]
+    return NumberPair(name=name, unit=unit, first=first, second=second, change=change, is_clear=is_clear)
+
+
+def _flat(tree: Any, path: str = "") -> dict[str, str]:  # noqa: ANN401 - whatever YAML holds
+    if isinstance(tree, dict):
+        found: dict[str, str] = {}
+        for key, value in tree.items():
+            found |= _flat(value, f"{path}.{key}" if path else str(key))
+        return found
+    if isinstance(tree, list) and any(isinstance(item, dict) for item in tree):
+        return {key: text for index, item in enumerate(tree) for key, text in _flat(item, f"{path}.{index}").items()}
+    return {path: str(tree).lower() if isinstance(tree, bool) else str(tree)}  # as YAML has it

@@ -1,0 +1,178 @@
+"""From the faults of a scenario to those of the engines: names become indices, and what repeats is written out.
+
+What lasts for a time is followed by its undoing. A NIC that goes down or comes up is its link.
+Leaves out: which instants and routes follow (`weftwork.engine.instants`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.errors import Mistake
+from weftwork.base.nearest import nearest, turned_round
+from weftwork.engine.lower import Fault
+from weftwork.spec.fabric import HOST, SWITCH, Fabric
+
+if TYPE_CHECKING:
+    from weftwork.spec.scenario import Scenario
+    from weftwork.spec.scenario_faults import Fault as Described
+
+__all__ = ["Occurrence", "occurrences"]
+
+SHOWN: Final = 3  # chosen: names in a message; a fabric may have a million
+MOST_COMPARED: Final = 50_000  # chosen: names among which the nearest is looked for; difflib takes seconds for them
+KINDS: Final = {"switch": SWITCH, "nic": HOST}
+
+
+class _Places(Mapping[str, int]):
+    """Links, switches or hosts by name, looked up in the fabric rather than listed."""
+
+    def __init__(self, fabric: Fabric, kind: str) -> None:
+        self._fabric = fabric
+        self._node_kind = KINDS.get(kind)
+
+    def __getitem__(self, name: str) -> int:
+        if self._node_kind is None:
+            return self._fabric.link(name)
+        node = self._fabric.node(name)
+        if self._fabric.node_kind[node] != self._node_kind:
+            raise KeyError(name)
+        return node
+
+    def __iter__(self) -> Iterator[str]:
+        if self._node_kind is None:
+            return iter(self._fabric.link_names)
+        nodes = np.flatnonzero(self._fabric.node_kind == self._node_kind)
+        return (self._fabric.node_names[node] for node in nodes.tolist())
+
+    def __len__(self) -> int:
+        if self._node_kind is None:
+            return len(self._fabric.link_names)
+        return int((self._fabric.node_kind == self._node_kind).sum())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Occurrence:
+    """One fault at one instant, as it is told and as it is run.
+
+    Parameters
+    ----------
+    event : such as ``down``, or ``down ends``
+    where : name of the link, switch or NIC
+    faults : what the engines do, one for each port of a NIC
+    """
+
+    event: str
+    where: str
+    faults: tuple[Fault, ...]
+
+    @property
+    def at_ps(self) -> int:
+        """When."""
+        return self.faults[0].at_ps
+
+
+def occurrences(scenario: Scenario, fabric: Fabric) -> tuple[list[Occurrence], list[Mistake]]:
+    """Write out what happens, in the order of the scenario, and a mistake for every name that the fabric does not have.
+
+    Parameters
+    ----------
+    scenario : its faults
+    fabric : whose links, switches and NICs
+    """
+    names = {kind: _Places(fabric, kind) for kind in ("link", "switch", "nic")}
+    found: list[Occurrence] = []
+    mistakes: list[Mistake] = []
+    for index, fault in enumerate(scenario.faults):
+        kind, name = next((key, getattr(fault, key)) for key in names if getattr(fault, key) is not None)
+        places, text = _places(fabric, kind, name, names[kind])
+        if text is not None:
+            fix = None if places else _fix(name, names[kind])
+            mistakes.append(Mistake(path=f"faults.{index}.{kind}", text=text, fix=fix))
+            continue
+        found += _written_out(fabric, fault, kind, name, places)
+    return found, mistakes
+
+
+def _fix(name: str, known: Mapping[str, int]) -> str | None:
+    near = known if len(known) <= MOST_COMPARED else ()
+    return turned_round(name, known) or nearest(name.partition("/")[0], near)
+
+
+def _places(fabric: Fabric, kind: str, name: str, known: Mapping[str, int]) -> tuple[list[int], str | None]:
+    """Indices that a name stands for (of links, switches or NIC ports), or what is wrong with it."""
+    host, slash, port = name.partition("/") if kind == "nic" else (name, "", "")
+    if host not in known:
+        some = ", ".join(islice(known, SHOWN))
+        more = f" and {len(known) - SHOWN:,} more" if len(known) > SHOWN else ""
+        what = "host" if kind == "nic" else kind
+        return [], f"found '{name}', which is no {what} of the fabric, wanted such as {some}{more}"
+    if kind != "nic":
+        return [known[host]], None
+    base = fabric.ports.base
+    ports = list(range(int(base[known[host]]), int(base[known[host] + 1])))
+    if not slash:
+        return ports, None
+    number = port.removeprefix("nic")
+    if not number.isdecimal() or int(number) >= len(ports):
+        return ports, f"found '{name}', wanted {host}/nic0 to {host}/nic{len(ports) - 1}, or {host} for all"
+    return [ports[int(number)]], None
+
+
+def _written_out(fabric: Fabric, fault: Described, kind: str, name: str, places: list[int]) -> Iterator[Occurrence]:
+    for turn in range(fault.times or 1):
+        at_ps = fault.at_ps + turn * (fault.every_ps or 0)
+        yield Occurrence(
+            event=fault.event,
+            where=name,
+            faults=tuple(_begins(fabric, fault, kind, place, at_ps) for place in places),
+        )
+        if fault.for_ps is not None:
+            yield Occurrence(
+                event=f"{fault.event} ends",
+                where=name,
+                faults=tuple(_ends(fabric, fault, kind, place, at_ps + fault.for_ps) for place in places),
+            )
+
+
+def _begins(fabric: Fabric, fault: Described, kind: str, place: int, at_ps: int) -> Fault:
+    if fault.event == "slow":
+        rate_bps = fault.rate_bps or max(1, round(_host_rate_bps(fabric, place) * (fault.fraction or 1)))
+        return Fault(at_ps=at_ps, event="slow", nic=place, rate_bps=rate_bps)
+    link = int(fabric.ports.link[place]) if kind == "nic" else place
+    if fault.event == "degrade":
+        rate_bps = fault.rate_bps or max(1, round(int(fabric.links["rate_bps"][link]) * (fault.fraction or 1)))
+        return Fault(at_ps=at_ps, event="degrade", link=link, rate_bps=rate_bps)
+    if fault.event == "lossy":
+        return Fault(at_ps=at_ps, event="lossy", link=link, loss=fault.loss or 0.0)
+    return _switched(kind, link, at_ps, is_up=fault.event == "up")
+
+
+def _ends(fabric: Fabric, fault: Described, kind: str, place: int, at_ps: int) -> Fault:
+    """Make it as it was before the first fault."""
+    if fault.event == "slow":
+        device = fabric.nics[fabric.node_device[fabric.ports.node[place]]]
+        return Fault(at_ps=at_ps, event="slow", nic=place, rate_bps=device.pcie_rate_bps)
+    link = int(fabric.ports.link[place]) if kind == "nic" else place
+    if fault.event == "degrade":
+        return Fault(at_ps=at_ps, event="degrade", link=link, rate_bps=int(fabric.links["rate_bps"][link]))
+    if fault.event == "lossy":
+        return Fault(at_ps=at_ps, event="lossy", link=link, loss=float(fabric.links["loss"][link]))
+    return _switched(kind, link, at_ps, is_up=True)
+
+
+def _switched(kind: str, place: int, at_ps: int, *, is_up: bool) -> Fault:
+    if kind == "switch":
+        return Fault(at_ps=at_ps, event="up" if is_up else "down", switch=place)
+    return Fault(at_ps=at_ps, event="up" if is_up else "down", link=place)
+
+
+def _host_rate_bps(fabric: Fabric, port: int) -> int:
+    """Rate of the host interface, or of the link where the host is never the bottleneck."""
+    device = fabric.nics[fabric.node_device[fabric.ports.node[port]]]
+    return device.pcie_rate_bps or int(fabric.links["rate_bps"][fabric.ports.link[port]])

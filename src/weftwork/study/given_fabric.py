@@ -1,0 +1,67 @@
+"""A fabric that was built in Python, in place of a scenario's own: checked, and kept beside the run as a file.
+
+Its JSON goes into the run folder as ``fabric.json``, and the scenario that is written names that file: the folder alone
+says what ran.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from weftwork.base.errors import ConfigError
+from weftwork.study.prepare import read_scenario
+from weftwork.topology.build import fabric_of
+from weftwork.topology.export import export
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.scenario import Scenario
+
+__all__ = ["FILE", "GivenFabric", "placed", "with_fabric"]
+
+FILE: Final = "fabric.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GivenFabric:
+    """A fabric from Python, as it will be run, and as JSON."""
+
+    fabric: Fabric
+    text: str
+
+
+def with_fabric(file: str | Path, fabric: Fabric, overrides: Mapping[str, str] | None) -> tuple[Scenario, GivenFabric]:
+    """Read a scenario with a fabric in place of its section, which may be missing.
+
+    Parameters
+    ----------
+    file : the scenario
+    fabric : from `weftwork.topology`
+    overrides : dotted key to YAML text
+
+    Raises
+    ------
+    ConfigError : with all mistakes of the scenario, or all of the fabric
+    """
+    with tempfile.TemporaryDirectory() as place:
+        written = Path(place) / FILE
+        export(fabric, written)
+        try:
+            checked = fabric_of(file=written)
+        except ConfigError as error:
+            raise ConfigError("fabric, given in Python", list(error.mistakes)) from error
+        given = GivenFabric(fabric=checked, text=written.read_text(encoding="utf-8"))
+        section = {"fabric": json.dumps({"file": str(written)})}
+        return read_scenario(file, {**(overrides or {}), **section}), given
+
+
+def placed(scenario: Scenario, folder: Path) -> Scenario:
+    """The scenario with its fabric's file where it will lie: in the run folder."""
+    section = scenario.fabric.model_copy(update={"file": str(folder.absolute() / FILE)})
+    return scenario.model_copy(update={"fabric": section})

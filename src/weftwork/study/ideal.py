@@ -1,0 +1,249 @@
+"""The ideal completion time of a message: alone on an empty fabric, at line rate.
+
+Where flows keep their paths it is that of the path of first candidates. Its packets follow each other through
+store-and-forward links. The last one arrives after the longest monotone walk through the table (packet, link) of
+serialisation times, plus the delays; that is exact for one flow that is never held back.
+Where packets are sprayed, all candidates of a hop carry the message together, and it is a lower bound: no order of
+packets over the links can be faster, and what is reached is up to some packets slower.
+Leaves out: windows and pacing, which hold back even a lone flow; paths that are faster than that of first candidates,
+for a flow that keeps to one; faults. Only there a slowdown can be below 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weftwork.base.clock import SECOND_PS, serialisation_ps
+from weftwork.engine.plan import Op
+from weftwork.spec.fabric import HOST
+from weftwork.topology.routing import DELIVER
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weftwork.engine.flow_plan import FlowPlan
+    from weftwork.engine.plan import Plan
+
+__all__ = ["ideal_times_ps", "nic_ports", "pipeline_ps", "spread_ps"]
+
+Hop = tuple[int, int, int]  # rate_bps (0: takes no time), bytes between frames, delay_ps behind it
+Stage = tuple[Hop, ...]  # links that carry a sprayed message side by side
+
+
+def pipeline_ps(frames: tuple[int, ...], middle: int, hops: tuple[Hop, ...]) -> int:
+    """Time from the first bit sent to the last bit received.
+
+    Parameters
+    ----------
+    frames : bytes of the first frame, of one in the middle and of the last; or of one frame alone
+    middle : how many frames are in the middle, 0 or more
+    hops : links in order
+
+    Returns
+    -------
+    picoseconds
+
+    Examples
+    --------
+    >>> hop = (400_000_000_000, 0, 1_000)
+    >>> pipeline_ps((4096,), 0, (hop, hop)), pipeline_ps((4096, 4096, 4096), 1, (hop, hop))
+    (165840, 329680)
+    """
+    delay = sum(hop[2] for hop in hops)
+    times = [[serialisation_ps(size + gap, rate) if rate else 0 for rate, gap, _ in hops] for size in frames]
+    if len(frames) == 1:
+        return delay + sum(times[0])
+    first, mid, last = times
+    count = len(hops)
+    if middle == 0:
+        return delay + max(sum(first[: at + 1]) + sum(last[at:]) for at in range(count))
+    # The walk leaves the first frame on link a and joins the last on link b; the rest is spent on the slowest between.
+    return delay + max(
+        sum(first[: a + 1]) + sum(mid[a : b + 1]) + (middle - 1) * max(mid[a : b + 1]) + sum(last[b:])
+        for a in range(count)
+        for b in range(a, count)
+    )
+
+
+def spread_ps(frames: tuple[int, ...], middle: int, stages: tuple[Stage, ...]) -> int:
+    """Time that no spraying can beat, from the first bit sent to the last bit received.
+
+    Some packet is the first and some packet the last at every stage, none smaller than the smallest; between them the
+    links of the stage send all bytes together. And the largest packet has to cross all of them.
+
+    Parameters
+    ----------
+    frames, middle : as for `pipeline_ps`
+    stages : links in order, side by side where the message may take any of them
+
+    Examples
+    --------
+    >>> host, uplink = (400_000_000_000, 0, 1_000), (100_000_000_000, 0, 1_000)
+    >>> spread_ps((4096,) * 3, 2, ((host,), (uplink,))) == pipeline_ps((4096,) * 3, 2, (host, uplink))
+    True
+    >>> spread_ps((4096,) * 3, 2, ((host,), (uplink,) * 4))  # now the host's link is the slowest
+    657360
+    """
+
+    def crossing_ps(stage: Stage, size_bytes: int) -> int:
+        return min(delay for _, _, delay in stage) + min(
+            serialisation_ps(size_bytes + gap, rate) if rate else 0 for rate, gap, _ in stage
+        )
+
+    def sending_ps(stage: Stage) -> int:
+        gap = stage[0][1]
+        total = sum(frames) + gap * len(frames)
+        if middle:  # the frame in the middle occurs that often
+            total += (middle - 1) * (frames[1] + gap)
+        return total * 8 * SECOND_PS // sum(rate for rate, _, _ in stage) if all(rate for rate, _, _ in stage) else 0
+
+    if middle == 0 and len(frames) > 1:
+        frames = (frames[0], frames[-1])
+    smallest = [crossing_ps(stage, min(frames)) for stage in stages]
+    delays = [min(delay for _, _, delay in stage) for stage in stages]
+    return max(
+        sum(crossing_ps(stage, max(frames)) for stage in stages),
+        *(
+            sum(smallest[:at]) + sending_ps(stage) + delays[at] + sum(smallest[at + 1 :])
+            for at, stage in enumerate(stages)
+        ),
+    )
+
+
+def ideal_times_ps(
+    plan: Plan | FlowPlan, source_port: NDArray[Any], destination_port: NDArray[Any], size_bytes: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Ideal completion times of messages.
+
+    Most of them share a path that looks the same and a size, so each distinct case is worked out once.
+
+    Parameters
+    ----------
+    plan : the run's
+    source_port, destination_port : shape (messages,), NIC ports
+    size_bytes : shape (messages,)
+
+    Returns
+    -------
+    shape (messages,), picoseconds; -1 where no path leads there at time 0
+    """
+    if len(size_bytes) == 0:
+        return np.empty(0, np.int64)
+    first_hop = plan.port_peer[source_port]
+    last_hop = plan.port_peer[destination_port]
+    node = plan.port_node[destination_port]
+    case = np.stack(
+        [
+            plan.port_node[first_hop],
+            plan.port_rate_bps[source_port],
+            plan.port_delay_ps[source_port],
+            plan.attachment[destination_port],
+            plan.port_rate_bps[last_hop],
+            plan.port_delay_ps[last_hop],
+            plan.node_device[node],
+            np.where(plan.node_kind[plan.port_node[last_hop]] == HOST, node, -1),  # linked to a host without a switch
+            size_bytes,
+        ],
+        axis=1,
+    ).astype(np.int64)
+    _, example, which = np.unique(case, axis=0, return_index=True, return_inverse=True)
+    is_sprayed = plan.port_selection.plugin.reorders or (  # type: ignore[union-attr]
+        plan.path_selection is not None and plan.path_selection.plugin.reorders  # type: ignore[union-attr]
+    )
+    paths: dict[tuple[int, int], tuple[tuple[int, ...], ...] | None] = {}
+    times: list[int] = []
+    for source, destination, size in zip(
+        source_port[example].tolist(), destination_port[example].tolist(), size_bytes[example].tolist(), strict=True
+    ):
+        ends = int(plan.port_node[plan.port_peer[source]]), int(plan.attachment[destination])
+        if ends not in paths:
+            paths[ends] = _walk(plan, *ends, width=None if is_sprayed else 1)
+        middle = paths[ends]
+        times.append(-1 if middle is None else _message_ps(plan, size, _stages(plan, source, destination, middle)))
+    return np.array(times, np.int64)[which.ravel()]
+
+
+def nic_ports(plan: Plan | FlowPlan, messages: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """NIC ports at both ends of messages between hosts while all links work, as docs/models/packet-engine.md says.
+
+    Where a program names several columns for one channel, that of its first SEND on it stands for all.
+
+    Parameters
+    ----------
+    plan : the run's
+    messages : `weftwork.engine.outcome.MESSAGE_DTYPE`
+
+    Returns
+    -------
+    source and destination ports, each of shape (messages,)
+    """
+    ends = np.append(plan.streams["first_op"], len(plan.ops))
+    of_class = np.repeat(plan.streams["rank_class"], np.diff(ends))
+    is_send = plan.ops["code"] == Op.SEND
+    sends = plan.ops[is_send]
+    channels = int(max(sends["channel"].max(initial=0), messages["channel"].max(initial=0))) + 1
+    known, first = np.unique(of_class[is_send] * channels + sends["channel"], return_index=True)
+    wanted = plan.rank_class[messages["source"]].astype(np.int64) * channels + messages["channel"]
+    send = sends[first[np.searchsorted(known, wanted)]]
+    source = plan.rank_ports[messages["source"], send["nic"]].astype(np.int64)
+    destination = plan.rank_ports[messages["destination"], send["nic"]].astype(np.int64)
+    number = destination - plan.port_base[plan.port_node[destination]]
+    of_peer = plan.port_base[plan.port_node[source]] + number
+    return np.where(send["peer_rail"] == 1, of_peer, source), destination
+
+
+def _stages(
+    plan: Plan | FlowPlan, source_port: int, destination_port: int, middle: tuple[tuple[int, ...], ...]
+) -> tuple[Stage, ...]:
+    """Links from one NIC port to another, and the host interface behind the last one."""
+    first = int(plan.port_peer[source_port])
+    is_direct = plan.port_node[first] == plan.port_node[destination_port]
+    ports = ((source_port,),) if is_direct else ((source_port,), *middle, (int(plan.port_peer[destination_port]),))
+    gap = plan.transport.interframe_bytes
+    stages = [tuple((int(plan.port_rate_bps[p]), gap, int(plan.port_delay_ps[p])) for p in stage) for stage in ports]
+    nic = plan.nics[plan.node_device[plan.port_node[destination_port]]]
+    if nic["pcie_rate_bps"] or nic["pcie_latency_ps"]:
+        stages.append(((int(nic["pcie_rate_bps"]), 0, int(nic["pcie_latency_ps"])),))
+    return tuple(stages)
+
+
+def _message_ps(plan: Plan | FlowPlan, size_bytes: int, stages: tuple[Stage, ...]) -> int:
+    transport = plan.transport
+    extra = transport.data_overhead_bytes + transport.telemetry_bytes
+    mtu = transport.mtu_bytes
+    packets = max(1, -(-size_bytes // mtu))
+    tail = size_bytes - (packets - 1) * mtu
+    if packets == 1:
+        frames: tuple[int, ...] = (size_bytes + extra + transport.first_extra_bytes,)
+    else:
+        frames = (mtu + extra + transport.first_extra_bytes, mtu + extra, tail + extra)
+    if all(len(stage) == 1 for stage in stages):
+        return pipeline_ps(frames, max(0, packets - 2), tuple(stage[0] for stage in stages))
+    return spread_ps(frames, max(0, packets - 2), stages)
+
+
+def _walk(
+    plan: Plan | FlowPlan, node: int, attachment: int, *, width: int | None
+) -> tuple[tuple[int, ...], ...] | None:
+    """Ports from a switch to an attachment, hop by hop; None where there is no way.
+
+    Parameters
+    ----------
+    width : how many candidates of every switch are taken; None: all, and their links carry a message side by side
+    """
+    table = plan.routes[0]
+    stages: list[tuple[int, ...]] = []
+    nodes = [node]
+    # All candidates lie on shortest paths, so that the switches of one stage are equally far from the attachment.
+    while (groups := [int(table.group_of[one, attachment]) for one in nodes])[0] >= 0:
+        ports = [
+            int(port)
+            for group in groups
+            for port in table.group_ports[table.group_ptr[group] : table.group_ptr[group + 1]][:width]
+        ]
+        stages.append(tuple(ports))
+        nodes = sorted({int(plan.port_node[plan.port_peer[port]]) for port in ports})
+    own = plan.attachment[plan.port_base[nodes[0]] : plan.port_base[nodes[0] + 1]]
+    return tuple(stages) if groups[0] == DELIVER or (own == attachment).any() else None

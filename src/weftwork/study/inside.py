@@ -1,0 +1,128 @@
+"""What went inside servers, by message: which way, how fast it could have been, and how busy the GPUs' ports were.
+
+Source: docs/models/packet-engine.md, section Inside a server.
+Leaves out: what waited where inside a server, which the engine does not keep.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.clock import SECOND_PS, serialisation_ps
+from weftwork.spec.result import Quantity
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from weftwork.engine.flow_plan import FlowPlan
+    from weftwork.engine.plan import Plan
+
+__all__ = ["NVLINK", "PACKETS", "PCIE", "WAYS", "inside_summary", "message_times_ps", "ways"]
+
+WAYS: Final = ("packets", "nvlink", "pcie")
+PACKETS, NVLINK, PCIE = range(len(WAYS))
+
+
+def ways(plan: Plan | FlowPlan, source: NDArray[np.int64], destination: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which way messages between ranks go: an index into `WAYS`.
+
+    Parameters
+    ----------
+    plan : the run's
+    source, destination : shape (messages,), ranks
+    """
+    node = plan.port_node[plan.rank_ports[:, 0]]
+    domain = plan.rank_gpu["domain"]
+    is_near = domain[source] == domain[destination]
+    inside = np.where(is_near & (domain[source] >= 0), NVLINK, PCIE)
+    return np.where(node[source] == node[destination], inside, PACKETS).astype(np.int64)
+
+
+def message_times_ps(
+    plan: Plan | FlowPlan,
+    way: int,
+    source: NDArray[np.int64],
+    destination: NDArray[np.int64],
+    size_bytes: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Time of a message inside a server that meets nobody.
+
+    Its chunks follow each other through the egress of the sender and the ingress of the receiver; the slower of the two
+    sets the pace.
+
+    Parameters
+    ----------
+    plan : the run's
+    way : `NVLINK` or `PCIE`, the same for all
+    source, destination : shape (messages,), ranks
+    size_bytes : shape (messages,)
+    """
+    kind = WAYS[way]
+    gpu = plan.rank_gpu
+    case = np.stack(
+        [
+            gpu[f"{kind}_rate_bps"][source],
+            gpu[f"{kind}_rate_bps"][destination],
+            gpu[f"{kind}_latency_ps"][source],
+            gpu["chunk_bytes"][source],
+            size_bytes,
+        ],
+        axis=1,
+    )
+    distinct, which = np.unique(case, axis=0, return_inverse=True)
+    times = [_alone_ps(*row) for row in distinct.tolist()]
+    return np.array(times, np.int64)[which.ravel()]
+
+
+def _alone_ps(egress_bps: int, ingress_bps: int, latency_ps: int, chunk_bytes: int, size_bytes: int) -> int:
+    whole, rest = divmod(size_bytes, chunk_bytes)
+    last = rest if rest or not whole else chunk_bytes
+    before = whole if rest or not whole else whole - 1  # chunks before the last one
+    out_ps, in_ps = (serialisation_ps(chunk_bytes, rate) for rate in (egress_bps, ingress_bps))
+    last_out_ps, last_in_ps = (serialisation_ps(last, rate) for rate in (egress_bps, ingress_bps))
+    starts_ps = before * out_ps + latency_ps  # the last chunk reaches the ingress
+    free_ps = latency_ps + (before - 1) * max(out_ps, in_ps) + in_ps if before else 0
+    return max(max(starts_ps, free_ps) + last_in_ps, starts_ps + last_out_ps)
+
+
+def inside_summary(plan: Plan | FlowPlan, flows: pa.Table, duration_ps: int) -> dict[str, Quantity]:
+    """Numbers of a run that say what went by packet and what by message; none where nothing went inside a server.
+
+    Parameters
+    ----------
+    plan : the run's
+    flows : table of the run
+    duration_ps : of the run
+    """
+    way = flows["way"].to_numpy(zero_copy_only=False)
+    delivered = flows["fct_ps"].is_valid().to_numpy()
+    if (way == WAYS[PACKETS]).all():
+        return {}
+    found: dict[str, Quantity] = {}
+    words = ("between servers, by packet", "inside servers by NVLink, by message", "inside servers by PCIe, by message")
+    for name, text in zip(WAYS, words, strict=True):
+        size = int(flows["size_bytes"].to_numpy()[delivered & (way == name)].sum())
+        found[f"{name}_bytes"] = Quantity(value=size, unit="B", text=f"Payload delivered {text}.")
+    for name in WAYS[1:]:
+        own = flows.filter(delivered & (way == name))
+        share = _busiest_share(plan, name, own, duration_ps)
+        if share is not None:
+            text = f"Share of the time in which the busiest {'NVLink' if name == 'nvlink' else 'PCIe'} port was in use."
+            found[f"busiest_{name}"] = Quantity(value=share, unit="share", text=text)
+    return found
+
+
+def _busiest_share(plan: Plan | FlowPlan, way: str, flows: pa.Table, duration_ps: int) -> float | None:
+    """Largest share of the time, over ranks and directions; None where nothing went."""
+    if flows.num_rows == 0 or duration_ps <= 0:
+        return None
+    rate_bps = plan.rank_gpu[f"{way}_rate_bps"].astype(np.float64)
+    load = np.zeros((2, len(rate_bps)))
+    size = flows["size_bytes"].to_numpy()
+    np.add.at(load[0], flows["source_rank"].to_numpy(), size)
+    np.add.at(load[1], flows["destination_rank"].to_numpy(), size)
+    share = load.max(axis=0) * 8 * SECOND_PS / duration_ps
+    return float(np.divide(share, rate_bps, out=np.zeros(len(rate_bps)), where=rate_bps > 0).max())

@@ -1,0 +1,57 @@
+"""What follows from a scenario alone, whatever its workload is: policies, and settings that all engines take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from weftwork.base.clock import NEVER_PS
+from weftwork.policies.load import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.scenario import Scenario
+    from weftwork.study.faults import Occurrence
+
+__all__ = ["POLICY_KINDS", "engine_settings", "policies_of"]
+
+POLICY_KINDS: Final = ("congestion-control", "path-selection", "port-selection")
+
+
+def policies_of(scenario: Scenario) -> dict[str, LoadedPolicy]:
+    """The policies that a scenario names, by kind.
+
+    Raises
+    ------
+    ConfigError, PolicyError : a policy or its parameters are wrong
+    """
+    found = {}
+    for kind in POLICY_KINDS:
+        key = kind.replace("-", "_")
+        choice = getattr(scenario.transport, key)
+        found[kind] = load(kind, choice.label, choice.parameters, path=f"transport.{key}")
+    return found
+
+
+def engine_settings(
+    scenario: Scenario, policies: dict[str, LoadedPolicy], faults: Sequence[Occurrence]
+) -> dict[str, Any]:
+    """What `lower` and `lower_flow` of the engines both take, besides fabric, job and transport.
+
+    Parameters
+    ----------
+    scenario : that is run
+    policies : of `policies_of`
+    faults : what happens, in the order of the scenario
+    """
+    return {
+        "path_selection": policies["path-selection"],
+        "port_selection": policies["port-selection"],
+        "seed": scenario.engine.seed,
+        "until_ps": NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
+        "faults": [fault for occurrence in faults for fault in occurrence.faults],
+        "reconvergence_delay_ps": scenario.fabric.reconvergence_delay_ps,
+        "failover_delay_ps": scenario.fabric.failover_delay_ps,
+        "source": scenario.source,
+    }

@@ -1,0 +1,59 @@
+"""How much a job will send: what progress and completeness are measured against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weftwork.spec.job import Loop, Operation, Send
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weftwork.spec.job import Job
+
+__all__ = ["Volume", "volume"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Volume:
+    """All messages of a job and their payload.
+
+    ``payload_bytes`` counts a part of a whole as the mean part, which is exact over all ranks of a group where each of
+    them sends another.
+    """
+
+    messages: int
+    payload_bytes: int
+
+
+def volume(job: Job) -> Volume:
+    """Add up what all ranks of a job send."""
+    messages, payload = 0, 0.0
+    for index, program in enumerate(job.programs):
+        ranks = np.flatnonzero(job.rank_class == index)
+        for stream in program.streams:
+            count, size = _sent(stream, ranks)
+            messages += count
+            payload += size
+    return Volume(messages=messages, payload_bytes=round(payload))
+
+
+def _sent(operations: tuple[Operation, ...], ranks: NDArray[np.int64]) -> tuple[int, float]:
+    messages, payload = 0, 0.0
+    for operation in operations:
+        if isinstance(operation, Loop):
+            count, size = _sent(operation.body, ranks)
+            messages += operation.count * count
+            payload += operation.count * size
+        elif isinstance(operation, Send):
+            senders = len(ranks)
+            if operation.peer.table is not None:
+                senders = int((np.asarray(operation.peer.table)[ranks] >= 0).sum())
+            messages += senders
+            size_ = operation.size
+            share = size_.span / size_.parts if size_.parts else 1
+            payload += senders * size_.total_bytes * share * size_.copies
+    return messages, payload

@@ -1,0 +1,218 @@
+"""From a scenario to a plan: the one place that knows which builder, pattern and policy a word of the scenario means.
+
+Every mistake comes back with its line in the user's file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.engine.flow_lower import lower_flow
+from weftwork.engine.lower import lower
+from weftwork.engine.requirements import pause_facts, reordering_mistakes
+from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
+from weftwork.policies.load import catalogue, load
+from weftwork.spec.fabric import Fabric
+from weftwork.spec.scenario import Scenario
+from weftwork.spec.scenario import load as load_scenario
+from weftwork.spec.scenario import rows as scenario_rows
+from weftwork.study.collective_job import collective_job
+from weftwork.study.faults import Occurrence, occurrences
+from weftwork.study.parts import POLICY_KINDS, engine_settings, policies_of
+from weftwork.study.payload import Volume, volume
+from weftwork.study.training import stepwise_training
+from weftwork.topology.build import fabric_of_section
+from weftwork.transports.rocev2 import transport as rocev2
+from weftwork.workload.models.catalogue import MODELS
+from weftwork.workload.models.software import SOFTWARE
+from weftwork.workload.placement import first_gpus
+from weftwork.workload.traffic.all_to_all import all_to_all
+from weftwork.workload.traffic.incast import incast
+from weftwork.workload.traffic.permutation import permutation
+from weftwork.workload.traffic.poisson import poisson
+from weftwork.workload.traffic.sizes import load_sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from weftwork.engine.flow_plan import FlowPlan
+    from weftwork.engine.plan import Plan
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.job import Job
+    from weftwork.spec.scenario_policies import ParameterValue
+    from weftwork.spec.transport import Transport
+
+__all__ = ["Prepared", "check_parameters", "known_names", "located", "prepare", "read_scenario"]
+
+MOST_MESSAGES: Final = 100_000_000  # chosen: the engine keeps each, some 100 B, so that these take 10 GB
+SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
+TRANSPORTS: Final = {"rocev2": rocev2}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """Everything that a run is made of."""
+
+    scenario: Scenario
+    fabric: Fabric
+    job: Job
+    transport: Transport
+    policies: dict[str, LoadedPolicy]
+    faults: tuple[Occurrence, ...]
+    volume: Volume
+    plan: Plan | FlowPlan
+
+
+def known_names() -> dict[str, Sequence[str]]:
+    """Names of policies and devices that a scenario may use, by kind."""
+    policies = {kind.replace("-", "_"): [entry.name for entry in catalogue(kind)] for kind in POLICY_KINDS}
+    devices = {"switch": list(SWITCHES), "nic": list(NICS), "node": list(SERVERS), "gpu": list(GPUS)}
+    return {**policies, **devices, "model": list(MODELS), "software": list(SOFTWARE)}
+
+
+def check_parameters(kind: str, name_or_path: str, parameters: Mapping[str, ParameterValue]) -> Sequence[Mistake]:
+    """Find mistakes in the parameters of a policy, each with the parameter's name as its path."""
+    try:
+        load(kind, name_or_path, parameters, path=kind)
+    except ConfigError as error:
+        return [Mistake(path=m.path.removeprefix(f"{kind}."), text=m.text, fix=m.fix) for m in error.mistakes]
+    return []
+
+
+def read_scenario(path: str | Path, overrides: Mapping[str, str] | None = None) -> Scenario:
+    """Read a scenario with everything that is installed known to it.
+
+    Raises
+    ------
+    ConfigError : with all mistakes
+    PolicyError : a policy of the user's own is wrong
+    """
+    return load_scenario(Path(path), overrides, known=known_names(), check_parameters=check_parameters, nodes=nodes())
+
+
+def prepare(scenario: Scenario, *, fabric: Fabric | None = None) -> Prepared:
+    """Build fabric, job, transport and policies, and lower them.
+
+    Parameters
+    ----------
+    scenario : that was read
+    fabric : built in Python, in place of the scenario's; what was resolved from the scenario's own, such as the number
+        of senders of an incast, stays
+
+    Raises
+    ------
+    ConfigError : with all reasons why this cannot run, with lines where the scenario came from a file
+    PolicyError : a policy of the user's own is wrong
+    """
+    try:
+        return _prepare(scenario, fabric)
+    except ConfigError as error:
+        raise located(scenario, error) from error
+
+
+def located(scenario: Scenario, error: ConfigError) -> ConfigError:
+    """Give an error about keys of the scenario its lines; one about another file keeps its own source and lines."""
+    sections = {one.path.partition(".")[0] for one in scenario_rows()}
+    is_mine = all(mistake.line is None and mistake.path.split(".")[0] in sections for mistake in error.mistakes)
+    return scenario.locate(error) if is_mine or error.source == scenario.source else error
+
+
+def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
+    if fabric is None:
+        fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
+    transport = TRANSPORTS[scenario.transport.protocol](scenario.transport)
+    policies = policies_of(scenario)
+    job, facts = _job(scenario, fabric)
+    chosen = (policies["path-selection"], policies["port-selection"])
+    wrong = [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
+    transport = _reordering(scenario, transport, chosen)
+    faults, mistakes = occurrences(scenario, fabric)
+    sent = volume(job)
+    mistakes += _volume_mistakes(scenario, sent)
+    if wrong or mistakes:
+        raise ConfigError(scenario.source, [*wrong, *mistakes])
+    common = {"fabric": fabric, "job": job, "transport": transport, **engine_settings(scenario, policies, faults)}
+    facts |= fabric.facts
+    plan: Plan | FlowPlan
+    if scenario.engine.fidelity == "flow":
+        plan = lower_flow(**common, fold="never", with_ideal=True)
+    else:
+        plan = lower(**common, congestion_control=policies["congestion-control"])
+        facts |= pause_facts(fabric, plan.transport, int(plan.class_lossless.sum()))
+    fabric = replace(fabric, facts=facts)
+    return Prepared(
+        scenario=scenario,
+        fabric=fabric,
+        job=job,
+        transport=plan.transport,
+        policies=policies,
+        faults=tuple(sorted(faults, key=lambda occurrence: occurrence.at_ps)),
+        volume=sent,
+        plan=plan,
+    )
+
+
+def _volume_mistakes(scenario: Scenario, sent: Volume) -> list[Mistake]:
+    """A job of so many messages that a run would not end, or not fit into memory."""
+    messages = sent.messages
+    if messages <= MOST_MESSAGES:
+        return []
+    key, fewer = "traffic", "fewer flows"
+    if scenario.collective is not None:
+        key, fewer = "collective", "an algorithm of fewer steps, fewer GPUs, channels or chunks"
+    elif scenario.trainings:
+        key, fewer = "training", "a smaller batch or model, or engine.fidelity: flow"
+    text = f"makes {messages:,} messages, wanted at most {MOST_MESSAGES:,}, since each is kept; take {fewer}"
+    return [Mistake(path=key, text=text)]
+
+
+def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPolicy, LoadedPolicy]) -> Transport:
+    """Under selective repeat, a threshold that the user has not given follows from whether packets overtake."""
+    if transport.recovery != "selective-repeat" or scenario.transport.reorder_threshold_packets is not None:
+        return transport
+    if not any(getattr(policy.plugin, "reorders", False) for policy in chosen):
+        return transport
+    return transport.model_copy(update={"reorder_threshold_packets": SPRAYED_REORDER_THRESHOLD_PACKETS})
+
+
+def _job(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:
+    """The job, and what is uncertain of the software around it."""
+    if scenario.collective is not None:
+        return collective_job(scenario.collective, fabric, seed=scenario.engine.seed)
+    if scenario.trainings:
+        return stepwise_training(scenario, fabric)
+    return replace(_traffic_job(scenario, fabric), placement=first_gpus(fabric)), {}
+
+
+def _traffic_job(scenario: Scenario, fabric: Fabric) -> Job:
+    """A pattern of traffic between hosts."""
+    hosts, workload = len(fabric.hosts), scenario.workload
+    section_ = scenario.traffic
+    if section_ is None:
+        raise ConfigError(scenario.source, [Mistake(path="file", text=f"no workload in {type(workload).__name__}")])
+    common: dict[str, Any] = {
+        "hosts": hosts,
+        "seed": scenario.engine.seed,
+        "priority": -1 if section_.priority is None else section_.priority,
+    }
+    if section_.pattern == "poisson":
+        if section_.flows is None or section_.load is None or section_.sizes is None:
+            raise ConfigError("traffic", [Mistake(path="traffic", text="poisson needs flows, load and sizes")])
+        first_ports = fabric.ports.link[fabric.ports.base[fabric.hosts]]  # patterns use the first NIC port of a host
+        rate_bps = int(fabric.links["rate_bps"][first_ports].sum())
+        sizes = load_sizes(section_.sizes)
+        return poisson(**common, flows=section_.flows, load=section_.load, host_rate_bps=rate_bps, sizes=sizes)
+    common |= {
+        "size_bytes": section_.size_bytes,
+        "repeat": section_.repeat,
+        "start_jitter_ps": section_.start_jitter_ps,
+        "queue_pairs": scenario.transport.queue_pairs,
+    }
+    if section_.pattern == "incast":
+        source, destination = section_.victim_source, section_.victim_receiver
+        victim = None if source is None or destination is None else (source, destination)
+        return incast(**common, senders=section_.senders, receiver=section_.receiver or 0, victim=victim)
+    return (permutation if section_.pattern == "permutation" else all_to_all)(**common)

@@ -1,0 +1,373 @@
+"""From what an engine gives back to the tables and the summary of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import fmean, harmonic_mean
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from weftwork.base.clock import SECOND_PS
+from weftwork.base.units import SIZE, format_quantity
+from weftwork.engine.outcome import EVENT_KINDS
+from weftwork.engine.plan import DROP_REASONS
+from weftwork.spec.result import TABLES, Quantity
+from weftwork.study.collective_times import collective_times
+from weftwork.study.ideal import ideal_times_ps, nic_ports
+from weftwork.study.inside import NVLINK, PACKETS, PCIE, WAYS, inside_summary, message_times_ps, ways
+from weftwork.study.record_ways import node_rows, path_rows, timeline_rows, wire_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from weftwork.engine.outcome import Outcome
+    from weftwork.spec.fabric import Fabric
+    from weftwork.study.prepare import Prepared
+    from weftwork.study.training import PreparedTraining
+
+__all__ = ["about", "port_names", "summarise", "tables_of"]
+
+QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999))
+_SERIES_KINDS: Final = ("rate_bps", "window_bytes", "queue_bytes")
+_OF_TRAINING: Final = ("segments", "activities", "tiers", "jobs", "what_if")
+_OF_QUEUES: Final = ("max_queue_bytes", "marks", "pauses", "paused_ps")
+_COUNTED: Final = {  # events that are counted over the whole fabric, by the name of the counter
+    "retransmission": "retransmissions",
+    "timeout": "timeouts",
+    "nak": "naks_sent",
+    "cnp": "cnps_sent",
+    "out of order discard": "out_of_order_discards",
+    "duplicate": "duplicates",
+    "queue pair error": "queue_pair_errors",
+}
+_COUNTERS: Final = {
+    "data_sent": "Data packets sent, retransmissions included.",
+    "retransmissions": "Data packets sent again.",
+    "timeouts": "Times that a sender went back since nothing was acknowledged.",
+    "naks_sent": "Negative acknowledgements sent: a packet was missing.",
+    "cnps_sent": "Congestion notification packets sent.",
+    "acks_sent": "Acknowledgements sent.",
+    "out_of_order_discards": "Packets that a receiver threw away since an earlier one was missing.",
+    "duplicates": "Packets that came although they had been received.",
+    "queue_pair_errors": "Connections that failed after too many timeouts.",
+    "packet_hops": "Packets times links that they crossed, ACKs and CNPs included.",
+}
+
+
+def port_names(fabric: Fabric, chosen: NDArray[np.int64] | None = None) -> list[str]:
+    """Name of every port: ``leaf0->spine1``, with ``.2``, ``.3`` behind it for parallel links in order.
+
+    Parameters
+    ----------
+    fabric : whose ports
+    chosen : ports to name; None: all of them
+    """
+    ports = fabric.ports
+    peers = ports.node[ports.peer]
+    numbers = np.arange(len(peers)) if chosen is None else chosen
+    names: list[str] = []
+    for port, node, peer in zip(numbers.tolist(), ports.node[numbers].tolist(), peers[numbers].tolist(), strict=True):
+        before = int((peers[ports.base[node] : port] == peer).sum())
+        suffix = f".{before + 1}" if before else ""
+        names.append(f"{fabric.node_names[node]}->{fabric.node_names[peer]}{suffix}")
+    return names
+
+
+def about(prepared: Prepared | PreparedTraining) -> dict[str, str]:
+    """What ran, in words."""
+    scenario, fabric, transport = prepared.scenario, prepared.fabric, prepared.transport
+    hosts = len(fabric.hosts)
+    switches = len(fabric.node_names) - hosts
+    policies = prepared.policies
+    control = "lossless by PFC" if transport.lossless_priorities else "lossy"
+    paths, ports = policies["path-selection"].name, policies["port-selection"].name
+    return {
+        "name": scenario.name,
+        "workload": _workload(prepared),
+        "fabric": f"{fabric.name}: {_hosts(fabric)}, {switches:,} switches, {len(fabric.links):,} links",
+        "transport": f"{transport.name}, {policies['congestion-control'].name}, paths by {paths}, ports by {ports}, "
+        f"{control}, {transport.recovery}",
+    }
+
+
+def _hosts(fabric: Fabric) -> str:
+    """How many hosts, and what they are where they are more than one GPU and a NIC."""
+    hosts, kinds = len(fabric.hosts), {server.name for server in fabric.servers}
+    if fabric.gpus == hosts:
+        return f"{hosts:,} hosts"
+    return f"{hosts:,} servers ({', '.join(sorted(kinds))}) with {fabric.gpus:,} GPUs"
+
+
+def _workload(prepared: Prepared | PreparedTraining) -> str:
+    scenario = prepared.scenario
+    if scenario.collective is not None:
+        found = scenario.collective
+        size = "" if found.operation == "barrier" else f" of {format_quantity(SIZE, found.size_bytes)}"
+        times = f", {found.repeat:,} times" if found.repeat > 1 else ""
+        return f"{prepared.job.name}{size} among {prepared.job.gpus:,} GPUs{times}"
+    found_ = scenario.traffic
+    if found_ is None:
+        return prepared.job.name
+    if found_.pattern == "poisson":
+        return f"{found_.flows:,} flows at a load of {found_.load:g}, sizes of {found_.sizes}"
+    size = format_quantity(SIZE, found_.size_bytes or 0)
+    times = f", {found_.repeat:,} times" if found_.repeat is not None and found_.repeat > 1 else ""
+    hosts = f" among {prepared.job.ranks:,} hosts" if found_.pattern != "incast" else ""
+    return f"{prepared.job.name} of {size}{hosts}{times}"
+
+
+def tables_of(prepared: Prepared, outcome: Outcome) -> dict[str, pa.Table]:
+    """Make the tables of `weftwork.spec.result`."""
+    names = port_names(prepared.fabric)
+    return {
+        "flows": table("flows", _flows(prepared, outcome)),
+        "links": table("links", _links(prepared, outcome, names)),
+        "collectives": table("collectives", collective_times(prepared, outcome)),
+        "series": table("series", _series(outcome, names)),
+        "events": table("events", _events(prepared, outcome, names)),
+        "timeline": table("timeline", timeline_rows(outcome)),
+        "paths": table("paths", path_rows(outcome)),
+        "nodes": table("nodes", node_rows(prepared.fabric)),
+        **{name: table(name, {column.name: () for column in TABLES[name]}) for name in _OF_TRAINING},
+    }
+
+
+def table(name: str, columns: Mapping[str, Any]) -> pa.Table:
+    """A table of `weftwork.spec.result` from its columns."""
+    import pyarrow as pa
+
+    types = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
+    fields = [
+        pa.field(c.name, types[c.type], nullable=c.optional, metadata={"unit": c.unit, "text": c.text})
+        for c in TABLES[name]
+    ]
+    arrays = [
+        pa.array(columns[field.name], field.type, from_pandas=field.nullable) if len(columns[field.name])
+        else pa.array([], field.type)
+        for field in fields
+    ]  # fmt: skip
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _where(values: NDArray[Any], there: NDArray[np.bool_]) -> Any:  # noqa: ANN401 - an Arrow array
+    import pyarrow as pa
+
+    return pa.array(values, mask=~there)
+
+
+def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
+    messages, plan, fabric = outcome.messages, prepared.plan, prepared.fabric
+    count = len(messages)
+    pair = np.stack([messages["source"], messages["destination"], messages["channel"]], axis=1)
+    starts_new = np.ones(count, np.bool_)
+    starts_new[1:] = (pair[1:] != pair[:-1]).any(axis=1)
+    done = messages["delivered_at_ps"] >= 0
+    fct = messages["delivered_at_ps"] - messages["posted_at_ps"]
+    port = plan.rank_ports[:, 0]
+    source, destination, size_bytes = (messages[name] for name in ("source", "destination", "size_bytes"))
+    way = ways(plan, source, destination)
+    ideal = np.empty(count, np.int64)
+    by_packet = way == PACKETS
+    ideal[by_packet] = ideal_times_ps(plan, *nic_ports(plan, messages[by_packet]), size_bytes[by_packet])
+    for inside in (NVLINK, PCIE):
+        own = way == inside
+        ideal[own] = message_times_ps(plan, inside, source[own], destination[own], size_bytes[own])
+    measurable = done & (ideal > 0)
+    hosts = np.array(fabric.node_names, object)[plan.port_node[port]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slowdown = fct / ideal
+        goodput = messages["size_bytes"] * 8.0 * SECOND_PS / fct
+    return {
+        "flow": np.arange(count),
+        "queue_pair": np.cumsum(starts_new) - 1,
+        "source": hosts[messages["source"]],
+        "destination": hosts[messages["destination"]],
+        "source_rank": source,
+        "destination_rank": destination,
+        "way": np.array(WAYS, object)[way],
+        "channel": messages["channel"],
+        "size_bytes": messages["size_bytes"],
+        "wire_bytes": wire_bytes(prepared.transport, messages["size_bytes"]),
+        "start_ps": messages["posted_at_ps"],
+        "delivered_ps": _where(messages["delivered_at_ps"], done),
+        "acked_ps": _where(messages["acked_at_ps"], messages["acked_at_ps"] >= 0),
+        "fct_ps": _where(fct, done),
+        "ideal_fct_ps": _where(ideal, ideal >= 0),
+        "slowdown": _where(slowdown, measurable),
+        "goodput_bps": _where(goodput, done & (fct > 0)),
+    }
+
+
+def _links(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
+    fabric, ports = prepared.fabric, outcome.ports
+    rate_bps = fabric.links["rate_bps"][fabric.ports.link]
+    wire_bytes = ports["bytes"] + ports["frames"] * prepared.transport.interframe_bytes
+    end_s = outcome.counters["end_ps"] / SECOND_PS
+    utilisation = wire_bytes * 8.0 / (rate_bps * end_s) if end_s > 0 else np.zeros(len(ports))
+    columns: dict[str, Any] = {
+        "port": np.arange(len(ports)),
+        "name": list(names),
+        "link": [fabric.link_names[index] for index in fabric.ports.link.tolist()],
+        "node": fabric.ports.node,
+        "peer": fabric.ports.node[fabric.ports.peer],
+        "rate_bps": rate_bps,
+        "utilisation": utilisation,
+    }
+    return columns | {name: ports[name] for name in ports.dtype.names or ()}
+
+
+def _series(outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
+    series = outcome.series
+    if outcome.complete:  # timers that find nothing to do outlast the last packet, and samples with them
+        series = series[series["at_ps"] <= outcome.counters["end_ps"]]
+    kinds = [_SERIES_KINDS[kind] for kind in series["kind"].tolist()]
+    where = [
+        names[index] if kind == "queue_bytes" else str(index)
+        for kind, index in zip(kinds, series["index"].tolist(), strict=True)
+    ]
+    return {"at_ps": series["at_ps"], "kind": kinds, "where": where, "value": series["value"]}
+
+
+def _events(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
+    rows: list[tuple[str, str, str, int | None, int]] = []
+    for event, field in (
+        ("pause", "pauses_sent"),
+        ("resume", "resumes_sent"),
+        ("mark", "marks"),
+        ("drop at port", "drops"),
+    ):
+        counts = outcome.ports[field]
+        rows += [(event, "", names[port], None, int(counts[port])) for port in np.flatnonzero(counts).tolist()]
+    for reason in DROP_REASONS:
+        if outcome.counters[f"drop_{reason}"]:
+            rows.append(("drop", reason, "all", None, outcome.counters[f"drop_{reason}"]))
+    for event, counter in _COUNTED.items():
+        if outcome.counters[counter]:
+            rows.append((event, "", "all", None, outcome.counters[counter]))
+    rows += [
+        ("fault", fault.event, fault.where, fault.at_ps, 1)
+        for fault in prepared.faults
+        if fault.at_ps <= outcome.simulated_ps
+    ]
+    rows += _instants(prepared, outcome, names)
+    return {column.name: [row[place] for row in rows] for place, column in enumerate(TABLES["events"])}
+
+
+def _instants(
+    prepared: Prepared, outcome: Outcome, names: Sequence[str]
+) -> list[tuple[str, str, str, int | None, int]]:
+    """One row for each event that the engine recorded with its instant, and one that counts what did not fit."""
+    messages = outcome.messages[["source", "destination", "channel"]]
+    pairs = [f"rank {source}->rank {destination}" for source, destination, _ in np.unique(messages).tolist()]
+    priorities = [f"priority {priority}" for priority in prepared.plan.class_priority.tolist()]
+    details: Mapping[str, Sequence[str]] = {
+        "pause": priorities, "resume": priorities, "mark": priorities, "drop": DROP_REASONS,
+    }  # fmt: skip
+    rows: list[tuple[str, str, str, int | None, int]] = []
+    for at_ps, kind, place, detail in outcome.events.tolist():
+        event = EVENT_KINDS[kind]
+        is_port = event in details
+        rows.append((event, details[event][detail] if is_port else "", (names if is_port else pairs)[place], at_ps, 1))
+    if outcome.events_left_out:
+        rows.append(("left out", "events with an instant that did not fit", "all", None, outcome.events_left_out))
+    return rows
+
+
+def summarise(prepared: Prepared, tables: Mapping[str, pa.Table], outcome: Outcome) -> dict[str, Quantity]:
+    """Make the numbers of a run's summary."""
+    flows, links = tables["flows"], tables["links"]
+    delivered = flows["fct_ps"].is_valid().to_numpy()
+    size = flows["size_bytes"].to_numpy()
+    payload = int(size[delivered].sum())
+    last = int(np.max(flows["delivered_ps"].drop_null().to_numpy(), initial=0))
+    first = int(np.min(flows["start_ps"].to_numpy(), initial=last))
+    counters = outcome.counters
+    found: dict[str, Quantity] = {}
+
+    def put(name: str, value: float | None, unit: str, text: str) -> None:
+        found[name] = Quantity(value=value, unit=unit, text=text)
+
+    put("flows", len(size), "count", "Messages that were posted.")
+    put("flows_completed", int(delivered.sum()), "count", "Messages that arrived whole.")
+    put("payload_bytes", payload, "B", "Payload of those.")
+    put("completion_ps", last - first, "ps", "From the first message posted to the last one delivered.")
+    put("goodput_bps", payload * 8 * SECOND_PS / (last - first) if last > first else None, "b/s",
+        "Payload delivered over the completion time, all hosts together.")  # fmt: skip
+    for name, suffix, unit, words in (
+        ("fct", "_ps", "ps", "Flow completion time"),
+        ("slowdown", "", "ratio", "Slowdown"),
+    ):
+        values = flows[f"{name}{suffix}"].drop_null().to_numpy().astype(np.float64)
+        some = len(values) > 0
+        for label, quantile in QUANTILES:
+            value = float(np.quantile(values, quantile)) if some else None
+            put(f"{name}_{label}{suffix}", value, unit, f"{words}, {label} of the flows.")
+        put(f"{name}_mean{suffix}", float(values.mean()) if some else None, unit, f"{words}, mean.")
+        put(f"{name}_max{suffix}", float(values.max()) if some else None, unit, f"{words}, largest.")
+    put(
+        "jain_index", _jain(flows), "ratio", "Fairness of the goodputs of the flows: 1 is equal, 1/n is one flow alone."
+    )
+    _put_collectives(tables["collectives"], put)
+    if prepared.scenario.trainings:
+        ends = outcome.marks["at_ps"][outcome.marks["name"] == prepared.job.mark_names.index("iteration")]
+        each = prepared.scenario.trainings[0].iterations
+        whole = len(ends) == each * prepared.job.ranks
+        put("iteration_ps", round(int(ends.max()) / each) if whole else None, "ps", "Time of one iteration.")
+    found |= inside_summary(prepared.plan, flows, counters["end_ps"])
+    put(
+        "busiest_link",
+        float(np.max(links["utilisation"].to_numpy(), initial=0.0)),
+        "share",
+        "Utilisation of the busiest link.",
+    )
+    put("max_queue_bytes", int(np.max(links["max_queue_bytes"].to_numpy(), initial=0)), "B", "Longest egress queue.")
+    for name, column, unit, words in (
+        ("marks", "marks", "count", "Packets marked by ECN."),
+        ("pauses", "pauses_sent", "count", "PFC frames that asked for a pause."),
+        ("paused_ps", "paused_ps", "ps", "Time for which ports were paused, all together."),
+    ):
+        put(name, int(links[column].to_numpy().sum()), unit, words)
+    put(
+        "drops",
+        sum(counters[f"drop_{reason}"] for reason in DROP_REASONS),
+        "count",
+        "Packets lost, whatever the reason.",
+    )
+    for reason in DROP_REASONS:
+        put(f"drop_{reason}", counters[f"drop_{reason}"], "count", f"Packets lost: {reason.replace('_', ' ')}.")
+    for name, words in _COUNTERS.items():
+        put(name, counters[name], "count", words)
+    end_ps = counters["end_ps"] if outcome.complete else outcome.simulated_ps
+    put("simulated_ps", end_ps, "ps", "How far the run came: the last arrival of a packet, or where it was stopped.")
+    if prepared.scenario.engine.fidelity == "flow":  # nothing to measure, which is not the same as none
+        found |= {name: replace(found[name], value=None) for name in found if _is_of_packets(name)}
+    return found
+
+
+def _is_of_packets(name: str) -> bool:
+    """Whether only an engine that has packets can tell this number."""
+    return name in _COUNTERS or name.startswith("drop") or name in _OF_QUEUES
+
+
+def _jain(flows: pa.Table) -> float | None:
+    goodput = flows["goodput_bps"].drop_null().to_numpy()
+    if not goodput.any():  # no flow, or those of a barrier, which carry nothing
+        return None
+    return float(goodput.sum() ** 2 / (len(goodput) * np.square(goodput).sum()))
+
+
+def _put_collectives(collectives: pa.Table, put: Any) -> None:  # noqa: ANN401 - the closure above
+    if collectives.num_rows == 0:
+        return
+    put("collective_repetitions", collectives.num_rows, "count", "Times that the collective was begun.")
+    for name, unit, words, mean in (
+        ("duration_ps", "ps", "Time of a collective, mean over the repetitions.", fmean),
+        ("algorithm_bandwidth_bps", "b/s", "Algorithm bandwidth at the mean time.", harmonic_mean),
+        ("bus_bandwidth_bps", "b/s", "Bus bandwidth as nccl-tests defines it, at the mean time.", harmonic_mean),
+    ):
+        values = collectives[name].drop_null().to_pylist()
+        put(f"collective_{name}", float(mean(values)) if values else None, unit, words)

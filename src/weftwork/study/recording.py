@@ -1,0 +1,114 @@
+"""Which time series a run keeps: names of the scenario become ports and queue pairs of the engine.
+
+Leaves out: queue pairs that a program would only make if it took another branch; programs have no branches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+from weftwork.engine.programs import peers_of, walk
+from weftwork.spec.job import Send
+from weftwork.study.record import port_names
+
+if TYPE_CHECKING:
+    from weftwork.engine.packet import Series
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.job import Job
+    from weftwork.study.prepare import Prepared
+
+__all__ = ["PATH_SAMPLE", "TIMELINE_BINS", "queue_pairs", "recording"]
+
+TIMELINE_BINS: Final = 240  # chosen: columns of a heat map on a page
+LEAST_BINS: Final = 32  # chosen: fewer show no course of things
+TIMELINE_ROWS: Final = 4_000_000  # chosen: 256 MB where every port of the fabric is busy all the time
+PATH_SAMPLE: Final = 8  # chosen: the first packet of every message of up to eight, and enough of long ones for a mean
+
+
+def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
+    """Source, destination and channel of every queue pair of a job, in order; its place is the number of the flow."""
+    found: set[tuple[int, int, int]] = set()
+    members = [np.flatnonzero(job.rank_class == index) for index in range(len(job.programs))]
+    for index, operation, count in walk(job):
+        if not isinstance(operation, Send):
+            continue
+        ranks = members[index]
+        turns = 1 if operation.peer.step == 0 else count
+        if operation.peer.rule == "shift" and operation.peer.group is not None:
+            turns = min(turns, operation.peer.group.size)
+        for counter in range(turns):
+            peers = peers_of(operation.peer, ranks, counter).tolist()
+            pairs = zip(ranks.tolist(), peers, strict=True)
+            found.update((source, peer, operation.channel) for source, peer in pairs if peer >= 0)
+    return sorted(found)
+
+
+def recording(prepared: Prepared) -> Series | None:
+    """What the packet engine records: a timeline and ways always, and the series that the scenario asks for.
+
+    The flow engine keeps the timeline alone; the reference engine records nothing over time, and the answer is None.
+
+    Raises
+    ------
+    ConfigError : a flow or a port that is not there; with all mistakes
+    """
+    from weftwork.engine.packet import Series
+
+    wanted = prepared.scenario.engine.record
+    fidelity = prepared.scenario.engine.fidelity
+    is_packet = fidelity == "packet"
+    if wanted.flows == "none" and wanted.ports == "none":
+        found = Series(timeline_bins=_bins(prepared.fabric), path_sample=PATH_SAMPLE)
+        return None if fidelity == "reference" else found
+    mistakes: list[Mistake] = []
+    if not is_packet:
+        text = f"the {fidelity} engine keeps no series of flows and ports; set engine.fidelity: packet"
+        mistakes.append(Mistake(path="engine.record", text=text))
+    flows: tuple[tuple[int, int, int], ...] | None = None if wanted.flows == "all" else ()
+    if not isinstance(wanted.flows, str):
+        every = queue_pairs(prepared.job)
+        mistakes += [
+            Mistake(path="engine.record.flows", text=f"found {number}, wanted 0 to {len(every) - 1}")
+            for number in wanted.flows
+            if number >= len(every)
+        ]
+        flows = tuple(every[number] for number in wanted.flows if number < len(every))
+    ports = _ports(wanted.ports, prepared.fabric, mistakes)
+    if mistakes:
+        raise ConfigError(prepared.scenario.source, mistakes)
+    return Series(
+        every_ps=wanted.every_ps,
+        ports=ports,
+        flows=flows,
+        timeline_bins=_bins(prepared.fabric),
+        path_sample=PATH_SAMPLE,
+    )
+
+
+def _bins(fabric: Fabric) -> int:
+    """Bins of the timeline: fewer on a fabric of very many ports, so that it does not fill the memory."""
+    return max(LEAST_BINS, min(TIMELINE_BINS, TIMELINE_ROWS // max(1, len(fabric.ports.node))))
+
+
+def _ports(wanted: str | tuple[str, ...], fabric: Fabric, mistakes: list[Mistake]) -> tuple[int, ...]:
+    names = port_names(fabric)
+    if isinstance(wanted, str):
+        return tuple(range(len(names))) if wanted == "all" else ()
+    by_name = {name: index for index, name in enumerate(names)}
+    base = fabric.ports.base
+    nodes = {name: range(base[index], base[index + 1]) for index, name in enumerate(fabric.node_names)}
+    found: set[int] = set()
+    for name in wanted:
+        if name in by_name:
+            found.add(by_name[name])
+        elif name in nodes:
+            found.update(nodes[name])
+        else:
+            text = f"found '{name}', wanted a node or a port such as {names[0]}"
+            fix = nearest(name, by_name if "->" in name else nodes)
+            mistakes.append(Mistake(path="engine.record.ports", text=text, fix=fix))
+    return tuple(sorted(found))

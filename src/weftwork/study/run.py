@@ -1,0 +1,320 @@
+"""Run a scenario: the way from a file to a run folder."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weftwork.base.errors import ConfigError, Mistake, UsageError
+from weftwork.base.version import VERSION
+from weftwork.spec.scenario import Scenario, dump
+from weftwork.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
+from weftwork.study.engines import Progress, run_plan
+from weftwork.study.given_fabric import FILE as FABRIC_FILE
+from weftwork.study.given_fabric import GivenFabric, placed, with_fabric
+from weftwork.study.interrupts import Interrupt, interrupts
+from weftwork.study.prepare import located, prepare, read_scenario
+from weftwork.study.record import about, summarise, tables_of
+from weftwork.study.recording import recording
+from weftwork.study.seeds import mean_numbers
+from weftwork.study.training import prepare_training
+from weftwork.study.training_run import run_training, training_about
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from weftwork.engine.outcome import Outcome
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.result import Quantity
+    from weftwork.study.prepare import Prepared
+    from weftwork.study.training import PreparedTraining
+
+__all__ = ["MAX_SEED", "run_scenario"]
+
+MAX_SEED = 2**31 - 1  # as engine.seed allows
+
+
+def run_scenario(
+    scenario: str | Path | Scenario,
+    *,
+    out: str | Path | None = None,
+    seed: int | None = None,
+    seeds: int = 1,
+    overrides: Mapping[str, str] | None = None,
+    fabric: Fabric | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Run:
+    """Run a scenario and write its run folder.
+
+    The first Ctrl-C stops the run where it is; what it has is kept and marked as interrupted.
+
+    Parameters
+    ----------
+    scenario : a file, or one that was read
+    out : folder to write, which must not exist; by default ``runs/<name>-<time>``
+    seed : in place of the scenario's
+    seeds : how many runs, with this seed and those that follow; the result then holds means and 95 % intervals
+    overrides : dotted key to YAML text, for a file
+    fabric : built in Python, in place of the whole section of a scenario's file; it is kept as ``fabric.json`` in the
+        run folder, and ``fabric`` of the provenance says so
+    progress : called about ten times a second
+
+    Returns
+    -------
+    the run, with its summary and tables
+
+    Raises
+    ------
+    ConfigError : with all mistakes of the scenario, or where the folder cannot be written
+    PolicyError : a policy of the user's own is wrong
+    UsageError : an argument has another type
+    """
+    _want_types(scenario, out, seed, seeds, overrides)
+    if isinstance(scenario, Scenario) and overrides:
+        text = "overrides are for a file; a scenario that was read is changed with model_copy"
+        raise ConfigError(scenario.source, [Mistake(path="overrides", text=text)])
+    given: GivenFabric | None = None
+    if fabric is not None:
+        if isinstance(scenario, Scenario):
+            raise UsageError("a fabric takes the place of a section in a file: pass the scenario's file")
+        scenario, given = with_fabric(scenario, fabric, overrides)
+    elif not isinstance(scenario, Scenario):
+        scenario = read_scenario(scenario, overrides)
+    first = scenario.engine.seed if seed is None else seed
+    if seeds < 1:
+        raise ConfigError(scenario.source, [Mistake(path="seeds", text=f"found {seeds}, wanted at least one")])
+    if not 0 <= first <= MAX_SEED - (seeds - 1):
+        text = f"found seeds {first} to {first + seeds - 1}, wanted all of them from 0 to {MAX_SEED}"
+        raise ConfigError(scenario.source, [Mistake(path="engine.seed", text=text)])
+    folder = new_folder(scenario.name) if out is None else Path(out)
+    refuse_existing(folder)
+    if given is not None:
+        scenario = placed(scenario, folder)
+    with interrupts() as interrupt:
+        if seeds == 1:
+            return _run_one(_with_seed(scenario, first), folder, interrupt, progress, given)
+        return _run_several(scenario, range(first, first + seeds), folder, interrupt, progress, given)
+
+
+def _want_types(scenario: object, out: object, seed: object, seeds: object, overrides: object) -> None:
+    """Refuse what a type checker would have refused, before it fails somewhere inside."""
+    is_text = isinstance(overrides, Mapping) and all(isinstance(t, str) for item in overrides.items() for t in item)
+    for name, value, is_right, wanted in (
+        ("scenario", scenario, isinstance(scenario, (str, Path, Scenario)), "a path or a Scenario"),
+        ("out", out, out is None or isinstance(out, (str, Path)), "a path or None"),
+        ("seed", seed, seed is None or type(seed) is int, "an int or None"),
+        ("seeds", seeds, type(seeds) is int, "an int"),
+        ("overrides", overrides, overrides is None or is_text, "a mapping of dotted keys to YAML text"),
+    ):
+        if not is_right:
+            raise UsageError(f"found {name}={ascii(value)[:60]}, wanted {wanted}")
+
+
+def _with_seed(scenario: Scenario, seed: int) -> Scenario:
+    if scenario.engine.seed == seed:
+        return scenario
+    return scenario.model_copy(update={"engine": scenario.engine.model_copy(update={"seed": seed})})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ran:
+    """What came of one run, whatever ran, and when its parts were over."""
+
+    prepared: Prepared | PreparedTraining
+    status: str
+    digest: str
+    facts: Mapping[str, str]
+    about: Mapping[str, str]
+    summary: Mapping[str, Quantity]
+    tables: Mapping[str, pa.Table]
+    prepared_at_s: float
+    simulated_at_s: float
+
+
+def _run_one(
+    scenario: Scenario,
+    folder: Path,
+    interrupt: Interrupt,
+    progress: Callable[[Progress], None] | None,
+    given: GivenFabric | None,
+) -> Run:
+    started = datetime.now(UTC)
+    clock = time.perf_counter()
+
+    def on_progress(now: Progress) -> None:
+        if progress is not None:
+            progress(now)
+        interrupt.check()
+
+    simulated = _train if scenario.trainings and scenario.engine.fidelity == "flow" else _simulate
+    try:
+        ran = simulated(scenario, None if given is None else given.fabric, interrupt, on_progress)
+    except ConfigError as error:
+        raise located(scenario, error) from error
+    provenance = _provenance(ran.prepared, ran.status) | {
+        **_origin(given),
+        "facts": dict(ran.prepared.fabric.facts) | dict(ran.facts),
+        "digest": ran.digest,
+        "started": started.isoformat(timespec="seconds"),
+        "set_up_s": round(ran.prepared_at_s - clock, 6),
+        "engine_s": round(ran.simulated_at_s - ran.prepared_at_s, 6),
+        "wall_s": round(time.perf_counter() - clock, 6),
+    }
+    return write_run(
+        folder,
+        scenario=dump(scenario),
+        about=ran.about,
+        summary=ran.summary,
+        tables=ran.tables,
+        provenance=provenance,
+        files={} if given is None else {FABRIC_FILE: given.text},
+    )
+
+
+def _simulate(
+    scenario: Scenario, fabric: Fabric | None, interrupt: Interrupt, on_progress: Callable[[Progress], None]
+) -> _Ran:
+    """Run messages on any engine."""
+    prepared = prepare(scenario, fabric=fabric)
+    series = recording(prepared)
+    prepared_at_s = time.perf_counter()
+    wanted = prepared.volume
+    outcome, interrupted = run_plan(
+        prepared.plan,
+        fidelity=scenario.engine.fidelity,
+        payload_bytes=wanted.payload_bytes,
+        on_progress=on_progress,
+        series=series,
+    )
+    interrupted |= interrupt.is_wanted and not outcome.complete  # the second Ctrl-C stops the engine itself
+    simulated_at_s = time.perf_counter()
+    tables = tables_of(prepared, outcome)
+    delivered = int((outcome.messages["delivered_at_ps"] >= 0).sum())
+    return _Ran(
+        prepared=prepared,
+        status=_status(outcome, interrupted=interrupted, is_all_delivered=delivered == wanted.messages),
+        digest=outcome.digest(),
+        facts=outcome.facts,
+        about=about(prepared),
+        summary=summarise(prepared, tables, outcome),
+        tables=tables,
+        prepared_at_s=prepared_at_s,
+        simulated_at_s=simulated_at_s,
+    )
+
+
+def _train(
+    scenario: Scenario, fabric: Fabric | None, interrupt: Interrupt, on_progress: Callable[[Progress], None]
+) -> _Ran:
+    """Run training jobs on the flow engine."""
+    prepared = prepare_training(scenario, fabric=fabric)
+    prepared_at_s = time.perf_counter()
+    result = run_training(prepared, on_progress)
+    return _Ran(
+        prepared=prepared,
+        status="interrupted" if result.interrupted or interrupt.is_wanted else result.status,
+        digest=result.digest,
+        facts=result.facts,
+        about=about(prepared) | training_about(prepared),
+        summary=result.summary,
+        tables=result.tables,
+        prepared_at_s=prepared_at_s,
+        simulated_at_s=time.perf_counter(),
+    )
+
+
+def _origin(given: GivenFabric | None) -> dict[str, str]:
+    return {} if given is None else {"fabric": f"given in Python, kept as {FABRIC_FILE}"}
+
+
+def _run_several(
+    scenario: Scenario,
+    seeds: range,
+    folder: Path,
+    interrupt: Interrupt,
+    progress: Callable[[Progress], None] | None,
+    given: GivenFabric | None,
+) -> Run:
+    started = datetime.now(UTC)
+    clock = time.perf_counter()
+    with fresh_folder(folder) as fresh:
+        runs: list[Run] = []
+        for place, seed in enumerate(seeds):
+            runs.append(
+                _run_one(
+                    _with_seed(scenario, seed),
+                    fresh / f"seed-{seed}",
+                    interrupt,
+                    _part(progress, place, len(seeds)),
+                    given,
+                )
+            )
+            if interrupt.is_wanted:
+                break
+        statuses = [run.status for run in runs]
+        status = "interrupted" if len(runs) < len(seeds) else next((s for s in statuses if s != "complete"), "complete")
+        whole = [run for run in runs if run.status != "interrupted"] or runs
+        common = runs[0].provenance
+        provenance = {
+            **{key: common[key] for key in ("weftwork", "schema", "engine", "policies", "facts", "notes", "machine")},
+            **_origin(given),
+            "status": status,
+            "seeds": [run.provenance["seed"] for run in whole],
+            "seeds_wanted": len(seeds),
+            "started": started.isoformat(timespec="seconds"),
+            "wall_s": round(time.perf_counter() - clock, 6),
+        }
+        numbers = mean_numbers([run.summary for run in whole])
+        if given is not None:
+            (fresh / FABRIC_FILE).write_text(given.text, encoding="utf-8")
+        write_run_set(fresh, scenario=dump(scenario), about=runs[0].about, numbers=numbers, provenance=provenance)
+    return Run(folder)
+
+
+def _part(progress: Callable[[Progress], None] | None, place: int, count: int) -> Callable[[Progress], None] | None:
+    """Progress of one seed as a part of all of them."""
+    if progress is None:
+        return None
+
+    def told(now: Progress) -> None:
+        share = None if now.share is None else (place + now.share) / count
+        progress(Progress(simulated_ps=now.simulated_ps, packet_hops=now.packet_hops, share=share))
+
+    return told
+
+
+def _status(outcome: Outcome, *, interrupted: bool, is_all_delivered: bool) -> str:
+    """One word for how a run ended, see `Run.status`."""
+    if interrupted:
+        return "interrupted"
+    if is_all_delivered:
+        return "complete"  # also where engine.until cut the last acknowledgements off
+    return "stuck" if outcome.complete else "stopped"
+
+
+def _provenance(prepared: Prepared | PreparedTraining, status: str) -> dict[str, Any]:
+    scenario = prepared.scenario
+    return {
+        "weftwork": VERSION,
+        "schema": scenario.schema_version,
+        "status": status,
+        "seed": scenario.engine.seed,
+        "engine": scenario.engine.fidelity,
+        "policies": {
+            kind: {"name": policy.name, "hash": policy.hash, "parameters": dict(policy.values)}
+            for kind, policy in prepared.policies.items()
+        },
+        "notes": list(scenario.notes),
+        "machine": {
+            "system": platform.platform(),
+            "processor": platform.machine(),
+            "python": platform.python_version(),
+        },
+    }

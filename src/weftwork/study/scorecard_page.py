@@ -1,0 +1,158 @@
+"""The scorecard as a page of the documents, and the lines of its table for the command line.
+
+Leaves out: figures; the numbers are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weftwork.study.scorecard import PlanRank, Score
+
+__all__ = ["HEAD", "document", "line", "page", "rank_line"]
+
+HEAD: Final = (
+    "set", "role", "points", "MAPE", "median", "worst", "rank corr.", "wanted", "reached", "naive MAPE",
+)  # fmt: skip
+_ROWS_SHOWN: Final = 60  # larger sets have their worst rows only
+_WORST_SHOWN: Final = 10
+_INTRODUCTION: Final = """\
+# Scorecard: how far an answer can be trusted
+
+What Weftwork says to iterations and collectives that others measured and published. This page is written by
+
+```sh
+weftwork validate --full --page docs/models/scorecard.md
+```
+
+The error of a row is predicted over measured time, less one; MAPE is the mean of absolute errors, the rank
+correlation is Spearman's. *Calibration*: constants were fitted on these rows. *Declared*: an input, such as the
+software generation or the CPU time of an operation, was read from these rows or from the recipes behind them.
+*Blind*: neither. Beside each set stands a naive rule; a model that loses to it is not worth its code.
+Sources and terms: `src/weftwork/data/published/README.md` and `NOTICE`.
+"""
+
+
+def line(score: Score) -> tuple[str, ...]:
+    """Cells of a set under `HEAD`."""
+    rank = score.rank_correlation
+    return (
+        score.key,
+        score.role,
+        str(len(score.points)),
+        f"{100 * score.mape:.2f} %",
+        _percent(score.median),
+        f"{100 * score.worst.error:+.0f} %",
+        "-" if rank is None else f"{rank:.3f}",
+        "-" if score.tolerance is None else f"{100 * score.tolerance:.0f} %",
+        {None: "-", True: "yes", False: "no"}[score.is_reached],
+        _percent(score.naive_mape),
+    )
+
+
+def rank_line(ranks: Sequence[PlanRank]) -> str:
+    """The ranks of the measured best plans of a set, in a sentence."""
+    if len(ranks) == 1:
+        only = ranks[0]
+        text = f"The plan measured fastest is number {only.rank} of {only.plans} by Weftwork"
+        return f"{text}; the one that Weftwork takes for the fastest was {100 * only.loss:.1f} % slower than it."
+    first = sum(rank.rank == 1 for rank in ranks)
+    mean_loss = sum(rank.loss for rank in ranks) / len(ranks)
+    text = f"Of {len(ranks)} jobs with several plans, the one measured fastest is Weftwork's first in {first}"
+    return f"{text}; in the mean, Weftwork's first was {100 * mean_loss:.1f} % slower than the fastest."
+
+
+def page(scores: Sequence[Score]) -> str:
+    """The whole page, as Markdown."""
+    parts = [_INTRODUCTION, _table(HEAD, [line(score) for score in scores], left=2)]
+    for score in scores:
+        parts.append(f"## {score.title}\n")
+        parts.append(_about(score))
+        shown = _shown(score)
+        if len(shown) < len(score.points):
+            parts.append(f"The {len(shown)} worst of {len(score.points)} rows:\n")
+        rows = [
+            (point.name, _time(point.measured_s), _time(point.predicted_s), f"{100 * point.error:+.1f} %",
+             f"{100 * point.naive_error:+.0f} %")
+            for point in shown
+        ]  # fmt: skip
+        parts.append(_table(("row", "measured", "Weftwork", "error", "naive"), rows, left=1))
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def document(scores: Sequence[Score]) -> list[dict[str, Any]]:
+    """The scorecard for programs."""
+    return [
+        {
+            "set": score.key,
+            "title": score.title,
+            "role": score.role,
+            "calibrated_on": score.calibrated_on,
+            "source": score.source,
+            "points": len(score.points),
+            "mape": score.mape,
+            "median": score.median,
+            "bias": score.bias,
+            "worst": {"row": score.worst.name, "error": score.worst.error},
+            "rank_correlation": score.rank_correlation,
+            "tolerance": score.tolerance,
+            "reached": score.is_reached,
+            "naive": {"rule": score.naive, "mape": score.naive_mape, "beaten": score.beats_naive},
+            "best_plans": [
+                {"job": rank.plan_set, "plans": rank.plans, "rank": rank.rank, "loss": rank.loss}
+                for rank in score.plan_ranks()
+            ],
+            "excluded": [{"row": row.name, "reason": row.reason} for row in score.excluded],
+            "notes": list(score.notes),
+            "rows": [
+                {"row": point.name, "measured_s": point.measured_s, "predicted_s": point.predicted_s,
+                 "naive_s": point.naive_s, "error": point.error, "parts_s": dict(point.parts_s)}
+                for point in score.points
+            ],
+        }
+        for score in scores
+    ]  # fmt: skip
+
+
+def _about(score: Score) -> str:
+    reached = {None: "not judged", True: "reached", False: "not reached"}[score.is_reached]
+    wanted = "" if score.tolerance is None else f" (wanted {100 * score.tolerance:.0f} %)"
+    lost = "" if score.beats_naive else "; **Weftwork loses to it**"
+    spread = (
+        f"Median {_percent(score.median)}, worst {100 * score.worst.error:+.0f} % ({score.worst.name}), "
+        f"median of signed errors {100 * score.bias:+.1f} %."
+    )
+    lines = [
+        f"- *{score.role.capitalize()}*; calibrated on {score.calibrated_on}.",
+        f"- Source: {score.source}.",
+        f"- MAPE {100 * score.mape:.2f} %{wanted}: {reached}. {spread}",
+        f"- Naive rule, {score.naive}: {_percent(score.naive_mape)}{lost}.",
+    ]
+    ranks = score.plan_ranks()
+    lines += [f"- {rank_line(ranks)}"] if ranks else []
+    lines += [f"- {note}" for note in score.notes]
+    lines += [f"- Left out: {row.name}: {row.reason}." for row in score.excluded]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(score: Score) -> list[Any]:
+    if len(score.points) <= _ROWS_SHOWN:
+        return list(score.points)
+    return sorted(score.points, key=lambda point: -abs(point.error))[:_WORST_SHOWN]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> str:
+    marks = "".join("|---" if column < left else "|---:" for column in range(len(head)))
+    lines = [f"| {' | '.join(head)} |", f"{marks}|", *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _time(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{seconds:.3f} s"
+    return f"{1e3 * seconds:.2f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.0f} us"

@@ -1,0 +1,359 @@
+"""From a scenario with training jobs to a plan of the flow engine: models, parallel plans, GPUs, software, placements.
+
+Leaves out: what a run of it says (`weftwork.study.training_run`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weftwork.base.clock import SECOND_PS
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.engine.flow_lower import lower_flow
+from weftwork.hardware.catalogue import SERVERS, gpu, gpu_facts
+from weftwork.spec.job import Program
+from weftwork.spec.training import Gpu, Model, Parallelism, Software
+from weftwork.study.collective_job import nvlink_domains
+from weftwork.study.faults import Occurrence, occurrences
+from weftwork.study.parts import engine_settings, policies_of
+from weftwork.topology.build import fabric_of_section
+from weftwork.transports.rocev2 import transport as rocev2
+from weftwork.workload.collectives.cost import collective_facts, collective_figures
+from weftwork.workload.collectives.stepwise import stepwise
+from weftwork.workload.models.catalogue import model_facts
+from weftwork.workload.models.huggingface import model_of
+from weftwork.workload.models.size import parameters
+from weftwork.workload.models.software import software, software_facts
+from weftwork.workload.parallelism.memory import Memory, fullest_stage
+from weftwork.workload.parallelism.refuse import refuse
+from weftwork.workload.placement import PLACEMENTS
+from weftwork.workload.shared import together
+from weftwork.workload.training.communication import Cluster
+from weftwork.workload.training.programs import Extras, TrainingShape, training_job
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weftwork.engine.flow_plan import FlowPlan
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.device import Server
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.job import Job, Placement
+    from weftwork.spec.scenario import Scenario
+    from weftwork.spec.scenario_training import TrainingSection
+    from weftwork.spec.transport import Transport
+
+__all__ = ["PreparedTraining", "TrainingJob", "prepare_training", "stepwise_training"]
+
+CHECKPOINT_BYTES = 14  # of a parameter: two of the weight, twelve of Adam in FP32 (arXiv:1910.02054, section 3.1)
+FROZEN_BYTES = 2  # of a parameter that is not trained: the weight alone
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingJob:
+    """One training job, resolved.
+
+    Attributes
+    ----------
+    name : of the job
+    section : of the scenario
+    model, plan, gpu, software : what trains how on what
+    memory : of the GPU that needs most, item by item
+    job, shape : its programs, and what their marks mean
+    """
+
+    name: str
+    section: TrainingSection
+    model: Model
+    plan: Parallelism
+    gpu: Gpu
+    software: Software
+    memory: Memory
+    job: Job
+    shape: TrainingShape
+
+    @property
+    def checkpoint_ps(self) -> int:
+        """For how long a checkpoint holds training up."""
+        return _checkpoint_ps(self.section, self.model, self.plan)
+
+    @property
+    def words(self) -> str:
+        """The plan as people write it, such as ``TP 8, PP 4, DP 2``; what is not split is left out."""
+        plan = self.plan
+        degrees = (("TP", plan.tensor), ("CP", plan.context), ("PP", plan.pipeline), ("DP", plan.data),
+                   ("EP", plan.expert))  # fmt: skip
+        split = [f"{name} {degree}" for name, degree in degrees if degree > 1] or ["one GPU"]
+        chunks = [f"{plan.chunks} chunks"] if plan.chunks > 1 else []
+        zero = [f"ZeRO {plan.zero}"] if plan.zero and plan.data * plan.context > 1 else []
+        batches = f"{plan.micro_batches} micro batches of {plan.micro_batch}"
+        return ", ".join([*split, *chunks, *zero, batches])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedTraining:
+    """Everything that a run of training jobs is made of.
+
+    Attributes
+    ----------
+    job : all jobs as one
+    job_of_program, stage_of_program : shape (programs,)
+    """
+
+    scenario: Scenario
+    fabric: Fabric
+    jobs: tuple[TrainingJob, ...]
+    job: Job
+    job_of_program: NDArray[np.int64]
+    stage_of_program: NDArray[np.int64]
+    transport: Transport
+    policies: dict[str, LoadedPolicy]
+    faults: tuple[Occurrence, ...]
+
+    @cached_property
+    def plan(self) -> FlowPlan:
+        """The input of the engine."""
+        return self.lowered(self.job)
+
+    def lowered(self, job: Job) -> FlowPlan:
+        """The input of the engine for another job of the same ranks.
+
+        Raises
+        ------
+        ConfigError : it cannot run
+        """
+        return lower_flow(
+            fabric=self.fabric,
+            job=job,
+            transport=self.transport,
+            compute_factor=_factors(self.scenario, self.fabric, job.placement),
+            **engine_settings(self.scenario, self.policies, self.faults),
+        )
+
+    def alone(self, job: int) -> FlowPlan:
+        """The input of the engine for one of the jobs alone: the ranks of the others are there, and do nothing.
+
+        Ranks keep their numbers, and with them their paths under hashing.
+        """
+        idle = Program(streams=((),))
+        programs = [
+            program if own == job else idle
+            for own, program in zip(self.job_of_program.tolist(), self.job.programs, strict=True)
+        ]
+        return self.lowered(replace(self.job, programs=tuple(programs)))
+
+    def passes(self, program: int) -> NDArray[np.void]:
+        """What follows each mark ``pass`` of a program, see `TrainingShape.passes`."""
+        shape = self.jobs[int(self.job_of_program[program])].shape
+        return shape.passes[int(self.stage_of_program[program])]
+
+
+def prepare_training(scenario: Scenario, *, fabric: Fabric | None = None) -> PreparedTraining:
+    """Build fabric, jobs, transport and policies, and lower them.
+
+    Parameters
+    ----------
+    scenario : with training jobs
+    fabric : built in Python, in place of the scenario's
+
+    Raises
+    ------
+    ConfigError : with all reasons why this cannot run
+    """
+    if fabric is None:
+        fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
+    transport = rocev2(scenario.transport)
+    policies = policies_of(scenario)
+    jobs, mistakes, facts = _jobs(scenario, fabric)
+    faults, wrong = occurrences(scenario, fabric)
+    if mistakes or wrong:
+        raise ConfigError(scenario.source, [*mistakes, *wrong])
+    prepared = PreparedTraining(
+        scenario=scenario,
+        fabric=replace(fabric, facts={**facts, **fabric.facts}),
+        jobs=tuple(jobs),
+        job=together([one.job for one in jobs]),
+        job_of_program=np.repeat(np.arange(len(jobs)), [one.plan.pipeline for one in jobs]),
+        stage_of_program=np.concatenate([np.arange(one.plan.pipeline) for one in jobs]),
+        transport=transport,
+        policies=policies,
+        faults=tuple(sorted(faults, key=lambda occurrence: occurrence.at_ps)),
+    )
+    _ = prepared.plan  # what cannot be lowered is refused now
+    return prepared
+
+
+def stepwise_training(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:
+    """The job of a scenario with one training job, its collectives as sends and receives, for the packet engines.
+
+    Parameters
+    ----------
+    scenario : that was read
+    fabric : on which it runs
+
+    Raises
+    ------
+    ConfigError : with all reasons why this cannot run
+    """
+    jobs, mistakes, facts = _jobs(scenario, fabric)
+    if scenario.stragglers:
+        text = "found GPUs that compute slower, wanted none: packets know no stragglers; take engine.fidelity: flow"
+        mistakes.append(Mistake(path="stragglers", text=text))
+    if mistakes:
+        raise ConfigError(scenario.source, mistakes)
+    one = jobs[0]
+    domain = nvlink_domains(fabric, one.job.placement)
+    if domain is None:
+        domain = np.arange(one.job.ranks, dtype=np.int64)
+    name = f"an iteration of {one.model.name} on {one.plan.ranks:,} GPUs ({one.words})"
+    facts["training.packets"] = (
+        "collectives run as rings and direct exchanges, step by step, at the rates of NVLink and NICs: the "
+        "efficiencies of software, which the flow engine knows, do not count"
+    )
+    return replace(stepwise(one.job, domain), name=name), facts
+
+
+def _jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob], list[Mistake], dict[str, str]]:
+    """The jobs as far as they can be, what is wrong with the others, and what is uncertain of all."""
+    found: list[TrainingJob] = []
+    mistakes: list[Mistake] = []
+    facts: dict[str, str] = {}
+    for index, section in enumerate(scenario.trainings):
+        path = "training" if scenario.training is not None else f"jobs.{index}"
+        try:
+            job, own = _job(scenario, fabric, section, path)
+        except ConfigError as error:
+            mistakes += error.mistakes
+            continue
+        found.append(job)
+        facts |= own
+    return found, mistakes, facts
+
+
+def _job(scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str) -> tuple[TrainingJob, dict[str, str]]:
+    server = _server(fabric)
+    what = _model(section.model, f"{path}.model")
+    first, gpus = section.first_gpu or 0, section.gpus or fabric.gpus
+    plan = section.parallelism(what)
+    if section.data is None:
+        plan = plan.model_copy(update={"data": gpus // (plan.tensor * plan.context * plan.pipeline)})
+    chip = gpu(_gpu_name(section, server, path), path=f"{path}.gpu")
+    made = section.software.on(software(section.software.model, path=f"{path}.software"))
+    refuse(
+        what,
+        plan,
+        gpus=gpus,
+        gpu=chip,
+        memory_bytes=section.memory_bytes,
+        has_flash_attention=made.has_flash_attention,
+        path=path,
+    )
+    order = PLACEMENTS[section.placement](fabric, first + gpus, seed=scenario.engine.seed)
+    figures = collective_figures(server, nic_port_rate_bps=_port_rate(fabric), gpu=chip.name)
+    job, shape = training_job(
+        what,
+        plan,
+        gpu=chip,
+        software=made,
+        cluster=Cluster(domain_gpus=max(1, server.nvlink_domain_gpus), figures=figures),
+        placement=_part(order, first, first + gpus),
+        extras=_extras(section, what, plan),
+        name=section.name,
+    )
+    facts = {
+        **model_facts(what.name), **gpu_facts(chip.name), **software_facts(made.name), **collective_facts(figures),
+    }  # fmt: skip
+    return (
+        TrainingJob(
+            name=section.name,
+            section=section,
+            model=what,
+            plan=plan,
+            gpu=chip,
+            software=made,
+            memory=fullest_stage(what, plan, has_flash_attention=made.has_flash_attention),
+            job=job,
+            shape=shape,
+        ),
+        facts,
+    )
+
+
+def _model(name: str, path: str) -> Model:
+    """The model of the catalogue or of a file; what is wrong with a file names it."""
+    try:
+        return model_of(name, path=path)
+    except ConfigError as error:
+        found = [
+            mistake
+            if mistake.path == path
+            else Mistake(path=path, text=f"{error.source}: {mistake.path} {mistake.text}", fix=mistake.fix)
+            for mistake in error.mistakes
+        ]
+        raise ConfigError(error.source, found) from error
+
+
+def _server(fabric: Fabric) -> Server:
+    """The server of the fabric's hosts; several kinds are refused."""
+    if len(fabric.servers) > 1:
+        names = ", ".join(server.name for server in fabric.servers)
+        text = f"the fabric has servers of several kinds ({names}), wanted one kind for a training job"
+        raise ConfigError("fabric", [Mistake(path="fabric", text=text)])
+    return fabric.servers[0]
+
+
+def _gpu_name(section: TrainingSection, server: Server, path: str) -> str:
+    if section.gpu is not None:
+        return section.gpu
+    row = SERVERS.get(server.name)
+    if row is None or "gpu" not in row.figures:
+        text = f"missing, wanted a GPU: the server '{server.name}' of the fabric does not say which it has"
+        raise ConfigError("training", [Mistake(path=f"{path}.gpu", text=text, fix="h100")])
+    return str(row.value("gpu"))
+
+
+def _port_rate(fabric: Fabric) -> int:
+    """Rate of one NIC port; of ports that differ the slowest."""
+    ports = fabric.ports
+    node = int(fabric.hosts[0])
+    return int(fabric.links["rate_bps"][ports.link[ports.base[node] : ports.base[node + 1]]].min())
+
+
+def _part(order: Placement, first: int, last: int) -> Placement:
+    """Ranks of a placement from the first to before the last."""
+    gpus = None if order.gpu is None else order.gpu[first:last]
+    return replace(order, host=order.host[first:last], nics=order.nics[first:last], gpu=gpus)
+
+
+def _extras(section: TrainingSection, what: Model, plan: Parallelism) -> Extras:
+    return Extras(
+        iterations=section.iterations,
+        loading_ps=section.loading_ps,
+        checkpoint_ps=_checkpoint_ps(section, what, plan),
+        checkpoint_every=0 if section.checkpoint is None else section.checkpoint.every,
+    )
+
+
+def _checkpoint_ps(section: TrainingSection, what: Model, plan: Parallelism) -> int:
+    saved = section.checkpoint
+    if saved is None or saved.is_asynchronous:
+        return 0
+    each = FROZEN_BYTES if plan.has_lora else CHECKPOINT_BYTES
+    size = each * parameters(what).total if saved.size_bytes is None else saved.size_bytes
+    return size * 8 * SECOND_PS // (saved.rate_bps * plan.ranks)
+
+
+def _factors(scenario: Scenario, fabric: Fabric, placement: Placement) -> NDArray[np.float64] | None:
+    """How many times longer each rank computes."""
+    if not scenario.stragglers:
+        return None
+    number = placement.host.astype(np.int64) * _server(fabric).gpus + (0 if placement.gpu is None else placement.gpu)
+    factor = np.ones(len(number))
+    for slow in scenario.stragglers:
+        factor[number == slow.gpu] = slow.factor
+    return factor

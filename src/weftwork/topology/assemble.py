@@ -1,0 +1,312 @@
+"""From arrays to a checked `Fabric`: default names of links and everything that a fabric must obey.
+
+The builders, the reader of files and Python users all end here, so that one set of rules decides what a fabric is.
+Leaves out: whether a job fits (that is the placement's question) and whether a product exists that has these ports.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from weftwork.base.clock import NS_PS
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.random import Stream, draws
+from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
+from weftwork.spec.names import LinkNames, NodeNames
+from weftwork.spec.scenario_devices import device_mistakes
+
+__all__ = ["MIN_DELAY_PS", "assemble", "check", "default_link_names", "links_between"]
+
+# chosen: the packet engine needs a lookahead above zero, and 1 ns is 0.2 m of fibre, shorter than any real cable
+MIN_DELAY_PS = NS_PS
+LONGEST_NAME = 200  # chosen: names are for people, and for files in which control characters do harm
+SHOWN = 5  # chosen: examples of one kind of mistake; a fabric of a million links may repeat it a million times
+
+
+def links_between(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    rate_bps: ArrayLike,
+    delay_ps: ArrayLike,
+    loss: ArrayLike = 0.0,
+    corruption: ArrayLike = 0.0,
+) -> NDArray[np.void]:
+    """Links from node indices ``a`` (lower tier) to ``b`` (upper tier).
+
+    Parameters
+    ----------
+    a, b : shape (links,), node indices
+    rate_bps, delay_ps, loss, corruption : one value, or shape (links,)
+
+    Returns
+    -------
+    shape (links,), dtype `LINK_DTYPE`
+    """
+    links = np.empty(len(np.atleast_1d(np.asarray(a))), LINK_DTYPE)
+    links["a"], links["b"] = a, b
+    links["rate_bps"], links["delay_ps"] = rate_bps, delay_ps
+    links["loss"], links["corruption"] = loss, corruption
+    return links
+
+
+def default_link_names(
+    node_names: Sequence[str], node_tier: NDArray[np.int8], links: NDArray[np.void]
+) -> Sequence[str]:
+    """Names such as ``leaf3-spine1``: lower tier first; parallel links are numbered ``.2``, ``.3`` in order.
+
+    Parameters
+    ----------
+    node_names : of all nodes
+    node_tier : shape (nodes,)
+    links : shape (links,), dtype `LINK_DTYPE`
+    """
+    if isinstance(node_names, NodeNames):
+        return LinkNames(node_names, node_tier, links["a"], links["b"])
+    a, b = links["a"].astype(np.int64), links["b"].astype(np.int64)
+    swap = node_tier[a] > node_tier[b]
+    a, b = np.where(swap, b, a), np.where(swap, a, b)
+    names = [f"{node_names[low]}-{node_names[high]}" for low, high in zip(a.tolist(), b.tolist(), strict=True)]
+    pair = np.minimum(a, b) * len(node_names) + np.maximum(a, b)
+    if len(np.unique(pair)) < len(pair):
+        seen: Counter[int] = Counter()
+        first: dict[int, str] = {}
+        for index, key in enumerate(pair.tolist()):
+            seen[key] += 1
+            base = first.setdefault(key, names[index])
+            if seen[key] > 1:
+                names[index] = f"{base}.{seen[key]}"
+    return tuple(names)
+
+
+def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
+    *,
+    name: str,
+    node_names: Sequence[str],
+    node_kind: ArrayLike,
+    node_tier: ArrayLike,
+    links: NDArray[np.void],
+    switches: Sequence[Switch],
+    nics: Sequence[Nic],
+    node_device: ArrayLike | None = None,
+    link_names: Sequence[str] | None = None,
+    facts: Mapping[str, str] | None = None,
+    servers: Sequence[Server] = (Server(),),
+    node_server: ArrayLike | None = None,
+    node_pod: ArrayLike | None = None,
+    source: str | None = None,
+) -> Fabric:
+    """Put a fabric together and check it.
+
+    Parameters
+    ----------
+    name : of the topology, for people
+    node_names : of all nodes
+    node_kind, node_tier, node_device : shape (nodes,), see `Fabric`; without ``node_device`` all use device 0
+    links : shape (links,), dtype `LINK_DTYPE`
+    switches, nics : the devices
+    link_names : by default `default_link_names`
+    facts : what a user should know, such as unverified figures
+    servers, node_server, node_pod : see `Fabric`; by default every host is a plain server
+    source : what to call the input in an error; by default ``name``
+
+    Raises
+    ------
+    ConfigError : with all reasons, see `check`
+    """
+    tier = np.asarray(node_tier, np.int8)
+    ends_exist = bool(len(links) == 0 or (min(links["a"].min(), links["b"].min()) >= 0
+                      and max(links["a"].max(), links["b"].max()) < len(node_names)))  # fmt: skip
+    if not ends_exist:
+        text = f"the ends of links must be node indices from 0 to {len(node_names) - 1}"
+        raise ConfigError(source or name, [Mistake(path="links", text=text)])
+    fabric = Fabric(
+        name=name,
+        node_names=node_names if isinstance(node_names, NodeNames) else tuple(node_names),
+        node_kind=np.asarray(node_kind, np.int8),
+        node_tier=tier,
+        node_device=np.zeros(len(node_names), np.int32) if node_device is None else np.asarray(node_device, np.int32),
+        links=links,
+        link_names=tuple(link_names) if link_names is not None else default_link_names(node_names, tier, links),
+        switches=tuple(switches),
+        nics=tuple(nics),
+        facts=dict(facts or {}),
+        servers=tuple(servers),
+        node_server=None if node_server is None else np.asarray(node_server, np.int32),
+        node_pod=None if node_pod is None else np.asarray(node_pod, np.int32),
+    )
+    check(fabric, source=source)
+    return fabric
+
+
+def check(fabric: Fabric, *, source: str | None = None) -> None:
+    """Refuse what is no fabric.
+
+    Parameters
+    ----------
+    fabric : to be checked
+    source : what to call the input in the error; by default the fabric's name
+
+    Raises
+    ------
+    ConfigError : duplicate or unprintable names, self loops, rates, delays or probabilities out of range, hosts without
+        a link, switches with more links than ports, hosts that cannot reach each other over switches, servers that
+        contradict themselves or have not as many links as NIC ports; all at once
+    """
+    mistakes = [*_name_mistakes(fabric), *_link_mistakes(fabric), *_node_mistakes(fabric), *_server_mistakes(fabric)]
+    if len(fabric.hosts) and (np.diff(fabric.ports.base) > 0).all():  # else the reason has been told
+        mistakes += _reach_mistakes(fabric)
+    if mistakes:
+        raise ConfigError(source or fabric.name, mistakes)
+
+
+def _few(kind: str, found: Iterable[tuple[str, str]], total: int) -> list[Mistake]:
+    """The first mistakes of a kind, and how many more there are."""
+    mistakes = [Mistake(path=path, text=text) for path, text in found]
+    if total > len(mistakes):
+        mistakes.append(Mistake(path=kind, text=f"and {total - len(mistakes):,} more of the same"))
+    return mistakes
+
+
+def _name_mistakes(fabric: Fabric) -> list[Mistake]:
+    mistakes: list[Mistake] = []
+    for kind, names in (("nodes", fabric.node_names), ("links", fabric.link_names)):
+        if isinstance(names, NodeNames | LinkNames):  # unique and printable as they are made
+            continue
+        if len(set(names)) < len(names):
+            twice = [(name, count) for name, count in Counter(names).items() if count > 1]
+            found = ((f"{kind}.{name}", f"the name occurs {count} times, wanted once") for name, count in twice[:SHOWN])
+            mistakes += _few(kind, found, len(twice))
+        odd = [name for name in names if not name.isprintable() or not 1 <= len(name) <= LONGEST_NAME]
+        text = "found the name {!r}, wanted printable text of 1 to " + f"{LONGEST_NAME} characters"
+        found = ((kind, text.format(name[:20])) for name in odd[:SHOWN])
+        mistakes += _few(kind, found, len(odd))
+    return mistakes
+
+
+def _link_mistakes(fabric: Fabric) -> list[Mistake]:
+    links = fabric.links
+    rules: list[tuple[NDArray[np.bool_], str, Any]] = [
+        (links["a"] == links["b"], "a", "the link leads from '{node}' to itself"),
+        (links["rate_bps"] <= 0, "rate_bps", "found {value}, wanted a rate above 0"),
+        (links["delay_ps"] < MIN_DELAY_PS, "delay_ps",
+         f"found {{value}}, wanted at least {MIN_DELAY_PS} (1 ns): the engines need a delay between devices"),
+        (~((links["loss"] >= 0) & (links["loss"] <= 1)), "loss", "found {value}, wanted a probability from 0 to 1"),
+        (~((links["corruption"] >= 0) & (links["corruption"] <= 1)), "corruption",
+         "found {value}, wanted a probability from 0 to 1"),
+    ]  # fmt: skip
+    mistakes: list[Mistake] = []
+    for wrong, column, text in rules:
+        where = np.flatnonzero(wrong)
+        found = (
+            (f"links.{fabric.link_names[i]}",
+             text.format(value=f"{column} {links[column][i]}", node=fabric.node_names[links["a"][i]]))
+            for i in where[:SHOWN].tolist()
+        )  # fmt: skip
+        mistakes += _few("links", found, len(where))
+    return mistakes
+
+
+def _node_mistakes(fabric: Fabric) -> list[Mistake]:
+    if not len(fabric.hosts):
+        return [Mistake(path="nodes", text="there are no hosts, wanted at least one")]
+    degree = np.diff(fabric.ports.base)
+    lonely = np.flatnonzero(degree == 0)
+    kinds = {HOST: "host", SWITCH: "switch"}
+    found = (
+        (f"nodes.{fabric.node_names[i]}", f"the {kinds[int(fabric.node_kind[i])]} is linked to nothing")
+        for i in lonely[:SHOWN].tolist()
+    )
+    mistakes = _few("nodes", found, len(lonely))
+    radix = np.array([switch.radix for switch in fabric.switches] or [0], np.int64)
+    is_switch = fabric.node_kind == SWITCH
+    ports = np.where(is_switch, radix[np.where(is_switch, fabric.node_device, 0)], 0)
+    crowded = np.flatnonzero((ports > 0) & (degree > ports))
+    found = (
+        (f"nodes.{fabric.node_names[i]}",
+         f"{degree[i]} links, but switch '{fabric.switches[fabric.node_device[i]].name}' has {ports[i]} port"
+         + ("s" if ports[i] > 1 else ""))
+        for i in crowded[:SHOWN].tolist()
+    )  # fmt: skip
+    return mistakes + _few("nodes", found, len(crowded))
+
+
+def _server_mistakes(fabric: Fabric) -> list[Mistake]:
+    """Servers by themselves and against the links of their hosts; a plain one says nothing about links."""
+    mistakes = [
+        Mistake(path=f"servers.{number}.{key}", text=text)
+        for number, server in enumerate(fabric.servers)
+        for key, text in device_mistakes(server)
+    ]
+    hosts = fabric.hosts
+    kind = np.zeros(len(hosts), np.int32) if fabric.node_server is None else fabric.node_server[hosts]
+    if len(kind) and not 0 <= int(kind.min()) <= int(kind.max()) < len(fabric.servers):
+        text = f"found servers {kind.min()} to {kind.max()}, wanted 0 to {len(fabric.servers) - 1}"
+        return [*mistakes, Mistake(path="nodes", text=text)]
+    wanted = np.array([-1 if server == Server() else server.nic_ports for server in fabric.servers], np.int64)[kind]
+    degree = np.diff(fabric.ports.base)[hosts]
+    wrong = np.flatnonzero((wanted >= 0) & (wanted != degree) & (degree > 0))
+    text = "{} links, but the NIC ports of server '{}' are {}"
+    found = (
+        (f"nodes.{fabric.node_names[hosts[i]]}", text.format(degree[i], fabric.servers[kind[i]].name, wanted[i]))
+        for i in wrong[:SHOWN].tolist()
+    )
+    return mistakes + _few("nodes", found, len(wrong))
+
+
+def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
+    """Every two hosts must share a set of connected switches; hosts do not forward."""
+    count, links = len(fabric.node_names), fabric.links
+    is_host = fabric.node_kind == HOST
+    a, b = links["a"].astype(np.int64), links["b"].astype(np.int64)
+    between = ~is_host[a] & ~is_host[b]
+    graph = coo_array((np.ones(int(between.sum()), np.int8), (a[between], b[between])), shape=(count, count))
+    _, part = connected_components(graph, directed=False)
+    # an island is a set of connected switches, or a link from host to host
+    island_of_link = np.where(is_host[a], np.where(is_host[b], count + np.arange(len(links)), part[b]), part[a])
+    low, high = is_host[a], is_host[b]
+    host = np.concatenate([a[low], b[high]])
+    island = np.concatenate([island_of_link[low], island_of_link[high]])
+    islands = np.unique(island)
+    if len(islands) == 1 and len(np.unique(part[~is_host])) <= 1:
+        return []
+    host, island = _one_of_each(host, island)
+    members: defaultdict[int, set[int]] = defaultdict(set)
+    for node, where in zip(host.tolist(), island.tolist(), strict=True):
+        members[node].add(where)
+    example = {frozenset(members[node]): node for node in sorted(members, reverse=True)}
+    sets = sorted(example, key=lambda where: example[where])
+    for first, one in enumerate(sets):
+        for other in sets[first + 1 :]:
+            if not one & other:
+                names = (fabric.node_names[example[one]], fabric.node_names[example[other]])
+                text = f"the fabric is disconnected: no path over switches from '{names[0]}' to '{names[1]}'"
+                return [Mistake(path="links", text=text)]
+    idle = np.flatnonzero(~is_host & ~np.isin(part, islands))
+    found = (
+        (f"nodes.{fabric.node_names[i]}", "the fabric is disconnected: no host reaches this switch")
+        for i in idle[:SHOWN].tolist()
+    )
+    return _few("nodes", found, len(idle))
+
+
+def _one_of_each(host: NDArray[np.int64], island: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of pairs (host, island) those of one host, the first, for every set of islands that a host has."""
+    order = np.lexsort((island, host))
+    host, island = host[order], island[order]
+    fresh = np.append(True, (host[1:] != host[:-1]) | (island[1:] != island[:-1]))
+    host, island = host[fresh], island[fresh]
+    nodes, start = np.unique(host, return_index=True)
+    # a set as the sum of its members' draws, 64 bits each: two sets of a fabric do not meet by chance
+    signature = np.add.reduceat(draws(0, Stream.PLACEMENT, island, 0, 0), start)
+    _, first = np.unique(signature, return_index=True)
+    chosen = np.isin(host, nodes[first])
+    return host[chosen], island[chosen]

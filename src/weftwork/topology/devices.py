@@ -1,0 +1,101 @@
+"""Devices as a user may give them, a name, a mapping with fields that differ or a record, to records and their facts.
+
+Leaves out: where the figures come from, which `weftwork.hardware.catalogue` knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+from weftwork.hardware import catalogue
+from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.scenario_devices import NodeModel, device_mistakes
+
+__all__ = ["Device", "nic_of", "node_of", "switch_of"]
+
+_R = TypeVar("_R", bound=BaseModel)
+Device = str | Mapping[str, Any] | BaseModel
+
+
+def switch_of(device: Device, rates_bps: list[int]) -> tuple[Switch, dict[str, str]]:
+    """The switch's record, and what is not verified about it."""
+    if isinstance(device, Switch):
+        return device, catalogue.switch_facts(device.name)
+    name, fields = _named(device)
+    catalogue.ports_at(name, max(rates_bps, default=None))  # refuses links faster than the fastest port
+    base = catalogue.switch(name, port_rate_bps=min(rates_bps, default=None))
+    record = _over(base, fields, "fabric.switch")
+    return record, _without(catalogue.switch_facts(name), name, fields)
+
+
+def nic_of(device: Device) -> tuple[Nic, dict[str, str]]:
+    """The NIC's record, and what is not verified about it."""
+    if isinstance(device, Nic):
+        return device, catalogue.nic_facts(device.name)
+    name, fields = _named(device)
+    return _over(catalogue.nic(name), fields, "fabric.nic"), _without(catalogue.nic_facts(name), name, fields)
+
+
+def node_of(device: Device) -> tuple[NodeModel, dict[str, str]]:
+    """The server with the user's fields and what it brings besides, and what is not verified about it.
+
+    Raises
+    ------
+    ConfigError : no such server, no such field, or fields that contradict each other
+    """
+    if isinstance(device, Server):
+        return NodeModel(server=device), catalogue.node_facts(device.name)
+    name, fields = _named(device)
+    model = catalogue.node(name)
+    server = _over(model.server, fields, "fabric.node")
+    if mistakes := device_mistakes(server):
+        raise ConfigError("fabric", [Mistake(path=f"fabric.node.{key}", text=text) for key, text in mistakes])
+    facts = _without(catalogue.node_facts(name), name, fields)
+    if "nvlink_rate_bps" in fields:
+        facts = {
+            key: text for key, text in facts.items() if not key.startswith((f"{name}.nvlink_raw", f"{name}.nvlink_eff"))
+        }
+    return model.model_copy(update={"server": server}), facts
+
+
+def _named(device: Device) -> tuple[str, dict[str, Any]]:
+    """Name in the catalogue and fields that differ, from the ways in which a device may be given."""
+    if isinstance(device, str):
+        return device, {}
+    fields = dict(device) if isinstance(device, Mapping) else device.model_dump()
+    if set(fields) == {"model", "fields"}:  # a device as `weftwork.spec.scenario_devices` resolves it
+        return str(fields["model"]), dict(fields["fields"])
+    return str(fields.pop("name", None) or fields.pop("model", None) or "plain"), fields
+
+
+def _over(base: _R, fields: Mapping[str, Any], path: str) -> _R:
+    """``base`` with some fields replaced, nested as the record is."""
+
+    def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+        return {**old, **{key: merged(old[key], value) if isinstance(value, Mapping) and isinstance(old.get(key), dict)
+                          else value for key, value in new.items()}}  # fmt: skip
+
+    try:
+        return type(base).model_validate(merged(base.model_dump(), fields))
+    except ValidationError as wrong:
+        known = list(type(base).model_fields)
+        mistakes = [
+            Mistake(
+                path=".".join([path, *(str(part) for part in error["loc"])]),
+                text=f"found {error['input']!r}: {error['msg'].lower()}",
+                fix=nearest(str(error["loc"][-1]), known) if error["type"] == "extra_forbidden" else None,
+            )
+            for error in wrong.errors()
+        ]
+        raise ConfigError("fabric", mistakes) from wrong
+
+
+def _without(facts: dict[str, str], name: str, fields: Mapping[str, Any]) -> dict[str, str]:
+    """Facts about figures that the user has not replaced by their own."""
+    own = {f"{name}.{key}" for key in fields} | {f"{name}.ecn_{key}" for key in fields.get("ecn", {})}
+    return {key: text for key, text in facts.items() if key not in own}

@@ -1,0 +1,144 @@
+"""The two formats of fabric files, JSON and GraphML, to a `Draft`: attributes as they stand, with their lines.
+
+Source: GraphML primer, graphml.graphdrawing.org; networkx, readwrite/json_graph/node_link.py (names of the keys).
+GraphML is read by the expat parser of the standard library; document types are refused, so that no entity can expand.
+Leaves out: hyperedges, ports and nested graphs of GraphML (refused), and directed links (a link has two directions).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from xml.parsers import expat
+
+from weftwork.base.errors import ConfigError, Mistake
+
+__all__ = ["Draft", "read_graphml", "read_json"]
+
+
+@dataclass(kw_only=True, slots=True)
+class Draft:
+    """A file as read, before it means anything: attributes of the graph, the nodes and the links, with their lines."""
+
+    graph: dict[str, Any] = field(default_factory=dict)
+    nodes: list[tuple[int | None, dict[str, Any]]] = field(default_factory=list)
+    links: list[tuple[int | None, dict[str, Any]]] = field(default_factory=list)
+
+
+def read_json(content: bytes, source: str) -> Draft:
+    """Read JSON in node-link form; ConfigError where it is not that."""
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as wrong:
+        line = wrong.lineno if isinstance(wrong, json.JSONDecodeError) else None
+        text = f"is not JSON: {wrong.msg if isinstance(wrong, json.JSONDecodeError) else wrong}"
+        raise ConfigError(source, [Mistake(path="file", text=text, line=line)]) from wrong
+    links_key = "edges" if isinstance(data, dict) and "edges" in data else "links"
+    mistakes: list[Mistake] = []
+    if not isinstance(data, dict):
+        raise ConfigError(source, [Mistake(path="file", text="found no mapping, wanted {nodes: [...], links: [...]}")])
+    for key in ("nodes", links_key):
+        rows = data.get(key)
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            mistakes.append(Mistake(path=key, text="wanted a list of mappings"))
+    if mistakes:
+        raise ConfigError(source, mistakes)
+    graph = {key: value for key, value in data.items() if key not in {"nodes", links_key, "graph"}}
+    if isinstance(data.get("graph"), dict):  # where networkx keeps attributes of the graph
+        graph |= data["graph"]
+    return Draft(
+        graph=graph, nodes=[(None, row) for row in data["nodes"]], links=[(None, row) for row in data[links_key]]
+    )
+
+
+class _GraphmlReader:
+    """Collects nodes and edges from expat's events. Invariant: the last of ``owners`` is the innermost open element."""
+
+    CASTS: Mapping[str, Any] = {"int": int, "long": int, "float": float, "double": float, "string": str, "boolean": str}
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.draft = Draft()
+        self.keys: dict[str, tuple[str, str]] = {}  # id -> (attribute name, type)
+        self.owners: list[dict[str, Any]] = []
+        self.data_key: str | None = None
+        self.text: list[str] = []
+        self.parser = expat.ParserCreate(namespace_separator=" ")
+        self.parser.StartDoctypeDeclHandler = self._doctype
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._characters
+
+    def read(self, content: bytes) -> Draft:
+        try:
+            self.parser.Parse(content, True)  # noqa: FBT003 - expat names no parameters
+        except expat.ExpatError as wrong:
+            text = f"is not XML: {expat.errors.messages[wrong.code]}"
+            raise self._wrong("file", text, wrong.lineno) from wrong
+        return self.draft
+
+    def _wrong(self, path: str, text: str, line: int | None = None) -> ConfigError:
+        where = self.parser.CurrentLineNumber if line is None else line
+        return ConfigError(self.source, [Mistake(path=path, text=text, line=where)])
+
+    def _doctype(self, *_: object) -> None:
+        raise self._wrong(
+            "file", "has a document type (DOCTYPE), which a fabric does not need; refused, since it may hold entities"
+        )
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        name = tag.rpartition(" ")[2]
+        line = self.parser.CurrentLineNumber
+        if name == "key":
+            self.keys[attributes.get("id", "")] = (
+                attributes.get("attr.name", ""),
+                attributes.get("attr.type", "string"),
+            )
+        elif name == "graph":
+            if self.owners:
+                raise self._wrong("graph", "is nested in another graph, wanted one flat graph")
+            self.owners.append(self.draft.graph)
+        elif name == "node":
+            self.draft.nodes.append((line, {"id": attributes.get("id")}))
+            self.owners.append(self.draft.nodes[-1][1])
+        elif name == "edge":
+            ends = {"source": attributes.get("source"), "target": attributes.get("target")}
+            self.draft.links.append((line, ends))
+            self.owners.append(self.draft.links[-1][1])
+        elif name == "data":
+            self.data_key, self.text = attributes.get("key"), []
+        elif name in {"hyperedge", "port"}:
+            raise self._wrong(name, "is not supported, wanted nodes and edges")
+
+    def _end(self, tag: str) -> None:
+        name = tag.rpartition(" ")[2]
+        if name in {"graph", "node", "edge"}:
+            self.owners.pop()
+        elif name == "data" and self.owners:
+            key, self.data_key = self.data_key, None
+            if key is None or key not in self.keys:
+                raise self._wrong("data", f"found key '{key}', wanted one that a <key> declares")
+            attribute, kind = self.keys[key]
+            text = "".join(self.text).strip()
+            try:
+                self.owners[-1][attribute] = self.CASTS.get(kind, str)(text)
+            except ValueError as wrong:
+                raise self._wrong(attribute, f"found '{text}', wanted the type {kind}") from wrong
+
+    def _characters(self, text: str) -> None:
+        if self.data_key is not None:
+            self.text.append(text)
+
+
+def read_graphml(content: bytes, source: str) -> Draft:
+    """Read GraphML; ConfigError where it is not that, or holds what a fabric has not."""
+    draft = _GraphmlReader(source).read(content)
+    for key in ("switches", "nics", "servers", "facts"):  # GraphML has no lists, so that these are JSON text
+        if isinstance(draft.graph.get(key), str):
+            try:
+                draft.graph[key] = json.loads(draft.graph[key])
+            except ValueError as wrong:
+                raise ConfigError(source, [Mistake(path=key, text=f"is not JSON: {wrong}")]) from wrong
+    return draft

@@ -1,0 +1,337 @@
+"""A picture of a fabric, as SVG or as an HTML page around it: tiers in rows, hosts below, alike parts drawn once.
+
+Colours: Okabe and Ito, Color Universal Design, jfly.uni-koeln.de/color; dashes and words tell the same without colour.
+Leaves out: PNG, which would need another library; a browser makes one from either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.units import RATE, format_quantity
+from weftwork.spec.fabric import Fabric
+from weftwork.topology.picture import Box, Layout, lay_out, tier_words
+from weftwork.topology.reach import rails_of
+
+__all__ = ["PICTURES", "draw", "to_html", "to_svg"]
+
+PICTURES = (".svg", ".html")
+
+# chosen: sizes in pixels at which the labels of 65,536 hosts' worth of fabric do not touch
+BOX_WIDTH, HOST_WIDTH, BOX_HEIGHT = 104, 74, 40
+GAP, POD_GAP, ROW_HEIGHT = 12, 26, 140
+LEFT, RIGHT, TOP, BOTTOM, ARC_ROOM = 120, 30, 84, 30, 50
+
+TIERS = 5
+RATE_DASHES = ("", "8 3", "3 3", "10 3 2 3")
+# Tints and strokes of Okabe and Ito, by class: on paper, and on a dark screen.
+LIGHT = {
+    "paper": "fill: #ffffff", "ink": "fill: #111111", "soft": "fill: #555555",
+    "t0": "fill: #ffffff", "t1": "fill: #cce6f6", "t2": "fill: #fbe3b5", "t3": "fill: #bfe6d9", "t4": "fill: #f0d3e2",
+    "gap": "fill: #f4f4f4; stroke: #999999", "edge": "stroke: #222222", "faint": "stroke: #b5b5b5",
+    "r0": "stroke: #0072b2", "r1": "stroke: #d55e00", "r2": "stroke: #009e73", "r3": "stroke: #444444",
+    "lost": "stroke: #b3001b", "gone": "fill: #fdecee; stroke: #b3001b", "alarm": "fill: #b3001b",
+}  # fmt: skip
+DARK = {
+    "paper": "fill: #14171a", "ink": "fill: #ececec", "soft": "fill: #b0b5ba",
+    "t0": "fill: #22272c", "t1": "fill: #163a50", "t2": "fill: #4f3d12", "t3": "fill: #134538", "t4": "fill: #4c263b",
+    "gap": "fill: #1c2024; stroke: #70767c", "edge": "stroke: #d0d0d0", "faint": "stroke: #4c5258",
+    "r0": "stroke: #56b4e9", "r1": "stroke: #f0a050", "r2": "stroke: #3cc79c", "r3": "stroke: #c0c0c0",
+    "lost": "stroke: #ff6b7d", "gone": "fill: #3a1a1f; stroke: #ff6b7d", "alarm": "fill: #ff8c9a",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Lost:
+    """What is drawn as lost: shape (nodes,) and shape (links,)."""
+
+    nodes: NDArray[np.bool_]
+    links: NDArray[np.bool_]
+
+
+def draw(
+    fabric: Fabric,
+    path: Path,
+    *,
+    lost_nodes: NDArray[np.bool_] | None = None,
+    lost_links: NDArray[np.bool_] | None = None,
+) -> None:
+    """Write a picture in the format that the file's name ends in.
+
+    Parameters
+    ----------
+    fabric : as it was built
+    path : the file
+    lost_nodes, lost_links : what is drawn as lost, shapes (nodes,), (links,), see `weftwork.topology.without.find_lost`
+
+    Raises
+    ------
+    ConfigError : another ending than .svg or .html, or the file cannot be written
+    """
+    if path.suffix not in PICTURES:
+        text = f"found a file that ends in '{path.suffix}', wanted .svg or .html; a browser makes a PNG from either"
+        raise ConfigError("--picture", [Mistake(path="--picture", text=text)])
+    try:
+        write = to_svg if path.suffix == ".svg" else to_html
+        path.write_text(write(fabric, lost_nodes=lost_nodes, lost_links=lost_links), encoding="utf-8")
+    except OSError as wrong:
+        text = f"cannot write '{path}': {wrong.strerror}"
+        raise ConfigError("--picture", [Mistake(path="--picture", text=text)]) from wrong
+
+
+def to_html(
+    fabric: Fabric, *, lost_nodes: NDArray[np.bool_] | None = None, lost_links: NDArray[np.bool_] | None = None
+) -> str:
+    """The picture in a page that needs nothing from elsewhere."""
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{escape(fabric.name)}</title>\n'
+        "<style>body { margin: 1rem; background: #fff; } svg { max-width: 100%; height: auto; }\n"
+        "@media (prefers-color-scheme: dark) { body { background: #14171a; } }</style></head>\n"
+        f"<body>\n{to_svg(fabric, lost_nodes=lost_nodes, lost_links=lost_links)}</body>\n</html>\n"
+    )
+
+
+def to_svg(
+    fabric: Fabric, *, lost_nodes: NDArray[np.bool_] | None = None, lost_links: NDArray[np.bool_] | None = None
+) -> str:
+    """The picture as SVG text."""
+    lost = _Lost(
+        nodes=np.zeros(len(fabric.node_names), np.bool_) if lost_nodes is None else lost_nodes,
+        links=np.zeros(len(fabric.links), np.bool_) if lost_links is None else lost_links,
+    )
+    layout = lay_out(fabric, lost.links)
+    boxes = layout.boxes()
+    centres, width = _places(layout)
+    tiers = sorted({box.tier for box in boxes})
+    top = TOP + (ARC_ROOM if _has_arcs(fabric) else 0)
+    top_y = {tier: top + ROW_HEIGHT * (len(tiers) - 1 - row) for row, tier in enumerate(tiers)}
+    height = top + ROW_HEIGHT * (len(tiers) - 1) + BOX_HEIGHT + BOTTOM
+    rates = sorted(np.unique(fabric.links["rate_bps"]).tolist(), reverse=True)
+    size = f'width="{width:.0f}" height="{height:.0f}"'
+    font = 'font-family="DejaVu Sans, Verdana, sans-serif"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" {size} {font} role="img">',
+        f"<title>{escape(fabric.name)}</title>",
+        f"<style>{_rules(LIGHT)}\n@media (prefers-color-scheme: dark) {{{_rules(DARK)}}}</style>",
+        f'<rect width="{width:.0f}" height="{height:.0f}" class="paper"/>',
+        f'<text x="{LEFT}" y="28" font-size="17" font-weight="bold" class="ink">{escape(fabric.name)}</text>',
+        *_legend(rates, has_gaps=any(box.is_gap for box in boxes), has_lost=bool(lost.links.any())),
+        *_links(fabric, boxes, centres, top_y, rates, lost),
+        *_boxes(fabric, boxes, centres, top_y, lost),
+        *_row_names(fabric, tiers, top_y),
+        "</svg>",
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def _rules(styles: Mapping[str, str]) -> str:
+    return " ".join(f".{name} {{ {style}; }}" for name, style in styles.items())
+
+
+def _width(box: Box) -> float:
+    return HOST_WIDTH if box.tier == 0 and len(box.nodes) == 1 else BOX_WIDTH
+
+
+def _row_width(row: Sequence[Box]) -> float:
+    return sum(_width(box) for box in row) + GAP * (len(row) - 1)
+
+
+def _places(layout: Layout) -> tuple[list[float], float]:
+    """Centre of every box, in the order of `Layout.boxes`, and the width of the picture."""
+    pod_widths = [max(_row_width(row) for row in pod.values()) for pod in layout.pods]
+    across = max(sum(pod_widths) + POD_GAP * max(len(pod_widths) - 1, 0), _row_width(layout.top), 360)
+    centres: list[float] = []
+    # pods and the top row are both centred, and spread where the other is wider
+    left = LEFT + (across - sum(pod_widths) - POD_GAP * max(len(pod_widths) - 1, 0)) / 2
+    for pod, pod_width in zip(layout.pods, pod_widths, strict=True):
+        for row in pod.values():
+            x = left + (pod_width - _row_width(row)) / 2
+            for box in row:
+                centres.append(x + _width(box) / 2)
+                x += _width(box) + GAP
+        left += pod_width + POD_GAP
+    slot = across / max(len(layout.top), 1)
+    centres += [LEFT + slot * (number + 0.5) for number in range(len(layout.top))]
+    return centres, LEFT + across + RIGHT
+
+
+def _has_arcs(fabric: Fabric) -> bool:
+    """Whether switches of one tier are linked to each other."""
+    return bool((fabric.node_tier[fabric.links["a"]] == fabric.node_tier[fabric.links["b"]]).any())
+
+
+def _legend(rates: Sequence[int], *, has_gaps: bool, has_lost: bool) -> list[str]:
+    parts = []
+    x = float(LEFT)
+    for number, rate in enumerate(rates[: len(RATE_DASHES)]):
+        last = number == len(RATE_DASHES) - 1 and len(rates) > len(RATE_DASHES)
+        text = f"{format_quantity(RATE, rate)}{' and less' if last else ''}"
+        dash = RATE_DASHES[number]
+        parts.append(f'<path d="M{x:.0f} 50h34" class="r{number}" stroke-width="2" stroke-dasharray="{dash}"/>')
+        parts.append(f'<text x="{x + 40:.0f}" y="54" font-size="12" class="ink">{text}</text>')
+        x += 62 + 8 * len(text)
+    if has_lost:
+        parts.append(f'<path d="M{x:.0f} 50h34" class="lost" stroke-width="2" stroke-dasharray="2 4"/>')
+        parts.append(f'<text x="{x + 40:.0f}" y="54" font-size="12" class="alarm">lost</text>')
+        x += 94
+    if has_gaps:
+        parts.append(f'<text x="{x:.0f}" y="54" font-size="12" class="soft">grey: to what is left out</text>')
+    return parts
+
+
+def _links(
+    fabric: Fabric, boxes: Sequence[Box], centres: Sequence[float], top_y: dict[int, int], rates: Sequence[int],
+    lost: _Lost,
+) -> list[str]:  # fmt: skip
+    """One line for all links between two boxes; its tooltip says how many and how fast."""
+    owner = np.full(len(fabric.node_names), -1, np.int64)
+    for number, box in enumerate(boxes):
+        owner[list(box.nodes)] = number
+    links = fabric.links
+    ends = np.sort(np.stack([owner[links["a"]], owner[links["b"]]]), axis=0)
+    key, inverse, count = np.unique(ends[0] * len(boxes) + ends[1], return_inverse=True, return_counts=True)
+    total = np.zeros(len(key), np.int64)
+    np.add.at(total, inverse, links["rate_bps"])
+    fastest = np.zeros(len(key), np.int64)
+    np.maximum.at(fastest, inverse, links["rate_bps"])
+    gone = np.bincount(inverse, lost.links, minlength=len(key)).astype(np.int64)
+    faint: list[str] = []
+    bold: list[str] = []
+    for index, pair in enumerate(key.tolist()):
+        one, other = sorted((pair // len(boxes), pair % len(boxes)), key=lambda box: boxes[box].tier)
+        if one == other:
+            continue
+        low, high = boxes[one], boxes[other]
+        start, end = (centres[one], top_y[low.tier]), (centres[other], top_y[high.tier] + BOX_HEIGHT)
+        if low.tier == high.tier:  # an arc above the row
+            peak = top_y[low.tier] - 24 - min(abs(centres[other] - centres[one]) / 6, ARC_ROOM)
+            line = f"M{start[0]:.1f} {start[1]}Q{(start[0] + end[0]) / 2:.1f} {peak:.1f} {end[0]:.1f} {start[1]}"
+        else:
+            line = f"M{start[0]:.1f} {start[1]}L{end[0]:.1f} {end[1]}"
+        rank = min(rates.index(int(fastest[index])), len(RATE_DASHES) - 1)
+        is_faint = low.is_gap or high.is_gap
+        tip = f"{count[index]:,} link{'s' if count[index] > 1 else ''}, {format_quantity(RATE, int(total[index]))}"
+        if gone[index]:
+            tip += ", lost" if gone[index] == count[index] else f", {gone[index]:,} lost"
+        thick = 1.0 if is_faint else 1.5 + 0.9 * (count[index] > 1)
+        styles = [("faint" if is_faint else f"r{rank}", RATE_DASHES[rank], thick)]
+        if gone[index] == count[index]:
+            styles = [("lost", "2 4", thick)]
+        elif gone[index] and not is_faint:  # some of several: dots on the line
+            styles.append(("lost", "2 6", thick + 1))
+        for name, dash, pen in styles:
+            (faint if name == "faint" else bold).append(
+                f'<path d="{line}" fill="none" class="{name}" stroke-width="{pen}" stroke-dasharray="{dash}">'
+                f"<title>{tip}</title></path>"
+            )
+    return faint + bold
+
+
+def _boxes(
+    fabric: Fabric, boxes: Sequence[Box], centres: Sequence[float], top_y: dict[int, int], lost: _Lost
+) -> list[str]:
+    words = tier_words(fabric)
+    rails = _rail_labels(fabric)
+    parts = []
+    for box, centre in zip(boxes, centres, strict=True):
+        width, y = _width(box), top_y[box.tier]
+        state = _state(fabric, box, lost)
+        is_gone = bool(lost.nodes[list(box.nodes)].all()) or state == "cut off"
+        style = "gap" if box.is_gap else "gone" if is_gone else f"t{min(box.tier, TIERS - 1)} edge"
+        dash = ' stroke-dasharray="4 3"' if box.is_gap or is_gone else ""
+        radius = BOX_HEIGHT / 2 if box.tier == 0 else 4
+        left = centre - width / 2
+        parts.append(
+            f'<rect x="{left:.1f}" y="{y}" width="{width}" height="{BOX_HEIGHT}" rx="{radius:.0f}" '
+            f'class="{style}"{dash}/>'
+        )
+        if lost.nodes[list(box.nodes)].all():
+            cross = (
+                f"M{left + 4:.1f} {y + 4}l{width - 8} {BOX_HEIGHT - 8}m0 {8 - BOX_HEIGHT}l{8 - width} {BOX_HEIGHT - 8}"
+            )
+            parts.append(f'<path d="{cross}" class="lost" stroke-width="1.2" fill="none" opacity="0.55"/>')
+        lines = _label(fabric, box, words[box.tier])
+        if len(lines) == 1 and not box.is_gap and len(box.nodes) == 1 and box.nodes[0] in rails and not state:
+            lines.append((rails[box.nodes[0]], 10))
+        if state:
+            lines = [lines[0], (state, 10)]
+        for number, (line, size) in enumerate(lines):
+            shift = y + BOX_HEIGHT / 2 + 4.5 + (number - (len(lines) - 1) / 2) * 14
+            ink = "alarm" if state and number else "soft" if box.is_gap else "ink"
+            parts.append(
+                f'<text x="{centre:.1f}" y="{shift:.1f}" font-size="{size}" text-anchor="middle" class="{ink}">'
+                f"{escape(line)}</text>"
+            )
+    return parts
+
+
+def _state(fabric: Fabric, box: Box, lost: _Lost) -> str:
+    """What a loss means for a box: lost itself, cut off, or how many links of it are left; empty where none is lost."""
+    nodes = np.array(box.nodes)
+    if lost.nodes[nodes].all():
+        return "lost"
+    ports = fabric.ports
+    gone = [lost.links[ports.link[ports.base[node] : ports.base[node + 1]]] for node in nodes.tolist()]
+    total, count = sum(len(links) for links in gone), int(sum(links.sum() for links in gone))
+    if not count or box.is_gap:
+        return ""
+    if count == total:
+        return "cut off"
+    if box.tier > 0:
+        return f"{total - count:,} of {total:,} links"
+    each = len(gone[0])
+    return f"{each - int(gone[0].sum())} of {each} NICs"
+
+
+def _rail_labels(fabric: Fabric) -> dict[int, str]:
+    """Pod and NIC ports of every leaf of a fabric with pods and rails."""
+    groups = rails_of(fabric)
+    if fabric.node_pod is None or len(groups) < 2:
+        return {}
+    ports, first = fabric.ports, fabric.ports.base[fabric.hosts]
+    labels = {}
+    for group in groups:
+        numbers = group.tolist()
+        span = len(numbers) == numbers[-1] - numbers[0] + 1
+        nics = str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}" if span else f"{numbers[0]}, …"
+        for leaf in np.unique(ports.node[ports.peer[first + numbers[0]]]).tolist():
+            labels[leaf] = f"pod {fabric.node_pod[leaf]}, nic {nics}"
+    return labels
+
+
+def _label(fabric: Fabric, box: Box, word: tuple[str, str]) -> list[tuple[str, int]]:
+    first, last = fabric.node_names[box.nodes[0]], fabric.node_names[box.nodes[-1]]
+    if box.is_gap:
+        return [(f"… {len(box.nodes):,} {word[len(box.nodes) > 1]}", 11)]
+    if len(box.nodes) == 1:
+        return [(first if len(first) <= 12 else f"{first[:11]}…", 12)]
+    number = last.removeprefix(word[0])
+    heading = (f"{len(box.nodes):,} {word[1]}", 12)
+    for span in (f"{first} … {number}", f"{first[len(word[0]) :]} … {number}"):
+        if len(span) <= 16:
+            return [heading, (span, 10)]
+    return [heading]
+
+
+def _row_names(fabric: Fabric, tiers: Sequence[int], top_y: dict[int, int]) -> list[str]:
+    words = tier_words(fabric)
+    parts = []
+    for tier in tiers:
+        count = int((fabric.node_tier == tier).sum())
+        y = top_y[tier] + BOX_HEIGHT / 2 + 4.5
+        more = tier == 0 and fabric.gpus != count
+        parts.append(
+            f'<text x="14" y="{y - 8 * more:.1f}" font-size="13" class="ink">'
+            f"{count:,} {escape(words[tier][count > 1])}</text>"
+        )
+        if more:
+            parts.append(f'<text x="14" y="{y + 9:.1f}" font-size="12" class="soft">{fabric.gpus:,} GPUs</text>')
+    return parts

@@ -1,0 +1,300 @@
+"""Fabrics from files, JSON and GraphML: what the attributes of a draft mean, as ``docs/models/fabrics.md`` describes.
+
+Leaves out: the formats themselves, which are in `weftwork.topology.drafts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+from weftwork.base.units import DURATION, LENGTH, PROPAGATION_PS_PER_M, RATE, Quantity, UnitError, parse_quantity
+from weftwork.hardware import catalogue
+from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.topology.assemble import assemble, default_link_names, links_between
+from weftwork.topology.drafts import Draft, read_graphml, read_json
+
+__all__ = ["FABRIC_FILES", "fabric_from", "read_fabric"]
+
+FABRIC_FILES = {".json": read_json, ".graphml": read_graphml}  # what reads a file, by how its name ends
+MAX_BYTES = 1_000_000_000  # chosen: ten times the file of 65,536 hosts
+
+WORDS = {"host": HOST, "switch": SWITCH}
+NODE_KEYS = ("id", "kind", "tier", "pod", "switch", "nic", "device", "server")
+DEFAULTS = ("rate", "rate_bps", "delay", "delay_ps", "length", "length_m", "loss", "corruption")
+LINK_KEYS = ("source", "target", "name", *DEFAULTS)
+GRAPH_KEYS = ("name", "switches", "nics", "servers", "facts", "switch", "nic", "server", *DEFAULTS)
+# what networkx writes besides; it says nothing about a fabric
+IGNORED = {"key", "directed", "multigraph", "node_default", "edge_default"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Place:
+    """Where in the file one is, to note mistakes there."""
+
+    path: str
+    mistakes: list[Mistake]
+    line: int | None = None
+
+    def wrong(self, key: str, text: str, *, fix: str | None = None) -> None:
+        self.mistakes.append(
+            Mistake(path=f"{self.path}.{key}" if key else self.path, text=text, line=self.line, fix=fix)
+        )
+
+    def refuse_unknown(self, row: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        for key in row:
+            if key not in known and key not in IGNORED:
+                self.wrong(key, "unknown key", fix=nearest(key, known))
+
+
+def read_fabric(path: Path) -> Fabric:
+    """Read a fabric from a ``.json`` or ``.graphml`` file.
+
+    Raises
+    ------
+    ConfigError : the file cannot be read, is not of its kind, or describes no fabric; all mistakes at once
+    """
+    source = path.name
+    if path.suffix not in FABRIC_FILES:
+        text = f"found a file that ends in '{path.suffix}', wanted .json or .graphml"
+        raise ConfigError(source, [Mistake(path="fabric.file", text=text)])
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            text = f"the file has {path.stat().st_size:,} bytes, wanted at most {MAX_BYTES:,}"
+            raise ConfigError(source, [Mistake(path="fabric.file", text=text)])
+        content = path.read_bytes()
+    except OSError as wrong:
+        text = f"cannot read '{path}': {wrong.strerror}"
+        raise ConfigError(source, [Mistake(path="fabric.file", text=text)]) from wrong
+    return fabric_from(FABRIC_FILES[path.suffix](content, source), source)
+
+
+class _Devices:
+    """The devices of a file: listed ones first, then those that nodes name from the catalogue, each once."""
+
+    def __init__(self, kind: str, listed: list[Any], facts: dict[str, str]) -> None:
+        self.kind = kind
+        self.records = listed
+        self.facts = facts
+        self.by_name: dict[str, int] = {}
+
+    def named(self, name: str) -> int:
+        if name not in self.by_name:
+            record: Switch | Nic | Server
+            if self.kind == "switch":
+                # links of a file may have any mix of rates; their sum is checked against the capacity
+                record = catalogue.switch(name).model_copy(update={"radix": catalogue.max_ports(name)})
+                self.facts.update(catalogue.switch_facts(name))
+            elif self.kind == "server":
+                record = catalogue.node(name).server
+                self.facts.update(catalogue.node_facts(name))
+            else:
+                record = catalogue.nic(name)
+                self.facts.update(catalogue.nic_facts(name))
+            self.by_name[name] = len(self.records)
+            self.records.append(record)
+        return self.by_name[name]
+
+
+def fabric_from(draft: Draft, source: str) -> Fabric:
+    """Give a draft its meaning.
+
+    Parameters
+    ----------
+    draft : attributes as they stand in a file
+    source : name of the file, for messages
+
+    Raises
+    ------
+    ConfigError : with all mistakes of the file
+    """
+    mistakes: list[Mistake] = []
+    graph = draft.graph
+    top = _Place(path="graph", mistakes=mistakes)
+    top.refuse_unknown(graph, GRAPH_KEYS)
+    listed = graph.get("facts", {})
+    if not isinstance(listed, Mapping):
+        top.wrong("facts", "wanted a mapping")
+        listed = {}
+    facts = {str(key): str(value) for key, value in listed.items()}
+    devices = {
+        SWITCH: _Devices("switch", _records(graph.get("switches", []), Switch, "switches", mistakes), facts),
+        HOST: _Devices("nic", _records(graph.get("nics", []), Nic, "nics", mistakes), facts),
+    }
+    servers = _Devices("server", _records(graph.get("servers", []), Server, "servers", mistakes), facts)
+    nodes = [
+        _node(number, line, row, graph, devices, servers, mistakes) for number, (line, row) in enumerate(draft.nodes)
+    ]
+    index = {name: number for number, (name, *_) in enumerate(nodes)}
+    rows = []
+    for number, (line, row) in enumerate(draft.links):
+        place = _Place(path=f"links.{row.get('name') or number}", mistakes=mistakes, line=line)
+        rows.append(_link(place, graph, row, index))
+    if mistakes:
+        raise ConfigError(source, mistakes)
+    names = [node[0] for node in nodes]
+    kinds, tiers, chosen, server, pod = np.array([node[1:] for node in nodes], np.int32).reshape(-1, 5).T
+    ends, rates, delays, losses, corruptions = ([row[column] for row in rows] for column in range(5))
+    table = np.array(ends, dtype=np.int64).reshape(-1, 2)
+    links = links_between(
+        table[:, 0], table[:, 1], rate_bps=rates, delay_ps=delays, loss=losses, corruption=corruptions
+    )  # fmt: skip
+    tier = tiers.astype(np.int8)
+    link_names = list(default_link_names(names, tier, links))
+    for number, (_, row) in enumerate(draft.links):
+        if row.get("name") is not None:
+            link_names[number] = str(row["name"])
+    return assemble(
+        name=str(graph.get("name") or Path(source).stem), node_names=names, node_kind=kinds, node_tier=tier,
+        node_device=chosen, links=links, link_names=link_names, switches=devices[SWITCH].records,
+        nics=devices[HOST].records, facts=facts, servers=servers.records or (Server(),),
+        node_server=server if (server != 0).any() else None, node_pod=pod if (pod >= 0).any() else None, source=source,
+    )  # fmt: skip
+
+
+def _node(
+    number: int, line: int | None, row: Mapping[str, Any], graph: Mapping[str, Any], devices: Mapping[int, _Devices],
+    servers: _Devices, mistakes: list[Mistake],
+) -> tuple[str, int, int, int, int, int]:  # fmt: skip
+    """Name, kind, tier, device, server and pod of a node."""
+    name = str(row["id"]) if row.get("id") is not None else ""
+    place = _Place(path=f"nodes.{name or number}", mistakes=mistakes, line=line)
+    if not name:
+        place.wrong("", "has no id")
+    place.refuse_unknown(row, NODE_KEYS)
+    word = row.get("kind")
+    if not isinstance(word, str) or word not in WORDS:
+        fix = nearest(word, WORDS) if isinstance(word, str) else None
+        place.wrong("kind", f"found {word!r}, wanted host or switch", fix=fix)
+    kind = WORDS.get(word, SWITCH) if isinstance(word, str) else SWITCH
+    tier = row.get("tier", 0 if kind == HOST else 1)
+    if not isinstance(tier, int) or isinstance(tier, bool) or not 0 <= tier <= 100:
+        place.wrong("tier", f"found {tier!r}, wanted a whole number from 0 to 100")
+        tier = 0
+    pod = row.get("pod", -1)
+    if not isinstance(pod, int) or isinstance(pod, bool) or not -1 <= pod < 2**31:
+        place.wrong("pod", f"found {pod!r}, wanted a whole number, or -1 for none")
+        pod = -1
+    server, brings = _server(place, row, graph, servers) if kind == HOST else (0, {})
+    return name, kind, tier, _device(place, row, {**brings, **graph}, devices[kind]), server, pod
+
+
+def _server(
+    place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], servers: _Devices
+) -> tuple[int, dict[str, str]]:
+    """Index of a host's server, by number into the listed ones or by name, and the NIC that a named one brings."""
+    wanted = row.get("server", graph.get("server", "plain" if not servers.records else 0))
+    if isinstance(wanted, int) and not isinstance(wanted, bool):
+        if 0 <= wanted < len(servers.records):
+            return wanted, {}
+        place.wrong("server", f"found {wanted!r}, wanted a number into the {len(servers.records)} listed servers")
+        return 0, {}
+    try:
+        name = str(wanted)
+        return servers.named(name), {"nic": catalogue.node(name).nic}
+    except ConfigError as wrong:
+        for mistake in wrong.mistakes:
+            place.wrong("server", mistake.text, fix=mistake.fix)
+        return 0, {}
+
+
+def _device(place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], devices: _Devices) -> int:
+    """Index of a node's device: by number into the listed ones, or by name from the catalogue."""
+    number = row.get("device")
+    if number is not None:
+        if isinstance(number, int) and 0 <= number < len(devices.records):
+            return number
+        place.wrong("device", f"found {number!r}, wanted a number into the {len(devices.records)} listed devices")
+        return 0
+    name = row.get(devices.kind, graph.get(devices.kind, "plain"))
+    try:
+        return devices.named(str(name))
+    except ConfigError as wrong:
+        for mistake in wrong.mistakes:
+            place.wrong(devices.kind, mistake.text, fix=mistake.fix)
+        return 0
+
+
+def _link(
+    place: _Place, graph: Mapping[str, Any], row: Mapping[str, Any], index: Mapping[str, int]
+) -> tuple[tuple[int, int], int, int, float, float]:
+    """Ends, rate, delay, loss and corruption of a link; what it does not say, the graph says for all."""
+    place.refuse_unknown(row, LINK_KEYS)
+    ends = []
+    for end in ("source", "target"):
+        found = str(row[end]) if row.get(end) is not None else ""
+        if found not in index:
+            place.wrong(end, f"found {found!r}, wanted the id of a node", fix=nearest(found, index))
+        ends.append(index.get(found, 0))
+    own = {_family(key) for key in row}
+    values = {**{key: graph[key] for key in DEFAULTS if key in graph and _family(key) not in own}, **row}
+    rate = _measure(place, values, RATE, ("rate", "rate_bps"))
+    if rate is None:
+        place.wrong("rate_bps", "has no rate")
+    delay = _measure(place, values, DURATION, ("delay", "delay_ps"))
+    length = _measure(place, values, LENGTH, ("length", "length_m"))
+    if (delay is None) == (length is None):
+        both = delay is not None
+        place.wrong(
+            "delay_ps", "has a delay and a length, wanted one of them" if both else "has no delay and no length"
+        )
+    if delay is None:
+        delay = round((length or 0) * PROPAGATION_PS_PER_M)
+    chances = []
+    for key in ("loss", "corruption"):
+        value = values.get(key, 0.0)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            place.wrong(key, f"found {value!r}, wanted a probability from 0 to 1")
+            value = 0.0
+        chances.append(float(value))
+    return (ends[0], ends[1]), int(1 if rate is None else rate), int(delay), chances[0], chances[1]
+
+
+def _family(key: str) -> str:
+    """``delay``, ``delay_ps``, ``length`` and ``length_m`` all say how long a packet is under way."""
+    stem = key.partition("_")[0]
+    return "delay" if stem == "length" else stem
+
+
+def _measure(place: _Place, values: Mapping[str, Any], quantity: Quantity, keys: tuple[str, str]) -> float | None:
+    """A quantity, as text with its unit under the first key or as a number under the second; None without either."""
+    text_key, number_key = keys
+    if (number := values.get(number_key)) is not None:
+        counts = isinstance(number, int | float) and not isinstance(number, bool)
+        if counts and abs(number) <= quantity.largest and (number == int(number) or not quantity.whole):
+            return float(number) if not quantity.whole else int(number)
+        kind = "a whole number" if quantity.whole else "a number"
+        place.wrong(number_key, f"found {number!r}, wanted {kind} of at most {quantity.largest}")
+        return 1
+    if (text := values.get(text_key)) is None:
+        return None
+    try:
+        return parse_quantity(quantity, str(text))
+    except UnitError as wrong:
+        place.wrong(text_key, wrong.text, fix=wrong.fix)
+        return 1
+
+
+def _records(rows: object, record: type[BaseModel], path: str, mistakes: list[Mistake]) -> list[Any]:
+    """Listed devices as records."""
+    if not isinstance(rows, list):
+        mistakes.append(Mistake(path=path, text="wanted a list of mappings"))
+        return []
+    made = []
+    for number, row in enumerate(rows):
+        try:
+            made.append(record.model_validate(row))
+        except ValidationError as wrong:
+            mistakes += [
+                Mistake(path=".".join([f"{path}.{number}", *map(str, error["loc"])]), text=error["msg"].lower())
+                for error in wrong.errors()
+            ]
+    return made

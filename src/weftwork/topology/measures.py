@@ -1,0 +1,362 @@
+"""What one wants to know about a fabric before a packet is sent: counts, bisection, hops, path diversity, delay.
+
+Source: Dally and Towles, Principles and Practices of Interconnection Networks, 2004, section 3.1 (bisection, diameter,
+path diversity). Reduction by symmetry: Grohe, Kersting, Mladenov and Selman, ESA 2014,
+doi:10.1007/978-3-662-44777-2_42.
+Leaves out: what a routing or a hash makes of the paths; bisection here is what the best routing could carry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import maximum_flow
+
+from weftwork.spec.fabric import HOST, Fabric
+from weftwork.topology.routing import attachments, search, switch_distances
+
+__all__ = ["Bisection", "Measures", "PathClass", "bisection", "host_classes", "measure", "path_sample", "paths"]
+
+WORK = 20_000_000  # chosen: port visits per level of the search over paths, about a second
+MOST = 2**31 - 1  # SciPy's max-flow counts in 32 bits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bisection:
+    """What the first half of the hosts can send to the second half at once, one way.
+
+    Attributes
+    ----------
+    rate_bps : the largest flow between the halves
+    hosts_bps : what the links of the smaller half's hosts could carry
+    method : how it was computed, for people
+    """
+
+    rate_bps: int
+    hosts_bps: int
+    method: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PathClass:
+    """The pairs of host ports that are the same number of hops apart.
+
+    Attributes
+    ----------
+    hops : links from host to host
+    share : of all pairs, also of those that cannot reach each other, such as ports on separate planes
+    paths_min, paths_median, paths_max : shortest paths of a pair; parallel links count
+    rtt_min_ps, rtt_max_ps : there and back over the quickest shortest path: propagation, forwarding and receive
+        latency, without serialisation
+    """
+
+    hops: int
+    share: float
+    paths_min: int
+    paths_median: float
+    paths_max: int
+    rtt_min_ps: int
+    rtt_max_ps: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measures:
+    """A fabric in numbers.
+
+    Attributes
+    ----------
+    hosts, switches, host_links, switch_links : counts; a switch link joins two switches
+    switches_by_tier : tier to count
+    oversubscription_by_tier : tier to bandwidth down divided by bandwidth up, the largest of any switch of the tier
+        that has links up; links within a tier count for neither
+    bisection : see `Bisection`
+    diameter_hops : links between the two host ports that are farthest apart, of those that reach each other
+    paths : by hops, ascending
+    sample : how many of ``attachments`` destinations the paths were counted for, evenly spaced
+    """
+
+    hosts: int
+    switches: int
+    host_links: int
+    switch_links: int
+    switches_by_tier: dict[int, int]
+    oversubscription_by_tier: dict[int, float]
+    bisection: Bisection
+    diameter_hops: int
+    paths: tuple[PathClass, ...]
+    sample: int
+    attachments: int
+
+
+def measure(fabric: Fabric) -> Measures:
+    """All measures of a fabric; of the largest ones, paths are counted for a sample of the destinations."""
+    is_switch = fabric.node_kind != HOST
+    a, b = fabric.links["a"], fabric.links["b"]
+    between = is_switch[a] & is_switch[b]
+    tiers, counts = np.unique(fabric.node_tier[is_switch], return_counts=True)
+    attach_node = attachments(fabric)[0]
+    width = len(attach_node)
+    sample = path_sample(fabric)
+    return Measures(
+        hosts=len(fabric.hosts),
+        switches=int(is_switch.sum()),
+        host_links=int((~between).sum()),
+        switch_links=int(between.sum()),
+        switches_by_tier=dict(zip(tiers.tolist(), counts.tolist(), strict=True)),
+        oversubscription_by_tier=_oversubscription(fabric),
+        bisection=bisection(fabric),
+        diameter_hops=_diameter(fabric, attach_node),
+        paths=paths(fabric, sample=sample),
+        sample=sample,
+        attachments=width,
+    )
+
+
+def path_sample(fabric: Fabric) -> int:
+    """How many destinations (attachments) paths are counted for: all, or what takes about a second."""
+    width = len(attachments(fabric)[0])
+    return int(min(width, max(1, WORK // max(len(fabric.ports.node), 1))))
+
+
+def _diameter(fabric: Fabric, attach_node: NDArray[np.int32]) -> int:
+    """Two links to hosts, and the switch links between the farthest attachments."""
+    farthest = 0
+    for hops, (owners, reached) in enumerate(
+        search(fabric, np.ones(len(fabric.links), np.bool_), attach_node), start=1
+    ):
+        if reached[np.isin(owners, attach_node)].any():
+            farthest = hops
+    wires_only = bool((fabric.node_kind[attach_node] == HOST).all())
+    return 1 if wires_only else farthest + 2
+
+
+def _oversubscription(fabric: Fabric) -> dict[int, float]:
+    ports = fabric.ports
+    nodes, tier = len(fabric.node_names), fabric.node_tier
+    own, other = tier[ports.node], tier[ports.node[ports.peer]]
+    rate = fabric.links["rate_bps"][ports.link].astype(np.float64)
+    up_bps = np.bincount(ports.node, np.where(other > own, rate, 0), minlength=nodes)
+    down_bps = np.bincount(ports.node, np.where(other < own, rate, 0), minlength=nodes)
+    counts = (fabric.node_kind != HOST) & (up_bps > 0)
+    ratio = down_bps[counts] / up_bps[counts]
+    return {level: float(ratio[tier[counts] == level].max()) for level in np.unique(tier[counts]).tolist()}
+
+
+def bisection(fabric: Fabric) -> Bisection:
+    """Largest flow from the first half of the hosts, in their order, to the second half.
+
+    Nodes that no chain of neighbours tells apart are merged first: spreading a flow evenly over equal nodes changes
+    neither its size nor any limit, so that the flow over the merged classes is that of the fabric. A fat tree becomes a
+    chain of classes, and the result its closed form.
+
+    Notes
+    -----
+    Hosts do not forward: those of the first half only send, those of the second half only receive.
+    """
+    hosts, ports, links = fabric.hosts, fabric.ports, fabric.links
+    if not len(links):
+        return Bisection(rate_bps=0, hosts_bps=0, method="there are no links")
+    half = len(hosts) // 2
+    side = np.zeros(len(fabric.node_names), np.int64)
+    side[hosts[:half]], side[hosts[half:]] = 1, 2
+    rate = links["rate_bps"][ports.link]
+    label = _classes(ports.node, ports.node[ports.peer], rate, side)
+    classes = int(label.max()) + 1
+    tail, head = ports.node, ports.node[ports.peer]
+    kept = (side[head] != 1) & (side[tail] != 2)
+    source, sink = classes, classes + 1
+    sends, receives = side[tail] == 1, side[head] == 2
+    edges = np.concatenate([
+        np.stack([label[tail[kept]], label[head[kept]]]),
+        np.stack([np.full(int(sends.sum()), source), label[tail[sends]]]),
+        np.stack([label[head[receives]], np.full(int(receives.sum()), sink)]),
+    ], axis=1)  # fmt: skip
+    weight = np.concatenate([rate[kept], rate[sends], rate[receives]])
+    total = min(int(rate[sends].sum()), int(rate[receives].sum()))
+    inside = edges[0] != edges[1]
+    key, inverse = np.unique(edges[0, inside] * (classes + 2) + edges[1, inside], return_inverse=True)
+    capacity = np.zeros(len(key), np.int64)
+    np.add.at(capacity, inverse, weight[inside])
+    capacity = np.minimum(capacity, total)  # no link needs more than all that is sent
+    unit = int(np.gcd.reduce(np.append(capacity, total))) or 1
+    exact = total // unit <= MOST
+    if not exact:
+        unit = -(-total // MOST)
+    graph = csr_array(
+        ((capacity // unit).astype(np.int32), (key // (classes + 2), key % (classes + 2))),
+        shape=(classes + 2, classes + 2),
+    )
+    flow = int(maximum_flow(graph, source, sink).flow_value) * unit if total else 0
+    method = f"max-flow over {classes:,} classes of equal nodes of {len(side):,}" if classes < len(side) else "max-flow"
+    if not exact:
+        method += f", capacities rounded down to multiples of {unit:,} bit/s"
+    return Bisection(rate_bps=flow, hosts_bps=total, method=method)
+
+
+def host_classes(fabric: Fabric, *, apart: int | None = None) -> NDArray[np.int64]:
+    """Class of every host; hosts of one class have equal bandwidth to every class of nodes.
+
+    Parameters
+    ----------
+    fabric : whose hosts
+    apart : a node that is told apart from all others, so that classes say how nodes lie towards it
+
+    Returns
+    -------
+    shape (hosts,)
+    """
+    ports = fabric.ports
+    hosts = fabric.hosts
+    label: NDArray[np.int64] = (fabric.node_kind == HOST).astype(np.int64)
+    if apart is not None:
+        label[apart] = 2
+    if len(ports.node):
+        rate = fabric.links["rate_bps"][ports.link]
+        label = _classes(ports.node, ports.node[ports.peer], rate, label)
+    classes: NDArray[np.int64] = label[hosts]
+    return classes
+
+
+def _classes(
+    node: NDArray[np.int32], peer: NDArray[np.int32], rate_bps: NDArray[np.int64], label: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Refine labels until nodes of one class have equal bandwidth to every class (colour refinement).
+
+    Sums of hashes of the neighbours' labels stand for the multisets; 64 bits keep different ones apart.
+    """
+    owners, starts = np.unique(node, return_index=True)
+    found = len(np.unique(label))
+    while True:
+        mixed = _hash(label.astype(np.uint64))
+        signature = _hash(mixed + np.uint64(1))
+        signature[owners] += np.add.reduceat(_hash(mixed[peer] ^ rate_bps.astype(np.uint64)), starts)
+        _, label = np.unique(signature, return_inverse=True)
+        now = int(label.max()) + 1
+        if now == found:
+            return label.astype(np.int64)
+        found = now
+
+
+def _hash(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014, doi:10.1145/2660193.2660195)."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def paths(fabric: Fabric, *, sample: int | None = None) -> tuple[PathClass, ...]:
+    """Shortest paths between host ports, by hops.
+
+    Parameters
+    ----------
+    fabric : whose hosts
+    sample : destinations (attachments) to look at, evenly spaced; by default all
+    """
+    attach_node, attach_of_port = attachments(fabric)
+    width = len(attach_node)
+    if not width:
+        return ()
+    step = width if sample is None else min(sample, width)
+    columns = np.arange(step) * width // step
+    distance = switch_distances(fabric, np.ones(len(fabric.links), np.bool_), attach_node[columns])
+    count, quickest = _levels(fabric, attach_node[columns], distance)
+    # the ends of a round trip: the host's link twice, and its NIC once
+    ports = fabric.ports
+    endpoint = np.flatnonzero(attach_of_port >= 0)
+    receive = np.array([nic.receive_latency_ps for nic in fabric.nics], np.int64)
+    end_ps = 2 * fabric.links["delay_ps"][ports.link[endpoint]] + receive[fabric.node_device[ports.node[endpoint]]]
+    order = np.lexsort((end_ps, attach_of_port[endpoint]))
+    end_ps, begin = end_ps[order], np.searchsorted(attach_of_port[endpoint][order], np.arange(width + 1))
+    hosts = np.diff(begin)
+    low, high = end_ps[begin[:-1]], end_ps[begin[1:] - 1]
+    rows = distance[attach_node]  # shape (attachments, columns)
+    pairs = hosts[:, None] * hosts[None, columns]
+    itself = (columns, np.arange(step))
+    pairs[itself] -= hosts[columns]  # a port is no pair with itself
+    fastest = 2 * quickest[attach_node] + low[:, None] + low[None, columns]
+    slowest = 2 * quickest[attach_node] + high[:, None] + high[None, columns]
+    several = hosts[columns] > 1
+    begins, ends = begin[columns[several]], begin[columns[several] + 1]
+    at = (columns[several], np.arange(step)[several])
+    fastest[at] = 2 * quickest[attach_node][at] + end_ps[begins] + end_ps[begins + 1]
+    slowest[at] = 2 * quickest[attach_node][at] + end_ps[ends - 1] + end_ps[ends - 2]
+    reached = (rows >= 0) & (pairs > 0)
+    total = _pairs(fabric) * hosts[columns].sum() / hosts.sum()
+    classes = []
+    for hops in np.unique(rows[reached]).tolist():
+        here = reached & (rows == hops)
+        classes.append(
+            PathClass(
+                hops=hops + 2,
+                share=float(pairs[here].sum() / total),
+                paths_min=int(count[attach_node][here].min()),
+                paths_median=_median(count[attach_node][here], pairs[here]),
+                paths_max=int(count[attach_node][here].max()),
+                rtt_min_ps=int(fastest[here].min()),
+                rtt_max_ps=int(slowest[here].max()),
+            )
+        )
+    wires = _wires(fabric)
+    return tuple(classes) if wires is None else (wires, *classes)
+
+
+def _pairs(fabric: Fabric) -> int:
+    """Ordered pairs of different host ports."""
+    count = int((fabric.node_kind[fabric.ports.node] == HOST).sum())
+    return count * (count - 1)
+
+
+def _wires(fabric: Fabric) -> PathClass | None:
+    """The pairs of hosts on one wire, which are one hop apart; None where there are none."""
+    links = fabric.links
+    between = (fabric.node_kind[links["a"]] == HOST) & (fabric.node_kind[links["b"]] == HOST)
+    if not between.any():
+        return None
+    receive = np.array([nic.receive_latency_ps for nic in fabric.nics], np.int64)
+    wires = links[between]
+    ends_ps = receive[fabric.node_device[wires["a"]]] + receive[fabric.node_device[wires["b"]]]
+    rtt_ps = 2 * wires["delay_ps"] + ends_ps
+    return PathClass(
+        hops=1, share=2 * len(wires) / _pairs(fabric), paths_min=1, paths_median=1.0, paths_max=1,
+        rtt_min_ps=int(rtt_ps.min()), rtt_max_ps=int(rtt_ps.max()),
+    )  # fmt: skip
+
+
+def _levels(
+    fabric: Fabric, targets: NDArray[np.int32], distance: NDArray[np.int16]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Shortest paths to each target and the time of the quickest, by levels outwards; shape (nodes, targets)."""
+    ports, nodes = fabric.ports, len(fabric.node_names)
+    is_switch = fabric.node_kind != HOST
+    peer = ports.node[ports.peer]
+    usable = is_switch[ports.node] & is_switch[peer]
+    node, peer, link = ports.node[usable], peer[usable], ports.link[usable]
+    adjacency = coo_array((np.ones(len(node)), (node, peer)), shape=(nodes, nodes)).tocsr()
+    forwarding = np.array([switch.forwarding_latency_ps for switch in fabric.switches] or [0], np.int64)
+    own_ps = np.where(is_switch, forwarding[np.where(is_switch, fabric.node_device, 0)], 0)
+    count = np.zeros(distance.shape)
+    quickest = np.zeros(distance.shape, np.int64)
+    columns = np.arange(len(targets))
+    count[targets, columns] = 1
+    quickest[targets, columns] = own_ps[targets]
+    owners, starts = np.unique(node, return_index=True)
+    never = np.int64(2**62)
+    delay_ps = fabric.links["delay_ps"][link]
+    for hops in range(1, int(distance.max(initial=0)) + 1):
+        before, now = distance == hops - 1, distance == hops
+        count += np.where(now, adjacency @ np.where(before, count, 0), 0)
+        through = np.where(before[peer], quickest[peer], never) + delay_ps[:, None]
+        best = np.minimum.reduceat(through, starts, axis=0) + own_ps[owners, None]
+        quickest[owners] = np.where(now[owners], best, quickest[owners])
+    return count, quickest
+
+
+def _median(values: NDArray[np.float64], weights: NDArray[np.int64]) -> float:
+    """The weighted median: half of the weight lies at or below it."""
+    order = np.argsort(values)
+    total = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(total, total[-1] / 2)])

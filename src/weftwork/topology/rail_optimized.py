@@ -1,0 +1,356 @@
+"""Rail-optimized fabric: in each pod of servers one leaf for each rail, and spines that join the leaves, or do not.
+
+NIC port r of every server of a pod hangs on leaf r, so that GPUs of one position are one switch apart. Spines join all
+leaves of a plane, or with ``rail_only`` those of one rail; with none, rails meet in the servers alone. A third tier
+joins blocks of pods.
+Source: docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure v1.0; docs.nvidia.com, Enterprise Reference
+Architectures, HGX AI Factory (rail-optimized leaf-spine); Wang et al., Hot Interconnects 2024, arXiv:2307.12169
+(rail-only); Qian et al., SIGCOMM 2024, doi:10.1145/3651890.3672265 (planes).
+Leaves out: oversubscription above the leaves, pods of different sizes (except that the last may be filled in part).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.spec.names import NodeNames
+from weftwork.spec.rails import ports_by_rail, rail_mistakes
+from weftwork.topology.assemble import assemble, links_between
+
+__all__ = ["RailCounts", "rail_counts", "rail_optimized"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RailCounts:
+    """The shape of a rail-optimized fabric.
+
+    Attributes
+    ----------
+    servers, pods, nodes_per_pod : the last pod may be filled in part
+    rails, planes : leaves of a pod are rails x planes
+    rail_only : whether every rail is a network of its own
+    spines : of a network (a plane, or a rail of it), and of one of its blocks where there are cores; 0: none
+    links_per_pair : between a leaf and a spine
+    pods_per_block : pods whose leaves share spines
+    cores : that join spine j of all blocks of a network; 0: two tiers
+    links_per_core : between a spine and a core
+    oversubscription : bandwidth of a leaf down divided by up; 0 where there are no spines
+    """
+
+    servers: int
+    pods: int
+    nodes_per_pod: int
+    rails: int
+    planes: int
+    rail_only: bool
+    spines: int
+    links_per_pair: int
+    pods_per_block: int
+    cores: int
+    links_per_core: int
+    oversubscription: Fraction
+
+    @property
+    def networks(self) -> int:
+        """Sets of switches that no link joins."""
+        return self.planes * (self.rails if self.rail_only else 1)
+
+    @property
+    def blocks(self) -> int:
+        """Groups of pods that share spines."""
+        return -(-self.pods // self.pods_per_block)
+
+    @property
+    def switches(self) -> int:
+        """Leaves, spines and cores."""
+        spines = self.networks * self.blocks * self.spines
+        return self.planes * self.pods * self.rails + spines + self.networks * self.spines * self.cores
+
+
+def rail_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
+    *,
+    servers: int,
+    server: Server,
+    rails: int,
+    planes: int = 1,
+    radix: int = 0,
+    oversubscription: float | Fraction | None = None,
+    host_rate_bps: int = 1,
+    fabric_rate_bps: int = 1,
+    pods: int | None = None,
+    nodes_per_pod: int | None = None,
+    spines: int | None = None,
+    links_per_pair: int | None = None,
+    rail_only: bool = False,
+    tiers: int | None = None,
+) -> RailCounts:
+    """Derive a shape; what is given is kept, the rest follows from the ports of a switch and the oversubscription.
+
+    A pod gets as many servers as a leaf has ports for at exactly the wanted ratio, else the largest split below it;
+    then the fewest spines that carry all uplinks are taken. Where the leaves are more than a spine has ports, blocks of
+    pods have spines of their own with half of their ports down, and cores join the blocks without oversubscription.
+
+    Parameters
+    ----------
+    servers, server : how many of which
+    rails, planes : see `weftwork.spec.rails`
+    radix : ports of every switch; 0: any number, and then pods and spines must be given
+    oversubscription : bandwidth down divided by up, above 0; by default 1, or what the given spines make
+    host_rate_bps, fabric_rate_bps : of the links
+    pods, nodes_per_pod, spines, links_per_pair : given instead of derived; 0 spines: nothing joins the leaves
+    rail_only : each rail has spines of its own
+    tiers : 2 or 3; by default 2 where they suffice
+
+    Raises
+    ------
+    ConfigError : the ports do not suffice, or what is given contradicts itself
+
+    Examples
+    --------
+    >>> dgx = Server(gpus=8, nic_ports=8)
+    >>> unit = rail_counts(servers=127, server=dgx, rails=8, radix=64)
+    >>> unit.pods, unit.nodes_per_pod, unit.spines, unit.switches
+    (4, 32, 16, 48)
+    """
+    wrong = [Mistake(path=f"fabric.{key}", text=text, fix=fix)
+             for key, text, fix in rail_mistakes(server, rails=rails, planes=planes)]  # fmt: skip
+    if wrong:
+        raise ConfigError("fabric", wrong)
+    width = server.nic_ports // (planes * rails)  # ports of a server on one leaf
+    speed = Fraction(host_rate_bps, fabric_rate_bps)
+    ratio = Fraction(1 if oversubscription is None else oversubscription).limit_denominator(1000)
+    if ratio <= 0:
+        raise _refusal("oversubscription", f"found {float(ratio):g}, wanted more than 0")
+    if not radix and (spines is None or (pods is None and nodes_per_pod is None)):
+        raise _refusal(
+            "radix", "is needed: 'plain' switches have any number of ports; give the radix, a switch of the catalogue,"
+            " or pods and spines"
+        )  # fmt: skip
+    if links_per_pair is not None and spines is None:
+        raise _refusal("links_per_pair", "follows from the uplinks of a leaf; give it together with spines")
+    alone = spines == 0 or (
+        spines is None and (rail_only or rails == 1) and servers * width <= (radix or servers * width)
+    )
+    per_pod = _per_pod(servers, width, radix, ratio, speed, pods, nodes_per_pod, alone=alone)
+    if spines is not None and spines > 0 and pods is None and nodes_per_pod is None:
+        room = (radix - spines * (links_per_pair or 1)) // width
+        if room < 1:
+            raise _refusal("spines", f"found {spines}, which leaves no port of {radix} for a server")
+        per_pod = min(per_pod, room)
+    found = -(-servers // per_pod)
+    if pods is not None and pods != found:
+        text = f"found {pods}, but {servers:,} servers in pods of {per_pod:,} make {found:,}"
+        raise _refusal("pods", text, fix=str(found))
+    leaves = found * (1 if rail_only or spines == 0 else rails)
+    if spines == 0 or (spines is None and leaves == 1):
+        return _without_spines(servers, found, per_pod, rails, planes, width, radix, is_rail_only=rails > 1)
+    uplinks = -(-per_pod * width * speed // ratio) if spines is None else spines * (links_per_pair or 1)
+    actual = per_pod * width * speed / uplinks
+    if spines is not None and oversubscription is not None and abs(actual - ratio) > ratio / 1000:
+        text = f"found {float(ratio):g}, but spines and links_per_pair make {float(actual):g}; leave it out"
+        raise _refusal("oversubscription", text)
+    if radix and per_pod * width + uplinks > radix:
+        raise _refusal(
+            "nodes_per_pod", f"{per_pod:,} servers with {width} ports each and {uplinks} uplinks need"
+            f" {per_pod * width + uplinks:,} ports of a leaf, wanted at most {radix}"
+        )  # fmt: skip
+    common = {"servers": servers, "pods": found, "nodes_per_pod": per_pod, "rails": rails, "planes": planes}
+    lower = _Lower(leaves=leaves, uplinks=uplinks, per_pair=links_per_pair if spines is not None else 0, radix=radix)
+    if tiers == 2 or (tiers is None and (not radix or leaves * max(1, lower.per_pair or 1) <= radix)):
+        per_pair = _per_pair(lower, leaves, radix, spines)
+        return RailCounts(
+            **common, rail_only=rail_only, spines=uplinks // per_pair, links_per_pair=per_pair, pods_per_block=found,
+            cores=0, links_per_core=0, oversubscription=actual,
+        )  # fmt: skip
+    return _three_tiers(lower, common, spines, actual, rail_only=rail_only)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Lower:
+    """Leaves of a network, uplinks of each, links of a pair where given (0: derived), ports of a switch (0: any)."""
+
+    leaves: int
+    uplinks: int
+    per_pair: int | None
+    radix: int
+
+
+def _refusal(key: str, text: str, fix: str | None = None) -> ConfigError:
+    return ConfigError("fabric", [Mistake(path=f"fabric.{key}", text=text, fix=fix)])
+
+
+def _per_pod(
+    servers: int, width: int, radix: int, ratio: Fraction, speed: Fraction, pods: int | None, wanted: int | None, *,
+    alone: bool,
+) -> int:  # fmt: skip
+    """Servers of a pod: as given, all on one leaf, or the most at exactly the ratio, else at no more than the ratio."""
+    if wanted is not None:
+        return min(wanted, servers)
+    if pods is not None:
+        return -(-servers // pods)
+    if alone:
+        return servers
+    fitting = [count for count in range(1, radix // width + 1)
+               if count * width - (-count * width * speed // ratio) <= radix]  # fmt: skip
+    if not fitting:
+        text = f"found {float(ratio):g}: one server and its uplinks need more than the {radix} ports of a leaf"
+        raise _refusal("oversubscription", text)
+    exact = [count for count in fitting if (count * width * speed / ratio).denominator == 1]
+    return min(max(exact or fitting), servers)
+
+
+def _without_spines(
+    servers: int, pods: int, per_pod: int, rails: int, planes: int, width: int, radix: int, *, is_rail_only: bool
+) -> RailCounts:
+    if pods > 1:
+        text = f"found 0, but the servers are in {pods:,} pods, which nothing else joins"
+        raise _refusal("spines", text)
+    if radix and per_pod * width > radix:
+        each = "one port" if width == 1 else f"{width} ports"
+        text = f"found 0, but {per_pod:,} servers with {each} each on a leaf need {per_pod * width:,} ports of {radix}"
+        raise _refusal("spines", text)
+    return RailCounts(
+        servers=servers, pods=1, nodes_per_pod=per_pod, rails=rails, planes=planes, rail_only=is_rail_only, spines=0,
+        links_per_pair=0, pods_per_block=1, cores=0, links_per_core=0, oversubscription=Fraction(0),
+    )  # fmt: skip
+
+
+def _per_pair(lower: _Lower, leaves: int, ports: int, spines: int | None) -> int:
+    """Links between a leaf and a spine: as given, or as many as the spine's ports allow."""
+    if lower.per_pair is None or lower.per_pair:
+        per_pair = lower.per_pair or 1
+        if ports and leaves * per_pair > ports:
+            text = (
+                f"found {spines}: each needs {leaves * per_pair:,} ports for {leaves:,} leaves, wanted at most {ports}"
+            )
+            raise _refusal("spines", text)
+        return per_pair
+    possible = [m for m in range(1, lower.uplinks + 1) if lower.uplinks % m == 0 and leaves * m <= ports]
+    if not possible:
+        text = f"found 2, but {leaves:,} leaves need a third: a spine has {ports} ports"
+        raise _refusal("tiers", text, fix="3")
+    return max(possible)
+
+
+def _three_tiers(
+    lower: _Lower, common: Mapping[str, int], spines: int | None, actual: Fraction, *, rail_only: bool
+) -> RailCounts:
+    """Blocks of pods with spines of their own, half of whose ports go up to cores."""
+    half = lower.radix // 2
+    leaves_of_pod = 1 if rail_only else common["rails"]
+    pods_per_block = min(half // leaves_of_pod, common["pods"])
+    if pods_per_block < 1:
+        text = f"found {leaves_of_pod}, wanted at most {half}, half of the ports of a spine, which go down"
+        raise _refusal("rails", text)
+    leaves = pods_per_block * leaves_of_pod
+    per_pair = _per_pair(lower, leaves, half, spines)
+    up = leaves * per_pair
+    blocks = -(-common["pods"] // pods_per_block)
+    if blocks > lower.radix:
+        most = lower.radix * pods_per_block * common["nodes_per_pod"]
+        text = (
+            f"{common['servers']:,} servers need {blocks:,} blocks, wanted at most {lower.radix}, the ports of a core,"
+            f" which join {most:,} servers; take a switch with more ports at this rate, planes at a lower one"
+        ) + ("" if rail_only or common["rails"] == 1 else ", or rail_only: true")
+        raise _refusal("hosts", text)
+    per_core = max(m for m in range(1, up + 1) if up % m == 0 and blocks * m <= lower.radix)
+    return RailCounts(
+        **common, rail_only=rail_only, spines=lower.uplinks // per_pair, links_per_pair=per_pair,
+        pods_per_block=pods_per_block, cores=up // per_core, links_per_core=per_core, oversubscription=actual,
+    )  # fmt: skip
+
+
+def rail_optimized(  # noqa: PLR0913 - the parameters of a fabric, all by name
+    *,
+    counts: RailCounts,
+    server: Server,
+    host_rate_bps: int,
+    fabric_rate_bps: int,
+    host_delay_ps: int,
+    fabric_delay_ps: int,
+    switch: Switch,
+    nic: Nic,
+    loss: float = 0.0,
+    corruption: float = 0.0,
+    facts: Mapping[str, str] | None = None,
+) -> Fabric:
+    """Build a rail-optimized fabric.
+
+    Server h is in pod ``h // nodes_per_pod``. Leaves are numbered through: the leaf of a rail in a pod of a plane is
+    ``(plane x pods + pod) x rails + rail``. Spines are numbered by network, then by block.
+
+    Parameters
+    ----------
+    counts : the shape, see `rail_counts`
+    server : every host
+    host_rate_bps, host_delay_ps : of the links between NIC ports and leaves
+    fabric_rate_bps, fabric_delay_ps : of the links between switches
+    switch, nic : the devices
+    loss, corruption : probability per packet, on every link
+    facts : what a user should know about the devices
+
+    Raises
+    ------
+    ConfigError : a switch with fewer ports than links, rates or delays out of range
+    """
+    shape = counts
+    host = np.arange(shape.servers)
+    plane, rail = ports_by_rail(server, rails=shape.rails, planes=shape.planes)
+    leaf_count = shape.planes * shape.pods * shape.rails
+    spine_count = shape.networks * shape.blocks * shape.spines
+    core_count = shape.networks * shape.spines * shape.cores
+    first_leaf, first_spine = shape.servers, shape.servers + leaf_count
+    first_core = first_spine + spine_count
+    pod = host // shape.nodes_per_pod
+    leaf_of_port = (plane[None] * shape.pods + pod[:, None]) * shape.rails + rail[None]
+    optics = {"rate_bps": fabric_rate_bps, "delay_ps": fabric_delay_ps, "loss": loss, "corruption": corruption}
+    layers = [
+        links_between(np.repeat(host, server.nic_ports), first_leaf + leaf_of_port.ravel(), rate_bps=host_rate_bps,
+                      delay_ps=host_delay_ps, loss=loss, corruption=corruption),
+    ]  # fmt: skip
+    if shape.spines:
+        leaf = np.arange(leaf_count)
+        leaf_plane, leaf_pod, leaf_rail = np.unravel_index(leaf, (shape.planes, shape.pods, shape.rails))
+        network = leaf_plane * shape.rails + leaf_rail if shape.rail_only else leaf_plane
+        block = network * shape.blocks + leaf_pod // shape.pods_per_block
+        spine = block[:, None] * shape.spines + np.repeat(np.arange(shape.spines), shape.links_per_pair)[None]
+        layers.append(
+            links_between(first_leaf + np.repeat(leaf, spine.shape[1]), first_spine + spine.ravel(), **optics)
+        )
+    if shape.cores:
+        spine = np.arange(spine_count)
+        network, _, number = np.unravel_index(spine, (shape.networks, shape.blocks, shape.spines))
+        group = network * shape.spines + number
+        core = group[:, None] * shape.cores + np.repeat(np.arange(shape.cores), shape.links_per_core)[None]
+        layers.append(links_between(first_spine + np.repeat(spine, core.shape[1]), first_core + core.ravel(), **optics))
+    names = [("host", shape.servers), ("leaf", leaf_count), ("spine", spine_count), ("core", core_count)]
+    sizes = [count for _, count in names]
+    leaf_pods = np.tile(np.repeat(np.arange(shape.pods), shape.rails), shape.planes)
+    return assemble(
+        name=_name(shape),
+        node_names=NodeNames(names),
+        node_kind=np.repeat([HOST, SWITCH, SWITCH, SWITCH], sizes),
+        node_tier=np.repeat(np.arange(4), sizes),
+        links=np.concatenate(layers),
+        switches=(switch,),
+        nics=(nic,),
+        servers=(server,),
+        node_pod=np.concatenate([pod, leaf_pods, np.full(spine_count + core_count, -1)]),
+        facts=facts,
+        source="fabric",
+    )
+
+
+def _name(shape: RailCounts) -> str:
+    kind = "rail-only" if shape.rail_only else "rail-optimized"
+    counts = [(shape.pods, "pod"), (shape.rails, "rail"), (shape.planes, "plane")]
+    return f"{kind}, " + " x ".join(
+        f"{count} {word}{'s' * (count > 1)}" for count, word in counts if count > 1 or word != "plane"
+    )

@@ -1,0 +1,181 @@
+"""Routes: for every switch and every place where hosts hang, the ports that lie on a shortest path.
+
+All shortest paths by hop count are candidates, as ECMP uses them (RFC 2992 describes the choice among them). Hosts do
+not forward. Routes are kept per attachment, not per host, and equal sets of ports are kept once: a fat tree of 8,192
+hosts needs 512 columns and some thousand groups.
+Leaves out: weights, non-minimal paths, and how long a routing protocol takes (engines apply a delay to new routes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weftwork.base.errors import UsageError
+from weftwork.spec.fabric import HOST, Fabric
+
+__all__ = ["DELIVER", "UNREACHABLE", "Routes", "attachments", "routes", "search", "switch_distances"]
+
+MOST_WORDS = 1 << 24  # chosen: 128 MiB of neighbours' words at a time; a million GPUs have some 2^29 of them
+UNREACHABLE = -1
+DELIVER = -2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Routes:
+    """Where a packet may go next.
+
+    An endpoint is a port of a host; its attachment is the node at the other end of the link: a switch, or a host where
+    two hosts are linked directly. Attachments follow the wiring alone, so that their numbers outlive faults.
+
+    Attributes
+    ----------
+    attach_node : shape (attachments,), int32, nodes at which hosts hang, ascending
+    attach_of_port : shape (ports,), int32, attachment of a host's port; -1 for ports of switches
+    group_of : shape (nodes, attachments), int32, group of candidate ports towards an attachment; `UNREACHABLE` where
+        there is no path and in the rows of hosts, `DELIVER` at the attachment itself: the packet leaves by the peer of
+        the endpoint's port
+    group_ptr : shape (groups + 1,), int64, where each group begins in ``group_ports``
+    group_ports : int32, global port numbers of `Fabric.ports`, ascending within a group
+    """
+
+    attach_node: NDArray[np.int32]
+    attach_of_port: NDArray[np.int32]
+    group_of: NDArray[np.int32]
+    group_ptr: NDArray[np.int64]
+    group_ports: NDArray[np.int32]
+
+    def candidates(self, node: int, attachment: int) -> NDArray[np.int32]:
+        """Ports of ``node`` on a shortest path to ``attachment``; empty where there is none or it is delivered here."""
+        group = int(self.group_of[node, attachment])
+        if group < 0:
+            return self.group_ports[:0]
+        return self.group_ports[self.group_ptr[group] : self.group_ptr[group + 1]]
+
+
+def search(
+    fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32]
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint64]]]:
+    """Search by levels over switches from all attachments at once: one bit per attachment, a word of 64 at a time.
+
+    Yields
+    ------
+    for 1 hop, 2 hops and so on: nodes, and shape (those nodes, words), the attachments that are just that far from them
+    """
+    ports = fabric.ports
+    is_switch = fabric.node_kind != HOST
+    peer_node = ports.node[ports.peer]
+    usable = link_up[ports.link] & is_switch[ports.node] & is_switch[peer_node]
+    nodes = np.flatnonzero(is_switch)  # rows below are switches, by their place among them
+    row = np.cumsum(is_switch) - 1
+    neighbour = row[peer_node[usable]]
+    owners, starts = np.unique(row[ports.node[usable]], return_index=True)  # ports are sorted by node
+    hung = np.flatnonzero(is_switch[attach_node])  # other attachments are hosts, which nothing else reaches
+    frontier = np.zeros((len(nodes), -(-len(attach_node) // 64)), np.uint64)
+    frontier[row[attach_node[hung]], hung // 64] = np.uint64(1) << (hung % 64).astype(np.uint64)
+    seen = frontier.copy()
+    reached = np.empty((len(owners), frontier.shape[1]), np.uint64)
+    step = max(1, MOST_WORDS // max(1, len(neighbour)))
+    while len(owners):
+        for word in range(0, frontier.shape[1], step):
+            part = slice(word, word + step)
+            np.bitwise_or.reduceat(frontier[:, part][neighbour], starts, axis=0, out=reached[:, part])
+        reached &= ~seen[owners]
+        if not reached.any():
+            return
+        yield nodes[owners].astype(np.int32), reached.copy()
+        frontier[:] = 0
+        frontier[owners] = reached
+        seen |= frontier
+
+
+def switch_distances(fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32]) -> NDArray[np.int16]:
+    """Hops over switches from every node to every attachment; -1 where there is no path and for hosts.
+
+    Returns
+    -------
+    shape (nodes, attachments)
+    """
+    width = len(attach_node)
+    distance = np.full((len(fabric.node_names), width), -1, np.int16)
+    distance[attach_node, np.arange(width)] = 0
+    for hops, (owners, reached) in enumerate(search(fabric, link_up, attach_node), start=1):
+        fresh = np.unpackbits(reached.view(np.uint8), axis=1, bitorder="little", count=width).astype(bool)
+        rows, cols = np.nonzero(fresh)
+        distance[owners[rows], cols] = hops
+    return distance
+
+
+def attachments(fabric: Fabric) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Nodes at which hosts hang, and the attachment of every port (-1 for ports of switches)."""
+    ports = fabric.ports
+    endpoint = fabric.node_kind[ports.node] == HOST
+    attach_node, column = np.unique(ports.node[ports.peer[endpoint]], return_inverse=True)
+    attach_of_port = np.full(len(ports.node), -1, np.int32)
+    attach_of_port[endpoint] = column
+    return attach_node.astype(np.int32), attach_of_port
+
+
+def routes(fabric: Fabric, link_up: NDArray[np.bool_]) -> Routes:
+    """All shortest paths over the links that are up.
+
+    Parameters
+    ----------
+    fabric : whose nodes and links
+    link_up : shape (links,), bool; a switch is down when all its links are
+
+    Raises
+    ------
+    UsageError : ``link_up`` has not one entry per link
+    """
+    if np.shape(link_up) != (len(fabric.links),):
+        raise UsageError(f"link_up has shape {np.shape(link_up)}, wanted ({len(fabric.links)},)")
+    ports = fabric.ports
+    attach_node, attach_of_port = attachments(fabric)
+    distance = switch_distances(fabric, link_up, attach_node)
+    is_switch = fabric.node_kind != HOST
+    peer_node = ports.node[ports.peer]
+    usable = np.flatnonzero(link_up[ports.link] & is_switch[ports.node] & is_switch[peer_node])
+    group_of = np.full(distance.shape, UNREACHABLE, np.int32)
+    sizes: list[NDArray[np.int64]] = []
+    members: list[NDArray[np.int32]] = []
+    groups = 0
+    owners, starts = np.unique(ports.node[usable], return_index=True)
+    bounds = np.append(starts, len(usable)).tolist()
+    for node, start, end in zip(owners.tolist(), bounds[:-1], bounds[1:], strict=True):
+        own = usable[start:end]
+        # which of the node's ports (rows) come closer to which attachment (columns)
+        closer = (distance[peer_node[own]] == distance[node] - 1) & (distance[node] > 0)
+        chosen, column_set = _distinct_columns(closer)
+        reachable = closer[:, chosen].any(axis=0)  # all false: the attachment itself, or no path
+        number = np.where(reachable, groups + np.cumsum(reachable) - 1, UNREACHABLE)
+        group_of[node] = number[column_set]
+        sets = closer[:, chosen[reachable]].T
+        sizes.append(sets.sum(axis=1))
+        members.append(own[np.nonzero(sets)[1]].astype(np.int32))
+        groups += int(reachable.sum())
+    group_of[attach_node, np.arange(len(attach_node))] = DELIVER
+    group_ptr = np.zeros(groups + 1, np.int64)
+    if sizes:
+        np.cumsum(np.concatenate(sizes), out=group_ptr[1:])
+    return Routes(
+        attach_node=attach_node,
+        attach_of_port=attach_of_port,
+        group_of=group_of,
+        group_ptr=group_ptr,
+        group_ports=np.concatenate(members) if members else np.empty(0, np.int32),
+    )
+
+
+def _distinct_columns(table: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """One column index per distinct column, and which distinct column each column equals."""
+    words = -(-table.shape[0] // 64)
+    padded = np.zeros((table.shape[1], words * 8), np.uint8)
+    packed = np.packbits(table, axis=0, bitorder="little").T
+    padded[:, : packed.shape[1]] = packed
+    keys = padded.view(np.uint64 if words == 1 else np.dtype((np.void, words * 8))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return first, inverse

@@ -1,0 +1,295 @@
+"""A fabric with some of it lost: what stays connected, and with how much bandwidth.
+
+A name is a node (``leaf3``, ``host7``), a link (``leaf3-spine1``), or a NIC port as host and number
+(``host3/nic2``, counted from 0).
+Source: bisection and the flow between two hosts are max-flows, as in `weftwork.topology.measures`.
+Leaves out: how long routes take to know of it, and what a hash makes of the paths that are left; a run says that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest, turned_round
+from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.spec.rails import ports_of_gpu
+from weftwork.topology.measures import Bisection, PathClass, bisection, host_classes, path_sample, paths
+from weftwork.topology.reach import Reach, rails_of, reach
+
+__all__ = ["Loss", "RailLoss", "WorstPair", "find_lost", "lose", "measure_loss"]
+
+MOST_WORK = (
+    2_000_000  # chosen: links x max-flows, some ten seconds; beyond it the flows of rails and pairs are left out
+)
+ALL_WORK = 300_000  # chosen: hosts squared x links, about a second of max-flows
+MOST_COMPARED = 50_000  # chosen: names among which the nearest is looked for; difflib takes seconds for them
+_NIC = re.compile(r"(?P<host>.+)/nic(?P<port>[0-9]{1,6})")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RailLoss:
+    """One rail, the NIC ports that share a switch in every server, before and after.
+
+    Attributes
+    ----------
+    ports : numbers within a server
+    hosts_before, hosts_after : servers with at least one of these ports linked
+    before, after : what the first half of the servers can send to the second half by these ports alone
+    """
+
+    ports: tuple[int, ...]
+    hosts_before: int
+    hosts_after: int
+    before: Bisection
+    after: Bisection
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorstPair:
+    """The two hosts between which the least can flow, one way, of those that reach each other.
+
+    Attributes
+    ----------
+    rate_bps, source, target : the flow, and between whom
+    pairs : how many pairs were looked at
+    is_all : whether those are all pairs; else hosts that look alike stand for each other
+    """
+
+    rate_bps: int
+    source: str
+    target: str
+    pairs: int
+    is_all: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loss:
+    """What a loss does.
+
+    Attributes
+    ----------
+    nodes, links, nic_ports : names that are gone; links of lost nodes are not listed
+    links_lost : all links that are gone
+    before, after : who reaches whom
+    bisection_before, bisection_after : see `weftwork.topology.measures.Bisection`
+    paths_before, paths_after : shortest paths of pairs of NIC ports, by hops
+    rails : by rail, where there are several; empty where the fabric is too large
+    worst_before, worst_after : None where no two hosts reach each other or the fabric is too large
+    gpus_with_less : GPUs that have lost some of their NIC ports, but not all
+    gpus_without : GPUs that have lost all of them, and whose server is not lost
+    """
+
+    nodes: tuple[str, ...]
+    links: tuple[str, ...]
+    links_lost: int
+    before: Reach
+    after: Reach
+    bisection_before: Bisection
+    bisection_after: Bisection
+    paths_before: tuple[PathClass, ...]
+    paths_after: tuple[PathClass, ...]
+    rails: tuple[RailLoss, ...]
+    worst_before: WorstPair | None
+    worst_after: WorstPair | None
+    gpus_with_less: int
+    gpus_without: int
+
+
+def find_lost(fabric: Fabric, names: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Find what the names mean.
+
+    Returns
+    -------
+    lost nodes, shape (nodes,), and lost links with all of the lost nodes, shape (links,)
+
+    Raises
+    ------
+    ConfigError : names that the fabric does not have, each with the nearest
+    """
+    lost_nodes = np.zeros(len(fabric.node_names), np.bool_)
+    lost_links = np.zeros(len(fabric.links), np.bool_)
+    mistakes: list[Mistake] = []
+    for name in names:
+        node, link = _found(fabric.node, name), _found(fabric.link, name)
+        match = _NIC.fullmatch(name)
+        host = None if match is None else _found(fabric.node, match["host"])
+        if node is not None:
+            lost_nodes[node] = True
+        elif link is not None:
+            lost_links[link] = True
+        elif match is not None and host is not None:
+            mistakes += _lose_port(fabric, host, int(match["port"]), lost_links)
+        else:
+            some = [fabric.node_names[index] for index in np.flatnonzero(fabric.node_kind == SWITCH)[:1].tolist()]
+            wanted = ", ".join([*some, *fabric.link_names[:1], f"{fabric.node_names[fabric.hosts[0]]}/nic0"])
+            text = (
+                f"found '{name}', which the fabric does not have, wanted a node, a link or a NIC port such as {wanted}"
+            )
+            few = len(fabric.links) <= MOST_COMPARED
+            fix = turned_round(name, _Links(fabric))
+            if few and fix is None:
+                fix = nearest(name, fabric.node_names) or nearest(name, fabric.link_names)
+            mistakes.append(Mistake(path="--without", text=text, fix=fix))
+    if mistakes:
+        raise ConfigError("--without", mistakes)
+    lost_links |= lost_nodes[fabric.links["a"]] | lost_nodes[fabric.links["b"]]
+    return lost_nodes, lost_links
+
+
+def _found(find: Callable[[str], int], name: str) -> int | None:
+    try:
+        return find(name)
+    except KeyError:
+        return None
+
+
+class _Links(Container[str]):
+    """Whether a fabric has a link of this name, without a list of all of them."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and _found(self._fabric.link, name) is not None
+
+
+def _lose_port(fabric: Fabric, node: int, port: int, lost_links: NDArray[np.bool_]) -> list[Mistake]:
+    name = fabric.node_names[node]
+    if fabric.node_kind[node] != HOST:
+        return [Mistake(path="--without", text=f"found '{name}/nic{port}', but '{name}' is a switch, wanted a host")]
+    first, last = int(fabric.ports.base[node]), int(fabric.ports.base[node + 1])
+    if port >= last - first:
+        text = f"found '{name}/nic{port}', wanted nic0 to nic{last - first - 1}"
+        return [Mistake(path="--without", text=text, fix=f"{name}/nic{last - first - 1}")]
+    lost_links[fabric.ports.link[first + port]] = True
+    return []
+
+
+def lose(fabric: Fabric, lost_links: NDArray[np.bool_]) -> Fabric:
+    """The fabric without some links. Its nodes stay, with fewer ports or none."""
+    kept = np.flatnonzero(~lost_links)
+    names = fabric.link_names
+    return replace(fabric, links=fabric.links[kept], link_names=tuple(names[index] for index in kept.tolist()))
+
+
+def measure_loss(fabric: Fabric, names: Sequence[str]) -> Loss:
+    """What it means that some of a fabric is lost.
+
+    Parameters
+    ----------
+    fabric : as it was
+    names : of nodes, links and NIC ports
+
+    Raises
+    ------
+    ConfigError : names that the fabric does not have
+    """
+    lost_nodes, lost_links = find_lost(fabric, names)
+    left = lose(fabric, lost_links)
+    own_links = lost_links & ~(lost_nodes[fabric.links["a"]] | lost_nodes[fabric.links["b"]])
+    less, without = _gpus_hit(fabric, lost_nodes, lost_links)
+    groups = rails_of(fabric)
+    kinds = len(np.unique(host_classes(fabric)))
+    flows = 2 * len(groups) + 2 * (kinds + int(lost_links.any())) ** 2
+    fits = flows * len(fabric.links) <= MOST_WORK
+    return Loss(
+        nodes=tuple(fabric.node_names[index] for index in np.flatnonzero(lost_nodes).tolist()),
+        links=tuple(fabric.link_names[index] for index in np.flatnonzero(own_links).tolist()),
+        links_lost=int(lost_links.sum()),
+        before=reach(fabric),
+        after=reach(fabric, ~lost_links),
+        bisection_before=bisection(fabric),
+        bisection_after=bisection(left),
+        paths_before=paths(fabric, sample=path_sample(fabric)),
+        paths_after=paths(left, sample=path_sample(fabric)),
+        rails=tuple(_rail(fabric, lost_links, ports) for ports in groups) if fits and len(groups) > 1 else (),
+        worst_before=worst_pair(fabric) if fits else None,
+        worst_after=worst_pair(left) if fits else None,
+        gpus_with_less=less,
+        gpus_without=without,
+    )
+
+
+def _gpus_hit(fabric: Fabric, lost_nodes: NDArray[np.bool_], lost_links: NDArray[np.bool_]) -> tuple[int, int]:
+    """GPUs that have lost some of their NIC ports, and all of them, of servers that are still there."""
+    hit = fabric.links[lost_links]
+    ends = np.unique(np.concatenate([hit["a"], hit["b"]]))
+    less = without = 0
+    base = fabric.ports.base
+    for node in ends[(fabric.node_kind[ends] == HOST) & ~lost_nodes[ends]].tolist():
+        gone = lost_links[fabric.ports.link[base[node] : base[node + 1]]]
+        gpus = fabric.server(node).gpus
+        for gpu in range(gpus):
+            own = gone[list(ports_of_gpu(len(gone), gpus, gpu))]
+            less += bool(own.any() and not own.all())
+            without += bool(own.all())
+    return less, without
+
+
+def _rail(fabric: Fabric, lost_links: NDArray[np.bool_], ports: NDArray[np.int64]) -> RailLoss:
+    """Bandwidth of one rail: links to hosts by other ports do not count."""
+    mine = np.zeros(len(fabric.links), np.bool_)
+    rail_links = fabric.ports.link[(fabric.ports.base[fabric.hosts][:, None] + ports[None]).ravel()]
+    to_host = (fabric.node_kind[fabric.links["a"]] == HOST) | (fabric.node_kind[fabric.links["b"]] == HOST)
+    mine[rail_links] = True
+    others = to_host & ~mine
+    ends = [np.unique(fabric.ports.node[np.isin(fabric.ports.link, rail_links[keep])]) for keep in
+            (np.ones(len(rail_links), np.bool_), ~lost_links[rail_links])]  # fmt: skip
+    hosts = [int((fabric.node_kind[nodes] == HOST).sum()) for nodes in ends]
+    return RailLoss(
+        ports=tuple(ports.tolist()),
+        hosts_before=hosts[0],
+        hosts_after=hosts[1],
+        before=bisection(lose(fabric, others)),
+        after=bisection(lose(fabric, others | lost_links)),
+    )
+
+
+def worst_pair(fabric: Fabric) -> WorstPair | None:
+    """The two hosts between which the least can flow.
+
+    In a small fabric all pairs are looked at. In others one host of every class of equal hosts is a source in turn;
+    seen from it the classes are split again, and one host of each is the target of a max-flow. That is exact where
+    hosts that look alike are alike, as in all fabrics that Weftwork builds.
+    """
+    hosts = fabric.hosts
+    is_all = len(hosts) ** 2 * len(fabric.links) <= ALL_WORK
+    graph, unit = _graph(fabric)
+    pairs = 0
+    worst: tuple[int, int, int] | None = None
+    for source in (hosts if is_all else _first_of_each(hosts, host_classes(fabric))).tolist():
+        targets = hosts if is_all else _first_of_each(hosts, host_classes(fabric, apart=source))
+        for target in targets.tolist():
+            if source == target:
+                continue
+            pairs += 1
+            rate = int(maximum_flow(graph, source, len(fabric.node_names) + target).flow_value) * unit
+            if rate and (worst is None or rate < worst[0]):
+                worst = (rate, source, target)
+    if worst is None:
+        return None
+    names = fabric.node_names
+    return WorstPair(rate_bps=worst[0], source=names[worst[1]], target=names[worst[2]], pairs=pairs, is_all=is_all)
+
+
+def _first_of_each(hosts: NDArray[np.int64], classes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return hosts[np.unique(classes, return_index=True)[1]]
+
+
+def _graph(fabric: Fabric) -> tuple[csr_array, int]:
+    """Capacities in units of their greatest common divisor. Hosts send from their node and receive at a second one."""
+    count, ports = len(fabric.node_names), fabric.ports
+    rate = fabric.links["rate_bps"][ports.link]
+    unit = int(np.gcd.reduce(rate)) if len(rate) else 1
+    head = ports.node[ports.peer].astype(np.int64)
+    head = np.where(fabric.node_kind[head] == HOST, head + count, head)
+    units = np.minimum(rate // unit, 2**31 - 1).astype(np.int32)
+    return csr_array((units, (ports.node.astype(np.int64), head)), shape=(2 * count, 2 * count)), unit

@@ -1,0 +1,58 @@
+"""RoCEv2 reliable connections as the engines see them: frame sizes from the wire formats, rules from the scenario.
+
+Source: IBTA vol. 1, annex A17, over IPv4 without VLAN tags; a message is an RDMA WRITE, whose first packet carries an
+RETH.
+Leaves out: IPv6, READ and SEND (other headers, same rules). Selective repeat is no part of IBTA vol. 1: NICs do it in
+ways of their own, and its NAK is taken to fit the AETH of an ACK.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weftwork.spec.transport import Transport
+from weftwork.wire.ethernet import MINIMUM_FRAME_BYTES
+from weftwork.wire.rocev2 import cnp_frame_bytes, rocev2_ack_frame_bytes, rocev2_data_frame_bytes
+
+if TYPE_CHECKING:
+    from weftwork.spec.scenario_transport import TransportSection
+
+__all__ = ["transport"]
+
+
+def transport(section: TransportSection) -> Transport:
+    """Resolve the transport section of a scenario to numbers.
+
+    Under PFC the priority of the data is lossless, and no other.
+
+    Parameters
+    ----------
+    section : of a scenario that has been checked
+    """
+    full_bytes = rocev2_data_frame_bytes(section.mtu_bytes)
+    reordering: dict[str, Any] = {}
+    if section.reorder_window_packets is not None:
+        reordering["reorder_window_packets"] = section.reorder_window_packets
+    if section.reorder_threshold_packets is not None:
+        reordering["reorder_threshold_packets"] = section.reorder_threshold_packets
+    return Transport(
+        name="rocev2",
+        mtu_bytes=section.mtu_bytes,
+        data_overhead_bytes=full_bytes - section.mtu_bytes,
+        first_extra_bytes=rocev2_data_frame_bytes(section.mtu_bytes, first=True) - full_bytes,
+        ack_bytes=rocev2_ack_frame_bytes(),
+        cnp_bytes=cnp_frame_bytes(),
+        credit_bytes=rocev2_ack_frame_bytes(),
+        pause_frame_bytes=MINIMUM_FRAME_BYTES,
+        interframe_bytes=section.interframe_bytes,
+        data_priority=section.data_priority,
+        control_priority=section.control_priority,
+        lossless_priorities=(section.data_priority,) if section.flow_control == "pfc" else (),
+        recovery=section.recovery,  # type: ignore[arg-type]  # the scenario has tested the word
+        reorder_tolerant=section.reorder_tolerant,
+        ack_every=section.ack_every,
+        retransmission_timeout_ps=section.timeout_ps,
+        retry_limit=section.retry_limit,
+        end_to_end_credits=section.end_to_end_credits,
+        **reordering,
+    )

@@ -1,0 +1,1 @@
+"""Collective operations: a call and an algorithm to the programs of `weftwork.spec.job`."""

@@ -1,0 +1,277 @@
+"""What a file of the catalogue offers, and what it makes: an `Algorithm` turns a `Call` into a `Schedule`.
+
+Besides, each algorithm states in closed form the bytes that it sends and the longest chain of messages that wait for
+each other, so that a run, and a program on symbols, can be held against them.
+Leaves out: the time of additions and copies inside a GPU, which the step latencies stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weftwork.base.clock import SECOND_PS
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.spec.job import Job, Operation, Placement, Program
+from weftwork.workload.collectives.call import Call, call_mistakes
+
+__all__ = [
+    "END",
+    "START",
+    "Algorithm",
+    "Hop",
+    "Schedule",
+    "Share",
+    "Traffic",
+    "least_time_ps",
+    "schedule_by_class",
+    "traffic_of",
+]
+
+START: Final = 0
+END: Final = 1  # indices of Job.mark_names
+MARKS: Final = ("start", "end")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Share:
+    """The bytes of one channel, cut into near-equal parts.
+
+    Attributes
+    ----------
+    total_bytes : on the wire; all sends of the share have it as `Size.total_bytes`
+    parts : all sends of the share have it as `Size.parts`; 0 where the share is sent whole
+    owners : whose result (reduce-scatter, all-to-all) or contribution (all-gather) the parts are: ``parts`` divided by
+        ``len(owners)`` of them in a row for each; empty where no part is anybody's
+    """
+
+    total_bytes: int
+    parts: int
+    owners: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Schedule:
+    """Programs for a call: a job that still wants a placement.
+
+    Attributes
+    ----------
+    name : for people
+    call : what was asked
+    programs : one per class of ranks
+    rank_class : shape (ranks + switches,), index into ``programs``
+    shares : of the bytes
+    share_of_connection : by `Send.channel`, the share whose parts travel on it
+    switches : NVLink switches that take part, as ranks behind those of the GPUs: rank ``call.ranks + d`` is the switch
+        of domain d, with ``Placement.gpu`` -1 - d; they do not mark
+    """
+
+    name: str
+    call: Call
+    programs: tuple[Program, ...]
+    rank_class: NDArray[np.int32]
+    shares: tuple[Share, ...]
+    share_of_connection: tuple[int, ...]
+    switches: int = 0
+
+    def job(self, placement: Placement) -> Job:
+        """The job on a placement of all ranks, switches included."""
+        return Job(
+            name=self.name,
+            ranks=len(self.rank_class),
+            programs=self.programs,
+            rank_class=self.rank_class,
+            placement=placement,
+            mark_names=MARKS,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traffic:
+    """Bytes of one repetition, without headers.
+
+    Attributes
+    ----------
+    total_bytes : of all messages; exact, whatever the sizes of parts
+    network_bytes : of those between NVLink domains, with parts of equal size, as all that follow
+    sent_bytes, received_bytes : of the busiest GPU, over all its links
+    network_sent_bytes, network_received_bytes : through the NICs of the GPU whose NICs are the busiest; what goes by
+        the rail of its receiver leaves by the NIC of the GPU of that rail
+    local_sent_bytes, local_received_bytes : of the GPU that is the busiest inside its domain
+    """
+
+    total_bytes: int
+    network_bytes: int
+    sent_bytes: int
+    received_bytes: int
+    network_sent_bytes: int
+    network_received_bytes: int
+    local_sent_bytes: int
+    local_received_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hop:
+    """``count`` messages of ``size_bytes`` each, one after another, inside a domain or over the network.
+
+    ``is_step`` : whether the software has to pass them on; what an NVLink switch does takes no step.
+    """
+
+    count: int
+    size_bytes: int
+    is_local: bool = False
+    is_step: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Algorithm:
+    """The constant ``ALGORITHM`` of a file of the catalogue.
+
+    Parameters
+    ----------
+    name : as in a scenario, equal to the file's with ``-`` for ``_``
+    operations : a builder of programs for each operation that it has
+    traffic : bytes of a call in closed form
+    chain : messages of a call that wait for each other, each for the one before
+    source : where it is described
+    mistakes : of a call that is right in general and that this algorithm cannot do
+    """
+
+    name: str
+    operations: Mapping[str, Callable[[Call], Schedule]]
+    traffic: Callable[[Call], Traffic]
+    chain: Callable[[Call], Sequence[Hop]]
+    source: str
+    mistakes: Callable[[Call], list[Mistake]] = lambda _: []
+
+    def check(self, call: Call) -> None:
+        """Refuse what cannot be done.
+
+        Raises
+        ------
+        ConfigError : with all mistakes
+        """
+        mistakes = call_mistakes(call, tuple(self.operations), self.name) or self.mistakes(call)
+        if mistakes:
+            raise ConfigError("collective", mistakes)
+
+    def schedule(self, call: Call) -> Schedule:
+        """Make the programs.
+
+        Raises
+        ------
+        ConfigError : with all mistakes
+        """
+        self.check(call)
+        return replace(self.operations[call.operation](call), name=f"{self.name} {call.operation}")
+
+
+def schedule_by_class(
+    call: Call,
+    shares: Sequence[Share],
+    signature: Callable[[int], Hashable],
+    build: Callable[[int], Sequence[Sequence[Operation]]],
+    *,
+    lanes: int = 1,
+    switches: int = 0,
+) -> Schedule:
+    """Programs by class: ranks of one signature have one program.
+
+    Parameters
+    ----------
+    call : what is asked
+    shares : of the bytes
+    signature : all in which the programs of two ranks can differ
+    build : the streams of the first rank of a class
+    lanes : connections of each share, which follow each other
+    switches : NVLink switches that take part, as ranks behind those of the GPUs
+    """
+    classes: dict[Hashable, int] = {}
+    programs: list[Program] = []
+    rank_class = np.zeros(call.ranks + switches, np.int32)
+    for rank in range(len(rank_class)):
+        key = signature(rank)
+        if key not in classes:
+            classes[key] = len(programs)
+            programs.append(Program(streams=tuple(tuple(stream) for stream in build(rank))))
+        rank_class[rank] = classes[key]
+    return Schedule(
+        name=call.operation,
+        call=call,
+        programs=tuple(programs),
+        rank_class=rank_class,
+        shares=tuple(shares),
+        share_of_connection=tuple(connection // lanes for connection in range(lanes * len(shares))),
+        switches=switches,
+    )
+
+
+def traffic_of(call: Call, edges: Iterable[tuple[int, int, int]]) -> Traffic:
+    """Count messages one by one, where GPUs differ too much for a formula.
+
+    Parameters
+    ----------
+    call : whose domains
+    edges : source, destination and bytes; what crosses domains goes by the rail of the destination
+    """
+    size = call.domain
+    names = ("sent", "received", "network_sent", "network_received", "local_sent", "local_received")
+    sums = {name: [0] * call.ranks for name in names}
+    total = network = 0
+    for source, to, size_bytes in edges:
+        is_network = source // size != to // size
+        by = source - source % size + to % size if is_network else source
+        ways = ("network_sent", "network_received") if is_network else ("local_sent", "local_received")
+        for name, rank in (("sent", source), ("received", to), (ways[0], by), (ways[1], to)):
+            sums[name][rank] += size_bytes
+        total += size_bytes
+        network += size_bytes * is_network
+    busiest = {f"{name}_bytes": max(sums[name]) for name in names}
+    return Traffic(total_bytes=total, network_bytes=network, **busiest)
+
+
+def least_time_ps(
+    algorithm: Algorithm,
+    call: Call,
+    *,
+    rate_bps: int,
+    latency_ps: int,
+    local_rate_bps: int = 0,
+    local_latency_ps: int = 0,
+) -> int:
+    """Time that one repetition takes at least: alpha-beta, without headers, queues or any other traffic.
+
+    The larger of two bounds: the messages of the longest chain, one after another, each with its latency (alpha) and
+    its bytes (beta); and the bytes of the busiest GPU over each of its links.
+
+    Parameters
+    ----------
+    algorithm, call : that it can do
+    rate_bps : of all NICs of a GPU together, in each direction
+    latency_ps : of a message over the network besides its serialisation
+    local_rate_bps : of a GPU inside its domain, in each direction; 0 for no limit
+    local_latency_ps : of a message inside a domain
+    """
+    algorithm.check(call)
+
+    def beta_ps(size_bytes: int, bps: int) -> int:
+        return size_bytes * 8 * SECOND_PS // bps if bps else 0
+
+    chain_ps = 0
+    for hop in algorithm.chain(call):
+        alpha_ps = local_latency_ps if hop.is_local else latency_ps
+        if hop.is_step:
+            alpha_ps += call.local_step_latency_ps if hop.is_local else call.step_latency_ps
+        chain_ps += hop.count * (alpha_ps + beta_ps(hop.size_bytes, local_rate_bps if hop.is_local else rate_bps))
+    traffic = algorithm.traffic(call)
+    network = max(traffic.network_sent_bytes, traffic.network_received_bytes)
+    local = max(traffic.local_sent_bytes, traffic.local_received_bytes)
+    busy_ps = max(
+        beta_ps(network, rate_bps) + (latency_ps if network else 0),
+        beta_ps(local, local_rate_bps) + (local_latency_ps if local else 0),
+    )
+    return call.launch_latency_ps + max(chain_ps, busy_ps)

@@ -1,0 +1,164 @@
+"""Phases inside NVLink domains and across them, which `hierarchical` and `nvls` are put together from.
+
+Rank s D + l is GPU l of domain s. Part (s D + l) K + k is piece k of what that rank owns. A *slice* of a domain is all
+parts of the GPUs l of all domains, a *rail* the GPUs l themselves. An NVLink switch is a rank of its own behind those
+of the GPUs: it adds what all GPUs of its domain send, and sends to all of them what one of them sends.
+Source: NCCL, src/device/all_reduce.h, the kernels for NVLS: multimem.ld_reduce and multimem.st through the switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from weftwork.spec.job import Await, Digit, Group, Loop, Operation, Peer, Signal, Wait
+from weftwork.workload.collectives.call import Call
+from weftwork.workload.collectives.streams import Cut, Lane, Streams, counter, exchange, ring
+
+__all__ = ["Domains", "Pair", "in_order", "switch_gathers", "switch_reduces"]
+
+Pair = tuple[list[Operation], list[Operation]]  # a sending and a receiving stream
+
+
+def in_order(pairs: Iterable[Pair]) -> Pair:
+    """The same phase of one piece after the other."""
+    found: Pair = ([], [])
+    for sending, receiving in pairs:
+        found[0].extend(sending)
+        found[1].extend(receiving)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Domains:
+    """How ranks and parts are numbered, and who is whose peer.
+
+    Attributes
+    ----------
+    size : GPUs of a domain, D
+    count : domains, S
+    pieces : of a part, K
+    """
+
+    size: int
+    count: int
+    pieces: int
+
+    @classmethod
+    def of(cls, call: Call, pieces: int) -> Domains:
+        """The domains of a call."""
+        return cls(size=call.domain, count=call.servers, pieces=pieces)
+
+    @property
+    def ranks(self) -> int:
+        """GPUs and switches: no rank's number is this large."""
+        return (self.size + 1) * self.count
+
+    @property
+    def inside(self) -> Group:
+        """The GPUs of a domain."""
+        return Group(size=self.size)
+
+    @property
+    def across(self) -> Group:
+        """The GPUs of a rail."""
+        return Group(stride=self.size, size=self.count)
+
+    @property
+    def switch(self) -> Peer:
+        """The switch of a GPU's domain."""
+        gpus = self.size * self.count
+        return Peer(rule="table", table=(*(gpus + rank // self.size for rank in range(gpus)), *[-1] * self.count))
+
+    def gpu(self, first: int, step: int) -> Peer:
+        """GPU ``first + step i`` of a switch's domain: in the group, each switch comes after its GPUs."""
+        gpus = self.size * self.count
+        members = tuple(
+            rank
+            for domain in range(self.count)
+            for rank in (*range(domain * self.size, (domain + 1) * self.size), gpus + domain)
+        )
+        group = Group(size=len(members), members=members)
+        return Peer(rule="shift", group=group, shift=first - self.size, step=step)
+
+    def local(self, shift: int = 0, step: int = 0) -> Digit:
+        """The GPU inside its domain, as a digit of parts."""
+        return Digit(group=self.inside, shift=shift, step=step, weight=self.pieces)
+
+    def remote(self, shift: int = 0, step: int = 0) -> Digit:
+        """The domain, as a digit of parts."""
+        return Digit(group=self.across, shift=shift, step=step, weight=self.size * self.pieces)
+
+    def slice(self, piece: int) -> Cut:
+        """Piece ``piece`` of a slice."""
+        return Cut(offsets=(piece,), span=self.count, stride=self.size * self.pieces)
+
+    def rail(self, piece: int) -> Cut:
+        """Piece ``piece`` of what a GPU of the own rail owns."""
+        return Cut(offsets=(piece,), fixed=(self.local(),))
+
+    def ring_inside(self, lane: Lane, piece: int, tokens: tuple[int, int, int], *, reduces: bool) -> Pair:
+        """Reduce and scatter, or gather, slices on a ring inside the domain."""
+        steps = self.size - 1
+        first, adds, stores = (-1, steps, 0) if reduces else (0, 0, steps)
+        return ring(
+            lane, self.inside, self.local(), self.slice(piece), first=first, reduces=adds, stores=stores, tokens=tokens
+        )
+
+    def ring_across(
+        self, lane: Lane, piece: int, tokens: tuple[int, int, int], *, reduces: bool, gathers: bool
+    ) -> Pair:
+        """Reduce and scatter, gather or both, what the GPUs of a rail own, on a ring of that rail."""
+        steps = self.count - 1
+        first, adds, stores = -1 if reduces else 0, steps * reduces, steps * gathers
+        return ring(
+            lane, self.across, self.remote(), self.rail(piece), first=first, reduces=adds, stores=stores, tokens=tokens
+        )
+
+    def direct_inside(self, lane: Lane, piece: int, go: int, done: int, *, reduces: bool) -> Pair:
+        """Reduce and scatter, or gather, slices by sending to all GPUs of the domain at once."""
+        moving = self.local(1, 1) if reduces else self.local()
+        return exchange(lane, self.inside, moving, self.slice(piece), reduce=reduces, go=go, done=done)
+
+    def nvls_inside(self, lane: Lane, piece: int, go: int, done: int, *, reduces: bool) -> Pair:
+        """Reduce and scatter, or gather, slices through the NVLink switch: the GPU's side."""
+        cut, switch = self.slice(piece), self.switch
+        everyone = self.size
+        if reduces:  # all slices go up, the own one comes down with those of all
+            digits = (counter(self.ranks, everyone, self.pieces),)
+            sends: Operation = lane.send(switch, digits, offset=piece, span=cut.span, stride=cut.stride)
+            sending: list[Operation] = [Await(token=go), Loop(count=everyone, body=(sends,))]
+            return sending, [lane.receive(switch), *lane.passed(done)]
+        own = lane.send(switch, (self.local(),), offset=piece, span=cut.span, stride=cut.stride)
+        all_of_them = Loop(count=everyone, body=(lane.receive(switch),))
+        return [Await(token=go), own], [all_of_them, *lane.passed(done)]
+
+
+def switch_reduces(domains: Domains, lane: Lane, found: Streams) -> None:
+    """Add to the streams of a switch: each slice is added up as all GPUs send it, and goes to the GPU that owns it."""
+    size, pieces, ready = domains.size, domains.pieces, found.token()
+    gpu = domains.gpu(0, 1)
+    added = (Loop(count=size, body=(lane.receive(gpu, reduce=True),)), Wait(), Signal(token=ready))
+    receiving = [Loop(count=size, body=added)] * pieces
+    sending = []
+    for piece in range(pieces):
+        cut, digits = domains.slice(piece), (counter(domains.ranks, size, pieces),)
+        send = lane.send(gpu, digits, offset=piece, span=cut.span, stride=cut.stride)
+        sending.append(Loop(count=size, body=(Await(token=ready), send)))
+    found.add(receiving, sending)
+
+
+def switch_gathers(domains: Domains, lane: Lane, found: Streams) -> None:
+    """Add to the streams of a switch: the slice of each GPU goes to all of them."""
+    everyone = domains.gpu(0, 1)
+    for owner in range(domains.size):  # streams of their own: nobody waits for the slice of another
+        ready = found.token()
+        receiving: list[Operation] = []
+        sending: list[Operation] = []
+        for piece in range(domains.pieces):
+            cut = domains.slice(piece)
+            receiving += [lane.receive(domains.gpu(owner, 0)), Wait(), Signal(token=ready)]
+            offset = owner * domains.pieces + piece
+            send = lane.send(everyone, offset=offset, span=cut.span, stride=cut.stride)
+            sending += [Await(token=ready), Loop(count=domains.size, body=(send,))]
+        found.add(receiving, sending)

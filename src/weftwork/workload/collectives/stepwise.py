@@ -1,0 +1,201 @@
+"""Whole collectives as sends and receives, for engines that know nothing else.
+
+A ring becomes its steps: as many rings as an NVLink domain has members, each entering a domain by the NICs of another
+member and with an equal share of the bytes; an all-to-all becomes a message to each other member. A collective then
+blocks its stream until it is done, where a whole one is only waited for.
+Source: Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002 (rings).
+Leaves out: the efficiencies and the share of `weftwork.spec.job.Collect`, which are properties of software: bytes count
+as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.spec.job import Collect, Compute, Grid, Job, Loop, Operation, Peer, Program, Receive, Send, Size, Wait
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["cosets", "stepwise"]
+
+MAX_CHANNEL = (1 << 16) - 1  # as engines have it: 16 bits of a flow's identity
+
+
+def cosets(grid: Grid, ranks: int, first_rank: int = 0) -> NDArray[np.int64]:
+    """Groups of a grid: shape (groups, members), members by their coordinate.
+
+    Parameters
+    ----------
+    grid : whose axes
+    ranks : of the job
+    first_rank : from which they count
+
+    Examples
+    --------
+    >>> cosets(Grid(axes=((2, 2),)), 4).tolist()
+    [[0, 2], [1, 3]]
+    """
+    rank = np.arange(ranks, dtype=np.int64)
+    rest, coordinate, weight = rank.copy(), np.zeros(ranks, np.int64), 1
+    for stride, size in grid.axes:
+        digit = rank // stride % size
+        rest -= digit * stride
+        coordinate += digit * weight
+        weight *= size
+    order = np.lexsort((coordinate, rest))
+    return rank[order].reshape(-1, grid.size) + first_rank
+
+
+def stepwise(job: Job, domain: NDArray[np.int64]) -> Job:
+    """Write every `Collect` of a job as sends and receives.
+
+    Parameters
+    ----------
+    job : with collectives
+    domain : shape (ranks,), the NVLink domain of each rank, a number of its own where it has none
+
+    Returns
+    -------
+    a job of the same ranks, marks and labels
+
+    Raises
+    ------
+    ConfigError : it needs more channels than a flow's identity holds, or a ring's bytes have no steps
+    """
+    writer = _Writer(job, domain)
+    programs = tuple(
+        Program(streams=tuple(writer.again(stream) for stream in program.streams)) for program in job.programs
+    )
+    return replace(job, programs=programs)
+
+
+class _Writer:
+    """Operations written anew; each distinct one once, since programs repeat them."""
+
+    def __init__(self, job: Job, domain: NDArray[np.int64]) -> None:
+        self._job = job
+        self._domain = domain
+        self._columns: int = job.placement.nics.shape[1]
+        self._known: dict[int, tuple[Operation, ...]] = {}
+        self._rings: dict[Grid, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
+        if any(job.first_rank):
+            text = "found several jobs on one fabric, wanted one: only the flow engine runs several"
+            raise ConfigError("jobs", [Mistake(path="jobs", text=text)])
+        grids = {operation.group for operation in _all(job) if isinstance(operation, Collect)}
+        self._width: int = max([1, *(len(self._rings_of(grid)) * self._columns for grid in grids)])
+
+    def again(self, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
+        """A stream or the body of a loop, written anew."""
+        found: list[Operation] = []
+        for operation in operations:
+            if id(operation) not in self._known:
+                self._known[id(operation)] = self._one(operation)
+            found += self._known[id(operation)]
+        return tuple(found)
+
+    def _one(self, operation: Operation) -> tuple[Operation, ...]:
+        if isinstance(operation, Loop):
+            return (replace(operation, body=self.again(operation.body)),)
+        if isinstance(operation, Send | Receive):
+            return (replace(operation, channel=self._channel(operation.channel, 0)),)
+        if not isinstance(operation, Collect):
+            return (operation,)
+        if operation.group.size == 1:
+            return ()
+        late = (Compute(duration_ps=operation.overhead_ps, label=operation.label),) if operation.overhead_ps else ()
+        return (*late, *(self._ring(operation) if operation.pattern == "ring" else self._all_to_all(operation)))
+
+    def _channel(self, channel: int, part: int) -> int:
+        found = channel * self._width + part
+        if found > MAX_CHANNEL:
+            text = f"needs {found + 1:,} channels, wanted at most {MAX_CHANNEL + 1:,}: take smaller groups"
+            raise ConfigError("training", [Mistake(path="training", text=text)])
+        return found
+
+    def _ring(self, operation: Collect) -> tuple[Operation, ...]:
+        members: int = operation.group.size
+        steps: int = (2 if operation.operation == "all-reduce" else 1) * (members - 1)
+        rings = self._rings_of(operation.group)
+        parts = steps * len(rings) * self._columns
+        body: list[Operation] = []
+        for ring, (following, leading) in enumerate(rings):
+            for column in range(self._columns):
+                part = ring * self._columns + column
+                channel = self._channel(operation.channel, part)
+                size = Size(total_bytes=operation.amount_bytes, parts=parts, offset=part)
+                to, of = Peer(rule="table", table=following), Peer(rule="table", table=leading)
+                body += [
+                    Send(peer=to, size=size, channel=channel, nic=column, rail="peer", label=operation.label),
+                    Receive(peer=of, channel=channel, reduce=operation.operation != "all-gather"),
+                ]
+        return (Loop(count=steps, body=(*body, Wait(label=operation.label))),)
+
+    def _all_to_all(self, operation: Collect) -> tuple[Operation, ...]:
+        groups = cosets(operation.group, self._job.ranks)
+        members = operation.group.size
+        size = Size(total_bytes=operation.amount_bytes, parts=members)
+        body: list[Operation] = []
+        for shift in range(1, members):
+            to = self._table(groups, np.roll(groups, -shift, axis=1))
+            of = self._table(groups, np.roll(groups, shift, axis=1))
+            channel = self._channel(operation.channel, 0)
+            body += [
+                Send(peer=Peer(rule="table", table=to), size=size, channel=channel, rail="peer", label=operation.label),
+                Receive(peer=Peer(rule="table", table=of), channel=channel),
+            ]
+        return (*body, Wait(label=operation.label))
+
+    def _table(self, groups: NDArray[np.int64], others: NDArray[np.int64]) -> tuple[int, ...]:
+        table = np.full(self._job.ranks, -1, np.int64)
+        table[groups.ravel()] = others.ravel()
+        return tuple(table.tolist())
+
+    def _rings_of(self, grid: Grid) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """For each ring who follows and who leads each rank."""
+        if grid not in self._rings:
+            groups = cosets(grid, self._job.ranks)
+            width = max(_members_of_a_domain(self._domain[group]) for group in groups)
+            found = []
+            for ring in range(width):
+                ordered = np.array([_through_domains(group, self._domain[group], ring) for group in groups])
+                found.append((self._table(ordered, np.roll(ordered, -1, axis=1)),
+                              self._table(ordered, np.roll(ordered, 1, axis=1))))  # fmt: skip
+            self._rings[grid] = found
+        return self._rings[grid]
+
+
+def _members_of_a_domain(domain: NDArray[np.int64]) -> int:
+    """Most members that a domain has; 1 where all are in one, since one ring uses all of NVLink."""
+    counts = np.unique(domain, return_counts=True)[1]
+    return 1 if len(counts) == 1 else int(counts.max())
+
+
+def _through_domains(group: NDArray[np.int64], domain: NDArray[np.int64], ring: int) -> NDArray[np.int64]:
+    """Members domain by domain; ring j enters each by its member j."""
+    parts = []
+    for one in dict.fromkeys(domain.tolist()):
+        own = group[domain == one]
+        parts.append(np.roll(own, -(ring % len(own))))
+    return np.concatenate(parts)
+
+
+def _all(job: Job) -> list[Operation]:
+    """Every operation of a job once, those in loops included."""
+    seen: dict[int, Operation] = {}
+
+    def visit(operations: tuple[Operation, ...]) -> None:
+        for operation in operations:
+            if id(operation) not in seen:
+                seen[id(operation)] = operation
+                if isinstance(operation, Loop):
+                    visit(operation.body)
+
+    for program in job.programs:
+        for stream in program.streams:
+            visit(stream)
+    return list(seen.values())

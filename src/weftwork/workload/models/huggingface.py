@@ -1,0 +1,333 @@
+"""A model from the ``config.json`` that Hugging Face Transformers keeps beside its weights.
+
+Every mistake of a file is told at once. Architectures that are not listed are refused: a shape that is only half
+understood gives numbers that nobody can trust.
+Source: huggingface/transformers, src/transformers/models/*/configuration_*.py, for the keys and their defaults.
+Leaves out: parts for images and sound, quantisation of stored weights, and the order of layers of different kinds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+from weftwork.spec.training import LatentAttention, Model, StateSpace
+from weftwork.workload.models.catalogue import model as catalogue_model
+
+__all__ = ["ARCHITECTURES", "model_from_config", "model_of", "read_config"]
+
+_MOST_BYTES: Final = 2**20  # chosen: a configuration has a few kilobytes
+_MOST: Final = 2**40  # chosen: no shape is larger
+_MOST_LAYERS: Final = 100_000  # chosen: as above
+
+
+def model_of(choice: str, *, path: str = "training.model") -> Model:
+    """The model that a scenario names: one of the catalogue, or a ``config.json``.
+
+    Parameters
+    ----------
+    choice : name or file, as the scenario has it resolved
+    path : of the key that holds it, for the error
+
+    Raises
+    ------
+    ConfigError : there is no such model or file, or the file has mistakes
+    """
+    return read_config(Path(choice)) if choice.endswith(".json") else catalogue_model(choice, path=path)
+
+
+def read_config(file: Path) -> Model:
+    """Read a ``config.json``; the model is named for its folder, or for the file where that says more.
+
+    Raises
+    ------
+    ConfigError : the file cannot be read, is no JSON object, or lacks or contradicts what its architecture needs
+    """
+    try:
+        with file.open("rb") as opened:
+            raw = opened.read(_MOST_BYTES + 1)
+        tree = json.loads(raw.decode("utf-8-sig")) if len(raw) <= _MOST_BYTES else None
+    except OSError as error:
+        raise _refused(file, f"cannot be read: {error.strerror or 'not a path'}") from error
+    except (ValueError, RecursionError) as error:
+        raise _refused(file, "is no JSON text in UTF-8, wanted the config.json of a model") from error
+    if not isinstance(tree, dict):
+        raise _refused(file, "is no JSON object of less than 1 MiB, wanted the config.json of a model")
+    name = file.absolute().parent.name if file.stem == "config" else file.stem
+    return model_from_config(tree, name=name or "model", source=str(file))
+
+
+def model_from_config(tree: Mapping[str, Any], *, name: str, source: str = "config.json") -> Model:
+    """The record of a configuration.
+
+    Parameters
+    ----------
+    tree : the JSON object
+    name : of the model
+    source : what errors call the file
+
+    Raises
+    ------
+    ConfigError : with every mistake
+
+    Examples
+    --------
+    >>> shape = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 256}
+    >>> model_from_config({"model_type": "llama", "vocab_size": 1000, **shape}, name="tiny").head_dim
+    16
+    """
+    kind = tree.get("model_type")
+    if not isinstance(kind, str) or kind not in ARCHITECTURES:
+        found = f"found '{kind}'" if isinstance(kind, str) and kind.isprintable() else "missing, or no text"
+        text = f"{found}, wanted an architecture that Weftwork knows: {', '.join(ARCHITECTURES)}"
+        fix = nearest(kind, ARCHITECTURES) if isinstance(kind, str) else None
+        raise ConfigError(source, [Mistake(path="model_type", text=text, fix=fix)])
+    keys = _Keys(tree=tree)
+    values = ARCHITECTURES[kind](keys)
+    if keys.mistakes:
+        raise ConfigError(source, keys.mistakes)
+    return Model(name=name, **values)
+
+
+@dataclass(kw_only=True)
+class _Keys:
+    """A configuration that is read key by key; what is wrong is kept and reading goes on."""
+
+    tree: Mapping[str, Any]
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def whole(self, *names: str, default: int | None = None, low: int = 1, high: int = _MOST) -> int:
+        """A whole number under the first of the names that is there; null counts as absent."""
+        name = next((one for one in names if self.tree.get(one) is not None), names[0])
+        value = self.tree.get(name)
+        if value is None and default is not None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            found = "missing" if value is None else f"found {json.dumps(value)[:40]}"
+            text = f"{found}, wanted a whole number from {low} to {high:,}"
+            self.mistakes.append(Mistake(path=name, text=text))
+            return max(low, 1)
+        return value
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """True or false."""
+        value = self.tree.get(name, default)
+        if not isinstance(value, bool):
+            self.mistakes.append(Mistake(path=name, text=f"found {json.dumps(value)[:40]}, wanted true or false"))
+            return default
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """A list of words, empty where it is absent."""
+        value = self.tree.get(name) or []
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            self.mistakes.append(Mistake(path=name, text="is no list of words"))
+            return []
+        return value
+
+    def share(self, name: str) -> float:
+        """A probability, 0 where it is absent."""
+        value = self.tree.get(name) or 0.0
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            self.mistakes.append(
+                Mistake(path=name, text=f"found {json.dumps(value)[:40]}, wanted a number from 0 to 1")
+            )
+            return 0.0
+        return float(value)
+
+    def sequence(self) -> int:
+        """Tokens it was made for: those before the context was stretched, where that is said."""
+        scaling = self.tree.get("rope_scaling")
+        stretched = scaling.get("original_max_position_embeddings") if isinstance(scaling, dict) else None
+        if isinstance(stretched, int) and not isinstance(stretched, bool) and 0 < stretched <= _MOST:
+            return stretched
+        return self.whole("initial_context_length", "max_position_embeddings", "n_positions", default=2048)
+
+
+def _body(keys: _Keys, *, is_gated: bool, is_tied: bool) -> dict[str, Any]:
+    """What all architectures say, under the names that most use."""
+    hidden = keys.whole("hidden_size", "n_embd")
+    heads = keys.whole("num_attention_heads", "n_head")
+    is_sound = not keys.mistakes
+    key_value_heads = keys.whole("num_key_value_heads", default=heads)
+    head_dim = keys.whole("head_dim", default=max(hidden // heads, 1))
+    if is_sound and keys.tree.get("head_dim") is None and hidden % heads:
+        text = f"found {heads}, wanted a divisor of the hidden size {hidden:,}, or head_dim beside it"
+        keys.mistakes.append(Mistake(path="num_attention_heads", text=text))
+    if is_sound and heads % key_value_heads:
+        text = f"found {key_value_heads}, wanted a divisor of the {heads} heads"
+        keys.mistakes.append(Mistake(path="num_key_value_heads", text=text))
+    return {
+        "layers": keys.whole("num_hidden_layers", "n_layer", high=_MOST_LAYERS),
+        "hidden": hidden,
+        "heads": heads,
+        "key_value_heads": key_value_heads,
+        "head_dim": head_dim,
+        "vocabulary": keys.whole("vocab_size"),
+        "sequence": keys.sequence(),
+        "is_gated": is_gated,
+        "has_tied_embeddings": keys.flag("tie_word_embeddings", default=is_tied),
+        "has_dropout": any(keys.share(name) > 0 for name in ("resid_pdrop", "hidden_dropout", "attention_dropout")),
+    }
+
+
+def _llama(keys: _Keys) -> dict[str, Any]:
+    return {**_body(keys, is_gated=True, is_tied=False), "ffn": keys.whole("intermediate_size")}
+
+
+def _gpt2(keys: _Keys) -> dict[str, Any]:
+    body = _body(keys, is_gated=False, is_tied=True)
+    return {**body, "ffn": keys.whole("n_inner", "intermediate_size", default=4 * body["hidden"])}
+
+
+def _gpt_neox(keys: _Keys) -> dict[str, Any]:
+    return {**_body(keys, is_gated=False, is_tied=False), "ffn": keys.whole("intermediate_size")}
+
+
+def _mistral(keys: _Keys) -> dict[str, Any]:
+    body = _llama(keys)
+    return {**body, **_all_windows(keys, body["layers"])}
+
+
+def _all_windows(keys: _Keys, layers: int) -> dict[str, Any]:
+    window = keys.whole("sliding_window", default=0, low=0)
+    return {"attention_window": window, "window_layers": layers if window else 0}
+
+
+def _mixtral(keys: _Keys) -> dict[str, Any]:
+    body = _body(keys, is_gated=True, is_tied=False)
+    experts = _experts(keys, ("num_local_experts",), ("intermediate_size",))
+    return {**body, "ffn": 0, **experts, "expert_layers": body["layers"], **_all_windows(keys, body["layers"])}
+
+
+def _experts(keys: _Keys, number: tuple[str, ...], width: tuple[str, ...]) -> dict[str, Any]:
+    experts = keys.whole(*number)
+    each = keys.whole("num_experts_per_tok", "experts_per_token")
+    if each > experts:
+        text = f"found {each}, wanted at most the {experts} experts"
+        keys.mistakes.append(Mistake(path="num_experts_per_tok", text=text))
+    return {"experts": experts, "experts_per_token": each, "expert_ffn": keys.whole(*width)}
+
+
+def _qwen(keys: _Keys) -> dict[str, Any]:
+    body = _llama(keys)
+    if not keys.flag("use_sliding_window", default=False):
+        return body
+    window = keys.whole("sliding_window")
+    full = min(keys.whole("max_window_layers", default=0, low=0), body["layers"])
+    return {**body, "attention_window": window, "window_layers": body["layers"] - full}
+
+
+def _qwen_experts(keys: _Keys) -> dict[str, Any]:
+    body = _body(keys, is_gated=True, is_tied=False)
+    layers, step = body["layers"], keys.whole("decoder_sparse_step", default=1)
+    dense = keys.tree.get("mlp_only_layers") or []
+    if not isinstance(dense, list) or not all(isinstance(layer, int) for layer in dense):
+        keys.mistakes.append(Mistake(path="mlp_only_layers", text="is no list of whole numbers"))
+        dense = []
+    mixtures = sum((layer + 1) % step == 0 and layer not in dense for layer in range(layers))
+    return {
+        **body,
+        "ffn": keys.whole("intermediate_size") if mixtures < layers else 0,
+        **_experts(keys, ("num_experts",), ("moe_intermediate_size",)),
+        "shared_ffn": keys.whole("shared_expert_intermediate_size", default=0, low=0),
+        "expert_layers": mixtures,
+    }
+
+
+def _deepseek(keys: _Keys) -> dict[str, Any]:
+    body = _body(keys, is_gated=True, is_tied=False)
+    latent = {
+        "query_rank": keys.whole("q_lora_rank", default=0, low=0),
+        "key_value_rank": keys.whole("kv_lora_rank"),
+        "no_position_dim": keys.whole("qk_nope_head_dim"),
+        "rope_dim": keys.whole("qk_rope_head_dim", low=0),
+        "value_dim": keys.whole("v_head_dim"),
+    }
+    experts = _experts(keys, ("n_routed_experts",), ("moe_intermediate_size",))
+    dense = min(keys.whole("first_k_dense_replace", default=0, low=0), body["layers"])
+    return {
+        **body,
+        "head_dim": latent["value_dim"],
+        "ffn": keys.whole("intermediate_size") if dense else 0,
+        **experts,
+        "shared_ffn": keys.whole("n_shared_experts", default=0, low=0) * experts["expert_ffn"],
+        "expert_layers": body["layers"] - dense,
+        "latent_attention": LatentAttention(**latent),
+        "prediction_layers": keys.whole("num_nextn_predict_layers", default=0, low=0),
+    }
+
+
+def _gpt_oss(keys: _Keys) -> dict[str, Any]:
+    body = _body(keys, is_gated=True, is_tied=False)
+    kinds = keys.texts("layer_types")
+    if kinds and len(kinds) != body["layers"]:
+        text = f"names {len(kinds)} layers, wanted {body['layers']}, as num_hidden_layers says"
+        keys.mistakes.append(Mistake(path="layer_types", text=text))
+    windows = kinds.count("sliding_attention") if kinds else body["layers"] // 2
+    return {
+        **body,
+        "ffn": 0,
+        **_experts(keys, ("num_local_experts", "num_experts"), ("intermediate_size",)),
+        "expert_layers": body["layers"],
+        "attention_window": keys.whole("sliding_window", default=128),
+        "window_layers": windows,
+    }
+
+
+def _nemotron(keys: _Keys) -> dict[str, Any]:
+    body = _body(keys, is_gated=False, is_tied=False)
+    pattern = keys.tree.get("hybrid_override_pattern")
+    if not isinstance(pattern, str) or set(pattern) - set("ME*-") or len(pattern) != body["layers"]:
+        text = f"wanted a letter of M, E, * and - for each of the {body['layers']} layers"
+        keys.mistakes.append(Mistake(path="hybrid_override_pattern", text=text))
+        pattern = ""
+    spaces = {
+        "heads": keys.whole("mamba_num_heads"),
+        "head_dim": keys.whole("mamba_head_dim"),
+        "state": keys.whole("ssm_state_size"),
+        "groups": keys.whole("n_groups"),
+        "kernel": keys.whole("conv_kernel", default=4),
+    }
+    found = {
+        **body,
+        "ffn": keys.whole("intermediate_size") if "-" in pattern else 0,
+        "state_space": StateSpace(**spaces),
+        "state_space_layers": pattern.count("M"),
+        "attention_layers": pattern.count("*"),
+    }
+    if "E" not in pattern:
+        return found
+    return {
+        **found,
+        **_experts(keys, ("n_routed_experts",), ("moe_intermediate_size",)),
+        "shared_ffn": keys.whole("moe_shared_expert_intermediate_size", default=0, low=0),
+        "expert_hidden": keys.whole("moe_latent_size", default=0, low=0),
+        "expert_layers": pattern.count("E"),
+    }
+
+
+def _refused(file: Path, text: str) -> ConfigError:
+    return ConfigError(str(file), [Mistake(path="file", text=text)])
+
+
+ARCHITECTURES: Final[Mapping[str, Callable[[_Keys], dict[str, Any]]]] = {
+    "llama": _llama,
+    "mistral": _mistral,
+    "mixtral": _mixtral,
+    "qwen2": _qwen,
+    "qwen3": _qwen,
+    "qwen2_moe": _qwen_experts,
+    "qwen3_moe": _qwen_experts,
+    "deepseek_v2": _deepseek,
+    "deepseek_v3": _deepseek,
+    "gpt_oss": _gpt_oss,
+    "gpt2": _gpt2,
+    "gpt_neox": _gpt_neox,
+    "nemotron_h": _nemotron,
+}

@@ -1,0 +1,232 @@
+"""How large a model is: its parameters part by part, what a token touches of them, and the FLOPs of training on it.
+
+Model FLOPs count forward and backward passes once and no recomputation: 6 for each parameter of a matrix that a token
+meets, and attention. Norms, biases and learned positions are left out: below 0.5 % of any model of the catalogue.
+Source: Narayanan et al., arXiv:2104.04473, appendix; DeepSeek-V2, arXiv:2405.04434, section 2.1 (latent attention);
+Dao and Gu, arXiv:2405.21060 (Mamba-2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Final, Literal
+
+from weftwork.spec.training import Model, StateSpace
+
+__all__ = [
+    "LayerKind", "Parameters", "active_parameters", "attended_tokens", "attention_parameters", "expert_parameters",
+    "layer_kinds", "mlp_parameters", "model_flops_per_token", "parameters", "state_space_parameters",
+]  # fmt: skip
+
+# FLOPs of the scan of Mamba-2, forward, for each token, inner channel and state.
+SCAN_FLOPS: Final = 7  # NVIDIA/Megatron-LM, megatron/training/training.py, mamba_layer_flops; unverified
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LayerKind:
+    """What one layer does: how tokens see each other, and what each goes through alone."""
+
+    mixer: Literal["attention", "window", "state-space", "none"]
+    mlp: Literal["dense", "experts", "none"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parameters:
+    """Parameters by part of a model. ``head`` is 0 where it is the embedding's matrix.
+
+    ``prediction`` are those of multi-token prediction, which published counts leave out and `total` too.
+    """
+
+    embedding: int
+    head: int
+    attention: int
+    state_space: int
+    dense: int
+    router: int
+    shared: int
+    experts: int
+    prediction: int
+
+    @property
+    def total(self) -> int:
+        """All but multi-token prediction."""
+        return sum(int(getattr(self, field.name)) for field in fields(self)) - self.prediction
+
+
+def parameters(model: Model) -> Parameters:
+    """Count the parameters of a model.
+
+    Examples
+    --------
+    >>> from weftwork.workload.models.catalogue import model
+    >>> round(parameters(model("llama-3-70b")).total / 1e9, 1)
+    70.6
+    """
+    kinds = layer_kinds(model)
+    attentions = sum(kind.mixer in {"attention", "window"} for kind in kinds)
+    mixtures = sum(kind.mlp == "experts" for kind in kinds)
+    embedding = model.vocabulary * model.hidden
+    return Parameters(
+        embedding=embedding,
+        head=0 if model.has_tied_embeddings else embedding,
+        attention=attentions * attention_parameters(model),
+        state_space=sum(kind.mixer == "state-space" for kind in kinds) * state_space_parameters(model),
+        dense=sum(kind.mlp == "dense" for kind in kinds) * mlp_parameters(model, model.ffn),
+        router=mixtures * model.hidden * model.experts,
+        shared=mixtures * (mlp_parameters(model, model.shared_ffn) + _latent_experts(model)),
+        experts=mixtures * model.experts * expert_parameters(model),
+        prediction=model.prediction_layers * _prediction_parameters(model, model.experts),
+    )
+
+
+def active_parameters(model: Model) -> int:
+    """Parameters that one token meets, embedding and head included, multi-token prediction not."""
+    counted = parameters(model)
+    share = model.experts_per_token / model.experts if model.experts else 0.0
+    return counted.total - counted.experts + round(counted.experts * share)
+
+
+def attention_parameters(model: Model) -> int:
+    """Parameters of the attention of one layer."""
+    latent = model.latent_attention
+    if latent is None:
+        return model.hidden * model.head_dim * 2 * (model.heads + model.key_value_heads)
+    query_dim = model.heads * (latent.no_position_dim + latent.rope_dim)
+    rank = latent.query_rank
+    query = model.hidden * rank + rank * query_dim if rank else model.hidden * query_dim
+    down = model.hidden * (latent.key_value_rank + latent.rope_dim)
+    up = latent.key_value_rank * model.heads * (latent.no_position_dim + latent.value_dim)
+    return query + down + up + model.heads * latent.value_dim * model.hidden
+
+
+def mlp_parameters(model: Model, width: int, hidden: int = 0) -> int:
+    """Parameters of an MLP of a width; ``hidden`` what it takes and gives, the model's where it is 0."""
+    return (3 if model.is_gated else 2) * (hidden or model.hidden) * width
+
+
+def expert_parameters(model: Model) -> int:
+    """Parameters of one routed expert."""
+    return mlp_parameters(model, model.expert_ffn, model.expert_hidden)
+
+
+def state_space_parameters(model: Model) -> int:
+    """Parameters of a Mamba-2 layer; 0 for a model that has none."""
+    space = model.state_space
+    if space is None:
+        return 0
+    inner, both = space.heads * space.head_dim, 2 * space.groups * space.state
+    return model.hidden * (2 * inner + both + space.heads) + inner * model.hidden + space.kernel * (inner + both)
+
+
+def _latent_experts(model: Model) -> int:
+    """Matrices to and from the width of routed experts, of one layer."""
+    return 2 * model.hidden * model.expert_hidden
+
+
+def _prediction_parameters(model: Model, experts: int) -> int:
+    """One module of multi-token prediction: a layer as the last one, and a matrix from two hidden vectors to one."""
+    mixture = model.hidden * model.experts + mlp_parameters(model, model.shared_ffn) + _latent_experts(model)
+    mixture += experts * expert_parameters(model)
+    mlp = mixture if model.experts else mlp_parameters(model, model.ffn)
+    return 2 * model.hidden * model.hidden + attention_parameters(model) + mlp
+
+
+def model_flops_per_token(model: Model, sequence: int = 0, *, causal: bool = True) -> float:
+    """FLOPs of training on one token: forward and backward, nothing done twice.
+
+    Parameters
+    ----------
+    sequence : tokens; 0 for those the model was made for
+    causal : whether a token attends only to those before it, which halves the attention; SC 2021 counts it whole
+    """
+    sequence = sequence or model.sequence
+    embedding = 0 if model.has_tied_embeddings else model.vocabulary * model.hidden
+    kinds = layer_kinds(model)
+    matrices = active_parameters(model) - embedding - _convolutions(model)
+    modules = model.prediction_layers
+    matrices += modules * (
+        _prediction_parameters(model, model.experts_per_token if model.experts else 0) + model.vocabulary * model.hidden
+    )
+    widths = _attention_widths(model)
+    seen = sum(attended_tokens(model, kind, sequence, causal=causal) for kind in kinds)
+    seen += modules * attended_tokens(model, LayerKind(mixer="attention", mlp="none"), sequence, causal=causal)
+    scans = sum(kind.mixer == "state-space" for kind in kinds) * _scan_flops(model.state_space)
+    return 6.0 * matrices + 6.0 * widths * seen + 3.0 * scans
+
+
+def attended_tokens(model: Model, kind: LayerKind, sequence: int, *, causal: bool = True) -> float:
+    """Tokens that a token of a layer attends to, in the mean; 0 where the layer has no attention."""
+    if kind.mixer not in {"attention", "window"}:
+        return 0.0
+    if kind.mixer == "window" and model.attention_window < sequence:
+        window = float(model.attention_window)
+        return window - window * window / (2 * sequence) if causal else window
+    return sequence / 2 if causal else float(sequence)
+
+
+@lru_cache(maxsize=64)
+def layer_kinds(model: Model) -> tuple[LayerKind, ...]:
+    """What each layer does, the first layer first.
+
+    Dense layers come first; kinds that are mixed are spread evenly. Models publish their own order of layers, which
+    differs from it by a layer at a place and never in the number of each kind.
+    """
+    if model.state_space_layers:
+        return _hybrid_kinds(model)
+    dense = model.layers - model.expert_layers
+    attentions = model.layers if model.attention_layers is None else model.attention_layers
+    found = []
+    for layer in range(model.layers):
+        mixer: Literal["attention", "window", "none"] = "attention"
+        if not _is_chosen(layer, attentions, model.layers):
+            mixer = "none"
+        elif _is_chosen(layer, model.window_layers, model.layers):
+            mixer = "window"
+        found.append(LayerKind(mixer=mixer, mlp="dense" if layer < dense else "experts"))
+    return tuple(found)
+
+
+def _hybrid_kinds(model: Model) -> tuple[LayerKind, ...]:
+    """Each layer is one thing: the kind that lags most behind its share comes next."""
+    attentions = model.attention_layers or 0
+    counts = {
+        LayerKind(mixer="state-space", mlp="none"): model.state_space_layers,
+        LayerKind(mixer="none", mlp="experts"): model.expert_layers,
+        LayerKind(mixer="attention", mlp="none"): attentions,
+        LayerKind(mixer="none", mlp="dense"): model.layers
+        - model.state_space_layers
+        - model.expert_layers
+        - attentions,
+    }
+    given = dict.fromkeys(counts, 0)
+    found = []
+    for layer in range(model.layers):
+        kind = max(counts, key=lambda kind: counts[kind] * (layer + 1) - given[kind] * model.layers)
+        given[kind] += 1
+        found.append(kind)
+    return tuple(found)
+
+
+def _is_chosen(layer: int, chosen: int, layers: int) -> bool:
+    """Whether a layer is one of ``chosen`` that are spread evenly over all, the first one among them."""
+    return -(-(layer + 1) * chosen // layers) > -(-layer * chosen // layers)
+
+
+def _attention_widths(model: Model) -> int:
+    """Widths of a query and of a value over all heads: the FLOPs of a pair of tokens, halved."""
+    latent = model.latent_attention
+    if latent is None:
+        return 2 * model.heads * model.head_dim
+    return model.heads * (latent.no_position_dim + latent.rope_dim + latent.value_dim)
+
+
+def _convolutions(model: Model) -> int:
+    space = model.state_space
+    if space is None:
+        return 0
+    return model.state_space_layers * space.kernel * (space.heads * space.head_dim + 2 * space.groups * space.state)
+
+
+def _scan_flops(space: StateSpace | None) -> float:
+    return 0.0 if space is None else float(SCAN_FLOPS * space.heads * space.head_dim * space.state)

@@ -1,0 +1,44 @@
+"""The catalogue of software generations: `weftwork.spec.training.Software` by name, each figure with its source.
+
+What a recipe turns on for one model alone, such as overlap, is part of a plan and not of a generation.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from weftwork.base.catalogue import Catalogue
+from weftwork.spec.training import Software
+
+__all__ = ["SOFTWARE", "software", "software_facts"]
+
+SOFTWARE: Final = Catalogue("software", Path(__file__).with_name("software.toml"))
+
+
+def software(name: str, *, path: str = "training.software") -> Software:
+    """The record of a software generation.
+
+    Parameters
+    ----------
+    name : of the catalogue
+    path : of the key that holds the name, for the error
+
+    Raises
+    ------
+    ConfigError : there is no such generation; names the nearest
+
+    Examples
+    --------
+    >>> software("megatron-deepspeed").launch_ps, software("plain") == Software()
+    (36000000, True)
+    """
+    row = SOFTWARE.find(name, path=path)
+    return Software(name=name, **{key: figure.value for key, figure in row.figures.items()})
+
+
+def software_facts(name: str) -> dict[str, str]:
+    """What is unverified or chosen about a generation, by ``name.key``; empty for an unknown name."""
+    if name not in SOFTWARE:
+        return {}
+    return {**SOFTWARE["plain"].facts(), **SOFTWARE[name].facts()}

@@ -1,0 +1,313 @@
+"""Bytes that training keeps on a GPU, item by item, for the GPUs of each stage of a pipeline.
+
+Weights, gradients and Adam's state follow ZeRO; activations follow the published count of what a backward pass reads,
+written for any width, grouped heads, gates and experts, times the micro batches that the schedule keeps in flight.
+Source: Korthikanti et al., arXiv:2205.05198, section 4 (activations) and equations 1 to 5; Rajbhandari et al.,
+arXiv:1910.02054, section 3 (states); Narayanan et al., arXiv:2104.04473, section 2.2 (micro batches in flight).
+Leaves out: offloading, fragmentation beyond what is reserved, and experts that get more tokens than others. A formula,
+not a measurement: programs need some 10 % more or less.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, fields
+from typing import Final
+
+from weftwork.spec.training import Model, Parallelism
+from weftwork.workload.models.size import (
+    LayerKind,
+    attention_parameters,
+    expert_parameters,
+    mlp_parameters,
+    state_space_parameters,
+)
+from weftwork.workload.parallelism.groups import groups
+from weftwork.workload.parallelism.layout import Unit, chunks_of
+
+__all__ = [
+    "ADAM_BYTES", "RESERVED_BYTES", "WEIGHT_BYTES", "Memory", "activation_bytes", "fullest_stage", "stage_memory",
+]  # fmt: skip
+
+WEIGHT_BYTES: Final = 2  # BF16, also where products are in fewer bits
+ADAM_BYTES: Final = 12  # a master copy and two moments in FP32: arXiv:1910.02054, section 3.1
+# Copies of a weight that products in fewer bits read, by row and by column, with the scales of blocks of 32 or 16.
+QUANTISED_BYTES: Final = {"bf16": 0.0, "fp8": 2.0, "mxfp8": 2 * 33 / 32, "nvfp4": 2 * 9 / 16}
+# What is kept of an input of a matrix product for the gradient of the weight.
+INPUT_BYTES: Final = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 33 / 32, "nvfp4": 9 / 16}
+LORA_RANK: Final = 32  # chosen: the default of recipes
+LOGIT_BYTES: Final = 6  # a logit in BF16 and its softmax in FP32
+RESERVED_BYTES: Final = 3 * 10**9  # chosen: CUDA context, buffers of NCCL, workspaces of cuBLAS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory:
+    """Bytes on a GPU of one stage, by item. What belongs to matrices that are gathered for a while is ``gathered``."""
+
+    stage: int
+    weights_bytes: int
+    quantised_bytes: int
+    gradients_bytes: int
+    optimizer_bytes: int
+    activations_bytes: int
+    recomputed_bytes: int
+    gathered_bytes: int
+    logits_bytes: int
+    reserved_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """All items."""
+        return sum(self.items.values())
+
+    @property
+    def items(self) -> dict[str, int]:
+        """Bytes by name of the item, those of none left out."""
+        found = {field.name: int(getattr(self, field.name)) for field in fields(self) if field.name != "stage"}
+        return {name.removesuffix("_bytes"): size for name, size in found.items() if size}
+
+    @property
+    def text(self) -> str:
+        """The items in one line, in GB."""
+        return ", ".join(f"{name} {size / 1e9:.1f}" for name, size in self.items.items())
+
+
+def fullest_stage(model: Model, plan: Parallelism, *, has_flash_attention: bool = True) -> Memory:
+    """What the GPUs keep that keep most.
+
+    Parameters
+    ----------
+    has_flash_attention : whether scores of attention are never kept
+
+    Raises
+    ------
+    ConfigError : the layers or the experts cannot be spread
+
+    Examples
+    --------
+    >>> from weftwork.workload.models.catalogue import model
+    >>> plan = Parallelism(tensor=8, pipeline=4, data=4, global_batch=128, sequence=8192)
+    >>> round(fullest_stage(model("llama-3-70b"), plan).total_bytes / 1e9)
+    41
+    """
+    shape = _Shape(model=model, plan=plan, has_flash_attention=has_flash_attention)
+    found = [_stage_memory(shape, stage, chunks) for stage, chunks in enumerate(chunks_of(model, plan))]
+    return max(found, key=lambda memory: memory.total_bytes)
+
+
+def stage_memory(model: Model, plan: Parallelism, stage: int, *, has_flash_attention: bool = True) -> Memory:
+    """What a GPU of a stage keeps; parameters as for `fullest_stage`."""
+    shape = _Shape(model=model, plan=plan, has_flash_attention=has_flash_attention)
+    return _stage_memory(shape, stage, chunks_of(model, plan)[stage])
+
+
+def _stage_memory(shape: _Shape, stage: int, parts: tuple[tuple[Unit, ...], ...]) -> Memory:
+    plan = shape.plan
+    chunks = [Counter(chunk) for chunk in parts]  # units are few, and alike
+    units = sum(chunks, start=Counter[Unit]())
+    dense = sum(many * shape.dense_parameters(unit) for unit, many in units.items())
+    experts = sum(many * shape.expert_parameters(unit) for unit, many in units.items())
+    quantised = sum(many * shape.quantised_parameters(unit) for unit, many in units.items())
+    spread = groups(plan)
+    shards, expert_shards = spread.gradients.size, spread.expert_gradients.size
+
+    def sharded(size: float, is_sharded: bool) -> int:  # noqa: FBT001 - read at the call
+        both = dense / shards + experts / expert_shards if is_sharded else dense + experts
+        return round(size * both)
+
+    adapters = sum(many * shape.adapter_parameters(unit) for unit, many in units.items())
+    trained = adapters if plan.has_lora else 0.0
+    states = {"gradients": round(plan.gradient_bytes * trained), "optimizer": round(ADAM_BYTES * trained)}
+    if not plan.has_lora:
+        states["gradients"] = sharded(plan.gradient_bytes, plan.zero >= 2)
+        states["optimizer"] = sharded(ADAM_BYTES, plan.zero >= 1)
+    is_gathered = plan.zero == 3
+    largest = max((shape.dense_parameters(unit) + shape.expert_parameters(unit) for unit in units), default=0.0)
+    at_once = 2 if plan.has_prefetch else 1
+    kept = [sum(many * shape.kept_bytes(unit) for unit, many in chunk.items()) for chunk in chunks]
+    in_flight = _in_flight(plan, stage)
+    return Memory(
+        stage=stage,
+        weights_bytes=sharded(WEIGHT_BYTES, is_gathered) + round(WEIGHT_BYTES * trained),
+        quantised_bytes=0 if is_gathered else round(QUANTISED_BYTES[plan.precision] * quantised),
+        gradients_bytes=states["gradients"],
+        optimizer_bytes=states["optimizer"],
+        activations_bytes=round(sum(count * size for count, size in zip(in_flight, kept, strict=True))),
+        recomputed_bytes=round(max(map(shape.recomputed_bytes, units), default=0.0)),
+        gathered_bytes=round(at_once * WEIGHT_BYTES * largest) if is_gathered else 0,
+        logits_bytes=round(shape.logit_bytes()) if any(unit.part == "head" for unit in units) else 0,
+        reserved_bytes=RESERVED_BYTES,
+    )
+
+
+def activation_bytes(model: Model, plan: Parallelism, kind: LayerKind, *, has_flash_attention: bool = True) -> float:
+    """What a layer keeps of one micro batch until its backward pass, on one GPU, with the plan's recomputation."""
+    shape = _Shape(model=model, plan=plan, has_flash_attention=has_flash_attention)
+    return shape.kept_bytes(Unit(part="layer", layer=kind))
+
+
+def _in_flight(plan: Parallelism, stage: int) -> list[int]:
+    """Passes of each chunk of a stage whose activations are kept at a time, at most."""
+    total = plan.micro_batches * plan.chunks
+    behind = plan.pipeline - stage - 1
+    warm = behind if plan.chunks == 1 else 2 * behind + (plan.chunks - 1) * plan.pipeline
+    kept = total if plan.schedule == "gpipe" else min(warm + 1, total)
+    found = [0] * plan.chunks
+    for index in range(kept):
+        found[index // plan.pipeline % plan.chunks if plan.chunks > 1 else 0] += 1
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shape:
+    """Parameters and activations of units on one GPU of a plan."""
+
+    model: Model
+    plan: Parallelism
+    has_flash_attention: bool
+
+    # Parameters
+
+    def dense_parameters(self, unit: Unit) -> float:
+        """All but routed experts."""
+        model, plan = self.model, self.plan
+        if unit.part in {"embedding", "head"}:
+            is_shared = unit.part == "head" and model.has_tied_embeddings and plan.pipeline == 1
+            return 0.0 if is_shared else model.vocabulary * model.hidden / plan.tensor
+        split, whole = self._layer_parameters(_layer(unit))
+        join = 2 * model.hidden * model.hidden / plan.tensor if unit.part == "prediction" else 0.0
+        return split / plan.tensor + whole + join
+
+    def expert_parameters(self, unit: Unit) -> float:
+        """Routed experts of this GPU."""
+        if unit.layer is None or unit.layer.mlp != "experts":
+            return 0.0
+        local = self.model.experts / self.plan.expert
+        return local * expert_parameters(self.model) / self.plan.expert_tensor
+
+    def quantised_parameters(self, unit: Unit) -> float:
+        """Those whose products may be in fewer bits: of layers, not of the ends nor of routers."""
+        if unit.layer is None:
+            return 0.0
+        return self._layer_parameters(unit.layer)[0] / self.plan.tensor + self.expert_parameters(unit)
+
+    def adapter_parameters(self, unit: Unit) -> float:
+        """Two thin matrices beside each matrix of attention and of a dense MLP."""
+        if unit.layer is None:
+            return 0.0
+        model, sides = self.model, 0
+        if unit.layer.mixer in {"attention", "window"}:
+            sides += 2 * model.hidden + model.head_dim * 2 * (model.heads + model.key_value_heads)
+        if unit.layer.mlp == "dense":
+            sides += 2 * model.hidden + (3 if model.is_gated else 2) * model.ffn
+        return LORA_RANK * sides / self.plan.tensor
+
+    def _layer_parameters(self, kind: LayerKind) -> tuple[float, float]:
+        """Those that tensor ranks split, and those that each has whole."""
+        model = self.model
+        split, whole = 0, 0
+        if kind.mixer in {"attention", "window"}:
+            split += attention_parameters(model)
+        elif kind.mixer == "state-space":
+            split += state_space_parameters(model)
+        if kind.mlp == "dense":
+            split += mlp_parameters(model, model.ffn)
+        elif kind.mlp == "experts":
+            split += mlp_parameters(model, model.shared_ffn)
+            whole += model.hidden * (model.experts + 2 * model.expert_hidden)
+        return split, whole
+
+    # Activations
+
+    def kept_bytes(self, unit: Unit) -> float:
+        """Of a unit, from its forward to its backward pass, under the plan's recomputation."""
+        hidden = self.model.hidden
+        if unit.part == "embedding":
+            return self.plan.own_tokens * hidden if self.model.has_dropout else 0.0  # the mask
+        if unit.part == "head":
+            return 4 * self.plan.own_tokens * hidden  # inputs of the last norm and of the product
+        joined = 8 * self.plan.own_tokens * hidden  # two inputs, joined, and their norm
+        extra = joined if unit.part == "prediction" else 0.0
+        if self.plan.recompute == "full":
+            return 2 * self.plan.own_tokens * hidden + extra
+        return self._layer_bytes(_layer(unit), has_scores=self.plan.recompute == "none") + extra
+
+    def recomputed_bytes(self, unit: Unit) -> float:
+        """What is there once more while a unit is computed again."""
+        if unit.layer is None or self.plan.recompute == "none":
+            return 0.0
+        everything = self._layer_bytes(unit.layer, has_scores=True)
+        without = 0.0 if self.plan.recompute == "full" else self._layer_bytes(unit.layer, has_scores=False)
+        return everything - without
+
+    def logit_bytes(self) -> float:
+        """Logits of one micro batch and their softmax."""
+        return LOGIT_BYTES * self.plan.tokens * self.model.vocabulary / self.plan.tensor
+
+    def _layer_bytes(self, kind: LayerKind, *, has_scores: bool) -> float:
+        halves = 0.0
+        if kind.mixer in {"attention", "window"}:
+            halves += self._edge_bytes() + self._attention_bytes()
+            halves += self._score_bytes(kind) if has_scores else 0.0
+        elif kind.mixer == "state-space":
+            halves += self._edge_bytes() + self._state_space_bytes()
+        if kind.mlp != "none":
+            halves += self._edge_bytes() + (self._dense_bytes() if kind.mlp == "dense" else self._experts_bytes())
+        return halves
+
+    def _edge_bytes(self) -> float:
+        """Around the matrices of half a layer: input of the norm, input of the first product, mask of the dropout."""
+        element = 2 + INPUT_BYTES[self.plan.precision] + (1 if self.model.has_dropout else 0)
+        return element * self.plan.own_tokens * self.model.hidden
+
+    def _attention_bytes(self) -> float:
+        """Queries, keys, values, and the input of the product behind the core."""
+        model, given = self.model, INPUT_BYTES[self.plan.precision]
+        latent = model.latent_attention
+        if latent is None:
+            width = (
+                2 * model.head_dim * (model.heads + 2 * model.key_value_heads) + given * model.head_dim * model.heads
+            )
+            return self.plan.tokens * width / self.plan.tensor
+        key = latent.no_position_dim + latent.rope_dim
+        ranks = latent.query_rank + latent.key_value_rank
+        low = (2 + given) * ranks + 2 * latent.rope_dim  # before and after the norms of the latent vectors
+        width = model.heads * (2 * (2 * key + latent.value_dim) + given * latent.value_dim)
+        return self.plan.own_tokens * low + self.plan.tokens * width / self.plan.tensor
+
+    def _score_bytes(self, kind: LayerKind) -> float:
+        """The square of scores: softmax, and with dropout its mask and its output."""
+        if self.has_flash_attention:
+            return 0.0
+        model, plan = self.model, self.plan
+        seen = min(plan.sequence, model.attention_window) if kind.mixer == "window" else plan.sequence
+        return (5 if model.has_dropout else 2) * model.heads * seen * self.plan.tokens / plan.tensor
+
+    def _dense_bytes(self) -> float:
+        """Input of the activation, two of them where it is gated, and input of the last product."""
+        return self.plan.tokens * self._mlp_element() * self.model.ffn / self.plan.tensor
+
+    def _experts_bytes(self) -> float:
+        """Tokens that were sent here and their results, the inside of experts, the shared expert, the router."""
+        model, own = self.model, self.plan.own_tokens
+        moved = (2 + INPUT_BYTES[self.plan.precision]) * (model.expert_hidden or model.hidden)
+        routed = own * model.experts_per_token * (moved + self._mlp_element() * model.expert_ffn)
+        shared = self.plan.tokens * self._mlp_element() * model.shared_ffn / self.plan.tensor
+        latent = own * 4 * model.expert_hidden
+        return routed + shared + latent + own * 4 * model.experts
+
+    def _state_space_bytes(self) -> float:
+        """What goes into the convolution, what comes out of it, what the scan gives and what the last product gets."""
+        space = self.model.state_space
+        if space is None:
+            return 0.0
+        inner, both = space.heads * space.head_dim, 2 * space.groups * space.state
+        width = 2 * (2 * inner + both + space.heads) + 2 * (inner + both) + 2 * inner
+        return self.plan.tokens * (width + INPUT_BYTES[self.plan.precision] * inner) / self.plan.tensor
+
+    def _mlp_element(self) -> float:
+        return (4 if self.model.is_gated else 2) + INPUT_BYTES[self.plan.precision]
+
+
+def _layer(unit: Unit) -> LayerKind:
+    return unit.layer if unit.layer is not None else LayerKind(mixer="none", mlp="none")

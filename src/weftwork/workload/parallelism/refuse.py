@@ -1,0 +1,336 @@
+"""Plans that cannot be are refused before anything runs: all reasons at once, and the nearest plan that can.
+
+The nearest plan is looked for step by step, the smallest change first: a degree goes to its next value, recomputation
+or ZeRO goes up by one, the batch to the next that divides. The model and the number of GPUs stay.
+Leaves out: what is allowed and slow, such as tensor parallelism between servers.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from math import gcd, log2
+from typing import Any, Final
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.spec.training import Gpu, Model, Parallelism
+from weftwork.workload.models.size import layer_kinds, parameters
+from weftwork.workload.parallelism.groups import groups
+from weftwork.workload.parallelism.layout import chunks_of
+from weftwork.workload.parallelism.memory import ADAM_BYTES, RESERVED_BYTES, WEIGHT_BYTES, fullest_stage
+
+__all__ = ["Reason", "nearest_plan", "reasons", "refuse", "settings"]
+
+MOST_PLANS: Final = 1_500  # chosen: at most a second or two
+_RECOMPUTE: Final = ("none", "selective", "full")
+_KEYS: Final = {"is_sequence_parallel": "sequence_parallel"}  # of the scenario, where they differ from the record's
+_STEPS: Final = {"recompute": 0.5, "zero": 0.75, "micro_batch": 0.9}  # chosen: what is changed rather than a degree
+_DEGREES: Final = ("tensor", "context", "pipeline")
+# What may be changed where a key stands in the way.
+_REMEDIES: Final[dict[str, tuple[str, ...]]] = {
+    "data": _DEGREES,
+    "tensor": ("tensor", "context"),
+    "context": ("context",),
+    "pipeline": ("pipeline", "chunks"),
+    "chunks": ("chunks", "pipeline", "schedule"),
+    "expert": ("expert", "expert_tensor", *_DEGREES),
+    "expert_tensor": ("expert_tensor",),
+    "is_sequence_parallel": ("is_sequence_parallel", "tensor"),
+    "global_batch": ("global_batch", "micro_batch", "chunks", *_DEGREES),
+    "precision": ("precision",),
+    "memory": (*_DEGREES, "expert", "expert_tensor", "chunks", "recompute", "zero", "micro_batch"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reason:
+    """Why a plan cannot be: the key of the plan that stands in the way, and a sentence."""
+
+    key: str
+    text: str
+
+
+def refuse(
+    model: Model,
+    plan: Parallelism,
+    *,
+    gpus: int,
+    gpu: Gpu | None = None,
+    memory_bytes: int | None = None,
+    has_flash_attention: bool = True,
+    path: str = "training",
+) -> None:
+    """Do nothing for a plan that can be.
+
+    Parameters
+    ----------
+    model, plan : what is asked
+    gpus : that take part
+    gpu : which decides about precision and memory; None: neither is judged
+    memory_bytes : of a GPU that may be used; None: all of it
+    has_flash_attention : whether scores of attention are never kept
+    path : section of the scenario that holds the plan
+
+    Raises
+    ------
+    ConfigError : with every reason, and the nearest plan that can be as a ``--set``
+    """
+    given = _Given(model=model, gpus=gpus, gpu=gpu, memory_bytes=memory_bytes, has_flash_attention=has_flash_attention)
+    found = reasons(given, plan)
+    if not found:
+        return
+    mistakes = [Mistake(path=f"{path}.{_KEYS.get(one.key, one.key)}", text=one.text) for one in found]
+    near = nearest_plan(given, plan)
+    text = "no plan near this one can be; take more GPUs or a smaller model"
+    if near is not None:
+        text = f"the nearest plan that can be: {settings(plan, near, path=path)}"
+    raise ConfigError(path, [*mistakes, Mistake(path=path, text=text)])
+
+
+def settings(plan: Parallelism, other: Parallelism, *, path: str = "training") -> str:
+    """The ``--set`` that make ``other`` of ``plan``."""
+    changed = [key for key in Parallelism.model_fields if getattr(plan, key) != getattr(other, key)]
+    return " ".join(f"--set {path}.{_KEYS.get(key, key)}={_shown(getattr(other, key))}" for key in changed)
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Given:
+    """What a plan is for; parameters of `refuse`."""
+
+    model: Model
+    gpus: int
+    gpu: Gpu | None = None
+    memory_bytes: int | None = None
+    has_flash_attention: bool = True
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """Memory of a GPU that may be used; None where nobody knows."""
+        if self.memory_bytes is not None or self.gpu is None:
+            return self.memory_bytes
+        return self.gpu.memory_bytes
+
+
+def reasons(given: _Given, plan: Parallelism) -> list[Reason]:
+    """Every reason why a plan cannot be; memory is judged where the shapes fit."""
+    found = [
+        *_gpus(given, plan),
+        *_tensor(given.model, plan),
+        *_experts(given.model, plan),
+        *_pipeline(given.model, plan),
+        *_batch(plan),
+        *_sequence(plan),
+        *_precision(given.gpu, plan),
+    ]
+    return found or _memory(given, plan)
+
+
+def _gpus(given: _Given, plan: Parallelism) -> Iterator[Reason]:
+    if plan.ranks != given.gpus:
+        degrees = f"tensor {plan.tensor} x context {plan.context} x pipeline {plan.pipeline} x data {plan.data}"
+        yield Reason(key="data", text=f"{degrees} = {plan.ranks:,}, wanted the {given.gpus:,} GPUs")
+
+
+def _tensor(model: Model, plan: Parallelism) -> Iterator[Reason]:
+    tensor = plan.tensor
+    wanted = [("heads", model.heads)]
+    if model.latent_attention is None:
+        wanted.append(("key and value heads", model.key_value_heads))
+    if any(kind.mlp == "dense" for kind in layer_kinds(model)):
+        wanted.append(("columns of the MLP", model.ffn))
+    if model.shared_ffn:
+        wanted.append(("columns of the shared experts", model.shared_ffn))
+    if model.state_space is not None:
+        wanted += [
+            ("heads of the state space", model.state_space.heads),
+            ("groups of the state space", model.state_space.groups),
+        ]
+    for name, size in wanted:
+        if size % tensor:
+            yield Reason(
+                key="tensor", text=f"found {tensor}, wanted a divisor of the {size:,} {name} of '{model.name}'"
+            )
+
+
+def _experts(model: Model, plan: Parallelism) -> Iterator[Reason]:
+    if not model.experts:
+        for key in ("expert", "expert_tensor"):
+            if getattr(plan, key) > 1:
+                yield Reason(key=key, text=f"found {getattr(plan, key)}, wanted 1: '{model.name}' has no experts")
+        return
+    if model.experts % plan.expert:
+        text = f"found {plan.expert}, wanted a divisor of the {model.experts} experts of '{model.name}'"
+        yield Reason(key="expert", text=text)
+        return
+    if model.expert_ffn % plan.expert_tensor:
+        text = f"found {plan.expert_tensor}, wanted a divisor of the {model.expert_ffn:,} columns of an expert"
+        yield Reason(key="expert_tensor", text=text)
+    try:
+        groups(plan)
+    except ConfigError as error:
+        yield from (Reason(key=one.path.rpartition(".")[2], text=one.text) for one in error.mistakes)
+    if plan.tensor > 1 and not plan.is_sequence_parallel:
+        text = "found false, wanted true: with tensor above 1 every rank would send the same tokens to experts"
+        yield Reason(key="is_sequence_parallel", text=text)
+
+
+def _pipeline(model: Model, plan: Parallelism) -> Iterator[Reason]:
+    try:
+        chunks_of(model, plan)
+    except ConfigError as error:
+        yield from (Reason(key=one.path.rpartition(".")[2], text=one.text) for one in error.mistakes)
+    if plan.chunks > 1 and plan.pipeline == 1:
+        yield Reason(key="chunks", text=f"found {plan.chunks}, wanted 1: one stage has no bubble to shorten")
+    elif plan.chunks > 1 and plan.schedule == "gpipe":
+        yield Reason(key="chunks", text=f"found {plan.chunks}, wanted 1 with schedule gpipe")
+
+
+def _batch(plan: Parallelism) -> Iterator[Reason]:
+    at_once = plan.data * plan.micro_batch
+    if plan.global_batch % at_once:
+        text = f"found {plan.global_batch:,}, wanted a multiple of data {plan.data} x micro_batch {plan.micro_batch}"
+        yield Reason(key="global_batch", text=text)
+    elif plan.chunks > 1 and plan.micro_batches % plan.pipeline:
+        text = f"makes {plan.micro_batches} micro batches, wanted with chunks a multiple of the {plan.pipeline} stages"
+        yield Reason(key="global_batch", text=text)
+
+
+def _sequence(plan: Parallelism) -> Iterator[Reason]:
+    if plan.context > 1 and plan.sequence % (2 * plan.context):
+        text = f"found {plan.context}, wanted half a divisor of the {plan.sequence:,} tokens: a rank has two pieces"
+        yield Reason(key="context", text=text)
+    elif plan.is_sequence_parallel and plan.tensor > 1 and plan.sequence // plan.context % plan.tensor:
+        tokens = plan.sequence // plan.context
+        yield Reason(key="tensor", text=f"found {plan.tensor}, wanted a divisor of the {tokens:,} tokens of a sequence")
+
+
+def _precision(gpu: Gpu | None, plan: Parallelism) -> Iterator[Reason]:
+    if gpu is None or plan.precision == "bf16":
+        return
+    has_blocks = gpu.fp4_flops > gpu.fp8_flops  # block scaling came with FP4
+    if plan.precision == "fp8" and gpu.fp8_flops <= gpu.bf16_flops:
+        yield Reason(key="precision", text=f"found 'fp8', wanted bf16: '{gpu.name}' is no faster in FP8")
+    elif plan.precision in {"mxfp8", "nvfp4"} and not has_blocks:
+        wanted = "fp8 or bf16" if gpu.fp8_flops > gpu.bf16_flops else "bf16"
+        text = f"found '{plan.precision}', wanted {wanted}: '{gpu.name}' has no numbers with scales of blocks"
+        yield Reason(key="precision", text=text)
+
+
+def _memory(given: _Given, plan: Parallelism) -> list[Reason]:
+    limit = given.limit_bytes
+    if limit is None:
+        return []
+    needed = fullest_stage(given.model, plan, has_flash_attention=given.has_flash_attention)
+    if needed.total_bytes <= limit:
+        return []
+    where = f"GPUs of stage {needed.stage}" if plan.pipeline > 1 else "a GPU"
+    text = f"{where} would need {needed.total_bytes / 1e9:.1f} of {limit / 1e9:.1f} GB: {needed.text}"
+    return [Reason(key="memory", text=text)]
+
+
+# The nearest plan
+
+
+def nearest_plan(given: _Given, plan: Parallelism) -> Parallelism | None:
+    """The plan that can be which differs least; None where none of the first `MOST_PLANS` can."""
+    if _is_too_large(given, plan):
+        return None
+    order = count()
+    start = _on_all_gpus(given, plan)
+    heap = [(0.0, next(order), start)]
+    seen = {_identity(start)}
+    for _ in range(MOST_PLANS):
+        if not heap:
+            return None
+        cost, _, found = heapq.heappop(heap)
+        why = reasons(given, found)
+        if not why:
+            return found
+        for more, other in _neighbours(given, found, why[0].key):
+            if _identity(other) not in seen:
+                seen.add(_identity(other))
+                heapq.heappush(heap, (cost + more, next(order), other))
+    return None
+
+
+def _is_too_large(given: _Given, plan: Parallelism) -> bool:
+    """Whether weights, gradients and Adam's state do not fit even where all GPUs share them."""
+    counted = parameters(given.model)
+    size = WEIGHT_BYTES + (0 if plan.has_lora else plan.gradient_bytes + ADAM_BYTES)
+    each = size * (counted.total + counted.prediction) / given.gpus + RESERVED_BYTES
+    return given.limit_bytes is not None and each > given.limit_bytes
+
+
+def _identity(plan: Parallelism) -> tuple[Any, ...]:
+    return tuple(getattr(plan, key) for key in Parallelism.model_fields if key != "overlap")
+
+
+def _on_all_gpus(given: _Given, plan: Parallelism) -> Parallelism:
+    """With copies of the model on what is left, if that comes out."""
+    product = plan.tensor * plan.context * plan.pipeline
+    return plan if given.gpus % product else plan.model_copy(update={"data": given.gpus // product})
+
+
+def _neighbours(given: _Given, plan: Parallelism, key: str) -> Iterator[tuple[float, Parallelism]]:
+    """Plans one step away that may mend what stands in the way at ``key``, each with what the step costs."""
+    for remedy in _REMEDIES[key]:
+        old = getattr(plan, remedy)
+        for cost, new in _steps(given, plan, remedy):
+            if new != old:
+                yield cost, _on_all_gpus(given, plan.model_copy(update={remedy: new}))
+
+
+def _steps(given: _Given, plan: Parallelism, key: str) -> Iterator[tuple[float, Any]]:
+    """The next values of one key, with what each costs."""
+    model, ranks = given.model, plan.tensor * plan.context * plan.data
+    values: list[int] = []
+    match key:
+        case "tensor":
+            values = _divisors(gcd(given.gpus, model.heads))
+        case "context" | "pipeline":
+            values = _divisors(given.gpus)
+        case "expert":
+            values = _divisors(gcd(model.experts, ranks)) if model.experts else [1]
+        case "expert_tensor":
+            values = _divisors(gcd(model.expert_ffn, ranks)) if model.experts else [1]
+        case "chunks":
+            values = list(range(1, max(model.layers // plan.pipeline, 1) + 1)) if plan.pipeline > 1 else [1]
+        case "global_batch":
+            step = plan.data * plan.micro_batch * (plan.pipeline if plan.chunks > 1 else 1)
+            below = plan.global_batch // step * step
+            for batch in (below or step, below + step):
+                yield 1.0 + abs(log2(batch / plan.global_batch)), batch
+        case "micro_batch" if plan.micro_batch > 1:
+            yield _STEPS[key], _divisors(plan.micro_batch)[-2]
+        case "recompute" if plan.recompute != "full":
+            yield _STEPS[key], _RECOMPUTE[_RECOMPUTE.index(plan.recompute) + 1]
+        case "zero" if plan.zero < 3:
+            yield _STEPS[key], plan.zero + 1
+        case "precision":
+            yield from ((1.0, "fp8"), (2.0, "bf16"))
+        case "schedule":
+            yield 1.0, "1f1b"
+        case "is_sequence_parallel":
+            yield 0.5, True
+    old = getattr(plan, key)
+    if values:
+        yield from ((abs(log2(new / old)), new) for new in _beside(old, values))
+
+
+def _divisors(number: int) -> list[int]:
+    small = [size for size in range(1, int(number**0.5) + 1) if number % size == 0]
+    return sorted({*small, *(number // size for size in small)})
+
+
+def _beside(value: int, values: list[int]) -> Iterator[int]:
+    """The next smaller and the next larger one."""
+    smaller = [one for one in values if one < value]
+    larger = [one for one in values if one > value]
+    yield from smaller[-1:]
+    yield from larger[:1]

@@ -1,0 +1,1 @@
+"""Patterns of traffic, one file each: parameters to `weftwork.spec.job.Job`."""

@@ -1,0 +1,77 @@
+"""Permutation: every host sends to one other host and receives from one.
+
+The pairs are one cycle through a shuffle of all hosts, so that nobody sends to itself. It is the worst case of many
+papers, since a fabric without oversubscription could carry it at line rate and hashing cannot.
+Leaves out: permutations that avoid a host's own leaf.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weftwork.base.random import Stream, draw
+from weftwork.spec.job import At, Job, Peer, Program
+from weftwork.workload.placement import one_per_host
+from weftwork.workload.traffic.sequence import messages, refuse, start_ps
+
+__all__ = ["permutation", "permutation_peers"]
+
+
+def permutation_peers(hosts: int, seed: int) -> tuple[int, ...]:
+    """Whom each host sends to.
+
+    Examples
+    --------
+    >>> permutation_peers(4, 1)
+    (1, 2, 3, 0)
+    """
+    order = sorted(range(hosts), key=lambda host: draw(seed, Stream.TRAFFIC, host, 0, 0))
+    peers = [0] * hosts
+    for place, host in enumerate(order):
+        peers[host] = order[(place + 1) % hosts]
+    return tuple(peers)
+
+
+def permutation(
+    *,
+    hosts: int,
+    size_bytes: int,
+    seed: int,
+    repeat: int = 1,
+    start_jitter_ps: int = 0,
+    queue_pairs: int = 1,
+    priority: int = -1,
+) -> Job:
+    """Make the job.
+
+    Parameters
+    ----------
+    hosts : at least 2; host i is rank i
+    size_bytes : of each message
+    seed : decides the pairs and the starts
+    repeat : messages of each flow, one after the other
+    start_jitter_ps : each flow starts at a random instant up to that
+    queue_pairs : of each flow, used in turn by message
+    priority : of the data, -1 for the transport's
+
+    Raises
+    ------
+    ConfigError : an argument out of range
+    """
+    refuse(
+        hosts=(hosts, 2, None),
+        size=(size_bytes, 1, None),
+        repeat=(repeat, 1, None),
+        queue_pairs=(queue_pairs, 1, 65_536),
+        start_jitter=(start_jitter_ps, 0, None),
+    )
+    peer = Peer(rule="table", table=permutation_peers(hosts, seed))
+    body = messages(peer, size_bytes=size_bytes, repeat=repeat, queue_pairs=queue_pairs, priority=priority)
+    if start_jitter_ps == 0:
+        programs: tuple[Program, ...] = (Program(streams=(body,)),)
+        classes = np.zeros(hosts, np.int32)
+    else:
+        starts = [At(at_ps=start_ps(seed, host, start_jitter_ps)) for host in range(hosts)]
+        programs = tuple(Program(streams=((start, *body),)) for start in starts)
+        classes = np.arange(hosts, dtype=np.int32)
+    return Job(name="permutation", ranks=hosts, programs=programs, rank_class=classes, placement=one_per_host(hosts))

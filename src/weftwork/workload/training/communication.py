@@ -1,0 +1,304 @@
+"""What the ranks of a plan send each other, as operations of a program with what each of them costs.
+
+Sizes of one micro batch of b sequences of s tokens, h hidden, t tensor ranks, c context ranks, n = b s / c tokens:
+tensor: all-reduce of 2 n h bytes for each half of a layer and pass, or all-gather and reduce-scatter of them with
+sequence parallelism; context: all-gather of keys and values, backward both ways; experts: two all-to-alls of
+2 n k h / t bytes for each pass, k experts a token; pipeline: 2 n h / t bytes between stages.
+Source: Narayanan et al., arXiv:2104.04473, section 3; Korthikanti et al., arXiv:2205.05198, section 4.2; Llama 3,
+arXiv:2407.21783, section 3.3.2 (all-gather of keys and values).
+Leaves out: tokens that are spread unevenly over experts; formats of tokens on the wire other than bfloat16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from weftwork.spec.job import Collect, Grid, Placement
+from weftwork.spec.training import Model, Parallelism, Software
+from weftwork.workload.collectives.cost import CollectiveFigures, collective_cost
+from weftwork.workload.models.size import LayerKind
+from weftwork.workload.parallelism.groups import Groups, groups
+
+__all__ = ["LABELS", "Call", "Cluster", "Communication", "label"]
+
+LABELS: Final = (
+    "compute", "recompute", "tensor", "context", "expert", "pipeline", "data", "optimizer", "launch", "checkpoint",
+    "loading",
+)  # fmt: skip
+VALUE_BYTES: Final = 2  # activations and parameters cross the network as bfloat16
+LOSS_REDUCTIONS: Final = 3  # of 4 bytes a token: maximum, sum of exponentials, the logit of the target
+# Channels of collectives: one operation after the other on each.
+TENSOR, CONTEXT, EXPERT, EXPERT_HIDDEN, GRADIENTS, PARAMETERS, EXPERT_GRADIENTS, EXPERT_PARAMETERS = range(8)
+
+
+def label(name: str) -> int:
+    """Number of a label of training jobs."""
+    return LABELS.index(name)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """What computing and collectives must know of the machine.
+
+    Attributes
+    ----------
+    domain_gpus : of an NVLink domain; 1 where GPUs have none
+    figures : of collectives on its servers
+    """
+
+    domain_gpus: int
+    figures: CollectiveFigures
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """One collective operation and what it would take alone."""
+
+    collect: Collect
+    alone_ps: int
+
+    def share(self, share: float, *, overhead_share: float | None = None) -> Collect:
+        """The part of it that is ``share`` of its bytes, and of its overhead if nothing else is said."""
+        whole = self.collect
+        of_overhead = share if overhead_share is None else overhead_share
+        return replace(
+            whole,
+            size_bytes=round(whole.size_bytes * share),
+            amount_bytes=round(whole.amount_bytes * share),
+            overhead_ps=round(whole.overhead_ps * of_overhead),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Communication:
+    """Calls of a plan on a machine."""
+
+    model: Model
+    plan: Parallelism
+    software: Software
+    cluster: Cluster
+    placement: Placement
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Who belongs with whom."""
+        return groups(self.plan)
+
+    @property
+    def tokens(self) -> int:
+        """Of a micro batch on one context rank."""
+        return self.plan.micro_batch * self.plan.sequence // self.plan.context
+
+    @property
+    def stream_bytes(self) -> int:
+        """The residual stream of a micro batch."""
+        return VALUE_BYTES * self.tokens * self.model.hidden
+
+    @property
+    def message_bytes(self) -> int:
+        """From one stage to the next, by each rank: its part, with sequence parallelism or without (SC 2021, 4.1)."""
+        return self.stream_bytes // self.plan.tensor
+
+    def before(self, kind: LayerKind, half: str) -> tuple[Call, ...]:
+        """Calls of tensor parallelism in front of half a layer; the gradient is gathered as the activation was."""
+        if not self._has_tensor(kind, half) or not self.plan.is_sequence_parallel:
+            return ()
+        return (self._tensor("all-gather"),)
+
+    def after(self, kind: LayerKind, half: str) -> tuple[Call, ...]:
+        """Calls of tensor parallelism behind half a layer."""
+        if not self._has_tensor(kind, half):
+            return ()
+        return (self._tensor("reduce-scatter" if self.plan.is_sequence_parallel else "all-reduce"),)
+
+    def context(self, *, backward: bool) -> tuple[Call, ...]:
+        """Keys and values beside attention; backward they are gathered again and their gradients added."""
+        plan, model = self.plan, self.model
+        if plan.context == 1:
+            return ()
+        latent = model.latent_attention
+        if latent is None:
+            width = 2 * model.key_value_heads * model.head_dim
+        else:
+            width = model.heads * (latent.no_position_dim + latent.rope_dim + latent.value_dim)
+        size = VALUE_BYTES * self.tokens * width // plan.tensor * plan.context
+        operations = ("all-gather", "reduce-scatter") if backward else ("all-gather",)
+        return tuple(self.call(operation, self.groups.context, CONTEXT, size, "context") for operation in operations)
+
+    @cached_property
+    def exchange(self) -> tuple[Call, ...]:
+        """Tokens to their experts; the way back is the same."""
+        plan, model = self.plan, self.model
+        width = model.expert_hidden or model.hidden
+        size = VALUE_BYTES * self.tokens * model.experts_per_token * width // plan.tensor
+        found = []
+        if plan.expert > 1:
+            found.append(self.call("all-to-all", self.groups.expert, EXPERT, size, "expert", spread=True))
+        if plan.expert_tensor > 1:
+            shared = self.groups.expert_tensor
+            found.append(self.call("all-gather", shared, EXPERT, size * plan.expert_tensor, "expert"))
+        return tuple(found)
+
+    @cached_property
+    def embedding(self) -> tuple[Call, ...]:
+        """Rows of the table are spread over tensor ranks."""
+        if self.plan.tensor == 1:
+            return ()
+        return (self._tensor("reduce-scatter" if self.plan.is_sequence_parallel else "all-reduce"),)
+
+    @cached_property
+    def embedding_backward(self) -> tuple[Call, ...]:
+        """With sequence parallelism every rank needs the gradients of all tokens."""
+        if self.plan.tensor == 1 or not self.plan.is_sequence_parallel:
+            return ()
+        return (self._tensor("all-gather"),)
+
+    @cached_property
+    def head(self) -> tuple[Call, ...]:
+        """The loss over a vocabulary that is spread over tensor ranks."""
+        if self.plan.tensor == 1:
+            return ()
+        loss = self.call("all-reduce", self.groups.tensor, TENSOR, 4 * self.tokens, "tensor")
+        gather = (self._tensor("all-gather"),) if self.plan.is_sequence_parallel else ()
+        return (*gather, *[loss] * LOSS_REDUCTIONS)
+
+    @cached_property
+    def head_backward(self) -> tuple[Call, ...]:
+        """The gradient of what the head took."""
+        if self.plan.tensor == 1:
+            return ()
+        return (self._tensor("reduce-scatter" if self.plan.is_sequence_parallel else "all-reduce"),)
+
+    @cached_property
+    def arrival(self) -> tuple[Call, ...]:
+        """Parts of an activation that came from another stage are put together inside the server (SC 2021, 4.1)."""
+        if self.plan.tensor == 1 or self.plan.is_sequence_parallel:
+            return ()
+        return (self.call("all-gather", self.groups.tensor, TENSOR, self.stream_bytes, "pipeline"),)
+
+    def gradients(self, parameters: float, experts: float) -> tuple[Call, ...]:
+        """Add gradients of so many parameters, of experts apart: whole, or the shard of each rank."""
+        operation = "all-reduce" if self.plan.zero == 0 else "reduce-scatter"
+        bytes_each = self.plan.gradient_bytes if self.plan.zero < 3 else VALUE_BYTES
+        return self._data(operation, parameters * bytes_each, experts * bytes_each, GRADIENTS, EXPERT_GRADIENTS)
+
+    def parameters(self, parameters: float, experts: float) -> tuple[Call, ...]:
+        """Gather so many parameters from the ranks that keep them."""
+        sizes = parameters * VALUE_BYTES, experts * VALUE_BYTES
+        return self._data("all-gather", *sizes, PARAMETERS, EXPERT_PARAMETERS)
+
+    def call(
+        self, operation: str, group: Grid, channel: int, size_bytes: float, kind: str, *, spread: bool = False
+    ) -> Call:
+        """A collective of a group, with its cost.
+
+        Parameters
+        ----------
+        operation : as nccl-tests names it
+        group : who takes part
+        channel : on which one follows the other
+        size_bytes : as nccl-tests counts it
+        kind : label of the time that it takes
+        spread : whether a token goes to several members, of which one domain needs one copy
+        """
+        per_domain, fewest = self._spread(group)
+        cost = collective_cost(
+            operation,
+            members=group.size,
+            per_domain=per_domain,
+            domain_gpus=self.cluster.domain_gpus,
+            size_bytes=size_bytes,
+            figures=self.cluster.figures,
+            software=self.software,
+        )
+        domains = -(-group.size // per_domain)
+        share = 1.0
+        if spread and self.software.has_deduplicated_experts and domains > 1:
+            chosen = max(self.model.experts_per_token, 1)
+            part = fewest / group.size  # of domains that differ the smallest, into which most copies go for each member
+            share = min(1.0, (1 - (1 - part) ** chosen) / (chosen * part))
+        collect = Collect(
+            operation=operation,
+            size_bytes=round(size_bytes),
+            group=group,
+            channel=channel,
+            pattern=cost.pattern,
+            amount_bytes=cost.amount_bytes,
+            overhead_ps=cost.overhead_ps,
+            local_efficiency=cost.local_efficiency,
+            network_efficiency=cost.network_efficiency,
+            network_share=share,
+            label=label(kind),
+        )
+        return Call(collect=collect, alone_ps=self._alone_ps(collect, per_domain, domains))
+
+    def is_far(self, rank: int, other: int) -> bool:
+        """Whether two ranks are in different NVLink domains."""
+        return bool(self._domain[rank] != self._domain[other])
+
+    @cached_property
+    def _domain(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """NVLink domain of each rank."""
+        host = self.placement.host.astype(np.int64)
+        gpu = np.zeros(len(host), np.int64) if self.placement.gpu is None else self.placement.gpu.astype(np.int64)
+        size = max(self.cluster.domain_gpus, 1)
+        return host * (int(gpu.max(initial=0)) // size + 1) + gpu // size
+
+    def _spread(self, group: Grid) -> tuple[int, int]:
+        """Members of one group in an NVLink domain: where most are, and where fewest of a group that is not in one.
+
+        Groups may differ, as where a domain is no multiple of a group; the one that is spread most stands for all.
+        """
+        if group.axes not in self._spreads:
+            rank = np.arange(len(self._domain))
+            first = rank - sum(rank // stride % size * stride for stride, size in group.axes)
+            domains = int(self._domain.max(initial=0)) + 1
+            place, count = np.unique(first * domains + self._domain, return_counts=True)
+            most = np.zeros(len(rank), np.int64)
+            np.maximum.at(most, place // domains, count)
+            self._spreads[group.axes] = int(most[np.unique(first)].min()), int(count.min())
+        return self._spreads[group.axes]
+
+    @cached_property
+    def _spreads(self) -> dict[tuple[tuple[int, int], ...], tuple[int, int]]:
+        """Answers of `_spread`, by the axes of groups."""
+        return {}
+
+    def _alone_ps(self, collect: Collect, per_domain: int, domains: int) -> int:
+        """What a collective takes when nobody else uses its links."""
+        figures = self.cluster.figures
+        local_bps = figures.nvlink_rate_bps * collect.local_efficiency
+        network_bps = figures.network_rate_bps * collect.network_efficiency
+        size = collect.amount_bytes * 8
+        if collect.pattern == "all-to-all":
+            members = collect.group.size
+            near, far = (per_domain - 1) / members, (members - per_domain) / members * collect.network_share
+            taken_s = max(size * near / local_bps, size * far / network_bps)
+        else:
+            taken_s = size / local_bps if domains == 1 else max(size / local_bps, size / (per_domain * network_bps))
+        return collect.overhead_ps + round(taken_s * 1e12)
+
+    def _has_tensor(self, kind: LayerKind, half: str) -> bool:
+        if self.plan.tensor == 1:
+            return False
+        return half == "mixer" or kind.mlp == "dense" or self.model.shared_ffn > 0
+
+    def _tensor(self, operation: str) -> Call:
+        return self.call(operation, self.groups.tensor, TENSOR, self.stream_bytes, "tensor")
+
+    def _data(
+        self, operation: str, size_bytes: float, expert_bytes: float, channel: int, expert_channel: int
+    ) -> tuple[Call, ...]:
+        pairs = (
+            (self.groups.gradients, size_bytes, channel),
+            (self.groups.expert_gradients, expert_bytes, expert_channel),
+        )
+        return tuple(
+            self.call(operation, group, of_channel, size, "data")
+            for group, size, of_channel in pairs
+            if group.size > 1 and size > 0
+        )

@@ -1,0 +1,246 @@
+"""What one stage does for one unit of a model: computing, and the collectives before, beside and behind it.
+
+Of each kind of communication the share that `Overlap` names runs beside computing, where it contends for links with
+whatever else runs, and the rest runs alone. Tensor traffic hides behind nine tenths of the matrix products of its half
+of a layer, context traffic behind nine tenths of attention, expert traffic behind the whole layer, as if another micro
+batch computed meanwhile. A layer takes no less than the CPU needs to launch its operations.
+Source: NVIDIA/Megatron-LM, user guide, tp_comm_overlap (matrix products in pieces); DeepSeek-V3, arXiv:2412.19437,
+section 3.2.1 (experts behind another micro batch).
+Leaves out: what communication takes from the multiprocessors of the GPU that computes beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, Literal
+
+from weftwork.spec.job import Await, Compute, Operation, Signal, Wait
+from weftwork.spec.training import Model, Parallelism
+from weftwork.workload.parallelism.layout import Unit
+from weftwork.workload.training.communication import Call, Communication, label
+from weftwork.workload.training.kernels import Kernels
+from weftwork.workload.training.layers import Half, UnitWork, unit_work
+
+__all__ = ["EXPERT_DONE", "EXPERT_GO", "UnitOperations", "duration_ps", "in_turn"]
+
+HIDING_SHARE: Final = 0.9  # of the computing behind which traffic hides: the first and last piece have no partner
+EXPERT_GO, EXPERT_DONE = 0, 1  # tokens between the stream that computes and the one that exchanges tokens of experts
+
+
+def duration_ps(time_s: float) -> int:
+    """Seconds as simulated time."""
+    return round(time_s * 1e12)
+
+
+def in_turn(calls: Iterable[Call], share: float = 1.0, *, overhead_share: float | None = None) -> list[Operation]:
+    """Do a share of each call, one after the other, and wait for each.
+
+    Parameters
+    ----------
+    calls : in order
+    share : of their bytes; nothing happens at 0
+    overhead_share : of their overhead, by default as their bytes
+    """
+    if share <= 0:
+        return []
+    return [
+        operation
+        for call in calls
+        for operation in (call.share(share, overhead_share=overhead_share), Wait(label=call.collect.label))
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitOperations:
+    """Operations of the units of a plan, each made once."""
+
+    model: Model
+    plan: Parallelism
+    kernels: Kernels
+    communication: Communication
+
+    @cached_property
+    def work(self) -> dict[Unit, UnitWork]:
+        """What each unit costs, as it is asked for."""
+        return _Works(self)
+
+    def forward(self, unit: Unit) -> list[Operation]:
+        """The forward pass of a unit."""
+        return self._forward(unit, "compute")
+
+    def backward(self, unit: Unit) -> list[Operation]:
+        """The backward pass of a unit, with what it computes again."""
+        work = self.work[unit]
+        plan = self.plan
+        found: list[Operation] = []
+        if unit.part in {"layer", "prediction"}:
+            if plan.recompute == "full":
+                found += self._forward(unit, "recompute", without_head=True)
+            elif plan.recompute == "selective" and work.core_s > 0:
+                found.append(Compute(duration_ps=duration_ps(work.core_s), label=label("recompute")))
+        found += self._go(unit)
+        for name, half in reversed(work.halves):
+            found += self._half(unit, name, half, "backward", "compute")
+        found += self._done(unit)
+        return [*found, *self._launch(unit, "backward")]
+
+    @property
+    def hidden_exchange(self) -> list[Operation]:
+        """What the stream of the experts does for one layer and pass; empty where nothing hides."""
+        share = self.plan.overlap.expert
+        calls = self.communication.exchange
+        if share <= 0 or not calls:
+            return []
+        both = [*in_turn(calls, share), *in_turn(_inverse(calls), share)]
+        return [Await(token=EXPERT_GO), *both, Signal(token=EXPERT_DONE)]
+
+    def exchanges(self, unit: Unit) -> bool:
+        """Whether a unit sends tokens to experts."""
+        return unit.layer is not None and unit.layer.mlp == "experts" and bool(self.communication.exchange)
+
+    def _forward(
+        self, unit: Unit, about: Literal["compute", "recompute"], *, without_head: bool = False
+    ) -> list[Operation]:
+        found = self._go(unit)
+        for name, half in self.work[unit].halves:
+            if name != "head" or not without_head:
+                found += self._half(unit, name, half, "forward", about)
+        found += self._done(unit)
+        return [*found, *(self._launch(unit, "forward") if about == "compute" else ())]
+
+    def _half(
+        self,
+        unit: Unit,
+        name: str,
+        half: Half,
+        direction: Literal["forward", "backward"],
+        about: Literal["compute", "recompute"],
+    ) -> list[Operation]:
+        """Computing of half a layer with its communication around and beside it."""
+        is_back = direction == "backward"
+        matmul_s = half.matmul_backward_s if is_back else half.matmul_s
+        core_s = half.core_backward_s if is_back else half.core_s
+        memory_s = half.memory_backward_s if is_back else half.memory_s
+        before, after = self._around(unit, name, backward=is_back)
+        overlap = self.plan.overlap
+        has_products = name in {"mixer", "mlp"}
+        hidden = overlap.tensor if has_products else 0.0
+        beside = self._beside(unit, name, backward=is_back)
+        routed = self.communication.exchange if name == "mlp" and self.exchanges(unit) else ()
+        found = in_turn(before, 1 - hidden)
+        found += in_turn(routed, 1 - overlap.expert)
+        found += in_turn(beside, 1 - overlap.context)
+        matmul_s = _hide(found, (*before, *after), hidden, matmul_s, about)
+        core_s = _hide(found, beside, overlap.context, core_s, about)
+        found.append(Compute(duration_ps=duration_ps(matmul_s + core_s + memory_s), label=label(about)))
+        found += in_turn(_inverse(routed), 1 - overlap.expert)
+        return found + in_turn(after, 1 - hidden)
+
+    def _around(self, unit: Unit, name: str, *, backward: bool) -> tuple[tuple[Call, ...], tuple[Call, ...]]:
+        """Calls of tensor parallelism before and behind half a unit."""
+        calls = self.communication
+        if name == "embedding":
+            return ((), calls.embedding) if not backward else (calls.embedding_backward, ())
+        if name == "head":
+            return (calls.head, ()) if not backward else ((), calls.head_backward)
+        if name == "join" or unit.layer is None:
+            return (), ()
+        return calls.before(unit.layer, name), calls.after(unit.layer, name)
+
+    def _beside(self, unit: Unit, name: str, *, backward: bool) -> tuple[Call, ...]:
+        kind = unit.layer
+        if name != "mixer" or kind is None or kind.mixer == "state-space":
+            return ()
+        return self.communication.context(backward=backward)
+
+    def _go(self, unit: Unit) -> list[Operation]:
+        return [Signal(token=EXPERT_GO)] if self.exchanges(unit) and self.plan.overlap.expert > 0 else []
+
+    def _done(self, unit: Unit) -> list[Operation]:
+        if not self.exchanges(unit) or self.plan.overlap.expert <= 0:
+            return []
+        return [Await(token=EXPERT_DONE, label=label("expert"))]
+
+    def _launch(self, unit: Unit, direction: Literal["forward", "backward"]) -> list[Operation]:
+        """Time that the CPU needs beyond what the GPU and its network take for the layer anyway."""
+        excess_ps = self._excess_ps(unit)
+        if excess_ps <= 0:
+            return []
+        work = self.work[unit]
+        forward, backward = self._launched(work)
+        share = (forward if direction == "forward" else backward) / (forward + backward)
+        return [Compute(duration_ps=round(excess_ps * share), label=label("launch"))]
+
+    def _launched(self, work: UnitWork) -> tuple[float, float]:
+        again = work.operations if self.plan.recompute == "full" else 0.0
+        return work.operations, work.operations_backward + again
+
+    def _excess_ps(self, unit: Unit) -> int:
+        work = self.work[unit]
+        software = self.kernels.software
+        floor_ps = sum(self._launched(work)) * software.launch_ps * (1 - software.graph_share)
+        if floor_ps == 0:
+            return 0
+        busy_s = work.forward_s + work.backward_s
+        if self.plan.recompute == "full":
+            busy_s += work.forward_s
+        elif self.plan.recompute == "selective":
+            busy_s += work.core_s
+        return max(0, round(floor_ps - duration_ps(busy_s) - self._exposed_ps(unit)))
+
+    def _exposed_ps(self, unit: Unit) -> float:
+        """Communication of a layer that does not hide, forward, backward and again, each alone on its links."""
+        plan = self.plan
+        forwards = 2 if plan.recompute == "full" else 1
+        total = 0.0
+        for name, _ in self.work[unit].halves:
+            for backward, times in ((False, forwards), (True, 1)):
+                before, after = self._around(unit, name, backward=backward)
+                total += times * (1 - plan.overlap.tensor) * sum(call.alone_ps for call in (*before, *after))
+                beside = self._beside(unit, name, backward=backward)
+                total += times * (1 - plan.overlap.context) * sum(call.alone_ps for call in beside)
+        if self.exchanges(unit):
+            once = sum(call.alone_ps for call in self.communication.exchange)
+            total += 2 * (forwards + 1) * (1 - plan.overlap.expert) * once
+        return total
+
+
+class _Works(dict[Unit, UnitWork]):
+    """Costs of units, each worked out when first asked for."""
+
+    def __init__(self, units: UnitOperations) -> None:
+        super().__init__()
+        self._units = units
+
+    def __missing__(self, unit: Unit) -> UnitWork:
+        self[unit] = unit_work(unit, self._units.model, self._units.plan, self._units.kernels)
+        return self[unit]
+
+
+def _hide(
+    found: list[Operation], calls: Sequence[Call], share: float, time_s: float, about: Literal["compute", "recompute"]
+) -> float:
+    """Run a share of calls beside most of a time of computing; what is left of that time."""
+    if share <= 0 or not calls:
+        return time_s
+    found.extend(call.share(share) for call in calls)
+    found.append(Compute(duration_ps=duration_ps(HIDING_SHARE * time_s), label=label(about)))
+    found.append(Wait(label=calls[0].collect.label))
+    return (1 - HIDING_SHARE) * time_s
+
+
+_OTHER_WAY: Final = {"all-gather": "reduce-scatter", "reduce-scatter": "all-gather"}
+
+
+def _inverse(calls: Sequence[Call]) -> list[Call]:
+    """The way back of tokens: the same bytes, in the opposite order and direction."""
+    return [_turned(call) for call in reversed(calls)]
+
+
+def _turned(call: Call) -> Call:
+    operation = call.collect.operation
+    if operation not in _OTHER_WAY:
+        return call
+    return replace(call, collect=replace(call.collect, operation=_OTHER_WAY[operation]))

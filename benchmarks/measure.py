@@ -16,7 +16,7 @@ from line_protocol import peak_rss_bytes, serve
 from rows import ROWS, Row, series_of
 
 from weftwork.engine import _native, packet
-from weftwork.engine.reference import Simulation
+from weftwork.engine.reference.simulation import Simulation
 
 if TYPE_CHECKING:
     from weftwork.engine.outcome import Outcome

@@ -1,5 +1,5 @@
 /// The packet engine: windows of one lookahead over domains, no global event queue.
-/// Source: docs/models/packet-engine.md is its meaning; engine/reference.py computes the same.
+/// Source: docs/models/packet-engine.md is its meaning; engine/reference/simulation.py computes the same.
 #pragma once
 #include <memory>
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from weftwork.engine import packet, reference
+from weftwork.engine import packet
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.plan import Plan
+from weftwork.engine.reference import simulation as reference
 
 __all__ = ["both"]
 

@@ -8,7 +8,8 @@ from random import Random
 from typing import Any
 
 from weftwork.base.errors import ConfigError
-from weftwork.engine import packet, reference
+from weftwork.engine import packet
+from weftwork.engine.reference import simulation as reference
 from weftwork.hardware.catalogue import nodes
 from weftwork.spec.scenario import loads
 from weftwork.spec.scenario_workload import OPERATIONS, PLACEMENTS

@@ -6,9 +6,9 @@ from property.scenarios import random_plan
 from weftwork.base.clock import serialisation_ps
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.plan import Instant, Plan
-from weftwork.engine.reference import Simulation, run
-from weftwork.engine.reference_server import Lane
-from weftwork.engine.reference_switch import Switch
+from weftwork.engine.reference.server import Lane
+from weftwork.engine.reference.simulation import Simulation, run
+from weftwork.engine.reference.switch import Switch
 
 SEEDS = range(10_000, 10_080)
 

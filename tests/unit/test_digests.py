@@ -17,7 +17,7 @@ import training_scale
 
 import weftwork
 from weftwork.engine import flow, packet
-from weftwork.engine.reference import Simulation
+from weftwork.engine.reference.simulation import Simulation
 from weftwork.study.prepare import prepare, read_scenario
 
 ROOT = Path(__file__).resolve().parents[2]

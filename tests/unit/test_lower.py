@@ -10,10 +10,10 @@ import pytest
 
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.base.errors import ConfigError
-from weftwork.engine import reference
 from weftwork.engine.headroom import headroom_bytes
 from weftwork.engine.lower import TELEMETRY_BYTES, Fault, lower
 from weftwork.engine.plan import HashField, Instant, Op, Plan
+from weftwork.engine.reference import simulation as reference
 from weftwork.engine.requirements import pause_facts, reordering_mistakes
 from weftwork.policies.load import LoadedPolicy, load
 from weftwork.spec.device import HashFunction, Nic, Switch

@@ -11,9 +11,10 @@ from helpers.tiny import job_of, wired
 
 import weftwork.policies
 from weftwork.base.clock import MS_PS
-from weftwork.engine import packet, reference
+from weftwork.engine import packet
 from weftwork.engine.lower import lower
 from weftwork.engine.plan import Plan
+from weftwork.engine.reference import simulation as reference
 from weftwork.policies.load import load
 from weftwork.spec.device import Ecn, HashFunction, Switch
 from weftwork.spec.job import Group, Loop, Peer, Send, Size, Wait

@@ -7,8 +7,9 @@ import pytest
 from helpers.tiny import Message, pair, plan_of, sends, wired
 
 from weftwork.base.errors import PolicyError
-from weftwork.engine import packet, reference
+from weftwork.engine import packet
 from weftwork.engine.plan import Plan
+from weftwork.engine.reference import simulation as reference
 from weftwork.spec.transport import Transport
 
 pytestmark = pytest.mark.sanitize

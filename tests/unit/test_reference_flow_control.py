@@ -7,8 +7,8 @@ from helpers.tiny import BYTE_PS, DELAY_PS, Message, pair, plan_of, sends, star
 
 from weftwork.engine.instants import Fault
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.reference import Simulation
-from weftwork.engine.reference_port import Phase
+from weftwork.engine.reference.port import Phase
+from weftwork.engine.reference.simulation import Simulation
 from weftwork.spec.device import Nic, Scheduling, Switch
 from weftwork.spec.transport import Transport
 

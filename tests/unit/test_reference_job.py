@@ -6,7 +6,7 @@ from helpers.tiny import DELAY_PS, job_of, pair, plan_of, star
 
 from weftwork.base.clock import US_PS
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.reference import run
+from weftwork.engine.reference.simulation import run
 from weftwork.spec.job import (
     At,
     Await,

@@ -8,7 +8,7 @@ from helpers.tiny import BYTE_PS, DELAY_PS, Message, job_of, pair, plan_of, send
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.engine.instants import Fault
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.reference import run
+from weftwork.engine.reference.simulation import run
 from weftwork.spec.device import Switch
 from weftwork.spec.job import Compute, Loop, Mark, Operation, Peer, Receive, Send, Size, Wait
 from weftwork.spec.transport import Transport

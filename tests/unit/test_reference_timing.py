@@ -3,7 +3,7 @@
 from helpers.tiny import BYTE_PS, DELAY_PS, Message, pair, plan_of, sends, star
 
 from weftwork.engine.instants import Fault
-from weftwork.engine.reference import Simulation, run
+from weftwork.engine.reference.simulation import Simulation, run
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.transport import Transport
 

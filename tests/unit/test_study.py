@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
-from weftwork.engine import reference
 from weftwork.engine.lower import lower
+from weftwork.engine.reference import simulation as reference
 from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.fabric import HOST, SWITCH

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError
-from weftwork.engine import reference
 from weftwork.engine.lower import lower
 from weftwork.engine.outcome import Outcome
+from weftwork.engine.reference import simulation as reference
 from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.job import At, Job, Send

@@ -1,6 +1,6 @@
 """The packet engine: the native core on one plan, with progress and control ten times a second.
 
-Source: docs/models/packet-engine.md; `weftwork.engine.reference` computes the same in plain Python.
+Source: docs/models/packet-engine.md; `weftwork.engine.reference.simulation` computes the same in plain Python.
 Leaves out: everything that the page leaves out; series are sampled here and have no mirror in the reference.
 """
 

@@ -76,7 +76,7 @@ def run_plan(
         outcome = packet.run(plan, series=series, event_limit=EVENT_LIMIT, on_progress=told)
         return outcome, interrupted
     if fidelity == "reference":
-        from weftwork.engine.reference import Simulation
+        from weftwork.engine.reference.simulation import Simulation
 
         simulation = Simulation(plan)
         try:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from weftwork.base.clock import MS_PS, NEVER_PS, US_PS
-from weftwork.engine import reference
 from weftwork.engine.instants import Fault
 from weftwork.engine.lower import lower
+from weftwork.engine.reference import simulation as reference
 from weftwork.policies.load import load
 from weftwork.spec.device import Ecn, Nic, Switch
 from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric

@@ -11,11 +11,11 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from weftwork.base.clock import serialisation_ps
-from weftwork.engine.reference_port import Agenda, Packet, PacketKind, Phase, Port
+from weftwork.engine.reference.port import Agenda, Packet, PacketKind, Phase, Port
 
 if TYPE_CHECKING:
-    from weftwork.engine.reference import Simulation
-    from weftwork.engine.reference_sender import Sender
+    from weftwork.engine.reference.sender import Sender
+    from weftwork.engine.reference.simulation import Simulation
 
 __all__ = ["Nic"]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from weftwork.policies.interface import OFF
 
 if TYPE_CHECKING:
-    from weftwork.engine.reference import Simulation
-    from weftwork.engine.reference_job import RankStream
+    from weftwork.engine.reference.job import RankStream
+    from weftwork.engine.reference.simulation import Simulation
 
 __all__ = ["Inbox", "Message"]
 

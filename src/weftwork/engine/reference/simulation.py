@@ -17,20 +17,20 @@ from weftwork.base.random import Stream, draw, uniform
 from weftwork.engine.instants import LOSS_PARTS
 from weftwork.engine.outcome import COUNTERS, MARK_DTYPE, MESSAGE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome, ending
 from weftwork.engine.plan import Instant
-from weftwork.engine.reference_job import JobRun
-from weftwork.engine.reference_nic import Nic
-from weftwork.engine.reference_port import Packet, Phase
-from weftwork.engine.reference_queue_pair import QueuePair
-from weftwork.engine.reference_server import Lane, server_links
-from weftwork.engine.reference_switch import Switch
+from weftwork.engine.reference.job import JobRun
+from weftwork.engine.reference.nic import Nic
+from weftwork.engine.reference.port import Packet, Phase
+from weftwork.engine.reference.queue_pair import QueuePair
+from weftwork.engine.reference.server import Lane, server_links
+from weftwork.engine.reference.switch import Switch
 from weftwork.spec.fabric import SWITCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weftwork.engine.plan import Plan
-    from weftwork.engine.reference_job import OpRow, RankStream
-    from weftwork.engine.reference_port import Port
+    from weftwork.engine.reference.job import OpRow, RankStream
+    from weftwork.engine.reference.port import Port
 
     Progress = Callable[[int, int, int], object]
 

@@ -16,8 +16,8 @@ from weftwork.engine.outcome import PORT_DTYPE
 from weftwork.policies.interface import OFF
 
 if TYPE_CHECKING:
-    from weftwork.engine.reference import Simulation
-    from weftwork.engine.reference_queue_pair import QueuePair
+    from weftwork.engine.reference.queue_pair import QueuePair
+    from weftwork.engine.reference.simulation import Simulation
 
 __all__ = ["PAUSE_UNIT_BYTES", "Agenda", "Hop", "Node", "Packet", "PacketKind", "Phase", "Port"]
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.clock import serialisation_ps
 from weftwork.base.random import Stream, draw
-from weftwork.engine.reference_message import Inbox, Message
-from weftwork.engine.reference_port import Packet, PacketKind
-from weftwork.engine.reference_receiver import Receiver
-from weftwork.engine.reference_sender import Sender
+from weftwork.engine.reference.message import Inbox, Message
+from weftwork.engine.reference.port import Packet, PacketKind
+from weftwork.engine.reference.receiver import Receiver
+from weftwork.engine.reference.sender import Sender
 
 if TYPE_CHECKING:
-    from weftwork.engine.reference import Simulation
-    from weftwork.engine.reference_job import RankStream
-    from weftwork.engine.reference_port import Port
+    from weftwork.engine.reference.job import RankStream
+    from weftwork.engine.reference.port import Port
+    from weftwork.engine.reference.simulation import Simulation
 
 __all__ = ["QueuePair"]
 

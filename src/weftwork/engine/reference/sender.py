@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from weftwork.base.clock import NEVER_PS
 from weftwork.base.random import Stream
-from weftwork.engine.reference_port import Agenda, Packet, PacketKind, Phase
-from weftwork.engine.reference_selective_repeat import Scoreboard
-from weftwork.engine.reference_timers import PolicyTimers
+from weftwork.engine.reference.port import Agenda, Packet, PacketKind, Phase
+from weftwork.engine.reference.selective_repeat import Scoreboard
+from weftwork.engine.reference.timers import PolicyTimers
 from weftwork.policies.interface import NO_WINDOW_BYTES, OFF, Kind
 from weftwork.wire.ib import code_to_credits
 
 if TYPE_CHECKING:
-    from weftwork.engine.reference_job import RankStream
-    from weftwork.engine.reference_nic import Nic
-    from weftwork.engine.reference_queue_pair import QueuePair
+    from weftwork.engine.reference.job import RankStream
+    from weftwork.engine.reference.nic import Nic
+    from weftwork.engine.reference.queue_pair import QueuePair
     from weftwork.policies.interface import CongestionControl, PathSelection
 
 __all__ = ["Sender"]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weftwork.engine.reference_port import Agenda, Phase
+from weftwork.engine.reference.port import Agenda, Phase
 from weftwork.policies.interface import OFF, TIMERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weftwork.engine.reference import Simulation
+    from weftwork.engine.reference.simulation import Simulation
 
 __all__ = ["PolicyTimers"]
 

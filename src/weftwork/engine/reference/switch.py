@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.random import Stream, uniform
 from weftwork.engine.hashing import field_bytes, final_hash
-from weftwork.engine.reference_port import Hop, Packet, PacketKind, Port
+from weftwork.engine.reference.port import Hop, Packet, PacketKind, Port
 from weftwork.policies.interface import HOPS
 
 if TYPE_CHECKING:
-    from weftwork.engine.reference import Simulation
+    from weftwork.engine.reference.simulation import Simulation
 
 __all__ = ["Ingress", "Switch"]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weftwork.engine.plan import DIGIT_DTYPE, OP_DTYPE, Op, Rule
-from weftwork.engine.reference_port import Agenda, Phase
+from weftwork.engine.reference.port import Agenda, Phase
 
 if TYPE_CHECKING:
-    from weftwork.engine.reference import Simulation
+    from weftwork.engine.reference.simulation import Simulation
 
 __all__ = ["DigitRow", "JobRun", "OpRow", "RankStream"]
 

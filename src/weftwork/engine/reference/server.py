@@ -11,12 +11,12 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from weftwork.base.clock import serialisation_ps
-from weftwork.engine.reference_message import Inbox, Message
-from weftwork.engine.reference_port import Agenda, Phase
+from weftwork.engine.reference.message import Inbox, Message
+from weftwork.engine.reference.port import Agenda, Phase
 
 if TYPE_CHECKING:
-    from weftwork.engine.reference import Simulation
-    from weftwork.engine.reference_job import RankStream
+    from weftwork.engine.reference.job import RankStream
+    from weftwork.engine.reference.simulation import Simulation
 
 __all__ = ["Lane", "Link", "ServerLink", "server_links"]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from weftwork.engine.reference_port import Agenda, Packet, PacketKind
-from weftwork.engine.reference_timers import PolicyTimers
+from weftwork.engine.reference.port import Agenda, Packet, PacketKind
+from weftwork.engine.reference.timers import PolicyTimers
 from weftwork.policies.interface import OFF, Kind
 from weftwork.wire.ib import credits_to_code
 
 if TYPE_CHECKING:
-    from weftwork.engine.reference_nic import Nic
-    from weftwork.engine.reference_queue_pair import QueuePair
+    from weftwork.engine.reference.nic import Nic
+    from weftwork.engine.reference.queue_pair import QueuePair
     from weftwork.policies.interface import CongestionControl
 
 __all__ = ["Receiver"]

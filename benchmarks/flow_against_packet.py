@@ -15,7 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from weftwork.engine import flow, packet
+from weftwork.engine import packet
+from weftwork.engine.flow import run as flow
 from weftwork.study.collective_times import collective_times
 from weftwork.study.prepare import prepare, read_scenario
 

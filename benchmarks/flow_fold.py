@@ -23,10 +23,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from weftwork.engine import flow
-from weftwork.engine.flow_folding import FlowFolding
-from weftwork.engine.flow_lower import lower_flow
-from weftwork.engine.flow_plan import FlowPlan, Mode
+from weftwork.engine.flow import run as flow
+from weftwork.engine.flow.folding import FlowFolding
+from weftwork.engine.flow.lower import lower_flow
+from weftwork.engine.flow.plan import FlowPlan, Mode
 from weftwork.policies.load import load
 from weftwork.spec.job import (
     Collect,

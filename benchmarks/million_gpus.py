@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from weftwork.engine.flow_paths import MODES, FlowPaths
+from weftwork.engine.flow.paths import MODES, FlowPaths
 from weftwork.spec.fabric import HOST
 from weftwork.topology.build import fabric_of
 from weftwork.workload.placement import PLACEMENTS

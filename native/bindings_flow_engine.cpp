@@ -182,7 +182,7 @@ class FlowEngine {
 }  // namespace
 
 void weftwork::python::bind_flow_engine(nb::module_& module) {
-  nb::class_<FlowEngine>(module, "FlowEngine", "The flow engine on one plan; see weftwork.engine.flow.")
+  nb::class_<FlowEngine>(module, "FlowEngine", "The flow engine on one plan; see weftwork.engine.flow.run.")
       .def(nb::init<nb::dict>(), nb::arg("plan"), nb::sig("def __init__(self, plan: dict[str, object]) -> None"))
       .def("advance", &FlowEngine::advance, nb::arg("budget_s"))
       .def("restart", &FlowEngine::restart, nb::arg("variant"))

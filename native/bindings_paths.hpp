@@ -1,4 +1,4 @@
-/// The Python face of the flow engine's router; see weftwork.engine.flow_paths. Included by bindings.cpp alone.
+/// The Python face of the flow engine's router; see weftwork.engine.flow.paths. Included by bindings.cpp alone.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -72,7 +72,7 @@ class FlowRouter {
 };
 
 inline void bind_paths(nb::module_& module) {
-  nb::class_<FlowRouter>(module, "FlowRouter", "The links that flows cross; see weftwork.engine.flow_paths.")
+  nb::class_<FlowRouter>(module, "FlowRouter", "The links that flows cross; see weftwork.engine.flow.paths.")
       .def(nb::init<nb::dict, int, std::int64_t>(), nb::arg("fabric"), nb::arg("mode"), nb::arg("most_steps"),
            nb::sig("def __init__(self, fabric: dict[str, object], mode: int, most_steps: int) -> None"))
       .def("use", &FlowRouter::use, nb::arg("live"))

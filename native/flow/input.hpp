@@ -1,4 +1,4 @@
-/// What the flow engine is given: the arrays of weftwork.engine.flow_plan.FlowPlan, borrowed.
+/// What the flow engine is given: the arrays of weftwork.engine.flow.plan.FlowPlan, borrowed.
 /// The owner (Python) keeps them alive as long as the engine.
 #pragma once
 #include <cstdint>

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from weftwork.base.clock import NEVER_PS
-from weftwork.engine.flow_lower import lower_flow
-from weftwork.engine.flow_plan import FlowPlan
+from weftwork.engine.flow.lower import lower_flow
+from weftwork.engine.flow.plan import FlowPlan
 from weftwork.engine.instants import Fault
 from weftwork.engine.lower import lower
 from weftwork.engine.plan import Plan

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from tests.helpers.flow_jobs import Degrees
 from tests.property.test_flow_folding import DEGREES, FABRICS, Case, fold, matrix, plan_of, textbook_rates
 
-from weftwork.engine import flow
-from weftwork.engine.flow_folding import FlowFolding
-from weftwork.engine.flow_plan import FlowPlan, Mode
+from weftwork.engine.flow import run as flow
+from weftwork.engine.flow.folding import FlowFolding
+from weftwork.engine.flow.plan import FlowPlan, Mode
 
 cases = st.builds(
     Case,

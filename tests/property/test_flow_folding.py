@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from tests.helpers.flow_jobs import Degrees, parallel_job
 
-from weftwork.engine.flow_folding import FlowFolding, Folding
-from weftwork.engine.flow_lower import lower_flow
-from weftwork.engine.flow_plan import FlowPlan, Mode
+from weftwork.engine.flow.folding import FlowFolding, Folding
+from weftwork.engine.flow.lower import lower_flow
+from weftwork.engine.flow.plan import FlowPlan, Mode
 from weftwork.policies.load import load
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.transport import Transport

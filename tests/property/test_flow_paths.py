@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.property.test_routes import fabrics as random_fabrics
 
-from weftwork.engine.flow_paths import FlowPaths, RoutingMode
+from weftwork.engine.flow.paths import FlowPaths, RoutingMode
 from weftwork.engine.hashing import field_bytes, final_hash
 from weftwork.engine.lower import port_delays_ps, switch_rows
 from weftwork.spec.device import HashFunction, Switch

@@ -16,7 +16,8 @@ import rows
 import training_scale
 
 import weftwork
-from weftwork.engine import flow, packet
+from weftwork.engine import packet
+from weftwork.engine.flow import run as flow
 from weftwork.engine.reference.simulation import Simulation
 from weftwork.study.prepare import prepare, read_scenario
 

@@ -9,8 +9,9 @@ import pytest
 from tests.helpers.tiny import BYTE_PS, DELAY_PS, Message, flow_plan_of, job_of, pair, plan_of, sends, star, wired
 
 from weftwork.base.errors import ConfigError
-from weftwork.engine import flow, packet
-from weftwork.engine.flow_outcome import SPENT
+from weftwork.engine import packet
+from weftwork.engine.flow import run as flow
+from weftwork.engine.flow.outcome import SPENT
 from weftwork.engine.instants import Fault
 from weftwork.spec.device import Nic, Server
 from weftwork.spec.job import (

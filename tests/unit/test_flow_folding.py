@@ -10,8 +10,8 @@ import pytest
 from tests.helpers.tiny import flow_plan_of, job_of, wired
 
 from weftwork.base.errors import ConfigError
-from weftwork.engine import flow
-from weftwork.engine.flow_outcome import FlowOutcome
+from weftwork.engine.flow import run as flow
+from weftwork.engine.flow.outcome import FlowOutcome
 from weftwork.engine.instants import Fault
 from weftwork.hardware.catalogue import nodes
 from weftwork.spec.fabric import SWITCH, Fabric

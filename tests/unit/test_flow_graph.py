@@ -13,9 +13,9 @@ from tests.helpers.flow_jobs import Degrees
 from tests.property.test_flow_folding import Case, fabric, plan_of
 
 from weftwork.base.random import Stream, draw
-from weftwork.engine.flow_folding import FlowFolding
-from weftwork.engine.flow_paths import FlowPaths, RoutingMode
-from weftwork.engine.flow_plan import FlowPlan, Mode
+from weftwork.engine.flow.folding import FlowFolding
+from weftwork.engine.flow.paths import FlowPaths, RoutingMode
+from weftwork.engine.flow.plan import FlowPlan, Mode
 
 EDGE = 1 / 0.8, 1 / 0.9, 0.75  # local and network efficiency and network share of tests.helpers.flow_jobs
 Loads = dict[int, float]

@@ -10,7 +10,7 @@ import pytest
 from weftwork.base.errors import UsageError
 from weftwork.base.random import Stream, draw
 from weftwork.engine import packet
-from weftwork.engine.flow_paths import FlowPaths
+from weftwork.engine.flow.paths import FlowPaths
 from weftwork.engine.lower import lower
 from weftwork.policies.load import load
 from weftwork.spec.fabric import HOST, Fabric

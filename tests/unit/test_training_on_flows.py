@@ -9,7 +9,7 @@ from helpers.stages import run_stages
 from helpers.tiny import flow_plan_of
 from helpers.trained import EXPERTS, QUIET, SMALL, job_of
 
-from weftwork.engine.flow import run
+from weftwork.engine.flow.run import run
 from weftwork.spec.job import Collect
 from weftwork.spec.training import Model, Overlap, Parallelism
 from weftwork.topology.build import fabric_of

@@ -106,7 +106,7 @@ class FlowFold:
     def carried(self, amount: Sequence[float]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
 class FlowRouter:
-    """The links that flows cross; see weftwork.engine.flow_paths."""
+    """The links that flows cross; see weftwork.engine.flow.paths."""
 
     def __init__(self, fabric: dict[str, object], mode: int, most_steps: int) -> None: ...
 
@@ -117,7 +117,7 @@ class FlowRouter:
     def bundles(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
 
 class FlowEngine:
-    """The flow engine on one plan; see weftwork.engine.flow."""
+    """The flow engine on one plan; see weftwork.engine.flow.run."""
 
     def __init__(self, plan: dict[str, object]) -> None: ...
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.engine.flow_plan import FlowPlan
+from weftwork.engine.flow.plan import FlowPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ def run_plan(
             raise
 
     if isinstance(plan, FlowPlan):
-        from weftwork.engine import flow
+        from weftwork.engine.flow import run as flow
 
         def told_flow(simulated_ps: int, delivered_bytes: int) -> None:
             told(simulated_ps, 0, delivered_bytes)

@@ -23,7 +23,7 @@ from weftwork.topology.routing import DELIVER
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow_plan import FlowPlan
+    from weftwork.engine.flow.plan import FlowPlan
     from weftwork.engine.plan import Plan
 
 __all__ = ["ideal_times_ps", "nic_ports", "pipeline_ps", "spread_ps"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow_plan import FlowPlan
+    from weftwork.engine.flow.plan import FlowPlan
     from weftwork.engine.plan import Plan
 
 __all__ = ["NVLINK", "PACKETS", "PCIE", "WAYS", "inside_summary", "message_times_ps", "ways"]

@@ -15,9 +15,9 @@ import numpy as np
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError, EngineError, Mistake
-from weftwork.engine import flow
-from weftwork.engine.flow_lower import lower_flow
-from weftwork.engine.flow_outcome import SPENT, FlowOutcome
+from weftwork.engine.flow import run as flow
+from weftwork.engine.flow.lower import lower_flow
+from weftwork.engine.flow.outcome import SPENT, FlowOutcome
 from weftwork.hardware.catalogue import SERVERS, gpu, node
 from weftwork.policies.load import load
 from weftwork.spec.fabric import Fabric

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.engine.flow_lower import lower_flow
+from weftwork.engine.flow.lower import lower_flow
 from weftwork.engine.lower import lower
 from weftwork.engine.requirements import pause_facts, reordering_mistakes
 from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
@@ -38,7 +38,7 @@ from weftwork.workload.traffic.sizes import load_sizes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from weftwork.engine.flow_plan import FlowPlan
+    from weftwork.engine.flow.plan import FlowPlan
     from weftwork.engine.plan import Plan
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.job import Job

@@ -14,7 +14,7 @@ import numpy as np
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.engine.flow_lower import lower_flow
+from weftwork.engine.flow.lower import lower_flow
 from weftwork.hardware.catalogue import SERVERS, gpu, gpu_facts
 from weftwork.spec.job import Program
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
@@ -39,7 +39,7 @@ from weftwork.workload.training.programs import Extras, TrainingShape, training_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow_plan import FlowPlan
+    from weftwork.engine.flow.plan import FlowPlan
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.device import Server
     from weftwork.spec.fabric import Fabric

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.clock import SECOND_PS
-from weftwork.engine import flow
+from weftwork.engine.flow import run as flow
 from weftwork.spec.job import Compute, Job, Loop, Operation
 from weftwork.study.engines import Progress
 from weftwork.study.training_tables import job_times, training_summary, training_tables
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow_outcome import FlowOutcome
+    from weftwork.engine.flow.outcome import FlowOutcome
     from weftwork.spec.result import Quantity
     from weftwork.study.training import PreparedTraining
     from weftwork.study.training_time import JobTime

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow_outcome import FlowOutcome
+    from weftwork.engine.flow.outcome import FlowOutcome
     from weftwork.study.training import PreparedTraining, TrainingJob
     from weftwork.study.training_time import JobTime, Segments
 

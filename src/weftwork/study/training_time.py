@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow_outcome import FlowOutcome
+    from weftwork.engine.flow.outcome import FlowOutcome
 
 __all__ = ["COMMUNICATION", "COMPUTATION", "IDLE", "JobTime", "Segments", "job_time", "segments_of", "with_tails"]
 
 COMPUTATION: Final = ("compute", "recompute", "optimizer", "launch")
 COMMUNICATION: Final = ("tensor", "context", "expert", "pipeline", "data")
 IDLE: Final = ("bubble", "skew")
-_WAITING: Final = 1  # code of weftwork.engine.flow_outcome.SEGMENT_DTYPE
+_WAITING: Final = 1  # code of weftwork.engine.flow.outcome.SEGMENT_DTYPE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

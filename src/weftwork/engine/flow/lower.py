@@ -12,7 +12,7 @@ import numpy as np
 
 from weftwork.base.clock import NEVER_PS
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.engine.flow_plan import FOLDING, FlowPlan, Mode
+from weftwork.engine.flow.plan import FOLDING, FlowPlan, Mode
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
 from weftwork.engine.lower import (
     FAILOVER_DELAY_PS,

@@ -13,7 +13,7 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine import _native
-from weftwork.engine.flow_outcome import (
+from weftwork.engine.flow.outcome import (
     ACTIVITY_DTYPE,
     ACTOR_DTYPE,
     FLOW_MARK_DTYPE,
@@ -21,7 +21,7 @@ from weftwork.engine.flow_outcome import (
     TIER_DTYPE,
     FlowOutcome,
 )
-from weftwork.engine.flow_plan import FOLDING
+from weftwork.engine.flow.plan import FOLDING
 from weftwork.engine.outcome import (
     COUNTERS,
     MARK_DTYPE,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow_plan import FlowPlan
+    from weftwork.engine.flow.plan import FlowPlan
 
     Progress = Callable[[int, int], object]
 

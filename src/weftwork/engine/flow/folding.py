@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow_plan import FlowPlan
+    from weftwork.engine.flow.plan import FlowPlan
 
 __all__ = ["CLASS_LIMIT", "CORE_FEW", "CORE_SLOTS", "FOLDINGS", "FlowFolding", "Folding"]
 

@@ -1,6 +1,6 @@
 """The input of the flow engine: a fabric, a job and what a transport costs, lowered to plain arrays.
 
-`docs/models/flow-engine.md` says what the numbers mean; `weftwork.engine.flow_lower` makes a plan. Nothing here decides
+`docs/models/flow-engine.md` says what the numbers mean; `weftwork.engine.flow.lower` makes a plan. Nothing here decides
 anything.
 """
 

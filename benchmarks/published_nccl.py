@@ -39,7 +39,7 @@ from weftwork.workload.placement import packed, with_nvlink_switches
 
 if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
-    from weftwork.spec.scenario import Scenario
+    from weftwork.spec.scenario.scenario import Scenario
 
 __all__ = ["CURVES", "Curve", "Row", "Way", "bus_bandwidth_gbyte_per_s", "main", "rows_of", "servers_of"]
 

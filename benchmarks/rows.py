@@ -17,8 +17,8 @@ from weftwork.engine.packet import Series
 from weftwork.policies.load import load
 from weftwork.spec.device import Ecn, Nic, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
-from weftwork.spec.scenario_policies import PolicyChoice
-from weftwork.spec.scenario_transport import TransportSection
+from weftwork.spec.scenario.policies import PolicyChoice
+from weftwork.spec.scenario.transport import TransportSection
 from weftwork.topology.build import fabric_of
 from weftwork.topology.fat_tree import fat_tree
 from weftwork.transports.rocev2 import transport

@@ -2,7 +2,7 @@
 
 ``{weftwork-rows} switch`` stands where the rows of a kind belong; they are read while the site is built, so that
 nothing is typed twice.
-Leaves out: the keys of a scenario, whose page `weftwork.spec.scenario_reference` writes for the repository too.
+Leaves out: the keys of a scenario, whose page `weftwork.spec.scenario.reference` writes for the repository too.
 """
 
 from __future__ import annotations

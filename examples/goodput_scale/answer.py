@@ -11,7 +11,7 @@ from examples import cases, figures
 
 import weftwork
 from weftwork.base.clock import SECOND_PS
-from weftwork.spec.scenario_reliability import Reliability
+from weftwork.spec.scenario.reliability import Reliability
 from weftwork.workload.reliability import goodput
 
 __all__ = ["Case", "figure", "measure", "report"]

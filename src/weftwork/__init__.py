@@ -9,7 +9,7 @@ from weftwork.base import version
 from weftwork.base.errors import ConfigError, EngineError, PolicyError, UsageError, WeftworkError
 
 if TYPE_CHECKING:
-    from weftwork.spec.scenario import Scenario
+    from weftwork.spec.scenario.scenario import Scenario
     from weftwork.store.runs import Run, open_run
     from weftwork.study.compare import compare
     from weftwork.study.prepare import prepare, read_scenario
@@ -36,7 +36,7 @@ __all__ = [
 # Imported when first used, so that `import weftwork` costs nothing.
 _HOMES = {
     "Run": ("weftwork.store.runs", "Run"),
-    "Scenario": ("weftwork.spec.scenario", "Scenario"),
+    "Scenario": ("weftwork.spec.scenario.scenario", "Scenario"),
     "compare": ("weftwork.study.compare", "compare"),
     "open_run": ("weftwork.store.runs", "open_run"),
     "prepare": ("weftwork.study.prepare", "prepare"),

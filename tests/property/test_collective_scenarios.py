@@ -11,8 +11,8 @@ from weftwork.base.errors import ConfigError
 from weftwork.engine import packet
 from weftwork.engine.reference import simulation as reference
 from weftwork.hardware.catalogue import nodes
-from weftwork.spec.scenario import loads
-from weftwork.spec.scenario_workload import OPERATIONS, PLACEMENTS
+from weftwork.spec.scenario.scenario import loads
+from weftwork.spec.scenario.workload import OPERATIONS, PLACEMENTS
 from weftwork.study.collective_times import collective_times
 from weftwork.study.prepare import Prepared, check_parameters, known_names, prepare
 from weftwork.workload.collectives.catalogue import ALGORITHMS

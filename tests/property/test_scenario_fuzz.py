@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
-from weftwork.spec.scenario import Scenario, dump, load, loads, rows
-from weftwork.spec.scenario_kinds import (
+from weftwork.spec.scenario.kinds import (
     Choice,
     DeviceKind,
     FileName,
@@ -27,8 +26,9 @@ from weftwork.spec.scenario_kinds import (
     Text,
     Whole,
 )
-from weftwork.spec.scenario_rows import Row
-from weftwork.spec.scenario_schema import json_schema
+from weftwork.spec.scenario.rows import Row
+from weftwork.spec.scenario.scenario import Scenario, dump, load, loads, rows
+from weftwork.spec.scenario.schema import json_schema
 
 KNOWN = {
     "congestion_control": ("dcqcn", "fixed-window"),

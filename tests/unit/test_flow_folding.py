@@ -33,7 +33,7 @@ from weftwork.spec.job import (
     Size,
     Wait,
 )  # fmt: skip
-from weftwork.spec.scenario import loads
+from weftwork.spec.scenario.scenario import loads
 from weftwork.study.prepare import check_parameters, known_names
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.placement import PLACEMENTS

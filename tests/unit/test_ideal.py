@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import weftwork
-from weftwork.spec.scenario import loads
+from weftwork.spec.scenario.scenario import loads
 from weftwork.study.ideal import pipeline_ps, spread_ps
 from weftwork.study.prepare import check_parameters, known_names
 from weftwork.study.run import run_scenario

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weftwork.spec.scenario import loads
+from weftwork.spec.scenario.scenario import loads
 from weftwork.study.prepare import known_names, prepare
 from weftwork.study.recording import LEAST_BINS, TIMELINE_BINS, TIMELINE_ROWS, recording
 

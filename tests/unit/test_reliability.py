@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from weftwork.base.errors import ConfigError
 from weftwork.base.random import Stream, draw, uniform
 from weftwork.data.measured import measured
-from weftwork.spec.scenario import loads
-from weftwork.spec.scenario_reliability import Reliability
+from weftwork.spec.scenario.reliability import Reliability
+from weftwork.spec.scenario.scenario import loads
 from weftwork.workload.reliability import (
     CAUSES,
     PARTS,

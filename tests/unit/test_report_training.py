@@ -20,7 +20,7 @@ from weftwork.report.network_flows import network_flows
 from weftwork.report.page import run_page
 from weftwork.report.pipeline import EXPOSED, KINDS, is_training, read_pipeline, time_by_kind
 from weftwork.report.words import amount
-from weftwork.spec.scenario_reliability import Reliability
+from weftwork.spec.scenario.reliability import Reliability
 from weftwork.store.runs import Run, open_run
 from weftwork.study.run import run_scenario
 from weftwork.workload.reliability import goodput

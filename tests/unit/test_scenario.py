@@ -14,15 +14,15 @@ from weftwork.cli.schema import schema
 from weftwork.hardware.catalogue import nodes
 from weftwork.policies.load import load as load_policy
 from weftwork.spec.device import Nic, Server, Switch
-from weftwork.spec.scenario import Scenario, dump, load, loads, rows
-from weftwork.spec.scenario_devices import device_mistakes, device_rows
-from weftwork.spec.scenario_kinds import Measure
-from weftwork.spec.scenario_migrations import MIGRATIONS, SCHEMA, migrate
-from weftwork.spec.scenario_policies import KINDS, PRESETS, REORDERING, known_policies
-from weftwork.spec.scenario_reference import page, row
-from weftwork.spec.scenario_rows import REQUIRED
-from weftwork.spec.scenario_schema import json_schema
-from weftwork.spec.scenario_yaml import Mapping, Scalar, read_tree
+from weftwork.spec.scenario.devices import device_mistakes, device_rows
+from weftwork.spec.scenario.kinds import Measure
+from weftwork.spec.scenario.migrations import MIGRATIONS, SCHEMA, migrate
+from weftwork.spec.scenario.policies import KINDS, PRESETS, REORDERING, known_policies
+from weftwork.spec.scenario.reference import page, row
+from weftwork.spec.scenario.rows import REQUIRED
+from weftwork.spec.scenario.scenario import Scenario, dump, load, loads, rows
+from weftwork.spec.scenario.schema import json_schema
+from weftwork.spec.scenario.yaml_tree import Mapping, Scalar, read_tree
 from weftwork.spec.training import Software
 
 ROOT = Path(__file__).parents[2]
@@ -456,7 +456,7 @@ def test_no_two_rows_have_one_path() -> None:
 
 def test_the_page_of_reference_is_up_to_date() -> None:
     written = (ROOT / "docs/scenario.md").read_text(encoding="utf-8")
-    assert written == page(), "python -m weftwork.spec.scenario_reference > docs/scenario.md"
+    assert written == page(), "python -m weftwork.spec.scenario.reference > docs/scenario.md"
 
 
 def test_the_example_of_the_page_is_right() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weftwork.hardware.catalogue import nodes
-from weftwork.spec.scenario import Scenario, dump, loads
+from weftwork.spec.scenario.scenario import Scenario, dump, loads
 
 EXAMPLES = {
     "rail-optimized": """

@@ -7,10 +7,10 @@ import pytest
 
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import nodes
-from weftwork.spec.scenario import Scenario, dump, loads
-from weftwork.spec.scenario_reference import explanation
-from weftwork.spec.scenario_schema import json_schema
-from weftwork.spec.scenario_training import LONG_SEQUENCE, TrainingSection
+from weftwork.spec.scenario.reference import explanation
+from weftwork.spec.scenario.scenario import Scenario, dump, loads
+from weftwork.spec.scenario.schema import json_schema
+from weftwork.spec.scenario.training import LONG_SEQUENCE, TrainingSection
 from weftwork.spec.training import Parallelism, Software
 from weftwork.workload.models.catalogue import model
 

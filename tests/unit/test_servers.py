@@ -12,7 +12,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, node, node_facts, nodes
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH
-from weftwork.spec.scenario_devices import device_mistakes
+from weftwork.spec.scenario.devices import device_mistakes
 from weftwork.topology.assemble import assemble, links_between
 from weftwork.topology.build import fabric_of
 from weftwork.topology.export import export

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from weftwork.spec.scenario import Scenario
+    from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.prepare import Prepared
 
 __all__ = ["collective", "parse_sizes"]

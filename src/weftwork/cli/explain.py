@@ -9,9 +9,9 @@ import typer
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
-from weftwork.spec.scenario import rows
-from weftwork.spec.scenario_policies import KINDS
-from weftwork.spec.scenario_reference import explanation, facts, row
+from weftwork.spec.scenario.policies import KINDS
+from weftwork.spec.scenario.reference import explanation, facts, row
+from weftwork.spec.scenario.scenario import rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -63,7 +63,7 @@ def _words(path: str) -> Callable[[], list[Choice]]:
     def found() -> list[Choice]:
         from importlib import import_module
 
-        from weftwork.spec.scenario_reference import row
+        from weftwork.spec.scenario.reference import row
 
         described = row(path)
         options: tuple[str, ...] = getattr(described.kind, "options", ())
@@ -78,8 +78,8 @@ def _words(path: str) -> Callable[[], list[Choice]]:
 
 
 def _presets() -> list[Choice]:
-    from weftwork.spec.scenario_policies import PRESETS
-    from weftwork.spec.scenario_reference import row
+    from weftwork.spec.scenario.policies import PRESETS
+    from weftwork.spec.scenario.reference import row
 
     source = row("transport.load_balancing").source
     return [

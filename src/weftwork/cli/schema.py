@@ -6,7 +6,7 @@ import json
 
 import typer
 
-from weftwork.spec.scenario_schema import json_schema
+from weftwork.spec.scenario.schema import json_schema
 
 __all__ = ["schema"]
 

@@ -13,7 +13,7 @@ from weftwork.base.catalogue import Catalogue
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.units import RATE, format_quantity
 from weftwork.spec.device import Ecn, Nic, Server, Switch
-from weftwork.spec.scenario_devices import NodeModel
+from weftwork.spec.scenario.devices import NodeModel
 from weftwork.spec.training import Gpu
 
 __all__ = [

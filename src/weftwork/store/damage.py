@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.result import TABLES
-from weftwork.spec.scenario_yaml import Mapping, read_tree
+from weftwork.spec.scenario.yaml_tree import Mapping, read_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

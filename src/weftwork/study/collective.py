@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.hardware.catalogue import node, nodes
-from weftwork.spec.scenario import load, loads
+from weftwork.spec.scenario.scenario import load, loads
 from weftwork.study.collective_times import collective_times
 from weftwork.study.engines import run_plan
 from weftwork.study.interrupts import interrupts
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from weftwork.spec.fabric import Fabric
-    from weftwork.spec.scenario import Scenario
+    from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.engines import Progress
 
 __all__ = ["DEFAULT_NODE", "Measured", "collective_scenario", "measure_collective"]

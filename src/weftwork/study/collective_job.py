@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job, Placement
-    from weftwork.spec.scenario_workload import Collective
+    from weftwork.spec.scenario.workload import Collective
 
 __all__ = ["collective_job", "domain_ranks", "nvlink_domains"]
 

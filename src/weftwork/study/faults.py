@@ -19,8 +19,8 @@ from weftwork.engine.lower import Fault
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 
 if TYPE_CHECKING:
-    from weftwork.spec.scenario import Scenario
-    from weftwork.spec.scenario_faults import Fault as Described
+    from weftwork.spec.scenario.faults import Fault as Described
+    from weftwork.spec.scenario.scenario import Scenario
 
 __all__ = ["Occurrence", "occurrences"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from weftwork.spec.fabric import Fabric
-    from weftwork.spec.scenario import Scenario
+    from weftwork.spec.scenario.scenario import Scenario
 
 __all__ = ["FILE", "GivenFabric", "placed", "with_fabric"]
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weftwork.policies.load import LoadedPolicy
-    from weftwork.spec.scenario import Scenario
+    from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.faults import Occurrence
 
 __all__ = ["POLICY_KINDS", "engine_settings", "policies_of"]

@@ -21,7 +21,7 @@ from weftwork.engine.flow.outcome import SPENT, FlowOutcome
 from weftwork.hardware.catalogue import SERVERS, gpu, node
 from weftwork.policies.load import load
 from weftwork.spec.fabric import Fabric
-from weftwork.spec.scenario_devices import NodeModel
+from weftwork.spec.scenario.devices import NodeModel
 from weftwork.spec.training import Model, Parallelism, Software
 from weftwork.spec.transport import Transport
 from weftwork.topology.build import fabric_of

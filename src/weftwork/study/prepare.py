@@ -16,9 +16,9 @@ from weftwork.engine.requirements import pause_facts, reordering_mistakes
 from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
 from weftwork.policies.load import catalogue, load
 from weftwork.spec.fabric import Fabric
-from weftwork.spec.scenario import Scenario
-from weftwork.spec.scenario import load as load_scenario
-from weftwork.spec.scenario import rows as scenario_rows
+from weftwork.spec.scenario.scenario import Scenario
+from weftwork.spec.scenario.scenario import load as load_scenario
+from weftwork.spec.scenario.scenario import rows as scenario_rows
 from weftwork.study.collective_job import collective_job
 from weftwork.study.faults import Occurrence, occurrences
 from weftwork.study.parts import POLICY_KINDS, engine_settings, policies_of
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from weftwork.engine.plan import Plan
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.job import Job
-    from weftwork.spec.scenario_policies import ParameterValue
+    from weftwork.spec.scenario.policies import ParameterValue
     from weftwork.spec.transport import Transport
 
 __all__ = ["Prepared", "check_parameters", "known_names", "located", "prepare", "read_scenario"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.version import VERSION
-from weftwork.spec.scenario import Scenario, dump
+from weftwork.spec.scenario.scenario import Scenario, dump
 from weftwork.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
 from weftwork.study.engines import Progress, run_plan
 from weftwork.study.given_fabric import FILE as FABRIC_FILE

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from weftwork.spec.device import Server
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job, Placement
-    from weftwork.spec.scenario import Scenario
-    from weftwork.spec.scenario_training import TrainingSection
+    from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.scenario.training import TrainingSection
     from weftwork.spec.transport import Transport
 
 __all__ = ["PreparedTraining", "TrainingJob", "prepare_training", "stepwise_training"]

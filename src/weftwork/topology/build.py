@@ -18,8 +18,8 @@ from weftwork.hardware import catalogue
 from weftwork.spec.device import Server, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.spec.rails import default_rails
-from weftwork.spec.scenario_devices import NodeModel
-from weftwork.spec.scenario_fabric import FabricSection
+from weftwork.spec.scenario.devices import NodeModel
+from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.topology.devices import Device, nic_of, node_of, switch_of
 from weftwork.topology.fat_tree import fat_tree
 from weftwork.topology.from_file import read_fabric

@@ -14,7 +14,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.hardware import catalogue
 from weftwork.spec.device import Nic, Server, Switch
-from weftwork.spec.scenario_devices import NodeModel, device_mistakes
+from weftwork.spec.scenario.devices import NodeModel, device_mistakes
 
 __all__ = ["Device", "nic_of", "node_of", "switch_of"]
 
@@ -68,7 +68,7 @@ def _named(device: Device) -> tuple[str, dict[str, Any]]:
     if isinstance(device, str):
         return device, {}
     fields = dict(device) if isinstance(device, Mapping) else device.model_dump()
-    if set(fields) == {"model", "fields"}:  # a device as `weftwork.spec.scenario_devices` resolves it
+    if set(fields) == {"model", "fields"}:  # a device as `weftwork.spec.scenario.devices` resolves it
         return str(fields["model"]), dict(fields["fields"])
     return str(fields.pop("name", None) or fields.pop("model", None) or "plain"), fields
 

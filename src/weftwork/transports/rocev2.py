@@ -15,7 +15,7 @@ from weftwork.wire.ethernet import MINIMUM_FRAME_BYTES
 from weftwork.wire.rocev2 import cnp_frame_bytes, rocev2_ack_frame_bytes, rocev2_data_frame_bytes
 
 if TYPE_CHECKING:
-    from weftwork.spec.scenario_transport import TransportSection
+    from weftwork.spec.scenario.transport import TransportSection
 
 __all__ = ["transport"]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from weftwork.spec.scenario_reliability import Reliability
+    from weftwork.spec.scenario.reliability import Reliability
 
 __all__ = [
     "PARTS",

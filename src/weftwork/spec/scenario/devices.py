@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field
 
 from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
 from weftwork.spec.device import Nic, Record, Server, Switch
-from weftwork.spec.scenario_kinds import Choice, Flag, Kind, Listing, Measure, Number, Section, Text, Whole
-from weftwork.spec.scenario_rows import Row
-from weftwork.spec.scenario_software import SOFTWARE_ROWS
+from weftwork.spec.scenario.kinds import Choice, Flag, Kind, Listing, Measure, Number, Section, Text, Whole
+from weftwork.spec.scenario.rows import Row
+from weftwork.spec.scenario.software import SOFTWARE_ROWS
 
 __all__ = ["DeviceChoice", "NodeModel", "device_mistakes", "device_rows", "user_key"]
 

@@ -1,15 +1,15 @@
 """The keys of ``transport`` in a scenario: unit, default, allowed values, one sentence and source of each.
 
-Leaves out: what one key means for another (`weftwork.spec.scenario_checks`), parameters of policies (their own rows).
+Leaves out: what one key means for another (`weftwork.spec.scenario.checks`), parameters of policies (their own rows).
 """
 
 from __future__ import annotations
 
 from weftwork.base.units import DURATION, SIZE
 from weftwork.spec.device import PRIORITIES, Record
-from weftwork.spec.scenario_kinds import Choice, Flag, Measure, PolicyKind, Whole
-from weftwork.spec.scenario_policies import PRESETS, PolicyChoice
-from weftwork.spec.scenario_rows import row
+from weftwork.spec.scenario.kinds import Choice, Flag, Measure, PolicyKind, Whole
+from weftwork.spec.scenario.policies import PRESETS, PolicyChoice
+from weftwork.spec.scenario.rows import row
 
 __all__ = ["TransportSection"]
 

@@ -18,29 +18,29 @@ from pydantic import BaseModel, PrivateAttr
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Record
-from weftwork.spec.scenario_checks import check_workload, resolve_transport
-from weftwork.spec.scenario_devices import DeviceChoice, NodeModel, device_rows
-from weftwork.spec.scenario_fabric import FabricSection
-from weftwork.spec.scenario_fabric_checks import resolve_fabric
-from weftwork.spec.scenario_faults import Fault, check_faults
-from weftwork.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList, Text, Whole
-from weftwork.spec.scenario_migrations import SCHEMA, migrate
-from weftwork.spec.scenario_policies import ParameterCheck, PolicyChoice, known_policies
-from weftwork.spec.scenario_reader import Places, Reader, apply_override
-from weftwork.spec.scenario_reliability import Reliability
-from weftwork.spec.scenario_rows import Row, applies, row, rows_of
-from weftwork.spec.scenario_training import Straggler, TrainingJob, TrainingSection
-from weftwork.spec.scenario_training_checks import (
+from weftwork.spec.scenario.checks import check_workload, resolve_transport
+from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
+from weftwork.spec.scenario.fabric import FabricSection
+from weftwork.spec.scenario.fabric_checks import resolve_fabric
+from weftwork.spec.scenario.faults import Fault, check_faults
+from weftwork.spec.scenario.kinds import DeviceKind, PolicyKind, Section, SectionList, Text, Whole
+from weftwork.spec.scenario.migrations import SCHEMA, migrate
+from weftwork.spec.scenario.policies import ParameterCheck, PolicyChoice, known_policies
+from weftwork.spec.scenario.reader import Places, Reader, apply_override
+from weftwork.spec.scenario.reliability import Reliability
+from weftwork.spec.scenario.rows import Row, applies, row, rows_of
+from weftwork.spec.scenario.training import Straggler, TrainingJob, TrainingSection
+from weftwork.spec.scenario.training_checks import (
     check_engine,
     check_jobs,
     check_stragglers,
     check_training,
     resolve_engine,
 )
-from weftwork.spec.scenario_transport import TransportSection
-from weftwork.spec.scenario_workload import Collective, EngineSection, Traffic
-from weftwork.spec.scenario_yaml import MAX_BYTES, Scalar, read_tree, show, write_tree
-from weftwork.spec.scenario_yaml import Mapping as Tree
+from weftwork.spec.scenario.transport import TransportSection
+from weftwork.spec.scenario.workload import Collective, EngineSection, Traffic
+from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Scalar, read_tree, show, write_tree
+from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 
 __all__ = ["LATER", "Scenario", "dump", "load", "loads", "rows"]
 
@@ -189,7 +189,7 @@ def load(
     known : names that exist, by kind of policy (``congestion_control`` ...) and of device (``switch``, ``nic``,
         ``node``; not
         judged where absent); by default the policies that are installed
-    check_parameters : judges the parameters of a policy; see `weftwork.spec.scenario_policies.ParameterCheck`
+    check_parameters : judges the parameters of a policy; see `weftwork.spec.scenario.policies.ParameterCheck`
     nodes : servers of the catalogue by name; without them what follows from one, such as ``hosts``, stays open
 
     Raises

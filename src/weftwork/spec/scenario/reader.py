@@ -1,7 +1,7 @@
 """A tree of YAML nodes to the sections of a scenario, by their rows; every mistake is kept and reading goes on.
 
 Also what ``--set`` does: it puts a node into the tree before it is read, so that one set of rules judges both.
-Leaves out: checks of one key against another (`weftwork.spec.scenario_checks`).
+Leaves out: checks of one key against another (`weftwork.spec.scenario.checks`).
 """
 # ruff: noqa: ANN401 - a resolved value is whatever its row makes of it
 
@@ -19,8 +19,8 @@ from pydantic import BaseModel
 
 from weftwork.base.errors import Mistake
 from weftwork.base.nearest import nearest
-from weftwork.spec.scenario_devices import DeviceChoice, NodeModel, device_rows
-from weftwork.spec.scenario_kinds import (
+from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
+from weftwork.spec.scenario.kinds import (
     DeviceKind,
     FileName,
     NameOrFile,
@@ -30,9 +30,9 @@ from weftwork.spec.scenario_kinds import (
     WrongValueError,
     either,
 )
-from weftwork.spec.scenario_policies import ParameterCheck, ParameterValue, PolicyChoice
-from weftwork.spec.scenario_rows import REQUIRED, Row, applies, resolved_default, rows_of, shown
-from weftwork.spec.scenario_yaml import Entry, Mapping, Node, Scalar, Sequence, read_tree, show
+from weftwork.spec.scenario.policies import ParameterCheck, ParameterValue, PolicyChoice
+from weftwork.spec.scenario.rows import REQUIRED, Row, applies, resolved_default, rows_of, shown
+from weftwork.spec.scenario.yaml_tree import Entry, Mapping, Node, Scalar, Sequence, read_tree, show
 
 __all__ = ["Places", "Reader", "apply_override"]
 

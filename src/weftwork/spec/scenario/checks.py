@@ -1,17 +1,17 @@
 """What one key of a scenario means for another: contradictions are mistakes, what follows from other keys is filled in.
 
 Each check is skipped where a key that it reads is itself wrong, so that one mistake is told once.
-Leaves out: the fabric (`weftwork.spec.scenario_fabric_checks`), and what only the built fabric knows, such as names of
+Leaves out: the fabric (`weftwork.spec.scenario.fabric_checks`), and what only the built fabric knows, such as names of
 links; the floor that builds it uses `Scenario.locate`.
 """
 
 from __future__ import annotations
 
-from weftwork.spec.scenario_fabric import FabricSection
-from weftwork.spec.scenario_policies import PRESETS, REORDERING, PolicyChoice
-from weftwork.spec.scenario_reader import Reader
-from weftwork.spec.scenario_transport import TransportSection
-from weftwork.spec.scenario_workload import Collective, Traffic
+from weftwork.spec.scenario.fabric import FabricSection
+from weftwork.spec.scenario.policies import PRESETS, REORDERING, PolicyChoice
+from weftwork.spec.scenario.reader import Reader
+from weftwork.spec.scenario.transport import TransportSection
+from weftwork.spec.scenario.workload import Collective, Traffic
 
 __all__ = ["check_workload", "resolve_transport"]
 

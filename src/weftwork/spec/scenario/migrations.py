@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from weftwork.spec.scenario_yaml import Mapping as Tree
-from weftwork.spec.scenario_yaml import Scalar
+from weftwork.spec.scenario.yaml_tree import Mapping as Tree
+from weftwork.spec.scenario.yaml_tree import Scalar
 
 __all__ = ["MIGRATIONS", "SCHEMA", "Step", "migrate"]
 

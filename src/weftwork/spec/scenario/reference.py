@@ -1,6 +1,6 @@
 """The keys of a scenario explained: one row by its path, and the page of reference that holds them all.
 
-``python -m weftwork.spec.scenario_reference > docs/scenario.md`` writes the page; a test holds it to the rows.
+``python -m weftwork.spec.scenario.reference > docs/scenario.md`` writes the page; a test holds it to the rows.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
-from weftwork.spec.scenario import rows
-from weftwork.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList, either
-from weftwork.spec.scenario_migrations import SCHEMA
-from weftwork.spec.scenario_policies import PRESETS, known_policies
-from weftwork.spec.scenario_rows import Row
+from weftwork.spec.scenario.kinds import DeviceKind, PolicyKind, Section, SectionList, either
+from weftwork.spec.scenario.migrations import SCHEMA
+from weftwork.spec.scenario.policies import PRESETS, known_policies
+from weftwork.spec.scenario.rows import Row
+from weftwork.spec.scenario.scenario import rows
 
 __all__ = ["below", "explanation", "facts", "page", "row"]
 
@@ -110,7 +110,7 @@ def explanation(path: str) -> str:
 
 _HEAD = f"""# The scenario
 
-<!-- Made from the rows of src/weftwork/spec: `python -m weftwork.spec.scenario_reference > docs/scenario.md`. -->
+<!-- Made from the rows of src/weftwork/spec: `python -m weftwork.spec.scenario.reference > docs/scenario.md`. -->
 
 A scenario is one YAML file. `weftwork explain KEY` prints any row below, by its full name such as `fabric.link_rate`;
 `weftwork schema` prints the JSON Schema for editors. Below the meaning of a key stands where its default comes from.

@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from weftwork.spec.scenario_kinds import DeviceKind, Kind, PolicyKind, Section, SectionList
-from weftwork.spec.scenario_yaml import Scalar
+from weftwork.spec.scenario.kinds import DeviceKind, Kind, PolicyKind, Section, SectionList
+from weftwork.spec.scenario.yaml_tree import Scalar
 
 __all__ = ["REQUIRED", "Row", "applies", "resolved_default", "row", "rows_of", "shown"]
 

@@ -1,6 +1,6 @@
 """The keys of ``collective``, ``traffic`` and ``engine`` in a scenario: what is asked, and how it is computed.
 
-Leaves out: what one key means for another (`weftwork.spec.scenario_checks`).
+Leaves out: what one key means for another (`weftwork.spec.scenario.checks`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from weftwork.base.units import DURATION, SIZE
 from weftwork.spec.device import PRIORITIES, Record
-from weftwork.spec.scenario_fabric import MAX_HOSTS
-from weftwork.spec.scenario_kinds import Choice, FileName, Measure, Number, Section, Selection, Text, Whole
-from weftwork.spec.scenario_rows import REQUIRED, row
+from weftwork.spec.scenario.fabric import MAX_HOSTS
+from weftwork.spec.scenario.kinds import Choice, FileName, Measure, Number, Section, Selection, Text, Whole
+from weftwork.spec.scenario.rows import REQUIRED, row
 
 __all__ = ["OPERATIONS", "PLACEMENTS", "SIZE_DISTRIBUTIONS", "Collective", "EngineSection", "Recording", "Traffic"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from weftwork.spec.scenario_fabric import FabricSection
-from weftwork.spec.scenario_reader import Reader
-from weftwork.spec.scenario_training import Straggler, TrainingJob, TrainingSection
-from weftwork.spec.scenario_workload import EngineSection
+from weftwork.spec.scenario.fabric import FabricSection
+from weftwork.spec.scenario.reader import Reader
+from weftwork.spec.scenario.training import Straggler, TrainingJob, TrainingSection
+from weftwork.spec.scenario.workload import EngineSection
 
 __all__ = ["check_engine", "check_jobs", "check_stragglers", "check_training", "resolve_engine"]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from weftwork.base.units import DURATION
 from weftwork.spec.device import Record
-from weftwork.spec.scenario_kinds import Measure, Number, Whole
-from weftwork.spec.scenario_rows import row
+from weftwork.spec.scenario.kinds import Measure, Number, Whole
+from weftwork.spec.scenario.rows import row
 
 __all__ = ["Reliability"]
 

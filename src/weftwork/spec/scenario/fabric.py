@@ -1,16 +1,16 @@
 """The keys of ``fabric`` in a scenario: unit, default, allowed values, one sentence and source of each.
 
-Leaves out: what one key means for another (`weftwork.spec.scenario_fabric_checks`), fields of devices
-(`weftwork.spec.scenario_devices`).
+Leaves out: what one key means for another (`weftwork.spec.scenario.fabric_checks`), fields of devices
+(`weftwork.spec.scenario.devices`).
 """
 
 from __future__ import annotations
 
 from weftwork.base.units import DURATION, LENGTH, RATE
 from weftwork.spec.device import Nic, Record, Server, Switch
-from weftwork.spec.scenario_devices import DeviceChoice
-from weftwork.spec.scenario_kinds import Choice, DeviceKind, FileName, Flag, Measure, Number, Whole
-from weftwork.spec.scenario_rows import row
+from weftwork.spec.scenario.devices import DeviceChoice
+from weftwork.spec.scenario.kinds import Choice, DeviceKind, FileName, Flag, Measure, Number, Whole
+from weftwork.spec.scenario.rows import row
 
 __all__ = ["MAX_HOSTS", "FabricSection"]
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from weftwork.base.units import DURATION, RATE
 from weftwork.spec.device import Record
-from weftwork.spec.scenario_kinds import Choice, Measure, Number, Text, Whole
-from weftwork.spec.scenario_reader import Reader
-from weftwork.spec.scenario_rows import REQUIRED, row
-from weftwork.spec.scenario_workload import EngineSection
+from weftwork.spec.scenario.kinds import Choice, Measure, Number, Text, Whole
+from weftwork.spec.scenario.reader import Reader
+from weftwork.spec.scenario.rows import REQUIRED, row
+from weftwork.spec.scenario.workload import EngineSection
 
 __all__ = ["Fault", "check_faults"]
 

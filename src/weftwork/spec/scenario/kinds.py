@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from weftwork.base.nearest import nearest
 from weftwork.base.units import Quantity, UnitError, format_quantity, parse_quantity
-from weftwork.spec.scenario_yaml import Node, Scalar, Sequence, show
+from weftwork.spec.scenario.yaml_tree import Node, Scalar, Sequence, show
 
 __all__ = [
     "Choice",

@@ -1,6 +1,6 @@
 """The keys of ``training``, ``jobs`` and ``stragglers`` in a scenario: which model is trained, and how it is spread.
 
-Leaves out: what one key means for another (`weftwork.spec.scenario_training_checks`), and whether the plan can be,
+Leaves out: what one key means for another (`weftwork.spec.scenario.training_checks`), and whether the plan can be,
 which needs the model (`weftwork.workload.parallelism.refuse`).
 """
 
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from weftwork.base.units import DURATION, RATE, SIZE
 from weftwork.spec.device import Record
-from weftwork.spec.scenario_devices import DeviceChoice
-from weftwork.spec.scenario_fabric import MAX_HOSTS
-from weftwork.spec.scenario_kinds import Choice, DeviceKind, Flag, Measure, NameOrFile, Number, Section, Text, Whole
-from weftwork.spec.scenario_rows import REQUIRED, row
-from weftwork.spec.scenario_workload import PLACEMENTS
+from weftwork.spec.scenario.devices import DeviceChoice
+from weftwork.spec.scenario.fabric import MAX_HOSTS
+from weftwork.spec.scenario.kinds import Choice, DeviceKind, Flag, Measure, NameOrFile, Number, Section, Text, Whole
+from weftwork.spec.scenario.rows import REQUIRED, row
+from weftwork.spec.scenario.workload import PLACEMENTS
 from weftwork.spec.training import Model, Overlap, Parallelism, Software
 
 __all__ = ["LONG_SEQUENCE", "Checkpoint", "OverlapSection", "Straggler", "TrainingJob", "TrainingSection"]

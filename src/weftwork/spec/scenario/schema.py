@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from weftwork.spec.scenario import WORKLOADS, Scenario
-from weftwork.spec.scenario_devices import device_rows
-from weftwork.spec.scenario_kinds import DeviceKind, PolicyKind, Section, SectionList
-from weftwork.spec.scenario_policies import known_policies
-from weftwork.spec.scenario_rows import REQUIRED, Row, rows_of
+from weftwork.spec.scenario.devices import device_rows
+from weftwork.spec.scenario.kinds import DeviceKind, PolicyKind, Section, SectionList
+from weftwork.spec.scenario.policies import known_policies
+from weftwork.spec.scenario.rows import REQUIRED, Row, rows_of
+from weftwork.spec.scenario.scenario import WORKLOADS, Scenario
 
 __all__ = ["json_schema"]
 
@@ -29,7 +29,7 @@ def json_schema(known: Mapping[str, Sequence[str]] | None = None) -> dict[str, A
 
     Returns
     -------
-    a schema that every scenario which `weftwork.spec.scenario.load` accepts also satisfies
+    a schema that every scenario which `weftwork.spec.scenario.scenario.load` accepts also satisfies
     """
     names = known_policies() if known is None else known
     schema = _section(Scenario, names)

@@ -5,7 +5,7 @@
 Prints the mean absolute error by value, and the best one: the least mean of absolute relative errors (L1), so that the
 13 plans that are slower than any smooth model do not pull. Nothing else is fitted on iterations; the CPU time of an
 operation was read from one server's rows in the same way, with ``--launch``.
-Source: `weftwork.data.measured`, by `weftwork.study.published_cases`. Leaves out: all other sets, which judge.
+Source: `weftwork.data.measured`, by `weftwork.study.validation.published_cases`. Leaves out: all other sets, which judge.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final
 import joblib
 import numpy as np
 
-from weftwork.study.predict import predict
-from weftwork.study.published_cases import vtrain_multi_node, vtrain_single_node
+from weftwork.study.validation.predict import predict
+from weftwork.study.validation.published_cases import vtrain_multi_node, vtrain_single_node
 
 if TYPE_CHECKING:
-    from weftwork.study.published_cases import Case
+    from weftwork.study.validation.published_cases import Case
 
 __all__ = ["main", "mape"]
 

@@ -7,7 +7,7 @@ import pytest
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import node
-from weftwork.study.validation_curves import (
+from weftwork.study.validation.curves import (
     P5_LATENCY_SCALE,
     P5_NETWORK_EFFICIENCY,
     fit_p5,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weftwork.study.scorecard import Excluded, Point, Score, rank_of_best
+from weftwork.study.validation.scorecard import Excluded, Point, Score, rank_of_best
 
 
 def point(measured: float, predicted: float, *, naive: float = 1.0, plans: str = "", name: str = "row") -> Point:

@@ -10,11 +10,11 @@ import pytest
 from weftwork.base.errors import ConfigError
 from weftwork.cli import main
 from weftwork.data.measured import measured
-from weftwork.study import published_cases, validate
-from weftwork.study.predict import Prediction
-from weftwork.study.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
-from weftwork.study.recipes import MODELS, bridge_recipe, generation
-from weftwork.study.scorecard_page import HEAD, document, line, page
+from weftwork.study.validation import published_cases, validate
+from weftwork.study.validation.predict import Prediction
+from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
+from weftwork.study.validation.recipes import MODELS, bridge_recipe, generation
+from weftwork.study.validation.scorecard_page import HEAD, document, line, page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "models" / "scorecard.md"
 FAMILIES = ("dense-fp8", "dense-nvfp4", "experts", "gpt-oss")

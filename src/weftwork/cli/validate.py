@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from weftwork.cli.console import console
-from weftwork.study.scorecard_page import HEAD, document, line, page, rank_line
-from weftwork.study.validate import validate
+from weftwork.study.validation.scorecard_page import HEAD, document, line, page, rank_line
+from weftwork.study.validation.validate import validate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from weftwork.study.scorecard import Score
+    from weftwork.study.validation.scorecard import Score
 
 __all__ = ["validate_sets"]
 

@@ -18,9 +18,9 @@ from typing import Any, Final, Literal
 
 from weftwork.data.measured import measured
 from weftwork.spec.training import Model, Parallelism, Precision, Software
-from weftwork.study.predict import Cluster
-from weftwork.study.recipes import MODELS, bridge_recipe
-from weftwork.study.scorecard import Excluded
+from weftwork.study.validation.predict import Cluster
+from weftwork.study.validation.recipes import MODELS, bridge_recipe
+from weftwork.study.validation.scorecard import Excluded
 from weftwork.workload.models.catalogue import MODELS as CATALOGUE
 from weftwork.workload.models.catalogue import model
 from weftwork.workload.models.size import model_flops_per_token

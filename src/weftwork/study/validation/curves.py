@@ -16,7 +16,7 @@ from weftwork.base.clock import SECOND_PS
 from weftwork.data.measured import measured
 from weftwork.hardware.catalogue import GPUS, node
 from weftwork.spec.training import Software
-from weftwork.study.scorecard import Point, Score
+from weftwork.study.validation.scorecard import Point, Score
 from weftwork.workload.collectives.call import bus_bandwidth_factor
 from weftwork.workload.collectives.cost import CollectiveFigures, collective_cost, collective_figures
 from weftwork.workload.collectives.nccl_time import nccl_time_ps

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from weftwork.study.scorecard import PlanRank, Score
+from weftwork.study.validation.scorecard import PlanRank, Score
 
 __all__ = ["HEAD", "document", "line", "page", "rank_line"]
 

@@ -1,7 +1,7 @@
 """The scorecard: every published set, predicted and scored.
 
 A set says what it is calibrated on and what is declared; nothing is fitted here. Rows run in parallel over processes.
-Source: `weftwork.data.measured`, `weftwork.study.published_cases`, `weftwork.study.validation_curves`.
+Source: `weftwork.data.measured`, `weftwork.study.validation.published_cases`, `weftwork.study.validation.curves`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, Final, Literal
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.hardware.catalogue import SERVERS, gpu
-from weftwork.study.predict import predict
-from weftwork.study.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
-from weftwork.study.scorecard import Excluded, Point, Score
-from weftwork.study.validation_curves import one_server, p5
+from weftwork.study.validation.curves import one_server, p5
+from weftwork.study.validation.predict import predict
+from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
+from weftwork.study.validation.scorecard import Excluded, Point, Score
 
 __all__ = ["NAIVE_MFU", "SETS", "Progress", "ValidationSet", "validate"]
 

@@ -1,0 +1,1 @@
+"""Predictions against what others measured: published rows as scenarios, errors, the scorecard and its page."""

@@ -28,7 +28,7 @@ from weftwork.data.measured import measured
 from weftwork.engine import packet
 from weftwork.engine.lower import lower
 from weftwork.policies.load import load
-from weftwork.study.prepare import read_scenario
+from weftwork.study.prepare.prepare import read_scenario
 from weftwork.topology.build import fabric_of_section
 from weftwork.transports.rocev2 import transport
 from weftwork.workload.collectives.algorithm import END, START

@@ -17,7 +17,7 @@ from rows import ROWS
 
 from weftwork.engine import packet
 from weftwork.engine.packet import Series
-from weftwork.study.recording import PATH_SAMPLE, TIMELINE_BINS
+from weftwork.study.prepare.recording import PATH_SAMPLE, TIMELINE_BINS
 
 if TYPE_CHECKING:
     from weftwork.engine.plan import Plan

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.store.runs import Run, open_run
     from weftwork.study.compare import compare
-    from weftwork.study.prepare import prepare, read_scenario
+    from weftwork.study.prepare.prepare import prepare, read_scenario
     from weftwork.study.run import run_scenario as run
 
 __version__ = version.VERSION
@@ -39,8 +39,8 @@ _HOMES = {
     "Scenario": ("weftwork.spec.scenario.scenario", "Scenario"),
     "compare": ("weftwork.study.compare", "compare"),
     "open_run": ("weftwork.store.runs", "open_run"),
-    "prepare": ("weftwork.study.prepare", "prepare"),
-    "read_scenario": ("weftwork.study.prepare", "read_scenario"),
+    "prepare": ("weftwork.study.prepare.prepare", "prepare"),
+    "read_scenario": ("weftwork.study.prepare.prepare", "read_scenario"),
     "run": ("weftwork.study.run", "run_scenario"),
 }
 

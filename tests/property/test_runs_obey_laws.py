@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.scenario import loads
 from weftwork.store.runs import Run
-from weftwork.study.prepare import check_parameters, known_names
+from weftwork.study.prepare.prepare import check_parameters, known_names
 from weftwork.study.run import run_scenario
 
 FABRICS = st.one_of(

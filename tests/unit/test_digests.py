@@ -19,7 +19,7 @@ import weftwork
 from weftwork.engine import packet
 from weftwork.engine.flow import run as flow
 from weftwork.engine.reference.simulation import Simulation
-from weftwork.study.prepare import prepare, read_scenario
+from weftwork.study.prepare.prepare import prepare, read_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("examples/**/*.yaml"))

@@ -34,7 +34,7 @@ from weftwork.spec.job import (
     Wait,
 )  # fmt: skip
 from weftwork.spec.scenario.scenario import loads
-from weftwork.study.prepare import check_parameters, known_names
+from weftwork.study.prepare.prepare import check_parameters, known_names
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.placement import PLACEMENTS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weftwork.base.errors import ConfigError
-from weftwork.study.prepare import prepare, read_scenario
+from weftwork.study.prepare.prepare import prepare, read_scenario
 
 SCENARIO = """schema: 1
 fabric:

@@ -27,7 +27,7 @@ from weftwork.study.compare import compare
 from weftwork.study.engines import Progress
 from weftwork.study.ideal import ideal_times_ps
 from weftwork.study.interrupts import interrupts
-from weftwork.study.prepare import prepare, read_scenario
+from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.run import run_scenario
 from weftwork.study.seeds import interval, mean_numbers
 from weftwork.topology.assemble import assemble, links_between

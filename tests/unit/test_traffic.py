@@ -20,8 +20,8 @@ from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.job import At, Job, Send
 from weftwork.spec.transport import Transport
-from weftwork.study.payload import Volume, volume
-from weftwork.study.recording import queue_pairs
+from weftwork.study.prepare.payload import Volume, volume
+from weftwork.study.prepare.recording import queue_pairs
 from weftwork.topology.leaf_spine import leaf_spine
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import schedule

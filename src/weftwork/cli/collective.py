@@ -14,7 +14,7 @@ from weftwork.cli.leave import FAILED
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.study.collective import Measured, collective_scenario, measure_collective
-from weftwork.study.prepare import prepare
+from weftwork.study.prepare.prepare import prepare
 from weftwork.study.record import about
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weftwork.spec.scenario.scenario import Scenario
-    from weftwork.study.prepare import Prepared
+    from weftwork.study.prepare.prepare import Prepared
 
 __all__ = ["collective", "parse_sizes"]
 

@@ -89,7 +89,7 @@ def fabric_in(file: Path, overrides: Mapping[str, str] | None = None) -> Fabric:
     """
     if file.suffix in FABRIC_FILES:
         return fabric_of(file=file)
-    from weftwork.study.prepare import read_scenario  # loads the policies, which a fabric file does not need
+    from weftwork.study.prepare.prepare import read_scenario  # loads the policies, which a fabric file does not need
 
     scenario = read_scenario(file, overrides)
     try:

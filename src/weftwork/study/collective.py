@@ -20,7 +20,7 @@ from weftwork.spec.scenario.scenario import load, loads
 from weftwork.study.collective_times import collective_times
 from weftwork.study.engines import run_plan
 from weftwork.study.interrupts import interrupts
-from weftwork.study.prepare import check_parameters, known_names, prepare
+from weftwork.study.prepare.prepare import check_parameters, known_names, prepare
 from weftwork.topology.from_file import FABRIC_FILES
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from weftwork.engine.outcome import Outcome
     from weftwork.spec.fabric import Fabric
-    from weftwork.study.prepare import Prepared
-    from weftwork.study.training import PreparedTraining
+    from weftwork.study.prepare.prepare import Prepared
+    from weftwork.study.prepare.training import PreparedTraining
 
 __all__ = ["about", "port_names", "summarise", "tables_of"]
 

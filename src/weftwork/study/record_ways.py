@@ -1,6 +1,6 @@
 """What a page draws: time by bins, ways of queue pairs, nodes by tier, and what a message takes on a link.
 
-Leaves out: what is recorded, which `weftwork.study.recording` chooses.
+Leaves out: what is recorded, which `weftwork.study.prepare.recording` chooses.
 """
 
 from __future__ import annotations

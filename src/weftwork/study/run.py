@@ -15,14 +15,14 @@ from weftwork.base.version import VERSION
 from weftwork.spec.scenario.scenario import Scenario, dump
 from weftwork.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
 from weftwork.study.engines import Progress, run_plan
-from weftwork.study.given_fabric import FILE as FABRIC_FILE
-from weftwork.study.given_fabric import GivenFabric, placed, with_fabric
 from weftwork.study.interrupts import Interrupt, interrupts
-from weftwork.study.prepare import located, prepare, read_scenario
+from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
+from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
+from weftwork.study.prepare.prepare import located, prepare, read_scenario
+from weftwork.study.prepare.recording import recording
+from weftwork.study.prepare.training import prepare_training
 from weftwork.study.record import about, summarise, tables_of
-from weftwork.study.recording import recording
 from weftwork.study.seeds import mean_numbers
-from weftwork.study.training import prepare_training
 from weftwork.study.training_run import run_training, training_about
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from weftwork.engine.outcome import Outcome
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.result import Quantity
-    from weftwork.study.prepare import Prepared
-    from weftwork.study.training import PreparedTraining
+    from weftwork.study.prepare.prepare import Prepared
+    from weftwork.study.prepare.training import PreparedTraining
 
 __all__ = ["MAX_SEED", "run_scenario"]
 

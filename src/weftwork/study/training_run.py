@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from weftwork.engine.flow.outcome import FlowOutcome
     from weftwork.spec.result import Quantity
-    from weftwork.study.training import PreparedTraining
+    from weftwork.study.prepare.training import PreparedTraining
     from weftwork.study.training_time import JobTime
 
 __all__ = ["TrainingResult", "run_training", "training_about"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.engine.flow.outcome import FlowOutcome
-    from weftwork.study.training import PreparedTraining, TrainingJob
+    from weftwork.study.prepare.training import PreparedTraining, TrainingJob
     from weftwork.study.training_time import JobTime, Segments
 
     TimesOfJobs = tuple[Segments, list[JobTime]]

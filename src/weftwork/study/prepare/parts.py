@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.scenario.scenario import Scenario
-    from weftwork.study.faults import Occurrence
+    from weftwork.study.prepare.faults import Occurrence
 
 __all__ = ["POLICY_KINDS", "engine_settings", "policies_of"]
 

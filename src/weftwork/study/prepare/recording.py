@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weftwork.engine.packet import Series
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job
-    from weftwork.study.prepare import Prepared
+    from weftwork.study.prepare.prepare import Prepared
 
 __all__ = ["PATH_SAMPLE", "TIMELINE_BINS", "queue_pairs", "recording"]
 

@@ -19,11 +19,11 @@ from weftwork.spec.fabric import Fabric
 from weftwork.spec.scenario.scenario import Scenario
 from weftwork.spec.scenario.scenario import load as load_scenario
 from weftwork.spec.scenario.scenario import rows as scenario_rows
-from weftwork.study.collective_job import collective_job
-from weftwork.study.faults import Occurrence, occurrences
-from weftwork.study.parts import POLICY_KINDS, engine_settings, policies_of
-from weftwork.study.payload import Volume, volume
-from weftwork.study.training import stepwise_training
+from weftwork.study.prepare.collective import collective_job
+from weftwork.study.prepare.faults import Occurrence, occurrences
+from weftwork.study.prepare.parts import POLICY_KINDS, engine_settings, policies_of
+from weftwork.study.prepare.payload import Volume, volume
+from weftwork.study.prepare.training import stepwise_training
 from weftwork.topology.build import fabric_of_section
 from weftwork.transports.rocev2 import transport as rocev2
 from weftwork.workload.models.catalogue import MODELS

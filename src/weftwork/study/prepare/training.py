@@ -18,9 +18,9 @@ from weftwork.engine.flow.lower import lower_flow
 from weftwork.hardware.catalogue import SERVERS, gpu, gpu_facts
 from weftwork.spec.job import Program
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
-from weftwork.study.collective_job import nvlink_domains
-from weftwork.study.faults import Occurrence, occurrences
-from weftwork.study.parts import engine_settings, policies_of
+from weftwork.study.prepare.collective import nvlink_domains
+from weftwork.study.prepare.faults import Occurrence, occurrences
+from weftwork.study.prepare.parts import engine_settings, policies_of
 from weftwork.topology.build import fabric_of_section
 from weftwork.transports.rocev2 import transport as rocev2
 from weftwork.workload.collectives.cost import collective_facts, collective_figures

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError
-from weftwork.study.prepare import read_scenario
+from weftwork.study.prepare.prepare import read_scenario
 from weftwork.topology.build import fabric_of
 from weftwork.topology.export import export
 

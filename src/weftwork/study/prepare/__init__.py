@@ -1,0 +1,1 @@
+"""From a scenario to everything that a run is made of."""

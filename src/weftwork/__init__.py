@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from weftwork.store.runs import Run, open_run
     from weftwork.study.compare import compare
     from weftwork.study.prepare.prepare import prepare, read_scenario
-    from weftwork.study.run import run_scenario as run
+    from weftwork.study.run.run import run_scenario as run
 
 __version__ = version.VERSION
 
@@ -41,7 +41,7 @@ _HOMES = {
     "open_run": ("weftwork.store.runs", "open_run"),
     "prepare": ("weftwork.study.prepare.prepare", "prepare"),
     "read_scenario": ("weftwork.study.prepare.prepare", "read_scenario"),
-    "run": ("weftwork.study.run", "run_scenario"),
+    "run": ("weftwork.study.run.run", "run_scenario"),
 }
 
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from weftwork.store.runs import Run
-from weftwork.study.run import run_scenario
+from weftwork.study.run.run import run_scenario
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}  # of SVG every element is closed
 LEAF_SPINE = """schema: 1

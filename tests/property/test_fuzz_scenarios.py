@@ -21,8 +21,8 @@ from property.test_scenario_fuzz import section_of
 
 from weftwork.base.errors import ConfigError
 from weftwork.store.runs import Run
-from weftwork.study.engines import Progress
-from weftwork.study.run import run_scenario
+from weftwork.study.run.engines import Progress
+from weftwork.study.run.run import run_scenario
 
 EXAMPLES = 60
 PATIENCE_S = 120  # the slowest of thousands took two; a machine may be busy

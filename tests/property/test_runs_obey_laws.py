@@ -16,7 +16,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.scenario import loads
 from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import check_parameters, known_names
-from weftwork.study.run import run_scenario
+from weftwork.study.run.run import run_scenario
 
 FABRICS = st.one_of(
     st.builds(

@@ -18,8 +18,8 @@ import yaml
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import GPUS, SERVERS
 from weftwork.store.runs import Run
-from weftwork.study.engines import Progress
-from weftwork.study.run import run_scenario
+from weftwork.study.run.engines import Progress
+from weftwork.study.run.run import run_scenario
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
 

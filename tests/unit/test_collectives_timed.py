@@ -18,8 +18,8 @@ from weftwork.engine.outcome import Outcome
 from weftwork.engine.plan import Plan
 from weftwork.spec.device import Server
 from weftwork.spec.job import Placement
-from weftwork.study.collective import collective_scenario
 from weftwork.study.prepare.prepare import prepare
+from weftwork.study.run.collective import collective_scenario
 from weftwork.workload.collectives.algorithm import END, START, Schedule, least_time_ps
 from weftwork.workload.collectives.call import INNERS, Call, bus_bandwidth_factor
 from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule

@@ -12,7 +12,7 @@ from helpers.pages import simulated
 from helpers.training_run import training_run
 
 from weftwork.report.page import run_page
-from weftwork.study.run import run_scenario
+from weftwork.study.run.run import run_scenario
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 MOST_BYTES = 5_000_000

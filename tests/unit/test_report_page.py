@@ -14,7 +14,7 @@ from weftwork.cli import main
 from weftwork.cli.report import report
 from weftwork.report.page import run_page
 from weftwork.store.runs import Run, open_run
-from weftwork.study.run import run_scenario
+from weftwork.study.run.run import run_scenario
 
 INCAST = "traffic: {pattern: incast, senders: 7, size: 256KB}"
 SECTIONS = ["answer", "times", "links", "queues", "slow", "fabric", "provenance"]

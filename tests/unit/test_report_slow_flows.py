@@ -48,7 +48,7 @@ def test_a_port_that_was_paused_is_named_with_who_paused_it(tmp_path: Path) -> N
     text = (tmp_path / "roomy.yaml").read_text(encoding="utf-8")
     text = text.replace("link_rate: 100Gbps", "link_rate: 100Gbps, switch: {buffer: 2MB}")
     narrow.write_text(text.replace("fixed-window", "none"), encoding="utf-8")
-    from weftwork.study.run import run_scenario
+    from weftwork.study.run.run import run_scenario
 
     run = run_scenario(narrow, out=tmp_path / "narrow")
     assert (run.value("pauses") or 0) > 0

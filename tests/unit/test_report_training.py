@@ -22,7 +22,7 @@ from weftwork.report.pipeline import EXPOSED, KINDS, is_training, read_pipeline,
 from weftwork.report.words import amount
 from weftwork.spec.scenario.reliability import Reliability
 from weftwork.store.runs import Run, open_run
-from weftwork.study.run import run_scenario
+from weftwork.study.run.run import run_scenario
 from weftwork.workload.reliability import goodput
 
 

@@ -24,12 +24,12 @@ from weftwork.spec.result import TABLES
 from weftwork.spec.transport import Transport
 from weftwork.store.runs import Run, open_run
 from weftwork.study.compare import compare
-from weftwork.study.engines import Progress
 from weftwork.study.ideal import ideal_times_ps
-from weftwork.study.interrupts import interrupts
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.run import run_scenario
-from weftwork.study.seeds import interval, mean_numbers
+from weftwork.study.run.engines import Progress
+from weftwork.study.run.interrupts import interrupts
+from weftwork.study.run.run import run_scenario
+from weftwork.study.run.seeds import interval, mean_numbers
 from weftwork.topology.assemble import assemble, links_between
 from weftwork.workload.traffic.incast import incast
 

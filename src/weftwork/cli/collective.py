@@ -13,9 +13,9 @@ from weftwork.base.units import SIZE, UnitError, format_quantity, parse_quantity
 from weftwork.cli.leave import FAILED
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
-from weftwork.study.collective import Measured, collective_scenario, measure_collective
 from weftwork.study.prepare.prepare import prepare
 from weftwork.study.record import about
+from weftwork.study.run.collective import Measured, collective_scenario, measure_collective
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

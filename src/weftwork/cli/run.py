@@ -13,7 +13,7 @@ from weftwork.cli.leave import FAILED
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.report.answer import answer, finished, print_answer
-from weftwork.study.run import run_scenario
+from weftwork.study.run.run import run_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """From a scenario with training jobs to a plan of the flow engine: models, parallel plans, GPUs, software, placements.
 
-Leaves out: what a run of it says (`weftwork.study.training_run`).
+Leaves out: what a run of it says (`weftwork.study.run.training`).
 """
 
 from __future__ import annotations

@@ -14,16 +14,16 @@ from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.version import VERSION
 from weftwork.spec.scenario.scenario import Scenario, dump
 from weftwork.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
-from weftwork.study.engines import Progress, run_plan
-from weftwork.study.interrupts import Interrupt, interrupts
 from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
 from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
 from weftwork.study.prepare.prepare import located, prepare, read_scenario
 from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.training import prepare_training
 from weftwork.study.record import about, summarise, tables_of
-from weftwork.study.seeds import mean_numbers
-from weftwork.study.training_run import run_training, training_about
+from weftwork.study.run.engines import Progress, run_plan
+from weftwork.study.run.interrupts import Interrupt, interrupts
+from weftwork.study.run.seeds import mean_numbers
+from weftwork.study.run.training import run_training, training_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable

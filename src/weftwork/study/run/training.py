@@ -2,7 +2,7 @@
 
 What would be if the network were infinitely fast is simulated again, without bytes and without latency of software;
 what would be without bubbles, and with all exposed communication beside computation, are sums of the run itself.
-Leaves out: the folder (`weftwork.study.run`).
+Leaves out: the folder (`weftwork.study.run.run`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.clock import SECOND_PS
 from weftwork.engine.flow import run as flow
 from weftwork.spec.job import Compute, Job, Loop, Operation
-from weftwork.study.engines import Progress
+from weftwork.study.run.engines import Progress
 from weftwork.study.training_tables import job_times, training_summary, training_tables
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 The scenario gives fabric, transport, faults and seed; each size is a run of its own, on a fabric that is built once.
 Source of the columns: nccl-tests, README.md and doc/PERFORMANCE.md.
-Leaves out: run folders, which `weftwork.study.run` writes for one size.
+Leaves out: run folders, which `weftwork.study.run.run` writes for one size.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.hardware.catalogue import node, nodes
 from weftwork.spec.scenario.scenario import load, loads
 from weftwork.study.collective_times import collective_times
-from weftwork.study.engines import run_plan
-from weftwork.study.interrupts import interrupts
 from weftwork.study.prepare.prepare import check_parameters, known_names, prepare
+from weftwork.study.run.engines import run_plan
+from weftwork.study.run.interrupts import interrupts
 from weftwork.topology.from_file import FABRIC_FILES
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.scenario.scenario import Scenario
-    from weftwork.study.engines import Progress
+    from weftwork.study.run.engines import Progress
 
 __all__ = ["DEFAULT_NODE", "Measured", "collective_scenario", "measure_collective"]
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from weftwork.engine import packet
 from weftwork.engine.flow import run as flow
-from weftwork.study.collective_times import collective_times
 from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.results.collective_times import collective_times
 
 LEAF: Final = "{topology: leaf-spine, hosts: 64, radix: 16, link_rate: 400Gbps, cable_length: 20m}"
 TAPERED: Final = (

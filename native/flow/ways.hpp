@@ -28,7 +28,7 @@ struct Way {
 };
 
 /// Time of a message between servers that meets nobody: the longest monotone walk through (packet, stage), as
-/// weftwork.study.ideal has it, where a stage of several links takes a message at their joint rate.
+/// weftwork.study.results.ideal has it, where a stage of several links takes a message at their joint rate.
 inline double alone_ps(const Way& way, const WireSizes& wire, std::int64_t size_bytes) {
   const std::int64_t packets = wire.packets(size_bytes);
   const auto gap = [&](const Stage& stage) { return stage.counts_gaps ? static_cast<double>(wire.gap_bytes) : 0.0; };

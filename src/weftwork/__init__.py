@@ -11,8 +11,8 @@ from weftwork.base.errors import ConfigError, EngineError, PolicyError, UsageErr
 if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.store.runs import Run, open_run
-    from weftwork.study.compare import compare
     from weftwork.study.prepare.prepare import prepare, read_scenario
+    from weftwork.study.results.compare import compare
     from weftwork.study.run.run import run_scenario as run
 
 __version__ = version.VERSION
@@ -37,7 +37,7 @@ __all__ = [
 _HOMES = {
     "Run": ("weftwork.store.runs", "Run"),
     "Scenario": ("weftwork.spec.scenario.scenario", "Scenario"),
-    "compare": ("weftwork.study.compare", "compare"),
+    "compare": ("weftwork.study.results.compare", "compare"),
     "open_run": ("weftwork.store.runs", "open_run"),
     "prepare": ("weftwork.study.prepare.prepare", "prepare"),
     "read_scenario": ("weftwork.study.prepare.prepare", "read_scenario"),

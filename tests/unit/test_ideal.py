@@ -8,8 +8,8 @@ import pytest
 
 import weftwork
 from weftwork.spec.scenario.scenario import loads
-from weftwork.study.ideal import pipeline_ps, spread_ps
 from weftwork.study.prepare.prepare import check_parameters, known_names
+from weftwork.study.results.ideal import pipeline_ps, spread_ps
 from weftwork.study.run.run import run_scenario
 
 FAST, SLOW = (400_000_000_000, 20, 1_000), (100_000_000_000, 20, 5_000)

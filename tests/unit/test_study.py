@@ -23,9 +23,9 @@ from weftwork.spec.fabric import HOST, SWITCH
 from weftwork.spec.result import TABLES
 from weftwork.spec.transport import Transport
 from weftwork.store.runs import Run, open_run
-from weftwork.study.compare import compare
-from weftwork.study.ideal import ideal_times_ps
 from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.results.compare import compare
+from weftwork.study.results.ideal import ideal_times_ps
 from weftwork.study.run.engines import Progress
 from weftwork.study.run.interrupts import interrupts
 from weftwork.study.run.run import run_scenario

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from weftwork.study.training_time import job_time, segments_of, with_tails
+from weftwork.study.results.training_time import job_time, segments_of, with_tails
 
 LABELS = ("compute", "pipeline", "tensor", "checkpoint")
 SEGMENT = np.dtype([(name, np.int64) for name in ("actor", "label", "code", "start_ps", "end_ps")])

@@ -14,7 +14,7 @@ from weftwork.cli.leave import FAILED
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.study.prepare.prepare import prepare
-from weftwork.study.record import about
+from weftwork.study.results.record import about
 from weftwork.study.run.collective import Measured, collective_scenario, measure_collective
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from weftwork.cli.console import console
 from weftwork.report.answer import finished
 from weftwork.report.words import amount, label
 from weftwork.store.runs import open_run
-from weftwork.study.compare import Comparison, NumberPair, compare
+from weftwork.study.results.compare import Comparison, NumberPair, compare
 
 if TYPE_CHECKING:
     from pathlib import Path

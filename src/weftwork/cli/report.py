@@ -86,7 +86,7 @@ def _trace(runs: list[Run]) -> str:
 
 def _comparison(first: Run, second: Run) -> str:
     from weftwork.report.page_comparison import comparison_page
-    from weftwork.study.compare import compare
+    from weftwork.study.results.compare import compare
 
     found = compare(first, second)
     is_whole = all(done == counted for done, counted in map(finished, (first, second)))

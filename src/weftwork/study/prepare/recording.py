@@ -13,7 +13,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.engine.programs import peers_of, walk
 from weftwork.spec.job import Send
-from weftwork.study.record import port_names
+from weftwork.study.results.record import port_names
 
 if TYPE_CHECKING:
     from weftwork.engine.packet import Series

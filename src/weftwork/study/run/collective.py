@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.hardware.catalogue import node, nodes
 from weftwork.spec.scenario.scenario import load, loads
-from weftwork.study.collective_times import collective_times
 from weftwork.study.prepare.prepare import check_parameters, known_names, prepare
+from weftwork.study.results.collective_times import collective_times
 from weftwork.study.run.engines import run_plan
 from weftwork.study.run.interrupts import interrupts
 from weftwork.topology.from_file import FABRIC_FILES

@@ -19,7 +19,7 @@ from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
 from weftwork.study.prepare.prepare import located, prepare, read_scenario
 from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.training import prepare_training
-from weftwork.study.record import about, summarise, tables_of
+from weftwork.study.results.record import about, summarise, tables_of
 from weftwork.study.run.engines import Progress, run_plan
 from weftwork.study.run.interrupts import Interrupt, interrupts
 from weftwork.study.run.seeds import mean_numbers

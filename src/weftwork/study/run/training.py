@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.clock import SECOND_PS
 from weftwork.engine.flow import run as flow
 from weftwork.spec.job import Compute, Job, Loop, Operation
+from weftwork.study.results.training_tables import job_times, training_summary, training_tables
 from weftwork.study.run.engines import Progress
-from weftwork.study.training_tables import job_times, training_summary, training_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from weftwork.engine.flow.outcome import FlowOutcome
     from weftwork.spec.result import Quantity
     from weftwork.study.prepare.training import PreparedTraining
-    from weftwork.study.training_time import JobTime
+    from weftwork.study.results.training_time import JobTime
 
 __all__ = ["TrainingResult", "run_training", "training_about"]
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.spec.result import TABLES, Quantity
-from weftwork.study.record import port_names, table
-from weftwork.study.record_ways import node_rows
-from weftwork.study.training_time import COMMUNICATION, COMPUTATION, job_time, segments_of, with_tails
+from weftwork.study.results.record import port_names, table
+from weftwork.study.results.record_ways import node_rows
+from weftwork.study.results.training_time import COMMUNICATION, COMPUTATION, job_time, segments_of, with_tails
 from weftwork.workload.models.size import model_flops_per_token
 from weftwork.workload.reliability import goodput
 from weftwork.workload.training.programs import PASSES
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from weftwork.engine.flow.outcome import FlowOutcome
     from weftwork.study.prepare.training import PreparedTraining, TrainingJob
-    from weftwork.study.training_time import JobTime, Segments
+    from weftwork.study.results.training_time import JobTime, Segments
 
     TimesOfJobs = tuple[Segments, list[JobTime]]
 

@@ -1,0 +1,1 @@
+"""From what an engine gave back to tables, a summary and comparisons."""

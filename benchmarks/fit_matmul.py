@@ -5,7 +5,8 @@
 Prints the mean absolute error by value, and the best one: the least mean of absolute relative errors (L1), so that the
 13 plans that are slower than any smooth model do not pull. Nothing else is fitted on iterations; the CPU time of an
 operation was read from one server's rows in the same way, with ``--launch``.
-Source: `weftwork.data.measured`, by `weftwork.study.validation.published_cases`. Leaves out: all other sets, which judge.
+Source: `weftwork.data.measured`, by `weftwork.study.validation.published_cases`.
+Leaves out: all other sets, which judge.
 """
 
 from __future__ import annotations

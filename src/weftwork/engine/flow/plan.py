@@ -52,7 +52,7 @@ class FlowPlan:
     rank_host : (R,), node of each rank
     live : (tables, P), whether the link of each port is up as far as a table of routes knows; ROUTES takes one of them
     rank_factor : (R,), how many times longer a rank computes
-    attachment, routes : only for ideal times of messages (`weftwork.study.results.ideal`), which the engine does not read
+    attachment, routes : for ideal times of messages (`weftwork.study.results.ideal`); the engine does not read them
     """
 
     seed: int

@@ -16,7 +16,7 @@ FIRST_BYTES = 4096 + 62 + 16
 FULL_PS = (FIRST_BYTES + 20) * BYTE_PS
 NEXT_PS = (4096 + 62 + 20) * BYTE_PS
 ACK_PS = (66 + 20) * BYTE_PS
-SILENCED = str(Path(__file__).parents[1] / "policies" / "silenced.py")
+SILENCED = str(Path(__file__).parents[2] / "policies" / "silenced.py")
 PAUSE_FRAME_PS = (64 + 20) * BYTE_PS
 QUANTUM_PS = 64 * BYTE_PS
 

@@ -25,7 +25,7 @@ from weftwork.spec.scenario.schema import json_schema
 from weftwork.spec.scenario.yaml_tree import Mapping, Scalar, read_tree
 from weftwork.spec.training import Software
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 WRONG_FILES = sorted((ROOT / "tests/golden/scenario_errors").glob("*.yaml"))
 
 # Golden files may not change when a policy is added.

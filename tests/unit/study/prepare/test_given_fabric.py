@@ -11,7 +11,7 @@ import weftwork
 from weftwork.base.errors import ConfigError, UsageError
 from weftwork.spec.fabric import Fabric
 
-PAGE = Path(__file__).parents[2] / "docs" / "models" / "fabrics.md"
+PAGE = Path(__file__).parents[4] / "docs" / "models" / "fabrics.md"
 
 
 def example() -> tuple[Fabric, str]:

@@ -53,7 +53,7 @@ def test_one_server_is_as_fast_as_measured_from_64_mib(name: str, column: str) -
 
 
 def test_the_fit_gives_the_figures() -> None:
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "fit_one_node.py"
+    path = Path(__file__).resolve().parents[4] / "benchmarks" / "fit_one_node.py"
     spec = importlib.util.spec_from_file_location("fit_one_node", path)
     assert spec is not None
     assert spec.loader is not None

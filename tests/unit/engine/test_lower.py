@@ -43,7 +43,7 @@ from weftwork.workload.traffic.incast import incast
 from weftwork.workload.traffic.permutation import permutation
 
 GBPS = 10**9
-TEST_POLICIES = Path(__file__).parents[1] / "policies"
+TEST_POLICIES = Path(__file__).parents[2] / "policies"
 KILOBYTE = Size(total_bytes=1_000)
 
 

@@ -211,7 +211,7 @@ def test_what_a_type_checker_sees_is_what_the_record_holds(seen: type, dtype: ob
     assert tuple(seen.__annotations__) == dtype.names  # type: ignore[attr-defined]
 
 
-DOCS = Path(__file__).parents[2] / "docs" / "models"
+DOCS = Path(__file__).parents[3] / "docs" / "models"
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_every_policy_has_its_page_in_the_docs(kind: str, page: str | None) -> N
 def test_the_example_in_the_docs_loads() -> None:
     page = (DOCS / "writing-a-policy.md").read_text(encoding="utf-8")
     assert "```{weftwork-file} examples/my_cc.py\n" in page
-    assert load("congestion-control", DOCS.parents[1] / "examples" / "my_cc.py").params.cut == 0.5
+    assert load("congestion-control", DOCS.parents[2] / "examples" / "my_cc.py").params.cut == 0.5
 
 
 def test_an_error_names_a_file_below_the_current_folder_as_the_user_does(

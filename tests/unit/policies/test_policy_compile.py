@@ -16,7 +16,7 @@ from weftwork.policies.interface import HOPS, Kind
 from weftwork.policies.load import LoadedPolicy, catalogue, load
 from weftwork.testing.steps import Twin
 
-OURS = Path(__file__).parent.parent / "policies"
+OURS = Path(__file__).parents[2] / "policies"
 CONTROLS = [
     *((entry.name, None) for entry in catalogue("congestion-control")), ("dcqcn", "vendor"), ("dcqcn", "hpcc-repo"),
     (str(OURS / "hpcc.py"), None), (str(OURS / "rccc.py"), None),

@@ -16,7 +16,7 @@ from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain
 from weftwork.study.validation.recipes import MODELS, bridge_recipe, generation
 from weftwork.study.validation.scorecard_page import HEAD, document, line, page
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "models" / "scorecard.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "models" / "scorecard.md"
 FAMILIES = ("dense-fp8", "dense-nvfp4", "experts", "gpt-oss")
 
 

@@ -7,7 +7,7 @@ import pytest
 import weftwork
 from weftwork.cli import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCENARIO = """
 schema: 1
 fabric: {topology: leaf-spine, hosts: 4, radix: 4, link_rate: 100Gbps}

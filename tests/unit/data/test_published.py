@@ -13,7 +13,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.data.measured import measured, measured_names
 
 TEXTS = {"category", "cause", "control", "release", "model", "system", "precision"}
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 
 
 def benchmark(name: str) -> ModuleType:

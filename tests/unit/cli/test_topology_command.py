@@ -19,7 +19,7 @@ from weftwork.topology.from_file import read_fabric
 from weftwork.topology.measures import measure
 from weftwork.topology.without import measure_loss
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "fabrics"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "fabrics"
 
 SCENARIO = """schema: 1
 fabric:

@@ -16,7 +16,7 @@ from weftwork.topology.draw import draw, to_html, to_svg
 from weftwork.topology.picture import lay_out, tier_words
 from weftwork.topology.without import find_lost
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "fabrics"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "fabrics"
 FABRICS = {
     "small": fabric_of(topology="fat-tree", tiers=2, radix=4),
     "two tiers": fabric_of(topology="fat-tree", tiers=2, radix=64),

@@ -17,7 +17,7 @@ NEXT_PS = (4096 + 62 + 20) * BYTE_PS
 ACK_PS = (66 + 20) * BYTE_PS
 NEAR_PS = 10_000  # a wire so short that one packet is on it
 TIMEOUT_PS = 10 * US_PS
-HALVING = str(Path(__file__).parents[1] / "policies" / "halving.py")
+HALVING = str(Path(__file__).parents[2] / "policies" / "halving.py")
 
 pytestmark = pytest.mark.sanitize
 

@@ -182,7 +182,7 @@ def test_a_job_that_never_receives_takes_no_credit() -> None:
 
 
 def test_a_receiver_may_ask_for_anything_and_the_run_still_ends() -> None:
-    policy = str(Path(__file__).parents[1] / "policies" / "outspoken.py")
+    policy = str(Path(__file__).parents[3] / "policies" / "outspoken.py")
     messages = [Message(source=0, destination=1, size_bytes=30 * 4096)]
     transport = Transport(retransmission_timeout_ps=20 * US_PS, retry_limit=100)
     fabric = pair(loss=0.1, switch=Switch(telemetry=True))

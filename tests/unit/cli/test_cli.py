@@ -264,7 +264,7 @@ def test_ctrl_c_keeps_what_was_done(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["quickstart", "permutation"])
 def test_the_first_examples_give_their_answers(command: Command, check_golden: Golden, name: str) -> None:
-    file = Path(__file__).parents[2] / "examples" / f"{name}.yaml"
+    file = Path(__file__).parents[3] / "examples" / f"{name}.yaml"
     found = command("run", str(file), "-o", "out")
     assert found.code == 0
     check_golden(f"cli/{name}.txt", plain(found.out))

@@ -26,7 +26,7 @@ BACK_PS = 2 * (ACK_PS + DELAY_PS)  # an ACK over two links
 DOWN_PS, FAILOVER_PS = 30 * US_PS, 5 * US_PS
 MOVED_PS = DOWN_PS + FAILOVER_PS
 PACKETS = 600
-LATE_START = str(Path(__file__).parents[1] / "policies" / "late_start.py")
+LATE_START = str(Path(__file__).parents[2] / "policies" / "late_start.py")
 
 pytestmark = pytest.mark.sanitize
 

@@ -17,7 +17,7 @@ from weftwork.topology.build import fabric_of
 from weftwork.topology.export import export, to_dot, to_graphml, to_json
 from weftwork.topology.from_file import read_fabric
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "fabrics"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "fabrics"
 
 
 def equal(one: Fabric, other: Fabric) -> bool:

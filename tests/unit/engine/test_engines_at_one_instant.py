@@ -20,7 +20,7 @@ NEXT_BYTES = 4096 + 62
 FULL_PS = (FIRST_BYTES + 20) * BYTE_PS
 NEXT_PS = (NEXT_BYTES + 20) * BYTE_PS
 ACK_PS = (66 + 20) * BYTE_PS
-SILENCED = str(Path(__file__).parents[1] / "policies" / "silenced.py")
+SILENCED = str(Path(__file__).parents[2] / "policies" / "silenced.py")
 
 pytestmark = pytest.mark.sanitize
 

@@ -301,7 +301,7 @@ def test_a_job_inside_one_server_crosses_no_network(tmp_path: Path, one: Run) ->
 
 
 def test_a_run_that_was_stopped_says_so_and_has_a_page(tmp_path: Path) -> None:
-    example = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
+    example = Path(__file__).parents[3] / "examples" / "quickstart.yaml"
     run = run_scenario(example, out=tmp_path / "run", overrides={"engine.until": "300ms"})
     said = answer(run)
     assert said[0].startswith("PARTIAL: stopped at engine.until, 300 ms of simulated time")

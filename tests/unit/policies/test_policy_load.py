@@ -229,7 +229,7 @@ def test_every_policy_has_its_page_in_the_docs(kind: str, page: str | None) -> N
 def test_the_example_in_the_docs_loads() -> None:
     page = (DOCS / "writing-a-policy.md").read_text(encoding="utf-8")
     assert "```{weftwork-file} examples/my_cc.py\n" in page
-    assert load("congestion-control", DOCS.parents[2] / "examples" / "my_cc.py").params.cut == 0.5
+    assert load("congestion-control", DOCS.parents[1] / "examples" / "my_cc.py").params.cut == 0.5
 
 
 def test_an_error_names_a_file_below_the_current_folder_as_the_user_does(

@@ -1,7 +1,8 @@
 """The errors of Weftwork, as one tree split by who is at fault.
 
-``ConfigError`` is the user's, ``UsageError`` the caller's, ``PolicyError`` the author's of a policy file,
-``PeerError`` the other end's and ``EngineError`` ours. A stage collects all its mistakes before it raises.
+``ConfigError`` is the user's, ``UsageError`` the caller's, ``CodeError`` the author's of a Python file that a scenario
+names (``PolicyError`` where it is a policy), ``PeerError`` the other end's and ``EngineError`` ours. A stage collects
+all its mistakes before it raises.
 """
 
 from __future__ import annotations
@@ -9,7 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ConfigError", "EngineError", "Mistake", "PeerError", "PolicyError", "UsageError", "WeftworkError"]
+__all__ = [
+    "CodeError",
+    "ConfigError",
+    "EngineError",
+    "Mistake",
+    "PeerError",
+    "PolicyError",
+    "UsageError",
+    "WeftworkError",
+]
 
 
 class WeftworkError(Exception):
@@ -71,14 +81,14 @@ class UsageError(WeftworkError):
     """The caller of a Python function passed something that it does not take."""
 
 
-class PolicyError(WeftworkError):
-    """A policy file is wrong: it does not compile, or one of its steps failed. Names the file and the line.
+class CodeError(WeftworkError):
+    """A Python file of the user's own is wrong: it does not load, or what it offers failed. Names the file and line.
 
     As text it names a file below the current folder by its way from there, as the user does.
 
     Parameters
     ----------
-    file : the policy's file
+    file : the user's
     line : line in it, counted from 1
     text : what happened, one sentence
     """
@@ -91,6 +101,10 @@ class PolicyError(WeftworkError):
 
     def __str__(self) -> str:
         return f"{_from_here(self.file)}, line {self.line}: {self.text}"
+
+
+class PolicyError(CodeError):
+    """A policy file is wrong: it does not compile, or one of its steps failed."""
 
 
 def _from_here(file: str) -> str:

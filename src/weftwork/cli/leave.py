@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from weftwork.base.errors import ConfigError, EngineError, PolicyError, UsageError, WeftworkError
+from weftwork.base.errors import CodeError, ConfigError, EngineError, UsageError, WeftworkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ def _told(command: Callable[[], object], *, as_json: bool) -> int:
     wrong: WeftworkError
     try:
         code = command()
-    except (ConfigError, PolicyError, UsageError) as error:
+    except (CodeError, ConfigError, UsageError) as error:
         typer.echo(str(error), err=True)
         code, text, wrong = MISTAKE, str(error), error
     except EngineError as error:
@@ -75,7 +75,7 @@ def _document(error: WeftworkError, text: str) -> dict[str, Any]:
     if isinstance(error, ConfigError):
         source = error.source
         mistakes = [{"path": m.path, "line": m.line, "text": m.text, "fix": m.fix} for m in error.mistakes]
-    elif isinstance(error, PolicyError):
+    elif isinstance(error, CodeError):
         source = error.file
         mistakes = [{"path": error.file, "line": error.line, "text": error.text, "fix": None}]
     return {"kind": type(error).__name__, "source": source, "text": text, "mistakes": mistakes}

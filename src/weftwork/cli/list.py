@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.table import Table
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weftwork.base.catalogue import Catalogue
+    from weftwork.base.folder import Folder
 
 __all__ = ["KINDS", "Choice", "choices", "list_kind"]
 
@@ -53,6 +54,18 @@ def _devices(name: str, module: str = "weftwork.hardware.catalogue") -> Callable
             )
             for row in rows.values()
         ]
+
+    return found
+
+
+def _offers(name: str) -> Callable[[], list[Choice]]:
+    """Files of a folder, each with the first line of its docstring and the source that it cites."""
+
+    def found() -> list[Choice]:
+        from weftwork.spec.scenario import choices as folders
+
+        folder: Folder[Any] = getattr(folders, name)
+        return [Choice(name=one, text=folder.text(one), source=offer.source) for one, offer in folder.items()]
 
     return found
 
@@ -122,7 +135,6 @@ _MODULES: Final = {
     ("fabric.topology", "leaf-spine"): "weftwork.topology.leaf_spine",
     ("fabric.topology", "rail-optimized"): "weftwork.topology.rail_optimized",
     ("fabric.topology", "file"): "weftwork.topology.from_file",
-    ("transport.protocol", "rocev2"): "weftwork.transports.rocev2",
     ("traffic.pattern", "permutation"): "weftwork.workload.traffic.permutation",
     ("traffic.pattern", "incast"): "weftwork.workload.traffic.incast",
     ("traffic.pattern", "all-to-all"): "weftwork.workload.traffic.all_to_all",
@@ -141,7 +153,7 @@ KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
     "node": _devices("SERVERS"),
     "link": _devices("LINKS"),
     "gpu": _devices("GPUS"),
-    "transport": _words("transport.protocol"),
+    "transport": _offers("TRANSPORTS"),
     "load-balancing": _presets,
     "traffic": _words("traffic.pattern"),
     "sizes": _sizes,

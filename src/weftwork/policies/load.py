@@ -6,10 +6,7 @@ The folder is the catalogue; nothing registers itself. Numba is imported only wh
 from __future__ import annotations
 
 import ast
-import hashlib
-import importlib.util
 import math
-import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +19,7 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake, PolicyError, UsageError
 from weftwork.base.nearest import nearest
+from weftwork.base.user_code import TOO_DEEP, imported, line_of_constant, parsed, text_digest, text_of
 from weftwork.policies.check import RecordsType, RecordType, Type, check_imports, check_step
 from weftwork.policies.compile import Compiled, Entry, compile_entries
 from weftwork.policies.interface import (
@@ -54,7 +52,6 @@ _PREFIX: Final = {
 }
 _SIGNAL: Final = Layout.of_dtype("Signal", SIGNAL_DTYPE)
 _PORT_SIGNAL: Final = Layout.of_dtype("PortSignal", PORT_SIGNAL_DTYPE, watched=("choice",))
-_TOO_DEEP: Final = "nested too deeply to be read; write it as several statements"
 _CANDIDATE: Final = Layout.of_dtype("Candidate", CANDIDATE_DTYPE)
 
 
@@ -206,7 +203,7 @@ class LoadedPolicy:
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the file and the parameters, for provenance."""
-        return _digest(self.kind, self.source_text, repr(sorted(self.values.items())))
+        return text_digest(self.kind, self.source_text, repr(sorted(self.values.items())))
 
     @property
     def signal_layout(self) -> Layout:
@@ -329,10 +326,10 @@ class _PolicyFile:
         self.kind = kind
         self.path = path
         shown = str(path)
-        self.source = _text_of(path)
-        tree = _parsed(shown, self.source)
+        self.source = text_of(path, PolicyError)
+        tree = parsed(path, self.source, PolicyError)
         check_imports(shown, tree)
-        self.module = _imported(path, self.source)
+        self.module = imported(path, self.source, PolicyError)
         self.plugin = _plugin(kind, shown, tree, self.module)
         try:
             self.rows = parameter_rows(self.plugin.params)
@@ -349,7 +346,7 @@ class _PolicyFile:
         try:
             self.used = self._checked_functions(shown, tree)
         except RecursionError as error:
-            raise PolicyError(shown, _line_of_plugin(tree), _TOO_DEEP) from error
+            raise PolicyError(shown, line_of_constant(tree, "PLUGIN"), TOO_DEEP) from error
 
     def _checked_functions(self, shown: str, tree: ast.Module) -> set[str]:
         params = RecordType(layout=parameter_layout(self.rows, {row.name: row.default for row in self.rows}))
@@ -362,7 +359,7 @@ class _PolicyFile:
         steps: list[tuple[Any, tuple[Type, ...]]] = [(self.plugin.step, arguments)]
         if isinstance(self.plugin, CongestionControl) and self.plugin.receive is not None:
             if self.receiver is None:
-                raise PolicyError(shown, _line_of_plugin(tree), "'receive' needs a 'receiver_state'")
+                raise PolicyError(shown, line_of_constant(tree, "PLUGIN"), "'receive' needs a 'receiver_state'")
             own = RecordType(layout=self.receiver, writable=None)
             shared = None if self.shared is None else RecordType(layout=self.shared, writable=None)
             steps.append((self.plugin.receive, (params, own, shared, signal)))
@@ -371,7 +368,9 @@ class _PolicyFile:
         for step, types in steps:
             name = getattr(step, "__name__", "")
             if name not in names or getattr(self.module, name, None) is not step:
-                raise PolicyError(shown, _line_of_plugin(tree), "a step is a function at the top of the file")
+                raise PolicyError(
+                    shown, line_of_constant(tree, "PLUGIN"), "a step is a function at the top of the file"
+                )
             used |= check_step(shown, tree, vars(self.module), name, types).functions
         return used
 
@@ -404,52 +403,6 @@ def _find(kind: PolicyKind, name_or_path: str | Path, key: str) -> Path:
     return files[name]
 
 
-def _text_of(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise PolicyError(str(path), 1, f"the file cannot be read: {error.strerror}") from error
-    try:
-        return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise PolicyError(str(path), line, "a byte that is not UTF-8; save the file as plain UTF-8 text") from error
-
-
-def _parsed(shown: str, source: str) -> ast.Module:
-    try:
-        return ast.parse(source, shown)
-    except SyntaxError as error:
-        raise PolicyError(shown, error.lineno or 1, f"this is not Python: {error.msg}") from error
-    except ValueError as error:
-        raise PolicyError(shown, 1, f"this is not Python: {error}") from error
-    except (RecursionError, MemoryError) as error:  # the parser's own limits
-        raise PolicyError(shown, 1, _TOO_DEEP) from error
-
-
-def _imported(path: Path, source: str) -> ModuleType:
-    """Make the module from the text that was checked; a changed file is a new module."""
-    name = f"weftwork_policy_{_digest(str(path), source)[:32]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None:
-        raise PolicyError(str(path), 1, "a policy's file ends in .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look a class's module up here
-    try:
-        exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102 - the user's own file
-    except Exception as error:  # whatever the user's own file raises is that file's mistake, told with its line
-        del sys.modules[name]
-        mine = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-        raise PolicyError(str(path), (mine[-1] if mine else None) or 1, f"{type(error).__name__}: {error}") from error
-    return module
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
 def _plugin(kind: PolicyKind, shown: str, tree: ast.Module, module: ModuleType) -> Plugin:
     plugin = getattr(module, "PLUGIN", None)
     wanted = KINDS[kind].__name__
@@ -457,19 +410,13 @@ def _plugin(kind: PolicyKind, shown: str, tree: ast.Module, module: ModuleType) 
         raise PolicyError(shown, 1, f"the file offers no PLUGIN = {wanted}(...)")
     if not isinstance(plugin, KINDS[kind]):
         found = type(plugin).__name__
-        raise PolicyError(shown, _line_of_plugin(tree), f"PLUGIN is a {found}, wanted a {wanted} for a {kind}")
+        raise PolicyError(
+            shown, line_of_constant(tree, "PLUGIN"), f"PLUGIN is a {found}, wanted a {wanted} for a {kind}"
+        )
     wrong = wrong_field(cast("Plugin", plugin))
     if wrong is not None:
-        raise PolicyError(shown, _line_of_plugin(tree), wrong)
+        raise PolicyError(shown, line_of_constant(tree, "PLUGIN"), wrong)
     return cast("Plugin", plugin)
-
-
-def _line_of_plugin(tree: ast.Module) -> int:
-    for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if any(isinstance(target, ast.Name) and target.id == "PLUGIN" for target in targets):
-            return node.lineno
-    return 1
 
 
 def _line_of_class(tree: ast.Module, message: str) -> int:
@@ -479,7 +426,7 @@ def _line_of_class(tree: ast.Module, message: str) -> int:
             for node in owner.body:
                 if isinstance(node, ast.AnnAssign) and f"'{owner.name}.{ast.unparse(node.target)}'" in message:
                     return node.lineno
-    return _line_of_plugin(tree)
+    return line_of_constant(tree, "PLUGIN")
 
 
 def _cited(tree: ast.Module) -> str:

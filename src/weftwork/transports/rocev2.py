@@ -8,8 +8,9 @@ ways of their own, and its NAK is taken to fit the AETH of an ACK.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from weftwork.spec.scenario.choice import NoKeys, TransportKind
 from weftwork.spec.transport import Transport
 from weftwork.wire.ethernet import MINIMUM_FRAME_BYTES
 from weftwork.wire.rocev2 import cnp_frame_bytes, rocev2_ack_frame_bytes, rocev2_data_frame_bytes
@@ -17,10 +18,10 @@ from weftwork.wire.rocev2 import cnp_frame_bytes, rocev2_ack_frame_bytes, rocev2
 if TYPE_CHECKING:
     from weftwork.spec.scenario.transport import TransportSection
 
-__all__ = ["transport"]
+__all__ = ["TRANSPORT", "transport"]
 
 
-def transport(section: TransportSection) -> Transport:
+def transport(section: TransportSection, _: NoKeys | None = None) -> Transport:
     """Resolve the transport section of a scenario to numbers.
 
     Under PFC the priority of the data is lossless, and no other.
@@ -56,3 +57,6 @@ def transport(section: TransportSection) -> Transport:
         end_to_end_credits=section.end_to_end_credits,
         **reordering,
     )
+
+
+TRANSPORT: Final = TransportKind[NoKeys](source="IBTA vol. 1, annex A17", build=transport)

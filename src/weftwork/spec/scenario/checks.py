@@ -7,7 +7,9 @@ links; the floor that builds it uses `Scenario.locate`.
 
 from __future__ import annotations
 
+from weftwork.spec.scenario.choices import TRANSPORTS
 from weftwork.spec.scenario.fabric import FabricSection
+from weftwork.spec.scenario.findings import Read, asked
 from weftwork.spec.scenario.policies import PRESETS, REORDERING, PolicyChoice
 from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.transport import TransportSection
@@ -63,7 +65,14 @@ def resolve_transport(transport: TransportSection, reader: Reader) -> TransportS
             reader.which("transport.control_priority", "transport.data_priority"),
             f"data and control have the same priority, {data}; ACKs would wait behind the data that they release",
         )
-    return transport.model_copy(update=known)
+    resolved = transport.model_copy(update=known)
+    if reader.is_sound("transport", "transport.protocol"):
+        found = Read(reader=reader, section="transport")
+        asked(
+            TRANSPORTS, transport.protocol, reader, "transport.protocol",
+            lambda kind: kind.check(resolved, resolved.options, found),
+        )  # fmt: skip
+    return resolved
 
 
 def check_workload(

@@ -14,11 +14,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from weftwork.base.folder import Folder, is_path
 from weftwork.base.nearest import nearest
 from weftwork.base.units import Quantity, UnitError, format_quantity, parse_quantity
 from weftwork.spec.scenario.yaml_tree import Node, Scalar, Sequence, show
 
 __all__ = [
+    "FILE_PATTERN",
     "Choice",
     "DeviceKind",
     "FileName",
@@ -28,6 +30,7 @@ __all__ = [
     "Measure",
     "NameOrFile",
     "Number",
+    "OfferKind",
     "PolicyKind",
     "Section",
     "SectionList",
@@ -455,6 +458,45 @@ class NameOrFile:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class OfferKind:
+    """A file of a folder by its name, or a user's own by its path; it brings keys of its own to the section.
+
+    ``later`` are words that a coming version will know, with the sentence that refuses them.
+    """
+
+    folder: Folder[Any]
+    later: MappingType[str, str] = field(default_factory=dict)
+    unit: str = "name"
+
+    @property
+    def wanted(self) -> str:
+        """What is allowed, in words."""
+        return f"{either(self.folder.names)}, or a file such as ./mine.py"
+
+    def read(self, node: Node) -> str:
+        """Resolve a scalar to a name or the path as it stands; whether there is such a file is seen elsewhere."""
+        text = _scalar(node, self.wanted).text
+        if text in self.folder or (is_path(text) and text.isprintable()):
+            return text
+        if text in self.later:
+            message = f"found {show(node)}: {self.later[text]}; wanted {self.wanted}"
+            raise WrongValueError(message)
+        message = f"found {show(node)}, wanted {self.wanted}"
+        raise WrongValueError(message, nearest(text, self.folder.names))
+
+    def write(self, value: Any) -> str:
+        """Write a resolved value."""
+        return str(value)
+
+    def json(self) -> dict[str, Any]:
+        """JSON Schema of the text."""
+        return {"anyOf": [{"enum": list(self.folder.names)}, {"type": "string", "pattern": FILE_PATTERN}]}
+
+
+FILE_PATTERN = r"(/|\.py$)"  # JSON Schema of what `weftwork.base.folder.is_path` takes for a file
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
     """A mapping with rows of its own; ``optional`` where its absence means something."""
 
@@ -486,6 +528,7 @@ Kind = (
     | PolicyKind
     | DeviceKind
     | NameOrFile
+    | OfferKind
     | Section
     | SectionList
 )

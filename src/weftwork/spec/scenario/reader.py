@@ -13,12 +13,16 @@ from collections.abc import Mapping as MappingType
 from collections.abc import Sequence as SequenceType
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
 
-from weftwork.base.errors import Mistake
+from weftwork.base.errors import CodeError, Mistake
+from weftwork.base.folder import is_path
 from weftwork.base.nearest import nearest
+from weftwork.spec.scenario.choice import NoKeys, Offer
+from weftwork.spec.scenario.chosen import OPTIONS, Chooser, chooser_of, clash
 from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
 from weftwork.spec.scenario.kinds import (
     DeviceKind,
@@ -112,7 +116,27 @@ class Reader:
     def section(self, node: Node, path: str, model: type[BaseModel], later: MappingType[str, str] | None = None) -> Any:
         """Read a mapping into a record; what is wrong in it gets its default, so that reading can go on."""
         rows = rows_of(model)
-        entries = self._entries(node, path, [row.key for row in rows.values()], later or {})
+        chooser = chooser_of(model)
+        if chooser is None:
+            values = self._rows(rows, self._entries(node, path, [row.key for row in rows.values()], later or {}), path)
+            return model.model_construct(**values)
+        node = self._mapping(node, path, [row.key for row in _with_options(rows, chooser)])
+        chosen, offer = self._choice(chooser, node, path, model)
+        own = {} if offer is None else rows_of(offer.keys)
+        others = {key: row for key, row in chooser.others().items() if key not in {row.key for row in own.values()}}
+        keys = [chooser.row.key, *(row.key for row in own.values()), *(row.key for row in rows.values())]
+        entries = self._entries(node, path, list(dict.fromkeys(keys)), later or {}, others)
+        self._foreign(chooser, chosen, others, entries, path)
+        options = self._rows(own, entries, path, {chooser.row.key: chosen})
+        del rows[chooser.name]
+        values = self._rows(rows, entries, path, {chooser.row.key: chosen})
+        kept = NoKeys() if offer is None else offer.keys.model_construct(**options)
+        return model.model_construct(**{chooser.name: chosen, OPTIONS: kept, **values})
+
+    def _rows(
+        self, rows: dict[str, Row], entries: dict[str, Node], path: str, chosen: MappingType[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Read the value of each row; ``chosen`` are keys that were read before and that conditions may name."""
         values: dict[str, Any] = {}
         given: set[str] = set()
         for name, row in rows.items():
@@ -125,31 +149,84 @@ class Reader:
             else:
                 given.add(name)
                 values[name] = self._value(row, entry, at)
-        self._conditions(rows, values, given, path)
-        return model.model_construct(**values)
+        self._conditions(rows, values, given, path, chosen or {})
+        return values
 
-    def _entries(self, node: Node, path: str, keys: list[str], later: MappingType[str, str]) -> dict[str, Node]:
-        if _is_null(node):
-            return {}
-        if not isinstance(node, Mapping):
+    def _choice(
+        self, chooser: Chooser, node: Mapping, path: str, model: type[BaseModel]
+    ) -> tuple[str | None, Offer[Any] | None]:
+        """Read which file was chosen: its name or path, and what it offers; None where that is wrong or open."""
+        row, kind = chooser.row, chooser.kind
+        at = _join(path, row.key)
+        entry = node.get(row.key)
+        if entry is not None:
+            self.places.lines[at] = entry.line
+        if entry is None or _is_removed(entry) or (_is_null(entry.node) and row.default is None):
+            label = self._default(row, at)
+        else:
+            label = self._value(row, entry.node, at)
+            if self.is_sound(at) and is_path(label):
+                label = self._file(label, at, is_in_file=entry.node.line is not None)
+        if label is None or not self.is_sound(at):
+            return label, None
+        try:
+            offer = kind.folder.load(label)
+        except CodeError as wrong:
+            self.wrong(at, str(wrong))
+            return label, None
+        if (key := clash(offer, model)) is not None:
+            self.wrong(at, f"'{label}' brings a key '{key}', which every {path} has already; give it another name")
+            return label, None
+        return label, offer
+
+    def _foreign(
+        self,
+        chooser: Chooser,
+        chosen: str | None,
+        others: MappingType[str, tuple[tuple[str, ...], Row]],
+        entries: dict[str, Node],
+        path: str,
+    ) -> None:
+        """Refuse keys of another choice; where the choice itself is wrong, judge their values alone."""
+        for key in [key for key in entries if key in others]:
+            names, row = others[key]
+            if not self.is_sound(_join(path, chooser.row.key)):
+                self._value(row, entries[key], _join(path, key))
+            elif not _is_null(entries[key]):
+                self.wrong(_join(path, key), _means_nothing(chooser.row.key, chosen, names))
+
+    def _mapping(self, node: Node, path: str, keys: list[str]) -> Mapping:
+        if isinstance(node, Mapping):
+            return node
+        if not _is_null(node):
             self.wrong(path, f"found {show(node)}, wanted a mapping with keys such as {', '.join(keys[:3])}")
-            return {}
+        return Mapping()
+
+    def _entries(
+        self,
+        node: Node,
+        path: str,
+        keys: list[str],
+        later: MappingType[str, str],
+        others: MappingType[str, object] = MappingProxyType({}),
+    ) -> dict[str, Node]:
+        """Entries of a mapping by key: those of ``keys`` and of ``others``, which the caller judges."""
         known: dict[str, Node] = {}
-        for entry in node.entries:
+        for entry in self._mapping(node, path, keys).entries:
             at = _join(path, _shown_key(entry.key))
             self.places.lines[at] = entry.line
-            if entry.key in keys:
+            if entry.key in keys or entry.key in others:
                 if not _is_removed(entry):
                     known[entry.key] = entry.node
             elif entry.key in later:
                 self.wrong(at, later[entry.key])
             else:
-                self._unknown(entry.key, at, keys)
+                self._unknown(entry.key, at, keys, others)
         return known
 
-    def _unknown(self, key: str, path: str, keys: list[str]) -> None:
+    def _unknown(self, key: str, path: str, keys: list[str], others: MappingType[str, object]) -> None:
         is_hopeless = len(self.mistakes) >= MANY  # a file of another kind; looking for spellings would take minutes
-        near = None if is_hopeless else nearest(key, keys)
+        near = None if is_hopeless else nearest(key, [*keys, *others])
         if near is None and not is_hopeless:
             leaf = nearest(key, {known.rpartition(".")[2] for known in self.paths})
             elsewhere = [known for known in self.paths if known.rpartition(".")[2] == leaf]
@@ -205,25 +282,26 @@ class Reader:
             self.wrong(path, f"found '{text}', wanted {_list_of(known)}{file}", nearest(text, known))
         return text
 
-    def _conditions(self, rows: dict[str, Row], values: dict[str, Any], given: set[str], path: str) -> None:
-        by_key = {row.key: name for name, row in rows.items()}
+    def _conditions(
+        self,
+        rows: dict[str, Row],
+        values: dict[str, Any],
+        given: set[str],
+        path: str,
+        chosen: MappingType[str, Any],
+    ) -> None:
+        by_key = {row.key: values[name] for name, row in rows.items()} | dict(chosen)
         for name, row in rows.items():
             if row.only is None:
                 continue
             selector, wanted = row.only
-            at = _join(path, row.key)
-            chosen = values[by_key[selector]]
+            found = by_key[selector]
             if not self.is_sound(_join(path, selector)):
                 continue
-            if not applies(row, chosen):
+            if not applies(row, found):
                 values[name] = DeviceChoice() if isinstance(row.kind, DeviceKind) else None
                 if name in given:
-                    text = (
-                        f"means nothing without {selector} {either(wanted)}"
-                        if chosen is None
-                        else f"means nothing with {selector} {shown(chosen)}, only with {either(wanted)}"
-                    )
-                    self.wrong(at, text)
+                    self.wrong(_join(path, row.key), _means_nothing(selector, found, wanted))
 
     def _sections(self, kind: SectionList, node: Node, path: str) -> tuple[Any, ...]:
         if _is_null(node):
@@ -399,6 +477,18 @@ def _without_lines(node: Node) -> Node:
             for entry in node.entries:
                 made = made.put(entry.key, _without_lines(entry.node))
             return made
+
+
+def _with_options(rows: dict[str, Row], chooser: Chooser) -> list[Row]:
+    """Rows of a section with those of all its choices behind the key that chooses."""
+    every = [row for _, row in chooser.others().values()]
+    return [chooser.row, *every, *(row for row in rows.values() if row.key != chooser.row.key)]
+
+
+def _means_nothing(selector: str, chosen: object, wanted: tuple[str, ...]) -> str:
+    if chosen is None:
+        return f"means nothing without {selector} {either(wanted)}"
+    return f"means nothing with {selector} {shown(chosen)}, only with {either(wanted)}"
 
 
 def _is_null(node: Node) -> bool:

@@ -8,7 +8,7 @@ Leaves out: what needs the policies, the hardware catalogue or the built fabric;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,11 +19,12 @@ from pydantic import BaseModel, PrivateAttr
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Record
 from weftwork.spec.scenario.checks import check_workload, resolve_transport
+from weftwork.spec.scenario.chosen import OPTIONS, chooser_of
 from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.fabric_checks import resolve_fabric
 from weftwork.spec.scenario.faults import Fault, check_faults
-from weftwork.spec.scenario.kinds import DeviceKind, PolicyKind, Section, SectionList, Text, Whole
+from weftwork.spec.scenario.kinds import DeviceKind, OfferKind, PolicyKind, Section, SectionList, Text, Whole
 from weftwork.spec.scenario.migrations import SCHEMA, migrate
 from weftwork.spec.scenario.policies import ParameterCheck, PolicyChoice, known_policies
 from weftwork.spec.scenario.reader import Places, Reader, apply_override
@@ -379,6 +380,8 @@ def _section_tree(section: BaseModel) -> dict[str, Any]:
         )
         if value is not None and value != () and not means_nothing:
             tree[described.key] = _written(described, value)
+        if isinstance(described.kind, OfferKind):
+            tree |= _section_tree(getattr(section, OPTIONS))
     return tree
 
 
@@ -422,22 +425,30 @@ def _field_tree(rows: Mapping[str, Row], fields: Mapping[str, Any]) -> dict[str,
 def rows() -> tuple[Row, ...]:
     """List the row of every key, sections and their keys alike, each with its dotted ``path``.
 
-    An item of a list has its list's path: ``faults.at``.
+    An item of a list has its list's path: ``faults.at``. A key that several choices have, each in a sense of its own,
+    has a row for each.
     """
-    return tuple(_rows_below(rows_of(Scenario), ""))
+    return tuple(_rows_below(rows_of(Scenario).values(), ""))
 
 
-def _rows_below(described: Mapping[str, Row], path: str) -> Iterator[Row]:
-    for one in described.values():
+def _rows_below(described: Iterable[Row], path: str) -> Iterator[Row]:
+    for one in described:
         at = f"{path}.{one.key}" if path else one.key
         yield replace(one, path=at)
-        if isinstance(one.kind, Section):
-            yield from _rows_below(rows_of(one.kind.model) or device_rows(one.kind.model), at)
-        elif isinstance(one.kind, SectionList):
-            yield from _rows_below(rows_of(one.kind.model), at)
+        if isinstance(one.kind, Section | SectionList):
+            yield from _rows_below(_rows_inside(one.kind.model), at)
         elif isinstance(one.kind, DeviceKind):
             head = _MODEL if one.kind.head == "model" else _PRESET
-            yield from _rows_below({head.key: head, **device_rows(one.kind.record)}, at)
+            yield from _rows_below([head, *device_rows(one.kind.record).values()], at)
+
+
+def _rows_inside(model: type[BaseModel]) -> Iterator[Row]:
+    """Rows of a section; those of its choices stand behind the key that chooses."""
+    chooser = chooser_of(model)
+    for one in (rows_of(model) or device_rows(model)).values():
+        yield one
+        if chooser is not None and one.field == chooser.name:
+            yield from chooser.rows()
 
 
 _MODEL = Row(

@@ -11,8 +11,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from weftwork.spec.scenario.chosen import Chooser, chooser_of
 from weftwork.spec.scenario.devices import device_rows
-from weftwork.spec.scenario.kinds import DeviceKind, PolicyKind, Section, SectionList
+from weftwork.spec.scenario.kinds import FILE_PATTERN, DeviceKind, PolicyKind, Section, SectionList
 from weftwork.spec.scenario.policies import known_policies
 from weftwork.spec.scenario.rows import REQUIRED, Row, rows_of
 from weftwork.spec.scenario.scenario import WORKLOADS, Scenario
@@ -44,13 +45,30 @@ def json_schema(known: Mapping[str, Sequence[str]] | None = None) -> dict[str, A
 
 def _section(model: type[BaseModel], known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     rows = rows_of(model)
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {row.key: _described(row, _value(row, known)) for row in rows.values()},
-        "additionalProperties": False,
-    }
+    chooser = chooser_of(model)
+    properties = {row.key: _described(row, _value(row, known)) for row in rows.values()}
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if chooser is None:
+        schema["additionalProperties"] = False
+    else:
+        properties |= _options(chooser, known)
+        schema |= {"if": _by_file(chooser), "else": {"propertyNames": {"enum": list(properties)}}}
     required = [row.key for row in rows.values() if row.default == REQUIRED]
     return {**schema, "required": required} if required else schema
+
+
+def _options(chooser: Chooser, known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Keys of all choices; one that several have may be what any of them allows."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in chooser.rows():
+        found.setdefault(row.key, []).append(_described(row, _value(row, known)))
+    return {key: each[0] if len(each) == 1 else {"anyOf": each} for key, each in found.items()}
+
+
+def _by_file(chooser: Chooser) -> dict[str, Any]:
+    """Whether the choice is a file of the user's, whose keys nobody knows here."""
+    key = chooser.row.key
+    return {"properties": {key: {"type": "string", "pattern": FILE_PATTERN}}, "required": [key]}
 
 
 def _described(row: Row, schema: dict[str, Any]) -> dict[str, Any]:
@@ -80,7 +98,7 @@ def _value(row: Row, known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 
 def _policy(names: list[str]) -> dict[str, Any]:
     named = {"enum": names}
-    file = {"type": "string", "pattern": r"(/|\.py$)"}
+    file = {"type": "string", "pattern": FILE_PATTERN}
     either = {"anyOf": [named, file]}
     parameter = {"type": ["string", "number", "boolean"]}
     mapping = {

@@ -5,9 +5,13 @@ Leaves out: what one key means for another (`weftwork.spec.scenario.checks`), pa
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from weftwork.base.units import DURATION, SIZE
 from weftwork.spec.device import PRIORITIES, Record
-from weftwork.spec.scenario.kinds import Choice, Flag, Measure, PolicyKind, Whole
+from weftwork.spec.scenario.choice import NoKeys
+from weftwork.spec.scenario.choices import TRANSPORTS
+from weftwork.spec.scenario.kinds import Choice, Flag, Measure, OfferKind, PolicyKind, Whole
 from weftwork.spec.scenario.policies import PRESETS, PolicyChoice
 from weftwork.spec.scenario.rows import row
 
@@ -19,8 +23,8 @@ class TransportSection(Record):
 
     protocol: str = row(
         "protocol",
-        Choice(
-            options=("rocev2",),
+        OfferKind(
+            folder=TRANSPORTS,
             later={
                 name: f"{name} comes with a later version"
                 for name in ("infiniband", "iwarp", "tcp", "rocev1", "uet", "srd")
@@ -30,6 +34,7 @@ class TransportSection(Record):
         text="Packet formats and rules of the connection.",
         source="IBTA vol. 1, annex A17",
     )
+    options: Record = Field(default_factory=NoKeys)  # the protocol's own keys
     congestion_control: PolicyChoice = row(
         "congestion_control",
         PolicyKind(folder="congestion_control"),

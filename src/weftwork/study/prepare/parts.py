@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.clock import NEVER_PS
 from weftwork.policies.load import load
+from weftwork.spec.scenario.choices import TRANSPORTS
+from weftwork.spec.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.prepare.faults import Occurrence
 
-__all__ = ["POLICY_KINDS", "engine_settings", "policies_of"]
+__all__ = ["POLICY_KINDS", "engine_settings", "policies_of", "transport_of"]
 
 POLICY_KINDS: Final = ("congestion-control", "path-selection", "port-selection")
 
@@ -32,6 +34,20 @@ def policies_of(scenario: Scenario) -> dict[str, LoadedPolicy]:
         choice = getattr(scenario.transport, key)
         found[kind] = load(kind, choice.label, choice.parameters, path=f"transport.{key}")
     return found
+
+
+def transport_of(scenario: Scenario) -> Transport:
+    """The transport that a scenario names, resolved to numbers.
+
+    Raises
+    ------
+    CodeError : a transport of the user's own is wrong; with file and line
+    """
+    section = scenario.transport
+    kind = TRANSPORTS.load(section.protocol)
+    with TRANSPORTS.blaming(section.protocol):
+        built = kind.build(section, section.options)
+    return TRANSPORTS.want(section.protocol, built, Transport, "build")
 
 
 def engine_settings(

@@ -21,11 +21,10 @@ from weftwork.spec.scenario.scenario import load as load_scenario
 from weftwork.spec.scenario.scenario import rows as scenario_rows
 from weftwork.study.prepare.collective import collective_job
 from weftwork.study.prepare.faults import Occurrence, occurrences
-from weftwork.study.prepare.parts import POLICY_KINDS, engine_settings, policies_of
+from weftwork.study.prepare.parts import POLICY_KINDS, engine_settings, policies_of, transport_of
 from weftwork.study.prepare.payload import Volume, volume
 from weftwork.study.prepare.training import stepwise_training
 from weftwork.topology.build import fabric_of_section
-from weftwork.transports.rocev2 import transport as rocev2
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
 from weftwork.workload.placement import first_gpus
@@ -49,7 +48,6 @@ __all__ = ["Prepared", "check_parameters", "known_names", "located", "prepare", 
 
 MOST_MESSAGES: Final = 100_000_000  # chosen: the engine keeps each, some 100 B, so that these take 10 GB
 SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
-TRANSPORTS: Final = {"rocev2": rocev2}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,7 +121,7 @@ def located(scenario: Scenario, error: ConfigError) -> ConfigError:
 def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     if fabric is None:
         fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
-    transport = TRANSPORTS[scenario.transport.protocol](scenario.transport)
+    transport = transport_of(scenario)
     policies = policies_of(scenario)
     job, facts = _job(scenario, fabric)
     chosen = (policies["path-selection"], policies["port-selection"])

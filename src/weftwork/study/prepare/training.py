@@ -20,9 +20,8 @@ from weftwork.spec.job import Program
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.study.prepare.collective import nvlink_domains
 from weftwork.study.prepare.faults import Occurrence, occurrences
-from weftwork.study.prepare.parts import engine_settings, policies_of
+from weftwork.study.prepare.parts import engine_settings, policies_of, transport_of
 from weftwork.topology.build import fabric_of_section
-from weftwork.transports.rocev2 import transport as rocev2
 from weftwork.workload.collectives.cost import collective_facts, collective_figures
 from weftwork.workload.collectives.stepwise import stepwise
 from weftwork.workload.models.catalogue import model_facts
@@ -167,7 +166,7 @@ def prepare_training(scenario: Scenario, *, fabric: Fabric | None = None) -> Pre
     """
     if fabric is None:
         fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
-    transport = rocev2(scenario.transport)
+    transport = transport_of(scenario)
     policies = policies_of(scenario)
     jobs, mistakes, facts = _jobs(scenario, fabric)
     faults, wrong = occurrences(scenario, fabric)

@@ -1,0 +1,33 @@
+"""All that the file of a choice needs to say what it is: the records, rows of keys, and kinds of values with units.
+
+A file of the catalogue and a file of a user's own import the same names from here; `docs/howto` shows one file for each
+kind. Leaves out: what a file builds with, which stays in its own place (`weftwork.spec.job`, `weftwork.topology`).
+"""
+
+from __future__ import annotations
+
+from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
+from weftwork.spec.device import Record
+from weftwork.spec.scenario.choice import Findings, NoKeys, TransportKind
+from weftwork.spec.scenario.kinds import Choice, FileName, Flag, Measure, Number, Text, Whole
+from weftwork.spec.scenario.rows import REQUIRED, row
+
+__all__ = [
+    "DURATION",
+    "LENGTH",
+    "RATE",
+    "REQUIRED",
+    "SIZE",
+    "Choice",
+    "FileName",
+    "Findings",
+    "Flag",
+    "Measure",
+    "NoKeys",
+    "Number",
+    "Record",
+    "Text",
+    "TransportKind",
+    "Whole",
+    "row",
+]

@@ -1,0 +1,18 @@
+"""The folders whose files a scenario can choose from. A new file in one of them is a new choice, with no other edit.
+
+They are named here and imported where a record is asked for, so that this floor knows no floor above it.
+Leaves out: policies (`weftwork.spec.scenario.policies`) and devices, which are rows of a table.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weftwork.base.folder import Folder
+from weftwork.spec.scenario.choice import TransportKind
+
+__all__ = ["TRANSPORTS"]
+
+TRANSPORTS: Final[Folder[TransportKind[Any]]] = Folder(
+    "transport", package="weftwork.transports", constant="TRANSPORT", record=TransportKind
+)

@@ -1,0 +1,74 @@
+"""The keys that a choice brings to its section: those of the chosen file, and those that belong to other files.
+
+Used where a section is read, written, listed and put into a schema. Leaves out: the reading itself
+(`weftwork.spec.scenario.reader`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel
+
+from weftwork.spec.device import Record
+from weftwork.spec.scenario.choice import Offer
+from weftwork.spec.scenario.kinds import OfferKind
+from weftwork.spec.scenario.rows import Row, rows_of
+
+__all__ = ["OPTIONS", "Chooser", "chooser_of", "clash"]
+
+OPTIONS = "options"  # the field of a section that holds the keys of its choice
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chooser:
+    """The key of a section that chooses a file of a folder.
+
+    Attributes
+    ----------
+    name : its field
+    row : its row
+    kind : its kind
+    """
+
+    name: str
+    row: Row
+    kind: OfferKind
+
+    def others(self) -> Mapping[str, tuple[tuple[str, ...], Row]]:
+        """Each key of any file of the folder: the names that have it, and the row of the first."""
+        found: dict[str, tuple[tuple[str, ...], Row]] = {}
+        for name, offer in self.kind.folder.items():
+            for described in rows_of(offer.keys).values():
+                names, first = found.get(described.key, ((), described))
+                found[described.key] = ((*names, name), first)
+        return found
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of all files, each with the names for which it means something; equal rows are one."""
+        merged: dict[str, list[tuple[Row, tuple[str, ...]]]] = {}
+        for name, offer in self.kind.folder.items():
+            for described in rows_of(offer.keys).values():
+                same = merged.setdefault(described.key, [])
+                place = next((i for i, (row, _) in enumerate(same) if row == described), None)
+                if place is None:
+                    same.append((described, (name,)))
+                else:
+                    same[place] = (described, (*same[place][1], name))
+        for rows in merged.values():
+            yield from (replace(described, only=(self.row.key, names)) for described, names in rows)
+
+
+def chooser_of(model: type[BaseModel]) -> Chooser | None:
+    """Return the key of a section that chooses a file, or None."""
+    for name, described in rows_of(model).items():
+        if isinstance(described.kind, OfferKind):
+            return Chooser(name=name, row=described, kind=described.kind)
+    return None
+
+
+def clash(offer: Offer[Record], model: type[BaseModel]) -> str | None:
+    """Name the first key of an offer that its section has already, or None."""
+    taken = {described.key for described in rows_of(model).values()}
+    return next((described.key for described in rows_of(offer.keys).values() if described.key in taken), None)

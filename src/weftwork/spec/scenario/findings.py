@@ -1,0 +1,99 @@
+"""Where the checks of a choice put their mistakes: into the reading of a scenario, or into one error of a Python call.
+
+So one check in one place serves both. Leaves out: the checks themselves, which stand in the file of their choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from weftwork.base.errors import CodeError, ConfigError, Mistake
+from weftwork.base.folder import Folder
+from weftwork.spec.scenario.reader import Reader
+
+__all__ = ["Collected", "Read", "asked"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """Findings about a section of a scenario while it is read; see `weftwork.spec.scenario.choice.Findings`."""
+
+    reader: Reader
+    section: str
+
+    def wrong(self, key: str, text: str, fix: str | None = None) -> None:
+        """Note a mistake with its line."""
+        self.reader.wrong(self._path(key), text, fix)
+
+    def is_sound(self, *keys: str) -> bool:
+        """Whether nothing wrong was found at these keys so far."""
+        return self.reader.is_sound(*(self._path(key) for key in keys))
+
+    def which(self, first: str, second: str) -> str:
+        """Return the key that the user wrote: the first of the two, unless only the second is there."""
+        return second if self.reader.which(self._path(first), self._path(second)) == self._path(second) else first
+
+    def _path(self, key: str) -> str:
+        return f"{self.section}.{key}" if key else self.section
+
+
+@dataclass(kw_only=True)
+class Collected:
+    """Findings about the arguments of a Python call, whose names are ``given``."""
+
+    section: str
+    given: frozenset[str] = frozenset()
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def wrong(self, key: str, text: str, fix: str | None = None) -> None:
+        """Note a mistake."""
+        self.mistakes.append(Mistake(path=f"{self.section}.{key}" if key else self.section, text=text, fix=fix))
+
+    def is_sound(self, *keys: str) -> bool:
+        """Whether nothing wrong was found at these keys so far."""
+        found = {mistake.path for mistake in self.mistakes}
+        return not any(f"{self.section}.{key}" in found for key in keys)
+
+    def which(self, first: str, second: str) -> str:
+        """Return the argument that was given: the first of the two, unless only the second was."""
+        return second if first not in self.given and second in self.given else first
+
+    def refuse(self) -> None:
+        """Raise what was found, if anything was.
+
+        Raises
+        ------
+        ConfigError : with all mistakes
+        """
+        if self.mistakes:
+            raise ConfigError(self.section, self.mistakes)
+
+
+def asked(folder: Folder[T], label: str, reader: Reader, path: str, call: Callable[[T], R]) -> R | None:
+    """Call what a chosen file offers while a scenario is read; what goes wrong becomes a mistake of the scenario.
+
+    Parameters
+    ----------
+    folder, label : of the choice, whose key was found to be sound
+    path : of the key that chooses, such as ``traffic.pattern``
+    call : takes the record
+
+    Returns
+    -------
+    what the call returned, or None where it failed
+    """
+    record: Any = folder.load(label)
+    try:
+        with folder.blaming(label):
+            return call(record)
+    except CodeError as wrong:
+        reader.wrong(path, str(wrong))
+    except ConfigError as wrong:
+        for mistake in wrong.mistakes:
+            reader.wrong(mistake.path, mistake.text, mistake.fix)
+    return None

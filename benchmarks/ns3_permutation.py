@@ -17,7 +17,7 @@ from line_protocol import serve
 from rows import MTU_BYTES, ROWS
 
 from weftwork.spec.fabric import HOST
-from weftwork.workload.traffic.permutation import permutation_peers
+from weftwork.workload.traffic.patterns.permutation import permutation_peers
 
 __all__ = ["simulate"]
 

@@ -25,8 +25,8 @@ from weftwork.transports.rocev2 import transport
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import schedule
 from weftwork.workload.placement import packed
-from weftwork.workload.traffic.incast import incast
-from weftwork.workload.traffic.permutation import permutation
+from weftwork.workload.traffic.patterns.incast import incast
+from weftwork.workload.traffic.patterns.permutation import permutation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

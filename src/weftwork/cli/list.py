@@ -135,10 +135,6 @@ _MODULES: Final = {
     ("fabric.topology", "leaf-spine"): "weftwork.topology.leaf_spine",
     ("fabric.topology", "rail-optimized"): "weftwork.topology.rail_optimized",
     ("fabric.topology", "file"): "weftwork.topology.from_file",
-    ("traffic.pattern", "permutation"): "weftwork.workload.traffic.permutation",
-    ("traffic.pattern", "incast"): "weftwork.workload.traffic.incast",
-    ("traffic.pattern", "all-to-all"): "weftwork.workload.traffic.all_to_all",
-    ("traffic.pattern", "poisson"): "weftwork.workload.traffic.poisson",
 }
 
 KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
@@ -155,7 +151,7 @@ KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
     "gpu": _devices("GPUS"),
     "transport": _offers("TRANSPORTS"),
     "load-balancing": _presets,
-    "traffic": _words("traffic.pattern"),
+    "traffic": _offers("PATTERNS"),
     "sizes": _sizes,
     "collective": _collectives,
 }

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
 from weftwork.spec.device import Record
-from weftwork.spec.scenario.choice import Findings, NoKeys, TransportKind
+from weftwork.spec.limits import MAX_HOSTS
+from weftwork.spec.scenario.choice import Findings, NoKeys, Pattern, PatternInput, TransportKind
 from weftwork.spec.scenario.kinds import Choice, FileName, Flag, Measure, Number, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
 
 __all__ = [
     "DURATION",
     "LENGTH",
+    "MAX_HOSTS",
     "RATE",
     "REQUIRED",
     "SIZE",
@@ -25,6 +27,8 @@ __all__ = [
     "Measure",
     "NoKeys",
     "Number",
+    "Pattern",
+    "PatternInput",
     "Record",
     "Text",
     "TransportKind",

@@ -39,8 +39,8 @@ from weftwork.spec.job import (
 from weftwork.spec.transport import Transport
 from weftwork.topology.fat_tree import fat_tree
 from weftwork.topology.leaf_spine import leaf_spine
-from weftwork.workload.traffic.incast import incast
-from weftwork.workload.traffic.permutation import permutation
+from weftwork.workload.traffic.patterns.incast import incast
+from weftwork.workload.traffic.patterns.permutation import permutation
 
 GBPS = 10**9
 TEST_POLICIES = Path(__file__).parents[2] / "policies"

@@ -18,8 +18,8 @@ from weftwork.policies.load import load
 from weftwork.spec.device import Ecn, Nic, Switch
 from weftwork.spec.transport import Transport
 from weftwork.topology.fat_tree import fat_tree
-from weftwork.workload.traffic.incast import incast
-from weftwork.workload.traffic.permutation import permutation
+from weftwork.workload.traffic.patterns.incast import incast
+from weftwork.workload.traffic.patterns.permutation import permutation
 
 if TYPE_CHECKING:
     from weftwork.engine.outcome import Outcome

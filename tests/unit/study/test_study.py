@@ -31,7 +31,7 @@ from weftwork.study.run.interrupts import interrupts
 from weftwork.study.run.run import run_scenario
 from weftwork.study.run.seeds import interval, mean_numbers
 from weftwork.topology.assemble import assemble, links_between
-from weftwork.workload.traffic.incast import incast
+from weftwork.workload.traffic.patterns.incast import incast
 
 TINY = """schema: 1
 name: tiny

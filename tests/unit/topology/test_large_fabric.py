@@ -17,7 +17,7 @@ from weftwork.spec.names import LinkNames, NodeNames
 from weftwork.spec.transport import Transport
 from weftwork.topology.build import fabric_of
 from weftwork.workload import placement
-from weftwork.workload.traffic.incast import incast
+from weftwork.workload.traffic.patterns.incast import incast
 
 GPUS = 131_072
 

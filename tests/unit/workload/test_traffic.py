@@ -26,10 +26,10 @@ from weftwork.topology.leaf_spine import leaf_spine
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import schedule
 from weftwork.workload.placement import one_per_host
-from weftwork.workload.traffic.all_to_all import all_to_all
-from weftwork.workload.traffic.incast import incast, incast_senders
-from weftwork.workload.traffic.permutation import permutation, permutation_peers
-from weftwork.workload.traffic.poisson import poisson
+from weftwork.workload.traffic.patterns.all_to_all import all_to_all
+from weftwork.workload.traffic.patterns.incast import incast, incast_senders
+from weftwork.workload.traffic.patterns.permutation import permutation, permutation_peers
+from weftwork.workload.traffic.patterns.poisson import poisson
 from weftwork.workload.traffic.sizes import SizeDistribution, load_sizes, published_sizes, read_sizes
 
 GBPS = 10**9
@@ -189,19 +189,23 @@ def test_a_wrong_name_of_sizes_has_a_hint() -> None:
 @pytest.mark.parametrize(
     ("make", "arguments", "keys"),
     [
-        (permutation, {"hosts": 1, "size_bytes": 0, "seed": 1}, ["hosts", "size"]),
-        (incast, {"hosts": 4, "size_bytes": 1, "seed": 1, "senders": 4, "receiver": 4}, ["senders", "receiver"]),
+        (permutation, {"hosts": 1, "size_bytes": 0, "seed": 1}, ["traffic", "traffic.size"]),
+        (
+            incast,
+            {"hosts": 4, "size_bytes": 1, "seed": 1, "senders": 4, "receiver": 4},
+            ["traffic.receiver", "traffic.senders"],
+        ),
         (
             all_to_all,
             {"hosts": 4, "size_bytes": 1, "seed": 1, "repeat": 0, "queue_pairs": 0},
-            ["repeat", "queue_pairs"],
+            ["traffic.repeat", "traffic.queue_pairs"],
         ),
     ],
 )
 def test_arguments_out_of_range_are_refused_together(make: Any, arguments: dict[str, int], keys: list[str]) -> None:
     with pytest.raises(ConfigError) as error:
         make(**arguments)
-    assert [mistake.path for mistake in error.value.mistakes] == [f"traffic.{key}" for key in keys]
+    assert [mistake.path for mistake in error.value.mistakes] == keys
 
 
 def ring_all_reduce(ranks: int, size_bytes: int, **more: int) -> Job:

@@ -7,7 +7,8 @@ links; the floor that builds it uses `Scenario.locate`.
 
 from __future__ import annotations
 
-from weftwork.spec.scenario.choices import TRANSPORTS
+from weftwork.spec.scenario.choice import LONELY
+from weftwork.spec.scenario.choices import PATTERNS, TRANSPORTS
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.findings import Read, asked
 from weftwork.spec.scenario.policies import PRESETS, REORDERING, PolicyChoice
@@ -96,21 +97,18 @@ def check_workload(
             f"found {workload.priority}, which is transport.control_priority; ACKs would wait behind the data",
         )
     if hosts == 1:
-        reader.wrong("traffic", "one host has nobody to talk to; wanted a fabric of at least two")
+        reader.wrong("traffic", LONELY)
         return workload
-    if workload.pattern != "incast" or hosts is None:
+    if not reader.is_sound("traffic", "traffic.pattern"):
         return workload
-    if workload.receiver is not None and workload.receiver >= hosts:
-        reader.wrong("traffic.receiver", f"found {workload.receiver:,}, wanted a host from 0 to {hosts - 1:,}")
-    if workload.senders is not None and workload.senders >= hosts:
-        reader.wrong(
-            "traffic.senders",
-            f"found {workload.senders:,}, wanted at most {hosts - 1:,}, the hosts of the fabric without the receiver",
-        )
-    if (workload.victim_source is None) != (workload.victim_receiver is None):
-        given, lacking = ("victim_source", "victim_receiver")[:: 1 if workload.victim_receiver is None else -1]
-        reader.wrong(f"traffic.{given}", f"wanted traffic.{lacking} too: a flow has two ends")
-    return workload.model_copy(update={"senders": workload.senders if workload.senders is not None else hosts - 1})
+    found = Read(reader=reader, section="traffic")
+    options = asked(
+        PATTERNS, workload.pattern, reader, "traffic.pattern",
+        lambda pattern: PATTERNS.want(
+            workload.pattern, pattern.resolve(workload.options, hosts, found), pattern.keys, "resolve"
+        ),
+    )  # fmt: skip
+    return workload if options is None else workload.model_copy(update={"options": options})
 
 
 def _check_collective(workload: Collective, fabric: FabricSection, reader: Reader) -> Collective:

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from weftwork.spec.device import Record
 from weftwork.spec.scenario.rows import rows_of
 
 if TYPE_CHECKING:
+    from weftwork.spec.job import Job
     from weftwork.spec.scenario.transport import TransportSection
     from weftwork.spec.transport import Transport
 
-__all__ = ["Findings", "NoKeys", "Offer", "TransportKind"]
+__all__ = ["LONELY", "Findings", "NoKeys", "Offer", "Pattern", "PatternInput", "TransportKind"]
+
+
+LONELY: Final = "one host has nobody to talk to; wanted a fabric of at least two"
 
 
 class NoKeys(Record):
@@ -94,3 +98,49 @@ class TransportKind(Offer[K]):
 
     build: Callable[[TransportSection, K], Transport]
     check: Callable[[TransportSection, K, Findings], None] = _nothing
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PatternInput:
+    """What a pattern of traffic is told besides its own keys.
+
+    Attributes
+    ----------
+    hosts : of the fabric, at least two; host i is rank i
+    host_rate_bps : of the first NIC ports of all hosts together
+    seed : from which everything random follows
+    priority : of the data, -1 for the transport's
+    queue_pairs : of each flow, used in turn by message
+    """
+
+    hosts: int
+    host_rate_bps: int
+    seed: int
+    priority: int
+    queue_pairs: int
+
+
+def _as_they_are(keys: K, *_: object) -> K:
+    """Resolve nothing."""
+    return keys
+
+
+def _name_and_hosts(_: object, job: Job) -> str:
+    return f"{job.name} among {job.ranks:,} hosts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern(Offer[K]):
+    """The constant ``PATTERN`` of a file: flows between hosts.
+
+    Parameters
+    ----------
+    job : makes the job from these keys
+    words : the job in a few words, for people; by default its name and the number of its hosts
+    resolve : notes what is wrong with the keys on a fabric of so many hosts (None where that is not known yet), and
+        fills in what follows; called when a scenario is read
+    """
+
+    job: Callable[[K, PatternInput], Job]
+    resolve: Callable[[K, int | None, Findings], K] = _as_they_are
+    words: Callable[[K, Job], str] = _name_and_hosts

@@ -9,10 +9,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from weftwork.base.folder import Folder
-from weftwork.spec.scenario.choice import TransportKind
+from weftwork.spec.scenario.choice import Pattern, TransportKind
 
-__all__ = ["TRANSPORTS"]
+__all__ = ["PATTERNS", "TRANSPORTS"]
 
+PATTERNS: Final[Folder[Pattern[Any]]] = Folder(
+    "traffic", package="weftwork.workload.traffic.patterns", constant="PATTERN", record=Pattern
+)
 TRANSPORTS: Final[Folder[TransportKind[Any]]] = Folder(
     "transport", package="weftwork.transports", constant="TRANSPORT", record=TransportKind
 )

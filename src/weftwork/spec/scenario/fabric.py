@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from weftwork.base.units import DURATION, LENGTH, RATE
 from weftwork.spec.device import Nic, Record, Server, Switch
+from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.devices import DeviceChoice
 from weftwork.spec.scenario.kinds import Choice, DeviceKind, FileName, Flag, Measure, Number, Whole
 from weftwork.spec.scenario.rows import row
 
-__all__ = ["MAX_HOSTS", "FabricSection"]
-
-MAX_HOSTS = 2**20  # chosen: node indices are 32 bits; a million hosts is the largest fabric that Weftwork plans
+__all__ = ["FabricSection"]
 
 _LEAF_SPINE = ("topology", ("leaf-spine",))
 _RAILS = ("topology", ("rail-optimized",))

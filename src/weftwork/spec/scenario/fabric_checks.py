@@ -10,9 +10,10 @@ from typing import Any
 
 from weftwork.base.units import DURATION, PROPAGATION_PS_PER_M, format_quantity
 from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.rails import default_rails, rail_mistakes
 from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_mistakes
-from weftwork.spec.scenario.fabric import MAX_HOSTS, FabricSection
+from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.reader import Reader
 
 __all__ = ["resolve_fabric"]

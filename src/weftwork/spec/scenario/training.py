@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from weftwork.base.units import DURATION, RATE, SIZE
 from weftwork.spec.device import Record
+from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.devices import DeviceChoice
-from weftwork.spec.scenario.fabric import MAX_HOSTS
 from weftwork.spec.scenario.kinds import Choice, DeviceKind, Flag, Measure, NameOrFile, Number, Section, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
 from weftwork.spec.scenario.workload import PLACEMENTS

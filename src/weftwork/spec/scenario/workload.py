@@ -8,23 +8,22 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
+from pydantic import Field
+
 from weftwork.base.units import DURATION, SIZE
 from weftwork.spec.device import PRIORITIES, Record
-from weftwork.spec.scenario.fabric import MAX_HOSTS
-from weftwork.spec.scenario.kinds import Choice, FileName, Measure, Number, Section, Selection, Text, Whole
+from weftwork.spec.limits import MAX_HOSTS
+from weftwork.spec.scenario.choice import NoKeys
+from weftwork.spec.scenario.choices import PATTERNS
+from weftwork.spec.scenario.kinds import Choice, Measure, OfferKind, Section, Selection, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
 
-__all__ = ["OPERATIONS", "PLACEMENTS", "SIZE_DISTRIBUTIONS", "Collective", "EngineSection", "Recording", "Traffic"]
+__all__ = ["OPERATIONS", "PLACEMENTS", "Collective", "EngineSection", "Recording", "Traffic"]
 
 OPERATIONS = (
     "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "send-receive", "barrier",
 )  # fmt: skip
 PLACEMENTS = ("packed", "rails", "pods", "random")
-SIZE_DISTRIBUTIONS = ("web-search", "facebook-hadoop", "alibaba-storage")
-
-_SIZED = ("pattern", ("permutation", "incast", "all-to-all"))
-_INCAST = ("pattern", ("incast",))
-_POISSON = ("pattern", ("poisson",))
 
 
 def _algorithms() -> tuple[str, ...]:
@@ -160,91 +159,12 @@ class Traffic(Record):
 
     pattern: str = row(
         "pattern",
-        Choice(options=("permutation", "incast", "all-to-all", "poisson")),
+        OfferKind(folder=PATTERNS),
         default=REQUIRED,
         text="Who sends to whom.",
         source="chosen: it decides what is asked, so the user does",
     )
-    size_bytes: int | None = row(
-        "size",
-        Measure(quantity=SIZE, low=1),
-        default="1MiB",
-        only=_SIZED,
-        text="Bytes of each message.",
-        source="chosen: 256 full packets",
-    )
-    senders: int | None = row(
-        "senders",
-        Whole(low=1, high=MAX_HOSTS, unit="hosts"),
-        only=_INCAST,
-        absent="every host but the receiver",
-        text="Hosts that send.",
-        source="chosen: everybody",
-    )
-    receiver: int | None = row(
-        "receiver",
-        Whole(low=0, high=MAX_HOSTS - 1, unit="host number"),
-        default=0,
-        only=_INCAST,
-        text="Number of the host that receives, counted from 0.",
-        source="chosen: the first",
-    )
-    victim_source: int | None = row(
-        "victim_source",
-        Whole(low=0, high=MAX_HOSTS - 1, unit="host number"),
-        only=_INCAST,
-        absent="no victim",
-        text="Host from which one more flow of that size runs beside the incast; needs victim_receiver.",
-        source="Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484, section 2.2: the victim flow",
-    )
-    victim_receiver: int | None = row(
-        "victim_receiver",
-        Whole(low=0, high=MAX_HOSTS - 1, unit="host number"),
-        only=_INCAST,
-        absent="no victim",
-        text="Host to which that flow runs: not the receiver of the incast; needs victim_source.",
-        source="Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484, section 2.2: the victim flow",
-    )
-    flows: int | None = row(
-        "flows",
-        Whole(low=1, high=100_000_000, unit="flows"),
-        default=10_000,
-        only=_POISSON,
-        text="Flows that arrive.",
-        source="chosen: 10 beyond the 99.9th percentile",
-    )
-    load: float | None = row(
-        "load",
-        Number(above=0, high=1),
-        default=0.5,
-        only=_POISSON,
-        text="Mean payload offered, as a share of the rate of all host links.",
-        source="chosen: the middle of the published sweeps",
-    )
-    sizes: str | None = row(
-        "sizes",
-        FileName(endings=(".csv",), names=SIZE_DISTRIBUTIONS),
-        default="web-search",
-        only=_POISSON,
-        text="Distribution of flow sizes: a published one, or a file relative to the scenario's folder.",
-        source="Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192: web search",
-    )
-    start_jitter_ps: int | None = row(
-        "start_jitter",
-        Measure(quantity=DURATION),
-        default="0ps",
-        only=_SIZED,
-        text="Each flow starts at a random instant up to that.",
-        source="chosen: all at once",
-    )
-    repeat: int | None = row(
-        "repeat",
-        Whole(low=1, high=1_000_000, unit="messages"),
-        default=1,
-        only=_SIZED,
-        text="Messages of each flow, one after the other.",
-        source="chosen: one",
-    )
+    options: Record = Field(default_factory=NoKeys)  # the keys of the pattern
     priority: int | None = row(
         "priority",
         Whole(low=0, high=PRIORITIES - 1, unit="priority"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.flow.lower import lower_flow
@@ -23,16 +23,11 @@ from weftwork.study.prepare.collective import collective_job
 from weftwork.study.prepare.faults import Occurrence, occurrences
 from weftwork.study.prepare.parts import POLICY_KINDS, engine_settings, policies_of, transport_of
 from weftwork.study.prepare.payload import Volume, volume
+from weftwork.study.prepare.traffic import traffic_job
 from weftwork.study.prepare.training import stepwise_training
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
-from weftwork.workload.placement import first_gpus
-from weftwork.workload.traffic.all_to_all import all_to_all
-from weftwork.workload.traffic.incast import incast
-from weftwork.workload.traffic.permutation import permutation
-from weftwork.workload.traffic.poisson import poisson
-from weftwork.workload.traffic.sizes import load_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -182,35 +177,4 @@ def _job(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:
         return collective_job(scenario.collective, fabric, seed=scenario.engine.seed)
     if scenario.trainings:
         return stepwise_training(scenario, fabric)
-    return replace(_traffic_job(scenario, fabric), placement=first_gpus(fabric)), {}
-
-
-def _traffic_job(scenario: Scenario, fabric: Fabric) -> Job:
-    """A pattern of traffic between hosts."""
-    hosts, workload = len(fabric.hosts), scenario.workload
-    section_ = scenario.traffic
-    if section_ is None:
-        raise ConfigError(scenario.source, [Mistake(path="file", text=f"no workload in {type(workload).__name__}")])
-    common: dict[str, Any] = {
-        "hosts": hosts,
-        "seed": scenario.engine.seed,
-        "priority": -1 if section_.priority is None else section_.priority,
-    }
-    if section_.pattern == "poisson":
-        if section_.flows is None or section_.load is None or section_.sizes is None:
-            raise ConfigError("traffic", [Mistake(path="traffic", text="poisson needs flows, load and sizes")])
-        first_ports = fabric.ports.link[fabric.ports.base[fabric.hosts]]  # patterns use the first NIC port of a host
-        rate_bps = int(fabric.links["rate_bps"][first_ports].sum())
-        sizes = load_sizes(section_.sizes)
-        return poisson(**common, flows=section_.flows, load=section_.load, host_rate_bps=rate_bps, sizes=sizes)
-    common |= {
-        "size_bytes": section_.size_bytes,
-        "repeat": section_.repeat,
-        "start_jitter_ps": section_.start_jitter_ps,
-        "queue_pairs": scenario.transport.queue_pairs,
-    }
-    if section_.pattern == "incast":
-        source, destination = section_.victim_source, section_.victim_receiver
-        victim = None if source is None or destination is None else (source, destination)
-        return incast(**common, senders=section_.senders, receiver=section_.receiver or 0, victim=victim)
-    return (permutation if section_.pattern == "permutation" else all_to_all)(**common)
+    return traffic_job(scenario, fabric), {}

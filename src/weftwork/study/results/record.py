@@ -13,6 +13,7 @@ from weftwork.base.units import SIZE, format_quantity
 from weftwork.engine.outcome import EVENT_KINDS
 from weftwork.engine.plan import DROP_REASONS
 from weftwork.spec.result import TABLES, Quantity
+from weftwork.spec.scenario.choices import PATTERNS
 from weftwork.study.results.collective_times import collective_times
 from weftwork.study.results.ideal import ideal_times_ps, nic_ports
 from weftwork.study.results.inside import NVLINK, PACKETS, PCIE, WAYS, inside_summary, message_times_ps, ways
@@ -112,12 +113,8 @@ def _workload(prepared: Prepared | PreparedTraining) -> str:
     found_ = scenario.traffic
     if found_ is None:
         return prepared.job.name
-    if found_.pattern == "poisson":
-        return f"{found_.flows:,} flows at a load of {found_.load:g}, sizes of {found_.sizes}"
-    size = format_quantity(SIZE, found_.size_bytes or 0)
-    times = f", {found_.repeat:,} times" if found_.repeat is not None and found_.repeat > 1 else ""
-    hosts = f" among {prepared.job.ranks:,} hosts" if found_.pattern != "incast" else ""
-    return f"{prepared.job.name} of {size}{hosts}{times}"
+    with PATTERNS.blaming(found_.pattern):
+        return PATTERNS.load(found_.pattern).words(found_.options, prepared.job)
 
 
 def tables_of(prepared: Prepared, outcome: Outcome) -> dict[str, pa.Table]:

@@ -1,1 +1,1 @@
-"""Patterns of traffic, one file each: parameters to `weftwork.spec.job.Job`."""
+"""Traffic between hosts: patterns, each a file that makes a `weftwork.spec.job.Job`, and what they share."""

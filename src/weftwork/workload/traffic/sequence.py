@@ -1,15 +1,66 @@
-"""What patterns share: messages one after the other over several queue pairs, and random starts.
+"""What patterns share: keys of sized flows, messages one after the other over several queue pairs, random starts.
 
 A sender posts its next message when the last one is acknowledged whole; message k travels on channel k mod queue pairs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.random import Stream, draw
-from weftwork.spec.job import Loop, Operation, Peer, Send, Size, Wait
+from weftwork.base.units import format_quantity
+from weftwork.spec.job import Job, Loop, Operation, Peer, Send, Size, Wait
+from weftwork.spec.plug_in import DURATION, SIZE, Measure, PatternInput, Record, Whole, row
+from weftwork.spec.scenario.choice import LONELY
 
-__all__ = ["messages", "refuse", "start_ps"]
+__all__ = ["SizedFlows", "messages", "refuse", "sized", "sized_words", "start_ps"]
+
+
+class SizedFlows(Record):
+    """The keys of a pattern whose flows have one size."""
+
+    size_bytes: int = row(
+        "size",
+        Measure(quantity=SIZE, low=1),
+        default="1MiB",
+        text="Bytes of each message.",
+        source="chosen: 256 full packets",
+    )
+    start_jitter_ps: int = row(
+        "start_jitter",
+        Measure(quantity=DURATION),
+        default="0ps",
+        text="Each flow starts at a random instant up to that.",
+        source="chosen: all at once",
+    )
+    repeat: int = row(
+        "repeat",
+        Whole(low=1, high=1_000_000, unit="messages"),
+        default=1,
+        text="Messages of each flow, one after the other.",
+        source="chosen: one",
+    )
+
+
+def sized(keys: SizedFlows, given: PatternInput) -> dict[str, int]:
+    """The arguments that every builder of sized flows takes, besides those of its own."""
+    return {
+        "hosts": given.hosts,
+        "seed": given.seed,
+        "priority": given.priority,
+        "queue_pairs": given.queue_pairs,
+        "size_bytes": keys.size_bytes,
+        "repeat": keys.repeat,
+        "start_jitter_ps": keys.start_jitter_ps,
+    }
+
+
+def sized_words(keys: SizedFlows, job: Job, *, with_hosts: bool = True) -> str:
+    """The job of sized flows in a few words."""
+    hosts = f" among {job.ranks:,} hosts" if with_hosts else ""
+    times = f", {keys.repeat:,} times" if keys.repeat > 1 else ""
+    return f"{job.name} of {format_quantity(SIZE, keys.size_bytes)}{hosts}{times}"
 
 
 def messages(peer: Peer, *, size_bytes: int, repeat: int, queue_pairs: int, priority: int) -> tuple[Operation, ...]:
@@ -33,9 +84,14 @@ def start_ps(seed: int, flow: int, start_jitter_ps: int) -> int:
     return draw(seed, Stream.START, flow, 0, 0) * (start_jitter_ps + 1) >> 64
 
 
-def refuse(**wanted: tuple[int, int, int | None]) -> None:
-    """Raise one ConfigError for all arguments out of range, given as ``name=(found, least, most or None)``."""
-    mistakes = [
+def refuse(also: Sequence[Mistake] = (), **wanted: tuple[int, int, int | None]) -> None:
+    """Raise one ConfigError for all arguments out of range, given as ``name=(found, least, most or None)``.
+
+    ``hosts`` is always among them: a pattern needs two. ``also`` are mistakes that were found elsewhere.
+    """
+    hosts = wanted.pop("hosts")[0]
+    mistakes = [Mistake(path="traffic", text=LONELY)] if hosts < 2 else list(also)
+    mistakes += [
         Mistake(
             path=f"traffic.{name}",
             text=f"found {found:,}, wanted {least:,}" + (" or more" if most is None else f" to {most:,}"),

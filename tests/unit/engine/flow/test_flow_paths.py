@@ -16,7 +16,7 @@ from weftwork.policies.load import load
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.spec.transport import Transport
 from weftwork.topology.build import fabric_of
-from weftwork.workload.traffic.permutation import permutation
+from weftwork.workload.traffic.patterns.permutation import permutation
 
 
 def nic_ports(fabric: Fabric) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

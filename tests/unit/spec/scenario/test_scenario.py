@@ -108,7 +108,7 @@ def test_quantities_are_resolved_to_one_unit() -> None:
     scenario = loads(SMALL, known=KNOWN)
     assert scenario.fabric.link_rate_bps == 100_000_000_000
     assert scenario.traffic is not None
-    assert scenario.traffic.size_bytes == 2 * 2**20
+    assert scenario.traffic.options.size_bytes == 2 * 2**20
     assert scenario.transport.timeout_ps == 4_096_000 * 2**14
     assert scenario.transport.interframe_bytes == 20
     assert scenario.workload is scenario.traffic
@@ -188,7 +188,7 @@ def test_set_replaces_adds_and_removes() -> None:
     assert scenario.transport.congestion_control.name == "fixed-window"
     assert scenario.engine.record.flows == (0, 1)
     assert scenario.traffic is not None
-    assert scenario.traffic.size_bytes == 2**20
+    assert scenario.traffic.options.size_bytes == 2**20
     assert scenario.name == "other"
 
 
@@ -348,7 +348,7 @@ def test_files_are_relative_to_the_scenario(tmp_path: Path) -> None:
     assert scenario.transport.congestion_control.file == str(tmp_path / "my_cc.py")
     assert scenario.transport.congestion_control.label == str(tmp_path / "my_cc.py")
     assert scenario.traffic is not None
-    assert scenario.traffic.sizes == str(tmp_path / "sizes.csv")
+    assert scenario.traffic.options.sizes == str(tmp_path / "sizes.csv")
     assert loads(dump(scenario), known=KNOWN) == scenario
 
 

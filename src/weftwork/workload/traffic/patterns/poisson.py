@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import Final
 
 import numpy as np
 
@@ -17,11 +18,12 @@ from weftwork.base.clock import NEVER_PS, SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.random import Stream, draw, pick, uniform
 from weftwork.spec.job import At, Job, Operation, Peer, Program, Send, Size
+from weftwork.spec.plug_in import FileName, Number, Pattern, Record, Whole, row
 from weftwork.workload.placement import one_per_host
 from weftwork.workload.traffic.sequence import refuse
-from weftwork.workload.traffic.sizes import SizeDistribution
+from weftwork.workload.traffic.sizes import SizeDistribution, load_sizes, published_sizes
 
-__all__ = ["poisson"]
+__all__ = ["PATTERN", "poisson"]
 
 _CHANNELS = 65_536  # a flow's identity keeps 16 bits for its channel
 
@@ -87,3 +89,45 @@ def poisson(
         rank_class=classes,
         placement=one_per_host(hosts),
     )
+
+
+class Keys(Record):
+    """The keys of Poisson arrivals."""
+
+    flows: int = row(
+        "flows",
+        Whole(low=1, high=100_000_000, unit="flows"),
+        default=10_000,
+        text="Flows that arrive.",
+        source="chosen: 10 beyond the 99.9th percentile",
+    )
+    load: float = row(
+        "load",
+        Number(above=0, high=1),
+        default=0.5,
+        text="Mean payload offered, as a share of the rate of all host links.",
+        source="chosen: the middle of the published sweeps",
+    )
+    sizes: str = row(
+        "sizes",
+        FileName(endings=(".csv",), names=published_sizes()),
+        default="web-search",
+        text="Distribution of flow sizes: a published one, or a file relative to the scenario's folder.",
+        source="Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192: web search",
+    )
+
+
+PATTERN: Final = Pattern(
+    keys=Keys,
+    job=lambda keys, given: poisson(
+        hosts=given.hosts,
+        flows=keys.flows,
+        load=keys.load,
+        host_rate_bps=given.host_rate_bps,
+        sizes=load_sizes(keys.sizes),
+        seed=given.seed,
+        priority=given.priority,
+    ),
+    words=lambda keys, _: f"{keys.flows:,} flows at a load of {keys.load:g}, sizes of {keys.sizes}",
+    source="Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192",
+)

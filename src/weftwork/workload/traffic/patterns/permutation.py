@@ -7,14 +7,17 @@ Leaves out: permutations that avoid a host's own leaf.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from weftwork.base.random import Stream, draw
 from weftwork.spec.job import At, Job, Peer, Program
+from weftwork.spec.plug_in import Pattern
 from weftwork.workload.placement import one_per_host
-from weftwork.workload.traffic.sequence import messages, refuse, start_ps
+from weftwork.workload.traffic.sequence import SizedFlows, messages, refuse, sized, sized_words, start_ps
 
-__all__ = ["permutation", "permutation_peers"]
+__all__ = ["PATTERN", "permutation", "permutation_peers"]
 
 
 def permutation_peers(hosts: int, seed: int) -> tuple[int, ...]:
@@ -75,3 +78,11 @@ def permutation(
         programs = tuple(Program(streams=((start, *body),)) for start in starts)
         classes = np.arange(hosts, dtype=np.int32)
     return Job(name="permutation", ranks=hosts, programs=programs, rank_class=classes, placement=one_per_host(hosts))
+
+
+PATTERN: Final = Pattern(
+    keys=SizedFlows,
+    words=sized_words,
+    job=lambda keys, given: permutation(**sized(keys, given)),
+    source="chosen: the usual worst case of fabrics without oversubscription",
+)

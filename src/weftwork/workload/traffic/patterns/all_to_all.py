@@ -6,13 +6,16 @@ when its last one is acknowledged whole. Leaves out: several stages with a barri
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from weftwork.spec.job import At, Group, Job, Loop, Operation, Peer, Program, Send, Size, Wait
+from weftwork.spec.plug_in import Pattern
 from weftwork.workload.placement import one_per_host
-from weftwork.workload.traffic.sequence import refuse, start_ps
+from weftwork.workload.traffic.sequence import SizedFlows, refuse, sized, sized_words, start_ps
 
-__all__ = ["all_to_all"]
+__all__ = ["PATTERN", "all_to_all"]
 
 
 def all_to_all(
@@ -91,3 +94,11 @@ def _first_round(
     for at_ps, _, other in starts:
         found += [At(at_ps=at_ps), Send(peer=Peer(rule="rank", shift=other), size=size, priority=priority)]
     return (*found, Wait())
+
+
+PATTERN: Final = Pattern(
+    keys=SizedFlows,
+    words=sized_words,
+    job=lambda keys, given: all_to_all(**sized(keys, given)),
+    source="chosen: what expert parallelism does to a network",
+)

@@ -1,0 +1,49 @@
+"""From the section ``traffic`` of a scenario to its job: the pattern that it names, on the hosts of a fabric."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.spec.job import Job
+from weftwork.spec.scenario.choice import PatternInput
+from weftwork.spec.scenario.choices import PATTERNS
+from weftwork.workload.placement import first_gpus
+
+if TYPE_CHECKING:
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.scenario.scenario import Scenario
+
+__all__ = ["traffic_job"]
+
+
+def traffic_job(scenario: Scenario, fabric: Fabric) -> Job:
+    """Make the job of a pattern of traffic between hosts.
+
+    Parameters
+    ----------
+    scenario : that was read
+    fabric : on whose hosts it runs
+
+    Raises
+    ------
+    ConfigError : the pattern does not fit the fabric; with all reasons
+    CodeError : a pattern of the user's own is wrong; with file and line
+    """
+    section = scenario.traffic
+    if section is None:
+        workload = type(scenario.workload).__name__
+        raise ConfigError(scenario.source, [Mistake(path="file", text=f"no workload in {workload}")])
+    first_ports = fabric.ports.link[fabric.ports.base[fabric.hosts]]  # patterns use the first NIC port of a host
+    given = PatternInput(
+        hosts=len(fabric.hosts),
+        host_rate_bps=int(fabric.links["rate_bps"][first_ports].sum()),
+        seed=scenario.engine.seed,
+        priority=-1 if section.priority is None else section.priority,
+        queue_pairs=scenario.transport.queue_pairs,
+    )
+    pattern = PATTERNS.load(section.pattern)
+    with PATTERNS.blaming(section.pattern):
+        made = pattern.job(section.options, given)
+    return replace(PATTERNS.want(section.pattern, made, Job, "job"), placement=first_gpus(fabric))

@@ -1,0 +1,1 @@
+"""The catalogue of patterns: a file of this folder is a value of `traffic.pattern`."""

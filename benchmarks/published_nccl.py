@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.data.measured import measured
@@ -32,7 +32,8 @@ from weftwork.study.prepare.prepare import read_scenario
 from weftwork.topology.build import fabric_of_section
 from weftwork.transports.rocev2 import transport
 from weftwork.workload.collectives.algorithm import END, START
-from weftwork.workload.collectives.call import Call, Inner, bus_bandwidth_factor
+from weftwork.workload.collectives.algorithms.hierarchical import Keys
+from weftwork.workload.collectives.call import Call, bus_bandwidth_factor
 from weftwork.workload.collectives.catalogue import schedule
 from weftwork.workload.collectives.protocols import software
 from weftwork.workload.placement import packed, with_nvlink_switches
@@ -67,7 +68,7 @@ class Way:
 
     algorithm: str
     channels: int
-    inner: Inner = "nvls"
+    inner: Literal["ring", "direct", "nvls"] = "nvls"
     least_chunk_bytes: int = 0
     protocols: tuple[str, ...] = ("simple",)
 
@@ -190,7 +191,7 @@ def _took_ps(
         chunks=max(1, size_bytes // way.least_chunk_bytes) if way.least_chunk_bytes else 1,
         least_chunk_bytes=max(1, way.least_chunk_bytes),
         domain=GPUS_OF_A_SERVER,
-        inner=way.inner,
+        options=Keys(inner=way.inner),
         nic_columns=max(1, ports // GPUS_OF_A_SERVER),
         step_latency_ps=figures.step_latency_ps,
         local_step_latency_ps=figures.local_step_latency_ps,

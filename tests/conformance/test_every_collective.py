@@ -8,7 +8,8 @@ import pytest
 
 from weftwork.base.errors import ConfigError
 from weftwork.testing.collectives import check_collective
-from weftwork.workload.collectives.call import INNERS, Call
+from weftwork.workload.collectives.algorithms.hierarchical import INNERS, Keys
+from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import ALGORITHMS
 
 # (ranks, GPUs per NVLink domain)
@@ -29,7 +30,7 @@ def calls(name: str, operation: str) -> Iterator[Call]:
                     channels=channels,
                     chunks=chunks,
                     domain=domain,
-                    inner=inner,
+                    options=Keys(inner=inner),
                     root=ranks * 2 // 3,
                     nic_columns=2,
                     step_latency_ps=2_000_000,

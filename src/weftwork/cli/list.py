@@ -116,18 +116,15 @@ def _sizes() -> list[Choice]:
 
 
 def _collectives() -> list[Choice]:
-    """Algorithms; each with the first line of its module and the operations that it has."""
-    from importlib import import_module
-
+    """Algorithms; each with the first line of its file and the operations that it has."""
     from weftwork.workload.collectives.catalogue import ALGORITHMS
 
-    found = []
-    for name, algorithm in ALGORITHMS.items():
-        module = f"weftwork.workload.collectives.algorithms.{name.replace('-', '_')}"
-        text = (import_module(module).__doc__ or "").split("\n", 1)[0]
-        operations = ", ".join(algorithm.operations)
-        found.append(Choice(name=name, text=f"{text} Does {operations}.", source=algorithm.source))
-    return found
+    return [
+        Choice(
+            name=name, text=f"{ALGORITHMS.text(name)} Does {', '.join(algorithm.operations)}.", source=algorithm.source
+        )
+        for name, algorithm in ALGORITHMS.items()
+    ]
 
 
 _MODULES: Final = {

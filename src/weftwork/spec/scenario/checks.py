@@ -8,7 +8,7 @@ links; the floor that builds it uses `Scenario.locate`.
 from __future__ import annotations
 
 from weftwork.spec.scenario.choice import LONELY
-from weftwork.spec.scenario.choices import PATTERNS, TRANSPORTS
+from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TRANSPORTS
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.findings import Read, asked
 from weftwork.spec.scenario.policies import PRESETS, REORDERING, PolicyChoice
@@ -126,5 +126,7 @@ def _check_collective(workload: Collective, fabric: FabricSection, reader: Reade
         if gpus is not None and is_meant and value is not None and value >= gpus:
             wanted = "a rank" if key == "root" else "ranks"
             reader.wrong(f"collective.{key}", f"found {value:,}, wanted {wanted} from 0 to {gpus - 1:,}")
-    usual = "direct" if workload.operation in {"all-to-all", "send-receive"} else "ring"
-    return workload.model_copy(update={"gpus": gpus, "algorithm": workload.algorithm or usual})
+    if workload.algorithm is None and reader.is_sound("collective.algorithm"):
+        usual = "direct" if workload.operation in {"all-to-all", "send-receive"} else "ring"
+        workload = workload.model_copy(update={"algorithm": usual, "options": ALGORITHMS[usual].options()})
+    return workload.model_copy(update={"gpus": gpus})

@@ -11,8 +11,14 @@ from typing import Any, Final
 from weftwork.base.folder import Folder
 from weftwork.spec.scenario.choice import Pattern, TransportKind
 
-__all__ = ["PATTERNS", "TRANSPORTS"]
+__all__ = ["ALGORITHMS", "PATTERNS", "TRANSPORTS"]
 
+ALGORITHMS: Final[Folder[Any]] = Folder(
+    "collective",
+    package="weftwork.workload.collectives.algorithms",
+    constant="ALGORITHM",
+    record="weftwork.workload.collectives.algorithm:Algorithm",
+)
 PATTERNS: Final[Folder[Pattern[Any]]] = Folder(
     "traffic", package="weftwork.workload.traffic.patterns", constant="PATTERN", record=Pattern
 )

@@ -5,16 +5,13 @@ Leaves out: what one key means for another (`weftwork.spec.scenario.checks`).
 
 from __future__ import annotations
 
-from importlib.resources import files
-from pathlib import Path
-
 from pydantic import Field
 
 from weftwork.base.units import DURATION, SIZE
 from weftwork.spec.device import PRIORITIES, Record
 from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.choice import NoKeys
-from weftwork.spec.scenario.choices import PATTERNS
+from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS
 from weftwork.spec.scenario.kinds import Choice, Measure, OfferKind, Section, Selection, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
 
@@ -24,13 +21,6 @@ OPERATIONS = (
     "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "send-receive", "barrier",
 )  # fmt: skip
 PLACEMENTS = ("packed", "rails", "pods", "random")
-
-
-def _algorithms() -> tuple[str, ...]:
-    """Names of the algorithms that are installed: the folder is the catalogue, which is listed and not imported."""
-    folder = files("weftwork") / "workload" / "collectives" / "algorithms"
-    names = (Path(entry.name) for entry in folder.iterdir())
-    return tuple(sorted(n.stem.replace("_", "-") for n in names if n.suffix == ".py" and n.stem != "__init__"))
 
 
 class Collective(Record):
@@ -45,11 +35,12 @@ class Collective(Record):
     )
     algorithm: str | None = row(
         "algorithm",
-        Choice(options=_algorithms()),
+        OfferKind(folder=ALGORITHMS),
         absent="ring; direct for all-to-all and send-receive, which a ring does not do",
         text="How it is done; `weftwork list collective` says which operations each has.",
         source="Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002",
     )
+    options: Record = Field(default_factory=NoKeys)  # the keys of the algorithm
     gpus: int | None = row(
         "gpus",
         Whole(low=2, high=MAX_HOSTS, unit="GPUs"),
@@ -91,14 +82,6 @@ class Collective(Record):
         default="128KiB",
         text="A piece is not made smaller than that.",
         source="chosen: a quarter of a slice of NCCL's buffers of 4 MiB",
-    )
-    inner: str | None = row(
-        "inner",
-        Choice(options=("ring", "direct", "nvls")),
-        default="ring",
-        only=("algorithm", ("hierarchical",)),
-        text="What is done inside an NVLink domain.",
-        source="chosen: what every server can do",
     )
     root: int | None = row(
         "root",

@@ -11,7 +11,7 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.workload.collectives.call import Call
-from weftwork.workload.collectives.catalogue import schedule
+from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
 from weftwork.workload.collectives.protocols import software
 from weftwork.workload.placement import PLACEMENTS, with_nvlink_switches
 
@@ -65,7 +65,7 @@ def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int)
     known: dict[str, Any] = {name: own for name, own in given.items() if own is not None}
     facts: dict[str, str] = {}
     if section.protocol != "none":
-        usual = software(section.protocol, section.algorithm or "")
+        usual = software(section.protocol, ALGORITHMS.load(section.algorithm or "").name)
         known = {name: getattr(usual, name) for name in _LATENCIES} | known
         known["protocol_efficiency"] = usual.protocol_efficiency
         facts = {key: text for key, text in usual.facts.items() if not _is_given(key, given)}
@@ -77,7 +77,7 @@ def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int)
         chunks=section.chunks,
         least_chunk_bytes=section.least_chunk_bytes,
         domain=domain,
-        inner=section.inner or "ring",  # type: ignore[arg-type]  # the scenario has tested the word
+        options=section.options,
         root=section.root or 0,
         shift=section.shift,
         repeat=section.repeat,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.job import Job, Operation, Placement, Program
+from weftwork.spec.scenario.choice import Offer
 from weftwork.workload.collectives.call import Call, call_mistakes
 
 __all__ = [
@@ -127,17 +128,18 @@ class Hop:
     is_step: bool = True
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Algorithm:
-    """The constant ``ALGORITHM`` of a file of the catalogue.
+@dataclass(frozen=True, kw_only=True)
+class Algorithm(Offer[Any]):
+    """The constant ``ALGORITHM`` of a file of the catalogue, or of a user's own.
 
     Parameters
     ----------
-    name : as in a scenario, equal to the file's with ``-`` for ``_``
+    name : equal to the file's with ``-`` for ``_``
     operations : a builder of programs for each operation that it has
     traffic : bytes of a call in closed form
     chain : messages of a call that wait for each other, each for the one before
     source : where it is described
+    keys : of the scenario that belong to it; a call has their values as ``options``
     mistakes : of a call that is right in general and that this algorithm cannot do
     """
 
@@ -145,7 +147,6 @@ class Algorithm:
     operations: Mapping[str, Callable[[Call], Schedule]]
     traffic: Callable[[Call], Traffic]
     chain: Callable[[Call], Sequence[Hop]]
-    source: str
     mistakes: Callable[[Call], list[Mistake]] = lambda _: []
 
     def check(self, call: Call) -> None:

@@ -8,20 +8,19 @@ Source: nccl-tests, doc/PERFORMANCE.md, which also defines bus bandwidth.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
+from weftwork.spec.plug_in import NoKeys, Record
 
-__all__ = ["INNERS", "OPERATIONS", "Call", "Inner", "bus_bandwidth_factor", "call_mistakes"]
+__all__ = ["OPERATIONS", "Call", "bus_bandwidth_factor", "call_mistakes"]
 
-Inner = Literal["ring", "direct", "nvls"]
 OPERATIONS: Final = (
     "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "send-receive", "barrier",
 )  # fmt: skip
-INNERS: Final[tuple[Inner, ...]] = ("ring", "direct", "nvls")
 _MAX_CHANNELS: Final = 1 << 10  # chosen: a flow's identity has 16 bits for connections, and a channel uses a few
 
 
@@ -39,7 +38,7 @@ class Call:
         tree has one part, the whole share of a channel, and wants many
     least_chunk_bytes : a piece is not made smaller; a small part has fewer pieces than ``chunks``
     domain : ranks of one NVLink domain, neighbours in rank order; 1 where all traffic crosses the network
-    inner : of the algorithm `hierarchical`, what is done inside a domain
+    options : the keys of the algorithm's own, where it has any
     root : of broadcast and reduce
     shift : of send-receive, rank i sends to rank i + shift; None for half of the ranks (nccl-tests has 1)
     repeat : times that it is done; a rank starts again when it has its whole result
@@ -58,7 +57,7 @@ class Call:
     chunks: int = 1
     least_chunk_bytes: int = 1
     domain: int = 1
-    inner: Inner = "ring"
+    options: Record = field(default_factory=NoKeys)
     root: int = 0
     shift: int | None = None
     repeat: int = 1
@@ -169,9 +168,8 @@ def call_mistakes(call: Call, operations: Sequence[str], algorithm: str) -> list
         fits = call.ranks % call.domain == 0
         text = f"found {call.ranks:,} GPUs, wanted a multiple of the {call.domain} GPUs of an NVLink domain"
         want("gpus", fits, text, f"{max(1, round(call.ranks / call.domain)) * call.domain}")
-    want("inner", call.inner in INNERS, f"found '{call.inner}', wanted {', '.join(INNERS)}")
     last = call.ranks - 1
-    want("root", 0 <= call.root <= last, f"found {call.root}, wanted a rank, 0 to {last:,}")
+    want("root", 0 <= call.root <= last, f"found {call.root:,}, wanted a rank from 0 to {last:,}")
     moves = call.operation != "send-receive" or call.ranks < 1 or call.distance != 0
     want("shift", moves, f"found {call.shift}, so that every rank would send to itself; wanted 1 to {last:,}")
     want("priority", -1 <= call.priority <= 7, f"found {call.priority}, wanted 0 to 7, or -1 for the transport's")

@@ -21,7 +21,8 @@ from weftwork.spec.job import Placement
 from weftwork.study.prepare.prepare import prepare
 from weftwork.study.run.collective import collective_scenario
 from weftwork.workload.collectives.algorithm import END, START, Schedule, least_time_ps
-from weftwork.workload.collectives.call import INNERS, Call, bus_bandwidth_factor
+from weftwork.workload.collectives.algorithms.hierarchical import INNERS, Keys
+from weftwork.workload.collectives.call import Call, bus_bandwidth_factor
 from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
 
 NVLINK_BPS = 3_600_000_000_000
@@ -87,7 +88,7 @@ def obeys(name: str, call: Call, outcome: Outcome) -> None:
     bus_bps = bus_bandwidth_factor(call.operation, call.ranks) * call.size_bytes * 8 * SECOND_PS / shortest_ps
     link_bps = RATE_BPS if call.domain == 1 else NVLINK_BPS
     if name == "nvls" or (
-        name == "hierarchical" and call.inner == "nvls"
+        name == "hierarchical" and call.options == Keys(inner="nvls")
     ):  # the switch adds: a GPU sends less than without, and bus bandwidth does not know
         sent = max(said.sent_bytes, said.received_bytes)
         link_bps = int(link_bps * bus_bandwidth_factor(call.operation, call.ranks) * call.size_bytes / sent)
@@ -120,7 +121,7 @@ def test_both_engines_agree_and_obey_the_bounds(
         operation=operation,
         ranks=shape[0],
         domain=shape[1],
-        inner=inner,  # type: ignore[arg-type]
+        options=Keys(inner=inner),  # type: ignore[arg-type]
         size_bytes=size_bytes,
         channels=channels,
         chunks=chunks,
@@ -143,7 +144,7 @@ def large_calls() -> list[tuple[str, Call]]:
         for ranks, domain in ((8, 1), (8, 8), (16, 4)):
             call = Call(operation=operation, ranks=ranks, domain=domain, size_bytes=4_000_037, channels=4, chunks=2)
             if not ALGORITHMS[name].mistakes(call):
-                found.append((name, replace(call, inner=INNERS[ranks % 3])))
+                found.append((name, replace(call, options=Keys(inner=INNERS[ranks % 3]))))
     return found
 
 

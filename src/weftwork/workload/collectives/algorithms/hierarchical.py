@@ -17,12 +17,28 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from weftwork.spec.job import Await, Digit, Loop, Operation, Peer, Signal
+from weftwork.spec.plug_in import Choice, Record, row
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.domains import Domains, Pair, in_order, switch_gathers, switch_reduces
 from weftwork.workload.collectives.streams import Cut, Lane, Streams, exchange
 
-__all__ = ["ALGORITHM"]
+__all__ = ["ALGORITHM", "INNERS", "Keys"]
+
+INNERS: Final = ("ring", "direct", "nvls")
+
+
+class Keys(Record):
+    """The keys of the algorithm."""
+
+    inner: Literal["ring", "direct", "nvls"] = row(
+        "inner",
+        Choice(options=INNERS),
+        default="ring",
+        text="What is done inside an NVLink domain.",
+        source="chosen: what every server can do",
+    )
+
 
 _Phase = Literal["reduce inside", "gather inside", "reduce across", "gather across", "both across", "deal", "deliver"]
 _PHASES: Final[dict[str, tuple[_Phase, ...]]] = {
@@ -36,13 +52,18 @@ _ACROSS: Final = ("reduce across", "gather across", "both across", "deliver")
 _LANES: Final = 3  # connections of a share: one for each phase
 
 
+def _inner(call: Call) -> str:
+    """What is done inside a domain; the default where the call does not say."""
+    return call.options.inner if isinstance(call.options, Keys) else Keys().inner
+
+
 def _phases(call: Call) -> list[_Phase]:
     """Phases of a call; a domain of one GPU has nothing inside, a single domain nothing across."""
     return [phase for phase in _PHASES[call.operation] if (call.servers > 1 if phase in _ACROSS else call.domain > 1)]
 
 
 def _has_switches(call: Call) -> bool:
-    return call.inner == "nvls" and any(phase in {"reduce inside", "gather inside"} for phase in _phases(call))
+    return _inner(call) == "nvls" and any(phase in {"reduce inside", "gather inside"} for phase in _phases(call))
 
 
 def _shares(call: Call) -> list[Share]:
@@ -86,9 +107,9 @@ class _Channel:
         match phase:
             case "reduce inside" | "gather inside":
                 reduces = phase == "reduce inside"
-                if self.call.inner == "ring":
+                if _inner(self.call) == "ring":
                     return domains.ring_inside(lane, piece, tokens, reduces=reduces)
-                inside = domains.direct_inside if self.call.inner == "direct" else domains.nvls_inside
+                inside = domains.direct_inside if _inner(self.call) == "direct" else domains.nvls_inside
                 return inside(lane, piece, go, done, reduces=reduces)
             case "reduce across" | "gather across" | "both across":
                 reduces, gathers = phase != "gather across", phase != "reduce across"
@@ -226,12 +247,13 @@ def _chain(call: Call) -> list[Hop]:
             times = 2 if phase == "both across" else 1
             hops.append(Hop(count=times * (call.servers - 1), size_bytes=piece_bytes))
         else:
-            hops += inside[call.inner]
+            hops += inside[_inner(call)]
     return hops
 
 
 ALGORITHM: Final = Algorithm(
     name="hierarchical",
+    keys=Keys,
     operations=dict.fromkeys(_PHASES, _build),
     traffic=_traffic,
     chain=_chain,

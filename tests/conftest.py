@@ -1,4 +1,4 @@
-"""What every test has: the hypothesis profiles, and golden files that `--update-golden` writes anew."""
+"""What every test has: processes, hypothesis profiles, and golden files that `--update-golden` writes anew."""
 
 import difflib
 import os
@@ -7,15 +7,11 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from helpers import cases
+from hypothesis import settings
 
 GOLDEN_DIR = Path(__file__).parent / "golden"
 
-# No deadline anywhere: a policy compiles inside the first example, and a shared machine stalls.
-# `dev` looks elsewhere each time; `ci` repeats itself, so that a red check is the change's doing; `long` is for nights.
-settings.register_profile("dev", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
-settings.register_profile("long", settings.get_profile("dev"), max_examples=5_000)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
@@ -24,6 +20,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--no-skips", action="store_true", help="a skipped test is a failure; where all extras are installed"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(cases)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """A process for each core; none beside pytest itself for one file, for tests by name, and where -s shows output."""
+    are_named = all("::" in one for one in config.args)
+    is_one_file = len(config.args) == 1 and config.args[0].endswith(".py")
+    return 0 if are_named or is_one_file or config.getoption("capture") == "no" else None
 
 
 @pytest.hookimpl(wrapper=True)

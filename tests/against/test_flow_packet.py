@@ -10,6 +10,8 @@ from __future__ import annotations
 import flow_against_packet as against
 import pytest
 
+LONG = {"halving-doubling", "poisson", "rails-direct", "rails-ring", "ring", "tree"}  # more than a second each
+SHAPES = [pytest.param(shape, marks=[pytest.mark.deep] if shape in LONG else []) for shape in against.SHAPES]
 BOUND = {"sprayed": 0.03, "hashed": 0.10}
 OVER = {  # shares of the packet engine's mean
     ("incast", "sprayed"): 0.09,
@@ -21,7 +23,7 @@ WHOLE_BOUND = 0.08  # of the completion of everything, which hangs on the last f
 
 
 @pytest.mark.parametrize("routing", list(against.ROUTING))
-@pytest.mark.parametrize("shape", list(against.SHAPES))
+@pytest.mark.parametrize("shape", SHAPES)
 def test_mean_flow_completion_times_agree(shape: str, routing: str) -> None:
     by_packet = against.measure(shape, routing, against.FIXED_WINDOW, "packet")
     by_flow = against.measure(shape, routing, against.FIXED_WINDOW, "flow")

@@ -7,6 +7,8 @@ from collections import Counter
 from random import Random
 from typing import Any
 
+from helpers.cases import Saw, case_count
+
 from weftwork.base.errors import ConfigError
 from weftwork.engine import packet
 from weftwork.engine.reference import simulation as reference
@@ -17,7 +19,7 @@ from weftwork.study.prepare.prepare import Prepared, check_parameters, known_nam
 from weftwork.study.results.collective_times import collective_times
 from weftwork.workload.collectives.catalogue import ALGORITHMS
 
-PLANS = 70
+PLANS = case_count(plain=30, deep=300)
 MOST_HOPS = 20_000  # of plans that the reference runs too
 GPUS = {"plain": 1, "dgx-h100": 8, "dgx-a100": 8, "p4d": 8, "p5": 8, "gb200-nvl4": 4}
 FAULTS: tuple[dict[str, Any], ...] = (
@@ -74,7 +76,7 @@ def prepared(document: dict[str, Any]) -> Prepared | None:
     return None
 
 
-def test_a_collective_is_refused_or_ends_the_same_on_both_engines() -> None:
+def test_a_collective_is_refused_or_ends_the_same_on_both_engines(saw: Saw) -> None:
     seen: Counter[str] = Counter()
     for seed in range(PLANS):
         document = scenario(Random(seed))
@@ -91,6 +93,7 @@ def test_a_collective_is_refused_or_ends_the_same_on_both_engines() -> None:
         assert is_done or document["faults"], f"seed {seed} waits for ever"
         assert len(times["duration_ps"]) == document["collective"]["repeat"] or not is_done
         seen["ended"] += is_done
+    saw(PLANS, ", ".join(f"{name}: {count}" for name, count in sorted(seen.items())))
     assert seen["on both engines"] >= PLANS // 3
     assert seen["ended"] >= PLANS // 3
     assert seen["refused"] <= PLANS // 2

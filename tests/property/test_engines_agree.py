@@ -9,19 +9,21 @@ from collections import Counter
 import numpy as np
 import pytest
 from helpers.both import both
+from helpers.cases import Saw, case_count
 from property.scenarios import LONG_DELAY_PS, TEST_ONLY, random_plan
 
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.plan import Instant, Op, Plan, Rule
 from weftwork.policies.load import catalogue
 
-PLANS = 400
+PLANS = case_count(plain=100, deep=1_000)
 SANITIZED_PLANS = 40  # of those, also run under the sanitizers and on the newest Python
 FEATURES = 25
-WANTED_OF_A_FEATURE = 20
+WANTED_OF_A_FEATURE = PLANS // 20
 EVERYWHERE = ("a pause", "a drop", "a mark", "a retransmission", "a fault", "unequal delays and rates")
-WANTED_EVERYWHERE = 100
-WANTED_OF_A_POLICY = 5
+WANTED_EVERYWHERE = PLANS // 4
+WANTED_OF_A_POLICY = PLANS // 80
+WANTED_OF_A_COUNTER = -(-3 * PLANS // 400)
 COMMON = ("acks_sent", "naks_sent", "cnps_sent", "credits_sent", "probes_sent", "timeouts", "queue_pair_errors",
           "out_of_order_discards", "duplicates", "drop_no_route", "drop_link_down", "drop_link_loss", "drop_corrupted",
           "drop_buffer_full", "drop_egress_threshold", "drop_headroom_full", "drop_receive_buffer")  # fmt: skip
@@ -98,7 +100,8 @@ def policies(plan: Plan) -> set[str]:
 
 
 @pytest.mark.sanitize
-def test_the_first_plans_agree_with_faults_among_them() -> None:
+def test_the_first_plans_agree_with_faults_among_them(saw: Saw) -> None:
+    saw(SANITIZED_PLANS)
     found: Counter[str] = Counter()
     for seed in range(SANITIZED_PLANS):
         plan = random_plan(seed)
@@ -108,8 +111,7 @@ def test_the_first_plans_agree_with_faults_among_them() -> None:
     assert min(found.values()) >= 1, found
 
 
-@pytest.mark.slow
-def test_the_native_engine_equals_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_native_engine_equals_the_reference(saw: Saw) -> None:
     found: Counter[str] = Counter()
     used: Counter[str] = Counter()
     happened: Counter[str] = Counter()
@@ -119,12 +121,11 @@ def test_the_native_engine_equals_the_reference(capsys: pytest.CaptureFixture[st
         found.update(features(plan, wanted))
         used.update(policies(plan))
         happened.update(name for name in COMMON if wanted.counters[name] > 0)
-    with capsys.disabled():
-        print(f"\n{PLANS} random plans agree; with " + ", ".join(f"{name}: {found[name]}" for name in sorted(found)))  # noqa: T201
+    saw(PLANS, ", ".join(f"{name}: {found[name]}" for name in sorted(found)))
     assert len(found) == FEATURES
     assert min(found.values()) >= WANTED_OF_A_FEATURE, found
     assert min(found[name] for name in EVERYWHERE) >= WANTED_EVERYWHERE, found
-    assert not [name for name in COMMON if happened[name] < 3], happened
+    assert not [name for name in COMMON if happened[name] < WANTED_OF_A_COUNTER], happened
     everything = {f"{kind}: {entry.name}" for kind in TEST_ONLY for entry in catalogue(kind)}
     everything |= {f"{kind}: {name}" for kind, names in TEST_ONLY.items() for name in names}
     assert not [name for name in everything if used[name.replace("_", "-")] + used[name] < WANTED_OF_A_POLICY], used

@@ -9,14 +9,15 @@ from collections import Counter
 import numpy as np
 import pytest
 from helpers.both import both
+from helpers.cases import Saw, case_count
 from property.scenarios import random_plan
 
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.plan import Instant, Plan
 
-PLANS = 300
+PLANS = case_count(plain=50, deep=600)
 SANITIZED_PLANS = 20
-WANTED = 60  # plans with each of these
+WANTED = PLANS // 5  # plans with each of these
 
 
 def features(plan: Plan, outcome: Outcome) -> set[str]:
@@ -37,19 +38,18 @@ def features(plan: Plan, outcome: Outcome) -> set[str]:
 
 
 @pytest.mark.sanitize
-def test_the_first_torn_plans_agree() -> None:
+def test_the_first_torn_plans_agree(saw: Saw) -> None:
+    saw(SANITIZED_PLANS)
     for seed in range(SANITIZED_PLANS):
         both(random_plan(seed, is_torn=True), f"plan {seed}")
 
 
-@pytest.mark.slow
-def test_the_engines_agree_while_queue_pairs_change_their_ports(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_engines_agree_while_queue_pairs_change_their_ports(saw: Saw) -> None:
     found: Counter[str] = Counter()
     for seed in range(PLANS):
         plan = random_plan(seed, is_torn=True)
         wanted = both(plan, f"plan {seed}")
         found.update(features(plan, wanted))
-    with capsys.disabled():
-        print(f"\n{PLANS} torn plans agree; with " + ", ".join(f"{name}: {found[name]}" for name in sorted(found)))  # noqa: T201
+    saw(PLANS, ", ".join(f"{name}: {found[name]}" for name in sorted(found)))
     assert len(found) == 6
     assert min(found.values()) >= WANTED, found

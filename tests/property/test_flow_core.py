@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.cases import case_count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ def end_s(plan: FlowPlan, folding: str) -> float:
     return float(flow.run(replace(plan, fold=folding)).marks["at_ps"].max()) / 1e12
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=case_count(plain=15, deep=100), deadline=None)
 @given(case=cases)
 def test_a_core_of_all_replicas_is_exact_where_they_have_one_rank_a_stage(case: Case) -> None:
     plan = plan_of(replace(case, degrees=Degrees(pipeline=4, data=16, near=False)))
@@ -58,7 +59,7 @@ def test_a_core_is_near_what_every_rank_by_itself_does(seed: int) -> None:
     assert end_s(plan, "core") == pytest.approx(end_s(plan, "exact"), rel=0.05)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=case_count(plain=25, deep=150), deadline=None)
 @given(case=cases, slots=st.sampled_from([1, 200, 1_000]))
 def test_every_kind_has_somebody_to_wait_for(case: Case, slots: int) -> None:
     core = fold(case, "core", core_slots=slots, core_few=0)
@@ -73,7 +74,7 @@ def test_every_kind_has_somebody_to_wait_for(case: Case, slots: int) -> None:
     assert len(network["actor_ranks"]) >= parties
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=case_count(plain=25, deep=150), deadline=None)
 @given(case=cases, half=st.booleans())
 def test_no_rate_is_outside_the_bracket(case: Case, half: bool) -> None:  # noqa: FBT001 - hypothesis names it
     core = fold(case, "core")

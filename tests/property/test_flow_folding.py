@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.cases import case_count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -133,7 +134,7 @@ def active_kinds(folded: FlowFolding, seed: int) -> NDArray[np.bool_]:
     return np.ones(count, np.bool_) if seed % 2 else draw.random(count) < 0.5
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=case_count(plain=60, deep=300), deadline=None)
 @given(case=cases)
 def test_rates_of_classes_are_those_of_the_job_unfolded(case: Case) -> None:
     folded = fold(case)
@@ -155,7 +156,7 @@ def rows(of: dict[str, Any], class_of: NDArray[np.int32], row: int) -> dict[int,
     return {link: sorted(weights) for link, weights in found.items()}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=case_count(plain=25, deep=150), deadline=None)
 @given(case=cases)
 def test_members_of_a_class_have_the_same_neighbours(case: Case) -> None:
     plan = plan_of(case)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from helpers.cases import Saw, case_count
 from numpy.typing import NDArray
 
 from weftwork.engine import _native
@@ -152,8 +153,9 @@ def _case(draw: np.random.Generator, tolerance: float = EXACT) -> Watched:
     return Watched(capacity.astype(np.float64), classes, tolerance)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_rates_are_the_textbooks_whatever_happens(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(case_count(plain=60, deep=300)))
+def test_rates_are_the_textbooks_whatever_happens(seed: int, saw: Saw) -> None:
+    saw(1)
     draw = np.random.default_rng(seed)
     w = _case(draw)
     start_ps = float(draw.choice([0.0, 1e12, 1e15]))  # a clock that has run for long

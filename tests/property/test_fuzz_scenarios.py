@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from helpers.cases import Saw, case_count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from property.test_scenario_fuzz import section_of
@@ -24,7 +25,7 @@ from weftwork.store.runs import Run
 from weftwork.study.run.engines import Progress
 from weftwork.study.run.run import run_scenario
 
-EXAMPLES = 60
+EXAMPLES = case_count(plain=25, deep=200)
 PATIENCE_S = 120  # the slowest of thousands took two; a machine may be busy
 SMALL_HOPS = 20_000  # up to here the reference runs too
 
@@ -213,12 +214,15 @@ def check_laws(run: Run, tree: dict[str, Any]) -> None:
         assert value["flows_completed"] == value["flows"]
 
 
-def test_a_clear_error_or_a_run_that_obeys_the_laws(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_clear_error_or_a_run_that_obeys_the_laws(tmp_path_factory: pytest.TempPathFactory, saw: Saw) -> None:
     seen: Counter[str] = Counter()
+    drawn = 0
 
     @settings(max_examples=EXAMPLES)
     @given(tree=scenarios)
     def fuzz(tree: dict[str, Any]) -> None:
+        nonlocal drawn
+        drawn += 1
         folder = tmp_path_factory.mktemp("fuzz")
         run = run_or_refuse(tree, folder / "packet")
         seen["refused" if run is None else run.status] += 1
@@ -235,7 +239,7 @@ def test_a_clear_error_or_a_run_that_obeys_the_laws(tmp_path_factory: pytest.Tem
             seen["run twice"] += 1
 
     fuzz()
-    print("\n" + ", ".join(f"{count} {what}" for what, count in sorted(seen.items())))  # noqa: T201 - shown with -s
-    assert seen["refused"] >= 5
+    saw(drawn, ", ".join(f"{count} {what}" for what, count in sorted(seen.items())))
+    assert seen["refused"] >= EXAMPLES // 12
     assert seen["complete"] >= EXAMPLES // 10
     assert seen["run twice"] >= EXAMPLES // 10

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from helpers.cases import case_count
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -64,7 +65,7 @@ LINKS = st.builds(
 
 
 @given(fabric=FABRICS, links=LINKS, switch=SWITCHES, transport=TRANSPORTS, workload=WORKLOADS, seed=st.integers(0, 99))
-@settings(max_examples=150)
+@settings(max_examples=case_count(plain=40, deep=400))
 def test_a_scenario_is_refused_or_obeys_the_laws(
     fabric: str, links: str, switch: str, transport: str, workload: str, seed: int
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from helpers.cases import Saw
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -256,16 +257,18 @@ def test_whatever_is_accepted_reads_back_equal_and_suits_editors(tree: dict[str,
         VALIDATOR.validate(tree)
 
 
-def test_many_of_the_likely_files_are_accepted() -> None:
-    accepted = 0
+def test_many_of_the_likely_files_are_accepted(saw: Saw) -> None:
+    drawn = accepted = 0
 
     @given(tree=likely)
     def count(tree: dict[str, object]) -> None:
-        nonlocal accepted
+        nonlocal drawn, accepted
+        drawn += 1
         accepted += read(yaml.dump(tree)) is not None
 
     count()
-    assert accepted >= 10
+    saw(drawn, f"accepted: {accepted}")
+    assert accepted >= drawn // 5
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers.cases import case_count
 from helpers.stages import Outcome, run_stages
 from helpers.trained import EXPERTS, QUIET, SMALL, job_of
 from hypothesis import given, settings
@@ -69,7 +70,7 @@ def total(found: Outcome, stage: int, operation: str, channels: set[int]) -> int
 
 
 @given(plan=plans(), model=st.sampled_from([SMALL, EXPERTS]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=case_count(plain=60, deep=400), deadline=None)
 def test_work_and_bytes_add_up(plan: Parallelism, model: Model) -> None:
     job, shape = job_of(model, plan)
     found = run_stages(job, collect_ps=lambda one: one.amount_bytes, message_ps=lambda size: size)
@@ -125,7 +126,7 @@ def assert_bytes(
 
 
 @given(plan=plans())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=case_count(plain=15, deep=100), deadline=None)
 def test_hiding_communication_never_costs_time(plan: Parallelism) -> None:
     ends = []
     for share in (0.0, 1.0):
@@ -137,7 +138,7 @@ def test_hiding_communication_never_costs_time(plan: Parallelism) -> None:
 
 
 @given(plan=plans(), iterations=st.integers(2, 4), every=st.integers(0, 3))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=case_count(plain=15, deep=100), deadline=None)
 def test_iterations_repeat_and_checkpoints_hold_up(plan: Parallelism, iterations: int, every: int) -> None:
     extras = Extras(iterations=iterations, checkpoint_ps=10**12, checkpoint_every=every, loading_ps=10**9)
     job, shape = job_of(SMALL, plan, extras=extras)

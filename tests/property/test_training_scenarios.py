@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 import yaml
+from helpers.cases import Saw, case_count
 
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import GPUS, SERVERS
@@ -23,7 +24,7 @@ from weftwork.study.run.run import run_scenario
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
 
-SEEDS: Final = range(15, 45)
+SEEDS: Final = range(15, 15 + case_count(plain=15, deep=150))
 PATIENCE_S: Final = 120  # the slowest of hundreds took a few seconds; a machine may be busy
 ROUNDING: Final = 1e-6
 MEANS: Final = 2  # picoseconds by which a mean over ranks may be off
@@ -233,7 +234,7 @@ def check_job(run: Run, job: dict[str, Any], iterations: int) -> None:
         assert all(abs(total - whole) <= iterations for total in each.values()), (each, whole)
 
 
-def test_a_clear_error_or_an_iteration_that_adds_up(tmp_path: Path) -> None:
+def test_a_clear_error_or_an_iteration_that_adds_up(tmp_path: Path, saw: Saw) -> None:
     seen: Counter[str] = Counter()
     for seed in SEEDS:
         tree = scenario_of(seed)
@@ -241,5 +242,6 @@ def test_a_clear_error_or_an_iteration_that_adds_up(tmp_path: Path) -> None:
         if isinstance(run, Run):
             check_sums(run, tree)
         seen["refused" if isinstance(run, ConfigError) else run.status] += 1
+    saw(len(SEEDS), ", ".join(f"{name}: {count}" for name, count in sorted(seen.items())))
     assert seen["refused"] >= 2
     assert seen["complete"] >= len(SEEDS) // 4

@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Protocol
 
 import pytest
+from helpers.cases import case_count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ class Record(Protocol):
 
 
 # An example costs microseconds and refusals are the common case: more of them than the profile asks for.
-MANY = settings(max_examples=max(500, settings().max_examples))
+MANY = settings(max_examples=case_count(plain=200, deep=2_000))
 
 
 def bits(count: int) -> st.SearchStrategy[int]:

@@ -22,7 +22,11 @@ from weftwork.engine.reference.simulation import Simulation
 from weftwork.study.prepare.prepare import prepare, read_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
-SCENARIOS = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("examples/**/*.yaml"))
+LONG = ("all_reduce_64", "goodput_scale", "oversubscription")  # each takes seconds
+SCENARIOS = [
+    pytest.param(path.relative_to(ROOT).as_posix(), marks=[pytest.mark.deep] if path.parent.name in LONG else [])
+    for path in sorted(ROOT.glob("examples/**/*.yaml"))
+]
 SMALL = ("small", "small-reference", "rails", "pfc", "spray")
 LARGE = sorted(set(rows.ROWS) - set(SMALL))
 LARGEST_BYTES = 64 << 20  # of a published collective; larger ones differ by the number of packets alone

@@ -1,4 +1,7 @@
-"""The examples answer what their READMEs say: each is run, and its numbers, table and figure are held to the files."""
+"""The examples answer what their READMEs say: each is run, and its numbers, table and figure are held to the files.
+
+Two of them are quick and part of the test command. The step `examples` of .ci/run runs the others.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ from weftwork.store.runs import Run
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/answer.py"))
+QUICK = {"link_dies", "pfc_victim"}
+RUNS = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.deep) for name in NAMES]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,7 +37,7 @@ def answer(name: str) -> ModuleType:
     return importlib.import_module(f"examples.{name}.answer")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RUNS)
 def test_an_example_prints_and_draws_what_its_readme_shows(
     name: str, monkeypatch: pytest.MonkeyPatch, check_golden: Callable[[str, str], None]
 ) -> None:

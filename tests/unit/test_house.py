@@ -4,7 +4,9 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -93,3 +95,56 @@ def test_the_readme_shows_what_weftwork_collective_prints(capsys: pytest.Capture
 def test_the_checks_run_the_commands_of_the_readme(command: str) -> None:
     for name in ("README.md", ".ci/run"):
         assert command in [line.strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_checks_promise_the_times_of_the_readme() -> None:
+    """The README says minutes, .ci/run prints seconds; nothing asserts a time, since machines differ."""
+    words = {"one": 60, "two": 120, "three": 180, "four": 240, "five": 300}
+    readme = re.findall(r"\(under (\w+) minutes\b", (ROOT / "README.md").read_text(encoding="utf-8"))
+    promise = (ROOT / ".ci/run").read_text(encoding="utf-8").partition("the README promises")[2].partition("\n")[0]
+    assert re.findall(r"(\w+) under (\d+) s\b", promise) == [("quickstart", "180"), ("tests", "300")]
+    assert [words[one] for one in readme] == [180, 300]
+
+
+def test_plain_pytest_uses_all_cores() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    options = project["tool"]["pytest"]["ini_options"]["addopts"]
+    assert options[options.index("-n") + 1] == "auto"
+    assert any(one.startswith("pytest-xdist") for one in project["project"]["optional-dependencies"]["test"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "capture", "is_alone"),
+    [
+        (["tests", "weftwork"], "fd", False),
+        (["tests/unit/test_house.py", "tests/unit/test_build.py"], "fd", False),
+        (["tests/unit/test_house.py"], "fd", True),
+        (["tests/unit/test_house.py::test_a", "tests/unit/test_house.py::test_b"], "fd", True),
+        (["tests", "weftwork"], "no", True),
+    ],
+)
+def test_pytest_starts_no_process_where_one_is_better(
+    arguments: list[str],
+    capture: str,
+    is_alone: bool,  # noqa: FBT001 - a row says it
+    pytestconfig: pytest.Config,
+) -> None:
+    option = SimpleNamespace(numprocesses="auto")
+    asked = SimpleNamespace(args=arguments, option=option, getoption=lambda name: {"capture": capture}[name])
+    assert (pytestconfig.hook.pytest_xdist_auto_num_workers(config=asked) == 0) is is_alone
+
+
+def test_every_long_test_is_in_a_step_of_the_checks() -> None:
+    """What plain pytest leaves out is what the steps choose: two files, and all but these files."""
+    checks = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+    assert options["addopts"][options["addopts"].index("-m") + 1] == "not deep"
+    steps = re.search(r"^STEPS=\((.*)\)$", checks, re.MULTILINE)
+    assert steps is not None
+    for step, command in {
+        "properties": "pytest -m property --hypothesis-profile=deep",
+        "examples": 'pytest -m deep "${EXAMPLES[@]}"',
+        "truth": 'pytest -m "deep and not property" "${EXAMPLES[@]/#/--ignore=}"',
+    }.items():
+        assert step in steps[1].split()
+        assert f"{step}() {{\n    {command}\n}}" in checks

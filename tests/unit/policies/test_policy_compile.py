@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from helpers.cases import case_count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -181,7 +182,7 @@ PLUGIN = CongestionControl(params=Params, state=State, step=step, signals=frozen
 """
 
 
-@settings(max_examples=500)
+@settings(max_examples=case_count(plain=500, deep=2_000))
 @given(
     a=st.floats(allow_nan=False),
     b=st.floats(allow_nan=False),

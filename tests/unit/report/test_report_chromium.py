@@ -88,7 +88,6 @@ def test_the_test_sees_a_broken_script(page: Path, tmp_path: Path) -> None:
     assert complaints(said) != []
 
 
-@pytest.mark.slow
 def test_a_page_of_1024_hosts_is_small_and_runs(tmp_path: Path) -> None:
     file = tmp_path / "large.yaml"
     file.write_text(

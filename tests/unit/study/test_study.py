@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from helpers.cases import case_count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +55,7 @@ def write(tmp_path: Path) -> Write:
     return file
 
 
-@settings(max_examples=40)
+@settings(max_examples=case_count(plain=20, deep=200))
 @given(
     rates_gbps=st.lists(st.sampled_from([10, 25, 100, 400, 333]), min_size=1, max_size=4),
     delay_ps=st.integers(1_000, 3_000_000),

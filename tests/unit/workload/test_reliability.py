@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.cases import case_count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def test_the_optimum_is_that_of_dalys_figures(mean_min: float, wanted_min: float
     assert daly_period_s(mean_min * 60, 300) / 60 == pytest.approx(wanted_min, abs=0.5 if wanted_min > 10 else 0.05)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=case_count(plain=60, deep=500))
 @given(
     mean_s=st.floats(60, 1e7),
     cost_s=st.floats(0.1, 100),
@@ -72,7 +73,7 @@ def test_no_period_beats_the_optimum_by_much(mean_s: float, cost_s: float, recov
     assert daly_period_s(mean_s, cost_s) <= young_period_s(mean_s, cost_s) * (1 + 1 / 3 * sqrt(1) + 1 / 9)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=case_count(plain=100, deep=500))
 @given(
     mean_s=st.floats(1, 1e9),
     period_s=st.floats(1, 1e5),

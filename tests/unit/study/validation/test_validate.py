@@ -168,6 +168,7 @@ def test_the_command_prints_curves_and_their_json(capsys: pytest.CaptureFixture[
     assert sets[1]["reached"] is False
 
 
+@pytest.mark.deep
 def test_the_page_of_the_documents_is_current() -> None:
     """Some sets are worked out again; `weftwork validate --full --page docs/models/scorecard.md` writes it anew."""
     text = PAGE.read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.both import both
+from helpers.cases import case_count
 from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, plan_of, wired
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -105,7 +106,12 @@ def obeys(name: str, call: Call, outcome: Outcome) -> None:
     root=st.integers(0, 7),
     latencies=st.sampled_from([(0, 0, 0), (2_700_000, 600_000, 6_600_000)]),
 )
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=case_count(plain=30, deep=200),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 def test_both_engines_agree_and_obey_the_bounds(
     case: tuple[str, str],
     shape: tuple[int, int],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
+from helpers.cases import case_count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -126,7 +127,7 @@ PLANS = st.fixed_dictionaries(
     plan=PLANS,
     device=st.sampled_from(["a100", "h100", "gb200"]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=case_count(plain=15, deep=200), deadline=None)
 def test_a_proposed_plan_is_never_refused(name: str, gpus: int, plan: dict[str, object], device: str) -> None:
     asked = {"gpus": gpus, "gpu": gpu(device)}
     near = _proposed(name, plan, **asked)

@@ -1,7 +1,7 @@
 """A message of the reference engine, and the inbox in which the receiving rank claims it.
 
 Source: `docs/models/packet-engine.md`, section The job.
-Leaves out: how the message gets there, see `reference_queue_pair` and `reference_server`.
+Leaves out: how the message gets there, see `queue_pair` and `server`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Source: `docs/models/packet-engine.md`, sections Queue pairs and the sending NIC, and The receiving NIC; the host
 interface can be the bottleneck and push back, as Agarwal et al. found, HotNets 2022, doi:10.1145/3563766.3564110.
-Leaves out: NVLink and PCIe between GPUs, see `reference_server`; memory inside the host.
+Leaves out: NVLink and PCIe between GPUs, see `server`; memory inside the host.
 """
 
 from __future__ import annotations

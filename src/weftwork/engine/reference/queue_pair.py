@@ -1,7 +1,7 @@
 """What both ends of a queue pair of the reference engine know: identity, messages and the path between them.
 
 Source: `docs/models/packet-engine.md`, sections Packets, Queue pairs and Base RTT.
-Leaves out: what either end does, see `reference_sender` and `reference_receiver`.
+Leaves out: what either end does, see `sender` and `receiver`.
 """
 
 from __future__ import annotations

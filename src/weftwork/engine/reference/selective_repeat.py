@@ -1,7 +1,7 @@
 """What a sender under selective repeat knows of its packets: which ones the receiver keeps, and which ones are lost.
 
 Source: `docs/models/packet-engine.md`, section Selective repeat.
-Leaves out: when a packet may be sent, see `reference_sender`.
+Leaves out: when a packet may be sent, see `sender`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The sending end of a queue pair: window, pacing, acknowledgements, sending again, timeouts and credits.
 
 Source: `docs/models/packet-engine.md`, section Queue pairs and the sending NIC; go-back-N and its timer are those of
-IBTA vol. 1, 9.7.5 and 9.7.6. What selective repeat remembers is in `reference_selective_repeat`.
+IBTA vol. 1, 9.7.5 and 9.7.6. What selective repeat remembers is in `selective_repeat`.
 Leaves out: RNR NAKs.
 """
 

@@ -1,7 +1,7 @@
 """The packet engine in plain Python: one event heap. It is the meaning of the native engine, bit for bit.
 
-Source: `docs/models/packet-engine.md`; each part is in the file named for it (``reference_switch``, ``reference_nic``,
-``reference_sender``, ``reference_receiver``, ``reference_server``, ``reference_job``). Short comes before fast.
+Source: `docs/models/packet-engine.md`; each part is in the file named for it (``switch``, ``nic``,
+``sender``, ``receiver``, ``server``, ``job``). Short comes before fast.
 Leaves out: samples over time, which the native engine alone records.
 """
 

@@ -15,10 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from weftwork.engine import packet
-from weftwork.engine.flow import run as flow
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.results.collective_times import collective_times
+from weftwork.study.results.results import results
+from weftwork.study.run.execute import execute
 
 LEAF: Final = "{topology: leaf-spine, hosts: 64, radix: 16, link_rate: 400Gbps, cable_length: 20m}"
 TAPERED: Final = (
@@ -71,14 +70,16 @@ def measure(shape: str, routing: str, congestion: str, fidelity: str) -> tuple[f
         file.write_text(scenario_text(shape, routing, congestion, fidelity), encoding="utf-8")
         prepared = prepare(read_scenario(file))
     clock = time.process_time()
-    outcome = flow.run(prepared.plan).packets if fidelity == "flow" else packet.run(prepared.plan)  # type: ignore[arg-type]
+    execution = execute(prepared)
     cpu_s = time.process_time() - clock
-    messages = outcome.messages
-    if not outcome.complete or (messages["delivered_at_ps"] < 0).any():
+    found = results(prepared, execution)
+    if found.status != "complete":
         raise SystemExit(f"{shape}, {routing}, {fidelity}: not everything was delivered")
-    mean_ps = float(np.mean(messages["delivered_at_ps"] - messages["posted_at_ps"]))
-    durations = [value for value in collective_times(prepared, outcome)["duration_ps"] if value is not None]
-    whole_ps = float(np.mean(durations)) if durations else float(messages["delivered_at_ps"].max())
+    mean_ps = float(np.mean(found.tables["flows"]["fct_ps"].to_numpy()))
+    durations = found.tables["collectives"]["duration_ps"].to_numpy()
+    whole_ps = (
+        float(np.mean(durations)) if len(durations) else float(found.tables["flows"]["delivered_ps"].to_numpy().max())
+    )
     return mean_ps, whole_ps, cpu_s
 
 

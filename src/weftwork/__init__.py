@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from weftwork.store.runs import Run, open_run
     from weftwork.study.prepare.prepare import prepare, read_scenario
     from weftwork.study.results.compare import compare
+    from weftwork.study.results.results import results
+    from weftwork.study.run.execute import execute
     from weftwork.study.run.run import run_scenario as run
 
 __version__ = version.VERSION
@@ -27,9 +29,11 @@ __all__ = [
     "WeftworkError",
     "__version__",
     "compare",
+    "execute",
     "open_run",
     "prepare",
     "read_scenario",
+    "results",
     "run",
 ]
 
@@ -38,9 +42,11 @@ _HOMES = {
     "Run": ("weftwork.store.runs", "Run"),
     "Scenario": ("weftwork.spec.scenario.scenario", "Scenario"),
     "compare": ("weftwork.study.results.compare", "compare"),
+    "execute": ("weftwork.study.run.execute", "execute"),
     "open_run": ("weftwork.store.runs", "open_run"),
     "prepare": ("weftwork.study.prepare.prepare", "prepare"),
     "read_scenario": ("weftwork.study.prepare.prepare", "read_scenario"),
+    "results": ("weftwork.study.results.results", "results"),
     "run": ("weftwork.study.run.run", "run_scenario"),
 }
 

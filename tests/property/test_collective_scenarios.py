@@ -15,7 +15,8 @@ from weftwork.engine.reference import simulation as reference
 from weftwork.hardware.catalogue import nodes
 from weftwork.spec.scenario.scenario import loads
 from weftwork.spec.scenario.workload import OPERATIONS, PLACEMENTS
-from weftwork.study.prepare.prepare import Prepared, check_parameters, known_names, prepare
+from weftwork.study.prepare.prepare import check_parameters, known_names, prepare
+from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.results.collective_times import collective_times
 from weftwork.workload.collectives.catalogue import ALGORITHMS
 

@@ -22,7 +22,7 @@ from property.test_scenario_fuzz import section_of
 
 from weftwork.base.errors import ConfigError
 from weftwork.store.runs import Run
-from weftwork.study.run.engines import Progress
+from weftwork.study.run.execute import Progress
 from weftwork.study.run.run import run_scenario
 
 EXAMPLES = case_count(plain=25, deep=200)

@@ -19,7 +19,7 @@ from helpers.cases import Saw, case_count
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import GPUS, SERVERS
 from weftwork.store.runs import Run
-from weftwork.study.run.engines import Progress
+from weftwork.study.run.execute import Progress
 from weftwork.study.run.run import run_scenario
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE

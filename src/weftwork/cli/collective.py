@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weftwork.spec.scenario.scenario import Scenario
-    from weftwork.study.prepare.prepare import Prepared
+    from weftwork.study.prepare.prepared import Prepared
 
 __all__ = ["collective", "parse_sizes"]
 

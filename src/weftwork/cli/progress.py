@@ -14,7 +14,7 @@ from weftwork.report.words import amount
 if TYPE_CHECKING:
     from typing import TextIO
 
-    from weftwork.study.run.engines import Progress
+    from weftwork.study.run.execute import Progress
 
 __all__ = ["ProgressLine", "line"]
 

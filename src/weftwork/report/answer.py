@@ -12,7 +12,7 @@ from rich.text import Text
 
 from weftwork.report.pipeline import EXPOSED, is_training, time_by_kind
 from weftwork.report.tables import busiest_links, drops_by_reason, flows_by_size, pausing_ports
-from weftwork.report.training_answer import KIND_WORDS, jobs_of, training_sentences, what_if_of
+from weftwork.report.training_answer import KIND_WORDS, jobs_of, rates_sentence, training_sentences, what_if_of
 from weftwork.report.words import ENGINE_FACTS, amount, doubtful_figures, label, plural, sentence
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def answer(run: Run) -> list[str]:
         said.append(f"{sentence(about['workload'])} took {_duration(run)}{every}.")
     else:
         said.append(f"Not done: {about['workload']}.")
-    said += [_flows(run)]
+    said += [rates_sentence(run), _flows(run)]
     if done == counted or not run.seeds:
         said += [_collective(run), _times(run)]
     said += [_inside(run)]
@@ -112,7 +112,9 @@ def _flows(run: Run) -> str:
 
 
 def _duration(run: Run) -> str:
-    """How long it took; a collective counts from the first rank that begins, software included."""
+    """How long it took; a collective counts from the first rank that begins, and an iteration with its computing."""
+    if "iteration_ps" in run.summary and run.value("iteration_ps") is not None:
+        return _amount(run, "iteration_ps")
     if "collective_duration_ps" not in run.summary or run.value("collective_duration_ps") is None:
         return _amount(run, "completion_ps")
     each = " each" if _value(run, "collective_repetitions") > 1 else ""

@@ -78,9 +78,12 @@ class Pipeline:
 
 
 def is_training(run: Run) -> bool:
-    """Whether the run is of training jobs; for several seeds, whether the first of them is."""
+    """Whether the run tells where the time of training jobs went, and not of single messages, as packets do.
+
+    Of several seeds the first one tells.
+    """
     found = run.seeds[0] if run.seeds else run
-    return has_table(found, "jobs") and bool(found.table("jobs").num_rows)
+    return "flows" not in found.summary and has_table(found, "jobs") and bool(found.table("jobs").num_rows)
 
 
 def read_pipeline(

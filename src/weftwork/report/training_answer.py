@@ -25,6 +25,7 @@ __all__ = [
     "few_flows_sentence",
     "goodput_sentence",
     "jobs_of",
+    "rates_sentence",
     "training_sentences",
     "what_if_of",
 ]
@@ -84,7 +85,7 @@ def approximations(run: Run) -> list[str]:
 def training_sentences(run: Run) -> list[str]:
     """Say how the jobs of a run went; for several seeds, on average."""
     if run.seeds:
-        return [text for text in (_mean(run), _rates(_of_summary(run)), goodput_sentence(run)) if text]
+        return [text for text in (_mean(run), rates_sentence(run), goodput_sentence(run)) if text]
     said = []
     jobs = jobs_of(run)
     if len(jobs) == 1:
@@ -139,8 +140,9 @@ def _mean(run: Run) -> str:
     return f"{whole}; 95 % interval of the mean: {span}."
 
 
-def _of_summary(run: Run) -> dict[str, Any]:
-    return {name: run.value(name) if name in run.summary else None for name in ("tokens_per_s", "mfu")}
+def rates_sentence(run: Run) -> str:
+    """Say how fast the first job of a run trains, from its summary; nothing where it trains nothing or did not end."""
+    return _rates({name: run.value(name) if name in run.summary else None for name in ("tokens_per_s", "mfu")})
 
 
 def _rates(job: Mapping[str, Any]) -> str:

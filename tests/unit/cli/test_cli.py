@@ -19,7 +19,7 @@ import weftwork
 from weftwork.cli import main
 from weftwork.cli.list import KINDS
 from weftwork.cli.progress import ProgressLine, line
-from weftwork.study.run.engines import Progress
+from weftwork.study.run.execute import Progress
 
 SCENARIO = """schema: 1
 name: tiny incast

@@ -27,7 +27,7 @@ from weftwork.store.runs import Run, open_run
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.results.compare import compare
 from weftwork.study.results.ideal import ideal_times_ps
-from weftwork.study.run.engines import Progress
+from weftwork.study.run.execute import Progress
 from weftwork.study.run.interrupts import interrupts
 from weftwork.study.run.run import run_scenario
 from weftwork.study.run.seeds import interval, mean_numbers

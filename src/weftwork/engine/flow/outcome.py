@@ -80,9 +80,8 @@ class FlowOutcome:
     activities : `ACTIVITY_DTYPE`, whole collectives, and messages that have a label
     link_bytes : shape (ports,), what each port has sent, headers and gaps included
     tiers : `TIER_DTYPE`, traffic over time by what links join, by (bin, tier)
-    ideal_marks : `FLOW_MARK_DTYPE` of the same job on a network that takes no time; None unless asked for
-    bracket_marks : the same for a run that cannot be longer than this one should be, and for one that cannot be
-        shorter, where it is approximate; else None
+    bracket_marks : `FLOW_MARK_DTYPE` of the same job for a run that cannot be longer than this one should be, and for
+        one that cannot be shorter, where it is approximate; else None
     facts : what a user should know of this run
     """
 
@@ -93,6 +92,5 @@ class FlowOutcome:
     activities: NDArray[np.void]
     link_bytes: NDArray[np.float64]
     tiers: NDArray[np.void]
-    ideal_marks: NDArray[np.void] | None = None
     bracket_marks: tuple[NDArray[np.void], NDArray[np.void]] | None = None
     facts: dict[str, str] = field(default_factory=dict)

@@ -52,6 +52,7 @@ class FlowPlan:
     rank_host : (R,), node of each rank
     live : (tables, P), whether the link of each port is up as far as a table of routes knows; ROUTES takes one of them
     rank_factor : (R,), how many times longer a rank computes
+    has_infinite_network : the job runs on a network that takes no time: no bytes, no latency of software
     attachment, routes : for ideal times of messages (`weftwork.study.results.ideal`); the engine does not read them
     """
 
@@ -95,3 +96,4 @@ class FlowPlan:
     port_selection: LoadedPolicy
     attachment: NDArray[np.int32]
     routes: tuple[RouteTable, ...]
+    has_infinite_network: bool = False

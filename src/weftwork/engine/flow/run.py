@@ -64,7 +64,6 @@ def run(
     *,
     timeline_bins: int = 0,
     tier_bins: int = 240,
-    also_ideal: bool = False,
 ) -> FlowOutcome:
     """Run a plan to its end.
 
@@ -76,7 +75,6 @@ def run(
     timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Only for jobs that are not
         folded
     tier_bins : the same for traffic by tiers
-    also_ideal : run the job again on a network that takes no time
 
     Raises
     ------
@@ -88,19 +86,17 @@ def run(
         engine = _native.FlowEngine(raw)
     except _native.LimitError as error:
         raise ConfigError("flow engine", [Mistake(path="fabric", text=str(error))]) from error
+    if plan.has_infinite_network:
+        engine.restart(_IDEAL)
     try:
         _advance(engine, on_progress)
     except KeyboardInterrupt:
         interrupted = True
     outcome = _outcome(plan, engine, interrupted=interrupted)
-    if interrupted:
+    if interrupted or plan.has_infinite_network or not engine.is_approximate():
         return outcome
-    ideal = _marks_again(engine, _IDEAL, on_progress) if also_ideal else None
-    bracket = None
-    if engine.is_approximate():
-        fastest, slowest = (_marks_again(engine, variant, on_progress) for variant in (_FASTEST, _SLOWEST))
-        bracket = None if fastest is None or slowest is None else (fastest, slowest)
-    return replace(outcome, ideal_marks=ideal, bracket_marks=bracket)
+    fastest, slowest = (_marks_again(engine, variant, on_progress) for variant in (_FASTEST, _SLOWEST))
+    return outcome if fastest is None or slowest is None else replace(outcome, bracket_marks=(fastest, slowest))
 
 
 def _advance(engine: _native.FlowEngine, on_progress: Progress | None) -> None:

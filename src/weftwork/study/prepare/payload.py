@@ -1,4 +1,4 @@
-"""How much a job will send: what progress and completeness are measured against."""
+"""How much a job will send and compute: what progress and completeness are measured against."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weftwork.spec.job import Loop, Operation, Send
+from weftwork.spec.job import Compute, Loop, Operation, Send
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.spec.job import Job
 
-__all__ = ["Volume", "volume"]
+__all__ = ["Volume", "least_ps", "volume"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,3 +57,18 @@ def _sent(operations: tuple[Operation, ...], ranks: NDArray[np.int64]) -> tuple[
             share = size_.span / size_.parts if size_.parts else 1
             payload += senders * size_.total_bytes * share * size_.copies
     return messages, payload
+
+
+def least_ps(job: Job) -> int:
+    """What the busiest program computes in its main stream: no run is shorter."""
+    return max(_computed_ps(program.streams[0]) for program in job.programs)
+
+
+def _computed_ps(operations: tuple[Operation, ...]) -> int:
+    total = 0
+    for operation in operations:
+        if isinstance(operation, Compute):
+            total += operation.duration_ps
+        elif isinstance(operation, Loop):
+            total += operation.count * _computed_ps(operation.body)
+    return total

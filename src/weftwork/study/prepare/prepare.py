@@ -5,13 +5,12 @@ Every mistake comes back with its line in the user's file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.engine.flow.lower import lower_flow
-from weftwork.engine.lower import lower
+from weftwork.engine.plan import Plan
 from weftwork.engine.requirements import pause_facts, reordering_mistakes
 from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
 from weftwork.policies.load import catalogue, load
@@ -20,11 +19,14 @@ from weftwork.spec.scenario.scenario import Scenario
 from weftwork.spec.scenario.scenario import load as load_scenario
 from weftwork.spec.scenario.scenario import rows as scenario_rows
 from weftwork.study.prepare.collective import collective_job
-from weftwork.study.prepare.faults import Occurrence, occurrences
-from weftwork.study.prepare.parts import POLICY_KINDS, engine_settings, policies_of, transport_of
+from weftwork.study.prepare.faults import occurrences
+from weftwork.study.prepare.lowered import folds, lowered
+from weftwork.study.prepare.parts import POLICY_KINDS, policies_of, transport_of
 from weftwork.study.prepare.payload import Volume, volume
+from weftwork.study.prepare.prepared import Prepared
+from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.traffic import traffic_job
-from weftwork.study.prepare.training import stepwise_training
+from weftwork.study.prepare.training import training_jobs, training_programs
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
@@ -32,31 +34,16 @@ from weftwork.workload.models.software import SOFTWARE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from weftwork.engine.flow.plan import FlowPlan
-    from weftwork.engine.plan import Plan
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.policies import ParameterValue
     from weftwork.spec.transport import Transport
+    from weftwork.study.prepare.training import TrainingJob
 
-__all__ = ["Prepared", "check_parameters", "known_names", "located", "prepare", "read_scenario"]
+__all__ = ["check_parameters", "known_names", "located", "prepare", "read_scenario"]
 
 MOST_MESSAGES: Final = 100_000_000  # chosen: the engine keeps each, some 100 B, so that these take 10 GB
 SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Prepared:
-    """Everything that a run is made of."""
-
-    scenario: Scenario
-    fabric: Fabric
-    job: Job
-    transport: Transport
-    policies: dict[str, LoadedPolicy]
-    faults: tuple[Occurrence, ...]
-    volume: Volume
-    plan: Plan | FlowPlan
 
 
 def known_names() -> dict[str, Sequence[str]]:
@@ -87,7 +74,7 @@ def read_scenario(path: str | Path, overrides: Mapping[str, str] | None = None) 
 
 
 def prepare(scenario: Scenario, *, fabric: Fabric | None = None) -> Prepared:
-    """Build fabric, job, transport and policies, and lower them.
+    """Build fabric, jobs, transport and policies, and lower them: exactly what a run of the scenario runs.
 
     Parameters
     ----------
@@ -118,32 +105,35 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
         fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
     transport = transport_of(scenario)
     policies = policies_of(scenario)
-    job, facts = _job(scenario, fabric)
     chosen = (policies["path-selection"], policies["port-selection"])
-    wrong = [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
+    jobs, mistakes, facts = training_jobs(scenario, fabric)
+    job = None
+    if not mistakes:
+        job, known = _job(scenario, fabric, jobs)
+        facts |= known
+    mistakes += [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
-    faults, mistakes = occurrences(scenario, fabric)
-    sent = volume(job)
-    mistakes += _volume_mistakes(scenario, sent)
-    if wrong or mistakes:
-        raise ConfigError(scenario.source, [*wrong, *mistakes])
-    common = {"fabric": fabric, "job": job, "transport": transport, **engine_settings(scenario, policies, faults)}
+    faults, wrong = occurrences(scenario, fabric)
+    mistakes += wrong
+    sent = None if job is None or folds(scenario) else volume(job)
+    mistakes += [] if sent is None else _volume_mistakes(scenario, sent)
+    if mistakes or job is None:
+        raise ConfigError(scenario.source, mistakes)
+    plan = lowered(scenario, fabric=fabric, job=job, transport=transport, policies=policies, faults=faults)
     facts |= fabric.facts
-    plan: Plan | FlowPlan
-    if scenario.engine.fidelity == "flow":
-        plan = lower_flow(**common, fold="never", with_ideal=True)
-    else:
-        plan = lower(**common, congestion_control=policies["congestion-control"])
+    if isinstance(plan, Plan):
         facts |= pause_facts(fabric, plan.transport, int(plan.class_lossless.sum()))
     fabric = replace(fabric, facts=facts)
     return Prepared(
         scenario=scenario,
         fabric=fabric,
+        jobs=tuple(jobs),
         job=job,
         transport=plan.transport,
         policies=policies,
         faults=tuple(sorted(faults, key=lambda occurrence: occurrence.at_ps)),
         volume=sent,
+        series=recording(scenario, fabric, job),
         plan=plan,
     )
 
@@ -171,10 +161,10 @@ def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPo
     return transport.model_copy(update={"reorder_threshold_packets": SPRAYED_REORDER_THRESHOLD_PACKETS})
 
 
-def _job(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:
+def _job(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, str]]:
     """The job, and what is uncertain of the software around it."""
     if scenario.collective is not None:
         return collective_job(scenario.collective, fabric, seed=scenario.engine.seed)
-    if scenario.trainings:
-        return stepwise_training(scenario, fabric)
+    if jobs:
+        return training_programs(scenario, fabric, jobs)
     return traffic_job(scenario, fabric), {}

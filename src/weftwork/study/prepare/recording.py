@@ -13,13 +13,14 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.engine.programs import peers_of, walk
 from weftwork.spec.job import Send
+from weftwork.study.prepare.lowered import folds
 from weftwork.study.results.record import port_names
 
 if TYPE_CHECKING:
     from weftwork.engine.packet import Series
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job
-    from weftwork.study.prepare.prepare import Prepared
+    from weftwork.spec.scenario.scenario import Scenario
 
 __all__ = ["PATH_SAMPLE", "TIMELINE_BINS", "queue_pairs", "recording"]
 
@@ -47,10 +48,16 @@ def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
     return sorted(found)
 
 
-def recording(prepared: Prepared) -> Series | None:
+def recording(scenario: Scenario, fabric: Fabric, job: Job) -> Series | None:
     """What the packet engine records: a timeline and ways always, and the series that the scenario asks for.
 
-    The flow engine keeps the timeline alone; the reference engine records nothing over time, and the answer is None.
+    The flow engine keeps the timeline alone, and nothing where it folds ranks; the reference engine records nothing
+    over time. Where nothing is recorded the answer is None.
+
+    Parameters
+    ----------
+    scenario : its engine, and what it asks to record
+    fabric, job : whose ports and flows
 
     Raises
     ------
@@ -58,34 +65,29 @@ def recording(prepared: Prepared) -> Series | None:
     """
     from weftwork.engine.packet import Series
 
-    wanted = prepared.scenario.engine.record
-    fidelity = prepared.scenario.engine.fidelity
-    is_packet = fidelity == "packet"
+    wanted, fidelity = scenario.engine.record, scenario.engine.fidelity
     if wanted.flows == "none" and wanted.ports == "none":
-        found = Series(timeline_bins=_bins(prepared.fabric), path_sample=PATH_SAMPLE)
-        return None if fidelity == "reference" else found
+        if fidelity == "reference" or folds(scenario):
+            return None
+        return Series(timeline_bins=_bins(fabric), path_sample=PATH_SAMPLE)
     mistakes: list[Mistake] = []
-    if not is_packet:
+    if fidelity != "packet":
         text = f"the {fidelity} engine keeps no series of flows and ports; set engine.fidelity: packet"
         mistakes.append(Mistake(path="engine.record", text=text))
     flows: tuple[tuple[int, int, int], ...] | None = None if wanted.flows == "all" else ()
     if not isinstance(wanted.flows, str):
-        every = queue_pairs(prepared.job)
+        every = queue_pairs(job)
         mistakes += [
             Mistake(path="engine.record.flows", text=f"found {number}, wanted 0 to {len(every) - 1}")
             for number in wanted.flows
             if number >= len(every)
         ]
         flows = tuple(every[number] for number in wanted.flows if number < len(every))
-    ports = _ports(wanted.ports, prepared.fabric, mistakes)
+    ports = _ports(wanted.ports, fabric, mistakes)
     if mistakes:
-        raise ConfigError(prepared.scenario.source, mistakes)
+        raise ConfigError(scenario.source, mistakes)
     return Series(
-        every_ps=wanted.every_ps,
-        ports=ports,
-        flows=flows,
-        timeline_bins=_bins(prepared.fabric),
-        path_sample=PATH_SAMPLE,
+        every_ps=wanted.every_ps, ports=ports, flows=flows, timeline_bins=_bins(fabric), path_sample=PATH_SAMPLE
     )
 
 

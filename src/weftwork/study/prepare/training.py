@@ -1,32 +1,25 @@
-"""From a scenario with training jobs to a plan of the flow engine: models, parallel plans, GPUs, software, placements.
+"""From a scenario with training jobs to programs: models, parallel plans, GPUs, software, placements.
 
-Leaves out: what a run of it says (`weftwork.study.run.training`).
+Leaves out: what a run of them says (`weftwork.study.results.training_tables`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.engine.flow.lower import lower_flow
 from weftwork.hardware.catalogue import SERVERS, gpu, gpu_facts
-from weftwork.spec.job import Program
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.study.prepare.collective import nvlink_domains
-from weftwork.study.prepare.faults import Occurrence, occurrences
-from weftwork.study.prepare.parts import engine_settings, policies_of, transport_of
-from weftwork.topology.build import fabric_of_section
 from weftwork.workload.collectives.cost import collective_facts, collective_figures
 from weftwork.workload.collectives.stepwise import stepwise
 from weftwork.workload.models.catalogue import model_facts
 from weftwork.workload.models.huggingface import model_of
-from weftwork.workload.models.size import parameters
+from weftwork.workload.models.size import model_flops_per_token, parameters
 from weftwork.workload.models.software import software, software_facts
 from weftwork.workload.parallelism.memory import Memory, fullest_stage
 from weftwork.workload.parallelism.refuse import refuse
@@ -36,20 +29,20 @@ from weftwork.workload.training.communication import Cluster
 from weftwork.workload.training.programs import Extras, TrainingShape, training_job
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow.plan import FlowPlan
-    from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.device import Server
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job, Placement
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.scenario.training import TrainingSection
-    from weftwork.spec.transport import Transport
 
-__all__ = ["PreparedTraining", "TrainingJob", "prepare_training", "stepwise_training"]
+__all__ = ["TrainingJob", "compute_factors", "training_jobs", "training_programs"]
 
 CHECKPOINT_BYTES = 14  # of a parameter: two of the weight, twelve of Adam in FP32 (arXiv:1910.02054, section 3.1)
+LORA_SHARE = 2 / 3  # of model FLOPs: forward and data gradients; weights have none
 FROZEN_BYTES = 2  # of a parameter that is not trained: the weight alone
 
 
@@ -77,6 +70,19 @@ class TrainingJob:
     shape: TrainingShape
 
     @property
+    def model_flops(self) -> float:
+        """Work of one iteration, recomputation left out."""
+        plan = self.plan
+        share = LORA_SHARE if plan.has_lora else 1.0
+        return plan.global_batch * plan.sequence * model_flops_per_token(self.model, plan.sequence) * share
+
+    @property
+    def peak_flops(self) -> float:
+        """FLOP per second that the GPU is sold for in the precision of the plan."""
+        peaks = {"bf16": self.gpu.bf16_flops, "nvfp4": self.gpu.fp4_flops}
+        return peaks.get(self.plan.precision, self.gpu.fp8_flops)
+
+    @property
     def checkpoint_ps(self) -> int:
         """For how long a checkpoint holds training up."""
         return _checkpoint_ps(self.section, self.model, self.plan)
@@ -94,131 +100,18 @@ class TrainingJob:
         return ", ".join([*split, *chunks, *zero, batches])
 
 
-@dataclass(frozen=True, kw_only=True)
-class PreparedTraining:
-    """Everything that a run of training jobs is made of.
-
-    Attributes
-    ----------
-    job : all jobs as one
-    job_of_program, stage_of_program : shape (programs,)
-    """
-
-    scenario: Scenario
-    fabric: Fabric
-    jobs: tuple[TrainingJob, ...]
-    job: Job
-    job_of_program: NDArray[np.int64]
-    stage_of_program: NDArray[np.int64]
-    transport: Transport
-    policies: dict[str, LoadedPolicy]
-    faults: tuple[Occurrence, ...]
-
-    @cached_property
-    def plan(self) -> FlowPlan:
-        """The input of the engine."""
-        return self.lowered(self.job)
-
-    def lowered(self, job: Job) -> FlowPlan:
-        """The input of the engine for another job of the same ranks.
-
-        Raises
-        ------
-        ConfigError : it cannot run
-        """
-        return lower_flow(
-            fabric=self.fabric,
-            job=job,
-            transport=self.transport,
-            compute_factor=_factors(self.scenario, self.fabric, job.placement),
-            **engine_settings(self.scenario, self.policies, self.faults),
-        )
-
-    def alone(self, job: int) -> FlowPlan:
-        """The input of the engine for one of the jobs alone: the ranks of the others are there, and do nothing.
-
-        Ranks keep their numbers, and with them their paths under hashing.
-        """
-        idle = Program(streams=((),))
-        programs = [
-            program if own == job else idle
-            for own, program in zip(self.job_of_program.tolist(), self.job.programs, strict=True)
-        ]
-        return self.lowered(replace(self.job, programs=tuple(programs)))
-
-    def passes(self, program: int) -> NDArray[np.void]:
-        """What follows each mark ``pass`` of a program, see `TrainingShape.passes`."""
-        shape = self.jobs[int(self.job_of_program[program])].shape
-        return shape.passes[int(self.stage_of_program[program])]
-
-
-def prepare_training(scenario: Scenario, *, fabric: Fabric | None = None) -> PreparedTraining:
-    """Build fabric, jobs, transport and policies, and lower them.
-
-    Parameters
-    ----------
-    scenario : with training jobs
-    fabric : built in Python, in place of the scenario's
-
-    Raises
-    ------
-    ConfigError : with all reasons why this cannot run
-    """
-    if fabric is None:
-        fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
-    transport = transport_of(scenario)
-    policies = policies_of(scenario)
-    jobs, mistakes, facts = _jobs(scenario, fabric)
-    faults, wrong = occurrences(scenario, fabric)
-    if mistakes or wrong:
-        raise ConfigError(scenario.source, [*mistakes, *wrong])
-    prepared = PreparedTraining(
-        scenario=scenario,
-        fabric=replace(fabric, facts={**facts, **fabric.facts}),
-        jobs=tuple(jobs),
-        job=together([one.job for one in jobs]),
-        job_of_program=np.repeat(np.arange(len(jobs)), [one.plan.pipeline for one in jobs]),
-        stage_of_program=np.concatenate([np.arange(one.plan.pipeline) for one in jobs]),
-        transport=transport,
-        policies=policies,
-        faults=tuple(sorted(faults, key=lambda occurrence: occurrence.at_ps)),
-    )
-    _ = prepared.plan  # what cannot be lowered is refused now
-    return prepared
-
-
-def stepwise_training(scenario: Scenario, fabric: Fabric) -> tuple[Job, dict[str, str]]:
-    """The job of a scenario with one training job, its collectives as sends and receives, for the packet engines.
+def training_jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob], list[Mistake], dict[str, str]]:
+    """Resolve the training jobs of a scenario.
 
     Parameters
     ----------
     scenario : that was read
     fabric : on which it runs
 
-    Raises
-    ------
-    ConfigError : with all reasons why this cannot run
+    Returns
+    -------
+    the jobs that can be, what is wrong with the others, and what is uncertain of all; all empty for other workloads
     """
-    jobs, mistakes, facts = _jobs(scenario, fabric)
-    if scenario.stragglers:
-        text = "found GPUs that compute slower, wanted none: packets know no stragglers; take engine.fidelity: flow"
-        mistakes.append(Mistake(path="stragglers", text=text))
-    if mistakes:
-        raise ConfigError(scenario.source, mistakes)
-    one = jobs[0]
-    domain = nvlink_domains(fabric, one.job.placement)
-    if domain is None:
-        domain = np.arange(one.job.ranks, dtype=np.int64)
-    name = f"an iteration of {one.model.name} on {one.plan.ranks:,} GPUs ({one.words})"
-    facts["training.packets"] = (
-        "collectives run as rings and direct exchanges, step by step, at the rates of NVLink and NICs: the "
-        "efficiencies of software, which the flow engine knows, do not count"
-    )
-    return replace(stepwise(one.job, domain), name=name), facts
-
-
-def _jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob], list[Mistake], dict[str, str]]:
-    """The jobs as far as they can be, what is wrong with the others, and what is uncertain of all."""
     found: list[TrainingJob] = []
     mistakes: list[Mistake] = []
     facts: dict[str, str] = {}
@@ -231,7 +124,57 @@ def _jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob], list[M
             continue
         found.append(job)
         facts |= own
+    if scenario.stragglers and scenario.engine.fidelity != "flow":
+        text = "found GPUs that compute slower, wanted none: packets know no stragglers; take engine.fidelity: flow"
+        mistakes.append(Mistake(path="stragglers", text=text))
     return found, mistakes, facts
+
+
+def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, str]]:
+    """All training jobs as one, with collectives as the engine of the scenario knows them.
+
+    Parameters
+    ----------
+    scenario : its fidelity; packets know collectives only as sends and receives
+    fabric : whose NVLink domains those go through
+    jobs : of `training_jobs`
+
+    Returns
+    -------
+    the job, and what a user should know of it
+
+    Raises
+    ------
+    ConfigError : two jobs are on one GPU, or the engine cannot run the job
+    """
+    job = together([one.job for one in jobs])
+    if scenario.engine.fidelity == "flow":
+        return job, {}
+    domain = nvlink_domains(fabric, job.placement)
+    if domain is None:
+        domain = np.arange(job.ranks, dtype=np.int64)
+    text = (
+        "collectives run as rings and direct exchanges, step by step, at the rates of NVLink and NICs: the "
+        "efficiencies of software, which the flow engine knows, do not count"
+    )
+    return stepwise(job, domain), {"training.packets": text}
+
+
+def compute_factors(scenario: Scenario, fabric: Fabric, placement: Placement) -> NDArray[np.float64] | None:
+    """How many times longer each rank computes; None where all are alike.
+
+    Parameters
+    ----------
+    scenario : its stragglers
+    fabric, placement : which GPU each rank is
+    """
+    if not scenario.stragglers:
+        return None
+    number = placement.host.astype(np.int64) * _server(fabric).gpus + (0 if placement.gpu is None else placement.gpu)
+    factor = np.ones(len(number))
+    for slow in scenario.stragglers:
+        factor[number == slow.gpu] = slow.factor
+    return factor
 
 
 def _job(scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str) -> tuple[TrainingJob, dict[str, str]]:
@@ -345,14 +288,3 @@ def _checkpoint_ps(section: TrainingSection, what: Model, plan: Parallelism) -> 
     each = FROZEN_BYTES if plan.has_lora else CHECKPOINT_BYTES
     size = each * parameters(what).total if saved.size_bytes is None else saved.size_bytes
     return size * 8 * SECOND_PS // (saved.rate_bps * plan.ranks)
-
-
-def _factors(scenario: Scenario, fabric: Fabric, placement: Placement) -> NDArray[np.float64] | None:
-    """How many times longer each rank computes."""
-    if not scenario.stragglers:
-        return None
-    number = placement.host.astype(np.int64) * _server(fabric).gpus + (0 if placement.gpu is None else placement.gpu)
-    factor = np.ones(len(number))
-    for slow in scenario.stragglers:
-        factor[number == slow.gpu] = slow.factor
-    return factor

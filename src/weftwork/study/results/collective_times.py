@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.engine.outcome import Outcome
-    from weftwork.study.prepare.prepare import Prepared
+    from weftwork.study.prepare.prepared import Prepared
 
 __all__ = ["collective_times"]
 

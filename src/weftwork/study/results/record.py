@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 
     from weftwork.engine.outcome import Outcome
     from weftwork.spec.fabric import Fabric
-    from weftwork.study.prepare.prepare import Prepared
-    from weftwork.study.prepare.training import PreparedTraining
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.run.execute import Execution
 
-__all__ = ["about", "port_names", "summarise", "tables_of"]
+__all__ = ["MOST_LINKS", "about", "message_rows", "port_names", "summarise", "table"]
 
 QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999))
 _SERIES_KINDS: Final = ("rate_bps", "window_bytes", "queue_bytes")
-_OF_TRAINING: Final = ("segments", "activities", "tiers", "jobs", "what_if")
+MOST_LINKS: Final = 100_000  # chosen: some megabytes
+KEPT_LINKS: Final = 2_000  # chosen: of those the busiest, more than anybody reads
 _OF_QUEUES: Final = ("max_queue_bytes", "marks", "pauses", "paused_ps")
 _COUNTED: Final = {  # events that are counted over the whole fabric, by the name of the counter
     "retransmission": "retransmissions",
@@ -78,21 +79,26 @@ def port_names(fabric: Fabric, chosen: NDArray[np.int64] | None = None) -> list[
     return names
 
 
-def about(prepared: Prepared | PreparedTraining) -> dict[str, str]:
+def about(prepared: Prepared) -> dict[str, str]:
     """What ran, in words."""
-    scenario, fabric, transport = prepared.scenario, prepared.fabric, prepared.transport
-    hosts = len(fabric.hosts)
-    switches = len(fabric.node_names) - hosts
-    policies = prepared.policies
-    control = "lossless by PFC" if transport.lossless_priorities else "lossy"
-    paths, ports = policies["path-selection"].name, policies["port-selection"].name
+    scenario, fabric = prepared.scenario, prepared.fabric
+    switches = len(fabric.node_names) - len(fabric.hosts)
     return {
         "name": scenario.name,
         "workload": _workload(prepared),
         "fabric": f"{fabric.name}: {_hosts(fabric)}, {switches:,} switches, {len(fabric.links):,} links",
-        "transport": f"{transport.name}, {policies['congestion-control'].name}, paths by {paths}, ports by {ports}, "
-        f"{control}, {transport.recovery}",
+        "transport": _transport(prepared),
     }
+
+
+def _transport(prepared: Prepared) -> str:
+    transport, policies = prepared.transport, prepared.policies
+    paths = f"paths by {policies['path-selection'].name}, ports by {policies['port-selection'].name}"
+    if prepared.is_folded:
+        shared = "bandwidth shared max-min, without congestion control, queues and flow control"
+        return f"{transport.name}, {paths}; {shared}"
+    control = "lossless by PFC" if transport.lossless_priorities else "lossy"
+    return f"{transport.name}, {policies['congestion-control'].name}, {paths}, {control}, {transport.recovery}"
 
 
 def _hosts(fabric: Fabric) -> str:
@@ -103,8 +109,12 @@ def _hosts(fabric: Fabric) -> str:
     return f"{hosts:,} servers ({', '.join(sorted(kinds))}) with {fabric.gpus:,} GPUs"
 
 
-def _workload(prepared: Prepared | PreparedTraining) -> str:
-    scenario = prepared.scenario
+def _workload(prepared: Prepared) -> str:
+    scenario, jobs = prepared.scenario, prepared.jobs
+    if len(jobs) > 1:
+        return f"{len(jobs)} training jobs on one fabric: {', '.join(job.name for job in jobs)}"
+    if jobs:
+        return f"an iteration of {jobs[0].model.name} on {jobs[0].plan.ranks:,} GPUs ({jobs[0].words})"
     if scenario.collective is not None:
         found = scenario.collective
         size = "" if found.operation == "barrier" else f" of {format_quantity(SIZE, found.size_bytes)}"
@@ -117,19 +127,24 @@ def _workload(prepared: Prepared | PreparedTraining) -> str:
         return PATTERNS.load(found_.pattern).words(found_.options, prepared.job)
 
 
-def tables_of(prepared: Prepared, outcome: Outcome) -> dict[str, pa.Table]:
-    """Make the tables of `weftwork.spec.result`."""
-    names = port_names(prepared.fabric)
-    return {
-        "flows": table("flows", _flows(prepared, outcome)),
-        "links": table("links", _links(prepared, outcome, names)),
-        "collectives": table("collectives", collective_times(prepared, outcome)),
-        "series": table("series", _series(outcome, names)),
-        "events": table("events", _events(prepared, outcome, names)),
-        "timeline": table("timeline", timeline_rows(outcome)),
-        "paths": table("paths", path_rows(outcome)),
-        "nodes": table("nodes", node_rows(prepared.fabric)),
-        **{name: table(name, {column.name: () for column in TABLES[name]}) for name in _OF_TRAINING},
+def message_rows(prepared: Prepared, execution: Execution) -> dict[str, dict[str, Any]]:
+    """Columns of the tables of `weftwork.spec.result` about messages and links; only those that the run has."""
+    outcome = execution.outcome
+    kept = _kept_links(prepared, execution)
+    names = port_names(prepared.fabric, kept)
+    found = {
+        "links": _links(prepared, execution, kept, names),
+        "nodes": node_rows(prepared.fabric),
+        "events": _events(prepared, outcome, names),
+    }
+    if prepared.is_folded:
+        return found
+    return found | {
+        "flows": _flows(prepared, outcome),
+        "collectives": collective_times(prepared, outcome),
+        "series": _series(outcome, names),
+        "timeline": timeline_rows(outcome),
+        "paths": path_rows(outcome),
     }
 
 
@@ -199,22 +214,41 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _links(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
-    fabric, ports = prepared.fabric, outcome.ports
-    rate_bps = fabric.links["rate_bps"][fabric.ports.link]
-    wire_bytes = ports["bytes"] + ports["frames"] * prepared.transport.interframe_bytes
+def _sent_bytes(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
+    """What each port has sent, headers and gaps included; shape (ports,)."""
+    if execution.flows is not None:
+        return execution.flows.link_bytes
+    ports = execution.outcome.ports
+    return np.asarray(ports["bytes"] + ports["frames"] * prepared.transport.interframe_bytes, np.float64)
+
+
+def _kept_links(prepared: Prepared, execution: Execution) -> NDArray[np.int64]:
+    """Ports that have a row: all of them; where ranks are folded and ports very many, the busiest."""
+    every = np.arange(len(prepared.fabric.ports.link))
+    if not prepared.is_folded or len(every) <= MOST_LINKS:
+        return every
+    rate_bps = prepared.fabric.links["rate_bps"][prepared.fabric.ports.link]
+    return np.sort(np.argsort(-_sent_bytes(prepared, execution) / rate_bps, kind="stable")[:KEPT_LINKS])
+
+
+def _links(prepared: Prepared, execution: Execution, kept: NDArray[np.int64], names: Sequence[str]) -> dict[str, Any]:
+    fabric, outcome = prepared.fabric, execution.outcome
+    ports = fabric.ports
+    rate_bps = fabric.links["rate_bps"][ports.link]
     end_s = outcome.counters["end_ps"] / SECOND_PS
-    utilisation = wire_bytes * 8.0 / (rate_bps * end_s) if end_s > 0 else np.zeros(len(ports))
+    sent_bytes = _sent_bytes(prepared, execution)
+    utilisation = sent_bytes * 8.0 / (rate_bps * end_s) if end_s > 0 else np.zeros(len(rate_bps))
+    counted = outcome.ports[kept]
     columns: dict[str, Any] = {
-        "port": np.arange(len(ports)),
+        "port": kept,
         "name": list(names),
-        "link": [fabric.link_names[index] for index in fabric.ports.link.tolist()],
-        "node": fabric.ports.node,
-        "peer": fabric.ports.node[fabric.ports.peer],
-        "rate_bps": rate_bps,
-        "utilisation": utilisation,
+        "link": [fabric.link_names[index] for index in ports.link[kept].tolist()],
+        "node": ports.node[kept],
+        "peer": ports.node[ports.peer[kept]],
+        "rate_bps": rate_bps[kept],
+        "utilisation": utilisation[kept],
     }
-    return columns | {name: ports[name] for name in ports.dtype.names or ()}
+    return columns | {name: counted[name] for name in counted.dtype.names or ()}
 
 
 def _series(outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
@@ -250,6 +284,10 @@ def _events(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[
         for fault in prepared.faults
         if fault.at_ps <= outcome.simulated_ps
     ]
+    rows += [
+        ("straggler", f"computes {slow.factor:g} times longer", f"GPU {slow.gpu}", None, 1)
+        for slow in prepared.scenario.stragglers
+    ]
     rows += _instants(prepared, outcome, names)
     return {column.name: [row[place] for row in rows] for place, column in enumerate(TABLES["events"])}
 
@@ -274,8 +312,24 @@ def _instants(
     return rows
 
 
-def summarise(prepared: Prepared, tables: Mapping[str, pa.Table], outcome: Outcome) -> dict[str, Quantity]:
-    """Make the numbers of a run's summary."""
+def summarise(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> dict[str, Quantity]:
+    """Make the numbers of a run about messages and links; where ranks are folded, those of links alone."""
+    return (_of_folded if prepared.is_folded else _of_messages)(prepared, execution, tables)
+
+
+def _of_folded(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> dict[str, Quantity]:
+    simulated_ps = execution.outcome.simulated_ps
+    busiest = float(np.max(tables["links"]["utilisation"].to_numpy(), initial=0.0))
+    carried = float(_sent_bytes(prepared, execution).sum())
+    return {
+        "simulated_ps": Quantity(value=simulated_ps, unit="ps", text="How far the run came."),
+        "busiest_link": Quantity(value=busiest, unit="share", text="Utilisation of the busiest link."),
+        "network_bytes": Quantity(value=carried, unit="B", text="Bytes that all links carried, headers included."),
+    }
+
+
+def _of_messages(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> dict[str, Quantity]:
+    outcome = execution.outcome
     flows, links = tables["flows"], tables["links"]
     delivered = flows["fct_ps"].is_valid().to_numpy()
     size = flows["size_bytes"].to_numpy()
@@ -309,11 +363,6 @@ def summarise(prepared: Prepared, tables: Mapping[str, pa.Table], outcome: Outco
         "jain_index", _jain(flows), "ratio", "Fairness of the goodputs of the flows: 1 is equal, 1/n is one flow alone."
     )
     _put_collectives(tables["collectives"], put)
-    if prepared.scenario.trainings:
-        ends = outcome.marks["at_ps"][outcome.marks["name"] == prepared.job.mark_names.index("iteration")]
-        each = prepared.scenario.trainings[0].iterations
-        whole = len(ends) == each * prepared.job.ranks
-        put("iteration_ps", round(int(ends.max()) / each) if whole else None, "ps", "Time of one iteration.")
     found |= inside_summary(prepared.plan, flows, counters["end_ps"])
     put(
         "busiest_link",

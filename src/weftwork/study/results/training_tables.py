@@ -1,6 +1,6 @@
-"""The tables and the summary of a run of training jobs, from what the flow engine gives back.
+"""Tables and numbers of training jobs: iterations at every fidelity, and on flows also where their time went.
 
-Leaves out: flows and queues; whole collectives are told in the table `activities`.
+Leaves out: messages and links (`weftwork.study.results.record`); on flows, collectives are rows of `activities`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.engine.flow.plan import FlowPlan
 from weftwork.spec.result import TABLES, Quantity
-from weftwork.study.results.record import port_names, table
-from weftwork.study.results.record_ways import node_rows
+from weftwork.study.prepare.what_if import ALONE, INFINITE_NETWORK
+from weftwork.study.results.ending import are_iterations_done, job_of_rank
 from weftwork.study.results.training_time import COMMUNICATION, COMPUTATION, job_time, segments_of, with_tails
-from weftwork.workload.models.size import model_flops_per_token
 from weftwork.workload.reliability import goodput
 from weftwork.workload.training.programs import PASSES
 
@@ -25,21 +25,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.engine.flow.outcome import FlowOutcome
-    from weftwork.study.prepare.training import PreparedTraining, TrainingJob
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.prepare.training import TrainingJob
     from weftwork.study.results.training_time import JobTime, Segments
+    from weftwork.study.run.execute import Execution
 
     TimesOfJobs = tuple[Segments, list[JobTime]]
 
-__all__ = ["MOST_LINKS", "job_times", "training_summary", "training_tables"]
+__all__ = ["bracket_facts", "job_times", "training_rows", "training_summary"]
 
 MOST_SEGMENTS: Final = 300_000  # chosen: some megabytes; beyond, one rank stands for its stage
-MOST_LINKS: Final = 100_000  # chosen: as that; beyond, the busiest are kept
-KEPT_LINKS: Final = 2_000
 _COUNTED: Final = ("ranks", "instances", "flows", "size_bytes", "posted_ps", "start_ps", "end_ps")
-LORA_SHARE: Final = 2 / 3  # forward and data gradients; weights have none
+SIMULATED: Final = "simulated again"
+SUMMED: Final = "a bound by a sum"
 
 
-def job_times(prepared: PreparedTraining, outcome: FlowOutcome) -> TimesOfJobs:
+def job_times(prepared: Prepared, outcome: FlowOutcome) -> TimesOfJobs:
     """Where the time of each job went: the segments of all, and the sums of each.
 
     Parameters
@@ -62,7 +63,7 @@ def job_times(prepared: PreparedTraining, outcome: FlowOutcome) -> TimesOfJobs:
     ]
 
 
-def _passed_ps(prepared: PreparedTraining, outcome: FlowOutcome, segments: Segments) -> NDArray[np.int64]:
+def _passed_ps(prepared: Prepared, outcome: FlowOutcome, segments: Segments) -> NDArray[np.int64]:
     """When each actor ended its last forward or backward pass."""
     program = outcome.actors["program"][segments.actor]
     of_pass = np.zeros(len(program), np.bool_)
@@ -75,67 +76,106 @@ def _passed_ps(prepared: PreparedTraining, outcome: FlowOutcome, segments: Segme
     return passed_ps
 
 
-def training_tables(
-    prepared: PreparedTraining,
-    outcome: FlowOutcome,
-    spent: TimesOfJobs,
-    *,
-    what_if: Sequence[tuple[str, str, float, str]],
-) -> dict[str, pa.Table]:
-    """Make the tables of `weftwork.spec.result`.
+def training_rows(prepared: Prepared, execution: Execution, spent: TimesOfJobs | None) -> dict[str, dict[str, Any]]:
+    """Columns of the tables of `weftwork.spec.result` that are about training; only those that the run has.
 
     Parameters
     ----------
     prepared : what was run
-    outcome : of it
-    spent : of `job_times`
-    what_if : job, case, iteration_ps and how it was found
+    execution : of it
+    spent : of `job_times`; None where the engine does not tell where time goes
     """
+    if not prepared.jobs:
+        return {}
+    plan = prepared.plan
+    if spent is None or execution.flows is None or not isinstance(plan, FlowPlan):
+        return {"jobs": _jobs(prepared, execution, None)}
     segments, times = spent
-    found: dict[str, dict[str, Any]] = {
-        "segments": _segments(prepared, outcome, segments, times),
-        "activities": _activities(prepared, outcome),
-        "jobs": _jobs(prepared, outcome, times),
+    what_if = _what_if(prepared, execution, times)
+    return {
+        "segments": _segments(prepared, plan, execution.flows, segments, times),
+        "activities": _activities(prepared, plan, execution.flows),
+        "tiers": _tiers(plan, execution.flows),
+        "jobs": _jobs(prepared, execution, times),
         "what_if": {c.name: [row[i] for row in what_if] for i, c in enumerate(TABLES["what_if"])},
-        "links": _links(prepared, outcome),
-        "tiers": _tiers(prepared, outcome),
-        "nodes": node_rows(prepared.fabric),
-        "events": _faults(prepared, outcome),
     }
-    return {name: table(name, found.get(name, {c.name: [] for c in columns})) for name, columns in TABLES.items()}
 
 
 def training_summary(
-    prepared: PreparedTraining, outcome: FlowOutcome, spent: TimesOfJobs, tables: Mapping[str, pa.Table]
+    prepared: Prepared, spent: TimesOfJobs | None, tables: Mapping[str, pa.Table]
 ) -> dict[str, Quantity]:
-    """Make the numbers of the summary; of several jobs those of the first, and those of all under their names."""
-    _, times = spent
-    rows = tables["jobs"].to_pylist()
+    """Make the numbers of training jobs; those of the first have no lead, those of others that of their names.
+
+    What an engine does not tell has no value. Parameters are those of `training_rows`, and the tables made of them.
+    """
     found: dict[str, Quantity] = {}
-    for place, (job, row, time) in enumerate(zip(prepared.jobs, rows, times, strict=True)):
+    for place, (job, row) in enumerate(zip(prepared.jobs, tables["jobs"].to_pylist(), strict=True)):
         lead = f"{job.name}." if place else ""
-        iterations = job.section.iterations
         for name in ("iteration_ps", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "model_flops", "compute_ps",
                      "exposed_ps", "bubble_ps", "exposed_share", "bubble_share", "memory_bytes"):  # fmt: skip
             column = next(c for c in TABLES["jobs"] if c.name == name)
             found[f"{lead}{name}"] = Quantity(value=row[name], unit=column.unit, text=column.text)
         for kind in COMMUNICATION:
-            value = time.by_kind_ps.get(kind, 0.0) / iterations
+            value = None if spent is None else round(spent[1][place].by_kind_ps.get(kind, 0.0) / job.section.iterations)
             text = f"Time of an average rank that went to {kind} communication which did not hide."
-            found[f"{lead}exposed_{kind}_ps"] = Quantity(value=round(value), unit="ps", text=text)
+            found[f"{lead}exposed_{kind}_ps"] = Quantity(value=value, unit="ps", text=text)
         if prepared.scenario.reliability is not None and row["iteration_ps"] is not None:
             found |= {f"{lead}{name}": number for name, number in _over_weeks(prepared, job, row).items()}
-    links = tables["links"]
-    busiest = float(np.max(links["utilisation"].to_numpy(), initial=0.0))
-    found["simulated_ps"] = Quantity(value=outcome.packets.simulated_ps, unit="ps", text="How far the run came.")
-    found["busiest_link"] = Quantity(value=busiest, unit="share", text="Utilisation of the busiest link.")
-    found["network_bytes"] = Quantity(
-        value=float(outcome.link_bytes.sum()), unit="B", text="Bytes that all links carried, headers included."
-    )
     return found
 
 
-def _over_weeks(prepared: PreparedTraining, job: TrainingJob, row: Mapping[str, Any]) -> dict[str, Quantity]:
+def _what_if(prepared: Prepared, execution: Execution, times: Sequence[JobTime]) -> list[tuple[str, str, int, str]]:
+    """What an iteration of each job would be in other worlds: job, case, iteration_ps, how it was found."""
+    if not execution.what_if:
+        return []
+    found: list[tuple[str, str, int, str]] = []
+    again = {(variation.case, variation.job): other for variation, other in execution.what_if}
+    for index, (job, time) in enumerate(zip(prepared.jobs, times, strict=True)):
+        each = job.section.iterations
+        end_ps = _last_mark_ps(prepared, again[INFINITE_NETWORK, None], index)
+        found.append((job.name, INFINITE_NETWORK, round(end_ps / each), SIMULATED))
+        if job.plan.pipeline > 1:
+            found.append((job.name, "no bubble", round(time.busiest_ps / each), SUMMED))
+        found.append((job.name, "perfect overlap", round(time.overlapped_ps / each), SUMMED))
+    for index, job in enumerate(prepared.jobs):
+        alone = again.get((ALONE, index))
+        if alone is not None and alone.flows is not None:
+            _, own = job_times(prepared, alone.flows)
+            took_ps = own[index].end_ps - own[index].start_ps
+            found.append((job.name, ALONE, round(took_ps / job.section.iterations), SIMULATED))
+    return found
+
+
+def _last_mark_ps(prepared: Prepared, execution: Execution, job: int) -> int:
+    """Instant of the last mark of a job."""
+    marks = execution.outcome.marks
+    return int(marks["at_ps"][job_of_rank(prepared)[marks["rank"]] == job].max(initial=0))
+
+
+def bracket_facts(prepared: Prepared, execution: Execution) -> dict[str, str]:
+    """Between which times an approximate iteration lies, by ``approximate.job``; empty where none is approximate.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution : of it
+    """
+    flows = execution.flows
+    if flows is None or flows.bracket_marks is None:
+        return {}
+    found = {}
+    job_of_actor = job_of_rank(prepared)[flows.actors["rank"]]
+    for index, job in enumerate(prepared.jobs):
+        low, high = (
+            int(marks["at_ps"][job_of_actor[marks["actor"]] == index].max(initial=0)) / job.section.iterations
+            for marks in flows.bracket_marks
+        )
+        took = f"between {low / SECOND_PS:.4g} s and {high / SECOND_PS:.4g} s"
+        found[f"approximate.{job.name}"] = f"with the paths of hashing an iteration of {job.name} takes {took}"
+    return found
+
+
+def _over_weeks(prepared: Prepared, job: TrainingJob, row: Mapping[str, Any]) -> dict[str, Quantity]:
     """What failures leave of a job's time."""
     section = prepared.scenario.reliability
     if section is None:
@@ -157,7 +197,7 @@ def _over_weeks(prepared: PreparedTraining, job: TrainingJob, row: Mapping[str, 
 
 
 def _segments(
-    prepared: PreparedTraining, outcome: FlowOutcome, segments: Segments, times: Sequence[JobTime]
+    prepared: Prepared, plan: FlowPlan, outcome: FlowOutcome, segments: Segments, times: Sequence[JobTime]
 ) -> dict[str, Any]:
     actors = outcome.actors
     program = actors["program"]
@@ -170,7 +210,7 @@ def _segments(
         ranks[chosen] = [int(actors["ranks"][where == where[actor]].sum()) for actor in chosen.tolist()]
     actor, mark = segments.actor[kept], segments.mark[kept]
     about = _passes(prepared, program[actor], mark)
-    first = prepared.plan.class_first_rank[program[actor]]
+    first = plan.class_first_rank[program[actor]]
     return {
         "job": np.array([job.name for job in prepared.jobs], np.object_)[prepared.job_of_program[program[actor]]],
         "stage": prepared.stage_of_program[program[actor]],
@@ -183,7 +223,7 @@ def _segments(
     }
 
 
-def _passes(prepared: PreparedTraining, program: NDArray[np.int64], mark: NDArray[np.int64]) -> dict[str, Any]:
+def _passes(prepared: Prepared, program: NDArray[np.int64], mark: NDArray[np.int64]) -> dict[str, Any]:
     """Pass, micro batch and chunk of each segment, by its program and the marks behind it."""
     names = np.empty(len(mark), np.object_)
     names[:] = "update"
@@ -199,10 +239,10 @@ def _passes(prepared: PreparedTraining, program: NDArray[np.int64], mark: NDArra
     return {"micro_batch": micro_batch, "chunk": chunk, "pass": names}
 
 
-def _activities(prepared: PreparedTraining, outcome: FlowOutcome) -> dict[str, Any]:
+def _activities(prepared: Prepared, plan: FlowPlan, outcome: FlowOutcome) -> dict[str, Any]:
     found = outcome.activities
     job = prepared.job_of_program[outcome.actors["program"][found["actor"]]]
-    operations = np.array([*prepared.plan.operations, "send"], np.object_)
+    operations = np.array([*plan.operations, "send"], np.object_)
     return {
         "job": np.array([one.name for one in prepared.jobs], np.object_)[job],
         "kind": np.array([*prepared.job.labels, "other"], np.object_)[found["label"]],
@@ -211,95 +251,56 @@ def _activities(prepared: PreparedTraining, outcome: FlowOutcome) -> dict[str, A
     }
 
 
-def _tiers(prepared: PreparedTraining, outcome: FlowOutcome) -> dict[str, Any]:
+def _tiers(plan: FlowPlan, outcome: FlowOutcome) -> dict[str, Any]:
     found = outcome.tiers
     entropy = found["entropy"]
     return {
         "start_ps": found["start_ps"],
         "at_ps": found["at_ps"],
-        "tier": np.array(prepared.plan.tier_names, np.object_)[found["tier"]],
+        "tier": np.array(plan.tier_names, np.object_)[found["tier"]],
         "bytes": found["bytes"],
         "flows": found["flows"],
         "entropy": [None if np.isnan(value) else value for value in entropy.tolist()],
     }
 
 
-def _jobs(prepared: PreparedTraining, outcome: FlowOutcome, times: Sequence[JobTime]) -> dict[str, Any]:
-    job_of_actor = prepared.job_of_program[outcome.actors["program"]]
-    ended = outcome.marks[outcome.marks["name"] == prepared.job.mark_names.index("iteration")]
-    ends = np.bincount(job_of_actor[ended["actor"]], minlength=len(prepared.jobs))
-    actors = np.bincount(job_of_actor, minlength=len(prepared.jobs))
-    wanted = actors * [job.section.iterations for job in prepared.jobs]
-    rows = [
-        _job_row(job, time, is_done=bool(done))
-        for job, time, done in zip(prepared.jobs, times, (ends == wanted).tolist(), strict=True)
-    ]
+def _jobs(prepared: Prepared, execution: Execution, times: Sequence[JobTime] | None) -> dict[str, Any]:
+    is_done = are_iterations_done(prepared, execution).tolist()
+    rows = []
+    for index, job in enumerate(prepared.jobs):
+        time = None if times is None else times[index]
+        end_ps = _last_mark_ps(prepared, execution, index) if time is None else time.end_ps - time.start_ps
+        took_ps = round(end_ps / job.section.iterations) if is_done[index] else 0
+        rows.append(_job_row(job, time, took_ps or None))
     return {column.name: [row[column.name] for row in rows] for column in TABLES["jobs"]}
 
 
-def _job_row(job: TrainingJob, time: JobTime, *, is_done: bool) -> dict[str, Any]:
-    iterations = job.section.iterations
-    plan = job.plan
-    iteration_ps = round((time.end_ps - time.start_ps) / iterations)
+def _job_row(job: TrainingJob, time: JobTime | None, iteration_ps: int | None) -> dict[str, Any]:
+    """One job: of a run that did not end without its rates, of packets without where time went."""
+    plan, iterations = job.plan, job.section.iterations
     tokens = plan.global_batch * plan.sequence
-    flops = tokens * model_flops_per_token(job.model, plan.sequence) * (LORA_SHARE if plan.has_lora else 1.0)
-    peak = {"bf16": job.gpu.bf16_flops, "nvfp4": job.gpu.fp4_flops}.get(plan.precision, job.gpu.fp8_flops)
-    spent = {kind: value / iterations for kind, value in time.by_kind_ps.items()}
-    exposed = sum(spent.get(kind, 0.0) for kind in COMMUNICATION)
-    bubble = spent.get("bubble", 0.0)
-    done = is_done and iteration_ps > 0
-    return {
+    row: dict[str, Any] = {
         "job": job.name,
         "model": job.model.name,
         "plan": job.words,
         "gpus": plan.ranks,
-        "start_ps": time.start_ps,
-        "iteration_ps": iteration_ps if done else None,
+        "start_ps": 0 if time is None else time.start_ps,  # all jobs begin with the run
+        "iteration_ps": iteration_ps,
         "tokens": tokens,
-        "tokens_per_s": tokens * SECOND_PS / iteration_ps if done else None,
-        "tokens_per_s_per_gpu": tokens * SECOND_PS / iteration_ps / plan.ranks if done else None,
-        "model_flops": flops,
-        "mfu": flops * SECOND_PS / iteration_ps / (plan.ranks * peak) if done else None,
-        "compute_ps": round(sum(spent.get(kind, 0.0) for kind in COMPUTATION)),
-        "exposed_ps": round(exposed),
-        "bubble_ps": round(bubble),
-        "exposed_share": exposed / iteration_ps if done else None,
-        "bubble_share": bubble / iteration_ps if done else None,
+        "model_flops": job.model_flops,
         "memory_bytes": job.memory.total_bytes,
-    }
-
-
-def _links(prepared: PreparedTraining, outcome: FlowOutcome) -> dict[str, Any]:
-    """Ports with what they carried; the busiest where there are very many."""
-    fabric = prepared.fabric
-    ports = fabric.ports
-    rate_bps = fabric.links["rate_bps"][ports.link]
-    end_s = outcome.packets.simulated_ps / SECOND_PS
-    utilisation = outcome.link_bytes * 8.0 / (rate_bps * end_s) if end_s > 0 else np.zeros(len(rate_bps))
-    kept = np.arange(len(rate_bps))
-    if len(kept) > MOST_LINKS:
-        kept = np.sort(np.argsort(-utilisation, kind="stable")[:KEPT_LINKS])
-    counted = outcome.packets.ports[kept]
-    columns: dict[str, Any] = {
-        "port": kept,
-        "name": port_names(fabric, kept),
-        "link": [fabric.link_names[index] for index in ports.link[kept].tolist()],
-        "node": ports.node[kept],
-        "peer": ports.node[ports.peer[kept]],
-        "rate_bps": rate_bps[kept],
-        "utilisation": utilisation[kept],
-    }
-    return columns | {name: counted[name] for name in counted.dtype.names or ()}
-
-
-def _faults(prepared: PreparedTraining, outcome: FlowOutcome) -> dict[str, Any]:
-    rows: list[tuple[str, str, str, int | None, int]] = [
-        ("fault", fault.event, fault.where, fault.at_ps, 1)
-        for fault in prepared.faults
-        if fault.at_ps <= outcome.packets.simulated_ps
-    ]
-    rows += [
-        ("straggler", f"computes {slow.factor:g} times longer", f"GPU {slow.gpu}", None, 1)
-        for slow in prepared.scenario.stragglers
-    ]
-    return {column.name: [row[place] for row in rows] for place, column in enumerate(TABLES["events"])}
+        **dict.fromkeys(("tokens_per_s", "tokens_per_s_per_gpu", "mfu", "compute_ps", "exposed_ps", "bubble_ps",
+                         "exposed_share", "bubble_share")),
+    }  # fmt: skip
+    if iteration_ps is not None:
+        row["tokens_per_s"] = tokens * SECOND_PS / iteration_ps
+        row["tokens_per_s_per_gpu"] = tokens * SECOND_PS / iteration_ps / plan.ranks
+        row["mfu"] = job.model_flops * SECOND_PS / iteration_ps / (plan.ranks * job.peak_flops)
+    if time is not None:
+        spent = {kind: value / iterations for kind, value in time.by_kind_ps.items()}
+        exposed, bubble = sum(spent.get(kind, 0.0) for kind in COMMUNICATION), spent.get("bubble", 0.0)
+        row["compute_ps"] = round(sum(spent.get(kind, 0.0) for kind in COMPUTATION))
+        row["exposed_ps"], row["bubble_ps"] = round(exposed), round(bubble)
+        if iteration_ps is not None:
+            row["exposed_share"], row["bubble_share"] = exposed / iteration_ps, bubble / iteration_ps
+    return row

@@ -18,8 +18,8 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.hardware.catalogue import node, nodes
 from weftwork.spec.scenario.scenario import load, loads
 from weftwork.study.prepare.prepare import check_parameters, known_names, prepare
-from weftwork.study.results.collective_times import collective_times
-from weftwork.study.run.engines import run_plan
+from weftwork.study.results.results import results
+from weftwork.study.run.execute import execute
 from weftwork.study.run.interrupts import interrupts
 from weftwork.topology.from_file import FABRIC_FILES
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.scenario.scenario import Scenario
-    from weftwork.study.run.engines import Progress
+    from weftwork.study.run.execute import Progress
 
 __all__ = ["DEFAULT_NODE", "Measured", "collective_scenario", "measure_collective"]
 
@@ -123,13 +123,8 @@ def measure_collective(
             clock = time.perf_counter()
             sized = section.model_copy(update={"size_bytes": size_bytes})
             prepared = prepare(scenario.model_copy(update={"collective": sized}), fabric=fabric)
-            outcome, _ = run_plan(
-                prepared.plan,
-                fidelity=scenario.engine.fidelity,
-                payload_bytes=prepared.volume.payload_bytes,
-                on_progress=told,
-            )
-            times = collective_times(prepared, outcome)
+            execution = execute(prepared, told)
+            times = results(prepared, execution).tables["collectives"].to_pydict()
             if interrupt.is_wanted:
                 return
             yield Measured(
@@ -137,7 +132,7 @@ def measure_collective(
                 time_ps=_mean(times["duration_ps"]),
                 algorithm_bandwidth_bps=_at_mean_time(times["algorithm_bandwidth_bps"]),
                 bus_bandwidth_bps=_at_mean_time(times["bus_bandwidth_bps"]),
-                packet_hops=outcome.counters["packet_hops"],
+                packet_hops=execution.outcome.counters["packet_hops"],
                 wall_s=time.perf_counter() - clock,
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,24 +17,16 @@ from weftwork.store.runs import Run, fresh_folder, new_folder, refuse_existing, 
 from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
 from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
 from weftwork.study.prepare.prepare import located, prepare, read_scenario
-from weftwork.study.prepare.recording import recording
-from weftwork.study.prepare.training import prepare_training
-from weftwork.study.results.record import about, summarise, tables_of
-from weftwork.study.run.engines import Progress, run_plan
+from weftwork.study.results.results import results
+from weftwork.study.run.execute import Progress, execute
 from weftwork.study.run.interrupts import Interrupt, interrupts
 from weftwork.study.run.seeds import mean_numbers
-from weftwork.study.run.training import run_training, training_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pyarrow as pa
-
-    from weftwork.engine.outcome import Outcome
     from weftwork.spec.fabric import Fabric
-    from weftwork.spec.result import Quantity
-    from weftwork.study.prepare.prepare import Prepared
-    from weftwork.study.prepare.training import PreparedTraining
+    from weftwork.study.prepare.prepared import Prepared
 
 __all__ = ["MAX_SEED", "run_scenario"]
 
@@ -123,21 +115,6 @@ def _with_seed(scenario: Scenario, seed: int) -> Scenario:
     return scenario.model_copy(update={"engine": scenario.engine.model_copy(update={"seed": seed})})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Ran:
-    """What came of one run, whatever ran, and when its parts were over."""
-
-    prepared: Prepared | PreparedTraining
-    status: str
-    digest: str
-    facts: Mapping[str, str]
-    about: Mapping[str, str]
-    summary: Mapping[str, Quantity]
-    tables: Mapping[str, pa.Table]
-    prepared_at_s: float
-    simulated_at_s: float
-
-
 def _run_one(
     scenario: Scenario,
     folder: Path,
@@ -153,80 +130,33 @@ def _run_one(
             progress(now)
         interrupt.check()
 
-    simulated = _train if scenario.trainings and scenario.engine.fidelity == "flow" else _simulate
     try:
-        ran = simulated(scenario, None if given is None else given.fabric, interrupt, on_progress)
+        prepared = prepare(scenario, fabric=None if given is None else given.fabric)
+        prepared_at_s = time.perf_counter()
+        execution = execute(prepared, on_progress)
     except ConfigError as error:
         raise located(scenario, error) from error
-    provenance = _provenance(ran.prepared, ran.status) | {
+    simulated_at_s = time.perf_counter()
+    if interrupt.is_wanted and not execution.outcome.complete:  # the second Ctrl-C stops the engine itself
+        execution = replace(execution, interrupted=True)
+    found = results(prepared, execution)
+    provenance = _provenance(prepared, found.status) | {
         **_origin(given),
-        "facts": dict(ran.prepared.fabric.facts) | dict(ran.facts),
-        "digest": ran.digest,
+        "facts": dict(found.facts),
+        "digest": found.digest,
         "started": started.isoformat(timespec="seconds"),
-        "set_up_s": round(ran.prepared_at_s - clock, 6),
-        "engine_s": round(ran.simulated_at_s - ran.prepared_at_s, 6),
+        "set_up_s": round(prepared_at_s - clock, 6),
+        "engine_s": round(simulated_at_s - prepared_at_s, 6),
         "wall_s": round(time.perf_counter() - clock, 6),
     }
     return write_run(
         folder,
         scenario=dump(scenario),
-        about=ran.about,
-        summary=ran.summary,
-        tables=ran.tables,
+        about=found.about,
+        summary=found.summary,
+        tables=found.tables,
         provenance=provenance,
         files={} if given is None else {FABRIC_FILE: given.text},
-    )
-
-
-def _simulate(
-    scenario: Scenario, fabric: Fabric | None, interrupt: Interrupt, on_progress: Callable[[Progress], None]
-) -> _Ran:
-    """Run messages on any engine."""
-    prepared = prepare(scenario, fabric=fabric)
-    series = recording(prepared)
-    prepared_at_s = time.perf_counter()
-    wanted = prepared.volume
-    outcome, interrupted = run_plan(
-        prepared.plan,
-        fidelity=scenario.engine.fidelity,
-        payload_bytes=wanted.payload_bytes,
-        on_progress=on_progress,
-        series=series,
-    )
-    interrupted |= interrupt.is_wanted and not outcome.complete  # the second Ctrl-C stops the engine itself
-    simulated_at_s = time.perf_counter()
-    tables = tables_of(prepared, outcome)
-    delivered = int((outcome.messages["delivered_at_ps"] >= 0).sum())
-    return _Ran(
-        prepared=prepared,
-        status=_status(outcome, interrupted=interrupted, is_all_delivered=delivered == wanted.messages),
-        digest=outcome.digest(),
-        facts=outcome.facts,
-        about=about(prepared),
-        summary=summarise(prepared, tables, outcome),
-        tables=tables,
-        prepared_at_s=prepared_at_s,
-        simulated_at_s=simulated_at_s,
-    )
-
-
-def _train(
-    scenario: Scenario, fabric: Fabric | None, interrupt: Interrupt, on_progress: Callable[[Progress], None]
-) -> _Ran:
-    """Run training jobs on the flow engine."""
-    prepared = prepare_training(scenario, fabric=fabric)
-    prepared_at_s = time.perf_counter()
-    result = run_training(prepared, on_progress)
-    return _Ran(
-        prepared=prepared,
-        status="interrupted" if result.interrupted or interrupt.is_wanted else result.status,
-        digest=result.digest,
-        facts=result.facts,
-        about=about(prepared) | training_about(prepared),
-        summary=result.summary,
-        tables=result.tables,
-        prepared_at_s=prepared_at_s,
-        simulated_at_s=time.perf_counter(),
     )
 
 
@@ -290,16 +220,7 @@ def _part(progress: Callable[[Progress], None] | None, place: int, count: int) -
     return told
 
 
-def _status(outcome: Outcome, *, interrupted: bool, is_all_delivered: bool) -> str:
-    """One word for how a run ended, see `Run.status`."""
-    if interrupted:
-        return "interrupted"
-    if is_all_delivered:
-        return "complete"  # also where engine.until cut the last acknowledgements off
-    return "stuck" if outcome.complete else "stopped"
-
-
-def _provenance(prepared: Prepared | PreparedTraining, status: str) -> dict[str, Any]:
+def _provenance(prepared: Prepared, status: str) -> dict[str, Any]:
     scenario = prepared.scenario
     return {
         "weftwork": VERSION,

@@ -10,7 +10,8 @@ import weftwork
 from weftwork.base.clock import US_PS
 from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.scenario import loads
-from weftwork.study.prepare.prepare import Prepared, known_names, prepare
+from weftwork.study.prepare.prepare import known_names, prepare
+from weftwork.study.prepare.prepared import Prepared
 
 HEAD = "{schema: 1, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation, size: 256KiB}"
 

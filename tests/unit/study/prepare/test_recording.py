@@ -16,6 +16,6 @@ def test_ports_times_bins_are_bounded(rows: int, bins: int, monkeypatch: pytest.
     prepared = prepare(loads(SCENARIO, known=known_names()))
     assert len(prepared.fabric.ports.node) == 32
     monkeypatch.setattr("weftwork.study.prepare.recording.TIMELINE_ROWS", rows)
-    series = recording(prepared)
+    series = recording(prepared.scenario, prepared.fabric, prepared.job)
     assert series is not None
     assert series.timeline_bins == bins

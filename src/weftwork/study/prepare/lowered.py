@@ -1,0 +1,62 @@
+"""From the parts of a run to the input of its engine, for every workload and every fidelity.
+
+Leaves out: where the parts come from (`weftwork.study.prepare.prepare`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weftwork.engine.flow.lower import lower_flow
+from weftwork.engine.lower import lower
+from weftwork.study.prepare.parts import engine_settings
+from weftwork.study.prepare.training import compute_factors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weftwork.engine.flow.plan import FlowPlan
+    from weftwork.engine.plan import Plan
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.job import Job
+    from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.transport import Transport
+    from weftwork.study.prepare.faults import Occurrence
+
+__all__ = ["folds", "lowered"]
+
+
+def folds(scenario: Scenario) -> bool:
+    """Whether the engine runs ranks that are alike once; it then keeps no single messages."""
+    return scenario.engine.fidelity == "flow" and bool(scenario.trainings)
+
+
+def lowered(
+    scenario: Scenario,
+    *,
+    fabric: Fabric,
+    job: Job,
+    transport: Transport,
+    policies: dict[str, LoadedPolicy],
+    faults: Sequence[Occurrence],
+) -> Plan | FlowPlan:
+    """Make the input of the engine that the scenario names.
+
+    Parameters
+    ----------
+    scenario : its engine and its stragglers
+    fabric, job, transport : what runs on what
+    policies : of `policies_of`
+    faults : what happens, in the order of the scenario
+
+    Raises
+    ------
+    ConfigError : with every reason why the engine cannot run this
+    """
+    common = {"fabric": fabric, "job": job, "transport": transport, **engine_settings(scenario, policies, faults)}
+    if scenario.engine.fidelity != "flow":
+        return lower(**common, congestion_control=policies["congestion-control"])
+    if not folds(scenario):
+        return lower_flow(**common, fold="never", with_ideal=True)
+    return lower_flow(**common, compute_factor=compute_factors(scenario, fabric, job.placement))

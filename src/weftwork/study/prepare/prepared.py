@@ -1,0 +1,78 @@
+"""Everything that a run is made of, as `weftwork.study.prepare.prepare` leaves it and engines and results read it.
+
+Leaves out: how it is made, and what comes of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weftwork.engine.flow.plan import FlowPlan
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weftwork.engine.packet import Series
+    from weftwork.engine.plan import Plan
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.job import Job
+    from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.transport import Transport
+    from weftwork.study.prepare.faults import Occurrence
+    from weftwork.study.prepare.payload import Volume
+    from weftwork.study.prepare.training import TrainingJob
+
+__all__ = ["Prepared"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """Everything that a run is made of, whatever its workload and its fidelity are.
+
+    Attributes
+    ----------
+    scenario : that was read
+    fabric : with the facts of everything that runs on it
+    jobs : the training jobs, resolved; empty for other workloads
+    job : what the ranks do, all jobs as one
+    transport, policies : how messages travel; policies by kind
+    faults : in the order of time
+    volume : messages and payload of the job; None where the engine folds ranks and keeps no messages
+    series : what the engine records over time; None: nothing
+    plan : the input of the engine
+    """
+
+    scenario: Scenario
+    fabric: Fabric
+    jobs: tuple[TrainingJob, ...]
+    job: Job
+    transport: Transport
+    policies: dict[str, LoadedPolicy]
+    faults: tuple[Occurrence, ...]
+    volume: Volume | None
+    series: Series | None
+    plan: Plan | FlowPlan
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether ranks that are alike run once, so that there are no single messages."""
+        return isinstance(self.plan, FlowPlan) and self.plan.fold != "never"
+
+    @property
+    def job_of_program(self) -> NDArray[np.int64]:
+        """Shape (programs,): index of the training job that each program belongs to."""
+        return np.repeat(np.arange(len(self.jobs)), [one.plan.pipeline for one in self.jobs])
+
+    @property
+    def stage_of_program(self) -> NDArray[np.int64]:
+        """Shape (programs,): pipeline stage of each program of training jobs."""
+        return np.concatenate([np.empty(0, np.int64), *(np.arange(one.plan.pipeline) for one in self.jobs)])
+
+    def passes(self, program: int) -> NDArray[np.void]:
+        """What follows each mark ``pass`` of a program, see `TrainingShape.passes`."""
+        shape = self.jobs[int(self.job_of_program[program])].shape
+        return shape.passes[int(self.stage_of_program[program])]

@@ -1,0 +1,81 @@
+"""How a run ended: whether everything that was asked of it is done, and the one word for it.
+
+Leaves out: what was found on the way (`weftwork.study.results.results`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.run.execute import Execution
+
+__all__ = ["actor_ranks", "are_iterations_done", "is_done", "job_of_rank", "status"]
+
+ITERATION: Final = "iteration"  # of `weftwork.workload.training.programs.MARKS`
+
+
+def status(prepared: Prepared, execution: Execution) -> str:
+    """One word for how a run ended, see `Run.status`.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution : of it
+    """
+    if execution.interrupted:
+        return "interrupted"
+    if is_done(prepared, execution):
+        return "complete"  # also where engine.until cut the last acknowledgements off
+    return "stuck" if execution.outcome.complete else "stopped"
+
+
+def is_done(prepared: Prepared, execution: Execution) -> bool:
+    """Whether every message has arrived, as far as there are single ones, and every iteration has ended.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution : of it
+    """
+    if prepared.volume is not None:
+        delivered = int((execution.outcome.messages["delivered_at_ps"] >= 0).sum())
+        if delivered != prepared.volume.messages:
+            return False
+    return bool(are_iterations_done(prepared, execution).all())
+
+
+def are_iterations_done(prepared: Prepared, execution: Execution) -> NDArray[np.bool_]:
+    """Whether all iterations of each training job have ended on all of its ranks; shape (jobs,).
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution : of it
+    """
+    jobs = len(prepared.jobs)
+    if not jobs:
+        return np.empty(0, np.bool_)
+    job_of = job_of_rank(prepared)
+    marks = execution.outcome.marks
+    ended = marks["rank"][marks["name"] == prepared.job.mark_names.index(ITERATION)]
+    wanted = np.bincount(job_of[actor_ranks(prepared, execution)], minlength=jobs)
+    wanted *= np.array([job.section.iterations for job in prepared.jobs])
+    return np.asarray(np.bincount(job_of[ended], minlength=jobs) == wanted)
+
+
+def job_of_rank(prepared: Prepared) -> NDArray[np.int64]:
+    """Index of the training job of each rank; shape (ranks,)."""
+    return np.asarray(prepared.job_of_program[prepared.job.rank_class])
+
+
+def actor_ranks(prepared: Prepared, execution: Execution) -> NDArray[np.int64]:
+    """The ranks that ran: all of them, or where ranks are folded one for those that are alike; shape (actors,)."""
+    if execution.flows is None:
+        return np.arange(prepared.job.ranks)
+    return np.asarray(execution.flows.actors["rank"])

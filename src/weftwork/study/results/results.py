@@ -1,0 +1,71 @@
+"""From what was prepared and what came of it to the contents of a run folder: one call for every kind of run.
+
+Leaves out: the folder itself (`weftwork.store.runs`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weftwork.spec.result import TABLES
+from weftwork.study.results.ending import status
+from weftwork.study.results.record import about, message_rows, summarise, table
+from weftwork.study.results.training_tables import bracket_facts, job_times, training_rows, training_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from weftwork.spec.result import Quantity
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.run.execute import Execution
+
+__all__ = ["Results", "results"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Results:
+    """What a run says.
+
+    Attributes
+    ----------
+    status : how it ended, see `Run.status`
+    digest : SHA-256 over every completion time and counter
+    about : what ran, in words
+    facts : what a user should know of devices, software and engine
+    summary : numbers by name
+    tables : all of `weftwork.spec.result`
+    """
+
+    status: str
+    digest: str
+    about: Mapping[str, str]
+    facts: Mapping[str, str]
+    summary: Mapping[str, Quantity]
+    tables: Mapping[str, pa.Table]
+
+
+def results(prepared: Prepared, execution: Execution) -> Results:
+    """Make tables and numbers of a run.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution : of it
+    """
+    outcome, flows = execution.outcome, execution.flows
+    spent = job_times(prepared, flows) if prepared.jobs and flows is not None else None
+    rows = message_rows(prepared, execution) | training_rows(prepared, execution, spent)
+    tables = {
+        name: table(name, rows.get(name, {column.name: () for column in columns})) for name, columns in TABLES.items()
+    }
+    return Results(
+        status=status(prepared, execution),
+        digest=outcome.digest(),
+        about=about(prepared),
+        facts=prepared.fabric.facts | outcome.facts | bracket_facts(prepared, execution),
+        summary=training_summary(prepared, spent, tables) | summarise(prepared, execution, tables),
+        tables=tables,
+    )

@@ -1,0 +1,127 @@
+"""Execute what was prepared: one call for every workload and every fidelity.
+
+Training on flows is asked besides what would be in other worlds (`weftwork.study.prepare.what_if`); each is executed
+as the run itself.
+Leaves out: what comes of it in tables and numbers (`weftwork.study.results.results`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from weftwork.engine.flow.plan import FlowPlan
+from weftwork.study.prepare.payload import least_ps
+from weftwork.study.prepare.what_if import Variation, variations
+from weftwork.study.results.ending import is_done
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weftwork.engine.flow.outcome import FlowOutcome
+    from weftwork.engine.outcome import Outcome
+    from weftwork.study.prepare.prepared import Prepared
+
+    Told = Callable[[int, int, int | None], None]  # simulated ps, packet-hops, bytes delivered
+
+__all__ = ["EVENT_LIMIT", "Execution", "Progress", "execute"]
+
+EVENT_LIMIT: Final = 200_000  # chosen: some megabytes; the totals in the same table are always complete
+ALMOST_ALL: Final = 0.99  # of the work: an iteration takes longer than what it computes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """How far a run has come; ``share`` is of the work to do, None where an engine does not tell."""
+
+    simulated_ps: int
+    packet_hops: int
+    share: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Execution:
+    """What an engine has given back.
+
+    Attributes
+    ----------
+    outcome : messages, marks, ports and counters
+    flows : what only the flow engine tells, such as where time went; else None
+    interrupted : whether somebody stopped the run
+    what_if : other worlds, and what came of them; empty where none was asked for, or where the run did not end
+    """
+
+    outcome: Outcome
+    flows: FlowOutcome | None = None
+    interrupted: bool = False
+    what_if: tuple[tuple[Variation, Execution], ...] = ()
+
+
+def execute(
+    prepared: Prepared, on_progress: Callable[[Progress], None] | None = None, *, what_if: bool = True
+) -> Execution:
+    """Run what was prepared on the engine that its scenario names.
+
+    Parameters
+    ----------
+    prepared : from `weftwork.study.prepare.prepare`
+    on_progress : called about ten times a second; may raise KeyboardInterrupt to stop the run
+    what_if : whether other worlds are asked besides, where the run has any
+    """
+    found = _run(prepared, on_progress)
+    if not what_if or found.interrupted or not is_done(prepared, found):
+        return found
+    others: list[tuple[Variation, Execution]] = []
+    for variation in variations(prepared):
+        other = execute(variation.prepared, on_progress, what_if=False)
+        if other.interrupted:
+            return replace(found, interrupted=True)
+        others.append((variation, other))
+    return replace(found, what_if=tuple(others))
+
+
+def _run(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> Execution:
+    """One run of one engine."""
+    interrupted = False
+    payload_bytes = 0 if prepared.volume is None else prepared.volume.payload_bytes
+    shortest_ps = least_ps(prepared.job) if prepared.volume is None else 0
+
+    def told(simulated_ps: int, packet_hops: int = 0, delivered_bytes: int | None = None) -> None:
+        nonlocal interrupted
+        share = None
+        if shortest_ps:
+            share = min(ALMOST_ALL, simulated_ps / shortest_ps)
+        elif delivered_bytes is not None and payload_bytes > 0:
+            share = min(1.0, delivered_bytes / payload_bytes)
+        try:
+            if on_progress is not None:
+                on_progress(Progress(simulated_ps=simulated_ps, packet_hops=packet_hops, share=share))
+        except KeyboardInterrupt:
+            interrupted = True
+            raise
+
+    if isinstance(prepared.plan, FlowPlan):
+        flows = _on_flows(prepared, prepared.plan, told)
+        return Execution(outcome=flows.packets, flows=flows, interrupted=interrupted)
+    if prepared.scenario.engine.fidelity == "packet":
+        from weftwork.engine import packet
+
+        outcome = packet.run(prepared.plan, series=prepared.series, event_limit=EVENT_LIMIT, on_progress=told)
+        return Execution(outcome=outcome, interrupted=interrupted)
+    from weftwork.engine.reference.simulation import Simulation
+
+    simulation = Simulation(prepared.plan)
+    try:
+        simulation.run(told)
+    except KeyboardInterrupt:
+        if not interrupted:
+            raise  # the second Ctrl-C: not at a place where the engine is whole
+    outcome = simulation.outcome()
+    return Execution(outcome=replace(outcome, complete=False) if interrupted else outcome, interrupted=interrupted)
+
+
+def _on_flows(prepared: Prepared, plan: FlowPlan, told: Told) -> FlowOutcome:
+    from weftwork.engine.flow import run as flow
+
+    bins = 0 if prepared.series is None else prepared.series.timeline_bins
+    return flow.run(plan, lambda simulated_ps, delivered: told(simulated_ps, 0, delivered), timeline_bins=bins)

@@ -1,0 +1,168 @@
+"""One road from a scenario to its results: what `prepare` returns is what `run` runs, whatever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weftwork
+from weftwork.base.errors import ConfigError
+from weftwork.engine import packet
+from weftwork.engine.flow import run as flow
+from weftwork.engine.reference import simulation
+from weftwork.policies.load import LoadedPolicy
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("examples/**/*.yaml"))
+
+FABRIC = "fabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, switch: tomahawk-5}"
+WORKLOADS = {
+    "traffic": "traffic: {pattern: poisson, sizes: web-search, load: 0.2, flows: 20}",
+    "collective": "collective: {operation: all-reduce, algorithm: hierarchical, size: 1MiB}",
+    "training": "training: {model: tiny.json, tensor: 2, pipeline: 2, global_batch: 16}",
+    "jobs": "jobs: [{model: tiny.json, tensor: 2, gpus: 8, global_batch: 8},"
+    " {model: tiny.json, pipeline: 2, gpus: 8, global_batch: 8, placement: packed}]",
+}
+TINY = """{"model_type": "llama", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4,
+"num_attention_heads": 8, "vocab_size": 1024, "max_position_embeddings": 512}"""
+ITERATION = ("iteration_ps", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "model_flops", "memory_bytes")
+WHERE_TIME_GOES = ("compute_ps", "exposed_ps", "bubble_ps", "exposed_share", "bubble_share", "exposed_tensor_ps")
+
+
+class EngineIsCalled(Exception):  # noqa: N818 - no error: the run is stopped where the engine begins
+    """The plan that an engine was asked to run."""
+
+    def __init__(self, plan: object) -> None:
+        super().__init__()
+        self.plan = plan
+
+
+@pytest.fixture
+def plan_of_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., object]:
+    """The input of the engine of `weftwork.run`, which goes no further."""
+
+    def stop(plan: object, *_: object, **__: object) -> None:
+        raise EngineIsCalled(plan)
+
+    monkeypatch.setattr(packet, "run", stop)
+    monkeypatch.setattr(flow, "run", stop)
+    monkeypatch.setattr(simulation, "Simulation", stop)
+
+    def run(file: Path, **arguments: Any) -> object:
+        with pytest.raises(EngineIsCalled) as called:
+            weftwork.run(file, out=tmp_path / "run", **arguments)
+        return called.value.plan
+
+    return run
+
+
+def differences(one: object, other: object, path: str = "plan") -> list[str]:
+    """Where two plans differ, array by array."""
+    if type(one) is not type(other):
+        return [f"{path}: {type(one).__name__} and {type(other).__name__}"]
+    if isinstance(one, LoadedPolicy) and isinstance(other, LoadedPolicy):
+        is_same = (one.name, one.hash, dict(one.values)) == (other.name, other.hash, dict(other.values))
+        return [] if is_same else [path]
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        is_same = one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+        return [] if is_same else [path]
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        if len(one) != len(other):
+            return [f"{path}: {len(one)} and {len(other)} entries"]
+        return [
+            text for at, pair in enumerate(zip(one, other, strict=True)) for text in differences(*pair, f"{path}.{at}")
+        ]
+    if is_dataclass(one):
+        return [
+            text
+            for field in fields(one)
+            for text in differences(getattr(one, field.name), getattr(other, field.name), f"{path}.{field.name}")
+        ]
+    return [] if one == other or one is other else [path]
+
+
+def written(folder: Path, workload: str, *, fidelity: str = "flow", more: str = "") -> Path:
+    (folder / "tiny.json").write_text(TINY, encoding="utf-8")
+    file = folder / "asked.yaml"
+    engine = f"engine: {{fidelity: {fidelity}, seed: 3}}"
+    file.write_text(f"schema: 1\n{FABRIC}\n{WORKLOADS[workload]}\n{engine}\n{more}\n", encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_prepare_returns_what_the_run_of_an_example_runs(example: str, plan_of_run: Callable[..., object]) -> None:
+    prepared = weftwork.prepare(weftwork.read_scenario(ROOT / example))
+    assert differences(prepared.plan, plan_of_run(ROOT / example)) == []
+
+
+@pytest.mark.parametrize("fidelity", ["packet", "flow", "reference"])
+@pytest.mark.parametrize("workload", ["traffic", "collective", "training"])
+def test_prepare_returns_what_runs_at_every_fidelity(
+    workload: str, fidelity: str, tmp_path: Path, plan_of_run: Callable[..., object]
+) -> None:
+    file = written(tmp_path, workload, fidelity=fidelity)
+    prepared = weftwork.prepare(weftwork.read_scenario(file))
+    assert differences(prepared.plan, plan_of_run(file)) == []
+    assert differences(prepared.plan, plan_of_run(file, overrides={"transport.mtu": "1KiB"})) != []
+
+
+def test_several_jobs_are_prepared_with_all_their_ranks(tmp_path: Path, plan_of_run: Callable[..., object]) -> None:
+    file = written(tmp_path, "jobs")
+    prepared = weftwork.prepare(weftwork.read_scenario(file))
+    assert prepared.job.ranks == 16
+    assert [one.name for one in prepared.jobs] == ["job0", "job1"]
+    assert differences(prepared.plan, plan_of_run(file)) == []
+
+
+@pytest.mark.parametrize(
+    ("workload", "fidelity"),
+    [("traffic", "packet"), ("collective", "flow"), ("training", "packet"), ("training", "flow"), ("jobs", "flow")],
+)
+def test_three_steps_by_hand_give_what_a_run_folder_holds(workload: str, fidelity: str, tmp_path: Path) -> None:
+    file = written(tmp_path, workload, fidelity=fidelity)
+    prepared = weftwork.prepare(weftwork.read_scenario(file))
+    found = weftwork.results(prepared, weftwork.execute(prepared))
+    run = weftwork.run(file, out=tmp_path / "run")
+    assert (found.status, found.digest) == (run.status, run.provenance["digest"])
+    assert {name: number.value for name, number in found.summary.items()} == {
+        name: run.value(name) for name in run.summary
+    }
+    assert all(run.table(name).equals(table) for name, table in found.tables.items())
+
+
+@pytest.mark.parametrize("fidelity", ["packet", "reference", "flow"])
+def test_an_iteration_has_the_same_numbers_at_every_fidelity(fidelity: str, tmp_path: Path) -> None:
+    run = weftwork.run(written(tmp_path, "training", fidelity=fidelity), out=tmp_path / "run")
+    assert run.status == "complete"
+    assert all(run.value(name) is not None for name in ITERATION)
+    # packets do not tell where the time of a GPU goes
+    assert all((run.value(name) is None) == (fidelity != "flow") for name in WHERE_TIME_GOES)
+    (row,) = run.table("jobs").to_pylist()
+    assert row["iteration_ps"] == run.value("iteration_ps")
+    assert row["tokens_per_s"] == pytest.approx(16 * 512 / (row["iteration_ps"] * 1e-12))
+
+
+def test_an_iteration_of_packets_that_does_not_end_has_no_time(tmp_path: Path) -> None:
+    file = written(tmp_path, "training", fidelity="packet")
+    run = weftwork.run(file, out=tmp_path / "run", overrides={"engine.until": "1ms"})
+    assert run.status == "stopped"
+    assert run.value("iteration_ps") is None
+    assert run.value("model_flops") is not None
+
+
+def test_what_a_fidelity_cannot_do_is_refused_when_it_is_prepared(tmp_path: Path) -> None:
+    for workload, fidelity, more, text in (
+        ("training", "packet", "stragglers: [{gpu: 3, factor: 1.5}]", "packets know no stragglers"),
+        ("jobs", "packet", "", "several jobs on one fabric run as flows"),
+        ("training", "flow", "transport: {load_balancing: spray}", "reorder_tolerant: true"),
+    ):
+        with pytest.raises(ConfigError, match=text):
+            weftwork.prepare(weftwork.read_scenario(written(tmp_path, workload, fidelity=fidelity, more=more)))
+    recorded = weftwork.read_scenario(written(tmp_path, "training"), {"engine.record": "{flows: all}"})
+    with pytest.raises(ConfigError, match="the flow engine keeps no series"):
+        weftwork.prepare(recorded)

@@ -29,15 +29,15 @@ EFFICIENCIES: Final = tuple(round(0.9 + 0.005 * step, 3) for step in range(9))
 LAUNCHES_US: Final = (8, 30, 33, 36, 39)
 
 
-def mape(cases: tuple[Case, ...], **changes: float) -> tuple[float, float]:
-    """Mean absolute error, and median of the signed errors, with changed fields of the software."""
+def mape(cases: tuple[Case, ...], **changes: str) -> tuple[float, float]:
+    """Mean absolute error, and median of the signed errors, with changed keys of the software."""
     errors = joblib.Parallel(n_jobs=2)(joblib.delayed(_error)(case, changes) for case in cases)
     return float(np.mean(np.abs(errors))), float(np.median(errors))
 
 
-def _error(case: Case, changes: dict[str, float]) -> float:
-    software = case.software.model_copy(update=changes)
-    return predict(case.model, case.plan, case.cluster, software).iteration_s / case.measured_s - 1
+def _error(case: Case, changes: dict[str, str]) -> float:
+    overrides = {f"training.software.{key}": text for key, text in changes.items()}
+    return predict(case, overrides).iteration_s / case.measured_s - 1
 
 
 def main() -> None:
@@ -45,14 +45,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--launch", action="store_true", help="the CPU time of an operation, on one server's rows")
     if parser.parse_args().launch:
-        name, cases = "launch_ps", vtrain_single_node()[::6]
-        values: tuple[float, ...] = tuple(1_000_000 * us for us in LAUNCHES_US)
+        name, cases = "launch", vtrain_single_node()[::6]
+        values = tuple(f"{us}us" for us in LAUNCHES_US)
     else:
-        name, cases, values = "matmul_efficiency", vtrain_multi_node(), EFFICIENCIES
+        name, cases = "matmul_efficiency", vtrain_multi_node()
+        values = tuple(f"{value:g}" for value in EFFICIENCIES)
     found = {value: mape(cases, **{name: value}) for value in values}
     for value, (error, bias) in found.items():
-        print(f"{name} {value:g}: mean absolute error {100 * error:.2f} %, median error {100 * bias:+.2f} %")
-    print(f"best: {min(found, key=lambda value: found[value][0]):g}")
+        print(f"{name} {value}: mean absolute error {100 * error:.2f} %, median error {100 * bias:+.2f} %")
+    print(f"best: {min(found, key=lambda value: found[value][0])}")
 
 
 if __name__ == "__main__":

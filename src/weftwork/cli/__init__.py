@@ -154,11 +154,20 @@ def _validate(
     page: Annotated[
         Path | None, typer.Option("--page", help="Also write it as a page, in Markdown, to this file.")
     ] = None,
+    scenarios: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-scenarios", help="Predict nothing; write the scenario of every row into this folder, to be run."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Hold predictions against published measurements."""
-    from weftwork.cli.validate import validate_sets
+    from weftwork.cli.validate import validate_sets, write_rows
 
+    if scenarios is not None:
+        write_rows(sets or [], is_full=is_full, as_json=as_json, folder=scenarios)
+        return
     validate_sets(sets or [], is_full=is_full, as_json=as_json, to=page)
 
 

@@ -11,15 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 from weftwork.cli.console import console
+from weftwork.report.words import plural
 from weftwork.study.validation.scorecard_page import HEAD, document, line, page, rank_line
-from weftwork.study.validation.validate import validate
+from weftwork.study.validation.validate import validate, write_scenarios
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from weftwork.study.validation.scorecard import Score
 
-__all__ = ["validate_sets"]
+__all__ = ["validate_sets", "write_rows"]
 
 
 def validate_sets(keys: list[str], *, is_full: bool, as_json: bool, to: Path | None) -> None:
@@ -55,6 +56,27 @@ def validate_sets(keys: list[str], *, is_full: bool, as_json: bool, to: Path | N
     if to is not None:
         out.print()
         out.print(Text(f"written to {to}"))
+
+
+def write_rows(keys: list[str], *, is_full: bool, as_json: bool, folder: Path) -> None:
+    """Write the scenarios of rows, and say how many.
+
+    Parameters
+    ----------
+    keys : sets; all if empty
+    is_full : all rows
+    as_json : one JSON object instead of words
+    folder : which must not exist
+
+    Raises
+    ------
+    ConfigError : there is no such set, or the folder is there already
+    """
+    written = write_scenarios(folder, keys, is_full=is_full)
+    if as_json:
+        typer.echo(json.dumps({"folder": str(folder), "scenarios": written}))
+    else:
+        console().print(Text(f"{plural(written, 'scenario')} written to {folder}"))
 
 
 def _table(scores: tuple[Score, ...]) -> Table:

@@ -19,7 +19,7 @@ from weftwork.workload.collectives.cost import collective_facts, collective_figu
 from weftwork.workload.collectives.stepwise import stepwise
 from weftwork.workload.models.catalogue import model_facts
 from weftwork.workload.models.huggingface import model_of
-from weftwork.workload.models.size import model_flops_per_token, parameters
+from weftwork.workload.models.size import iteration_flops, parameters
 from weftwork.workload.models.software import software, software_facts
 from weftwork.workload.parallelism.memory import Memory, fullest_stage
 from weftwork.workload.parallelism.refuse import refuse
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["TrainingJob", "compute_factors", "training_jobs", "training_programs"]
 
 CHECKPOINT_BYTES = 14  # of a parameter: two of the weight, twelve of Adam in FP32 (arXiv:1910.02054, section 3.1)
-LORA_SHARE = 2 / 3  # of model FLOPs: forward and data gradients; weights have none
 FROZEN_BYTES = 2  # of a parameter that is not trained: the weight alone
 
 
@@ -72,9 +71,7 @@ class TrainingJob:
     @property
     def model_flops(self) -> float:
         """Work of one iteration, recomputation left out."""
-        plan = self.plan
-        share = LORA_SHARE if plan.has_lora else 1.0
-        return plan.global_batch * plan.sequence * model_flops_per_token(self.model, plan.sequence) * share
+        return iteration_flops(self.model, self.plan)
 
     @property
     def peak_flops(self) -> float:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
-__all__ = ["MOST_LINKS", "about", "message_rows", "port_names", "summarise", "table"]
+__all__ = ["MOST_LINKS", "about", "message_rows", "port_names", "summarise", "table", "words"]
 
 QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999))
 _SERIES_KINDS: Final = ("rate_bps", "window_bytes", "queue_bytes")
@@ -157,12 +157,20 @@ def table(name: str, columns: Mapping[str, Any]) -> pa.Table:
         pa.field(c.name, types[c.type], nullable=c.optional, metadata={"unit": c.unit, "text": c.text})
         for c in TABLES[name]
     ]
-    arrays = [
-        pa.array(columns[field.name], field.type, from_pandas=field.nullable) if len(columns[field.name])
-        else pa.array([], field.type)
-        for field in fields
-    ]  # fmt: skip
+    arrays = []
+    for field in fields:
+        column = columns[field.name]
+        if not isinstance(column, pa.Array):
+            column = pa.array(column if len(column) else [], field.type, from_pandas=field.nullable)
+        arrays.append(column.cast(field.type))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def words(names: Sequence[str], index: NDArray[Any]) -> pa.Array:
+    """A column of few words, each row by its index into them."""
+    import pyarrow as pa
+
+    return pa.array(names, pa.string()).take(pa.array(np.asarray(index, np.int64)))
 
 
 def _where(values: NDArray[Any], there: NDArray[np.bool_]) -> Any:  # noqa: ANN401 - an Arrow array

@@ -14,6 +14,7 @@ from weftwork.engine.flow.plan import FlowPlan
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.study.prepare.what_if import ALONE, INFINITE_NETWORK
 from weftwork.study.results.ending import are_iterations_done, job_of_rank
+from weftwork.study.results.record import words
 from weftwork.study.results.training_time import COMMUNICATION, COMPUTATION, job_time, segments_of, with_tails
 from weftwork.workload.reliability import goodput
 from weftwork.workload.training.programs import PASSES
@@ -212,12 +213,12 @@ def _segments(
     about = _passes(prepared, program[actor], mark)
     first = plan.class_first_rank[program[actor]]
     return {
-        "job": np.array([job.name for job in prepared.jobs], np.object_)[prepared.job_of_program[program[actor]]],
+        "job": words([job.name for job in prepared.jobs], prepared.job_of_program[program[actor]]),
         "stage": prepared.stage_of_program[program[actor]],
         "rank": actors["rank"][actor] - first,
         "ranks": ranks[actor],
         **about,
-        "kind": np.array(segments.kinds, np.object_)[segments.kind[kept]],
+        "kind": words(segments.kinds, segments.kind[kept]),
         "start_ps": segments.start_ps[kept],
         "end_ps": segments.end_ps[kept],
     }
@@ -225,28 +226,26 @@ def _segments(
 
 def _passes(prepared: Prepared, program: NDArray[np.int64], mark: NDArray[np.int64]) -> dict[str, Any]:
     """Pass, micro batch and chunk of each segment, by its program and the marks behind it."""
-    names = np.empty(len(mark), np.object_)
-    names[:] = "update"
+    of_pass = np.full(len(mark), PASSES.index("update"), np.int64)
     micro_batch = np.full(len(mark), -1, np.int64)
     chunk = np.full(len(mark), -1, np.int64)
     for index in np.unique(program).tolist():
         passes = prepared.passes(index)
         own = np.flatnonzero(program == index)
         own = own[(mark[own] >= 0) & (mark[own] < len(passes))]
-        names[own] = np.array(PASSES, np.object_)[passes["pass"][mark[own]]]
+        of_pass[own] = passes["pass"][mark[own]]
         micro_batch[own] = passes["micro_batch"][mark[own]]
         chunk[own] = passes["chunk"][mark[own]]
-    return {"micro_batch": micro_batch, "chunk": chunk, "pass": names}
+    return {"micro_batch": micro_batch, "chunk": chunk, "pass": words(PASSES, of_pass)}
 
 
 def _activities(prepared: Prepared, plan: FlowPlan, outcome: FlowOutcome) -> dict[str, Any]:
     found = outcome.activities
     job = prepared.job_of_program[outcome.actors["program"][found["actor"]]]
-    operations = np.array([*plan.operations, "send"], np.object_)
     return {
-        "job": np.array([one.name for one in prepared.jobs], np.object_)[job],
-        "kind": np.array([*prepared.job.labels, "other"], np.object_)[found["label"]],
-        "operation": operations[found["operation"]],
+        "job": words([one.name for one in prepared.jobs], job),
+        "kind": words([*prepared.job.labels, "other"], found["label"] % (len(prepared.job.labels) + 1)),
+        "operation": words([*plan.operations, "send"], found["operation"] % (len(plan.operations) + 1)),
         **{name: found[name] for name in _COUNTED},
     }
 
@@ -257,7 +256,7 @@ def _tiers(plan: FlowPlan, outcome: FlowOutcome) -> dict[str, Any]:
     return {
         "start_ps": found["start_ps"],
         "at_ps": found["at_ps"],
-        "tier": np.array(plan.tier_names, np.object_)[found["tier"]],
+        "tier": words(plan.tier_names, found["tier"]),
         "bytes": found["bytes"],
         "flows": found["flows"],
         "entropy": [None if np.isnan(value) else value for value in entropy.tolist()],

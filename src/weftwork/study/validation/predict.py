@@ -1,65 +1,34 @@
-"""How long one iteration takes: a model, a plan, a cluster and its software, by the flow engine.
+"""How long Weftwork says that a published iteration takes: its scenario, on the road of every run.
 
-The fabric has no bottleneck but the NICs: leaves and spines with as much bandwidth up as down, packets sprayed. What a
-real fabric adds is a scenario's business; published iterations rarely say what theirs was.
-Leaves out: everything random; jobs beside this one.
+Leaves out: what the scenario says (`weftwork.study.validation.row_scenario`).
 """
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
-from functools import cache
-from typing import Final
-
-import numpy as np
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from weftwork.base.clock import SECOND_PS
-from weftwork.base.errors import ConfigError, EngineError, Mistake
-from weftwork.engine.flow import run as flow
-from weftwork.engine.flow.lower import lower_flow
-from weftwork.engine.flow.outcome import SPENT, FlowOutcome
-from weftwork.hardware.catalogue import SERVERS, gpu, node
-from weftwork.policies.load import load
-from weftwork.spec.fabric import Fabric
-from weftwork.spec.scenario.devices import NodeModel
-from weftwork.spec.training import Model, Parallelism, Software
-from weftwork.spec.transport import Transport
-from weftwork.topology.build import fabric_of
-from weftwork.workload.collectives.cost import collective_figures
-from weftwork.workload.placement import packed
-from weftwork.workload.training.communication import LABELS
-from weftwork.workload.training.communication import Cluster as Machine
-from weftwork.workload.training.programs import training_job
+from weftwork.base.errors import EngineError
+from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.results.results import results
+from weftwork.study.run.execute import execute
+from weftwork.study.validation.row_scenario import write_row
 
-__all__ = ["Cluster", "Prediction", "predict"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-_LEAST_HOSTS: Final = 2  # of a fabric; a job of one server leaves the other one idle
-_ITERATION_MARK: Final = "iteration"
+    from weftwork.study.validation.published_cases import Case
 
+__all__ = ["Prediction", "predict"]
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cluster:
-    """What a job runs on.
-
-    Attributes
-    ----------
-    node : server in the hardware catalogue
-    gpus : of the job, which has the cluster to itself
-    domain_gpus : GPUs of a server that are used, with as many of its NIC ports in proportion; 0: all
-    """
-
-    node: str
-    gpus: int
-    domain_gpus: int = 0
-
-    def model(self) -> NodeModel:
-        """The server, as far as it is used."""
-        found = node(self.node)
-        used, all_gpus = self.domain_gpus, found.server.gpus
-        if not used or used == all_gpus:
-            return found
-        fields = {"gpus": used, "nic_ports": found.server.nic_ports * used // all_gpus, "nvlink_domain_gpus": used}
-        return found.model_copy(update={"server": found.server.model_copy(update=fields)})
+# Numbers of the summary, and what the scorecard calls them
+_PARTS: Final = {
+    "compute_ps": "compute", "exposed_tensor_ps": "tensor", "exposed_context_ps": "context",
+    "exposed_expert_ps": "expert", "exposed_pipeline_ps": "pipeline", "exposed_data_ps": "data", "bubble_ps": "bubble",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,80 +37,39 @@ class Prediction:
 
     Attributes
     ----------
-    iteration_s : from its begin to the end of the last stage
-    parts_s : by kind, what the time of a GPU goes to in the mean over all; ``bubble`` is waiting for other stages
+    iteration_s : `iteration_ps` of the summary
+    peak_s : the same if the GPUs did nothing but the model's work, at their peak
+    parts_s : by kind, what the time of an average GPU goes to; what is left is waiting for the update of others
     """
 
     iteration_s: float
+    peak_s: float
     parts_s: tuple[tuple[str, float], ...]
 
 
-def predict(model: Model, plan: Parallelism, cluster: Cluster, software: Software) -> Prediction:
-    """Build the job, run it, and say how long an iteration takes.
+def predict(case: Case, overrides: Mapping[str, str] | None = None) -> Prediction:
+    """Read the scenario of a row, run it, and say how long an iteration takes.
 
     Parameters
     ----------
-    model, plan, software : what trains how
-    cluster : on what; as many GPUs as the plan has ranks
+    case : the row
+    overrides : keys of the scenario to set, as ``--set`` does
 
     Raises
     ------
-    ConfigError : a plan that cannot be, or of another number of GPUs
+    ConfigError : a plan that cannot be
     EngineError : the run did not end
     """
-    if plan.ranks != cluster.gpus:
-        text = f"found {plan.ranks:,} ranks, wanted the {cluster.gpus:,} GPUs of the cluster"
-        raise ConfigError("prediction", [Mistake(path="training.gpus", text=text)])
-    server = cluster.model()
-    fabric = _fabric(cluster)
-    gpu_name = str(SERVERS[cluster.node].value("gpu"))
-    figures = collective_figures(server.server, nic_port_rate_bps=server.nic_port_rate_bps, gpu=gpu_name)
-    job, _ = training_job(
-        model,
-        plan,
-        gpu=gpu(gpu_name),
-        software=software,
-        cluster=Machine(domain_gpus=server.server.nvlink_domain_gpus or 1, figures=figures),
-        placement=packed(fabric, plan.ranks),
+    with tempfile.TemporaryDirectory() as folder:
+        prepared = prepare(read_scenario(write_row(case, Path(folder)), overrides))
+    found = results(prepared, execute(prepared, what_if=False))
+    iteration_ps = found.summary["iteration_ps"].value
+    if iteration_ps is None:
+        raise EngineError(f"the run of {case.name} did not end")
+    (job,) = prepared.jobs
+    parts = {name: float(found.summary[key].value or 0) / SECOND_PS for key, name in _PARTS.items()}
+    return Prediction(
+        iteration_s=iteration_ps / SECOND_PS,
+        peak_s=job.model_flops / (job.peak_flops * job.plan.ranks),
+        parts_s=tuple((name, value) for name, value in parts.items() if value > 0),
     )
-    lowered = lower_flow(
-        fabric=fabric,
-        job=job,
-        transport=Transport(),
-        port_selection=load("port-selection", "spray"),
-        path_selection=load("path-selection", "ecmp"),
-        source="prediction",
-    )
-    outcome = flow.run(lowered)
-    if not outcome.packets.complete:
-        raise EngineError(f"the run of {model.name} on {plan.ranks:,} GPUs did not end")
-    ends = outcome.marks["at_ps"][outcome.marks["name"] == job.mark_names.index(_ITERATION_MARK)]
-    end_s = float(ends.max()) / SECOND_PS
-    return Prediction(iteration_s=end_s, parts_s=_parts(outcome))
-
-
-@cache
-def _fabric(cluster: Cluster) -> Fabric:
-    server = cluster.model()
-    hosts = max(_LEAST_HOSTS, -(-cluster.gpus // server.server.gpus))
-    return fabric_of(
-        topology="leaf-spine",
-        leaves=1,
-        spines=1,
-        hosts_per_leaf=hosts,
-        node=server.server,
-        link_rate_bps=server.nic_port_rate_bps,
-        nic="plain",
-    )
-
-
-def _parts(outcome: FlowOutcome) -> tuple[tuple[str, float], ...]:
-    """Mean over all ranks of the time that went to each kind."""
-    segments, actors = outcome.segments, outcome.actors
-    weight = actors["ranks"][segments["actor"]] / actors["ranks"].sum()
-    length_s = (segments["end_ps"] - segments["start_ps"]) * weight / SECOND_PS
-    is_bubble = (segments["label"] == LABELS.index("pipeline")) & (segments["code"] == SPENT.index("waiting"))
-    kinds = np.where(is_bubble, len(LABELS), segments["label"])
-    names = (*LABELS, "bubble")
-    sums = {name: float(length_s[kinds == index].sum()) for index, name in enumerate(names)}
-    return tuple((name, value) for name, value in sums.items() if value > 0)

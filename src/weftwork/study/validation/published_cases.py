@@ -17,16 +17,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from weftwork.data.measured import measured
-from weftwork.spec.training import Model, Parallelism, Precision, Software
-from weftwork.study.validation.predict import Cluster
+from weftwork.hardware.catalogue import SERVERS, gpu
+from weftwork.spec.training import Gpu, Model, Parallelism, Precision, Software
 from weftwork.study.validation.recipes import MODELS, bridge_recipe
 from weftwork.study.validation.scorecard import Excluded
 from weftwork.workload.models.catalogue import MODELS as CATALOGUE
 from weftwork.workload.models.catalogue import model
-from weftwork.workload.models.size import model_flops_per_token
 from weftwork.workload.models.software import software
 
-__all__ = ["Case", "bridge", "sc21", "vtrain_multi_node", "vtrain_single_node"]
+__all__ = ["Case", "Cluster", "bridge", "sc21", "vtrain_multi_node", "vtrain_single_node"]
 
 _VTRAIN_WORDS: Final = 50_257  # GPT-2's
 _PADDING: Final = 128  # NVIDIA/Megatron-LM, make_vocab_size_divisible_by: words a tensor rank, a multiple of this
@@ -40,32 +39,52 @@ _SC21: Final = {
     1.7: ("gpt-1.7b", 16, 1), 7.5: ("gpt-7.5b", 16, 1), 39.1: ("gpt-39.1b", 4, 1), 145.6: ("gpt-145.6b", 2, 2),
     529.6: ("gpt-529.6b", 1, 3),
 }  # fmt: skip
-_LORA_SHARE: Final = 2 / 3  # of model FLOPs: weights that stand still need no gradient of their own
 
 Family = Literal["dense-fp8", "dense-nvfp4", "experts", "gpt-oss"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """What a job runs on.
+
+    Attributes
+    ----------
+    node : server in the hardware catalogue
+    gpus : of the job, which has the cluster to itself
+    domain_gpus : GPUs of a server that are used, with as many of its NIC ports in proportion; 0: all
+    """
+
+    node: str
+    gpus: int
+    domain_gpus: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One published iteration.
+    """One published iteration, as its table and the rules above say; `row_scenario` writes it as a scenario.
 
     Attributes
     ----------
     name : of the row
+    source : of the table
     measured_s : of the iteration
     model, plan, cluster, software : what ran
-    flops : model FLOPs of an iteration of all GPUs, as the naive rule counts them: causal attention, nothing twice
     plan_set : see `Point`
     """
 
     name: str
+    source: str
     measured_s: float
     model: Model
     plan: Parallelism
     cluster: Cluster
     software: Software
-    flops: float
     plan_set: str = ""
+
+    @property
+    def gpu(self) -> Gpu:
+        """That of the server."""
+        return gpu(str(SERVERS[self.cluster.node].value("gpu")))
 
 
 def vtrain_multi_node() -> tuple[Case, ...]:
@@ -86,15 +105,16 @@ def vtrain_single_node() -> tuple[Case, ...]:
 def _vtrain(row: Mapping[str, Any], plan_set: str) -> Case:
     hidden, heads, sequence = row["hidden"], row["attention_heads"], row["sequence"]
     padded = _PADDING * row["tensor"]
+    vocabulary = -(-_VTRAIN_WORDS // padded) * padded
     made = Model(
-        name=f"gpt-h{hidden}-l{row['layers']}",
+        name=f"gpt-h{hidden}-l{row['layers']}-s{sequence}-v{vocabulary}",
         layers=row["layers"],
         hidden=hidden,
         heads=heads,
         key_value_heads=heads,
         head_dim=hidden // heads,
         ffn=4 * hidden,
-        vocabulary=-(-_VTRAIN_WORDS // padded) * padded,
+        vocabulary=vocabulary,
         sequence=sequence,
     )
     plan = Parallelism(
@@ -109,13 +129,13 @@ def _vtrain(row: Mapping[str, Any], plan_set: str) -> Case:
         recompute="full",
     )
     return Case(
+        source="Data set of vTrain (MICRO 2024)",
         name=f"{plan_set}: t{plan.tensor} d{plan.data} p{plan.pipeline} micro batch {plan.micro_batch}",
         measured_s=row["iteration_ms"] / 1e3,
         model=made,
         plan=plan,
         cluster=Cluster(node="hgx-a100-4x200g", gpus=row["gpus"]),
         software=software("megatron-deepspeed"),
-        flops=_flops(made, plan),
         plan_set=plan_set,
     )
 
@@ -140,13 +160,13 @@ def sc21() -> tuple[Case, ...]:
         made = model(name)
         cases.append(
             Case(
+                source="Narayanan et al., SC 2021, table 1",
                 name=f"{name} on {row['gpus']} GPUs",
                 measured_s=row["iteration_s"],
                 model=made,
                 plan=plan,
                 cluster=Cluster(node="dgx-a100", gpus=row["gpus"]),
                 software=software("megatron-2021"),
-                flops=_flops(made, plan),
             )
         )
     return tuple(cases)
@@ -221,6 +241,7 @@ def _bridge(row: Mapping[str, Any], name: str) -> Case:
     )
     tokens = row["global_batch"] * row["sequence"]
     return Case(
+        source="NVIDIA Megatron-Bridge, performance summary",
         name=name,
         measured_s=tokens / (row["tokens_per_s_per_gpu"] * row["gpus"]),
         model=made,
@@ -231,9 +252,4 @@ def _bridge(row: Mapping[str, Any], name: str) -> Case:
             domain_gpus=_RACK_GPUS if row["system"].startswith("GB") and row["gpus"] > _RACK_GPUS else 0,
         ),
         software=recipe.software,
-        flops=_flops(made, plan) * (_LORA_SHARE if recipe.has_lora else 1.0),
     )
-
-
-def _flops(made: Model, plan: Parallelism) -> float:
-    return model_flops_per_token(made, plan.sequence) * plan.global_batch * plan.sequence

@@ -31,6 +31,10 @@ correlation is Spearman's. *Calibration*: constants were fitted on these rows. *
 software generation or the CPU time of an operation, was read from these rows or from the recipes behind them.
 *Blind*: neither. Beside each set stands a naive rule; a model that loses to it is not worth its code.
 Sources and terms: `src/weftwork/data/published/README.md` and `NOTICE`.
+
+An iteration is predicted by running a scenario, on the road of every other run.
+`weftwork validate sc21 --write-scenarios rows` writes the scenarios of a set; `weftwork run` on one of them gives the
+number that stands here.
 """
 
 

@@ -1,6 +1,7 @@
 """The scorecard: every published set, predicted and scored.
 
-A set says what it is calibrated on and what is declared; nothing is fitted here. Rows run in parallel over processes.
+A set says what it is calibrated on and what is declared; nothing is fitted here. A row of iterations is a scenario, and
+takes the road of every run. Rows run in parallel over processes.
 Source: `weftwork.data.measured`, `weftwork.study.validation.published_cases`, `weftwork.study.validation.curves`.
 """
 
@@ -9,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal
+from pathlib import Path
+from typing import Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
-from weftwork.hardware.catalogue import SERVERS, gpu
 from weftwork.study.validation.curves import one_server, p5
 from weftwork.study.validation.predict import predict
 from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
+from weftwork.study.validation.row_scenario import write_row
 from weftwork.study.validation.scorecard import Excluded, Point, Score
 
-__all__ = ["NAIVE_MFU", "SETS", "Progress", "ValidationSet", "validate"]
+__all__ = ["NAIVE_MFU", "SETS", "Progress", "ValidationSet", "validate", "write_scenarios"]
 
 NAIVE_MFU: Final = 0.45  # what people assume who have no model: a usual figure of large jobs
 _NAIVE: Final = f"{100 * NAIVE_MFU:.0f} % of the GPU's peak in this precision"
@@ -178,6 +180,48 @@ def validate(
     ------
     ConfigError : there is no such set
     """
+    scores: list[Score] = []
+    for key in _known(keys):
+        scores += _scored(SETS[key], is_full=is_full, processes=processes, progress=progress)
+    return tuple(scores)
+
+
+def write_scenarios(folder: Path, keys: Iterable[str] = (), *, is_full: bool = False) -> int:
+    """Write the scenarios that rows are predicted by, each set into a folder of its own; curves have none.
+
+    Parameters
+    ----------
+    folder : which must not exist
+    keys : of `SETS`; all by default
+    is_full : all rows
+
+    Returns
+    -------
+    how many were written
+
+    Raises
+    ------
+    ConfigError : there is no such set, or the folder is there already
+    """
+    wanted = _known(keys)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        text = f"cannot be made: {error.strerror}; name a folder that is not there yet"
+        raise ConfigError(str(folder), [Mistake(path="--write-scenarios", text=text)]) from error
+    written = 0
+    for key in wanted:
+        make = SETS[key].cases
+        if make is None:
+            continue
+        (folder / key).mkdir()
+        for case in make(is_full)[0]:
+            write_row(case, folder / key)
+            written += 1
+    return written
+
+
+def _known(keys: Iterable[str]) -> tuple[str, ...]:
     wanted = tuple(keys) or tuple(SETS)
     mistakes = [
         Mistake(path="set", text=f"found '{key}', wanted {', '.join(SETS)}", fix=nearest(key, SETS))
@@ -186,10 +230,7 @@ def validate(
     ]
     if mistakes:
         raise ConfigError("validate", mistakes)
-    scores: list[Score] = []
-    for key in wanted:
-        scores += _scored(SETS[key], is_full=is_full, processes=processes, progress=progress)
-    return tuple(scores)
+    return wanted
 
 
 def _scored(chosen: ValidationSet, *, is_full: bool, processes: int, progress: Progress | None) -> tuple[Score, ...]:
@@ -232,20 +273,12 @@ def _points(cases: Sequence[Case], processes: int) -> Iterator[Point]:
 
 
 def _point(case: Case) -> Point:
-    found = predict(case.model, case.plan, case.cluster, case.software)
+    found = predict(case)
     return Point(
         name=case.name,
         measured_s=case.measured_s,
         predicted_s=found.iteration_s,
-        naive_s=_naive_s(case),
+        naive_s=found.peak_s / NAIVE_MFU,
         plan_set=case.plan_set,
         parts_s=found.parts_s,
     )
-
-
-def _naive_s(case: Case) -> float:
-    name: Any = SERVERS[case.cluster.node].value("gpu")
-    record = gpu(name)
-    peaks = {"bf16": record.bf16_flops, "nvfp4": record.fp4_flops}
-    peak = peaks.get(case.plan.precision, record.fp8_flops)
-    return case.flops / (NAIVE_MFU * peak * case.cluster.gpus)

@@ -12,12 +12,15 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Final, Literal
 
-from weftwork.spec.training import Model, StateSpace
+from weftwork.spec.training import Model, Parallelism, StateSpace
 
 __all__ = [
     "LayerKind", "Parameters", "active_parameters", "attended_tokens", "attention_parameters", "expert_parameters",
-    "layer_kinds", "mlp_parameters", "model_flops_per_token", "parameters", "state_space_parameters",
+    "iteration_flops", "layer_kinds", "mlp_parameters", "model_flops_per_token", "parameters",
+    "state_space_parameters",
 ]  # fmt: skip
+
+_LORA_SHARE: Final = 2 / 3  # forward and data gradients; weights have none
 
 # FLOPs of the scan of Mamba-2, forward, for each token, inner channel and state.
 SCAN_FLOPS: Final = 7  # NVIDIA/Megatron-LM, megatron/training/training.py, mamba_layer_flops; unverified
@@ -153,6 +156,17 @@ def model_flops_per_token(model: Model, sequence: int = 0, *, causal: bool = Tru
     seen += modules * attended_tokens(model, LayerKind(mixer="attention", mlp="none"), sequence, causal=causal)
     scans = sum(kind.mixer == "state-space" for kind in kinds) * _scan_flops(model.state_space)
     return 6.0 * matrices + 6.0 * widths * seen + 3.0 * scans
+
+
+def iteration_flops(model: Model, plan: Parallelism) -> float:
+    """FLOPs of one iteration on all GPUs, nothing done twice: weights that stand still need no gradient of their own.
+
+    Parameters
+    ----------
+    model, plan : what is trained; the batch, and whether only adapters are
+    """
+    share = _LORA_SHARE if plan.has_lora else 1.0
+    return plan.global_batch * plan.sequence * model_flops_per_token(model, plan.sequence) * share
 
 
 def attended_tokens(model: Model, kind: LayerKind, sequence: int, *, causal: bool = True) -> float:

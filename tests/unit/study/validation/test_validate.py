@@ -7,14 +7,21 @@ from pathlib import Path
 
 import pytest
 
+import weftwork
 from weftwork.base.errors import ConfigError
 from weftwork.cli import main
 from weftwork.data.measured import measured
+from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.validation import published_cases, validate
-from weftwork.study.validation.predict import Prediction
+from weftwork.study.validation.predict import Prediction, predict
 from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
 from weftwork.study.validation.recipes import MODELS, bridge_recipe, generation
+from weftwork.study.validation.row_scenario import file_name, write_row
 from weftwork.study.validation.scorecard_page import HEAD, document, line, page
+from weftwork.workload.models.huggingface import model_of
+from weftwork.workload.models.size import iteration_flops
+from weftwork.workload.models.software import software
+from weftwork.workload.parallelism.memory import fullest_stage
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "models" / "scorecard.md"
 FAMILIES = ("dense-fp8", "dense-nvfp4", "experts", "gpt-oss")
@@ -27,7 +34,7 @@ def cases_of(family: str) -> tuple[Case, ...]:
 @pytest.fixture
 def half_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of the engine."""
-    found = Prediction(iteration_s=0.5, parts_s=(("compute", 0.5),))
+    found = Prediction(iteration_s=0.5, peak_s=0.2, parts_s=(("compute", 0.5),))
     monkeypatch.setattr(validate, "predict", lambda *_: found)
 
 
@@ -57,7 +64,7 @@ def test_eight_gpus_with_70_billion_parameters_are_lora_and_do_two_thirds_of_the
     rows = [row for row in measured("megatron-bridge").to_pylist() if row["gpus"] == 8 and "LLAMA" in row["model"]]
     for case, row in zip(lora, rows, strict=True):
         published = row["model_tflop_per_s_per_gpu"] * 1e12 * row["gpus"] * case.measured_s
-        assert case.flops == pytest.approx(published, rel=0.06)
+        assert iteration_flops(case.model, case.plan) == pytest.approx(published, rel=0.06)
 
 
 @pytest.mark.parametrize("family", ["dense-fp8", "dense-nvfp4"])
@@ -66,7 +73,7 @@ def test_flops_are_those_of_the_table(family: str) -> None:
     for case in cases_of(family):
         row = rows[case.name]
         published = row["model_tflop_per_s_per_gpu"] * 1e12 * row["gpus"] * case.measured_s
-        assert case.flops == pytest.approx(published, rel=0.06), case.name
+        assert iteration_flops(case.model, case.plan) == pytest.approx(published, rel=0.06), case.name
 
 
 def test_sharded_rows_shard_and_others_do_not() -> None:
@@ -117,6 +124,54 @@ def test_tolerances_are_those_that_are_wanted() -> None:
         "vtrain-39b": 0.08, "vtrain-single-node": 0.10, "sc21": 0.07, "bridge-dense-fp8": 0.10,
         "bridge-dense-nvfp4": 0.12, "bridge-experts": 0.20, "bridge-gpt-oss": None,
     }  # fmt: skip
+
+
+def every_case() -> list[Case]:
+    found = [*vtrain_multi_node(), *vtrain_single_node()[::40], *sc21()]
+    return [*found, *(case for family in FAMILIES for case in cases_of(family))]
+
+
+@pytest.mark.parametrize("case", every_case(), ids=lambda case: case.name)
+def test_the_scenario_of_a_row_says_what_its_table_says(case: Case, tmp_path: Path) -> None:
+    scenario = read_scenario(write_row(case, tmp_path))
+    section = scenario.trainings[0]
+    made = model_of(section.model)
+    plan = section.parallelism(made).model_copy(update={"has_prefetch": case.plan.has_prefetch})  # of ZeRO 3 alone
+    assert (made, plan) == (case.model, case.plan)
+    assert section.software.on(software(section.software.model)) == case.software
+    assert section.gpus == case.cluster.gpus
+    needed = fullest_stage(made, plan, has_flash_attention=case.software.has_flash_attention).total_bytes
+    assert needed <= (section.memory_bytes or case.gpu.memory_bytes)
+
+
+def test_of_a_rack_whole_domains_are_used_with_their_ports(tmp_path: Path) -> None:
+    (case, *_) = [one for one in cases_of("experts") if one.cluster.domain_gpus]
+    server = prepare(read_scenario(write_row(case, tmp_path))).fabric.servers[0]
+    assert (server.name, server.gpus, server.nic_ports, server.nvlink_domain_gpus) == (case.cluster.node, 64, 64, 64)
+
+
+@pytest.mark.parametrize(("key", "row"), [("sc21", 0), ("bridge-dense-nvfp4", 6), ("vtrain-single-node", 0)])
+def test_a_row_that_is_written_and_run_has_the_number_of_the_scorecard(key: str, row: int, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["validate", key, "--write-scenarios", str(tmp_path / "rows"), "--full"])
+    assert left.value.code == 0
+    make = validate.SETS[key].cases
+    assert make is not None
+    case = make(True)[0][row]  # noqa: FBT003 - all rows
+    assert len(list((tmp_path / "rows" / key).glob("*.yaml"))) == len(make(True)[0])  # noqa: FBT003
+    found = weftwork.run(tmp_path / "rows" / key / file_name(case), out=tmp_path / "run")
+    predicted = predict(case)
+    assert found.value("iteration_ps") == round(predicted.iteration_s * 1e12)
+    assert found.value("mfu") == pytest.approx(predicted.peak_s / predicted.iteration_s)
+
+
+def test_scenarios_are_not_written_over_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["validate", "sc21", "--write-scenarios", str(tmp_path)])
+    assert left.value.code == 2
+    assert (
+        "--write-scenarios  cannot be made: File exists; name a folder that is not there yet" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.usefixtures("half_a_second")

@@ -1,0 +1,154 @@
+"""A published iteration as a scenario that anybody can run: YAML, and the model beside it where no catalogue has it.
+
+Rules for all rows, so that no row has a fabric of its own:
+- Published iterations rarely say what their fabric was. The scenario's has no bottleneck but the NICs: one leaf,
+  packets sprayed, NICs without a host interface that could be slower.
+- Of a server some GPUs may be used, with as many of its NIC ports in proportion.
+- A plan may have run although Weftwork's formula counts more memory than the GPU has: recipes offload activations, or
+  compute single ones again. Its `training.memory` is then what the formula counts.
+Leaves out: everything random; jobs beside this one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from weftwork.hardware.catalogue import node
+from weftwork.spec.scenario.devices import device_rows
+from weftwork.spec.scenario.yaml_tree import write_tree
+from weftwork.spec.training import Model, Overlap, Parallelism, Software
+from weftwork.workload.models.catalogue import MODELS
+from weftwork.workload.models.software import software as preset
+from weftwork.workload.parallelism.memory import fullest_stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from weftwork.study.validation.published_cases import Case, Cluster
+
+__all__ = ["file_name", "files_of", "write_row"]
+
+_LEAST_HOSTS: Final = 2  # of a fabric; a job of one server leaves the other one idle
+_DROPOUT: Final = 0.1  # of GPT-2's config.json; any share above 0 makes the kernels of dropout run
+_ALWAYS: Final = ("tensor", "pipeline", "data", "micro_batch", "global_batch", "sequence")
+_KEYS: Final = {  # of `training`, by the field of `Parallelism`
+    "tensor": "tensor",
+    "context": "context",
+    "pipeline": "pipeline",
+    "data": "data",
+    "expert": "expert",
+    "chunks": "chunks",
+    "micro_batch": "micro_batch",
+    "global_batch": "global_batch",
+    "sequence": "sequence",
+    "is_sequence_parallel": "sequence_parallel",
+    "zero": "zero",
+    "recompute": "recompute",
+    "precision": "precision",
+    "has_balanced_ends": "balanced_ends",
+}
+
+
+def write_row(case: Case, folder: Path) -> Path:
+    """Write the scenario of a row, and what lies beside it.
+
+    Parameters
+    ----------
+    case : the row
+    folder : which exists
+
+    Returns
+    -------
+    the scenario's file
+    """
+    for name, text in files_of(case).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / file_name(case)
+
+
+def file_name(case: Case) -> str:
+    """What the scenario of a row is called as a file."""
+    return f"{re.sub(r'[^A-Za-z0-9.]+', '-', case.name).strip('-')}.yaml"
+
+
+def files_of(case: Case) -> dict[str, str]:
+    """All files of a row by their names: the scenario, and the model where the catalogue does not have it."""
+    made = case.model
+    is_known = made.name in MODELS
+    tree = {
+        "schema": 1,
+        "name": case.name,
+        "fabric": {"topology": "leaf-spine", "leaves": 1, "spines": 1, **_hosts(case.cluster), "nic": "plain"},
+        "transport": {"load_balancing": "switch-spray", "reorder_tolerant": True},
+        "training": {
+            "model": made.name if is_known else f"{made.name}.json",
+            **_plan(case.plan),
+            "gpus": case.cluster.gpus,
+            **_memory(case),
+            "software": _software(case.software),
+        },
+        "engine": {"fidelity": "flow"},
+    }
+    head = f"# {case.source}: an iteration took {case.measured_s:.6g} s\n"
+    files = {file_name(case): head + write_tree(tree)}
+    return files if is_known else {**files, f"{made.name}.json": _config(made)}
+
+
+def _hosts(cluster: Cluster) -> dict[str, Any]:
+    server = node(cluster.node).server
+    used = cluster.domain_gpus or server.gpus
+    hosts = max(_LEAST_HOSTS, -(-cluster.gpus // used))
+    part = {"gpus": used, "nic_ports": server.nic_ports * used // server.gpus, "nvlink_domain_gpus": used}
+    return {
+        "hosts_per_leaf": hosts,
+        "node": cluster.node if used == server.gpus else {"model": cluster.node, **part},
+    }
+
+
+def _plan(plan: Parallelism) -> dict[str, Any]:
+    """Keys of ``training`` for a plan; those that are as by default are left out."""
+    usual = Parallelism()
+    found: dict[str, Any] = {
+        key: getattr(plan, field)
+        for field, key in _KEYS.items()
+        if field in _ALWAYS or getattr(plan, field) != getattr(usual, field)
+    }
+    if plan.has_lora:
+        found["phase"] = "fine-tuning-lora"
+    hidden = {key: share for key, share in plan.overlap.model_dump().items() if share != getattr(Overlap(), key)}
+    return {**found, "overlap": hidden} if hidden else found
+
+
+def _memory(case: Case) -> dict[str, str]:
+    needed = fullest_stage(case.model, case.plan, has_flash_attention=case.software.has_flash_attention).total_bytes
+    return {"memory": f"{-(-needed // 10**9)}GB"} if needed > case.gpu.memory_bytes else {}
+
+
+def _software(made: Software) -> str | dict[str, Any]:
+    """The preset, with the fields that differ from it."""
+    usual = preset(made.name)
+    changed: dict[str, Any] = {}
+    for field, row in device_rows(Software).items():
+        kind: Any = row.kind  # all of them are plain values
+        if getattr(made, field) != getattr(usual, field):
+            changed[row.key] = kind.write(getattr(made, field))
+    return {"name": made.name, **changed} if changed else made.name
+
+
+def _config(made: Model) -> str:
+    """A dense GPT as Hugging Face writes it."""
+    tree: Mapping[str, Any] = {
+        "model_type": "gpt2",
+        "n_layer": made.layers,
+        "n_embd": made.hidden,
+        "n_head": made.heads,
+        "n_inner": made.ffn,
+        "vocab_size": made.vocabulary,
+        "n_positions": made.sequence,
+        "tie_word_embeddings": made.has_tied_embeddings,
+        "resid_pdrop": _DROPOUT if made.has_dropout else 0.0,
+    }
+    return json.dumps(tree, indent=2) + "\n"

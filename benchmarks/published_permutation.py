@@ -28,7 +28,7 @@ from weftwork.policies.load import load
 from weftwork.spec.device import HashFunction, Nic, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.spec.transport import Transport
-from weftwork.topology.leaf_spine import leaf_spine
+from weftwork.topology.shapes.leaf_spine import leaf_spine
 from weftwork.workload.traffic.patterns.permutation import permutation
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.spec.scenario.policies import PolicyChoice
 from weftwork.spec.scenario.transport import TransportSection
 from weftwork.topology.build import fabric_of
-from weftwork.topology.fat_tree import fat_tree
+from weftwork.topology.shapes.fat_tree import fat_tree
 from weftwork.transports.rocev2 import transport
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import schedule

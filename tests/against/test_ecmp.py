@@ -28,7 +28,7 @@ from weftwork.spec.fabric import HOST, SWITCH
 from weftwork.spec.job import Operation, Peer, Send, Size
 from weftwork.spec.transport import Transport
 from weftwork.topology.assemble import assemble, links_between
-from weftwork.topology.leaf_spine import leaf_spine
+from weftwork.topology.shapes.leaf_spine import leaf_spine
 
 FIVE_TUPLE = HashField.SRC_IP | HashField.DST_IP | HashField.PROTOCOL | HashField.SRC_PORT | HashField.DST_PORT
 WIRE = Transport(first_extra_bytes=0)

@@ -90,10 +90,6 @@ class Folder(Mapping[str, T], Generic[T]):
         """
         return self._user(Path(label)) if is_path(label) else self[label]
 
-    def file(self, label: str) -> Path:
-        """Return the file of a name or of a path."""
-        return Path(label) if is_path(label) else self.paths[label]
-
     @contextmanager
     def blaming(self, label: str) -> Iterator[None]:
         """Call what a record offers inside this: what a user's own file then raises names its file and line."""
@@ -112,9 +108,13 @@ class Folder(Mapping[str, T], Generic[T]):
         """
         if isinstance(found, wanted):
             return found
-        path = self.file(label)
+        raise self.wrong(label, f"{what} returned a {type(found).__name__}, wanted a {wanted.__name__}")
+
+    def wrong(self, label: str, text: str) -> CodeError:
+        """Return an error about the record of a file, with its line."""
+        path = Path(label) if is_path(label) else self.paths[label]
         line = line_of_constant(ast.parse(path.read_text(encoding="utf-8")), self.constant)
-        raise CodeError(str(path), line, f"{what} returned a {type(found).__name__}, wanted a {wanted.__name__}")
+        return CodeError(str(path), line, text)
 
     @cached_property
     def _class(self) -> type[T]:

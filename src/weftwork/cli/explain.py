@@ -10,7 +10,7 @@ import typer
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.spec.scenario.policies import KINDS
-from weftwork.spec.scenario.reference import explanation, facts, row
+from weftwork.spec.scenario.reference import explanation, facts, rows_at
 from weftwork.spec.scenario.scenario import rows
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def explain(key: str | None, as_json: bool) -> None:  # noqa: FBT001 - the comma
     ----------
     key : dotted path, such as ``fabric.oversubscription`` or ``transport.congestion_control.cnp_interval_ps``; with
         the name of a policy in place of a parameter, all its parameters; None for the sections of a scenario
-    as_json : as one JSON object
+    as_json : as one JSON object; the rows of a key that several choices have are its ``choices``
 
     Raises
     ------
@@ -50,7 +50,11 @@ def explain(key: str | None, as_json: bool) -> None:  # noqa: FBT001 - the comma
         told = _parameter_facts(section, parameter, policies)
         typer.echo(json.dumps({"key": key, "policies": told}, indent=2) if as_json else _parameter_text(key, told))
         return
-    typer.echo(json.dumps(facts(row(key)), indent=2) if as_json else explanation(key))
+    if not as_json:
+        typer.echo(explanation(key))
+        return
+    choices = [facts(one) for one in rows_at(key)]
+    typer.echo(json.dumps(choices[0] if len(choices) == 1 else {"key": key, "choices": choices}, indent=2))
 
 
 def _policies(section: str) -> dict[str, Sequence[ParameterRow]]:

@@ -70,24 +70,15 @@ def _offers(name: str) -> Callable[[], list[Choice]]:
     return found
 
 
-def _words(path: str) -> Callable[[], list[Choice]]:
-    """Words that a key of the scenario allows, each with the first line of its module."""
+def _topologies() -> list[Choice]:
+    """Topologies, and the words that stand for none of them."""
+    from weftwork.spec.scenario.kinds import OfferKind
+    from weftwork.spec.scenario.reference import row
 
-    def found() -> list[Choice]:
-        from importlib import import_module
-
-        from weftwork.spec.scenario.reference import row
-
-        described = row(path)
-        options: tuple[str, ...] = getattr(described.kind, "options", ())
-        chosen = []
-        for option in options:
-            module = _MODULES.get((path, option))
-            text = (import_module(module).__doc__ or "").split("\n", 1)[0] if module is not None else described.text
-            chosen.append(Choice(name=option, text=text, source=described.source))
-        return chosen
-
-    return found
+    described = row("fabric.topology")
+    words = described.kind.words if isinstance(described.kind, OfferKind) else {}
+    others = [Choice(name=name, text=text, source=described.source) for name, text in words.items()]
+    return [*_offers("TOPOLOGIES")(), *others]
 
 
 def _presets() -> list[Choice]:
@@ -127,20 +118,13 @@ def _collectives() -> list[Choice]:
     ]
 
 
-_MODULES: Final = {
-    ("fabric.topology", "fat-tree"): "weftwork.topology.fat_tree",
-    ("fabric.topology", "leaf-spine"): "weftwork.topology.leaf_spine",
-    ("fabric.topology", "rail-optimized"): "weftwork.topology.rail_optimized",
-    ("fabric.topology", "file"): "weftwork.topology.from_file",
-}
-
 KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
     "model": _devices("MODELS", "weftwork.workload.models.catalogue"),
     "software": _devices("SOFTWARE", "weftwork.workload.models.software"),
     "congestion-control": _policies("congestion-control"),
     "path-selection": _policies("path-selection"),
     "port-selection": _policies("port-selection"),
-    "topology": _words("fabric.topology"),
+    "topology": _topologies,
     "switch": _devices("SWITCHES"),
     "nic": _devices("NICS"),
     "node": _devices("SERVERS"),

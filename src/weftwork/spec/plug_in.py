@@ -12,6 +12,7 @@ from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.choice import Findings, NoKeys, Pattern, PatternInput, TransportKind
 from weftwork.spec.scenario.kinds import Choice, FileName, Flag, Measure, Number, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
+from weftwork.spec.scenario.topology import Ground, Parts, Topology
 
 __all__ = [
     "DURATION",
@@ -24,13 +25,16 @@ __all__ = [
     "FileName",
     "Findings",
     "Flag",
+    "Ground",
     "Measure",
     "NoKeys",
     "Number",
+    "Parts",
     "Pattern",
     "PatternInput",
     "Record",
     "Text",
+    "Topology",
     "TransportKind",
     "Whole",
     "row",

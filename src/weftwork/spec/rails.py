@@ -4,7 +4,7 @@ A rail is what the ports of one GPU position share: port by port, the same leaf 
 separate fabrics over which the ports of each GPU are spread.
 Source: docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure v1.0, rail-optimized design; planes as in Qian
 et al., SIGCOMM 2024, doi:10.1145/3651890.3672265.
-Leaves out: the switches; `weftwork.topology.rail_optimized` builds them.
+Leaves out: the switches; `weftwork.topology.shapes.rail_optimized` builds them.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ from weftwork.spec.job import (
     Wait,
 )  # fmt: skip
 from weftwork.spec.transport import Transport
-from weftwork.topology.fat_tree import fat_tree
-from weftwork.topology.leaf_spine import leaf_spine
+from weftwork.topology.shapes.fat_tree import fat_tree
+from weftwork.topology.shapes.leaf_spine import leaf_spine
 from weftwork.workload.traffic.patterns.incast import incast
 from weftwork.workload.traffic.patterns.permutation import permutation
 

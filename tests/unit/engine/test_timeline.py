@@ -17,7 +17,7 @@ from weftwork.engine.packet import Series
 from weftwork.policies.load import load
 from weftwork.spec.device import Ecn, Nic, Switch
 from weftwork.spec.transport import Transport
-from weftwork.topology.fat_tree import fat_tree
+from weftwork.topology.shapes.fat_tree import fat_tree
 from weftwork.workload.traffic.patterns.incast import incast
 from weftwork.workload.traffic.patterns.permutation import permutation
 

@@ -16,9 +16,9 @@ from weftwork.spec.scenario.devices import device_mistakes
 from weftwork.topology.assemble import assemble, links_between
 from weftwork.topology.build import fabric_of
 from weftwork.topology.export import export
-from weftwork.topology.fat_tree import fat_tree_counts
 from weftwork.topology.from_file import read_fabric
 from weftwork.topology.measures import measure
+from weftwork.topology.shapes.fat_tree import fat_tree_counts
 
 
 def test_every_figure_of_a_server_has_a_source_and_a_mark() -> None:
@@ -98,7 +98,7 @@ def test_dual_homed_servers_hang_on_two_leaves_of_one_fabric() -> None:
     assert np.bincount(leaf.ravel()).tolist() == [16] * 8
     with pytest.raises(ConfigError, match="dual_homed"):
         fabric_of(topology="leaf-spine", hosts=64, radix=32, dual_homed=True)
-    with pytest.raises(ConfigError, match="dual_homed"):
+    with pytest.raises(ConfigError, match="come in pairs"):
         fabric_of(topology="leaf-spine", leaves=3, spines=2, hosts_per_leaf=4, node={"nic_ports": 2}, dual_homed=True)
 
 

@@ -234,20 +234,29 @@ def test_a_section_derives_what_it_leaves_out() -> None:
     fabric = fabric_of(topology="leaf-spine", hosts=96, oversubscription=3, switch="tomahawk-3")
     assert [name for name in fabric.node_names if name.startswith("spine")] == [f"spine{i}" for i in range(1)]
     assert fabric.links["delay_ps"].tolist()[0] == 100_000  # 20 m of fibre
-    assert len(fabric_of(topology="leaf-spine", leaves=2, spines=1, hosts=5).hosts) == 5
+    assert len(fabric_of(topology="leaf-spine", leaves=2, spines=1, hosts_per_leaf=3, hosts=5).hosts) == 5
 
 
 @pytest.mark.parametrize(
     ("section", "part"),
     [
-        ({"topology": "fat-tree"}, "fabric.radix  is needed"),
+        ({"topology": "fat-tree"}, "fabric.radix  missing, wanted an even whole number"),
         ({"topology": "fat-tree", "radix": 66, "switch": "quantum-2"}, "found 66, but 'quantum-2' has 64 ports"),
-        ({"topology": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4, "oversubscription": 3}, "make 2;"),
-        ({"topology": "fat-tree", "radix": 4, "leaves": 3}, "fabric.leaves  means nothing for topology 'fat-tree'"),
+        (
+            {"topology": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4, "oversubscription": 3},
+            "found 3, wanted 2, which hosts_per_leaf, spines",
+        ),
+        (
+            {"topology": "fat-tree", "radix": 4, "leaves": 3},
+            "fabric.leaves  means nothing with topology fat-tree, only with leaf-spine",
+        ),
         ({"topology": "leaf-spine", "tiers": 2, "hosts": 4, "radix": 4}, "fabric.tiers  means nothing"),
-        ({"topology": "leaf-spine", "radix": 8}, "fabric.hosts  is needed"),
-        ({"topology": "leaf-spine", "leaves": 2, "spines": 2}, "fabric.hosts_per_leaf  is needed"),
-        ({"topology": "leaf-spine", "leaves": 2, "hosts": 8, "radix": 8}, "give both leaves and spines, or neither"),
+        ({"topology": "leaf-spine", "radix": 8}, "fabric.hosts  missing: give hosts and radix"),
+        ({"topology": "leaf-spine", "leaves": 2, "spines": 2}, "fabric.hosts_per_leaf  missing: leaves, spines"),
+        (
+            {"topology": "leaf-spine", "leaves": 2, "hosts": 8, "radix": 8},
+            "fabric.spines          missing: leaves, spines and hosts_per_leaf are given together",
+        ),
         (
             {"topology": "fat-tree", "switch": "tomahawk-4", "link_rate_bps": 8 * 10**11},
             "whose fastest port has 400Gbps",

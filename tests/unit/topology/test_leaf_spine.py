@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from weftwork.base.errors import ConfigError
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.fabric import Fabric
-from weftwork.topology.leaf_spine import leaf_spine, leaf_spine_counts
+from weftwork.topology.shapes.leaf_spine import leaf_spine, leaf_spine_counts
 
 GBPS = 10**9
 

@@ -15,8 +15,8 @@ from weftwork.spec.fabric import Fabric
 from weftwork.spec.rails import default_rails, ports_by_rail, rail_mistakes
 from weftwork.topology.build import fabric_of
 from weftwork.topology.measures import measure
-from weftwork.topology.rail_optimized import rail_counts
 from weftwork.topology.routing import switch_distances
+from weftwork.topology.shapes.rail_optimized import rail_counts
 
 DGX = Server(name="dgx", gpus=8, nic_ports=8)
 
@@ -157,10 +157,10 @@ def test_any_shape_keeps_its_promises(shape: dict[str, int]) -> None:
         ({"gpus": 1_024, "radix": 64, "pods": 4, "nodes_per_pod": 16}, "pods  found 4, but 128 servers in pods of 16"),
         ({"gpus": 64}, "radix  is needed"),
         ({"gpus": 100, "radix": 64}, "gpus  found 100, wanted a multiple of 8"),
-        ({"gpus": 64, "hosts": 7, "radix": 64}, "gpus  found 64, wanted 56, hosts x 8"),
+        ({"gpus": 64, "hosts": 7, "radix": 64}, "gpus  found 64, wanted 56, 7 hosts of 8 GPUs each"),
         ({"radix": 64}, "gpus  missing"),
         ({"gpus": 64, "radix": 64, "links_per_pair": 2}, "links_per_pair  follows from the uplinks"),
-        ({"gpus": 64, "radix": 64, "leaves": 2}, "leaves  means nothing for topology 'rail-optimized'"),
+        ({"gpus": 64, "radix": 64, "leaves": 2}, "leaves  means nothing with topology rail-optimized"),
         ({"gpus": 512, "pods": 1, "spines": 4, "links_per_pair": 4, "radix": 64}, "nodes_per_pod .*80 ports of a"),
         ({"gpus": 512, "pods": 2, "spines": 16, "oversubscription": 3, "radix": 64}, "oversubscription .*make 2;"),
         ({"gpus": 64, "radix": 8, "node": {"gpus": 8, "nic_ports": 64}, "rails": 8}, "oversubscription .*one server"),

@@ -12,9 +12,9 @@ from weftwork.base.errors import UsageError
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.topology.assemble import assemble, links_between
-from weftwork.topology.fat_tree import fat_tree
-from weftwork.topology.leaf_spine import leaf_spine
 from weftwork.topology.routing import DELIVER, UNREACHABLE, Routes, routes
+from weftwork.topology.shapes.fat_tree import fat_tree
+from weftwork.topology.shapes.leaf_spine import leaf_spine
 
 RATES: dict[str, Any] = {
     "host_rate_bps": 10**11,

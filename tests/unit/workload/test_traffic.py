@@ -22,7 +22,7 @@ from weftwork.spec.job import At, Job, Send
 from weftwork.spec.transport import Transport
 from weftwork.study.prepare.payload import Volume, volume
 from weftwork.study.prepare.recording import queue_pairs
-from weftwork.topology.leaf_spine import leaf_spine
+from weftwork.topology.shapes.leaf_spine import leaf_spine
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import schedule
 from weftwork.workload.placement import one_per_host

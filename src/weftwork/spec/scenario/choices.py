@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from weftwork.base.folder import Folder
 from weftwork.spec.scenario.choice import Pattern, TransportKind
+from weftwork.spec.scenario.topology import Topology
 
-__all__ = ["ALGORITHMS", "PATTERNS", "TRANSPORTS"]
+__all__ = ["ALGORITHMS", "PATTERNS", "TOPOLOGIES", "TRANSPORTS"]
 
 ALGORITHMS: Final[Folder[Any]] = Folder(
     "collective",
@@ -21,6 +22,9 @@ ALGORITHMS: Final[Folder[Any]] = Folder(
 )
 PATTERNS: Final[Folder[Pattern[Any]]] = Folder(
     "traffic", package="weftwork.workload.traffic.patterns", constant="PATTERN", record=Pattern
+)
+TOPOLOGIES: Final[Folder[Topology[Any]]] = Folder(
+    "topology", package="weftwork.topology.shapes", constant="TOPOLOGY", record=Topology
 )
 TRANSPORTS: Final[Folder[TransportKind[Any]]] = Folder(
     "transport", package="weftwork.transports", constant="TRANSPORT", record=TransportKind

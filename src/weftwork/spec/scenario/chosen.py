@@ -13,10 +13,10 @@ from pydantic import BaseModel
 
 from weftwork.spec.device import Record
 from weftwork.spec.scenario.choice import Offer
-from weftwork.spec.scenario.kinds import OfferKind
-from weftwork.spec.scenario.rows import Row, rows_of
+from weftwork.spec.scenario.kinds import OfferKind, either
+from weftwork.spec.scenario.rows import Row, rows_of, shown
 
-__all__ = ["OPTIONS", "Chooser", "chooser_of", "clash"]
+__all__ = ["OPTIONS", "Chooser", "chooser_of", "clash", "means_nothing"]
 
 OPTIONS = "options"  # the field of a section that holds the keys of its choice
 
@@ -72,3 +72,10 @@ def clash(offer: Offer[Record], model: type[BaseModel]) -> str | None:
     """Name the first key of an offer that its section has already, or None."""
     taken = {described.key for described in rows_of(model).values()}
     return next((described.key for described in rows_of(offer.keys).values() if described.key in taken), None)
+
+
+def means_nothing(selector: str, chosen: object, wanted: tuple[str, ...]) -> str:
+    """Say that a key means nothing beside what was chosen, and with what it does."""
+    if chosen is None:
+        return f"means nothing without {selector} {either(wanted)}"
+    return f"means nothing with {selector} {shown(chosen)}, only with {either(wanted)}"

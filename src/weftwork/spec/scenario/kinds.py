@@ -461,28 +461,35 @@ class NameOrFile:
 class OfferKind:
     """A file of a folder by its name, or a user's own by its path; it brings keys of its own to the section.
 
-    ``later`` are words that a coming version will know, with the sentence that refuses them.
+    ``words`` are choices without a file, with what they are; ``later`` are words that a coming version will know, with
+    the sentence that refuses them.
     """
 
     folder: Folder[Any]
+    words: MappingType[str, str] = field(default_factory=dict)
     later: MappingType[str, str] = field(default_factory=dict)
     unit: str = "name"
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the folder, then the words."""
+        return (*self.folder.names, *self.words)
+
+    @property
     def wanted(self) -> str:
         """What is allowed, in words."""
-        return f"{either(self.folder.names)}, or a file such as ./mine.py"
+        return f"{either(self.names)}, or a file such as ./mine.py"
 
     def read(self, node: Node) -> str:
         """Resolve a scalar to a name or the path as it stands; whether there is such a file is seen elsewhere."""
         text = _scalar(node, self.wanted).text
-        if text in self.folder or (is_path(text) and text.isprintable()):
+        if text in self.names or (is_path(text) and text.isprintable()):
             return text
         if text in self.later:
             message = f"found {show(node)}: {self.later[text]}; wanted {self.wanted}"
             raise WrongValueError(message)
         message = f"found {show(node)}, wanted {self.wanted}"
-        raise WrongValueError(message, nearest(text, self.folder.names))
+        raise WrongValueError(message, nearest(text, self.names))
 
     def write(self, value: Any) -> str:
         """Write a resolved value."""
@@ -490,7 +497,7 @@ class OfferKind:
 
     def json(self) -> dict[str, Any]:
         """JSON Schema of the text."""
-        return {"anyOf": [{"enum": list(self.folder.names)}, {"type": "string", "pattern": FILE_PATTERN}]}
+        return {"anyOf": [{"enum": list(self.names)}, {"type": "string", "pattern": FILE_PATTERN}]}
 
 
 FILE_PATTERN = r"(/|\.py$)"  # JSON Schema of what `weftwork.base.folder.is_path` takes for a file

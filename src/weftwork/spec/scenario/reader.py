@@ -22,7 +22,7 @@ from weftwork.base.errors import CodeError, Mistake
 from weftwork.base.folder import is_path
 from weftwork.base.nearest import nearest
 from weftwork.spec.scenario.choice import NoKeys, Offer
-from weftwork.spec.scenario.chosen import OPTIONS, Chooser, chooser_of, clash
+from weftwork.spec.scenario.chosen import OPTIONS, Chooser, chooser_of, clash, means_nothing
 from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
 from weftwork.spec.scenario.kinds import (
     DeviceKind,
@@ -35,7 +35,7 @@ from weftwork.spec.scenario.kinds import (
     either,
 )
 from weftwork.spec.scenario.policies import ParameterCheck, ParameterValue, PolicyChoice
-from weftwork.spec.scenario.rows import REQUIRED, Row, applies, resolved_default, rows_of, shown
+from weftwork.spec.scenario.rows import REQUIRED, Row, applies, resolved_default, rows_of, selector
 from weftwork.spec.scenario.yaml_tree import Entry, Mapping, Node, Scalar, Sequence, read_tree, show
 
 __all__ = ["Places", "Reader", "apply_override"]
@@ -129,14 +129,25 @@ class Reader:
         self._foreign(chooser, chosen, others, entries, path)
         options = self._rows(own, entries, path, {chooser.row.key: chosen})
         del rows[chooser.name]
-        values = self._rows(rows, entries, path, {chooser.row.key: chosen})
+        values = self._rows(rows, entries, path, {chooser.row.key: chosen}, chooser.kind.folder.names)
         kept = NoKeys() if offer is None else offer.keys.model_construct(**options)
         return model.model_construct(**{chooser.name: chosen, OPTIONS: kept, **values})
 
     def _rows(
-        self, rows: dict[str, Row], entries: dict[str, Node], path: str, chosen: MappingType[str, Any] | None = None
+        self,
+        rows: dict[str, Row],
+        entries: dict[str, Node],
+        path: str,
+        chosen: MappingType[str, Any] | None = None,
+        names: tuple[str, ...] = (),
     ) -> dict[str, Any]:
-        """Read the value of each row; ``chosen`` are keys that were read before and that conditions may name."""
+        """Read the value of each row.
+
+        Parameters
+        ----------
+        chosen : keys that were read before, which conditions may name
+        names : of the folder from which one was chosen
+        """
         values: dict[str, Any] = {}
         given: set[str] = set()
         for name, row in rows.items():
@@ -149,7 +160,7 @@ class Reader:
             else:
                 given.add(name)
                 values[name] = self._value(row, entry, at)
-        self._conditions(rows, values, given, path, chosen or {})
+        self._conditions(rows, values, given, path, chosen or {}, names)
         return values
 
     def _choice(
@@ -168,6 +179,8 @@ class Reader:
             if self.is_sound(at) and is_path(label):
                 label = self._file(label, at, is_in_file=entry.node.line is not None)
         if label is None or not self.is_sound(at):
+            return label, None
+        if label in kind.words:
             return label, None
         try:
             offer = kind.folder.load(label)
@@ -193,7 +206,7 @@ class Reader:
             if not self.is_sound(_join(path, chooser.row.key)):
                 self._value(row, entries[key], _join(path, key))
             elif not _is_null(entries[key]):
-                self.wrong(_join(path, key), _means_nothing(chooser.row.key, chosen, names))
+                self.wrong(_join(path, key), means_nothing(chooser.row.key, chosen, names))
 
     def _mapping(self, node: Node, path: str, keys: list[str]) -> Mapping:
         if isinstance(node, Mapping):
@@ -289,19 +302,18 @@ class Reader:
         given: set[str],
         path: str,
         chosen: MappingType[str, Any],
+        others: tuple[str, ...],
     ) -> None:
         by_key = {row.key: values[name] for name, row in rows.items()} | dict(chosen)
         for name, row in rows.items():
-            if row.only is None:
+            deciding = selector(row)
+            if deciding is None or not self.is_sound(_join(path, deciding)):
                 continue
-            selector, wanted = row.only
-            found = by_key[selector]
-            if not self.is_sound(_join(path, selector)):
-                continue
+            found = by_key[deciding]
             if not applies(row, found):
                 values[name] = DeviceChoice() if isinstance(row.kind, DeviceKind) else None
                 if name in given:
-                    self.wrong(_join(path, row.key), _means_nothing(selector, found, wanted))
+                    self.wrong(_join(path, row.key), means_nothing(deciding, found, _wanted(row, others)))
 
     def _sections(self, kind: SectionList, node: Node, path: str) -> tuple[Any, ...]:
         if _is_null(node):
@@ -485,10 +497,11 @@ def _with_options(rows: dict[str, Row], chooser: Chooser) -> list[Row]:
     return [chooser.row, *every, *(row for row in rows.values() if row.key != chooser.row.key)]
 
 
-def _means_nothing(selector: str, chosen: object, wanted: tuple[str, ...]) -> str:
-    if chosen is None:
-        return f"means nothing without {selector} {either(wanted)}"
-    return f"means nothing with {selector} {shown(chosen)}, only with {either(wanted)}"
+def _wanted(row: Row, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Values for which a row means something."""
+    if row.only is not None:
+        return row.only[1]
+    return tuple(name for name in names if row.unless is None or name not in row.unless[1])
 
 
 def _is_null(node: Node) -> bool:

@@ -18,11 +18,11 @@ from weftwork.spec.scenario.policies import PRESETS, known_policies
 from weftwork.spec.scenario.rows import Row
 from weftwork.spec.scenario.scenario import rows
 
-__all__ = ["below", "explanation", "facts", "page", "row"]
+__all__ = ["below", "explanation", "facts", "page", "row", "rows_at"]
 
 
 def row(path: str) -> Row:
-    """Return the row of a key.
+    """Return the row of a key; the first where several choices have one of that name.
 
     Raises
     ------
@@ -33,7 +33,19 @@ def row(path: str) -> Row:
     >>> row("fabric.oversubscription").text
     "Bandwidth of a leaf's host ports divided by that of its uplinks."
     """
-    by_path = {one.path: one for one in rows()}
+    return rows_at(path)[0]
+
+
+def rows_at(path: str) -> list[Row]:
+    """Return the rows of a key: one, or one for each sense that different choices give it.
+
+    Raises
+    ------
+    ConfigError : there is no such key; it names the nearest
+    """
+    by_path: dict[str, list[Row]] = {}
+    for one in rows():
+        by_path.setdefault(one.path, []).append(one)
     if path in by_path:
         return by_path[path]
     leaf = {one.path.rpartition(".")[2]: one.path for one in reversed(rows())}
@@ -60,6 +72,8 @@ def below(described: Row) -> list[Row]:
 def facts(described: Row) -> dict[str, Any]:
     """Return what there is to know about a key, as ``weftwork explain --json`` prints it."""
     condition = None if described.only is None else f"{described.only[0]} {either(described.only[1])}"
+    if described.unless is not None:
+        condition = f"any {described.unless[0]} but {either(described.unless[1])}"
     return {
         "key": described.path,
         "text": described.text,
@@ -87,25 +101,24 @@ def explanation(path: str) -> str:
     ------
     ConfigError : there is no such key
     """
-    described = row(path)
-    told = facts(described)
-    lines = [described.path, f"  {described.text}"]
-    if not isinstance(described.kind, Section | SectionList):
-        lines += [
-            f"  {label:<9} {told[name]}"
-            for label, name in (
-                ("unit", "unit"),
-                ("default", "default"),
-                ("allowed", "allowed"),
-                ("only with", "only_with"),
-                ("source", "source"),
-            )
-            if told[name] is not None
-        ]
-    inside = below(described)
+    described = rows_at(path)
+    lines = [path]
+    for one in described:
+        lines += _explained(one)
+    inside = below(described[0])
     width = max((len(one.path) for one in inside), default=0)
-    lines += [f"  {one.path:<{width}}  {one.text}" for one in inside]
+    lines += list(dict.fromkeys(f"  {one.path:<{width}}  {one.text}" for one in inside))
     return "\n".join(lines)
+
+
+def _explained(described: Row) -> list[str]:
+    lines = [f"  {described.text}"]
+    if isinstance(described.kind, Section | SectionList):
+        return lines
+    told = facts(described)
+    labels = ("unit", "default", "allowed", "only with", "source")
+    found = ((label, told[label.replace(" ", "_")]) for label in labels)
+    return lines + [f"  {label:<9} {value}" for label, value in found if value is not None]
 
 
 _HEAD = f"""# The scenario
@@ -189,6 +202,8 @@ def _table(described: list[Row]) -> Iterator[str]:
     yield "| key | meaning | unit | default | allowed |\n|---|---|---|---|---|"
     for one in described:
         condition = "" if one.only is None else f" Only with {one.only[0]} {either(one.only[1])}."
+        if one.unless is not None:
+            condition = f" Not with {one.unless[0]} {either(one.unless[1])}."
         meaning = f"{one.text}{condition}<br><small>{one.source}</small>"
         cells = [f"`{one.path.rpartition('.')[2]}`", meaning, one.unit, one.default_text, one.allowed]
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from weftwork.spec.scenario.kinds import DeviceKind, Kind, PolicyKind, Section, SectionList
 from weftwork.spec.scenario.yaml_tree import Scalar
 
-__all__ = ["REQUIRED", "Row", "applies", "resolved_default", "row", "rows_of", "shown"]
+__all__ = ["REQUIRED", "Row", "applies", "resolved_default", "row", "rows_of", "selector", "shown"]
 
 REQUIRED = "required"
 
@@ -33,6 +33,7 @@ class Row:
     text : one sentence
     source : where the default comes from, or ``chosen: why``
     only : another key of the same section and its values for which this one means anything
+    unless : another key of the same section and its values for which this one means nothing
     path : dotted path from the root, filled in where all rows are listed
     """
 
@@ -44,6 +45,7 @@ class Row:
     text: str
     source: str
     only: tuple[str, tuple[str, ...]] | None = None
+    unless: tuple[str, tuple[str, ...]] | None = None
     path: str = ""
 
     @property
@@ -77,12 +79,16 @@ def row(
     default: Any = None,
     absent: str = "",
     only: tuple[str, tuple[str, ...]] | None = None,
+    unless: tuple[str, tuple[str, ...]] | None = None,
 ) -> Any:
     """Declare a field of a section by its row; see `Row`.
 
-    A section read from a file has all defaults filled in; one made in Python those that ``only`` does not restrict.
+    A section read from a file has all defaults filled in; one made in Python those that ``only`` and ``unless`` do
+    not restrict.
     """
-    described = Row(key=key, kind=kind, default=default, absent=absent, text=text, source=source, only=only)
+    described = Row(
+        key=key, kind=kind, default=default, absent=absent, text=text, source=source, only=only, unless=unless
+    )
     extra: Any = {"row": described}
     if default == REQUIRED:
         return Field(json_schema_extra=extra)
@@ -94,8 +100,9 @@ def row(
         )
     if isinstance(kind, PolicyKind | DeviceKind | SectionList):
         return Field(json_schema_extra=extra)
+    has_condition = only is not None or unless is not None
     return Field(
-        default=None if default is None or only is not None else resolved_default(described), json_schema_extra=extra
+        default=None if default is None or has_condition else resolved_default(described), json_schema_extra=extra
     )
 
 
@@ -110,8 +117,16 @@ def resolved_default(described: Row) -> Any:
     return kind.read(Scalar(text=text))
 
 
+def selector(described: Row) -> str | None:
+    """Return the key that decides whether a row means anything, or None."""
+    condition = described.only or described.unless
+    return None if condition is None else condition[0]
+
+
 def applies(described: Row, chosen: object) -> bool:
-    """Whether a row means anything where the key that its ``only`` names has the value ``chosen``."""
+    """Whether a row means anything where the key that its condition names has the value ``chosen``."""
+    if described.unless is not None:
+        return shown(chosen) not in described.unless[1]
     return described.only is None or shown(chosen) in described.only[1]
 
 

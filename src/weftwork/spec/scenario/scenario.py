@@ -29,7 +29,7 @@ from weftwork.spec.scenario.migrations import SCHEMA, migrate
 from weftwork.spec.scenario.policies import ParameterCheck, PolicyChoice, known_policies
 from weftwork.spec.scenario.reader import Places, Reader, apply_override
 from weftwork.spec.scenario.reliability import Reliability
-from weftwork.spec.scenario.rows import Row, applies, row, rows_of
+from weftwork.spec.scenario.rows import Row, applies, row, rows_of, selector
 from weftwork.spec.scenario.training import Straggler, TrainingJob, TrainingSection
 from weftwork.spec.scenario.training_checks import (
     check_engine,
@@ -375,9 +375,8 @@ def _section_tree(section: BaseModel) -> dict[str, Any]:
     field_of = {described.key: name for name, described in described_rows.items()}
     for name, described in described_rows.items():
         value = getattr(section, name)
-        means_nothing = described.only is not None and not applies(
-            described, getattr(section, field_of[described.only[0]])
-        )
+        deciding = selector(described)
+        means_nothing = deciding is not None and not applies(described, getattr(section, field_of[deciding]))
         if value is not None and value != () and not means_nothing:
             tree[described.key] = _written(described, value)
         if isinstance(described.kind, OfferKind):

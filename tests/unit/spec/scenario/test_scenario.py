@@ -120,7 +120,7 @@ def test_what_follows_from_other_keys_is_filled_in() -> None:
     assert (fabric.hosts, fabric.gpus, fabric.fabric_rate_bps) == (16, 16, 100_000_000_000)
     assert (fabric.link_delay_ps, fabric.host_link_delay_ps, fabric.cable_length_m) == (100_000, 100_000, 20.0)
     assert (scenario.transport.path_selection.name, scenario.transport.port_selection.name) == ("ecmp", "ecmp")
-    assert (fabric.leaves, fabric.oversubscription) == (None, None)
+    assert fabric.options.model_dump() == {"tiers": 3}
 
 
 @pytest.mark.parametrize(("tiers", "radix", "hosts"), [(2, 64, 2_048), (3, 64, 65_536), (3, 8, 128)])
@@ -131,7 +131,7 @@ def test_a_fat_tree_has_the_hosts_of_the_closed_form(tiers: int, radix: int, hos
 
 def test_the_shape_of_a_leaf_spine_gives_its_oversubscription() -> None:
     fabric = loads(EXAMPLES["leaf-spine by shape"], known=KNOWN).fabric
-    assert (fabric.hosts, fabric.oversubscription) == (32, 2.0)
+    assert (fabric.hosts, fabric.options.oversubscription) == (32, 2.0)
 
 
 @pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
@@ -449,9 +449,9 @@ def test_every_default_is_one_of_the_allowed_values() -> None:
             assert one.kind.allowed or format_quantity(one.kind.quantity, value) == str(one.default), one.path
 
 
-def test_no_two_rows_have_one_path() -> None:
-    paths = [one.path for one in rows()]
-    assert len(paths) == len(set(paths))
+def test_rows_of_one_path_belong_to_different_choices() -> None:
+    chosen = [(one.path, name) for one in rows() for name in (one.only or ("", ("any",)))[1]]
+    assert len(chosen) == len(set(chosen))
 
 
 def test_the_page_of_reference_is_up_to_date() -> None:
@@ -469,7 +469,11 @@ def test_explain_prints_the_row_of_a_key(capsys: pytest.CaptureFixture[str]) -> 
     printed = capsys.readouterr().out
     assert "Bandwidth of a leaf's host ports" in printed
     assert "topology leaf-spine" in printed
+    assert "topology rail-optimized" in printed
     assert "doi:" in printed
+    explain("fabric.oversubscription", as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert [one["only_with"] for one in told["choices"]] == ["topology leaf-spine", "topology rail-optimized"]
 
 
 def test_explain_prints_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ def read(text: str) -> Scenario:
 
 def test_a_node_brings_its_gpus_its_nic_and_the_rate_of_its_links() -> None:
     fabric = read(EXAMPLES["rail-optimized"]).fabric
-    assert (fabric.hosts, fabric.gpus, fabric.rails, fabric.planes) == (128, 1_024, 8, 1)
+    assert (fabric.hosts, fabric.gpus, fabric.options.rails, fabric.options.planes) == (128, 1_024, 8, 1)
     assert (fabric.link_rate_bps, fabric.nic.model) == (400_000_000_000, "connectx-7")
     fabric = read(EXAMPLES["dual-plane"]).fabric
     assert (fabric.hosts, fabric.gpus, fabric.link_rate_bps) == (64, 512, 200_000_000_000)
@@ -57,7 +57,7 @@ def test_a_nic_that_the_user_names_stays() -> None:
 
 def test_without_the_catalogue_what_follows_from_a_node_stays_open() -> None:
     fabric = loads(EXAMPLES["rail-optimized"]).fabric
-    assert (fabric.hosts, fabric.gpus, fabric.rails, fabric.link_rate_bps) == (None, 1_024, None, None)
+    assert (fabric.hosts, fabric.gpus, fabric.options.rails, fabric.link_rate_bps) == (None, 1_024, None, None)
 
 
 def test_servers_count_where_gpus_do_not() -> None:
@@ -65,7 +65,7 @@ def test_servers_count_where_gpus_do_not() -> None:
     fabric = read(text).fabric
     assert (fabric.hosts, fabric.gpus) == (8_192, 65_536)
     fabric = read(EXAMPLES["dual-homed"]).fabric
-    assert (fabric.hosts, fabric.oversubscription) == (16, 4.0)
+    assert (fabric.hosts, fabric.options.oversubscription) == (16, 4.0)
 
 
 @pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)

@@ -4,23 +4,38 @@ Source: Al-Fares, Loukissas and Vahdat, SIGCOMM 2008, doi:10.1145/1402958.140296
 form is its folded Clos with one switch in place of a pod. With radix k, two tiers carry k^2/2 hosts on 3k/2 switches,
 three tiers k^3/4 hosts on 5k^2/4.
 A server with several NIC ports has all of them on one leaf, so that a leaf has room for (k/2) // ports of them.
-Leaves out: oversubscription (see `weftwork.topology.leaf_spine`).
+Leaves out: oversubscription (see `weftwork.topology.shapes.leaf_spine`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.names import NodeNames
+from weftwork.spec.plug_in import Findings, Ground, Parts, Record, Topology, Whole, row
+from weftwork.spec.scenario.findings import Collected
+from weftwork.spec.scenario.topology import full
 from weftwork.topology.assemble import assemble, links_between
 
-__all__ = ["FatTreeCounts", "fat_tree", "fat_tree_counts"]
+__all__ = ["TOPOLOGY", "FatTreeCounts", "fat_tree", "fat_tree_counts"]
+
+
+class Keys(Record):
+    """The keys of a fat tree."""
+
+    tiers: int = row(
+        "tiers",
+        Whole(low=2, high=3, unit="tiers"),
+        default=3,
+        text="Tiers of switches: leaves and spines, or leaves and aggs with cores above them.",
+        source="Al-Fares et al., SIGCOMM 2008, doi:10.1145/1402958.1402967",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,11 +102,13 @@ def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
         delays out of range
     """
     server = Server() if server is None else server
-    _refuse(tiers, radix, hosts, server.nic_ports)
+    found = Collected(section="fabric")
+    _judge(found, tiers=tiers, radix=radix, hosts=hosts, server=server)
+    found.refuse()
     half = radix // 2
     per_leaf = half // server.nic_ports
-    full = fat_tree_counts(tiers=tiers, radix=radix, ports_per_host=server.nic_ports)
-    host_count = full.hosts if hosts is None else hosts
+    most = fat_tree_counts(tiers=tiers, radix=radix, ports_per_host=server.nic_ports)
+    host_count = most.hosts if hosts is None else hosts
     leaf_count = -(-host_count // per_leaf)
     host = np.arange(host_count)
     leaf = host_count + np.arange(leaf_count)
@@ -127,22 +144,50 @@ def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
     )
 
 
-def _refuse(tiers: int, radix: int, hosts: int | None, ports: int) -> None:
-    mistakes: list[Mistake] = []
+def _judge(found: Findings, *, tiers: int, radix: int, hosts: int | None, server: Server | None) -> int | None:
+    """Note what is no fat tree; the hosts that it carries, or None where that is not known or wrong."""
     if tiers not in (2, 3):
-        mistakes.append(Mistake(path="fabric.tiers", text=f"found {tiers}, wanted 2 or 3"))
+        found.wrong("tiers", f"found {tiers}, wanted 2 or 3")
     if radix < 2 or radix % 2:
-        fix = str(radix + 1) if radix > 0 else None
-        text = f"found {radix}, wanted an even number: half of the ports go down, half up"
-        mistakes.append(Mistake(path="fabric.radix", text=text, fix=fix))
+        near = max(2, radix + 1)
+        found.wrong("radix", f"found {radix}, wanted an even number such as {near}: half of the ports go down, half up")
     if hosts is not None and hosts < 1:
-        mistakes.append(Mistake(path="fabric.hosts", text=f"found {hosts}, wanted at least 1"))
-    if not mistakes and ports > radix // 2:
-        text = f"found {radix}, but a leaf needs {ports} ports down for one server, so wanted at least {2 * ports}"
-        mistakes.append(Mistake(path="fabric.radix", text=text, fix=str(2 * ports)))
-    full = 0 if mistakes else fat_tree_counts(tiers=tiers, radix=radix, ports_per_host=ports).hosts
-    if not mistakes and hosts is not None and hosts > full:
-        text = f"found {hosts:,}, wanted at most {full:,}, the ports of {tiers} tiers of radix {radix}"
-        mistakes.append(Mistake(path="fabric.hosts", text=text))
-    if mistakes:
-        raise ConfigError("fabric", mistakes)
+        found.wrong("hosts", f"found {hosts}, wanted at least 1")
+    if server is None or not found.is_sound("tiers", "radix", "hosts"):
+        return None
+    each = server.nic_ports
+    if each > radix // 2:
+        text = f"found {radix}, but a leaf needs {each} ports down for one server, so wanted at least {2 * each}"
+        found.wrong("radix", text, str(2 * each))
+        return None
+    most = fat_tree_counts(tiers=tiers, radix=radix, ports_per_host=each).hosts
+    if hosts is not None and hosts > most:
+        key = found.which("hosts", "gpus")
+        count, wanted = (hosts, most) if key == "hosts" else (hosts * server.gpus, most * server.gpus)
+        ports = "" if each == 1 else f" where a server takes {each} ports"
+        text = (
+            f"found {count:,}, wanted at most {wanted:,}, the ports of a fat tree of {tiers} tiers and radix"
+            f" {radix}{ports}"
+        )
+        found.wrong(key, text)
+    return most
+
+
+def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
+    if not found.is_sound("radix", "tiers", "hosts", "gpus"):
+        return keys, ground.hosts
+    if ground.radix is None:
+        if not ground.has_ports:
+            found.wrong("radix", "missing, wanted an even whole number, the ports of every switch, such as 8")
+        return keys, ground.hosts
+    most = _judge(found, tiers=keys.tiers, radix=ground.radix, hosts=ground.hosts, server=ground.server)
+    return keys, ground.hosts if ground.hosts is not None or most is None else full(most, "radix", found)
+
+
+def _build(keys: Keys, parts: Parts) -> Fabric:
+    return fat_tree(tiers=keys.tiers, radix=parts.ports, hosts=parts.hosts, **parts.common())
+
+
+TOPOLOGY: Final = Topology(
+    keys=Keys, resolve=_resolve, build=_build, source="Al-Fares et al., SIGCOMM 2008, doi:10.1145/1402958.1402967"
+)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 
@@ -21,10 +22,82 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.names import NodeNames
-from weftwork.spec.rails import ports_by_rail, rail_mistakes
+from weftwork.spec.plug_in import MAX_HOSTS, Findings, Flag, Ground, Number, Parts, Record, Topology, Whole, row
+from weftwork.spec.rails import default_rails, ports_by_rail, rail_mistakes
+from weftwork.spec.scenario.topology import full
 from weftwork.topology.assemble import assemble, links_between
 
-__all__ = ["RailCounts", "rail_counts", "rail_optimized"]
+__all__ = ["TOPOLOGY", "RailCounts", "rail_counts", "rail_optimized"]
+
+
+class Keys(Record):
+    """The keys of a rail-optimized fabric: its counts, or what they follow from."""
+
+    tiers: int | None = row(
+        "tiers",
+        Whole(low=2, high=3, unit="tiers"),
+        absent="2 where they suffice, else 3",
+        text="Tiers of switches: leaves and spines, or with cores above them.",
+        source="docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure v1.0",
+    )
+    pods: int | None = row(
+        "pods",
+        Whole(low=1, high=65_536, unit="pods"),
+        absent="follows from the servers and nodes_per_pod",
+        text="Groups of servers that share one leaf for each rail (scalable units).",
+        source="chosen: derived",
+    )
+    nodes_per_pod: int | None = row(
+        "nodes_per_pod",
+        Whole(low=1, high=MAX_HOSTS, unit="servers"),
+        absent="as many as a leaf has ports for at the wanted oversubscription, or as pods say",
+        text="Servers of a pod.",
+        source="chosen: derived",
+    )
+    rails: int | None = row(
+        "rails",
+        Whole(low=1, high=1_024, unit="rails"),
+        absent="one for each GPU of a server, or as the catalogue says of the node",
+        text="Leaves of a pod and plane: the ports of GPU g of every server hang on leaf g mod rails.",
+        source="docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure: each GPU rail on its own leaf",
+    )
+    planes: int = row(
+        "planes",
+        Whole(low=1, high=64, unit="planes"),
+        default=1,
+        text="Separate fabrics over which the NIC ports of each GPU are spread; 2 is a dual-plane fabric.",
+        source="Qian et al., SIGCOMM 2024, doi:10.1145/3651890.3672265, section 6",
+    )
+    rail_only: bool = row(
+        "rail_only",
+        Flag(),
+        default=False,
+        text="Whether rails are not joined: each has spines of its own, or none, and GPUs of different rails meet in a"
+        " server.",
+        source="Wang et al., Hot Interconnects 2024, arXiv:2307.12169; chosen: joined, as most are built",
+    )
+    spines: int | None = row(
+        "spines",
+        Whole(low=0, high=65_536, unit="switches"),
+        absent="follows from the uplinks of a leaf",
+        text="Spine switches of a plane (of a rail where rails are not joined; of a block with three tiers); 0 where"
+        " nothing joins the leaves.",
+        source="chosen: derived",
+    )
+    links_per_pair: int | None = row(
+        "links_per_pair",
+        Whole(low=1, high=1_024, unit="links"),
+        absent="1 where spines are given, else derived",
+        text="Parallel links between a leaf and a spine.",
+        source="chosen: derived",
+    )
+    oversubscription: float | None = row(
+        "oversubscription",
+        Number(low=1e-12, high=1e12),
+        absent="1, non-blocking, unless the spines say otherwise",
+        text="Bandwidth of a leaf's host ports divided by that of its uplinks.",
+        source="docs.nvidia.com, Enterprise Reference Architectures, HGX AI Factory: non-blocking",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,8 +219,7 @@ def rail_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
         per_pod = min(per_pod, room)
     found = -(-servers // per_pod)
     if pods is not None and pods != found:
-        text = f"found {pods}, but {servers:,} servers in pods of {per_pod:,} make {found:,}"
-        raise _refusal("pods", text, fix=str(found))
+        raise _refusal("pods", *_wrong_pods(pods, servers, per_pod, found))
     leaves = found * (1 if rail_only or spines == 0 else rails)
     if spines == 0 or (spines is None and leaves == 1):
         return _without_spines(servers, found, per_pod, rails, planes, width, radix, is_rail_only=rails > 1)
@@ -184,6 +256,11 @@ class _Lower:
 
 def _refusal(key: str, text: str, fix: str | None = None) -> ConfigError:
     return ConfigError("fabric", [Mistake(path=f"fabric.{key}", text=text, fix=fix)])
+
+
+def _wrong_pods(pods: int, servers: int, per_pod: int, wanted: int) -> tuple[str, str]:
+    """Text and fix for a number of pods that its servers do not fill."""
+    return f"found {pods:,}, but {servers:,} servers in pods of {per_pod:,} make {wanted:,}", str(wanted)
 
 
 def _per_pod(
@@ -354,3 +431,50 @@ def _name(shape: RailCounts) -> str:
     return f"{kind}, " + " x ".join(
         f"{count} {word}{'s' * (count > 1)}" for count, word in counts if count > 1 or word != "plane"
     )
+
+
+def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
+    server = ground.server
+    if server is None:
+        return keys, ground.hosts
+    if found.is_sound("rails", "planes"):
+        rails = default_rails(server, ground.rails) if keys.rails is None else keys.rails
+        keys = keys.model_copy(update={"rails": rails})
+        for key, text, fix in rail_mistakes(server, rails=rails, planes=keys.planes):
+            found.wrong(key, text, fix)
+    if not found.is_sound("radix", "tiers", "hosts", "gpus", "pods", "nodes_per_pod"):
+        return keys, ground.hosts
+    hosts, pods, per_pod = ground.hosts, keys.pods, keys.nodes_per_pod
+    if pods is None or per_pod is None:
+        if hosts is None:
+            found.wrong("gpus", "missing: give gpus (or hosts, the servers), or pods and nodes_per_pod")
+        return keys, hosts
+    if hosts is None:
+        return keys, full(pods * per_pod, "pods", found)
+    if (wanted := -(-hosts // per_pod)) != pods:
+        found.wrong("pods", *_wrong_pods(pods, hosts, per_pod, wanted))
+    return keys, hosts
+
+
+def _build(keys: Keys, parts: Parts) -> Fabric:
+    counts = rail_counts(
+        servers=parts.hosts or 0,
+        server=parts.server,
+        radix=parts.ports,
+        host_rate_bps=parts.host_rate_bps,
+        fabric_rate_bps=parts.fabric_rate_bps,
+        **{
+            **keys.model_dump(),
+            "rails": default_rails(parts.server, parts.rails) if keys.rails is None else keys.rails,
+        },
+    )
+    return rail_optimized(counts=counts, **parts.common())
+
+
+TOPOLOGY: Final = Topology(
+    keys=Keys,
+    resolve=_resolve,
+    build=_build,
+    source="docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure v1.0; Wang et al., arXiv:2307.12169;"
+    " Qian et al., SIGCOMM 2024, doi:10.1145/3651890.3672265",
+)

@@ -1,0 +1,111 @@
+"""What the file of a topology offers, what its check is told, and the parts that it builds with.
+
+Leaves out: the topologies (`weftwork.topology.shapes`), and putting their nodes and links together
+(`weftwork.topology.assemble`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.limits import MAX_HOSTS
+from weftwork.spec.scenario.choice import Findings, K, Offer
+
+if TYPE_CHECKING:
+    from weftwork.spec.fabric import Fabric
+
+__all__ = ["Ground", "Parts", "Topology", "full"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ground:
+    """The common keys of ``fabric``, as far as they are known when a topology checks its own.
+
+    Attributes
+    ----------
+    hosts : servers that are asked for, by themselves or by their GPUs; None where nobody says
+    radix : ports of every switch where the key ``radix`` gives them
+    has_ports : whether the number of ports is known, from ``radix`` or from the switch
+    server : None where the hardware catalogue is not known, or a field of ``node`` is wrong
+    rails : that the catalogue says of the server; 0: nothing
+    host_rate_bps, fabric_rate_bps : of the links to hosts and between switches
+    """
+
+    hosts: int | None
+    radix: int | None
+    has_ports: bool
+    server: Server | None
+    rails: int
+    host_rate_bps: int | None
+    fabric_rate_bps: int | None
+
+    @property
+    def speed(self) -> Fraction:
+        """Rate of a host's link over that of a link between switches; 1 where one of them is not known."""
+        if self.host_rate_bps is None or self.fabric_rate_bps is None:
+            return Fraction(1)
+        return Fraction(self.host_rate_bps, self.fabric_rate_bps)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """What a topology builds with: devices, rates and delays.
+
+    Attributes
+    ----------
+    hosts : servers to attach; None for as many as fit
+    ports : of every switch; 0: any number
+    server, switch, nic : every one of its kind
+    rails : that the catalogue says of the server; 0: nothing
+    host_rate_bps, host_delay_ps : of the links between hosts and switches
+    fabric_rate_bps, fabric_delay_ps : of the links between switches
+    loss, corruption : probability per packet, on every link
+    facts : what a user should know about the devices
+    """
+
+    hosts: int | None
+    ports: int
+    server: Server
+    rails: int
+    switch: Switch
+    nic: Nic
+    host_rate_bps: int
+    fabric_rate_bps: int
+    host_delay_ps: int
+    fabric_delay_ps: int
+    loss: float
+    corruption: float
+    facts: Mapping[str, str]
+
+    def common(self) -> dict[str, Any]:
+        """The arguments that the builders of all shapes take."""
+        names = ("server", "switch", "nic", "host_rate_bps", "fabric_rate_bps", "host_delay_ps", "fabric_delay_ps",
+                 "loss", "corruption", "facts")  # fmt: skip
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology(Offer[K]):
+    """The constant ``TOPOLOGY`` of a file: hosts, switches and links from a few counts.
+
+    Parameters
+    ----------
+    resolve : notes what is wrong with these keys beside the common ones, and returns them with what follows filled in,
+        and how many servers there are (None where only the catalogue's switch decides). Called when a scenario is read,
+        and before a fabric is built; of keys that it returned itself it says nothing new
+    build : makes the fabric
+    """
+
+    resolve: Callable[[K, Ground, Findings], tuple[K, int | None]]
+    build: Callable[[K, Parts], Fabric]
+
+
+def full(places: int, key: str, found: Findings) -> int:
+    """Hosts of a full fabric, which may be more than Weftwork can number; then ``key`` is to blame."""
+    if places > MAX_HOSTS:
+        found.wrong(key, f"makes {places:,} hosts, wanted at most {MAX_HOSTS:,}; give fabric.hosts to attach fewer")
+    return places

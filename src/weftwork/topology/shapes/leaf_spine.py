@@ -1,0 +1,369 @@
+"""Leaf and spine: every leaf linked to every spine, by one or several links, with any oversubscription.
+
+Source: the two-tier folded Clos as data centres build it, such as Alizadeh and Edsall, Hot Interconnects 2013,
+doi:10.1109/HOTI.2013.23. Oversubscription is the bandwidth of a leaf's host ports divided by that of its uplinks.
+A server with several NIC ports has all of them on one leaf, or with two homes on two leaves by turns.
+Leaves out: leaves of different sizes (except that the last may be filled in part).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.spec.device import Nic, Server, Switch
+from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.spec.names import NodeNames
+from weftwork.spec.plug_in import Findings, Flag, Ground, Number, Parts, Record, Topology, Whole, row
+from weftwork.spec.scenario.findings import Collected
+from weftwork.spec.scenario.topology import full
+from weftwork.topology.assemble import assemble, links_between
+
+__all__ = ["TOPOLOGY", "LeafSpineCounts", "leaf_spine", "leaf_spine_counts"]
+
+
+class Keys(Record):
+    """The keys of a leaf-spine fabric: its counts, or what they follow from."""
+
+    dual_homed: bool = row(
+        "dual_homed",
+        Flag(),
+        default=False,
+        text="Whether the NIC ports of a server hang on two leaves by turns, so that it survives the loss of one.",
+        source="chosen: one leaf for each rack",
+    )
+    leaves: int | None = row(
+        "leaves",
+        Whole(low=1, high=65_536, unit="switches"),
+        absent="follows from hosts, radix and oversubscription",
+        text="Leaf switches; given together with `spines` and `hosts_per_leaf`.",
+        source="chosen: derived",
+    )
+    spines: int | None = row(
+        "spines",
+        Whole(low=1, high=65_536, unit="switches"),
+        absent="follows from hosts, radix and oversubscription",
+        text="Spine switches, which join the leaves; given together with `leaves` and `hosts_per_leaf`.",
+        source="chosen: derived",
+    )
+    hosts_per_leaf: int | None = row(
+        "hosts_per_leaf",
+        Whole(low=1, high=1_024, unit="hosts"),
+        absent="as many as the oversubscription allows",
+        text="Servers on every leaf.",
+        source="chosen: derived",
+    )
+    links_per_pair: int | None = row(
+        "links_per_pair",
+        Whole(low=1, high=1_024, unit="links"),
+        absent="1 where leaves and spines are given, else derived",
+        text="Parallel links between a leaf and a spine.",
+        source="chosen: derived",
+    )
+    oversubscription: float | None = row(
+        "oversubscription",
+        Number(low=1e-12, high=1e12),
+        absent="1, non-blocking, unless leaves, spines and hosts_per_leaf say otherwise",
+        text="Bandwidth of a leaf's host ports divided by that of its uplinks.",
+        source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23",
+    )
+
+    @property
+    def homes(self) -> int:
+        """Leaves that a server hangs on."""
+        return 2 if self.dual_homed else 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeafSpineCounts:
+    """The shape of a leaf-spine fabric; ``oversubscription`` is what the shape really has."""
+
+    leaves: int
+    spines: int
+    hosts_per_leaf: int
+    links_per_pair: int
+    oversubscription: Fraction
+
+
+def leaf_spine_counts(
+    *,
+    hosts: int,
+    radix: int,
+    oversubscription: float | Fraction,
+    host_rate_bps: int,
+    fabric_rate_bps: int,
+    hosts_per_leaf: int | None = None,
+    ports_per_host: int = 1,
+    homes: int = 1,
+) -> LeafSpineCounts:
+    """Derive a shape from the number of hosts, the ports of a switch and the wanted oversubscription.
+
+    A leaf gets as many hosts as its ports allow at exactly the wanted ratio. Where no split of the ports has that
+    ratio, it is the largest split below it. Then the fewest spines that carry all uplinks are taken, which
+    decides how many links join a pair.
+
+    Parameters
+    ----------
+    hosts : to be connected
+    radix : ports of every switch
+    oversubscription : bandwidth down divided by bandwidth up, above 0; 1 is non-blocking
+    host_rate_bps, fabric_rate_bps : of the links
+    hosts_per_leaf : fixed, instead of as many as fit
+    ports_per_host : links from a host to one leaf
+    homes : leaves that a host hangs on
+
+    Raises
+    ------
+    ConfigError : the ports do not suffice
+
+    Examples
+    --------
+    >>> leaf_spine_counts(hosts=1024, radix=64, oversubscription=3, host_rate_bps=1, fabric_rate_bps=1)
+    LeafSpineCounts(leaves=22, spines=8, hosts_per_leaf=48, links_per_pair=2, oversubscription=Fraction(3, 1))
+    """
+    mistakes = [
+        Mistake(path=f"fabric.{key}", text=f"found {value}, wanted more than 0")
+        for key, value in (("hosts", hosts), ("radix", radix), ("oversubscription", oversubscription),
+                           ("link_rate", host_rate_bps), ("fabric_rate", fabric_rate_bps),
+                           ("hosts_per_leaf", 1 if hosts_per_leaf is None else hosts_per_leaf))
+        if value <= 0
+    ]  # fmt: skip
+    if mistakes:
+        raise ConfigError("fabric", mistakes)
+    ratio = Fraction(oversubscription).limit_denominator(1000)  # 1.1 means 11/10, not its binary neighbour
+    speed = Fraction(host_rate_bps, fabric_rate_bps)
+    speed *= ports_per_host  # of all links of a host to a leaf
+    down = _hosts_per_leaf(radix, ratio, speed, hosts_per_leaf, ports_per_host)
+    uplinks = -(-down * speed // ratio)
+    leaves = -(-hosts // down) * homes
+    if leaves > radix:
+        text = (
+            f"{hosts:,} hosts need {leaves:,} leaves of {down}, wanted at most {radix}, the ports of a spine; "
+            "a fat tree of 3 tiers carries more"
+        )
+        raise ConfigError("fabric", [Mistake(path="fabric.hosts", text=text)])
+    per_pair = max(m for m in range(1, uplinks + 1) if uplinks % m == 0 and leaves * m <= radix)
+    return LeafSpineCounts(
+        leaves=leaves,
+        spines=uplinks // per_pair,
+        hosts_per_leaf=down,
+        links_per_pair=per_pair,
+        oversubscription=down * speed / uplinks,
+    )
+
+
+def _hosts_per_leaf(radix: int, ratio: Fraction, speed: Fraction, wanted: int | None, each: int) -> int:
+    """Hosts of a leaf, with so many ports each: the most at exactly the ratio, else the most at no more than it."""
+    fitting = [down for down in range(1, radix) if down * each - (-down * speed // ratio) <= radix]
+    if wanted is not None:
+        if wanted not in fitting:
+            uplinks = -(-wanted * speed // ratio)
+            ports = wanted * each + uplinks
+            text = f"found {wanted}; with {uplinks} uplinks that makes {ports} ports, wanted at most {radix}"
+            raise ConfigError("fabric", [Mistake(path="fabric.hosts_per_leaf", text=text)])
+        return wanted
+    if not fitting:
+        text = f"found {float(ratio):g}: one host and its uplinks need more than the {radix} ports of a leaf"
+        raise ConfigError("fabric", [Mistake(path="fabric.oversubscription", text=text)])
+    exact = [down for down in fitting if (down * speed / ratio).denominator == 1]
+    return max(exact or fitting)
+
+
+def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
+    *,
+    leaves: int,
+    spines: int,
+    hosts_per_leaf: int,
+    host_rate_bps: int,
+    fabric_rate_bps: int,
+    host_delay_ps: int,
+    fabric_delay_ps: int,
+    switch: Switch,
+    nic: Nic,
+    links_per_pair: int = 1,
+    hosts: int | None = None,
+    loss: float = 0.0,
+    corruption: float = 0.0,
+    facts: Mapping[str, str] | None = None,
+    server: Server | None = None,
+    homes: int = 1,
+) -> Fabric:
+    """Build a leaf-spine fabric. Host i hangs on leaf j = ``i // hosts_per_leaf``, with two homes on 2j and 2j + 1.
+
+    Parameters
+    ----------
+    leaves, spines, hosts_per_leaf, links_per_pair : the shape; see `leaf_spine_counts` to derive it
+    host_rate_bps, host_delay_ps : of the links between hosts and leaves
+    fabric_rate_bps, fabric_delay_ps : of the links between leaves and spines
+    switch, nic : the devices
+    hosts : how many, if the last leaves are not filled; by default ``leaves x hosts_per_leaf``
+    loss, corruption : probability per packet, on every link
+    facts : what a user should know about the devices
+    server : every host, whose NIC ports go to its leaf; by default a plain one
+    homes : leaves that a host hangs on, 1 or 2; its ports take them by turns
+
+    Raises
+    ------
+    ConfigError : counts below 1, leaves that do not pair, more hosts than ports, more links than the switch has
+        ports, rates or delays out of range
+    """
+    server = Server() if server is None else server
+    found = Collected(section="fabric")
+    counts = {"leaves": leaves, "spines": spines, "hosts_per_leaf": hosts_per_leaf, "links_per_pair": links_per_pair}
+    for key, value in {**counts, "hosts": 1 if hosts is None else hosts}.items():
+        if value < 1:
+            found.wrong(key, f"found {value}, wanted at least 1")
+    if not found.mistakes and _can_home(server, homes, found):
+        _judge(found, leaves=leaves, hosts_per_leaf=hosts_per_leaf, hosts=hosts, homes=homes)
+    found.refuse()
+    places = leaves // homes * hosts_per_leaf
+    host_count = places if hosts is None else hosts
+    host = np.arange(host_count)
+    leaf = host_count + np.arange(leaves)
+    spine = host_count + leaves + np.arange(spines)
+    per_leaf = np.repeat(spine, links_per_pair)
+    home = host[:, None] // hosts_per_leaf * homes + np.arange(server.nic_ports)[None] % homes
+    links = np.concatenate(
+        [
+            links_between(np.repeat(host, server.nic_ports), leaf[home.ravel()], rate_bps=host_rate_bps,
+                          delay_ps=host_delay_ps, loss=loss, corruption=corruption),
+            links_between(np.repeat(leaf, len(per_leaf)), np.tile(per_leaf, leaves), rate_bps=fabric_rate_bps,
+                          delay_ps=fabric_delay_ps, loss=loss, corruption=corruption),
+        ]
+    )  # fmt: skip
+    names = (("host", host_count), ("leaf", leaves), ("spine", spines))
+    return assemble(
+        name=f"leaf-spine, {leaves} x {spines}",
+        node_names=NodeNames(names),
+        node_kind=np.repeat([HOST, SWITCH, SWITCH], [count for _, count in names]),
+        node_tier=np.repeat([0, 1, 2], [count for _, count in names]),
+        links=links,
+        switches=(switch,),
+        nics=(nic,),
+        servers=(server,),
+        facts=facts,
+        source="fabric",
+    )
+
+
+def _can_home(server: Server, homes: int, found: Findings) -> bool:
+    """Whether the NIC ports of a server spread over its leaves."""
+    if server.nic_ports % homes == 0:
+        return True
+    text = (
+        f"found true, but '{server.name}' has {server.nic_ports} NIC port{'s' * (server.nic_ports > 1)}, wanted an"
+        f" even number: node: {{model: {server.name}, nic_ports: {2 * server.nic_ports}}}"
+    )
+    found.wrong("dual_homed", text)
+    return False
+
+
+def _judge(found: Findings, *, leaves: int, hosts_per_leaf: int, hosts: int | None, homes: int) -> int | None:
+    """Note leaves that do not pair, and hosts without a place; the places, or None where there are no pairs."""
+    if leaves % homes:
+        text = f"found {leaves}, wanted an even number, since the leaves of dual-homed servers come in pairs"
+        found.wrong("leaves", text, str(leaves + 1))
+        return None
+    places = leaves // homes * hosts_per_leaf
+    if hosts is not None and hosts > places:
+        text = f"found {hosts:,}, wanted at most {places:,}, leaves {leaves:,} x hosts_per_leaf {hosts_per_leaf:,}"
+        found.wrong(found.which("hosts", "gpus"), text + (" / 2" if homes == 2 else ""))
+    return places
+
+
+def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
+    mine = ("leaves", "spines", "hosts_per_leaf", "links_per_pair", "oversubscription")
+    if not found.is_sound(*mine, "link_rate", "fabric_rate", "radix", "hosts", "gpus"):
+        return keys, ground.hosts
+    if keys.leaves is None and keys.spines is None:
+        return _derived(keys, ground, found), ground.hosts
+    missing = [key for key in ("leaves", "spines", "hosts_per_leaf") if getattr(keys, key) is None]
+    for key in missing:
+        found.wrong(key, "missing: leaves, spines and hosts_per_leaf are given together")
+    if keys.leaves is None or keys.spines is None or keys.hosts_per_leaf is None:
+        return keys, ground.hosts
+    per_pair = keys.links_per_pair or 1
+    keys = keys.model_copy(update={"links_per_pair": per_pair})
+    if ground.server is None or not found.is_sound("dual_homed") or not _can_home(ground.server, keys.homes, found):
+        return keys, ground.hosts
+    places = _judge(
+        found, leaves=keys.leaves or 0, hosts_per_leaf=keys.hosts_per_leaf or 0, hosts=ground.hosts, homes=keys.homes
+    )
+    if places is None:
+        return keys, ground.hosts
+    each, uplinks = ground.server.nic_ports // keys.homes, (keys.spines or 0) * per_pair
+    down = (keys.hosts_per_leaf or 0) * each
+    for what, ports in (("leaf", down + uplinks), ("spine", (keys.leaves or 0) * per_pair)):
+        if ground.radix is not None and ports > ground.radix:
+            found.wrong("radix", f"found {ground.radix}, but a {what} needs {ports:,} ports")
+            break
+    ratio, asked = down * ground.speed / uplinks, keys.oversubscription
+    if asked is not None and abs(Fraction(asked) - ratio) > ratio / 1000:
+        text = (
+            f"found {asked:g}, wanted {float(ratio):g}, which hosts_per_leaf, spines, links_per_pair and the rates"
+            " make; leave it out"
+        )
+        found.wrong("oversubscription", text)
+    keys = keys.model_copy(update={"oversubscription": float(ratio) if asked is None else asked})
+    return keys, full(places, "leaves", found) if ground.hosts is None else ground.hosts
+
+
+def _derived(keys: Keys, ground: Ground, found: Findings) -> Keys:
+    """The keys of a shape that follows from hosts, ports and oversubscription."""
+    needed = "missing: give hosts and radix, or leaves, spines and hosts_per_leaf"
+    if ground.hosts is None:
+        found.wrong("hosts", needed)
+    if not ground.has_ports:
+        found.wrong("radix", needed)
+    if keys.links_per_pair is not None:
+        text = "follows from hosts, radix and oversubscription; give it together with leaves and spines"
+        found.wrong("links_per_pair", text)
+    ratio = 1.0 if keys.oversubscription is None else keys.oversubscription
+    homes_in = ground.server is not None and found.is_sound("dual_homed")
+    can_home = homes_in and ground.server is not None and _can_home(ground.server, keys.homes, found)
+    if not 0.01 <= ratio <= 1_000:
+        text = f"found {ratio:g}, wanted from 0.01 to 1000 where the shape follows from it"
+        found.wrong("oversubscription", text)
+    elif keys.hosts_per_leaf is not None and can_home and ground.server is not None:
+        speed = ground.speed * (ground.server.nic_ports // keys.homes)
+        uplinks = keys.hosts_per_leaf * speed / Fraction(ratio).limit_denominator(1000)
+        if uplinks.denominator != 1:
+            below = keys.hosts_per_leaf * speed / max(1, int(uplinks) + 1)
+            above = keys.hosts_per_leaf * speed / max(1, int(uplinks))
+            text = (
+                f"found {ratio:g}, which gives a leaf of {keys.hosts_per_leaf} hosts {float(uplinks):g} uplinks;"
+                f" a whole number of them makes {float(below):g} or {float(above):g}"
+            )
+            found.wrong("oversubscription", text)
+    return keys.model_copy(update={"oversubscription": ratio})
+
+
+def _build(keys: Keys, parts: Parts) -> Fabric:
+    shape: dict[str, Any]
+    if keys.leaves is not None:
+        names = ("leaves", "spines", "hosts_per_leaf", "links_per_pair")
+        shape = {name: getattr(keys, name) for name in names}
+    else:
+        counts = leaf_spine_counts(
+            hosts=parts.hosts or 0,
+            radix=parts.ports,
+            oversubscription=1 if keys.oversubscription is None else keys.oversubscription,
+            host_rate_bps=parts.host_rate_bps,
+            fabric_rate_bps=parts.fabric_rate_bps,
+            hosts_per_leaf=keys.hosts_per_leaf,
+            ports_per_host=parts.server.nic_ports // keys.homes,
+            homes=keys.homes,
+        )
+        names = ("leaves", "spines", "hosts_per_leaf", "links_per_pair")
+        shape = {name: getattr(counts, name) for name in names}
+    return leaf_spine(**shape, hosts=parts.hosts, homes=keys.homes, **parts.common())
+
+
+TOPOLOGY: Final = Topology(
+    keys=Keys, resolve=_resolve, build=_build, source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23"
+)

@@ -13,18 +13,23 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pytest
 import yaml
 from helpers.cases import Saw, case_count
+from helpers.road import differences, plan_of_run
 
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import GPUS, SERVERS
 from weftwork.store.runs import Run
+from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.run.execute import Progress
 from weftwork.study.run.run import run_scenario
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
 
 SEEDS: Final = range(15, 15 + case_count(plain=15, deep=150))
+PREPARED_SEEDS: Final = range(165, 165 + case_count(plain=15, deep=60))
 PATIENCE_S: Final = 120  # the slowest of hundreds took a few seconds; a machine may be busy
 ROUNDING: Final = 1e-6
 MEANS: Final = 2  # picoseconds by which a mean over ranks may be off
@@ -245,3 +250,26 @@ def test_a_clear_error_or_an_iteration_that_adds_up(tmp_path: Path, saw: Saw) ->
     saw(len(SEEDS), ", ".join(f"{name}: {count}" for name, count in sorted(seen.items())))
     assert seen["refused"] >= 2
     assert seen["complete"] >= len(SEEDS) // 4
+
+
+def prepared_or_refused(path: Path) -> Prepared | str:
+    try:
+        return prepare(read_scenario(path))
+    except ConfigError as refused:
+        return str(refused)
+
+
+def test_what_is_prepared_is_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saw: Saw) -> None:
+    path, seen = tmp_path / "fuzz.yaml", 0
+    for seed in PREPARED_SEEDS:
+        path.write_text(yaml.dump(scenario_of(seed)), encoding="utf-8")
+        found = prepared_or_refused(path)
+        if isinstance(found, str):
+            with pytest.raises(ConfigError) as again:
+                run_scenario(path, out=tmp_path / "run")
+            assert str(again.value) == found
+        else:
+            assert differences(found.plan, plan_of_run(path, monkeypatch)) == []
+            seen += 1
+    saw(len(PREPARED_SEEDS), f"{seen} run")
+    assert seen >= len(PREPARED_SEEDS) // 4

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
+from helpers.road import differences, plan_of_run
 
 import weftwork
 from weftwork.base.errors import ConfigError
-from weftwork.engine import packet
-from weftwork.engine.flow import run as flow
-from weftwork.engine.reference import simulation
-from weftwork.policies.load import LoadedPolicy
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("examples/**/*.yaml"))
@@ -34,58 +27,6 @@ ITERATION = ("iteration_ps", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "mod
 WHERE_TIME_GOES = ("compute_ps", "exposed_ps", "bubble_ps", "exposed_share", "bubble_share", "exposed_tensor_ps")
 
 
-class EngineIsCalled(Exception):  # noqa: N818 - no error: the run is stopped where the engine begins
-    """The plan that an engine was asked to run."""
-
-    def __init__(self, plan: object) -> None:
-        super().__init__()
-        self.plan = plan
-
-
-@pytest.fixture
-def plan_of_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., object]:
-    """The input of the engine of `weftwork.run`, which goes no further."""
-
-    def stop(plan: object, *_: object, **__: object) -> None:
-        raise EngineIsCalled(plan)
-
-    monkeypatch.setattr(packet, "run", stop)
-    monkeypatch.setattr(flow, "run", stop)
-    monkeypatch.setattr(simulation, "Simulation", stop)
-
-    def run(file: Path, **arguments: Any) -> object:
-        with pytest.raises(EngineIsCalled) as called:
-            weftwork.run(file, out=tmp_path / "run", **arguments)
-        return called.value.plan
-
-    return run
-
-
-def differences(one: object, other: object, path: str = "plan") -> list[str]:
-    """Where two plans differ, array by array."""
-    if type(one) is not type(other):
-        return [f"{path}: {type(one).__name__} and {type(other).__name__}"]
-    if isinstance(one, LoadedPolicy) and isinstance(other, LoadedPolicy):
-        is_same = (one.name, one.hash, dict(one.values)) == (other.name, other.hash, dict(other.values))
-        return [] if is_same else [path]
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        is_same = one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
-        return [] if is_same else [path]
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        if len(one) != len(other):
-            return [f"{path}: {len(one)} and {len(other)} entries"]
-        return [
-            text for at, pair in enumerate(zip(one, other, strict=True)) for text in differences(*pair, f"{path}.{at}")
-        ]
-    if is_dataclass(one):
-        return [
-            text
-            for field in fields(one)
-            for text in differences(getattr(one, field.name), getattr(other, field.name), f"{path}.{field.name}")
-        ]
-    return [] if one == other or one is other else [path]
-
-
 def written(folder: Path, workload: str, *, fidelity: str = "flow", more: str = "") -> Path:
     (folder / "tiny.json").write_text(TINY, encoding="utf-8")
     file = folder / "asked.yaml"
@@ -95,28 +36,28 @@ def written(folder: Path, workload: str, *, fidelity: str = "flow", more: str = 
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_prepare_returns_what_the_run_of_an_example_runs(example: str, plan_of_run: Callable[..., object]) -> None:
+def test_prepare_returns_what_the_run_of_an_example_runs(example: str, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = weftwork.prepare(weftwork.read_scenario(ROOT / example))
-    assert differences(prepared.plan, plan_of_run(ROOT / example)) == []
+    assert differences(prepared.plan, plan_of_run(ROOT / example, monkeypatch)) == []
 
 
 @pytest.mark.parametrize("fidelity", ["packet", "flow", "reference"])
 @pytest.mark.parametrize("workload", ["traffic", "collective", "training"])
 def test_prepare_returns_what_runs_at_every_fidelity(
-    workload: str, fidelity: str, tmp_path: Path, plan_of_run: Callable[..., object]
+    workload: str, fidelity: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = written(tmp_path, workload, fidelity=fidelity)
     prepared = weftwork.prepare(weftwork.read_scenario(file))
-    assert differences(prepared.plan, plan_of_run(file)) == []
-    assert differences(prepared.plan, plan_of_run(file, overrides={"transport.mtu": "1KiB"})) != []
+    assert differences(prepared.plan, plan_of_run(file, monkeypatch)) == []
+    assert differences(prepared.plan, plan_of_run(file, monkeypatch, overrides={"transport.mtu": "1KiB"})) != []
 
 
-def test_several_jobs_are_prepared_with_all_their_ranks(tmp_path: Path, plan_of_run: Callable[..., object]) -> None:
+def test_several_jobs_are_prepared_with_all_their_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(tmp_path, "jobs")
     prepared = weftwork.prepare(weftwork.read_scenario(file))
     assert prepared.job.ranks == 16
     assert [one.name for one in prepared.jobs] == ["job0", "job1"]
-    assert differences(prepared.plan, plan_of_run(file)) == []
+    assert differences(prepared.plan, plan_of_run(file, monkeypatch)) == []
 
 
 @pytest.mark.parametrize(

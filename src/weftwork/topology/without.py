@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,9 +176,9 @@ def _lose_port(fabric: Fabric, node: int, port: int, lost_links: NDArray[np.bool
 
 def lose(fabric: Fabric, lost_links: NDArray[np.bool_]) -> Fabric:
     """The fabric without some links. Its nodes stay, with fewer ports or none."""
-    kept = np.flatnonzero(~lost_links)
-    names = fabric.link_names
-    return replace(fabric, links=fabric.links[kept], link_names=tuple(names[index] for index in kept.tolist()))
+    kept = ~lost_links
+    # in order, since names that are made when asked for cost twice as much one by one
+    return replace(fabric, links=fabric.links[kept], link_names=tuple(compress(fabric.link_names, kept.tolist())))
 
 
 def measure_loss(fabric: Fabric, names: Sequence[str]) -> Loss:

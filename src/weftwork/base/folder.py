@@ -75,9 +75,10 @@ class Folder(Mapping[str, T], Generic[T]):
     def __len__(self) -> int:
         return len(self.paths)
 
-    def text(self, name: str) -> str:
+    def text(self, label: str) -> str:
         """First line of the docstring of a file: what the choice is, in a sentence. Imports nothing."""
-        tree = ast.parse(self.paths[name].read_text(encoding="utf-8"))
+        path = Path(label) if is_path(label) else self.paths[label]
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         return (ast.get_docstring(tree) or "").split("\n", 1)[0]
 
     def load(self, label: str) -> T:

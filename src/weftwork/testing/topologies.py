@@ -1,0 +1,56 @@
+"""Does a topology keep its contract? Named checks over the catalogue and over a user's own file.
+
+Leaves out: whether the shape is a good one; `weftwork topology` shows its bisection and its paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from weftwork.base.errors import CodeError, ConfigError
+from weftwork.spec.scenario.choices import TOPOLOGIES
+from weftwork.spec.scenario.fabric import FabricSection
+from weftwork.testing.choices import key_findings, offer_findings, read
+from weftwork.topology.build import fabric_of_section
+from weftwork.topology.reach import reach
+
+__all__ = ["check_topology"]
+
+
+def check_topology(topology: str | Path, keys: Mapping[str, object]) -> list[str]:
+    """Read, build and look at one fabric.
+
+    Parameters
+    ----------
+    topology : a name of the catalogue, or the path of your file
+    keys : of the section ``fabric`` besides, as a scenario has them, such as ``{"radix": 4}``
+
+    Returns
+    -------
+    what is wrong, a sentence each; empty if nothing is
+    """
+    label = str(topology)
+    document = {"schema": 1, "fabric": {"topology": label, **keys}, "traffic": {"pattern": "permutation"}}
+    findings = list(offer_findings(TOPOLOGIES, label, FabricSection))
+    findings = findings or list(key_findings(TOPOLOGIES, label, "fabric", document))
+    return findings or list(_built(document))
+
+
+def _built(document: Mapping[str, object]) -> Iterator[str]:
+    section = read(document).fabric
+    try:
+        fabric, again = (fabric_of_section(section, directory=Path.cwd()) for _ in range(2))
+    except (CodeError, ConfigError) as wrong:
+        yield f"the example does not build: {wrong}"
+        return
+    if not np.array_equal(fabric.links, again.links) or list(fabric.node_names) != list(again.node_names):
+        yield "built twice, it is two fabrics"
+    hosts = len(fabric.hosts)
+    if section.hosts is not None and section.hosts != hosts:
+        yield f"resolve says {section.hosts:,} hosts, and build makes {hosts:,}"
+    found = reach(fabric)
+    if found.host_pairs_joined < found.host_pairs:
+        yield f"{found.host_pairs - found.host_pairs_joined:,} of {found.host_pairs:,} pairs of hosts are not joined"

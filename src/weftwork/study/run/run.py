@@ -16,6 +16,7 @@ from weftwork.spec.scenario.scenario import Scenario, dump
 from weftwork.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
 from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
 from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
+from weftwork.study.prepare.parts import own_files
 from weftwork.study.prepare.prepare import located, prepare, read_scenario
 from weftwork.study.results.results import results
 from weftwork.study.run.execute import Progress, execute
@@ -193,7 +194,10 @@ def _run_several(
         whole = [run for run in runs if run.status != "interrupted"] or runs
         common = runs[0].provenance
         provenance = {
-            **{key: common[key] for key in ("weftwork", "schema", "engine", "policies", "facts", "notes", "machine")},
+            **{
+                key: common[key]
+                for key in ("weftwork", "schema", "engine", "policies", "files", "facts", "notes", "machine")
+            },
             **_origin(given),
             "status": status,
             "seeds": [run.provenance["seed"] for run in whole],
@@ -232,6 +236,7 @@ def _provenance(prepared: Prepared, status: str) -> dict[str, Any]:
             kind: {"name": policy.name, "hash": policy.hash, "parameters": dict(policy.values)}
             for kind, policy in prepared.policies.items()
         },
+        "files": own_files(scenario),
         "notes": list(scenario.notes),
         "machine": {
             "system": platform.platform(),

@@ -12,7 +12,14 @@ from rich.text import Text
 
 from weftwork.report.pipeline import EXPOSED, is_training, time_by_kind
 from weftwork.report.tables import busiest_links, drops_by_reason, flows_by_size, pausing_ports
-from weftwork.report.training_answer import KIND_WORDS, jobs_of, rates_sentence, training_sentences, what_if_of
+from weftwork.report.training_answer import (
+    KIND_WORDS,
+    goodput_sentence,
+    jobs_of,
+    rates_sentence,
+    training_sentences,
+    what_if_of,
+)
 from weftwork.report.words import ENGINE_FACTS, amount, doubtful_figures, label, plural, sentence
 
 if TYPE_CHECKING:
@@ -73,6 +80,7 @@ def answer(run: Run) -> list[str]:
     said += [_NO_PACKETS] if run.provenance["engine"] == "flow" else [_losses(run), _pauses(run)]
     if not run.seeds:
         said += [_faults(run), _waits(run), _busiest(run)]
+    said += [goodput_sentence(run)]
     return [text for text in said if text]
 
 

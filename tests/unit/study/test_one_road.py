@@ -9,6 +9,7 @@ from helpers.road import differences, plan_of_run
 
 import weftwork
 from weftwork.base.errors import ConfigError
+from weftwork.report.answer import answer
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("examples/**/*.yaml"))
@@ -86,6 +87,17 @@ def test_an_iteration_has_the_same_numbers_at_every_fidelity(fidelity: str, tmp_
     (row,) = run.table("jobs").to_pylist()
     assert row["iteration_ps"] == run.value("iteration_ps")
     assert row["tokens_per_s"] == pytest.approx(16 * 512 / (row["iteration_ps"] * 1e-12))
+
+
+def test_weeks_are_asked_of_packets_too(tmp_path: Path) -> None:
+    file = written(tmp_path, "training", fidelity="packet", more="reliability: {}")
+    run = weftwork.run(file, out=tmp_path / "run")
+    share = run.value("effective_share")
+    assert share is not None
+    assert 0.9 < share < 1
+    said = " ".join(answer(run))
+    assert "Over weeks" in said
+    assert f"took {run.value('iteration_ps') / 1e9:.3g} ms" in said
 
 
 def test_an_iteration_of_packets_that_does_not_end_has_no_time(tmp_path: Path) -> None:

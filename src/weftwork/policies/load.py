@@ -38,7 +38,7 @@ from weftwork.policies.layout import Layout, line_of, prefix_fields, state_field
 from weftwork.policies.parameters import parameter_layout, parameter_rows, resolve
 from weftwork.policies.plugin_types import wrong_field
 
-__all__ = ["KINDS", "CatalogueEntry", "LoadedPolicy", "PolicyKind", "catalogue", "load"]
+__all__ = ["KINDS", "CatalogueEntry", "LoadedPolicy", "PolicyKind", "catalogue", "load", "policy_names"]
 
 PolicyKind = Literal["congestion-control", "path-selection", "port-selection"]
 
@@ -63,6 +63,16 @@ class CatalogueEntry:
     path: Path
     text: str
     source: str
+
+
+def policy_names(kind: str) -> tuple[str, ...]:
+    """The policies of one kind that come with Weftwork; reads no file.
+
+    Parameters
+    ----------
+    kind : ``congestion-control``, ``path-selection`` or ``port-selection``
+    """
+    return tuple(_files(_kind(kind)))
 
 
 def catalogue(kind: str) -> tuple[CatalogueEntry, ...]:

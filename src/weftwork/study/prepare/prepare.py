@@ -13,7 +13,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.plan import Plan
 from weftwork.engine.requirements import pause_facts, reordering_mistakes
 from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
-from weftwork.policies.load import catalogue, load
+from weftwork.policies.load import load, policy_names
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.scenario.scenario import Scenario
 from weftwork.spec.scenario.scenario import load as load_scenario
@@ -48,7 +48,7 @@ SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.r
 
 def known_names() -> dict[str, Sequence[str]]:
     """Names of policies and devices that a scenario may use, by kind."""
-    policies = {kind.replace("-", "_"): [entry.name for entry in catalogue(kind)] for kind in POLICY_KINDS}
+    policies = {kind.replace("-", "_"): list(policy_names(kind)) for kind in POLICY_KINDS}
     devices = {"switch": list(SWITCHES), "nic": list(NICS), "node": list(SERVERS), "gpu": list(GPUS)}
     return {**policies, **devices, "model": list(MODELS), "software": list(SOFTWARE)}
 

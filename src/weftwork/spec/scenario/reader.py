@@ -120,12 +120,20 @@ class Reader:
         if chooser is None:
             values = self._rows(rows, self._entries(node, path, [row.key for row in rows.values()], later or {}), path)
             return model.model_construct(**values)
+        return self._chosen_section(chooser, node, path, model, later or {})
+
+    def _chosen_section(
+        self, chooser: Chooser, node: Node, path: str, model: type[BaseModel], later: MappingType[str, str]
+    ) -> Any:
+        """Read a section in which one key chooses a file, which brings keys of its own."""
+        rows = rows_of(model)
         node = self._mapping(node, path, [row.key for row in _with_options(rows, chooser)])
         chosen, offer = self._choice(chooser, node, path, model)
+        is_open = offer is None and chosen is not None and is_path(chosen)  # nobody knows the keys of that file
         own = {} if offer is None else rows_of(offer.keys)
         others = {key: row for key, row in chooser.others().items() if key not in {row.key for row in own.values()}}
         keys = [chooser.row.key, *(row.key for row in own.values()), *(row.key for row in rows.values())]
-        entries = self._entries(node, path, list(dict.fromkeys(keys)), later or {}, others)
+        entries = self._entries(node, path, list(dict.fromkeys(keys)), later, others, is_open=is_open)
         self._foreign(chooser, chosen, others, entries, path)
         options = self._rows(own, entries, path, {chooser.row.key: chosen})
         del rows[chooser.name]
@@ -222,8 +230,13 @@ class Reader:
         keys: list[str],
         later: MappingType[str, str],
         others: MappingType[str, object] = MappingProxyType({}),
+        *,
+        is_open: bool = False,
     ) -> dict[str, Node]:
-        """Entries of a mapping by key: those of ``keys`` and of ``others``, which the caller judges."""
+        """Entries of a mapping by key: those of ``keys`` and of ``others``, which the caller judges.
+
+        ``is_open``: any other key may be right, and is left aside.
+        """
         known: dict[str, Node] = {}
         for entry in self._mapping(node, path, keys).entries:
             at = _join(path, _shown_key(entry.key))
@@ -233,7 +246,7 @@ class Reader:
                     known[entry.key] = entry.node
             elif entry.key in later:
                 self.wrong(at, later[entry.key])
-            else:
+            elif not is_open:
                 self._unknown(entry.key, at, keys, others)
         return known
 
@@ -302,7 +315,7 @@ class Reader:
         given: set[str],
         path: str,
         chosen: MappingType[str, Any],
-        others: tuple[str, ...],
+        names: tuple[str, ...],
     ) -> None:
         by_key = {row.key: values[name] for name, row in rows.items()} | dict(chosen)
         for name, row in rows.items():
@@ -313,7 +326,7 @@ class Reader:
             if not applies(row, found):
                 values[name] = DeviceChoice() if isinstance(row.kind, DeviceKind) else None
                 if name in given:
-                    self.wrong(_join(path, row.key), means_nothing(deciding, found, _wanted(row, others)))
+                    self.wrong(_join(path, row.key), means_nothing(deciding, found, _wanted(row, names)))
 
     def _sections(self, kind: SectionList, node: Node, path: str) -> tuple[Any, ...]:
         if _is_null(node):

@@ -139,5 +139,13 @@ def test_a_name_and_a_path_are_told_apart() -> None:
     assert TRANSPORTS.load("rocev2") is TRANSPORTS["rocev2"]
     assert TOPOLOGIES.load(str(TOPOLOGIES.paths["fat-tree"])) is not TOPOLOGIES["fat-tree"]
     assert PATTERNS.text("incast").startswith("Incast: many hosts")
-    with pytest.raises(ConfigError, match="no such file"):
-        weftwork.read_scenario(PACKAGE.parents[1] / "examples" / "permutation.yaml", {"traffic.pattern": "./none.py"})
+
+
+def test_a_file_that_is_not_there_is_one_mistake_whatever_keys_it_would_have(tmp_path: Path) -> None:
+    text = "schema: 1\nfabric: {radix: 4}\ntraffic:\n  pattern: ./none.py\n  whatever: 3\n"
+    (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        weftwork.read_scenario(tmp_path / "a.yaml")
+    (mistake,) = caught.value.mistakes
+    assert (mistake.path, mistake.line) == ("traffic.pattern", 4)
+    assert mistake.text == "found './none.py', but there is no such file, seen from the scenario's folder"

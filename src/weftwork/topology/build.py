@@ -23,7 +23,7 @@ from weftwork.spec.scenario.choice import Offer
 from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.spec.scenario.chosen import clash, means_nothing
 from weftwork.spec.scenario.fabric import FabricSection
-from weftwork.spec.scenario.fabric_checks import resolved_keys, servers_asked
+from weftwork.spec.scenario.fabric_checks import DEFAULT_CABLE_M, resolved_keys, servers_asked
 from weftwork.spec.scenario.findings import Collected
 from weftwork.spec.scenario.topology import Ground, Parts
 from weftwork.topology.devices import Device, nic_of, node_of, switch_of
@@ -31,7 +31,6 @@ from weftwork.topology.from_file import read_fabric
 
 __all__ = ["fabric_of", "fabric_of_section"]
 
-DEFAULT_CABLE_M = 20.0  # chosen: a row of racks, as the row fabric.cable_length of the scenario says
 NO_LIMIT = 2**62  # above any sum of rates
 
 

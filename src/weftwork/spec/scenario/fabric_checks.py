@@ -19,9 +19,9 @@ from weftwork.spec.scenario.findings import Read, asked
 from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.topology import Ground, Topology
 
-__all__ = ["resolve_fabric", "resolved_keys", "servers_asked"]
+__all__ = ["DEFAULT_CABLE_M", "resolve_fabric", "resolved_keys", "servers_asked"]
 
-DEFAULT_CABLE_M = 20.0  # as the row fabric.cable_length says
+DEFAULT_CABLE_M = 20.0  # chosen: a row of racks, as the row fabric.cable_length says
 
 
 def resolve_fabric(fabric: FabricSection, reader: Reader) -> FabricSection:

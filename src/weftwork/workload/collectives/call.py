@@ -15,12 +15,10 @@ from typing import Final
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.spec.plug_in import NoKeys, Record
+from weftwork.spec.scenario.workload import OPERATIONS
 
 __all__ = ["OPERATIONS", "Call", "bus_bandwidth_factor", "call_mistakes"]
 
-OPERATIONS: Final = (
-    "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "send-receive", "barrier",
-)  # fmt: skip
 _MAX_CHANNELS: Final = 1 << 10  # chosen: a flow's identity has 16 bits for connections, and a channel uses a few
 
 

@@ -8,7 +8,7 @@ Leaves out: checks of one key against another (`weftwork.spec.scenario.checks`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence as SequenceType
 from dataclasses import dataclass, field, replace
@@ -87,14 +87,14 @@ class Reader:
     known : names that exist, by kind of policy, and for ``switch`` and ``nic`` where the caller knows the catalogue
     directory : folder to which files in the scenario are relative
     check_parameters : judges the parameters of a policy, or None
-    paths : all keys of a scenario, to tell a user in which section a key belongs
+    paths : lists all keys of a scenario, to tell a user in which section a key belongs
     nodes : servers of the catalogue by name, where the caller knows it
     """
 
     known: MappingType[str, SequenceType[str]]
     directory: Path
     check_parameters: ParameterCheck | None
-    paths: SequenceType[str] = ()
+    paths: Callable[[], SequenceType[str]] = tuple
     nodes: MappingType[str, NodeModel] = field(default_factory=dict)
     places: Places = field(default_factory=Places)
     mistakes: list[Mistake] = field(default_factory=list)
@@ -127,12 +127,15 @@ class Reader:
     ) -> Any:
         """Read a section in which one key chooses a file, which brings keys of its own."""
         rows = rows_of(model)
-        node = self._mapping(node, path, [row.key for row in _with_options(rows, chooser)])
+        if not isinstance(node, Mapping):
+            node = self._mapping(node, path, [row.key for row in _with_options(rows, chooser)])
         chosen, offer = self._choice(chooser, node, path, model)
         is_open = offer is None and chosen is not None and is_path(chosen)  # nobody knows the keys of that file
         own = {} if offer is None else rows_of(offer.keys)
-        others = {key: row for key, row in chooser.others().items() if key not in {row.key for row in own.values()}}
         keys = [chooser.row.key, *(row.key for row in own.values()), *(row.key for row in rows.values())]
+        others: MappingType[str, tuple[tuple[str, ...], Row]] = {}
+        if any(entry.key not in keys for entry in node.entries):  # else no other file of the folder is imported
+            others = {key: row for key, row in chooser.others().items() if key not in keys}
         entries = self._entries(node, path, list(dict.fromkeys(keys)), later, others, is_open=is_open)
         self._foreign(chooser, chosen, others, entries, path)
         options = self._rows(own, entries, path, {chooser.row.key: chosen})
@@ -254,8 +257,9 @@ class Reader:
         is_hopeless = len(self.mistakes) >= MANY  # a file of another kind; looking for spellings would take minutes
         near = None if is_hopeless else nearest(key, [*keys, *others])
         if near is None and not is_hopeless:
-            leaf = nearest(key, {known.rpartition(".")[2] for known in self.paths})
-            elsewhere = [known for known in self.paths if known.rpartition(".")[2] == leaf]
+            paths = self.paths()
+            leaf = nearest(key, {known.rpartition(".")[2] for known in paths})
+            elsewhere = [known for known in paths if known.rpartition(".")[2] == leaf]
             if elsewhere:
                 self.wrong(path, "unknown key here", elsewhere[0])
                 return

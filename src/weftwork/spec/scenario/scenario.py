@@ -266,7 +266,7 @@ def loads(
         directory=Path() if directory is None else directory,
         check_parameters=check_parameters,
         nodes=nodes or {},
-        paths=[described.path for described in rows()],
+        paths=lambda: [described.path for described in rows()],
         mistakes=mistakes,
     )
     root, notes = _to_this_schema(root, reader, source)

@@ -101,6 +101,16 @@ def test_listing_a_folder_imports_nothing() -> None:
     assert imported == "[]"
 
 
+def test_reading_a_scenario_imports_what_it_chooses_and_no_more() -> None:
+    text = "{schema: 1, fabric: {radix: 4}, traffic: {pattern: incast, senders: 3}}"
+    program = f"import sys; from weftwork.spec.scenario.scenario import loads; loads({text!r})"
+    folders = "('weftwork.topology.shapes.', 'weftwork.workload.traffic.patterns.', 'weftwork.transports.')"
+    more = f"; print(sorted(name for name in sys.modules if name.startswith({folders})))"
+    done = subprocess.run([sys.executable, "-c", program + more], capture_output=True, text=True, check=True)
+    found = ["topology.shapes.fat_tree", "transports.rocev2", "workload.traffic.patterns.incast"]
+    assert done.stdout.strip() == str([f"weftwork.{name}" for name in found])
+
+
 def test_a_file_of_the_catalogue_without_the_right_record_is_our_mistake() -> None:
     wrong: Folder[TransportKind[object]] = Folder(  # type: ignore[type-var]
         "transport", package="weftwork.topology.shapes", constant="TOPOLOGY", record=TransportKind

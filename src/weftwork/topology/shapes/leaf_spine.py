@@ -61,14 +61,14 @@ class Keys(Record):
     links_per_pair: int | None = row(
         "links_per_pair",
         Whole(low=1, high=1_024, unit="links"),
-        absent="1 where leaves and spines are given, else derived",
+        absent="1 where spines are given, else derived",
         text="Parallel links between a leaf and a spine.",
         source="chosen: derived",
     )
     oversubscription: float | None = row(
         "oversubscription",
         Number(low=1e-12, high=1e12),
-        absent="1, non-blocking, unless leaves, spines and hosts_per_leaf say otherwise",
+        absent="1, non-blocking, unless the counts of switches say otherwise",
         text="Bandwidth of a leaf's host ports divided by that of its uplinks.",
         source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23",
     )

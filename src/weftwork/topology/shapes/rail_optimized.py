@@ -38,7 +38,7 @@ class Keys(Record):
         Whole(low=2, high=3, unit="tiers"),
         absent="2 where they suffice, else 3",
         text="Tiers of switches: leaves and spines, or with cores above them.",
-        source="docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure v1.0",
+        source="chosen: as few as suffice",
     )
     pods: int | None = row(
         "pods",
@@ -94,9 +94,9 @@ class Keys(Record):
     oversubscription: float | None = row(
         "oversubscription",
         Number(low=1e-12, high=1e12),
-        absent="1, non-blocking, unless the spines say otherwise",
+        absent="1, non-blocking, unless the counts of switches say otherwise",
         text="Bandwidth of a leaf's host ports divided by that of its uplinks.",
-        source="docs.nvidia.com, Enterprise Reference Architectures, HGX AI Factory: non-blocking",
+        source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23",
     )
 
 

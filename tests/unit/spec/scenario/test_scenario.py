@@ -468,10 +468,16 @@ def test_explain_prints_the_row_of_a_key(capsys: pytest.CaptureFixture[str]) -> 
     explain("fabric.oversubscription", as_json=False)
     printed = capsys.readouterr().out
     assert "Bandwidth of a leaf's host ports" in printed
-    assert "topology leaf-spine" in printed
-    assert "topology rail-optimized" in printed
+    assert "topology leaf-spine or rail-optimized" in printed
     assert "doi:" in printed
-    explain("fabric.oversubscription", as_json=True)
+
+
+def test_explain_prints_every_sense_of_a_key(capsys: pytest.CaptureFixture[str]) -> None:
+    explain("fabric.spines", as_json=False)
+    printed = capsys.readouterr().out
+    assert "only with topology leaf-spine\n" in printed
+    assert "only with topology rail-optimized\n" in printed
+    explain("fabric.spines", as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert [one["only_with"] for one in told["choices"]] == ["topology leaf-spine", "topology rail-optimized"]
 

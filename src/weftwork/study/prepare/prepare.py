@@ -68,7 +68,7 @@ def read_scenario(path: str | Path, overrides: Mapping[str, str] | None = None) 
     Raises
     ------
     ConfigError : with all mistakes
-    PolicyError : a policy of the user's own is wrong
+    CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
     """
     return load_scenario(Path(path), overrides, known=known_names(), check_parameters=check_parameters, nodes=nodes())
 
@@ -85,7 +85,7 @@ def prepare(scenario: Scenario, *, fabric: Fabric | None = None) -> Prepared:
     Raises
     ------
     ConfigError : with all reasons why this cannot run, with lines where the scenario came from a file
-    PolicyError : a policy of the user's own is wrong
+    CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
     """
     try:
         return _prepare(scenario, fabric)

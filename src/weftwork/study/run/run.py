@@ -66,7 +66,7 @@ def run_scenario(
     Raises
     ------
     ConfigError : with all mistakes of the scenario, or where the folder cannot be written
-    PolicyError : a policy of the user's own is wrong
+    CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
     UsageError : an argument has another type
     """
     _want_types(scenario, out, seed, seeds, overrides)

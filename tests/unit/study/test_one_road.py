@@ -89,6 +89,16 @@ def test_an_iteration_has_the_same_numbers_at_every_fidelity(fidelity: str, tmp_
     assert row["tokens_per_s"] == pytest.approx(16 * 512 / (row["iteration_ps"] * 1e-12))
 
 
+@pytest.mark.parametrize("until", ["20us", "60us", "150us"])
+def test_a_link_of_a_run_that_was_stopped_is_busy_for_a_share_of_the_time(until: str, tmp_path: Path) -> None:
+    overrides = {"engine.until": until, "traffic": "{pattern: permutation, size: 64MiB}"}
+    run = weftwork.run(written(tmp_path, "traffic"), out=tmp_path / "run", overrides=overrides)
+    assert run.status == "stopped"
+    busiest = run.value("busiest_link")
+    assert busiest is not None
+    assert 0.2 < busiest <= 1 + 1e-6
+
+
 def test_weeks_are_asked_of_packets_too(tmp_path: Path) -> None:
     file = written(tmp_path, "training", fidelity="packet", more="reliability: {}")
     run = weftwork.run(file, out=tmp_path / "run")

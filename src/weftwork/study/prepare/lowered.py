@@ -5,8 +5,9 @@ Leaves out: where the parts come from (`weftwork.study.prepare.prepare`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.flow.lower import lower_flow
 from weftwork.engine.lower import lower
 from weftwork.study.prepare.parts import engine_settings
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from weftwork.spec.transport import Transport
     from weftwork.study.prepare.faults import Occurrence
 
-__all__ = ["folds", "lowered"]
+__all__ = ["FIDELITIES", "folds", "lowered"]
+
+FIDELITIES: Final = ("packet", "flow", "reference")
 
 
 def folds(scenario: Scenario) -> bool:
@@ -54,8 +57,12 @@ def lowered(
     ------
     ConfigError : with every reason why the engine cannot run this
     """
+    fidelity = scenario.engine.fidelity
+    if fidelity not in FIDELITIES:
+        text = f"found '{fidelity}', wanted {', '.join(FIDELITIES[:-1])} or {FIDELITIES[-1]}"
+        raise ConfigError(scenario.source, [Mistake(path="engine.fidelity", text=text)])
     common = {"fabric": fabric, "job": job, "transport": transport, **engine_settings(scenario, policies, faults)}
-    if scenario.engine.fidelity != "flow":
+    if fidelity != "flow":
         return lower(**common, congestion_control=policies["congestion-control"])
     if not folds(scenario):
         return lower_flow(**common, fold="never", with_ideal=True)

@@ -107,16 +107,19 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     policies = policies_of(scenario)
     chosen = (policies["path-selection"], policies["port-selection"])
     jobs, mistakes, facts = training_jobs(scenario, fabric)
-    job = None
+    job, sent, series = None, None, None
+    late: list[Mistake] = []  # told behind those of transport and faults
     if not mistakes:
         job, known = _job(scenario, fabric, jobs)
         facts |= known
+        series, late = recording(scenario, fabric, job)
+        if not folds(scenario):
+            sent = volume(job)
+            late = [*_volume_mistakes(scenario, sent), *late]
     mistakes += [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
     faults, wrong = occurrences(scenario, fabric)
-    mistakes += wrong
-    sent = None if job is None or folds(scenario) else volume(job)
-    mistakes += [] if sent is None else _volume_mistakes(scenario, sent)
+    mistakes += [*wrong, *late]
     if mistakes or job is None:
         raise ConfigError(scenario.source, mistakes)
     plan = lowered(scenario, fabric=fabric, job=job, transport=transport, policies=policies, faults=faults)
@@ -133,7 +136,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
         policies=policies,
         faults=tuple(sorted(faults, key=lambda occurrence: occurrence.at_ps)),
         volume=sent,
-        series=recording(scenario, fabric, job),
+        series=series,
         plan=plan,
     )
 

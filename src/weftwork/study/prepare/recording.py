@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.errors import Mistake
 from weftwork.base.nearest import nearest
 from weftwork.engine.programs import peers_of, walk
 from weftwork.spec.job import Send
@@ -48,28 +48,28 @@ def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
     return sorted(found)
 
 
-def recording(scenario: Scenario, fabric: Fabric, job: Job) -> Series | None:
+def recording(scenario: Scenario, fabric: Fabric, job: Job) -> tuple[Series | None, list[Mistake]]:
     """What the packet engine records: a timeline and ways always, and the series that the scenario asks for.
 
     The flow engine keeps the timeline alone, and nothing where it folds ranks; the reference engine records nothing
-    over time. Where nothing is recorded the answer is None.
+    over time.
 
     Parameters
     ----------
     scenario : its engine, and what it asks to record
     fabric, job : whose ports and flows
 
-    Raises
-    ------
-    ConfigError : a flow or a port that is not there; with all mistakes
+    Returns
+    -------
+    what is recorded, None for nothing; and a mistake for every flow or port that is not there, or cannot be recorded
     """
     from weftwork.engine.packet import Series
 
     wanted, fidelity = scenario.engine.record, scenario.engine.fidelity
     if wanted.flows == "none" and wanted.ports == "none":
         if fidelity == "reference" or folds(scenario):
-            return None
-        return Series(timeline_bins=_bins(fabric), path_sample=PATH_SAMPLE)
+            return None, []
+        return Series(timeline_bins=_bins(fabric), path_sample=PATH_SAMPLE), []
     mistakes: list[Mistake] = []
     if fidelity != "packet":
         text = f"the {fidelity} engine keeps no series of flows and ports; set engine.fidelity: packet"
@@ -84,11 +84,10 @@ def recording(scenario: Scenario, fabric: Fabric, job: Job) -> Series | None:
         ]
         flows = tuple(every[number] for number in wanted.flows if number < len(every))
     ports = _ports(wanted.ports, fabric, mistakes)
-    if mistakes:
-        raise ConfigError(scenario.source, mistakes)
-    return Series(
+    found = Series(
         every_ps=wanted.every_ps, ports=ports, flows=flows, timeline_bins=_bins(fabric), path_sample=PATH_SAMPLE
     )
+    return found, mistakes
 
 
 def _bins(fabric: Fabric) -> int:

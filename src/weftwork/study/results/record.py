@@ -243,7 +243,8 @@ def _links(prepared: Prepared, execution: Execution, kept: NDArray[np.int64], na
     fabric, outcome = prepared.fabric, execution.outcome
     ports = fabric.ports
     rate_bps = fabric.links["rate_bps"][ports.link]
-    end_s = outcome.counters["end_ps"] / SECOND_PS
+    # flows under way carry bytes long after the last arrival, so that theirs count until where the run was stopped
+    end_s = (outcome.counters["end_ps"] if execution.flows is None else outcome.simulated_ps) / SECOND_PS
     sent_bytes = _sent_bytes(prepared, execution)
     utilisation = sent_bytes * 8.0 / (rate_bps * end_s) if end_s > 0 else np.zeros(len(rate_bps))
     counted = outcome.ports[kept]

@@ -9,7 +9,11 @@ from helpers.road import differences, plan_of_run
 
 import weftwork
 from weftwork.base.errors import ConfigError
+from weftwork.engine.flow import run as flow
 from weftwork.report.answer import answer
+from weftwork.study.prepare.what_if import ALONE, INFINITE_NETWORK
+from weftwork.study.run.execute import Progress
+from weftwork.topology.build import fabric_of
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("examples/**/*.yaml"))
@@ -87,6 +91,51 @@ def test_an_iteration_has_the_same_numbers_at_every_fidelity(fidelity: str, tmp_
     (row,) = run.table("jobs").to_pylist()
     assert row["iteration_ps"] == run.value("iteration_ps")
     assert row["tokens_per_s"] == pytest.approx(16 * 512 / (row["iteration_ps"] * 1e-12))
+
+
+def test_a_fabric_from_python_is_prepared_as_it_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = written(tmp_path, "collective", fidelity="packet")
+    fabric = fabric_of(topology="rail-optimized", gpus=16, node="dgx-h100", switch="plain", radix=64)
+    prepared = weftwork.prepare(weftwork.read_scenario(file), fabric=fabric)
+    assert differences(prepared.plan, plan_of_run(file, monkeypatch, fabric=fabric)) == []
+    assert differences(prepared.plan, plan_of_run(file, monkeypatch)) != []
+
+
+def test_other_worlds_are_runs_of_their_own(tmp_path: Path) -> None:
+    prepared = weftwork.prepare(weftwork.read_scenario(written(tmp_path, "jobs")))
+    found = weftwork.execute(prepared)
+    assert [(one.case, one.job) for one, _ in found.what_if] == [(INFINITE_NETWORK, None), (ALONE, 0), (ALONE, 1)]
+    for variation, other in found.what_if:
+        again = weftwork.execute(variation.prepared, what_if=False)
+        assert again.outcome.digest() == other.outcome.digest()
+        assert again.what_if == ()
+    told = weftwork.results(prepared, found).tables["what_if"].to_pylist()
+    ideal = found.what_if[0][1].outcome.marks
+    ranks = {"job0": ideal["rank"] < 8, "job1": ideal["rank"] >= 8}
+    for row in told:
+        if row["case"] == INFINITE_NETWORK:
+            assert row["iteration_ps"] == ideal["at_ps"][ranks[row["job"]]].max()
+    assert weftwork.execute(prepared, what_if=False).what_if == ()
+
+
+def test_other_worlds_can_be_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow, "_SLICE_S", 1e-9)  # so that progress is told every few events
+    prepared = weftwork.prepare(weftwork.read_scenario(written(tmp_path, "jobs")))
+    reached_ps = [0]
+
+    def stop_in_the_second(now: Progress) -> None:
+        if now.simulated_ps < reached_ps[0]:
+            raise KeyboardInterrupt
+        reached_ps[0] = now.simulated_ps
+
+    execution = weftwork.execute(prepared, stop_in_the_second)
+    assert execution.outcome.complete
+    assert execution.interrupted
+    found = weftwork.results(prepared, execution)
+    assert found.status == "interrupted"
+    assert found.tables["what_if"].num_rows == 0
+    whole = weftwork.results(prepared, weftwork.execute(prepared))
+    assert found.summary["iteration_ps"].value == whole.summary["iteration_ps"].value
 
 
 @pytest.mark.parametrize("until", ["20us", "60us", "150us"])

@@ -2,19 +2,26 @@
 
     python benchmarks/fit_one_node.py
 
-Prints the fitted figures of src/weftwork/workload/collectives/figures.toml. Time of W bus bytes: alpha + W / B +
-ramp W / (W + ramp_bytes). Fitted by the least mean of absolute relative errors (L1), so that single sizes do not pull.
+Prints the fitted figures of src/weftwork/workload/collectives/figures.toml, and for the A100 the rate of NVLink of
+src/weftwork/hardware/servers.toml; that of the H100 is NCCL's, and its fit gives the share of reductions in switches.
+The model is the closed form itself, which takes the fastest of NCCL's ways at each size. Fitted by the least mean of
+absolute relative errors (L1), so that single sizes do not pull.
 Source: Azure AI benchmarking guide, by `weftwork.data.measured`. Leaves out: groups of fewer than eight GPUs.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from scipy.optimize import minimize
 
+from weftwork.base.clock import SECOND_PS
 from weftwork.data.measured import measured
+from weftwork.hardware.catalogue import node
+from weftwork.workload.collectives.closed_form import Group, fastest
+from weftwork.workload.collectives.figures import CollectiveFigures, collective_figures
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,13 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["fit", "main"]
 
 BUS_FACTOR: Final = 2 * 7 / 8  # all-reduce of eight GPUs
-# us, GB/s, us, MB. chosen: near the solution, since the method is local; the best of all starts is kept
-STARTS: Final = (
-    (40.0, 236.0, 230.0, 50.0), (30.0, 480.0, 75.0, 35.0), (30.0, 480.0, 90.0, 65.0), (20.0, 300.0, 100.0, 20.0),
-)  # fmt: skip
+GROUP: Final = Group(members=8, per_domain=8, domain_gpus=8)
+SERVERS: Final = {"a100": "azure-nd-a100-v4", "h100": "azure-nd-h100-v5"}
+# us, GB/s or share, us, MB. chosen: near the solution, since the method is local; the best of all starts is kept
+STARTS: Final = {
+    "a100": ((20.0, 236.0, 230.0, 50.0), (10.0, 236.0, 100.0, 20.0), (25.0, 240.0, 150.0, 30.0)),
+    "h100": ((6.0, 0.84, 75.0, 35.0), (6.0, 0.84, 30.0, 10.0), (10.0, 0.9, 100.0, 60.0), (2.0, 0.85, 120.0, 100.0)),
+}
 
 
-def fit(gpu: str) -> tuple[dict[str, int], float]:
+def fit(gpu: str) -> tuple[dict[str, float], float]:
     """Fit one column of the table.
 
     Parameters
@@ -37,39 +47,44 @@ def fit(gpu: str) -> tuple[dict[str, int], float]:
 
     Returns
     -------
-    figures by their keys in figures.toml, and the mean absolute relative error of the times
+    figures by their keys, and the mean absolute relative error of the times
     """
     table = measured("nccl-all-reduce-one-node")
     size = np.asarray(table["size_bytes"], np.float64)
-    bus = size * BUS_FACTOR / 1e3  # kB: one GB/s is one kB/us
-    taken_us = bus / np.asarray(table[f"{gpu}_bus_bandwidth_gbyte_per_s"], np.float64)
+    taken_ps = size * BUS_FACTOR * SECOND_PS / (
+        np.asarray(table[f"{gpu}_bus_bandwidth_gbyte_per_s"], np.float64) * 1e9
+    )  # fmt: skip
+    model = node(SERVERS[gpu])
+    known = collective_figures(model.server, nic_port_rate_bps=model.nic_port_rate_bps)
+
+    def figures(x: NDArray[np.float64]) -> CollectiveFigures:
+        launch, rate, ramp, knee = (float(value) for value in np.abs(x))
+        rates = {"nvlink_rate_bps": rate * 8e9} if gpu == "a100" else {"nvls_efficiency": rate}
+        return replace(known, launch_ps=launch * 1e6, ramp_ps=ramp * 1e6, ramp_bytes=knee * 1e6, **rates)
 
     def error(x: NDArray[np.float64]) -> float:
-        alpha, rate, ramp, knee = np.abs(x)
-        found = alpha + bus / rate + ramp * bus / (bus + knee * 1e3)
-        return float(np.mean(np.abs(found / taken_us - 1)))
+        now = figures(x)
+        found = np.array([fastest("all-reduce", GROUP, one, now).time_ps for one in size])
+        return float(np.mean(np.abs(found / taken_ps - 1)))
 
-    options = {"maxiter": 20_000, "maxfev": 20_000, "xatol": 1e-6, "fatol": 1e-10}
-    found = [minimize(error, np.array(start), method="Nelder-Mead", options=options) for start in STARTS]
+    options = {"maxiter": 4_000, "maxfev": 4_000, "xatol": 1e-5, "fatol": 1e-9}
+    found = [minimize(error, np.array(start), method="Nelder-Mead", options=options) for start in STARTS[gpu]]
     best = min(found, key=lambda one: float(one.fun))
-    alpha, rate, ramp, knee = np.abs(best.x)
-    bandwidth = "nvls" if gpu == "h100" else "ring"  # what NCCL takes for all of eight GPUs
-    figures = {
-        "alpha_ps": round(alpha * 1e6),
-        f"{bandwidth}_bus_bandwidth_bps": round(rate * 8e9),
-        "ramp_ps": round(ramp * 1e6),
-        "ramp_bytes": round(knee * 1e6),
-    }
-    return figures, float(best.fun)
+    now = figures(best.x)
+    fitted = {"launch_ps": now.launch_ps, "ramp_ps": now.ramp_ps, "ramp_bytes": now.ramp_bytes}
+    if gpu == "a100":
+        raw_bps = model.server.nvlink_rate_bps  # of the catalogue, whose efficiency this fit gives
+        return {**fitted, "nvlink_rate_share": now.nvlink_rate_bps / raw_bps}, float(best.fun)
+    return {**fitted, "nvls_efficiency": now.nvls_efficiency}, float(best.fun)
 
 
 def main() -> None:
     """Print the figures."""
-    for gpu in ("a100", "h100"):
+    for gpu in SERVERS:
         figures, error = fit(gpu)
         print(f"[{gpu}]  # mean absolute error {100 * error:.2f} %")
         for key, value in figures.items():
-            print(f"{key} = {value:_}")
+            print(f"{key} = {round(value):_}" if value > 1e3 else f"{key} = {value:.4f}")
 
 
 if __name__ == "__main__":

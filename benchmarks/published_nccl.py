@@ -3,11 +3,11 @@
     python benchmarks/published_nccl.py [--full] [--only all-to-all]... [--markdown]
 
 Fabric and transport: `published_nccl.yaml`. Servers and the efficiency of their NVLink:
-src/weftwork/hardware/servers.toml. It was calibrated on the largest row of each one-node curve, so that those two rows
-judge nothing. Latencies and efficiencies of NCCL's protocols: src/weftwork/workload/collectives/protocols.toml. Nothing
-else is fitted, and nothing row by row. The tables do not say which algorithm NCCL took: each operation has the two that
-it may have taken, and one choice holds for all rows. In one server the protocol is the fastest at that size, which is
-what NCCL's tuning wants.
+src/weftwork/hardware/servers.toml. Latencies and efficiencies of NCCL's protocols:
+src/weftwork/workload/collectives/protocols.toml; what was fitted on the curves of one server at Azure, so that those
+two judge little: src/weftwork/workload/collectives/figures.toml. Nothing is fitted row by row. The tables do not say
+which algorithm NCCL took: each operation has the two that it may have taken, and one choice holds for all rows. In one
+server the protocol is the fastest at that size, which is what NCCL's tuning wants.
 Source of channels and pieces: NCCL's defaults, beside `NVLS` and the others below.
 Leaves out: NVLSTree (here the rails of `hierarchical`), the search for rings and trees, EFA's own packets and its SRD.
 """
@@ -18,29 +18,20 @@ import argparse
 import datetime as dt
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.data.measured import measured
-from weftwork.engine import packet
-from weftwork.engine.lower import lower
-from weftwork.policies.load import load
 from weftwork.study.prepare.prepare import read_scenario
+from weftwork.study.run.collective import collective_scenario, measure_collective
 from weftwork.topology.build import fabric_of_section
-from weftwork.transports.rocev2 import transport
-from weftwork.workload.collectives.algorithm import END, START
-from weftwork.workload.collectives.algorithms.hierarchical import Keys
-from weftwork.workload.collectives.call import Call, bus_bandwidth_factor
-from weftwork.workload.collectives.catalogue import schedule
-from weftwork.workload.collectives.protocols import software
-from weftwork.workload.placement import packed, with_nvlink_switches
+from weftwork.workload.collectives.call import bus_bandwidth_factor
 
 if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
-    from weftwork.spec.scenario.scenario import Scenario
 
 __all__ = ["CURVES", "Curve", "Row", "Way", "bus_bandwidth_gbyte_per_s", "main", "rows_of", "servers_of"]
 
@@ -52,6 +43,7 @@ QUICK_BYTES: Final = 1024 * MIB  # larger messages only with --full
 PIECE_BYTES: Final = 512 * KIB  # NCCL, Simple: 4 MiB of buffer in 8 steps
 NVLS_PIECE_BYTES: Final = 128 * KIB  # NCCL, NCCL_NVLS_CHUNKSIZE
 GPUS_OF_A_SERVER: Final = 8
+MOST_CHUNKS: Final = 1_024  # that collective.chunks allows; no part here has as many
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,65 +154,46 @@ class Row:
 
 
 def bus_bandwidth_gbyte_per_s(
-    scenario: Scenario, fabric: Fabric, *, operation: str, way: Way, gpus: int, size_bytes: int
+    servers: Mapping[str, str], fabric: Fabric, *, operation: str, way: Way, gpus: int, size_bytes: int
 ) -> float:
     """Simulate one operation, by each protocol of a way, and return the bus bandwidth of the fastest.
 
     Parameters
     ----------
-    scenario : whose transport holds
-    fabric : with enough servers
+    servers : keys of the scenario that name them
+    fabric : that is built from them
     operation, way, gpus, size_bytes : what is done, by whom, with how much as nccl-tests counts it
     """
     fastest_ps = min(
-        _took_ps(scenario, fabric, operation, way, protocol, gpus, size_bytes) for protocol in way.protocols
+        _took_ps(servers, fabric, operation, way, protocol, gpus, size_bytes) for protocol in way.protocols
     )
     return size_bytes * SECOND_PS / fastest_ps / 1e9 * float(bus_bandwidth_factor(operation, gpus))
 
 
 def _took_ps(
-    scenario: Scenario, fabric: Fabric, operation: str, way: Way, protocol: str, gpus: int, size_bytes: int
+    servers: Mapping[str, str], fabric: Fabric, operation: str, way: Way, protocol: str, gpus: int, size_bytes: int
 ) -> int:
-    figures = software(protocol, way.algorithm)
-    ports = int(fabric.ports.base[fabric.hosts[0] + 1] - fabric.ports.base[fabric.hosts[0]])
-    call = Call(
-        operation=operation,
-        ranks=gpus,
-        size_bytes=size_bytes,
-        channels=max(1, min(way.channels, size_bytes // gpus)),
-        chunks=max(1, size_bytes // way.least_chunk_bytes) if way.least_chunk_bytes else 1,
-        least_chunk_bytes=max(1, way.least_chunk_bytes),
-        domain=GPUS_OF_A_SERVER,
-        options=Keys(inner=way.inner),
-        nic_columns=max(1, ports // GPUS_OF_A_SERVER),
-        step_latency_ps=figures.step_latency_ps,
-        local_step_latency_ps=figures.local_step_latency_ps,
-        launch_latency_ps=figures.launch_latency_ps,
-        protocol_efficiency=figures.protocol_efficiency,
-    )
-    made = schedule(way.algorithm, call)
-    placement = packed(fabric, gpus)
-    if made.switches:
-        placement, _ = with_nvlink_switches(fabric, placement)
-    section = scenario.transport
-    outcome = packet.run(
-        lower(
-            fabric=fabric,
-            job=made.job(placement),
-            transport=transport(section),
-            congestion_control=load("congestion-control", section.congestion_control.label),
-            path_selection=load("path-selection", section.path_selection.label),
-            port_selection=load("port-selection", section.port_selection.label),
-        )
-    )
-    if not outcome.complete:
+    keys: dict[str, Any] = {
+        "operation": operation,
+        "algorithm": way.algorithm,
+        "protocol": protocol,
+        "gpus": gpus,
+        "size": size_bytes,
+        "channels": max(1, min(way.channels, size_bytes // gpus)),
+        "chunks": min(MOST_CHUNKS, max(1, size_bytes // way.least_chunk_bytes)) if way.least_chunk_bytes else 1,
+        "least_chunk": max(1, way.least_chunk_bytes),
+    }
+    if way.algorithm == "hierarchical":
+        keys["inner"] = way.inner
+    scenario = collective_scenario(keys, file=SCENARIO, overrides=servers)
+    (found,) = measure_collective(scenario, fabric, [size_bytes])
+    if found.time_ps is None:
         raise SystemExit(f"{way.algorithm} {operation} of {size_bytes:,} B did not complete")
-    marks = outcome.marks
-    return int(marks["at_ps"][marks["name"] == END].max() - marks["at_ps"][marks["name"] == START].min())
+    return found.time_ps
 
 
-def servers_of(curve: Curve, gpus: int) -> tuple[Scenario, Fabric]:
-    """The scenario and the fabric on which so many GPUs of a curve run.
+def servers_of(curve: Curve, gpus: int) -> tuple[dict[str, str], Fabric]:
+    """Keys of the scenario and the fabric on which so many GPUs of a curve run.
 
     Parameters
     ----------
@@ -228,8 +201,9 @@ def servers_of(curve: Curve, gpus: int) -> tuple[Scenario, Fabric]:
     gpus : whole servers of eight
     """
     hosts = max(2, gpus // GPUS_OF_A_SERVER)  # one server alone has no fabric
-    scenario = read_scenario(SCENARIO, {"fabric.node": curve.node, "fabric.hosts": str(hosts)})
-    return scenario, fabric_of_section(scenario.fabric, directory=SCENARIO.parent)
+    servers = {"fabric.node": curve.node, "fabric.hosts": str(hosts)}
+    section = read_scenario(SCENARIO, servers).fabric
+    return servers, fabric_of_section(section, directory=SCENARIO.parent)
 
 
 def rows_of(curve: Curve, *, largest_bytes: int) -> Iterable[Row]:
@@ -240,19 +214,19 @@ def rows_of(curve: Curve, *, largest_bytes: int) -> Iterable[Row]:
     curve : one of `CURVES`
     largest_bytes : larger rows are left out
     """
-    fabrics: dict[int, tuple[Scenario, Fabric]] = {}
+    fabrics: dict[int, tuple[dict[str, str], Fabric]] = {}
     for row in measured(curve.table).to_pylist():
         gpus, size_bytes = row.get("gpus", GPUS_OF_A_SERVER), row["size_bytes"]
         if size_bytes > largest_bytes:
             continue
         if gpus not in fabrics:
             fabrics[gpus] = servers_of(curve, gpus)
-        scenario, fabric = fabrics[gpus]
+        servers, fabric = fabrics[gpus]
         if sys.stderr.isatty():
             print(f"\r\033[K{curve.text}: {gpus} GPUs, {_size(size_bytes)}", end="", file=sys.stderr)
         found = tuple(
             bus_bandwidth_gbyte_per_s(
-                scenario, fabric, operation=curve.operation, way=way, gpus=gpus, size_bytes=size_bytes
+                servers, fabric, operation=curve.operation, way=way, gpus=gpus, size_bytes=size_bytes
             )
             for way in curve.ways
         )

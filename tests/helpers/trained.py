@@ -7,7 +7,7 @@ import numpy as np
 from weftwork.hardware.catalogue import gpu, node
 from weftwork.spec.job import Job, Placement
 from weftwork.spec.training import Model, Parallelism, Software
-from weftwork.workload.collectives.cost import collective_figures
+from weftwork.workload.collectives.figures import collective_figures
 from weftwork.workload.training.communication import Cluster
 from weftwork.workload.training.programs import Extras, TrainingShape, training_job
 
@@ -32,7 +32,7 @@ EXPERTS = SMALL.model_copy(
         "shared_ffn": 512,
     }
 )
-QUIET = Software(network_latency_ps=0, network_step_ps=0, launch_ps=0)  # messages take no time beyond their bytes
+QUIET = Software(latency_scale=0, launch_ps=0)  # messages take no time beyond their bytes
 
 
 def packed(ranks: int, gpus: int) -> Placement:

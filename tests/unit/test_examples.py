@@ -112,18 +112,18 @@ def _of_link_dies(cases: dict) -> None:
 
 def _of_all_reduce_64(cases: dict) -> None:
     hierarchical = cases["hierarchical, NVLS"]
-    assert hierarchical.took_ms[1024] == pytest.approx(5.5, abs=0.05)
+    assert hierarchical.took_ms[1024] == pytest.approx(5.8, abs=0.05)
     # each rail carries 2 x 7/8 of an eighth of the bytes at 400 Gb/s, headers left out
     assert hierarchical.took_ms[1024] > 2 * 7 / 8 * 2**30 / 8 * 8 / 400e9 * 1e3
     assert min(cases, key=lambda name: cases[name].took_ms[1]) == "direct"
     assert min(list(cases)[:3], key=lambda name: cases[name].took_ms[16]) == "double binary tree"
-    # a GPU sends seven eighths of what a ring passes on by NVLink, at 68.4 % of 450 GB/s
-    assert cases["ring"].bus[1024] < 0.684 * 450 * 8 / 7
+    # a GPU sends seven eighths of what a ring passes on by NVLink, at 81.2 % of 450 GB/s
+    assert cases["ring"].bus[1024] < 0.812 * 450 * 8 / 7
 
 
 def _of_oversubscription(cases: dict) -> None:
     costs = {name: case.took_ms[4] / case.took_ms[1] for name, case in cases.items()}
-    assert costs["all-to-all, direct"] == pytest.approx(3.66, abs=0.01)
+    assert costs["all-to-all, direct"] == pytest.approx(3.53, abs=0.01)
     assert costs["all-reduce, packed"] == pytest.approx(1.0, abs=0.02)
     assert costs["all-reduce, packed"] < costs["all-to-all, rail by rail"] < costs["all-to-all, direct"]
     # a quarter of the uplinks never costs more than four times

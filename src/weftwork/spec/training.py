@@ -97,8 +97,7 @@ class Software(Record):
     launch_ps: int = Field(default=8_000_000, ge=0)  # CPU time per operation
     graph_share: float = Field(default=0.0, ge=0, le=1)  # share of operations that CUDA graphs replay
     network_efficiency: float = Field(default=0.96, gt=0, le=1)  # of a NIC, beyond headers
-    network_latency_ps: int = Field(default=25_000_000, ge=0)  # of a message or a collective between servers
-    network_step_ps: int = Field(default=5_000_000, ge=0)  # of each step of a ring between servers
+    latency_scale: float = Field(default=1.0, ge=0, le=1000)  # of NCCL's launches, steps and ramps
     has_deduplicated_experts: bool = False  # one copy of a token for each remote domain (DeepEP, HybridEP)
     has_fused_experts: bool = True  # grouped matmul; else one after the other
     has_fused_activations: bool = False  # activation and cast of experts inside their grouped matmul

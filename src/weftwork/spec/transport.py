@@ -39,3 +39,9 @@ class Transport(Record):
     retransmission_timeout_ps: int = Field(default=67_108_864_000, gt=0)  # 4.096 us x 2^14, IBTA vol. 1, 9.7.6.1.3
     retry_limit: int = Field(default=7, ge=0)
     end_to_end_credits: int = Field(default=0, ge=0)  # 0: not used
+
+    @property
+    def payload_share(self) -> float:
+        """Share of a link that data packets of full size leave for data: without headers and the gap between frames."""
+        frame_bytes = self.mtu_bytes + self.data_overhead_bytes + self.telemetry_bytes + self.interframe_bytes
+        return self.mtu_bytes / frame_bytes

@@ -21,7 +21,7 @@ def test_every_generation_is_a_record_with_sources(name: str) -> None:
 def test_the_plain_row_is_the_default_of_the_record() -> None:
     plain = software("plain")
     assert plain == Software()
-    wanted = {"matmul_efficiency", "memory_efficiency", "launch_ps", "network_efficiency", "network_latency_ps"}
+    wanted = {"matmul_efficiency", "memory_efficiency", "launch_ps", "network_efficiency", "latency_scale"}
     assert wanted <= set(SOFTWARE["plain"].figures)
 
 

@@ -36,11 +36,10 @@ SOFTWARE_ROWS: Final[Mapping[str, tuple[str, str]]] = {
         "Share of a NIC that collectives reach, beyond headers.",
         "chosen: what large collectives of NCCL reach",
     ),
-    "Software.network_latency_ps": (
-        "Latency of a message or a collective between servers.",
-        "aliyun/SimAI: send latency 23.5 to 25 us",
+    "Software.latency_scale": (
+        "Factor of all latencies of NCCL: launches, steps and ramps of collectives, and messages between stages.",
+        "chosen: 1, the latencies of NCCL, src/graph/tuning.cc",
     ),
-    "Software.network_step_ps": ("Latency of each step of a ring between servers.", "chosen: 5 us"),
     "Software.has_deduplicated_experts": (
         "Whether a token goes once to each server and not once to each expert (DeepEP, HybridEP).",
         "deepseek-ai/DeepEP",

@@ -12,6 +12,8 @@ import numpy as np
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
+from weftwork.workload.collectives.closed_form import Group, extra_launch_ps
+from weftwork.workload.collectives.figures import collective_facts, collective_figures
 from weftwork.workload.collectives.protocols import software
 from weftwork.workload.placement import PLACEMENTS, with_nvlink_switches
 
@@ -66,9 +68,15 @@ def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int)
     facts: dict[str, str] = {}
     if section.protocol != "none":
         usual = software(section.protocol, ALGORITHMS.load(section.algorithm or "").name)
-        known = {name: getattr(usual, name) for name in _LATENCIES} | known
+        figures = collective_figures(fabric.servers[0], nic_port_rate_bps=0)
+        group = Group(members=ranks, per_domain=domain, domain_gpus=domain)
+        launch_ps = usual.launch_latency_ps + extra_launch_ps(section.operation, group, section.size_bytes, figures)
+        usual_latencies = {name: getattr(usual, name) for name in _LATENCIES} | {"launch_latency_ps": round(launch_ps)}
+        known = usual_latencies | known
         known["protocol_efficiency"] = usual.protocol_efficiency
+        known["switch_efficiency"] = figures.nvls_efficiency or 1.0
         facts = {key: text for key, text in usual.facts.items() if not _is_given(key, given)}
+        facts |= collective_facts(figures)
     call = Call(
         operation=section.operation,
         ranks=ranks,

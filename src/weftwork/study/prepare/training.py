@@ -15,7 +15,8 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.hardware.catalogue import SERVERS, gpu, gpu_facts
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.study.prepare.collective import nvlink_domains
-from weftwork.workload.collectives.cost import collective_facts, collective_figures
+from weftwork.study.prepare.parts import transport_of
+from weftwork.workload.collectives.figures import collective_facts, collective_figures, path_latency_ps
 from weftwork.workload.collectives.stepwise import stepwise
 from weftwork.workload.models.catalogue import model_facts
 from weftwork.workload.models.huggingface import model_of
@@ -151,10 +152,13 @@ def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[Trainin
     if domain is None:
         domain = np.arange(job.ranks, dtype=np.int64)
     text = (
-        "collectives run as rings and direct exchanges, step by step, at the rates of NVLink and NICs: the "
-        "efficiencies of software, which the flow engine knows, do not count"
+        "collectives run as rings and direct exchanges, step by step; trees and switches that reduce are rings of as "
+        "many bytes as they need"
     )
-    return stepwise(job, domain), {"training.packets": text}
+    server = _server(fabric)
+    near_ps = server.nvlink_latency_ps if server.nvlink_rate_bps else server.pcie_latency_ps
+    steps = stepwise(job, domain, near_latency_ps=near_ps, far_latency_ps=path_latency_ps(fabric))
+    return steps, {"training.packets": text}
 
 
 def compute_factors(scenario: Scenario, fabric: Fabric, placement: Placement) -> NDArray[np.float64] | None:
@@ -193,7 +197,13 @@ def _job(scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str
         path=path,
     )
     order = PLACEMENTS[section.placement](fabric, first + gpus, seed=scenario.engine.seed)
-    figures = collective_figures(server, nic_port_rate_bps=_port_rate(fabric), gpu=chip.name)
+    figures = collective_figures(
+        server,
+        nic_port_rate_bps=_port_rate(fabric),
+        gpu=chip.name,
+        network_latency_ps=path_latency_ps(fabric),
+        payload_share=transport_of(scenario).payload_share,
+    )
     job, shape = training_job(
         what,
         plan,

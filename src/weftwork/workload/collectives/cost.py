@@ -1,114 +1,35 @@
-"""Cost of a collective as one operation of a program (`weftwork.spec.job.Collect`): overhead, bytes and efficiencies.
+"""What a collective costs as one operation of a program (`weftwork.spec.job.Collect`): overhead, bytes, efficiencies.
 
-In one NVLink domain W bus bytes take alpha + W / B + ramp (g - 1) / 7 W / (W + ramp_bytes): a launch, a bandwidth and
-the filling of a pipeline. Across domains they take alpha of the domain and of the network, a latency for each step of a
-ring between domains (or of a tree, where that is faster for an all-reduce), and as long as NICs and NVLink need.
-Engines know the rates of links, so that B becomes an efficiency: B over the rate of the server's NVLink.
-Source: W as nccl-tests counts it, doc/PERFORMANCE.md; figures.toml names the source of each figure.
-Leaves out: NCCL's protocols LL and LL128, which `weftwork.workload.collectives.nccl_time` has; PAT; SHARP in a fabric.
+The operation takes as long, alone, as the closed form says of the fastest way (`closed_form`). What the busiest link
+carries becomes bytes with an efficiency, which contend with others; the rest of the time is overhead.
+Leaves out: SHARP in a fabric; PAT.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
-from weftwork.base.catalogue import Catalogue
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.hardware.catalogue import SERVERS
-from weftwork.spec.device import Server
 from weftwork.spec.training import Software
+from weftwork.workload.collectives.closed_form import OPERATIONS, Group, Way, fastest
+from weftwork.workload.collectives.figures import CollectiveFigures
 
-__all__ = [
-    "FIGURES",
-    "CollectiveCost",
-    "CollectiveFigures",
-    "collective_cost",
-    "collective_facts",
-    "collective_figures",
-]
-
-FIGURES: Final = Catalogue("collective figures", Path(__file__).with_name("figures.toml"))
-BUS_FACTOR: Final = {"all-reduce": 2, "all-gather": 1, "reduce-scatter": 1, "all-to-all": 1}  # times (n - 1) / n
-TREE_EFFICIENCY: Final = 0.92  # NCCL, src/graph/tuning.cc: a tree gets .92 of the bandwidth of a ring
-WHOLE_GPUS: Final = 8  # chosen: so many of a domain of 72 reduce in the switch too
-RAMP_GPUS: Final = 7  # the ramp was fitted on eight GPUs: seven steps
-_SAME: Final = {"h200": "h100", "gb200": "b200", "b300": "b200", "gb300": "b200"}  # NVLink of one generation
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CollectiveFigures:
-    """What groups of GPUs of one kind of server get.
-
-    Attributes
-    ----------
-    name : row of figures.toml
-    alpha_ps : of any collective
-    ramp_ps, ramp_bytes : filling of the pipeline, for eight GPUs
-    ring_bus_bandwidth_bps, nvls_bus_bandwidth_bps : nccl-tests' bus bandwidth in a domain; 0: no reductions in switches
-    nvlink_rate_bps : of the server's NVLink, one GPU, one direction, as engines have it
-    network_rate_bps : of all NIC ports of a GPU together, headers included
-    """
-
-    name: str
-    alpha_ps: int
-    ramp_ps: int
-    ramp_bytes: int
-    ring_bus_bandwidth_bps: int
-    nvls_bus_bandwidth_bps: int
-    nvlink_rate_bps: int
-    network_rate_bps: int
+__all__ = ["CollectiveCost", "collective_cost"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectiveCost:
-    """Fields of a `Collect` by their names."""
+    """Fields of a `Collect` by their names, its way (None: nothing crosses a link), and its time alone."""
 
     overhead_ps: int
     amount_bytes: int
     pattern: Literal["ring", "all-to-all"]
     local_efficiency: float
     network_efficiency: float
-
-
-def collective_figures(server: Server, *, nic_port_rate_bps: int, gpu: str | None = None) -> CollectiveFigures:
-    """Figures of a server.
-
-    Parameters
-    ----------
-    server : its NVLink and NIC ports
-    nic_port_rate_bps : of one port
-    gpu : in the catalogue of GPUs; by default that of the catalogue's server of this name
-
-    Returns
-    -------
-    those of the GPU, or those of ``other`` where its NVLink was never measured: bus bandwidth is then the NVLink's rate
-    """
-    if gpu is None:
-        row = SERVERS.get(server.name)
-        gpu = str(row.value("gpu")) if row is not None and "gpu" in row.figures else "other"
-    name = _SAME.get(gpu, gpu)
-    found = FIGURES.get(name, FIGURES["other"])
-    link_bps = server.nvlink_rate_bps or server.pcie_rate_bps
-    is_measured = found.name != "other" and server.nvlink_rate_bps > 0
-    nvls = found.figures.get("nvls_bus_bandwidth_bps")
-    return CollectiveFigures(
-        name=found.name,
-        alpha_ps=int(found.value("alpha_ps")),
-        ramp_ps=int(found.value("ramp_ps")),
-        ramp_bytes=int(found.value("ramp_bytes")),
-        ring_bus_bandwidth_bps=int(found.value("ring_bus_bandwidth_bps")) if is_measured else link_bps,
-        nvls_bus_bandwidth_bps=int(nvls.value) if nvls is not None and is_measured and server.nvls else 0,
-        nvlink_rate_bps=link_bps,
-        network_rate_bps=nic_port_rate_bps * server.nic_ports // server.gpus,
-    )
-
-
-def collective_facts(figures: CollectiveFigures) -> dict[str, str]:
-    """What is fitted, chosen or unverified among the figures of a server, by ``collectives.row.key``."""
-    return {f"collectives.{key}": text for key, text in FIGURES[figures.name].facts().items()}
+    way: Way | None
+    alone_ps: int
 
 
 def collective_cost(
@@ -131,7 +52,7 @@ def collective_cost(
     domain_gpus : of one NVLink domain
     size_bytes : as nccl-tests counts it: the whole buffer, also of an all-gather or reduce-scatter
     figures : of the servers
-    software : whose latencies and efficiency of the network hold
+    software : whose efficiency of the network and scale of latencies hold
 
     Raises
     ------
@@ -141,84 +62,44 @@ def collective_cost(
     pattern: Literal["ring", "all-to-all"] = "all-to-all" if operation == "all-to-all" else "ring"
     if members == 1 or size_bytes <= 0:
         return CollectiveCost(
-            overhead_ps=0, amount_bytes=0, pattern=pattern, local_efficiency=1.0, network_efficiency=1.0
-        )
-    bus_bytes = BUS_FACTOR[operation] * (members - 1) / members * size_bytes
-    is_local = members == per_domain
-    whole = is_local and members >= min(WHOLE_GPUS, domain_gpus)
-    local = local_bandwidth_bps(operation, figures, is_whole=whole) / figures.nvlink_rate_bps
-    network = software.network_efficiency
-    if is_local:
-        overhead_ps = figures.alpha_ps + ramp_ps(bus_bytes, members, figures)
-        network = 1.0
+            overhead_ps=0, amount_bytes=0, pattern=pattern, local_efficiency=1.0, network_efficiency=1.0, way=None,
+            alone_ps=0,
+        )  # fmt: skip
+    group = Group(members=members, per_domain=per_domain, domain_gpus=domain_gpus)
+    share = software.network_efficiency
+    found = fastest(
+        operation, group, size_bytes, figures, network_efficiency=share, latency_scale=software.latency_scale
+    )
+    rounds = 2 if operation == "all-reduce" else 1
+    bus_bytes = rounds * (members - 1) / members * size_bytes
+    is_far = group.domains > 1
+    if pattern == "ring":
+        near = bus_bytes * (1 - 1 / per_domain) if is_far else bus_bytes
+        far = bus_bytes / per_domain if is_far else 0.0
     else:
-        overhead_ps, share = _between_domains(operation, members, per_domain, bus_bytes, figures, software)
-        network *= share
+        near, far = size_bytes * (per_domain - 1) / members, size_bytes * (members - per_domain) / members
+    nic_bps = figures.network_rate_bps * figures.payload_share * share
+    busy_ps = 8 * SECOND_PS * max(found.local_bytes / figures.nvlink_rate_bps, found.network_bytes / nic_bps)
+    path_ps = figures.network_latency_ps if is_far else figures.nvlink_latency_ps  # which engines add by themselves
     return CollectiveCost(
-        overhead_ps=round(overhead_ps),
+        overhead_ps=max(0, round(found.time_ps - busy_ps - path_ps)),
         amount_bytes=round(size_bytes if pattern == "all-to-all" else bus_bytes),
         pattern=pattern,
-        local_efficiency=local,
-        network_efficiency=network,
+        local_efficiency=near / found.local_bytes if near and found.local_bytes else 1.0,
+        network_efficiency=share * far / found.network_bytes
+        if far and found.network_bytes
+        else share
+        if is_far
+        else 1.0,
+        way=found.way,
+        alone_ps=round(found.time_ps),
     )
-
-
-def local_bandwidth_bps(operation: str, figures: CollectiveFigures, *, is_whole: bool) -> int:
-    """Bus bandwidth inside a domain: that of switches that reduce for an all-reduce of a whole domain, else of rings.
-
-    Parameters
-    ----------
-    operation : as in `collective_cost`
-    figures : of the servers
-    is_whole : whether the group is a whole NVLink domain, or eight GPUs of it
-    """
-    if operation == "all-reduce" and is_whole and figures.nvls_bus_bandwidth_bps:
-        return figures.nvls_bus_bandwidth_bps
-    return figures.ring_bus_bandwidth_bps
-
-
-def ramp_ps(bus_bytes: float, members: int, figures: CollectiveFigures) -> float:
-    """Time to fill the pipeline of a collective inside a domain.
-
-    Parameters
-    ----------
-    bus_bytes : that the busiest link carries
-    members : of the group; more than eight fill it no slower than eight
-    figures : of the servers
-    """
-    return figures.ramp_ps * min(1.0, (members - 1) / RAMP_GPUS) * bus_bytes / (bus_bytes + figures.ramp_bytes)
-
-
-def _between_domains(
-    operation: str,
-    members: int,
-    per_domain: int,
-    bus_bytes: float,
-    figures: CollectiveFigures,
-    software: Software,
-) -> tuple[float, float]:
-    """Overhead, and the share of a ring's bandwidth that is left: a tree has fewer steps and less bandwidth."""
-    domains = -(-members // per_domain)
-    launch_ps = software.network_latency_ps
-    if operation == "all-to-all":
-        return launch_ps + (domains - 1) * software.network_step_ps, 1.0
-    launch_ps += figures.alpha_ps
-    factor = BUS_FACTOR[operation]
-    ring_ps = launch_ps + factor * (domains - 1) * software.network_step_ps
-    if operation != "all-reduce":
-        return ring_ps, 1.0
-    tree_ps = launch_ps + factor * (domains - 1).bit_length() * software.network_step_ps
-    rate_bps = figures.network_rate_bps * software.network_efficiency * per_domain
-    bytes_ps = bus_bytes * 8 * SECOND_PS / rate_bps
-    if tree_ps + bytes_ps / TREE_EFFICIENCY < ring_ps + bytes_ps:
-        return tree_ps, TREE_EFFICIENCY
-    return ring_ps, 1.0
 
 
 def _check(operation: str, members: int, per_domain: int) -> None:
     mistakes = []
-    if operation not in BUS_FACTOR:
-        text = f"found '{operation}', wanted {', '.join(BUS_FACTOR)}"
+    if operation not in OPERATIONS:
+        text = f"found '{operation}', wanted {', '.join(OPERATIONS)}"
         mistakes.append(Mistake(path="collective.operation", text=text))
     if not 1 <= per_domain <= members:
         text = f"found {per_domain} of {members} members in an NVLink domain, wanted 1 to {members}"

@@ -4,8 +4,10 @@ A ring becomes its steps: as many rings as an NVLink domain has members, each en
 member and with an equal share of the bytes; an all-to-all becomes a message to each other member. A collective then
 blocks its stream until it is done, where a whole one is only waited for.
 Source: Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002 (rings).
-Leaves out: the efficiencies and the share of `weftwork.spec.job.Collect`, which are properties of software: bytes count
-as they are.
+Efficiencies and the share of `weftwork.spec.job.Collect` count as there: a message carries as many bytes more. The
+overhead is waited for first, less the latencies of the path that the steps themselves wait for.
+Leaves out: steps that overlap, as those of `weftwork.workload.collectives.algorithms` do; trees and switches that
+reduce, which are rings of as many bytes as they need.
 """
 
 from __future__ import annotations
@@ -51,13 +53,15 @@ def cosets(grid: Grid, ranks: int, first_rank: int = 0) -> NDArray[np.int64]:
     return rank[order].reshape(-1, grid.size) + first_rank
 
 
-def stepwise(job: Job, domain: NDArray[np.int64]) -> Job:
+def stepwise(job: Job, domain: NDArray[np.int64], *, near_latency_ps: int = 0, far_latency_ps: int = 0) -> Job:
     """Write every `Collect` of a job as sends and receives.
 
     Parameters
     ----------
     job : with collectives
     domain : shape (ranks,), the NVLink domain of each rank, a number of its own where it has none
+    near_latency_ps, far_latency_ps : of a message inside a domain and over the network, which an engine adds to each
+        step and which the overhead of a collective has too
 
     Returns
     -------
@@ -67,7 +71,7 @@ def stepwise(job: Job, domain: NDArray[np.int64]) -> Job:
     ------
     ConfigError : it needs more channels than a flow's identity holds, or a ring's bytes have no steps
     """
-    writer = _Writer(job, domain)
+    writer = _Writer(job, domain, near_latency_ps, far_latency_ps)
     programs = tuple(
         Program(streams=tuple(writer.again(stream) for stream in program.streams)) for program in job.programs
     )
@@ -77,9 +81,10 @@ def stepwise(job: Job, domain: NDArray[np.int64]) -> Job:
 class _Writer:
     """Operations written anew; each distinct one once, since programs repeat them."""
 
-    def __init__(self, job: Job, domain: NDArray[np.int64]) -> None:
+    def __init__(self, job: Job, domain: NDArray[np.int64], near_latency_ps: int, far_latency_ps: int) -> None:
         self._job = job
         self._domain = domain
+        self._latency_ps = near_latency_ps, far_latency_ps
         self._columns: int = job.placement.nics.shape[1]
         self._known: dict[int, tuple[Operation, ...]] = {}
         self._rings: dict[Grid, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
@@ -107,8 +112,21 @@ class _Writer:
             return (operation,)
         if operation.group.size == 1:
             return ()
-        late = (Compute(duration_ps=operation.overhead_ps, label=operation.label),) if operation.overhead_ps else ()
+        overhead_ps = max(0, operation.overhead_ps - self._waited_ps(operation))
+        late = (Compute(duration_ps=overhead_ps, label=operation.label),) if overhead_ps else ()
         return (*late, *(self._ring(operation) if operation.pattern == "ring" else self._all_to_all(operation)))
+
+    def _waited_ps(self, operation: Collect) -> int:
+        """Latencies of paths that the steps of a ring wait for, but for the last; a far step waits for its ACK too."""
+        if operation.pattern != "ring":
+            return 0
+        near_ps, far_ps = self._latency_ps
+        following = np.array(self._rings_of(operation.group)[0][0])
+        group = cosets(operation.group, self._job.ranks)[0]
+        far = int((self._domain[group] != self._domain[following[group]]).sum())
+        rounds = 2 if operation.operation == "all-reduce" else 1
+        of_steps_ps = rounds * ((len(group) - far) * near_ps + far * 2 * far_ps)
+        return max(0, of_steps_ps * (len(group) - 1) // len(group) - (far_ps if far else near_ps))
 
     def _channel(self, channel: int, part: int) -> int:
         found = channel * self._width + part
@@ -127,28 +145,50 @@ class _Writer:
             for column in range(self._columns):
                 part = ring * self._columns + column
                 channel = self._channel(operation.channel, part)
-                size = Size(total_bytes=operation.amount_bytes, parts=parts, offset=part)
-                to, of = Peer(rule="table", table=following), Peer(rule="table", table=leading)
-                body += [
-                    Send(peer=to, size=size, channel=channel, nic=column, rail="peer", label=operation.label),
-                    Receive(peer=of, channel=channel, reduce=operation.operation != "all-gather"),
-                ]
+                for to, of, share in self._near_and_far(following, leading, operation):
+                    size = Size(total_bytes=round(operation.amount_bytes * share), parts=parts, offset=part)
+                    reduces = operation.operation != "all-gather"
+                    if to is not None:
+                        body.append(
+                            Send(peer=to, size=size, channel=channel, nic=column, rail="peer", label=operation.label)
+                        )
+                    if of is not None:
+                        body.append(Receive(peer=of, channel=channel, reduce=reduces))
         return (Loop(count=steps, body=(*body, Wait(label=operation.label))),)
 
     def _all_to_all(self, operation: Collect) -> tuple[Operation, ...]:
         groups = cosets(operation.group, self._job.ranks)
         members = operation.group.size
-        size = Size(total_bytes=operation.amount_bytes, parts=members)
         body: list[Operation] = []
         for shift in range(1, members):
             to = self._table(groups, np.roll(groups, -shift, axis=1))
             of = self._table(groups, np.roll(groups, shift, axis=1))
             channel = self._channel(operation.channel, 0)
-            body += [
-                Send(peer=Peer(rule="table", table=to), size=size, channel=channel, rail="peer", label=operation.label),
-                Receive(peer=Peer(rule="table", table=of), channel=channel),
-            ]
+            for peer, source, share in self._near_and_far(to, of, operation):
+                size = Size(total_bytes=round(operation.amount_bytes * share), parts=members)
+                if peer is not None and share > 0:
+                    body.append(Send(peer=peer, size=size, channel=channel, rail="peer", label=operation.label))
+                if source is not None and share > 0:
+                    body.append(Receive(peer=source, channel=channel))
         return (*body, Wait(label=operation.label))
+
+    def _near_and_far(
+        self, to: tuple[int, ...], of: tuple[int, ...], operation: Collect
+    ) -> list[tuple[Peer | None, Peer | None, float]]:
+        """Whom each rank sends to and receives from inside its domain and beyond, and how much a byte counts there."""
+        far = operation.network_share if operation.pattern == "all-to-all" else 1.0
+        found = []
+        for is_far, share in ((False, 1 / operation.local_efficiency), (True, far / operation.network_efficiency)):
+            sent, received = (self._only(table, is_far=is_far) for table in (to, of))
+            if sent is not None or received is not None:
+                found.append((sent, received, share))
+        return found
+
+    def _only(self, table: tuple[int, ...], *, is_far: bool) -> Peer | None:
+        """The peers of a table that are in another domain, or in the same; None where there are none."""
+        peers = np.array(table)
+        there = (peers >= 0) & ((self._domain != self._domain[peers]) == is_far)
+        return Peer(rule="table", table=tuple(np.where(there, peers, -1).tolist())) if there.any() else None
 
     def _table(self, groups: NDArray[np.int64], others: NDArray[np.int64]) -> tuple[int, ...]:
         table = np.full(self._job.ranks, -1, np.int64)

@@ -19,7 +19,9 @@ import numpy as np
 
 from weftwork.spec.job import Collect, Grid, Placement
 from weftwork.spec.training import Model, Parallelism, Software
-from weftwork.workload.collectives.cost import CollectiveFigures, collective_cost
+from weftwork.workload.collectives.cost import collective_cost
+from weftwork.workload.collectives.figures import CollectiveFigures
+from weftwork.workload.collectives.protocols import software as protocol_latencies
 from weftwork.workload.models.size import LayerKind
 from weftwork.workload.parallelism.groups import Groups, groups
 
@@ -56,20 +58,24 @@ class Cluster:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
-    """One collective operation and what it would take alone."""
+    """One collective operation, what it takes alone, and the latency of its path, which engines add to each part."""
 
     collect: Collect
     alone_ps: int
+    path_ps: int
 
     def share(self, share: float, *, overhead_share: float | None = None) -> Collect:
-        """The part of it that is ``share`` of its bytes, and of its overhead if nothing else is said."""
+        """The part of it that is ``share`` of its bytes, and of its latencies if nothing else is said.
+
+        A part has the latency of the path too, so that its overhead is less by what the other parts have of that.
+        """
         whole = self.collect
-        of_overhead = share if overhead_share is None else overhead_share
+        of_latencies = share if overhead_share is None else overhead_share
         return replace(
             whole,
             size_bytes=round(whole.size_bytes * share),
             amount_bytes=round(whole.amount_bytes * share),
-            overhead_ps=round(whole.overhead_ps * of_overhead),
+            overhead_ps=max(0, round((whole.overhead_ps + self.path_ps) * of_latencies) - self.path_ps),
         )
 
 
@@ -234,7 +240,21 @@ class Communication:
             network_share=share,
             label=label(kind),
         )
-        return Call(collect=collect, alone_ps=self._alone_ps(collect, per_domain, domains))
+        figures = self.cluster.figures
+        path_ps = figures.nvlink_latency_ps if domains == 1 else figures.network_latency_ps
+        alone_ps = self._alone_ps(collect, per_domain, domains) + path_ps
+        return Call(collect=collect, alone_ps=alone_ps, path_ps=path_ps)
+
+    def message_latency_ps(self, *, far: bool) -> int:
+        """What software takes of a message between two ranks: a launch and a step of NCCL's Simple protocol.
+
+        Parameters
+        ----------
+        far : whether it goes over the network, and not over NVLink
+        """
+        simple = protocol_latencies("simple", "ring")
+        step_ps = simple.step_latency_ps if far else simple.local_step_latency_ps
+        return round(self.software.latency_scale * (simple.launch_latency_ps + step_ps))
 
     def is_far(self, rank: int, other: int) -> bool:
         """Whether two ranks are in different NVLink domains."""
@@ -269,10 +289,10 @@ class Communication:
         return {}
 
     def _alone_ps(self, collect: Collect, per_domain: int, domains: int) -> int:
-        """What a collective takes when nobody else uses its links."""
+        """What a collective takes when nobody else uses its links, but for the latency of its path."""
         figures = self.cluster.figures
         local_bps = figures.nvlink_rate_bps * collect.local_efficiency
-        network_bps = figures.network_rate_bps * collect.network_efficiency
+        network_bps = figures.network_rate_bps * figures.payload_share * collect.network_efficiency
         size = collect.amount_bytes * 8
         if collect.pattern == "all-to-all":
             members = collect.group.size

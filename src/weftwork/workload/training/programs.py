@@ -56,7 +56,6 @@ FORWARD, BACKWARD, TIED = range(3)  # channels of messages
 _ARRIVED, _READY, _SENT = (2, 5), (3, 6), (4, 7)
 GRADIENTS_GO, GRADIENTS_DONE, PARAMETERS_GO, PARAMETERS_DONE, TIED_GO, TIED_DONE = range(8, 14)
 
-NEAR_LATENCY_PS: Final = 12_000_000  # of a message over NVLink: aliyun/SimAI, send_lat of NCCL's Simple ring, 11.8 us
 OPTIMIZER_BYTES: Final = 28  # of a parameter that a rank updates: Adam in FP32 reads and writes three, reads a gradient
 WORKING_BYTES: Final = 6  # of a parameter that it holds: gradient read and cleared, new value written
 OPTIMIZER_KERNELS: Final = 10
@@ -329,7 +328,7 @@ class _Stage:
         """What a message takes beyond its bytes: longer to another server than over NVLink."""
         other = self.calls.groups.rank_at((self.stage + towards) % self.plan.pipeline)
         far = self.calls.is_far(self.calls.groups.rank_at(self.stage), other)
-        return self.units.kernels.software.network_latency_ps if far else NEAR_LATENCY_PS
+        return self.calls.message_latency_ps(far=far)
 
     # tokens of experts beside computing
 
@@ -450,7 +449,7 @@ class _Stage:
         expert_shared = groups.expert_gradients.size if is_sharded else 1
         moved = OPTIMIZER_BYTES * (dense / shared + experts / expert_shared) + WORKING_BYTES * (dense + experts)
         taken_s = self.units.kernels.memory_s(moved, OPTIMIZER_KERNELS)
-        exchanged_ps = OPTIMIZER_EXCHANGES * self.units.kernels.software.network_latency_ps
+        exchanged_ps = OPTIMIZER_EXCHANGES * self.calls.message_latency_ps(far=True)
         found: list[Operation] = [Compute(duration_ps=duration_ps(taken_s) + exchanged_ps, label=label("optimizer"))]
         if is_sharded and not self._is_sharded and not self.plan.has_lora:
             found += in_turn(self.calls.parameters(dense, experts), 1 - self._hidden, overhead_share=1)

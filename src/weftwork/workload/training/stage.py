@@ -26,6 +26,7 @@ from weftwork.workload.training.layers import Half, UnitWork, unit_work
 __all__ = ["EXPERT_DONE", "EXPERT_GO", "UnitOperations", "duration_ps", "in_turn"]
 
 HIDING_SHARE: Final = 0.9  # of the computing behind which traffic hides: the first and last piece have no partner
+_WITH_PRODUCTS: Final = frozenset({"mixer", "mlp"})  # halves whose matrix products tensor traffic hides behind
 EXPERT_GO, EXPERT_DONE = 0, 1  # tokens between the stream that computes and the one that exchanges tokens of experts
 
 
@@ -125,8 +126,7 @@ class UnitOperations:
         memory_s = half.memory_backward_s if is_back else half.memory_s
         before, after = self._around(unit, name, backward=is_back)
         overlap = self.plan.overlap
-        has_products = name in {"mixer", "mlp"}
-        hidden = overlap.tensor if has_products else 0.0
+        hidden = overlap.tensor if name in _WITH_PRODUCTS else 0.0
         beside = self._beside(unit, name, backward=is_back)
         routed = self.communication.exchange if name == "mlp" and self.exchanges(unit) else ()
         found = in_turn(before, 1 - hidden)
@@ -191,19 +191,29 @@ class UnitOperations:
         return max(0, round(floor_ps - duration_ps(busy_s) - self._exposed_ps(unit)))
 
     def _exposed_ps(self, unit: Unit) -> float:
-        """Communication of a layer that does not hide, forward, backward and again, each alone on its links."""
-        plan = self.plan
-        forwards = 2 if plan.recompute == "full" else 1
-        total = 0.0
-        for name, _ in self.work[unit].halves:
-            for backward, times in ((False, forwards), (True, 1)):
-                before, after = self._around(unit, name, backward=backward)
-                total += times * (1 - plan.overlap.tensor) * sum(call.alone_ps for call in (*before, *after))
-                beside = self._beside(unit, name, backward=backward)
-                total += times * (1 - plan.overlap.context) * sum(call.alone_ps for call in beside)
+        """Communication of a layer that is not hidden, forward, backward and again, each alone on its links.
+
+        What may hide and lasts longer than the computing beside it is not hidden either.
+        """
+        forwards = 2 if self.plan.recompute == "full" else 1
+        return forwards * self._exposed_in_pass_ps(unit, backward=False) + self._exposed_in_pass_ps(unit, backward=True)
+
+    def _exposed_in_pass_ps(self, unit: Unit, *, backward: bool) -> float:
+        overlap = self.plan.overlap
+        total = computed_ps = 0.0
+        for name, half in self.work[unit].halves:
+            matmul_s, core_s = (
+                (half.matmul_backward_s, half.core_backward_s) if backward else (half.matmul_s, half.core_s)
+            )
+            before, after = self._around(unit, name, backward=backward)
+            hidden = overlap.tensor if name in _WITH_PRODUCTS else 0.0
+            total += _exposed((*before, *after), hidden, HIDING_SHARE * duration_ps(matmul_s))
+            beside = self._beside(unit, name, backward=backward)
+            total += _exposed(beside, overlap.context, HIDING_SHARE * duration_ps(core_s))
+            computed_ps += duration_ps(half.backward_s if backward else half.forward_s)
         if self.exchanges(unit):
-            once = sum(call.alone_ps for call in self.communication.exchange)
-            total += 2 * (forwards + 1) * (1 - plan.overlap.expert) * once
+            exchange = self.communication.exchange
+            total += _exposed((*exchange, *_inverse(exchange)), overlap.expert, total + computed_ps)
         return total
 
 
@@ -217,6 +227,12 @@ class _Works(dict[Unit, UnitWork]):
     def __missing__(self, unit: Unit) -> UnitWork:
         self[unit] = unit_work(unit, self._units.model, self._units.plan, self._units.kernels)
         return self[unit]
+
+
+def _exposed(calls: Iterable[Call], share: float, beside_ps: float) -> float:
+    """Time of calls of which a share may hide behind so much computing: the rest, and what outlasts it."""
+    alone_ps = sum(call.alone_ps for call in calls)
+    return (1 - share) * alone_ps + max(0.0, share * alone_ps - beside_ps)
 
 
 def _hide(

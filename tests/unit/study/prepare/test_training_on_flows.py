@@ -17,7 +17,7 @@ from weftwork.workload.parallelism.groups import members_of
 
 FABRIC: Any = {"topology": "rail-optimized", "gpus": 32, "node": "dgx-h100", "switch": "quantum-2"}
 NVLINK_LATENCY_PS = 1_000_000
-NVLINK_BPS, NIC_BPS = 2_462_400_000_000, 400_000_000_000  # of the catalogue's dgx-h100
+NVLINK_BPS, NIC_BPS = 2_923_200_000_000, 400_000_000_000  # of the catalogue's dgx-h100
 
 
 def collect_ps(one: Collect) -> int:
@@ -47,7 +47,7 @@ def engine_ps(model: Model, plan: Parallelism, **options: Any) -> int:
         (Parallelism(global_batch=4), 1e-9),  # nothing is sent
         (Parallelism(tensor=8, global_batch=4), 1e-6),  # one server
         (Parallelism(tensor=4, data=2, global_batch=8, zero=1), 1e-6),
-        (Parallelism(tensor=2, context=2, data=2, global_batch=8, zero=3, overlap=Overlap(data=1.0)), 0.05),
+        (Parallelism(tensor=2, context=2, data=2, global_batch=8, zero=3, overlap=Overlap(data=1.0)), 0.1),  # shared
         (Parallelism(tensor=8, data=4, global_batch=8, zero=0), 0.05),  # headers, latency
         (Parallelism(tensor=2, data=8, pipeline=2, chunks=2, global_batch=64, overlap=Overlap(data=0.9)), 0.05),
     ],
@@ -70,4 +70,4 @@ def test_hidden_gradients_cost_less_than_exposed_ones() -> None:
     hidden = engine_ps(SMALL, plan.model_copy(update={"overlap": Overlap(data=1.0)}))
     alone = engine_ps(SMALL, Parallelism(tensor=8, global_batch=2, sequence=8192, zero=1))
     assert alone < hidden < exposed
-    assert QUIET.network_latency_ps == 0  # so that what is compared are bytes
+    assert QUIET.latency_scale == 0  # so that what is compared are bytes

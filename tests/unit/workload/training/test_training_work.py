@@ -7,7 +7,7 @@ from helpers.trained import EXPERTS, QUIET, SMALL, packed
 
 from weftwork.hardware.catalogue import gpu, node
 from weftwork.spec.training import Gpu, Model, Parallelism, Precision, Software
-from weftwork.workload.collectives.cost import collective_figures
+from weftwork.workload.collectives.figures import collective_figures
 from weftwork.workload.models.catalogue import MODELS, model
 from weftwork.workload.models.size import parameters
 from weftwork.workload.parallelism.layout import Unit, chunks_of

@@ -1,0 +1,122 @@
+"""What collectives must know of the servers and the network under them: rates, latencies, and what was fitted.
+
+Rates and latencies are those of the fabric that is run, so that a faster NVLink is a faster collective. What software
+adds to the protocols' latencies (launch, ramp), and what reductions in NVLink switches leave of it, is fitted by GPU on
+published curves; figures.toml names the source of each figure.
+Leaves out: NICs and paths that differ inside one fabric; the slowest port and the path through one leaf stand for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from weftwork.base.catalogue import Catalogue
+from weftwork.hardware.catalogue import SERVERS
+from weftwork.spec.device import Server
+from weftwork.spec.fabric import HOST, Fabric
+
+__all__ = ["FIGURES", "CollectiveFigures", "collective_facts", "collective_figures", "path_latency_ps"]
+
+FIGURES: Final = Catalogue("collective figures", Path(__file__).with_name("figures.toml"))
+RAMP_STEPS: Final = 7  # the ramp was fitted on eight GPUs: seven steps
+_SAME: Final = {"h200": "h100", "gb200": "b200", "b300": "b200", "gb300": "b200"}  # NVLink of one generation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectiveFigures:
+    """What groups of GPUs of one kind of server get.
+
+    Attributes
+    ----------
+    name : row of figures.toml
+    launch_ps : of any collective, besides the latencies of its protocol
+    ramp_ps, ramp_bytes, ramp_steps : filling of pipelines: W bytes take ramp_ps W / (W + ramp_bytes) more
+    nvls_efficiency : share of NVLink that reductions in its switches get; 0: they do not reduce
+    nvlink_rate_bps, nvlink_latency_ps : of a message of one GPU, one direction; of PCIe where there is no NVLink
+    network_rate_bps : of all NIC ports of a GPU together, headers included
+    payload_share : of it, that is data
+    network_latency_ps : of a message to another server of the same leaf, besides its serialisation
+    nic_ports_of_a_gpu : at least one
+    """
+
+    name: str
+    launch_ps: int
+    ramp_ps: int
+    ramp_bytes: int
+    ramp_steps: int
+    nvls_efficiency: float
+    nvlink_rate_bps: int
+    nvlink_latency_ps: int
+    network_rate_bps: int
+    payload_share: float
+    network_latency_ps: int
+    nic_ports_of_a_gpu: int
+
+
+def collective_figures(
+    server: Server,
+    *,
+    nic_port_rate_bps: int,
+    gpu: str | None = None,
+    network_latency_ps: int = 0,
+    payload_share: float = 1.0,
+) -> CollectiveFigures:
+    """Figures of a server.
+
+    Parameters
+    ----------
+    server : its NVLink and NIC ports
+    nic_port_rate_bps : of one port
+    gpu : in the catalogue of GPUs; by default that of the catalogue's server of this name
+    network_latency_ps, payload_share : see `CollectiveFigures`
+
+    Returns
+    -------
+    those of the GPU, or those of ``other`` where its collectives were never measured
+    """
+    if gpu is None:
+        row = SERVERS.get(server.name)
+        gpu = str(row.value("gpu")) if row is not None and "gpu" in row.figures else "other"
+    found = FIGURES.get(_SAME.get(gpu, gpu), FIGURES["other"])
+    has_nvlink = server.nvlink_rate_bps > 0
+    return CollectiveFigures(
+        name=found.name,
+        launch_ps=int(found.value("launch_ps")),
+        ramp_ps=int(found.value("ramp_ps")),
+        ramp_bytes=int(found.value("ramp_bytes")),
+        ramp_steps=RAMP_STEPS,
+        nvls_efficiency=float(found.value("nvls_efficiency")) if has_nvlink and server.nvls else 0.0,
+        nvlink_rate_bps=server.nvlink_rate_bps if has_nvlink else server.pcie_rate_bps,
+        nvlink_latency_ps=server.nvlink_latency_ps if has_nvlink else server.pcie_latency_ps,
+        network_rate_bps=nic_port_rate_bps * server.nic_ports // server.gpus,
+        payload_share=payload_share,
+        network_latency_ps=network_latency_ps,
+        nic_ports_of_a_gpu=max(1, server.nic_ports // server.gpus),
+    )
+
+
+def path_latency_ps(fabric: Fabric) -> int:
+    """Latency of a message between two hosts of one leaf, as neighbours of a ring mostly are.
+
+    Propagation of the longest cable to a host, forwarding of the slowest switch, and what the receiving NIC takes.
+
+    Parameters
+    ----------
+    fabric : whose hosts hang on switches, or on each other
+    """
+    is_host = fabric.node_kind == HOST
+    ends = is_host[fabric.links["a"]].astype(np.int8) + is_host[fabric.links["b"]]
+    delay_ps = fabric.links["delay_ps"]
+    to_leaf_ps, to_host_ps = (int(delay_ps[ends == count].max(initial=0)) for count in (1, 2))
+    forwarding_ps = max((switch.forwarding_latency_ps for switch in fabric.switches), default=0)
+    nic_ps = max((nic.receive_latency_ps + nic.pcie_latency_ps for nic in fabric.nics), default=0)
+    return max(2 * to_leaf_ps + forwarding_ps, to_host_ps) + nic_ps
+
+
+def collective_facts(figures: CollectiveFigures) -> dict[str, str]:
+    """What is fitted, chosen or unverified among the figures of a server, by ``collectives.row.key``."""
+    return {f"collectives.{key}": text for key, text in FIGURES[figures.name].facts().items()}

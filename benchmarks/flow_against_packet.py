@@ -1,8 +1,9 @@
 """Both fidelities on the same scenarios: mean flow completion times, collective times and what they differ by.
 
-    PYTHONPATH=src python benchmarks/flow_against_packet.py [--congestion dcqcn] [--routing random] [SHAPE ...]
+    python benchmarks/flow_against_packet.py [--congestion dcqcn] [--routing random] [SHAPE ...]
+    python benchmarks/flow_against_packet.py --short   # short messages, and sprays over few paths
 
-The table of docs/models/flow-engine.md is what this prints. Leaves out: shapes that only one engine runs.
+The tables of docs/models/flow-engine.md are what this prints. Leaves out: shapes that only one engine runs.
 """
 
 from __future__ import annotations
@@ -44,6 +45,21 @@ SHAPES: Final = {  # name: fabric, workload
     "rails-nvls": (RAILS, "collective: {operation: all-reduce, algorithm: nvls, gpus: 8, size: 256MiB}"),
     "rails-direct": (RAILS, CALL.format("all-to-all", "direct", "64MiB")),
 }
+SHORT: Final = {  # by senders and bytes, by hosts, radix and bytes
+    **{
+        f"incast-{senders}-{size}": (LEAF, f"traffic: {{pattern: incast, senders: {senders}, size: {size}}}")
+        for senders in (4, 16, 48)
+        for size in ("10kB", "100kB", "1MB")
+    },
+    **{
+        f"permutation-{hosts}-{size}": (
+            f"{{topology: leaf-spine, hosts: {hosts}, radix: {radix}, link_rate: 400Gbps, cable_length: 20m}}",
+            f"traffic: {{pattern: permutation, size: {size}}}",
+        )
+        for hosts, radix in ((8, 4), (16, 8), (32, 8), (64, 16))
+        for size in ("100kB", "1MiB", "32MiB")
+    },
+}
 ROUTING: Final = {
     "sprayed": "load_balancing: least-loaded, reorder_tolerant: true",
     "hashed": "load_balancing: ecmp",
@@ -55,7 +71,7 @@ ACK_EVERY: Final = 16  # acknowledgements take a thousandth of a link, not a fif
 
 def scenario_text(shape: str, routing: str, congestion: str, fidelity: str) -> str:
     """The scenario of one row, as a user would write it."""
-    fabric, workload = SHAPES[shape]
+    fabric, workload = (SHAPES | SHORT)[shape]
     balancing = RANDOM if routing == "random" else ROUTING[routing]
     control = f"congestion_control: {congestion}, {balancing}"
     transport = f"{{protocol: rocev2, {control}, flow_control: pfc, recovery: go-back-n, ack_every: {ACK_EVERY}}}"
@@ -86,13 +102,14 @@ def measure(shape: str, routing: str, congestion: str, fidelity: str) -> tuple[f
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("shapes", nargs="*", default=[], choices=[*SHAPES, []])
+    parser.add_argument("shapes", nargs="*", default=[], choices=[*SHAPES, *SHORT, []])
     parser.add_argument("--congestion", default=FIXED_WINDOW)
     parser.add_argument("--routing", nargs="*", default=list(ROUTING))
+    parser.add_argument("--short", action="store_true", help="short messages, and sprays over few paths")
     chosen = parser.parse_args()
     print("| shape | routing | mean FCT packet, flow | difference | whole packet, flow | difference | CPU s |")
     print("|---|---|---|---|---|---|---|")
-    for shape in chosen.shapes or SHAPES:
+    for shape in chosen.shapes or (SHORT if chosen.short else SHAPES):
         for routing in chosen.routing:
             by_packet = measure(shape, routing, chosen.congestion, "packet")
             by_flow = measure(shape, routing, chosen.congestion, "flow")

@@ -35,6 +35,25 @@ def test_mean_flow_completion_times_agree(shape: str, routing: str) -> None:
     assert abs(by_flow[1] / by_packet[1] - 1) <= WHOLE_BOUND
 
 
+SHORT = {  # flows over packets, less one: of the mean, and of the whole
+    ("incast-4-100kB", "sprayed"): (0.27, 0.15),
+    ("incast-4-100kB", "hashed"): (0.38, 0.15),
+    ("incast-16-100kB", "sprayed"): (0.19, 0.04),
+    ("incast-16-100kB", "hashed"): (0.42, 0.04),
+    ("incast-48-100kB", "sprayed"): (0.16, 0.01),
+    ("permutation-8-100kB", "sprayed"): (-0.02, -0.07),
+    ("permutation-32-1MiB", "sprayed"): (-0.13, -0.24),
+    ("permutation-64-1MiB", "sprayed"): (-0.04, -0.08),
+}
+
+
+@pytest.mark.parametrize(("shape", "routing"), SHORT)
+def test_short_messages_and_few_paths_are_as_far_apart_as_the_page_says(shape: str, routing: str) -> None:
+    by_packet, by_flow = (against.measure(shape, routing, against.FIXED_WINDOW, one) for one in ("packet", "flow"))
+    differences = (by_flow[0] / by_packet[0] - 1, by_flow[1] / by_packet[1] - 1)
+    assert differences == pytest.approx(SHORT[shape, routing], abs=0.01)
+
+
 def test_fair_windows_close_the_gap_of_an_incast() -> None:
     """With windows of one round trip no sender gets ahead: what was over the bound is then under it."""
     control = "{name: fixed-window, window_bytes: 150KB}"

@@ -25,6 +25,7 @@ from weftwork.spec.scenario.chosen import clash, means_nothing
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.fabric_checks import DEFAULT_CABLE_M, resolved_keys, servers_asked
 from weftwork.spec.scenario.findings import Collected
+from weftwork.spec.scenario.rows import outside, rows_of
 from weftwork.spec.scenario.topology import Ground, Parts
 from weftwork.topology.devices import Device, nic_of, node_of, switch_of
 from weftwork.topology.from_file import read_fabric
@@ -179,7 +180,7 @@ def _keys(label: str, offer: Offer[Record], given: dict[str, Any]) -> Record:
     if mistakes:
         raise ConfigError("fabric", mistakes)
     try:
-        return offer.options(**given)
+        keys = offer.options(**given)
     except ValidationError as wrong:
         mistakes = [
             Mistake(
@@ -189,6 +190,13 @@ def _keys(label: str, offer: Offer[Record], given: dict[str, Any]) -> Record:
             for error in wrong.errors()
         ]
         raise ConfigError("fabric", mistakes) from wrong
+    rows = rows_of(offer.keys)
+    for name in given:
+        if (told := outside(rows[name], getattr(keys, name))) is not None:
+            mistakes.append(Mistake(path=f"fabric.{name}", text=told.text, fix=told.fix))
+    if mistakes:
+        raise ConfigError("fabric", mistakes)
+    return keys
 
 
 def _switch(device: Device, rates_bps: list[int], radix: int | None) -> tuple[Switch, dict[str, str]]:

@@ -261,7 +261,7 @@ def test_a_section_derives_what_it_leaves_out() -> None:
             {"topology": "fat-tree", "switch": "tomahawk-4", "link_rate_bps": 8 * 10**11},
             "whose fastest port has 400Gbps",
         ),
-        ({"topology": "fat-tree", "radix": 4, "tiers": 5}, "found 5, wanted 2 or 3"),
+        ({"topology": "fat-tree", "radix": 4, "tiers": 5}, "found '5', wanted a whole number from 2 to 3"),
     ],
 )
 def test_sections_without_a_meaning_are_refused(section: dict[str, object], part: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from weftwork.base.errors import CodeError, ConfigError, Mistake
 from weftwork.base.folder import Folder
 from weftwork.spec.scenario.reader import Reader
+from weftwork.spec.scenario.rows import rows_of
 
 __all__ = ["Collected", "Read", "asked"]
 
@@ -77,6 +78,8 @@ class Collected:
 def asked(folder: Folder[T], label: str, reader: Reader, path: str, call: Callable[[T], R]) -> R | None:
     """Call what a chosen file offers while a scenario is read; what goes wrong becomes a mistake of the scenario.
 
+    Where a key of the choice is itself wrong nothing is called, so that a check meets values of its rows alone.
+
     Parameters
     ----------
     folder, label : of the choice, whose key was found to be sound
@@ -85,9 +88,12 @@ def asked(folder: Folder[T], label: str, reader: Reader, path: str, call: Callab
 
     Returns
     -------
-    what the call returned, or None where it failed
+    what the call returned, or None where it failed or was not made
     """
     record: Any = folder.load(label)
+    section = path.rpartition(".")[0]
+    if not reader.is_sound(*(f"{section}.{row.key}" for row in rows_of(record.keys).values())):
+        return None
     try:
         with folder.blaming(label):
             return call(record)

@@ -11,10 +11,23 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from weftwork.spec.scenario.kinds import DeviceKind, Kind, PolicyKind, Section, SectionList
+from weftwork.spec.scenario.kinds import (
+    Choice,
+    DeviceKind,
+    Flag,
+    Kind,
+    Measure,
+    Number,
+    PolicyKind,
+    Section,
+    SectionList,
+    Text,
+    Whole,
+    WrongValueError,
+)
 from weftwork.spec.scenario.yaml_tree import Scalar
 
-__all__ = ["REQUIRED", "Row", "applies", "resolved_default", "row", "rows_of", "selector", "shown"]
+__all__ = ["REQUIRED", "Row", "applies", "outside", "resolved_default", "row", "rows_of", "selector", "shown"]
 
 REQUIRED = "required"
 
@@ -121,6 +134,21 @@ def selector(described: Row) -> str | None:
     """Return the key that decides whether a row means anything, or None."""
     condition = described.only or described.unless
     return None if condition is None else condition[0]
+
+
+def outside(described: Row, value: object) -> WrongValueError | None:
+    """Say why a value of Python is none that its row allows, in the words for a file with it; or None.
+
+    Numbers, quantities, words and flags are judged.
+    """
+    kind = described.kind
+    if value is None or not isinstance(kind, Measure | Whole | Number | Flag | Choice | Text):
+        return None
+    try:
+        kind.read(Scalar(text=shown(kind.write(value))))
+    except WrongValueError as wrong:
+        return wrong
+    return None
 
 
 def applies(described: Row, chosen: object) -> bool:

@@ -174,7 +174,7 @@ def _judge(found: Findings, *, tiers: int, radix: int, hosts: int | None, server
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
-    if not found.is_sound("radix", "tiers", "hosts", "gpus"):
+    if not found.is_sound("radix", "hosts", "gpus"):
         return keys, ground.hosts
     if ground.radix is None:
         if not ground.has_ports:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -277,28 +277,25 @@ def _judge(found: Findings, *, leaves: int, hosts_per_leaf: int, hosts: int | No
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
-    mine = ("leaves", "spines", "hosts_per_leaf", "links_per_pair", "oversubscription")
-    if not found.is_sound(*mine, "link_rate", "fabric_rate", "radix", "hosts", "gpus"):
+    if not found.is_sound("link_rate", "fabric_rate", "radix", "hosts", "gpus"):
         return keys, ground.hosts
     if keys.leaves is None and keys.spines is None:
         return _derived(keys, ground, found), ground.hosts
     missing = [key for key in ("leaves", "spines", "hosts_per_leaf") if getattr(keys, key) is None]
     for key in missing:
         found.wrong(key, "missing: leaves, spines and hosts_per_leaf are given together")
-    if keys.leaves is None or keys.spines is None or keys.hosts_per_leaf is None:
+    leaves, spines, per_leaf = keys.leaves, keys.spines, keys.hosts_per_leaf
+    if leaves is None or spines is None or per_leaf is None:
         return keys, ground.hosts
     per_pair = keys.links_per_pair or 1
     keys = keys.model_copy(update={"links_per_pair": per_pair})
-    if ground.server is None or not found.is_sound("dual_homed") or not _can_home(ground.server, keys.homes, found):
+    if ground.server is None or not _can_home(ground.server, keys.homes, found):
         return keys, ground.hosts
-    places = _judge(
-        found, leaves=keys.leaves or 0, hosts_per_leaf=keys.hosts_per_leaf or 0, hosts=ground.hosts, homes=keys.homes
-    )
+    places = _judge(found, leaves=leaves, hosts_per_leaf=per_leaf, hosts=ground.hosts, homes=keys.homes)
     if places is None:
         return keys, ground.hosts
-    each, uplinks = ground.server.nic_ports // keys.homes, (keys.spines or 0) * per_pair
-    down = (keys.hosts_per_leaf or 0) * each
-    for what, ports in (("leaf", down + uplinks), ("spine", (keys.leaves or 0) * per_pair)):
+    down, uplinks = per_leaf * (ground.server.nic_ports // keys.homes), spines * per_pair
+    for what, ports in (("leaf", down + uplinks), ("spine", leaves * per_pair)):
         if ground.radix is not None and ports > ground.radix:
             found.wrong("radix", f"found {ground.radix}, but a {what} needs {ports:,} ports")
             break
@@ -324,8 +321,7 @@ def _derived(keys: Keys, ground: Ground, found: Findings) -> Keys:
         text = "follows from hosts, radix and oversubscription; give it together with leaves and spines"
         found.wrong("links_per_pair", text)
     ratio = 1.0 if keys.oversubscription is None else keys.oversubscription
-    homes_in = ground.server is not None and found.is_sound("dual_homed")
-    can_home = homes_in and ground.server is not None and _can_home(ground.server, keys.homes, found)
+    can_home = ground.server is not None and _can_home(ground.server, keys.homes, found)
     if not 0.01 <= ratio <= 1_000:
         text = f"found {ratio:g}, wanted from 0.01 to 1000 where the shape follows from it"
         found.wrong("oversubscription", text)
@@ -344,11 +340,8 @@ def _derived(keys: Keys, ground: Ground, found: Findings) -> Keys:
 
 
 def _build(keys: Keys, parts: Parts) -> Fabric:
-    shape: dict[str, Any]
-    if keys.leaves is not None:
-        names = ("leaves", "spines", "hosts_per_leaf", "links_per_pair")
-        shape = {name: getattr(keys, name) for name in names}
-    else:
+    counts: Keys | LeafSpineCounts = keys
+    if keys.leaves is None:
         counts = leaf_spine_counts(
             hosts=parts.hosts or 0,
             radix=parts.ports,
@@ -359,8 +352,7 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
             ports_per_host=parts.server.nic_ports // keys.homes,
             homes=keys.homes,
         )
-        names = ("leaves", "spines", "hosts_per_leaf", "links_per_pair")
-        shape = {name: getattr(counts, name) for name in names}
+    shape = {name: getattr(counts, name) for name in ("leaves", "spines", "hosts_per_leaf", "links_per_pair")}
     return leaf_spine(**shape, hosts=parts.hosts, homes=keys.homes, **parts.common())
 
 

@@ -437,12 +437,11 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
     server = ground.server
     if server is None:
         return keys, ground.hosts
-    if found.is_sound("rails", "planes"):
-        rails = default_rails(server, ground.rails) if keys.rails is None else keys.rails
-        keys = keys.model_copy(update={"rails": rails})
-        for key, text, fix in rail_mistakes(server, rails=rails, planes=keys.planes):
-            found.wrong(key, text, fix)
-    if not found.is_sound("radix", "tiers", "hosts", "gpus", "pods", "nodes_per_pod"):
+    rails = default_rails(server, ground.rails) if keys.rails is None else keys.rails
+    keys = keys.model_copy(update={"rails": rails})
+    for key, text, fix in rail_mistakes(server, rails=rails, planes=keys.planes):
+        found.wrong(key, text, fix)
+    if not found.is_sound("radix", "hosts", "gpus"):
         return keys, ground.hosts
     hosts, pods, per_pod = ground.hosts, keys.pods, keys.nodes_per_pod
     if pods is None or per_pod is None:

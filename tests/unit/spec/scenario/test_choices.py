@@ -159,3 +159,19 @@ def test_a_file_that_is_not_there_is_one_mistake_whatever_keys_it_would_have(tmp
     (mistake,) = caught.value.mistakes
     assert (mistake.path, mistake.line) == ("traffic.pattern", 4)
     assert mistake.text == "found './none.py', but there is no such file, seen from the scenario's folder"
+
+
+def test_a_check_meets_no_value_that_its_row_refuses(tmp_path: Path) -> None:
+    (step,) = (step for step in steps("own-topology.md") if step.argument.endswith(".py"))
+    needed = step.content.replace("default=4,", "default=REQUIRED,").replace(
+        "import Findings", "import REQUIRED, Findings"
+    )
+    (tmp_path / "ring.py").write_text(needed, encoding="utf-8")
+    for given, text in (("", "missing, wanted a whole number"), (", switches: 2", "found '2', wanted a whole number")):
+        fabric = f"{{topology: ./ring.py, hosts: 99{given}}}"
+        (tmp_path / "a.yaml").write_text(f"{{schema: 1, fabric: {fabric}, traffic: {{pattern: permutation}}}}")
+        with pytest.raises(ConfigError) as caught:
+            weftwork.read_scenario(tmp_path / "a.yaml")
+        (mistake,) = caught.value.mistakes
+        assert mistake.path == "fabric.switches"
+        assert text in mistake.text

@@ -98,9 +98,8 @@ def _resolve(keys: Keys, hosts: int | None, found: Findings) -> Keys:
     if hosts is None:
         return keys
     senders = hosts - 1 if keys.senders is None else keys.senders
-    if found.is_sound("senders", "receiver"):
-        victim = (keys.victim_source, keys.victim_receiver)
-        _judge(found, hosts=hosts, senders=senders, receiver=keys.receiver, victim=victim)
+    victim = (keys.victim_source, keys.victim_receiver)
+    _judge(found, hosts=hosts, senders=senders, receiver=keys.receiver, victim=victim)
     return keys.model_copy(update={"senders": senders})
 
 

@@ -299,7 +299,7 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "software": _devices("software", "SOFTWARE", "weftwork.workload.models.software"),
     "protocol": _devices("protocol", "PROTOCOLS", "weftwork.workload.collectives.protocols", level="###", shown=1),
     "collective-figures": _devices(
-        "collective-figures", "FIGURES", "weftwork.workload.collectives.cost", level="###", shown=2
+        "collective-figures", "FIGURES", "weftwork.workload.collectives.figures", level="###", shown=2
     ),
     "algorithm": _algorithms,
     "congestion-control": _policies("congestion-control"),

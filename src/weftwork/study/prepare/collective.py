@@ -74,7 +74,6 @@ def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int)
         usual_latencies = {name: getattr(usual, name) for name in _LATENCIES} | {"launch_latency_ps": round(launch_ps)}
         known = usual_latencies | known
         known["protocol_efficiency"] = usual.protocol_efficiency
-        known["switch_efficiency"] = figures.nvls_efficiency or 1.0
         facts = {key: text for key, text in usual.facts.items() if not _is_given(key, given)}
         facts |= collective_facts(figures)
     call = Call(

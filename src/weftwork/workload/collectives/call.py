@@ -46,7 +46,6 @@ class Call:
     local_step_latency_ps : the same inside a domain
     launch_latency_ps : from the start until the first byte is sent
     protocol_efficiency : data bytes per byte on the wire, above 0 and at most 1
-    switch_efficiency : share of NVLink that reductions in its switches get, above 0 and at most 1
     """
 
     operation: str
@@ -66,7 +65,6 @@ class Call:
     local_step_latency_ps: int = 0
     launch_latency_ps: int = 0
     protocol_efficiency: float = 1.0
-    switch_efficiency: float = 1.0
 
     @property
     def servers(self) -> int:
@@ -173,7 +171,6 @@ def call_mistakes(call: Call, operations: Sequence[str], algorithm: str) -> list
     moves = call.operation != "send-receive" or call.ranks < 1 or call.distance != 0
     want("shift", moves, f"found {call.shift}, so that every rank would send to itself; wanted 1 to {last:,}")
     want("priority", -1 <= call.priority <= 7, f"found {call.priority}, wanted 0 to 7, or -1 for the transport's")
-    for name in ("protocol_efficiency", "switch_efficiency"):
-        efficiency = getattr(call, name)
-        want(name, 0 < efficiency <= 1, f"found {efficiency:g}, wanted above 0 and at most 1")
+    efficiency = call.protocol_efficiency
+    want("protocol_efficiency", 0 < efficiency <= 1, f"found {efficiency:g}, wanted above 0 and at most 1")
     return mistakes

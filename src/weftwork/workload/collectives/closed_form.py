@@ -94,7 +94,7 @@ def ways(operation: str, group: Group, figures: CollectiveFigures) -> tuple[Way,
     found = [Way(algorithm="ring", protocol=protocol) for protocol in PROTOCOLS]
     if operation != "all-reduce":
         return tuple(found)
-    switches_reduce = figures.nvls_efficiency > 0 and group.per_domain >= min(8, group.domain_gpus) > 1
+    switches_reduce = figures.has_nvls and group.per_domain >= min(8, group.domain_gpus) > 1
     if group.domains == 1:
         if switches_reduce:
             found.append(Way(algorithm="nvls"))
@@ -157,7 +157,7 @@ def alone(
         channels=max(1, group.per_domain) * figures.nic_ports_of_a_gpu,
     )
     bytes_of = {"ring": _ring, "tree": _tree, "nvls": _nvls, "hierarchical": _hierarchical, "direct": _direct}
-    found = bytes_of[way.algorithm](shape, figures.nvls_efficiency)
+    found = bytes_of[way.algorithm](shape)
     step = _latencies(way)
     local_step_ps = latency_scale * step.local_step_latency_ps
     network_step_ps = latency_scale * step.step_latency_ps
@@ -260,7 +260,7 @@ class _Bytes:
     is_in_phases: bool = False
 
 
-def _ring(shape: _Shape, _: float) -> _Bytes:
+def _ring(shape: _Shape) -> _Bytes:
     """Rings through all members, a domain after the other, as many as a domain has members and NICs."""
     group, rounds = shape.group, shape.rounds
     passed = rounds * (group.members - 1) / group.members * shape.size_bytes
@@ -281,7 +281,7 @@ def _ring(shape: _Shape, _: float) -> _Bytes:
     )
 
 
-def _tree(shape: _Shape, _: float) -> _Bytes:
+def _tree(shape: _Shape) -> _Bytes:
     """Two trees over domains, each with half of the bytes: a domain is a leaf of one and inside the other."""
     group = shape.group
     share = shape.size_bytes / (2 * shape.channels)
@@ -302,12 +302,12 @@ def _tree(shape: _Shape, _: float) -> _Bytes:
     )
 
 
-def _nvls(shape: _Shape, efficiency: float) -> _Bytes:
+def _nvls(shape: _Shape) -> _Bytes:
     """Up to the switch and down again, piece by piece; nobody passes on but the switch and, once, the owner."""
     group = shape.group
     part = shape.size_bytes / group.members / shape.channels
     pieces = shape.pieces(part)
-    up = shape.size_bytes / efficiency
+    up = shape.size_bytes
     return _Bytes(
         local_bytes=up + (up + up / group.members) / pieces,
         local_steps=2,
@@ -316,11 +316,11 @@ def _nvls(shape: _Shape, efficiency: float) -> _Bytes:
     )
 
 
-def _hierarchical(shape: _Shape, efficiency: float) -> _Bytes:
+def _hierarchical(shape: _Shape) -> _Bytes:
     """Reduced by the switch of each domain, around the rings of the rails, and to all by the switch."""
     group = shape.group
     pieces = min(shape.channels, group.per_domain)  # channels follow each other on the ports of a GPU
-    local = (1 + 1 / group.per_domain) * shape.size_bytes / efficiency
+    local = (1 + 1 / group.per_domain) * shape.size_bytes
     network = 2 * (group.domains - 1) / group.domains * shape.size_bytes / group.per_domain
     return _Bytes(
         local_bytes=local,
@@ -334,7 +334,7 @@ def _hierarchical(shape: _Shape, efficiency: float) -> _Bytes:
     )
 
 
-def _direct(shape: _Shape, _: float) -> _Bytes:
+def _direct(shape: _Shape) -> _Bytes:
     """A message to each other member, all at once."""
     group = shape.group
     near, far = group.per_domain - 1, group.members - group.per_domain

@@ -1,8 +1,8 @@
 """What collectives must know of the servers and the network under them: rates, latencies, and what was fitted.
 
 Rates and latencies are those of the fabric that is run, so that a faster NVLink is a faster collective. What software
-adds to the protocols' latencies (launch, ramp), and what reductions in NVLink switches leave of it, is fitted by GPU on
-published curves; figures.toml names the source of each figure.
+adds to the protocols' latencies (launch, ramp) is fitted by GPU on published curves; figures.toml names the source of
+each figure.
 Leaves out: NICs and paths that differ inside one fabric; the slowest port and the path through one leaf stand for all.
 """
 
@@ -35,7 +35,7 @@ class CollectiveFigures:
     name : row of figures.toml
     launch_ps : of any collective, besides the latencies of its protocol
     ramp_ps, ramp_bytes, ramp_steps : filling of pipelines: W bytes take ramp_ps W / (W + ramp_bytes) more
-    nvls_efficiency : share of NVLink that reductions in its switches get; 0: they do not reduce
+    has_nvls : whether NVLink switches reduce
     nvlink_rate_bps, nvlink_latency_ps : of a message of one GPU, one direction; of PCIe where there is no NVLink
     network_rate_bps : of all NIC ports of a GPU together, headers included
     payload_share : of it, that is data
@@ -48,7 +48,7 @@ class CollectiveFigures:
     ramp_ps: int
     ramp_bytes: int
     ramp_steps: int
-    nvls_efficiency: float
+    has_nvls: bool
     nvlink_rate_bps: int
     nvlink_latency_ps: int
     network_rate_bps: int
@@ -89,7 +89,7 @@ def collective_figures(
         ramp_ps=int(found.value("ramp_ps")),
         ramp_bytes=int(found.value("ramp_bytes")),
         ramp_steps=RAMP_STEPS,
-        nvls_efficiency=float(found.value("nvls_efficiency")) if has_nvlink and server.nvls else 0.0,
+        has_nvls=has_nvlink and server.nvls,
         nvlink_rate_bps=server.nvlink_rate_bps if has_nvlink else server.pcie_rate_bps,
         nvlink_latency_ps=server.nvlink_latency_ps if has_nvlink else server.pcie_latency_ps,
         network_rate_bps=nic_port_rate_bps * server.nic_ports // server.gpus,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Literal
 
 from weftwork.spec.job import (
@@ -36,13 +35,7 @@ __all__ = ["Cut", "Lane", "Streams", "counter", "exchange", "repeated", "ring", 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lane:
-    """What the messages of one phase of one share have in common.
-
-    Attributes
-    ----------
-    pause_ps : latency of its steps
-    efficiency : share of the link that it gets: its bytes count ``1 / efficiency`` times
-    """
+    """What the messages of one phase of one share have in common; ``pause_ps`` is the latency of its steps."""
 
     share: Share
     connection: int
@@ -50,7 +43,6 @@ class Lane:
     nic: int = 0
     rail: Literal["own", "peer"] = "own"
     pause_ps: int = 0
-    efficiency: float = 1.0
 
     def send(
         self,
@@ -64,7 +56,7 @@ class Lane:
     ) -> Send:
         """Send parts of the share."""
         size = Size(
-            total_bytes=ceil(self.share.total_bytes / self.efficiency),
+            total_bytes=self.share.total_bytes,
             parts=self.share.parts,
             digits=tuple(digits) if self.share.parts else (),
             offset=offset,

@@ -94,7 +94,7 @@ def test_a_server_that_nobody_measured_gets_what_its_nvlink_carries() -> None:
     assert found.network_rate_bps == 400_000_000_000
     known = collective_figures(server, nic_port_rate_bps=400_000_000_000, gpu="h200")
     assert known.name == "h100"
-    assert "collectives.h100.nvls_efficiency" in collective_facts(known)
+    assert "collectives.h100.launch_ps" in collective_facts(known)
 
 
 def test_what_cannot_be_is_refused() -> None:

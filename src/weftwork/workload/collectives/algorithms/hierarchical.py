@@ -98,7 +98,6 @@ class _Channel:
             priority=self.call.priority,
             nic=self.index % self.call.nic_columns,
             pause_ps=self.call.step_latency_ps if is_across else self.call.local_step_latency_ps,
-            efficiency=1.0 if is_across or _inner(self.call) != "nvls" else self.call.switch_efficiency,
         )
 
     def pair(self, phase: _Phase, piece: int, tokens: tuple[int, int, int]) -> Pair:

@@ -40,13 +40,7 @@ def _shares(call: Call) -> list[Share]:
 
 
 def _lane(call: Call, share: Share, connection: int) -> Lane:
-    return Lane(
-        share=share,
-        connection=connection,
-        priority=call.priority,
-        pause_ps=call.local_step_latency_ps,
-        efficiency=call.switch_efficiency,
-    )
+    return Lane(share=share, connection=connection, priority=call.priority, pause_ps=call.local_step_latency_ps)
 
 
 def _schedule(

@@ -31,8 +31,8 @@ __all__ = ["fit", "main"]
 BUS_FACTOR: Final = 2 * 7 / 8  # all-reduce of eight GPUs
 GROUP: Final = Group(members=8, per_domain=8, domain_gpus=8)
 SERVERS: Final = {"a100": "azure-nd-a100-v4", "h100": "azure-nd-h100-v5"}
-# launch us, ramp us, ramp MB, and of the A100 NVLink GB/s. chosen: near the solution, since the method is local; the best
-# of all starts is kept
+# launch us, ramp us, ramp MB, and of the A100 NVLink GB/s. chosen: near the solution, since the method is local; the
+# best of all starts is kept
 STARTS: Final = {
     "a100": ((20.0, 230.0, 50.0, 236.0), (10.0, 100.0, 20.0, 236.0), (25.0, 150.0, 30.0, 240.0)),
     "h100": ((6.0, 75.0, 35.0), (6.0, 30.0, 10.0), (10.0, 200.0, 200.0), (2.0, 120.0, 100.0)),

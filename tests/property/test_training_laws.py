@@ -39,8 +39,17 @@ SLOWER: Final[dict[tuple[int, str], tuple[float, str]]] = {
     (142, "tensor"): (1.03, HIDDEN),
 }
 PACKET_BOUND: Final = 0.15
-TREE: Final = "flows take the tree or the switches that reduce; packets know rings, whose steps are many"
-APART: Final[dict[int, tuple[float, str]]] = {}  # plan: packets over flows, less one, and the cause
+BLOCKED: Final = "a collective as steps holds up the stream that starts it, so that packets hide no tensor traffic"
+APART: Final[dict[int, tuple[float, str]]] = {  # plan: packets over flows, less one, and the cause
+    8: (0.17, BLOCKED),
+    11: (0.21, BLOCKED),
+    25: (0.33, BLOCKED),
+    26: (0.18, BLOCKED),
+    32: (0.24, BLOCKED),
+    39: (0.17, BLOCKED),
+    51: (0.22, BLOCKED),
+    59: (0.23, BLOCKED),
+}
 
 
 @pytest.fixture
@@ -154,9 +163,9 @@ def test_more_overlap_is_never_slower(took: Took, saw: Saw) -> None:
 
 
 def quiet(tree: Tree) -> Tree:
-    """Without any latency, of software, NVLink or the fabric."""
+    """Without any latency, of software, NVLink or the fabric, and without launches, behind which some of it hides."""
     found = deepcopy(tree)
-    found["training"]["software"] = {"name": "plain", "latency_scale": 0}
+    found["training"]["software"] = {"name": "plain", "latency_scale": 0, "launch": "0ps"}
     found["fabric"] |= {
         "node": {"model": tree["fabric"]["node"], "nvlink_latency": "0ps", "pcie_latency": "0ps"},
         "nic": {"model": "plain", "receive_latency": "0ps", "pcie_latency": "0ps"},
@@ -226,6 +235,7 @@ def test_packets_and_flows_agree_on_small_jobs(took: Took, saw: Saw) -> None:
             continue
         least, most = -PACKET_BOUND, PACKET_BOUND
         if seed in APART:
+            assert training["overlap"]["tensor"] == 1
             most = APART[seed][0]
         assert least <= packet_ps / flow_ps - 1 <= most, f"plan {seed}: {packet_ps / flow_ps - 1:+.3f}"
         seen += 1

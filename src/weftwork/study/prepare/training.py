@@ -152,8 +152,8 @@ def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[Trainin
     if domain is None:
         domain = np.arange(job.ranks, dtype=np.int64)
     text = (
-        "collectives run as rings and direct exchanges, step by step; trees and switches that reduce are rings of as "
-        "many bytes as they need"
+        "collectives run as rings and direct exchanges, step by step, and hold up the stream that starts them, so that "
+        "no tensor and context traffic hides; trees and switches that reduce are rings of as many bytes as they need"
     )
     server = _server(fabric)
     near_ps = server.nvlink_latency_ps if server.nvlink_rate_bps else server.pcie_latency_ps

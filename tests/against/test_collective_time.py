@@ -32,8 +32,8 @@ OVER: dict[tuple[str, str], tuple[float, float, str]] = {
     ("tree", "dgx-a100"): (-0.07, 0.20, "pieces wait for the chain inside a server and for the NICs by turns"),
     ("tree", "plain"): (-0.14, 0.0, "a level of the tree begins before the one below is through, which saves a piece"),
     ("tree", "p5"): (-0.08, 0.25, "32 channels of small pieces wait for each other on the ports of a GPU"),
-    ("hierarchical", "p5"): (-0.07, 0.32, "32 channels of one piece each: rails wait for NVLink and it for them"),
-    ("direct", "p5"): (0.0, 0.19, "small messages to other leaves cross a spine, where the form's path has one leaf"),
+    ("hierarchical", "p5"): (-0.08, 0.19, "32 channels of one piece each: rails wait for NVLink and it for them"),
+    ("direct", "p5"): (0.0, 0.15, "small messages to other leaves cross a spine, where the form's path has one leaf"),
 }
 
 

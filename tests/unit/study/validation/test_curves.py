@@ -42,7 +42,7 @@ def test_curves_of_one_server_are_within_6_percent_where_they_were_fitted() -> N
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("operation", "blind", "fitted"),
-    [("all-reduce", 0.155, 0.137), ("all-gather", 0.289, 0.179), ("all-to-all", 0.147, 0.076)],
+    [("all-reduce", 0.146, 0.115), ("all-gather", 0.246, 0.114), ("all-to-all", 0.136, 0.117)],
 )
 def test_p5_is_as_far_off_as_the_page_says(operation: str, blind: float, fitted: float) -> None:
     first, then = (p5(operation, is_calibrated=one) for one in (False, True))  # type: ignore[arg-type]

@@ -129,7 +129,7 @@ def within(seed: int, what: str, before_ps: float, now_ps: float) -> None:
 
 def test_faster_links_are_never_slower_and_much_slower_ones_cost(took: Took, saw: Saw) -> None:
     seen = costs = 0
-    for seed, tree, took_ps in plans(took, case_count(plain=12, deep=150)):
+    for seed, tree, took_ps in plans(took, case_count(plain=5, deep=150)):
         for factor in (2, 10):
             within(seed, "nvlink", took_ps, took(faster(tree, nvlink=factor)))
             within(seed, "nic", took_ps, took(faster(tree, nic=factor)))
@@ -140,13 +140,13 @@ def test_faster_links_are_never_slower_and_much_slower_ones_cost(took: Took, saw
             costs += 1
         seen += 1
     saw(seen, f"a slow NVLink that costs: {costs}")
-    assert seen > 3
-    assert costs > 1
+    assert seen > 1
+    assert costs > 0
 
 
 def test_more_overlap_is_never_slower(took: Took, saw: Saw) -> None:
     seen = 0
-    for seed, tree, _ in plans(took, case_count(plain=12, deep=150)):
+    for seed, tree, _ in plans(took, case_count(plain=5, deep=150)):
         kinds = KINDS if case_count(plain=0, deep=1) else (KINDS[seed % len(KINDS)],)
         for kind in kinds:
             before_ps = None
@@ -159,7 +159,7 @@ def test_more_overlap_is_never_slower(took: Took, saw: Saw) -> None:
                 before_ps = now_ps
         seen += 1
     saw(seen)
-    assert seen > 3
+    assert seen > 1
 
 
 def quiet(tree: Tree) -> Tree:
@@ -182,7 +182,7 @@ def test_twice_the_rates_halve_communication(took: Took, saw: Saw) -> None:
     one stage: in a pipeline another path through the schedule may become the longest.
     """
     seen = 0
-    for _, tree, _ in plans(took, case_count(plain=16, deep=150)):
+    for _, tree, _ in plans(took, case_count(plain=8, deep=150)):
         if tree["training"]["pipeline"] > 1 or tree["training"]["gpus"] == 1:
             continue
         tree["training"]["overlap"] = dict.fromkeys(KINDS, 0)
@@ -195,7 +195,7 @@ def test_twice_the_rates_halve_communication(took: Took, saw: Saw) -> None:
         slow_ps, fast_ps = (took(_rates(tree, factor)) for factor in (1, 2))
         assert fast_ps - least_ps >= 0.49 * (slow_ps - least_ps)
     saw(seen)
-    assert seen > 2
+    assert seen > 0
 
 
 def _rates(tree: Tree, factor: float) -> Tree:
@@ -216,7 +216,7 @@ def _rates(tree: Tree, factor: float) -> Tree:
 
 def test_packets_and_flows_agree_on_small_jobs(took: Took, saw: Saw) -> None:
     seen = 0
-    for seed in range(case_count(plain=6, deep=60)):
+    for seed in range(case_count(plain=4, deep=60)):
         tree = drawn(seed)
         tree["training"] |= {"model": "gpt-1.7b", "sequence": 512, "micro_batch": 1}
         tree["training"].pop("expert", None)
@@ -240,4 +240,4 @@ def test_packets_and_flows_agree_on_small_jobs(took: Took, saw: Saw) -> None:
         assert least <= packet_ps / flow_ps - 1 <= most, f"plan {seed}: {packet_ps / flow_ps - 1:+.3f}"
         seen += 1
     saw(seen)
-    assert seen > 2
+    assert seen > 1

@@ -137,3 +137,35 @@ def test_packets_take_as_long_as_flows(server: str, operation: str, way: Way, gr
         for fidelity in ("flow", "packet")
     )
     assert packet_ps / flow_ps == pytest.approx(1, abs=0.05)
+
+
+# A window of one bandwidth-delay product is spent while packets of a spray wait at a busy port; flows have no window.
+ONE_BDP = TRANSPORT.replace("{name: fixed-window, window_bytes: 1MB}", "fixed-window")
+LEAF_SPINE = "{topology: leaf-spine, hosts: 32, radix: 16, link_rate: 400Gbps, cable_length: 20m}"
+
+
+@pytest.mark.parametrize(("fabric", "later"), [({}, 0.13), ({"fabric": LEAF_SPINE}, 0.43)])
+def test_a_ring_with_windows_of_one_round_trip_takes_longer_by_packets(fabric: dict[str, str], later: float) -> None:
+    size_bytes = 64 * MIB
+    keys = {"operation": "all-reduce", "algorithm": "ring", "gpus": 32, "size": size_bytes}
+    flow_ps, packet_ps = (
+        took_ps(
+            collective_scenario(
+                keys, file=None, overrides={"transport": ONE_BDP, "engine.fidelity": fidelity, **fabric}
+            ),
+            size_bytes,
+        )[0]
+        for fidelity in ("flow", "packet")
+    )
+    assert packet_ps / flow_ps - 1 == pytest.approx(later, abs=0.01)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("operation", ["all-gather", "all-reduce"])
+def test_hierarchical_collectives_of_128_gpus_agree_by_packets_and_flows(operation: str) -> None:
+    way, size_bytes = Way(algorithm="hierarchical", inner="ring"), 64 * MIB
+    flow_ps, packet_ps = (
+        took_ps(scenario_of("dgx-h100", operation, way, 128, size_bytes, fidelity), size_bytes)[0]
+        for fidelity in ("flow", "packet")
+    )
+    assert packet_ps / flow_ps == pytest.approx(1, abs=0.05)

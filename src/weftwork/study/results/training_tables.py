@@ -14,9 +14,9 @@ from weftwork.engine.flow.plan import FlowPlan
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.study.prepare.what_if import ALONE, INFINITE_NETWORK
 from weftwork.study.results.ending import are_iterations_done, job_of_rank
+from weftwork.study.results.goodput import over_weeks
 from weftwork.study.results.record import words
 from weftwork.study.results.training_time import COMMUNICATION, COMPUTATION, job_time, segments_of, with_tails
-from weftwork.workload.reliability import goodput
 from weftwork.workload.training.programs import PASSES
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def training_summary(
             text = f"Time of an average rank that went to {kind} communication which did not hide."
             found[f"{lead}exposed_{kind}_ps"] = Quantity(value=value, unit="ps", text=text)
         if prepared.scenario.reliability is not None and row["iteration_ps"] is not None:
-            found |= {f"{lead}{name}": number for name, number in _over_weeks(prepared, job, row).items()}
+            found |= {f"{lead}{name}": number for name, number in over_weeks(prepared, job, row).items()}
     return found
 
 
@@ -174,27 +174,6 @@ def bracket_facts(prepared: Prepared, execution: Execution) -> dict[str, str]:
         took = f"between {low / SECOND_PS:.4g} s and {high / SECOND_PS:.4g} s"
         found[f"approximate.{job.name}"] = f"with the paths of hashing an iteration of {job.name} takes {took}"
     return found
-
-
-def _over_weeks(prepared: Prepared, job: TrainingJob, row: Mapping[str, Any]) -> dict[str, Quantity]:
-    """What failures leave of a job's time."""
-    section = prepared.scenario.reliability
-    if section is None:
-        return {}
-    saved = job.section.checkpoint
-    iterations = job.section.iterations
-    written = 0 if saved is None else iterations // saved.every
-    iteration_ps = row["iteration_ps"] - job.checkpoint_ps * written / iterations  # goodput counts checkpoints itself
-    iteration_s = iteration_ps / SECOND_PS
-    found = goodput(
-        section,
-        gpus=job.plan.ranks,
-        iteration_s=iteration_s,
-        checkpoint_every_s=None if saved is None else saved.every * iteration_s,
-        checkpoint_cost_s=None if saved is None else job.checkpoint_ps / SECOND_PS,
-        seed=prepared.scenario.engine.seed,
-    )
-    return found.quantities(row["tokens"] / iteration_s)
 
 
 def _segments(

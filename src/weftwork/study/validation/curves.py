@@ -9,7 +9,8 @@ fitted on 16. The naive rule is line rate: NVLink's signalling rate in one serve
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -26,12 +27,13 @@ from weftwork.workload.collectives.call import bus_bandwidth_factor
 from weftwork.workload.collectives.closed_form import Group, Way, fastest
 from weftwork.workload.collectives.figures import CollectiveFigures, collective_figures
 
-__all__ = ["P5_NIC_SHARE", "fit_p5", "keys_of", "one_server", "p5"]
+__all__ = ["P5_NIC_SHARE", "CurveRow", "fit_p5", "one_server", "p5", "rows_of"]
 
 Operation = Literal["all-reduce", "all-gather", "all-to-all"]
 
 _MIB: Final = 1 << 20
 _SERVER_GPUS: Final = 8
+_JUDGED_GPUS: Final = 64  # after the rate of NICs was fitted on 16
 # fit_p5() on 16 GPUs, all sizes of all three operations; a test fits it again
 P5_NIC_SHARE: Final = 0.776
 
@@ -44,22 +46,95 @@ _P5_NAIVE: Final = "line rate of the NICs"
 _AZURE_FIT: Final = "the curves of one server in the Azure AI benchmarking guide (launch, NVLink)"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CurveRow:
+    """One size of a published curve.
+
+    Attributes
+    ----------
+    name : for people
+    server : in the catalogue
+    operation, gpus, size_bytes : as nccl-tests counts them
+    measured_s : its time
+    nic_share : of the rate of the NICs' ports
+    """
+
+    name: str
+    server: str
+    operation: Operation
+    gpus: int
+    size_bytes: int
+    measured_s: float
+    nic_share: float = 1.0
+
+    @property
+    def way(self) -> Way:
+        """The fastest in closed form."""
+        group = Group(members=self.gpus, per_domain=min(self.gpus, _SERVER_GPUS), domain_gpus=_SERVER_GPUS)
+        return fastest(self.operation, group, self.size_bytes, _figures(self.server)).way
+
+    def scenario(self) -> dict[str, Any]:
+        """The scenario of the row, as the tree of a YAML file that `weftwork run` takes."""
+        way = self.way
+        rate_bps = round(float(SERVERS[self.server].value("nic_port_rate_bps")) * self.nic_share)
+        hosts = max(2, self.gpus // _SERVER_GPUS)  # one server alone has no fabric
+        inner = {} if way.inner is None else {"inner": way.inner}
+        return {
+            "schema": 1,
+            "name": f"{self.operation} on {self.server}, {self.name}",
+            "fabric": {
+                "topology": "leaf-spine", "node": self.server, "hosts": hosts, "hosts_per_leaf": 2, "radix": 128,
+                "cable_length": "20m", "link_rate": f"{rate_bps}bps",
+            },
+            "transport": {
+                "congestion_control": "none", "load_balancing": "switch-spray", "reorder_tolerant": True,
+            },
+            "collective": {
+                "operation": self.operation, "algorithm": way.algorithm, **inner, "protocol": way.protocol,
+                "gpus": self.gpus, "size": f"{self.size_bytes}B",
+            },
+            "engine": {"fidelity": "flow"},
+        }  # fmt: skip
+
+    def predicted_s(self) -> float:
+        """What a run of the scenario says.
+
+        Raises
+        ------
+        EngineError : the operation did not end
+        """
+        scenario = collective_scenario({}, file=None, overrides=_settings(self.scenario()))
+        fabric = fabric_of_section(scenario.fabric, directory=Path())
+        (found,) = measure_collective(scenario, fabric, [self.size_bytes])
+        if found.time_ps is None:
+            raise EngineError(f"the {self.operation} of {self.size_bytes:,} B among {self.gpus} GPUs did not end")
+        return found.time_ps / SECOND_PS
+
+
+def _settings(tree: dict[str, Any]) -> dict[str, str]:
+    """Sections of a tree as ``--set`` takes them."""
+    return {key: json.dumps(value) for key, value in tree.items() if key not in {"schema", "name"}}
+
+
+def rows_of(key: str) -> tuple[CurveRow, ...]:
+    """All rows of a set of the scorecard, those of all its curves.
+
+    Parameters
+    ----------
+    key : such as ``nccl-one-server`` or ``nccl-p5-all-gather``; empty for other sets
+    """
+    if key == "nccl-one-server":
+        return (*_fitted_rows(), *_other_rows())
+    operations: tuple[Operation, ...] = ("all-reduce", "all-gather", "all-to-all")
+    for operation in operations:
+        if key == f"nccl-p5-{operation}":
+            return (*_p5_rows(operation), *_p5_rows(operation, is_calibrated=True))
+    return ()
+
+
 def one_server() -> tuple[Score, ...]:
     """All-reduces of eight GPUs: the curves that were fitted, and one of another laboratory."""
-    fitted = [
-        _one_server_point(f"{gpu.upper()}, {_size(row['size_bytes'])}", f"azure-nd-{gpu}-{version}", row["size_bytes"],
-                          row["size_bytes"] * 1.75 / row[f"{gpu}_bus_bandwidth_gbyte_per_s"] / 1e9)
-        for gpu, version in (("a100", "v4"), ("h100", "v5"))
-        for row in measured("nccl-all-reduce-one-node").to_pylist()
-        if row["size_bytes"] >= 64 * _MIB
-    ]  # fmt: skip
-    others = [
-        _one_server_point(
-            f"A100, {_size(row['size_bytes'])}", "azure-nd-a100-v4", row["size_bytes"], row["time_ns"] / 1e9
-        )
-        for row in measured("nccl-all-reduce-a100-nvlink").to_pylist()
-        if row["size_bytes"] >= 64 * _MIB
-    ]
+    fitted, others = ([_one_server_point(row) for row in rows] for rows in (_fitted_rows(), _other_rows()))
     naive = "NVLink's signalling rate"
     return (
         Score(
@@ -94,11 +169,7 @@ def p5(operation: Operation, *, is_calibrated: bool) -> Score:
     operation : which
     is_calibrated : whether NICs have the rate that was fitted on 16 GPUs; then 64 GPUs are judged
     """
-    points = tuple(
-        _p5_point(operation, row, P5_NIC_SHARE if is_calibrated else 1.0)
-        for row in _p5_rows(operation)
-        if row["size_bytes"] >= 256 * _MIB and (row["gpus"] == 64 or not is_calibrated)
-    )
+    points = tuple(_p5_point(row) for row in _p5_rows(operation, is_calibrated=is_calibrated))
     words = operation.capitalize()
     notes: tuple[str, ...] = ()
     if operation == "all-gather":
@@ -133,57 +204,24 @@ def fit_p5() -> float:
 
     The closed form is fitted, which is fast and within some per cent of the runs.
     """
+    group = Group(members=16, per_domain=_SERVER_GPUS, domain_gpus=_SERVER_GPUS)
     rows = [
-        (operation, row)
+        (operation, row["size_bytes"], _taken_s(row))
         for operation in ("all-reduce", "all-gather", "all-to-all")
-        for row in _p5_rows(operation)
-        if row["gpus"] == 16
+        for row in _p5_table(operation)
+        if row["gpus"] == group.members
     ]
 
     def error(share: float) -> float:
         figures = _figures("p5")
         figures = replace(figures, network_rate_bps=round(figures.network_rate_bps * share))
         errors = [
-            abs(_fastest_ps(operation, row["gpus"], row["size_bytes"], figures) / SECOND_PS / _taken_s(row) - 1)
-            for operation, row in rows
+            abs(fastest(operation, group, size_bytes, figures).time_ps / SECOND_PS / taken_s - 1)
+            for operation, size_bytes, taken_s in rows
         ]
         return float(np.mean(errors))
 
     return min((thousandths / 1000 for thousandths in range(300, 1001)), key=error)  # the error has several dips
-
-
-def keys_of(
-    server: str, operation: str, gpus: int, size_bytes: int, *, nic_share: float = 1.0
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """The scenario of a row, as keys of ``collective`` and of the rest.
-
-    Parameters
-    ----------
-    server : in the catalogue
-    operation, gpus, size_bytes : as nccl-tests counts them
-    nic_share : of the rate of the NICs' ports
-
-    Returns
-    -------
-    keys of the section ``collective``, and dotted keys of other sections with their YAML text
-    """
-    way = _way(operation, gpus, size_bytes, _figures(server))
-    collective: dict[str, Any] = {
-        "operation": operation,
-        "algorithm": way.algorithm,
-        "protocol": way.protocol,
-        "gpus": gpus,
-        "size": size_bytes,
-        **({} if way.inner is None else {"inner": way.inner}),
-    }
-    rate_bps = round(float(SERVERS[server].value("nic_port_rate_bps")) * nic_share)
-    hosts = max(2, gpus // _SERVER_GPUS)  # one server alone has no fabric
-    fabric = f"{{topology: leaf-spine, node: {server}, hosts: {hosts}, hosts_per_leaf: 2, radix: 128, cable_length: 20m"
-    return collective, {
-        "fabric": f"{fabric}, link_rate: {rate_bps}bps}}",
-        "transport": "{congestion_control: none, load_balancing: switch-spray, reorder_tolerant: true}",
-        "engine": "{fidelity: flow}",
-    }
 
 
 def _figures(server: str) -> CollectiveFigures:
@@ -191,54 +229,75 @@ def _figures(server: str) -> CollectiveFigures:
     return collective_figures(model.server, nic_port_rate_bps=model.nic_port_rate_bps)
 
 
-def _group(gpus: int) -> Group:
-    return Group(members=gpus, per_domain=min(gpus, _SERVER_GPUS), domain_gpus=_SERVER_GPUS)
+def _fitted_rows() -> list[CurveRow]:
+    return [
+        CurveRow(
+            name=f"{gpu.upper()}, {_size(row['size_bytes'])}",
+            server=f"azure-nd-{gpu}-{version}",
+            operation="all-reduce",
+            gpus=_SERVER_GPUS,
+            size_bytes=row["size_bytes"],
+            measured_s=row["size_bytes"] * 1.75 / row[f"{gpu}_bus_bandwidth_gbyte_per_s"] / 1e9,
+        )
+        for gpu, version in (("a100", "v4"), ("h100", "v5"))
+        for row in measured("nccl-all-reduce-one-node").to_pylist()
+        if row["size_bytes"] >= 64 * _MIB
+    ]
 
 
-def _fastest_ps(operation: str, gpus: int, size_bytes: int, figures: CollectiveFigures) -> float:
-    return fastest(operation, _group(gpus), size_bytes, figures).time_ps
+def _other_rows() -> list[CurveRow]:
+    return [
+        CurveRow(
+            name=f"another A100, {_size(row['size_bytes'])}",
+            server="azure-nd-a100-v4",
+            operation="all-reduce",
+            gpus=_SERVER_GPUS,
+            size_bytes=row["size_bytes"],
+            measured_s=row["time_ns"] / 1e9,
+        )
+        for row in measured("nccl-all-reduce-a100-nvlink").to_pylist()
+        if row["size_bytes"] >= 64 * _MIB
+    ]
 
 
-def _way(operation: str, gpus: int, size_bytes: int, figures: CollectiveFigures) -> Way:
-    return fastest(operation, _group(gpus), size_bytes, figures).way
+def _p5_rows(operation: Operation, *, is_calibrated: bool = False) -> list[CurveRow]:
+    return [
+        CurveRow(
+            name=f"{row['gpus']} GPUs, {_size(row['size_bytes'])}",
+            server="p5",
+            operation=operation,
+            gpus=row["gpus"],
+            size_bytes=row["size_bytes"],
+            measured_s=_taken_s(row),
+            nic_share=P5_NIC_SHARE if is_calibrated else 1.0,
+        )
+        for row in _p5_table(operation)
+        if row["size_bytes"] >= 256 * _MIB and (row["gpus"] == _JUDGED_GPUS or not is_calibrated)
+    ]
 
 
-def _predicted_s(server: str, operation: str, gpus: int, size_bytes: int, nic_share: float = 1.0) -> float:
-    keys, others = keys_of(server, operation, gpus, size_bytes, nic_share=nic_share)
-    scenario = collective_scenario(keys, file=None, overrides=others)
-    fabric = fabric_of_section(scenario.fabric, directory=Path())
-    (found,) = measure_collective(scenario, fabric, [size_bytes])
-    if found.time_ps is None:
-        raise EngineError(f"the {operation} of {size_bytes:,} B among {gpus} GPUs did not end")
-    return found.time_ps / SECOND_PS
-
-
-def _one_server_point(name: str, server: str, size_bytes: int, taken_s: float) -> Point:
-    raw_bps = GPUS["a100" if "a100" in server else "h100"].value("scale_up_rate_bps")
+def _one_server_point(row: CurveRow) -> Point:
+    raw_bps = GPUS["a100" if "a100" in row.server else "h100"].value("scale_up_rate_bps")
+    bus = float(bus_bandwidth_factor(row.operation, row.gpus))
     return Point(
-        name=name,
-        measured_s=taken_s,
-        predicted_s=_predicted_s(server, "all-reduce", _SERVER_GPUS, size_bytes),
-        naive_s=size_bytes * 8 * float(bus_bandwidth_factor("all-reduce", _SERVER_GPUS)) / raw_bps,
+        name=row.name.removeprefix("another "),
+        measured_s=row.measured_s,
+        predicted_s=row.predicted_s(),
+        naive_s=row.size_bytes * 8 * bus / raw_bps,
     )
 
 
-def _p5_point(operation: Operation, row: dict[str, Any], nic_share: float) -> Point:
-    gpus, size_bytes = row["gpus"], row["size_bytes"]
+def _p5_point(row: CurveRow) -> Point:
     rate_bps = _figures("p5").network_rate_bps
-    if operation == "all-to-all":
-        naive_s = size_bytes * 8 * (gpus - _SERVER_GPUS) / gpus / rate_bps
+    if row.operation == "all-to-all":
+        naive_s = row.size_bytes * 8 * (row.gpus - _SERVER_GPUS) / row.gpus / rate_bps
     else:
-        naive_s = size_bytes * 8 * float(bus_bandwidth_factor(operation, gpus)) / (rate_bps * _SERVER_GPUS)
-    return Point(
-        name=f"{gpus} GPUs, {_size(size_bytes)}",
-        measured_s=_taken_s(row),
-        predicted_s=_predicted_s("p5", operation, gpus, size_bytes, nic_share),
-        naive_s=naive_s,
-    )
+        bus = float(bus_bandwidth_factor(row.operation, row.gpus))
+        naive_s = row.size_bytes * 8 * bus / (rate_bps * _SERVER_GPUS)
+    return Point(name=row.name, measured_s=row.measured_s, predicted_s=row.predicted_s(), naive_s=naive_s)
 
 
-def _p5_rows(operation: str) -> list[dict[str, Any]]:
+def _p5_table(operation: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = measured(f"nccl-{operation}-h100-efa").to_pylist()
     return found
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from weftwork.study.validation.published_cases import Case, Cluster
 
-__all__ = ["file_name", "files_of", "write_row"]
+__all__ = ["file_name", "files_of", "write_row", "yaml_name"]
 
 _LEAST_HOSTS: Final = 2  # of a fabric; a job of one server leaves the other one idle
 _DROPOUT: Final = 0.1  # of GPT-2's config.json; any share above 0 makes the kernels of dropout run
@@ -71,7 +71,12 @@ def write_row(case: Case, folder: Path) -> Path:
 
 def file_name(case: Case) -> str:
     """What the scenario of a row is called as a file."""
-    return f"{re.sub(r'[^A-Za-z0-9.]+', '-', case.name).strip('-')}.yaml"
+    return yaml_name(case.name)
+
+
+def yaml_name(name: str) -> str:
+    """A name for people as that of a file."""
+    return f"{re.sub(r'[^A-Za-z0-9.]+', '-', name).strip('-')}.yaml"
 
 
 def files_of(case: Case) -> dict[str, str]:

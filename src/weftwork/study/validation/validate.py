@@ -15,10 +15,11 @@ from typing import Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
-from weftwork.study.validation.curves import one_server, p5
+from weftwork.spec.scenario.yaml_tree import write_tree
+from weftwork.study.validation.curves import one_server, p5, rows_of
 from weftwork.study.validation.predict import predict
 from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
-from weftwork.study.validation.row_scenario import write_row
+from weftwork.study.validation.row_scenario import write_row, yaml_name
 from weftwork.study.validation.scorecard import Excluded, Point, Score
 
 __all__ = ["NAIVE_MFU", "SETS", "Progress", "ValidationSet", "validate", "write_scenarios"]
@@ -187,7 +188,7 @@ def validate(
 
 
 def write_scenarios(folder: Path, keys: Iterable[str] = (), *, is_full: bool = False) -> int:
-    """Write the scenarios that rows are predicted by, each set into a folder of its own; curves have none.
+    """Write the scenarios that rows are predicted by, each set into a folder of its own.
 
     Parameters
     ----------
@@ -211,12 +212,14 @@ def write_scenarios(folder: Path, keys: Iterable[str] = (), *, is_full: bool = F
         raise ConfigError(str(folder), [Mistake(path="--write-scenarios", text=text)]) from error
     written = 0
     for key in wanted:
-        make = SETS[key].cases
-        if make is None:
-            continue
         (folder / key).mkdir()
-        for case in make(is_full)[0]:
+        make = SETS[key].cases
+        for case in () if make is None else make(is_full)[0]:
             write_row(case, folder / key)
+            written += 1
+        for row in rows_of(key):
+            tree = row.scenario()
+            (folder / key / yaml_name(f"{row.name} {row.nic_share:g}")).write_text(write_tree(tree), encoding="utf-8")
             written += 1
     return written
 

@@ -1,34 +1,34 @@
-"""Curves of nccl-tests on the scorecard: rows are scenarios of `weftwork collective`, and what was fitted is fitted."""
+"""Curves of nccl-tests on the scorecard: rows are scenarios that anybody can run, and what was fitted is fitted."""
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 
 import pytest
 
-from weftwork.cli import main
-from weftwork.study.validation.curves import P5_NIC_SHARE, fit_p5, keys_of, one_server, p5
+import weftwork
+from weftwork.study.validation.curves import P5_NIC_SHARE, fit_p5, one_server, p5, rows_of
+from weftwork.study.validation.validate import write_scenarios
 
 
 def test_the_share_of_nics_on_p5_is_that_of_16_gpus() -> None:
     assert fit_p5() == pytest.approx(P5_NIC_SHARE, abs=0.002)
 
 
-def test_a_row_is_what_weftwork_collective_prints(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_is_what_its_scenario_runs(tmp_path: Path) -> None:
     point = next(point for point in one_server()[0].points if point.name == "H100, 256 MiB")
-    size_bytes = 256 << 20
-    keys, others = keys_of("azure-nd-h100-v5", "all-reduce", 8, size_bytes)
-    settings = {**others, "collective.protocol": str(keys["protocol"])}
-    arguments = ["collective", str(keys["operation"]), "--algorithm", str(keys["algorithm"]), "--gpus", "8",
-                 "--sizes", str(size_bytes), "--json"]  # fmt: skip
-    for key, value in settings.items():
-        arguments += ["--set", f"{key}={value}"]
-    with pytest.raises(SystemExit) as left:
-        main(arguments)
-    printed = capsys.readouterr()
-    assert left.value.code in {0, None}, printed.err
-    (row,) = json.loads(printed.out)["sizes"]
-    assert row["time_ps"] == round(point.predicted_s * 1e12)
+    folder = tmp_path / "rows"
+    assert write_scenarios(folder, ["nccl-one-server"]) == len(rows_of("nccl-one-server")) == 13
+    run = weftwork.run(folder / "nccl-one-server" / "H100-256-MiB-1.yaml", out=tmp_path / "run")
+    assert run.collectives["duration_ps"].to_pylist() == [round(point.predicted_s * 1e12)]
+
+
+def test_rows_of_a_curve_are_scored_each_once() -> None:
+    for operation in ("all-reduce", "all-gather", "all-to-all"):
+        rows = rows_of(f"nccl-p5-{operation}")
+        assert len({(row.gpus, row.size_bytes, row.nic_share) for row in rows}) == len(rows) > 8
+        assert {row.nic_share for row in rows} == {1.0, P5_NIC_SHARE}
+    assert rows_of("sc21") == ()
 
 
 def test_curves_of_one_server_are_within_6_percent_where_they_were_fitted() -> None:

@@ -114,7 +114,7 @@ CURVES: Final[dict[str, Curve]] = {
         ways=(DIRECT, PXN),
     ),
     "one-node-h100": Curve(
-        text="All-reduce in one server of 8 H100 (the row of 8 GiB is calibrated)",
+        text="All-reduce in one server of 8 H100 (its curve is fitted)",
         table="nccl-all-reduce-one-node",
         node="azure-nd-h100-v5",
         operation="all-reduce",
@@ -122,7 +122,7 @@ CURVES: Final[dict[str, Curve]] = {
         column="h100_bus_bandwidth_gbyte_per_s",
     ),
     "one-node-a100": Curve(
-        text="All-reduce in one server of 8 A100 (the row of 8 GiB is calibrated)",
+        text="All-reduce in one server of 8 A100 (its curve is fitted)",
         table="nccl-all-reduce-one-node",
         node="azure-nd-a100-v4",
         operation="all-reduce",
@@ -130,7 +130,7 @@ CURVES: Final[dict[str, Curve]] = {
         column="a100_bus_bandwidth_gbyte_per_s",
     ),
     "a100-nvlink": Curve(
-        text="All-reduce of 8 A100 over NVLink, another laboratory (nothing calibrated on it)",
+        text="All-reduce of 8 A100 over NVLink, another laboratory (nothing fitted on it)",
         table="nccl-all-reduce-a100-nvlink",
         node="azure-nd-a100-v4",
         operation="all-reduce",

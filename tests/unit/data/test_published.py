@@ -108,12 +108,12 @@ def test_the_least_completion_time_of_the_sprayed_permutation_is_that_of_the_ref
 @pytest.mark.parametrize(
     ("curve", "gpus", "size_mib", "way", "tolerance"),
     [
-        pytest.param("one-node-h100", 8, 1024, 0, 0.05, marks=pytest.mark.deep),  # the calibrated row is that of 8 GiB
+        pytest.param("one-node-h100", 8, 1024, 0, 0.15, marks=pytest.mark.deep),  # with NCCL's many small pieces
         ("one-node-a100", 8, 1024, 0, 0.05),
-        ("a100-nvlink", 8, 512, 0, 0.05),  # nothing was calibrated on this table
+        ("a100-nvlink", 8, 512, 0, 0.05),  # nothing was fitted on this table
         ("all-to-all", 16, 256, 0, 0.25),
         pytest.param("all-gather", 16, 512, 1, 0.20, marks=pytest.mark.deep),
-        pytest.param("all-reduce", 16, 512, 0, 0.25, marks=pytest.mark.deep),
+        pytest.param("all-reduce", 16, 512, 0, 0.32, marks=pytest.mark.deep),
     ],
 )
 def test_large_collectives_are_as_far_off_as_the_page_says(

@@ -38,7 +38,7 @@ class ValidationSet:
     Attributes
     ----------
     key, title : what it is called
-    curves : scores that need no engine; None for a set of iterations
+    curves : scores of curves of collectives, whose rows run too; None for a set of iterations
     cases : iterations with rows left out; the argument says whether all rows are wanted
     role, calibrated_on, source, tolerance, notes : see `Score`
     """

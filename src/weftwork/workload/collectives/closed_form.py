@@ -61,16 +61,13 @@ class Alone:
     way : that it takes
     time_ps : from the first rank that begins to the last that has its result
     local_bytes, network_bytes : that the busiest GPU sends or receives inside its domain, and by its NICs; what a
-        protocol or a switch adds is counted
-    steps, network_steps : one after the other, over NVLink and over the network
+        protocol adds is counted
     """
 
     way: Way
     time_ps: float
     local_bytes: float
     network_bytes: float
-    steps: int
-    network_steps: int
 
 
 def ways(operation: str, group: Group, figures: CollectiveFigures) -> tuple[Way, ...]:
@@ -193,8 +190,6 @@ def alone(
         time_ps=launch_ps + max(chain_ps, busy_ps + waited_ps),
         local_bytes=found.local_bytes,
         network_bytes=found.network_bytes,
-        steps=found.local_steps,
-        network_steps=found.network_steps,
     )
 
 

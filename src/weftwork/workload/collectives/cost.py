@@ -21,7 +21,10 @@ __all__ = ["CollectiveCost", "collective_cost"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectiveCost:
-    """Fields of a `Collect` by their names, its way (None: nothing crosses a link), and its time alone."""
+    """Fields of a `Collect` by their names, its way (None: nothing crosses a link), and its time alone.
+
+    ``path_ps`` is the latency of its path, which engines add by themselves.
+    """
 
     overhead_ps: int
     amount_bytes: int
@@ -30,6 +33,7 @@ class CollectiveCost:
     network_efficiency: float
     way: Way | None
     alone_ps: int
+    path_ps: int
 
 
 def collective_cost(
@@ -63,7 +67,7 @@ def collective_cost(
     if members == 1 or size_bytes <= 0:
         return CollectiveCost(
             overhead_ps=0, amount_bytes=0, pattern=pattern, local_efficiency=1.0, network_efficiency=1.0, way=None,
-            alone_ps=0,
+            alone_ps=0, path_ps=figures.nvlink_latency_ps,
         )  # fmt: skip
     group = Group(members=members, per_domain=per_domain, domain_gpus=domain_gpus)
     share = software.network_efficiency
@@ -80,7 +84,7 @@ def collective_cost(
         near, far = size_bytes * (per_domain - 1) / members, size_bytes * (members - per_domain) / members
     nic_bps = figures.network_rate_bps * figures.payload_share * share
     busy_ps = 8 * SECOND_PS * max(found.local_bytes / figures.nvlink_rate_bps, found.network_bytes / nic_bps)
-    path_ps = figures.network_latency_ps if is_far else figures.nvlink_latency_ps  # which engines add by themselves
+    path_ps = figures.network_latency_ps if is_far else figures.nvlink_latency_ps
     return CollectiveCost(
         overhead_ps=max(0, round(found.time_ps - busy_ps - path_ps)),
         amount_bytes=round(size_bytes if pattern == "all-to-all" else bus_bytes),
@@ -93,6 +97,7 @@ def collective_cost(
         else 1.0,
         way=found.way,
         alone_ps=round(found.time_ps),
+        path_ps=path_ps,
     )
 
 

@@ -240,10 +240,8 @@ class Communication:
             network_share=share,
             label=label(kind),
         )
-        figures = self.cluster.figures
-        path_ps = figures.nvlink_latency_ps if domains == 1 else figures.network_latency_ps
-        alone_ps = self._alone_ps(collect, per_domain, domains) + path_ps
-        return Call(collect=collect, alone_ps=alone_ps, path_ps=path_ps)
+        alone_ps = self._alone_ps(collect, per_domain, domains) + cost.path_ps
+        return Call(collect=collect, alone_ps=alone_ps, path_ps=cost.path_ps)
 
     def message_latency_ps(self, *, far: bool) -> int:
         """What software takes of a message between two ranks: a launch and a step of NCCL's Simple protocol.

@@ -13,7 +13,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Stream", "draw", "draws", "mix", "pick", "uniform"]
+__all__ = ["Stream", "draw", "draws", "mix", "pick", "picks", "uniform", "uniforms"]
 
 _MASK = (1 << 64) - 1
 _K1 = 0x9E3779B97F4A7C15
@@ -98,3 +98,19 @@ def uniform(bits: int) -> float:
 def pick(bits: int, count: int) -> int:
     """Map 64 random bits to an integer in [0, count), ``count`` below 2**32."""
     return ((bits >> 32) * count) >> 32
+
+
+def uniforms(bits: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """`uniform` for many draws at once, with the same bits."""
+    return (bits >> np.uint64(11)).astype(np.float64) * (1.0 / 9007199254740992.0)
+
+
+def picks(bits: NDArray[np.uint64], count: int) -> NDArray[np.int64]:
+    """`pick` for many draws at once.
+
+    Examples
+    --------
+    >>> picks(draws(1, Stream.TRAFFIC, np.array([5]), 0, 0), 7).tolist() == [pick(draw(1, Stream.TRAFFIC, 5, 0, 0), 7)]
+    True
+    """
+    return ((bits >> np.uint64(32)) * np.uint64(count) >> np.uint64(32)).astype(np.int64)

@@ -14,6 +14,7 @@ import numpy as np
 from weftwork.base.errors import Mistake
 from weftwork.engine.plan import AXIS_DTYPE, COLLECT_DTYPE, DIGIT_DTYPE, OP_DTYPE, STREAM_DTYPE, Op, Rule
 from weftwork.spec.job import (
+    Arrivals,
     At,
     Await,
     Collect,
@@ -76,7 +77,8 @@ def walk(job: Job) -> Iterator[tuple[int, Operation, int]]:
 
 def priorities_of(job: Job, default: int) -> set[int]:
     """Priorities that the data of a job uses; ``default`` stands for the transport's own."""
-    return {default if op.priority < 0 else op.priority for _, op, _ in walk(job) if isinstance(op, Send)} | {default}
+    sends = (op for _, op, _ in walk(job) if isinstance(op, Send | Arrivals))
+    return {default if op.priority < 0 else op.priority for op in sends} | {default}
 
 
 def peers_of(peer: Peer, ranks: NDArray[np.int64], counter: int) -> NDArray[np.int64]:
@@ -141,15 +143,12 @@ def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: in
     streams: list[tuple[int, int]] = []
     for index, program in enumerate(job.programs):
         for stream in program.streams:
-            streams.append((index, len(rows.ops)))
+            streams.append((index, rows.count))
             rows.emit(stream)
-            rows.ops.append({"code": Op.STOP})
-    ops = np.zeros(len(rows.ops), OP_DTYPE)
-    for name in OP_DTYPE.names or ():
-        ops[name] = [row.get(name, -1 if name == "label" else 0) for row in rows.ops]
+            rows.append({"code": Op.STOP})
     every = [operation for _, operation, _ in walk(job)]
     return FlatJob(
-        ops=ops,
+        ops=rows.table(),
         streams=np.array(streams, STREAM_DTYPE),
         tables=np.array(rows.tables, np.int64),
         digits=np.array(rows.digits, DIGIT_DTYPE),
@@ -161,11 +160,20 @@ def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: in
     )
 
 
+def _table(rows: list[dict[str, int]]) -> NDArray[np.void]:
+    ops = np.zeros(len(rows), OP_DTYPE)
+    for name in OP_DTYPE.names or ():
+        ops[name] = [row.get(name, -1 if name == "label" else 0) for row in rows]
+    return ops
+
+
 class _Rows:
     """Operations as they are appended, and the tables that they point into, each kept once."""
 
     def __init__(self, ranks: int, class_of_priority: Mapping[int, int], default_priority: int) -> None:
-        self.ops: list[dict[str, int]] = []
+        self.count = 0  # of operations so far
+        self._open: list[dict[str, int]] = []  # the last of the parts
+        self._parts: list[list[dict[str, int]] | NDArray[np.void]] = [self._open]
         self.tables: list[int] = []
         self.digits: list[tuple[int, ...]] = []
         self.collects: list[tuple[float, ...]] = []
@@ -179,15 +187,41 @@ class _Rows:
     def emit(self, operations: tuple[Operation, ...]) -> None:
         """Append operations, the bodies of loops included."""
         for operation in operations:
+            if isinstance(operation, Arrivals):
+                self._open = []
+                self._parts += [self._arrivals(operation), self._open]
+                self.count += 2 * len(operation)
+                continue
             if not isinstance(operation, Loop):
-                self.ops.append(self._row(operation))
+                self.append(self._row(operation))
                 continue
             head = {"code": int(Op.LOOP), "value": operation.count}
-            self.ops.append(head)
-            first = len(self.ops)
+            self.append(head)
+            first = self.count
             self.emit(operation.body)
-            self.ops.append({"code": Op.END, "target": first})
-            head["target"] = len(self.ops)
+            self.append({"code": Op.END, "target": first})
+            head["target"] = self.count
+
+    def append(self, row: dict[str, int]) -> None:
+        """Append one operation."""
+        self._open.append(row)
+        self.count += 1
+
+    def table(self) -> NDArray[np.void]:
+        """All operations."""
+        return np.concatenate([part if isinstance(part, np.ndarray) else _table(part) for part in self._parts])
+
+    def _arrivals(self, arrivals: Arrivals) -> NDArray[np.void]:
+        """`At` and `Send` in turn."""
+        rows = np.zeros(2 * len(arrivals), OP_DTYPE)
+        rows["label"] = -1
+        at, send = rows[0::2], rows[1::2]
+        at["code"], at["value"] = Op.AT, arrivals.at_ps
+        one = self._row(Send(peer=Peer(rule="rank"), size=Size(total_bytes=0), priority=arrivals.priority))
+        for name, value in one.items():
+            send[name] = value
+        send["shift"], send["total_bytes"], send["channel"] = arrivals.peer, arrivals.size_bytes, arrivals.channel
+        return rows
 
     def _row(self, operation: Timed) -> dict[str, int]:
         match operation:
@@ -292,9 +326,11 @@ def job_mistakes(job: Job, host_of_rank: NDArray[np.int64], *, by_packet: bool =
     members = [np.flatnonzero(job.rank_class == index) for index in range(len(job.programs))]
     for index, operation, count in walk(job):
         text = _value_mistake(job, operation, by_packet=by_packet)
+        first = job.first_rank[index] if job.first_rank else 0
         if text is None and isinstance(operation, Send | Receive):
-            first = job.first_rank[index] if job.first_rank else 0
             text = _peer_mistake(job, operation.peer, members[index], count, host_of_rank, first)
+        if text is None and isinstance(operation, Arrivals):
+            text = _arrivals_mistake(job, operation, members[index], host_of_rank, first)
         if text is not None:
             mistakes.append(Mistake(path=f"job.programs.{index}.{type(operation).__name__}", text=text))
     return mistakes
@@ -316,9 +352,11 @@ def _value_mistake(  # noqa: PLR0911 - one answer for each operation
             return text
         case Send(size=size) if (text := _size_mistake(job, size)) is not None:
             return text
+        case Arrivals() if (text := _columns_mistake(operation)) is not None:
+            return text
         case Send(nic=nic) if not 0 <= nic < job.placement.nics.shape[1]:
             return f"found NIC port {nic}, wanted 0 to {job.placement.nics.shape[1] - 1}, columns of placement.nics"
-        case Send(priority=priority) if priority > 7:  # IEEE 802.1Q: three bits
+        case Send(priority=priority) | Arrivals(priority=priority) if priority > 7:  # IEEE 802.1Q: three bits
             return f"found priority {priority}, wanted 0 to 7"
         case Send(channel=channel) | Receive(channel=channel) if not 0 <= channel <= MAX_CHANNEL:
             return f"found channel {channel}, wanted 0 to {MAX_CHANNEL}"
@@ -376,6 +414,31 @@ def _peer_mistake(
         if near.any() and job.placement.gpu is None:
             pair = f"ranks {own[near][0]} and {far[near][0]} are on one host"
             return f"{pair}, but placement.gpu does not say which of its GPUs they are"
+    return None
+
+
+def _columns_mistake(arrivals: Arrivals) -> str | None:
+    """Columns of unequal length, and instants, sizes and channels out of range."""
+    columns = (arrivals.at_ps, arrivals.peer, arrivals.size_bytes, arrivals.channel)
+    lengths = sorted({len(column) for column in columns})
+    if len(lengths) > 1:
+        return f"found columns of {lengths} values, wanted one of each for every message"
+    for column, unit in ((arrivals.at_ps, "ps"), (arrivals.size_bytes, "bytes")):
+        if column.min(initial=0) < 0:
+            return f"found {column.min()} {unit}, wanted 0 or more"
+    low, high = int(arrivals.channel.min(initial=0)), int(arrivals.channel.max(initial=0))
+    if low < 0 or high > MAX_CHANNEL:
+        return f"found channel {low if low < 0 else high}, wanted 0 to {MAX_CHANNEL}"
+    return None
+
+
+def _arrivals_mistake(
+    job: Job, arrivals: Arrivals, ranks: NDArray[np.int64], host_of_rank: NDArray[np.int64], first: int
+) -> str | None:
+    """As `_peer_mistake`, for each peer that occurs."""
+    for peer in np.unique(arrivals.peer).tolist():
+        if (text := _peer_mistake(job, Peer(rule="rank", shift=peer), ranks, 1, host_of_rank, first)) is not None:
+            return text
     return None
 
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "At", "Await", "Collect", "Compute", "Digit", "Grid", "Group", "Job", "Loop", "Mark", "Operation", "Peer",
-    "Placement", "Program", "Receive", "Send", "Signal", "Size", "Wait",
+    "Arrivals", "At", "Await", "Collect", "Compute", "Digit", "Grid", "Group", "Job", "Loop", "Mark", "Operation",
+    "Peer", "Placement", "Program", "Receive", "Send", "Signal", "Size", "Wait",
 ]  # fmt: skip
 
 
@@ -173,6 +173,39 @@ class Send:
     label: int = -1
 
 
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Arrivals:
+    """Messages that each wait for an instant and not for each other: `At` and `Send` in turn, as arrays.
+
+    Attributes
+    ----------
+    at_ps : shape (messages,), int64, when each is posted
+    peer : shape (messages,), int64, the rank that each goes to
+    size_bytes : shape (messages,), int64
+    channel : shape (messages,), int64
+    priority : of the data packets; -1: the transport's
+    """
+
+    at_ps: NDArray[np.int64]
+    peer: NDArray[np.int64]
+    size_bytes: NDArray[np.int64]
+    channel: NDArray[np.int64]
+    priority: int = -1
+
+    def __len__(self) -> int:
+        return len(self.at_ps)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare value by value."""
+        if not isinstance(other, Arrivals):
+            return NotImplemented
+        pairs = ((self.at_ps, other.at_ps), (self.peer, other.peer), (self.size_bytes, other.size_bytes),
+                 (self.channel, other.channel))  # fmt: skip
+        return self.priority == other.priority and all(np.array_equal(own, its) for own, its in pairs)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays change
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Receive:
     """Expect the next message from a peer on a channel; it may have arrived already.
@@ -227,7 +260,7 @@ class Loop:
     body: tuple[Operation, ...]
 
 
-Operation = Compute | At | Send | Receive | Collect | Wait | Signal | Await | Mark | Loop
+Operation = Compute | At | Send | Arrivals | Receive | Collect | Wait | Signal | Await | Mark | Loop
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,7 @@ from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.choice import Findings, NoKeys, Pattern, PatternInput, TransportKind
 from weftwork.spec.scenario.kinds import Choice, FileName, Flag, Measure, Number, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
-from weftwork.spec.scenario.topology import Ground, Parts, Topology
+from weftwork.spec.scenario.topology import FabricSize, Ground, Parts, Topology
 
 __all__ = [
     "DURATION",
@@ -22,6 +22,7 @@ __all__ = [
     "REQUIRED",
     "SIZE",
     "Choice",
+    "FabricSize",
     "FileName",
     "Findings",
     "Flag",

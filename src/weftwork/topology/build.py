@@ -6,6 +6,7 @@ everything that a job needs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,14 @@ from weftwork.spec.scenario.chosen import clash, means_nothing
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.fabric_checks import DEFAULT_CABLE_M, resolved_keys, servers_asked
 from weftwork.spec.scenario.findings import Collected
+from weftwork.spec.scenario.kinds import Whole
 from weftwork.spec.scenario.rows import outside, rows_of
-from weftwork.spec.scenario.topology import Ground, Parts
+from weftwork.spec.scenario.topology import FabricSize, Ground, Parts, Topology
 from weftwork.topology.devices import Device, nic_of, node_of, switch_of
 from weftwork.topology.from_file import read_fabric
+from weftwork.topology.room import refuse_size
 
-__all__ = ["fabric_of", "fabric_of_section"]
+__all__ = ["fabric_of", "fabric_of_section", "fabric_size"]
 
 NO_LIMIT = 2**62  # above any sum of rates
 
@@ -50,10 +53,52 @@ def fabric_of_section(section: FabricSection, *, directory: Path) -> Fabric:
     """
     if section.file is not None:
         return fabric_of(file=directory / section.file)
+    return fabric_of(**_plain_values(section))
+
+
+def fabric_size(section: FabricSection) -> FabricSize | None:
+    """How large the fabric of a scenario will be; None for a fabric file and a topology that does not say.
+
+    Raises
+    ------
+    ConfigError, CodeError : as `fabric_of_section`
+    """
+    return None if section.file is not None else _asked(**_plain_values(section)).size()
+
+
+def _plain_values(section: FabricSection) -> dict[str, Any]:
     keys = ("topology", "radix", "hosts", "gpus", "link_rate_bps", "fabric_rate_bps", "link_delay_ps", "cable_length_m",
             "host_link_delay_ps", "loss", "corruption", "switch", "nic", "node")  # fmt: skip
     own = {name: getattr(section.options, name) for name in type(section.options).model_fields}
-    return fabric_of(**{key: getattr(section, key) for key in keys}, **own)
+    return {**{key: getattr(section, key) for key in keys}, **own}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """A topology, its keys and its parts, checked and not built yet."""
+
+    label: str
+    offer: Topology[Record]
+    keys: Record
+    parts: Parts
+
+    def size(self) -> FabricSize | None:
+        if self.offer.size is None:
+            return None
+        with TOPOLOGIES.blaming(self.label):
+            return TOPOLOGIES.want(self.label, self.offer.size(self.keys, self.parts), FabricSize, "size")
+
+    def counting_keys(self) -> list[str]:
+        """The keys that say how large the fabric is, the largest count first."""
+        own = [(getattr(self.keys, name), row.key) for name, row in rows_of(type(self.keys)).items()
+               if isinstance(row.kind, Whole)]  # fmt: skip
+        common = [(self.parts.hosts, "hosts"), (self.parts.server.nic_ports, "node.nic_ports")]
+        counts = [(count, key) for count, key in (*own, *common) if count is not None and count > 1]
+        return [key for _, key in sorted(counts, key=lambda one: -one[0])]
+
+    def build(self) -> Fabric:
+        with TOPOLOGIES.blaming(self.label):
+            return TOPOLOGIES.want(self.label, self.offer.build(self.keys, self.parts), Fabric, "build")
 
 
 def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
@@ -103,6 +148,40 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
         if overload := _overload(fabric):
             raise ConfigError(str(file), overload)
         return fabric
+    asked = _asked(
+        topology=topology, radix=radix, hosts=hosts, gpus=gpus, node=node, link_rate_bps=link_rate_bps,
+        fabric_rate_bps=fabric_rate_bps, link_delay_ps=link_delay_ps, cable_length_m=cable_length_m,
+        host_link_delay_ps=host_link_delay_ps, switch=switch, nic=nic, loss=loss, corruption=corruption, **options,
+    )  # fmt: skip
+    try:
+        refuse_size(asked.size(), asked.counting_keys())
+        fabric = asked.build()
+    except ConfigError as wrong:
+        raise ConfigError("fabric", [_by_key(mistake, "fabric.switch.radix") for mistake in wrong.mistakes]) from wrong
+    if overload := _overload(fabric):
+        raise ConfigError("fabric", [_by_key(mistake, "fabric.switch") for mistake in overload])
+    return fabric
+
+
+def _asked(  # noqa: PLR0913 - as `fabric_of`
+    *,
+    topology: str | None,
+    radix: int | None,
+    hosts: int | None,
+    gpus: int | None,
+    node: Device,
+    link_rate_bps: int | None,
+    fabric_rate_bps: int | None,
+    link_delay_ps: int | None,
+    cable_length_m: float | None,
+    host_link_delay_ps: int | None,
+    switch: Device,
+    nic: Device | None,
+    loss: float,
+    corruption: float,
+    **options: Any,  # noqa: ANN401 - as `fabric_of`
+) -> _Asked:
+    """Check plain values, find the devices that they name, and derive what follows."""
     label, offer = _topology(topology)
     keys = _keys(label, offer, {name: value for name, value in options.items() if value is not None})
     model, node_facts = node_of(node)
@@ -143,14 +222,7 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
         corruption=corruption,
         facts=switch_facts | nic_facts | node_facts,
     )
-    try:
-        with TOPOLOGIES.blaming(label):
-            fabric = TOPOLOGIES.want(label, offer.build(keys, parts), Fabric, "build")
-    except ConfigError as wrong:
-        raise ConfigError("fabric", [_by_key(mistake, "fabric.switch.radix") for mistake in wrong.mistakes]) from wrong
-    if overload := _overload(fabric):
-        raise ConfigError("fabric", [_by_key(mistake, "fabric.switch") for mistake in overload])
-    return fabric
+    return _Asked(label=label, offer=offer, keys=keys, parts=parts)
 
 
 def _topology(topology: str | None) -> tuple[str, Any]:

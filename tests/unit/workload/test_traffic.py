@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError
 from weftwork.engine.lower import lower
 from weftwork.engine.outcome import Outcome
+from weftwork.engine.programs import flatten, job_mistakes
 from weftwork.engine.reference import simulation as reference
 from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Switch
-from weftwork.spec.job import At, Job, Send
+from weftwork.spec.job import Arrivals, At, Job, Loop, Operation, Peer, Program, Send, Size
 from weftwork.spec.transport import Transport
 from weftwork.study.prepare.payload import Volume, volume
 from weftwork.study.prepare.recording import queue_pairs
@@ -124,10 +126,81 @@ def test_poisson_offers_the_load_that_was_asked_for() -> None:
     sizes = SizeDistribution(name="flat", size_bytes=(500.0, 1_500.0), share=(0.0, 1.0))
     job = poisson(hosts=16, flows=20_000, load=0.4, host_rate_bps=16 * 100 * GBPS, sizes=sizes, seed=5)
     operations = [op for program in job.programs for stream in program.streams for op in stream]
-    last_s = max(op.at_ps for op in operations if isinstance(op, At)) / SECOND_PS
-    payload = sum(op.size.total_bytes for op in operations if isinstance(op, Send))
+    arrivals = [op for op in operations if isinstance(op, Arrivals)]
+    last_s = max(int(op.at_ps.max()) for op in arrivals) / SECOND_PS
+    payload = sum(int(op.size_bytes.sum()) for op in arrivals)
     assert payload / 20_000 == pytest.approx(1_000, rel=0.01)
     assert payload * 8 / last_s == pytest.approx(0.4 * 1_600e9, rel=0.03)  # 1/sqrt(20,000) is 0.7 %
+
+
+def test_arrivals_are_instants_and_sends_in_turn() -> None:
+    sizes = SizeDistribution(name="flat", size_bytes=(500.0, 1_500.0), share=(0.0, 1.0))
+    drawn = poisson(hosts=4, flows=50, load=0.3, host_rate_bps=400 * GBPS, sizes=sizes, seed=5, priority=2)
+    looped = [Program(streams=((Loop(count=3, body=(*stream, At(at_ps=9))),),)) for stream in drawn.programs[1].streams]
+    job = replace(drawn, programs=(*drawn.programs, *looped))
+    written = replace(job, programs=tuple(_one_by_one(program) for program in job.programs))
+    flat, again = (flatten(one, {2: 0, 3: 1}, 3) for one in (job, written))
+    assert np.array_equal(flat.ops, again.ops)
+    assert np.array_equal(flat.streams, again.streams)
+    assert volume(drawn) == volume(replace(drawn, programs=tuple(_one_by_one(one) for one in drawn.programs)))
+    assert queue_pairs(job) == queue_pairs(written)
+
+
+def _one_by_one(program: Program) -> Program:
+    def alone(operation: Operation) -> list[Operation]:
+        if isinstance(operation, Loop):
+            return [replace(operation, body=tuple(one for inner in operation.body for one in alone(inner)))]
+        if not isinstance(operation, Arrivals):
+            return [operation]
+        found: list[Operation] = []
+        columns = (operation.at_ps, operation.peer, operation.size_bytes, operation.channel)
+        for at_ps, peer, size_bytes, channel in zip(*(column.tolist() for column in columns), strict=True):
+            send = Send(
+                peer=Peer(rule="rank", shift=peer),
+                size=Size(total_bytes=size_bytes),
+                channel=channel,
+                priority=operation.priority,
+            )
+            found += [At(at_ps=at_ps), send]
+        return found
+
+    return Program(streams=tuple(tuple(one for op in stream for one in alone(op)) for stream in program.streams))
+
+
+def test_arrivals_that_no_engine_can_run_are_refused() -> None:
+    sizes = SizeDistribution(name="flat", size_bytes=(500.0, 1_500.0), share=(0.0, 1.0))
+    job = poisson(hosts=3, flows=9, load=0.3, host_rate_bps=300 * GBPS, sizes=sizes, seed=5)
+    good = job.programs[1].streams[0][0]
+    assert isinstance(good, Arrivals)
+    rank = int(np.flatnonzero(job.rank_class == 1)[0])
+    wrong = {
+        "found -1 ps, wanted 0 or more": {"at_ps": good.at_ps - good.at_ps.min() - 1},
+        "found -1 bytes, wanted 0 or more": {"size_bytes": np.full(len(good), -1)},
+        "found channel 65536, wanted 0 to 65535": {"channel": np.full(len(good), 65_536)},
+        "would be rank 3, wanted 0 to 2": {"peer": np.full(len(good), 3)},
+        f"rank {rank} would send to itself": {"peer": np.full(len(good), rank)},
+        "wanted one of each for every message": {"peer": good.peer[:-1]},
+        "found priority 8, wanted 0 to 7": {"priority": 8},
+    }
+    for text, changed in wrong.items():
+        streams = ((replace(good, **changed),),)
+        broken = replace(job, programs=(job.programs[0], Program(streams=streams), *job.programs[2:]))
+        (mistake,) = job_mistakes(broken, np.arange(3))
+        assert text in mistake.text
+
+
+def test_poisson_draws_what_one_flow_at_a_time_draws() -> None:
+    """The identity of a flow decides its luck: fewer flows are the first of many."""
+    sizes = load_sizes("web-search")
+    few, many = (
+        poisson(hosts=5, flows=flows, load=0.4, host_rate_bps=500 * GBPS, sizes=sizes, seed=3) for flows in (40, 70)
+    )
+    for program, other in zip(few.programs[1:], many.programs[1:], strict=True):
+        one, all_ = program.streams[0][0], other.streams[0][0]
+        assert isinstance(one, Arrivals)
+        assert isinstance(all_, Arrivals)
+        for name in ("at_ps", "peer", "size_bytes", "channel"):
+            assert getattr(one, name).tolist() == getattr(all_, name)[: len(one)].tolist()
 
 
 def test_poisson_gives_every_flow_a_queue_pair_of_its_own() -> None:
@@ -144,8 +217,8 @@ def test_poisson_gives_every_flow_a_queue_pair_of_its_own() -> None:
 def test_published_sizes_have_the_published_mean(name: str, mean_bytes: int) -> None:
     sizes = load_sizes(name)
     assert round(sizes.mean_bytes) == mean_bytes
-    drawn = [sizes.quantile((index + 0.5) / 20_000) for index in range(20_000)]
-    assert sum(drawn) / len(drawn) == pytest.approx(mean_bytes, rel=0.001)
+    drawn = sizes.quantiles((np.arange(20_000) + 0.5) / 20_000)
+    assert drawn.mean() == pytest.approx(mean_bytes, rel=0.001)
 
 
 def test_every_published_table_is_a_name() -> None:
@@ -154,7 +227,7 @@ def test_every_published_table_is_a_name() -> None:
 
 def test_quantiles_are_linear_between_corners() -> None:
     sizes = read_sizes("mine", ["size_bytes,cumulative_percent", "0,0", "100,50", "100,60", "200,100"], source="mine")
-    assert [sizes.quantile(share) for share in (0.0, 0.25, 0.5, 0.55, 0.8, 1.0)] == [1, 50, 100, 100, 150, 200]
+    assert sizes.quantiles(np.array((0.0, 0.25, 0.5, 0.55, 0.8, 1.0))).tolist() == [1, 50, 100, 100, 150, 200]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from weftwork.spec.scenario.choice import Findings, K, Offer
 if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
 
-__all__ = ["Ground", "Parts", "Topology", "full"]
+__all__ = ["FabricSize", "Ground", "Parts", "Topology", "full"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +88,27 @@ class Parts:
         return {name: getattr(self, name) for name in names}
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FabricSize:
+    """How large a fabric will be, before it is built.
+
+    Attributes
+    ----------
+    hosts, switches, links : how many
+    leaves : switches that hosts hang on
+    """
+
+    hosts: int
+    switches: int
+    links: int
+    leaves: int
+
+    @property
+    def nodes(self) -> int:
+        """Hosts and switches."""
+        return self.hosts + self.switches
+
+
 @dataclass(frozen=True, kw_only=True)
 class Topology(Offer[K]):
     """The constant ``TOPOLOGY`` of a file: hosts, switches and links from a few counts.
@@ -98,10 +119,13 @@ class Topology(Offer[K]):
         and how many servers there are (None where only the catalogue's switch decides). Called when a scenario is read,
         and before a fabric is built; of keys that it returned itself it says nothing new
     build : makes the fabric
+    size : says how large the fabric will be, so that what no memory holds is refused before it is built; without it
+        a fabric is built first and measured then. May raise what ``build`` raises
     """
 
     resolve: Callable[[K, Ground, Findings], tuple[K, int | None]]
     build: Callable[[K, Parts], Fabric]
+    size: Callable[[K, Parts], FabricSize] | None = None
 
 
 def full(places: int, key: str, found: Findings) -> int:

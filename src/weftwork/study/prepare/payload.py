@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weftwork.spec.job import Compute, Loop, Operation, Send
+from weftwork.spec.job import Arrivals, Compute, Loop, Operation, Send
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,6 +48,9 @@ def _sent(operations: tuple[Operation, ...], ranks: NDArray[np.int64]) -> tuple[
             count, size = _sent(operation.body, ranks)
             messages += operation.count * count
             payload += operation.count * size
+        elif isinstance(operation, Arrivals):
+            messages += len(ranks) * len(operation)
+            payload += len(ranks) * float(operation.size_bytes.sum())
         elif isinstance(operation, Send):
             senders = len(ranks)
             if operation.peer.table is not None:

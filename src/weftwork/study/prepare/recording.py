@@ -12,7 +12,7 @@ import numpy as np
 from weftwork.base.errors import Mistake
 from weftwork.base.nearest import nearest
 from weftwork.engine.programs import peers_of, walk
-from weftwork.spec.job import Send
+from weftwork.spec.job import Arrivals, Send
 from weftwork.study.prepare.lowered import folds
 from weftwork.study.results.record import port_names
 
@@ -35,9 +35,12 @@ def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
     found: set[tuple[int, int, int]] = set()
     members = [np.flatnonzero(job.rank_class == index) for index in range(len(job.programs))]
     for index, operation, count in walk(job):
+        ranks = members[index]
+        if isinstance(operation, Arrivals):
+            ends = zip(operation.peer.tolist(), operation.channel.tolist(), strict=True)
+            found.update((source, *pair) for pair in set(ends) for source in ranks.tolist())
         if not isinstance(operation, Send):
             continue
-        ranks = members[index]
         turns = 1 if operation.peer.step == 0 else count
         if operation.peer.rule == "shift" and operation.peer.group is not None:
             turns = min(turns, operation.peer.group.size)

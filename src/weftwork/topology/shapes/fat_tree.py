@@ -20,7 +20,7 @@ from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.names import NodeNames
 from weftwork.spec.plug_in import Findings, Ground, Parts, Record, Topology, Whole, row
 from weftwork.spec.scenario.findings import Collected
-from weftwork.spec.scenario.topology import full
+from weftwork.spec.scenario.topology import FabricSize, full
 from weftwork.topology.assemble import assemble, links_between
 
 __all__ = ["TOPOLOGY", "FatTreeCounts", "fat_tree", "fat_tree_counts"]
@@ -188,6 +188,22 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
     return fat_tree(tiers=keys.tiers, radix=parts.ports, hosts=parts.hosts, **parts.common())
 
 
+def _size(keys: Keys, parts: Parts) -> FabricSize:
+    each, half = parts.server.nic_ports, parts.ports // 2
+    most = fat_tree_counts(tiers=keys.tiers, radix=parts.ports, ports_per_host=each)
+    hosts = most.hosts if parts.hosts is None else parts.hosts
+    leaves = -(-hosts // max(1, half // each))
+    if keys.tiers == 2:
+        return FabricSize(hosts=hosts, switches=leaves + half, links=hosts * each + leaves * half, leaves=leaves)
+    aggs = -(-leaves // half) * half
+    links = hosts * each + leaves * half + aggs * half
+    return FabricSize(hosts=hosts, switches=leaves + aggs + half * half, links=links, leaves=leaves)
+
+
 TOPOLOGY: Final = Topology(
-    keys=Keys, resolve=_resolve, build=_build, source="Al-Fares et al., SIGCOMM 2008, doi:10.1145/1402958.1402967"
+    keys=Keys,
+    resolve=_resolve,
+    build=_build,
+    size=_size,
+    source="Al-Fares et al., SIGCOMM 2008, doi:10.1145/1402958.1402967",
 )

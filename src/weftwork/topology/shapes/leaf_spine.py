@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.names import NodeNames
 from weftwork.spec.plug_in import Findings, Flag, Ground, Number, Parts, Record, Topology, Whole, row
 from weftwork.spec.scenario.findings import Collected
-from weftwork.spec.scenario.topology import full
+from weftwork.spec.scenario.topology import FabricSize, full
 from weftwork.topology.assemble import assemble, links_between
 
 __all__ = ["TOPOLOGY", "LeafSpineCounts", "leaf_spine", "leaf_spine_counts"]
@@ -339,7 +339,8 @@ def _derived(keys: Keys, ground: Ground, found: Findings) -> Keys:
     return keys.model_copy(update={"oversubscription": ratio})
 
 
-def _build(keys: Keys, parts: Parts) -> Fabric:
+def _shape(keys: Keys, parts: Parts) -> dict[str, Any]:
+    """Counts of the shape, as given or as they follow from hosts and ports."""
     counts: Keys | LeafSpineCounts = keys
     if keys.leaves is None:
         counts = leaf_spine_counts(
@@ -352,10 +353,26 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
             ports_per_host=parts.server.nic_ports // keys.homes,
             homes=keys.homes,
         )
-    shape = {name: getattr(counts, name) for name in ("leaves", "spines", "hosts_per_leaf", "links_per_pair")}
-    return leaf_spine(**shape, hosts=parts.hosts, homes=keys.homes, **parts.common())
+    return {name: getattr(counts, name) for name in ("leaves", "spines", "hosts_per_leaf", "links_per_pair")}
+
+
+def _build(keys: Keys, parts: Parts) -> Fabric:
+    return leaf_spine(**_shape(keys, parts), hosts=parts.hosts, homes=keys.homes, **parts.common())
+
+
+def _size(keys: Keys, parts: Parts) -> FabricSize:
+    shape = _shape(keys, parts)
+    leaves, spines = shape["leaves"], shape["spines"]
+    hosts = leaves // keys.homes * shape["hosts_per_leaf"] if parts.hosts is None else parts.hosts
+    links = hosts * parts.server.nic_ports + leaves * spines * shape["links_per_pair"]
+    used = -(-hosts // shape["hosts_per_leaf"]) * keys.homes
+    return FabricSize(hosts=hosts, switches=leaves + spines, links=links, leaves=used)
 
 
 TOPOLOGY: Final = Topology(
-    keys=Keys, resolve=_resolve, build=_build, source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23"
+    keys=Keys,
+    resolve=_resolve,
+    build=_build,
+    size=_size,
+    source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23",
 )

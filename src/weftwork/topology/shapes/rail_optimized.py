@@ -24,7 +24,7 @@ from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.names import NodeNames
 from weftwork.spec.plug_in import MAX_HOSTS, Findings, Flag, Ground, Number, Parts, Record, Topology, Whole, row
 from weftwork.spec.rails import default_rails, ports_by_rail, rail_mistakes
-from weftwork.spec.scenario.topology import full
+from weftwork.spec.scenario.topology import FabricSize, full
 from weftwork.topology.assemble import assemble, links_between
 
 __all__ = ["TOPOLOGY", "RailCounts", "rail_counts", "rail_optimized"]
@@ -455,8 +455,8 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
     return keys, hosts
 
 
-def _build(keys: Keys, parts: Parts) -> Fabric:
-    counts = rail_counts(
+def _counts(keys: Keys, parts: Parts) -> RailCounts:
+    return rail_counts(
         servers=parts.hosts or 0,
         server=parts.server,
         radix=parts.ports,
@@ -467,13 +467,30 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
             "rails": default_rails(parts.server, parts.rails) if keys.rails is None else keys.rails,
         },
     )
-    return rail_optimized(counts=counts, **parts.common())
+
+
+def _build(keys: Keys, parts: Parts) -> Fabric:
+    return rail_optimized(counts=_counts(keys, parts), **parts.common())
+
+
+def _size(keys: Keys, parts: Parts) -> FabricSize:
+    shape = _counts(keys, parts)
+    leaves = shape.planes * shape.pods * shape.rails
+    spines = shape.networks * shape.blocks * shape.spines
+    links = (
+        shape.servers * parts.server.nic_ports
+        + leaves * shape.spines * shape.links_per_pair
+        + spines * shape.cores * shape.links_per_core
+    )
+    switches = leaves + spines + shape.networks * shape.spines * shape.cores
+    return FabricSize(hosts=shape.servers, switches=switches, links=links, leaves=leaves)
 
 
 TOPOLOGY: Final = Topology(
     keys=Keys,
     resolve=_resolve,
     build=_build,
+    size=_size,
     source="docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure v1.0; Wang et al., arXiv:2307.12169;"
     " Qian et al., SIGCOMM 2024, doi:10.1145/3651890.3672265",
 )

@@ -18,7 +18,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.spec.job import Collect, Compute, Grid, Job, Loop, Operation, Peer, Program, Receive, Send, Size, Wait
+from weftwork.spec.job import (
+    Arrivals,
+    Collect,
+    Compute,
+    Grid,
+    Job,
+    Loop,
+    Operation,
+    Peer,
+    Program,
+    Receive,
+    Send,
+    Size,
+    Wait,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,6 +122,9 @@ class _Writer:
             return (replace(operation, body=self.again(operation.body)),)
         if isinstance(operation, Send | Receive):
             return (replace(operation, channel=self._channel(operation.channel, 0)),)
+        if isinstance(operation, Arrivals):
+            self._channel(int(operation.channel.max(initial=0)), 0)  # refuses what is too large
+            return (replace(operation, channel=operation.channel * self._width),)
         if not isinstance(operation, Collect):
             return (operation,)
         if operation.group.size == 1:

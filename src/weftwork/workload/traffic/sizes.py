@@ -14,11 +14,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
 __all__ = ["SizeDistribution", "load_sizes", "published_sizes", "read_sizes"]
 
@@ -48,14 +52,30 @@ class SizeDistribution:
         pairs = zip(self.size_bytes, self.size_bytes[1:], self.share, self.share[1:], strict=False)
         return math.fsum((high - low) * (left + right) / 2 for left, right, low, high in pairs)
 
-    def quantile(self, share: float) -> int:
-        """Size below which ``share`` of the flows lie, at least one byte."""
-        for index in range(1, len(self.share)):
-            low, high = self.share[index - 1], self.share[index]
-            if share <= high and high > low:
-                left, right = self.size_bytes[index - 1], self.size_bytes[index]
-                return max(1, round(left + (right - left) * (share - low) / (high - low)))
-        return max(1, round(self.size_bytes[-1]))
+    def quantiles(self, share: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Sizes below which these shares of the flows lie, at least one byte.
+
+        Parameters
+        ----------
+        share : any shape, from 0 to below 1
+
+        Returns
+        -------
+        of the same shape
+
+        Examples
+        --------
+        >>> halves = SizeDistribution(name="two steps", size_bytes=(100.0, 100.0, 300.0), share=(0.0, 0.5, 1.0))
+        >>> halves.quantiles(np.array([0.0, 0.5, 0.75])).tolist()
+        [100, 100, 200]
+        """
+        corners, sizes = np.array(self.share), np.array(self.size_bytes)
+        first = int(np.searchsorted(corners, 0.0, side="right"))  # a step at 0 % holds no flow
+        right = np.maximum(np.searchsorted(corners, share, side="left"), first)
+        low, high, below, above = corners[right - 1], corners[right], sizes[right - 1], sizes[right]
+        found = np.rint(below + (above - below) * (share - low) / (high - low))
+        rounded: NDArray[np.int64] = np.maximum(1, found.astype(np.int64))
+        return rounded
 
 
 def published_sizes() -> tuple[str, ...]:

@@ -1,0 +1,102 @@
+"""How much memory this process may use, and quantities of memory in words.
+
+The limit is the least of the machine's memory, the limits of the process's control groups and those that ``ulimit``
+set. Source: the Linux kernel's documentation, cgroup-v2 (``memory.max``), cgroup-v1/memory
+(``memory.limit_in_bytes``), proc(5); getrlimit(2).
+Leaves out: what other processes use at the moment, which may end before a run does; swap, on which a run would crawl.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["MemoryLimit", "memory_limit", "memory_words"]
+
+_ROOT: Final = Path("/")
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MemoryLimit:
+    """So many bytes, and who sets the limit, in words."""
+
+    limit_bytes: int
+    owner: str
+
+    def __str__(self) -> str:
+        return f"{memory_words(self.limit_bytes)}, {self.owner}"
+
+
+def memory_limit(root: Path = _ROOT) -> MemoryLimit:
+    """Find the least limit that holds for this process.
+
+    Parameters
+    ----------
+    root : of the file system whose ``proc`` and ``sys`` are read; another than ``/`` is for tests
+    """
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    found = [MemoryLimit(limit_bytes=machine, owner="the memory of this machine")]
+    found += [
+        MemoryLimit(limit_bytes=size, owner="the limit of this process's control group") for size in _cgroups(root)
+    ]
+    found += [MemoryLimit(limit_bytes=size, owner=f"the limit that {name} set") for size, name in _process_limits()]
+    return min(found, key=lambda one: one.limit_bytes)
+
+
+def memory_words(size_bytes: float) -> str:
+    """Write a quantity of memory for people.
+
+    Examples
+    --------
+    >>> memory_words(900), memory_words(1.5 * 2**30), memory_words(2**62)
+    ('900 B', '1.5 GiB', '4,096 PiB')
+    """
+    power = min(len(_UNITS) - 1, max(0, int(math.log2(max(1.0, size_bytes))) // 10))
+    size = size_bytes / 1024**power
+    return f"{size:.1f} {_UNITS[power]}" if size < 10 and power else f"{size:,.0f} {_UNITS[power]}"
+
+
+def _cgroups(root: Path) -> Iterator[int]:
+    """Limits of the control groups that this process is in, and of those around them."""
+    for line in _lines(root / "proc/self/cgroup"):
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        base = root / "sys/fs/cgroup" / ("memory" if controllers else "")
+        name = "memory.limit_in_bytes" if controllers else "memory.max"
+        group = PurePosixPath(path.strip().lstrip("/"))
+        for one in (group, *group.parents):
+            for text in _lines(base / one / name):
+                if text.strip().isdigit():  # else `max`: no limit
+                    yield int(text)
+
+
+def _lines(path: Path) -> list[str]:
+    """Lines of a file of the kernel's; none where it does not have the file, or not for everybody."""
+    try:
+        return path.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return []
+
+
+def _process_limits() -> Iterator[tuple[int, str]]:
+    """Limits of ulimit, less what is reserved and not used: thread stacks and the like, which no run grows."""
+    for kind, field, name in (
+        (resource.RLIMIT_AS, "VmSize", "ulimit -v"),
+        (resource.RLIMIT_DATA, "VmData", "ulimit -d"),
+    ):
+        limit, _ = resource.getrlimit(kind)
+        if limit == resource.RLIM_INFINITY:
+            continue
+        sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in _lines(Path("/proc/self/status"))
+                 if line.startswith(("VmSize", "VmData", "VmRSS"))}  # fmt: skip
+        unused = sizes.get(field, 0) - sizes.get("VmRSS", 0)
+        yield max(0, limit - max(0, unused)), name

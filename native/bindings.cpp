@@ -68,6 +68,7 @@ weftwork::PortPolicy port_of(nb::handle row) {
 weftwork::SeriesRequest series_of(nb::handle row) {
   return {number<std::int64_t>(row, "every_ps"),
           number<bool>(row, "all_flows"),
+          number<std::int64_t>(row, "row_limit"),
           number<std::int64_t>(row, "event_limit"),
           number<std::int64_t>(row, "timeline_bins"),
           number<std::uint32_t>(row, "path_sample"),
@@ -209,6 +210,9 @@ class PacketEngine {
                                       [&](weftwork::SeriesRow& row, std::size_t i) { row = s.series[i]; });
   }
 
+  /// Interval of the samples that were kept; longer than what was asked for where there would have been too many.
+  [[nodiscard]] std::int64_t series_every_ps() const { return engine_.state().sample_every_ps; }
+
   [[nodiscard]] auto events() const {
     const weftwork::State& s = engine_.state();
     return table<weftwork::EventRow>(s.events.size(),
@@ -284,6 +288,7 @@ NB_MODULE(_native, module) {
       .def("ports", &PacketEngine::ports)
       .def("marks", &PacketEngine::marks)
       .def("series", &PacketEngine::series)
+      .def("series_every_ps", &PacketEngine::series_every_ps)
       .def("events", &PacketEngine::events)
       .def("events_left_out", &PacketEngine::events_left_out)
       .def("timeline", &PacketEngine::timeline)

@@ -176,7 +176,8 @@ Engine::Engine(Input input)
   build_nodes(s);
   prepare_hash_functions(s);
   build_job(s);
-  if (input_.series.every_ps > 0) s.next_sample_at_ps = 0;
+  s.sample_every_ps = input_.series.every_ps;
+  if (s.sample_every_ps > 0) s.next_sample_at_ps = 0;
 }
 
 void Engine::handle(Ps start_ps, Ps end_ps) {
@@ -195,7 +196,8 @@ void Engine::apply_cut(Ps at_ps) {
   State& s = *state_;
   if (at_ps == s.next_sample_at_ps) {
     sample(at_ps);
-    s.next_sample_at_ps += input_.series.every_ps;
+    const Ps rest_ps = s.sample_every_ps - at_ps % s.sample_every_ps;
+    s.next_sample_at_ps = at_ps > kNeverPs - rest_ps ? kNeverPs : at_ps + rest_ps;
   }
   if (at_ps == timeline_.next_ps()) timeline_.end_bin(s);
   while (s.next_instant < input_.instants.size() && input_.instants[s.next_instant].at_ps == at_ps)
@@ -246,6 +248,12 @@ const Timeline& Engine::timeline() {
 /// Record rate and window of chosen queue pairs and the queues of chosen ports, as they are just before `at_ps`.
 void Engine::sample(Ps at_ps) {
   State& s = *state_;
+  while (std::cmp_greater_equal(s.series.size(), input_.series.row_limit) && s.sample_every_ps <= kNeverPs / 2) {
+    s.sample_every_ps *= 2;
+    std::erase_if(s.series, [&](const SeriesRow& row) { return row.at_ps % s.sample_every_ps != 0; });
+    if (s.series.empty() || s.series.back().at_ps == 0) break;  // one instant alone is beyond the limit
+  }
+  if (at_ps % s.sample_every_ps != 0) return;
   const auto record = [&](std::int32_t index) {
     const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
     const SenderState& state = sender_state(qp);

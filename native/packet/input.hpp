@@ -23,6 +23,7 @@ struct TransportRow {
 struct SeriesRequest {
   Ps every_ps = 0;
   bool all_flows = false;
+  std::int64_t row_limit = 0;      // of recorded samples; beyond it every second instant is dropped
   std::int64_t event_limit = 0;    // of recorded events
   std::int64_t timeline_bins = 0;  // the most that are kept; 0: no timeline
   std::uint32_t path_sample = 0;   // 0: none

@@ -399,6 +399,7 @@ struct State {
   Counters count;
   std::size_t next_instant = 0;
   Ps next_sample_at_ps = kNeverPs;
+  Ps sample_every_ps = 0;
   bool extended = false;
   bool entropy_per_packet = false;
   bool loses = false;             // some link has a random loss or corruption, or will have

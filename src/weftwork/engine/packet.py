@@ -14,6 +14,7 @@ import numpy as np
 
 import weftwork.policies
 from weftwork.base.errors import ConfigError, EngineError, Mistake
+from weftwork.base.units import DURATION, format_quantity
 from weftwork.engine import _native
 from weftwork.engine.outcome import (
     COUNTERS,
@@ -46,6 +47,7 @@ __all__ = ["Series", "run"]
 
 # The hash is the core's own, so the catalogue's own ECMP needs no call; a copy of the file under another name gets one.
 _CATALOGUE_ECMP: Final = Path(weftwork.policies.__file__).parent / "port_selection" / "ecmp.py"
+SERIES_ROWS: Final = 4_000_000  # chosen: 128 MB in the engine, and some 500 MB where they become a table
 _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
 
 
@@ -56,6 +58,8 @@ class Series:
     Parameters
     ----------
     every_ps : between two samples; 0: no samples of ports and flows
+    row_limit : samples that are kept. Beyond it every second instant is dropped and the interval doubles, whenever
+        there would be more; `Outcome.facts` says so
     ports : global port ids whose queues are recorded
     flows : (source rank, destination rank, channel) whose rate and window are recorded; None: all of them
     timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Bins begin at 1 us and
@@ -64,6 +68,7 @@ class Series:
     """
 
     every_ps: int = 0
+    row_limit: int = SERIES_ROWS
     ports: tuple[int, ...] = ()
     flows: tuple[tuple[int, int, int], ...] | None = ()
     timeline_bins: int = 0
@@ -104,7 +109,17 @@ def run(
     failure = engine.failure()
     if failure is not None:
         _replay(plan, *failure)
-    return _outcome(plan, engine, interrupted=interrupted)
+    return _outcome(plan, engine, interrupted=interrupted, facts=_series_facts(series, engine))
+
+
+def _series_facts(series: Series | None, engine: _native.PacketEngine) -> dict[str, str]:
+    """What a user should know where samples are further apart than asked for."""
+    asked_ps, kept_ps = 0 if series is None else series.every_ps, engine.series_every_ps()
+    if kept_ps == asked_ps or series is None:
+        return {}
+    every, asked = (format_quantity(DURATION, value) for value in (kept_ps, asked_ps))
+    text = f"samples are {every} apart and not {asked}, which would be more than {series.row_limit:,} of them"
+    return {"engine.record.every": text}
 
 
 def _replay(plan: Plan, kind: str, state: bytes, shared: bytes, signal: bytes, candidates: bytes) -> None:
@@ -123,7 +138,7 @@ def _replay(plan: Plan, kind: str, state: bytes, shared: bytes, signal: bytes, c
     raise EngineError(f"{policy.source_path}: {text}")
 
 
-def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool) -> Outcome:
+def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool, facts: dict[str, str]) -> Outcome:
     messages = _view(engine.messages(), MESSAGE_DTYPE)
     order = np.lexsort((messages["ordinal"], messages["channel"], messages["destination"], messages["source"]))
     marks = _view(engine.marks(), MARK_DTYPE)
@@ -158,6 +173,7 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool) -> 
         timeline=_view(engine.timeline(), TIMELINE_DTYPE),
         timeline_bin_ps=engine.timeline_bin_ps(),
         paths=paths[np.lexsort((paths["port"], paths["queue_pair"]))],
+        facts=facts,
     )
 
 
@@ -190,6 +206,7 @@ def _raw_plan(plan: Plan, series: Series | None, keep: list[Any], event_limit: i
     raw["series"] = {
         "every_ps": chosen.every_ps,
         "all_flows": chosen.flows is None,
+        "row_limit": chosen.row_limit,
         "event_limit": event_limit,
         "timeline_bins": chosen.timeline_bins,
         "path_sample": chosen.path_sample,

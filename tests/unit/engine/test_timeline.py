@@ -201,3 +201,22 @@ def test_every_kth_packet_is_followed() -> None:
     assert set(some["packets"].tolist()) == {4}
     assert np.all(some["queue_bytes"] <= every["queue_bytes"])
     assert some["queue_bytes"].any()
+
+
+@pytest.mark.parametrize("limit", [100, 700, 3_000])
+def test_samples_beyond_the_limit_leave_out_every_second_instant(limit: int) -> None:
+    asked_ps = US_PS // 5
+    plan = _plan(crowded=True)
+    every = _run(plan, every_ps=asked_ps, ports=tuple(range(10)), flows=None)
+    kept = _run(plan, every_ps=asked_ps, ports=tuple(range(10)), flows=None, row_limit=limit)
+    assert len(every.series) > 4 * limit
+    assert every.facts == {}
+    steps = np.unique(np.diff(np.unique(kept.series["at_ps"])))
+    (kept_ps,) = steps.tolist()
+    assert kept_ps in {asked_ps * 2**times for times in range(1, 12)}
+    wanted = every.series[every.series["at_ps"] % kept_ps == 0]
+    assert np.array_equal(kept.series, wanted)
+    rows_each = int((kept.series["at_ps"] == kept_ps).sum())
+    assert limit / 2 - rows_each <= len(kept.series) <= limit + rows_each
+    assert "samples are" in kept.facts["engine.record.every"]
+    assert kept.digest() == every.digest()

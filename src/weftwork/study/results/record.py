@@ -264,12 +264,22 @@ def _series(outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
     series = outcome.series
     if outcome.complete:  # timers that find nothing to do outlast the last packet, and samples with them
         series = series[series["at_ps"] <= outcome.counters["end_ps"]]
-    kinds = [_SERIES_KINDS[kind] for kind in series["kind"].tolist()]
-    where = [
-        names[index] if kind == "queue_bytes" else str(index)
-        for kind, index in zip(kinds, series["index"].tolist(), strict=True)
-    ]
-    return {"at_ps": series["at_ps"], "kind": kinds, "where": where, "value": series["value"]}
+    is_port = series["kind"] == _SERIES_KINDS.index("queue_bytes")
+    of_flows = [str(number) for number in range(1 + int(series["index"][~is_port].max(initial=-1)))]
+    place = np.where(is_port, series["index"] + len(of_flows), series["index"])  # ports behind flows
+    return {
+        "at_ps": series["at_ps"],
+        "kind": _words(series["kind"], _SERIES_KINDS),
+        "where": _words(place, [*of_flows, *names]),
+        "value": series["value"],
+    }
+
+
+def _words(index: NDArray[np.int64], words: Sequence[str]) -> pa.Array:
+    """A column of words by their numbers, without a Python object for each row."""
+    import pyarrow as pa
+
+    return pa.DictionaryArray.from_arrays(pa.array(index, pa.int32()), pa.array(words, pa.string())).cast(pa.string())
 
 
 def _events(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:

@@ -71,6 +71,8 @@ def line(now: Progress, before: Progress, elapsed_s: float) -> str:
         parts.append(f"{hops / elapsed_s / 1e6:.2f} M packet-hops/s")
     if now.share is not None and before.share is not None and now.share > before.share:
         parts.append(f"{_clock(elapsed_s * (1 - now.share) / (now.share - before.share))} left")
+    if now.estimate is not None:
+        parts.append(f"({now.estimate})")
     return "  ".join(parts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
 from weftwork.spec.device import Record
 from weftwork.spec.limits import MAX_HOSTS
-from weftwork.spec.scenario.choice import Findings, NoKeys, Pattern, PatternInput, TransportKind
+from weftwork.spec.scenario.choice import Findings, NoKeys, Pattern, PatternInput, TrafficSize, TransportKind
 from weftwork.spec.scenario.kinds import Choice, FileName, Flag, Measure, Number, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
 from weftwork.spec.scenario.topology import FabricSize, Ground, Parts, Topology
@@ -36,6 +36,7 @@ __all__ = [
     "Record",
     "Text",
     "Topology",
+    "TrafficSize",
     "TransportKind",
     "Whole",
     "row",

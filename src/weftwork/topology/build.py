@@ -33,7 +33,7 @@ from weftwork.topology.devices import Device, nic_of, node_of, switch_of
 from weftwork.topology.from_file import read_fabric
 from weftwork.topology.room import refuse_size
 
-__all__ = ["fabric_of", "fabric_of_section", "fabric_size"]
+__all__ = ["counting_keys", "fabric_of", "fabric_of_section", "fabric_size"]
 
 NO_LIMIT = 2**62  # above any sum of rates
 
@@ -64,6 +64,16 @@ def fabric_size(section: FabricSection) -> FabricSize | None:
     ConfigError, CodeError : as `fabric_of_section`
     """
     return None if section.file is not None else _asked(**_plain_values(section)).size()
+
+
+def counting_keys(section: FabricSection) -> list[str]:
+    """The keys of a section that say how large its fabric is, the largest count first; none for a fabric file.
+
+    Raises
+    ------
+    ConfigError, CodeError : as `fabric_of_section`
+    """
+    return [] if section.file is not None else _asked(**_plain_values(section)).counting_keys()
 
 
 def _plain_values(section: FabricSection) -> dict[str, Any]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weftwork.spec.scenario.transport import TransportSection
     from weftwork.spec.transport import Transport
 
-__all__ = ["LONELY", "Findings", "NoKeys", "Offer", "Pattern", "PatternInput", "TransportKind"]
+__all__ = ["LONELY", "Findings", "NoKeys", "Offer", "Pattern", "PatternInput", "TrafficSize", "TransportKind"]
 
 
 LONELY: Final = "one host has nobody to talk to; wanted a fabric of at least two"
@@ -120,6 +120,15 @@ class PatternInput:
     queue_pairs: int
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrafficSize:
+    """How much a pattern will send: messages, the queue pairs that they travel on, and their bytes together."""
+
+    messages: int
+    queue_pairs: int
+    payload_bytes: int
+
+
 def _as_they_are(keys: K, *_: object) -> K:
     """Resolve nothing."""
     return keys
@@ -137,6 +146,8 @@ class Pattern(Offer[K]):
     ----------
     job : makes the job from these keys
     words : the job in a few words, for people; by default its name and the number of its hosts
+    size : says how much the job will send, so that what no memory holds is refused before it is made; without it a job
+        is made first and counted then. ``queue_pairs`` may be the most there can be, ``payload_bytes`` a mean
     resolve : notes what is wrong with the keys on a fabric of so many hosts (None where that is not known yet), and
         fills in what follows; called when a scenario is read
     """
@@ -144,3 +155,4 @@ class Pattern(Offer[K]):
     job: Callable[[K, PatternInput], Job]
     resolve: Callable[[K, int | None, Findings], K] = _as_they_are
     words: Callable[[K, Job], str] = _name_and_hosts
+    size: Callable[[K, PatternInput], TrafficSize] | None = None

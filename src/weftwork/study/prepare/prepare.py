@@ -19,10 +19,11 @@ from weftwork.spec.scenario.scenario import Scenario
 from weftwork.spec.scenario.scenario import load as load_scenario
 from weftwork.spec.scenario.scenario import rows as scenario_rows
 from weftwork.study.prepare.collective import collective_job
+from weftwork.study.prepare.estimate import amounts_asked, amounts_of, refuse_amounts
 from weftwork.study.prepare.faults import occurrences
 from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.parts import POLICY_KINDS, policies_of, transport_of
-from weftwork.study.prepare.payload import Volume, volume
+from weftwork.study.prepare.payload import volume
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.traffic import traffic_job
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_parameters", "known_names", "located", "prepare", "read_scenario"]
 
-MOST_MESSAGES: Final = 100_000_000  # chosen: the engine keeps each, some 100 B, so that these take 10 GB
 SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
 
 
@@ -102,25 +102,26 @@ def located(scenario: Scenario, error: ConfigError) -> ConfigError:
 
 def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     if fabric is None:
+        refuse_amounts(scenario, amounts_asked(scenario))
         fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
     transport = transport_of(scenario)
     policies = policies_of(scenario)
     chosen = (policies["path-selection"], policies["port-selection"])
     jobs, mistakes, facts = training_jobs(scenario, fabric)
-    job, sent, series = None, None, None
+    job, sent, series, taken = None, None, None, None
     late: list[Mistake] = []  # told behind those of transport and faults
     if not mistakes:
         job, known = _job(scenario, fabric, jobs)
         facts |= known
+        taken = refuse_amounts(scenario, amounts_of(scenario, fabric, job))
         series, late = recording(scenario, fabric, job)
         if not folds(scenario):
             sent = volume(job)
-            late = [*_volume_mistakes(scenario, sent), *late]
     mistakes += [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
     faults, wrong = occurrences(scenario, fabric)
     mistakes += [*wrong, *late]
-    if mistakes or job is None:
+    if mistakes or job is None or taken is None:
         raise ConfigError(scenario.source, mistakes)
     plan = lowered(scenario, fabric=fabric, job=job, transport=transport, policies=policies, faults=faults)
     facts |= fabric.facts
@@ -136,23 +137,10 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
         policies=policies,
         faults=tuple(sorted(faults, key=lambda occurrence: occurrence.at_ps)),
         volume=sent,
+        estimate=taken,
         series=series,
         plan=plan,
     )
-
-
-def _volume_mistakes(scenario: Scenario, sent: Volume) -> list[Mistake]:
-    """A job of so many messages that a run would not end, or not fit into memory."""
-    messages = sent.messages
-    if messages <= MOST_MESSAGES:
-        return []
-    key, fewer = "traffic", "fewer flows"
-    if scenario.collective is not None:
-        key, fewer = "collective", "an algorithm of fewer steps, fewer GPUs, channels or chunks"
-    elif scenario.trainings:
-        key, fewer = "training", "a smaller batch or model, or engine.fidelity: flow"
-    text = f"makes {messages:,} messages, wanted at most {MOST_MESSAGES:,}, since each is kept; take {fewer}"
-    return [Mistake(path=key, text=text)]
 
 
 def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPolicy, LoadedPolicy]) -> Transport:

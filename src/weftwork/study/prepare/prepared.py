@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.transport import Transport
+    from weftwork.study.prepare.estimate import Estimate
     from weftwork.study.prepare.faults import Occurrence
     from weftwork.study.prepare.payload import Volume
     from weftwork.study.prepare.training import TrainingJob
@@ -42,6 +43,7 @@ class Prepared:
     transport, policies : how messages travel; policies by kind
     faults : in the order of time
     volume : messages and payload of the job; None where the engine folds ranks and keeps no messages
+    estimate : of the memory and the work that the run takes
     series : what the engine records over time; None: nothing
     plan : the input of the engine
     """
@@ -54,6 +56,7 @@ class Prepared:
     policies: dict[str, LoadedPolicy]
     faults: tuple[Occurrence, ...]
     volume: Volume | None
+    estimate: Estimate
     series: Series | None
     plan: Plan | FlowPlan
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from weftwork.engine.flow.outcome import FlowOutcome
     from weftwork.engine.outcome import Outcome
+    from weftwork.study.prepare.estimate import Estimate
     from weftwork.study.prepare.prepared import Prepared
 
     Told = Callable[[int, int, int | None], None]  # simulated ps, packet-hops, bytes delivered
@@ -32,11 +33,19 @@ ALMOST_ALL: Final = 0.99  # of the work: an iteration takes longer than what it 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """How far a run has come; ``share`` is of the work to do, None where an engine does not tell."""
+    """How far a run has come.
+
+    Attributes
+    ----------
+    simulated_ps, packet_hops : so far
+    share : of the work to do; None where an engine does not tell
+    estimate : of the memory and the work of the whole run; None where nobody made one
+    """
 
     simulated_ps: int
     packet_hops: int
     share: float | None
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,7 +104,10 @@ def _run(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> 
             share = min(1.0, delivered_bytes / payload_bytes)
         try:
             if on_progress is not None:
-                on_progress(Progress(simulated_ps=simulated_ps, packet_hops=packet_hops, share=share))
+                now = Progress(
+                    simulated_ps=simulated_ps, packet_hops=packet_hops, share=share, estimate=prepared.estimate
+                )
+                on_progress(now)
         except KeyboardInterrupt:
             interrupted = True
             raise

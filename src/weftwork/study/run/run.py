@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import resource
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -149,6 +150,12 @@ def _run_one(
         "set_up_s": round(prepared_at_s - clock, 6),
         "engine_s": round(simulated_at_s - prepared_at_s, 6),
         "wall_s": round(time.perf_counter() - clock, 6),
+        "estimate": {
+            "memory_bytes": prepared.estimate.memory_bytes,
+            "work": prepared.estimate.work,
+            "unit": prepared.estimate.unit,
+        },
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,  # KiB: getrusage(2)
     }
     return write_run(
         folder,
@@ -219,7 +226,7 @@ def _part(progress: Callable[[Progress], None] | None, place: int, count: int) -
 
     def told(now: Progress) -> None:
         share = None if now.share is None else (place + now.share) / count
-        progress(Progress(simulated_ps=now.simulated_ps, packet_hops=now.packet_hops, share=share))
+        progress(replace(now, share=share))
 
     return told
 

@@ -11,10 +11,10 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.random import Stream, draw
 from weftwork.base.units import format_quantity
 from weftwork.spec.job import Job, Loop, Operation, Peer, Send, Size, Wait
-from weftwork.spec.plug_in import DURATION, SIZE, Measure, PatternInput, Record, Whole, row
+from weftwork.spec.plug_in import DURATION, SIZE, Measure, PatternInput, Record, TrafficSize, Whole, row
 from weftwork.spec.scenario.choice import LONELY
 
-__all__ = ["SizedFlows", "messages", "refuse", "sized", "sized_words", "start_ps"]
+__all__ = ["SizedFlows", "messages", "refuse", "sized", "sized_size", "sized_words", "start_ps"]
 
 
 class SizedFlows(Record):
@@ -54,6 +54,16 @@ def sized(keys: SizedFlows, given: PatternInput) -> dict[str, int]:
         "repeat": keys.repeat,
         "start_jitter_ps": keys.start_jitter_ps,
     }
+
+
+def sized_size(keys: SizedFlows, given: PatternInput, pairs: int) -> TrafficSize:
+    """How much so many pairs of hosts send."""
+    messages_ = pairs * keys.repeat
+    return TrafficSize(
+        messages=messages_,
+        queue_pairs=pairs * min(keys.repeat, given.queue_pairs),
+        payload_bytes=messages_ * keys.size_bytes,
+    )
 
 
 def sized_words(keys: SizedFlows, job: Job, *, with_hosts: bool = True) -> str:

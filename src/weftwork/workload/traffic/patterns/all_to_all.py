@@ -13,7 +13,7 @@ import numpy as np
 from weftwork.spec.job import At, Group, Job, Loop, Operation, Peer, Program, Send, Size, Wait
 from weftwork.spec.plug_in import Pattern
 from weftwork.workload.placement import one_per_host
-from weftwork.workload.traffic.sequence import SizedFlows, refuse, sized, sized_words, start_ps
+from weftwork.workload.traffic.sequence import SizedFlows, refuse, sized, sized_size, sized_words, start_ps
 
 __all__ = ["PATTERN", "all_to_all"]
 
@@ -100,5 +100,6 @@ PATTERN: Final = Pattern(
     keys=SizedFlows,
     words=sized_words,
     job=lambda keys, given: all_to_all(**sized(keys, given)),
+    size=lambda keys, given: sized_size(keys, given, given.hosts * (given.hosts - 1)),
     source="chosen: what expert parallelism does to a network",
 )

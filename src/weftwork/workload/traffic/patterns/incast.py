@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 
 from weftwork.spec.job import At, Job, Operation, Peer, Program
-from weftwork.spec.plug_in import MAX_HOSTS, Findings, Pattern, PatternInput, Whole, row
+from weftwork.spec.plug_in import MAX_HOSTS, Findings, Pattern, PatternInput, TrafficSize, Whole, row
 from weftwork.spec.scenario.findings import Collected
 from weftwork.workload.placement import one_per_host
-from weftwork.workload.traffic.sequence import SizedFlows, messages, refuse, sized, sized_words, start_ps
+from weftwork.workload.traffic.sequence import SizedFlows, messages, refuse, sized, sized_size, sized_words, start_ps
 
 __all__ = ["PATTERN", "incast", "incast_senders"]
 
@@ -182,9 +182,15 @@ def _job(keys: Keys, given: PatternInput) -> Job:
     return incast(**sized(keys, given), senders=keys.senders, receiver=keys.receiver, victim=victim)
 
 
+def _size(keys: Keys, given: PatternInput) -> TrafficSize:
+    senders = given.hosts - 1 if keys.senders is None else keys.senders
+    return sized_size(keys, given, senders + (keys.victim_source is not None))
+
+
 PATTERN: Final = Pattern(
     keys=Keys,
     job=_job,
+    size=_size,
     resolve=_resolve,
     words=lambda keys, job: sized_words(keys, job, with_hosts=False),
     source="Phanishayee et al., FAST 2008; Zhu et al., SIGCOMM 2015, section 2.2",

@@ -15,7 +15,7 @@ from weftwork.base.random import Stream, draw
 from weftwork.spec.job import At, Job, Peer, Program
 from weftwork.spec.plug_in import Pattern
 from weftwork.workload.placement import one_per_host
-from weftwork.workload.traffic.sequence import SizedFlows, messages, refuse, sized, sized_words, start_ps
+from weftwork.workload.traffic.sequence import SizedFlows, messages, refuse, sized, sized_size, sized_words, start_ps
 
 __all__ = ["PATTERN", "permutation", "permutation_peers"]
 
@@ -84,5 +84,6 @@ PATTERN: Final = Pattern(
     keys=SizedFlows,
     words=sized_words,
     job=lambda keys, given: permutation(**sized(keys, given)),
+    size=lambda keys, given: sized_size(keys, given, given.hosts),
     source="chosen: the usual worst case of fabrics without oversubscription",
 )

@@ -18,7 +18,7 @@ from weftwork.base.clock import NEVER_PS, SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.random import Stream, draws, picks, uniforms
 from weftwork.spec.job import Arrivals, Job, Program
-from weftwork.spec.plug_in import FileName, Number, Pattern, Record, Whole, row
+from weftwork.spec.plug_in import FileName, Number, Pattern, Record, TrafficSize, Whole, row
 from weftwork.workload.placement import one_per_host
 from weftwork.workload.traffic.sequence import refuse
 from weftwork.workload.traffic.sizes import SizeDistribution, load_sizes, published_sizes
@@ -148,6 +148,11 @@ PATTERN: Final = Pattern(
         sizes=load_sizes(keys.sizes),
         seed=given.seed,
         priority=given.priority,
+    ),
+    size=lambda keys, _: TrafficSize(
+        messages=keys.flows,
+        queue_pairs=keys.flows,
+        payload_bytes=round(keys.flows * load_sizes(keys.sizes).mean_bytes),
     ),
     words=lambda keys, _: f"{keys.flows:,} flows at a load of {keys.load:g}, sizes of {keys.sizes}",
     source="Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192",

@@ -1,0 +1,83 @@
+"""How far off the estimate of memory is: the most memory of a run's process beside what was told before it.
+
+Every row is a run of its own by the command line, so that nothing is shared. Prints a table; with --markdown that of
+the documentation.
+Usage: python benchmarks/memory.py [--markdown] [--only TEXT]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+COMMAND: Final = "import sys; from weftwork.cli import main; sys.exit(main())"
+LARGE: Final = """\
+schema: 1
+fabric: {topology: fat-tree, tiers: 3, radix: 8, link_rate: 400Gbps}
+transport: {congestion_control: fixed-window, load_balancing: ecmp}
+traffic: {pattern: permutation, size: 4KiB}
+"""
+TRAINING: Final = """\
+schema: 1
+fabric: {topology: rail-optimized, gpus: 64, node: dgx-h100, switch: tomahawk-6}
+training: {model: llama-3-70b, tensor: 8, pipeline: 4, micro_batch: 1, global_batch: 32, recompute: selective}
+"""
+CASES: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
+    *((str(path.relative_to(ROOT)), "", ()) for path in sorted(ROOT.glob("examples/**/*.yaml"))),
+    ("640,000 messages", LARGE, ("traffic.repeat=5000",)),
+    ("8,192 hosts", LARGE, ("fabric.radix=32",)),
+    ("1,047,552 queue pairs", LARGE, ("fabric.radix=16", "traffic.pattern=all-to-all")),
+    ("384,000 messages as flows", LARGE, ("traffic.repeat=3000", "engine.fidelity=flow")),
+    ("262,656 links as flows", LARGE, (
+        "fabric={topology: leaf-spine, leaves: 512, spines: 512, hosts_per_leaf: 1, link_rate: 400Gbps}",
+        "engine.fidelity=flow",
+    )),
+    ("50 iterations", TRAINING, ("training.iterations=50",)),
+    ("131,072 GPUs, 1,024 micro batches", TRAINING, ("fabric.gpus=131072", "training.global_batch=4194304")),
+)  # fmt: skip
+
+
+def measured(text: str, name: str, settings: tuple[str, ...]) -> tuple[int, int]:
+    """Run a case; what was told, and the most memory, both in bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = ROOT / name
+        if text:
+            path = Path(folder) / "case.yaml"
+            path.write_text(text, encoding="utf-8")
+        sets = [part for setting in settings for part in ("--set", setting)]
+        command = [sys.executable, "-c", COMMAND, "run", str(path), "--out", f"{folder}/run", *sets]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise SystemExit(f"{name}: exit code {process.returncode}")
+        told = json.loads((Path(folder) / "run" / "provenance.json").read_text(encoding="utf-8"))["estimate"]
+        return int(told["memory_bytes"]), usage.ru_maxrss * 1024
+
+
+def main() -> None:
+    """Run every case and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--only", default="")
+    asked = parser.parse_args()
+    if asked.markdown:
+        print("| run | told MiB | measured MiB | told / measured |\n| --- | ---: | ---: | ---: |")
+    for name, text, settings in CASES:
+        if asked.only not in name:
+            continue
+        told, most = (size / 2**20 for size in measured(text, name, settings))
+        row = (name, f"{told:,.0f}", f"{most:,.0f}", f"{told / most:.2f}")
+        form = "| {} | {} | {} | {} |" if asked.markdown else "{:40} {:>8} {:>8} {:>6}"
+        print(form.format(*row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

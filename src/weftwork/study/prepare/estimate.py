@@ -1,0 +1,339 @@
+"""How much memory and work a run will take, before it is made: one model for every workload and every fidelity.
+
+Memory is what the process has at its most, interpreter, tables and answer included. It is a sum of what a run is made
+of, counted twice by the same terms: from the keys alone, before anything is built, and again when the programs of the
+job are written, before routes, engines and tables are. The coefficients are a fit to the most memory of some forty runs
+(`benchmarks/memory.py`, which prints how far off they are).
+Leaves out: how long a run takes, which its progress tells; memory that a policy of the user's own takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.memory import memory_limit, memory_words
+from weftwork.engine.programs import peers_of
+from weftwork.spec.job import Arrivals, Loop, Send
+from weftwork.spec.scenario.choice import PatternInput
+from weftwork.spec.scenario.choices import PATTERNS
+from weftwork.spec.scenario.kinds import Whole
+from weftwork.spec.scenario.rows import rows_of
+from weftwork.study.prepare.lowered import folds
+from weftwork.study.prepare.payload import volume
+from weftwork.topology.build import counting_keys, fabric_size
+from weftwork.topology.devices import node_of
+from weftwork.topology.routing import attachments
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.job import Job, Operation
+    from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.scenario.topology import FabricSize
+
+__all__ = ["Amounts", "Estimate", "amounts_asked", "amounts_of", "estimate", "refuse_amounts"]
+
+TIMELINE_ROWS: Final = 4_000_000  # as `weftwork.study.prepare.recording` bounds ports x bins
+TIMELINE_BINS: Final = 240
+BUSY: Final = 0.5  # of the rows of a timeline; chosen: ports of a permutation are idle half of the time or more
+SERIES_ROWS: Final = 4_000_000  # as `weftwork.engine.packet.SERIES_ROWS`
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Amounts:
+    """What a run is made of.
+
+    Attributes
+    ----------
+    nodes, links, leaves : of the fabric; leaves are the switches that hosts hang on
+    ranks : of the job
+    messages, queue_pairs : that are kept
+    payload_bytes : of all messages between hosts, for engines of packets
+    operations : rows of the programs as engines have them
+    steps : operations that one rank of each program runs, loops unrolled; what engines that fold ranks keep
+    sampled : flows and ports of which series are kept
+    """
+
+    nodes: int = 0
+    links: int = 0
+    leaves: int = 0
+    ranks: int = 0
+    messages: int = 0
+    queue_pairs: int = 0
+    payload_bytes: int = 0
+    operations: int = 0
+    steps: int = 0
+    sampled: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """Memory and work of a run.
+
+    Attributes
+    ----------
+    memory_bytes : at the most
+    work : packet-hops, or messages and collectives under way
+    unit : what ``work`` counts
+    parts : bytes by what takes them, the largest first
+    """
+
+    memory_bytes: int
+    work: int
+    unit: str
+    parts: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"about {memory_words(self.memory_bytes)} and {self.work:,} {self.unit}"
+
+
+def amounts_asked(scenario: Scenario) -> Amounts:
+    """Count what follows from the keys of a scenario, before anything is built; 0 for what does not.
+
+    Raises
+    ------
+    ConfigError, CodeError : the fabric cannot be
+    """
+    size = fabric_size(scenario.fabric)
+    if size is None:
+        return Amounts()
+    gpus = size.hosts * node_of(scenario.fabric.node)[0].server.gpus
+    ranks = size.hosts
+    if scenario.collective is not None:
+        ranks = scenario.collective.gpus or gpus
+    elif scenario.trainings:
+        ranks = sum(section.gpus or gpus for section in scenario.trainings)
+    found = Amounts(nodes=size.nodes, links=size.links, leaves=size.leaves, ranks=ranks)
+    return replace(found, **_traffic_asked(scenario, size))
+
+
+def _traffic_asked(scenario: Scenario, size: FabricSize) -> dict[str, int]:
+    section = scenario.traffic
+    if section is None:
+        return {}
+    pattern = PATTERNS.load(section.pattern)
+    if pattern.size is None or size.hosts < 2:  # the pattern itself refuses a lonely host
+        return {}
+    given = PatternInput(
+        hosts=size.hosts,
+        host_rate_bps=1,
+        seed=scenario.engine.seed,
+        priority=-1,
+        queue_pairs=scenario.transport.queue_pairs,
+    )
+    with PATTERNS.blaming(section.pattern):
+        told = pattern.size(section.options, given)
+    return {"messages": told.messages, "queue_pairs": told.queue_pairs, "payload_bytes": told.payload_bytes}
+
+
+def amounts_of(scenario: Scenario, fabric: Fabric, job: Job) -> Amounts:
+    """Count what a run of this job on this fabric is made of.
+
+    Parameters
+    ----------
+    scenario : its fidelity, and what it records
+    fabric, job : built
+    """
+    sent = volume(job)
+    operations = steps = 0
+    for program in job.programs:
+        for stream in program.streams:
+            rows, run = _counted(stream)
+            operations += rows
+            steps += run
+    return Amounts(
+        nodes=len(fabric.node_kind),
+        links=len(fabric.links),
+        leaves=len(attachments(fabric)[0]),
+        ranks=job.ranks,
+        messages=0 if folds(scenario) else sent.messages,
+        queue_pairs=0 if folds(scenario) else _queue_pairs(job),
+        payload_bytes=0 if scenario.engine.fidelity == "flow" else round(_between_hosts(job)),
+        operations=operations,
+        steps=steps,
+        sampled=_sampled(scenario, fabric, job),
+    )
+
+
+def _counted(operations: tuple[Operation, ...]) -> tuple[int, int]:
+    """Rows, and operations that are run."""
+    rows = run = 0
+    for operation in operations:
+        if isinstance(operation, Loop):
+            inner, each = _counted(operation.body)
+            rows += inner + 2
+            run += operation.count * each
+        elif isinstance(operation, Arrivals):
+            rows += 2 * len(operation)
+            run += 2 * len(operation)
+        else:
+            rows += 1
+            run += 1
+    return rows, run
+
+
+def _between_hosts(job: Job) -> float:
+    """Payload that leaves a server; a loop sends as its first turn does."""
+    host = job.placement.host
+
+    def sent(operations: tuple[Operation, ...], ranks: NDArray[np.int64], first: int) -> float:
+        total = 0.0
+        for operation in operations:
+            if isinstance(operation, Loop):
+                total += operation.count * sent(operation.body, ranks, first)
+            elif isinstance(operation, Arrivals):
+                total += float(operation.size_bytes.sum()) * len(ranks)
+            elif isinstance(operation, Send):
+                peers = peers_of(operation.peer, ranks - first, 0)
+                there = peers >= 0
+                far = host[ranks[there]] != host[peers[there] + first]
+                size = operation.size
+                share = size.span / size.parts if size.parts else 1
+                total += int(far.sum()) * size.total_bytes * share * size.copies
+        return total
+
+    return sum(
+        sent(stream, np.flatnonzero(job.rank_class == index), job.first_rank[index] if job.first_rank else 0)
+        for index, program in enumerate(job.programs)
+        for stream in program.streams
+    )
+
+
+def _queue_pairs(job: Job) -> int:
+    """At most how many queue pairs there are: a rank has one for each peer and channel."""
+    found = 0
+    for index, program in enumerate(job.programs):
+        peers: dict[tuple[object, ...], int] = {}
+        arrivals = 0
+        for stream in program.streams:
+            arrivals += _connections(stream, 1, peers)
+        found += int((job.rank_class == index).sum()) * (arrivals + sum(peers.values()))
+    return found
+
+
+def _connections(operations: tuple[Operation, ...], turns: int, peers: dict[tuple[object, ...], int]) -> int:
+    """Note each rule for a peer once, with how many peers it goes through; returns those of arrivals."""
+    arrivals = 0
+    for operation in operations:
+        if isinstance(operation, Loop):
+            arrivals += _connections(operation.body, operation.count, peers)
+        elif isinstance(operation, Arrivals):
+            arrivals += len(operation)
+        elif isinstance(operation, Send):
+            peer = operation.peer
+            members = peer.group.size if peer.group is not None else turns
+            key = (peer.rule, peer.shift, peer.step, id(peer.table), peer.group, operation.channel)
+            peers[key] = max(peers.get(key, 0), 1 if peer.step == 0 else min(turns, members))
+    return arrivals
+
+
+def _sampled(scenario: Scenario, fabric: Fabric, job: Job) -> int:
+    """Flows and ports of which series are kept."""
+    wanted = scenario.engine.record
+    if scenario.engine.fidelity != "packet":
+        return 0
+    flows = {"all": 2 * _queue_pairs(job), "none": 0}.get(str(wanted.flows), 2 * len(wanted.flows))
+    ports = {"all": len(fabric.ports.node), "none": 0}.get(str(wanted.ports), len(wanted.ports))
+    return flows + ports
+
+
+def estimate(scenario: Scenario, amounts: Amounts) -> Estimate:
+    """What a run of such amounts takes.
+
+    Parameters
+    ----------
+    scenario : its fidelity
+    amounts : of `amounts_asked` or `amounts_of`
+    """
+    is_flow = scenario.engine.fidelity == "flow"
+    hops = _packet_hops(scenario, amounts)
+    ports = 2 * amounts.links
+    rows = min(BUSY * min(TIMELINE_ROWS, TIMELINE_BINS * ports), float("inf") if is_flow else hops)
+    terms = _FLOW if is_flow else _PACKET
+    if folds(scenario):
+        terms, rows = _FOLDED, 0
+    fixed = terms["process"] + (_GOODPUT_BYTES if scenario.reliability is not None else 0)
+    parts = {
+        "fabric": terms["link"] * amounts.links + terms["route"] * amounts.nodes * amounts.leaves,
+        "job": terms["rank"] * amounts.ranks
+        + terms["message"] * amounts.messages
+        + terms["queue_pair"] * amounts.queue_pairs
+        + terms["operation"] * amounts.operations
+        + terms["step"] * amounts.steps,
+        "tables over time": terms["row"] * rows,
+        "series": _SAMPLE_BYTES * (min(SERIES_ROWS, 10_000 * amounts.sampled) if amounts.sampled else 0),
+    }
+    whole = {name: round(size) for name, size in sorted(parts.items(), key=lambda one: -one[1])}
+    work, unit = (hops, "packet-hops") if not is_flow else (max(amounts.messages, amounts.steps), "messages and steps")
+    return Estimate(memory_bytes=round(fixed) + sum(whole.values()), work=round(work), unit=unit, parts=whole)
+
+
+# Bytes for one of each, fitted; `benchmarks/memory.py` prints the measurements and how far off the sum is
+_PACKET: Final = {
+    "process": 306e6, "link": 2_570, "route": 8.1, "rank": 300, "message": 318, "queue_pair": 1_120, "operation": 416,
+    "step": 0, "row": 185,
+}  # fmt: skip
+_FLOW: Final = {
+    "process": 208e6, "link": 1_130, "route": 0, "rank": 1_500, "message": 410, "queue_pair": 740, "operation": 200,
+    "step": 0, "row": 0,
+}  # fmt: skip
+_FOLDED: Final = {
+    "process": 220e6, "link": 750, "route": 0, "rank": 100, "message": 0, "queue_pair": 0, "operation": 416,
+    "step": 215, "row": 0,
+}  # fmt: skip
+_SAMPLE_BYTES: Final = 89
+_GOODPUT_BYTES: Final = 20e6
+
+
+def _packet_hops(scenario: Scenario, amounts: Amounts) -> float:
+    """Packets and their ACKs, each over as many links as two hosts under different spines are apart."""
+    mtu = scenario.transport.mtu_bytes or 4_096
+    return 2 * max(1.0, amounts.payload_bytes / mtu) * (4 if amounts.leaves > 1 else 2)
+
+
+def refuse_amounts(scenario: Scenario, amounts: Amounts) -> Estimate:
+    """Estimate a run, and refuse what memory does not hold.
+
+    Raises
+    ------
+    ConfigError : with the keys to shrink, those of the largest part first
+    """
+    found = estimate(scenario, amounts)
+    limit = memory_limit()
+    if found.memory_bytes <= limit.limit_bytes:
+        return found
+    largest = next(iter(found.parts))
+    keys = _keys(scenario, largest)
+    shares = ", ".join(f"{name} {memory_words(size)}" for name, size in found.parts.items() if size > 0)
+    text = (
+        f"the run needs about {memory_words(found.memory_bytes)} of memory, wanted at most {limit}: {shares};"
+        f" take less of {', '.join(keys)}"
+    )
+    raise ConfigError(scenario.source, [Mistake(path=keys[0], text=text)])
+
+
+def _keys(scenario: Scenario, part: str) -> list[str]:
+    """The keys that make a part of the estimate large."""
+    if part in {"series", "tables over time"}:
+        return ["engine.record.flows", "engine.record.ports"] if part == "series" else ["fabric.hosts"]
+    if part == "fabric":
+        return [f"fabric.{key}" for key in counting_keys(scenario.fabric)] or ["fabric"]
+    if scenario.traffic is not None:
+        options = scenario.traffic.options
+        counts = [(getattr(options, name), row.key) for name, row in rows_of(type(options)).items()
+                  if isinstance(row.kind, Whole)]  # fmt: skip
+        large = sorted(((count, key) for count, key in counts if count is not None and count > 1), reverse=True)
+        return [*(f"traffic.{key}" for _, key in large), "fabric.hosts"]
+    if scenario.collective is not None:
+        own = scenario.collective
+        counts = [(own.repeat, "repeat"), (own.chunks, "chunks"), (own.gpus or 0, "gpus")]
+        return [f"collective.{key}" for count, key in sorted(counts, reverse=True) if count > 1]
+    path = "training" if scenario.training is not None else "jobs"
+    return [f"{path}.iterations", f"{path}.global_batch"]

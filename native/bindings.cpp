@@ -264,6 +264,11 @@ class PacketEngine {
   /// Whether every program has run to its end and every message is acknowledged.
   [[nodiscard]] bool finished() const { return engine_.state().open_work == 0; }
 
+  /// Whether something would have to be done after the end of simulated time.
+  [[nodiscard]] bool clock_ended() const {
+    return std::ranges::any_of(engine_.state().agendas, &weftwork::Agenda::outlasts_the_clock);
+  }
+
  private:
   nb::dict plan_;  // keeps the arrays alive
   weftwork::Engine engine_;
@@ -284,6 +289,7 @@ NB_MODULE(_native, module) {
       .def("progress", &PacketEngine::progress, nb::sig("def progress(self) -> tuple[int, int, int]"))
       .def("has_work", &PacketEngine::has_work)
       .def("finished", &PacketEngine::finished)
+      .def("clock_ended", &PacketEngine::clock_ended)
       .def("messages", &PacketEngine::messages)
       .def("ports", &PacketEngine::ports)
       .def("marks", &PacketEngine::marks)

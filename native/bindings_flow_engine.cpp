@@ -126,6 +126,8 @@ class FlowEngine {
 
   [[nodiscard]] bool finished() const { return engine_.finished(); }
 
+  [[nodiscard]] bool clock_ended() const { return engine_.clock_ended(); }
+
   /// (simulated_ps, end_ps, events, solves, delivered_bytes).
   [[nodiscard]] nb::tuple progress() const {
     const weftwork::flow::State& s = engine_.state();
@@ -194,6 +196,7 @@ void weftwork::python::bind_flow_engine(nb::module_& module) {
       .def("timeline", &FlowEngine::timeline)
       .def("timeline_bin_ps", &FlowEngine::timeline_bin_ps)
       .def("finished", &FlowEngine::finished)
+      .def("clock_ended", &FlowEngine::clock_ended)
       .def("progress", &FlowEngine::progress, nb::sig("def progress(self) -> tuple[int, int, int, int, int]"))
       .def("messages", &FlowEngine::messages)
       .def("carried", &FlowEngine::carried)

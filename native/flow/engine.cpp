@@ -305,6 +305,13 @@ bool Engine::advance(double budget_s) {
   }
 }
 
+bool Engine::clock_ended() const {
+  const State& s = *state_;
+  const double next = s.fluid->next();
+  return (std::isfinite(next) && next >= static_cast<double>(kNeverPs)) ||
+         (!s.agenda.empty() && s.agenda.top().at_ps >= kNeverPs);
+}
+
 std::vector<Carried> Engine::carried() {
   State& s = *state_;
   std::vector<Carried> found(s.carried_bytes.size());

@@ -33,6 +33,8 @@ class Engine {
 
   [[nodiscard]] const State& state() const { return *state_; }
   [[nodiscard]] bool finished() const { return state_->open_work == 0; }
+  /// Whether something would have to be done after the end of simulated time.
+  [[nodiscard]] bool clock_ended() const;
   /// Bytes, gaps included, and packets that every port has sent so far.
   [[nodiscard]] std::vector<Carried> carried();
 

@@ -46,6 +46,9 @@ class Agenda {
  public:
   [[nodiscard]] Ps next_ps() const { return next_at_ps_; }
 
+  /// Whether what comes next would come after the end of simulated time.
+  [[nodiscard]] bool outlasts_the_clock() const { return !heap_.empty() && next_at_ps_ >= kNeverPs; }
+
   void push(Ps at_ps, std::uint64_t key) {
     heap_.push_back({at_ps, key});
     std::push_heap(heap_.begin(), heap_.end(), later);

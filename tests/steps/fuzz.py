@@ -22,8 +22,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -285,8 +287,9 @@ def main() -> int:
     failed: list[tuple[int, Ending]] = []
     slowest = largest = (0.0, 0)
     numbers = range(asked.first, asked.first + asked.cases)
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for number, ending in zip(numbers, pool.map(lambda n: try_file(n, asked.seed, folder), numbers), strict=True):
+    one = partial(try_file, seed=asked.seed, folder=folder)
+    with ProcessPoolExecutor(max_workers=os.cpu_count(), mp_context=get_context("fork")) as pool:  # no thread forks
+        for number, ending in zip(numbers, pool.map(one, numbers), strict=True):
             endings[ending.how] += 1
             slowest, largest = max(slowest, (ending.wall_s, number)), max(largest, (ending.most_bytes, number))
             if ending.is_failure:

@@ -5,7 +5,7 @@ At 400 Gb/s a byte takes exactly 20 ps, so rounding never decides who comes firs
 
 from __future__ import annotations
 
-__all__ = ["MS_PS", "NEVER_PS", "NS_PS", "SECOND_PS", "US_PS", "serialisation_ps"]
+__all__ = ["MS_PS", "NEVER_PS", "NS_PS", "SECOND_PS", "US_PS", "serialisation_ps", "whole_ps"]
 
 NS_PS = 1_000
 US_PS = 1_000_000
@@ -13,6 +13,17 @@ MS_PS = 1_000_000_000
 SECOND_PS = 1_000_000_000_000
 # chosen: a quarter of the range of int64, so that a sum of two instants cannot overflow
 NEVER_PS = (2**63 - 1) // 4
+
+
+def whole_ps(time_ps: float) -> int:
+    """Round a duration to simulated time, of which there is no more than `NEVER_PS`.
+
+    Examples
+    --------
+    >>> whole_ps(2.6), whole_ps(float("inf")) == NEVER_PS
+    (3, True)
+    """
+    return NEVER_PS if time_ps >= NEVER_PS else round(time_ps)
 
 
 def serialisation_ps(size_bytes: int, rate_bps: int) -> int:

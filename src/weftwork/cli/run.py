@@ -13,6 +13,7 @@ from weftwork.cli.leave import FAILED
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.report.answer import answer, finished, print_answer
+from weftwork.report.words import has_clock_ended
 from weftwork.study.run.run import run_scenario
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def run(
 
     Returns
     -------
-    exit code: 0; 1 where messages can never arrive or a queue pair has given up; 130 after Ctrl-C, when the run folder
+    exit code: 0; 1 where messages can never arrive, simulated time has ended or a queue pair has given up;
+    130 after Ctrl-C, when the run folder
     holds what was done
 
     Raises
@@ -59,7 +61,9 @@ def run(
 
 
 def _is_stuck(result: Run) -> bool:
-    """Whether messages can never arrive, or a queue pair has given up."""
+    """Whether messages can never arrive, the clock has ended, or a queue pair has given up."""
+    if has_clock_ended(result):
+        return True
     return result.status == "stuck" or bool(result.summary.get("queue_pair_errors", {}).get("value"))
 
 

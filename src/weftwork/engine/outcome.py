@@ -166,7 +166,9 @@ class Outcome:
         return digest.hexdigest()
 
 
-def ending(*, is_done: bool, interrupted_at_ps: int | None, end_ps: int, until_ps: int) -> tuple[bool, int]:
+def ending(
+    *, is_done: bool, interrupted_at_ps: int | None, end_ps: int, until_ps: int, has_clock_ended: bool
+) -> tuple[bool, int]:
     """Tell how a run ended, by what both engines know: the state of the job, not which stale timers are left.
 
     Parameters
@@ -175,16 +177,17 @@ def ending(*, is_done: bool, interrupted_at_ps: int | None, end_ps: int, until_p
     interrupted_at_ps : how far an interrupted run had come; None for one that was not
     end_ps : the last arrival of a packet
     until_ps : of the plan
+    has_clock_ended : something would have to be done after the end of simulated time, `NEVER_PS`
 
     Returns
     -------
-    ``complete`` : False if the run was interrupted, or ended at ``until_ps`` and the job was not done. A run without
-        such an instant that came to rest is complete, even if its job waits for ever
+    ``complete`` : False if the run was interrupted, or ended at ``until_ps`` or with simulated time itself and the job
+        was not done. A run without such an instant that came to rest is complete, even if its job waits for ever
     ``simulated_ps`` : ``end_ps`` of a complete run, else where it was stopped
     """
     if interrupted_at_ps is not None:
         return False, min(interrupted_at_ps, until_ps)
-    if is_done or until_ps == NEVER_PS:
+    if is_done or (until_ps == NEVER_PS and not has_clock_ended):
         return True, end_ps
     return False, until_ps
 

@@ -159,6 +159,7 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool, fac
         interrupted_at_ps=engine.progress()[0] if interrupted else None,
         end_ps=counters["end_ps"],
         until_ps=plan.until_ps,
+        has_clock_ended=engine.clock_ended(),
     )
     return Outcome(
         messages=messages[order],

@@ -7,10 +7,11 @@ Leaves out: whether every receive has its send; a run that waits for ever ends i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from weftwork.base.clock import NEVER_PS, SECOND_PS
 from weftwork.base.errors import Mistake
 from weftwork.engine.plan import AXIS_DTYPE, COLLECT_DTYPE, DIGIT_DTYPE, OP_DTYPE, STREAM_DTYPE, Op, Rule
 from weftwork.spec.job import (
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["MAX_CHANNEL", "FlatJob", "coordinates", "flatten", "job_mistakes", "peers_of", "priorities_of", "walk"]
 
 MAX_CHANNEL = (1 << 16) - 1  # a flow's identity keeps 16 bits for it
+MOST_BYTES: Final = 2**62  # of a message: a sum of two is an int64
+_BEFORE_THE_END: Final = f"less than {NEVER_PS} ({NEVER_PS // SECOND_PS:,} s), the end of simulated time"
 Timed = At | Await | Collect | Compute | Mark | Receive | Send | Signal | Wait
 _PATTERNS = ("ring", "all-to-all")
 _RULES = {"shift": Rule.SHIFT, "xor": Rule.XOR, "table": Rule.TABLE, "rank": Rule.RANK}
@@ -340,8 +343,8 @@ def _value_mistake(  # noqa: PLR0911 - one answer for each operation
     job: Job, operation: Operation, *, by_packet: bool
 ) -> str | None:
     match operation:
-        case Compute(duration_ps=value) | At(at_ps=value) if value < 0:
-            return f"found {value} ps, wanted 0 or more"
+        case Compute(duration_ps=value) | At(at_ps=value) | Signal(after_ps=value) if not 0 <= value < NEVER_PS:
+            return f"found {value} ps, wanted 0 or more and {_BEFORE_THE_END}"
         case Collect() if by_packet:
             return (
                 "found a collective as one operation, wanted its sends and receives: only the flow engine runs it whole"
@@ -360,8 +363,6 @@ def _value_mistake(  # noqa: PLR0911 - one answer for each operation
             return f"found priority {priority}, wanted 0 to 7"
         case Send(channel=channel) | Receive(channel=channel) if not 0 <= channel <= MAX_CHANNEL:
             return f"found channel {channel}, wanted 0 to {MAX_CHANNEL}"
-        case Signal(after_ps=value) if value < 0:
-            return f"found {value} ps, wanted 0 or more"
         case Signal(token=token) | Await(token=token) if token < 0:
             return f"found token {token}, wanted 0 or more"
         case Mark(name=name) if not 0 <= name < len(job.mark_names):
@@ -372,8 +373,11 @@ def _value_mistake(  # noqa: PLR0911 - one answer for each operation
 
 
 def _collect_mistake(collect: Collect) -> str | None:
-    if collect.amount_bytes < 0 or collect.overhead_ps < 0:
-        return f"found {collect.amount_bytes} bytes after {collect.overhead_ps} ps, wanted 0 or more of both"
+    if collect.amount_bytes < 0 or not 0 <= collect.overhead_ps < NEVER_PS:
+        found = f"{collect.amount_bytes} bytes after {collect.overhead_ps} ps"
+        return f"found {found}, wanted 0 or more of both, and {_BEFORE_THE_END}"
+    if collect.amount_bytes > MOST_BYTES:
+        return f"found {collect.amount_bytes} bytes, wanted at most {MOST_BYTES}"
     if not (collect.local_efficiency > 0 and collect.network_efficiency > 0 and 0 <= collect.network_share <= 1):
         found = f"{collect.local_efficiency:g}, {collect.network_efficiency:g} and a share of {collect.network_share:g}"
         return f"found efficiencies of {found}, wanted more than 0, and a share from 0 to 1"
@@ -445,6 +449,8 @@ def _arrivals_mistake(
 def _size_mistake(job: Job, size: Size) -> str | None:
     if size.total_bytes < 0 or size.parts < 0:
         return f"found {size.total_bytes} bytes in {size.parts} parts, wanted 0 or more of both"
+    if size.total_bytes > MOST_BYTES:
+        return f"found {size.total_bytes} bytes, wanted at most {MOST_BYTES}"
     if size.span < 1 or size.span_stride < 0 or size.copies < 1 or (size.parts and size.span > size.parts):
         found = f"span {size.span}, span_stride {size.span_stride}, copies {size.copies}"
         return f"found {found}, wanted a span of 1 to {size.parts} parts, a stride of 0 or more and at least one copy"

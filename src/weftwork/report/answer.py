@@ -20,7 +20,16 @@ from weftwork.report.training_answer import (
     training_sentences,
     what_if_of,
 )
-from weftwork.report.words import ENGINE_FACTS, amount, doubtful_figures, label, plural, sentence
+from weftwork.report.words import (
+    CLOCK_ENDED,
+    ENGINE_FACTS,
+    amount,
+    doubtful_figures,
+    has_clock_ended,
+    label,
+    plural,
+    sentence,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,12 +62,19 @@ _KEY_NUMBERS = (
 )  # fmt: skip
 
 
+def _partial(run: Run) -> str:
+    """How a run ended that is not complete."""
+    if has_clock_ended(run):
+        return f"NOT FINISHED: {CLOCK_ENDED}"
+    return _PARTIAL[run.status].format(at=_amount(run, "simulated_ps"))
+
+
 def answer(run: Run) -> list[str]:
     """Say in a few sentences how a run went."""
     about = run.about
     said: list[str] = []
     if not run.is_complete and not run.seeds:
-        said.append(_PARTIAL[run.status].format(at=_amount(run, "simulated_ps")))
+        said.append(_partial(run))
     elif run.status == "interrupted":
         counted, wanted = len(run.provenance["seeds"]), run.provenance["seeds_wanted"]
         said.append(f"PARTIAL: {run.status}; {counted} of {wanted} seeds are counted.")

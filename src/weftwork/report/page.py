@@ -19,7 +19,16 @@ from weftwork.report.page_parts import Section, Tile, notice, paragraphs, port, 
 from weftwork.report.page_training import SCRIPTS, training_sections
 from weftwork.report.pipeline import is_training
 from weftwork.report.tables import busiest_links
-from weftwork.report.words import amount, doubtful_figures, label, plural, sentence, typeset
+from weftwork.report.words import (
+    CLOCK_ENDED,
+    amount,
+    doubtful_figures,
+    has_clock_ended,
+    label,
+    plural,
+    sentence,
+    typeset,
+)
 
 if TYPE_CHECKING:
     from weftwork.store.runs import Run
@@ -112,6 +121,8 @@ def _ending(run: Run) -> list[str]:
     said = []
     if run.status == "interrupted":
         said.append("This run was interrupted: everything here is what was done until then.")
+    elif has_clock_ended(run):
+        said.append(f"This run did not finish: {CLOCK_ENDED}")
     elif run.status == "stopped":
         said.append("This run was stopped at engine.until with work left: everything here is what was done until then.")
     elif run.status == "stuck":

@@ -5,10 +5,30 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.clock import NEVER_PS, SECOND_PS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ENGINE_FACTS", "amount", "doubtful_figures", "label", "plural", "sentence", "typeset"]
+    from weftwork.store.runs import Run
+
+__all__ = [
+    "CLOCK_ENDED",
+    "ENGINE_FACTS",
+    "amount",
+    "doubtful_figures",
+    "has_clock_ended",
+    "label",
+    "plural",
+    "sentence",
+    "typeset",
+]
+
+# of a run that has come to the end of simulated time
+CLOCK_ENDED: Final = (
+    f"simulated time ends after {NEVER_PS // SECOND_PS:,} s, and there was work left; a size, a rate, a latency or an"
+    " efficiency makes something take longer."
+)
 
 ENGINE_FACTS: Final = ("engine", "approximate")  # what begins so tells of the run, not of a figure
 _STEPS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
@@ -52,6 +72,11 @@ def amount(value: float | None, unit: str) -> str:
         if abs(value) >= factor * 0.9995 or factor == _STEPS[unit][-1][0]:
             return f"{_three(value / factor)} {name}"
     return f"{_three(value)} {unit}"
+
+
+def has_clock_ended(run: Run) -> bool:
+    """Whether a run has come to the end of simulated time with work left."""
+    return run.status == "stopped" and (run.value("simulated_ps") or 0) >= NEVER_PS
 
 
 def _three(value: float) -> str:

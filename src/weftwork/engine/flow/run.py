@@ -137,6 +137,7 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
         interrupted_at_ps=now_ps if interrupted else None,
         end_ps=end_ps,
         until_ps=plan.until_ps,
+        has_clock_ended=engine.clock_ended(),
     )
     packets = Outcome(
         messages=messages[order],

@@ -230,6 +230,7 @@ class Simulation:
             interrupted_at_ps=self.now_ps if self.was_interrupted else None,
             end_ps=self.counters["end_ps"],
             until_ps=self.plan.until_ps,
+            has_clock_ended=bool(self._events) and not self.was_interrupted,
         )
         return Outcome(
             messages=np.array(messages, MESSAGE_DTYPE),

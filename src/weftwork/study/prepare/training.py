@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weftwork.base.clock import SECOND_PS
+from weftwork.base.clock import NEVER_PS, SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.engine.programs import walk
 from weftwork.hardware.catalogue import SERVERS, gpu, gpu_facts
+from weftwork.spec.job import Collect, Compute
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.study.prepare.collective import nvlink_domains
 from weftwork.study.prepare.parts import transport_of
@@ -214,6 +216,7 @@ def _job(scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str
         extras=_extras(section, what, plan),
         name=section.name,
     )
+    _refuse_endless(job, path)
     facts = {
         **model_facts(what.name), **gpu_facts(chip.name), **software_facts(made.name), **collective_facts(figures),
     }  # fmt: skip
@@ -231,6 +234,23 @@ def _job(scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str
         ),
         facts,
     )
+
+
+def _refuse_endless(job: Job, path: str) -> None:
+    """Refuse an operation that outlasts simulated time, by what it is for."""
+    for _, operation, _ in walk(job):
+        duration_ps = 0
+        if isinstance(operation, Compute):
+            duration_ps = operation.duration_ps
+        elif isinstance(operation, Collect):
+            duration_ps = operation.overhead_ps
+        if duration_ps >= NEVER_PS:
+            what = job.labels[operation.label] if isinstance(operation, Compute | Collect) else "computing"
+            text = (
+                f"an operation of '{what}' would take longer than simulated time, {NEVER_PS // SECOND_PS:,} s; look at"
+                f" the figures of {path}.software, {path}.gpu and fabric.node"
+            )
+            raise ConfigError("training", [Mistake(path=path, text=text)])
 
 
 def _model(name: str, path: str) -> Model:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from weftwork.base.clock import SECOND_PS
+from weftwork.base.clock import SECOND_PS, whole_ps
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.training import Software
 from weftwork.workload.collectives.closed_form import OPERATIONS, Group, Way, fastest
@@ -86,7 +86,7 @@ def collective_cost(
     busy_ps = 8 * SECOND_PS * max(found.local_bytes / figures.nvlink_rate_bps, found.network_bytes / nic_bps)
     path_ps = figures.network_latency_ps if is_far else figures.nvlink_latency_ps
     return CollectiveCost(
-        overhead_ps=max(0, round(found.time_ps - busy_ps - path_ps)),
+        overhead_ps=max(0, whole_ps(found.time_ps - busy_ps - path_ps)),
         amount_bytes=round(size_bytes if pattern == "all-to-all" else bus_bytes),
         pattern=pattern,
         local_efficiency=near / found.local_bytes if near and found.local_bytes else 1.0,
@@ -96,7 +96,7 @@ def collective_cost(
         if is_far
         else 1.0,
         way=found.way,
-        alone_ps=round(found.time_ps),
+        alone_ps=whole_ps(found.time_ps),
         path_ps=path_ps,
     )
 

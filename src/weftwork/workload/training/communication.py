@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from weftwork.base.clock import whole_ps
 from weftwork.spec.job import Collect, Grid, Placement
 from weftwork.spec.training import Model, Parallelism, Software
 from weftwork.workload.collectives.cost import collective_cost
@@ -75,7 +76,7 @@ class Call:
             whole,
             size_bytes=round(whole.size_bytes * share),
             amount_bytes=round(whole.amount_bytes * share),
-            overhead_ps=max(0, round((whole.overhead_ps + self.path_ps) * of_latencies) - self.path_ps),
+            overhead_ps=max(0, whole_ps((whole.overhead_ps + self.path_ps) * of_latencies) - self.path_ps),
         )
 
 
@@ -252,7 +253,7 @@ class Communication:
         """
         simple = protocol_latencies("simple", "ring")
         step_ps = simple.step_latency_ps if far else simple.local_step_latency_ps
-        return round(self.software.latency_scale * (simple.launch_latency_ps + step_ps))
+        return whole_ps(self.software.latency_scale * (simple.launch_latency_ps + step_ps))
 
     def is_far(self, rank: int, other: int) -> bool:
         """Whether two ranks are in different NVLink domains."""
@@ -298,7 +299,7 @@ class Communication:
             taken_s = max(size * near / local_bps, size * far / network_bps)
         else:
             taken_s = size / local_bps if domains == 1 else max(size / local_bps, size / (per_domain * network_bps))
-        return collect.overhead_ps + round(taken_s * 1e12)
+        return collect.overhead_ps + whole_ps(taken_s * 1e12)
 
     def _has_tensor(self, kind: LayerKind, half: str) -> bool:
         if self.plan.tensor == 1:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal
 
+from weftwork.base.clock import whole_ps
 from weftwork.spec.job import Await, Compute, Operation, Signal, Wait
 from weftwork.spec.training import Model, Parallelism
 from weftwork.workload.parallelism.layout import Unit
@@ -31,8 +32,8 @@ EXPERT_GO, EXPERT_DONE = 0, 1  # tokens between the stream that computes and the
 
 
 def duration_ps(time_s: float) -> int:
-    """Seconds as simulated time."""
-    return round(time_s * 1e12)
+    """Seconds as simulated time, and no more than there is of it."""
+    return whole_ps(time_s * 1e12)
 
 
 def in_turn(calls: Iterable[Call], share: float = 1.0, *, overhead_share: float | None = None) -> list[Operation]:
@@ -171,7 +172,7 @@ class UnitOperations:
         work = self.work[unit]
         forward, backward = self._launched(work)
         share = (forward if direction == "forward" else backward) / (forward + backward)
-        return [Compute(duration_ps=round(excess_ps * share), label=label("launch"))]
+        return [Compute(duration_ps=whole_ps(excess_ps * share), label=label("launch"))]
 
     def _launched(self, work: UnitWork) -> tuple[float, float]:
         again = work.operations if self.plan.recompute == "full" else 0.0
@@ -188,7 +189,7 @@ class UnitOperations:
             busy_s += work.forward_s
         elif self.plan.recompute == "selective":
             busy_s += work.core_s
-        return max(0, round(floor_ps - duration_ps(busy_s) - self._exposed_ps(unit)))
+        return max(0, whole_ps(floor_ps - duration_ps(busy_s) - self._exposed_ps(unit)))
 
     def _exposed_ps(self, unit: Unit) -> float:
         """Communication of a layer that is not hidden, forward, backward and again, each alone on its links.

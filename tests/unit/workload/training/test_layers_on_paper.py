@@ -1,0 +1,262 @@
+"""FLOP, bytes and kernels of the parts of a model against numbers on paper, on GPUs on which a time is a count.
+
+Products of a layer: Narayanan et al., arXiv:2104.04473, appendix; their backward passes are one product for the input
+and one for the weight. What a product costs beyond its FLOP is (1 + 64 / m) (1 + 64 / n) (1 + 128 / k), as
+docs/models/training.md says. A micro batch has 3 x 544 = 1,632 tokens, 816 of which a tensor rank norms and adds.
+"""
+
+from __future__ import annotations
+
+import pytest
+from helpers.on_paper import COUNTING, DENSE, HYBRID, MIXED, ONE_BYTE_A_PS, ONE_FLOP_A_PS, plan_on_paper
+
+from weftwork.spec.training import Gpu, Model, Parallelism, Software
+from weftwork.workload.models.size import (
+    LayerKind,
+    active_parameters,
+    model_flops_per_token,
+    parameters,
+    state_space_parameters,
+)
+from weftwork.workload.parallelism.layout import Unit
+from weftwork.workload.training.kernels import Kernels
+from weftwork.workload.training.layers import Half, UnitWork, unit_work
+
+ATTENTION = LayerKind(mixer="attention", mlp="none")
+MLP = LayerKind(mixer="none", mlp="dense")
+EXPERTS = LayerKind(mixer="none", mlp="experts")
+STATE_SPACE = LayerKind(mixer="state-space", mlp="none")
+TOKENS, OWN = 1_632, 816
+FLASH_RATE = 0.5 * 544 / (544 + 1_024)  # half of the peak over long rows, half of that over 1,024 tokens
+
+
+def work(
+    model: Model, kind: LayerKind, on: Gpu, plan: Parallelism | None = None, software: Software = COUNTING
+) -> UnitWork:
+    used = plan or plan_on_paper()
+    kernels = Kernels(gpu=on, software=software, precision=used.precision)
+    return unit_work(Unit(part="layer", layer=kind), model, used, kernels)
+
+
+def half(model: Model, kind: LayerKind, on: Gpu, plan: Parallelism | None = None) -> Half:
+    ((_, found),) = work(model, kind, on, plan).halves
+    return found
+
+
+def ps(time_s: float) -> float:
+    """A time in picoseconds, which are FLOP or bytes here."""
+    return time_s * 1e12
+
+
+def near(count: float) -> object:
+    """To twelve digits."""
+    return pytest.approx(count, rel=1e-12)
+
+
+def product(m: int, n: int, k: int) -> float:
+    return 2 * m * n * k * (1 + 64 / m) * (1 + 64 / n) * (1 + 128 / k)
+
+
+def test_products_of_attention_are_those_of_grouped_heads() -> None:
+    """Q, K and V: 28 x (10 + 2 x 2) / 2 = 196 columns of a rank; behind the core 28 x 10 / 2 = 140 rows."""
+    found = half(DENSE, ATTENTION, ONE_FLOP_A_PS)
+    assert ps(found.matmul_s) == near(product(TOKENS, 196, 96) + product(TOKENS, 96, 140))
+    inputs = product(TOKENS, 96, 196) + product(TOKENS, 140, 96)
+    weights = product(96, 196, TOKENS) + product(140, 96, TOKENS)
+    assert ps(found.matmul_backward_s) == near(inputs + weights)
+    adapted = half(DENSE, ATTENTION, ONE_FLOP_A_PS, plan_on_paper(has_lora=True))
+    assert ps(adapted.matmul_backward_s) == near(inputs)
+
+
+def test_causal_attention_is_two_products_over_half_of_the_sequence() -> None:
+    """Dao, arXiv:2307.08691: 4 s^2 d heads FLOP, half of it causal, and two and a half times as many backward."""
+    flops = 3 * 5 * 4 * 544 * 544 * 28 / 2  # sequences, heads of a rank
+    found = half(DENSE, ATTENTION, ONE_FLOP_A_PS)
+    assert ps(found.core_s) == near(flops / FLASH_RATE)
+    assert ps(found.core_backward_s) == near(2.5 * flops / FLASH_RATE / 0.85)
+    split = half(DENSE, ATTENTION, ONE_FLOP_A_PS, plan_on_paper(context=2))
+    assert ps(split.core_s) == near(flops / 2 / FLASH_RATE)
+
+
+def test_attention_without_flash_is_two_products_and_the_square_of_scores() -> None:
+    plain = COUNTING.model_copy(update={"has_flash_attention": False})
+    products = 15 * (product(544, 544, 28) + product(544, 28, 544))
+    ((_, of_flops),) = work(DENSE, ATTENTION, ONE_FLOP_A_PS, software=plain).halves
+    assert ps(of_flops.core_s) == near(products)
+    assert ps(of_flops.core_backward_s) == near(2 * products)
+    dropping = DENSE.model_copy(update={"has_dropout": True})
+    scores = 15 * 544 * 544
+    operands = 15 * 2 * (28 * (544 + 544) + 544 * 544) + 15 * 2 * (544 * (544 + 28) + 544 * 28)
+    for model, forward, backward in ((DENSE, 4, 6), (dropping, 4 + 5, 6 + 5)):
+        ((_, of_bytes),) = work(model, ATTENTION, ONE_BYTE_A_PS, software=plain).halves
+        assert ps(of_bytes.core_s) == near(operands + forward * scores)
+        assert ps(of_bytes.core_backward_s) == near(2 * operands + backward * scores)
+
+
+def test_products_of_a_gated_mlp_have_two_columns_for_each_row_of_the_last() -> None:
+    found = half(DENSE, MLP, ONE_FLOP_A_PS)
+    assert ps(found.matmul_s) == near(product(TOKENS, 352, 96) + product(TOKENS, 96, 176))
+    backward = product(TOKENS, 96, 352) + product(96, 352, TOKENS) + product(TOKENS, 176, 96) + product(176, 96, TOKENS)
+    assert ps(found.matmul_backward_s) == near(backward)
+    plain = half(DENSE.model_copy(update={"is_gated": False}), MLP, ONE_FLOP_A_PS)
+    assert ps(plain.matmul_s) == near(product(TOKENS, 176, 96) + product(TOKENS, 96, 176))
+
+
+def test_bytes_of_norms_adds_rotations_and_activations() -> None:
+    """A norm reads and writes 2 bytes; an add reads two and writes one, with dropout a mask too; gates likewise.
+
+    Backward: the norm 6, the add 5, and 1.6 times what the activation moved.
+    """
+    stream, rotated = OWN * 96, TOKENS * 28 * (5 + 1)
+    mixer, mlp = half(DENSE, ATTENTION, ONE_BYTE_A_PS), half(DENSE, MLP, ONE_BYTE_A_PS)
+    assert ps(mixer.memory_s) == near((4 + 6) * stream + 4 * rotated)
+    assert ps(mixer.memory_backward_s) == near((6 + 5) * stream + 4 * rotated)
+    assert ps(mlp.memory_s) == near((4 + 6) * stream + 6 * TOKENS * 176)
+    assert ps(mlp.memory_backward_s) == near((6 + 5) * stream + 1.6 * 6 * TOKENS * 176)
+    dropping = DENSE.model_copy(update={"has_dropout": True, "is_gated": False})
+    assert ps(half(dropping, ATTENTION, ONE_BYTE_A_PS).memory_s) == near(
+        (4 + 7) * stream
+    )  # learned positions do not rotate
+    assert ps(half(dropping, MLP, ONE_BYTE_A_PS).memory_s) == near((4 + 7) * stream + 4 * TOKENS * 176)
+    whole = half(DENSE, MLP, ONE_BYTE_A_PS, plan_on_paper(is_sequence_parallel=False))
+    assert ps(whole.memory_s) == near(2 * (4 + 6) * stream + 6 * TOKENS * 176)
+
+
+def test_bytes_of_casts_to_eight_bits() -> None:
+    """Four bytes of each input of a product, read once and written by row and by column; half as many again back."""
+    plan = plan_on_paper(precision="fp8")
+    for kind, inputs in ((ATTENTION, OWN * 96 + TOKENS * 140), (MLP, OWN * 96 + TOKENS * 176)):
+        whole, cast = half(DENSE, kind, ONE_BYTE_A_PS), half(DENSE, kind, ONE_BYTE_A_PS, plan)
+        assert ps(cast.memory_s - whole.memory_s) == near(4 * inputs)
+        assert ps(cast.memory_backward_s - whole.memory_backward_s) == near(6 * inputs)
+
+
+# Experts: twelve of them on three ranks, each on two tensor ranks, three for a token
+
+
+SPREAD = {"data": 6, "expert": 3, "expert_tensor": 2, "global_batch": 18}
+
+
+def test_experts_work_on_the_tokens_that_are_sent_to_them() -> None:
+    """A rank's 816 tokens go to three experts each; it gets as many, and those of the rank that shares its experts.
+
+    816 x 3 x 2 = 4,896 rows on 12 / 3 = 4 experts of width 80 / 2: 1,224 rows each. The router sees its own tokens.
+    """
+    found = half(MIXED, EXPERTS, ONE_FLOP_A_PS, plan_on_paper(**SPREAD))
+    shared = product(TOKENS, 112, 96) + product(TOKENS, 96, 56)
+    routed = 4 * (product(1_224, 80, 96) + product(1_224, 96, 40))
+    assert ps(found.matmul_s) == near(product(OWN, 12, 96) + shared + routed)
+    shared_back = (
+        product(TOKENS, 96, 112) + product(96, 112, TOKENS) + product(TOKENS, 56, 96) + product(56, 96, TOKENS)
+    )
+    routed_back = 4 * (
+        product(1_224, 96, 80) + product(96, 80, 1_224) + product(1_224, 40, 96) + product(40, 96, 1_224)
+    )
+    router_back = product(OWN, 96, 12) + product(96, 12, OWN)
+    assert ps(found.matmul_backward_s) == near(router_back + shared_back + routed_back)
+
+
+def test_all_ranks_together_do_each_token_once_per_expert() -> None:
+    """Without what a product costs beyond its FLOP: 2 x 3 x 96 x 80 FLOP for each of three experts of a token."""
+    wide = MIXED.model_copy(update={"shared_ffn": 0})
+    plan = plan_on_paper(**SPREAD)
+    router = product(OWN, 12, 96)
+    fill_up, fill_down = (product(1_224, n, k) / (2 * 1_224 * n * k) for n, k in ((80, 96), (96, 40)))
+    found_ps = half(wide, EXPERTS, ONE_FLOP_A_PS, plan).matmul_s * 1e12 - router
+    up, down = 2 * 96 * 80, 96 * 80  # parameters of one expert
+    ranks, tokens = 12, 6 * TOKENS  # of all twelve ranks of the stage together
+    assert ranks * found_ps == pytest.approx(2 * tokens * 3 * (up * fill_up + down * fill_down), rel=1e-12)
+
+
+def test_bytes_of_experts_are_permutations_and_activations() -> None:
+    """Eight bytes of each value that is sent to an expert and back, six of each value inside, forward."""
+    found = half(MIXED, EXPERTS, ONE_BYTE_A_PS, plan_on_paper(**SPREAD))
+    inside = TOKENS * 56 + 4_896 * 40
+    assert ps(found.memory_s) == near(10 * OWN * 96 + 8 * 4_896 * 96 + 6 * inside)
+    assert ps(found.memory_backward_s) == near(11 * OWN * 96 + 8 * 4_896 * 96 + 1.6 * 6 * inside)
+
+
+def test_parameters_of_experts_are_split_by_both_of_their_degrees() -> None:
+    """An expert has 3 x 96 x 80 = 23,040; a rank four halves. The router, 96 x 12, is whole on every rank."""
+    found = work(MIXED, EXPERTS, ONE_FLOP_A_PS, plan_on_paper(**SPREAD))
+    assert found.expert_parameters == 4 * 23_040 / 2
+    assert found.parameters == 96 * 12 + 3 * 96 * 112 / 2
+
+
+# State spaces
+
+
+def test_products_and_scan_of_a_state_space() -> None:
+    """Dao and Gu, arXiv:2405.21060, section 6: in chunks of Q = 256 tokens, P = 20 channels a head, N = 24 states.
+
+    A token and head: 2 Q P inside the chunk, 2 N P into the state and 2 N P out of it; a token and group: 2 Q N.
+    """
+    found = half(HYBRID, STATE_SPACE, ONE_FLOP_A_PS)
+    columns = (2 * 160 + 2 * 2 * 24 + 8) // 2  # gate and input, B and C of two groups, a step of each head
+    assert ps(found.matmul_s) == near(product(TOKENS, columns, 96) + product(TOKENS, 96, 80))
+    scan = TOKENS * (8 * (2 * 256 * 20 + 4 * 24 * 20) + 2 * (2 * 256 * 24)) / 2
+    of_bytes = half(HYBRID, STATE_SPACE, ONE_BYTE_A_PS)
+    assert ps(of_bytes.core_s) == near(scan / 14)  # 14 FLOP for each byte that memory could have moved
+    assert ps(of_bytes.core_backward_s) == near(2.5 * scan / 14 / 0.85)
+
+
+def test_bytes_of_a_state_space() -> None:
+    """A channel moves 14 bytes, B and C 8; a state of each chunk, and its products of tokens, 4 bytes out and in."""
+    found = half(HYBRID, STATE_SPACE, ONE_BYTE_A_PS)
+    moved = TOKENS * (14 * 80 + 8 * 48 + 8 * 80 * 24 / 256 + 8 * 2 * 256 / 2)
+    assert ps(found.memory_s) == near(10 * OWN * 96 + moved)
+    assert ps(found.memory_backward_s) == near(11 * OWN * 96 + 2 * moved)
+
+
+def test_parameters_of_a_state_space() -> None:
+    """Into the layer 96 x (2 x 160 + 96 + 8), out of it 160 x 96, and a convolution of four over 160 + 96 channels."""
+    assert state_space_parameters(HYBRID) == 40_704 + 15_360 + 1_024
+    assert work(HYBRID, STATE_SPACE, ONE_FLOP_A_PS).parameters == 57_088 / 2
+
+
+# Ends of the model
+
+
+@pytest.mark.parametrize(("part", "tied", "stages", "held"), [
+    ("embedding", False, 1, 79_872), ("head", False, 1, 79_872), ("head", True, 1, 0), ("head", True, 2, 79_872),
+])  # fmt: skip
+def test_the_ends_of_a_model(*, part: str, tied: bool, stages: int, held: int) -> None:
+    """1,664 x 96 / 2 = 79,872 values; a tied head of one stage is the embedding. Logits: 832 columns of a rank.
+
+    A logit is written by the product and read twice as four bytes; the embedding moves eight bytes of each value.
+    """
+    model = DENSE.model_copy(update={"has_tied_embeddings": tied})
+    plan = plan_on_paper(pipeline=stages)
+    kinds = [Kernels(gpu=on, software=COUNTING) for on in (ONE_FLOP_A_PS, ONE_BYTE_A_PS)]
+    of_flops, of_bytes = (unit_work(Unit(part=part), model, plan, kernels) for kernels in kinds)  # type: ignore[arg-type]
+    assert of_flops.parameters == held
+    ((_, flops), (_, moved)) = (*of_flops.halves, *of_bytes.halves)
+    if part == "embedding":
+        assert flops.matmul_s == flops.matmul_backward_s == 0
+        assert ps(moved.memory_s) == near(8 * TOKENS * 96)
+        assert ps(moved.memory_backward_s) == near(8 * TOKENS * 96)
+    else:
+        assert ps(flops.matmul_s) == near(product(TOKENS, 832, 96))
+        assert ps(flops.matmul_backward_s) == near(2 * product(TOKENS, 832, 96))
+        assert ps(moved.memory_s) == near(14 * TOKENS * 832)
+        assert ps(moved.memory_backward_s) == near(10 * TOKENS * 832)
+
+
+# Whole models
+
+
+def test_flops_of_a_token_of_a_mixture_of_experts() -> None:
+    """6 for each parameter that it meets and 12 a d s / 2 of attention a layer (arXiv:2104.04473, appendix, causal)."""
+    attention, dense, shared, router, expert, head = 64_512, 101_376, 32_256, 1_152, 23_040, 159_744
+    met = 6 * attention + 2 * dense + 4 * (shared + router + 3 * expert) + head
+    assert met == 1_159_680
+    assert active_parameters(MIXED) == met + 159_744  # the table of the embedding is looked up
+    assert parameters(MIXED).total == met + 159_744 + 4 * 9 * expert
+    assert model_flops_per_token(MIXED, 544) == 6 * met + 6 * 12 * 280 * 272 == 12_441_600
+
+
+def test_flops_of_a_token_of_a_hybrid() -> None:
+    """A scan is 7 FLOP for each channel and state (Megatron-LM, mamba_layer_flops), three times with its backward."""
+    met = 3 * (40_704 + 15_360) + 64_512 + 2 * 101_376 + 159_744
+    scans = 3 * 7 * 160 * 24
+    assert model_flops_per_token(HYBRID, 544) == 6 * met + 12 * 280 * 272 + 3 * scans

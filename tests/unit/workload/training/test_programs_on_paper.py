@@ -1,0 +1,339 @@
+"""Exchanges, launches and updates of training programs, counted by hand on a plan whose sizes are all different.
+
+The stages of the plan hold an embedding, two dense layers and a mixture of experts; and three mixtures and the head.
+Source: Korthikanti et al., arXiv:2205.05198, section 4.2 (what sequence parallelism exchanges); Rajbhandari et al.,
+arXiv:1910.02054, section 7 (what ZeRO exchanges); Narayanan et al., arXiv:2104.04473, sections 3 and 4.1 (stages);
+NVIDIA/Megatron-LM, megatron/core/distributed (copies of experts, tied tables).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.on_paper import CLUSTER, COUNTING, DENSE, HYBRID, MIXED, ONE_BYTE_A_PS, ONE_FLOP_A_PS, plan_on_paper
+from helpers.stages import Outcome, expanded, run_stages
+from helpers.trained import packed
+
+from weftwork.spec.job import Collect, Compute, Operation
+from weftwork.spec.training import Gpu, Model, Parallelism, Software
+from weftwork.workload.models.size import LayerKind
+from weftwork.workload.parallelism.groups import groups, members_of
+from weftwork.workload.parallelism.layout import Unit
+from weftwork.workload.training.communication import LABELS, Communication
+from weftwork.workload.training.kernels import Kernels
+from weftwork.workload.training.programs import training_job
+from weftwork.workload.training.stage import UnitOperations
+
+# Channels of collectives, and of messages
+TENSOR, CONTEXT, EXPERT = 0, 1, 2
+GRADIENTS, PARAMETERS, EXPERT_GRADIENTS, EXPERT_PARAMETERS = 4, 5, 6, 7
+FORWARD, BACKWARD, TIED = 0, 1, 2
+TOKENS = 1_632
+STREAM = 2 * TOKENS * 96  # bytes of the residual stream of a micro batch
+SPREAD = {"data": 6, "expert": 3, "expert_tensor": 2, "pipeline": 2, "global_batch": 2 * 18, "gradient_bytes": 4}
+# Parameters of a rank of each stage, those of routed experts apart. Halves of a tensor rank: table 79,872, attention
+# 32,256, dense MLP 50,688, shared expert 16,128; a router, 1,152, is whole; four halves of experts are 46,080.
+HELD = ((79_872 + 2 * (32_256 + 50_688) + 32_256 + 16_128 + 1_152, 46_080),
+        (3 * (32_256 + 16_128 + 1_152) + 79_872, 3 * 46_080))  # fmt: skip
+
+
+def programs(
+    model: Model, plan: Parallelism, *, on: Gpu = ONE_FLOP_A_PS, software: Software = COUNTING
+) -> tuple[tuple[Operation, ...], ...]:
+    """Streams that compute, by stage."""
+    job, _ = training_job(
+        model, plan, gpu=on, software=software, cluster=CLUSTER, placement=packed(plan.ranks, CLUSTER.domain_gpus)
+    )
+    return tuple(program.streams[0] for program in job.programs)
+
+
+def run(model: Model, plan: Parallelism) -> Outcome:
+    placement = packed(plan.ranks, CLUSTER.domain_gpus)
+    job, _ = training_job(model, plan, gpu=ONE_FLOP_A_PS, software=COUNTING, cluster=CLUSTER, placement=placement)
+    found = run_stages(job)
+    assert found.left_tokens == {}
+    return found
+
+
+def calls(found: Outcome, stage: int, channel: int) -> dict[str, tuple[int, int]]:
+    """Of one stage and channel: how often each operation, and its bytes in all."""
+    return {
+        what: (total[0], total[1])
+        for (where, what, of_channel), total in found.collected.items()
+        if (where, of_channel) == (stage, channel)
+    }
+
+
+def times(count: int, size: int) -> tuple[int, int]:
+    return count, count * size
+
+
+# Exchanges of a pass and its backward pass
+
+
+@pytest.mark.parametrize(("recompute", "forwards"), [("none", 1), ("selective", 1), ("full", 2)])
+def test_sequence_parallelism_gathers_and_scatters_around_each_half_of_each_pass(recompute: str, forwards: int) -> None:
+    """Two micro batches. A layer: two of each a pass; the ends: one of each, and three sums of four bytes a token."""
+    found = run(MIXED, plan_on_paper(**SPREAD, recompute=recompute))
+    for stage in (0, 1):
+        layers = 2 * 3 * 2 * (forwards + 1)
+        wanted = {"all-gather": times(layers + 2, STREAM), "reduce-scatter": times(layers + 2, STREAM)}
+        if stage == 1:
+            wanted["all-reduce"] = times(2 * 3, 4 * TOKENS)
+        assert calls(found, stage, TENSOR) == wanted
+
+
+def test_tensor_parallelism_alone_adds_up_behind_each_half_and_puts_arrivals_together() -> None:
+    """An all-reduce a half and pass; forward behind the embedding, backward behind the head; the loss adds three.
+
+    What comes from another stage is a half of the stream for each rank, which the two then gather.
+    """
+    found = run(MIXED, plan_on_paper(**SPREAD, is_sequence_parallel=False))
+    layers = 2 * 3 * 2 * 2
+    first, last = (calls(found, stage, TENSOR) for stage in (0, 1))
+    assert first == {"all-reduce": times(layers + 2, STREAM), "all-gather": times(2, STREAM)}
+    count, size = last["all-reduce"]
+    assert (count, size) == (layers + 2 + 6, (layers + 2) * STREAM + 6 * 4 * TOKENS)
+    assert last["all-gather"] == times(2, STREAM)
+
+
+def test_a_mixture_without_a_shared_expert_has_no_tensor_traffic_around_it() -> None:
+    found = run(MIXED.model_copy(update={"shared_ffn": 0}), plan_on_paper(**SPREAD))
+    # of the first stage one layer, of the last one all three, have one half less
+    assert calls(found, 0, TENSOR)["all-gather"] == times(2 * (2 * 2 * 2 + 2) + 2, STREAM)
+    assert calls(found, 1, TENSOR)["all-gather"] == times(2 * 3 * 2 + 2, STREAM)
+
+
+@pytest.mark.parametrize(("recompute", "passes"), [("none", 2), ("full", 3)])
+def test_tokens_go_to_their_experts_and_back_in_every_pass(recompute: str, passes: int) -> None:
+    """816 own tokens, three experts each, 192 bytes: there and back. Two ranks that share an expert gather both."""
+    found = run(MIXED, plan_on_paper(**SPREAD, recompute=recompute))
+    size = 2 * TOKENS * 3 * 96 // 2
+    assert size == 470_016
+    for stage, mixtures in ((0, 1), (1, 3)):
+        each = 2 * mixtures * passes
+        assert calls(found, stage, EXPERT) == {
+            "all-to-all": times(2 * each, size),
+            "all-gather": times(each, 2 * size),
+            "reduce-scatter": times(each, 2 * size),
+        }
+
+
+def test_keys_and_values_are_gathered_and_their_gradients_scattered() -> None:
+    """A context rank has 816 tokens, a tensor rank one of two key-value heads: 2 x 28 values of two bytes a token."""
+    plan = plan_on_paper(context=2, data=3, pipeline=2, global_batch=2 * 9)
+    found = run(DENSE, plan)
+    size = 2 * (2 * 816) * 2 * 28  # of both context ranks together
+    for stage in (0, 1):
+        assert calls(found, stage, CONTEXT) == {"all-gather": times(2 * 3 * 2, size), "reduce-scatter": times(6, size)}
+        # and the stream is half as long
+        assert calls(found, stage, TENSOR)["all-gather"] == times(2 * (3 * 2 * 2 + 1), STREAM // 2)
+
+
+def test_a_state_space_gathers_no_keys() -> None:
+    found = run(HYBRID, plan_on_paper(context=2, global_batch=3))
+    assert calls(found, 0, CONTEXT)["all-gather"][0] == 2  # of one layer with attention, forward and backward
+
+
+def test_each_rank_passes_its_part_of_the_stream_to_its_neighbour() -> None:
+    found = run(DENSE, plan_on_paper(pipeline=3, global_batch=5 * 3))
+    part = STREAM // 2
+    wanted = {
+        (0, 1, FORWARD): 5 * part,
+        (1, 2, FORWARD): 5 * part,
+        (2, 1, BACKWARD): 5 * part,
+        (1, 0, BACKWARD): 5 * part,
+    }
+    assert found.sent == wanted
+    chunked = run(DENSE, plan_on_paper(pipeline=3, chunks=2, global_batch=6 * 3))
+    assert chunked.sent[2, 0, FORWARD] == 6 * part  # from the last stage's first chunk to the first stage's second
+    assert chunked.sent[0, 1, FORWARD] == 2 * 6 * part
+
+
+def test_a_half_of_tensor_traffic_hides_behind_nine_tenths_of_the_products() -> None:
+    """0.4 of both collectives begin with the products; 0.6 of the first one are before them, of the other behind."""
+    plan = plan_on_paper(global_batch=3, overlap={"tensor": 0.4, "context": 0})
+    units = operations(DENSE, plan)
+    kind = Unit(part="layer", layer=LayerKind(mixer="none", mlp="dense"))
+    ((_, half),) = units.work[kind].halves
+    products = half.matmul_s * 1e12
+    found = units.forward(kind)
+    sizes = [one.size_bytes for one in found if isinstance(one, Collect)]
+    assert sizes == [round(0.6 * STREAM), round(0.4 * STREAM), round(0.4 * STREAM), round(0.6 * STREAM)]
+    computed = [one.duration_ps for one in found if isinstance(one, Compute)]
+    assert computed == pytest.approx([0.9 * products, 0.1 * products], abs=1)
+
+
+# Gradients and parameters
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_gradients_and_parameters_of_each_level_of_zero(zero: int) -> None:
+    """Gradients of four bytes once an iteration, of ZeRO 3 two bytes in each of two backward passes.
+
+    Six data ranks hold the same dense weights and two the same experts. ZeRO 3 gathers parameters before each of the
+    two passes of each micro batch; 1 and 2 once, behind the update; 0 never.
+    """
+    found = run(MIXED, plan_on_paper(**SPREAD, zero=zero))
+    reduced, gathered = {0: (4, 0), 1: (4, 2), 2: (4, 2), 3: (2 * 2, 2 * 2 * 2)}[zero]
+    for stage, (dense, experts) in enumerate(HELD):
+        for channel, held in ((GRADIENTS, dense), (EXPERT_GRADIENTS, experts)):
+            ((operation, (_, size)),) = calls(found, stage, channel).items()
+            assert operation == ("all-reduce" if zero == 0 else "reduce-scatter")
+            assert size == reduced * held
+        for channel, held in ((PARAMETERS, dense), (EXPERT_PARAMETERS, experts)):
+            assert sum(size for _, size in calls(found, stage, channel).values()) == gathered * held
+            assert set(calls(found, stage, channel)) <= {"all-gather"}
+
+
+def test_copies_of_experts_are_other_ranks_than_copies_of_dense_weights() -> None:
+    """24 ranks: tensor changes fastest, then data, then stages. Dense weights: every second; experts: every sixth."""
+    found = groups(plan_on_paper(**SPREAD))
+    assert members_of(found.gradients, 13).tolist() == [13, 15, 17, 19, 21, 23]
+    assert members_of(found.expert_tensor, 13).tolist() == [12, 13]
+    assert members_of(found.expert, 13).tolist() == [13, 15, 17]
+    assert members_of(found.expert_gradients, 13).tolist() == [13, 19]
+    assert found.stage_of(np.array([0, 11, 12, 23])).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(("gradient_bytes", "stages"), [(2, 2), (4, 3)])
+def test_both_ends_of_a_pipeline_send_each_other_the_gradients_of_a_tied_table(
+    gradient_bytes: int, stages: int
+) -> None:
+    """An all-reduce of two is all of it each way (Megatron-LM, finalize_model_grads); stages between have no table."""
+    tied = MIXED.model_copy(update={"has_tied_embeddings": True})
+    changes = SPREAD | {"gradient_bytes": gradient_bytes, "pipeline": stages}
+    sent = {key: size for key, size in run(tied, plan_on_paper(**changes)).sent.items() if key[2] == TIED}
+    size = 1_664 * 96 // 2 * gradient_bytes
+    assert sent == {(0, stages - 1, TIED): size, (stages - 1, 0, TIED): size}
+    # nothing is sent where there is one stage, where the head has a matrix of its own, and where only adapters learn
+    for model, other in ((tied, {"pipeline": 1}), (MIXED, {}), (tied, {"has_lora": True})):
+        assert not any(key[2] == TIED for key in run(model, plan_on_paper(**changes | other)).sent)
+
+
+# The update
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_an_update_moves_28_bytes_of_each_parameter_of_a_shard_and_6_of_each_that_is_held(zero: int) -> None:
+    """Adam in FP32 (arXiv:1910.02054, section 3.1) reads and writes a master copy and two moments; it reads a gradient.
+
+    Besides, of all that a rank holds it reads and clears the gradient and writes the new value, two bytes each.
+    """
+    plan = plan_on_paper(**SPREAD, zero=zero)
+    for stage, stream in enumerate(programs(MIXED, plan, on=ONE_BYTE_A_PS)):
+        dense, experts = HELD[stage]
+        shard = dense + experts if zero == 0 else dense / 6 + experts / 2
+        (taken,) = durations(stream, "optimizer")
+        assert taken == pytest.approx(28 * shard + 6 * (dense + experts), abs=1)
+
+
+def test_an_update_has_ten_kernels_and_three_small_exchanges() -> None:
+    """A message over the network takes NCCL's launch and step of Simple, 8.4 and 14 us, times a scale."""
+    slow = COUNTING.model_copy(update={"kernel_tail_ps": 5_000_000, "latency_scale": 0.5})
+    stream = programs(DENSE, plan_on_paper(has_lora=True), on=ONE_BYTE_A_PS, software=slow)[0]
+    assert durations(stream, "optimizer") == [10 * 5_000_000 + 3 * round(0.5 * (8_400_000 + 14_000_000))]
+
+
+def durations(operations: tuple[Operation, ...] | list[Operation], what: str) -> list[int]:
+    return [
+        one.duration_ps
+        for one in expanded(tuple(operations))
+        if isinstance(one, Compute) and one.label == LABELS.index(what)
+    ]
+
+
+# Launches
+
+
+LAUNCH = 1_000_000
+TAIL = 70_000
+LAYERS = {  # what the CPU launches, forward and backward
+    "dense": (LayerKind(mixer="attention", mlp="dense"), 26, 45),
+    "experts": (LayerKind(mixer="attention", mlp="experts"), 96, 145),
+    "state space": (LayerKind(mixer="state-space", mlp="none"), 14, 24),
+}
+
+
+def operations(
+    model: Model, plan: Parallelism, *, on: Gpu = ONE_FLOP_A_PS, software: Software = COUNTING
+) -> UnitOperations:
+    kernels = Kernels(gpu=on, software=software, precision=plan.precision)
+    calls_of = Communication(
+        model=model, plan=plan, software=software, cluster=CLUSTER, placement=packed(plan.ranks, CLUSTER.domain_gpus)
+    )
+    return UnitOperations(model=model, plan=plan, kernels=kernels, communication=calls_of)
+
+
+def launches(
+    model: Model, kind: LayerKind, plan: Parallelism, *, tail_ps: int = 0, **software: object
+) -> tuple[int, int]:
+    """What a layer waits for the CPU, forward and backward, on a GPU whose kernels take a tail and nothing else."""
+    instant = ONE_FLOP_A_PS.model_copy(update={"bf16_flops": 1e40})
+    used = COUNTING.model_copy(update={"launch_ps": LAUNCH, "kernel_tail_ps": tail_ps, **software})
+    units = operations(model, plan, on=instant, software=used)
+    unit = Unit(part="layer", layer=kind)
+    return sum(durations(units.forward(unit), "launch")), sum(durations(units.backward(unit), "launch"))
+
+
+ALONE = {"tensor": 1}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_takes_no_less_than_its_launches(name: str) -> None:
+    kind, forward, backward = LAYERS[name]
+    model = HYBRID if name == "state space" else MIXED
+    assert launches(model, kind, plan_on_paper(**ALONE)) == (forward * LAUNCH, backward * LAUNCH)
+    replayed = launches(model, kind, plan_on_paper(**ALONE), graph_share=0.7)
+    assert replayed == pytest.approx((0.3 * forward * LAUNCH, 0.3 * backward * LAUNCH), abs=1)
+    # full recomputation launches the forward pass once more, in the backward pass
+    again = launches(model, kind, plan_on_paper(**ALONE, recompute="full"))
+    assert again == (forward * LAUNCH, (forward + backward) * LAUNCH)
+
+
+def test_experts_that_are_not_fused_are_launched_one_by_one() -> None:
+    """Four experts of a rank: two more products each forward and four backward."""
+    kind = LAYERS["experts"][0]
+    plan = plan_on_paper(**ALONE, data=3, expert=3, global_batch=9, overlap={"expert": 0, "context": 0})
+    apart = launches(MIXED, kind, plan, has_fused_experts=False)
+    fused = launches(MIXED, kind, plan)
+    exchanged = 4 * (2 * TOKENS * 3 * 96) * 2 // 3  # in which the CPU launches; of four calls two thirds leave a rank
+    assert sum(fused) == 241 * LAUNCH - exchanged
+    assert sum(apart) == (241 + 4 * 6) * LAUNCH - exchanged
+
+
+@pytest.mark.parametrize(("recompute", "kernels", "more"), [("none", 24, 0), ("selective", 25, 0), ("full", 33, 26)])
+def test_what_the_gpu_computes_is_no_launch_and_both_passes_share_the_rest(
+    recompute: str, kernels: int, more: int
+) -> None:
+    """A dense layer has 9 kernels forward and 15 backward, one of the nine is attention.
+
+    Forward four products, attention and two by two of norms, adds and activations; backward eight products, two of
+    attention, and two and three.
+    """
+    busy = kernels * TAIL
+    forward, backward = launches(DENSE, LAYERS["dense"][0], plan_on_paper(**ALONE, recompute=recompute), tail_ps=TAIL)
+    excess = (71 + more) * LAUNCH - busy
+    assert forward == round(excess * 26 / (71 + more))
+    assert forward + backward == pytest.approx(excess, abs=1)
+
+
+def test_what_the_network_takes_is_no_launch_as_far_as_it_does_not_hide() -> None:
+    """Two tensor ranks exchange half of the stream in each of eight collectives of a layer, a byte in 1 ps."""
+    kind = LAYERS["dense"][0]
+    exposed = 8 * STREAM // 2
+    assert sum(launches(DENSE, kind, plan_on_paper())) == 71 * LAUNCH - exposed
+    again = 12 * STREAM // 2
+    assert sum(launches(DENSE, kind, plan_on_paper(recompute="full"))) == 97 * LAUNCH - again
+    # all of it may hide and the products take no time: it outlasts them, and is exposed all the same
+    hiding = plan_on_paper(overlap={"tensor": 1, "context": 0})
+    assert sum(launches(DENSE, kind, hiding)) == 71 * LAUNCH - exposed
+    # with tails the products of each half take 0.9 x 2 tails forward and 0.9 x 4 backward, behind which as much hides
+    hidden = round(0.9 * 2 * TAIL) * 2 + round(0.9 * 4 * TAIL) * 2
+    assert sum(launches(DENSE, kind, hiding, tail_ps=TAIL)) == pytest.approx(
+        71 * LAUNCH - 24 * TAIL - (exposed - hidden), abs=2
+    )
+
+
+def test_a_layer_that_computes_long_enough_waits_for_no_launch() -> None:
+    assert launches(DENSE, LAYERS["dense"][0], plan_on_paper(**ALONE), tail_ps=3 * LAUNCH) == (0, 0)

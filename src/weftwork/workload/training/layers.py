@@ -177,7 +177,7 @@ class _Shapes:
             halves=(("join", join), *layer.halves, *head.halves),
             operations=layer.operations,
             operations_backward=layer.operations_backward,
-            parameters=layer.parameters + 2 * hidden * hidden,
+            parameters=layer.parameters + 2 * hidden * hidden / self.plan.tensor,
             expert_parameters=layer.expert_parameters,
         )
 

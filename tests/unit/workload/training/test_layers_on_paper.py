@@ -242,6 +242,16 @@ def test_the_ends_of_a_model(*, part: str, tied: bool, stages: int, held: int) -
         assert ps(moved.memory_backward_s) == near(10 * TOKENS * 832)
 
 
+def test_a_prediction_module_is_a_layer_a_join_of_two_vectors_and_a_loss() -> None:
+    """DeepSeek-V3, arXiv:2412.19437, section 2.2: a projection from 2 x 96 to 96, which tensor ranks split."""
+    plan = plan_on_paper()
+    kernels = Kernels(gpu=ONE_FLOP_A_PS, software=COUNTING)
+    found = unit_work(Unit(part="prediction", layer=MLP), DENSE, plan, kernels)
+    assert [name for name, _ in found.halves] == ["join", "mlp", "head"]
+    assert ps(found.halves[0][1].matmul_s) == near(product(OWN, 96, 192))
+    assert found.parameters == 3 * 96 * 352 / 2 + 2 * 96 * 96 / 2
+
+
 # Whole models
 
 

@@ -89,6 +89,9 @@ inline Way fabric_way(const State& s, const Lane& lane) {
     way.ack_ps +=
         stage.delay_ps + static_cast<double>(s.in.wire.ack_bytes + s.in.wire.gap_bytes) * stage.packet_ps_per_byte;
   if (way.is_up) append_host_interface(s, lane.destination_port, way);
+  for (const Hop& hop : way.hops)
+    way.flow_ps_per_byte =
+        std::max(way.flow_ps_per_byte, hop.weight / s.links.capacity[static_cast<std::size_t>(hop.link)]);
   return way;
 }
 
@@ -258,10 +261,9 @@ inline Rest rest_of(State& s, const Lane& lane, std::int64_t size_bytes) {
     return {latency, lane.inside ? 0 : latency};
   }
   const Way& way = s.ways[static_cast<std::size_t>(lane.way)].way;
-  double flowing = 0;  // what the fluid took for it, had it been alone
-  for (const Hop& hop : way.hops)
-    flowing = std::max(flowing, hop.weight / s.links.capacity[static_cast<std::size_t>(hop.link)]);
-  flowing *= amount_of(s, lane, size_bytes);
+  // What the fluid took for it, had it been alone. Both are of the rates of the way as it was found: after a fault one
+  // of today and one of then would leave no time for the delays.
+  const double flowing = way.flow_ps_per_byte * amount_of(s, lane, size_bytes);
   const double alone = alone_ps(way, s.in.wire, size_bytes);
   return {static_cast<Ps>(std::llround(std::max(0.0, alone - flowing))), static_cast<Ps>(std::llround(way.ack_ps))};
 }

@@ -21,10 +21,11 @@ struct Stage {
 };
 
 struct Way {
-  std::vector<Hop> hops;      // weight: bytes on the link for each byte of payload in full packets
-  std::vector<Stage> stages;  // of packets between servers
-  double ack_ps = 0;          // of an acknowledgement that meets nobody
-  bool is_up = true;          // false: no route leads there
+  std::vector<Hop> hops;        // weight: bytes on the link for each byte of payload in full packets
+  std::vector<Stage> stages;    // of packets between servers
+  double flow_ps_per_byte = 0;  // of payload, over the slowest hop, by the rates that `stages` were told from
+  double ack_ps = 0;            // of an acknowledgement that meets nobody
+  bool is_up = true;            // false: no route leads there
 };
 
 /// Time of a message between servers that meets nobody: the longest monotone walk through (packet, stage), as

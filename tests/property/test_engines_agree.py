@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from helpers.both import both
 from helpers.cases import Saw, case_count
+from property.inside import INSIDE, watched
 from property.scenarios import LONG_DELAY_PS, TEST_ONLY, random_plan
 
 from weftwork.engine.outcome import Outcome
@@ -24,6 +25,7 @@ EVERYWHERE = ("a pause", "a drop", "a mark", "a retransmission", "a fault", "une
 WANTED_EVERYWHERE = PLANS // 4
 WANTED_OF_A_POLICY = PLANS // 80
 WANTED_OF_A_COUNTER = -(-3 * PLANS // 400)
+WANTED_INSIDE = -(-PLANS // 100)  # rounded credits are seldom here: `test_rare_features_agree.py` has more of them
 COMMON = ("acks_sent", "naks_sent", "cnps_sent", "credits_sent", "probes_sent", "timeouts", "queue_pair_errors",
           "out_of_order_discards", "duplicates", "drop_no_route", "drop_link_down", "drop_link_loss", "drop_corrupted",
           "drop_buffer_full", "drop_egress_threshold", "drop_headroom_full", "drop_receive_buffer")  # fmt: skip
@@ -115,9 +117,12 @@ def test_the_native_engine_equals_the_reference(saw: Saw) -> None:
     found: Counter[str] = Counter()
     used: Counter[str] = Counter()
     happened: Counter[str] = Counter()
+    within: Counter[str] = Counter()
     for seed in range(PLANS):
         plan = random_plan(seed)
-        wanted = both(plan, f"plan {seed}")
+        with watched() as inside:
+            wanted = both(plan, f"plan {seed}")
+        within.update(name for name, count in inside.items() if count > 0)
         found.update(features(plan, wanted))
         used.update(policies(plan))
         happened.update(name for name in COMMON if wanted.counters[name] > 0)
@@ -126,6 +131,7 @@ def test_the_native_engine_equals_the_reference(saw: Saw) -> None:
     assert min(found.values()) >= WANTED_OF_A_FEATURE, found
     assert min(found[name] for name in EVERYWHERE) >= WANTED_EVERYWHERE, found
     assert not [name for name in COMMON if happened[name] < WANTED_OF_A_COUNTER], happened
+    assert not [name for name in INSIDE if within[name] < WANTED_INSIDE], within
     everything = {f"{kind}: {entry.name}" for kind in TEST_ONLY for entry in catalogue(kind)}
     everything |= {f"{kind}: {name}" for kind, names in TEST_ONLY.items() for name in names}
     assert not [name for name in everything if used[name.replace("_", "-")] + used[name] < WANTED_OF_A_POLICY], used

@@ -131,6 +131,31 @@ def test_merging_keeps_sums_and_largest_queues() -> None:
     assert short.timeline["queue_bytes"].max() <= long.timeline["queue_bytes"].max()
 
 
+def test_a_merged_bin_has_the_largest_queue_of_the_ends_that_it_saw() -> None:
+    """Bins begin with 1 us and double whenever there would be nine; each end is looked at once, by what holds then.
+
+    Where the largest queue is not the last one of a bin, and several have one, a sum or the last would be seen.
+    """
+    plan = _plan(crowded=True)
+    long, short = _run(plan, timeline_bins=4096), _run(plan, timeline_bins=BINS)
+    at_ps, ends_ps, bin_ps = US_PS, [], US_PS
+    while at_ps < long.timeline["at_ps"].max():
+        ends_ps.append(at_ps)
+        while (at_ps - 1) // bin_ps >= BINS:
+            bin_ps *= 2
+        at_ps = (at_ps // bin_ps + 1) * bin_ps
+    assert bin_ps == short.timeline_bin_ps
+    seen: dict[tuple[int, int], list[int]] = {}
+    for row in long.timeline[np.isin(long.timeline["at_ps"], ends_ps)]:
+        seen.setdefault(((int(row["at_ps"]) - 1) // bin_ps, int(row["port"])), []).append(int(row["queue_bytes"]))
+    last_bin = int(short.timeline["at_ps"].max() - 1) // bin_ps  # which ends with the run
+    found = {((int(row["at_ps"]) - 1) // bin_ps, int(row["port"])): int(row["queue_bytes"]) for row in short.timeline}
+    for key, queues in seen.items():
+        if key[0] < last_bin:
+            assert found[key] == max(queues)
+    assert sum(max(queues) not in {queues[-1], sum(queues)} for queues in seen.values()) > 5
+
+
 def test_a_pause_is_told_as_it_passes() -> None:
     """What a port was paused in a bin is no longer than the bin, and together what its counter says but for the end."""
     plan = _plan(crowded=True, packets=256)

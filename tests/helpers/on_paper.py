@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from weftwork.spec.training import Gpu, Model, Parallelism, Software, StateSpace
+from weftwork.spec.training import Gpu, LatentAttention, Model, Parallelism, Software, StateSpace
 from weftwork.workload.collectives.figures import CollectiveFigures
 from weftwork.workload.training.communication import Cluster
 
 __all__ = [
-    "CLUSTER", "COUNTING", "DENSE", "HYBRID", "MIXED", "ONE_BYTE_A_PS", "ONE_FLOP_A_PS", "SEQUENCE", "plan_on_paper",
+    "CLUSTER", "COUNTING", "DENSE", "HYBRID", "LATENT", "MIXED", "ONE_BYTE_A_PS", "ONE_FLOP_A_PS", "SEQUENCE",
+    "plan_on_paper",
 ]  # fmt: skip
 
 SEQUENCE: Final = 544  # 2^5 x 17
@@ -38,6 +39,14 @@ HYBRID: Final = DENSE.model_copy(  # of six layers three are Mamba-2, one is att
         "state_space_layers": 3,
         "attention_layers": 1,
         "state_space": StateSpace(heads=8, head_dim=20, state=24, groups=2, kernel=4),
+    }
+)
+
+LATENT: Final = DENSE.model_copy(  # multi-head latent attention: queries and keys of 20 + 12, values of 36
+    update={
+        "latent_attention": LatentAttention(
+            query_rank=44, key_value_rank=52, no_position_dim=20, rope_dim=12, value_dim=36
+        )
     }
 )
 

@@ -11,7 +11,7 @@ Korthikanti et al., arXiv:2205.05198, section 4 (activations).
 from __future__ import annotations
 
 import pytest
-from helpers.on_paper import DENSE, HYBRID, MIXED, plan_on_paper
+from helpers.on_paper import DENSE, HYBRID, LATENT, MIXED, plan_on_paper
 
 from weftwork.spec.training import Model, Parallelism
 from weftwork.workload.models.size import LayerKind
@@ -113,6 +113,15 @@ def test_activations_of_each_half_of_a_layer() -> None:
     before, behind = 2 * (80 + 80 + 48 + 4), 2 * (80 + 48)
     scanned = TOKENS * (before + behind + 2 * 80 + 2 * 80)
     assert kept(HYBRID, LayerKind(mixer="state-space", mlp="none")) == edge + scanned
+
+
+def test_activations_of_latent_attention() -> None:
+    """The narrow vectors before and behind their norms, whole; queries, keys and values of five heads, and the result.
+
+    44 + 52 values of 2 + 2 bytes and 12 of 2 of a rank's own tokens; 5 x (32 + 32 + 36) of 2 and 5 x 36 of 2 of all.
+    """
+    narrow, wide = OWN * (4 * (44 + 52) + 2 * 12), TOKENS * (2 * 5 * (32 + 32 + 36) + 2 * 5 * 36)
+    assert kept(LATENT, LayerKind(mixer="attention", mlp="none")) == 4 * OWN * 96 + narrow + wide
 
 
 def test_the_head_keeps_its_inputs_and_the_logits_of_one_micro_batch() -> None:

@@ -8,7 +8,7 @@ docs/models/training.md says. A micro batch has 3 x 544 = 1,632 tokens, 816 of w
 from __future__ import annotations
 
 import pytest
-from helpers.on_paper import COUNTING, DENSE, HYBRID, MIXED, ONE_BYTE_A_PS, ONE_FLOP_A_PS, plan_on_paper
+from helpers.on_paper import COUNTING, DENSE, HYBRID, LATENT, MIXED, ONE_BYTE_A_PS, ONE_FLOP_A_PS, plan_on_paper
 
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.workload.models.size import (
@@ -91,6 +91,22 @@ def test_attention_without_flash_is_two_products_and_the_square_of_scores() -> N
         ((_, of_bytes),) = work(model, ATTENTION, ONE_BYTE_A_PS, software=plain).halves
         assert ps(of_bytes.core_s) == near(operands + forward * scores)
         assert ps(of_bytes.core_backward_s) == near(2 * operands + backward * scores)
+
+
+def test_products_of_latent_attention() -> None:
+    """DeepSeek-V2, arXiv:2405.04434, section 2.1: tensor ranks split the heads and not the narrow vectors.
+
+    Into 44 for queries and 52 + 12 for keys and values, up to 5 x 32 and 5 x (20 + 36), and from 5 x 36 back to 96.
+    Scores are over 32 and values 36 wide.
+    """
+    found = half(LATENT, ATTENTION, ONE_FLOP_A_PS)
+    shapes = [(44, 96), (160, 44), (64, 96), (280, 52), (96, 180)]
+    assert ps(found.matmul_s) == near(sum(product(TOKENS, n, k) for n, k in shapes))
+    assert ps(found.core_s) == near(3 * 5 * 2 * 544 * 272 * (32 + 36) / FLASH_RATE)
+    parameters_of_layer = 96 * 44 + 44 * 320 + 96 * 64 + 52 * 560 + 360 * 96
+    assert work(LATENT, ATTENTION, ONE_FLOP_A_PS).parameters == parameters_of_layer / 2
+    met = 6 * (parameters_of_layer + 101_376) + 159_744
+    assert model_flops_per_token(LATENT, 544) == 6 * met + 6 * 6 * 10 * (32 + 36) * 272
 
 
 def test_products_of_a_gated_mlp_have_two_columns_for_each_row_of_the_last() -> None:

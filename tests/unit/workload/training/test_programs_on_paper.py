@@ -10,7 +10,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers.on_paper import CLUSTER, COUNTING, DENSE, HYBRID, MIXED, ONE_BYTE_A_PS, ONE_FLOP_A_PS, plan_on_paper
+from helpers.on_paper import (
+    CLUSTER,
+    COUNTING,
+    DENSE,
+    HYBRID,
+    LATENT,
+    MIXED,
+    ONE_BYTE_A_PS,
+    ONE_FLOP_A_PS,
+    plan_on_paper,
+)
 from helpers.stages import Outcome, expanded, run_stages
 from helpers.trained import packed
 
@@ -130,6 +140,13 @@ def test_keys_and_values_are_gathered_and_their_gradients_scattered() -> None:
         assert calls(found, stage, TENSOR)["all-gather"] == times(2 * (3 * 2 * 2 + 1), STREAM // 2)
 
 
+def test_keys_and_values_of_latent_attention_are_gathered_for_all_heads() -> None:
+    """Keys of 20 + 12 and values of 36 of ten heads, half of them a tensor rank's."""
+    found = run(LATENT, plan_on_paper(context=2, global_batch=3))
+    size = 2 * (2 * 816) * 10 * (32 + 36) // 2
+    assert calls(found, 0, CONTEXT) == {"all-gather": times(6 * 2, size), "reduce-scatter": times(6, size)}
+
+
 def test_a_state_space_gathers_no_keys() -> None:
     found = run(HYBRID, plan_on_paper(context=2, global_batch=3))
     assert calls(found, 0, CONTEXT)["all-gather"][0] == 2  # of one layer with attention, forward and backward
@@ -164,6 +181,43 @@ def test_a_half_of_tensor_traffic_hides_behind_nine_tenths_of_the_products() -> 
     assert computed == pytest.approx([0.9 * products, 0.1 * products], abs=1)
 
 
+def test_keys_hide_behind_nine_tenths_of_attention() -> None:
+    """0.75 of the gathered keys begin with attention, forward; backward 0.75 of keys and of their gradients."""
+    plan = plan_on_paper(context=2, global_batch=3, overlap={"context": 0.75})
+    units = operations(DENSE, plan)
+    kind = Unit(part="layer", layer=LayerKind(mixer="attention", mlp="none"))
+    size = 2 * (2 * 816) * 2 * 28
+    for found, names, core_s in (
+        (units.forward(kind), ("all-gather",), units.work[kind].halves[0][1].core_s),
+        (units.backward(kind), ("all-gather", "reduce-scatter"), units.work[kind].halves[0][1].core_backward_s),
+    ):
+        moved = [
+            (one.operation, one.size_bytes) for one in found if isinstance(one, Collect) and one.channel == CONTEXT
+        ]
+        assert moved == [(name, size // 4) for name in names] + [(name, 3 * size // 4) for name in names]
+        assert round(0.9 * core_s * 1e12) in {one.duration_ps for one in found if isinstance(one, Compute)}
+
+
+def test_tokens_of_experts_hide_in_a_stream_of_their_own() -> None:
+    """0.75 of each exchange, there and back, in each of two passes; 0.25 are around the experts."""
+    plan = plan_on_paper(**SPREAD, overlap={"expert": 0.75, "context": 0})
+    beside, main = streams_of(MIXED, plan, 0)
+    there = [("all-to-all", 470_016), ("all-gather", 940_032)]
+    back = [("reduce-scatter", 940_032), ("all-to-all", 470_016)]
+    for found, quarters in ((beside, 3), (main, 1)):
+        wanted = [(name, quarters * size // 4) for name, size in (*there, *back)]
+        assert [(one.operation, one.size_bytes) for one in found if one.channel == EXPERT] == wanted * (2 * 2)
+
+
+def streams_of(model: Model, plan: Parallelism, stage: int) -> tuple[list[Collect], list[Collect]]:
+    """Collectives beside the stream that computes, and those in it."""
+    placement = packed(plan.ranks, CLUSTER.domain_gpus)
+    job, _ = training_job(model, plan, gpu=ONE_FLOP_A_PS, software=COUNTING, cluster=CLUSTER, placement=placement)
+    main, *beside = job.programs[stage].streams
+    moved = [[one for one in expanded(stream) if isinstance(one, Collect)] for stream in (main, *beside)]
+    return [one for found in moved[1:] for one in found], moved[0]
+
+
 # Gradients and parameters
 
 
@@ -184,6 +238,22 @@ def test_gradients_and_parameters_of_each_level_of_zero(zero: int) -> None:
         for channel, held in ((PARAMETERS, dense), (EXPERT_PARAMETERS, experts)):
             assert sum(size for _, size in calls(found, stage, channel).values()) == gathered * held
             assert set(calls(found, stage, channel)) <= {"all-gather"}
+
+
+def test_a_share_of_gradients_and_parameters_hides_by_unit() -> None:
+    """ZeRO 1, 0.25 hidden: gradients behind each unit of the last backward pass, parameters before each of the first.
+
+    The rest is one call of all of them, behind the last backward pass and behind the update.
+    """
+    plan = plan_on_paper(**SPREAD, zero=1, overlap={"data": 0.25, "context": 0})
+    beside, main = streams_of(MIXED, plan, 0)
+    units = [79_872, 32_256 + 50_688, 32_256 + 50_688, 32_256 + 16_128 + 1_152]
+    for channel, bytes_each, order in ((GRADIENTS, 4, units[::-1]), (PARAMETERS, 2, units)):
+        assert [one.size_bytes for one in beside if one.channel == channel] == [bytes_each * n // 4 for n in order]
+        assert [one.size_bytes for one in main if one.channel == channel] == [3 * bytes_each * sum(units) // 4]
+    for channel, bytes_each in ((EXPERT_GRADIENTS, 4), (EXPERT_PARAMETERS, 2)):
+        assert [one.size_bytes for one in beside if one.channel == channel] == [bytes_each * 46_080 // 4]
+        assert [one.size_bytes for one in main if one.channel == channel] == [3 * bytes_each * 46_080 // 4]
 
 
 def test_copies_of_experts_are_other_ranks_than_copies_of_dense_weights() -> None:

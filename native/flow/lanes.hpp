@@ -73,21 +73,28 @@ inline Way fabric_way(const State& s, const Lane& lane) {
   s.router->path(lane.source_port, lane.destination_port, entropy, queue_pair, way.hops, path);
   way.is_up = path.reachable;
   std::pair<std::int32_t, std::int32_t> tiers{-1, -1};
-  for (Hop& hop : way.hops) {  // links side by side join the same tiers
+  std::vector<double> back_ps;  // by stage: the delay of the other direction
+  for (Hop& hop : way.hops) {   // links side by side join the same tiers
     const double ps_per_byte = 1.0 / s.links.capacity[static_cast<std::size_t>(hop.link)];
-    const auto delay_ps = static_cast<double>(fabric.port_delay_ps[static_cast<std::size_t>(hop.link)]);
+    const auto delay_ps = [&](std::int32_t port) {
+      return static_cast<double>(fabric.port_delay_ps[static_cast<std::size_t>(port)]);
+    };
     const std::pair between{fabric.tier(fabric.owner(hop.link)), fabric.tier(fabric.next(hop.link))};
-    if (between != tiers || hop.weight == 1.0) way.stages.push_back({0, 0, 0, true});
+    if (between != tiers || hop.weight == 1.0) {
+      way.stages.push_back({0, 0, 0, true});
+      back_ps.push_back(0);
+    }
     Stage& stage = way.stages.back();
     stage.spread_ps_per_byte = std::max(stage.spread_ps_per_byte, hop.weight * ps_per_byte);
     stage.packet_ps_per_byte = std::max(stage.packet_ps_per_byte, ps_per_byte);
-    stage.delay_ps = std::max(stage.delay_ps, delay_ps);
+    stage.delay_ps = std::max(stage.delay_ps, delay_ps(hop.link));
+    back_ps.back() = std::max(back_ps.back(), delay_ps(fabric.peer(hop.link)));
     tiers = between;
     hop.weight *= s.in.wire.factor();
   }
-  for (const Stage& stage : way.stages)
+  for (std::size_t i = 0; i < way.stages.size(); ++i)
     way.ack_ps +=
-        stage.delay_ps + static_cast<double>(s.in.wire.ack_bytes + s.in.wire.gap_bytes) * stage.packet_ps_per_byte;
+        back_ps[i] + static_cast<double>(s.in.wire.ack_bytes + s.in.wire.gap_bytes) * way.stages[i].packet_ps_per_byte;
   if (way.is_up) append_host_interface(s, lane.destination_port, way);
   for (const Hop& hop : way.hops)
     way.flow_ps_per_byte =

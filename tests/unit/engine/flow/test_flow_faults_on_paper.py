@@ -257,6 +257,25 @@ def test_an_acknowledgement_takes_the_delays_of_the_way_back_and_its_bytes_on_ea
         assert message["acked_at_ps"] - message["delivered_at_ps"] == pytest.approx(wanted_ps, abs=1)
 
 
+def test_each_end_has_the_latency_of_its_own_nic() -> None:
+    """The message meets that of the receiver, 90 ns, and its acknowledgement that of the sender, 7 ns."""
+    fabric = wired([(0, 2), (2, 1)], hosts=2, switch=Switch(forwarding_latency_ps=300_000))
+    fabric = replace(
+        fabric,
+        nics=(Nic(receive_latency_ps=7_000), Nic(receive_latency_ps=90_000)),
+        node_device=np.array([0, 1, 0], fabric.node_device.dtype),
+    )
+    there_ps = 2 * (FIRST_BYTES * BYTE_PS + DELAY_PS) + 300_000 + 90_000
+    back_ps = 2 * (ACK_BYTES * BYTE_PS + DELAY_PS) + 300_000 + 7_000
+    for outcome in (
+        packet.run(plan_of(fabric, sends(2, one(4096)))),
+        flow.run(flow_plan_of(fabric, sends(2, one(4096)))).packets,
+    ):
+        (message,) = outcome.messages
+        assert message["delivered_at_ps"] == pytest.approx(there_ps, abs=1)
+        assert message["acked_at_ps"] - message["delivered_at_ps"] == pytest.approx(back_ps, abs=1)
+
+
 def test_a_sender_that_waits_goes_on_at_the_acknowledgement() -> None:
     """Two messages, the second posted when the first is acknowledged: the second begins then, not at the delivery."""
     outcome = flow.run(flow_plan_of(LINE, job_of([[[*SENT, *SENT]], []]))).packets

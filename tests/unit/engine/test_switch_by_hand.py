@@ -219,6 +219,27 @@ def test_a_frame_asks_for_a_pause_where_the_shared_buffer_ends(spare_bytes: int,
     assert both(filling(switch, shared_bytes=shared)).ports["drops"].sum() == 0
 
 
+@pytest.mark.parametrize(
+    ("offset_bytes", "paused"),
+    [(0, 1), (1, 5), (2 * FRAME_BYTES, 5), (2 * FRAME_BYTES + 1, 9), (4 * FRAME_BYTES, 9)],
+)
+def test_a_pause_ends_at_the_offset_below_the_share_of_what_is_free(offset_bytes: int, paused: int) -> None:
+    """Eight frames come in one frame's time each and leave in four: the eighth finds five, and 6 F > 10 F - 6 F.
+
+    It was the last. One frame's time later five are left, then each four times later one less: n of them end the pause
+    if n F <= 10 F - n F - offset.
+    """
+    switch = Switch(
+        forwarding_latency_ps=0, alpha=1, reserve_bytes=0, xon_offset_bytes=offset_bytes, headroom_bytes=10_000
+    )
+    fabric = star(2, switch=switch, rates_bps=[RATE_BPS, RATE_BPS // 4], delays_ps=[DELAY_PS, 10 * DELAY_PS])
+    plan = plan_of(fabric, sends(2, [Message(source=0, destination=1, size_bytes=8 * 4096)]), transport=WIRE)
+    shared_bytes = np.where(plan.shared_bytes > 0, 10 * FRAME_BYTES, 0)
+    ports = both(replace(plan, shared_bytes=shared_bytes)).ports
+    assert (ports["pauses_sent"][TO_SENDER], ports["resumes_sent"][TO_SENDER]) == (1, 1)
+    assert ports["paused_ps"][0] == paused * FRAME_PS
+
+
 # Pacing
 
 

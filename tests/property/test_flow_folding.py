@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.cases import case_count
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -136,6 +136,9 @@ def active_kinds(folded: FlowFolding, seed: int) -> NDArray[np.bool_]:
 
 @settings(max_examples=case_count(plain=60, deep=300), deadline=None)
 @given(case=cases)
+@example(case=Case("rails", DEGREES[1], Mode.SPRAY, "random", 2, straggler=17, slow_link=40))
+@example(case=Case("rails, 3 tiers", DEGREES[0], Mode.HASHED, "pods", 3, straggler=5, slow_link=130))
+@example(case=Case("fat tree", DEGREES[2], Mode.DETERMINISTIC, "rails", 4, straggler=99, slow_link=7))
 def test_rates_of_classes_are_those_of_the_job_unfolded(case: Case) -> None:
     folded = fold(case)
     graph, network, capacity = folded.graph, folded.network, folded.capacity

@@ -14,10 +14,10 @@ import pytest
 from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, pair, plan_of, sends, star
 
-from weftwork.base.clock import MS_PS, SECOND_PS
+from weftwork.base.clock import MS_PS, SECOND_PS, US_PS
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.plan import Plan
-from weftwork.spec.device import Ecn, Switch
+from weftwork.spec.device import Ecn, Nic, Switch
 from weftwork.spec.transport import Transport
 
 pytestmark = pytest.mark.sanitize
@@ -284,3 +284,25 @@ def test_the_first_frame_of_a_message_and_a_short_one_have_gaps_of_their_own() -
         starts_ps.append(starts_ps[-1] + line_bytes * 8 * 10**12 // sent_bps)
     delivered_ps = [starts_ps[frame] + second * BYTE_PS + DELAY_PS for frame in (1, 3)]
     assert both(plan).messages["delivered_at_ps"].tolist() == delivered_ps
+
+
+# Windows
+
+
+@pytest.mark.parametrize(("window_bytes", "sent"), [(0, 14), (5 * 4096, 5), (5 * 4096 - 1, 4), (1, 1)])
+def test_a_fixed_window_holds_its_payload_and_by_default_that_of_a_round_trip(window_bytes: int, sent: int) -> None:
+    """Base RTT is a frame, a delay, an acknowledgement and a delay: 1,085,280 ps, or 54,264 B at 20 ps, and an MTU.
+
+    58,360 B hold fourteen packets; the host interface keeps the first acknowledgement back until after the test.
+    """
+    round_trip_ps = FRAME_PS + DELAY_PS + (66 + 20) * BYTE_PS + DELAY_PS
+    assert (round_trip_ps // BYTE_PS + 4096) // 4096 == 14
+    plan = plan_of(
+        pair(nic=Nic(pcie_latency_ps=10 * US_PS)),
+        sends(2, [Message(source=0, destination=1, size_bytes=SENT * 4096)]),
+        transport=WIRE,
+        congestion_control="fixed-window",
+        parameters={"window_bytes": window_bytes},
+        until_ps=10 * US_PS,
+    )
+    assert both(plan).ports["frames"].tolist() == [sent, 0]

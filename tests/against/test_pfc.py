@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from against.conftest import Show
-from helpers.tiny import Message, plan_of, sends, star, wired
+from helpers.tiny import BYTE_PS, DELAY_PS, Message, plan_of, sends, star, wired
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -183,6 +183,30 @@ def test_a_lossy_acknowledgement_is_no_drop_of_the_lossless_class() -> None:
     outcome = run(replace(plan, shared_bytes=np.where(plan.shared_bytes > 0, 140_000, 0)))
     assert outcome.ports["drops"].sum() > 0
     assert dropped_data_packets(outcome, 4096) == 0
+
+
+def test_headroom_has_no_frame_to_spare() -> None:
+    """Every part of IEEE 802.1Qbb, annex O, in one case: it all fits, and with one frame less it would not.
+
+    The shared buffer holds thirty frames. The next one crosses; the pause has to wait for a frame towards the sender,
+    half of which is out; a wire of 515 ns each way is full; and the sender has just begun a frame when it hears.
+    """
+    wire = Transport(first_extra_bytes=0, retransmission_timeout_ps=10**13)
+    frame_bytes = wire.mtu_bytes + wire.data_overhead_bytes
+    frame_ps = (frame_bytes + wire.interframe_bytes) * BYTE_PS
+    switch = Switch(forwarding_latency_ps=0, alpha=1e9, reserve_bytes=0, xon_offset_bytes=0)
+    delays_ps = [DELAY_PS + 3 * frame_ps // 16, DELAY_PS, DELAY_PS]
+    fabric = star(3, switch=switch, rates_bps=[400 * GBPS, 10_000_000, 400 * GBPS], delays_ps=delays_ps)
+    flows = [
+        Message(source=0, destination=1, size_bytes=80 * wire.mtu_bytes),
+        Message(source=2, destination=0, size_bytes=120 * wire.mtu_bytes, at_ps=frame_ps // 2),
+    ]
+    plan = plan_of(fabric, sends(3, flows), transport=wire, until_ps=2 * 10**7)
+    headroom_bytes = int(plan.port_headroom_bytes[3])
+    outcome = run(replace(plan, shared_bytes=np.where(plan.shared_bytes > 0, 30 * frame_bytes + 100, 0)))
+    used_bytes = int(outcome.ports["max_ingress_bytes"][3]) - 30 * frame_bytes
+    assert outcome.ports["drops"].sum() == 0
+    assert used_bytes <= headroom_bytes < used_bytes + frame_bytes
 
 
 PAPER = Transport(mtu_bytes=1024, retransmission_timeout_ps=10**12)

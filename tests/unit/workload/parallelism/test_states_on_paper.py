@@ -15,6 +15,7 @@ from helpers.on_paper import DENSE, HYBRID, LATENT, MIXED, plan_on_paper
 
 from weftwork.spec.training import Model, Parallelism
 from weftwork.workload.models.size import LayerKind
+from weftwork.workload.parallelism.layout import chunks_of
 from weftwork.workload.parallelism.memory import activation_bytes, fullest_stage, stage_memory
 
 # Parameters of a rank: table 79,872, attention 32,256, dense MLP 50,688, shared expert 16,128, router 1,152 (whole),
@@ -55,6 +56,29 @@ def test_zero_3_gathers_the_largest_unit_and_the_next_one(has_prefetch: bool, at
         found = stage_memory(MIXED, plan_on_paper(**SPREAD, zero=3, has_prefetch=has_prefetch), stage)
         assert found.gathered_bytes == at_once * 2 * (MIXTURE + EXPERTS)
     assert stage_memory(MIXED, plan_on_paper(**SPREAD, zero=2), 0).gathered_bytes == 0
+
+
+def test_chunks_of_a_stage_are_a_pipeline_apart() -> None:
+    """Narayanan et al., arXiv:2104.04473, section 2.2: of six parts stage 0 has the first, third and fifth.
+
+    The first two layers are dense, so that each stage has one of them and two mixtures.
+    """
+    found = chunks_of(MIXED, plan_on_paper(pipeline=2, chunks=3, global_batch=6))
+    parts = [[[one.layer.mlp if one.layer else one.part for one in chunk] for chunk in stage] for stage in found]
+    assert parts == [
+        [["embedding", "dense"], ["experts"], ["experts"]],
+        [["dense"], ["experts"], ["experts", "head"]],
+    ]
+    spread = SPREAD | {"chunks": 3}
+    held = [79_872 + DENSE_LAYER + 2 * (MIXTURE + EXPERTS), DENSE_LAYER + 2 * (MIXTURE + EXPERTS) + 79_872]
+    memory = [stage_memory(MIXED, plan_on_paper(**spread, zero=0), stage) for stage in (0, 1)]
+    assert [one.weights_bytes for one in memory] == [2 * sizes for sizes in held]
+
+
+def test_layers_that_do_not_divide_are_more_on_later_parts() -> None:
+    """Part k ends at layer floor(6 (k + 1) / 4): the first stage, which keeps most micro batches, is no longer one."""
+    held = [stage_memory(DENSE, plan_on_paper(pipeline=4, zero=0), stage).weights_bytes // 2 for stage in range(4)]
+    assert held == [79_872 + DENSE_LAYER, 2 * DENSE_LAYER, DENSE_LAYER, 2 * DENSE_LAYER + 79_872]
 
 
 def test_a_tied_table_is_held_once_by_one_stage_and_by_both_ends_of_a_pipeline() -> None:

@@ -181,6 +181,20 @@ def test_a_half_of_tensor_traffic_hides_behind_nine_tenths_of_the_products() -> 
     assert computed == pytest.approx([0.9 * products, 0.1 * products], abs=1)
 
 
+def test_tensor_traffic_of_the_ends_of_a_model_hides_behind_nothing() -> None:
+    """It has no products of a layer beside it: each call is whole, in both directions."""
+    units = operations(DENSE, plan_on_paper(global_batch=3, overlap={"tensor": 0.4, "context": 0}))
+    embedding, head = Unit(part="embedding"), Unit(part="head")
+    of_head = [("all-gather", STREAM)] + [("all-reduce", 4 * TOKENS)] * 3
+    for found, wanted in (
+        (units.forward(embedding), [("reduce-scatter", STREAM)]),
+        (units.backward(embedding), [("all-gather", STREAM)]),
+        (units.forward(head), of_head),
+        (units.backward(head), [("reduce-scatter", STREAM)]),
+    ):
+        assert [(one.operation, one.size_bytes) for one in found if isinstance(one, Collect)] == wanted
+
+
 def test_keys_hide_behind_nine_tenths_of_attention() -> None:
     """0.75 of the gathered keys begin with attention, forward; backward 0.75 of keys and of their gradients."""
     plan = plan_on_paper(context=2, global_batch=3, overlap={"context": 0.75})

@@ -237,7 +237,7 @@ def _tables() -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    from weftwork.cli import app
+    from weftwork.cli.commands import app
 
     group: Any = typer.main.get_command(app)
     yield from _table(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from weftwork.base import version
-from weftwork.base.errors import ConfigError, EngineError, PolicyError, UsageError, WeftworkError
 
+TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all the rest
 if TYPE_CHECKING:
+    from typing import Any
+
+    from weftwork.base.errors import ConfigError, EngineError, PolicyError, UsageError, WeftworkError
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.store.runs import Run, open_run
     from weftwork.study.prepare.prepare import prepare, read_scenario
@@ -37,10 +37,15 @@ __all__ = [
     "run",
 ]
 
-# Imported when first used, so that `import weftwork` costs nothing.
+# Imported when first used, so that `import weftwork` costs nothing, and a program hears Ctrl-C as soon as it starts.
 _HOMES = {
+    "ConfigError": ("weftwork.base.errors", "ConfigError"),
+    "EngineError": ("weftwork.base.errors", "EngineError"),
+    "PolicyError": ("weftwork.base.errors", "PolicyError"),
     "Run": ("weftwork.store.runs", "Run"),
     "Scenario": ("weftwork.spec.scenario.scenario", "Scenario"),
+    "UsageError": ("weftwork.base.errors", "UsageError"),
+    "WeftworkError": ("weftwork.base.errors", "WeftworkError"),
     "compare": ("weftwork.study.results.compare", "compare"),
     "execute": ("weftwork.study.run.execute", "execute"),
     "open_run": ("weftwork.store.runs", "open_run"),
@@ -55,6 +60,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands fo
     if name not in _HOMES:
         message = f"module 'weftwork' has no attribute {name!r}"
         raise AttributeError(message)
+    from importlib import import_module
+
     module, attribute = _HOMES[name]
     return getattr(import_module(module), attribute)
 

@@ -1,212 +1,42 @@
-"""Floor 6: one file per command. This one has the names and options of all commands, and turns errors into exit codes.
+"""Floor 6: the command line. The commands are in `weftwork.cli.commands`, one file for each; errors become exit codes.
 
-What a command needs is imported when it runs, so that ``weftwork --help`` answers at once.
-Exit codes: 0 done, 1 a run that did not finish or an error not the user's, 2 the user's mistake, 130 interrupted.
+Exit codes: 0 done, 1 a run that did not finish or an error not the user's, 2 the user's mistake, 128 + the number of
+the signal that stopped it: 130 after Ctrl-C, 143 after SIGTERM.
 """
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from weftwork.base.version import VERSION
-from weftwork.cli.leave import exit_code
-
-__all__ = ["app", "main"]
-
-app = typer.Typer(
-    name="weftwork",
-    help="Plan, simulate and operate the network that trains large models.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-# lists are named here: `weftwork.cli.list` hides the built-in once it is imported, and typer reads annotations later
-Lost = Annotated[
-    list[str] | None,
-    typer.Option("--without", help="Lose leaf3, leaf3-spine1 or host3/nic2, and see what is left; may be repeated."),
-]
-Sets = Annotated[
-    list[str] | None, typer.Argument(metavar="SET", help="Such as sc21; all by default.", show_default=False)
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="In place of the file's value; may be repeated."),
-]
-
-
-@app.callback(invoke_without_command=True)
-def _weftwork(
-    *,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
-) -> None:
-    if version:
-        typer.echo(VERSION)
-        raise typer.Exit
-
-
-@app.command("run")
-def _run(
-    *,
-    file: Annotated[Path, typer.Argument(help="Scenario, a YAML file.")],
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Folder to write; runs/<name>-<time> by default.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="In place of engine.seed.")] = None,
-    seeds: Annotated[int, typer.Option(help="Runs, with consecutive seeds; means and 95 % intervals.")] = 1,
-    settings: Settings = None,
-    as_json: Json = False,
-) -> None:
-    """Simulate a scenario and write its run folder."""
-    from weftwork.cli.run import run
-
-    raise typer.Exit(run(file, out=out, seed=seed, seeds=seeds, settings=settings, as_json=as_json))
-
-
-@app.command("collective")
-def _collective(  # noqa: PLR0913 - the options, all by name
-    *,
-    operation: Annotated[str, typer.Argument(help="Such as all-reduce; see `weftwork explain collective.operation`.")],
-    gpus: Annotated[int | None, typer.Option(help="How many take part; all of the fabric by default.")] = None,
-    sizes: Annotated[str, typer.Option(help="FROM:TO, or a list with commas.")] = "1MiB:256MiB",
-    factor: Annotated[int, typer.Option(help="From one size to the next of a range.")] = 2,
-    fabric: Annotated[
-        Path | None,
-        typer.Option(
-            help="Scenario, its workload left aside, or a .json or .graphml fabric; rails of DGX H100 by default."
-        ),
-    ] = None,
-    algorithm: Annotated[str | None, typer.Option(help="Such as ring, tree or nvls.")] = None,
-    channels: Annotated[int | None, typer.Option(help="Rings or trees that share the bytes.")] = None,
-    repeat: Annotated[int | None, typer.Option(help="Times that each size is done; the mean is shown.")] = None,
-    settings: Settings = None,
-    as_json: Json = False,
-) -> None:
-    """Time a collective, in the columns of nccl-tests."""
-    from weftwork.cli.collective import collective
-
-    given = {"operation": operation, "gpus": gpus, "algorithm": algorithm, "channels": channels, "repeat": repeat}
-    keys = {key: value for key, value in given.items() if value is not None}
-    raise typer.Exit(collective(keys, sizes=sizes, factor=factor, file=fabric, settings=settings, as_json=as_json))
-
-
-@app.command("topology")
-def _topology(
-    *,
-    file: Annotated[Path, typer.Argument(help="Scenario, or a fabric as .json or .graphml.")],
-    export: Annotated[Path | None, typer.Option(help="Write the fabric: .json, .graphml or .dot.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw it: .svg or .html.")] = None,
-    without: Lost = None,
-    settings: Settings = None,
-    as_json: Json = False,
-) -> None:
-    """Show a fabric: counts, bisection, paths, a picture."""
-    from weftwork.cli.settings import overrides
-    from weftwork.cli.topology import topology
-
-    topology(
-        file, as_json=as_json, export=export, picture=picture, overrides=overrides(settings), without=without or ()
-    )
-
-
-@app.command("compare")
-def _compare(
-    *,
-    first: Annotated[Path, typer.Argument(help="Run folder.")],
-    second: Annotated[Path, typer.Argument(help="Run folder that is measured against the first.")],
-    as_json: Json = False,
-) -> None:
-    """Show two runs side by side: what differs."""
-    from weftwork.cli.compare import compare_runs
-
-    compare_runs(first, second, as_json=as_json)
-
-
-@app.command("report")
-def _report(
-    *,
-    first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
-    second: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another one, to compare with it.")] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", help="File to write; <run>.html beside it. A .json is a trace for Perfetto."),
-    ] = None,
-    is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Write a page about a run, or about two runs compared."""
-    from weftwork.cli.report import report
-
-    report(first, second, out=out, is_opened=is_opened, as_json=as_json)
-
-
-@app.command("validate")
-def _validate(
-    *,
-    sets: Sets = None,
-    is_full: Annotated[bool, typer.Option("--full", help="All rows; takes more than a minute.")] = False,
-    page: Annotated[
-        Path | None, typer.Option("--page", help="Also write it as a page, in Markdown, to this file.")
-    ] = None,
-    scenarios: Annotated[
-        Path | None,
-        typer.Option(
-            "--write-scenarios", help="Predict nothing; write the scenario of every row into this folder, to be run."
-        ),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Hold predictions against published measurements."""
-    from weftwork.cli.validate import validate_sets, write_rows
-
-    if scenarios is not None:
-        write_rows(sets or [], is_full=is_full, as_json=as_json, folder=scenarios)
-        return
-    validate_sets(sets or [], is_full=is_full, as_json=as_json, to=page)
-
-
-@app.command("list")
-def _list(
-    *,
-    kind: Annotated[
-        str | None, typer.Argument(help="Such as model or congestion-control; without it, the kinds.")
-    ] = None,
-    with_sources: Annotated[bool, typer.Option("--sources", help="Say where each comes from.")] = False,
-    as_json: Json = False,
-) -> None:
-    """List what there is to choose from."""
-    from weftwork.cli.list import list_kind
-
-    list_kind(kind, as_json=as_json, with_sources=with_sources)
-
-
-@app.command("explain")
-def _explain(
-    *,
-    key: Annotated[str | None, typer.Argument(help="Such as training.tensor; without it, the sections.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Say what a key of a scenario means, with unit and default."""
-    from weftwork.cli.explain import explain
-
-    explain(key, as_json)
-
-
-@app.command("schema")
-def _schema() -> None:
-    """Print the JSON Schema of a scenario, for editors."""
-    from weftwork.cli.schema import schema
-
-    schema()
+__all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave with its exit code; mistakes of the user are told without a traceback."""
+    """Run the command line and leave with its exit code; mistakes of the user are told without a traceback.
+
+    Parameters
+    ----------
+    arguments : those of the process by default, which then ends with the command
+    """
+    is_program = arguments is None
+    if is_program:
+        _end_silently()
+    from weftwork.base.stop import stoppable
+
     given = sys.argv[1:] if arguments is None else arguments
-    sys.exit(exit_code(lambda: app(given, prog_name="weftwork", standalone_mode=False), as_json="--json" in given))
+    sys.exit(stoppable(lambda: _exit_code(given), is_program=is_program))
+
+
+def _end_silently() -> None:
+    """Let Ctrl-C end the process without a traceback until `stoppable` hears it."""
+    import _signal  # what `signal` is made of, without the ten milliseconds of importing that
+
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+
+def _exit_code(arguments: list[str]) -> int:
+    # imported here, where a signal is heard
+    from weftwork.cli.commands import app
+    from weftwork.cli.leave import exit_code
+
+    as_json = "--json" in arguments
+    return exit_code(lambda: app(arguments, prog_name="weftwork", standalone_mode=False), as_json=as_json)

@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.whole_file import write_whole
 from weftwork.cli.compare import headline
 from weftwork.cli.console import console
 from weftwork.report.answer import finished
@@ -48,9 +49,9 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
     kind = "trace" if file.suffix == ".json" else "page"
     try:
         if kind == "trace":
-            file.write_text(_trace(runs), encoding="utf-8")
+            write_whole(file, _trace(runs))
         else:
-            file.write_text(run_page(runs[0]) if len(runs) == 1 else _comparison(*runs), encoding="utf-8")
+            write_whole(file, run_page(runs[0]) if len(runs) == 1 else _comparison(*runs))
     except OSError as error:
         raise ConfigError(str(file), [Mistake(path="--out", text=f"cannot be written: {error.strerror}")]) from error
     size_bytes = file.stat().st_size

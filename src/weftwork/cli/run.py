@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "run_document"]
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
+INTERRUPTED = 130  # 128 + SIGINT, as shells count; `weftwork.base.stop` makes 143 of it after SIGTERM
 
 
 def run(

@@ -10,6 +10,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.report.words import plural
 from weftwork.study.validation.scorecard_page import HEAD, document, line, page, rank_line
@@ -35,12 +37,15 @@ def validate_sets(keys: list[str], *, is_full: bool, as_json: bool, to: Path | N
 
     Raises
     ------
-    ConfigError : there is no such set
+    ConfigError : there is no such set, or the page cannot be written
     """
     scores = validate(keys, is_full=is_full, progress=_progress)
     _clear()
     if to is not None:
-        to.write_text(page(scores), encoding="utf-8")
+        try:
+            write_whole(to, page(scores))
+        except OSError as error:
+            raise ConfigError(str(to), [Mistake(path="--page", text=f"cannot be written: {error.strerror}")]) from error
     if as_json:
         typer.echo(json.dumps({"sets": document(scores)}, indent=2))
         return

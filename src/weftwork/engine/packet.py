@@ -85,8 +85,8 @@ def run(
     plan : what to run
     series : what to record over time
     event_limit : how many pauses, marks, drops, timeouts and returns to record with their instants; 0: none
-    on_progress : called about ten times a second with simulated picoseconds, packet-hops and delivered bytes;
-        a KeyboardInterrupt that it raises, or that arrives meanwhile, ends the run with what there is
+    on_progress : called at the start and about ten times a second with simulated picoseconds, packet-hops and delivered
+        bytes; a KeyboardInterrupt that it raises, or that arrives meanwhile, ends the run with what there is
 
     Raises
     ------
@@ -99,6 +99,8 @@ def run(
     try:
         engine = _native.PacketEngine(_raw_plan(plan, series, keep, event_limit))
         try:
+            if on_progress is not None:
+                on_progress(*engine.progress())
             while not engine.advance(_SLICE_S):
                 if on_progress is not None:
                     on_progress(*engine.progress())

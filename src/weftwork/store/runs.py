@@ -1,7 +1,9 @@
 """A run is a folder, written once: the resolved scenario, a summary, tables in Parquet and where it all came from.
 
-It is written under a temporary name beside its place and renamed, so that a folder that has its name is whole.
-With several seeds the folder holds a run for each (``seed-1`` ...) and a summary of means with 95 % intervals.
+It is written under a temporary name beside its place and renamed, so that a folder that has its name is whole, and
+``provenance.json`` is written last, so that a folder that has it is whole. With several seeds the folder holds a run
+for each (``seed-1`` ...) and a summary of means with 95 % intervals; it is there from the first seed on, and says
+``interrupted`` until the last.
 Leaves out: what the numbers mean (`weftwork.spec.result`), and any change of a run once it is written.
 """
 
@@ -10,8 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import tempfile
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -20,6 +20,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from weftwork.base.errors import ConfigError, Mistake, UsageError
+from weftwork.base.stop import unfinished
+from weftwork.base.whole_file import temporary_beside, write_whole
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.store.damage import FORMAT, damages, read_json
 
@@ -101,12 +103,13 @@ def write_run(
 
     with fresh_folder(path) as folder:
         (folder / "scenario.yaml").write_text(scenario, encoding="utf-8")
-        _write_json(folder / "summary.json", _summary_document(about, summary))
-        _write_json(folder / "provenance.json", {"format": FORMAT, **provenance})
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
         for name, table in tables.items():
             pq.write_table(table, folder / f"{name}.parquet")
+        _write_json(folder / "summary.json", _summary_document(about, summary))
+        # last: a folder without it is no run
+        _write_json(folder / "provenance.json", {"format": FORMAT, **provenance, "tables": sorted(tables)})
     return Run(path)
 
 
@@ -118,15 +121,15 @@ def write_run_set(
     numbers: Mapping[str, Mapping[str, Any]],
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write what stands beside the runs of several seeds into a folder of `fresh_folder`.
+    """Write what stands beside the runs of several seeds, each file whole; what was there before is replaced.
 
     Parameters
     ----------
-    folder : that holds ``seed-<n>`` for every seed
+    folder : that holds ``seed-<n>`` for every seed so far
     scenario, about, provenance : as in `write_run`
     numbers : by name, with ``value`` (the mean), ``low``, ``high``, ``unit`` and ``text``
     """
-    (folder / "scenario.yaml").write_text(scenario, encoding="utf-8")
+    write_whole(folder / "scenario.yaml", scenario)
     _write_json(
         folder / "summary.json", {"about": dict(about), "numbers": {key: dict(v) for key, v in numbers.items()}}
     )
@@ -319,19 +322,14 @@ def fresh_folder(path: Path) -> Iterator[Path]:
     ConfigError : the folder is there already, or cannot be made
     """
     refuse_existing(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", suffix=".unfinished", dir=path.parent))
-    except OSError as error:
-        raise ConfigError(str(path), [Mistake(path="output", text=f"cannot be made: {error.strerror}")]) from error
-    try:
-        folder.chmod(0o755)  # mkdtemp makes it private; a run is an ordinary folder
+    with unfinished(temporary_beside(path, path.name)) as folder:
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise ConfigError(str(path), [Mistake(path="output", text=f"cannot be made: {error.strerror}")]) from error
         yield folder
         refuse_existing(path)
         folder.rename(path)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
 
 
 def _summary_document(about: Mapping[str, str], summary: Mapping[str, Quantity]) -> dict[str, Any]:
@@ -340,4 +338,4 @@ def _summary_document(about: Mapping[str, str], summary: Mapping[str, Quantity])
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(document, indent=2, allow_nan=False) + "\n")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.units import RATE, format_quantity
+from weftwork.base.whole_file import write_whole
 from weftwork.spec.fabric import Fabric
 from weftwork.topology.picture import Box, Layout, lay_out, tier_words
 from weftwork.topology.reach import rails_of
@@ -80,7 +81,7 @@ def draw(
         raise ConfigError("--picture", [Mistake(path="--picture", text=text)])
     try:
         write = to_svg if path.suffix == ".svg" else to_html
-        path.write_text(write(fabric, lost_nodes=lost_nodes, lost_links=lost_links), encoding="utf-8")
+        write_whole(path, write(fabric, lost_nodes=lost_nodes, lost_links=lost_links))
     except OSError as wrong:
         text = f"cannot write '{path}': {wrong.strerror}"
         raise ConfigError("--picture", [Mistake(path="--picture", text=text)]) from wrong

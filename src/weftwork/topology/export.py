@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.units import RATE, format_quantity
+from weftwork.base.whole_file import write_whole
 from weftwork.spec.device import Server
 from weftwork.spec.fabric import HOST, LINK_DTYPE, Fabric
 
@@ -131,7 +132,7 @@ def export(fabric: Fabric, path: Path) -> None:
         text = f"found a file that ends in '{path.suffix}', wanted {', '.join(EXPORTS)}"
         raise ConfigError("--export", [Mistake(path="--export", text=text)])
     try:
-        path.write_text(EXPORTS[path.suffix](fabric), encoding="utf-8")
+        write_whole(path, EXPORTS[path.suffix](fabric))
     except OSError as wrong:
         text = f"cannot write '{path}': {wrong.strerror}"
         raise ConfigError("--export", [Mistake(path="--export", text=text)]) from wrong

@@ -70,8 +70,8 @@ def run(
     Parameters
     ----------
     plan : what to run
-    on_progress : called about ten times a second with simulated picoseconds and delivered bytes; a KeyboardInterrupt
-        that it raises, or that arrives meanwhile, ends the run with what there is
+    on_progress : called at the start and about ten times a second with simulated picoseconds and delivered bytes; a
+        KeyboardInterrupt that it raises, or that arrives meanwhile, ends the run with what there is
     timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Only for jobs that are not
         folded
     tier_bins : the same for traffic by tiers
@@ -100,10 +100,15 @@ def run(
 
 
 def _advance(engine: _native.FlowEngine, on_progress: Progress | None) -> None:
+    _tell(engine, on_progress)
     while not engine.advance(_SLICE_S):
-        if on_progress is not None:
-            now_ps, _, _, _, delivered = engine.progress()
-            on_progress(now_ps, delivered)
+        _tell(engine, on_progress)
+
+
+def _tell(engine: _native.FlowEngine, on_progress: Progress | None) -> None:
+    if on_progress is not None:
+        now_ps, _, _, _, delivered = engine.progress()
+        on_progress(now_ps, delivered)
 
 
 def _marks_again(engine: _native.FlowEngine, variant: int, on_progress: Progress | None) -> NDArray[np.void] | None:

@@ -45,8 +45,8 @@ def run(plan: Plan, *, on_progress: Progress | None = None) -> Outcome:
     Parameters
     ----------
     plan : what to run
-    on_progress : called now and then with simulated picoseconds, packet-hops and delivered bytes; a KeyboardInterrupt
-        that it raises, or that arrives meanwhile, ends the run with what there is
+    on_progress : called at the start and now and then with simulated picoseconds, packet-hops and delivered bytes; a
+        KeyboardInterrupt that it raises, or that arrives meanwhile, ends the run with what there is
 
     Raises
     ------
@@ -117,6 +117,8 @@ class Simulation:
         """Handle events until nothing is left to do, or up to ``until_ps``."""
         handled = 0
         self.was_interrupted = True  # until the last line says that it was not
+        if on_progress is not None:
+            on_progress(self.now_ps, self.counters["packet_hops"], self.delivered_bytes)
         while self._events and self._events[0][0] < self.plan.until_ps:
             self.now_ps, _, _, _, action, arguments = heapq.heappop(self._events)
             action(*arguments)

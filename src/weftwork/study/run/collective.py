@@ -115,6 +115,7 @@ def measure_collective(
     with interrupts() as interrupt:
 
         def told(now: Progress) -> None:
+            interrupt.keep()
             if on_progress is not None:
                 on_progress(now)
             interrupt.check()
@@ -122,10 +123,13 @@ def measure_collective(
         for size_bytes in sizes_bytes:
             clock = time.perf_counter()
             sized = section.model_copy(update={"size_bytes": size_bytes})
-            prepared = prepare(scenario.model_copy(update={"collective": sized}), fabric=fabric)
-            execution = execute(prepared, told)
-            times = results(prepared, execution).tables["collectives"].to_pydict()
-            if interrupt.is_wanted:
+            try:
+                prepared = prepare(scenario.model_copy(update={"collective": sized}), fabric=fabric)
+                execution = execute(prepared, told)
+                interrupt.check()
+                interrupt.let_go()
+                times = results(prepared, execution).tables["collectives"].to_pydict()
+            except KeyboardInterrupt:
                 return
             yield Measured(
                 size_bytes=size_bytes,

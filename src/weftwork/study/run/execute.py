@@ -74,7 +74,7 @@ def execute(
     Parameters
     ----------
     prepared : from `weftwork.study.prepare.prepare`
-    on_progress : called about ten times a second; may raise KeyboardInterrupt to stop the run
+    on_progress : called at the start and about ten times a second; may raise KeyboardInterrupt to stop the run
     what_if : whether other worlds are asked besides, where the run has any
     """
     found = _run(prepared, on_progress)

@@ -1,5 +1,6 @@
-"""Ctrl-C as a wish: the first one asks the run to stop where it is and keep what it has, a second one ends it.
+"""What was done is kept: a first Ctrl-C stops a run where its engine is whole, a second one ends it.
 
+Before there is anything to keep, the first one ends it. SIGTERM does the same in the program (`weftwork.base.stop`).
 Leaves out: threads other than the main one, where Python delivers no signals; there nothing is changed.
 """
 
@@ -7,44 +8,86 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weftwork.base.stop import ONE_PRESS_S, SIGNALS, Stopped, state
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 __all__ = ["Interrupt", "interrupts"]
 
 
-@dataclass(slots=True)
 class Interrupt:
-    """Whether somebody has asked the run to stop."""
+    """Whether somebody has asked the run to stop.
 
-    is_wanted: bool = False
+    Attributes
+    ----------
+    is_wanted : somebody has asked, and the run goes on until it can stop
+    """
+
+    def __init__(self) -> None:
+        self.is_wanted = False
+        self._is_raised = False
+        self._at_s = 0.0
+
+    def keep(self, *, is_raised: bool = False) -> None:
+        """Say that there is something to keep: from now on the first signal is a wish, and no end.
+
+        Parameters
+        ----------
+        is_raised : it is raised all the same, for work that does not look at wishes; whoever calls catches it
+        """
+        state.is_keeping = True
+        self._is_raised = is_raised
+
+    def let_go(self) -> None:
+        """Say that all is written that there was to keep."""
+        state.is_keeping = self.is_wanted  # what was asked for is still told, in its own time
 
     def check(self) -> None:
         """Raise KeyboardInterrupt where an engine can stop cleanly, if that is wanted."""
         if self.is_wanted:
             raise KeyboardInterrupt
 
+    def hears(self, number: int) -> bool:
+        """Whether a signal is a wish or belongs to one; False where it is an end."""
+        now_s = time.monotonic()
+        if self.is_wanted:
+            return now_s - self._at_s <= ONE_PRESS_S
+        if not state.is_keeping:
+            return False
+        self.is_wanted, self._at_s = True, now_s
+        state.heard = number
+        if self._is_raised:
+            raise Stopped(number)
+        return True
+
 
 @contextmanager
 def interrupts() -> Iterator[Interrupt]:
-    """Catch SIGINT while the body runs; the handler that was there returns at the first one."""
+    """Hear the signals that end the program, while the body runs; one that is ignored or kills at once stays so."""
     wish = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield wish
         return
-    before = signal.getsignal(signal.SIGINT)
+    before: dict[int, Callable[[int, FrameType | None], object]] = {
+        number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))
+    }
 
-    def ask(_signal: int, _frame: FrameType | None) -> None:
-        wish.is_wanted = True
-        signal.signal(signal.SIGINT, before)
+    def ask(number: int, frame: FrameType | None) -> None:
+        if not wish.hears(number):
+            before[number](number, frame)
 
-    signal.signal(signal.SIGINT, ask)
+    state.is_keeping = False
+    for number in before:
+        signal.signal(number, ask)
     try:
         yield wish
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        wish.let_go()

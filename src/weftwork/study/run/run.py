@@ -19,8 +19,8 @@ from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
 from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
 from weftwork.study.prepare.parts import own_files
 from weftwork.study.prepare.prepare import located, prepare, read_scenario
-from weftwork.study.results.results import results
-from weftwork.study.run.execute import Progress, execute
+from weftwork.study.results.results import Results, results
+from weftwork.study.run.execute import Execution, Progress, execute
 from weftwork.study.run.interrupts import Interrupt, interrupts
 from weftwork.study.run.seeds import mean_numbers
 
@@ -128,6 +128,7 @@ def _run_one(
     clock = time.perf_counter()
 
     def on_progress(now: Progress) -> None:
+        interrupt.keep()
         if progress is not None:
             progress(now)
         interrupt.check()
@@ -141,7 +142,8 @@ def _run_one(
     simulated_at_s = time.perf_counter()
     if interrupt.is_wanted and not execution.outcome.complete:  # the second Ctrl-C stops the engine itself
         execution = replace(execution, interrupted=True)
-    found = results(prepared, execution)
+    found = _found(prepared, execution, interrupt)
+    interrupt.keep()
     provenance = _provenance(prepared, found.status) | {
         **_origin(given),
         "facts": dict(found.facts),
@@ -168,6 +170,21 @@ def _run_one(
     )
 
 
+def _found(prepared: Prepared, execution: Execution, interrupt: Interrupt) -> Results:
+    """What comes of a run; where somebody stops it, all but the goodput over weeks, which may take minutes."""
+    weeks = prepared.scenario.reliability
+    interrupt.keep(is_raised=weeks is not None)
+    if weeks is None:
+        return results(prepared, execution)
+    if not execution.interrupted:
+        try:
+            return results(prepared, execution)
+        except KeyboardInterrupt:
+            interrupt.keep()
+    scenario = prepared.scenario.model_copy(update={"reliability": None})
+    return results(replace(prepared, scenario=scenario), replace(execution, interrupted=True))
+
+
 def _origin(given: GivenFabric | None) -> dict[str, str]:
     return {} if given is None else {"fabric": f"given in Python, kept as {FABRIC_FILE}"}
 
@@ -182,20 +199,9 @@ def _run_several(
 ) -> Run:
     started = datetime.now(UTC)
     clock = time.perf_counter()
-    with fresh_folder(folder) as fresh:
-        runs: list[Run] = []
-        for place, seed in enumerate(seeds):
-            runs.append(
-                _run_one(
-                    _with_seed(scenario, seed),
-                    fresh / f"seed-{seed}",
-                    interrupt,
-                    _part(progress, place, len(seeds)),
-                    given,
-                )
-            )
-            if interrupt.is_wanted:
-                break
+    runs: list[Run] = []
+
+    def write_set(where: Path) -> None:
         statuses = [run.status for run in runs]
         status = "interrupted" if len(runs) < len(seeds) else next((s for s in statuses if s != "complete"), "complete")
         whole = [run for run in runs if run.status != "interrupted"] or runs
@@ -213,9 +219,29 @@ def _run_several(
             "wall_s": round(time.perf_counter() - clock, 6),
         }
         numbers = mean_numbers([run.summary for run in whole])
+        write_run_set(where, scenario=dump(scenario), about=runs[0].about, numbers=numbers, provenance=provenance)
+
+    def run(place: int, where: Path) -> Run:
+        told = _part(progress, place, len(seeds))
+        return _run_one(_with_seed(scenario, seeds[place]), where / f"seed-{seeds[place]}", interrupt, told, given)
+
+    with fresh_folder(folder) as fresh:
+        runs.append(run(0, fresh))
         if given is not None:
             (fresh / FABRIC_FILE).write_text(given.text, encoding="utf-8")
-        write_run_set(fresh, scenario=dump(scenario), about=runs[0].about, numbers=numbers, provenance=provenance)
+        write_set(fresh)
+    runs[0] = Run(folder / runs[0].path.name)
+    try:
+        for place in range(1, len(seeds)):
+            if interrupt.is_wanted:
+                break
+            interrupt.let_go()
+            runs.append(run(place, folder))
+            write_set(folder)
+    except KeyboardInterrupt:
+        if interrupt.is_wanted:
+            raise  # the second Ctrl-C; the seeds that have finished are there
+        interrupt.is_wanted = True
     return Run(folder)
 
 

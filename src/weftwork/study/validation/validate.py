@@ -7,14 +7,18 @@ Source: `weftwork.data.measured`, `weftwork.study.validation.published_cases`, `
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from errno import EEXIST
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
+from weftwork.base.stop import unfinished
+from weftwork.base.whole_file import temporary_beside
 from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.study.validation.curves import one_server, p5, rows_of
 from weftwork.study.validation.predict import predict
@@ -205,22 +209,25 @@ def write_scenarios(folder: Path, keys: Iterable[str] = (), *, is_full: bool = F
     ConfigError : there is no such set, or the folder is there already
     """
     wanted = _known(keys)
+    written = 0
     try:
-        folder.mkdir(parents=True)
+        if folder.exists():
+            raise FileExistsError(EEXIST, os.strerror(EEXIST))
+        with unfinished(temporary_beside(folder)) as fresh:
+            for key in wanted:
+                (fresh / key).mkdir(parents=True)
+                make = SETS[key].cases
+                for case in () if make is None else make(is_full)[0]:
+                    write_row(case, fresh / key)
+                    written += 1
+                for row in rows_of(key):
+                    file = fresh / key / yaml_name(f"{row.name} {row.nic_share:g}")
+                    file.write_text(write_tree(row.scenario()), encoding="utf-8")
+                    written += 1
+            fresh.rename(folder)
     except OSError as error:
         text = f"cannot be made: {error.strerror}; name a folder that is not there yet"
         raise ConfigError(str(folder), [Mistake(path="--write-scenarios", text=text)]) from error
-    written = 0
-    for key in wanted:
-        (folder / key).mkdir()
-        make = SETS[key].cases
-        for case in () if make is None else make(is_full)[0]:
-            write_row(case, folder / key)
-            written += 1
-        for row in rows_of(key):
-            tree = row.scenario()
-            (folder / key / yaml_name(f"{row.name} {row.nic_share:g}")).write_text(write_tree(tree), encoding="utf-8")
-            written += 1
     return written
 
 

@@ -1,0 +1,214 @@
+"""Ctrl-C and SIGTERM: how a program ends within a second, wherever it is, and leaves nothing half-written behind.
+
+A signal raises `Stopped`, a KeyboardInterrupt, in the main thread. Where something is worth keeping, the first signal
+is a wish instead, which the work looks at. C code keeps Python from raising, so a thread watches too: what has not
+ended by itself in time is ended, after the unfinished files are removed (docs/decisions/0022). Imports little, so that
+a program can be stopped while it loads the rest.
+Leaves out: C code that holds the interpreter's lock, which keeps the thread waiting; SIGHUP and SIGQUIT, which end a
+process as ever; threads other than the main one, where Python delivers no signals.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+
+TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than this file's
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from types import FrameType
+    from typing import NoReturn
+
+__all__ = ["ONE_PRESS_S", "SIGNALS", "Stopped", "leave", "state", "stoppable", "unfinished"]
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+GRACE_S = 0.6  # chosen: the rest of a second is for a loaded machine
+ONE_PRESS_S = 0.1  # chosen: timeout(1) of GNU coreutils sends its signal twice, to the process and to its group
+_STILL_WRITING = b"weftwork: stopped; what was done is being written. Ctrl-C again ends at once and keeps nothing\n"
+
+
+class Stopped(KeyboardInterrupt):
+    """Somebody has asked the program to end.
+
+    Parameters
+    ----------
+    number : of the signal
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(signal.Signals(number).name)
+
+
+class _State:
+    """What this process knows of stopping; signals are of a process, so there is one."""
+
+    def __init__(self) -> None:
+        self.heard: int | None = None  # number of the first signal
+        self.is_raised = False  # `Stopped` is on its way, or was caught
+        self.is_keeping = False  # the first signal is a wish: the work ends by itself, and keeps what it has
+        self.files: dict[Path, None] = {}  # unfinished files and folders
+
+    def begin(self) -> None:
+        """Forget what an earlier program in this process has heard."""
+        self.heard, self.is_raised, self.is_keeping = None, False, False
+
+    def signal(self) -> int | None:
+        """Number of the signal that was heard, if any."""
+        return self.heard
+
+
+state = _State()
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """Remove a file or folder where the body fails, is interrupted, or is ended with the program.
+
+    Parameters
+    ----------
+    path : a temporary name; where the body has renamed it nothing is removed
+    """
+    state.files[path] = None
+    try:
+        yield path
+    except BaseException:
+        _remove(path)
+        raise
+    finally:
+        state.files.pop(path, None)
+
+
+def stoppable(command: Callable[[], int], *, is_program: bool) -> int:
+    """Call a command that a signal ends within a second, and return its exit code: 128 + the signal's number after one.
+
+    Parameters
+    ----------
+    command : returns its exit code
+    is_program : whether the process ends with it; then it ends here where a signal came, without taking apart in peace
+        what it has built, and signals that come later end it silently
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return command()
+    state.begin()
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    # a signal that is ignored stays so, as nohup wants it
+    ours = [number for number, old in before.items() if old in (signal.SIG_DFL, signal.default_int_handler)]
+    unraisable = sys.unraisablehook
+    sys.unraisablehook = lambda raised: None if raised.exc_type is Stopped else unraisable(raised)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    watch = threading.Thread(target=_watch, args=(reader,), daemon=True, name="weftwork-stop")
+    watch.start()
+    try:
+        try:
+            for number in ours:
+                signal.signal(number, _raise)
+            code = command()
+            state.is_raised = True  # it is over: nothing is raised any more
+        except Stopped:
+            code = 128
+        if (heard := state.signal()) is not None:
+            code = 128 + heard
+            _tell(heard)
+            if is_program:
+                leave(code)
+    finally:
+        for number, old in before.items():
+            signal.signal(number, signal.SIG_DFL if is_program and number in ours else old)
+        sys.unraisablehook = unraisable
+        signal.set_wakeup_fd(woken)
+        os.close(writer)
+        watch.join()
+        os.close(reader)
+    return code
+
+
+def leave(code: int) -> NoReturn:
+    """End the process now: remove what is unfinished, end its children, write out what is buffered, and go.
+
+    Parameters
+    ----------
+    code : exit code
+    """
+    for path in tuple(state.files):
+        _remove(path)
+    if "multiprocessing" in sys.modules:
+        from multiprocessing import active_children
+
+        for child in active_children():
+            child.kill()
+    os._exit(code)
+
+
+def _tell(number: int) -> None:
+    """Write out what is buffered, and say on standard error which signal has ended the program."""
+    for stream, text in ((sys.stdout, ""), (sys.stderr, f"stopped by {signal.Signals(number).name}\n")):
+        with suppress(OSError, ValueError):  # whoever read has gone, as Ctrl-C ends all of a pipe; or it is closed
+            if stream is not None:
+                stream.write(text)
+                stream.flush()
+
+
+def _raise(number: int, _frame: FrameType | None) -> None:
+    """Handle a signal: raise once, so that a second one does not disturb the tidying up that the first one began."""
+    if state.heard is None:
+        state.heard = number
+    if not state.is_raised:
+        state.is_raised = True
+        raise Stopped(number)
+
+
+def _watch(reader: int) -> None:
+    """End the process where it has not ended in time after a signal.
+
+    Parameters
+    ----------
+    reader : gives a byte for each signal, and its end when the program is over
+    """
+    first = _next(reader, None)
+    if first is None:
+        return
+    began_s = time.monotonic()
+    is_again = False
+    while (left_s := began_s + GRACE_S - time.monotonic()) > 0:
+        number = _next(reader, left_s)
+        if number is None:
+            return
+        is_again |= number != 0 and time.monotonic() - began_s > ONE_PRESS_S
+    if state.is_keeping and not is_again:
+        os.write(2, _STILL_WRITING)
+        if _next(reader, None) is None or _next(reader, GRACE_S) is None:
+            return
+    leave(128 + first)
+
+
+def _next(reader: int, wait_s: float | None) -> int | None:
+    """The next of `SIGNALS`, 0 where none came in time, None at the end."""
+    while select.select([reader], [], [], wait_s)[0]:
+        told = os.read(reader, 1)
+        if not told:
+            return None
+        if told[0] in SIGNALS:
+            return told[0]
+    return 0
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder that may have got its final name, and into which somebody may still write."""
+    import shutil
+
+    for _ in range(3):
+        with suppress(OSError):  # it has its final name, or cannot be removed, and what ended the body is told
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
+                return

@@ -10,6 +10,7 @@ process as ever; threads other than the main one, where Python delivers no signa
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import signal
@@ -119,7 +120,8 @@ def stoppable(command: Callable[[], int], *, is_program: bool) -> int:
             code = 128 + heard
             _tell(heard)
             if is_program:
-                leave(code)
+                atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing ends its processes; what Python takes apart
+                leave(code)  # after that costs time and helps nobody
     finally:
         for number, old in before.items():
             signal.signal(number, signal.SIG_DFL if is_program and number in ours else old)

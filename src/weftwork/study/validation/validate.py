@@ -8,6 +8,7 @@ Source: `weftwork.data.measured`, `weftwork.study.validation.published_cases`, `
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from errno import EEXIST
@@ -279,7 +280,13 @@ def _points(cases: Sequence[Case], processes: int) -> Iterator[Point]:
     import joblib
 
     work = joblib.Parallel(n_jobs=processes, return_as="generator")
-    yield from work(joblib.delayed(_point)(case) for case in cases)
+    # Ctrl-C goes to all processes of a terminal; the workers leave it to this one, which ends them
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        points = work(joblib.delayed(_point)(case) for case in cases)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    yield from points
 
 
 def _point(case: Case) -> Point:

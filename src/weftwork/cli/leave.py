@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import typer
 
@@ -36,6 +37,7 @@ def exit_code(command: Callable[[], object], *, as_json: bool) -> int:
     if sys.stdout is None:  # closed by the caller, as with '>&-'
         typer.echo("standard output is closed: nothing was run", err=True)
         return FAILED
+    _replace_what_cannot_be_shown(sys.stdout)
     try:
         code = _told(command, as_json=as_json)
         sys.stdout.flush()
@@ -83,6 +85,14 @@ def _document(error: WeftworkError, text: str) -> dict[str, Any]:
 
 def _place(error: OSError) -> str:
     return f" {error.filename}" if error.filename else ""
+
+
+def _replace_what_cannot_be_shown(stream: TextIO) -> None:
+    """Show a question mark for a letter that a terminal does not have; standard error writes its number anyway."""
+    if isinstance(stream, TextIOWrapper):
+        is_bytes_of_a_name = stream.errors == "surrogateescape" and stream.encoding.lower() in {"utf-8", "utf8"}
+        if not is_bytes_of_a_name:
+            stream.reconfigure(errors="replace")
 
 
 def _forget_output() -> None:

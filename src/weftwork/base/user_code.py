@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from weftwork.base.errors import CodeError, WeftworkError
+from weftwork.base.plain_file import read_plain
 
 __all__ = ["TOO_DEEP", "blaming", "imported", "line_of_constant", "parsed", "text_digest", "text_of"]
 
@@ -30,7 +31,7 @@ def text_of(path: Path, error: type[CodeError] = CodeError) -> str:
     CodeError : or the given class of it; the file cannot be read, or is not UTF-8
     """
     try:
-        content = path.read_bytes()
+        content = read_plain(path)
     except OSError as wrong:
         raise error(str(path), 1, f"the file cannot be read: {wrong.strerror}") from wrong
     try:

@@ -6,9 +6,11 @@ Leaves out: the values in the tables; of a Parquet file only its two ends are lo
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.plain_file import read_ends, read_plain
 from weftwork.spec.result import TABLES
 from weftwork.spec.scenario.yaml_tree import Mapping, read_tree
 
@@ -30,7 +32,7 @@ def read_json(path: Path) -> dict[str, Any]:
     ConfigError : it cannot be read, or is something else
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_plain(path))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(str(path), [Mistake(path="file", text=f"cannot be read: {error}")]) from error
     if not isinstance(document, dict):
@@ -45,21 +47,39 @@ def damages(folder: Path) -> list[Mistake]:
     ----------
     folder : that holds ``summary.json`` and ``provenance.json``; folders of seeds in it are looked at too
     """
+    found, listed = _in_one(folder)
+    there = {seed.name for seed in folder.glob("seed-*")}
+    there.update(f"seed-{seed}" for seed in listed.get("seeds", ()))
+    for name in sorted(there):
+        wrongs, own = _in_one(folder / name)
+        found += [Mistake(path=f"{name}/{wrong.path}", text=wrong.text) for wrong in wrongs]
+        if "seeds" in own:  # also of a link that leads back to this folder
+            found.append(Mistake(path=name, text="holds several seeds itself, wanted the run of one"))
+    return found
+
+
+def _in_one(folder: Path) -> tuple[list[Mistake], dict[str, Any]]:
+    """What is wrong in a folder, those of its seeds left aside, and its provenance where that is right."""
     found: list[Mistake] = []
+    listed: dict[str, Any] = {}
     for name, check in (("provenance.json", _in_provenance), ("summary.json", _in_summary)):
         try:
-            texts = check(read_json(folder / name))
+            document = read_json(folder / name)
+            texts = check(document)
         except ConfigError as error:
             texts = [mistake.text for mistake in error.mistakes]
+        else:
+            listed = document if name == "provenance.json" and not texts else listed
         found += [Mistake(path=name, text=text) for text in texts]
     found += [Mistake(path="scenario.yaml", text=text) for text in _in_scenario(folder / "scenario.yaml")]
     for name in TABLES:
         file = folder / f"{name}.parquet"
-        if file.exists() and not _is_parquet(file):
-            found.append(Mistake(path=file.name, text="is no Parquet file, or has lost its end"))
-    for seed in sorted(folder.glob("seed-*")):
-        found += [Mistake(path=f"{seed.name}/{wrong.path}", text=wrong.text) for wrong in damages(seed)]
-    return found
+        if os.path.lexists(file):
+            if text := _in_parquet(file):
+                found.append(Mistake(path=file.name, text=text))
+        elif name in listed.get("tables", ()):
+            found.append(Mistake(path=file.name, text="is missing"))
+    return found, listed
 
 
 def _in_provenance(document: dict[str, Any]) -> list[str]:
@@ -70,6 +90,10 @@ def _in_provenance(document: dict[str, Any]) -> list[str]:
         return [f"found the format {version}, wanted at most {FORMAT}: it comes from a newer Weftwork"]
     if document.get("status") not in STATUSES:
         return [f"found the status {document.get('status')!r}, wanted {', '.join(STATUSES)}"]
+    for name, kind in (("seeds", int), ("tables", str)):
+        rows = document.get(name, [])
+        if not isinstance(rows, list) or not all(isinstance(row, kind) for row in rows):
+            return [f"'{name}' is no list of {'whole numbers' if kind is int else 'names'}"]
     return []
 
 
@@ -97,7 +121,7 @@ def _is_number(value: object) -> bool:
 
 def _in_scenario(file: Path) -> list[str]:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_plain(file).decode()
     except (OSError, UnicodeDecodeError) as error:
         return [f"cannot be read: {error}"]
     root, mistakes = read_tree(text)
@@ -106,15 +130,9 @@ def _in_scenario(file: Path) -> list[str]:
     return [] if isinstance(root, Mapping) else ["wanted a scenario, a mapping"]
 
 
-def _is_parquet(file: Path) -> bool:
+def _in_parquet(file: Path) -> str | None:
     try:
-        content = file.open("rb")
-    except OSError:
-        return False
-    with content:
-        head = content.read(len(_MAGIC))
-        size = content.seek(0, 2)
-        if size < 3 * len(_MAGIC):
-            return False
-        content.seek(size - len(_MAGIC))
-        return head == content.read() == _MAGIC
+        head, tail = read_ends(file, len(_MAGIC))
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return None if head == tail == _MAGIC else "is no Parquet file, or has lost its end"

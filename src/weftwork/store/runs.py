@@ -48,7 +48,7 @@ def new_folder(name: str, parent: Path = Path("runs")) -> Path:
     stem = f"{slug}-{datetime.now(UTC).astimezone():%Y%m%d-%H%M%S}"
     path = parent / stem
     number = 2
-    while path.exists():
+    while os.path.lexists(path):
         path = parent / f"{stem}-{number}"
         number += 1
     return path
@@ -61,7 +61,7 @@ def refuse_existing(path: Path) -> None:
     ------
     ConfigError : the folder is there already, or its parent is a file
     """
-    if path.exists():
+    if os.path.lexists(path):
         text = "is there already; a run is written once, so name another folder"
         raise ConfigError(str(path), [Mistake(path="output", text=text)])
     for parent in path.absolute().parents:

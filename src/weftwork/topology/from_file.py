@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
+from weftwork.base.plain_file import read_plain
 from weftwork.base.units import DURATION, LENGTH, PROPAGATION_PS_PER_M, RATE, Quantity, UnitError, parse_quantity
 from weftwork.hardware import catalogue
 from weftwork.spec.device import Nic, Server, Switch
@@ -70,7 +71,7 @@ def read_fabric(path: Path) -> Fabric:
         if path.stat().st_size > MAX_BYTES:
             text = f"the file has {path.stat().st_size:,} bytes, wanted at most {MAX_BYTES:,}"
             raise ConfigError(source, [Mistake(path="fabric.file", text=text)])
-        content = path.read_bytes()
+        content = read_plain(path)
     except OSError as wrong:
         text = f"cannot read '{path}': {wrong.strerror}"
         raise ConfigError(source, [Mistake(path="fabric.file", text=text)]) from wrong

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import BaseModel, PrivateAttr
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.plain_file import read_plain
 from weftwork.spec.device import Record
 from weftwork.spec.scenario.checks import check_workload, resolve_transport
 from weftwork.spec.scenario.chosen import OPTIONS, chooser_of
@@ -201,8 +202,7 @@ def load(
     """
     source = str(path)
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+        raw = read_plain(path, MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a path"
         raise ConfigError(source, [Mistake(path="file", text=f"cannot be read: {reason}")]) from error

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
+from weftwork.base.plain_file import read_plain
 from weftwork.spec.training import LatentAttention, Model, StateSpace
 from weftwork.workload.models.catalogue import model as catalogue_model
 
@@ -49,8 +50,7 @@ def read_config(file: Path) -> Model:
     ConfigError : the file cannot be read, is no JSON object, or lacks or contradicts what its architecture needs
     """
     try:
-        with file.open("rb") as opened:
-            raw = opened.read(_MOST_BYTES + 1)
+        raw = read_plain(file, _MOST_BYTES + 1)
         tree = json.loads(raw.decode("utf-8-sig")) if len(raw) <= _MOST_BYTES else None
     except OSError as error:
         raise _refused(file, f"cannot be read: {error.strerror or 'not a path'}") from error

@@ -18,6 +18,7 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
+from weftwork.base.plain_file import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,7 +107,7 @@ def load_sizes(name_or_path: str | Path) -> SizeDistribution:
     text = str(name_or_path)
     if text.endswith(".csv"):
         try:
-            lines = Path(name_or_path).read_text(encoding="utf-8").splitlines()
+            lines = read_plain(Path(name_or_path)).decode().splitlines()
         except OSError as error:
             mistake = Mistake(path="traffic.sizes", text=f"cannot read '{text}': {error.strerror}")
             raise ConfigError(text, [mistake]) from error

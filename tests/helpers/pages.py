@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +17,16 @@ fabric: {{topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_ra
 transport: {{congestion_control: fixed-window}}
 {rest}
 """
+
+
+def lose_tables(folder: Path, *tables: str) -> None:
+    """Make of a run's folder one that an older Weftwork would have written, which had no such tables."""
+    for name in tables:
+        (folder / f"{name}.parquet").unlink()
+    file = folder / "provenance.json"
+    provenance = json.loads(file.read_text(encoding="utf-8"))
+    del provenance["tables"]
+    file.write_text(json.dumps(provenance), encoding="utf-8")
 
 
 class Page(HTMLParser):

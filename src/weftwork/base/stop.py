@@ -116,6 +116,10 @@ def stoppable(command: Callable[[], int], *, is_program: bool) -> int:
             state.is_raised = True  # it is over: nothing is raised any more
         except Stopped:
             code = 128
+        except Exception:  # what a library has made of the signal: DuckDB a RuntimeError
+            if state.signal() is None:
+                raise
+            code = 128
         if (heard := state.signal()) is not None:
             code = 128 + heard
             _tell(heard)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import typer
 
 from weftwork.base.errors import CodeError, ConfigError, EngineError, UsageError, WeftworkError
+from weftwork.base.stop import state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,8 @@ def _told(command: Callable[[], object], *, as_json: bool) -> int:
     try:
         code = command()
     except (CodeError, ConfigError, UsageError) as error:
+        if state.heard is not None:  # what a library has made of the signal is no mistake of the user's
+            return FAILED
         typer.echo(str(error), err=True)
         code, text, wrong = MISTAKE, str(error), error
     except EngineError as error:

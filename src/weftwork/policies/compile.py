@@ -3,20 +3,21 @@
 The file is copied into a cache folder, its lines unchanged so that a compiler's message names the right one, with a
 footer that turns the step into ``int32 step(void* params, void* state, void* signal)``, for a receiver with ``void*
 shared`` before the signal, for a port with ``void* candidates`` after it. 0 is well, 1 that something was raised
-inside. The folder's name is a hash of everything that decides the machine code but the processor, which Numba adds
-itself (``docs/decisions``).
+inside. The folder's name is a hash of everything that decides the machine code; a list in it has the digest of every
+file, so that a damaged one is noticed and compiled again (``docs/decisions/0005``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import platform
 import re
+import secrets
 import shutil
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -25,12 +26,16 @@ from typing import Any
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake, PolicyError
+from weftwork.base.plain_file import read_plain
+from weftwork.base.stop import unfinished
 from weftwork.base.version import VERSION
+from weftwork.base.whole_file import write_whole
 from weftwork.policies.check import is_math
 
 __all__ = ["Compiled", "Entry", "cache_folder", "compile_entries"]
 
 _HERE = Path(__file__).parent
+_FILE, _LIST = "policy.py", "whole.json"  # the text, and the digest of every file beside it
 _PARTS_OF_THE_KEY = ("arithmetic.py", "compile.py", "interface.py")
 
 _FOOTER_HEAD = """
@@ -95,28 +100,7 @@ def compile_entries(
     ConfigError : the cache folder cannot be written
     """
     text = source + _footer(module, functions, entries)
-    file = _stored(path.stem, text)
-    import numba  # takes half a second; only a compiled run needs it
-    from numba.core.errors import NumbaError
-
-    name = f"weftwork_compiled_{file.parent.name.replace('-', '_')}"
-    compiled = sys.modules.get(name)
-    if compiled is None:
-        spec = importlib.util.spec_from_file_location(name, file)
-        if spec is None or spec.loader is None:
-            raise PolicyError(str(path), 1, "the file's name does not end in .py")
-        compiled = importlib.util.module_from_spec(spec)
-        sys.modules[name] = compiled
-        try:
-            spec.loader.exec_module(compiled)
-        except NumbaError as error:
-            del sys.modules[name]
-            text = str(error)
-            # Numba names every file and line on its way; those behind the author's own are the footer's.
-            lines = [int(line) for line in re.findall(r'File "[^"]*policy\.py", line (\d+)', text)]
-            mine = [line for line in lines if line <= source.count("\n") + 1]
-            told = f"Numba {numba.__version__} cannot compile this: {' '.join(text.split())}"
-            raise PolicyError(str(path), mine[0] if mine else 1, told) from error
+    compiled = _compiled(path, source, text)
     made = [getattr(compiled, f"_weftwork_{entry.name}") for entry in entries]
     return Compiled(
         step_address=made[0].address,
@@ -163,32 +147,103 @@ def _weftwork_{name}({names}):
 """
 
 
-def _stored(stem: str, text: str) -> Path:
-    """Write the file once, under a name that its content decides; safe when several processes do it at once."""
+def _compiled(path: Path, source: str, text: str) -> ModuleType:
+    """The module of a text with its footer: of this process, else of the cache, else compiled and put there.
+
+    What is in the cache is loaded only if it is what was put there, since machine code that is damaged may do anything.
+    """
+    folder = cache_folder() / "policies" / f"{path.stem}-{_key(text)[:32]}"
+    name = f"weftwork_compiled_{folder.name.replace('-', '_')}"
+    if name in sys.modules:
+        return sys.modules[name]
+    if _is_whole(folder, text):
+        return _loaded(name, folder, path, source, text)
+    try:
+        with unfinished(folder.parent / f".new-{secrets.token_hex(4)}") as fresh:
+            fresh.mkdir(parents=True)
+            (fresh / _FILE).write_text(text, encoding="utf-8")
+            found = _loaded(name, fresh, path, source, text)
+            write_whole(fresh / _LIST, json.dumps(_digests(fresh)))
+            _put(fresh, folder, text)
+    except OSError as error:
+        told = (
+            f"the cache of compiled policies cannot be written ({error.strerror}); set WEFTWORK_CACHE_DIR to a folder"
+        )
+        raise ConfigError(str(folder.parent), [Mistake(path="WEFTWORK_CACHE_DIR", text=told)]) from error
+    return found
+
+
+def _loaded(name: str, folder: Path, path: Path, source: str, text: str) -> ModuleType:
+    """Run the text; Numba takes the machine code that lies beside it, or compiles and leaves it there."""
+    import numba  # takes half a second; only a compiled run needs it
+    from numba.core.errors import NumbaError
+
+    file = folder / _FILE
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None:
+        raise PolicyError(str(path), 1, "the file's name does not end in .py")
+    compiled = importlib.util.module_from_spec(spec)
+    sys.modules[name] = compiled
+    try:
+        exec(compile(text, str(file), "exec"), vars(compiled))  # noqa: S102 - the user's own file, which was checked
+    except NumbaError as error:
+        del sys.modules[name]
+        told = str(error)
+        # Numba names every file and line on its way; those behind the author's own are the footer's.
+        lines = [int(line) for line in re.findall(r'File "[^"]*policy\.py", line (\d+)', told)]
+        mine = [line for line in lines if line <= source.count("\n") + 1]
+        told = f"Numba {numba.__version__} cannot compile this: {' '.join(told.split())}"
+        raise PolicyError(str(path), mine[0] if mine else 1, told) from error
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return compiled
+
+
+def _key(text: str) -> str:
+    """Hash of everything that decides the machine code, the processor included."""
+    import llvmlite.binding
     import numba
 
     digest = hashlib.sha256(text.encode())
     for part in _PARTS_OF_THE_KEY:
         digest.update((_HERE / part).read_bytes())
-    versions = (VERSION, numba.__version__, np.__version__, platform.python_version())
+    processor = (llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten())
+    versions = (VERSION, numba.__version__, np.__version__, platform.python_version(), *processor)
     digest.update("/".join(versions).encode())
-    folder = cache_folder() / "policies" / f"{stem}-{digest.hexdigest()[:32]}"
-    file = folder / "policy.py"
-    if file.is_file():
-        return file
+    return digest.hexdigest()
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of each file, by its way from the folder; the list of them left aside."""
+    files = (file for file in sorted(folder.rglob("*")) if file != folder / _LIST and not file.is_dir())
+    return {str(file.relative_to(folder)): hashlib.sha256(read_plain(file)).hexdigest() for file in files}
+
+
+def _is_whole(folder: Path, text: str) -> bool:
+    """Whether a folder holds what was put there, for this text."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
-        (temporary / "policy.py").write_text(text, encoding="utf-8")
+        listed = json.loads(read_plain(folder / _LIST))
+        return bool(listed == _digests(folder) and listed.get(_FILE) == hashlib.sha256(text.encode()).hexdigest())
+    except (OSError, ValueError):  # there is none, or the list is damaged too
+        return False
+
+
+def _put(fresh: Path, folder: Path, text: str) -> None:
+    """Give a new folder its name, in place of a damaged one; another process may have been first."""
+    if _is_whole(folder, text):
+        shutil.rmtree(fresh)
+        return
+    with unfinished(fresh.with_name(f"{fresh.name}-damaged")) as damaged:
+        if os.path.lexists(folder):
+            folder.rename(damaged)
         try:
-            temporary.rename(folder)
+            fresh.rename(folder)
         except OSError:
-            shutil.rmtree(temporary)
-            if not file.is_file():
+            if not _is_whole(folder, text):
                 raise
-    except OSError as error:
-        text = (
-            f"the cache of compiled policies cannot be written ({error.strerror}); set WEFTWORK_CACHE_DIR to a folder"
-        )
-        raise ConfigError(str(folder.parent), [Mistake(path="WEFTWORK_CACHE_DIR", text=text)]) from error
-    return file
+            shutil.rmtree(fresh)
+        if damaged.is_dir():
+            shutil.rmtree(damaged)
+        else:
+            damaged.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from helpers.pages import Page, plain, simulated
+from helpers.pages import Page, lose_tables, plain, simulated
 
 from weftwork.cli import main
 from weftwork.cli.report import report
@@ -28,8 +28,7 @@ def incast(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def without(run: Run, folder: Path, *tables: str) -> Run:
     """The run as an older Weftwork would have written it."""
     shutil.copytree(run.path, folder)
-    for name in tables:
-        (folder / f"{name}.parquet").unlink()
+    lose_tables(folder, *tables)
     return open_run(folder)
 
 

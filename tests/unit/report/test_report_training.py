@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.pages import Page, plain
+from helpers.pages import Page, lose_tables, plain
 from helpers.training_run import MS, Plan, segments_of, table, training_run
 
 from weftwork.cli import main
@@ -207,8 +207,7 @@ def test_a_comparison_shows_both_and_says_which_is_faster(
 
 def test_a_run_without_training_has_none_of_it(tmp_path: Path, one: Run) -> None:
     shutil.copytree(one.path, tmp_path / "old")
-    for name in ("jobs", "segments", "activities", "tiers", "what_if"):
-        (tmp_path / "old" / f"{name}.parquet").unlink()
+    lose_tables(tmp_path / "old", "jobs", "segments", "activities", "tiers", "what_if")
     assert is_training(one)
     assert not is_training(open_run(tmp_path / "old"))
 

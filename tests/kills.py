@@ -1,0 +1,211 @@
+"""End commands at random instants by SIGINT, SIGTERM and SIGKILL: nothing half-written passes for whole.
+
+What holds after each: a run folder that says ``complete`` equals that of an undisturbed run in every table but those of
+times on the clock, another says what it is and can be read, or is refused with exit code 2; a page or an export is
+there whole or not at all; after SIGINT and SIGTERM no temporary file is left, nothing was said but who stopped it, and
+the end came in time. Prints how many ended when, and the worst times.
+Usage: python tests/kills.py [RUNS] [SEED]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow.parquet as pq
+
+START: Final = "import signal; signal.signal(2, signal.default_int_handler); from weftwork.cli import main; main()"
+WITHIN_S: Final = 1.0  # a program that nobody else slows down
+SLACK_S: Final = 2.0  # chosen: for a machine whose cores are all busy
+HEAD: Final = """schema: 1
+name: kills
+transport: {congestion_control: fixed-window}
+fabric: {topology: leaf-spine, leaves: 4, spines: 4, hosts_per_leaf: 8, link_rate: 100Gbps}
+"""
+SCENARIOS: Final = {
+    "traffic": HEAD + "traffic: {pattern: poisson, load: 0.5, flows: 2000, sizes: web-search}\n",
+    "reference": HEAD + "traffic: {pattern: incast, senders: 7, size: 300KB}\nengine: {fidelity: reference}\n",
+    "collective": HEAD + "collective: {operation: all-reduce, algorithm: ring, gpus: 16, size: 64MB}\n",
+    "training": """schema: 1
+name: kills
+fabric: {topology: rail-optimized, gpus: 64, node: dgx-h100, switch: tomahawk-5}
+training: {model: llama-3-8b, tensor: 8, pipeline: 2, micro_batch: 1, global_batch: 32}
+reliability: {runs: 1000}
+""",
+}
+
+
+class Ended(NamedTuple):
+    code: int
+    took_s: float
+    errors: str
+
+
+class Command(NamedTuple):
+    arguments: tuple[str, ...]
+    writes: str  # name of what it leaves in its folder
+
+
+def commands() -> dict[str, Command]:
+    runs = {name: Command(("run", f"../{name}.yaml", "-o", "out"), "out") for name in SCENARIOS}
+    return {
+        **runs,
+        "seeds": Command(("run", "../reference.yaml", "-o", "out", "--seeds", "3"), "out"),
+        "report": Command(("report", "../whole-traffic/out", "-o", "page.html"), "page.html"),
+        "compared": Command(
+            ("report", "../whole-traffic/out", "../whole-reference/out", "-o", "page.html"), "page.html"
+        ),
+        "export": Command(("topology", "../training.yaml", "--export", "fabric.json"), "fabric.json"),
+    }
+
+
+def started(arguments: tuple[str, ...], folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", START, *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+
+
+def ended(process: subprocess.Popen[bytes], number: int, after_s: float) -> Ended | None:
+    """End a command after some seconds; None where it had ended by itself."""
+    try:
+        process.communicate(timeout=after_s)
+    except subprocess.TimeoutExpired:
+        began_s = time.monotonic()
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+        return Ended(process.returncode, time.monotonic() - began_s, errors.decode())
+    return None
+
+
+def tables(folder: Path) -> dict[str, object]:
+    return {file.name: pq.read_table(file) for file in folder.glob("*.parquet")}
+
+
+def status_of(run: Path, whole: Path, folder: Path) -> str:
+    """What a run's folder says it is; raises where it passes for what it is not."""
+    asked = subprocess.run(
+        [sys.executable, "-c", START, "compare", str(run), str(whole), "--json"],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+    )
+    if asked.returncode == 2:
+        return "refused"
+    assert asked.returncode == 0, asked.stderr.decode()
+    told = json.loads(asked.stdout)
+    status = str(told["first_status"])
+    if status == "complete":
+        for part in sorted(path.relative_to(whole) for path in [whole, *whole.glob("seed-*")]):
+            assert tables(run / part) == tables(whole / part), f"{run / part} is not whole"
+        assert all(pair["first"] == pair["second"] for pair in told["numbers"])
+    return status
+
+
+def is_of_python_itself(errors: str) -> bool:
+    """Whether the signal came before Weftwork was there to hear it."""
+    lines = errors.splitlines()
+    return lines[-1:] == ["KeyboardInterrupt"] and not any("weftwork/" in line for line in lines)
+
+
+def after(name: str, command: Command, number: int, found: Ended, folder: Path, root: Path) -> str:
+    """Look at what a command has left; returns what that is."""
+    hidden = list(folder.rglob(".*"))
+    if number != signal.SIGKILL:
+        assert found.took_s <= WITHIN_S + SLACK_S, f"took {found.took_s:.2f} s to end"
+        assert not hidden, f"left {hidden}"
+        is_right = found.code in (128 + number, -number) or is_of_python_itself(found.errors)
+        assert is_right, f"left with {found.code}: {found.errors}"
+        is_quiet = all(line.startswith(("stopped by", "weftwork: stopped;")) for line in found.errors.splitlines())
+        assert is_quiet or is_of_python_itself(found.errors), found.errors
+    whole = root / f"whole-{name}" / command.writes
+    left = folder / command.writes
+    for path in hidden:
+        if path.is_dir():
+            seed = re.match(r"\.(seed-\d+)-", path.name)
+            assert status_of(path, whole / seed[1] if seed else whole, folder) in {"refused", "complete", "interrupted"}
+    if not left.exists():
+        return "nothing left"
+    if left.is_file():
+        assert left.read_bytes() == whole.read_bytes(), f"{left} is not whole"
+        return "a whole file"
+    return f"a run, {status_of(left, whole, folder)}"
+
+
+def case(
+    known: dict[str, Command], root: Path, place: int, name: str, number: int, after_s: float
+) -> tuple[str, float]:
+    """End one command; returns what was left, in words, and how long the end took."""
+    folder = root / f"case-{place}"
+    folder.mkdir()
+    found = ended(started(known[name].arguments, folder), number, after_s)
+    what, took_s = "had ended by itself", 0.0
+    if found is not None:
+        signal_name, took_s = signal.Signals(number).name, found.took_s
+        try:
+            what = f"{signal_name}: {after(name, known[name], number, found, folder, root)}"
+        except AssertionError:
+            print(f"case {place}: {name}, {signal_name} after {after_s:.3f} s", flush=True)
+            raise
+    shutil.rmtree(folder)
+    return what, took_s
+
+
+def main() -> None:
+    """Run every case; the first that does not hold ends the script with what was wrong."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
+    print(f"seed {seed}: python tests/kills.py {runs} {seed}", flush=True)
+    draw = random.Random(seed)
+    known = commands()
+    with tempfile.TemporaryDirectory(prefix="weftwork-kills-") as place:
+        root = Path(place)
+        os.environ["WEFTWORK_CACHE_DIR"] = str(root / "cache")
+        for name, text in SCENARIOS.items():
+            (root / f"{name}.yaml").write_text(text, encoding="utf-8")
+        lengths_s: dict[str, float] = {}
+        for name, command in known.items():
+            folder = root / f"whole-{name}"
+            folder.mkdir()
+            began_s = time.monotonic()
+            process = started(command.arguments, folder)
+            _, errors = process.communicate()
+            assert process.returncode == 0, errors.decode()
+            lengths_s[name] = time.monotonic() - began_s
+        cases = [
+            (
+                name,
+                draw.choice((signal.SIGINT, signal.SIGTERM, signal.SIGKILL)),
+                draw.uniform(0, 1.05 * lengths_s[name]),
+            )
+            for name in draw.choices(list(known), k=runs)
+        ]
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            told = list(pool.map(lambda place: case(known, root, place, *cases[place]), range(runs)))
+    counts = Counter(what for what, _ in told)
+    worst = {
+        number.name: max(
+            (took_s for (_, took_s), (_, each, _) in zip(told, cases, strict=True) if each == number), default=0
+        )
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+    }
+    for what, count in sorted(counts.items()):
+        print(f"{count:>4}  {what}")
+    for signal_name, took_s in sorted(worst.items()):
+        print(f"{signal_name} ended the slowest in {took_s:.2f} s")
+    print(f"{runs} runs ended at random instants, seed {seed}: no half-written folder passes for a whole one")
+
+
+if __name__ == "__main__":
+    main()

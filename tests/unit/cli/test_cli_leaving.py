@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,61 @@ def test_output_that_cannot_be_written_is_told_in_one_sentence(arguments: str, o
     assert done.returncode == 1
     (sentence,) = done.stderr.decode().splitlines()
     assert words in sentence
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
+def test_what_a_terminal_cannot_show_is_replaced(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = SCENARIO.replace("tiny incast", '"größe → 大"').replace("schema: 1", "schema: 1  # größe")
+    Path("named.yaml").write_text(scenario, encoding="utf-8")
+    for arguments in (
+        ("run", "named.yaml", "-o", "größe"),
+        ("compare", "größe", "größe"),
+        ("topology", "named.yaml", "--export", "大.json"),
+    ):
+        shown = BytesIO()
+        with monkeypatch.context() as patched:
+            terminal = TextIOWrapper(shown, encoding=encoding, errors="strict")
+            patched.setattr("sys.stdout", terminal)
+            assert code_of(*arguments) == 0
+        words = {"run": "größe → 大", "compare": "equal", "topology": "wrote 大.json"}[arguments[0]]
+        assert words.encode(encoding, "replace") in shown.getvalue()
+        terminal.close()
+
+
+@pytest.mark.parametrize("command", ["run", "topology", "collective"])
+def test_what_is_no_file_is_no_scenario(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("fifo.yaml")
+    Path("loop.yaml").symlink_to("loop.yaml")
+    for name, words in (
+        ("fifo.yaml", "it is a FIFO, wanted a file"),
+        ("loop.yaml", "Too many levels of symbolic links"),
+    ):
+        arguments = ("collective", "all-reduce", "--fabric", name) if command == "collective" else (command, name)
+        assert code_of(*arguments) == 2
+        assert words in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("python_hears_sigint")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_every_command_ends_with_the_number_of_its_signal(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    weftwork.run("tiny.yaml", out="run")
+    left = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
+    places = {
+        ("run", "tiny.yaml", "-o", "two"): "weftwork.study.run.run.prepare",
+        ("collective", "all-reduce", "--gpus", "8"): "weftwork.cli.collective.prepare",
+        ("topology", "tiny.yaml", "--export", "new.json"): "weftwork.topology.export.write_whole",
+        ("compare", "run", "run"): "weftwork.cli.compare.compare",
+        ("report", "run"): "weftwork.report.page.run_page",
+        ("validate", "sc21"): "weftwork.cli.validate.validate",
+        ("list", "model"): "weftwork.cli.list.list_kind",
+        ("explain", "engine.seed"): "weftwork.cli.explain.explain",
+        ("schema",): "weftwork.cli.schema.schema",
+    }
+    for arguments, place in places.items():
+        with monkeypatch.context() as patched:
+            patched.setattr(place, lambda *_, **__: os.kill(os.getpid(), number))
+            assert code_of(*arguments) == 128 + number
+    assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == left
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import functools
 import os
+import random
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError, PolicyError
+from weftwork.policies import compile as compile_module
 from weftwork.policies.interface import HOPS, Kind
 from weftwork.policies.load import LoadedPolicy, catalogue, load
 from weftwork.testing.steps import Twin
@@ -345,8 +348,50 @@ def test_the_cache_is_shared_by_processes_that_start_together(tmp_path: Path) ->
     assert again.stdout == "1\n"
 
 
+def as_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("weftwork_compiled_ecmp")]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_a_damaged_cache_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFTWORK_CACHE_DIR", str(tmp_path / "cache"))
+
+    def compiled() -> tuple[Path, int]:
+        as_a_new_process(monkeypatch)
+        found = load("path-selection", "ecmp").compile()
+        (folder,) = (tmp_path / "cache" / "policies").iterdir()
+        return folder, found.keep_alive[1].cache_hits
+
+    folder, hits = compiled()
+    assert hits == 0
+    assert compiled() == (folder, 1)
+    shutil.copytree(folder, tmp_path / "good")
+    files = [file.relative_to(folder) for file in sorted(folder.rglob("*")) if file.is_file()]
+    assert len(files) == 4  # text, list, index and machine code
+    text = (folder / "policy.py").read_text(encoding="utf-8")
+    for file in files:
+        good = (tmp_path / "good" / file).read_bytes()
+        flipped = bytearray(good)
+        flipped[len(good) // 2] ^= 0xFF
+        for bad in (b"", good[: len(good) // 2], random.Random(1).randbytes(len(good)), bytes(flipped)):
+            (folder / file).write_bytes(bad)
+            assert not compile_module._is_whole(folder, text)
+        (folder / file).unlink()
+        assert not compile_module._is_whole(folder, text)
+        os.mkfifo(folder / file)
+        assert not compile_module._is_whole(folder, text)
+        (folder / file).unlink()
+        (folder / file).write_bytes(good)
+    assert compiled()[1] == 1
+    for file in files:
+        (folder / file).write_bytes(b"damaged")
+    assert compiled() == (folder, 0)
+    assert compiled() == (folder, 1)
+
+
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("WEFTWORK_CACHE_DIR", str(tmp_path / "file" / "below"))
+    as_a_new_process(monkeypatch)
     with pytest.raises(ConfigError, match="set WEFTWORK_CACHE_DIR to a folder"):
         load("path-selection", "ecmp").compile()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from weftwork.base.errors import ConfigError, UsageError
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.store import runs
-from weftwork.store.runs import Run, fresh_folder, new_folder, open_run, refuse_existing, write_run
+from weftwork.store.runs import Run, fresh_folder, new_folder, open_run, refuse_existing, write_run, write_run_set
 
 PROVENANCE = {"status": "complete", "seed": 1}
 
@@ -127,6 +128,50 @@ def test_a_run_of_a_newer_weftwork_is_refused(tmp_path: Path) -> None:
     file.write_text("{", encoding="utf-8")
     with pytest.raises(ConfigError, match="cannot be read"):
         open_run(run.path)
+
+
+def test_a_run_that_lacks_what_it_lists_is_damaged(tmp_path: Path) -> None:
+    run = written(tmp_path / "run")
+    (run.path / "flows.parquet").unlink()
+    with pytest.raises(ConfigError, match=r"flows\.parquet +is missing"):
+        open_run(run.path)
+    os.mkfifo(run.path / "flows.parquet")
+    with pytest.raises(ConfigError, match="cannot be read: it is a FIFO, wanted a file"):
+        open_run(run.path)
+
+
+def test_provenance_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    write = runs._write_json
+    monkeypatch.setattr(runs, "_write_json", lambda path, document: (order.append(path.name), write(path, document)))
+    monkeypatch.setattr(pq, "write_table", lambda _, path: order.append(path.name))
+    written(tmp_path / "run")
+    assert order[-1] == "provenance.json"
+    assert len(order) == len(set(order)) > 2
+
+
+def test_seeds_that_are_missing_or_lead_back_are_damage(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    for seed in (1, 2):
+        written(run / f"seed-{seed}")
+    write_run_set(run, scenario="schema: 1\n", about={}, numbers={}, provenance={"status": "complete", "seeds": [1, 2]})
+    assert len(open_run(run).seeds) == 2
+    (run / "seed-2").rename(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match=r"seed-2/provenance\.json"):
+        open_run(run)
+    (run / "seed-2").symlink_to(".")
+    with pytest.raises(ConfigError, match="seed-2  holds several seeds itself"):
+        open_run(run)
+
+
+def test_a_link_that_leads_round_in_a_circle_is_no_run_and_no_place_for_one(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    with pytest.raises(ConfigError, match="there is no such folder"):
+        open_run(loop)
+    with pytest.raises(ConfigError, match="is there already"):
+        refuse_existing(loop)
 
 
 def test_wrong_questions_are_told(tmp_path: Path) -> None:

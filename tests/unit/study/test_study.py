@@ -22,9 +22,11 @@ from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.fabric import HOST, SWITCH
 from weftwork.spec.result import TABLES
+from weftwork.spec.scenario.scenario import Scenario
 from weftwork.spec.transport import Transport
 from weftwork.store.runs import Run, open_run
 from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.results.compare import compare
 from weftwork.study.results.ideal import ideal_times_ps
 from weftwork.study.run.execute import Progress
@@ -256,15 +258,63 @@ def test_interrupted_seeds_keep_the_whole_ones(write: Write, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("python_hears_sigint")
-def test_a_second_interrupt_is_not_caught() -> None:
+def test_a_second_interrupt_is_not_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def press_twice() -> None:
         with interrupts() as wish:
+            wish.keep()
             os.kill(os.getpid(), signal.SIGINT)
             assert wish.is_wanted
             os.kill(os.getpid(), signal.SIGINT)
 
+    press_twice()  # at once: as timeout(1) sends it, to the process and to its group
+    monkeypatch.setattr("weftwork.study.run.interrupts.ONE_PRESS_S", -1.0)
     with pytest.raises(KeyboardInterrupt):
         press_twice()
+
+
+@pytest.mark.usefixtures("python_hears_sigint")
+def test_an_interrupt_ends_what_has_nothing_to_keep() -> None:
+    def press() -> None:
+        with interrupts() as wish:
+            wish.keep()
+            wish.let_go()
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        press()
+
+
+@pytest.mark.usefixtures("python_hears_sigint")
+def test_an_interrupt_while_a_run_is_prepared_leaves_nothing(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weftwork.study.run.run.prepare", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
+    file = write(INCAST)
+    with pytest.raises(KeyboardInterrupt):
+        run_scenario(file, out=tmp_path / "run", seeds=2)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.usefixtures("python_hears_sigint")
+def test_seeds_are_there_as_soon_as_they_have_finished(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, list[int], int]] = []
+
+    def prepare_two(scenario: Scenario, **options: Any) -> Prepared:
+        if scenario.engine.seed > 1:
+            run = open_run(tmp_path / "run")
+            seen.append((run.status, run.provenance["seeds"], len(run.seeds)))
+        if scenario.engine.seed == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return prepare(scenario, **options)
+
+    monkeypatch.setattr("weftwork.study.run.run.prepare", prepare_two)
+    run = run_scenario(write(INCAST), out=tmp_path / "run", seeds=4)
+    assert seen == [("interrupted", [1], 1), ("interrupted", [1, 2], 2)]
+    assert (run.status, [part.status for part in run.seeds]) == ("interrupted", ["complete", "complete"])
+    assert run.summary["completion_ps"]["seeds"] == 2
+    assert not list(tmp_path.rglob(".*"))
 
 
 def test_threads_leave_signals_alone() -> None:

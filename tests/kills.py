@@ -1,7 +1,7 @@
 """End commands at random instants by SIGINT, SIGTERM and SIGKILL: nothing half-written passes for whole.
 
-What holds after each: a run folder that says ``complete`` equals that of an undisturbed run in every table but those of
-times on the clock, another says what it is and can be read, or is refused with exit code 2; a page or an export is
+Half of the instants are counted from the start, half from the first file that a command makes.
+What holds after each: a run folder that says ``complete`` equals that of an undisturbed run in all tables and numbers, another says what it is and can be read, or is refused with exit code 2; a page or an export is
 there whole or not at all; after SIGINT and SIGTERM no temporary file is left, nothing was said but who stopped it, and
 the end came in time. Prints how many ended when, and the worst times.
 Usage: python tests/kills.py [RUNS] [SEED]
@@ -22,6 +22,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -56,6 +57,14 @@ class Ended(NamedTuple):
     errors: str
 
 
+class Instant(NamedTuple):
+    is_of_writing: bool  # counted from the first file or folder that the command makes, not from its start
+    after_s: float
+
+    def __str__(self) -> str:
+        return f"{self.after_s:.3f} s after its {'first file' if self.is_of_writing else 'start'}"
+
+
 class Command(NamedTuple):
     arguments: tuple[str, ...]
     writes: str  # name of what it leaves in its folder
@@ -74,17 +83,24 @@ def commands() -> dict[str, Command]:
     }
 
 
+def errors_of(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.errors")
+
+
 def started(arguments: tuple[str, ...], folder: Path) -> subprocess.Popen[bytes]:
-    with (folder.parent / f"{folder.name}.errors").open("wb") as errors:
+    with errors_of(folder).open("wb") as errors:
         return subprocess.Popen(
             [sys.executable, "-c", START, *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=errors
         )
 
 
-def ended(process: subprocess.Popen[bytes], number: int, after_s: float, errors: Path) -> Ended | None:
-    """End a command after some seconds; None where it had ended by itself."""
+def ended(process: subprocess.Popen[bytes], number: int, instant: Instant, folder: Path) -> Ended | None:
+    """End a command at an instant; None where it had ended by itself."""
     try:
-        process.wait(timeout=after_s)
+        while instant.is_of_writing and not any(folder.iterdir()) and process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.001)
+        process.wait(timeout=instant.after_s)
     except subprocess.TimeoutExpired:
         began_s = time.monotonic()
         spent = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -94,7 +110,7 @@ def ended(process: subprocess.Popen[bytes], number: int, after_s: float, errors:
         process.returncode = os.waitstatus_to_exitcode(status)
         took_s = time.monotonic() - began_s
         took_cpu_s = usage.ru_utime + usage.ru_stime - (int(spent[11]) + int(spent[12])) / TICKS
-        told = errors.read_text(encoding="utf-8")
+        told = errors_of(folder).read_text(encoding="utf-8")
         return Ended(code=process.returncode, took_s=took_s, took_cpu_s=took_cpu_s, errors=told)
     return None
 
@@ -165,20 +181,19 @@ def after(name: str, command: Command, number: int, found: Ended, folder: Path, 
 
 
 def case(
-    known: dict[str, Command], root: Path, place: int, name: str, number: int, after_s: float
+    known: dict[str, Command], root: Path, place: int, name: str, number: int, instant: Instant
 ) -> tuple[str, float, float]:
     """End one command; returns what was left, in words, and how long the end took."""
     folder = root / f"case-{place}"
     folder.mkdir()
-    errors = root / f"case-{place}.errors"
-    found = ended(started(known[name].arguments, folder), number, after_s, errors)
+    found = ended(started(known[name].arguments, folder), number, instant, folder)
     what, took_s, took_cpu_s = "had ended by itself", 0.0, 0.0
     if found is not None:
         signal_name, took_s, took_cpu_s = signal.Signals(number).name, found.took_s, found.took_cpu_s
         try:
             what = f"{signal_name}: {after(name, known[name], number, found, folder, root)}"
         except AssertionError:
-            print(f"case {place}: {name}, {signal_name} after {after_s:.3f} s", flush=True)
+            print(f"case {place}: {name}, {signal_name} {instant}", flush=True)
             raise
     shutil.rmtree(folder)
     return what, took_s, took_cpu_s
@@ -204,14 +219,13 @@ def main() -> None:
             process = started(command.arguments, folder)
             assert process.wait() == 0, f"{name}: see {folder}.errors"
             lengths_s[name] = time.monotonic() - began_s
-        cases = [
-            (
-                name,
-                draw.choice((signal.SIGINT, signal.SIGTERM, signal.SIGKILL)),
-                draw.uniform(0, 1.05 * lengths_s[name]),
-            )
-            for name in draw.choices(list(known), k=runs)
-        ]
+        cases = []
+        for place in range(runs):
+            name = draw.choice(list(known))
+            number = draw.choice((signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
+            is_of_writing = place % 2 == 1
+            longest_s = lengths_s[name] * (0.6 if name == "seeds" else 0.1) if is_of_writing else 1.05 * lengths_s[name]
+            cases.append((name, number, Instant(is_of_writing=is_of_writing, after_s=draw.uniform(0, longest_s))))
         with ThreadPoolExecutor(max_workers=2) as pool:
             told = list(pool.map(lambda place: case(known, root, place, *cases[place]), range(runs)))
     for what, count in sorted(Counter(what for what, _, _ in told).items()):

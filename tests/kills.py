@@ -1,9 +1,10 @@
 """End commands at random instants by SIGINT, SIGTERM and SIGKILL: nothing half-written passes for whole.
 
-Half of the instants are counted from the start, half from the first file that a command makes.
-What holds after each: a run folder that says ``complete`` equals that of an undisturbed run in all tables and numbers, another says what it is and can be read, or is refused with exit code 2; a page or an export is
-there whole or not at all; after SIGINT and SIGTERM no temporary file is left, nothing was said but who stopped it, and
-the end came in time. Prints how many ended when, and the worst times.
+Half of the instants are counted from the start, half from the first file that a command makes. What holds after each: a
+run folder that says ``complete`` equals that of an undisturbed run in all tables and numbers, another says what it is
+and can be read, or is refused with exit code 2; a page or an export is there whole or not at all; after SIGINT and
+SIGTERM no temporary file is left, nothing was said but who stopped it, and the end came in time. Prints how many ended
+when, and the worst times.
 Usage: python tests/kills.py [RUNS] [SEED]
 """
 
@@ -220,10 +221,10 @@ def main() -> None:
             assert process.wait() == 0, f"{name}: see {folder}.errors"
             lengths_s[name] = time.monotonic() - began_s
         cases = []
-        for place in range(runs):
+        for turn in range(runs):
             name = draw.choice(list(known))
             number = draw.choice((signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
-            is_of_writing = place % 2 == 1
+            is_of_writing = turn % 2 == 1
             longest_s = lengths_s[name] * (0.6 if name == "seeds" else 0.1) if is_of_writing else 1.05 * lengths_s[name]
             cases.append((name, number, Instant(is_of_writing=is_of_writing, after_s=draw.uniform(0, longest_s))))
         with ThreadPoolExecutor(max_workers=2) as pool:

@@ -138,7 +138,7 @@ def stoppable(command: Callable[[], int], *, is_program: bool) -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process now: remove what is unfinished, end its children, write out what is buffered, and go.
+    """End the process now: remove what is unfinished, end its children, and go; nothing more is written.
 
     Parameters
     ----------
@@ -190,10 +190,17 @@ def _watch(reader: int) -> None:
             return
         is_again |= number != 0 and time.monotonic() - began_s > ONE_PRESS_S
     if state.is_keeping and not is_again:
-        os.write(2, _STILL_WRITING)
+        _say(_STILL_WRITING)
         if _next(reader, None) is None or _next(reader, GRACE_S) is None:
             return
+    _say(f"stopped by {signal.Signals(first).name}\n".encode())
     leave(128 + first)
+
+
+def _say(text: bytes) -> None:
+    """Write to standard error past its buffer, which the main thread may hold."""
+    with suppress(OSError):  # closed by the caller
+        os.write(2, text)
 
 
 def _next(reader: int, wait_s: float | None) -> int | None:

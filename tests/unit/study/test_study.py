@@ -296,6 +296,23 @@ def test_an_interrupt_while_a_run_is_prepared_leaves_nothing(
 
 
 @pytest.mark.usefixtures("python_hears_sigint")
+def test_an_interrupt_of_goodput_over_weeks_keeps_the_iteration(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "schema: 1\nfabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, switch: tomahawk-5}\n"
+        "training: {model: llama-3-8b, tensor: 8, pipeline: 2, micro_batch: 1, global_batch: 4}\n"
+    )
+    whole = run_scenario(write(text), out=tmp_path / "whole")
+    monkeypatch.setattr("weftwork.study.results.goodput.goodput", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
+    run = run_scenario(write(text + "reliability: {}\n"), out=tmp_path / "run")
+    assert (whole.status, run.status) == ("complete", "interrupted")
+    assert run.value("iteration_ps") == whole.value("iteration_ps")
+    assert "effective_share" not in run.summary
+    assert open_run(run.path).table("jobs").num_rows == 1
+
+
+@pytest.mark.usefixtures("python_hears_sigint")
 def test_seeds_are_there_as_soon_as_they_have_finished(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ run folder that says ``complete`` equals that of an undisturbed run in all table
 and can be read, or is refused with exit code 2; a page or an export is there whole or not at all; after SIGINT and
 SIGTERM no temporary file is left, nothing was said but who stopped it, and the end came in time. Prints how many ended
 when, and the worst times.
-Usage: python tests/kills.py [RUNS] [SEED]
+Usage: python tests/steps/kills.py [RUNS] [SEED]
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def main() -> None:
     """Run every case; the first that does not hold ends the script with what was wrong."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
-    print(f"seed {seed}: python tests/kills.py {runs} {seed}", flush=True)
+    print(f"seed {seed}: python tests/steps/kills.py {runs} {seed}", flush=True)
     draw = random.Random(seed)
     known = commands()
     with tempfile.TemporaryDirectory(prefix="weftwork-kills-") as place:

@@ -1,6 +1,7 @@
 """A Python file of a user's own: read, parsed and imported, with whatever is wrong told by file and line.
 
-Policies, topologies, traffic patterns, collective algorithms and transports all come through this door.
+Policies, topologies, traffic patterns, collective algorithms and transports all come through this door. What it imports
+runs with all rights of the user; `UserCode` says which files a reader of scenarios may bring here.
 """
 
 from __future__ import annotations
@@ -12,15 +13,33 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum, auto
 from pathlib import Path
 from types import ModuleType
 
 from weftwork.base.errors import CodeError, WeftworkError
 from weftwork.base.plain_file import read_plain
 
-__all__ = ["TOO_DEEP", "blaming", "imported", "line_of_constant", "parsed", "text_digest", "text_of"]
+__all__ = [
+    "TOO_DEEP", "UserCode", "blaming", "imported", "is_in_package", "line_of_constant", "parsed", "text_digest",
+    "text_of",
+]  # fmt: skip
 
+PACKAGE = Path(__file__).resolve().parents[1]
 TOO_DEEP = "nested too deeply to be read; write it as several statements"
+
+
+class UserCode(Enum):
+    """Which Python files that a scenario names are run when it is read."""
+
+    RUN = auto()  # all of them
+    TOPOLOGY = auto()  # that of fabric.topology alone; the others are left unread, and keys that may be theirs unjudged
+    REFUSED = auto()  # none: each one outside the package is a mistake of the scenario
+
+
+def is_in_package(path: Path) -> bool:
+    """Whether a file lies in Weftwork's own package, behind all links: a link in the package may lead out of it."""
+    return path.resolve().is_relative_to(PACKAGE)
 
 
 def text_of(path: Path, error: type[CodeError] = CodeError) -> str:

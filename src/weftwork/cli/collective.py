@@ -43,6 +43,7 @@ def collective(
     factor: int,
     file: Path | None,
     settings: Sequence[str] | None,
+    user_code: bool,
     as_json: bool,
 ) -> int:
     """Run a collective at each size and print a line for it as soon as it is known.
@@ -54,6 +55,7 @@ def collective(
     factor : from one size to the next
     file : a scenario or a fabric; None for a rail-optimized fabric of H100 servers
     settings : ``key=value`` texts of ``--set``
+    user_code : False refuses every Python file of the user's own
     as_json : one JSON object instead of the table
 
     Returns
@@ -70,7 +72,7 @@ def collective(
         text = "missing: how many GPUs, or a fabric with --fabric whose GPUs take part"
         raise ConfigError("command line", [Mistake(path="--gpus", text=text)])
     try:
-        scenario = collective_scenario({**keys, "size": found[-1]}, file=file, overrides=own)
+        scenario = collective_scenario({**keys, "size": found[-1]}, file=file, overrides=own, user_code=user_code)
         prepared = prepare(scenario)
     except ConfigError as error:
         options = {f"--set collective.{key}": f"--{key}" for key in keys if f"collective.{key}" not in own}

@@ -14,9 +14,15 @@ from weftwork.base.version import VERSION
 
 __all__ = ["app"]
 
+TRUST = (
+    "A scenario can run code: the Python files that it names run with all your rights. Of a scenario that you do not "
+    "trust read these files first, or give --no-user-code."
+)
+
 app = typer.Typer(
     name="weftwork",
     help="Plan, simulate and operate the network that trains large models.",
+    epilog=TRUST,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -31,6 +37,9 @@ Lost = Annotated[
 ]
 Sets = Annotated[
     list[str] | None, typer.Argument(metavar="SET", help="Such as sc21; all by default.", show_default=False)
+]
+NoUserCode = Annotated[
+    bool, typer.Option("--no-user-code", help="Refuse every Python file that the scenario names outside the package.")
 ]
 Settings = Annotated[
     list[str] | None,
@@ -48,7 +57,7 @@ def _weftwork(
         raise typer.Exit
 
 
-@app.command("run")
+@app.command("run", epilog=TRUST)
 def _run(
     *,
     file: Annotated[Path, typer.Argument(help="Scenario, a YAML file.")],
@@ -58,15 +67,19 @@ def _run(
     seed: Annotated[int | None, typer.Option(help="In place of engine.seed.")] = None,
     seeds: Annotated[int, typer.Option(help="Runs, with consecutive seeds; means and 95 % intervals.")] = 1,
     settings: Settings = None,
+    no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
     """Simulate a scenario and write its run folder."""
     from weftwork.cli.run import run
 
-    raise typer.Exit(run(file, out=out, seed=seed, seeds=seeds, settings=settings, as_json=as_json))
+    user_code = not no_user_code
+    raise typer.Exit(
+        run(file, out=out, seed=seed, seeds=seeds, settings=settings, user_code=user_code, as_json=as_json)
+    )
 
 
-@app.command("collective")
+@app.command("collective", epilog=TRUST)
 def _collective(  # noqa: PLR0913 - the options, all by name
     *,
     operation: Annotated[str, typer.Argument(help="Such as all-reduce; see `weftwork explain collective.operation`.")],
@@ -83,6 +96,7 @@ def _collective(  # noqa: PLR0913 - the options, all by name
     channels: Annotated[int | None, typer.Option(help="Rings or trees that share the bytes.")] = None,
     repeat: Annotated[int | None, typer.Option(help="Times that each size is done; the mean is shown.")] = None,
     settings: Settings = None,
+    no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
     """Time a collective, in the columns of nccl-tests."""
@@ -90,10 +104,20 @@ def _collective(  # noqa: PLR0913 - the options, all by name
 
     given = {"operation": operation, "gpus": gpus, "algorithm": algorithm, "channels": channels, "repeat": repeat}
     keys = {key: value for key, value in given.items() if value is not None}
-    raise typer.Exit(collective(keys, sizes=sizes, factor=factor, file=fabric, settings=settings, as_json=as_json))
+    raise typer.Exit(
+        collective(
+            keys,
+            sizes=sizes,
+            factor=factor,
+            file=fabric,
+            settings=settings,
+            user_code=not no_user_code,
+            as_json=as_json,
+        )
+    )
 
 
-@app.command("topology")
+@app.command("topology", epilog=TRUST)
 def _topology(
     *,
     file: Annotated[Path, typer.Argument(help="Scenario, or a fabric as .json or .graphml.")],
@@ -101,6 +125,7 @@ def _topology(
     picture: Annotated[Path | None, typer.Option(help="Draw it: .svg or .html.")] = None,
     without: Lost = None,
     settings: Settings = None,
+    no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
     """Show a fabric: counts, bisection, paths, a picture."""
@@ -108,7 +133,13 @@ def _topology(
     from weftwork.cli.topology import topology
 
     topology(
-        file, as_json=as_json, export=export, picture=picture, overrides=overrides(settings), without=without or ()
+        file,
+        as_json=as_json,
+        export=export,
+        picture=picture,
+        overrides=overrides(settings),
+        without=without or (),
+        user_code=not no_user_code,
     )
 
 

@@ -27,7 +27,14 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells count; `weftwork.base.stop` makes 1
 
 
 def run(
-    file: Path, *, out: Path | None, seed: int | None, seeds: int, settings: Sequence[str] | None, as_json: bool
+    file: Path,
+    *,
+    out: Path | None,
+    seed: int | None,
+    seeds: int,
+    settings: Sequence[str] | None,
+    user_code: bool,
+    as_json: bool,
 ) -> int:
     """Run a scenario and print what came out.
 
@@ -37,6 +44,7 @@ def run(
     out : run folder
     seed, seeds : first seed, and how many
     settings : ``key=value`` texts of ``--set``
+    user_code : False refuses every Python file of the user's own that the scenario names
     as_json : one JSON object instead of words
 
     Returns
@@ -50,7 +58,15 @@ def run(
     ConfigError : with all mistakes
     """
     with ProgressLine() as line:
-        result = run_scenario(file, out=out, seed=seed, seeds=seeds, overrides=overrides(settings), progress=line)
+        result = run_scenario(
+            file,
+            out=out,
+            seed=seed,
+            seeds=seeds,
+            overrides=overrides(settings),
+            user_code=user_code,
+            progress=line,
+        )
     if as_json:
         typer.echo(json.dumps(run_document(result), indent=2))
     else:

@@ -14,13 +14,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from weftwork.base.errors import ConfigError
 from weftwork.base.units import DURATION, RATE, format_quantity
 from weftwork.cli.console import console
 from weftwork.cli.topology_loss import loss_record, print_loss
 from weftwork.spec.device import Server
 from weftwork.spec.fabric import Fabric
-from weftwork.topology.build import fabric_of, fabric_of_section
+from weftwork.topology.build import fabric_of
 from weftwork.topology.draw import draw
 from weftwork.topology.export import export as write_export
 from weftwork.topology.from_file import FABRIC_FILES
@@ -40,6 +39,7 @@ def topology(
     picture: Path | None = None,
     overrides: Mapping[str, str] | None = None,
     without: Sequence[str] = (),
+    user_code: bool = True,
 ) -> None:
     """Print the measures of a fabric; write it to a file or draw it where asked.
 
@@ -51,12 +51,13 @@ def topology(
     picture : also draw it; the name ends in .svg or .html
     overrides : keys of a scenario set from the command line
     without : names of nodes, links and NIC ports that are lost; what that means is printed instead of the measures
+    user_code : False refuses every Python file of the user's own that the scenario names
 
     Raises
     ------
     ConfigError : the file describes no fabric, a name ends in something else, or a lost part does not exist
     """
-    fabric = fabric_in(file, overrides)
+    fabric = fabric_in(file, overrides, user_code=user_code)
     lost = find_lost(fabric, without)
     if export is not None:
         write_export(fabric, export)
@@ -80,8 +81,8 @@ def topology(
             out.print(f"wrote {path}", soft_wrap=True)
 
 
-def fabric_in(file: Path, overrides: Mapping[str, str] | None = None) -> Fabric:
-    """The fabric of a scenario, or of a fabric file.
+def fabric_in(file: Path, overrides: Mapping[str, str] | None = None, *, user_code: bool = True) -> Fabric:
+    """The fabric of a scenario, of whose Python files the topology alone is run, or of a fabric file.
 
     Raises
     ------
@@ -89,13 +90,9 @@ def fabric_in(file: Path, overrides: Mapping[str, str] | None = None) -> Fabric:
     """
     if file.suffix in FABRIC_FILES:
         return fabric_of(file=file)
-    from weftwork.study.prepare.prepare import read_scenario  # loads the policies, which a fabric file does not need
+    from weftwork.study.prepare.prepare import fabric_of_scenario  # brings much that a fabric file does not need
 
-    scenario = read_scenario(file, overrides)
-    try:
-        return fabric_of_section(scenario.fabric, directory=file.parent)
-    except ConfigError as wrong:
-        raise scenario.locate(wrong) from wrong
+    return fabric_of_scenario(file, overrides, user_code=user_code)
 
 
 def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Checked:
 
 
 def check_imports(file: str, tree: ast.Module) -> None:
-    """Refuse imports that a compiled step could not follow.
+    """Refuse imports that a compiled step could not follow. It is no sandbox: the file is run as any Python is.
 
     Raises
     ------
@@ -81,8 +81,16 @@ def check_imports(file: str, tree: ast.Module) -> None:
             continue
         for name in names:
             if name not in ALLOWED_IMPORTS:
-                text = f"a policy is one file and may not import {name}; allowed are {', '.join(ALLOWED_IMPORTS)}"
-                raise PolicyError(file, node.lineno, text)
+                raise PolicyError(file, node.lineno, _why_not(name))
+
+
+def _why_not(name: str) -> str:
+    """Say why a policy imports little, so that nobody takes the rule for a sandbox."""
+    return (
+        f"a policy may not import {name}: its steps become machine code that sees numbers alone, and no module could "
+        f"follow; allowed are {', '.join(ALLOWED_IMPORTS)}; the rule protects nobody from this file, whose other lines "
+        "run as any Python does"
+    )
 
 
 def is_math(value: object) -> bool:

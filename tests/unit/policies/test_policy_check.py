@@ -84,7 +84,7 @@ def refusal(tmp_path: Path, *body: str, above: str = "") -> tuple[str, int]:
         ("state.flag = signal.kind == Kind.ARRIVED", "there is no Kind.ARRIVED; there are START, RESUME"),
         ("state.count = Kind.ACK", "a Kind is not a number"),
         ("del state.level", "'del' cannot be compiled in a step"),
-        ("import os", "a policy is one file and may not import os"),
+        ("import os", "a policy may not import os: its steps become machine code that sees numbers alone"),
         ("global SEVEN", "'global' cannot be compiled in a step"),
         ("assert state.flag", "'assert' cannot be compiled in a step"),
         ("return 1", "'step' returns a value; a step writes its state instead"),

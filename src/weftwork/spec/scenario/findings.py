@@ -78,7 +78,8 @@ class Collected:
 def asked(folder: Folder[T], label: str, reader: Reader, path: str, call: Callable[[T], R]) -> R | None:
     """Call what a chosen file offers while a scenario is read; what goes wrong becomes a mistake of the scenario.
 
-    Where a key of the choice is itself wrong nothing is called, so that a check meets values of its rows alone.
+    Where a key of the choice is itself wrong nothing is called, so that a check meets values of its rows alone, and
+    nothing is called of a file that this reader does not run.
 
     Parameters
     ----------
@@ -90,6 +91,8 @@ def asked(folder: Folder[T], label: str, reader: Reader, path: str, call: Callab
     -------
     what the call returned, or None where it failed or was not made
     """
+    if not reader.runs(path, label):
+        return None
     record: Any = folder.load(label)
     section = path.rpartition(".")[0]
     if not reader.is_sound(*(f"{section}.{row.key}" for row in rows_of(record.keys).values())):

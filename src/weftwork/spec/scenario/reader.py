@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from weftwork.base.errors import CodeError, Mistake
 from weftwork.base.folder import is_path
 from weftwork.base.nearest import nearest
+from weftwork.base.user_code import UserCode, is_in_package
 from weftwork.spec.scenario.choice import NoKeys, Offer
 from weftwork.spec.scenario.chosen import OPTIONS, Chooser, chooser_of, clash, means_nothing
 from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
@@ -89,6 +90,7 @@ class Reader:
     check_parameters : judges the parameters of a policy, or None
     paths : lists all keys of a scenario, to tell a user in which section a key belongs
     nodes : servers of the catalogue by name, where the caller knows it
+    user_code : which Python files of the user's own are run
     """
 
     known: MappingType[str, SequenceType[str]]
@@ -96,6 +98,7 @@ class Reader:
     check_parameters: ParameterCheck | None
     paths: Callable[[], SequenceType[str]] = tuple
     nodes: MappingType[str, NodeModel] = field(default_factory=dict)
+    user_code: UserCode = UserCode.RUN
     places: Places = field(default_factory=Places)
     mistakes: list[Mistake] = field(default_factory=list)
     bad: set[str] = field(default_factory=set)
@@ -112,6 +115,10 @@ class Reader:
     def which(self, first: str, second: str) -> str:
         """Return the key that the user wrote: the first of the two, unless only the second is there."""
         return second if first not in self.places.lines and second in self.places.lines else first
+
+    def runs(self, path: str, label: str) -> bool:
+        """Whether the file that is chosen at a key may be run: one of the catalogue, or a user's own that is let in."""
+        return not is_path(label) or self.user_code is not UserCode.TOPOLOGY or path == "fabric.topology"
 
     def section(self, node: Node, path: str, model: type[BaseModel], later: MappingType[str, str] | None = None) -> Any:
         """Read a mapping into a record; what is wrong in it gets its default, so that reading can go on."""
@@ -134,7 +141,7 @@ class Reader:
         own = {} if offer is None else rows_of(offer.keys)
         keys = [chooser.row.key, *(row.key for row in own.values()), *(row.key for row in rows.values())]
         others: MappingType[str, tuple[tuple[str, ...], Row]] = {}
-        if any(entry.key not in keys for entry in node.entries):  # else no other file of the folder is imported
+        if not is_open and any(entry.key not in keys for entry in node.entries):  # else no other file is imported
             others = {key: row for key, row in chooser.others().items() if key not in keys}
         entries = self._entries(node, path, list(dict.fromkeys(keys)), later, others, is_open=is_open)
         self._foreign(chooser, chosen, others, entries, path)
@@ -188,8 +195,8 @@ class Reader:
         else:
             label = self._value(row, entry.node, at)
             if self.is_sound(at) and is_path(label):
-                label = self._file(label, at, is_in_file=entry.node.line is not None)
-        if label is None or not self.is_sound(at):
+                label = self._code(label, at, kind.names, is_in_file=entry.node.line is not None)
+        if label is None or not self.is_sound(at) or not self.runs(at, label):
             return label, None
         if label in kind.words:
             return label, None
@@ -355,6 +362,16 @@ class Reader:
             return text
         return str(full)
 
+    def _code(self, text: str, path: str, names: SequenceType[str], *, is_in_file: bool) -> str:
+        """Find a Python file that the user named, unless the caller wants no code of a user's own."""
+        file = self._file(text, path, is_in_file=is_in_file)
+        if self.user_code is not UserCode.REFUSED or not self.is_sound(path):
+            return file
+        if not is_in_package(Path(file)):
+            found = f"found '{text}', a Python file outside the package, which --no-user-code refuses"
+            self.wrong(path, f"{found}; wanted {either(tuple(names))}", nearest(Path(text).stem, names))
+        return str(Path(file).resolve())  # what was judged, whatever becomes of a link on the way to it
+
     def _policy(self, row: Row, kind: PolicyKind, node: Node, path: str) -> PolicyChoice:
         parameters: dict[str, ParameterValue] = {}
         if isinstance(node, Mapping):
@@ -379,7 +396,7 @@ class Reader:
             return PolicyChoice()
         text = label.text
         if text.endswith(".py") or "/" in text:
-            file = self._file(text, path, is_in_file=label.line is not None)
+            file = self._code(text, path, known, is_in_file=label.line is not None)
             choice = PolicyChoice(file=file, parameters=parameters)
         elif text in known:
             choice = PolicyChoice(name=text, parameters=parameters)
@@ -390,7 +407,8 @@ class Reader:
                 nearest(text, known),
             )
             return PolicyChoice(name=text, parameters=parameters)
-        if self.check_parameters is not None and parameters and self.is_sound(path):
+        is_judged = self.is_sound(path) and self.runs(path, choice.label)
+        if self.check_parameters is not None and parameters and is_judged:
             for mistake in self.check_parameters(kind.folder, choice.label, parameters):
                 at = mistake.path if mistake.path.startswith(f"{path}.") else _join(path, mistake.path)
                 self.wrong(at, mistake.text, mistake.fix)

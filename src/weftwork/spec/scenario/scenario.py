@@ -18,6 +18,7 @@ from pydantic import BaseModel, PrivateAttr
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.plain_file import read_plain
+from weftwork.base.user_code import UserCode
 from weftwork.spec.device import Record
 from weftwork.spec.scenario.checks import check_workload, resolve_transport
 from weftwork.spec.scenario.chosen import OPTIONS, chooser_of
@@ -181,6 +182,7 @@ def load(
     known: Mapping[str, Sequence[str]] | None = None,
     check_parameters: ParameterCheck | None = None,
     nodes: Mapping[str, NodeModel] | None = None,
+    user_code: UserCode = UserCode.RUN,
 ) -> Scenario:
     """Read a scenario from a file.
 
@@ -193,6 +195,7 @@ def load(
         judged where absent); by default the policies that are installed
     check_parameters : judges the parameters of a policy; see `weftwork.spec.scenario.policies.ParameterCheck`
     nodes : servers of the catalogue by name; without them what follows from one, such as ``hosts``, stays open
+    user_code : which Python files that the file names are run
 
     Raises
     ------
@@ -215,11 +218,11 @@ def load(
         ) from error
     return loads(
         text, source, overrides, directory=path.parent, name=path.stem, known=known, check_parameters=check_parameters,
-        nodes=nodes,
+        nodes=nodes, user_code=user_code,
     )  # fmt: skip
 
 
-def loads(
+def loads(  # noqa: PLR0913 - what `load` takes, all by name
     text: str,
     source: str = "scenario",
     overrides: Mapping[str, str] | None = None,
@@ -229,6 +232,7 @@ def loads(
     known: Mapping[str, Sequence[str]] | None = None,
     check_parameters: ParameterCheck | None = None,
     nodes: Mapping[str, NodeModel] | None = None,
+    user_code: UserCode = UserCode.RUN,
 ) -> Scenario:
     """Read a scenario from text; as `load`.
 
@@ -266,6 +270,7 @@ def loads(
         directory=Path() if directory is None else directory,
         check_parameters=check_parameters,
         nodes=nodes or {},
+        user_code=user_code,
         paths=lambda: [described.path for described in rows()],
         mistakes=mistakes,
     )

@@ -36,7 +36,9 @@ class GivenFabric:
     text: str
 
 
-def with_fabric(file: str | Path, fabric: Fabric, overrides: Mapping[str, str] | None) -> tuple[Scenario, GivenFabric]:
+def with_fabric(
+    file: str | Path, fabric: Fabric, overrides: Mapping[str, str] | None, *, user_code: bool = True
+) -> tuple[Scenario, GivenFabric]:
     """Read a scenario with a fabric in place of its section, which may be missing.
 
     Parameters
@@ -44,6 +46,7 @@ def with_fabric(file: str | Path, fabric: Fabric, overrides: Mapping[str, str] |
     file : the scenario
     fabric : from `weftwork.topology`
     overrides : dotted key to YAML text
+    user_code : as in `read_scenario`
 
     Raises
     ------
@@ -58,7 +61,7 @@ def with_fabric(file: str | Path, fabric: Fabric, overrides: Mapping[str, str] |
             raise ConfigError("fabric, given in Python", list(error.mistakes)) from error
         given = GivenFabric(fabric=checked, text=written.read_text(encoding="utf-8"))
         section = {"fabric": json.dumps({"file": str(written)})}
-        return read_scenario(file, {**(overrides or {}), **section}), given
+        return read_scenario(file, {**(overrides or {}), **section}, user_code=user_code), given
 
 
 def placed(scenario: Scenario, folder: Path) -> Scenario:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.user_code import UserCode
 from weftwork.engine.plan import Plan
 from weftwork.engine.requirements import pause_facts, reordering_mistakes
 from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from weftwork.spec.transport import Transport
     from weftwork.study.prepare.training import TrainingJob
 
-__all__ = ["check_parameters", "known_names", "located", "prepare", "read_scenario"]
+__all__ = ["check_parameters", "fabric_of_scenario", "known_names", "located", "prepare", "read_scenario"]
 
 SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
 
@@ -62,15 +63,55 @@ def check_parameters(kind: str, name_or_path: str, parameters: Mapping[str, Para
     return []
 
 
-def read_scenario(path: str | Path, overrides: Mapping[str, str] | None = None) -> Scenario:
+def read_scenario(path: str | Path, overrides: Mapping[str, str] | None = None, *, user_code: bool = True) -> Scenario:
     """Read a scenario with everything that is installed known to it.
+
+    Parameters
+    ----------
+    path : the scenario's file
+    overrides : dotted key to YAML text
+    user_code : whether it may name Python files, which are then run; False refuses each one outside the package, so
+        that nothing of the scenario's author is run now or later
 
     Raises
     ------
     ConfigError : with all mistakes
     CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
     """
-    return load_scenario(Path(path), overrides, known=known_names(), check_parameters=check_parameters, nodes=nodes())
+    return _read(path, overrides, UserCode.RUN if user_code else UserCode.REFUSED)
+
+
+def fabric_of_scenario(
+    path: str | Path, overrides: Mapping[str, str] | None = None, *, user_code: bool = True
+) -> Fabric:
+    """Build the fabric of a scenario; of the Python files that it names the topology alone is run.
+
+    Parameters
+    ----------
+    path, overrides : as in `read_scenario`; keys that may belong to an unread file are not judged
+    user_code : False refuses every Python file outside the package that the scenario names
+
+    Raises
+    ------
+    ConfigError : with all mistakes, and their lines where the file has lines
+    CodeError : the topology of the user's own is wrong; with file and line
+    """
+    scenario = _read(path, overrides, UserCode.TOPOLOGY if user_code else UserCode.REFUSED)
+    try:
+        return fabric_of_section(scenario.fabric, directory=Path(path).parent)
+    except ConfigError as wrong:
+        raise scenario.locate(wrong) from wrong
+
+
+def _read(path: str | Path, overrides: Mapping[str, str] | None, user_code: UserCode) -> Scenario:
+    return load_scenario(
+        Path(path),
+        overrides,
+        known=known_names(),
+        check_parameters=check_parameters,
+        nodes=nodes(),
+        user_code=user_code,
+    )
 
 
 def prepare(scenario: Scenario, *, fabric: Fabric | None = None) -> Prepared:

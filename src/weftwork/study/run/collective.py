@@ -15,6 +15,7 @@ from statistics import harmonic_mean
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.user_code import UserCode
 from weftwork.hardware.catalogue import node, nodes
 from weftwork.spec.scenario.scenario import load, loads
 from weftwork.study.prepare.prepare import check_parameters, known_names, prepare
@@ -57,7 +58,11 @@ class Measured:
 
 
 def collective_scenario(
-    collective: Mapping[str, Any], *, file: Path | None, overrides: Mapping[str, str] | None = None
+    collective: Mapping[str, Any],
+    *,
+    file: Path | None,
+    overrides: Mapping[str, str] | None = None,
+    user_code: bool = True,
 ) -> Scenario:
     """Make the scenario of a collective from a fabric.
 
@@ -66,6 +71,7 @@ def collective_scenario(
     collective : keys of the section ``collective``, in place of the file's workload
     file : a scenario, or a fabric as JSON or GraphML; None: a rail-optimized fabric of as many H100 servers as it takes
     overrides : keys of the scenario set from the command line
+    user_code : as in `read_scenario`
 
     Raises
     ------
@@ -73,6 +79,7 @@ def collective_scenario(
     """
     given = {"collective": json.dumps(dict(collective)), **(overrides or {})}
     known: dict[str, Any] = {"known": known_names(), "check_parameters": check_parameters, "nodes": nodes()}
+    known["user_code"] = UserCode.RUN if user_code else UserCode.REFUSED
     if file is not None and file.suffix not in FABRIC_FILES:
         return load(file, {"traffic": "null", **given}, **known)
     fabric: dict[str, Any] = {"topology": "rail-optimized", "node": DEFAULT_NODE, "switch": DEFAULT_SWITCH}

@@ -43,6 +43,7 @@ def run_scenario(
     seeds: int = 1,
     overrides: Mapping[str, str] | None = None,
     fabric: Fabric | None = None,
+    user_code: bool = True,
     progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Run a scenario and write its run folder.
@@ -58,6 +59,7 @@ def run_scenario(
     overrides : dotted key to YAML text, for a file
     fabric : built in Python, in place of the whole section of a scenario's file; it is kept as ``fabric.json`` in the
         run folder, and ``fabric`` of the provenance says so
+    user_code : whether a file may name Python files, which are then run; False refuses each one outside the package
     progress : called about ten times a second
 
     Returns
@@ -71,6 +73,8 @@ def run_scenario(
     UsageError : an argument has another type
     """
     _want_types(scenario, out, seed, seeds, overrides)
+    if isinstance(scenario, Scenario) and not user_code:
+        raise UsageError("user_code=False is for a file: a scenario that was read has run its Python files already")
     if isinstance(scenario, Scenario) and overrides:
         text = "overrides are for a file; a scenario that was read is changed with model_copy"
         raise ConfigError(scenario.source, [Mistake(path="overrides", text=text)])
@@ -78,9 +82,9 @@ def run_scenario(
     if fabric is not None:
         if isinstance(scenario, Scenario):
             raise UsageError("a fabric takes the place of a section in a file: pass the scenario's file")
-        scenario, given = with_fabric(scenario, fabric, overrides)
+        scenario, given = with_fabric(scenario, fabric, overrides, user_code=user_code)
     elif not isinstance(scenario, Scenario):
-        scenario = read_scenario(scenario, overrides)
+        scenario = read_scenario(scenario, overrides, user_code=user_code)
     first = scenario.engine.seed if seed is None else seed
     if seeds < 1:
         raise ConfigError(scenario.source, [Mistake(path="seeds", text=f"found {seeds}, wanted at least one")])

@@ -1,0 +1,288 @@
+"""Which commands run the Python files that a scenario names: each kind of file with each command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import typer
+from helpers.how_to import steps
+
+import weftwork
+from weftwork.base import user_code
+from weftwork.base.errors import ConfigError, UsageError
+from weftwork.base.user_code import is_in_package
+from weftwork.cli import app, main
+from weftwork.policies.load import catalogue
+from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS
+
+# Key that names a file, and how a line of a scenario says so. The file leaves a mark as soon as it is run, then fails.
+KINDS = {
+    "fabric.topology": "fabric: {topology: ./topology.py, link_rate: 100Gbps}",
+    "transport.protocol": "transport: {protocol: ./protocol.py}",
+    "transport.congestion_control": "transport: {congestion_control: ./congestion_control.py}",
+    "transport.path_selection": "transport: {path_selection: {file: ./path_selection.py, gain: 3}}",
+    "transport.port_selection": "transport: {port_selection: ./port_selection.py}",
+    "traffic.pattern": "traffic: {pattern: ./pattern.py, distance: 3}",
+    "collective.algorithm": "collective: {algorithm: ./algorithm.py, delay: 1us}",
+}
+FABRIC = "fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2, link_rate: 100Gbps}"
+TRAFFIC = "traffic: {pattern: incast, senders: 3, size: 10KB}"
+# What each command runs of a scenario's files; a command that is not here takes no scenario.
+RUN_BY = {
+    "run": set(KINDS),
+    "collective": set(KINDS) - {"traffic.pattern"},  # it puts its own workload in place of the scenario's
+    "topology": {"fabric.topology"},
+}
+
+
+class Answer(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Said = Callable[..., Answer]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a file of each kind in it."""
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path)
+    return tmp_path
+
+
+def write_files(folder: Path) -> None:
+    """Write a file of each kind, which leaves its mark in the current folder."""
+    for key in KINDS:
+        name = key.rpartition(".")[2]
+        (folder / f"{name}.py").write_text(f"open('{name}.mark', 'w').close()\nraise RuntimeError('I was run')\n")
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Said:
+    def answered(*words: str) -> Answer:
+        with pytest.raises(SystemExit) as left:
+            main(list(words))
+        out, err = capsys.readouterr()
+        return Answer(left.value.code if isinstance(left.value.code, int) else 0, out, err)
+
+    return answered
+
+
+def scenario(*keys: str, more: str = "") -> str:
+    """Text of a scenario that names the files of these keys; a line for each."""
+    sections = {key.partition(".")[0] for key in keys}
+    lines = ["schema: 1", *(() if "fabric" in sections else (FABRIC,)), more]
+    lines += [] if sections & {"traffic", "collective"} else [TRAFFIC]
+    for section in dict.fromkeys(key.partition(".")[0] for key in keys):
+        inside = [KINDS[key].partition(": {")[2].removesuffix("}") for key in keys if key.startswith(f"{section}.")]
+        lines += [f"{section}:", *(f"  {one}" for text in inside for one in _keys(text))]
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+def _keys(text: str) -> Iterator[str]:
+    """Yield the keys of a flow mapping's inside; only a policy's braces hold commas of their own."""
+    yield from [text] if "{" in text else text.split(", ")
+
+
+def marks(folder: Path) -> set[str]:
+    """Keys whose files were run."""
+    found = {file.stem for file in folder.glob("*.mark")}
+    return {key for key in KINDS if key.rpartition(".")[2] in found}
+
+
+def arguments(command: str, key: str) -> list[str]:
+    """Words of the command line that read the scenario; of a collective the algorithm is an option."""
+    if command != "collective":
+        return [command, "a.yaml"]
+    own = ["--algorithm", "./algorithm.py"] if key == "collective.algorithm" else []
+    return ["collective", "all-reduce", "--fabric", "a.yaml", "--sizes", "1KB", *own]
+
+
+def test_every_command_is_judged_here() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group has them
+    reads = {name for name, one in commands.items() if any("--set" in option.opts for option in one.params)}
+    refuses = {name for name, one in commands.items() if any("--no-user-code" in option.opts for option in one.params)}
+    assert reads == refuses == set(RUN_BY)
+    assert set(commands) == set(RUN_BY) | {"compare", "report", "validate", "list", "explain", "schema"}
+
+
+@pytest.mark.parametrize("key", KINDS)
+@pytest.mark.parametrize("command", RUN_BY)
+def test_a_command_runs_the_files_that_it_needs_and_no_other(folder: Path, said: Said, command: str, key: str) -> None:
+    (folder / "a.yaml").write_text(scenario(key))
+    answer = said(*arguments(command, key))
+    is_run = key in RUN_BY[command]
+    assert marks(folder) == ({key} if is_run else set())
+    assert ("I was run" in answer.err) is is_run
+    assert answer.code == (2 if is_run else 0), answer.err
+
+
+def test_topology_runs_a_topology_of_ones_own_beside_files_of_every_other_kind(folder: Path, said: Said) -> None:
+    (step,) = (step for step in steps("own-topology.md") if step.argument.endswith(".py"))
+    (folder / "topology.py").write_text(step.content)
+    text = scenario(*(key for key in KINDS if key != "collective.algorithm")).replace(
+        "link_rate", "switches: 5\n  link_rate"
+    )
+    (folder / "a.yaml").write_text(text)
+    answer = said("topology", "a.yaml", "--json")
+    assert answer.code == 0, answer.err
+    assert json.loads(answer.out)["switches_by_tier"] == {"1": 5}
+    assert marks(folder) == set()
+
+
+@pytest.mark.parametrize("workload", ["traffic.pattern", "collective.algorithm"])
+@pytest.mark.parametrize("command", RUN_BY)
+def test_no_user_code_refuses_all_files_at_once_with_their_lines(
+    folder: Path, said: Said, command: str, workload: str
+) -> None:
+    keys = [key for key in KINDS if key.partition(".")[0] in {"fabric", "transport"}] + [workload]
+    text = scenario(*keys)
+    (folder / "a.yaml").write_text(text)
+    answer = said(*arguments(command, workload), "--no-user-code", "--json")
+    assert answer.code == 2
+    mistakes = {one["path"]: one for one in json.loads(answer.out)["error"]["mistakes"]}
+    if command == "collective":  # the scenario's own workload is left aside
+        keys = [*keys[:-1], *(["--algorithm"] if workload == "collective.algorithm" else [])]
+    assert set(mistakes) == set(keys)
+    for key in keys:
+        name = key.rpartition(".")[2].strip("-")
+        assert mistakes[key]["text"].startswith(
+            f"found './{name}.py', a Python file outside the package, which --no-user-code refuses; wanted "
+        )
+        if key != "--algorithm":
+            assert f"./{name}.py" in text.splitlines()[mistakes[key]["line"] - 1]
+    assert marks(folder) == set()
+    assert sorted(file.name for file in folder.glob("runs")) == []
+
+
+def test_a_file_that_set_brings_is_refused_too_and_nothing_else_is(folder: Path, said: Said) -> None:
+    (folder / "a.yaml").write_text(scenario())
+    answer = said("run", "a.yaml", "--no-user-code", "--set", "transport.congestion_control=./congestion_control.py")
+    assert answer.code == 2
+    assert "--set transport.congestion_control  found './congestion_control.py'" in answer.err
+    assert marks(folder) == set()
+    for words in (["run", "a.yaml", "-o", "r"], ["topology", "a.yaml"], arguments("collective", "")):
+        assert said(*words, "--no-user-code").code == 0
+
+
+def test_the_package_is_looked_for_behind_all_links(folder: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    into = {
+        "fabric.topology": TOPOLOGIES.paths["fat-tree"],
+        "transport.protocol": TRANSPORTS.paths["rocev2"],
+        "traffic.pattern": PATTERNS.paths["permutation"],
+        "transport.congestion_control": next(one.path for one in catalogue("congestion-control") if one.name == "none"),
+    }
+    for key, file in into.items():
+        (folder / f"{key.rpartition('.')[2]}.py").unlink()
+        (folder / f"{key.rpartition('.')[2]}.py").symlink_to(file)
+    text = (
+        scenario(*into)
+        .replace("link_rate: 100Gbps", "radix: 4\n  link_rate: 100Gbps")
+        .replace("distance: 3", "size: 1KB")
+    )
+    (folder / "a.yaml").write_text(text)
+    answer = said("run", "a.yaml", "--no-user-code", "-o", "r")
+    assert answer.code == 0, answer.err
+    files = weftwork.open_run("r").provenance["files"]
+    assert {key: one["file"] for key, one in files.items()} == {
+        key: str(file.resolve()) for key, file in into.items() if "congestion" not in key
+    }
+    (folder / "package").mkdir()
+    (folder / "package" / "inside.py").touch()
+    (folder / "package" / "out.py").symlink_to(folder / "algorithm.py")
+    monkeypatch.setattr(user_code, "PACKAGE", folder.resolve() / "package")
+    assert is_in_package(Path("package/inside.py"))
+    assert is_in_package(Path("package/../package/inside.py"))
+    assert not is_in_package(Path("package/out.py"))
+    assert not is_in_package(Path("package/../algorithm.py"))
+    assert not is_in_package(ALGORITHMS.paths["ring"])
+
+
+def test_python_refuses_as_the_command_line_does(folder: Path) -> None:
+    (folder / "a.yaml").write_text(scenario("traffic.pattern", "transport.protocol"))
+    (folder / "b.yaml").write_text(scenario())
+    fabric = weftwork.prepare(weftwork.read_scenario("b.yaml", user_code=False)).fabric
+    for call in (
+        lambda: weftwork.read_scenario("a.yaml", user_code=False),
+        lambda: weftwork.run("a.yaml", out="r", user_code=False),
+        lambda: weftwork.run("a.yaml", out="r", user_code=False, fabric=fabric),
+    ):
+        with pytest.raises(ConfigError, match="2 mistakes"):
+            call()
+    with pytest.raises(UsageError, match="a scenario that was read has run its Python files already"):
+        weftwork.run(weftwork.read_scenario("b.yaml"), out="r", user_code=False)
+    assert weftwork.run("b.yaml", out="r", user_code=False).is_complete
+    assert marks(folder) == set()
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two run folders whose scenarios and provenance name files of every kind."""
+    folder = tmp_path_factory.mktemp("hostile")
+    write_files(folder)
+    (folder / "b.yaml").write_text(scenario())
+    named = scenario(*KINDS)
+    for name in ("first", "second"):
+        run = weftwork.run(folder / "b.yaml", out=folder / name)
+        (run.path / "scenario.yaml").write_text(named.replace("distance: 3", f"distance: {len(name)}"))
+        provenance = json.loads((run.path / "provenance.json").read_text())
+        provenance["files"] = {key: {"file": f"./{key.rpartition('.')[2]}.py", "hash": "0"} for key in KINDS}
+        (run.path / "provenance.json").write_text(json.dumps(provenance))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["report", "first"], "first.html"),
+        (["report", "first", "second"], "first-second.html"),
+        (["compare", "first", "second"], "traffic.distance"),
+        (["explain", "traffic.pattern"], "a file such as ./mine.py"),
+        (["explain", "traffic.distance"], "no such key"),
+        (["explain", "./pattern.py"], "no such key"),
+        (["explain", "transport.congestion_control"], "dcqcn"),
+        (["explain", "transport.congestion_control.window_bytes"], "fixed-window"),
+        (["explain", "transport.congestion_control../congestion_control.py"], "no such key"),
+        (["list"], "traffic"),
+        *((["list", kind], known) for kind, known in (
+            ("topology", "fat-tree"), ("transport", "rocev2"), ("congestion-control", "dcqcn"), ("collective", "ring"),
+            ("path-selection", "spray"), ("port-selection", "least-loaded"), ("traffic", "incast"),
+        )),
+        (["list", "./pattern.py"], "found './pattern.py'"),
+        (["schema"], "pattern"),
+        (["validate", "sc21", "--write-scenarios", "rows"], "written to rows"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
+)  # fmt: skip
+def test_other_commands_run_no_file_whatever_a_run_folder_names(
+    hostile: Path, said: Said, words: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(hostile)
+    answer = said(*words)
+    assert told in answer.out + answer.err
+    assert answer.code == (2 if told.startswith(("no such", "found")) else 0)
+    assert marks(hostile) == set()
+
+
+def test_help_says_that_a_scenario_can_run_code(said: Said) -> None:
+    for words in ([], *([command] for command in RUN_BY)):
+        text = " ".join(said(*words, "--help").out.split())
+        assert "A scenario can run code: the Python files that it names run with all your rights." in text
+
+
+def test_a_refused_import_does_not_look_like_a_sandbox(folder: Path, said: Said) -> None:
+    head = "open('congestion_control.mark', 'w').close()\n"
+    (folder / "a.yaml").write_text(scenario("transport.congestion_control"))
+    (folder / "congestion_control.py").write_text(head + "import os\n")
+    answer = said("run", "a.yaml")
+    assert "congestion_control.py, line 2: a policy may not import os: its steps become machine code" in answer.err
+    assert "the rule protects nobody from this file, whose other lines run as any Python does" in answer.err
+    (folder / "congestion_control.py").write_text(head)
+    assert said("run", "a.yaml").code == 2
+    assert marks(folder) == {"transport.congestion_control"}  # and so they do

@@ -11,6 +11,7 @@ import typer
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.units import SIZE, UnitError, format_quantity, parse_quantity
 from weftwork.cli.leave import FAILED
+from weftwork.cli.printable import printable
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.study.prepare.prepare import prepare
@@ -155,7 +156,7 @@ def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
     section = prepared.scenario.collective
     typer.echo(f"# {prepared.job.name} among {prepared.job.gpus:,} GPUs; simulated, not measured")
     for key in ("fabric", "transport"):
-        typer.echo(f"# {key:<11}{words[key]}")
+        typer.echo(f"# {key:<11}{printable(words[key])}")
     if "collective.placement" in prepared.fabric.facts:
         typer.echo(f"# note       {prepared.fabric.facts['collective.placement']}")
     if section is not None and section.repeat > 1:

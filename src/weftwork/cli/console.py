@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import IO, cast
 
 from rich.console import Console
+
+from weftwork.cli.printable import Printable
 
 __all__ = ["console"]
 
@@ -13,5 +16,6 @@ WIDTH = 120  # chosen: of a file or a pipe, so that output does not depend on wh
 
 def console() -> Console:
     """Make a console for standard output."""
-    is_terminal = sys.stdout.isatty()
-    return Console(file=sys.stdout, width=None if is_terminal else WIDTH, highlight=False, emoji=False, markup=False)
+    file = cast("IO[str]", Printable(sys.stdout))
+    width = None if sys.stdout.isatty() else WIDTH
+    return Console(file=file, width=width, highlight=False, emoji=False, markup=False)

@@ -15,6 +15,7 @@ import typer
 
 from weftwork.base.errors import CodeError, ConfigError, EngineError, UsageError, WeftworkError
 from weftwork.base.stop import state
+from weftwork.cli.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,11 +60,11 @@ def _told(command: Callable[[], object], *, as_json: bool) -> int:
     except (CodeError, ConfigError, UsageError) as error:
         if state.heard is not None:  # what a library has made of the signal is no mistake of the user's
             return FAILED
-        typer.echo(str(error), err=True)
+        typer.echo(printable(str(error)), err=True)
         code, text, wrong = MISTAKE, str(error), error
     except EngineError as error:
         text = f"an error of Weftwork itself, please report it: {error}"
-        typer.echo(text, err=True)
+        typer.echo(printable(text), err=True)
         code, wrong = FAILED, error
     except _OPTION_ERROR as error:
         error.show()

@@ -185,7 +185,8 @@ def _label(cell: _Cell, count: int, y_px: dict[int, int]) -> str:
 def _row_name(nodes: pa.Table, tier: int, y_px: int) -> str:
     tiers, roles = nodes["tier"].to_numpy(), nodes["role"].to_pylist()
     members = np.flatnonzero(tiers == tier)
-    return f'<span class="row" style="top:{y_px - 19}px">{plural_role(roles[int(members[0])], len(members))}</span>'
+    words = plural_role(roles[int(members[0])], len(members))
+    return f'<span class="row" style="top:{y_px - 19}px">{escape(words)}</span>'
 
 
 def _hot(used: NDArray[np.float64], links: pa.Table) -> list[Hot]:

@@ -1,0 +1,57 @@
+"""Statements of the page "Security" that no other test holds (of Python files: `cli/test_user_code.py`)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import weftwork
+from weftwork.base.errors import ConfigError
+from weftwork.policies.load import load
+from weftwork.spec.scenario.kinds import OfferKind, PolicyKind
+from weftwork.spec.scenario.scenario import loads, rows
+
+PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
+# of the standard library and of what Weftwork needs: what opens connections, and what starts programs
+OUTWARD = {"socket", "ssl", "http", "urllib", "ftplib", "smtplib", "asyncio", "requests", "aiohttp", "subprocess"}
+# what makes objects of a file's own choice
+LOADERS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
+
+
+def test_the_package_opens_no_connection_and_unpickles_nothing_itself() -> None:
+    for file in Path(weftwork.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not {name.partition(".")[0] for name in names} & (OUTWARD | LOADERS), file
+
+
+def test_the_page_names_every_key_that_may_hold_a_python_file() -> None:
+    keys = {row.path for row in rows() if isinstance(row.kind, OfferKind | PolicyKind)}
+    assert len(keys) == 7
+    assert {key for key in keys if f"`{key}`" not in PAGE} == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: !!python/object/apply:os.system ['touch mark']",
+        "name: !!python/name:os.system ''",
+        "name: &a tiny",
+        "name: !own tiny",
+    ],
+)
+def test_a_scenario_is_plain_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"tag|anchor"):
+        loads(f"schema: 1\nfabric: {{radix: 4}}\ntraffic: {{pattern: permutation, size: 1KB}}\n{text}\n")
+    assert not (tmp_path / "mark").exists()
+
+
+def test_the_cache_of_a_policy_is_for_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFTWORK_CACHE_DIR", str(tmp_path))
+    load("path-selection", "ecmp").compile()
+    (folder,) = (tmp_path / "policies").iterdir()
+    assert folder.stat().st_mode & 0o077 == 0

@@ -1,0 +1,299 @@
+"""What the comparison of two runs says, on the page and in the terminal, computed again from both folders.
+
+The runs differ in every column that is shown, so that A for B, or one column for another, cannot go unseen.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import yaml
+from helpers.shown import charts, columns, is_shown, printed, rows, section, told, value_of, wrong
+from numpy.typing import NDArray
+
+from weftwork.cli import main
+from weftwork.store.runs import Run, open_run
+from weftwork.study.results.compare import compare
+from weftwork.study.run.run import run_scenario
+
+FABRIC = "topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 3"
+FIRST = f"""schema: 1
+name: the first
+fabric: {{{FABRIC}, link_rate: 100Gbps, fabric_rate: 40Gbps, switch: {{buffer: 500KB}}}}
+transport: {{congestion_control: fixed-window}}
+traffic: {{pattern: all-to-all, size: 90KB}}
+engine: {{seed: 3}}
+"""
+SECOND = f"""schema: 1
+name: the second
+fabric: {{{FABRIC}, link_rate: 50Gbps, fabric_rate: 50Gbps, switch: {{buffer: 200KB}}}}
+transport: {{congestion_control: none, flow_control: none, timeout: 150us}}
+traffic: {{pattern: all-to-all, size: 60KB, repeat: 2}}
+engine: {{seed: 5, record: {{ports: [leaf0]}}}}
+faults: [{{at: 30us, link: leaf0-spine1, event: down}}]
+"""
+GAP_BYTES = 20  # IEEE 802.3
+
+
+class Pair(NamedTuple):
+    first: Run
+    second: Run
+    page: str
+    terminal: str
+
+
+def compared(folder: Path, first: Run, second: Run) -> Pair:
+    out = StringIO()
+    with pytest.raises(SystemExit):
+        main(["report", str(first.path), str(second.path), "-o", str(folder / "page.html")])
+    with redirect_stdout(out), pytest.raises(SystemExit):
+        main(["compare", str(first.path), str(second.path)])
+    return Pair(first, second, (folder / "page.html").read_text(encoding="utf-8"), out.getvalue())
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    folder = tmp_path_factory.mktemp("pair")
+    for name, text in (("first", FIRST), ("second", SECOND)):
+        (folder / f"{name}.yaml").write_text(text)
+    return compared(folder, *(run_scenario(folder / f"{name}.yaml", out=folder / name) for name in ("first", "second")))
+
+
+def keys(run: Run) -> dict[str, str]:
+    """Dotted keys of the resolved scenario and their texts."""
+    found: dict[str, str] = {}
+
+    def walk(path: str, tree: Any) -> None:
+        if isinstance(tree, dict) or (isinstance(tree, list) and tree and isinstance(tree[0], dict)):
+            items = tree.items() if isinstance(tree, dict) else enumerate(tree)
+            for key, value in items:
+                walk(f"{path}.{key}" if path else str(key), value)
+        else:
+            found[path] = str(tree).lower() if isinstance(tree, bool) else str(tree)
+
+    walk("", yaml.safe_load((run.path / "scenario.yaml").read_text()))
+    return found
+
+
+def numbers(run: Run) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads((run.path / "summary.json").read_text())["numbers"]
+    return found
+
+
+WORDS = {"acks": "ACKs", "cnps": "CNPs", "naks": "NAKs", "fct": "FCT", "jain": "Jain"}
+
+
+def words(name: str) -> str:
+    """How a number of the summary is called."""
+    for unit in ("_ps", "_bps", "_bytes"):
+        name = name.removesuffix(unit)
+    return " ".join(WORDS.get(word, word) for word in name.split("_"))
+
+
+def test_the_runs_differ_in_every_column(pair: Pair) -> None:
+    a, b = numbers(pair.first), numbers(pair.second)
+    changed = [name for name in a if a[name]["value"] != b[name]["value"]]
+    assert len(changed) > 20
+    assert not [name for name in changed if a[name]["value"] == -(b[name]["value"] or 0)]
+    assert pair.second.path.name != pair.first.path.name
+
+
+@pytest.mark.parametrize("where", ["page", "terminal"])
+def test_the_keys_that_differ(pair: Pair, where: str) -> None:
+    a, b = keys(pair.first), keys(pair.second)
+    wanted = {key: (a.get(key), b.get(key)) for key in {*a, *b} if a.get(key) != b.get(key)}
+    if where == "page":
+        part = section(pair.page, "answer")
+        shown = rows(part, "key of the scenario")
+        found = {row["key of the scenario"]: (row["A"], row["B"]) for row in shown}
+        none = "\u2013"
+        (count,) = told(part.text, "The scenarios differ in {} keys.")
+        assert value_of(count) == len(wanted)
+    else:
+        found = {row["scenario"]: (row["first"], row["second"]) for row in printed(pair.terminal, "scenario")}
+        none = "-"
+    assert found == {key: tuple(none if text is None else text for text in texts) for key, texts in wanted.items()}
+
+
+@pytest.mark.parametrize("where", ["page", "terminal"])
+def test_the_numbers_that_changed(pair: Pair, where: str) -> None:
+    a, b = numbers(pair.first), numbers(pair.second)
+    part = section(pair.page, "numbers")
+    if where == "page":
+        shown = {row["number"]: (row["A"], row["B"], row["change"]) for row in rows(part, "number")}
+        text = part.text
+    else:
+        found = printed(pair.terminal, "number")
+        shown = {row["number"]: (row["first"], row["second"], row["change"]) for row in found}
+        text = pair.terminal
+    wanted = {name: (a[name]["value"], b[name]["value"]) for name in a if a[name]["value"] != b[name]["value"]}
+    assert list(shown) == [words(name) for name in wanted]
+    pairs: list[tuple[str, str, float | None]] = []
+    for name, (first, second) in wanted.items():
+        cells = shown[words(name)]
+        pairs += [(f"{name} A", cells[0], first), (f"{name} B", cells[1], second)]
+        change = None if not first or second is None else second / first - 1
+        if change is None:
+            assert cells[2] in {"-", "\u2013"}
+        else:
+            assert value_of(cells[2]) == pytest.approx(change, abs=0.000501)
+            assert cells[2][0] == ("+" if change >= 0 else "-")
+    assert wrong(pairs) == []
+    (same,) = told(text, "{} other numbers are equal")
+    assert value_of(same) == len(set(a) | set(b)) - len(wanted)
+
+
+@pytest.mark.parametrize("where", ["page", "terminal"])
+def test_the_headline_says_which_was_faster(pair: Pair, where: str, tmp_path: Path) -> None:
+    first, second = (numbers(run)["completion_ps"]["value"] for run in pair[:2])
+    turned = compared(tmp_path, pair.second, pair.first)  # the same two the other way round
+    for one, before, after in ((pair, first, second), (turned, second, first)):
+        text = section(one.page, "answer").text if where == "page" else one.terminal
+        who = "B" if where == "page" else "The second"
+        change = after / before - 1
+        if change >= 1:
+            factor, now, then = told(text, f"{who} took {{}} times as long: {{}} against {{}}.")
+            assert is_shown(factor, after / before)
+        else:
+            way = "more" if change > 0 else "less"
+            share, now, then = told(text, f"{who} took {{}} {way} time: {{}} against {{}}.")
+            assert is_shown(share, abs(change))
+        assert wrong([("now", now, after), ("then", then, before)]) == []
+
+
+def test_each_run_is_told_in_its_own_half(pair: Pair) -> None:
+    part = section(pair.page, "answer")
+    for name, run in zip("AB", pair[:2], strict=True):
+        (text,) = (one.text for one in part.all("figure") if one.text.startswith(f"{name} {run.path.name}"))
+        took, goodput = told(text, "took {}.")[0], told(text, "of payload at {} together")[0]
+        known = numbers(run)
+        assert (
+            wrong([(name, took, known["completion_ps"]["value"]), (name, goodput, known["goodput_bps"]["value"])]) == []
+        )
+    origin = _origin(pair.page)
+    for key in ("seed", "digest", "engine", "status"):
+        assert origin[key] == tuple(str(run.provenance[key]) for run in pair[:2])
+    assert origin["run"] == tuple(str(run.path) for run in pair[:2])
+    assert origin["wall, s"] == tuple(str(run.provenance["wall_s"]) for run in pair[:2])
+    scenarios = [one.text for one in section(pair.page, "provenance").all("pre")]
+    assert ["the first" in text for text in scenarios] == [True, False]
+
+
+def _origin(page: str) -> dict[str, tuple[str, str]]:
+    table = section(page, "provenance").all("table")[0]
+    cells = [[cell.text for cell in row.all("td")] for row in table.all("tr")]
+    return {row[0]: (row[1], row[2]) for row in cells if row}
+
+
+def test_the_distributions_of_both(pair: Pair) -> None:
+    found = {chart.heading: chart for chart in charts(section(pair.page, "times"))}
+    for heading, column in (("Completion time of flows", "fct_ps"), ("Slowdown of flows", "slowdown")):
+        chart = found[heading]
+        for name, run in zip("AB", pair[:2], strict=True):
+            values = columns(run.path, "flows")[column].astype(float)
+            line = f"{name}: {run.path.name}"
+            half, most = told(chart.label, f"{line}: p50 {{}}, p99 {{}}")
+            at = np.quantile(values[~np.isnan(values)], [0.5, 0.99])
+            assert wrong([("p50", half, at[0]), ("p99", most, at[1])]) == []
+            shares = [value_of(text) for text in chart.lines[line]]
+            limits = [value_of(text.removeprefix("within ")) for text in chart.until]
+            for limit, share in zip(limits, shares, strict=True):
+                low, high = ((values <= limit * factor).mean() for factor in (0.994, 1.006))
+                assert low - 0.006 <= share <= high + 0.006
+
+
+def test_the_links_that_changed_most(pair: Pair) -> None:
+    used = [dict(zip(found["name"], found["utilisation"], strict=True))
+            for found in (columns(run.path, "links") for run in pair[:2])]  # fmt: skip
+    change = {name: used[1][name] - used[0][name] for name in used[0].keys() & used[1].keys()}
+    shown = rows(section(pair.page, "links"), "links that changed most")
+    assert sorted((abs(one) for one in change.values()), reverse=True)[:5] == [
+        abs(change[row["links that changed most"]]) for row in shown
+    ]
+    for row in shown:
+        name = row["links that changed most"]
+        assert wrong([(name, row["A in use"], used[0][name]), (name, row["B in use"], used[1][name])]) == []
+        assert value_of(row["change"].removesuffix(" points")) / 100 == pytest.approx(change[name], abs=0.000501)
+
+
+def over_time(run: Run) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
+    """Ends of the bins, shares of the time by port and bin, and the direction of each port."""
+    links, nodes, line = (columns(run.path, name) for name in ("links", "nodes", "timeline"))
+    length = int((line["at_ps"] - line["start_ps"]).max())
+    edges = np.array([*range(0, int(line["at_ps"].max()), length), int(line["at_ps"].max())])
+    wire = np.zeros((len(links["port"]), len(edges) - 1))
+    np.add.at(wire, (line["port"].astype(int), np.searchsorted(edges, line["at_ps"]) - 1), line["bytes"])
+    gap = np.divide(links["frames"] * GAP_BYTES, links["bytes"], out=np.zeros(len(wire)), where=links["bytes"] > 0)
+    shares = wire * (1 + gap[:, None]) * 8e12 / (links["rate_bps"][:, None] * np.diff(edges))
+    kinds = [
+        f"{nodes['role'][int(a)]} \u2192 {nodes['role'][int(b)]}"
+        for a, b in zip(links["node"], links["peer"], strict=True)
+    ]
+    return edges, np.minimum(shares, 1.0), kinds
+
+
+def test_how_busy_the_links_of_both_were(pair: Pair) -> None:
+    both = [over_time(run) for run in pair[:2]]
+    is_common = max(edges[-1] for edges, _, _ in both) <= 4 * min(edges[-1] for edges, _, _ in both)
+    found = {chart.heading: chart for chart in charts(section(pair.page, "links"))}
+    pairs: list[tuple[str, str, float | None]] = []
+    for name, (edges, shares, kinds) in zip("AB", both, strict=True):
+        for kind in sorted(set(kinds)):
+            own = shares[[place for place, one in enumerate(kinds) if one == kind]]
+            chart = found[f"{name}: {kind} {len(own)} links"]
+            until = [
+                *edges[1:],
+                *([both["BA".index(name)][0][-1]] if is_common and edges[-1] < max(e[-1] for e, _, _ in both) else []),
+            ]
+            pairs += [
+                (f"{name} {kind}", text.removeprefix("until "), float(at))
+                for text, at in zip(chart.until, until, strict=True)
+            ]
+            for line, values in (("mean of all links", own.mean(axis=0)), ("busiest at each time", own.max(axis=0))):
+                padded = [*values.tolist(), *([0.0] * (len(until) - len(values)))]
+                pairs += [
+                    (f"{name} {kind} {line}", text, value)
+                    for text, value in zip(chart.lines[line], padded, strict=True)
+                ]
+    assert wrong(pairs) == []
+
+
+def test_seeds_that_do_not_touch_are_clear(tmp_path: Path) -> None:
+    """Intervals of several seeds, and numbers that only some of them have: made by hand, each case once."""
+    for name, low, high in (("first", 10, 12), ("second", 11, 13), ("third", 20, 22)):
+        folder = tmp_path / name
+        folder.mkdir()
+        number = {
+            "value": (low + high) / 2 * 1e6,
+            "unit": "ps",
+            "text": "It.",
+            "low": low * 1e6,
+            "high": high * 1e6,
+            "seeds": 2,
+        }
+        (folder / "summary.json").write_text(
+            json.dumps({"about": {"name": name}, "numbers": {"completion_ps": number}})
+        )
+        (folder / "provenance.json").write_text(json.dumps({"format": 1, "status": "complete", "seeds": [1, 2]}))
+        (folder / "scenario.yaml").write_text(f"name: {name}\n")
+        for seed in (1, 2):
+            shutil.copytree(folder, folder / f"seed-{seed}", ignore=shutil.ignore_patterns("seed-*"))
+    first, second, third = (open_run(tmp_path / name) for name in ("first", "second", "third"))
+
+    def clear(a: Run, b: Run) -> bool | None:
+        (found,) = compare(a, b).numbers
+        return found.is_clear
+
+    assert [clear(first, second), clear(second, first), clear(first, third), clear(third, first)] == [
+        False,
+        False,
+        True,
+        True,
+    ]

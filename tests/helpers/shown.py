@@ -97,6 +97,11 @@ def section(html: str, name: str) -> Element:
     return found
 
 
+def prose(part: Element) -> str:
+    """The paragraphs of a part, with a blank between them."""
+    return " ".join(one.text for one in part.all("p"))
+
+
 def rows(part: Element, head: str) -> list[dict[str, str]]:
     """The table whose first heading is ``head``: a mapping of headings to texts for each row; headings that occur
     again, as ``p99`` of a second quantity does, get an ordinal behind them.

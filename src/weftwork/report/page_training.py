@@ -230,14 +230,20 @@ def _tier_table(run: Run) -> str:
 
 
 def _kind_table(run: Run) -> str:
-    """Number and size of what was asked of the network, by kind of communication."""
+    """Number, size and time of what was asked of the network, by kind; a row counts for all that were alike."""
     found = run.query(
         """
+        with ordered as (
+            select *, end_ps - start_ps as length, sum(instances) over of_kind as all_of_kind,
+                sum(instances) over (of_kind order by end_ps - start_ps rows unbounded preceding) as up_to_here
+            from activities window of_kind as (partition by job, kind, operation)
+        )
         select job, kind, operation, sum(instances) as calls, max(ranks) as ranks, max(flows) as flows,
             sum(size_bytes::double * instances) / sum(instances) as size,
-            median(end_ps - start_ps) as length, quantile_cont(end_ps - start_ps, 0.99) as tail,
+            min(length) filter (up_to_here >= 0.5 * all_of_kind) as middle,
+            min(length) filter (up_to_here >= 0.99 * all_of_kind) as tail,
             sum((start_ps - posted_ps)::double * instances) / sum(instances) as late
-        from activities group by job, kind, operation order by job, sum(size_bytes::double * instances) desc
+        from ordered group by job, kind, operation order by job, sum(size_bytes::double * instances) desc
         """
     ).to_pylist()
     several = len({row["job"] for row in found}) > 1
@@ -245,7 +251,7 @@ def _kind_table(run: Run) -> str:
         [escape(f"{row['job']}: {row['kind']}" if several else row["kind"]), escape(row["operation"]),
          f"{row['calls']:,}", f"{row['ranks']:,}", f"{row['flows']:,}",
          *(escape(typeset(amount(row[name], unit))) for name, unit in (
-             ("size", "B"), ("length", "ps"), ("tail", "ps"), ("late", "ps")))]
+             ("size", "B"), ("middle", "ps"), ("tail", "ps"), ("late", "ps")))]
         for row in found
     ]  # fmt: skip
     head = ("communication", "operation", "how often", "ranks", "flows of one", "size of one", "time p50", "p99",

@@ -35,7 +35,7 @@ class Step:
 
 
 def waterfall(steps: Sequence[Step]) -> str:
-    """Draw the bars on one axis, with a line where a total begins.
+    """Draw the bars on one axis, with a line where a total begins; shares are those of the first total.
 
     Parameters
     ----------
@@ -46,10 +46,11 @@ def waterfall(steps: Sequence[Step]) -> str:
         before = step.length_ps + (0.0 if step.starts_anew else before)
         ends.append(before)
     widest = max(ends, default=0.0) or 1.0
+    whole = next((step.length_ps for step in steps if step.starts_anew), widest) or 1.0
     lines = []
     for step, end in zip(steps, ends, strict=True):
         left, width = 100 * (end - step.length_ps) / widest, 100 * step.length_ps / widest
-        share = "" if step.starts_anew else typeset(amount(step.length_ps / widest, "share"))
+        share = "" if step.starts_anew else typeset(amount(step.length_ps / whole, "share"))
         lines.append(
             f'<div class="fall{" sum" if step.starts_anew else ""}"><span>{escape(step.name)}</span>'
             f'<span class="way"><i class="{step.colour}" style="left:{left:.3f}%;width:{max(width, 0.15):.3f}%"></i>'

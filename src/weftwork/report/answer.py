@@ -177,8 +177,9 @@ def _times(run: Run) -> str:
     slow_middle, slow_tail = _amount(run, "slowdown_p50"), _amount(run, "slowdown_p99")
     if run.value("flows_completed") == 1:
         return f"It took {middle}, {slow_middle} times as long as alone on an empty fabric."
+    which = "the flows" if run.value("flows_completed") == run.value("flows") else "those that completed"
     return (
-        f"Half of the flows took up to {middle}, 99 % up to {tail}: {slow_middle} and {slow_tail} times as long as"
+        f"Half of {which} took up to {middle}, 99 % up to {tail}: {slow_middle} and {slow_tail} times as long as"
         " alone on an empty fabric (p50, p99)."
     )
 

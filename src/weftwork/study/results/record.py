@@ -391,9 +391,19 @@ def _of_messages(prepared: Prepared, execution: Execution, tables: Mapping[str, 
         some = len(values) > 0
         for label, quantile in QUANTILES:
             value = float(np.quantile(values, quantile)) if some else None
-            put(f"{name}_{label}{suffix}", value, unit, f"{words}, {label} of the flows.")
-        put(f"{name}_mean{suffix}", float(values.mean()) if some else None, unit, f"{words}, mean.")
-        put(f"{name}_max{suffix}", float(values.max()) if some else None, unit, f"{words}, largest.")
+            put(f"{name}_{label}{suffix}", value, unit, f"{words}, {label} of the flows that completed.")
+        put(
+            f"{name}_mean{suffix}",
+            float(values.mean()) if some else None,
+            unit,
+            f"{words}, mean of the flows that completed.",
+        )
+        put(
+            f"{name}_max{suffix}",
+            float(values.max()) if some else None,
+            unit,
+            f"{words}, largest of a flow that completed.",
+        )
     put(
         "jain_index", _jain(flows), "ratio", "Fairness of the goodputs of the flows: 1 is equal, 1/n is one flow alone."
     )

@@ -1,7 +1,6 @@
 """What a page and an answer say of messages, computed again from the tables of the run.
 
-Three runs: one that pauses and marks, one that drops, one that was stopped with messages under way. Their last bins of
-time are short, rates differ between tiers, and sizes between messages.
+Three runs: one that pauses and marks, one that drops, one that was stopped with messages under way.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.message_runs import GAP_BYTES, MESSAGE_RUNS, STOPPED_PS, message_run
 from helpers.shown import charts, columns, is_shown, printed, rows, section, told, value_of, wrong
 from numpy.typing import NDArray
 from rich.console import Console
@@ -23,43 +23,13 @@ from rich.console import Console
 from weftwork.report.answer import print_answer
 from weftwork.report.page import run_page
 from weftwork.store.runs import Run
-from weftwork.study.run.run import run_scenario
 
-SIZES = "size_bytes,cumulative_percent\n0,0\n9000,20\n90000,45\n900000,85\n1500000,100\n"
-FABRIC = "topology: leaf-spine, leaves: 3, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps, fabric_rate: 50Gbps"
-ECN = "ecn: {kmin: 30KB, kmax: 60KB, pmax: 0.5}"
-SCENARIOS = {
-    "paused": f"""schema: 1
-fabric: {{{FABRIC}, switch: {{buffer: 1MB, {ECN}}}}}
-transport: {{timeout: 400us}}
-traffic: {{pattern: poisson, load: 0.6, flows: 70, sizes: s.csv}}
-engine: {{seed: 3}}
-faults: [{{at: 150us, link: leaf0-spine1, event: down}}, {{at: 400us, link: leaf0-spine1, event: up}}]
-""",
-    "dropped": f"""schema: 1
-fabric: {{{FABRIC}, switch: {{buffer: 300KB}}}}
-transport: {{congestion_control: fixed-window, flow_control: none, timeout: 200us}}
-traffic: {{pattern: poisson, load: 0.8, flows: 60, sizes: s.csv}}
-engine: {{seed: 5}}
-faults: [{{at: 90us, link: leaf1-spine1, event: down}}]
-""",
-    "stopped": f"""schema: 1
-fabric: {{{FABRIC}, switch: {{buffer: 1MB}}}}
-transport: {{congestion_control: fixed-window}}
-traffic: {{pattern: poisson, load: 0.6, flows: 60, sizes: s.csv}}
-engine: {{seed: 4, until: 303us}}
-""",
-}
-GAP_BYTES = 20  # IEEE 802.3: preamble and delimiter 8, gap 12
 PS = 1e12
 
 
-@pytest.fixture(scope="module", params=SCENARIOS)
+@pytest.fixture(scope="module", params=MESSAGE_RUNS)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp(request.param)
-    (folder / "s.csv").write_text(SIZES)
-    (folder / "a.yaml").write_text(SCENARIOS[request.param])
-    return run_scenario(folder / "a.yaml", out=folder / request.param)
+    return message_run(tmp_path_factory.mktemp(request.param), request.param)
 
 
 @pytest.fixture(scope="module")
@@ -168,10 +138,13 @@ def test_the_sentences_of_an_answer(run: Run, facts: Facts, page: str, terminal:
         (until,) = told(text, "PARTIAL: stopped at engine.until, {} of simulated time")
         first, second = told(text, "{} of {} flows completed")
         assert "Not done: " in text
-        pairs += [("until", until, 303e6), ("completed", first, done), ("flows", second, posted)]
+        pairs += [("until", until, STOPPED_PS), ("completed", first, done), ("flows", second, posted)]
     size, rate = told(text, "completed: {} of payload at {} together.")
     pairs += [("payload", size, payload), ("goodput", rate, payload * 8 * PS / facts.took_ps)]
-    half, most, slow, slowest = told(text, "Half of the flows took up to {}, 99 % up to {}: {} and {} times as long")
+    which = "the flows" if facts.done.all() else "those that completed"
+    half, most, slow, slowest = told(
+        text, f"Half of {which} took up to {{}}, 99 % up to {{}}: {{}} and {{}} times as long"
+    )
     times, ratios = quantiles(facts.fct_ps), quantiles(facts.slowdown)
     pairs += [("p50", half, times["p50"]), ("p99", most, times["p99"])]
     pairs += [("slowdown p50", slow, ratios["p50"]), ("slowdown p99", slowest, ratios["p99"])]

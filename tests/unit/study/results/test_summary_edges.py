@@ -1,0 +1,228 @@
+"""Edges of summaries: seeds of which some did not end, repetitions that were cut off, iterations with checkpoints, jobs
+of unequal size, and fabrics of which only the busiest links are kept.
+"""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from statistics import fmean, harmonic_mean, stdev
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.shown import columns, printed, told, value_of, wrong
+from rich.console import Console
+from scipy.stats import t as student
+
+from weftwork.report.answer import answer, print_answer
+from weftwork.report.page import run_page
+from weftwork.store.runs import Run
+from weftwork.study.results import record
+from weftwork.study.run.run import run_scenario
+
+PS = 1e12
+TINY = "topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 3, link_rate: 100Gbps"
+POISSON = f"""schema: 1
+fabric: {{{TINY}}}
+transport: {{congestion_control: fixed-window}}
+traffic: {{pattern: poisson, load: 0.5, flows: 12, sizes: facebook-hadoop}}
+"""
+RAILS = "topology: rail-optimized, node: dgx-h100, switch: tomahawk-5"
+
+
+def ran(folder: Path, text: str, name: str = "run", *, seeds: int = 1, **settings: str) -> Run:
+    (folder / f"{name}.yaml").write_text(text)
+    overrides = {key.replace("__", "."): value for key, value in settings.items()}
+    return run_scenario(folder / f"{name}.yaml", out=folder / name, seeds=seeds, overrides=overrides)
+
+
+def numbers(folder: Path) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads((folder / "summary.json").read_text())["numbers"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Five seeds, of which some have delivered everything when the run is stopped."""
+    folder = tmp_path_factory.mktemp("seeds")
+    whole = ran(folder, POISSON, "whole", seeds=5)
+    ends = sorted(numbers(one.path)["simulated_ps"]["value"] for one in whole.seeds)
+    until = (ends[2] + ends[3]) // 2
+    return ran(folder, POISSON, "partial", seeds=5, engine__until=f"{until:.0f}ps")
+
+
+def test_seeds_of_which_some_were_stopped_are_all_counted_and_told(seeds: Run) -> None:
+    done = [one.status == "complete" for one in seeds.seeds]
+    assert (len(done), sum(done)) == (5, 3)
+    assert seeds.status == "stopped"
+    each = [numbers(one.path) for one in seeds.seeds]
+    for name, number in numbers(seeds.path).items():
+        values = [one[name]["value"] for one in each if one[name]["value"] is not None]
+        assert number["seeds"] == len(values), name
+        if not values:
+            assert number["value"] is number["low"] is number["high"] is None
+            continue
+        mean = fmean(values)
+        half = student.ppf(0.975, len(values) - 1) * stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+        most = 1.0 if number["unit"] == "share" or name == "jain_index" else np.inf
+        assert number["value"] == pytest.approx(mean), name
+        assert number["low"] == pytest.approx(max(mean - half, 0.0), rel=1e-9, abs=1e-9), name
+        assert number["high"] == pytest.approx(min(mean + half, most)), name
+    said = " ".join(answer(seeds))
+    assert told(said, "NOT FINISHED: {} of {} seeds delivered everything, so there is no average time.") == ["3", "5"]
+    assert "Half of" not in said
+    assert "took" not in said
+    completed, posted = told(said, "{} of {} flows completed")
+    assert (
+        wrong(
+            [("completed", completed, fmean(one["flows_completed"]["value"] for one in each)), ("posted", posted, 12)]
+        )
+        == []
+    )
+
+
+NAMES = {
+    "completion": "completion_ps", "goodput": "goodput_bps", "FCT p50": "fct_p50_ps", "slowdown p99": "slowdown_p99",
+    "Jain index": "jain_index", "busiest link": "busiest_link",
+}  # fmt: skip
+
+
+def test_the_tables_of_seeds(seeds: Run) -> None:
+    console = Console(width=200, record=True, file=StringIO())
+    print_answer(seeds, console)
+    text = console.export_text()
+    known = numbers(seeds.path)
+    shown = printed(text, "mean of 5 seeds, 3 finished")
+    assert len(shown) > 8
+    pairs = []
+    for row in shown:
+        cells = list(row.values())
+        if (name := NAMES.get(cells[0])) is not None:
+            pairs += [
+                (f"{name} {key}", cell, known[name][key])
+                for key, cell in zip(("value", "low", "high"), cells[1:], strict=True)
+            ]
+    assert len(pairs) == 18
+    assert wrong(pairs) == []
+    page = run_page(seeds)
+    assert all(f"seed-{number}" in page for number in range(1, 6))
+    assert page.count("<td>stopped</td>") == 2
+    assert page.count("<td>complete</td>") == 3
+
+
+def test_a_number_that_some_seeds_lack_is_the_mean_of_the_others(tmp_path: Path) -> None:
+    """Stopped so early that one seed has delivered nothing and has no percentiles."""
+    starts = ran(tmp_path, POISSON, "whole", seeds=3)
+    first = sorted(min(one.table("flows")["delivered_ps"].to_pylist()) for one in starts.seeds)
+    run = ran(tmp_path, POISSON, "early", seeds=3, engine__until=f"{(first[0] + first[1]) // 2}ps")
+    known = numbers(run.path)
+    own = [numbers(one.path)["fct_p50_ps"]["value"] for one in run.seeds]
+    (only,) = (value for value in own if value is not None)
+    assert (known["fct_p50_ps"]["seeds"], known["flows_completed"]["seeds"]) == (1, 3)
+    assert known["fct_p50_ps"]["value"] == known["fct_p50_ps"]["low"] == known["fct_p50_ps"]["high"] == only
+    assert "None of 3 seeds delivered everything" in " ".join(answer(run))
+
+
+def test_repetitions_that_were_cut_off_have_no_time_and_do_not_count(tmp_path: Path) -> None:
+    work = "operation: all-reduce, size: 100KB, repeat: 4, protocol: none"
+    text = f"schema: 1\nfabric: {{{TINY}}}\ncollective: {{{work}}}\n"
+    whole = columns(ran(tmp_path, text, "whole").path, "collectives")
+    until = int(whole["end_ps"][1] + whole["end_ps"][2]) // 2
+    run = ran(tmp_path, text, "cut", engine__until=f"{until}ps")
+    rows = run.table("collectives").to_pylist()
+    known = {name: number["value"] for name, number in numbers(run.path).items()}
+    assert [row["duration_ps"] is None for row in rows] == [False, False, True]
+    assert rows[2]["end_ps"] is rows[2]["bus_bandwidth_bps"] is rows[2]["last_rank"] is None
+    done = rows[:2]
+    for row in done:
+        assert row["duration_ps"] == row["end_ps"] - row["start_ps"]
+        assert row["algorithm_bandwidth_bps"] == pytest.approx(100_000 * 8 * PS / row["duration_ps"])
+        assert row["bus_bandwidth_bps"] == pytest.approx(row["algorithm_bandwidth_bps"] * 2 * 5 / 6)
+        assert row["start_ps"] < row["first_end_ps"] <= row["end_ps"]
+    assert known["collective_repetitions"] == 3
+    assert known["collective_duration_ps"] == pytest.approx(fmean(row["duration_ps"] for row in done))
+    for name in ("bus_bandwidth_bps", "algorithm_bandwidth_bps"):
+        assert known[f"collective_{name}"] == pytest.approx(harmonic_mean([row[name] for row in done]))
+
+
+@pytest.mark.parametrize("fidelity", ["flow", "packet"])
+def test_several_iterations_with_checkpoints(tmp_path: Path, fidelity: str) -> None:
+    """Five iterations with a checkpoint after the second and the fourth: two fifths of it each, on the mean."""
+    model = tmp_path / "tiny.json"
+    model.write_text(
+        '{"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 2,'
+        ' "vocab_size": 1000, "num_attention_heads": 8, "num_key_value_heads": 8, "max_position_embeddings": 4096}'
+    )
+    head = f"schema: 1\nfabric: {{{RAILS}, gpus: 16}}\nengine: {{fidelity: {fidelity}}}\nreliability: {{}}\n"
+    work = "model: ./tiny.json, sequence: 512, tensor: 1, data: 16, global_batch: 16"
+    plain = ran(tmp_path, f"{head}training: {{{work}}}\n", "plain")
+    run = ran(tmp_path, f"{head}training: {{{work}, iterations: 5, checkpoint: {{every: 2}}}}\n", "saved")
+    (job,), (alone,) = run.table("jobs").to_pylist(), plain.table("jobs").to_pylist()
+    known = {name: number["value"] for name, number in numbers(run.path).items()}
+    one_ps = (5 * job["iteration_ps"] - 5 * alone["iteration_ps"]) / 2  # of a checkpoint, where iterations are alike
+    assert one_ps > 0.05 * alone["iteration_ps"]
+    assert job["tokens"] == alone["tokens"] == 16 * 512
+    assert job["tokens_per_s"] == pytest.approx(job["tokens"] * PS / job["iteration_ps"])
+    assert job["mfu"] == pytest.approx(alone["mfu"] * alone["iteration_ps"] / job["iteration_ps"])
+    assert known["iteration_ps"] == job["iteration_ps"]
+    # weeks count checkpoints by themselves: what lies between two of them is the work alone
+    assert known["checkpoint_every_s"] * PS == pytest.approx(2 * alone["iteration_ps"], rel=1e-3)
+    if fidelity == "flow":
+        segments = columns(run.path, "segments")
+        saving = segments["kind"] == "checkpoint"
+        length = (segments["end_ps"] - segments["start_ps"])[saving]
+        assert (length * segments["ranks"][saving]).sum() / 16 == pytest.approx(2 * one_ps, rel=1e-3)
+        assert job["iteration_ps"] * 5 == pytest.approx(segments["end_ps"].max() - segments["start_ps"].min(), abs=5)
+        assert job["exposed_ps"] + job["compute_ps"] + 2 * one_ps / 5 <= job["iteration_ps"] * (1 + 1e-6)
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    work = "model: llama-3-8b, recompute: full, placement: packed"
+    text = f"""schema: 1
+fabric: {{{RAILS}, gpus: 48}}
+jobs:
+  - {{name: large, tensor: 4, pipeline: 2, gpus: 32, global_batch: 16, {work}}}
+  - {{name: small, zero: 3, gpus: 16, global_batch: 16, {work}}}
+"""
+    return ran(tmp_path_factory.mktemp("jobs"), text)
+
+
+def test_the_numbers_of_each_job_are_its_own(jobs: Run) -> None:
+    known, rows = numbers(jobs.path), jobs.table("jobs").to_pylist()
+    assert [row["gpus"] for row in rows] == [32, 16]
+    names = [name for name in rows[0] if name in known]
+    assert {"iteration_ps", "tokens_per_s", "mfu", "memory_bytes", "exposed_share", "compute_ps"} <= set(names)
+    for lead, row in (("", rows[0]), ("small.", rows[1])):
+        assert {name: known[f"{lead}{name}"]["value"] for name in names} == {name: row[name] for name in names}
+    segments = columns(jobs.path, "segments")
+    for lead, row in (("", rows[0]), ("small.", rows[1])):
+        for kind in ("tensor", "pipeline", "data"):
+            mine = (segments["job"] == row["job"]) & (segments["kind"] == kind)
+            spent = ((segments["end_ps"] - segments["start_ps"]) * segments["ranks"])[mine].sum() / row["gpus"]
+            assert known[f"{lead}exposed_{kind}_ps"]["value"] == pytest.approx(spent, abs=1)
+    assert known["network_bytes"]["value"] > 0
+    assert known["busiest_link"]["value"] == columns(jobs.path, "links")["utilisation"].max()
+
+
+def test_of_very_many_links_the_busiest_are_kept(jobs: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "MOST_LINKS", 20)
+    monkeypatch.setattr(record, "KEPT_LINKS", 7)
+    some = run_scenario(jobs.path / "scenario.yaml", out=tmp_path / "some")
+    every, kept = columns(jobs.path, "links"), columns(some.path, "links")
+    assert len(kept["port"]) == 7
+    assert list(kept["port"]) == sorted(kept["port"])
+    assert sorted(kept["utilisation"]) == sorted(every["utilisation"])[-7:]
+    by_name = {name: place for place, name in enumerate(every["name"])}
+    for place, name in enumerate(kept["name"]):
+        for column in ("port", "link", "node", "peer", "rate_bps", "utilisation"):
+            assert kept[column][place] == every[column][by_name[name]], (name, column)
+    a, b = numbers(jobs.path), numbers(some.path)
+    assert a["network_bytes"] == b["network_bytes"]  # of all links, kept or not
+    assert a["busiest_link"] == b["busiest_link"]
+    text = " ".join(answer(some))
+    share = value_of(told(text, "in use {} of the time")[0])
+    assert share == pytest.approx(a["busiest_link"]["value"], rel=0.01)
+    assert "only the 7 busiest directions of its links were kept" in run_page(some)

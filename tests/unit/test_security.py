@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -21,11 +21,9 @@ LOADERS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 
 
 def test_the_package_opens_no_connection_and_unpickles_nothing_itself() -> None:
+    imports = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
     for file in Path(weftwork.__path__[0]).rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not {name.partition(".")[0] for name in names} & (OUTWARD | LOADERS), file
+        assert not set(imports.findall(file.read_text(encoding="utf-8"))) & (OUTWARD | LOADERS), file
 
 
 def test_the_page_names_every_key_that_may_hold_a_python_file() -> None:

@@ -136,7 +136,7 @@ def jobs_run(folder: Path) -> Run:
     return training_run(folder / "run", Plan(), Plan(job="second", stages=2), facts={"approximate routing": "5 %."})
 
 
-@pytest.mark.parametrize("made", [traffic_run, jobs_run])
+@pytest.mark.parametrize("made", [traffic_run, pytest.param(jobs_run, marks=pytest.mark.deep)])
 def test_a_page_has_the_same_elements_whatever_texts_a_run_folder_holds(
     tmp_path: Path, made: Callable[[Path], Run]
 ) -> None:
@@ -147,6 +147,7 @@ def test_a_page_has_the_same_elements_whatever_texts_a_run_folder_holds(
     assert marked.text.count(MARKUP) > 10
 
 
+@pytest.mark.deep
 def test_a_comparison_has_the_same_elements_whatever_texts_a_run_folder_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,12 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     return compared(folder, *(run_scenario(folder / f"{name}.yaml", out=folder / name) for name in ("first", "second")))
 
 
+@pytest.fixture(scope="module")
+def turned(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """The same two the other way round."""
+    return compared(tmp_path_factory.mktemp("turned"), pair.second, pair.first)
+
+
 def keys(run: Run) -> dict[str, str]:
     """Dotted keys of the resolved scenario and their texts."""
     found: dict[str, str] = {}
@@ -151,9 +157,8 @@ def test_the_numbers_that_changed(pair: Pair, where: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["page", "terminal"])
-def test_the_headline_says_which_was_faster(pair: Pair, where: str, tmp_path: Path) -> None:
+def test_the_headline_says_which_was_faster(pair: Pair, turned: Pair, where: str) -> None:
     first, second = (numbers(run)["completion_ps"]["value"] for run in pair[:2])
-    turned = compared(tmp_path, pair.second, pair.first)  # the same two the other way round
     for one, before, after in ((pair, first, second), (turned, second, first)):
         text = section(one.page, "answer").text if where == "page" else one.terminal
         who = "B" if where == "page" else "The second"

@@ -42,7 +42,7 @@ stragglers: [{gpu: 3, factor: 1.1}]
 fabric: {topology: rail-optimized, gpus: 32, node: dgx-h100, switch: tomahawk-5}
 training: {model: llama-3-8b, tensor: 4, pipeline: 2, global_batch: 24, recompute: selective, iterations: 2,
            checkpoint: {every: 1}}
-reliability: {spares: 1}
+reliability: {spares: 1, gpu: 9, host: 4, days: 20}
 """,
 }
 ITERATIONS = {"large": 2, "small": 1, "training": 2}
@@ -504,6 +504,8 @@ def test_the_goodput_over_weeks(trained: Trained) -> None:
     for name, words in names.items():
         (key,) = (one for one in keys if one.startswith(words))
         pairs.append((f"page {name}", f"{key.removeprefix(words).strip()} %", known[name]))
+    if trained.run.path.name == "alone":  # fails often enough that runs differ
+        assert known["effective_share_p5"] < 0.995 * known["effective_share_p95"]
     # what is left of an iteration without its checkpoints is what counts between two of them
     job = trained.jobs[0]["job"]
     pure_ps = trained.took_ps(job) - trained.spent_ps(job)["checkpoint"]

@@ -16,11 +16,11 @@ from weftwork.topology.drafts import Draft
 from weftwork.topology.from_file import fabric_from
 from weftwork.topology.measures import paths
 
-HOSTS = (1, 5, 2, 7, 3, 1, 4)  # of the leaves in order; every second leaf hangs on one spine, the others on two
+HOSTS = (1, 9, 2, 8, 1, 7, 1)  # of the leaves in order: most hosts are on the few leaves that have two uplinks
 
 
 def uneven() -> Fabric:
-    """Leaves of one to seven hosts; leaves 0, 2, 4, 6 have an uplink to spine 0, the others one to each spine."""
+    """Leaves of one to nine hosts; leaves 0, 2, 4, 6 have an uplink to spine 0, the others one to each spine."""
     draft = Draft()
     hosts = [(leaf, number) for leaf, count in enumerate(HOSTS) for number in range(count)]
     nodes = [{"id": f"host{place}", "kind": "host"} for place in range(len(hosts))]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import typer
 
 from weftwork.base.errors import CodeError, ConfigError, EngineError, UsageError, WeftworkError
+from weftwork.base.memory import memory_limit
 from weftwork.base.stop import state
 from weftwork.cli.printable import printable
 
@@ -66,6 +67,10 @@ def _told(command: Callable[[], object], *, as_json: bool) -> int:
         text = f"an error of Weftwork itself, please report it: {error}"
         typer.echo(printable(text), err=True)
         code, wrong = FAILED, error
+    except MemoryError:  # what no estimate foresaw
+        text = f"there is no memory left: this took more than {memory_limit()}"
+        typer.echo(text, err=True)
+        code, wrong = FAILED, WeftworkError(text)
     except _OPTION_ERROR as error:
         error.show()
         code, text, wrong = error.exit_code, error.format_message(), UsageError(error.format_message())

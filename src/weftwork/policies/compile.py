@@ -160,7 +160,7 @@ def _compiled(path: Path, source: str, text: str) -> ModuleType:
         return _loaded(name, folder, path, source, text)
     try:
         with unfinished(folder.parent / f".new-{secrets.token_hex(4)}") as fresh:
-            fresh.mkdir(parents=True)
+            fresh.mkdir(mode=0o700, parents=True)  # who can write here runs code: docs/security.md
             (fresh / _FILE).write_text(text, encoding="utf-8")
             found = _loaded(name, fresh, path, source, text)
             write_whole(fresh / _LIST, json.dumps(_digests(fresh)))

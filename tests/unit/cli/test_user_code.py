@@ -15,7 +15,8 @@ import weftwork
 from weftwork.base import user_code
 from weftwork.base.errors import ConfigError, UsageError
 from weftwork.base.user_code import is_in_package
-from weftwork.cli import app, main
+from weftwork.cli import main
+from weftwork.cli.commands import app
 from weftwork.policies.load import catalogue
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS
 

@@ -64,6 +64,7 @@ def run(
     *,
     timeline_bins: int = 0,
     tier_bins: int = 240,
+    on_folded: Callable[[int], None] | None = None,
 ) -> FlowOutcome:
     """Run a plan to its end.
 
@@ -75,6 +76,7 @@ def run(
     timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Only for jobs that are not
         folded
     tier_bins : the same for traffic by tiers
+    on_folded : called before anything runs with how many actors there are: ranks, or classes of ranks that are alike
 
     Raises
     ------
@@ -86,6 +88,8 @@ def run(
         engine = _native.FlowEngine(raw)
     except _native.LimitError as error:
         raise ConfigError("flow engine", [Mistake(path="fabric", text=str(error))]) from error
+    if on_folded is not None:
+        on_folded(len(engine.actors().view(ACTOR_DTYPE)))
     if plan.has_infinite_network:
         engine.restart(_IDEAL)
     try:

@@ -3,7 +3,7 @@
 Memory is what the process has at its most, interpreter, tables and answer included. It is a sum of what a run is made
 of, counted twice by the same terms: from the keys alone, before anything is built, and again when the programs of the
 job are written, before routes, engines and tables are. The coefficients are a fit to the most memory of some forty runs
-(`benchmarks/memory.py`, which prints how far off they are).
+(`benchmarks/run_memory.py`, which prints how far off they are).
 Leaves out: how long a run takes, which its progress tells; memory that a policy of the user's own takes.
 """
 
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from weftwork.spec.job import Job, Operation
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.scenario.topology import FabricSize
+    from weftwork.study.prepare.prepared import Prepared
 
-__all__ = ["Amounts", "Estimate", "amounts_asked", "amounts_of", "estimate", "refuse_amounts"]
+__all__ = ["Amounts", "Estimate", "amounts_asked", "amounts_of", "estimate", "refuse_actors", "refuse_amounts"]
 
 TIMELINE_ROWS: Final = 4_000_000  # as `weftwork.study.prepare.recording` bounds ports x bins
 TIMELINE_BINS: Final = 240
@@ -83,12 +84,14 @@ class Estimate:
     work : packet-hops, or messages and collectives under way
     unit : what ``work`` counts
     parts : bytes by what takes them, the largest first
+    step_bytes : of them those of steps, each program run once
     """
 
     memory_bytes: int
     work: int
     unit: str
     parts: Mapping[str, int] = field(default_factory=dict)
+    step_bytes: int = 0
 
     def __str__(self) -> str:
         return f"about {memory_words(self.memory_bytes)} and {self.work:,} {self.unit}"
@@ -272,10 +275,16 @@ def estimate(scenario: Scenario, amounts: Amounts) -> Estimate:
     }
     whole = {name: round(size) for name, size in sorted(parts.items(), key=lambda one: -one[1])}
     work, unit = (hops, "packet-hops") if not is_flow else (max(amounts.messages, amounts.steps), "messages and steps")
-    return Estimate(memory_bytes=round(fixed) + sum(whole.values()), work=round(work), unit=unit, parts=whole)
+    return Estimate(
+        memory_bytes=round(fixed) + sum(whole.values()),
+        work=round(work),
+        unit=unit,
+        parts=whole,
+        step_bytes=round(terms["step"] * amounts.steps),
+    )
 
 
-# Bytes for one of each, fitted; `benchmarks/memory.py` prints the measurements and how far off the sum is
+# Bytes for one of each, fitted; `benchmarks/run_memory.py` prints the measurements and how far off the sum is
 _PACKET: Final = {
     "process": 306e6, "link": 2_570, "route": 8.1, "rank": 300, "message": 318, "queue_pair": 1_120, "operation": 416,
     "step": 0, "row": 185,
@@ -317,6 +326,30 @@ def refuse_amounts(scenario: Scenario, amounts: Amounts) -> Estimate:
         f" take less of {', '.join(keys)}"
     )
     raise ConfigError(scenario.source, [Mistake(path=keys[0], text=text)])
+
+
+def refuse_actors(prepared: Prepared, actors: int) -> None:
+    """Refuse a folded run in which links tell more ranks apart than memory holds; known once the engine has folded it.
+
+    Parameters
+    ----------
+    prepared : with an estimate that has counted each program once
+    actors : classes of ranks that are alike
+
+    Raises
+    ------
+    ConfigError : with the keys to shrink
+    """
+    told, limit = prepared.estimate, memory_limit()
+    extra = told.step_bytes * max(0, actors - len(prepared.job.programs)) // max(1, len(prepared.job.programs))
+    if told.memory_bytes + extra <= limit.limit_bytes:
+        return
+    keys = _keys(prepared.scenario, "job")
+    text = (
+        f"links tell {actors:,} kinds of ranks apart, so that the run needs about"
+        f" {memory_words(told.memory_bytes + extra)} of memory, wanted at most {limit}; take less of {', '.join(keys)}"
+    )
+    raise ConfigError(prepared.scenario.source, [prepared.scenario.mistake(keys[0], text)])
 
 
 def _keys(scenario: Scenario, part: str) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weftwork.base.clock import SECOND_PS, serialisation_ps
+from weftwork.base.clock import NEVER_PS, SECOND_PS, serialisation_ps
 from weftwork.engine.plan import Op
 from weftwork.spec.fabric import HOST
 from weftwork.topology.routing import DELIVER
@@ -161,7 +161,8 @@ def ideal_times_ps(
         if ends not in paths:
             paths[ends] = _walk(plan, *ends, width=None if is_sprayed else 1)
         middle = paths[ends]
-        times.append(-1 if middle is None else _message_ps(plan, size, _stages(plan, source, destination, middle)))
+        took = -1 if middle is None else _message_ps(plan, size, _stages(plan, source, destination, middle))
+        times.append(min(took, NEVER_PS))  # at 1 b/s more than int64 has
     return np.array(times, np.int64)[which.ravel()]
 
 

@@ -8,9 +8,11 @@ Leaves out: what comes of it in tables and numbers (`weftwork.study.results.resu
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from weftwork.engine.flow.plan import FlowPlan
+from weftwork.study.prepare.estimate import refuse_actors
 from weftwork.study.prepare.payload import least_ps
 from weftwork.study.prepare.what_if import Variation, variations
 from weftwork.study.results.ending import is_done
@@ -136,4 +138,9 @@ def _on_flows(prepared: Prepared, plan: FlowPlan, told: Told) -> FlowOutcome:
     from weftwork.engine.flow import run as flow
 
     bins = 0 if prepared.series is None else prepared.series.timeline_bins
-    return flow.run(plan, lambda simulated_ps, delivered: told(simulated_ps, 0, delivered), timeline_bins=bins)
+    return flow.run(
+        plan,
+        lambda simulated_ps, delivered: told(simulated_ps, 0, delivered),
+        timeline_bins=bins,
+        on_folded=partial(refuse_actors, prepared) if prepared.is_folded else None,
+    )

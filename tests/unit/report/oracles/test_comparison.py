@@ -289,7 +289,9 @@ def test_seeds_that_do_not_touch_are_clear(tmp_path: Path) -> None:
         (folder / "provenance.json").write_text(json.dumps({"format": 1, "status": "complete", "seeds": [1, 2]}))
         (folder / "scenario.yaml").write_text(f"name: {name}\n")
         for seed in (1, 2):
-            shutil.copytree(folder, folder / f"seed-{seed}", ignore=shutil.ignore_patterns("seed-*"))
+            own = folder / f"seed-{seed}"
+            shutil.copytree(folder, own, ignore=shutil.ignore_patterns("seed-*"))
+            (own / "provenance.json").write_text(json.dumps({"format": 1, "status": "complete", "seed": seed}))
     first, second, third = (open_run(tmp_path / name) for name in ("first", "second", "third"))
 
     def clear(a: Run, b: Run) -> bool | None:

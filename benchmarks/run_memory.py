@@ -2,7 +2,7 @@
 
 Every row is a run of its own by the command line, so that nothing is shared. Prints a table; with --markdown that of
 the documentation.
-Usage: python benchmarks/memory.py [--markdown] [--only TEXT]
+Usage: python benchmarks/run_memory.py [--markdown] [--only TEXT]
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CASES: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
         "engine.fidelity=flow",
     )),
     ("50 iterations", TRAINING, ("training.iterations=50",)),
-    ("131,072 GPUs, 1,024 micro batches", TRAINING, ("fabric.gpus=131072", "training.global_batch=4194304")),
+    ("131,072 GPUs, of 324 kinds", TRAINING, ("fabric.gpus=131072", "training.global_batch=32768")),
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from helpers import cases
+from helpers import cases, time_limit
 from hypothesis import settings
 
 GOLDEN_DIR = Path(__file__).parent / "golden"
@@ -24,6 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(cases)
+    config.pluginmanager.register(time_limit)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:

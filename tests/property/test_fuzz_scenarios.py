@@ -145,7 +145,7 @@ scenarios = st.builds(
 
 
 def patience() -> Callable[[Progress], None]:
-    """Fail where a run goes on and on; a real hang inside the engine is pytest's faulthandler's to tell."""
+    """Fail where a run goes on and on; a real hang inside the engine ends at the time limit of a test."""
     begin_s = time.monotonic()
 
     def told(now: Progress) -> None:

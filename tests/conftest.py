@@ -18,6 +18,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew; review the diff")
     parser.addoption(
+        "--ignore-golden", action="store_true", help="compare nothing with golden files; for tests/mutants/run.py"
+    )
+    parser.addoption(
         "--no-skips", action="store_true", help="a skipped test is a failure; where all extras are installed"
     )
 
@@ -25,6 +28,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(cases)
     config.pluginmanager.register(time_limit)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--ignore-golden"):
+        golden = [item for item in items if item.get_closest_marker("golden")]
+        items[:] = [item for item in items if not item.get_closest_marker("golden")]
+        config.hook.pytest_deselected(items=golden)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
@@ -51,7 +61,13 @@ def python_hears_sigint() -> Generator[None]:
 
 
 @pytest.fixture
-def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+def is_golden_compared(request: pytest.FixtureRequest) -> bool:
+    """Whether text is held to files that an author writes anew: golden files, a README, a figure."""
+    return not request.config.getoption("--ignore-golden")
+
+
+@pytest.fixture
+def check_golden(request: pytest.FixtureRequest, *, is_golden_compared: bool) -> Callable[[str, str], None]:
     """`check_golden("incast_8_to_1/summary.txt", text)` holds text to a file below tests/golden, or writes the file."""
     is_update = bool(request.config.getoption("--update-golden"))
 
@@ -60,6 +76,8 @@ def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         if is_update:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
+            return
+        if not is_golden_compared:
             return
         if not path.is_file():
             pytest.fail(f"there is no golden file {name}; write it with `pytest --update-golden` and review it")

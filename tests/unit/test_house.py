@@ -74,11 +74,13 @@ def test_every_table_of_other_people_is_in_the_notice() -> None:
     assert [name for name in tables if name not in notice] == []
 
 
+@pytest.mark.golden
 def test_the_readme_shows_what_the_quick_start_prints() -> None:
     answer = (ROOT / "tests/golden/cli/quickstart.txt").read_text(encoding="utf-8").partition("\nnote:")[0].strip()
     assert f"```text\n{answer}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.golden
 def test_the_readme_shows_what_weftwork_collective_prints(capsys: pytest.CaptureFixture[str]) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     command = next(line for line in readme.splitlines() if line.startswith("weftwork collective all-reduce"))

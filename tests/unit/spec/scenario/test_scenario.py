@@ -454,6 +454,7 @@ def test_rows_of_one_path_belong_to_different_choices() -> None:
     assert len(chosen) == len(set(chosen))
 
 
+@pytest.mark.golden
 def test_the_page_of_reference_is_up_to_date() -> None:
     written = (ROOT / "docs/scenario.md").read_text(encoding="utf-8")
     assert written == page(), "python -m weftwork.spec.scenario.reference > docs/scenario.md"

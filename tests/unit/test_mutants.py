@@ -1,0 +1,69 @@
+"""The list of `.ci/run mutants` fits the code: a change that moves a text of it fails here and says which entry."""
+
+from pathlib import Path
+
+import pytest
+from mutants import entries, run
+from mutants.entries import Mutant, list_mistakes, read_mutants
+
+ROOT = Path(__file__).parents[2]
+
+
+def mutant(**changes: object) -> Mutant:
+    known = {
+        "list_name": "base", "name": "one", "mistake": "A mistake.", "file": "code.py", "old": "a < b", "new": "a > b",
+        "tests": ("test_code.py",),
+    }  # fmt: skip
+    return Mutant(**{**known, **changes})  # type: ignore[arg-type]
+
+
+def test_every_entry_fits_the_code() -> None:
+    assert list_mistakes(read_mutants()) == []
+
+
+def test_every_floor_has_a_list() -> None:
+    packages = {path.parent.name for path in (ROOT / "src/weftwork").glob("*/__init__.py")}
+    assert packages == set(entries.LISTS) - {"packet_core", "flow_core"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"old": "a <= b"}, "`old` ('a <= b') occurs 0 times in code.py, wanted once; the code has changed"),
+        ({"old": "b"}, "`old` ('b') occurs 2 times in code.py, wanted once"),
+        ({"old": "a < b", "new": "a < b"}, "`new` is `old`"),
+        ({"file": "moved.py"}, "there is no file moved.py; the code has changed"),
+        ({"tests": ()}, "names no test that should see it"),
+        ({"tests": ("test_moved.py",)}, "there is no test test_moved.py"),
+        ({"tests": ("test_code.py::test_less",)}, "test_code.py has no test_less"),
+    ],
+)
+def test_an_entry_that_does_not_fit_says_why(changes: dict[str, object], told: str, tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("def less(a, b):\n    return a < b\n", encoding="utf-8")
+    (tmp_path / "test_code.py").write_text("def test_more():\n    pass\n", encoding="utf-8")
+    found = [text for text in list_mistakes([mutant(**changes)], tmp_path) if text.startswith("base/one: ")]
+    assert len(found) == 1
+    assert told in found[0]
+
+
+def test_entries_that_are_the_same_are_told() -> None:
+    found = list_mistakes([mutant(file="README.md", old="#", tests=("README.md",))] * 2)
+    assert sum("the name is used 2 times" in text for text in found) == 2
+    assert sum("another entry makes the same change" in text for text in found) == 2
+    assert f"found 2 entries, wanted at least {entries.FEWEST}" in found
+    assert "wire.toml: has no entry" in found
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "told"),
+    [
+        (0, "1 passed", None),
+        (None, "", "a hang"),
+        (-11, "", "a crash (SIGSEGV)"),
+        (1, ".F\nFAILED tests/a.py::test_b[1-2] - assert 1 == 2\n1 failed", "tests/a.py::test_b[1-2]"),
+        (2, "ERROR tests/a.py - ImportError: no b\n1 error", "tests/a.py"),
+        (4, "ImportError while loading conftest\nE   SyntaxError: invalid", "pytest itself: E   SyntaxError: invalid"),
+    ],
+)
+def test_what_noticed_a_mistake_is_read_from_the_end_of_pytest(code: int | None, text: str, told: str | None) -> None:
+    assert run.told_by(run.Ran(code=code, text=text)) == told

@@ -8,7 +8,9 @@ import pytest
 
 from weftwork.base.catalogue import Catalogue
 from weftwork.base.errors import ConfigError
-from weftwork.hardware.catalogue import GPUS, LINKS, NICS, SWITCHES, nic, nic_facts, ports_at, switch, switch_facts
+from weftwork.hardware.catalogue import (
+    GPUS, LINKS, NICS, SWITCHES, gpu, nic, nic_facts, ports_at, switch, switch_facts,
+)  # fmt: skip
 
 GBPS = 10**9
 CATALOGUES = [SWITCHES, NICS, LINKS, GPUS]
@@ -40,6 +42,21 @@ def test_every_nic_is_a_record_whose_host_keeps_up_with_its_port(name: str) -> N
     assert record.name == name
     if name != "plain":
         assert record.pcie_rate_bps > NICS[name].value("rate_bps")
+
+
+@pytest.mark.parametrize("name", sorted(GPUS))
+def test_every_gpu_is_a_record_of_its_row(name: str) -> None:
+    record, row = gpu(name), GPUS[name]
+    for precision in ("bf16", "fp8", "fp4"):
+        assert getattr(record, f"{precision}_flops") == row.value(f"{precision}_dense_flops")
+    assert record.achieved_share * record.bf16_flops == pytest.approx(row.value("achieved_bf16_flops"))
+    assert record.memory_copy_bytes_per_s * 8 == row.value("memory_copy_bandwidth_bps")
+    for key in ("memory_bytes", "flash_attention_share", "streaming_multiprocessors"):
+        assert getattr(record, key) == row.value(key)
+
+
+def test_some_gpu_tells_the_precisions_apart() -> None:
+    assert any(record.bf16_flops < record.fp8_flops < record.fp4_flops for record in map(gpu, GPUS))
 
 
 @pytest.mark.parametrize(

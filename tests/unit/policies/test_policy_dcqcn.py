@@ -155,6 +155,21 @@ def test_the_vendor_variant_cuts_once_in_its_decrease_period() -> None:
     assert sender.state.decrease_at_ps == OFF
 
 
+def test_in_the_vendor_variant_alpha_rises_once_for_all_cnps_of_its_period() -> None:
+    """At the timer of 1 us it rises where a CNP has come, the first of all apart; else it decays (equations 1 and 2)."""
+    g = 5 / 1024
+    sender = Sender(variant="vendor")
+    sender.tell(Kind.CNP, now_ps=0)
+    alpha = sender.state.alpha
+    assert alpha == 1023 / 1024
+    for at_us, cnps in ((1, 0), (2, 2), (3, 0), (4, 1), (5, 0), (6, 0)):
+        for _ in range(cnps):
+            sender.tell(Kind.CNP, now_ps=at_us * US_PS - 1)
+        sender.run_to(at_us * US_PS)
+        alpha = (1.0 - g) * alpha + (g if cnps else 0.0)
+        assert sender.state.alpha == alpha, at_us
+
+
 def test_the_hpcc_variant_starts_on_the_first_cnp_and_scales_its_increase() -> None:
     sender = Sender(100_000_000_000, variant="hpcc-repo")
     sender.tell(Kind.CNP, now_ps=0)

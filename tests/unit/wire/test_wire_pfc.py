@@ -30,6 +30,12 @@ def test_a_frame_comes_back_as_it_was() -> None:
     assert [priority for priority in range(8) if record.is_enabled(priority)] == [3, 4]
 
 
+@pytest.mark.parametrize("priority", range(8))
+def test_bit_p_of_the_vector_means_priority_p(priority: int) -> None:
+    one = PriorityPause(class_enable_vector=1 << priority, quanta=(1, 1, 1, 1, 1, 1, 1, 1))
+    assert [other for other in range(8) if one.is_enabled(other)] == [priority]
+
+
 def test_the_pause_of_a_whole_link_is_refused() -> None:
     with pytest.raises(MalformedPacket, match="found MAC control opcode 0x0001, wanted 0x0101"):
         PriorityPause.decode(bytes.fromhex("0001") + bytes(44))

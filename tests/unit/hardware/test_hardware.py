@@ -9,8 +9,17 @@ import pytest
 from weftwork.base.catalogue import Catalogue
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import (
-    GPUS, LINKS, NICS, SWITCHES, gpu, nic, nic_facts, ports_at, switch, switch_facts,
-)  # fmt: skip
+    GPUS,
+    LINKS,
+    NICS,
+    SWITCHES,
+    gpu,
+    nic,
+    nic_facts,
+    ports_at,
+    switch,
+    switch_facts,
+)
 
 GBPS = 10**9
 CATALOGUES = [SWITCHES, NICS, LINKS, GPUS]

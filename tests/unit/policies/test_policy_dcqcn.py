@@ -156,7 +156,7 @@ def test_the_vendor_variant_cuts_once_in_its_decrease_period() -> None:
 
 
 def test_in_the_vendor_variant_alpha_rises_once_for_all_cnps_of_its_period() -> None:
-    """At the timer of 1 us it rises where a CNP has come, the first of all apart; else it decays (equations 1 and 2)."""
+    """At the timer of 1 us it rises where a CNP has come, the very first apart; else it decays (equations 1 and 2)."""
     g = 5 / 1024
     sender = Sender(variant="vendor")
     sender.tell(Kind.CNP, now_ps=0)

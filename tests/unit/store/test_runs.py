@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -248,3 +249,23 @@ def test_a_table_whose_inside_is_damaged_is_refused_when_it_is_read(tmp_path: Pa
         _ = open_run(run.path).flows
     with pytest.raises(ConfigError, match=r"flows\.parquet"):
         run.query("select 1")
+
+
+def test_runs_of_one_second_have_a_number_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Noon(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:
+            assert tz is UTC
+            return datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+    monkeypatch.setattr(runs, "datetime", Noon)
+    for number in ("", "-2", "-3", "-4"):
+        folder = new_folder("again", tmp_path)
+        assert folder.name.removeprefix("again-20260102-").lstrip("0123456789") == number
+        folder.mkdir()
+
+
+def test_seeds_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for seed in (10, 9, 2, 100, 1):
+        written(tmp_path / f"seed-{seed}")
+    assert [run.path.name for run in Run(tmp_path).seeds] == ["seed-1", "seed-2", "seed-9", "seed-10", "seed-100"]

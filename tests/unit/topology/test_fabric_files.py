@@ -206,6 +206,20 @@ def test_separate_planes_are_a_fabric_where_every_host_is_on_each(tmp_path: Path
     assert len(read_fabric(tmp_path / "planes.json").links) == 4
 
 
+@pytest.mark.parametrize(("hosts", "is_fabric"), [(3, True), (4, False)])
+def test_a_switch_has_no_more_links_than_ports(tmp_path: Path, *, hosts: int, is_fabric: bool) -> None:
+    names = [f"h{index}" for index in range(hosts)]
+    data = json.loads(rows(" ".join([*names, "s0"]), [(name, "s0") for name in names]))
+    data["switches"] = [{"name": "small", "radix": 3}]
+    data["nodes"][-1]["device"] = 0
+    (tmp_path / "small.json").write_text(json.dumps(data), encoding="utf-8")
+    if is_fabric:
+        assert len(read_fabric(tmp_path / "small.json").links) == 3
+    else:
+        with pytest.raises(ConfigError, match=r"nodes\.s0 +4 links, but switch 'small' has 3 ports"):
+            read_fabric(tmp_path / "small.json")
+
+
 def test_links_beyond_the_capacity_of_a_switch_are_refused(tmp_path: Path) -> None:
     hosts = [f"h{i}" for i in range(33)]
     data = json.loads(rows(" ".join([*hosts, "s0"]), [(host, "s0") for host in hosts], rate="400Gbps"))

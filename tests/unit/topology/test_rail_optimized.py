@@ -182,3 +182,25 @@ def test_default_rails() -> None:
     assert default_rails(Server(gpus=72, nic_ports=72), 4) == 4
     assert default_rails(Server(gpus=8, nic_ports=32)) == 8
     assert default_rails(Server(gpus=8, nic_ports=4)) == 4
+
+
+@pytest.mark.parametrize("rails", [1, 2, 4])
+@pytest.mark.parametrize("rail_only", [False, True])
+def test_no_switch_of_three_tiers_needs_more_ports_than_it_has(*, rails: int, rail_only: bool) -> None:
+    radix, seen = 16, set()
+    server = Server(gpus=4, nic_ports=4)
+    for servers in range(1, 260, 7):
+        try:
+            shape = rail_counts(servers=servers, server=server, rails=rails, radix=radix, rail_only=rail_only, tiers=3)
+        except ConfigError as refused:
+            assert "ports" in str(refused)  # noqa: PT017 - more servers than the ports join
+            continue
+        if not shape.cores:
+            continue
+        down = shape.pods_per_block * (1 if rail_only else rails) * shape.links_per_pair
+        up = shape.cores * shape.links_per_core
+        assert down == up <= radix // 2
+        assert shape.blocks * shape.links_per_core <= radix
+        seen.add((shape.blocks, shape.pods % shape.pods_per_block > 0))
+    assert len({blocks for blocks, _ in seen}) > 1
+    assert any(is_partial for _, is_partial in seen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 
 import pytest
@@ -97,3 +98,24 @@ def test_consecutive_queue_pairs_get_many_ports() -> None:
 def test_a_number_that_does_not_fit_is_the_callers_mistake(arguments: tuple[int, ...]) -> None:
     with pytest.raises(UsageError):
         roce_source_port(*arguments)
+
+
+@pytest.mark.parametrize("payload", [b"", b"x", bytes(range(251)), bytes(1_000) + b"\xff\xfe"], ids=len)
+@pytest.mark.parametrize("version", [4, 6])
+def test_a_receiver_finds_the_checksum_right(version: int, payload: bytes) -> None:
+    """RFC 768, and RFC 8200, 8.1: the sum over pseudo header and datagram is all ones, so a multiple of 65,535."""
+    length = (8 + len(payload)).to_bytes(2 if version == 4 else 4, "big")
+    protocol = (17).to_bytes(2 if version == 4 else 4, "big")
+    ip: Ipv4Header | Ipv6Header
+    if version == 4:
+        ends = IPv4Address("10.1.2.3"), IPv4Address("10.255.0.9")
+        ip = Ipv4Header(source=ends[0], destination=ends[1], payload_bytes=8 + len(payload))
+    else:
+        ends_6 = IPv6Address("2001:db8::7:1"), IPv6Address("fe80::ffff:2")
+        ip = Ipv6Header(source=ends_6[0], destination=ends_6[1], payload_bytes=8 + len(payload))
+    header = UdpHeader(source_port=49_152, destination_port=4_791, payload_bytes=len(payload))
+    checked = replace(header, checksum=udp_checksum(ip, header, payload))
+    datagram = checked.encode() + payload
+    covered = ip.source.packed + ip.destination.packed + length + protocol + datagram + b"\0" * (len(payload) % 2)
+    assert checked.checksum != 0
+    assert int.from_bytes(covered, "big") % 0xFFFF == 0

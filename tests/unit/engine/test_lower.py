@@ -138,6 +138,16 @@ def test_the_shared_buffer_is_what_reserves_and_headroom_leave() -> None:
     assert not lossy.port_headroom_bytes.any()
 
 
+def test_every_lossless_class_has_a_headroom_of_its_own_at_every_port() -> None:
+    fabric = tree(switch=Switch(headroom_bytes=50_000, reserve_bytes=1_000, buffer_bytes=1_000_000))
+    around = Peer(rule="shift", group=Group(size=8), shift=1)
+    sends = [Send(peer=around, size=KILOBYTE, priority=priority, channel=priority) for priority in (2, 3, 4)]
+    plan = plan_of(fabric, one_class(*sends), transport=Transport(lossless_priorities=(3, 4)))
+    leaf = fabric.node("leaf0")
+    ports, classes, lossless = 4, 4, 2  # priorities 2, 3, 4 and that of ACKs
+    assert plan.shared_bytes[leaf] == 1_000_000 - ports * classes * 1_000 - ports * lossless * 50_000
+
+
 def test_a_buffer_that_headroom_and_reserves_exceed_is_refused_with_the_numbers() -> None:
     text = refusal(fabric=tree(switch=Switch(buffer_bytes=100_000, headroom_bytes=30_000, reserve_bytes=4_096)))
     assert "fabric.switch.buffer" in text

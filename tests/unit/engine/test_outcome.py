@@ -1,0 +1,80 @@
+"""An outcome: what its digest covers, and how a run that was cut off ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from weftwork.base.clock import NEVER_PS
+from weftwork.engine.outcome import (
+    COUNTERS,
+    EVENT_DTYPE,
+    MARK_DTYPE,
+    MESSAGE_DTYPE,
+    PATH_DTYPE,
+    PORT_DTYPE,
+    SERIES_DTYPE,
+    TIMELINE_DTYPE,
+    Outcome,
+    ending,
+    flow_identity,
+)
+
+OUTCOME = Outcome(
+    messages=np.zeros(2, MESSAGE_DTYPE),
+    ports=np.zeros(3, PORT_DTYPE),
+    counters=dict.fromkeys(COUNTERS, 0),
+    marks=np.zeros(2, MARK_DTYPE),
+    series=np.empty(0, SERIES_DTYPE),
+    complete=True,
+    simulated_ps=0,
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [(table, column) for table in ("messages", "ports", "marks") for column in getattr(OUTCOME, table).dtype.names],
+)
+def test_a_digest_covers_every_number_of_messages_ports_and_marks(table: str, column: str) -> None:
+    changed = getattr(OUTCOME, table).copy()
+    changed[column][-1] += 1
+    assert replace(OUTCOME, **{table: changed}).digest() != OUTCOME.digest()
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+def test_a_digest_covers_every_counter(name: str) -> None:
+    assert replace(OUTCOME, counters=OUTCOME.counters | {name: 1}).digest() != OUTCOME.digest()
+
+
+@pytest.mark.parametrize(
+    ("table", "dtype"),
+    [("series", SERIES_DTYPE), ("events", EVENT_DTYPE), ("timeline", TIMELINE_DTYPE), ("paths", PATH_DTYPE)],
+)
+def test_what_is_recorded_on_demand_is_no_part_of_it(table: str, dtype: np.dtype[np.void]) -> None:
+    assert replace(OUTCOME, **{table: np.zeros(1, dtype)}).digest() == OUTCOME.digest()
+
+
+@pytest.mark.parametrize(
+    ("is_done", "interrupted_at_ps", "until_ps", "wanted"),
+    [
+        (True, None, 100, (True, 40)),
+        (True, None, NEVER_PS, (True, 40)),
+        (False, None, NEVER_PS, (True, 40)),  # it came to rest, and waits for ever
+        (False, None, 100, (False, 100)),
+        (False, 70, NEVER_PS, (False, 70)),
+        (False, 130, 100, (False, 100)),
+    ],
+)
+def test_a_run_ends_at_its_last_packet_or_where_it_was_stopped(
+    *, is_done: bool, interrupted_at_ps: int | None, until_ps: int, wanted: tuple[bool, int]
+) -> None:
+    found = ending(is_done=is_done, interrupted_at_ps=interrupted_at_ps, end_ps=40, until_ps=until_ps)
+    assert found == wanted
+
+
+def test_flows_are_in_the_order_of_source_destination_and_channel() -> None:
+    some = np.array([0, 1, 2, 65_535])
+    source, destination, channel = (axis.ravel() for axis in np.meshgrid(some, some, some, indexing="ij"))
+    assert (np.diff(flow_identity(source, destination, channel)) > 0).all()

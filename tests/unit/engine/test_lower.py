@@ -236,6 +236,10 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
             Send(peer=Peer(rule="table", table=(1, 2)), size=KILOBYTE),
             "table of 2 entries, wanted one for each of the 8",
         ),
+        (
+            Send(peer=Peer(rule="table", table=(1, 0, 3, 2, 5, 5, 7, 6)), size=KILOBYTE),
+            "rank 5 would send to itself",
+        ),
         (Send(peer=Peer(rule="shift"), size=KILOBYTE), "wanted a group"),
         (Send(peer=Peer(rule="xor", group=Group(size=6), shift=1), size=KILOBYTE), "wanted a power of two"),
         (Send(peer=Peer(rule="xor", group=Group(size=8), shift=8), size=KILOBYTE), "wanted less than the 8 ranks"),

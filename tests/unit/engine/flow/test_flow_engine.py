@@ -220,3 +220,19 @@ def test_links_carry_what_messages_take() -> None:
     outcome = flow.run(flow_plan_of(pair(), job, transport=transport))
     assert outcome.packets.ports["frames"][0] == by_packet.ports["frames"][0]
     assert outcome.packets.ports["bytes"][0] == pytest.approx(by_packet.ports["bytes"][0], abs=2)
+
+
+@pytest.mark.parametrize(("bins", "bin_us"), [(240, 1), (6, 4)])
+def test_a_timeline_tells_each_bin_by_its_end(bins: int, bin_us: int) -> None:
+    """A message alone fills the line from its post on: 50,000 B in a microsecond, then what is left."""
+    job = sends(2, [Message(source=0, destination=1, size_bytes=MIB)])
+    outcome = flow.run(flow_plan_of(pair(), job), timeline_bins=bins).packets
+    assert outcome.timeline_bin_ps == bin_us * 1_000_000
+    rows = outcome.timeline[outcome.timeline["port"] == outcome.timeline["port"][0]]
+    sent_bytes = MIB * WIRE
+    full = int(sent_bytes // (50_000 * bin_us))
+    ends_ps = [(index + 1) * bin_us * 1_000_000 for index in range(full)]
+    assert rows["at_ps"].tolist()[:full] == ends_ps
+    assert rows["bytes"].tolist()[:full] == [50_000 * bin_us] * full
+    assert rows["bytes"].tolist()[full:] == [pytest.approx(sent_bytes - full * 50_000 * bin_us, abs=20)]
+    assert rows["at_ps"][-1] <= outcome.simulated_ps + bin_us * 1_000_000

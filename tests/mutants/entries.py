@@ -1,7 +1,8 @@
 """The list of plausible mistakes: `*.toml` beside this file, one file for each floor, two for the native engines.
 
 An entry says which text of which file is replaced by what (`old` occurs exactly once), what mistake that is in plain
-words, and which tests should see it. Leaves out: how a mistake is tried, which is `run.py`.
+words, and which tests should see it. `[[mutant.also]]` makes the same mistake in another file, as where both packet
+engines share it, so that they agree. Leaves out: how a mistake is tried, which is `run.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-__all__ = ["FEWEST", "LISTS", "ROOT", "Mutant", "list_mistakes", "read_mutants"]
+__all__ = ["FEWEST", "LISTS", "ROOT", "Change", "Mutant", "list_mistakes", "read_mutants"]
 
 ROOT = Path(__file__).parents[2]
 FEWEST = 80  # chosen: what the step was asked to have at least
@@ -24,6 +25,24 @@ _HINT = "the code has changed, so change `old` and `new` with it, or take anothe
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """What happens to one file.
+
+    Parameters
+    ----------
+    file : from the root of the repository
+    old, new : text that occurs exactly once in the file, and what stands there in its place
+    """
+
+    file: str
+    old: str
+    new: str
+
+
+_KEYS = tuple(field.name for field in fields(Change))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Mutant:
     """One mistake.
 
@@ -32,17 +51,14 @@ class Mutant:
     list_name : the TOML file that has it, without its ending
     name : its own, used once
     mistake : what it is, in a sentence
-    file : that it changes, from the root of the repository
-    old, new : text that occurs exactly once in the file, and what stands there in its place
+    changes : of one file, or of more that share the mistake
     tests : files, folders or single tests that should see it
     """
 
     list_name: str
     name: str
     mistake: str
-    file: str
-    old: str
-    new: str
+    changes: tuple[Change, ...]
     tests: tuple[str, ...]
 
     @property
@@ -53,7 +69,7 @@ class Mutant:
     @property
     def is_native(self) -> bool:
         """Whether the core has to be built anew."""
-        return self.file.startswith("native/")
+        return any(change.file.startswith("native/") for change in self.changes)
 
 
 def read_mutants(folder: Path = Path(__file__).parent) -> list[Mutant]:
@@ -61,36 +77,45 @@ def read_mutants(folder: Path = Path(__file__).parent) -> list[Mutant]:
 
     Raises
     ------
-    ValueError : a file that is no list, or an entry with other keys than those of `Mutant`
+    ValueError : a file that is no list, or an entry with other keys
     """
     strangers = sorted({path.stem for path in folder.glob("*.toml")} - set(LISTS))
     if strangers:
         raise ValueError(f"found the lists {', '.join(strangers)}, wanted {', '.join(LISTS)}")
-    wanted = {field.name for field in fields(Mutant)} - {"list_name"}
     found = []
     for name in LISTS:
         path = folder / f"{name}.toml"
         rows = tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", []) if path.is_file() else []
         for row in rows:
-            if set(row) != wanted:
-                title = f"{path.name}, entry '{row.get('name', '?')}'"
-                raise ValueError(f"{title}: found the keys {sorted(row)}, wanted {sorted(wanted)}")
-            found.append(Mutant(list_name=name, **{**row, "tests": tuple(row["tests"])}))
+            also = row.pop("also", [])
+            title = f"{path.name}, entry '{row.get('name', '?')}'"
+            changes = tuple(_change({key: row.pop(key, None) for key in _KEYS}, title) for row in (row, *also))
+            if set(row) != {"name", "mistake", "tests"} or any(also):
+                raise ValueError(f"{title}: wanted just the keys {', '.join(('name', 'mistake', 'tests', *_KEYS))}")
+            found.append(Mutant(list_name=name, changes=changes, **{**row, "tests": tuple(row["tests"])}))
     return found
+
+
+def _change(row: dict[str, str | None], title: str) -> Change:
+    if None in row.values():
+        raise ValueError(f"{title}: lacks {', '.join(key for key, value in row.items() if value is None)}")
+    return Change(**row)  # type: ignore[arg-type]
 
 
 def list_mistakes(mutants: list[Mutant], root: Path = ROOT) -> list[str]:
     """What is wrong with the list, each as a sentence that names the entry and says what to do."""
     wrong = []
     names = Counter(mutant.name for mutant in mutants)
-    changes = Counter((mutant.file, mutant.old, mutant.new) for mutant in mutants)
+    changes = Counter(mutant.changes for mutant in mutants)
     for mutant in mutants:
         if names[mutant.name] > 1:
             wrong.append(f"{mutant.label}: the name is used {names[mutant.name]} times")
-        if changes[mutant.file, mutant.old, mutant.new] > 1:
+        if changes[mutant.changes] > 1:
             wrong.append(f"{mutant.label}: another entry makes the same change")
-        if mutant.old == mutant.new:
+        if any(change.old == change.new for change in mutant.changes):
             wrong.append(f"{mutant.label}: `new` is `old`, so that nothing changes")
+        if len({change.file for change in mutant.changes}) < len(mutant.changes):
+            wrong.append(f"{mutant.label}: changes a file twice; make one change of the two")
         if not mutant.tests:
             wrong.append(f"{mutant.label}: names no test that should see it")
         wrong += [f"{mutant.label}: {text}" for text in _in_the_tree(mutant, root)]
@@ -104,14 +129,15 @@ def list_mistakes(mutants: list[Mutant], root: Path = ROOT) -> list[str]:
 def _in_the_tree(mutant: Mutant, root: Path) -> list[str]:
     """What an entry says of files that is not so."""
     wrong = []
-    file = root / mutant.file
-    if not file.is_file():
-        wrong.append(f"there is no file {mutant.file}; {_HINT}")
-    else:
-        times = file.read_text(encoding="utf-8").count(mutant.old)
+    for change in mutant.changes:
+        file = root / change.file
+        if not file.is_file():
+            wrong.append(f"there is no file {change.file}; {_HINT}")
+            continue
+        times = file.read_text(encoding="utf-8").count(change.old)
         if times != 1:
-            first = mutant.old.strip().split("\n")[0].strip()
-            wrong.append(f"`old` ({first!r}) occurs {times} times in {mutant.file}, wanted once; {_HINT}")
+            first = change.old.strip().split("\n")[0].strip()
+            wrong.append(f"`old` ({first!r}) occurs {times} times in {change.file}, wanted once; {_HINT}")
     for test in mutant.tests:
         path, *parts = test.split("::")
         if not (root / path).exists():

@@ -210,15 +210,17 @@ def applied(mutant: Mutant, copy: Copy) -> Iterator[str | None]:
 
     The module of the core is then still the one with the mistake: the next build makes it anew.
     """
-    file = copy.root / mutant.file
-    before, about = file.read_text(encoding="utf-8"), file.stat()
-    file.write_text(before.replace(mutant.old, mutant.new), encoding="utf-8")
+    files = {copy.root / change.file: change for change in mutant.changes}
+    before = {file: (file.read_text(encoding="utf-8"), file.stat()) for file in files}
+    for file, change in files.items():
+        file.write_text(before[file][0].replace(change.old, change.new), encoding="utf-8")
     try:
         yield copy.compile_core() if mutant.is_native else None
     finally:
-        file.write_text(before, encoding="utf-8")
-        if not mutant.is_native:  # the compiled file beside it fits again; a build looks at the time instead
-            os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
+        for file, (text, about) in before.items():
+            file.write_text(text, encoding="utf-8")
+            if file.suffix == ".py":  # the compiled file beside it fits again; a build looks at the time instead
+                os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
 
 
 def try_mutant(mutant: Mutant, copy: Copy) -> Verdict:
@@ -298,6 +300,11 @@ def try_all(mutants: Sequence[Mutant], copies: Sequence[Copy]) -> list[Verdict]:
     return found
 
 
+def files_of(mutant: Mutant) -> str:
+    """The files that an entry changes, for people."""
+    return ", ".join(change.file for change in mutant.changes)
+
+
 def _tell(verdict: Verdict, number: int, of: int) -> None:
     by = verdict.noticed_by or ("IS NO ENTRY" if verdict.fault else "not noticed by its own tests")
     print(f"[{number:>3}/{of}] {verdict.time_s:5.0f} s  {verdict.mutant.label}: {by}", flush=True)
@@ -321,7 +328,7 @@ def report(verdicts: Sequence[Verdict]) -> bool:
     print(f"{'all':<12} {noticed.total():>3} of {tried.total():>3}: {share:.1%} noticed, wanted {WANTED_SHARE:.0%}")
     for one in ordered:
         if one.noticed_by is None:
-            print(f"\n{one.mutant.label} {one.words}: {one.mutant.mistake}\n  {one.mutant.file}")
+            print(f"\n{one.mutant.label} {one.words}: {one.mutant.mistake}\n  {files_of(one.mutant)}")
             print(f"  {one.fault}" if one.fault else f"  named: {', '.join(one.mutant.tests)}")
     return share >= WANTED_SHARE
 
@@ -373,7 +380,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if options.is_listed:
         for mutant in chosen:
-            print(f"{mutant.label}: {mutant.mistake} ({mutant.file})")
+            print(f"{mutant.label}: {mutant.mistake} ({files_of(mutant)})")
         return 0
     try:
         return 0 if run(chosen, max(1, options.jobs), is_wide=not options.named_only) else 1

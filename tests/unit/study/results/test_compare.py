@@ -1,0 +1,71 @@
+"""Two runs side by side: the second is measured against the first, and seeds decide what is clear."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from weftwork.store.runs import Run
+from weftwork.study.results.compare import NumberPair, compare
+
+
+def a_run(scenario: str = "schema: 1\n", digest: str | None = None, **numbers: tuple[float | None, ...]) -> Run:
+    """A run with numbers, each a value or a value with the ends of its interval over three seeds."""
+    summary: dict[str, dict[str, Any]] = {
+        name: {"value": value, "unit": "ps", **({"low": rest[0], "high": rest[1], "seeds": 3} if rest else {})}
+        for name, (value, *rest) in numbers.items()
+    }
+    return cast("Run", SimpleNamespace(scenario=scenario, summary=summary, provenance={"digest": digest}))
+
+
+def pair(first: tuple[float | None, ...], second: tuple[float | None, ...]) -> NumberPair:
+    (found,) = compare(a_run(fct=first), a_run(fct=second)).numbers
+    return found
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "change"),
+    [(4.0, 5.0, 0.25), (5.0, 4.0, -0.2), (4.0, 4.0, 0.0), (4.0, 0.0, -1.0), (0.0, 4.0, None), (None, 4.0, None),
+     (4.0, None, None)],
+)  # fmt: skip
+def test_a_change_is_that_of_the_second_against_the_first(
+    first: float | None, second: float | None, change: float | None
+) -> None:
+    found = pair((first,), (second,))
+    assert (found.first, found.second) == (first, second)
+    assert found.change == (None if change is None else pytest.approx(change))
+    assert found.is_clear is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_clear"),
+    [
+        ((2.0, 1.0, 3.0), (5.0, 4.0, 6.0), True),  # apart
+        ((2.0, 1.0, 3.0), (4.0, 3.0, 5.0), False),  # they touch
+        ((2.0, 1.0, 3.0), (3.0, 2.0, 4.0), False),  # they overlap
+        ((3.0, 1.0, 5.0), (3.0, 2.0, 4.0), False),  # one inside the other
+    ],
+)
+def test_a_change_is_clear_where_the_intervals_of_both_do_not_touch(
+    first: tuple[float, ...], second: tuple[float, ...], *, is_clear: bool
+) -> None:
+    assert pair(first, second).is_clear is pair(second, first).is_clear is is_clear
+    assert pair(first, second[:1]).is_clear is pair(first[:1], second).is_clear is None
+
+
+def test_keys_that_differ_are_told_with_both_values() -> None:
+    one = a_run("schema: 1\nfabric: {radix: 4}\nfaults: [{at: 1us, link: a}]\nname: x\n")
+    other = a_run("schema: 1\nfabric: {radix: 8, nic: {pcie: true}}\nfaults: [{at: 2us, link: a}]\nname: x\n")
+    found = [(one.key, one.first, one.second) for one in compare(one, other).differences]
+    assert found == [("fabric.radix", "4", "8"), ("faults.0.at", "1us", "2us"), ("fabric.nic.pcie", None, "true")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"), [("ab", "ab", True), ("ab", "cd", False), (None, None, False), ("ab", None, False)]
+)
+def test_results_are_the_same_where_both_digests_are_there_and_equal(
+    first: str | None, second: str | None, *, is_same: bool
+) -> None:
+    assert compare(a_run(digest=first), a_run(digest=second)).is_same_result is is_same

@@ -59,6 +59,18 @@ def test_a_lone_flow_over_slow_uplinks(tmp_path: Path, balancing: str, ideal_us:
     assert 1 <= flow["slowdown"] < (1.05 if balancing in {"ecmp", "least-loaded"} else 1.5)
 
 
+def test_the_bound_of_a_sprayed_message_on_paper(tmp_path: Path) -> None:
+    """All bytes leave the host at 400 Gb/s; the last frame, the smallest of all, then has three more links to cross."""
+    scenario = loads(SCENARIO.replace("LB", "spray"), known=known_names(), check_parameters=check_parameters)
+    (flow,) = run_scenario(scenario, out=tmp_path / "run").flows.to_pylist()
+    packets, headers, first, gap = 245, 62, 16, 20  # of 4,096 B, the last of 576 B
+    sending_ps = (1_000_000 + packets * (headers + gap) + first) * 20
+    last_bytes = 1_000_000 - 244 * 4_096 + headers + gap
+    crossing_ps = last_bytes * (80 + 80 + 20)  # two links of 100 Gb/s and one of 400 Gb/s
+    delays_ps = 4 * 100_000 + 3 * 500_000  # cables of 20 m, and the switches behind three of them
+    assert flow["ideal_fct_ps"] == sending_ps + crossing_ps + delays_ps
+
+
 @pytest.mark.parametrize("node", ["dgx-h100", "{model: dgx-h100, nic_ports: 16}", "p5"])
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "hierarchical", "direct"])
 def test_no_message_of_a_collective_is_faster_than_alone(tmp_path: Path, node: str, algorithm: str) -> None:

@@ -24,7 +24,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -119,22 +119,33 @@ class Copy:
             return _run([sys.executable, "-m", "pytest", *PYTEST, *arguments], self.root, where, limit_s)
 
 
+_RUNNING: set[subprocess.Popen[bytes]] = set()  # in sessions of their own, which a Ctrl-C does not reach
+
+
 def _run(command: Sequence[str], folder: Path, where: dict[str, str], limit_s: float) -> Ran:
     """Run a command; end it with all that it has started where it takes longer than its limit."""
     with subprocess.Popen(
         command, cwd=folder, env=where, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         start_new_session=True,
     ) as process:  # fmt: skip
+        _RUNNING.add(process)
         try:
             out, _ = process.communicate(timeout=limit_s)
+            code: int | None = process.returncode
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             out, _ = process.communicate()
-            return Ran(code=None, text=out.decode(errors="replace"))
-        except BaseException:  # Ctrl-C ends what was started, too
+            code = None
+        finally:
+            _RUNNING.discard(process)
+        return Ran(code=code, text=out.decode(errors="replace"))
+
+
+def _end_all() -> None:
+    """End every command that runs, with all that it has started."""
+    for process in tuple(_RUNNING):
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-            raise
-        return Ran(code=process.returncode, text=out.decode(errors="replace"))
 
 
 def first_copy(folder: Path) -> Copy:
@@ -295,8 +306,16 @@ def try_all(mutants: Sequence[Mutant], copies: Sequence[Copy]) -> list[Verdict]:
                 _tell(verdict, len(found), len(mutants))
 
     with ThreadPoolExecutor(len(copies)) as pool:
-        for done in [pool.submit(work, copy) for copy in copies]:
-            done.result()
+        at_work = [pool.submit(work, copy) for copy in copies]
+        try:
+            for done in at_work:
+                done.result()
+        except BaseException:  # Ctrl-C, or an error: nobody takes another entry
+            with guard:
+                native.clear()
+                others.clear()
+            _end_all()
+            raise
     return found
 
 
@@ -382,11 +401,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for mutant in chosen:
             print(f"{mutant.label}: {mutant.mistake} ({files_of(mutant)})")
         return 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends what it has started, and removes the copies
     try:
         return 0 if run(chosen, max(1, options.jobs), is_wide=not options.named_only) else 1
     except CannotTryError as error:
         print(error, file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        _end_all()
+        return 130  # 128 + SIGINT, as shells count
 
 
 if __name__ == "__main__":

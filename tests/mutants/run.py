@@ -34,13 +34,18 @@ if __package__ in {None, ""}:
 from mutants.entries import LISTS, ROOT, Mutant, list_mistakes, read_mutants
 
 WANTED_SHARE = 0.95  # chosen: what the step was asked for
-NAMED_LIMIT_S = 300.0  # chosen: the named tests of an entry take seconds; what takes so long hangs
+TEST_LIMIT_S = 120  # chosen: a test of the plain suite takes seconds; what takes so long hangs
+NAMED_LIMIT_S = 900.0  # chosen: the named tests of an entry take seconds, a minute at most
 PLAIN_LIMIT_S = 1_800.0  # chosen: six times the ceiling of the plain suite
 BUILD_LIMIT_S = 900.0  # chosen: a whole build takes a minute or two
 # It fails by design where an entry is applied: it holds the lists to the code.
 OWN_TEST = "tests/unit/test_mutants.py"
-PYTEST = ("-q", "--tb=no", "-rfE", "--ignore-golden", "-p", "no:cacheprovider", f"--ignore={OWN_TEST}")
+PYTEST = (
+    "-q", "--tb=no", "-rfE", "--ignore-golden", "-p", "no:cacheprovider", f"--ignore={OWN_TEST}",
+    f"--timeout={TEST_LIMIT_S}",
+)  # fmt: skip
 _TOLD = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+_HUNG = re.compile(r"^Timeout \(", re.MULTILINE)  # tests/helpers/time_limit.py
 _NOTHING_RAN = 5  # pytest's exit code where no test was chosen
 
 
@@ -266,7 +271,7 @@ def try_widely(mutant: Mutant, copy: Copy, jobs: int) -> Verdict:
 
 def told_by(ran: Ran) -> str | None:
     """What noticed a mistake, from the end of pytest; None where all tests passed."""
-    if ran.code is None:
+    if ran.code is None or (ran.code and _HUNG.search(ran.text)):
         return "a hang"
     if ran.code == 0:
         return None

@@ -73,6 +73,7 @@ def test_a_mistake_may_change_several_files_and_lacks_nothing(tmp_path: Path) ->
     [
         (0, "1 passed", None),
         (None, "", "a hang"),
+        (1, "..\nTimeout (0:02:00)!\nThread 0x1:\n", "a hang"),
         (-11, "", "a crash (SIGSEGV)"),
         (1, ".F\nFAILED tests/a.py::test_b[1-2] - assert 1 == 2\n1 failed", "tests/a.py::test_b[1-2]"),
         (2, "ERROR tests/a.py - ImportError: no b\n1 error", "tests/a.py"),

@@ -5,22 +5,20 @@ Source: docs/models/flow-engine.md, section "Faults": the links of a bundle carr
 
 from __future__ import annotations
 
-from itertools import permutations
-
 import pytest
 from helpers.tiny import BYTE_PS, RATE_BPS, Message, flow_plan_of, sends, wired
 
 from weftwork.engine.flow import run as flow
 from weftwork.engine.instants import Fault
 
-MEMBERS = (2, 3, 4, 5)  # links between two switches, each of which has a host on a faster link
+# links 2 to 5 join two switches, each of which has a host on a faster link
 FABRIC = wired([(0, 2), (3, 1), *[(2, 3)] * 4], hosts=2, rates_bps=[8 * RATE_BPS] * 2 + [RATE_BPS] * 4)
 SIZE_BYTES = 3_000 * 4_096
 WIRE_BYTES = 3_000 * (4_096 + 82) + 16
 SLOW_PS, DOWN_PS, KNOWN_PS = 10_000_000, 30_000_000, 37_000_000
 
 
-@pytest.mark.parametrize(("slow", "dead"), list(permutations(MEMBERS, 2)))
+@pytest.mark.parametrize(("slow", "dead"), [(2, 5), (3, 2), (4, 3), (5, 4)])
 def test_what_is_left_of_a_bundle_goes_at_the_rate_of_its_slowest_member(slow: int, dead: int) -> None:
     """Four members, then four at a quarter, then none until routes know, then three at a quarter."""
     faults = [

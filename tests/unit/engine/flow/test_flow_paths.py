@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.tiny import wired
 
 from weftwork.base.errors import UsageError
 from weftwork.base.random import Stream, draw
@@ -48,6 +49,16 @@ def test_all_links_of_a_bundle_are_its_members() -> None:
     found = router.paths(ports[:1], ports[-1:])
     loads = router.port_loads(found, np.array([6.0]))
     assert sorted(loads[loads > 0].tolist()) == pytest.approx([1.0] * 12 + [6.0] * 2)
+
+
+@pytest.mark.parametrize("slow", [4, 5])
+def test_a_sprayed_message_is_there_with_the_part_on_the_longest_path(slow: int) -> None:
+    """One switch in the middle is three times as far away as the other, whichever of them comes first."""
+    links = [(0, 2), (1, 3), (2, 4), (2, 5), (4, 3), (5, 3)]
+    delays_ps = [10_000, 20_000, *[3_000_000 if slow in link else 1_000_000 for link in links[2:]]]
+    ports = nic_ports(fabric := wired(links, hosts=2, delays_ps=delays_ps))
+    found = FlowPaths(fabric, "spray").paths(ports[:1], ports[-1:])
+    assert found.about["latency_ps"].tolist() == [10_000 + 2 * 3_000_000 + 20_000]
 
 
 def test_to_one_destination_all_flows_come_down_one_path() -> None:

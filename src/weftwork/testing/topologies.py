@@ -13,9 +13,11 @@ import numpy as np
 from weftwork.base.errors import CodeError, ConfigError
 from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.spec.scenario.fabric import FabricSection
+from weftwork.spec.scenario.topology import FabricSize
 from weftwork.testing.choices import key_findings, offer_findings, read
-from weftwork.topology.build import fabric_of_section
+from weftwork.topology.build import fabric_of_section, fabric_size
 from weftwork.topology.reach import reach
+from weftwork.topology.routing import attachments
 
 __all__ = ["check_topology"]
 
@@ -51,6 +53,15 @@ def _built(document: Mapping[str, object]) -> Iterator[str]:
     hosts = len(fabric.hosts)
     if section.hosts is not None and section.hosts != hosts:
         yield f"resolve says {section.hosts:,} hosts, and build makes {hosts:,}"
+    told = fabric_size(section)
+    made = FabricSize(
+        hosts=hosts,
+        switches=len(fabric.node_kind) - hosts,
+        links=len(fabric.links),
+        leaves=len(attachments(fabric)[0]),
+    )
+    if told is not None and told != made:
+        yield f"size says {told}, and build makes {made}"
     found = reach(fabric)
     if found.host_pairs_joined < found.host_pairs:
         yield f"{found.host_pairs - found.host_pairs_joined:,} of {found.host_pairs:,} pairs of hosts are not joined"

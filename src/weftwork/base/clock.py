@@ -20,10 +20,10 @@ def whole_ps(time_ps: float) -> int:
 
     Examples
     --------
-    >>> whole_ps(2.6), whole_ps(float("inf")) == NEVER_PS
+    >>> whole_ps(2.6), whole_ps(float("inf")) == whole_ps(float("nan")) == NEVER_PS
     (3, True)
     """
-    return NEVER_PS if time_ps >= NEVER_PS else round(time_ps)
+    return round(time_ps) if time_ps < NEVER_PS else NEVER_PS  # also a difference of two that have no end
 
 
 def serialisation_ps(size_bytes: int, rate_bps: int) -> int:

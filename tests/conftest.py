@@ -28,6 +28,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(cases)
     config.pluginmanager.register(time_limit)
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # a shell does that in the background, and children inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

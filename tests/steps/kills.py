@@ -202,6 +202,7 @@ def case(
 
 def main() -> None:
     """Run every case; the first that does not hold ends the script with what was wrong."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
     print(f"seed {seed}: python tests/steps/kills.py {runs} {seed}", flush=True)

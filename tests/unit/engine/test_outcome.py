@@ -57,20 +57,28 @@ def test_what_is_recorded_on_demand_is_no_part_of_it(table: str, dtype: np.dtype
 
 
 @pytest.mark.parametrize(
-    ("is_done", "interrupted_at_ps", "until_ps", "wanted"),
+    ("is_done", "interrupted_at_ps", "until_ps", "has_clock_ended", "wanted"),
     [
-        (True, None, 100, (True, 40)),
-        (True, None, NEVER_PS, (True, 40)),
-        (False, None, NEVER_PS, (True, 40)),  # it came to rest, and waits for ever
-        (False, None, 100, (False, 100)),
-        (False, 70, NEVER_PS, (False, 70)),
-        (False, 130, 100, (False, 100)),
+        (True, None, 100, False, (True, 40)),
+        (True, None, NEVER_PS, False, (True, 40)),
+        (True, None, NEVER_PS, True, (True, 40)),  # a timer that is left has nothing to do
+        (False, None, NEVER_PS, False, (True, 40)),  # it came to rest, and waits for ever
+        (False, None, NEVER_PS, True, (False, NEVER_PS)),
+        (False, None, 100, False, (False, 100)),
+        (False, 70, NEVER_PS, False, (False, 70)),
+        (False, 130, 100, False, (False, 100)),
     ],
 )
 def test_a_run_ends_at_its_last_packet_or_where_it_was_stopped(
-    *, is_done: bool, interrupted_at_ps: int | None, until_ps: int, wanted: tuple[bool, int]
+    *, is_done: bool, interrupted_at_ps: int | None, until_ps: int, has_clock_ended: bool, wanted: tuple[bool, int]
 ) -> None:
-    found = ending(is_done=is_done, interrupted_at_ps=interrupted_at_ps, end_ps=40, until_ps=until_ps)
+    found = ending(
+        is_done=is_done,
+        interrupted_at_ps=interrupted_at_ps,
+        end_ps=40,
+        until_ps=until_ps,
+        has_clock_ended=has_clock_ended,
+    )
     assert found == wanted
 
 

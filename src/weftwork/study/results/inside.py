@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from weftwork.base.clock import SECOND_PS, serialisation_ps
+from weftwork.base.clock import NEVER_PS, SECOND_PS, serialisation_ps
 from weftwork.spec.result import Quantity
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def message_times_ps(
         axis=1,
     )
     distinct, which = np.unique(case, axis=0, return_inverse=True)
-    times = [_alone_ps(*row) for row in distinct.tolist()]
+    times = [min(_alone_ps(*row), NEVER_PS) for row in distinct.tolist()]  # at 1 b/s more than int64 has
     return np.array(times, np.int64)[which.ravel()]
 
 

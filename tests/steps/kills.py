@@ -163,7 +163,7 @@ def after(name: str, command: Command, number: int, found: Ended, folder: Path, 
         is_in_time = found.took_cpu_s <= WITHIN_CPU_S and found.took_s <= WITHIN_S
         assert is_in_time, f"took {found.took_s:.2f} s to end, {found.took_cpu_s:.2f} s of CPU"
         assert not hidden, f"left {hidden}"
-        is_right = found.code in (128 + number, -number) or is_of_python_itself(found.errors)
+        is_right = found.code in (0, 128 + number, -number) or is_of_python_itself(found.errors)
         assert is_right, f"left with {found.code}: {found.errors}"
         is_quiet = all(line.startswith(("stopped by", "weftwork: stopped;")) for line in found.errors.splitlines())
         assert is_quiet or is_of_python_itself(found.errors), found.errors
@@ -173,12 +173,15 @@ def after(name: str, command: Command, number: int, found: Ended, folder: Path, 
         if path.is_dir():
             seed = re.match(r"\.(seed-\d+)-", path.name)
             assert status_of(path, whole / seed[1] if seed else whole, folder) in {"refused", "complete", "interrupted"}
-    if not left.exists():
-        return "nothing left"
+    what = "nothing left"
     if left.is_file():
         assert left.read_bytes() == whole.read_bytes(), f"{left} is not whole"
-        return "a whole file"
-    return f"a run, {status_of(left, whole, folder)}"
+        what = "a whole file"
+    elif left.exists():
+        what = f"a run, {status_of(left, whole, folder)}"
+    is_late = found.code == 0  # the signal came when all was written and the process about to end
+    assert not is_late or what in {"a whole file", "a run, complete"}, f"ended with 0 and left {what}"
+    return what
 
 
 def case(

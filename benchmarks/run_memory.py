@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,16 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-COMMAND: Final = "import sys; from weftwork.cli import main; sys.exit(main())"
+# What wait4(2) tells of a process counts the one that started it, so that it says itself what it had at its most.
+COMMAND: Final = """\
+import sys
+from weftwork.base.memory import peak_memory_bytes
+from weftwork.cli import main
+try:
+    main()
+finally:
+    print(peak_memory_bytes(), file=sys.stderr)
+"""
 LARGE: Final = """\
 schema: 1
 fabric: {topology: fat-tree, tiers: 3, radix: 8, link_rate: 400Gbps}
@@ -53,13 +61,11 @@ def measured(text: str, name: str, settings: tuple[str, ...]) -> tuple[int, int]
             path.write_text(text, encoding="utf-8")
         sets = [part for setting in settings for part in ("--set", setting)]
         command = [sys.executable, "-c", COMMAND, "run", str(path), "--out", f"{folder}/run", *sets]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            raise SystemExit(f"{name}: exit code {process.returncode}")
+        ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        if ended.returncode != 0:
+            raise SystemExit(f"{name}: exit code {ended.returncode}: {ended.stderr}")
         told = json.loads((Path(folder) / "run" / "provenance.json").read_text(encoding="utf-8"))["estimate"]
-        return int(told["memory_bytes"]), usage.ru_maxrss * 1024
+        return int(told["memory_bytes"]), int(ended.stderr.split()[-1])
 
 
 def main() -> None:

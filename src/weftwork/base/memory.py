@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MemoryLimit", "memory_limit", "memory_words"]
+__all__ = ["MemoryLimit", "memory_limit", "memory_words", "peak_memory_bytes"]
 
 _ROOT: Final = Path("/")
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -49,6 +49,14 @@ def memory_limit(root: Path = _ROOT) -> MemoryLimit:
     ]
     found += [MemoryLimit(limit_bytes=size, owner=f"the limit that {name} set") for size, name in _process_limits()]
     return min(found, key=lambda one: one.limit_bytes)
+
+
+def peak_memory_bytes() -> int:
+    """The most memory that this process has had.
+
+    It is the kernel's ``VmHWM``, proc(5): what getrusage(2) tells counts the process from which this one was started.
+    """
+    return _status_bytes()["VmHWM"]
 
 
 def memory_words(size_bytes: float) -> str:
@@ -96,7 +104,12 @@ def _process_limits() -> Iterator[tuple[int, str]]:
         limit, _ = resource.getrlimit(kind)
         if limit == resource.RLIM_INFINITY:
             continue
-        sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in _lines(Path("/proc/self/status"))
-                 if line.startswith(("VmSize", "VmData", "VmRSS"))}  # fmt: skip
+        sizes = _status_bytes()
         unused = sizes.get(field, 0) - sizes.get("VmRSS", 0)
         yield max(0, limit - max(0, unused)), name
+
+
+def _status_bytes() -> dict[str, int]:
+    """Sizes of this process by the kernel's names."""
+    lines = (line.split() for line in _lines(Path("/proc/self/status")))
+    return {words[0].rstrip(":"): int(words[1]) * 1024 for words in lines if words[-1] == "kB"}

@@ -3,9 +3,10 @@
 import resource
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from weftwork.base.memory import memory_limit, memory_words
+from weftwork.base.memory import memory_limit, memory_words, peak_memory_bytes
 
 FAR = 2**50
 
@@ -47,6 +48,13 @@ def test_a_limit_of_the_shell_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     found = memory_limit(tmp_path)
     assert found.limit_bytes <= 2**20
     assert found.owner == "the limit that ulimit -d set"
+
+
+def test_the_most_memory_grows_with_what_is_held() -> None:
+    before = peak_memory_bytes()
+    held = np.ones(before // 8 + 2**22)  # more than the process has had, touched
+    assert peak_memory_bytes() - before > 2**24
+    assert held[-1] == 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import resource
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftwork.base.errors import ConfigError, Mistake, UsageError
+from weftwork.base.memory import peak_memory_bytes
 from weftwork.base.version import VERSION
 from weftwork.spec.scenario.scenario import Scenario, dump
 from weftwork.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
@@ -161,7 +161,7 @@ def _run_one(
             "work": prepared.estimate.work,
             "unit": prepared.estimate.unit,
         },
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,  # KiB: getrusage(2)
+        "peak_memory_bytes": peak_memory_bytes(),
     }
     return write_run(
         folder,

@@ -23,7 +23,7 @@ from weftwork.spec.scenario.choices import PATTERNS
 from weftwork.spec.scenario.kinds import Whole
 from weftwork.spec.scenario.rows import rows_of
 from weftwork.study.prepare.lowered import folds
-from weftwork.study.prepare.payload import volume
+from weftwork.study.prepare.recording import TIMELINE_BINS, TIMELINE_ROWS
 from weftwork.topology.build import counting_keys, fabric_size
 from weftwork.topology.devices import node_of
 from weftwork.topology.routing import attachments
@@ -37,14 +37,12 @@ if TYPE_CHECKING:
     from weftwork.spec.job import Job, Operation
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.scenario.topology import FabricSize
+    from weftwork.study.prepare.payload import Volume
     from weftwork.study.prepare.prepared import Prepared
 
 __all__ = ["Amounts", "Estimate", "amounts_asked", "amounts_of", "estimate", "refuse_actors", "refuse_amounts"]
 
-TIMELINE_ROWS: Final = 4_000_000  # as `weftwork.study.prepare.recording` bounds ports x bins
-TIMELINE_BINS: Final = 240
 BUSY: Final = 0.5  # of the rows of a timeline; chosen: ports of a permutation are idle half of the time or more
-SERIES_ROWS: Final = 4_000_000  # as `weftwork.engine.packet.SERIES_ROWS`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,15 +134,15 @@ def _traffic_asked(scenario: Scenario, size: FabricSize) -> dict[str, int]:
     return {"messages": told.messages, "queue_pairs": told.queue_pairs, "payload_bytes": told.payload_bytes}
 
 
-def amounts_of(scenario: Scenario, fabric: Fabric, job: Job) -> Amounts:
+def amounts_of(scenario: Scenario, fabric: Fabric, job: Job, sent: Volume | None) -> Amounts:
     """Count what a run of this job on this fabric is made of.
 
     Parameters
     ----------
     scenario : its fidelity, and what it records
     fabric, job : built
+    sent : messages and payload of the job; None where the engine folds ranks and keeps no messages
     """
-    sent = volume(job)
     operations = steps = 0
     for program in job.programs:
         for stream in program.streams:
@@ -156,8 +154,8 @@ def amounts_of(scenario: Scenario, fabric: Fabric, job: Job) -> Amounts:
         links=len(fabric.links),
         leaves=len(attachments(fabric)[0]),
         ranks=job.ranks,
-        messages=0 if folds(scenario) else sent.messages,
-        queue_pairs=0 if folds(scenario) else _queue_pairs(job),
+        messages=0 if sent is None else sent.messages,
+        queue_pairs=0 if sent is None else _queue_pairs(job),
         payload_bytes=0 if scenario.engine.fidelity == "flow" else round(_between_hosts(job)),
         operations=operations,
         steps=steps,
@@ -271,7 +269,7 @@ def estimate(scenario: Scenario, amounts: Amounts) -> Estimate:
         + terms["operation"] * amounts.operations
         + terms["step"] * amounts.steps,
         "tables over time": terms["row"] * rows,
-        "series": _SAMPLE_BYTES * (min(SERIES_ROWS, 10_000 * amounts.sampled) if amounts.sampled else 0),
+        "series": _SAMPLE_BYTES * _samples(amounts.sampled),
     }
     whole = {name: round(size) for name, size in sorted(parts.items(), key=lambda one: -one[1])}
     work, unit = (hops, "packet-hops") if not is_flow else (max(amounts.messages, amounts.steps), "messages and steps")
@@ -299,6 +297,15 @@ _FOLDED: Final = {
 }  # fmt: skip
 _SAMPLE_BYTES: Final = 89
 _GOODPUT_BYTES: Final = 20e6
+
+
+def _samples(sampled: int) -> int:
+    """How many samples are kept of so many flows and ports, in a run of unknown length; chosen: 10,000 instants."""
+    if not sampled:
+        return 0
+    from weftwork.engine.packet import SERIES_ROWS  # imports the engine, which only a run with packets needs
+
+    return min(SERIES_ROWS, 10_000 * sampled)
 
 
 def _packet_hops(scenario: Scenario, amounts: Amounts) -> float:

@@ -154,10 +154,9 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     if not mistakes:
         job, known = _job(scenario, fabric, jobs)
         facts |= known
-        taken = refuse_amounts(scenario, amounts_of(scenario, fabric, job))
+        sent = None if folds(scenario) else volume(job)
+        taken = refuse_amounts(scenario, amounts_of(scenario, fabric, job, sent))
         series, late = recording(scenario, fabric, job)
-        if not folds(scenario):
-            sent = volume(job)
     mistakes += [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
     faults, wrong = occurrences(scenario, fabric)

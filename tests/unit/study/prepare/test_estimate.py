@@ -45,7 +45,7 @@ def test_keys_alone_count_what_the_job_then_has(
     path = written(tmp_path_factory.mktemp("asked"), traffic=traffic, transport={"queue_pairs": pairs})
     scenario = read_scenario(path)
     made = prepare(scenario)
-    asked, counted = amounts_asked(scenario), amounts_of(scenario, made.fabric, made.job)
+    asked, counted = amounts_asked(scenario), amounts_of(scenario, made.fabric, made.job, made.volume)
     for name in ("nodes", "links", "leaves", "ranks", "messages", "queue_pairs"):
         assert getattr(asked, name) == getattr(counted, name), name
     if traffic["pattern"] != "poisson":  # of which the keys know the mean

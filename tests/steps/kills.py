@@ -196,8 +196,8 @@ def case(
         signal_name, took_s, took_cpu_s = signal.Signals(number).name, found.took_s, found.took_cpu_s
         try:
             what = f"{signal_name}: {after(name, known[name], number, found, folder, root)}"
-        except AssertionError:
-            print(f"case {place}: {name}, {signal_name} {instant}", flush=True)
+        except AssertionError as error:
+            print(f"case {place}: {name}, {signal_name} {instant}: {error}", flush=True)
             raise
     shutil.rmtree(folder)
     return what, took_s, took_cpu_s

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from importlib.machinery import ExtensionFileLoader
 
 TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than this file's
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ __all__ = ["ONE_PRESS_S", "SIGNALS", "Stopped", "leave", "state", "stoppable", "
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 GRACE_S = 0.6  # chosen: the rest of a second is for a loaded machine
+AGAIN_S = 0.02  # chosen: little beside GRACE_S
 ONE_PRESS_S = 0.1  # chosen: timeout(1) of GNU coreutils sends its signal twice, to the process and to its group
 _STILL_WRITING = b"weftwork: stopped; what was done is being written. Ctrl-C again ends at once and keeps nothing\n"
 
@@ -53,12 +55,13 @@ class _State:
     def __init__(self) -> None:
         self.heard: int | None = None  # number of the first signal
         self.is_raised = False  # `Stopped` is on its way, or was caught
+        self.is_put_off = False  # the signal came while nothing could be raised, and is to be sent again
         self.is_keeping = False  # the first signal is a wish: the work ends by itself, and keeps what it has
         self.files: dict[Path, None] = {}  # unfinished files and folders
 
     def begin(self) -> None:
         """Forget what an earlier program in this process has heard."""
-        self.heard, self.is_raised, self.is_keeping = None, False, False
+        self.heard, self.is_raised, self.is_put_off, self.is_keeping = None, False, False, False
 
     def signal(self) -> int | None:
         """Number of the signal that was heard, if any."""
@@ -163,17 +166,34 @@ def _tell(number: int) -> None:
                 stream.flush()
 
 
-def _raise(number: int, _frame: FrameType | None) -> None:
+def _raise(number: int, frame: FrameType | None) -> None:
     """Handle a signal: raise once, so that a second one does not disturb the tidying up that the first one began."""
     if state.heard is None:
         state.heard = number
-    if not state.is_raised:
-        state.is_raised = True
-        raise Stopped(number)
+    if state.is_raised:
+        return
+    if _is_in_loading(frame):
+        state.is_put_off = True
+        return
+    state.is_raised = True
+    raise Stopped(number)
+
+
+def _is_in_loading(frame: FrameType | None) -> bool:
+    """Whether a native library is being loaded: Python code that it calls then must not raise.
+
+    DuckDB's ends the process by an abort where it does (nanobind, ``enum_create``).
+    """
+    loading = (ExtensionFileLoader.create_module.__code__, ExtensionFileLoader.exec_module.__code__)
+    while frame is not None:
+        if frame.f_code in loading:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _watch(reader: int) -> None:
-    """End the process where it has not ended in time after a signal.
+    """End the process where it has not ended in time after a signal; send a signal again that was put off.
 
     Parameters
     ----------
@@ -183,12 +203,16 @@ def _watch(reader: int) -> None:
     if first is None:
         return
     began_s = time.monotonic()
-    is_again = False
+    is_again = is_ours = False
     while (left_s := began_s + GRACE_S - time.monotonic()) > 0:
-        number = _next(reader, left_s)
+        number = _next(reader, min(left_s, AGAIN_S))
         if number is None:
             return
-        is_again |= number != 0 and time.monotonic() - began_s > ONE_PRESS_S
+        is_again |= number != 0 and not is_ours and time.monotonic() - began_s > ONE_PRESS_S
+        is_ours = state.is_put_off
+        if is_ours:
+            state.is_put_off = False
+            signal.pthread_kill(threading.main_thread().ident or 0, first)
     if state.is_keeping and not is_again:
         _say(_STILL_WRITING)
         if _next(reader, None) is None or _next(reader, GRACE_S) is None:

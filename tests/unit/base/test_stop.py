@@ -34,6 +34,27 @@ def command():
 sys.exit(stop.stoppable(command, is_program=True))
 """
 
+LOADING = """
+import enum, os, sys
+from importlib.machinery import ExtensionFileLoader
+from traceback import walk_stack
+from weftwork.base.stop import stoppable
+number = int(sys.argv[1])
+ordinary = enum.EnumMeta.__setattr__
+def pressed(owner, *arguments):
+    if any(frame.f_code is ExtensionFileLoader.exec_module.__code__ for frame, _ in walk_stack(None)):
+        enum.EnumMeta.__setattr__ = ordinary
+        print("pressed", flush=True)
+        os.kill(os.getpid(), number)
+    ordinary(owner, *arguments)
+def command():
+    enum.EnumMeta.__setattr__ = pressed
+    import duckdb  # its native code builds enumerations of Python
+    while True:
+        pass
+sys.exit(stoppable(command, is_program=True))
+"""
+
 
 def press(number: int) -> None:
     os.kill(os.getpid(), number)
@@ -118,3 +139,12 @@ def test_what_does_not_end_by_itself_is_ended(tmp_path: Path, number: int, mode:
             process.send_signal(number)
         assert process.wait(timeout=60) == 128 + number
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_loading_of_a_native_library_is_not_disturbed(number: int) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", LOADING, str(number)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.stdout == "pressed\n"
+    assert (ended.returncode, ended.stderr) == (128 + number, f"stopped by {signal.Signals(number).name}\n")

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/flow_identity.hpp"
 #include "base/version.hpp"
 #include "bindings_flow.hpp"
 #include "bindings_paths.hpp"
@@ -170,15 +171,8 @@ class PacketEngine {
     const weftwork::State& s = engine_.state();
     return table<MessageRow>(s.messages.size(), [&](MessageRow& row, std::size_t i) {
       const weftwork::Message& m = s.messages[i];
-      const std::uint64_t flow = s.flow_of(m);
-      row = {static_cast<std::int64_t>(flow >> 40),
-             static_cast<std::int64_t>(flow >> 16 & 0xFFFFFF),
-             static_cast<std::int64_t>(flow & 0xFFFF),
-             m.ordinal,
-             m.size_bytes,
-             m.posted_at_ps,
-             m.delivered_at_ps,
-             m.acked_at_ps};
+      const auto [source, destination, channel] = weftwork::flow_ends(s.flow_of(m));
+      row = {source, destination, channel, m.ordinal, m.size_bytes, m.posted_at_ps, m.delivered_at_ps, m.acked_at_ps};
     });
   }
 

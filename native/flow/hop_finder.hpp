@@ -7,7 +7,7 @@
 #include <exception>
 #include <vector>
 
-#include "base/random.hpp"
+#include "base/flow_identity.hpp"
 #include "flow/graph.hpp"
 #include "flow/links.hpp"
 
@@ -68,10 +68,9 @@ class HopFinder {
                       std::int32_t to, double weight, Gather& gather) {
     std::uint32_t entropy = 0, number = 0;
     if (router.blindness() == Blindness::kFlow) {  // docs/models/packet-engine.md, "Entropy" and "Hash"
-      const auto flow = static_cast<std::uint64_t>(source) << 40U | static_cast<std::uint64_t>(destination) << 16U |
-                        static_cast<std::uint64_t>(channel);
-      entropy = 0xC000U | static_cast<std::uint32_t>(draw(job.seed, Stream::kPathChoice, flow, 0, 0) & 0x3FFFU);
-      number = static_cast<std::uint32_t>(draw(0, Stream::kPathChoice, flow, 1, 0)) & 0xFFFFFFU;
+      const std::uint64_t flow = flow_identity(source, destination, channel);
+      entropy = flow_entropy(job.seed, flow);
+      number = queue_pair_number(flow);
     }
     scratch_.clear();
     const std::int64_t latency_ps = router.path(from, to, entropy, number, scratch_);

@@ -3,17 +3,13 @@
 #pragma once
 #include <bit>
 
+#include "base/flow_identity.hpp"
 #include "flow/inside.hpp"
 #include "flow/state.hpp"
 
 namespace weftwork::flow {
 
 inline constexpr std::int64_t kOfMessage = 0, kOfCall = 1;  // the lowest bit of an activity of the fluid
-
-inline std::uint64_t flow_identity(std::int64_t source, std::int64_t destination, std::int64_t channel) {
-  return static_cast<std::uint64_t>(source) << 40 | static_cast<std::uint64_t>(destination) << 16 |
-         static_cast<std::uint64_t>(channel);
-}
 
 /// Let a stream go on at `at_ps`; once, however many reasons there are.
 inline void wake(State& s, std::int32_t index, Ps at_ps) {
@@ -28,11 +24,11 @@ inline void complete_posted(State& s, std::int32_t index, const Cause& cause) {
   Stream& stream = s.streams[static_cast<std::size_t>(index)];
   stream.outstanding -= 1;
   stream.cause = cause;
-  if (stream.blocked == Blocked::kAll) {  // what it waited for was under way from its begin on
+  if (stream.wait == StreamWait::kAll) {  // what it waited for was under way from its begin on
     record_wait(s, stream, s.in.job.ops[static_cast<std::size_t>(stream.op)].label, cause);
     stream.since_ps = s.now_ps;
   }
-  if (stream.blocked == Blocked::kAll && stream.outstanding == 0) wake(s, index, s.now_ps);
+  if (stream.wait == StreamWait::kAll && stream.outstanding == 0) wake(s, index, s.now_ps);
 }
 
 inline std::int32_t node_of_rank(const State& s, std::int64_t rank) {
@@ -65,12 +61,10 @@ inline void append_host_interface(const State& s, std::int32_t port, Way& way) {
 inline Way fabric_way(const State& s, const Lane& lane) {
   const FabricView& fabric = s.in.fabric;
   const std::uint64_t flow = flow_identity(lane.source, lane.destination, lane.channel);
-  const auto entropy =
-      static_cast<std::uint16_t>(0xC000U | (draw(s.in.job.seed, weftwork::Stream::kPathChoice, flow, 0, 0) & 0x3FFFU));
-  const auto queue_pair = static_cast<std::uint32_t>(draw(0, weftwork::Stream::kPathChoice, flow, 1, 0)) & 0xFFFFFFU;
   Way way;
   Path path;
-  s.router->path(lane.source_port, lane.destination_port, entropy, queue_pair, way.hops, path);
+  s.router->path(lane.source_port, lane.destination_port, flow_entropy(s.in.job.seed, flow), queue_pair_number(flow),
+                 way.hops, path);
   way.is_up = path.reachable;
   std::pair<std::int32_t, std::int32_t> tiers{-1, -1};
   std::vector<double> back_ps;  // by stage: the delay of the other direction

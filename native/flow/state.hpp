@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/programs.hpp"
 #include "flow/bins.hpp"
 #include "flow/fluid.hpp"
 #include "flow/fold.hpp"
@@ -27,16 +28,8 @@ struct Cause {
   Ps began_at_ps = 0;  // of the transfer: before, nothing was under way
 };
 
-enum class Blocked : std::uint8_t { kNothing, kTime, kAll, kToken };
-
-struct Stream {
+struct Stream : StreamProgress {
   std::int32_t actor = 0, number = 0;
-  std::int64_t op = 0;
-  std::vector<std::int64_t> counters;  // of the loops around
-  std::int64_t outstanding = 0;
-  std::int64_t token = 0;
-  Blocked blocked = Blocked::kNothing;
-  bool queued = false, done = false;
   Ps since_ps = 0;  // when it was blocked
   Cause cause;      // of what completed last
 };

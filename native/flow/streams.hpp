@@ -1,6 +1,6 @@
-/// Programs of actors, expanded as they run: one small interpreter per stream.
-/// Source: docs/models/packet-engine.md, "The job", whose operations mean the same here.
+/// What the operations of programs do in the flow engine.
 #pragma once
+#include "base/programs.hpp"
 #include "flow/calls.hpp"
 
 namespace weftwork::flow {
@@ -23,108 +23,75 @@ inline void raise_token(State& s, std::int32_t actor, std::int64_t token, const 
   const auto place = static_cast<std::size_t>(actor * s.in.tokens + token);
   s.tokens[place] += 1;
   s.token_causes[place] = cause;
-  for (std::int32_t other = s.first_stream[static_cast<std::size_t>(actor)];
-       other < s.first_stream[static_cast<std::size_t>(actor) + 1]; ++other) {
-    const Stream& waiting = s.streams[static_cast<std::size_t>(other)];
-    if (waiting.blocked == Blocked::kToken && waiting.token == token) wake(s, other, s.now_ps);
-  }
+  const std::int32_t first = s.first_stream[static_cast<std::size_t>(actor)];
+  const auto end = static_cast<std::size_t>(s.first_stream[static_cast<std::size_t>(actor) + 1]);
+  const std::span<const Stream> streams(s.streams);
+  offer_token(streams.first(end).subspan(static_cast<std::size_t>(first)), token,
+              [&](std::int32_t number) { wake(s, first + number, s.now_ps); });
 }
+
+/// What operations do in the flow engine (`run_program`), and what the time before their ends went to.
+struct FlowProgram {
+  State& s;
+  std::int32_t index;
+  Stream& stream = s.streams[static_cast<std::size_t>(index)];
+
+  StreamProgress& progress() { return stream; }
+  [[nodiscard]] std::span<const OpRow> ops() const { return s.in.job.ops; }
+  [[nodiscard]] Ps now_ps() const { return s.now_ps; }
+  [[nodiscard]] Ps compute_ps(const OpRow& op) const {
+    return static_cast<Ps>(std::llround(static_cast<double>(op.value) * s.factor_of(stream.actor)));
+  }
+  [[nodiscard]] std::size_t token_place(const OpRow& op) const {
+    return static_cast<std::size_t>(stream.actor * s.in.tokens + op.value);
+  }
+  std::int64_t& token(const OpRow& op) { return s.tokens[token_place(op)]; }
+  void resume_at(Ps then_ps) { wake(s, index, then_ps); }
+  void begin(StreamWait waited) {
+    if (waited == StreamWait::kNothing) stream.since_ps = s.now_ps;
+  }
+  void end_time(const OpRow& op) {
+    const bool computed = static_cast<OpCode>(op.code) == OpCode::kCompute;
+    if (stream.number == 0)
+      spend(s, stream.actor, op.label, computed ? Spent::kComputing : Spent::kWaiting, stream.since_ps, s.now_ps);
+    stream.cause = {static_cast<std::int32_t>(op.label), false, s.now_ps};
+  }
+  void take_token(const OpRow& op, StreamWait waited) {
+    stream.cause = s.token_causes[token_place(op)];
+    if (waited == StreamWait::kToken) record_wait(s, stream, op.label, stream.cause);
+  }
+  void send(const OpRow& op, std::int64_t turn) {
+    const std::int32_t lane = lane_of(s, stream, op, turn, false);
+    if (lane < 0) return;
+    stream.outstanding += 1;
+    const std::int64_t first = s.in.job.first_rank(s.program_of(stream.actor));
+    give_way(s, s.lanes[static_cast<std::size_t>(lane)], op);
+    post(s, index, lane, op, message_size(s.in.job_tables(), op, s.rank_of(stream.actor) - first, turn));
+  }
+  void receive(const OpRow& op, std::int64_t turn) {
+    const std::int32_t lane = lane_of(s, stream, op, turn, true);
+    if (lane >= 0) claim(s, index, lane);
+  }
+  void collect(const OpRow& /*op*/) {
+    const std::int32_t operation = s.network->slot(stream.actor, stream.op);
+    if (operation < 0) return;
+    stream.outstanding += 1;
+    post_call(s, index, operation, stream.op);
+  }
+  void raise(const OpRow& op) {
+    if (op.after_ps > 0)
+      s.push(s.now_ps + op.after_ps, Event::kSignal, stream.actor, static_cast<std::int64_t>(index) << 20 | op.value);
+    else
+      raise_token(s, stream.actor, op.value, stream.cause);
+  }
+  void mark(const OpRow& op) { s.marks.push_back({stream.actor, op.value, s.now_ps}); }
+  void end() { s.open_work -= 1; }
+};
 
 /// Run a stream until it blocks or ends.
 inline void run_stream(State& s, std::int32_t index) {
-  for (;;) {
-    Stream& stream = s.streams[static_cast<std::size_t>(index)];
-    const OpRow& op = s.in.job.ops[static_cast<std::size_t>(stream.op)];
-    const std::int64_t i = stream.counters.empty() ? 0 : stream.counters.back();
-    const Blocked waited = stream.blocked;
-    stream.blocked = Blocked::kNothing;
-    if (waited == Blocked::kNothing) stream.since_ps = s.now_ps;
-    switch (static_cast<OpCode>(op.code)) {
-      case OpCode::kStop:
-        stream.done = true;
-        s.open_work -= 1;
-        return;
-      case OpCode::kCompute:
-      case OpCode::kAt: {
-        const bool at = static_cast<OpCode>(op.code) == OpCode::kAt;
-        if (waited == Blocked::kTime || (at && op.value <= s.now_ps)) {
-          if (stream.number == 0)
-            spend(s, stream.actor, op.label, at ? Spent::kWaiting : Spent::kComputing, stream.since_ps, s.now_ps);
-          stream.cause = {static_cast<std::int32_t>(op.label), false, s.now_ps};
-          break;
-        }
-        stream.blocked = Blocked::kTime;
-        const auto duration = static_cast<Ps>(std::llround(static_cast<double>(op.value) * s.factor_of(stream.actor)));
-        wake(s, index, at ? op.value : s.now_ps + duration);
-        return;
-      }
-      case OpCode::kSend: {
-        const std::int32_t lane = lane_of(s, stream, op, i, false);
-        if (lane < 0) break;
-        stream.outstanding += 1;
-        const std::int64_t rank = s.rank_of(stream.actor);
-        const std::int64_t local = rank - s.in.job.first_rank(s.program_of(stream.actor));
-        give_way(s, s.lanes[static_cast<std::size_t>(lane)], op);
-        post(s, index, lane, op, message_size(s.in.job_tables(), op, local, i));
-        break;
-      }
-      case OpCode::kReceive: {
-        const std::int32_t lane = lane_of(s, stream, op, i, true);
-        if (lane >= 0) claim(s, index, lane);
-        break;
-      }
-      case OpCode::kCollect: {
-        const std::int32_t operation = s.network->slot(stream.actor, stream.op);
-        if (operation < 0) break;
-        stream.outstanding += 1;
-        post_call(s, index, operation, stream.op);
-        break;
-      }
-      case OpCode::kWait:
-        if (stream.outstanding == 0) break;
-        stream.blocked = Blocked::kAll;
-        return;
-      case OpCode::kSignal:
-        if (op.after_ps > 0)
-          s.push(s.now_ps + op.after_ps, Event::kSignal, stream.actor,
-                 static_cast<std::int64_t>(index) << 20 | op.value);
-        else
-          raise_token(s, stream.actor, op.value, stream.cause);
-        break;
-      case OpCode::kAwait: {
-        const auto place = static_cast<std::size_t>(stream.actor * s.in.tokens + op.value);
-        if (s.tokens[place] == 0) {
-          stream.blocked = Blocked::kToken;
-          stream.token = op.value;
-          return;
-        }
-        s.tokens[place] -= 1;
-        stream.cause = s.token_causes[place];
-        if (waited == Blocked::kToken) record_wait(s, stream, op.label, stream.cause);
-        break;
-      }
-      case OpCode::kMark:
-        s.marks.push_back({stream.actor, op.value, s.now_ps});
-        break;
-      case OpCode::kLoop:
-        if (op.value <= 0) {
-          stream.op = op.target;
-          continue;
-        }
-        stream.counters.push_back(0);
-        break;
-      case OpCode::kEnd: {
-        const OpRow& loop = s.in.job.ops[static_cast<std::size_t>(op.target) - 1];
-        if (++stream.counters.back() < loop.value) {
-          stream.op = op.target;
-          continue;
-        }
-        stream.counters.pop_back();
-        break;
-      }
-    }
-    stream.op += 1;
-  }
+  FlowProgram program{s, index};
+  run_program(program);
 }
 
 }  // namespace weftwork::flow

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/crc.hpp"
+#include "base/flow_identity.hpp"
 #include "base/random.hpp"
 #include "packet/state.hpp"
 
@@ -92,9 +93,8 @@ inline void prepare_hash_functions(State& s) {
 
 inline HashInput hash_input(const QueuePair& qp, std::int32_t from_port, std::int32_t to_port, std::uint16_t entropy,
                             std::uint16_t in_port) {
-  const auto number = static_cast<std::uint32_t>(draw(0, Stream::kPathChoice, qp.flow, 1, 0)) & 0xFFFFFFU;
   return {kFirstAddress + static_cast<std::uint32_t>(from_port), kFirstAddress + static_cast<std::uint32_t>(to_port),
-          entropy, in_port, number};
+          entropy, in_port, queue_pair_number(qp.flow)};
 }
 
 /// What a packet with this entropy carries in `Packet::hash`.

@@ -1,14 +1,9 @@
 /// The part of a job that completions touch: streams that wait, and mailboxes.
 #pragma once
+#include "base/flow_identity.hpp"
 #include "packet/state.hpp"
 
 namespace weftwork {
-
-/// The identity of a queue pair (docs/models/packet-engine.md).
-inline std::uint64_t flow_identity(std::int64_t source, std::int64_t destination, std::int64_t channel) {
-  return static_cast<std::uint64_t>(source) << 40 | static_cast<std::uint64_t>(destination) << 16 |
-         static_cast<std::uint64_t>(channel);
-}
 
 /// Let a stream go on at `at_ps`, by an agenda event; once, however many reasons there are.
 inline void wake(State& s, std::int32_t index, Ps at_ps) {

@@ -1,5 +1,6 @@
-/// Programs of ranks, expanded as they run: one small interpreter per stream.
+/// What the operations of programs do in the packet engine: queue pairs open, messages are posted and claimed.
 #pragma once
+#include "base/programs.hpp"
 #include "packet/receiver.hpp"
 #include "packet/server.hpp"
 
@@ -81,7 +82,7 @@ inline std::int32_t open_queue_pair(State& s, std::uint64_t flow, std::int32_t s
   if (!s.down_at_failover.empty()) ports = working_ports(s, qp, ports);
   qp.source_port = ports.source;
   qp.destination_port = ports.destination;
-  qp.own_entropy = static_cast<std::uint16_t>(0xC000U | (draw(s.in.seed, Stream::kPathChoice, flow, 0, 0) & 0x3FFFU));
+  qp.own_entropy = flow_entropy(s.in.seed, flow);
   qp.reverse_hash = carried_hash(s, qp, false, qp.own_entropy);
   Sender& sender = qp.sender;
   sender.entropy = qp.own_entropy;
@@ -163,96 +164,62 @@ inline void claim(State& s, std::int32_t index, std::int64_t peer, const OpRow& 
 
 inline void raise_token(State& s, std::int64_t rank, std::int64_t token, Ps now_ps) {
   s.tokens[static_cast<std::size_t>(rank * s.in.tokens + token)] += 1;
-  for (std::int32_t other = s.first_stream[static_cast<std::size_t>(rank)];
-       other < s.first_stream[static_cast<std::size_t>(rank) + 1]; ++other) {
-    const StreamState& waiting = s.streams[static_cast<std::size_t>(other)];
-    if (waiting.wait == StreamWait::kToken && waiting.token == token) wake(s, other, now_ps);
-  }
+  const std::int32_t first = s.first_stream[static_cast<std::size_t>(rank)];
+  const auto end = static_cast<std::size_t>(s.first_stream[static_cast<std::size_t>(rank) + 1]);
+  const std::span<const StreamState> streams(s.streams);
+  offer_token(streams.first(end).subspan(static_cast<std::size_t>(first)), token,
+              [&](std::int32_t place) { wake(s, first + place, now_ps); });
 }
+
+/// What operations do in the packet engine (`run_program`).
+struct PacketProgram {
+  State& s;
+  std::int32_t index;
+  Ps at_ps;
+  StreamState& stream = s.streams[static_cast<std::size_t>(index)];
+
+  StreamProgress& progress() { return stream; }
+  [[nodiscard]] std::span<const OpRow> ops() const { return s.in.ops; }
+  [[nodiscard]] Ps now_ps() const { return at_ps; }
+  [[nodiscard]] Ps compute_ps(const OpRow& op) const { return op.value; }
+  std::int64_t& token(const OpRow& op) {
+    return s.tokens[static_cast<std::size_t>(stream.rank * s.in.tokens + op.value)];
+  }
+  void resume_at(Ps then_ps) { wake(s, index, then_ps); }
+  void begin(StreamWait /*waited*/) {}
+  void end_time(const OpRow& /*op*/) {}
+  void take_token(const OpRow& /*op*/, StreamWait /*waited*/) {}
+  void send(const OpRow& op, std::int64_t turn) {
+    const std::int64_t peer = peer_rank(s.in.job_tables(), op, stream.rank, turn);
+    if (peer < 0) return;
+    stream.outstanding += 1;
+    const std::int64_t size_bytes = message_size(s.in.job_tables(), op, stream.rank, turn);
+    if (s.host_of(peer) == s.host_of(stream.rank))
+      post_inside(s, index, static_cast<std::int32_t>(peer), op.channel, size_bytes, at_ps);
+    else
+      post(s, index, static_cast<std::int32_t>(peer), op, size_bytes, at_ps);
+  }
+  void receive(const OpRow& op, std::int64_t turn) {
+    const std::int64_t peer = peer_rank(s.in.job_tables(), op, stream.rank, turn);
+    if (peer >= 0) claim(s, index, peer, op, at_ps);
+  }
+  void collect(const OpRow& /*op*/) {}  // refused before the run
+  void raise(const OpRow& op) {
+    if (op.after_ps > 0)
+      agenda_of_rank(s, stream.rank)
+          .push(at_ps + op.after_ps,
+                server_key(AgendaKind::kSignal, stream.rank, static_cast<std::uint64_t>(op.value)));
+    else
+      raise_token(s, stream.rank, op.value, at_ps);
+  }
+  void mark(const OpRow& op) { s.marks.push_back({stream.rank, op.value, at_ps}); }
+  void end() { s.open_work -= 1; }
+};
 
 /// Run a stream until it blocks or ends.
 inline void run_stream(State& s, std::int32_t index, Ps now_ps) {
-  for (;;) {
-    StreamState& stream = s.streams[static_cast<std::size_t>(index)];
-    const OpRow& op = s.in.ops[static_cast<std::size_t>(stream.op)];
-    const std::int64_t i = stream.counters.empty() ? 0 : stream.counters.back();
-    const StreamWait waited = stream.wait;
-    stream.wait = StreamWait::kNothing;
-    switch (static_cast<OpCode>(op.code)) {
-      case OpCode::kStop:
-        stream.done = true;
-        s.open_work -= 1;
-        return;
-      case OpCode::kCompute:
-      case OpCode::kAt: {
-        const bool at = static_cast<OpCode>(op.code) == OpCode::kAt;
-        if (waited == StreamWait::kTime || (at && op.value <= now_ps)) break;
-        stream.wait = StreamWait::kTime;
-        wake(s, index, at ? op.value : now_ps + op.value);
-        return;
-      }
-      case OpCode::kSend: {
-        const std::int64_t peer = peer_rank(s.in.job_tables(), op, stream.rank, i);
-        if (peer < 0) break;
-        stream.outstanding += 1;
-        const std::int64_t size_bytes = message_size(s.in.job_tables(), op, stream.rank, i);
-        if (s.host_of(peer) == s.host_of(stream.rank))
-          post_inside(s, index, static_cast<std::int32_t>(peer), op.channel, size_bytes, now_ps);
-        else
-          post(s, index, static_cast<std::int32_t>(peer), op, size_bytes, now_ps);
-        break;
-      }
-      case OpCode::kReceive: {
-        const std::int64_t peer = peer_rank(s.in.job_tables(), op, stream.rank, i);
-        if (peer >= 0) claim(s, index, peer, op, now_ps);
-        break;
-      }
-      case OpCode::kWait:
-        if (stream.outstanding == 0) break;
-        stream.wait = StreamWait::kAll;
-        return;
-      case OpCode::kSignal:
-        if (op.after_ps > 0)
-          s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(s.in.rank_port(stream.rank))])]
-              .push(now_ps + op.after_ps,
-                    server_key(AgendaKind::kSignal, stream.rank, static_cast<std::uint64_t>(op.value)));
-        else
-          raise_token(s, stream.rank, op.value, now_ps);
-        break;
-      case OpCode::kAwait: {
-        std::int64_t& token = s.tokens[static_cast<std::size_t>(stream.rank * s.in.tokens + op.value)];
-        if (token == 0) {
-          stream.wait = StreamWait::kToken;
-          stream.token = op.value;
-          return;
-        }
-        token -= 1;
-        break;
-      }
-      case OpCode::kMark:
-        s.marks.push_back({stream.rank, op.value, now_ps});
-        break;
-      case OpCode::kLoop:
-        if (op.value <= 0) {
-          stream.op = op.target;
-          continue;
-        }
-        stream.counters.push_back(0);
-        break;
-      case OpCode::kCollect:  // refused before the run
-        break;
-      case OpCode::kEnd: {
-        const OpRow& loop = s.in.ops[static_cast<std::size_t>(op.target) - 1];
-        if (++stream.counters.back() < loop.value) {
-          stream.op = op.target;
-          continue;
-        }
-        stream.counters.pop_back();
-        break;
-      }
-    }
-    stream.op += 1;
-  }
+  PacketProgram program{s, index, now_ps};
+  run_program(program);
 }
 
 }  // namespace weftwork

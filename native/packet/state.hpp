@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/programs.hpp"
 #include "packet/agenda.hpp"
 #include "packet/calendar.hpp"
 #include "packet/input.hpp"
@@ -274,17 +275,8 @@ struct Mailbox {
   std::int32_t queue_pair = -1;
 };
 
-enum class StreamWait : std::uint8_t { kNothing, kTime, kAll, kToken };
-
-struct StreamState {
+struct StreamState : StreamProgress {
   std::int32_t rank = 0, stream = 0;
-  std::int64_t op = 0;
-  std::int64_t token = -1;
-  std::int32_t outstanding = 0;
-  StreamWait wait = StreamWait::kNothing;
-  bool queued = false;
-  bool done = false;
-  std::vector<std::int64_t> counters;  // of the loops around the operation, outermost first
 };
 
 struct MarkRecord {

@@ -27,6 +27,7 @@ from weftwork.engine.flow import run as flow
 from weftwork.engine.flow.folding import FlowFolding
 from weftwork.engine.flow.lower import lower_flow
 from weftwork.engine.flow.plan import FlowPlan, Mode
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.job import (
     Collect,
@@ -132,7 +133,12 @@ def plan_of(gpus: int, route: str, place: str, expert: int) -> FlowPlan:
         placement=packed(fabric, gpus),
         mark_names=("end",),
     )
-    plan = lower_flow(fabric=fabric, job=job, transport=Transport(), port_selection=load("port-selection", "ecmp"))
+    plan = lower_flow(
+        fabric=fabric,
+        job=job,
+        transport=Transport(),
+        settings=EngineSettings(port_selection=load("port-selection", "ecmp")),
+    )
     return replace(plan, mode=ROUTES[route])
 
 

@@ -24,6 +24,7 @@ from weftwork.base.clock import US_PS
 from weftwork.data.measured import measured
 from weftwork.engine import packet
 from weftwork.engine.lower import lower
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.device import HashFunction, Nic, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
@@ -129,9 +130,11 @@ def measure(built: Fabric, message_bytes: int, paths: int) -> tuple[Plan, Outcom
             reorder_window_packets=4_096,
         ),
         congestion_control=load("congestion-control", "fixed-window", {"window_bytes": WINDOW_PACKETS * PAYLOAD_BYTES}),
-        path_selection=load("path-selection", "oblivious", {"paths": paths}),
-        port_selection=load("port-selection", "ecmp"),
-        seed=SEED,
+        settings=EngineSettings(
+            path_selection=load("path-selection", "oblivious", {"paths": paths}),
+            port_selection=load("port-selection", "ecmp"),
+            seed=SEED,
+        ),
     )
     outcome = packet.run(plan)
     lost = sum(value for name, value in outcome.counters.items() if name.startswith("drop_"))

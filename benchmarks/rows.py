@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weftwork.base.clock import NS_PS, US_PS
 from weftwork.engine.lower import lower
 from weftwork.engine.packet import Series
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.device import Ecn, Nic, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
@@ -111,8 +112,7 @@ class Row:
             job=_all_reduce(fabric) if self.gpus else self.job(len(fabric.hosts)),
             transport=transport(section),
             congestion_control=load("congestion-control", self.congestion_control),
-            port_selection=load("port-selection", self.port_selection),
-            seed=SEED,
+            settings=EngineSettings(port_selection=load("port-selection", self.port_selection), seed=SEED),
         )
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from weftwork.base.clock import NEVER_PS
-from weftwork.engine.flow.lower import lower_flow
+from weftwork.engine.flow.lower import TOLERANCE, lower_flow
 from weftwork.engine.flow.plan import FlowPlan
 from weftwork.engine.instants import Fault
 from weftwork.engine.lower import lower
 from weftwork.engine.plan import Plan
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
@@ -113,6 +114,22 @@ def sends(ranks: int, messages: Sequence[Message]) -> Job:
     return job_of(programs)
 
 
+def settings_of(
+    *,
+    path_selection: str | None = None,
+    port_selection: str = "ecmp",
+    faults: Sequence[Fault] = (),
+    **others: Any,
+) -> EngineSettings:
+    """Settings with policies of the catalogue, by name; delays of a microsecond unless others are given."""
+    return EngineSettings(
+        path_selection=None if path_selection is None else load("path-selection", path_selection),
+        port_selection=load("port-selection", port_selection),
+        faults=tuple(faults),
+        **{"reconvergence_delay_ps": 1_000_000, "failover_delay_ps": 1_000_000} | others,
+    )
+
+
 def plan_of(
     fabric: Fabric,
     job: Job,
@@ -120,27 +137,15 @@ def plan_of(
     transport: Transport | None = None,
     congestion_control: str = "none",
     parameters: dict[str, Any] | None = None,
-    path_selection: str | None = None,
-    port_selection: str = "ecmp",
-    faults: Sequence[Fault] = (),
-    reconvergence_delay_ps: int = 1_000_000,
-    failover_delay_ps: int = 1_000_000,
-    until_ps: int = NEVER_PS,
-    seed: int = 1,
+    **settings: Any,
 ) -> Plan:
-    """Lower with policies of the catalogue, by name."""
+    """Lower with policies of the catalogue, by name; `settings_of` takes the rest."""
     return lower(
         fabric=fabric,
         job=job,
         transport=transport or Transport(),
         congestion_control=load("congestion-control", congestion_control, parameters or {}),
-        path_selection=None if path_selection is None else load("path-selection", path_selection),
-        port_selection=load("port-selection", port_selection),
-        faults=faults,
-        reconvergence_delay_ps=reconvergence_delay_ps,
-        failover_delay_ps=failover_delay_ps,
-        until_ps=until_ps,
-        seed=seed,
+        settings=settings_of(**settings),
     )
 
 
@@ -149,18 +154,20 @@ def flow_plan_of(
     job: Job,
     *,
     transport: Transport | None = None,
-    path_selection: str | None = None,
-    port_selection: str = "ecmp",
+    compute_factor: NDArray[np.float64] | None = None,
     fold: str = "never",
-    **options: Any,
+    tolerance: float = TOLERANCE,
+    with_ideal: bool = False,
+    **settings: Any,
 ) -> FlowPlan:
-    """Lower for the flow engine with policies of the catalogue, by name."""
+    """Lower for the flow engine with policies of the catalogue, by name; `settings_of` takes the rest."""
     return lower_flow(
         fabric=fabric,
         job=job,
         transport=transport or Transport(),
-        path_selection=None if path_selection is None else load("path-selection", path_selection),
-        port_selection=load("port-selection", port_selection),
+        settings=settings_of(**settings),
+        compute_factor=compute_factor,
         fold=fold,
-        **{"reconvergence_delay_ps": 1_000_000, "failover_delay_ps": 1_000_000} | options,
+        tolerance=tolerance,
+        with_ideal=with_ideal,
     )

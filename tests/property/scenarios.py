@@ -21,6 +21,7 @@ from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
 from weftwork.engine.instants import Fault
 from weftwork.engine.lower import TELEMETRY_BYTES, lower
 from weftwork.engine.plan import Plan
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import LoadedPolicy, catalogue, load
 from weftwork.spec.device import Ecn, HashFunction, Nic, Scheduling, Server, Switch
 from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
@@ -103,13 +104,15 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False) -> P
         job=job,
         transport=transport,
         congestion_control=control,
-        path_selection=path,
-        port_selection=port,
-        seed=rng.randrange(2**31),
-        until_ps=until_ps,
-        faults=faults,
-        reconvergence_delay_ps=rng.choice((0, US_PS, 30 * US_PS, rng.randrange(100 * US_PS))),
-        failover_delay_ps=rng.choice((0, 100 * SLOT_PS, rng.randrange((2 if is_torn else 10) * US_PS))),
+        settings=EngineSettings(
+            path_selection=path,
+            port_selection=port,
+            seed=rng.randrange(2**31),
+            until_ps=until_ps,
+            faults=tuple(faults),
+            reconvergence_delay_ps=rng.choice((0, US_PS, 30 * US_PS, rng.randrange(100 * US_PS))),
+            failover_delay_ps=rng.choice((0, 100 * SLOT_PS, rng.randrange((2 if is_torn else 10) * US_PS))),
+        ),
     )
 
 

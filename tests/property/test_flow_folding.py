@@ -18,6 +18,7 @@ from tests.helpers.flow_jobs import Degrees, parallel_job
 from weftwork.engine.flow.folding import FlowFolding, Folding
 from weftwork.engine.flow.lower import lower_flow
 from weftwork.engine.flow.plan import FlowPlan, Mode
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.transport import Transport
@@ -77,9 +78,8 @@ def plan_of(case: Case, *, has_two_shapes: bool = False) -> FlowPlan:
         fabric=built,
         job=job,
         transport=Transport(),
-        port_selection=load("port-selection", "ecmp"),
         compute_factor=factor,
-        seed=case.seed,
+        settings=EngineSettings(port_selection=load("port-selection", "ecmp"), seed=case.seed),
     )
     return replace(plan, mode=case.mode)
 

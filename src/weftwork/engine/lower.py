@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from weftwork.base.clock import MS_PS, NEVER_PS
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
@@ -28,55 +27,44 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from weftwork.engine.settings import EngineSettings
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.job import Job
     from weftwork.spec.transport import Transport
 
 __all__ = [
-    "FAILOVER_DELAY_PS", "RECONVERGENCE_DELAY_PS", "TELEMETRY_BYTES", "Fault", "gpu_rows", "lower", "nic_rows",
+    "TELEMETRY_BYTES", "Fault", "gpu_rows", "lower", "nic_rows",
     "placement_mistakes", "port_delays_ps", "switch_rows",
 ]  # fmt: skip
 
-RECONVERGENCE_DELAY_PS: Final = MS_PS  # chosen: fast rerouting in a data centre, as fabric.reconvergence_delay
-FAILOVER_DELAY_PS: Final = MS_PS  # chosen: a NIC sees that its own link is down at once; its driver then moves queues
 TELEMETRY_BYTES: Final = 42  # INT of five hops: Li et al., SIGCOMM 2019, doi:10.1145/3341302.3342085, section 4.1
 MAX_ROUTES: Final = 1 << 28  # chosen: nodes x leaves of a route table, 4 bytes each, and twice that while it is made
 MAX_RANKS: Final = 1 << 23  # a flow's identity keeps 24 bits for each rank, and is an int64
 
 
-def lower(  # noqa: PLR0913 - the parts of a run, all by name
+def lower(
     *,
     fabric: Fabric,
     job: Job,
     transport: Transport,
     congestion_control: LoadedPolicy,
-    port_selection: LoadedPolicy,
-    path_selection: LoadedPolicy | None = None,
-    seed: int = 1,
-    until_ps: int = NEVER_PS,
-    faults: Sequence[Fault] = (),
-    reconvergence_delay_ps: int = RECONVERGENCE_DELAY_PS,
-    failover_delay_ps: int = FAILOVER_DELAY_PS,
-    source: str = "scenario",
+    settings: EngineSettings,
 ) -> Plan:
     """Make the plan of a run.
 
     Parameters
     ----------
     fabric, job, transport : what runs on what
-    congestion_control, path_selection, port_selection : loaded policies; without a path selection entropy is constant
-    seed : of the run, from 0 to 2**31 - 1
-    until_ps : the run ends before the first event at or after this instant
-    faults : see `Fault`
-    reconvergence_delay_ps : from a fault until routes that know of it hold
-    failover_delay_ps : from a fault of a NIC's link until queue pairs of ranks with several NIC ports use another one
-    source : what to call the input in an error
+    congestion_control : loaded policy
+    settings : what every engine is told
 
     Raises
     ------
     ConfigError : with every reason why this cannot run
     """
-    mistakes = requirement_mistakes(fabric, transport, (congestion_control, path_selection, port_selection))
+    mistakes = requirement_mistakes(
+        fabric, transport, (congestion_control, settings.path_selection, settings.port_selection)
+    )
     if "telemetry" in congestion_control.plugin.needs and transport.telemetry_bytes == 0:
         transport = transport.model_copy(update={"telemetry_bytes": TELEMETRY_BYTES})
     misplaced = placement_mistakes(fabric, job)
@@ -84,7 +72,7 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
     if not misplaced:
         rank_node = fabric.hosts[job.placement.host]
         mistakes += job_mistakes(job, rank_node)
-    mistakes += fault_mistakes(fabric, faults)
+    mistakes += fault_mistakes(fabric, settings.faults)
     used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
     lossless = np.array([priority in transport.lossless_priorities for priority in used], np.int64)
     mistakes += pause_mistakes(fabric, transport, int(lossless.sum()))
@@ -94,15 +82,17 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
     mistakes += buffer_mistakes
     mistakes += _size_mistakes(fabric)
     if mistakes:
-        raise ConfigError(source, mistakes)
+        raise ConfigError(settings.source, mistakes)
     flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
-    fails_over = failover_delay_ps if job.placement.nics.shape[1] > 1 else None
-    instants, tables = lower_faults(fabric, faults, reconvergence_delay_ps, fails_over, table=route_table)
+    fails_over = settings.failover_delay_ps if job.placement.nics.shape[1] > 1 else None
+    instants, tables = lower_faults(
+        fabric, settings.faults, settings.reconvergence_delay_ps, fails_over, table=route_table
+    )
     ports = fabric.ports
     links = fabric.links[ports.link]
     return Plan(
-        seed=seed,
-        until_ps=until_ps,
+        seed=settings.seed,
+        until_ps=settings.until_ps,
         node_kind=fabric.node_kind.astype(np.int8),
         node_device=fabric.node_device.astype(np.int32),
         port_base=ports.base,
@@ -135,8 +125,8 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
         has_receives=flat.has_receives,
         transport=transport,
         congestion_control=congestion_control,
-        path_selection=path_selection,
-        port_selection=port_selection,
+        path_selection=settings.path_selection,
+        port_selection=settings.port_selection,
     )
 
 

@@ -16,6 +16,7 @@ from weftwork.base.clock import MS_PS, NEVER_PS, US_PS
 from weftwork.engine.instants import Fault
 from weftwork.engine.lower import lower
 from weftwork.engine.reference import simulation as reference
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.device import Ecn, Nic, Switch
 from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
@@ -87,8 +88,7 @@ class Bottleneck:
             job=_job([(flow, flows, self.lead_ps if flow else 0) for flow in range(flows)], flows + 1, size, count),
             transport=transport,
             congestion_control=policy,
-            port_selection=load("port-selection", "ecmp"),
-            until_ps=self.until_ps,
+            settings=EngineSettings(port_selection=load("port-selection", "ecmp"), until_ps=self.until_ps),
         )
         messages = _run(plan, self.engine).messages
         is_counted = messages["delivered_at_ps"] >= self.settled_at_ps
@@ -151,11 +151,13 @@ class Uplinks:
             job=_job(flows, 2 * self.hosts, size, self.messages, channels=self.queue_pairs),
             transport=transport,
             congestion_control=load("congestion-control", "none"),
-            path_selection=None if is_port else policy,
-            port_selection=policy if is_port else load("port-selection", "ecmp"),
-            faults=() if dead is None else (Fault(at_ps=0, event="down", link=len(down) + dead),),
-            reconvergence_delay_ps=US_PS,  # before the first flow starts
-            until_ps=NEVER_PS,
+            settings=EngineSettings(
+                path_selection=None if is_port else policy,
+                port_selection=policy if is_port else load("port-selection", "ecmp"),
+                faults=() if dead is None else (Fault(at_ps=0, event="down", link=len(down) + dead),),
+                reconvergence_delay_ps=US_PS,
+                until_ps=NEVER_PS,
+            ),
         )
         outcome = _run(plan, self.engine)
         uplinks = [

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from weftwork.base.errors import ConfigError
 from weftwork.engine.lower import lower
 from weftwork.engine.reference import simulation as reference
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.job import Job
@@ -29,7 +30,7 @@ def finished(fabric: Fabric, job: Job, transport: Transport) -> Iterator[str]:
             job=job,
             transport=transport,
             congestion_control=load("congestion-control", "none"),
-            port_selection=load("port-selection", "ecmp"),
+            settings=EngineSettings(port_selection=load("port-selection", "ecmp")),
         )
     except ConfigError as wrong:
         yield f"it cannot run: {wrong}"

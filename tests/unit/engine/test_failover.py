@@ -13,6 +13,7 @@ from weftwork.base.clock import MS_PS, SECOND_PS, US_PS
 from weftwork.engine.instants import Fault
 from weftwork.engine.lower import lower
 from weftwork.engine.outcome import Outcome
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.device import HashFunction, Nic, Switch
 from weftwork.spec.job import At, Compute, Operation, Peer, Receive, Send, Size, Wait
@@ -55,11 +56,13 @@ def two_rails(
         job=job_of([list(streams), [answers or []]], nics=nics),
         transport=Transport.model_validate({"retransmission_timeout_ps": MS_PS, "lossless_priorities": ()} | changes),
         congestion_control=load("congestion-control", control),
-        port_selection=load("port-selection", "ecmp"),
-        faults=faults,
-        reconvergence_delay_ps=MS_PS,
-        failover_delay_ps=FAILOVER_PS,
-        until_ps=until_ps,
+        settings=EngineSettings(
+            port_selection=load("port-selection", "ecmp"),
+            faults=tuple(faults),
+            reconvergence_delay_ps=MS_PS,
+            failover_delay_ps=FAILOVER_PS,
+            until_ps=until_ps,
+        ),
     )
     return both(plan)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from weftwork.engine.lower import TELEMETRY_BYTES, Fault, lower
 from weftwork.engine.plan import HashField, Instant, Op, Plan
 from weftwork.engine.reference import simulation as reference
 from weftwork.engine.requirements import pause_facts, reordering_mistakes
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import LoadedPolicy, load
 from weftwork.spec.device import HashFunction, Nic, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
@@ -66,7 +68,9 @@ def policies(control: str | Path = "fixed-window", path: str = "ecmp", port: str
 def plan_of(fabric: Fabric | None = None, job: Job | None = None, **changes: Any) -> Plan:
     fabric = tree() if fabric is None else fabric
     job = permutation(hosts=len(fabric.hosts), size_bytes=10_000, seed=1) if job is None else job
-    return lower(**({"fabric": fabric, "job": job, "transport": Transport(), **policies()} | changes))
+    told = {"fabric": fabric, "job": job, "transport": Transport(), **policies()} | changes
+    settings = {field.name: told.pop(field.name) for field in fields(EngineSettings) if field.name in told}
+    return lower(**told, settings=EngineSettings(**settings))
 
 
 def one_class(*operations: Operation, ranks: int = 8, hosts: tuple[int, ...] | None = None) -> Job:

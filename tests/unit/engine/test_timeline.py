@@ -14,6 +14,7 @@ from weftwork.base.clock import US_PS
 from weftwork.engine import packet
 from weftwork.engine.lower import lower
 from weftwork.engine.packet import Series
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.device import Ecn, Nic, Switch
 from weftwork.spec.transport import Transport
@@ -58,7 +59,7 @@ def _plan(*, sprayed: bool = False, crowded: bool = False, packets: int = 64) ->
         job=job,
         transport=Transport(mtu_bytes=MTU_BYTES, reorder_tolerant=sprayed),
         congestion_control=load("congestion-control", "dcqcn"),
-        port_selection=load("port-selection", "spray" if sprayed else "ecmp"),
+        settings=EngineSettings(port_selection=load("port-selection", "spray" if sprayed else "ecmp")),
     )
 
 

@@ -15,6 +15,7 @@ from weftwork.engine import packet
 from weftwork.engine.lower import lower
 from weftwork.engine.plan import Plan
 from weftwork.engine.reference import simulation as reference
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.device import Ecn, HashFunction, Switch
 from weftwork.spec.job import Group, Loop, Peer, Send, Size, Wait
@@ -48,9 +49,11 @@ def plan_with(control: str, path: str, port: str) -> Plan:
         job=job_of([[[*sends, Wait()]] for _ in range(HOSTS)]),
         transport=Transport(mtu_bytes=1024),
         congestion_control=load("congestion-control", control),
-        path_selection=load("path-selection", path),
-        port_selection=load("port-selection", port),
-        until_ps=20 * MS_PS,
+        settings=EngineSettings(
+            path_selection=load("path-selection", path),
+            port_selection=load("port-selection", port),
+            until_ps=20 * MS_PS,
+        ),
     )
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from weftwork.base.errors import ConfigError
 from weftwork.engine.lower import lower
 from weftwork.engine.reference import simulation as reference
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.fabric import HOST, SWITCH
@@ -85,7 +86,7 @@ def test_a_lone_flow_takes_its_ideal_time(
         job=incast(hosts=2, size_bytes=max(size_bytes, 1), seed=1, receiver=1),
         transport=Transport(mtu_bytes=mtu_bytes),
         congestion_control=load("congestion-control", "none"),
-        port_selection=load("port-selection", "ecmp"),
+        settings=EngineSettings(port_selection=load("port-selection", "ecmp")),
     )
     outcome = reference.run(plan)
     ideal = ideal_times_ps(plan, plan.rank_ports[:1, 0], plan.rank_ports[1:, 0], outcome.messages["size_bytes"])

@@ -11,6 +11,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.base.random import Stream, draw
 from weftwork.engine import lower as lowering
 from weftwork.engine.flow.paths import FlowPaths
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.spec.names import LinkNames, NodeNames
@@ -112,6 +113,9 @@ def test_the_packet_engine_refuses_what_its_routes_cannot_hold(monkeypatch: pyte
     fabric = fabric_of(topology="leaf-spine", leaves=2, spines=2, hosts_per_leaf=2)
     with pytest.raises(ConfigError, match=r"8 x 2, wanted at most 10; take a smaller fabric, or engine.fidelity: flow"):
         lowering.lower(
-            fabric=fabric, job=incast(hosts=4, senders=2, size_bytes=1_000, seed=1), transport=Transport(),
-            congestion_control=load("congestion-control", "none"), port_selection=load("port-selection", "ecmp"),
-        )  # fmt: skip
+            fabric=fabric,
+            job=incast(hosts=4, senders=2, size_bytes=1_000, seed=1),
+            transport=Transport(),
+            congestion_control=load("congestion-control", "none"),
+            settings=EngineSettings(port_selection=load("port-selection", "ecmp")),
+        )

@@ -18,6 +18,7 @@ from weftwork.engine.lower import lower
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.programs import flatten, job_mistakes
 from weftwork.engine.reference import simulation as reference
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.job import Arrivals, At, Job, Loop, Operation, Peer, Program, Send, Size
@@ -48,7 +49,7 @@ def run(job: Job) -> Outcome:
         job=job,
         transport=Transport(),
         congestion_control=load("congestion-control", "none"),
-        port_selection=load("port-selection", "ecmp"),
+        settings=EngineSettings(port_selection=load("port-selection", "ecmp")),
     )
     outcome = reference.run(plan)
     assert outcome.complete

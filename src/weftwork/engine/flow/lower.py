@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from weftwork.base.clock import NEVER_PS
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.flow.plan import FOLDING, FlowPlan, Mode
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
 from weftwork.engine.lower import (
-    FAILOVER_DELAY_PS,
-    RECONVERGENCE_DELAY_PS,
     gpu_rows,
     nic_rows,
     placement_mistakes,
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from weftwork.engine.settings import EngineSettings
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job
@@ -42,39 +40,27 @@ __all__ = ["TOLERANCE", "lower_flow"]
 TOLERANCE: Final = 1e-6  # chosen: completion times of a dense all-to-all then differ by 3e-6 at most
 
 
-def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
+def lower_flow(
     *,
     fabric: Fabric,
     job: Job,
     transport: Transport,
-    port_selection: LoadedPolicy,
-    path_selection: LoadedPolicy | None = None,
-    seed: int = 1,
-    until_ps: int = NEVER_PS,
-    faults: Sequence[Fault] = (),
-    reconvergence_delay_ps: int = RECONVERGENCE_DELAY_PS,
-    failover_delay_ps: int = FAILOVER_DELAY_PS,
+    settings: EngineSettings,
     compute_factor: NDArray[np.float64] | None = None,
     fold: str = "auto",
     tolerance: float = TOLERANCE,
     with_ideal: bool = False,
-    source: str = "scenario",
 ) -> FlowPlan:
     """Make the plan of a run of the flow engine.
 
     Parameters
     ----------
     fabric, job, transport : what runs on what
-    path_selection, port_selection : loaded policies; one that reorders packets sprays them
-    seed : of the run, from 0 to 2**31 - 1
-    until_ps : the run ends before the first event at or after this instant
-    faults : see `Fault`; losses are refused
-    reconvergence_delay_ps, failover_delay_ps : as for `weftwork.engine.lower.lower`
+    settings : what every engine is told; a policy that reorders packets sprays them, losses are refused
     compute_factor : shape (ranks,), how many times longer each rank computes; None: 1
     fold : one of `FOLDING`; anything but ``never`` keeps no table of messages
     tolerance : load of a link that may be left unsettled, as a share of its capacity; 1e-9 for exact runs
     with_ideal : also what ideal times of messages are told from, tables that grow with the square of a fabric
-    source : what to call the input in an error
 
     Raises
     ------
@@ -85,8 +71,8 @@ def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
     if not misplaced:
         rank_node = fabric.hosts[job.placement.host]
         mistakes += job_mistakes(job, rank_node, by_packet=False)
-    mistakes += fault_mistakes(fabric, faults) + _loss_mistakes(fabric, faults)
-    mode, text = _mode(path_selection, port_selection)
+    mistakes += fault_mistakes(fabric, settings.faults) + _loss_mistakes(fabric, settings.faults)
+    mode, text = _mode(settings.path_selection, settings.port_selection)
     if text:
         mistakes.append(Mistake(path="transport.port_selection", text=text))
     factor = np.ones(job.ranks) if compute_factor is None else np.asarray(compute_factor, np.float64)
@@ -96,18 +82,18 @@ def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
     if fold not in FOLDING:
         mistakes.append(Mistake(path="engine.fold", text=f"found '{fold}', wanted one of {', '.join(FOLDING)}"))
     if mistakes:
-        raise ConfigError(source, mistakes)
+        raise ConfigError(settings.source, mistakes)
     used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
     flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
-    fails_over = failover_delay_ps if job.placement.nics.shape[1] > 1 else None
-    instants, live = lower_faults(fabric, faults, reconvergence_delay_ps, fails_over, table=_live)
+    fails_over = settings.failover_delay_ps if job.placement.nics.shape[1] > 1 else None
+    instants, live = lower_faults(fabric, settings.faults, settings.reconvergence_delay_ps, fails_over, table=_live)
     ports = fabric.ports
     tier_names, tier_of_port = _tiers(fabric)
     every = np.ones(len(fabric.links), np.bool_)
     found = routes(fabric, every) if with_ideal else None
     return FlowPlan(
-        seed=seed,
-        until_ps=until_ps,
+        seed=settings.seed,
+        until_ps=settings.until_ps,
         mode=mode,
         fold=fold,
         tolerance=tolerance,
@@ -142,8 +128,8 @@ def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
         labels=job.labels,
         operations=flat.operations,
         transport=transport,
-        path_selection=path_selection,
-        port_selection=port_selection,
+        path_selection=settings.path_selection,
+        port_selection=settings.port_selection,
         attachment=found.attach_of_port if found else np.empty(0, np.int32),
         routes=(route_table(fabric, every),) if found else (),
     )

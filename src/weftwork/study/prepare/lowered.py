@@ -5,6 +5,7 @@ Leaves out: where the parts come from (`weftwork.study.prepare.prepare`).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError, Mistake
@@ -61,9 +62,11 @@ def lowered(
     if fidelity not in FIDELITIES:
         text = f"found '{fidelity}', wanted {', '.join(FIDELITIES[:-1])} or {FIDELITIES[-1]}"
         raise ConfigError(scenario.source, [Mistake(path="engine.fidelity", text=text)])
-    common = {"fabric": fabric, "job": job, "transport": transport, **engine_settings(scenario, policies, faults)}
+    settings = engine_settings(scenario, policies, faults)
     if fidelity != "flow":
-        return lower(**common, congestion_control=policies["congestion-control"])
+        control = policies["congestion-control"]
+        return lower(fabric=fabric, job=job, transport=transport, congestion_control=control, settings=settings)
+    make = partial(lower_flow, fabric=fabric, job=job, transport=transport, settings=settings)
     if not folds(scenario):
-        return lower_flow(**common, fold="never", with_ideal=True)
-    return lower_flow(**common, compute_factor=compute_factors(scenario, fabric, job.placement))
+        return make(fold="never", with_ideal=True)
+    return make(compute_factor=compute_factors(scenario, fabric, job.placement))

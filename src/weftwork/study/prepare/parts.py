@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from weftwork.base.clock import NEVER_PS
 from weftwork.base.folder import is_path
 from weftwork.base.user_code import text_digest, text_of
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.scenario.choices import TRANSPORTS
 from weftwork.spec.transport import Transport
@@ -72,8 +73,8 @@ def own_files(scenario: Scenario) -> dict[str, dict[str, str]]:
 
 def engine_settings(
     scenario: Scenario, policies: dict[str, LoadedPolicy], faults: Sequence[Occurrence]
-) -> dict[str, Any]:
-    """What `lower` and `lower_flow` of the engines both take, besides fabric, job and transport.
+) -> EngineSettings:
+    """What every engine is told besides fabric, job and transport.
 
     Parameters
     ----------
@@ -81,13 +82,13 @@ def engine_settings(
     policies : of `policies_of`
     faults : what happens, in the order of the scenario
     """
-    return {
-        "path_selection": policies["path-selection"],
-        "port_selection": policies["port-selection"],
-        "seed": scenario.engine.seed,
-        "until_ps": NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
-        "faults": [fault for occurrence in faults for fault in occurrence.faults],
-        "reconvergence_delay_ps": scenario.fabric.reconvergence_delay_ps,
-        "failover_delay_ps": scenario.fabric.failover_delay_ps,
-        "source": scenario.source,
-    }
+    return EngineSettings(
+        path_selection=policies["path-selection"],
+        port_selection=policies["port-selection"],
+        seed=scenario.engine.seed,
+        until_ps=NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
+        faults=tuple(fault for occurrence in faults for fault in occurrence.faults),
+        reconvergence_delay_ps=scenario.fabric.reconvergence_delay_ps,
+        failover_delay_ps=scenario.fabric.failover_delay_ps,
+        source=scenario.source,
+    )

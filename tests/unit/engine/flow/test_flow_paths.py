@@ -13,6 +13,7 @@ from weftwork.base.random import Stream, draw
 from weftwork.engine import packet
 from weftwork.engine.flow.paths import FlowPaths
 from weftwork.engine.lower import lower
+from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.spec.transport import Transport
@@ -131,9 +132,12 @@ def test_a_flow_takes_the_ports_that_its_packets_took(shape: dict[str, Any], bal
     fabric = fabric_of(**shape)
     hosts = len(fabric.hosts)
     plan = lower(
-        fabric=fabric, job=permutation(hosts=hosts, size_bytes=10_000, seed=3), transport=Transport(),
-        congestion_control=load("congestion-control", "none"), port_selection=load("port-selection", balancing),
-    )  # fmt: skip
+        fabric=fabric,
+        job=permutation(hosts=hosts, size_bytes=10_000, seed=3),
+        transport=Transport(),
+        congestion_control=load("congestion-control", "none"),
+        settings=EngineSettings(port_selection=load("port-selection", balancing)),
+    )
     told = packet.run(plan, series=packet.Series(path_sample=1))
     pairs = sorted({(int(row["source"]), int(row["destination"])) for row in told.messages})
     flows = [source << 40 | destination << 16 for source, destination in pairs]

@@ -31,19 +31,6 @@ Function function_at(nb::handle policy, const char* name) {
   return reinterpret_cast<Function>(nb::cast<std::uintptr_t>(policy[name]));
 }
 
-weftwork::TransportRow transport_of(nb::handle row) {
-  const auto get = [&](const char* name) { return number<std::int64_t>(row, name); };
-  return {get("mtu_bytes"),         get("data_overhead_bytes"),
-          get("first_extra_bytes"), get("telemetry_bytes"),
-          get("ack_bytes"),         get("cnp_bytes"),
-          get("credit_bytes"),      get("pause_frame_bytes"),
-          get("interframe_bytes"),  get("go_back_n"),
-          get("reorder_tolerant"),  get("reorder_window_packets"),
-          get("ack_every"),         get("retransmission_timeout_ps"),
-          get("retry_limit"),       get("end_to_end_credits"),
-          get("selective_repeat"),  get("reorder_threshold_packets")};
-}
-
 weftwork::CongestionPolicy congestion_of(nb::handle row) {
   return {function_at<weftwork::StepFunction>(row, "step"),
           function_at<weftwork::ReceiveFunction>(row, "receive"),
@@ -113,29 +100,13 @@ weftwork::Input input_of(nb::dict plan) {
   in.rank_gpu = rows<weftwork::GpuRow>(plan, "rank_gpu");
   in.tokens = number<std::int64_t>(plan, "tokens");
   in.has_receives = number<bool>(plan, "has_receives");
-  in.transport = transport_of(plan["transport"]);
+  in.transport = weftwork::python::named<weftwork::TransportRow>(plan["transport"]);
   in.congestion = congestion_of(plan["congestion_control"]);
   in.path = path_of(plan["path_selection"]);
   in.port = port_of(plan["port_selection"]);
   in.series = series_of(plan["series"]);
   return in;
 }
-
-struct MessageRow {  // MESSAGE_DTYPE
-  std::int64_t source, destination, channel, ordinal, size_bytes, posted_at_ps, delivered_at_ps, acked_at_ps;
-};
-
-struct PortRow {  // PORT_DTYPE
-  std::int64_t frames, bytes, drops, marks, pauses_sent, resumes_sent, paused_ps, max_queue_bytes, max_ingress_bytes;
-};
-
-struct TimelineRow {  // TIMELINE_DTYPE
-  std::int64_t at_ps, port, bytes, queue_bytes, marks, drops, pauses, paused_ps;
-};
-
-struct PathRow {  // PATH_DTYPE
-  std::int64_t queue_pair, port, packets, queue_bytes;
-};
 
 class PacketEngine {
  public:
@@ -169,7 +140,8 @@ class PacketEngine {
 
   [[nodiscard]] auto messages() const {
     const weftwork::State& s = engine_.state();
-    return table<MessageRow>(s.messages.size(), [&](MessageRow& row, std::size_t i) {
+    return table<weftwork::python::MessageRow>(s.messages.size(), [&](weftwork::python::MessageRow& row,
+                                                                      std::size_t i) {
       const weftwork::Message& m = s.messages[i];
       const auto [source, destination, channel] = weftwork::flow_ends(s.flow_of(m));
       row = {source, destination, channel, m.ordinal, m.size_bytes, m.posted_at_ps, m.delivered_at_ps, m.acked_at_ps};
@@ -178,7 +150,7 @@ class PacketEngine {
 
   [[nodiscard]] auto ports() const {
     const weftwork::State& s = engine_.state();
-    return table<PortRow>(s.ports.size(), [&](PortRow& row, std::size_t i) {
+    return table<weftwork::python::PortRow>(s.ports.size(), [&](weftwork::python::PortRow& row, std::size_t i) {
       const weftwork::PortCounters& c = s.port_counters[i];
       std::int64_t max_queue = 0;
       std::int64_t max_ingress = 0;
@@ -219,7 +191,7 @@ class PacketEngine {
   [[nodiscard]] auto timeline() {
     const weftwork::Timeline& timeline = engine_.timeline();
     const auto& rows = timeline.rows();
-    return table<TimelineRow>(rows.size(), [&](TimelineRow& row, std::size_t i) {
+    return table<weftwork::python::TimelineRow>(rows.size(), [&](weftwork::python::TimelineRow& row, std::size_t i) {
       const weftwork::Timeline::Row& from = rows[i];
       const weftwork::Ps at_ps =
           from.bin == rows.back().bin ? timeline.last_at_ps() : (from.bin + 1) * timeline.bin_ps();
@@ -232,25 +204,25 @@ class PacketEngine {
 
   /// Which egress ports the sampled packets of each queue pair took.
   [[nodiscard]] auto paths() const {
-    std::vector<PathRow> found;
+    std::vector<weftwork::python::PathRow> found;
     const auto& paths = engine_.state().paths;
     for (std::size_t pair = 0; pair < paths.size(); ++pair)
       for (const weftwork::PathUse& use : paths[pair])
         found.push_back({static_cast<std::int64_t>(pair), use.port, use.packets, use.queue_bytes});
-    return table<PathRow>(found.size(), [&](PathRow& row, std::size_t i) { row = found[i]; });
+    return table<weftwork::python::PathRow>(found.size(),
+                                            [&](weftwork::python::PathRow& row, std::size_t i) { row = found[i]; });
   }
 
   /// Source, destination and channel of every queue pair, in the order in which series name them.
   [[nodiscard]] auto queue_pairs() const {
     const weftwork::State& s = engine_.state();
-    return table<std::array<std::int64_t, 3>>(
-        s.queue_pairs.size(), [&](std::array<std::int64_t, 3>& row, std::size_t i) {
+    return table<weftwork::python::QueuePairRow>(
+        s.queue_pairs.size(), [&](weftwork::python::QueuePairRow& row, std::size_t i) {
           row = {s.queue_pairs[i].source_rank, s.queue_pairs[i].destination_rank, s.queue_pairs[i].channel};
         });
   }
 
   [[nodiscard]] auto counters() const {
-    static_assert(sizeof(weftwork::Counters) % sizeof(std::int64_t) == 0);
     const weftwork::State& s = engine_.state();
     return table<weftwork::Counters>(1, [&](weftwork::Counters& row, std::size_t) { row = s.count; });
   }
@@ -269,11 +241,30 @@ class PacketEngine {
   std::optional<weftwork::PolicyFailure> failure_;
 };
 
+/// (struct, dtype, bytes, [(field, offset, kind, bytes, count), ...]) of every record that crosses.
+nb::list records() {
+  nb::list found;
+  const auto add = [&]<typename Record>(std::type_identity<Record>) {
+    using Known = weftwork::python::Description<Record>;
+    nb::list fields;
+    for (const weftwork::python::Field& each : Known::kFields)
+      fields.append(nb::make_tuple(each.name, each.offset, std::string(1, each.kind), each.bytes, each.count));
+    found.append(nb::make_tuple(Known::kRecord, Known::kDtype, sizeof(Record), fields));
+  };
+  [&]<typename... Record>(std::type_identity<std::tuple<Record...>>) {
+    (add(std::type_identity<Record>()), ...);
+  }(std::type_identity<weftwork::python::Records>());
+  return found;
+}
+
 }  // namespace
 
 NB_MODULE(_native, module) {
   module.doc() = "Weftwork's native core.";
   nb::exception<weftwork::LimitError>(module, "LimitError");  // what the engine cannot carry, in its own words
+  module.def("records", &records,
+             nb::sig("def records() -> list[tuple[str, str, int, list[tuple[str, int, str, int, int]]]]"),
+             "Every record that crosses between Python and the core: struct, dtype, bytes and fields.");
   module.def("version", &weftwork::version, "The version of Weftwork that this core was built as.");
   nb::class_<PacketEngine>(module, "PacketEngine", "The packet engine on one plan; see weftwork.engine.packet.")
       .def(nb::init<nb::dict>(), nb::arg("plan"), nb::sig("def __init__(self, plan: dict[str, object]) -> None"))

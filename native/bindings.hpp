@@ -4,16 +4,32 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
+#include <string>
+#include <type_traits>
 #include <vector>
+
+#include "bindings_records.hpp"
 
 namespace nb = nanobind;
 
 namespace weftwork::python {
 
-/// Rows of a structured array, borrowed as bytes; the Python side views them as bytes of the right dtype.
+/// A column of numbers, borrowed; a TypeError where the array has another type or is not contiguous.
 template <typename T>
+  requires std::is_arithmetic_v<T>
+std::span<const T> rows(nb::handle plan, const char* name) {
+  using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  Column array;
+  if (!nb::try_cast<Column>(plan[name], array, false))
+    throw nb::type_error((std::string("'") + name + "' has another type or shape than the engine's").c_str());
+  return {array.data(), array.shape(0)};
+}
+
+/// Rows of a structured array, borrowed as bytes; the Python side views them as bytes of the described dtype.
+template <Crossing T>
 std::span<const T> rows(nb::handle plan, const char* name) {
   const auto array = nb::cast<nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(plan[name]);
   if (array.shape(0) % sizeof(T) != 0) throw nb::value_error("an array has rows of another size than the engine's");
@@ -25,8 +41,22 @@ T number(nb::handle row, const char* name) {
   return nb::cast<T>(row[name]);
 }
 
+/// A record of whole numbers out of a dictionary, field by field, by the names of its description.
+template <Crossing T>
+T named(nb::handle fields) {
+  T record{};
+  auto* bytes = reinterpret_cast<std::uint8_t*>(&record);
+  for (const Field& each : Description<T>::kFields) {
+    const auto value = number<std::int64_t>(fields, each.name);
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::memcpy(bytes + each.offset, &value, sizeof(value));
+  }
+  return record;
+}
+
 /// A new one-dimensional byte array of `count` rows of `T`, filled by `fill(row, index)`.
 template <typename T, typename Fill>
+  requires Crossing<T> || std::is_same_v<T, double>
 nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> table(std::size_t count, Fill&& fill) {
   auto owner = std::make_unique<std::vector<T>>(count);
   for (std::size_t i = 0; i < count; ++i) fill((*owner)[i], i);

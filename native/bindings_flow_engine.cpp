@@ -22,10 +22,7 @@ weftwork::flow::Input input_of(nb::dict plan) {
   in.live = rows<std::uint8_t>(plan, "live");
   in.instants = rows<weftwork::InstantRow>(plan, "instants");
   in.tokens = number<std::int64_t>(plan, "tokens");
-  const nb::handle wire = plan["wire"];
-  in.wire = {number<std::int64_t>(wire, "mtu_bytes"),         number<std::int64_t>(wire, "overhead_bytes"),
-             number<std::int64_t>(wire, "first_extra_bytes"), number<std::int64_t>(wire, "gap_bytes"),
-             number<std::int64_t>(wire, "ack_bytes"),         number<std::int64_t>(wire, "ack_every")};
+  in.wire = weftwork::python::named<weftwork::flow::WireSizes>(plan["wire"]);
   in.folding = static_cast<weftwork::flow::Folding>(number<std::int64_t>(plan, "folding"));
   in.tiers = number<std::int64_t>(plan, "tiers");
   in.tier_of_port = rows<std::int32_t>(plan, "tier_of_port");
@@ -33,23 +30,6 @@ weftwork::flow::Input input_of(nb::dict plan) {
   in.timeline_bins = number<std::int64_t>(plan, "timeline_bins");
   return in;
 }
-
-struct MessageRow {  // MESSAGE_DTYPE
-  std::int64_t source, destination, channel, ordinal, size_bytes, posted_at_ps, delivered_at_ps, acked_at_ps;
-};
-
-struct TierRow {  // _TIER_DTYPE
-  std::int64_t start_ps, at_ps, tier;
-  double bytes, flows;
-};
-
-struct LaneRow {  // _LANE_DTYPE
-  std::int64_t source, destination, channel, port, packets;
-};
-
-struct ActorRow {  // ACTOR_DTYPE
-  std::int64_t rank, ranks, program;
-};
 
 weftwork::flow::Engine made(weftwork::flow::Input input) {
   try {
@@ -89,28 +69,30 @@ class FlowEngine {
   /// spread.
   [[nodiscard]] auto paths() const {
     const weftwork::flow::State& s = engine_.state();
-    std::vector<LaneRow> found;
+    std::vector<weftwork::python::LaneRow> found;
     for (const weftwork::flow::Lane& lane : s.lanes) {
       if (s.in.mode == weftwork::flow::Mode::kSpray || lane.inside || lane.way < 0) continue;
       for (const weftwork::flow::Hop& hop : s.ways[static_cast<std::size_t>(lane.way)].way.hops)
         if (hop.link < s.links.ports)
           found.push_back({lane.source, lane.destination, lane.channel, hop.link, lane.packets});
     }
-    return table<LaneRow>(found.size(), [&](LaneRow& row, std::size_t i) { row = found[i]; });
+    return table<weftwork::python::LaneRow>(found.size(),
+                                            [&](weftwork::python::LaneRow& row, std::size_t i) { row = found[i]; });
   }
 
   /// Bytes of each bin and tier, then flows on it (mean over the bin), row by row.
   [[nodiscard]] auto tiers() const {
     const weftwork::flow::State& s = engine_.state();
     const auto columns = static_cast<std::size_t>(s.in.tiers);
-    return table<TierRow>(s.tier_bytes.count() * columns, [&](TierRow& row, std::size_t i) {
-      const std::size_t bin = i / columns;
-      const double bin_ps = static_cast<double>(s.tier_flows.bin_ps());
-      row = {static_cast<std::int64_t>(bin) * s.tier_bytes.bin_ps(),
-             std::min(static_cast<std::int64_t>(bin + 1) * s.tier_bytes.bin_ps(), std::max(s.now_ps, s.end_ps)),
-             static_cast<std::int64_t>(i % columns), s.tier_bytes.at(bin, i % columns),
-             bin < s.tier_flows.count() ? s.tier_flows.at(bin, i % columns) / bin_ps : 0.0};
-    });
+    return table<weftwork::python::TierRow>(
+        s.tier_bytes.count() * columns, [&](weftwork::python::TierRow& row, std::size_t i) {
+          const std::size_t bin = i / columns;
+          const double bin_ps = static_cast<double>(s.tier_flows.bin_ps());
+          row = {static_cast<std::int64_t>(bin) * s.tier_bytes.bin_ps(),
+                 std::min(static_cast<std::int64_t>(bin + 1) * s.tier_bytes.bin_ps(), std::max(s.now_ps, s.end_ps)),
+                 static_cast<std::int64_t>(i % columns), s.tier_bytes.at(bin, i % columns),
+                 bin < s.tier_flows.count() ? s.tier_flows.at(bin, i % columns) / bin_ps : 0.0};
+        });
   }
 
   /// Bytes of each bin and port, gaps included; a bin and a port are a row, bins of one length.
@@ -136,12 +118,13 @@ class FlowEngine {
 
   [[nodiscard]] auto messages() const {
     const weftwork::flow::State& s = engine_.state();
-    return table<MessageRow>(s.network != nullptr ? 0 : s.messages.size(), [&](MessageRow& row, std::size_t i) {
-      const weftwork::flow::Message& m = s.messages[i];
-      const weftwork::flow::Lane& lane = s.lanes[static_cast<std::size_t>(m.connection)];
-      row = {lane.source,  lane.destination, lane.channel,      m.ordinal,
-             m.size_bytes, m.posted_at_ps,   m.delivered_at_ps, m.acked_at_ps};
-    });
+    return table<weftwork::python::MessageRow>(
+        s.network != nullptr ? 0 : s.messages.size(), [&](weftwork::python::MessageRow& row, std::size_t i) {
+          const weftwork::flow::Message& m = s.messages[i];
+          const weftwork::flow::Lane& lane = s.lanes[static_cast<std::size_t>(m.connection)];
+          row = {lane.source,  lane.destination, lane.channel,      m.ordinal,
+                 m.size_bytes, m.posted_at_ps,   m.delivered_at_ps, m.acked_at_ps};
+        });
   }
 
   [[nodiscard]] auto carried() {
@@ -170,10 +153,11 @@ class FlowEngine {
 
   [[nodiscard]] auto actors() const {
     const weftwork::flow::State& s = engine_.state();
-    return table<ActorRow>(static_cast<std::size_t>(s.actors()), [&](ActorRow& row, std::size_t i) {
-      const auto actor = static_cast<std::int32_t>(i);
-      row = {s.rank_of(actor), s.ranks_of(actor), s.program_of(actor)};
-    });
+    return table<weftwork::python::ActorRow>(static_cast<std::size_t>(s.actors()),
+                                             [&](weftwork::python::ActorRow& row, std::size_t i) {
+                                               const auto actor = static_cast<std::int32_t>(i);
+                                               row = {s.rank_of(actor), s.ranks_of(actor), s.program_of(actor)};
+                                             });
   }
 
  private:

@@ -31,7 +31,7 @@ class FlowRouter {
       const nb::ndarray<const std::int32_t, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>& flows) const {
     std::vector<std::int64_t> first{0};
     std::vector<flow::Hop> hops;
-    std::vector<About> about;
+    std::vector<python::RouteRow> about;
     {
       const nb::gil_scoped_release released;
       flow::Path path;
@@ -53,11 +53,6 @@ class FlowRouter {
   }
 
  private:
-  struct About {  // PATH_DTYPE
-    std::int64_t reachable, links, latency_ps;
-    double rate_bps;
-  };
-
   template <typename T>
   static nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes(std::vector<T>&& values) {
     auto owner = std::make_unique<std::vector<T>>(std::move(values));

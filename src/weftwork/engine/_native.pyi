@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 class LimitError(Exception):
     pass
 
+def records() -> list[tuple[str, str, int, list[tuple[str, int, str, int, int]]]]:
+    """
+    Every record that crosses between Python and the core: struct, dtype, bytes and fields.
+    """
+
 def version() -> str:
     """The version of Weftwork that this core was built as."""
 

@@ -21,6 +21,7 @@ __all__ = [
     "MESSAGE_DTYPE",
     "PATH_DTYPE",
     "PORT_DTYPE",
+    "QUEUE_PAIR_DTYPE",
     "SERIES_DTYPE",
     "TIMELINE_DTYPE",
     "Outcome",
@@ -79,6 +80,7 @@ COUNTERS: Final = (
     "end_ps",  # instant of the last arrival of a packet
 )
 
+QUEUE_PAIR_DTYPE: Final = np.dtype([(name, np.int64) for name in ("source", "destination", "channel")])
 MARK_DTYPE: Final = np.dtype([("rank", np.int64), ("name", np.int64), ("at_ps", np.int64)])
 SERIES_DTYPE: Final = np.dtype(
     [

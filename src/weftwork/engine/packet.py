@@ -16,6 +16,7 @@ import weftwork.policies
 from weftwork.base.errors import ConfigError, EngineError, Mistake
 from weftwork.base.units import DURATION, format_quantity
 from weftwork.engine import _native
+from weftwork.engine.columns import column
 from weftwork.engine.outcome import (
     COUNTERS,
     EVENT_DTYPE,
@@ -24,6 +25,7 @@ from weftwork.engine.outcome import (
     MESSAGE_DTYPE,
     PATH_DTYPE,
     PORT_DTYPE,
+    QUEUE_PAIR_DTYPE,
     SERIES_DTYPE,
     TIMELINE_DTYPE,
     Outcome,
@@ -145,9 +147,11 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool, fac
     order = np.lexsort((messages["ordinal"], messages["channel"], messages["destination"], messages["source"]))
     marks = _view(engine.marks(), MARK_DTYPE)
     series = _view(engine.series(), SERIES_DTYPE)
-    pairs = engine.queue_pairs().view(np.int64).reshape(-1, 3)
+    pairs = engine.queue_pairs().view(QUEUE_PAIR_DTYPE)
     used = np.unique(flow_identity(*(messages[name] for name in ("source", "destination", "channel"))))
-    place = np.searchsorted(used, flow_identity(*pairs.T))  # among all that carry messages, inside servers too
+    place = np.searchsorted(
+        used, flow_identity(*(pairs[name] for name in QUEUE_PAIR_DTYPE.names or ()))
+    )  # among all that carry messages, inside servers too
     flows = series["kind"] != 2  # SERIES_DTYPE.kind
     series["index"][flows] = place[series["index"][flows]]
     events = _view(engine.events(), EVENT_DTYPE)
@@ -184,10 +188,6 @@ def _view(raw: NDArray[np.uint8], dtype: np.dtype[np.void]) -> NDArray[np.void]:
     return raw.view(dtype)
 
 
-def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
 def _raw_plan(plan: Plan, series: Series | None, keep: list[Any], event_limit: int = 0) -> dict[str, Any]:
     arrays = (
         "node_kind", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
@@ -197,8 +197,8 @@ def _raw_plan(plan: Plan, series: Series | None, keep: list[Any], event_limit: i
         "rank_ports", "rank_gpu",
     )  # fmt: skip
     tables = ("group_of", "group_ptr", "group_ports", "group_weights")
-    raw: dict[str, Any] = {name: _bytes(getattr(plan, name)) for name in arrays}
-    raw["routes"] = [{name: _bytes(getattr(table, name)) for name in tables} for table in plan.routes]
+    raw: dict[str, Any] = {name: column(getattr(plan, name)) for name in arrays}
+    raw["routes"] = [{name: column(getattr(table, name)) for name in tables} for table in plan.routes]
     for name in ("seed", "until_ps", "control_class", "tokens", "has_receives"):
         raw[name] = getattr(plan, name)
     raw["transport"] = _raw_transport(plan.transport)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from weftwork.engine import _native
+from weftwork.engine.columns import column
 from weftwork.spec.fabric import HOST
 
 if TYPE_CHECKING:
@@ -59,14 +60,14 @@ class FlowFolding:
         core_few : kinds of no more activities are kept whole
         link_fate : a number for each link, equal where capacities change alike over the run; empty: none changes
         """
-        raw: dict[str, Any] = {name: _bytes(getattr(plan, name)) for name in _ARRAYS}
+        raw: dict[str, Any] = {name: column(getattr(plan, name)) for name in _ARRAYS}
         transport = plan.transport
         per_packet = transport.data_overhead_bytes + transport.telemetry_bytes + transport.interframe_bytes
         raw |= {
             "seed": plan.seed,
             "mode": int(plan.mode),
             "wire_factor": (transport.mtu_bytes + per_packet) / transport.mtu_bytes,
-            "host_rate_bps": _bytes(_host_rates_bps(plan)),
+            "host_rate_bps": column(_host_rates_bps(plan)),
         }
         self._core = _native.FlowFold(raw, FOLDINGS[folding], class_limit, core_slots, core_few, list(link_fate))
 
@@ -103,10 +104,6 @@ class FlowFolding:
         amount : shape (classes of activities), what each activity of a class has got done; of a core, by kind
         """
         return self._core.carried(amount.tolist())
-
-
-def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def _host_rates_bps(plan: FlowPlan) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.engine import _native
+from weftwork.engine.columns import column
 from weftwork.engine.lower import port_delays_ps, switch_rows
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from weftwork.spec.fabric import Fabric
 
-__all__ = ["HOP_DTYPE", "MODES", "PATH_DTYPE", "FlowPaths", "Paths", "RoutingMode", "fabric_arrays"]
+__all__ = ["HOP_DTYPE", "MODES", "ROUTE_DTYPE", "FlowPaths", "Paths", "RoutingMode", "fabric_arrays"]
 
 RoutingMode = Literal["spray", "hashed", "deterministic"]
 MODES: Final[dict[RoutingMode, int]] = {"spray": 0, "hashed": 1, "deterministic": 2}  # native/flow/paths.hpp, Mode
@@ -29,7 +30,7 @@ MODES: Final[dict[RoutingMode, int]] = {"spray": 0, "hashed": 1, "deterministic"
 MOST_STEPS: Final = 6_000_000_000  # chosen: about a minute, as native/flow/search.hpp
 # `weight` is the share of a flow's bytes that the link carries
 HOP_DTYPE: Final = np.dtype([("link", np.int32), ("weight", np.float64)], align=True)
-PATH_DTYPE: Final = np.dtype(
+ROUTE_DTYPE: Final = np.dtype(
     [
         ("reachable", np.int64),  # 0: no path; the rest is then 0 and there are no hops
         ("links", np.int64),  # crossed one after the other
@@ -47,7 +48,7 @@ class Paths:
     ----------
     hop_ptr : shape (flows + 1,), where the hops of each flow begin
     hops : `HOP_DTYPE`; a link is the port that sends on it, or the port that stands for a bundle of links
-    about : shape (flows,), `PATH_DTYPE`
+    about : shape (flows,), `ROUTE_DTYPE`
     """
 
     hop_ptr: NDArray[np.int64]
@@ -88,7 +89,7 @@ class FlowPaths:
         """
         self.fabric = fabric
         self.mode = mode
-        arrays = {name: values.view(np.uint8) for name, values in fabric_arrays(fabric).items()}
+        arrays = {name: column(values) for name, values in fabric_arrays(fabric).items()}
         try:
             self._router = _native.FlowRouter(dict(arrays), MODES[mode], most_steps)
         except _native.LimitError as refused:
@@ -141,7 +142,7 @@ class FlowPaths:
         if self.fabric.node_kind[self.fabric.ports.node[ends]].any() or (ends[:, 0] == ends[:, 1]).any():
             raise UsageError("wanted flows between two different NIC ports")
         hop_ptr, hops, about = self._router.paths(flows)
-        return Paths(hop_ptr=hop_ptr.view(np.int64), hops=hops.view(HOP_DTYPE), about=about.view(PATH_DTYPE))
+        return Paths(hop_ptr=hop_ptr.view(np.int64), hops=hops.view(HOP_DTYPE), about=about.view(ROUTE_DTYPE))
 
     def bundles(self) -> NDArray[np.int32]:
         """By port: the port that stands for its bundle in hops. All links of a bundle carry the same bytes.

@@ -13,6 +13,7 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine import _native
+from weftwork.engine.columns import column
 from weftwork.engine.flow.outcome import (
     ACTIVITY_DTYPE,
     ACTOR_DTYPE,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.engine.flow.plan import FlowPlan
+    from weftwork.spec.transport import Transport
 
     Progress = Callable[[int, int], object]
 
@@ -48,9 +50,11 @@ __all__ = ["run"]
 
 _IDEAL, _FASTEST, _SLOWEST = 1, 2, 3  # Variant of native/flow/engine.hpp
 _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
-_TIER_DTYPE: Final = np.dtype([(name, TIER_DTYPE[name]) for name in ("start_ps", "at_ps", "tier", "bytes", "flows")])
-_LANE_DTYPE: Final = np.dtype([(name, np.int64) for name in ("source", "destination", "channel", "port", "packets")])
-_CARRIED_DTYPE: Final = np.dtype([("bytes", np.float64), ("packets", np.float64)])
+TIER_BYTES_DTYPE: Final = np.dtype(
+    [(name, TIER_DTYPE[name]) for name in ("start_ps", "at_ps", "tier", "bytes", "flows")]
+)
+LANE_DTYPE: Final = np.dtype([(name, np.int64) for name in ("source", "destination", "channel", "port", "packets")])
+CARRIED_DTYPE: Final = np.dtype([("bytes", np.float64), ("packets", np.float64)])
 _ARRAYS: Final = (
     "node_kind", "node_tier", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
     "live", "tier_of_port", "switches", "nics", "instants", "ops", "streams", "tables", "digits", "collects", "axes",
@@ -135,7 +139,7 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
     for name in ("name", "at_ps"):
         marks[name] = passed[name]
     marks["rank"] = actors["rank"][passed["actor"]]
-    carried = engine.carried().view(_CARRIED_DTYPE)
+    carried = engine.carried().view(CARRIED_DTYPE)
     ports = np.zeros(len(carried), PORT_DTYPE)
     ports["frames"] = np.rint(carried["packets"])
     ports["bytes"] = np.rint(carried["bytes"] - carried["packets"] * plan.transport.interframe_bytes)
@@ -175,7 +179,7 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
 
 def _paths(engine: _native.FlowEngine, messages: NDArray[np.void]) -> NDArray[np.void]:
     """Ports by queue pair, whose number is its place in order."""
-    told = engine.paths().view(_LANE_DTYPE)
+    told = engine.paths().view(LANE_DTYPE)
     names = ("source", "destination", "channel")
     used = np.unique(flow_identity(*(messages[name] for name in names)))
     found = np.zeros(len(told), PATH_DTYPE)
@@ -187,9 +191,9 @@ def _paths(engine: _native.FlowEngine, messages: NDArray[np.void]) -> NDArray[np
 
 
 def _tiers(engine: _native.FlowEngine) -> NDArray[np.void]:
-    told = engine.tiers().view(_TIER_DTYPE)
+    told = engine.tiers().view(TIER_BYTES_DTYPE)
     tiers = np.zeros(len(told), TIER_DTYPE)
-    for name in _TIER_DTYPE.names or ():
+    for name in TIER_BYTES_DTYPE.names or ():
         tiers[name] = told[name]
     tiers["entropy"] = np.nan
     return tiers
@@ -232,19 +236,19 @@ def _facts(events: int, solves: int) -> dict[str, str]:
     }
 
 
-def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
 def _raw_plan(plan: FlowPlan) -> dict[str, Any]:
-    raw: dict[str, Any] = {name: _bytes(getattr(plan, name)) for name in _ARRAYS}
+    raw: dict[str, Any] = {name: column(getattr(plan, name)) for name in _ARRAYS}
     for name in ("seed", "until_ps", "tolerance", "tokens"):
         raw[name] = getattr(plan, name)
-    transport = plan.transport
     raw["mode"] = int(plan.mode)
     raw["folding"] = FOLDING.index(plan.fold)
     raw["tiers"] = len(plan.tier_names)
-    raw["wire"] = {
+    raw["wire"] = _raw_wire(plan.transport)
+    return raw
+
+
+def _raw_wire(transport: Transport) -> dict[str, int]:
+    return {
         "mtu_bytes": transport.mtu_bytes,
         "overhead_bytes": transport.data_overhead_bytes + transport.telemetry_bytes,
         "first_extra_bytes": transport.first_extra_bytes,
@@ -252,4 +256,3 @@ def _raw_plan(plan: FlowPlan) -> dict[str, Any]:
         "ack_bytes": transport.ack_bytes,
         "ack_every": transport.ack_every,
     }
-    return raw

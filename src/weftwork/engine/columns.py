@@ -1,0 +1,23 @@
+"""Arrays as the native core borrows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["column"]
+
+
+def column(array: NDArray[Any]) -> NDArray[Any]:
+    """One dimension, contiguous: numbers as they are, records as their bytes, whose layout ``_native.records`` tells.
+
+    Parameters
+    ----------
+    array : of numbers or of records, of any shape
+    """
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return flat.view(np.uint8) if flat.dtype.names else flat

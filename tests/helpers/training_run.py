@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from weftwork.base.caveat import Caveat, caveats_by_subject, caveats_to_json
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.store.runs import Run, write_run
 
@@ -177,7 +178,7 @@ def _links() -> list[dict[str, Any]]:
     return rows
 
 
-def training_run(folder: Path, *plans: Plan, facts: Mapping[str, str] | None = None, status: str = "complete") -> Run:
+def training_run(folder: Path, *plans: Plan, caveats: Sequence[Caveat] = (), status: str = "complete") -> Run:
     """Write the run of one or several jobs.
 
     Parameters
@@ -217,5 +218,8 @@ def training_run(folder: Path, *plans: Plan, facts: Mapping[str, str] | None = N
         },
         summary=summary,
         tables={name: table(name, content) for name, content in rows.items()},
-        provenance={"status": status, "seed": 1, "engine": "flow", "weftwork": "test", "facts": dict(facts or {})},
+        provenance={
+            "status": status, "seed": 1, "engine": "flow", "weftwork": "test",
+            "caveats": caveats_to_json(caveats_by_subject(caveats)),
+        },
     )  # fmt: skip

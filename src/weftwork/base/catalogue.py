@@ -1,7 +1,7 @@
 """A catalogue: rows by name out of a TOML file, in which every figure carries its source and whether it was verified.
 
 The file is read when the first row is asked for. A figure that nobody publishes is marked ``chosen: why`` in place of a
-source, one that was not checked against its source has ``verified = false``; both reach the user by `Row.facts`.
+source, one that was not checked against its source has ``verified = false``; both reach the user by `Row.caveats`.
 Leaves out: the catalogue of policies, where a row is a Python file.
 """
 
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.base.units import DURATION, LENGTH, RATE, SIZE, format_quantity
@@ -48,8 +49,8 @@ class Figure:
         return _UNITS.get(self.key.rpartition("_")[2], "") if "_" in self.key else ""
 
     @property
-    def mark(self) -> str:
-        """One word for tables: ``verified``, ``unverified`` or ``chosen``."""
+    def standing(self) -> Literal["verified", "unverified", "chosen"]:
+        """How far it can be trusted, in one word."""
         if self.source.startswith("chosen:"):
             return "chosen"
         return "verified" if self.verified else "unverified"
@@ -63,11 +64,22 @@ class Figure:
         return f"{self.value} {self.unit}".strip()
 
     @property
-    def fact(self) -> str:
+    def words(self) -> str:
         """The value and how far it can be trusted, in one line."""
-        if self.mark == "chosen":
+        if self.standing == "chosen":
             return f"{self.text}, {self.source}"
-        return f"{self.text}, {self.mark} ({self.source})"
+        return f"{self.text}, {self.standing} ({self.source})"
+
+    def caveat(self, owner: str) -> Caveat | None:
+        """What a user should know of it; None where it is verified.
+
+        Parameters
+        ----------
+        owner : name of the row
+        """
+        if self.standing == "verified":
+            return None
+        return Caveat(subject=f"{owner}.{self.key}", kind=self.standing, text=self.words)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,9 +94,10 @@ class Row:
         """The value of a figure; KeyError where the row has none of that key."""
         return self.figures[key].value
 
-    def facts(self) -> dict[str, str]:
+    def caveats(self) -> dict[str, Caveat]:
         """What a user should know: the figures that are not verified, by ``name.key``."""
-        return {f"{self.name}.{key}": figure.fact for key, figure in self.figures.items() if figure.mark != "verified"}
+        found = (figure.caveat(self.name) for figure in self.figures.values())
+        return caveats_by_subject(caveat for caveat in found if caveat is not None)
 
 
 class Catalogue(Mapping[str, Row]):

@@ -157,8 +157,8 @@ def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
     typer.echo(f"# {prepared.job.name} among {prepared.job.gpus:,} GPUs; simulated, not measured")
     for key in ("fabric", "transport"):
         typer.echo(f"# {key:<11}{printable(words[key])}")
-    if "collective.placement" in prepared.fabric.facts:
-        typer.echo(f"# note       {prepared.fabric.facts['collective.placement']}")
+    if "collective.placement" in prepared.fabric.caveats:
+        typer.echo(f"# note       {prepared.fabric.caveats['collective.placement'].text}")
     if section is not None and section.repeat > 1:
         typer.echo(f"# mean of {section.repeat:,} repetitions")
     for row in (_COLUMNS, _UNITS):

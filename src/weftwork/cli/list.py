@@ -50,7 +50,7 @@ def _devices(name: str, module: str = "weftwork.hardware.catalogue") -> Callable
             Choice(
                 name=row.name,
                 text=row.title,
-                source=", ".join(f"{figure.key} {figure.fact}" for figure in row.figures.values()),
+                source=", ".join(f"{figure.key} {figure.words}" for figure in row.figures.values()),
             )
             for row in rows.values()
         ]

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from weftwork.base.caveat import caveats_to_json
 from weftwork.base.units import DURATION, RATE, format_quantity
 from weftwork.cli.console import console
 from weftwork.cli.topology_loss import loss_record, print_loss
@@ -107,7 +108,7 @@ def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:
         **asdict(measures),
         "link_rates_bps": np.unique(fabric.links["rate_bps"]).tolist(),
         "link_delays_ps": np.unique(fabric.links["delay_ps"]).tolist(),
-        "facts": fabric.facts,
+        "caveats": caveats_to_json(fabric.caveats),
     }
 
 
@@ -147,10 +148,10 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     out.print(
         "RTT: propagation, forwarding and receive latency there and back; no serialisation, no queue.", soft_wrap=True
     )
-    if fabric.facts:
+    if fabric.caveats:
         out.print("\nNot verified:")
-        for key, fact in fabric.facts.items():
-            out.print(f"  {key}  {fact}", markup=False, soft_wrap=True)
+        for caveat in fabric.caveats.values():
+            out.print(f"  {caveat.subject}  {caveat.text}", markup=False, soft_wrap=True)
 
 
 def _servers(fabric: Fabric) -> list[tuple[Server, int]]:

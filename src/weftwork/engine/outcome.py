@@ -13,6 +13,8 @@ from weftwork.base.clock import NEVER_PS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from weftwork.base.caveat import Caveat
+
 __all__ = [
     "COUNTERS",
     "EVENT_DTYPE",
@@ -142,7 +144,7 @@ class Outcome:
     timeline : `TIMELINE_DTYPE` by (bin, port), only rows with something in them; empty unless asked for
     timeline_bin_ps : length of a bin; 0 without a timeline
     paths : `PATH_DTYPE` by (queue pair, port), empty unless asked for; like the timeline no part of the digest
-    facts : what a user should know of this run, besides what is known before it
+    caveats : what a user should know of this run, besides what is known before it
     """
 
     messages: NDArray[np.void]
@@ -157,7 +159,7 @@ class Outcome:
     timeline: NDArray[np.void] = field(default_factory=lambda: np.empty(0, TIMELINE_DTYPE))
     timeline_bin_ps: int = 0
     paths: NDArray[np.void] = field(default_factory=lambda: np.empty(0, PATH_DTYPE))
-    facts: dict[str, str] = field(default_factory=dict)
+    caveats: dict[str, Caveat] = field(default_factory=dict)
 
     def digest(self) -> str:
         """SHA-256 over every completion time and counter; two runs that agree to the bit have the same."""

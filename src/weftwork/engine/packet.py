@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import weftwork.policies
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, EngineError, Mistake
 from weftwork.base.units import DURATION, format_quantity
 from weftwork.engine import _native
@@ -61,7 +62,7 @@ class Series:
     ----------
     every_ps : between two samples; 0: no samples of ports and flows
     row_limit : samples that are kept. Beyond it every second instant is dropped and the interval doubles, whenever
-        there would be more; `Outcome.facts` says so
+        there would be more; `Outcome.caveats` says so
     ports : global port ids whose queues are recorded
     flows : (source rank, destination rank, channel) whose rate and window are recorded; None: all of them
     timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Bins begin at 1 us and
@@ -113,17 +114,17 @@ def run(
     failure = engine.failure()
     if failure is not None:
         _replay(plan, *failure)
-    return _outcome(plan, engine, interrupted=interrupted, facts=_series_facts(series, engine))
+    return _outcome(plan, engine, interrupted=interrupted, caveats=_series_caveats(series, engine))
 
 
-def _series_facts(series: Series | None, engine: _native.PacketEngine) -> dict[str, str]:
+def _series_caveats(series: Series | None, engine: _native.PacketEngine) -> dict[str, Caveat]:
     """What a user should know where samples are further apart than asked for."""
     asked_ps, kept_ps = 0 if series is None else series.every_ps, engine.series_every_ps()
     if kept_ps == asked_ps or series is None:
         return {}
     every, asked = (format_quantity(DURATION, value) for value in (kept_ps, asked_ps))
     text = f"samples are {every} apart and not {asked}, which would be more than {series.row_limit:,} of them"
-    return {"engine.record.every": text}
+    return caveats_by_subject([Caveat(subject="engine.record.every", kind="approximate", text=text)])
 
 
 def _replay(plan: Plan, kind: str, state: bytes, shared: bytes, signal: bytes, candidates: bytes) -> None:
@@ -142,7 +143,7 @@ def _replay(plan: Plan, kind: str, state: bytes, shared: bytes, signal: bytes, c
     raise EngineError(f"{policy.source_path}: {text}")
 
 
-def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool, facts: dict[str, str]) -> Outcome:
+def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool, caveats: dict[str, Caveat]) -> Outcome:
     messages = _view(engine.messages(), MESSAGE_DTYPE)
     order = np.lexsort((messages["ordinal"], messages["channel"], messages["destination"], messages["source"]))
     marks = _view(engine.marks(), MARK_DTYPE)
@@ -180,7 +181,7 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool, fac
         timeline=_view(engine.timeline(), TIMELINE_DTYPE),
         timeline_bin_ps=engine.timeline_bin_ps(),
         paths=paths[np.lexsort((paths["port"], paths["queue_pair"]))],
-        facts=facts,
+        caveats=caveats,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import Mistake
 from weftwork.engine.headroom import refresh_wait_bytes
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.transport import Transport
 
-__all__ = ["pause_facts", "pause_mistakes", "reordering_mistakes", "requirement_mistakes"]
+__all__ = ["pause_caveats", "pause_mistakes", "reordering_mistakes", "requirement_mistakes"]
 
 _HALF_QUANTUM_BYTES = 32  # a quantum is 512 bit times (IEEE 802.3, annex 31B); a pause is sent again after half of it
 _KEYS = ("transport.congestion_control", "transport.path_selection", "transport.port_selection")
@@ -113,22 +114,23 @@ def pause_mistakes(fabric: Fabric, transport: Transport, lossless: int) -> list[
     return mistakes
 
 
-def pause_facts(fabric: Fabric, transport: Transport, lossless: int) -> dict[str, str]:
+def pause_caveats(fabric: Fabric, transport: Transport, lossless: int) -> dict[str, Caveat]:
     """What a user should know of pauses that can expire before they are refreshed, by ``name.pause_quanta``.
 
     Parameters are those of `pause_mistakes`. A packet is then lost only where headroom is short as well.
     """
     wait = refresh_wait_bytes(transport)
-    facts: dict[str, str] = {}
+    caveats: list[Caveat] = []
     for _, name, quanta in _pausing(fabric):
         half = quanta * _HALF_QUANTUM_BYTES
         if lossless and half <= wait:
-            facts[f"{name}.pause_quanta"] = (
+            text = (
                 "a pause can expire before it is refreshed, so that headroom may not suffice: half of it is the time of"
                 f" {half:,} B, and the refresh may wait for {wait:,} B;"
                 f" {wait // _HALF_QUANTUM_BYTES + 1:,} or more are safe"
             )
-    return facts
+            caveats.append(Caveat(subject=f"{name}.pause_quanta", kind="note", text=text))
+    return caveats_by_subject(caveats)
 
 
 def _pausing(fabric: Fabric) -> Iterator[tuple[str, str, int]]:

@@ -1,1 +1,1 @@
-"""Floor 2: facts about devices, each with its source."""
+"""Floor 2: caveats about devices, each with its source."""

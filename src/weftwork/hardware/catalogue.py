@@ -1,7 +1,7 @@
 """The hardware catalogue: switches, NICs, servers, links and GPUs by name, as records of `weftwork.spec.device`.
 
 Every figure has its source in the TOML files beside this module. What is unverified or chosen is told by
-`switch_facts`, `nic_facts` and `node_facts`, which fabrics carry in `Fabric.facts`.
+`switch_caveats`, `nic_caveats` and `node_caveats`, which fabrics carry in `Fabric.caveats`.
 Leaves out: prices, and chips whose buffer is no shared memory.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from weftwork.base.catalogue import Catalogue
+from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.units import RATE, format_quantity
 from weftwork.spec.device import Ecn, Nic, Server, Switch
@@ -17,8 +18,8 @@ from weftwork.spec.scenario.devices import NodeModel
 from weftwork.spec.training import Gpu
 
 __all__ = [
-    "GPUS", "LINKS", "NICS", "SERVERS", "SWITCHES", "gpu", "gpu_facts", "max_ports", "nic", "nic_facts", "node",
-    "node_facts", "nodes", "ports_at", "switch", "switch_facts",
+    "GPUS", "LINKS", "NICS", "SERVERS", "SWITCHES", "gpu", "gpu_caveats", "max_ports", "nic", "nic_caveats", "node",
+    "node_caveats", "nodes", "ports_at", "switch", "switch_caveats",
 ]  # fmt: skip
 
 _HERE = Path(__file__).parent
@@ -169,34 +170,36 @@ def gpu(name: str, *, path: str = "training.gpu") -> Gpu:
     )
 
 
-def gpu_facts(name: str) -> dict[str, str]:
+def gpu_caveats(name: str) -> dict[str, Caveat]:
     """What is unverified or chosen among the figures of computing, by ``name.key``; empty for an unknown name."""
-    return _facts(GPUS, name, _COMPUTING)
+    return _caveats(GPUS, name, _COMPUTING)
 
 
-def switch_facts(name: str) -> dict[str, str]:
+def switch_caveats(name: str) -> dict[str, Caveat]:
     """What is unverified or chosen among the figures that a fabric uses, by ``name.key``; empty for an unknown name.
 
     For a switch of InfiniBand also, by ``name``, that it is simulated as an Ethernet switch.
     """
-    found = _facts(SWITCHES, name, {*Switch.model_fields, *_ECN, *_PORTS})
+    found = _caveats(SWITCHES, name, {*Switch.model_fields, *_ECN, *_PORTS})
     row = SWITCHES.get(name)
-    return {name: _INFINIBAND, **found} if row is not None and "InfiniBand" in row.title else found
+    if row is None or "InfiniBand" not in row.title:
+        return found
+    return {name: Caveat(subject=name, kind="approximate", text=_INFINIBAND), **found}
 
 
-def nic_facts(name: str) -> dict[str, str]:
+def nic_caveats(name: str) -> dict[str, Caveat]:
     """What is unverified or chosen among the figures that a fabric uses, by ``name.key``; empty for an unknown name."""
-    return _facts(NICS, name, set(Nic.model_fields))
+    return _caveats(NICS, name, set(Nic.model_fields))
 
 
-def node_facts(name: str) -> dict[str, str]:
+def node_caveats(name: str) -> dict[str, Caveat]:
     """What is unverified or chosen about a server, by ``name.key``; empty for plain and unknown names."""
     if name == "plain":
         return {}
-    return _facts(SERVERS, name, {*Server.model_fields, *_NVLINK, "nic_port_rate_bps", "rails"})
+    return _caveats(SERVERS, name, {*Server.model_fields, *_NVLINK, "nic_port_rate_bps", "rails"})
 
 
-def _facts(catalogue: Catalogue, name: str, used: set[str]) -> dict[str, str]:
+def _caveats(catalogue: Catalogue, name: str, used: set[str]) -> dict[str, Caveat]:
     row = catalogue.get(name)
-    facts = row.facts() if row is not None else {}
-    return {key: text for key, text in facts.items() if key.removeprefix(f"{name}.") in used}
+    caveats = row.caveats() if row is not None else {}
+    return {key: caveat for key, caveat in caveats.items() if key.removeprefix(f"{name}.") in used}

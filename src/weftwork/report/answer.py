@@ -15,6 +15,7 @@ from weftwork.report.tables import busiest_links, drops_by_reason, flows_by_size
 from weftwork.report.training_answer import (
     KIND_WORDS,
     goodput_sentence,
+    is_approximation,
     jobs_of,
     rates_sentence,
     training_sentences,
@@ -22,8 +23,9 @@ from weftwork.report.training_answer import (
 )
 from weftwork.report.words import (
     CLOCK_ENDED,
-    ENGINE_FACTS,
+    FIGURE_KINDS,
     amount,
+    caveat_lines,
     doubtful_figures,
     has_clock_ended,
     label,
@@ -32,8 +34,11 @@ from weftwork.report.words import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from rich.console import Console
 
+    from weftwork.base.caveat import Caveat
     from weftwork.store.runs import Run
 
 __all__ = ["answer", "finished", "print_answer"]
@@ -69,8 +74,14 @@ def _partial(run: Run) -> str:
     return _PARTIAL[run.status].format(at=_amount(run, "simulated_ps"))
 
 
-def answer(run: Run) -> list[str]:
-    """Say in a few sentences how a run went."""
+def answer(run: Run, *, busiest: Callable[[Run], str] | None = None) -> list[str]:
+    """Say in a few sentences how a run went.
+
+    Parameters
+    ----------
+    run : that was written
+    busiest : what to say of its links in place of the busiest one, where it has anything to say
+    """
     about = run.about
     said: list[str] = []
     if not run.is_complete and not run.seeds:
@@ -95,7 +106,7 @@ def answer(run: Run) -> list[str]:
     said += [_inside(run)]
     said += [_NO_PACKETS] if run.provenance["engine"] == "flow" else [_losses(run), _pauses(run)]
     if not run.seeds:
-        said += [_faults(run), _waits(run), _busiest(run)]
+        said += [_faults(run), _waits(run), (busiest is not None and busiest(run)) or _busiest(run)]
     said += [goodput_sentence(run)]
     return [text for text in said if text]
 
@@ -350,15 +361,12 @@ def _table(first: str, *others: str) -> Table:
 
 
 def _print_notes(run: Run, console: Console) -> None:
-    facts = {str(key): str(text) for key, text in run.provenance.get("facts", {}).items()}
     notes = [*run.provenance.get("notes", [])]
+    caveats: Sequence[Caveat] = run.caveats
     if is_training(run):  # rests on dozens of figures: their names here, their sources on the page
-        notes += doubtful_figures(facts, where="on the page of weftwork report and in provenance.json")
-        facts = {key: text for key, text in facts.items() if key.partition(".")[0] in ENGINE_FACTS}
-    figures: dict[str, list[str]] = {}  # many figures have one text
-    for key, text in facts.items():
-        figures.setdefault(text, []).append(key)
-    notes += [f"{', '.join(keys)}: {text}" for text, keys in figures.items()]
+        notes += doubtful_figures(caveats, where="on the page of weftwork report and in provenance.json")
+        caveats = [caveat for caveat in caveats if caveat.kind not in FIGURE_KINDS and not is_approximation(caveat)]
+    notes += caveat_lines(caveats)
     if notes:
         console.print()
         for note in notes:

@@ -22,6 +22,7 @@ from weftwork.report.tables import busiest_links
 from weftwork.report.words import (
     CLOCK_ENDED,
     amount,
+    caveat_lines,
     doubtful_figures,
     has_clock_ended,
     label,
@@ -112,8 +113,7 @@ def warnings(run: Run, *, is_ending_told: bool) -> list[str]:
     """
     said = [] if is_ending_told else _ending(run)
     said += [str(note) for note in run.provenance.get("notes", [])]
-    facts = {str(key): str(text) for key, text in run.provenance.get("facts", {}).items()}
-    said += doubtful_figures(facts, where="at the end")
+    said += doubtful_figures(run.caveats, where="at the end")
     return said
 
 
@@ -130,14 +130,6 @@ def _ending(run: Run) -> list[str]:
     if not run.seeds and (errors := int(run.summary.get("queue_pair_errors", {}).get("value") or 0)):
         said.append(f"{sentence(plural(errors, 'connection'))} failed after too many timeouts.")
     return said
-
-
-def _facts(run: Run) -> list[str]:
-    """Figures without proof, each text once with all that it is true of."""
-    facts: dict[str, list[str]] = {}
-    for key, text in run.provenance.get("facts", {}).items():
-        facts.setdefault(str(text), []).append(str(key))
-    return [f"{', '.join(keys)}: {text}" for text, keys in facts.items()]
 
 
 def bottleneck(run: Run) -> str:
@@ -174,9 +166,7 @@ def _direction_of(run: Run, name: str) -> str:
 
 
 def _answer(run: Run) -> Section:
-    said = answer(run)
-    if not run.seeds and not is_training(run) and (text := bottleneck(run)):
-        said = [text if one.startswith("The busiest link was ") else one for one in said]
+    said = answer(run, busiest=bottleneck)
     shown = []
     timed = "collective_duration_ps" in run.summary and run.value("collective_duration_ps") is not None
     for name, words in _TILES:
@@ -270,7 +260,7 @@ def _provenance(run: Run) -> Section:
     notes = [f"{left_out:,} events with an instant were not kept; the totals count them."] if left_out else []
     content = (
         about
-        + notice([*notes, *_facts(run)])
+        + notice([*notes, *caveat_lines(run.caveats)])
         + "<details><summary>Every number of the run</summary>"
         + table(("number", "value", "meaning"), numbers, texts=(2,))
         + "</details><details><summary>The scenario, resolved</summary><pre>"

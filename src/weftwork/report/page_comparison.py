@@ -140,10 +140,7 @@ def _answer(first: Run, second: Run, headline: str, differences: Sequence[_Diffe
 
 
 def _in_words(run: Run) -> list[str]:
-    said = answer(run)
-    if run.seeds or is_training(run):
-        return said
-    return [text for text in said if not text.startswith("The busiest link was ")] + [bottleneck(run)]
+    return answer(run, busiest=bottleneck)
 
 
 def _training(first: Run, second: Run) -> list[Section]:

@@ -17,6 +17,7 @@ from weftwork.report.words import amount, plural, sentence
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from weftwork.base.caveat import Caveat
     from weftwork.store.runs import Run
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "approximations",
     "few_flows_sentence",
     "goodput_sentence",
+    "is_approximation",
     "jobs_of",
     "rates_sentence",
     "training_sentences",
@@ -59,6 +61,7 @@ _GOODPUT: Final = {  # numbers of `weftwork.workload.reliability`, and what thos
     "checkpoint_share": "checkpoints",
     "no_spare_share": "waiting for a spare server",
 }
+_OF_ENGINE: Final = "engine."  # subjects that tell how it was run; notes tell them
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told in a sentence
 _HOT: Final = 3  # links that a sentence names
 _ALIKE: Final = 0.999  # of the utilisation of the hottest link
@@ -78,8 +81,12 @@ def what_if_of(run: Run, job: str) -> list[dict[str, Any]]:
 
 def approximations(run: Run) -> list[str]:
     """What the engine declares as approximate, each as a sentence."""
-    facts = run.provenance.get("facts", {})
-    return [f"Approximate: {text}" for name, text in facts.items() if str(name).startswith("approximate")]
+    return [f"Approximate: {caveat.text}" for caveat in run.caveats if is_approximation(caveat)]
+
+
+def is_approximation(caveat: Caveat) -> bool:
+    """Whether a sentence of the answer tells it."""
+    return caveat.kind == "approximate" and not caveat.subject.startswith(_OF_ENGINE)
 
 
 def training_sentences(run: Run) -> list[str]:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.clock import NEVER_PS, SECOND_PS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
+    from weftwork.base.caveat import Caveat
     from weftwork.store.runs import Run
 
 __all__ = [
     "CLOCK_ENDED",
-    "ENGINE_FACTS",
+    "FIGURE_KINDS",
     "amount",
+    "caveat_lines",
     "doubtful_figures",
     "has_clock_ended",
     "label",
@@ -30,7 +32,8 @@ CLOCK_ENDED: Final = (
     " efficiency makes something take longer."
 )
 
-ENGINE_FACTS: Final = ("engine", "approximate")  # what begins so tells of the run, not of a figure
+FIGURE_KINDS: Final = ("unverified", "chosen")  # kinds of caveats that are told of figures
+_FIGURES: Final = dict(zip(FIGURE_KINDS, ("Figures that nobody has verified", "Figures that were chosen"), strict=True))
 _STEPS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
     "ps": ((1e12, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns"), (1, "ps")),
     "s": ((86_400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "us")),
@@ -131,19 +134,27 @@ def typeset(text: str) -> str:
     return _UNITS.sub(lambda found: "\u202f" + (found[1] or found[2]).replace("us", "\u00b5s"), text)
 
 
-def doubtful_figures(facts: Mapping[str, str], *, where: str) -> list[str]:
+def doubtful_figures(caveats: Iterable[Caveat], *, where: str) -> list[str]:
     """Name the figures of a run that nobody has verified, and those that were chosen, each kind in a sentence.
 
     Parameters
     ----------
-    facts : of the provenance
+    caveats : of the run
     where : their sources stand
     """
-    known = {key: text for key, text in facts.items() if key.partition(".")[0] not in ENGINE_FACTS}
-    doubtful = [key for key, text in known.items() if "unverified" in text]
-    chosen = [key for key, text in known.items() if "chosen" in text and key not in doubtful]
+    subjects: dict[str, list[str]] = {}
+    for caveat in caveats:
+        subjects.setdefault(caveat.kind, []).append(caveat.subject)
     return [
-        f"{words}: {', '.join(names)}. Their sources stand {where}."
-        for names, words in ((doubtful, "Figures that nobody has verified"), (chosen, "Figures that were chosen"))
-        if names
+        f"{words}: {', '.join(subjects[kind])}. Their sources stand {where}."
+        for kind, words in _FIGURES.items()
+        if kind in subjects
     ]
+
+
+def caveat_lines(caveats: Iterable[Caveat]) -> list[str]:
+    """Each text once, behind all that it is true of."""
+    subjects: dict[str, list[str]] = {}
+    for caveat in caveats:
+        subjects.setdefault(caveat.text, []).append(caveat.subject)
+    return [f"{', '.join(names)}: {text}" for text, names in subjects.items()]

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from weftwork.base.caveat import Caveat
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.names import LinkNames, NodeNames
 
@@ -63,7 +64,7 @@ class Fabric:
     links : shape (links,), dtype `LINK_DTYPE`
     link_names : unique; by default ``leaf3-spine1``, with ``.2``, ``.3`` appended for parallel links
     switches, nics : the devices that occur
-    facts : what a user should know, such as unverified figures
+    caveats : what a user should know, such as unverified figures
     servers : that occur
     node_server : shape (nodes,), index into ``servers`` for a host; None where every host is the first
     node_pod : shape (nodes,), the pod (block of racks under one set of leaves) of a host or leaf, -1 for none; None
@@ -79,7 +80,7 @@ class Fabric:
     link_names: Sequence[str]
     switches: tuple[Switch, ...]
     nics: tuple[Nic, ...]
-    facts: dict[str, str] = field(default_factory=dict)
+    caveats: dict[str, Caveat] = field(default_factory=dict)
     servers: tuple[Server, ...] = (Server(),)
     node_server: NDArray[np.int32] | None = None
     node_pod: NDArray[np.int32] | None = None

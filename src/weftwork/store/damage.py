@@ -9,6 +9,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Final
 
+from weftwork.base.caveat import caveats_of
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.plain_file import read_ends, read_plain
 from weftwork.spec.result import TABLES
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "damages", "read_json"]
 
-FORMAT: Final = 1  # of the folder; a reader refuses what is newer
+FORMAT: Final = 2  # of the folder (2: caveats in place of facts); a reader refuses what is newer
 STATUSES: Final = ("complete", "interrupted", "stopped", "stuck")
 _MAGIC: Final = b"PAR1"  # first and last four bytes of a Parquet file, parquet-format README, "File format"
 
@@ -94,6 +95,10 @@ def _in_provenance(document: dict[str, Any]) -> list[str]:
         rows = document.get(name, [])
         if not isinstance(rows, list) or not all(isinstance(row, kind) for row in rows):
             return [f"'{name}' is no list of {'whole numbers' if kind is int else 'names'}"]
+    try:
+        caveats_of(document, "provenance.json")
+    except ConfigError as error:
+        return [f"'{mistake.path}': {mistake.text}" for mistake in error.mistakes]
     return []
 
 

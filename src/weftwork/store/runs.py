@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from weftwork.base.caveat import Caveat, caveats_of
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.stop import unfinished
 from weftwork.base.whole_file import temporary_beside, write_whole
@@ -178,6 +179,11 @@ class Run:
     def provenance(self) -> dict[str, Any]:
         """Version, schema, seed, hashes of the policies, machine, wall time, status, digest."""
         return read_json(self.path / "provenance.json")
+
+    @cached_property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """What a user should know of the result; ConfigError where the file has something else in their place."""
+        return tuple(caveats_of(self.provenance, str(self.path / "provenance.json")).values())
 
     @property
     def status(self) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from weftwork.base.caveat import Caveat
 from weftwork.base.clock import NS_PS
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.random import Stream, draws
@@ -98,7 +99,7 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
     nics: Sequence[Nic],
     node_device: ArrayLike | None = None,
     link_names: Sequence[str] | None = None,
-    facts: Mapping[str, str] | None = None,
+    caveats: Mapping[str, Caveat] | None = None,
     servers: Sequence[Server] = (Server(),),
     node_server: ArrayLike | None = None,
     node_pod: ArrayLike | None = None,
@@ -114,7 +115,7 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
     links : shape (links,), dtype `LINK_DTYPE`
     switches, nics : the devices
     link_names : by default `default_link_names`
-    facts : what a user should know, such as unverified figures
+    caveats : what a user should know, such as unverified figures
     servers, node_server, node_pod : see `Fabric`; by default every host is a plain server
     source : what to call the input in an error; by default ``name``
 
@@ -138,7 +139,7 @@ def assemble(  # noqa: PLR0913 - the parts of a fabric, all by name
         link_names=tuple(link_names) if link_names is not None else default_link_names(node_names, tier, links),
         switches=tuple(switches),
         nics=tuple(nics),
-        facts=dict(facts or {}),
+        caveats=dict(caveats or {}),
         servers=tuple(servers),
         node_server=None if node_server is None else np.asarray(node_server, np.int32),
         node_pod=None if node_pod is None else np.asarray(node_pod, np.int32),

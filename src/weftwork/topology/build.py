@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.folder import is_path
 from weftwork.base.nearest import nearest
@@ -194,12 +195,12 @@ def _asked(  # noqa: PLR0913 - as `fabric_of`
     """Check plain values, find the devices that they name, and derive what follows."""
     label, offer = _topology(topology)
     keys = _keys(label, offer, {name: value for name, value in options.items() if value is not None})
-    model, node_facts = node_of(node)
+    model, node_caveats = node_of(node)
     server = model.server
     link_rate_bps = model.nic_port_rate_bps if link_rate_bps is None else link_rate_bps
     fabric_rate = link_rate_bps if fabric_rate_bps is None else fabric_rate_bps
-    switch_record, switch_facts = _switch(switch, [rate for rate in (link_rate_bps, fabric_rate) if rate > 0], radix)
-    nic_record, nic_facts = nic_of(model.nic if nic is None else nic)
+    switch_record, switch_caveats = _switch(switch, [rate for rate in (link_rate_bps, fabric_rate) if rate > 0], radix)
+    nic_record, nic_caveats = nic_of(model.nic if nic is None else nic)
     if link_delay_ps is None:
         length_m = DEFAULT_CABLE_M if cable_length_m is None else cable_length_m
         link_delay_ps = round(length_m * PROPAGATION_PS_PER_M)
@@ -230,7 +231,7 @@ def _asked(  # noqa: PLR0913 - as `fabric_of`
         fabric_delay_ps=link_delay_ps,
         loss=loss,
         corruption=corruption,
-        facts=switch_facts | nic_facts | node_facts,
+        caveats=switch_caveats | nic_caveats | node_caveats,
     )
     return _Asked(label=label, offer=offer, keys=keys, parts=parts)
 
@@ -281,15 +282,15 @@ def _keys(label: str, offer: Offer[Record], given: dict[str, Any]) -> Record:
     return keys
 
 
-def _switch(device: Device, rates_bps: list[int], radix: int | None) -> tuple[Switch, dict[str, str]]:
+def _switch(device: Device, rates_bps: list[int], radix: int | None) -> tuple[Switch, dict[str, Caveat]]:
     """The switch, with fewer ports where a radix asks for fewer."""
-    switch, facts = switch_of(device, rates_bps)
+    switch, caveats = switch_of(device, rates_bps)
     if radix is None:
-        return switch, facts
+        return switch, caveats
     if 0 < switch.radix < radix:
         text = f"found {radix}, but '{switch.name}' has {switch.radix} ports for such links"
         raise ConfigError("fabric", [Mistake(path="fabric.radix", text=text)])
-    return switch.model_copy(update={"radix": radix}), facts
+    return switch.model_copy(update={"radix": radix}), caveats
 
 
 def _by_key(mistake: Mistake, key: str) -> Mistake:

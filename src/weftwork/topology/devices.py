@@ -1,4 +1,4 @@
-"""Devices as a user may give them, a name, a mapping with fields that differ or a record, to records and their facts.
+"""Devices as a user may give them, a name, a mapping with fields that differ or a record, to records and their caveats.
 
 Leaves out: where the figures come from, which `weftwork.hardware.catalogue` knows.
 """
@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.hardware import catalogue
@@ -22,26 +23,26 @@ _R = TypeVar("_R", bound=BaseModel)
 Device = str | Mapping[str, Any] | BaseModel
 
 
-def switch_of(device: Device, rates_bps: list[int]) -> tuple[Switch, dict[str, str]]:
+def switch_of(device: Device, rates_bps: list[int]) -> tuple[Switch, dict[str, Caveat]]:
     """The switch's record, and what is not verified about it."""
     if isinstance(device, Switch):
-        return device, catalogue.switch_facts(device.name)
+        return device, catalogue.switch_caveats(device.name)
     name, fields = _named(device)
     catalogue.ports_at(name, max(rates_bps, default=None))  # refuses links faster than the fastest port
     base = catalogue.switch(name, port_rate_bps=min(rates_bps, default=None))
     record = _over(base, fields, "fabric.switch")
-    return record, _without(catalogue.switch_facts(name), name, fields)
+    return record, _without(catalogue.switch_caveats(name), name, fields)
 
 
-def nic_of(device: Device) -> tuple[Nic, dict[str, str]]:
+def nic_of(device: Device) -> tuple[Nic, dict[str, Caveat]]:
     """The NIC's record, and what is not verified about it."""
     if isinstance(device, Nic):
-        return device, catalogue.nic_facts(device.name)
+        return device, catalogue.nic_caveats(device.name)
     name, fields = _named(device)
-    return _over(catalogue.nic(name), fields, "fabric.nic"), _without(catalogue.nic_facts(name), name, fields)
+    return _over(catalogue.nic(name), fields, "fabric.nic"), _without(catalogue.nic_caveats(name), name, fields)
 
 
-def node_of(device: Device) -> tuple[NodeModel, dict[str, str]]:
+def node_of(device: Device) -> tuple[NodeModel, dict[str, Caveat]]:
     """The server with the user's fields and what it brings besides, and what is not verified about it.
 
     Raises
@@ -49,18 +50,20 @@ def node_of(device: Device) -> tuple[NodeModel, dict[str, str]]:
     ConfigError : no such server, no such field, or fields that contradict each other
     """
     if isinstance(device, Server):
-        return NodeModel(server=device), catalogue.node_facts(device.name)
+        return NodeModel(server=device), catalogue.node_caveats(device.name)
     name, fields = _named(device)
     model = catalogue.node(name)
     server = _over(model.server, fields, "fabric.node")
     if mistakes := device_mistakes(server):
         raise ConfigError("fabric", [Mistake(path=f"fabric.node.{key}", text=text) for key, text in mistakes])
-    facts = _without(catalogue.node_facts(name), name, fields)
+    caveats = _without(catalogue.node_caveats(name), name, fields)
     if "nvlink_rate_bps" in fields:
-        facts = {
-            key: text for key, text in facts.items() if not key.startswith((f"{name}.nvlink_raw", f"{name}.nvlink_eff"))
+        caveats = {
+            key: text
+            for key, text in caveats.items()
+            if not key.startswith((f"{name}.nvlink_raw", f"{name}.nvlink_eff"))
         }
-    return model.model_copy(update={"server": server}), facts
+    return model.model_copy(update={"server": server}), caveats
 
 
 def _named(device: Device) -> tuple[str, dict[str, Any]]:
@@ -95,7 +98,7 @@ def _over(base: _R, fields: Mapping[str, Any], path: str) -> _R:
         raise ConfigError("fabric", mistakes) from wrong
 
 
-def _without(facts: dict[str, str], name: str, fields: Mapping[str, Any]) -> dict[str, str]:
+def _without(caveats: dict[str, Caveat], name: str, fields: Mapping[str, Any]) -> dict[str, Caveat]:
     """Facts about figures that the user has not replaced by their own."""
     own = {f"{name}.{key}" for key in fields} | {f"{name}.ecn_{key}" for key in fields.get("ecn", {})}
-    return {key: text for key, text in facts.items() if key not in own}
+    return {key: text for key, text in caveats.items() if key not in own}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+from weftwork.base.caveat import caveats_to_json
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.units import RATE, format_quantity
 from weftwork.base.whole_file import write_whole
@@ -53,7 +54,7 @@ def _graph(fabric: Fabric) -> dict[str, Any]:
         "switches": [switch.model_dump() for switch in fabric.switches],
         "nics": [nic.model_dump() for nic in fabric.nics],
         **({} if fabric.servers == (Server(),) else {"servers": [server.model_dump() for server in fabric.servers]}),
-        "facts": fabric.facts,
+        "caveats": caveats_to_json(fabric.caveats),
     }
 
 

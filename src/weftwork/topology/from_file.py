@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
+from weftwork.base.caveat import Caveat, caveats_of
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
@@ -32,7 +33,7 @@ WORDS = {"host": HOST, "switch": SWITCH}
 NODE_KEYS = ("id", "kind", "tier", "pod", "switch", "nic", "device", "server")
 DEFAULTS = ("rate", "rate_bps", "delay", "delay_ps", "length", "length_m", "loss", "corruption")
 LINK_KEYS = ("source", "target", "name", *DEFAULTS)
-GRAPH_KEYS = ("name", "switches", "nics", "servers", "facts", "switch", "nic", "server", *DEFAULTS)
+GRAPH_KEYS = ("name", "switches", "nics", "servers", "caveats", "facts", "switch", "nic", "server", *DEFAULTS)
 # what networkx writes besides; it says nothing about a fabric
 IGNORED = {"key", "directed", "multigraph", "node_default", "edge_default"}
 
@@ -81,10 +82,10 @@ def read_fabric(path: Path) -> Fabric:
 class _Devices:
     """The devices of a file: listed ones first, then those that nodes name from the catalogue, each once."""
 
-    def __init__(self, kind: str, listed: list[Any], facts: dict[str, str]) -> None:
+    def __init__(self, kind: str, listed: list[Any], caveats: dict[str, Caveat]) -> None:
         self.kind = kind
         self.records = listed
-        self.facts = facts
+        self.caveats = caveats
         self.by_name: dict[str, int] = {}
 
     def named(self, name: str) -> int:
@@ -93,13 +94,13 @@ class _Devices:
             if self.kind == "switch":
                 # links of a file may have any mix of rates; their sum is checked against the capacity
                 record = catalogue.switch(name).model_copy(update={"radix": catalogue.max_ports(name)})
-                self.facts.update(catalogue.switch_facts(name))
+                self.caveats.update(catalogue.switch_caveats(name))
             elif self.kind == "server":
                 record = catalogue.node(name).server
-                self.facts.update(catalogue.node_facts(name))
+                self.caveats.update(catalogue.node_caveats(name))
             else:
                 record = catalogue.nic(name)
-                self.facts.update(catalogue.nic_facts(name))
+                self.caveats.update(catalogue.nic_caveats(name))
             self.by_name[name] = len(self.records)
             self.records.append(record)
         return self.by_name[name]
@@ -121,16 +122,16 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
     graph = draft.graph
     top = _Place(path="graph", mistakes=mistakes)
     top.refuse_unknown(graph, GRAPH_KEYS)
-    listed = graph.get("facts", {})
-    if not isinstance(listed, Mapping):
-        top.wrong("facts", "wanted a mapping")
-        listed = {}
-    facts = {str(key): str(value) for key, value in listed.items()}
+    caveats: dict[str, Caveat] = {}
+    try:
+        caveats = caveats_of(graph, source)
+    except ConfigError as error:
+        mistakes += error.mistakes
     devices = {
-        SWITCH: _Devices("switch", _records(graph.get("switches", []), Switch, "switches", mistakes), facts),
-        HOST: _Devices("nic", _records(graph.get("nics", []), Nic, "nics", mistakes), facts),
+        SWITCH: _Devices("switch", _records(graph.get("switches", []), Switch, "switches", mistakes), caveats),
+        HOST: _Devices("nic", _records(graph.get("nics", []), Nic, "nics", mistakes), caveats),
     }
-    servers = _Devices("server", _records(graph.get("servers", []), Server, "servers", mistakes), facts)
+    servers = _Devices("server", _records(graph.get("servers", []), Server, "servers", mistakes), caveats)
     nodes = [
         _node(number, line, row, graph, devices, servers, mistakes) for number, (line, row) in enumerate(draft.nodes)
     ]
@@ -156,7 +157,7 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
     return assemble(
         name=str(graph.get("name") or Path(source).stem), node_names=names, node_kind=kinds, node_tier=tier,
         node_device=chosen, links=links, link_names=link_names, switches=devices[SWITCH].records,
-        nics=devices[HOST].records, facts=facts, servers=servers.records or (Server(),),
+        nics=devices[HOST].records, caveats=caveats, servers=servers.records or (Server(),),
         node_server=server if (server != 0).any() else None, node_pod=pod if (pod >= 0).any() else None, source=source,
     )  # fmt: skip
 

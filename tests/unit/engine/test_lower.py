@@ -15,7 +15,7 @@ from weftwork.engine.headroom import headroom_bytes
 from weftwork.engine.lower import TELEMETRY_BYTES, Fault, lower
 from weftwork.engine.plan import HashField, Instant, Op, Plan
 from weftwork.engine.reference import simulation as reference
-from weftwork.engine.requirements import pause_facts, reordering_mistakes
+from weftwork.engine.requirements import pause_caveats, reordering_mistakes
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import LoadedPolicy, load
 from weftwork.spec.device import HashFunction, Nic, Switch
@@ -177,9 +177,9 @@ def test_pauses_whose_refreshes_would_fill_the_link_are_refused_with_the_remedy(
 
 @pytest.mark.parametrize(("quanta", "is_told"), [(136, True), (137, False)])
 def test_pauses_that_can_expire_are_told(quanta: int, is_told: bool) -> None:  # noqa: FBT001
-    facts = pause_facts(tree(switch=Switch(pause_quanta=quanta)), Transport(), lossless=1)
+    facts = pause_caveats(tree(switch=Switch(pause_quanta=quanta)), Transport(), lossless=1)
     assert list(facts) == ["plain.pause_quanta"] * is_told
-    assert not is_told or "137 or more are safe" in facts["plain.pause_quanta"]
+    assert not is_told or "137 or more are safe" in facts["plain.pause_quanta"].text
 
 
 def test_devices_become_rows() -> None:

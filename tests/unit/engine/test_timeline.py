@@ -236,7 +236,7 @@ def test_samples_beyond_the_limit_leave_out_every_second_instant(limit: int) -> 
     every = _run(plan, every_ps=asked_ps, ports=tuple(range(10)), flows=None)
     kept = _run(plan, every_ps=asked_ps, ports=tuple(range(10)), flows=None, row_limit=limit)
     assert len(every.series) > 4 * limit
-    assert every.facts == {}
+    assert every.caveats == {}
     steps = np.unique(np.diff(np.unique(kept.series["at_ps"])))
     (kept_ps,) = steps.tolist()
     assert kept_ps in {asked_ps * 2**times for times in range(1, 12)}
@@ -244,5 +244,5 @@ def test_samples_beyond_the_limit_leave_out_every_second_instant(limit: int) -> 
     assert np.array_equal(kept.series, wanted)
     rows_each = int((kept.series["at_ps"] == kept_ps).sum())
     assert limit / 2 - rows_each <= len(kept.series) <= limit + rows_each
-    assert "samples are" in kept.facts["engine.record.every"]
+    assert "samples are" in kept.caveats["engine.record.every"].text
     assert kept.digest() == every.digest()

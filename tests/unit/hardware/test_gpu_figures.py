@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weftwork.base.errors import ConfigError
-from weftwork.hardware.catalogue import GPUS, gpu, gpu_facts, node
+from weftwork.hardware.catalogue import GPUS, gpu, gpu_caveats, node
 
 
 @pytest.mark.parametrize("name", sorted(GPUS))
@@ -14,7 +14,7 @@ def test_every_gpu_is_a_record_that_can_be(name: str) -> None:
     assert record.bf16_flops <= record.fp8_flops <= record.fp4_flops
     assert 0.4 < record.achieved_share < 0.9
     assert record.memory_copy_bytes_per_s < GPUS[name].value("memory_bandwidth_bps") / 8  # none reaches its data sheet
-    assert gpu_facts(name)
+    assert gpu_caveats(name)
 
 
 def test_both_servers_of_one_generation_reach_one_share() -> None:

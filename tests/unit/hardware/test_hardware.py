@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from weftwork.base.catalogue import Catalogue
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import (
     GPUS,
@@ -15,10 +16,10 @@ from weftwork.hardware.catalogue import (
     SWITCHES,
     gpu,
     nic,
-    nic_facts,
+    nic_caveats,
     ports_at,
     switch,
-    switch_facts,
+    switch_caveats,
 )
 
 GBPS = 10**9
@@ -32,8 +33,8 @@ def test_every_figure_has_a_source_and_a_mark(catalogue: Catalogue) -> None:
         assert row.title
         for figure in row.figures.values():
             assert len(figure.source) > 5
-            assert figure.mark in {"verified", "unverified", "chosen"}
-            assert not (figure.mark == "chosen" and figure.verified)
+            assert figure.standing in {"verified", "unverified", "chosen"}
+            assert not (figure.standing == "chosen" and figure.verified)
             assert isinstance(figure.value, int | float)
             assert figure.value > 0
 
@@ -94,18 +95,18 @@ def test_a_wrong_name_gets_the_nearest() -> None:
 
 
 def test_facts_tell_what_is_unverified_and_what_was_chosen() -> None:
-    facts = switch_facts("tomahawk-3")
-    assert facts["tomahawk-3.buffer_bytes"].startswith("64MB, unverified")
-    assert facts["tomahawk-3.forwarding_latency_ps"].startswith("750ns, chosen: ")
+    facts = switch_caveats("tomahawk-3")
+    assert facts["tomahawk-3.buffer_bytes"].text.startswith("64MB, unverified")
+    assert facts["tomahawk-3.forwarding_latency_ps"].text.startswith("750ns, chosen: ")
     assert "tomahawk-3.power_w" not in facts  # no engine uses it
-    assert "tomahawk-3.power_w" in SWITCHES["tomahawk-3"].facts()
-    assert "tomahawk-5.buffer_bytes" not in switch_facts("tomahawk-5")  # read in a shipped profile
-    assert "tomahawk-ultra.forwarding_latency_ps" not in switch_facts("tomahawk-ultra")
-    assert set(nic_facts("connectx-7")) == {"connectx-7.receive_latency_ps", "connectx-7.pcie_latency_ps"}
-    assert "simulated as an Ethernet switch" in switch_facts("quantum-2")["quantum-2"]
-    assert "quantum-x800" in switch_facts("quantum-x800")
-    assert not {"tomahawk-5", "spectrum-4"} & {*switch_facts("tomahawk-5"), *switch_facts("spectrum-4")}
-    assert switch_facts("plain") == switch_facts("my-own") == {}
+    assert "tomahawk-3.power_w" in SWITCHES["tomahawk-3"].caveats()
+    assert "tomahawk-5.buffer_bytes" not in switch_caveats("tomahawk-5")  # read in a shipped profile
+    assert "tomahawk-ultra.forwarding_latency_ps" not in switch_caveats("tomahawk-ultra")
+    assert set(nic_caveats("connectx-7")) == {"connectx-7.receive_latency_ps", "connectx-7.pcie_latency_ps"}
+    assert "simulated as an Ethernet switch" in switch_caveats("quantum-2")["quantum-2"].text
+    assert "quantum-x800" in switch_caveats("quantum-x800")
+    assert not {"tomahawk-5", "spectrum-4"} & {*switch_caveats("tomahawk-5"), *switch_caveats("spectrum-4")}
+    assert switch_caveats("plain") == switch_caveats("my-own") == {}
 
 
 def test_figures_know_their_unit_and_text() -> None:
@@ -122,4 +123,6 @@ def test_a_catalogue_is_read_when_it_is_first_asked(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     assert list(catalogue) == ["one"]
-    assert catalogue["one"].facts() == {"one.size_bytes": "8B, chosen: small"}
+    assert catalogue["one"].caveats() == caveats_by_subject(
+        [Caveat(subject="one.size_bytes", kind="chosen", text="8B, chosen: small")]
+    )

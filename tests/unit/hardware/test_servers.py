@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from weftwork.base.errors import ConfigError
-from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, node, node_facts, nodes
+from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, node, node_caveats, nodes
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH
 from weftwork.spec.scenario.devices import device_mistakes
@@ -26,7 +26,7 @@ def test_every_figure_of_a_server_has_a_source_and_a_mark() -> None:
         assert row.title
         for figure in row.figures.values():
             assert len(figure.source) > 5
-            assert not (figure.mark == "chosen" and figure.verified)
+            assert not (figure.standing == "chosen" and figure.verified)
 
 
 @pytest.mark.parametrize("name", sorted(SERVERS))
@@ -58,12 +58,12 @@ def test_calibrated_rates_are_those_of_the_measurements() -> None:
 
 def test_what_is_calibrated_or_unverified_reaches_the_user() -> None:
     fabric = fabric_of(topology="rail-optimized", gpus=64, node="dgx-h100", switch="quantum-2")
-    assert "chosen" in fabric.facts["dgx-h100.nvlink_efficiency"]
-    assert "connectx-7.receive_latency_ps" in fabric.facts
+    assert fabric.caveats["dgx-h100.nvlink_efficiency"].kind == "chosen"
+    assert "connectx-7.receive_latency_ps" in fabric.caveats
     own = {"model": "dgx-h100", "nvlink_rate_bps": 10**12}
     mine = fabric_of(topology="rail-optimized", gpus=64, node=own, switch="quantum-2")
-    assert not [key for key in mine.facts if key.startswith("dgx-h100.nvlink_eff")]
-    assert not node_facts("plain")
+    assert not [key for key in mine.caveats if key.startswith("dgx-h100.nvlink_eff")]
+    assert not node_caveats("plain")
 
 
 def test_a_wrong_server_is_helped() -> None:
@@ -115,7 +115,7 @@ def test_servers_and_pods_go_through_a_file(tmp_path: Path, ending: str) -> None
     assert again.node_pod is not None
     assert fabric.node_pod is not None
     assert again.node_pod.tolist() == fabric.node_pod.tolist()
-    assert again.facts == fabric.facts
+    assert again.caveats == fabric.caveats
 
 
 FILE = """{"rate": "400Gbps", "length": "2m", "server": "plain", "nodes": [

@@ -188,17 +188,18 @@ def test_figures_without_proof_are_named_first_and_told_at_the_end(incast: Run, 
     shutil.copytree(incast.path, tmp_path / "run")
     file = tmp_path / "run" / "provenance.json"
     known = json.loads(file.read_text(encoding="utf-8"))
-    known["facts"] = {
-        "nic.a_ps": "1us, unverified (a talk)",
-        "nic.b_ps": "2us, chosen: fits",
-        "nic.c_ps": "2us, chosen: fits",
-    }
+    known["caveats"] = [
+        {"subject": "nic.a_ps", "kind": "unverified", "text": "1us (a chosen talk)"},
+        {"subject": "nic.b_ps", "kind": "chosen", "text": "2us, as unverified ones"},
+        {"subject": "nic.c_ps", "kind": "chosen", "text": "2us, as unverified ones"},
+        {"subject": "nic.d_ps", "kind": "note", "text": "neither chosen nor unverified"},
+    ]
     file.write_text(json.dumps(known), encoding="utf-8")
     text = plain(Page(run_page(open_run(tmp_path / "run"))).text)
     assert "Figures that nobody has verified: nic.a_ps." in text
     assert "Figures that were chosen: nic.b_ps, nic.c_ps." in text
     assert text.index("nobody has verified") < text.index("How long it took")
-    assert text.index("Where this comes from") < text.index("nic.b_ps, nic.c_ps: 2us, chosen: fits")
+    assert text.index("Where this comes from") < text.index("nic.b_ps, nic.c_ps: 2us, as unverified ones")
 
 
 @pytest.mark.parametrize(("control", "charts"), [("dcqcn", 1), ("fixed-window", 2)])

@@ -13,6 +13,7 @@ import pytest
 from helpers.pages import Page, lose_tables, plain
 from helpers.training_run import MS, Plan, segments_of, table, training_run
 
+from weftwork.base.caveat import Caveat
 from weftwork.cli import main
 from weftwork.report.answer import answer
 from weftwork.report.figures.gantt import packed
@@ -25,6 +26,8 @@ from weftwork.store.runs import Run, open_run
 from weftwork.study.run.run import run_scenario
 from weftwork.workload.reliability import goodput
 
+ROUTING = Caveat(subject="pretrain.iteration_ps", kind="approximate", text="5 % at most.")
+
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory: pytest.TempPathFactory) -> Run:
@@ -34,7 +37,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Run:
     plans = (Plan(), Plan(job="fine-tuning", stages=2, slow={1: 1.5}))
-    return training_run(tmp_path_factory.mktemp("two") / "run", *plans, facts={"approximate routing": "5 % at most."})
+    return training_run(tmp_path_factory.mktemp("two") / "run", *plans, caveats=[ROUTING])
 
 
 def test_the_time_of_an_average_gpu_adds_up_to_the_iteration(two: Run) -> None:

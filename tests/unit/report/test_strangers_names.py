@@ -15,6 +15,7 @@ import pytest
 from helpers.training_run import Plan, training_run
 
 import weftwork
+from weftwork.base.caveat import Caveat
 from weftwork.cli import main
 from weftwork.cli.topology import topology
 from weftwork.report.page import run_page
@@ -57,7 +58,7 @@ def fabric(folder: Path, word: str) -> None:
     nodes += [{"id": name, "kind": "switch", "tier": 1} for name in switches]
     pairs = [(host, switches[place % 2]) for place, host in enumerate(hosts)] + [(switches[0], switches[1])]
     links = [{"source": a, "target": b, "rate": "100Gbps", "delay": "500ns"} for a, b in pairs]
-    graph = {"name": f"fabric{word}", "facts": {f"fact{word}": f"text{word}"}}
+    graph = {"name": f"fabric{word}", "caveats": [{"subject": f"subject{word}", "kind": "note", "text": f"text{word}"}]}
     (folder / "fabric.json").write_text(json.dumps({"graph": graph, "nodes": nodes, "links": links}))
 
 
@@ -110,7 +111,7 @@ def change(run: Run, word: str) -> Run:
                 at = table.schema.get_field_index(column)
                 table = table.set_column(at, table.schema.field(at), pa.array(values, pa.string()))
             pq.write_table(table, file)
-    for name, keys in (("summary.json", ("about", "numbers")), ("provenance.json", ("facts", "notes", "machine"))):
+    for name, keys in (("summary.json", ("about", "numbers")), ("provenance.json", ("caveats", "notes", "machine"))):
         document = json.loads((run.path / name).read_text())
         document |= {key: spoilt(document[key], word) for key in keys if key in document}
         (run.path / name).write_text(json.dumps(document))
@@ -120,9 +121,9 @@ def change(run: Run, word: str) -> Run:
 
 
 def spoilt(tree: Any, word: str) -> Any:
-    """Put a word behind the texts of a tree, but for units, by which numbers are shown."""
+    """Put a word behind the texts of a tree, but for units and kinds, by which numbers and caveats are shown."""
     if isinstance(tree, dict):
-        return {key: value if key == "unit" else spoilt(value, word) for key, value in tree.items()}
+        return {key: value if key in {"unit", "kind"} else spoilt(value, word) for key, value in tree.items()}
     if isinstance(tree, list):
         return [spoilt(value, word) for value in tree]
     return tree + word if isinstance(tree, str) else tree
@@ -133,7 +134,12 @@ def traffic_run(folder: Path) -> Run:
 
 
 def jobs_run(folder: Path) -> Run:
-    return training_run(folder / "run", Plan(), Plan(job="second", stages=2), facts={"approximate routing": "5 %."})
+    return training_run(
+        folder / "run",
+        Plan(),
+        Plan(job="second", stages=2),
+        caveats=[Caveat(subject="routing", kind="approximate", text="5 %.")],
+    )
 
 
 @pytest.mark.parametrize("made", [traffic_run, pytest.param(jobs_run, marks=pytest.mark.deep)])
@@ -168,7 +174,7 @@ def test_a_terminal_gets_no_control_character_from_names(tmp_path: Path, capsys:
     fabric(tmp_path / "a", "")
     file = tmp_path / "a" / "fabric.json"
     tree = json.loads(file.read_text())
-    tree["graph"] = {"name": ESCAPE, "facts": {ESCAPE: ESCAPE}}
+    tree["graph"] = {"name": ESCAPE, "caveats": [{"subject": ESCAPE, "kind": "chosen", "text": ESCAPE}]}
     file.write_text(json.dumps(tree))
     (tmp_path / "a" / "a.yaml").write_text(TRAFFIC)
     (tmp_path / "wrong.json").write_text(json.dumps({**tree, "links": [{"name": ESCAPE}]}))

@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "fabrics"
 
 def equal(one: Fabric, other: Fabric) -> bool:
     arrays = ("node_kind", "node_tier", "node_device", "links")
-    plain = ("name", "node_names", "link_names", "switches", "nics", "facts")
+    plain = ("name", "node_names", "link_names", "switches", "nics", "caveats")
     return all(np.array_equal(getattr(one, key), getattr(other, key)) for key in arrays) and all(
         getattr(one, key) == getattr(other, key) for key in plain
     )
@@ -82,7 +82,7 @@ def test_weftwork_reads_what_networkx_writes(tmp_path: Path) -> None:
         assert fabric.links["delay_ps"].tolist() == [300_000, 10_000]
         assert [nic.name for nic in fabric.nics] == ["plain", "connectx-6"]
         assert fabric.switches[0].name == "tomahawk-3"
-        assert "tomahawk-3.buffer_bytes" in fabric.facts
+        assert "tomahawk-3.buffer_bytes" in fabric.caveats
 
 
 def test_dot_ranks_tiers(fabric: Fabric) -> None:
@@ -235,7 +235,7 @@ def test_a_section_takes_devices_as_names_mappings_and_records() -> None:
     own = fabric_of(**shape, switch={"name": "tomahawk-3", "buffer_bytes": 10**6, "ecn": {"pmax": 0.5}})
     assert (own.switches[0].buffer_bytes, own.switches[0].ecn.pmax) == (10**6, 0.5)
     assert own.switches[0].ecn.kmin_bytes == 1_048_576
-    assert "tomahawk-3.buffer_bytes" not in own.facts  # the user's own figure
+    assert "tomahawk-3.buffer_bytes" not in own.caveats  # the user's own figure
     assert fabric_of(**shape, switch=Switch(name="mine"), nic=Nic(name="mine")).nics[0].name == "mine"
     with pytest.raises(ConfigError, match=r"fabric.switch.bufer_bytes .*did you mean 'buffer_bytes'"):
         fabric_of(**shape, switch={"bufer_bytes": 3})

@@ -8,7 +8,7 @@ import pytest
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.training import Model
-from weftwork.workload.models.catalogue import MODELS, model, model_facts
+from weftwork.workload.models.catalogue import MODELS, model, model_caveats
 from weftwork.workload.models.size import (
     LayerKind,
     active_parameters,
@@ -91,10 +91,10 @@ def test_an_unknown_model_names_the_nearest() -> None:
 
 
 def test_facts_are_figures_of_the_shape_that_are_not_verified() -> None:
-    assert "gpt-3-175b.hidden" in model_facts("gpt-3-175b")
-    assert "gpt-1.7b.hidden" not in model_facts("gpt-1.7b")
-    assert not any(key.endswith("parameters") for key in model_facts("llama-2-7b"))
-    assert model_facts("mine") == {}
+    assert "gpt-3-175b.hidden" in model_caveats("gpt-3-175b")
+    assert "gpt-1.7b.hidden" not in model_caveats("gpt-1.7b")
+    assert not any(key.endswith("parameters") for key in model_caveats("llama-2-7b"))
+    assert model_caveats("mine") == {}
 
 
 def test_a_tied_embedding_is_counted_once_and_computed_once() -> None:

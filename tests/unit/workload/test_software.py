@@ -6,7 +6,7 @@ import pytest
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.training import Software
-from weftwork.workload.models.software import SOFTWARE, software, software_facts
+from weftwork.workload.models.software import SOFTWARE, software, software_caveats
 
 
 @pytest.mark.parametrize("name", sorted(SOFTWARE))
@@ -15,7 +15,7 @@ def test_every_generation_is_a_record_with_sources(name: str) -> None:
     assert SOFTWARE[name].title
     for figure in SOFTWARE[name].figures.values():
         assert len(figure.source) > 5
-        assert not (figure.mark == "chosen" and figure.verified)
+        assert not (figure.standing == "chosen" and figure.verified)
 
 
 def test_the_plain_row_is_the_default_of_the_record() -> None:
@@ -29,10 +29,10 @@ def test_a_generation_differs_where_its_row_says_so() -> None:
     assert software("megatron-deepspeed").launch_ps > 4 * software("megatron-2021").launch_ps
     assert not software("megatron-2021").has_flash_attention
     assert software("megatron-bridge-26.06").graph_share > software("megatron-bridge-26.04").graph_share
-    facts = software_facts("megatron-deepspeed")
-    assert "calibrated" in facts["megatron-deepspeed.launch_ps"]
+    facts = software_caveats("megatron-deepspeed")
+    assert "calibrated" in facts["megatron-deepspeed.launch_ps"].text
     assert "plain.matmul_efficiency" in facts
-    assert not software_facts("nothing")
+    assert not software_caveats("nothing")
 
 
 def test_a_wrong_name_gets_the_nearest() -> None:

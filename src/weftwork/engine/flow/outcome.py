@@ -10,6 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from weftwork.base.caveat import Caveat
     from weftwork.engine.outcome import Outcome
 
 __all__ = [
@@ -82,7 +83,7 @@ class FlowOutcome:
     tiers : `TIER_DTYPE`, traffic over time by what links join, by (bin, tier)
     bracket_marks : `FLOW_MARK_DTYPE` of the same job for a run that cannot be longer than this one should be, and for
         one that cannot be shorter, where it is approximate; else None
-    facts : what a user should know of this run
+    caveats : what a user should know of this run
     """
 
     packets: Outcome
@@ -93,4 +94,4 @@ class FlowOutcome:
     link_bytes: NDArray[np.float64]
     tiers: NDArray[np.void]
     bracket_marks: tuple[NDArray[np.void], NDArray[np.void]] | None = None
-    facts: dict[str, str] = field(default_factory=dict)
+    caveats: dict[str, Caveat] = field(default_factory=dict)

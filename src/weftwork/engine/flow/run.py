@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weftwork.base.caveat import Caveat, CaveatKind, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine import _native
 from weftwork.engine.columns import column
@@ -163,7 +164,7 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
         timeline=timeline,
         timeline_bin_ps=timeline_bin_ps,
         paths=_paths(engine, messages),
-        facts=_facts(events, solves) | _folding(engine),
+        caveats=_not_simulated(events, solves) | _folding(engine),
     )
     return FlowOutcome(
         packets=packets,
@@ -173,7 +174,7 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
         activities=engine.activities().view(ACTIVITY_DTYPE),
         tiers=_tiers(engine),
         link_bytes=carried["bytes"].copy(),
-        facts=packets.facts,
+        caveats=packets.caveats,
     )
 
 
@@ -213,7 +214,7 @@ def _timeline(plan: FlowPlan, engine: _native.FlowEngine, end_ps: int) -> tuple[
     return found, bin_ps
 
 
-def _folding(engine: _native.FlowEngine) -> dict[str, str]:
+def _folding(engine: _native.FlowEngine) -> dict[str, Caveat]:
     """What was folded into what, where anything was."""
     ranks, actors, activities, classes, _, link_classes, kept, rounds = engine.folding()
     if ranks == 0:
@@ -225,15 +226,17 @@ def _folding(engine: _native.FlowEngine) -> dict[str, str]:
             f"; approximate: a critical core of {kept:,} transfers, since hashed paths do not fold: some replicas of"
             " the job run, the slowest among them, and the others as they do"
         )
-    return {"engine.folding": text}
+    kind: CaveatKind = "approximate" if engine.is_approximate() else "note"
+    return caveats_by_subject([Caveat(subject="engine.folding", kind=kind, text=text)])
 
 
-def _facts(events: int, solves: int) -> dict[str, str]:
+def _not_simulated(events: int, solves: int) -> dict[str, Caveat]:
     """What a user should know of a run of this engine."""
-    return {
-        "engine.flow": "bandwidth is shared max-min among messages; congestion control, flow control, queues, marks and"
+    text = (
+        "bandwidth is shared max-min among messages; congestion control, flow control, queues, marks and"
         f" losses are not simulated, and their numbers are empty ({events:,} events, {solves:,} new shares)"
-    }
+    )
+    return caveats_by_subject([Caveat(subject="engine.flow", kind="approximate", text=text)])
 
 
 def _raw_plan(plan: FlowPlan) -> dict[str, Any]:

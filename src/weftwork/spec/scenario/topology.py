@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from weftwork.base.caveat import Caveat
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.choice import Findings, K, Offer
@@ -64,7 +65,7 @@ class Parts:
     host_rate_bps, host_delay_ps : of the links between hosts and switches
     fabric_rate_bps, fabric_delay_ps : of the links between switches
     loss, corruption : probability per packet, on every link
-    facts : what a user should know about the devices
+    caveats : what a user should know about the devices
     """
 
     hosts: int | None
@@ -79,12 +80,12 @@ class Parts:
     fabric_delay_ps: int
     loss: float
     corruption: float
-    facts: Mapping[str, str]
+    caveats: Mapping[str, Caveat]
 
     def common(self) -> dict[str, Any]:
         """The arguments that the builders of all shapes take."""
         names = ("server", "switch", "nic", "host_rate_bps", "fabric_rate_bps", "host_delay_ps", "fabric_delay_ps",
-                 "loss", "corruption", "facts")  # fmt: skip
+                 "loss", "corruption", "caveats")  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
 

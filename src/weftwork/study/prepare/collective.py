@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
 from weftwork.workload.collectives.closed_form import Group, extra_launch_ps
-from weftwork.workload.collectives.figures import collective_facts, collective_figures
+from weftwork.workload.collectives.figures import collective_caveats, collective_figures
 from weftwork.workload.collectives.protocols import software
 from weftwork.workload.placement import PLACEMENTS, with_nvlink_switches
 
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
 
 __all__ = ["collective_job", "domain_ranks", "nvlink_domains"]
 
-NO_DOMAINS: Final = (
-    "these ranks are not whole NVLink domains of one length in rank order, so that the algorithm knows of no domain: "
-    "every step has the software latency of one over the network, and hierarchical has no inside"
+NO_DOMAINS: Final = Caveat(
+    subject="collective.placement",
+    kind="note",
+    text="these ranks are not whole NVLink domains of one length in rank order, so that the algorithm knows of no"
+    " domain: every step has the software latency of one over the network, and hierarchical has no inside",
 )
 _LATENCIES = ("launch_latency_ps", "local_step_latency_ps", "step_latency_ps")
 
 
-def collective_job(section: Collective, fabric: Fabric, *, seed: int) -> tuple[Job, dict[str, str]]:
+def collective_job(section: Collective, fabric: Fabric, *, seed: int) -> tuple[Job, dict[str, Caveat]]:
     """Make the job of a collective, and say what is uncertain of its software.
 
     Parameters
@@ -53,19 +56,19 @@ def collective_job(section: Collective, fabric: Fabric, *, seed: int) -> tuple[J
         text = f"found {ranks:,}, wanted at most {fabric.gpus:,}, the GPUs of the fabric"
         raise ConfigError("collective", [Mistake(path="collective.gpus", text=text)])
     placement = PLACEMENTS[section.placement](fabric, ranks, seed=seed)
-    call, facts = _call(section, fabric, placement, ranks)
+    call, caveats = _call(section, fabric, placement, ranks)
     found = schedule(section.algorithm or "", call)
     if found.switches:
         placement, _ = with_nvlink_switches(fabric, placement)
-    return found.job(placement), facts
+    return found.job(placement), caveats
 
 
-def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int) -> tuple[Call, dict[str, str]]:
+def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int) -> tuple[Call, dict[str, Caveat]]:
     domain = domain_ranks(fabric, placement)
-    unused = {"collective.placement": NO_DOMAINS} if domain == 1 and _shares_nvlink(fabric, placement) else {}
+    unused = caveats_by_subject([NO_DOMAINS]) if domain == 1 and _shares_nvlink(fabric, placement) else {}
     given = {name: getattr(section, name) for name in _LATENCIES}
     known: dict[str, Any] = {name: own for name, own in given.items() if own is not None}
-    facts: dict[str, str] = {}
+    caveats: dict[str, Caveat] = {}
     if section.protocol != "none":
         usual = software(section.protocol, ALGORITHMS.load(section.algorithm or "").name)
         figures = collective_figures(fabric.servers[0], nic_port_rate_bps=0)
@@ -74,8 +77,8 @@ def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int)
         usual_latencies = {name: getattr(usual, name) for name in _LATENCIES} | {"launch_latency_ps": round(launch_ps)}
         known = usual_latencies | known
         known["protocol_efficiency"] = usual.protocol_efficiency
-        facts = {key: text for key, text in usual.facts.items() if not _is_given(key, given)}
-        facts |= collective_facts(figures)
+        caveats = {key: caveat for key, caveat in usual.caveats.items() if not _is_given(key, given)}
+        caveats |= collective_caveats(figures)
     call = Call(
         operation=section.operation,
         ranks=ranks,
@@ -91,7 +94,7 @@ def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int)
         nic_columns=placement.nics.shape[1],
         **known,
     )
-    return call, facts | unused
+    return call, caveats | unused
 
 
 def _is_given(key: str, given: Mapping[str, int | None]) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.user_code import UserCode
 from weftwork.engine.plan import Plan
-from weftwork.engine.requirements import pause_facts, reordering_mistakes
+from weftwork.engine.requirements import pause_caveats, reordering_mistakes
 from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
 from weftwork.policies.load import load, policy_names
 from weftwork.spec.fabric import Fabric
@@ -36,6 +36,7 @@ from weftwork.workload.models.software import SOFTWARE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from weftwork.base.caveat import Caveat
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.policies import ParameterValue
@@ -148,12 +149,12 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     transport = transport_of(scenario)
     policies = policies_of(scenario)
     chosen = (policies["path-selection"], policies["port-selection"])
-    jobs, mistakes, facts = training_jobs(scenario, fabric)
+    jobs, mistakes, caveats = training_jobs(scenario, fabric)
     job, sent, series, taken = None, None, None, None
     late: list[Mistake] = []  # told behind those of transport and faults
     if not mistakes:
         job, known = _job(scenario, fabric, jobs)
-        facts |= known
+        caveats |= known
         sent = None if folds(scenario) else volume(job)
         taken = refuse_amounts(scenario, amounts_of(scenario, fabric, job, sent))
         series, late = recording(scenario, fabric, job)
@@ -164,10 +165,10 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     if mistakes or job is None or taken is None:
         raise ConfigError(scenario.source, mistakes)
     plan = lowered(scenario, fabric=fabric, job=job, transport=transport, policies=policies, faults=faults)
-    facts |= fabric.facts
+    caveats |= fabric.caveats
     if isinstance(plan, Plan):
-        facts |= pause_facts(fabric, plan.transport, int(plan.class_lossless.sum()))
-    fabric = replace(fabric, facts=facts)
+        caveats |= pause_caveats(fabric, plan.transport, int(plan.class_lossless.sum()))
+    fabric = replace(fabric, caveats=caveats)
     return Prepared(
         scenario=scenario,
         fabric=fabric,
@@ -192,7 +193,7 @@ def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPo
     return transport.model_copy(update={"reorder_threshold_packets": SPRAYED_REORDER_THRESHOLD_PACKETS})
 
 
-def _job(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, str]]:
+def _job(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, Caveat]]:
     """The job, and what is uncertain of the software around it."""
     if scenario.collective is not None:
         return collective_job(scenario.collective, fabric, seed=scenario.engine.seed)

@@ -37,7 +37,7 @@ class Prepared:
     Attributes
     ----------
     scenario : that was read
-    fabric : with the facts of everything that runs on it
+    fabric : with the caveats of everything that runs on it
     jobs : the training jobs, resolved; empty for other workloads
     job : what the ranks do, all jobs as one
     transport, policies : how messages travel; policies by kind

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.clock import NEVER_PS, SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.programs import walk
-from weftwork.hardware.catalogue import SERVERS, gpu, gpu_facts
+from weftwork.hardware.catalogue import SERVERS, gpu, gpu_caveats
 from weftwork.spec.job import Collect, Compute
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.study.prepare.collective import nvlink_domains
 from weftwork.study.prepare.parts import transport_of
-from weftwork.workload.collectives.figures import collective_facts, collective_figures, path_latency_ps
+from weftwork.workload.collectives.figures import collective_caveats, collective_figures, path_latency_ps
 from weftwork.workload.collectives.stepwise import stepwise
-from weftwork.workload.models.catalogue import model_facts
+from weftwork.workload.models.catalogue import model_caveats
 from weftwork.workload.models.huggingface import model_of
 from weftwork.workload.models.size import iteration_flops, parameters
-from weftwork.workload.models.software import software, software_facts
+from weftwork.workload.models.software import software, software_caveats
 from weftwork.workload.parallelism.memory import Memory, fullest_stage
 from weftwork.workload.parallelism.refuse import refuse
 from weftwork.workload.placement import PLACEMENTS
@@ -100,7 +101,7 @@ class TrainingJob:
         return ", ".join([*split, *chunks, *zero, batches])
 
 
-def training_jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob], list[Mistake], dict[str, str]]:
+def training_jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob], list[Mistake], dict[str, Caveat]]:
     """Resolve the training jobs of a scenario.
 
     Parameters
@@ -114,7 +115,7 @@ def training_jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob]
     """
     found: list[TrainingJob] = []
     mistakes: list[Mistake] = []
-    facts: dict[str, str] = {}
+    caveats: dict[str, Caveat] = {}
     for index, section in enumerate(scenario.trainings):
         path = "training" if scenario.training is not None else f"jobs.{index}"
         try:
@@ -123,14 +124,14 @@ def training_jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob]
             mistakes += error.mistakes
             continue
         found.append(job)
-        facts |= own
+        caveats |= own
     if scenario.stragglers and scenario.engine.fidelity != "flow":
         text = "found GPUs that compute slower, wanted none: packets know no stragglers; take engine.fidelity: flow"
         mistakes.append(Mistake(path="stragglers", text=text))
-    return found, mistakes, facts
+    return found, mistakes, caveats
 
 
-def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, str]]:
+def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, Caveat]]:
     """All training jobs as one, with collectives as the engine of the scenario knows them.
 
     Parameters
@@ -160,7 +161,7 @@ def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[Trainin
     server = _server(fabric)
     near_ps = server.nvlink_latency_ps if server.nvlink_rate_bps else server.pcie_latency_ps
     steps = stepwise(job, domain, near_latency_ps=near_ps, far_latency_ps=path_latency_ps(fabric))
-    return steps, {"training.packets": text}
+    return steps, caveats_by_subject([Caveat(subject="training.packets", kind="approximate", text=text)])
 
 
 def compute_factors(scenario: Scenario, fabric: Fabric, placement: Placement) -> NDArray[np.float64] | None:
@@ -180,7 +181,9 @@ def compute_factors(scenario: Scenario, fabric: Fabric, placement: Placement) ->
     return factor
 
 
-def _job(scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str) -> tuple[TrainingJob, dict[str, str]]:
+def _job(
+    scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str
+) -> tuple[TrainingJob, dict[str, Caveat]]:
     server = _server(fabric)
     what = _model(section.model, f"{path}.model")
     first, gpus = section.first_gpu or 0, section.gpus or fabric.gpus
@@ -217,9 +220,12 @@ def _job(scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str
         name=section.name,
     )
     _refuse_endless(job, path)
-    facts = {
-        **model_facts(what.name), **gpu_facts(chip.name), **software_facts(made.name), **collective_facts(figures),
-    }  # fmt: skip
+    caveats = {
+        **model_caveats(what.name),
+        **gpu_caveats(chip.name),
+        **software_caveats(made.name),
+        **collective_caveats(figures),
+    }
     return (
         TrainingJob(
             name=section.name,
@@ -232,7 +238,7 @@ def _job(scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str
             job=job,
             shape=shape,
         ),
-        facts,
+        caveats,
     )
 
 

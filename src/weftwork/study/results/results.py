@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from weftwork.spec.result import TABLES
 from weftwork.study.results.ending import status
 from weftwork.study.results.record import about, message_rows, summarise, table
-from weftwork.study.results.training_tables import bracket_facts, job_times, training_rows, training_summary
+from weftwork.study.results.training_tables import bracket_caveats, job_times, training_rows, training_summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
 
+    from weftwork.base.caveat import Caveat
     from weftwork.spec.result import Quantity
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
@@ -34,7 +35,7 @@ class Results:
     status : how it ended, see `Run.status`
     digest : SHA-256 over every completion time and counter
     about : what ran, in words
-    facts : what a user should know of devices, software and engine
+    caveats : what a user should know of devices, software and engine
     summary : numbers by name
     tables : all of `weftwork.spec.result`
     """
@@ -42,7 +43,7 @@ class Results:
     status: str
     digest: str
     about: Mapping[str, str]
-    facts: Mapping[str, str]
+    caveats: Mapping[str, Caveat]
     summary: Mapping[str, Quantity]
     tables: Mapping[str, pa.Table]
 
@@ -65,7 +66,7 @@ def results(prepared: Prepared, execution: Execution) -> Results:
         status=status(prepared, execution),
         digest=outcome.digest(),
         about=about(prepared),
-        facts=prepared.fabric.facts | outcome.facts | bracket_facts(prepared, execution),
+        caveats=prepared.fabric.caveats | outcome.caveats | bracket_caveats(prepared, execution),
         summary=training_summary(prepared, spent, tables) | summarise(prepared, execution, tables),
         tables=tables,
     )

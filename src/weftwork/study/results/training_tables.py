@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.clock import SECOND_PS
 from weftwork.engine.flow.plan import FlowPlan
 from weftwork.spec.result import TABLES, Quantity
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     TimesOfJobs = tuple[Segments, list[JobTime]]
 
-__all__ = ["bracket_facts", "job_times", "training_rows", "training_summary"]
+__all__ = ["bracket_caveats", "job_times", "training_rows", "training_summary"]
 
 MOST_SEGMENTS: Final = 300_000  # chosen: some megabytes; beyond, one rank stands for its stage
 _COUNTED: Final = ("ranks", "instances", "flows", "size_bytes", "posted_ps", "start_ps", "end_ps")
@@ -153,8 +154,8 @@ def _last_mark_ps(prepared: Prepared, execution: Execution, job: int) -> int:
     return int(marks["at_ps"][job_of_rank(prepared)[marks["rank"]] == job].max(initial=0))
 
 
-def bracket_facts(prepared: Prepared, execution: Execution) -> dict[str, str]:
-    """Between which times an approximate iteration lies, by ``approximate.job``; empty where none is approximate.
+def bracket_caveats(prepared: Prepared, execution: Execution) -> dict[str, Caveat]:
+    """Between which times an approximate iteration lies, by ``job.iteration_ps``; empty where none is approximate.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def bracket_facts(prepared: Prepared, execution: Execution) -> dict[str, str]:
     flows = execution.flows
     if flows is None or flows.bracket_marks is None:
         return {}
-    found = {}
+    found = []
     job_of_actor = job_of_rank(prepared)[flows.actors["rank"]]
     for index, job in enumerate(prepared.jobs):
         low, high = (
@@ -172,8 +173,9 @@ def bracket_facts(prepared: Prepared, execution: Execution) -> dict[str, str]:
             for marks in flows.bracket_marks
         )
         took = f"between {low / SECOND_PS:.4g} s and {high / SECOND_PS:.4g} s"
-        found[f"approximate.{job.name}"] = f"with the paths of hashing an iteration of {job.name} takes {took}"
-    return found
+        text = f"with the paths of hashing an iteration of {job.name} takes {took}"
+        found.append(Caveat(subject=f"{job.name}.iteration_ps", kind="approximate", text=text))
+    return caveats_by_subject(found)
 
 
 def _segments(

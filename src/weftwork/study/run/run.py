@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weftwork.base.caveat import caveats_to_json
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.memory import peak_memory_bytes
 from weftwork.base.version import VERSION
@@ -150,7 +151,7 @@ def _run_one(
     interrupt.keep()
     provenance = _provenance(prepared, found.status) | {
         **_origin(given),
-        "facts": dict(found.facts),
+        "caveats": caveats_to_json(found.caveats),
         "digest": found.digest,
         "started": started.isoformat(timespec="seconds"),
         "set_up_s": round(prepared_at_s - clock, 6),
@@ -213,7 +214,7 @@ def _run_several(
         provenance = {
             **{
                 key: common[key]
-                for key in ("weftwork", "schema", "engine", "policies", "files", "facts", "notes", "machine")
+                for key in ("weftwork", "schema", "engine", "policies", "files", "caveats", "notes", "machine")
             },
             **_origin(given),
             "status": status,

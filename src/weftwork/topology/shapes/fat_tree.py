@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from weftwork.base.caveat import Caveat
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.names import NodeNames
@@ -76,7 +77,7 @@ def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
     hosts: int | None = None,
     loss: float = 0.0,
     corruption: float = 0.0,
-    facts: Mapping[str, str] | None = None,
+    caveats: Mapping[str, Caveat] | None = None,
     server: Server | None = None,
 ) -> Fabric:
     """Build a fat tree.
@@ -93,7 +94,7 @@ def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
     switch, nic : the devices
     hosts : how many; by default as many as fit
     loss, corruption : probability per packet, on every link
-    facts : what a user should know about the devices
+    caveats : what a user should know about the devices
     server : every host, whose NIC ports all go to its leaf; by default a plain one
 
     Raises
@@ -139,7 +140,7 @@ def fat_tree(  # noqa: PLR0913 - the parameters of a fabric, all by name
         switches=(switch,),
         nics=(nic,),
         servers=(server,),
-        facts=facts,
+        caveats=caveats,
         source="fabric",
     )
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
@@ -189,7 +190,7 @@ def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
     hosts: int | None = None,
     loss: float = 0.0,
     corruption: float = 0.0,
-    facts: Mapping[str, str] | None = None,
+    caveats: Mapping[str, Caveat] | None = None,
     server: Server | None = None,
     homes: int = 1,
 ) -> Fabric:
@@ -203,7 +204,7 @@ def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
     switch, nic : the devices
     hosts : how many, if the last leaves are not filled; by default ``leaves x hosts_per_leaf``
     loss, corruption : probability per packet, on every link
-    facts : what a user should know about the devices
+    caveats : what a user should know about the devices
     server : every host, whose NIC ports go to its leaf; by default a plain one
     homes : leaves that a host hangs on, 1 or 2; its ports take them by turns
 
@@ -246,7 +247,7 @@ def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
         switches=(switch,),
         nics=(nic,),
         servers=(server,),
-        facts=facts,
+        caveats=caveats,
         source="fabric",
     )
 

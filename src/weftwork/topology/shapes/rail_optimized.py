@@ -18,6 +18,7 @@ from typing import Final
 
 import numpy as np
 
+from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
@@ -356,7 +357,7 @@ def rail_optimized(  # noqa: PLR0913 - the parameters of a fabric, all by name
     nic: Nic,
     loss: float = 0.0,
     corruption: float = 0.0,
-    facts: Mapping[str, str] | None = None,
+    caveats: Mapping[str, Caveat] | None = None,
 ) -> Fabric:
     """Build a rail-optimized fabric.
 
@@ -371,7 +372,7 @@ def rail_optimized(  # noqa: PLR0913 - the parameters of a fabric, all by name
     fabric_rate_bps, fabric_delay_ps : of the links between switches
     switch, nic : the devices
     loss, corruption : probability per packet, on every link
-    facts : what a user should know about the devices
+    caveats : what a user should know about the devices
 
     Raises
     ------
@@ -420,7 +421,7 @@ def rail_optimized(  # noqa: PLR0913 - the parameters of a fabric, all by name
         nics=(nic,),
         servers=(server,),
         node_pod=np.concatenate([pod, leaf_pods, np.full(spine_count + core_count, -1)]),
-        facts=facts,
+        caveats=caveats,
         source="fabric",
     )
 

@@ -8,18 +8,19 @@ Leaves out: NICs and paths that differ inside one fabric; the slowest port and t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from weftwork.base.catalogue import Catalogue
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.hardware.catalogue import SERVERS
 from weftwork.spec.device import Server
 from weftwork.spec.fabric import HOST, Fabric
 
-__all__ = ["FIGURES", "CollectiveFigures", "collective_facts", "collective_figures", "path_latency_ps"]
+__all__ = ["FIGURES", "CollectiveFigures", "collective_caveats", "collective_figures", "path_latency_ps"]
 
 FIGURES: Final = Catalogue("collective figures", Path(__file__).with_name("figures.toml"))
 RAMP_STEPS: Final = 7  # the ramp was fitted on eight GPUs: seven steps
@@ -117,6 +118,7 @@ def path_latency_ps(fabric: Fabric) -> int:
     return max(2 * to_leaf_ps + forwarding_ps, to_host_ps) + nic_ps
 
 
-def collective_facts(figures: CollectiveFigures) -> dict[str, str]:
+def collective_caveats(figures: CollectiveFigures) -> dict[str, Caveat]:
     """What is fitted, chosen or unverified among the figures of a server, by ``collectives.row.key``."""
-    return {f"collectives.{key}": text for key, text in FIGURES[figures.name].facts().items()}
+    own = FIGURES[figures.name].caveats().values()
+    return caveats_by_subject(replace(caveat, subject=f"collectives.{caveat.subject}") for caveat in own)

@@ -1,6 +1,6 @@
 """Protocols of NCCL with their efficiency and latencies, each figure with its source, as keys of a `Call`.
 
-NCCL has figures for ring, tree and NVLS; other algorithms take those of the ring, and the facts say so.
+NCCL has figures for ring, tree and NVLS; other algorithms take those of the ring, and the caveats say so.
 Source: NVIDIA/nccl, src/graph/tuning.cc.
 Leaves out: limits of a channel's bandwidth (perChMaxRingLL128Bws and others), which are of a GPU and not of a protocol.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from weftwork.base.catalogue import Catalogue
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 
 __all__ = ["PROTOCOLS", "Software", "software"]
@@ -22,13 +23,13 @@ _OWN_FIGURES: Final = ("ring", "tree", "nvls")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Software:
-    """What a protocol makes of a call: fields of `Call` by their names, and in ``facts`` what is uncertain of them."""
+    """What a protocol makes of a call: fields of `Call` by their names, and what is uncertain of them."""
 
     protocol_efficiency: float
     launch_latency_ps: int
     local_step_latency_ps: int
     step_latency_ps: int
-    facts: dict[str, str]
+    caveats: dict[str, Caveat]
 
 
 def software(protocol: str, algorithm: str) -> Software:
@@ -50,14 +51,15 @@ def software(protocol: str, algorithm: str) -> Software:
         text = f"found '{protocol}', wanted simple: NCCL has no other protocol with {algorithm}"
         raise ConfigError("collective", [Mistake(path="collective.protocol", text=text, fix="simple")])
     used = {name: row.figures[name] for name in ("efficiency", *names)}
-    facts = {f"{protocol}.{name}": figure.fact for name, figure in used.items() if figure.mark != "verified"}
+    caveats = [caveat for figure in used.values() if (caveat := figure.caveat(protocol)) is not None]
     if whose != algorithm:
-        facts[f"{protocol}.{algorithm}"] = f"latencies of the ring, since NCCL has none for {algorithm}"
+        text = f"latencies of the ring, since NCCL has none for {algorithm}"
+        caveats.append(Caveat(subject=f"{protocol}.{algorithm}", kind="chosen", text=text))
     launch_ps, local_step_ps, step_ps = (int(row.value(name)) for name in names)
     return Software(
         protocol_efficiency=float(row.value("efficiency")),
         launch_latency_ps=launch_ps,
         local_step_latency_ps=local_step_ps,
         step_latency_ps=step_ps,
-        facts=facts,
+        caveats=caveats_by_subject(caveats),
     )

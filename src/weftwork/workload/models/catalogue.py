@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from weftwork.base.catalogue import Catalogue
+from weftwork.base.caveat import Caveat
 from weftwork.spec.training import LatentAttention, Model, StateSpace
 
-__all__ = ["MODELS", "model", "model_facts"]
+__all__ = ["MODELS", "model", "model_caveats"]
 
 MODELS: Final = Catalogue("model", Path(__file__).with_name("models.toml"))
 
@@ -54,10 +55,10 @@ def model(name: str, *, path: str = "training.model") -> Model:
     )
 
 
-def model_facts(name: str) -> dict[str, str]:
+def model_caveats(name: str) -> dict[str, Caveat]:
     """What is unverified or chosen about the shapes of a model, by ``name.key``; empty for an unknown name."""
     row = MODELS.get(name)
     if row is None:
         return {}
     used = {*Model.model_fields, *LatentAttention.model_fields, *_STATE}
-    return {key: text for key, text in row.facts().items() if key.removeprefix(f"{name}.") in used}
+    return {key: text for key, text in row.caveats().items() if key.removeprefix(f"{name}.") in used}

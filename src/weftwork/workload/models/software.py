@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from weftwork.base.catalogue import Catalogue
+from weftwork.base.caveat import Caveat
 from weftwork.spec.training import Software
 
-__all__ = ["SOFTWARE", "software", "software_facts"]
+__all__ = ["SOFTWARE", "software", "software_caveats"]
 
 SOFTWARE: Final = Catalogue("software", Path(__file__).with_name("software.toml"))
 
@@ -37,8 +38,8 @@ def software(name: str, *, path: str = "training.software") -> Software:
     return Software(name=name, **{key: figure.value for key, figure in row.figures.items()})
 
 
-def software_facts(name: str) -> dict[str, str]:
+def software_caveats(name: str) -> dict[str, Caveat]:
     """What is unverified or chosen about a generation, by ``name.key``; empty for an unknown name."""
     if name not in SOFTWARE:
         return {}
-    return {**SOFTWARE["plain"].facts(), **SOFTWARE[name].facts()}
+    return {**SOFTWARE["plain"].caveats(), **SOFTWARE[name].caveats()}

@@ -218,7 +218,7 @@ def test_a_core_lies_in_its_bracket() -> None:
     fastest, slowest = (marks["at_ps"].max() for marks in core.bracket_marks)
     assert fastest <= core.marks["at_ps"].max() * (1 + 1e-9)
     assert exact.marks["at_ps"].max() <= slowest * (1 + 1e-9)
-    assert "approximate" in core.facts["engine.folding"]
+    assert core.caveats["engine.folding"].kind == "approximate"
 
 
 def test_two_jobs_count_from_their_own_first_rank() -> None:

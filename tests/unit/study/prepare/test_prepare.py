@@ -70,7 +70,7 @@ def test_a_mistake_that_came_by_set_says_so(file: Path) -> None:
 
 def test_pauses_that_can_expire_are_among_the_facts_of_the_run(file: Path) -> None:
     file.write_text(SCENARIO.format(more="  switch: {pause_quanta: 20}"), encoding="utf-8")
-    assert "137 or more are safe" in prepare(read_scenario(file)).fabric.facts["plain.pause_quanta"]
+    assert "137 or more are safe" in prepare(read_scenario(file)).fabric.caveats["plain.pause_quanta"].text
 
 
 def test_a_job_of_too_many_messages_is_refused_before_it_runs(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from weftwork.hardware.catalogue import node
 from weftwork.spec.training import Software
 from weftwork.workload.collectives.closed_form import OPERATIONS
 from weftwork.workload.collectives.cost import CollectiveCost, collective_cost
-from weftwork.workload.collectives.figures import CollectiveFigures, collective_facts, collective_figures
+from weftwork.workload.collectives.figures import CollectiveFigures, collective_caveats, collective_figures
 
 SOFTWARE = Software()
 MIB = 1 << 20
@@ -94,7 +94,7 @@ def test_a_server_that_nobody_measured_gets_what_its_nvlink_carries() -> None:
     assert found.network_rate_bps == 400_000_000_000
     known = collective_figures(server, nic_port_rate_bps=400_000_000_000, gpu="h200")
     assert known.name == "h100"
-    assert "collectives.h100.launch_ps" in collective_facts(known)
+    assert "collectives.h100.launch_ps" in collective_caveats(known)
 
 
 def test_what_cannot_be_is_refused() -> None:

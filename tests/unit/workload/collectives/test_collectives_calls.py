@@ -84,9 +84,9 @@ def test_a_protocol_sends_more_than_the_data(efficiency: float, wire_bytes: int)
 
 def test_figures_of_protocols_say_how_far_they_can_be_trusted() -> None:
     ring = software("ll128", "ring")
-    assert (ring.protocol_efficiency, ring.step_latency_ps, ring.facts) == (0.9375, 4_000_000, {})
-    assert "unverified" in software("simple", "tree").facts["simple.tree_step_latency_ps"]
-    assert "latencies of the ring" in software("ll", "direct").facts["ll.direct"]
+    assert (ring.protocol_efficiency, ring.step_latency_ps, ring.caveats) == (0.9375, 4_000_000, {})
+    assert software("simple", "tree").caveats["simple.tree_step_latency_ps"].kind == "unverified"
+    assert "latencies of the ring" in software("ll", "direct").caveats["ll.direct"].text
     with pytest.raises(ConfigError, match="NCCL has no other protocol with nvls"):
         software("ll", "nvls")
     assert all(figure.source for row in PROTOCOLS.values() for figure in row.figures.values())

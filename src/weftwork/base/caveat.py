@@ -1,0 +1,89 @@
+"""What a user should know of a result: a figure nobody has verified, a choice, an approximation.
+
+Leaves out: how caveats are worded for people (`weftwork.report`); mistakes, which are errors.
+"""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["CAVEAT_KINDS", "Caveat", "CaveatKind", "caveats_by_subject", "caveats_of", "caveats_to_json"]
+
+# unverified: a figure that nobody has read in its source; chosen: a figure or a rule without one; approximate: what the
+# result leaves out or rounds; note: what changes no result
+CaveatKind = Literal["unverified", "chosen", "approximate", "note"]
+CAVEAT_KINDS: Final[tuple[str, ...]] = typing.get_args(CaveatKind)
+_FIELDS: Final = ("subject", "kind", "text")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Caveat:
+    """One thing that a user should know.
+
+    Parameters
+    ----------
+    subject : what it is true of: a figure such as ``tomahawk-3.buffer_bytes``, a key, or ``engine.flow``
+    kind : what kind of thing it is
+    text : in words, with value and source where it is a figure
+    """
+
+    subject: str
+    kind: CaveatKind
+    text: str
+
+
+def caveats_by_subject(caveats: Iterable[Caveat]) -> dict[str, Caveat]:
+    """Caveats as they are handed on; of two about one subject the later holds."""
+    return {caveat.subject: caveat for caveat in caveats}
+
+
+def caveats_to_json(caveats: Mapping[str, Caveat]) -> list[dict[str, str]]:
+    """Caveats as files hold them."""
+    return [{name: getattr(caveat, name) for name in _FIELDS} for caveat in caveats.values()]
+
+
+def caveats_of(document: Mapping[str, Any], source: str, *, path: str = "caveats") -> dict[str, Caveat]:
+    """Caveats of a file: a list of records; in older files a mapping ``facts`` of texts, which become notes.
+
+    Parameters
+    ----------
+    document : a JSON object that may have the key ``caveats`` or ``facts``
+    source, path : name of the file and of the key in it, for messages
+
+    Raises
+    ------
+    ConfigError : with all that is wrong with them
+    """
+    former = document.get("facts", {})
+    listed = document.get("caveats", [])
+    mistakes: list[Mistake] = []
+    found: list[Caveat] = []
+    if isinstance(former, dict):
+        found = [Caveat(subject=str(subject), kind="note", text=str(text)) for subject, text in former.items()]
+    else:
+        mistakes.append(Mistake(path="facts", text="wanted a mapping"))
+    if not isinstance(listed, list):
+        listed = []
+        mistakes.append(Mistake(path=path, text=f"wanted a list of records with {', '.join(_FIELDS)}"))
+    for number, record in enumerate(listed):
+        place = f"{path}.{number}"
+        if not isinstance(record, dict) or set(record) != set(_FIELDS):
+            mistakes.append(Mistake(path=place, text=f"found {record!r}, wanted a record with {', '.join(_FIELDS)}"))
+            continue
+        if record["kind"] not in CAVEAT_KINDS:
+            kind = str(record["kind"])
+            text = f"found '{kind}', wanted {', '.join(CAVEAT_KINDS[:-1])} or {CAVEAT_KINDS[-1]}"
+            mistakes.append(Mistake(path=f"{place}.kind", text=text, fix=nearest(kind, CAVEAT_KINDS)))
+            continue
+        found.append(Caveat(subject=str(record["subject"]), kind=record["kind"], text=str(record["text"])))
+    if mistakes:
+        raise ConfigError(source, mistakes)
+    return caveats_by_subject(found)

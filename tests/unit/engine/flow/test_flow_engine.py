@@ -163,6 +163,21 @@ def test_a_call_behind_another_waits_for_the_network_and_not_for_others() -> Non
     assert len(outcome.activities) == 2
 
 
+@pytest.mark.parametrize("far", [0, 1, 2])
+def test_a_call_ends_when_its_last_bytes_have_come_the_longest_way(far: int) -> None:
+    """A ring over three hosts, of which one has a long cable: two of its three transfers cross that."""
+    far_ps = 50_000_000
+    delays_ps = [far_ps if host == far else DELAY_PS for host in range(3)]
+    fabric = wired([(host, 3) for host in range(3)], hosts=3, delays_ps=delays_ps)
+    ring_of_three = Collect(
+        operation="all-gather", size_bytes=MIB, group=Grid(axes=((1, 3),)), channel=0, pattern="ring",
+        amount_bytes=MIB, label=0,
+    )  # fmt: skip
+    outcome = flow.run(flow_plan_of(fabric, job_of([[[ring_of_three, Wait()]]] * 3)))
+    (end_ps,) = outcome.activities["end_ps"].tolist()
+    assert end_ps == pytest.approx(MIB * WIRE * BYTE_PS + far_ps + DELAY_PS, abs=1)
+
+
 def test_tokens_order_streams_and_a_straggler_computes_longer() -> None:
     program = [[Compute(duration_ps=1_000), Signal(token=0, after_ps=500)], [Await(token=0), Mark(name=0)]]
     outcome = flow.run(flow_plan_of(pair(), job_of([program, program]), compute_factor=np.array([1.0, 1.2])))

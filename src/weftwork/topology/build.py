@@ -34,7 +34,7 @@ from weftwork.topology.devices import Device, nic_of, node_of, switch_of
 from weftwork.topology.from_file import read_fabric
 from weftwork.topology.room import refuse_size
 
-__all__ = ["counting_keys", "fabric_of", "fabric_of_section", "fabric_size"]
+__all__ = ["counting_keys", "fabric_of", "fabric_of_section", "fabric_size", "overload_mistakes"]
 
 NO_LIMIT = 2**62  # above any sum of rates
 
@@ -156,7 +156,7 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
     """
     if file is not None:
         fabric = read_fabric(Path(file))
-        if overload := _overload(fabric):
+        if overload := overload_mistakes(fabric):
             raise ConfigError(str(file), overload)
         return fabric
     asked = _asked(
@@ -169,7 +169,7 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
         fabric = asked.build()
     except ConfigError as wrong:
         raise ConfigError("fabric", [_by_key(mistake, "fabric.switch.radix") for mistake in wrong.mistakes]) from wrong
-    if overload := _overload(fabric):
+    if overload := overload_mistakes(fabric):
         raise ConfigError("fabric", [_by_key(mistake, "fabric.switch") for mistake in overload])
     return fabric
 
@@ -302,7 +302,7 @@ def _by_key(mistake: Mistake, key: str) -> Mistake:
     return Mistake(path=key if part == "nodes" else "fabric", text=text, fix=mistake.fix)
 
 
-def _overload(fabric: Fabric) -> list[Mistake]:
+def overload_mistakes(fabric: Fabric) -> list[Mistake]:
     """Find links that together are faster than the switch; mixed rates can pass the count of ports and fail here."""
     rows = [catalogue.SWITCHES.get(switch.name) for switch in fabric.switches]
     figures = [row.figures.get("capacity_bps") if row is not None else None for row in rows]

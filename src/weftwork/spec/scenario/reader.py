@@ -91,6 +91,7 @@ class Reader:
     paths : lists all keys of a scenario, to tell a user in which section a key belongs
     nodes : servers of the catalogue by name, where the caller knows it
     user_code : which Python files of the user's own are run
+    later_files : keys whose files need not be there yet
     """
 
     known: MappingType[str, SequenceType[str]]
@@ -99,6 +100,7 @@ class Reader:
     paths: Callable[[], SequenceType[str]] = tuple
     nodes: MappingType[str, NodeModel] = field(default_factory=dict)
     user_code: UserCode = UserCode.RUN
+    later_files: frozenset[str] = frozenset()
     places: Places = field(default_factory=Places)
     mistakes: list[Mistake] = field(default_factory=list)
     bad: set[str] = field(default_factory=set)
@@ -354,7 +356,7 @@ class Reader:
         folder, seen_from = (self.directory, "the scenario's folder") if is_in_file else (Path(), "the current folder")
         try:
             full = (folder / text).absolute()
-            is_there = full.is_file()
+            is_there = path in self.later_files or full.is_file()
         except (OSError, ValueError):  # a name too long, or that the file system cannot hold
             is_there = False
         if not is_there:

@@ -183,6 +183,7 @@ def load(
     check_parameters: ParameterCheck | None = None,
     nodes: Mapping[str, NodeModel] | None = None,
     user_code: UserCode = UserCode.RUN,
+    later_files: frozenset[str] = frozenset(),
 ) -> Scenario:
     """Read a scenario from a file.
 
@@ -196,6 +197,7 @@ def load(
     check_parameters : judges the parameters of a policy; see `weftwork.spec.scenario.policies.ParameterCheck`
     nodes : servers of the catalogue by name; without them what follows from one, such as ``hosts``, stays open
     user_code : which Python files that the file names are run
+    later_files : keys whose files need not be there yet, since whoever calls will write them
 
     Raises
     ------
@@ -218,7 +220,7 @@ def load(
         ) from error
     return loads(
         text, source, overrides, directory=path.parent, name=path.stem, known=known, check_parameters=check_parameters,
-        nodes=nodes, user_code=user_code,
+        nodes=nodes, user_code=user_code, later_files=later_files,
     )  # fmt: skip
 
 
@@ -233,6 +235,7 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
     check_parameters: ParameterCheck | None = None,
     nodes: Mapping[str, NodeModel] | None = None,
     user_code: UserCode = UserCode.RUN,
+    later_files: frozenset[str] = frozenset(),
 ) -> Scenario:
     """Read a scenario from text; as `load`.
 
@@ -271,6 +274,7 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
         check_parameters=check_parameters,
         nodes=nodes or {},
         user_code=user_code,
+        later_files=later_files,
         paths=lambda: [described.path for described in rows()],
         mistakes=mistakes,
     )

@@ -7,18 +7,16 @@ says what ran.
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from weftwork.base.errors import ConfigError
 from weftwork.study.prepare.prepare import read_scenario
-from weftwork.topology.build import fabric_of
-from weftwork.topology.export import export
+from weftwork.topology.export import to_json
+from weftwork.topology.given import checked_fabric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.scenario.scenario import Scenario
@@ -52,16 +50,11 @@ def with_fabric(
     ------
     ConfigError : with all mistakes of the scenario, or all of the fabric
     """
-    with tempfile.TemporaryDirectory() as place:
-        written = Path(place) / FILE
-        export(fabric, written)
-        try:
-            checked = fabric_of(file=written)
-        except ConfigError as error:
-            raise ConfigError("fabric, given in Python", list(error.mistakes)) from error
-        given = GivenFabric(fabric=checked, text=written.read_text(encoding="utf-8"))
-        section = {"fabric": json.dumps({"file": str(written)})}
-        return read_scenario(file, {**(overrides or {}), **section}, user_code=user_code), given
+    checked = checked_fabric(fabric)
+    given = GivenFabric(fabric=checked, text=to_json(checked))
+    section = {"fabric": json.dumps({"file": FILE})}
+    later = frozenset({"fabric.file"})  # written with the run's folder
+    return read_scenario(file, {**(overrides or {}), **section}, user_code=user_code, later_files=later), given
 
 
 def placed(scenario: Scenario, folder: Path) -> Scenario:

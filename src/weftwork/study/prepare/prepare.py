@@ -64,7 +64,13 @@ def check_parameters(kind: str, name_or_path: str, parameters: Mapping[str, Para
     return []
 
 
-def read_scenario(path: str | Path, overrides: Mapping[str, str] | None = None, *, user_code: bool = True) -> Scenario:
+def read_scenario(
+    path: str | Path,
+    overrides: Mapping[str, str] | None = None,
+    *,
+    user_code: bool = True,
+    later_files: frozenset[str] = frozenset(),
+) -> Scenario:
     """Read a scenario with everything that is installed known to it.
 
     Parameters
@@ -73,13 +79,14 @@ def read_scenario(path: str | Path, overrides: Mapping[str, str] | None = None, 
     overrides : dotted key to YAML text
     user_code : whether it may name Python files, which are then run; False refuses each one outside the package, so
         that nothing of the scenario's author is run now or later
+    later_files : keys whose files need not be there yet, since whoever calls will write them
 
     Raises
     ------
     ConfigError : with all mistakes
     CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
     """
-    return _read(path, overrides, UserCode.RUN if user_code else UserCode.REFUSED)
+    return _read(path, overrides, UserCode.RUN if user_code else UserCode.REFUSED, later_files)
 
 
 def fabric_of_scenario(
@@ -104,7 +111,12 @@ def fabric_of_scenario(
         raise scenario.locate(wrong) from wrong
 
 
-def _read(path: str | Path, overrides: Mapping[str, str] | None, user_code: UserCode) -> Scenario:
+def _read(
+    path: str | Path,
+    overrides: Mapping[str, str] | None,
+    user_code: UserCode,
+    later_files: frozenset[str] = frozenset(),
+) -> Scenario:
     return load_scenario(
         Path(path),
         overrides,
@@ -112,6 +124,7 @@ def _read(path: str | Path, overrides: Mapping[str, str] | None, user_code: User
         check_parameters=check_parameters,
         nodes=nodes(),
         user_code=user_code,
+        later_files=later_files,
     )
 
 

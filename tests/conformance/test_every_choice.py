@@ -66,7 +66,7 @@ Source: none. Leaves out: sense.
 import numpy as np
 
 from weftwork.spec.fabric import HOST, SWITCH
-from weftwork.spec.names import NodeNames
+from weftwork.spec.fabric_names import NodeNames
 from weftwork.spec.plug_in import Record, Topology, Whole, row
 from weftwork.topology.assemble import assemble, links_between
 

@@ -54,7 +54,7 @@ from weftwork.spec.scenario.kinds import (
 )  # fmt: skip
 from weftwork.spec.scenario.rows import Row
 from weftwork.spec.scenario.scenario import rows
-from weftwork.study.prepare.parts import POLICY_KINDS
+from weftwork.study.prepare.engine_settings import POLICY_KINDS
 
 LIMIT_BYTES: Final = 2 * 2**30
 LIMIT_S: Final = 20

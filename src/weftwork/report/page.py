@@ -13,9 +13,9 @@ from weftwork.report.answer import answer
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.fabric import fabric_picture
 from weftwork.report.over_time import directions, has_nodes, read_over_time
+from weftwork.report.page_elements import Section, Tile, notice, paragraphs, port, render, table, tiles
 from weftwork.report.page_flows import completion, slowest
 from weftwork.report.page_over_time import congestion, utilisation
-from weftwork.report.page_parts import Section, Tile, notice, paragraphs, port, render, table, tiles
 from weftwork.report.page_training import SCRIPTS, training_sections
 from weftwork.report.pipeline import is_training
 from weftwork.report.tables import busiest_links

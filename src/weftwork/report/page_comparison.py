@@ -16,9 +16,9 @@ from weftwork.report.figures.distribution import distribution
 from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.over_time import directions, read_over_time
 from weftwork.report.page import bottleneck, warnings
+from weftwork.report.page_elements import Section, notice, paragraphs, port, render, table
 from weftwork.report.page_flows import flow_values
 from weftwork.report.page_over_time import moments, not_recorded
-from weftwork.report.page_parts import Section, notice, paragraphs, port, render, table
 from weftwork.report.page_training import SCRIPTS, job_waterfalls, pipeline_figure
 from weftwork.report.pipeline import is_training
 from weftwork.report.words import amount, label, plural, typeset

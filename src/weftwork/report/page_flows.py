@@ -13,7 +13,7 @@ from weftwork.policies.interface import NO_WINDOW_BYTES
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.distribution import distribution
 from weftwork.report.figures.lines import Curve, curves
-from weftwork.report.page_parts import Section, bar, notice, table
+from weftwork.report.page_elements import Section, bar, notice, table
 from weftwork.report.slow_flows import slow_flows, why
 from weftwork.report.tables import flows_by_size
 from weftwork.report.words import amount, typeset

@@ -13,7 +13,7 @@ from weftwork.report.figures.fabric import scale
 from weftwork.report.figures.heat_map import heat_map, rows_of
 from weftwork.report.figures.lines import Curve, Moment, curves
 from weftwork.report.over_time import directions, has_table
-from weftwork.report.page_parts import Section, notice
+from weftwork.report.page_elements import Section, notice
 from weftwork.report.words import amount, plural, sentence
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.figures.waterfall import Step, waterfall
 from weftwork.report.network_flows import network_flows
 from weftwork.report.over_time import has_nodes
-from weftwork.report.page_parts import Section, bar, notice, paragraphs, port, table
+from weftwork.report.page_elements import Section, bar, notice, paragraphs, port, table
 from weftwork.report.pipeline import KINDS, read_pipeline, time_by_kind
 from weftwork.report.tables import busiest_links
 from weftwork.report.training_answer import few_flows_sentence, goodput_sentence, jobs_of, what_if_of

@@ -1,6 +1,6 @@
 """Fabrics from files, JSON and GraphML: what the attributes of a draft mean, as ``docs/models/fabrics.md`` describes.
 
-Leaves out: the formats themselves, which are in `weftwork.topology.drafts`.
+Leaves out: the formats themselves, which are in `weftwork.topology.fabric_formats`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weftwork.hardware import catalogue
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.topology.assemble import assemble, default_link_names, links_between
-from weftwork.topology.drafts import Draft, read_graphml, read_json
+from weftwork.topology.fabric_formats import Draft, read_graphml, read_json
 
 __all__ = ["FABRIC_FILES", "fabric_from", "read_fabric"]
 

@@ -13,7 +13,7 @@ from weftwork.engine import lower as lowering
 from weftwork.engine.flow.paths import FlowPaths
 from weftwork.policies.load import load
 from weftwork.spec.fabric import HOST, Fabric
-from weftwork.spec.names import LinkNames, NodeNames
+from weftwork.spec.fabric_names import LinkNames, NodeNames
 from weftwork.spec.transport import Transport
 from weftwork.topology.build import fabric_of
 from weftwork.workload import placement

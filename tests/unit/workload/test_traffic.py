@@ -22,7 +22,7 @@ from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.job import Arrivals, At, Job, Loop, Operation, Peer, Program, Send, Size
 from weftwork.spec.transport import Transport
-from weftwork.study.prepare.payload import Volume, volume
+from weftwork.study.prepare.job_volume import Volume, volume
 from weftwork.study.prepare.recording import queue_pairs
 from weftwork.topology.shapes.leaf_spine import leaf_spine
 from weftwork.workload.collectives.call import Call

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from weftwork.spec.job import Job, Operation
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.scenario.topology import FabricSize
-    from weftwork.study.prepare.payload import Volume
+    from weftwork.study.prepare.job_volume import Volume
     from weftwork.study.prepare.prepared import Prepared
 
 __all__ = ["Amounts", "Estimate", "amounts_asked", "amounts_of", "estimate", "refuse_actors", "refuse_amounts"]

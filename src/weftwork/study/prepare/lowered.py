@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.flow.lower import lower_flow
 from weftwork.engine.lower import lower
-from weftwork.study.prepare.parts import engine_settings
+from weftwork.study.prepare.engine_settings import engine_settings
 from weftwork.study.prepare.training import compute_factors
 
 if TYPE_CHECKING:

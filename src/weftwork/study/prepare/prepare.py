@@ -20,11 +20,11 @@ from weftwork.spec.scenario.scenario import Scenario
 from weftwork.spec.scenario.scenario import load as load_scenario
 from weftwork.spec.scenario.scenario import rows as scenario_rows
 from weftwork.study.prepare.collective import collective_job
+from weftwork.study.prepare.engine_settings import POLICY_KINDS, policies_of, transport_of
 from weftwork.study.prepare.estimate import amounts_asked, amounts_of, refuse_amounts
 from weftwork.study.prepare.faults import occurrences
+from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
-from weftwork.study.prepare.parts import POLICY_KINDS, policies_of, transport_of
-from weftwork.study.prepare.payload import volume
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.traffic import traffic_job

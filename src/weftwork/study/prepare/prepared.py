@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from weftwork.spec.transport import Transport
     from weftwork.study.prepare.estimate import Estimate
     from weftwork.study.prepare.faults import Occurrence
-    from weftwork.study.prepare.payload import Volume
+    from weftwork.study.prepare.job_volume import Volume
     from weftwork.study.prepare.training import TrainingJob
 
 __all__ = ["Prepared"]

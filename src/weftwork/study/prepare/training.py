@@ -17,9 +17,10 @@ from weftwork.hardware.catalogue import SERVERS, gpu, gpu_facts
 from weftwork.spec.job import Collect, Compute
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.study.prepare.collective import nvlink_domains
-from weftwork.study.prepare.parts import transport_of
+from weftwork.study.prepare.engine_settings import transport_of
 from weftwork.workload.collectives.figures import collective_facts, collective_figures, path_latency_ps
 from weftwork.workload.collectives.stepwise import stepwise
+from weftwork.workload.joined_jobs import joined
 from weftwork.workload.models.catalogue import model_facts
 from weftwork.workload.models.huggingface import model_of
 from weftwork.workload.models.size import iteration_flops, parameters
@@ -27,7 +28,6 @@ from weftwork.workload.models.software import software, software_facts
 from weftwork.workload.parallelism.memory import Memory, fullest_stage
 from weftwork.workload.parallelism.refuse import refuse
 from weftwork.workload.placement import PLACEMENTS
-from weftwork.workload.shared import together
 from weftwork.workload.training.communication import Cluster
 from weftwork.workload.training.programs import Extras, TrainingShape, training_job
 
@@ -147,7 +147,7 @@ def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[Trainin
     ------
     ConfigError : two jobs are on one GPU, or the engine cannot run the job
     """
-    job = together([one.job for one in jobs])
+    job = joined([one.job for one in jobs])
     if scenario.engine.fidelity == "flow":
         return job, {}
     domain = nvlink_domains(fabric, job.placement)

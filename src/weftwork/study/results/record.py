@@ -15,9 +15,9 @@ from weftwork.engine.plan import DROP_REASONS
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.spec.scenario.choices import PATTERNS
 from weftwork.study.results.collective_times import collective_times
+from weftwork.study.results.fabric_tables import node_rows, path_rows, timeline_rows, wire_bytes
 from weftwork.study.results.ideal import ideal_times_ps, nic_ports
-from weftwork.study.results.inside import NVLINK, PACKETS, PCIE, WAYS, inside_summary, message_times_ps, ways
-from weftwork.study.results.record_ways import node_rows, path_rows, timeline_rows, wire_bytes
+from weftwork.study.results.intra_server import NVLINK, PACKETS, PCIE, WAYS, inside_summary, message_times_ps, ways
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What went inside servers, by message: which way, how fast it could have been, and how busy the GPUs' ports were.
+"""Messages inside servers: NVLink or PCIe, how fast they could have been, and how busy the ports of GPUs were.
 
 Source: docs/models/packet-engine.md, section Inside a server.
 Leaves out: what waited where inside a server, which the engine does not keep.

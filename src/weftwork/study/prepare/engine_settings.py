@@ -1,13 +1,10 @@
-"""What follows from a scenario alone, whatever its workload is: policies, and settings that all engines take."""
+"""Settings that all engines take, whatever the workload is: policies, transport, faults, seed and delays."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.clock import NEVER_PS
-from weftwork.base.folder import is_path
-from weftwork.base.user_code import text_digest, text_of
 from weftwork.policies.load import load
 from weftwork.spec.scenario.choices import TRANSPORTS
 from weftwork.spec.transport import Transport
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.prepare.faults import Occurrence
 
-__all__ = ["POLICY_KINDS", "engine_settings", "own_files", "policies_of", "transport_of"]
+__all__ = ["POLICY_KINDS", "engine_settings", "policies_of", "transport_of"]
 
 POLICY_KINDS: Final = ("congestion-control", "path-selection", "port-selection")
 
@@ -51,23 +48,6 @@ def transport_of(scenario: Scenario) -> Transport:
     with TRANSPORTS.blaming(section.protocol):
         built = kind.build(section, section.options)
     return TRANSPORTS.want(section.protocol, built, Transport, "build")
-
-
-def own_files(scenario: Scenario) -> dict[str, dict[str, str]]:
-    """The Python files of the user's own that a scenario chooses, by key, each with the SHA-256 of its text.
-
-    Policies are not among them: their hashes count their parameters, too.
-    """
-    chosen = {"fabric.topology": scenario.fabric.topology, "transport.protocol": scenario.transport.protocol}
-    if scenario.traffic is not None:
-        chosen["traffic.pattern"] = scenario.traffic.pattern
-    if scenario.collective is not None:
-        chosen["collective.algorithm"] = scenario.collective.algorithm or ""
-    return {
-        key: {"file": label, "hash": text_digest(text_of(Path(label)))}
-        for key, label in chosen.items()
-        if is_path(label)
-    }
 
 
 def engine_settings(

@@ -16,10 +16,10 @@ from weftwork.spec.job import Await, Collect, Compute, Job, Loop, Mark, Operatio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["together"]
+__all__ = ["joined"]
 
 
-def together(jobs: Sequence[Job]) -> Job:
+def joined(jobs: Sequence[Job]) -> Job:
     """Join jobs; rank r of job k becomes rank r plus the ranks of the jobs before it.
 
     Names of marks and labels that jobs share stay one. Peers and groups of a program go on to count from the first rank

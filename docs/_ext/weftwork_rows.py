@@ -80,7 +80,7 @@ def _devices(
             yield from _table(
                 ["figure", "value", "mark", "source"],
                 (
-                    [_code(key), _cell(figure.text), figure.mark, _cell(figure.source.removeprefix("chosen: "))]
+                    [_code(key), _cell(figure.text), figure.standing, _cell(figure.source.removeprefix("chosen: "))]
                     for key, figure in row.figures.items()
                 ),
             )
@@ -105,7 +105,7 @@ def _words(key: str) -> str:
 
 
 def _shown(figure: Figure) -> str:
-    return _cell(figure.text) + _MARK[figure.mark]
+    return _cell(figure.text) + _MARK[figure.standing]
 
 
 # Policies

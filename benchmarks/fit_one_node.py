@@ -4,7 +4,7 @@
 
 Prints the fitted figures of src/weftwork/workload/collectives/figures.toml, and for the A100 the rate of NVLink of
 src/weftwork/hardware/servers.toml; that of the H100 follows from it and from what NCCL counts of its links.
-The model is the closed form itself, which takes the fastest of NCCL's ways at each size. Fitted by the least mean of
+The model is the closed form itself, which takes the fastest of NCCL's methods at each size. Fitted by the least mean of
 absolute relative errors (L1), so that single sizes do not pull.
 Source: Azure AI benchmarking guide, by `weftwork.data.measured`. Leaves out: groups of fewer than eight GPUs.
 """
@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 from weftwork.base.clock import SECOND_PS
 from weftwork.data.measured import measured
 from weftwork.hardware.catalogue import node
-from weftwork.workload.collectives.closed_form import Group, fastest
+from weftwork.workload.collectives.closed_form import GroupShape, fastest
 from weftwork.workload.collectives.figures import CollectiveFigures, collective_figures
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["fit", "main"]
 
 BUS_FACTOR: Final = 2 * 7 / 8  # all-reduce of eight GPUs
-GROUP: Final = Group(members=8, per_domain=8, domain_gpus=8)
+GROUP: Final = GroupShape(members=8, per_domain=8, domain_gpus=8)
 SERVERS: Final = {"a100": "azure-nd-a100-v4", "h100": "azure-nd-h100-v5"}
 # launch us, ramp us, ramp MB, and of the A100 NVLink GB/s. chosen: near the solution, since the method is local; the
 # best of all starts is kept

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS
-from weftwork.spec.scenario.workload import Collective
+from weftwork.spec.scenario.workload import CollectiveSection
 from weftwork.testing.choices import key_findings, offer_findings
 from weftwork.testing.patterns import check_pattern
 from weftwork.testing.topologies import check_topology
@@ -54,7 +54,7 @@ def test_an_algorithm_has_keys_that_read_back(name: str) -> None:
     operation = next(iter(ALGORITHMS[name].operations))
     workload = {"algorithm": name, "operation": operation, "size": "1MiB"}
     document = {"schema": 1, "fabric": {"radix": 4}, "collective": workload}
-    assert list(offer_findings(ALGORITHMS, name, Collective)) == []
+    assert list(offer_findings(ALGORITHMS, name, CollectiveSection)) == []
     assert list(key_findings(ALGORITHMS, name, "collective", document)) == []
 
 
@@ -66,7 +66,7 @@ Source: none. Leaves out: sense.
 import numpy as np
 
 from weftwork.spec.fabric import HOST, SWITCH
-from weftwork.spec.names import NodeNames
+from weftwork.spec.fabric_names import NodeNames
 from weftwork.spec.plug_in import Record, Topology, Whole, row
 from weftwork.topology.assemble import assemble, links_between
 
@@ -108,9 +108,10 @@ class Keys(Record):
 def job(keys, given):
     peer = Peer(rule="shift", group=Group(size=given.hosts), shift=keys.shift)
     program = Program(streams=((Send(peer=peer, size=Size(total_bytes=1_000)),),))
-    classes = np.zeros(given.hosts, np.int32)
+    rank_program = np.zeros(given.hosts, np.int32)
     return Job(
-        name="next", ranks=given.hosts, programs=(program,), rank_class=classes, placement=one_per_host(given.hosts)
+        name="next", ranks=given.hosts, programs=(program,), rank_program=rank_program,
+        placement=one_per_host(given.hosts),
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weftwork.engine.programs import peers_of
-from weftwork.spec.job import Await, Collect, Compute, Job, Loop, Mark, Operation, Receive, Send, Signal, Wait
+from weftwork.spec.job import Await, Collect, Compute, Job, Loop, Milestone, Notify, Operation, Receive, Send, Wait
 
 
 @dataclass
@@ -52,7 +52,7 @@ def run_stages(
         collected=defaultdict(lambda: [0, 0, 0]),
         sent=defaultdict(int),
     )
-    first = [int(np.flatnonzero(job.rank_class == stage)[0]) for stage in range(stages)]
+    first = [int(np.flatnonzero(job.rank_program == stage)[0]) for stage in range(stages)]
     run = _Run(job=job, found=found, first=first, collect_ps=collect_ps, message_ps=message_ps)
     waiting = [
         run.stream(stage, operations, is_main=number == 0)
@@ -107,13 +107,13 @@ class _Run:
                 case Wait(label=label):
                     spend(max(posted), label)
                     posted = [0]
-                case Signal(token=token, after_ps=after):
+                case Notify(token=token, after_ps=after):
                     self.tokens[stage, token].append(now + after)
                 case Await(token=token, label=label):
                     while not self.tokens[stage, token]:
                         yield
                     spend(self.tokens[stage, token].popleft(), label)
-                case Mark(name=name):
+                case Milestone(name=name):
                     self.found.marks[stage].append((name, now))
 
     def progress(self) -> tuple[object, ...]:
@@ -147,7 +147,7 @@ class _Run:
         other = int(peers_of(operation.peer, np.array([rank]), 0)[0])
         assert other >= 0
         assert other != rank
-        return int(self.job.rank_class[other])
+        return int(self.job.rank_program[other])
 
 
 def expanded(operations: tuple[Operation, ...]) -> Iterator[Operation]:

@@ -90,13 +90,13 @@ def job_of(
         name="tiny",
         ranks=ranks,
         programs=tuple(Program(streams=tuple(tuple(stream) for stream in streams)) for streams in programs),
-        rank_class=np.arange(ranks, dtype=np.int32),
+        rank_program=np.arange(ranks, dtype=np.int32),
         placement=Placement(
             host=np.array(range(ranks) if hosts is None else hosts, np.int32),
             nics=np.zeros((ranks, 1), np.int32) if nics is None else np.array(nics, np.int32),
             gpu=None if gpus is None else np.array(gpus, np.int32),
         ),
-        mark_names=("a", "b"),
+        milestone_names=("a", "b"),
     )
 
 
@@ -123,8 +123,8 @@ def settings_of(
 ) -> EngineSettings:
     """Settings with policies of the catalogue, by name; delays of a microsecond unless others are given."""
     return EngineSettings(
-        path_selection=None if path_selection is None else load("path-selection", path_selection),
-        port_selection=load("port-selection", port_selection),
+        path_selection=None if path_selection is None else load("path_selection", path_selection),
+        port_selection=load("port_selection", port_selection),
         faults=tuple(faults),
         **{"reconvergence_delay_ps": 1_000_000, "failover_delay_ps": 1_000_000} | others,
     )
@@ -144,7 +144,7 @@ def plan_of(
         fabric=fabric,
         job=job,
         transport=transport or Transport(),
-        congestion_control=load("congestion-control", congestion_control, parameters or {}),
+        congestion_control=load("congestion_control", congestion_control, parameters or {}),
         settings=settings_of(**settings),
     )
 

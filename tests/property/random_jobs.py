@@ -17,14 +17,14 @@ from weftwork.spec.job import (
     Group,
     Job,
     Loop,
-    Mark,
+    Milestone,
+    Notify,
     Operation,
     Peer,
     Placement,
     Program,
     Receive,
     Send,
-    Signal,
     Size,
     Wait,
 )  # fmt: skip
@@ -66,14 +66,14 @@ def random_job(
         shape = "ring"
     has_rails = min(ports_of_host) > placement.nics.max()
     make = _Maker(rng, placement, priorities, mtu_bytes, max(1, packets // ranks), has_rails=has_rails)
-    programs, rank_class = make.programs(shape)
+    programs, rank_program = make.programs(shape)
     return Job(
         name=shape,
         ranks=ranks,
         programs=programs,
-        rank_class=rank_class,
+        rank_program=rank_program,
         placement=placement,
-        mark_names=("start", "step", "end"),
+        milestone_names=("start", "step", "end"),
     )
 
 
@@ -173,18 +173,18 @@ class _Maker:
     def _everybody(self, operations: list[Operation]) -> Program:
         """One program, perhaps with a start time, work and marks around, perhaps twice side by side."""
         rng = self.rng
-        head: list[Operation] = [Mark(name=0)]
+        head: list[Operation] = [Milestone(name=0)]
         if rng.random() < 0.3:
             head.append(At(at_ps=rng.choice((0, 1_000_000, rng.randrange(5_000_000)))))
         if rng.random() < 0.3:
             head.append(Compute(duration_ps=rng.choice((0, 500_000, rng.randrange(3_000_000)))))
-        tail: list[Operation] = [Wait(), Mark(name=2)] if rng.random() < 0.7 else [Mark(name=2)]
+        tail: list[Operation] = [Wait(), Milestone(name=2)] if rng.random() < 0.7 else [Milestone(name=2)]
         streams = [(*head, *operations, *tail)]
         if rng.random() < 0.2:
             streams.append(
                 (
                     Compute(duration_ps=rng.randrange(2_000_000)),
-                    Loop(count=2, body=(Mark(name=1), Compute(duration_ps=7))),
+                    Loop(count=2, body=(Milestone(name=1), Compute(duration_ps=7))),
                 )
             )
         return Program(streams=tuple(streams))
@@ -244,7 +244,7 @@ class _Maker:
             if self.receives:
                 body.append(Receive(peer=self._shift(-shift), channel=channel))
         if rng.random() < 0.5:
-            body += [Wait(), Mark(name=1)]
+            body += [Wait(), Milestone(name=1)]
         return [Loop(count=count, body=tuple(body))]
 
     def _all_to_all(self) -> list[Operation]:
@@ -268,19 +268,19 @@ class _Maker:
             Receive(peer=Peer(rule="shift", group=group, shift=-1), channel=3),
             Wait(),
         )
-        return [Loop(count=steps, body=body), Mark(name=1)]
+        return [Loop(count=steps, body=body), Milestone(name=1)]
 
     def _members(self) -> tuple[tuple[Program, ...], NDArray[np.int32]]:
         """One or two rings of some ranks in any order; the others have nothing to do."""
         rng = self.rng
         free = rng.sample(range(self.ranks), self.ranks)
-        rank_class = np.zeros(self.ranks, np.int32)
+        rank_program = np.zeros(self.ranks, np.int32)
         programs = [Program(streams=())]
         while len(free) >= 2 and len(programs) < 3:
             members = [free.pop() for _ in range(rng.randint(2, len(free)))]
-            rank_class[members] = len(programs)
+            rank_program[members] = len(programs)
             programs.append(self._everybody(self._ring(Group(size=len(members), members=tuple(members)))))
-        return tuple(programs), rank_class
+        return tuple(programs), rank_program
 
     def _exchange(self) -> list[Operation]:
         rounds = self.ranks.bit_length() - 1
@@ -313,19 +313,19 @@ class _Maker:
         rng = self.rng
         messages = rng.randint(1, 3)
         senders = [rank for rank in range(self.ranks) if self._may_send(rank, 0)]
-        rank_class = np.full(self.ranks, 2, np.int32)
-        rank_class[senders] = 1
-        rank_class[0] = 0
+        rank_program = np.full(self.ranks, 2, np.int32)
+        rank_program[senders] = 1
+        rank_program[0] = 0
         receive: list[Operation] = [Compute(duration_ps=rng.randrange(20_000_000))] if rng.random() < 0.5 else []
         if self.receives:
             receive.append(Loop(count=messages, body=tuple(Receive(peer=Peer(rule="rank", shift=s)) for s in senders)))
         send = self._send(Peer(rule="rank", shift=0), self._size(max(1, self.packets // messages)), 0)
         programs = (
-            Program(streams=((*receive, Wait(), Mark(name=2)),)),
+            Program(streams=((*receive, Wait(), Milestone(name=2)),)),
             self._everybody([Loop(count=messages, body=(send,))]),
             Program(streams=()),
         )
-        return programs, rank_class
+        return programs, rank_program
 
     def _tokens(self) -> Program:
         """A stream waits for its peer's message, then lets two others send."""
@@ -341,11 +341,11 @@ class _Maker:
                     self._send(peer, self._size(half), 0),
                     Receive(peer=peer, channel=0),
                     Wait(),
-                    Signal(token=TOKEN),
-                    Signal(token=TOKEN),
+                    Notify(token=TOKEN),
+                    Notify(token=TOKEN),
                 ),
             ),
-            Mark(name=1),
+            Milestone(name=1),
         )
         other = (
             Loop(

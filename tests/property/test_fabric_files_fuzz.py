@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
-from weftwork.topology.drafts import read_graphml, read_json
 from weftwork.topology.export import to_dot, to_graphml, to_json
+from weftwork.topology.fabric_formats import read_graphml, read_json
 from weftwork.topology.from_file import fabric_from
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fabrics"

@@ -79,7 +79,7 @@ def plan_of(case: Case, *, has_two_shapes: bool = False) -> FlowPlan:
         job=job,
         transport=Transport(),
         compute_factor=factor,
-        settings=EngineSettings(port_selection=load("port-selection", "ecmp"), seed=case.seed),
+        settings=EngineSettings(port_selection=load("port_selection", "ecmp"), seed=case.seed),
     )
     return replace(plan, mode=case.mode)
 

@@ -13,9 +13,9 @@ from weftwork.report.answer import answer
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.fabric import fabric_picture
 from weftwork.report.over_time import directions, has_nodes, read_over_time
+from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, port, render, table, tiles
 from weftwork.report.page_flows import completion, slowest
 from weftwork.report.page_over_time import congestion, utilisation
-from weftwork.report.page_parts import Section, Tile, notice, paragraphs, port, render, table, tiles
 from weftwork.report.page_training import SCRIPTS, training_sections
 from weftwork.report.pipeline import is_training
 from weftwork.report.tables import busiest_links
@@ -165,7 +165,7 @@ def _direction_of(run: Run, name: str) -> str:
     return next((one.name for one in directions(run) if ports[name] in one.ports), "")
 
 
-def _answer(run: Run) -> Section:
+def _answer(run: Run) -> PageSection:
     said = answer(run, busiest=bottleneck)
     shown = []
     timed = "collective_duration_ps" in run.summary and run.value("collective_duration_ps") is not None
@@ -179,10 +179,10 @@ def _answer(run: Run) -> Section:
             interval = f"95 %: {low} to {high}"
         shown.append(Tile(name=words, value=amount(number["value"], number["unit"]), note=interval))
     content = paragraphs(said, "answer") + notice(warnings(run, is_ending_told=True)) + tiles(shown)
-    return Section(id="answer", short="Answer", title="The answer", content=content)
+    return PageSection(id="answer", short="Answer", title="The answer", content=content)
 
 
-def _seeds(run: Run) -> Section:
+def _seeds(run: Run) -> PageSection:
     names = [name for name in _BY_SEED if name in run.summary]
     rows = [
         [escape(one.path.name), escape(one.status),
@@ -190,7 +190,7 @@ def _seeds(run: Run) -> Section:
         for one in run.seeds
     ]  # fmt: skip
     lead = f"Each has a page of its own: weftwork report {run.path}/{run.seeds[0].path.name}"
-    return Section(
+    return PageSection(
         id="seeds",
         short="Seeds",
         title="The seeds",
@@ -199,17 +199,17 @@ def _seeds(run: Run) -> Section:
     )
 
 
-def _fabric(run: Run) -> Section:
+def _fabric(run: Run) -> PageSection:
     title, short = "The fabric and its hot links", "Fabric"
     if not has_nodes(run):
         version = run.provenance.get("weftwork", "an older version")
         text = f"This run was written by Weftwork {version}, which did not keep the tiers of its fabric."
-        return Section(id="fabric", short=short, title=title, content=notice([text]))
+        return PageSection(id="fabric", short=short, title=title, content=notice([text]))
     links = run.query("select * from links order by port")
     ports = links["port"].to_numpy()
     if len(ports) and int(ports[-1]) >= len(ports):  # a picture of some links would be one of another fabric
         text = f"The fabric is so large that only the {len(ports):,} busiest directions of its links were kept."
-        return Section(id="fabric", short=short, title=title, content=notice([text]))
+        return PageSection(id="fabric", short=short, title=title, content=notice([text]))
     drawing, hot, note = fabric_picture(run.query("select * from nodes order by node"), links)
     rows = []
     for one in hot:
@@ -226,10 +226,10 @@ def _fabric(run: Run) -> Section:
         "A line has the colour and the width of the busiest of its links and directions, as a mean over the run. The "
         "numbers mark the busiest links."
     )
-    return Section(id="fabric", short=short, title=title, lead=lead, content=content)
+    return PageSection(id="fabric", short=short, title=title, lead=lead, content=content)
 
 
-def _provenance(run: Run) -> Section:
+def _provenance(run: Run) -> PageSection:
     known = run.provenance
     machine = known.get("machine", {})
     policies = []
@@ -267,7 +267,7 @@ def _provenance(run: Run) -> Section:
         + escape(run.scenario)
         + "</pre></details>"
     )
-    return Section(
+    return PageSection(
         id="provenance",
         short="Provenance",
         title="Where this comes from",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from weftwork.base.caveat import Caveat
 from weftwork.spec.device import Nic, Server, Switch
-from weftwork.spec.names import LinkNames, NodeNames
+from weftwork.spec.fabric_names import LinkNames, NodeNames
 
 __all__ = ["HOST", "LINK_DTYPE", "SWITCH", "Fabric", "Ports"]
 

@@ -1,13 +1,13 @@
-"""A job: what the ranks of a training job do, as one program per class of ranks.
+"""A job: what the ranks of a training job do, as one program for all ranks that do the same.
 
 A million ranks are a few kilobytes: groups are strides, repetition is a loop, and engines expand a program only as far
 as they have run it. What crosses servers is a message; every other dependency is local to a rank.
 
-A rank runs the streams of its class side by side. A stream runs its operations in order: ``Compute`` and ``At`` take
+A rank runs the streams of its program side by side. A stream runs its operations in order: ``Compute`` and ``At`` take
 time, ``Send`` and ``Receive`` are posted and return at once, ``Wait`` ends when all that this stream has posted is
 complete (a send when its last byte is acknowledged, a receive when its message has arrived whole, a collective when
-every member has its result). ``Signal`` and ``Await`` order the streams of one rank. ``Mark`` records the instant, for
-collectives and iterations. Operations that take time carry a ``label``: what that time is spent on.
+every member has its result). ``Notify`` and ``Await`` order the streams of one rank. ``Milestone`` records the instant,
+for collectives and iterations. Operations that take time carry a ``label``: what that time is spent on.
 """
 
 from __future__ import annotations
@@ -20,8 +20,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Arrivals", "At", "Await", "Collect", "Compute", "Digit", "Grid", "Group", "Job", "Loop", "Mark", "Operation",
-    "Peer", "Placement", "Program", "Receive", "Send", "Signal", "Size", "Wait",
+    "Arrivals",
+    "At",
+    "Await",
+    "Collect",
+    "Compute",
+    "Digit",
+    "Grid",
+    "Group",
+    "Job",
+    "Loop",
+    "Milestone",
+    "Notify",
+    "Operation",
+    "Peer",
+    "Placement",
+    "Program",
+    "Receive",
+    "Send",
+    "Size",
+    "Wait",
 ]  # fmt: skip
 
 
@@ -227,7 +245,7 @@ class Wait:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Signal:
+class Notify:
     """Count ``token`` of this rank up by one, now or ``after_ps`` later; the stream goes on at once.
 
     A delay is a latency that keeps nobody busy: what follows may overlap it.
@@ -246,8 +264,8 @@ class Await:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mark:
-    """Record the instant at which this rank gets here; ``name`` indexes `Job.mark_names`."""
+class Milestone:
+    """Record the instant at which this rank gets here; ``name`` indexes `Job.milestone_names`."""
 
     name: int
 
@@ -260,12 +278,12 @@ class Loop:
     body: tuple[Operation, ...]
 
 
-Operation = Compute | At | Send | Arrivals | Receive | Collect | Wait | Signal | Await | Mark | Loop
+Operation = Compute | At | Send | Arrivals | Receive | Collect | Wait | Notify | Await | Milestone | Loop
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """The streams of one class of ranks."""
+    """The streams of the ranks that run it."""
 
     streams: tuple[tuple[Operation, ...], ...]
 
@@ -290,16 +308,16 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """Programs, the class of each rank and its placement.
+    """Programs, which of them each rank runs, and where.
 
     Parameters
     ----------
     name : for people
     ranks : how many
-    programs : one per class
-    rank_class : shape (ranks,), index into ``programs``
+    programs : one for all ranks that do the same
+    rank_program : shape (ranks,), index into ``programs``
     placement : of the ranks on hosts
-    mark_names : names of the instants that `Mark` records
+    milestone_names : names of the instants that `Milestone` records
     labels : what time is spent on, such as ``compute`` or ``tensor``
     first_rank : where jobs share a fabric, by program: the rank from which peers and groups count; empty: from 0
     """
@@ -307,9 +325,9 @@ class Job:
     name: str
     ranks: int
     programs: tuple[Program, ...]
-    rank_class: NDArray[np.int32]
+    rank_program: NDArray[np.int32]
     placement: Placement
-    mark_names: tuple[str, ...] = field(default=())
+    milestone_names: tuple[str, ...] = field(default=())
     labels: tuple[str, ...] = field(default=())
     first_rank: tuple[int, ...] = field(default=())
 

@@ -13,7 +13,8 @@ from weftwork.base.errors import CodeError, ConfigError
 from weftwork.spec.job import Job
 from weftwork.spec.scenario.choice import PatternInput
 from weftwork.spec.scenario.choices import PATTERNS
-from weftwork.spec.scenario.workload import Traffic
+from weftwork.spec.scenario.migrations import SCHEMA
+from weftwork.spec.scenario.workload import TrafficSection
 from weftwork.spec.transport import Transport
 from weftwork.testing.choices import key_findings, offer_findings, read
 from weftwork.testing.runs import finished
@@ -40,7 +41,7 @@ def check_pattern(
     what is wrong, a sentence each; empty if nothing is
     """
     label = str(pattern)
-    findings = list(offer_findings(PATTERNS, label, Traffic))
+    findings = list(offer_findings(PATTERNS, label, TrafficSection))
     for count in hosts if not findings else ():
         document = _document(label, keys, count)
         found = list(key_findings(PATTERNS, label, "traffic", document)) or list(_made(label, document, count))
@@ -50,7 +51,7 @@ def check_pattern(
 
 def _document(label: str, keys: Mapping[str, object], hosts: int) -> dict[str, Any]:
     shape = {"topology": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": -(-hosts // 2), "hosts": hosts}
-    return {"schema": 1, "fabric": shape, "traffic": {"pattern": label, **keys}}
+    return {"schema": SCHEMA, "fabric": shape, "traffic": {"pattern": label, **keys}}
 
 
 def _made(label: str, document: Mapping[str, object], hosts: int) -> Iterator[str]:
@@ -65,7 +66,7 @@ def _made(label: str, document: Mapping[str, object], hosts: int) -> Iterator[st
     except (CodeError, ConfigError) as wrong:
         yield f"there is no job: {wrong}"
         return
-    if job.programs != again.programs or job.rank_class.tolist() != again.rank_class.tolist():
+    if job.programs != again.programs or job.rank_program.tolist() != again.rank_program.tolist():
         yield "made twice from one seed, it is two jobs"
     if job.ranks != hosts:
         yield f"the job has {job.ranks} ranks, wanted one for each host"

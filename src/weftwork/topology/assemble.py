@@ -21,7 +21,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.random import Stream, draws
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
-from weftwork.spec.names import LinkNames, NodeNames
+from weftwork.spec.fabric_names import LinkNames, NodeNames
 from weftwork.spec.scenario.devices import device_mistakes
 
 __all__ = ["MIN_DELAY_PS", "assemble", "check", "default_link_names", "links_between"]

@@ -1,6 +1,6 @@
 """Fabrics from files, JSON and GraphML: what the attributes of a draft mean, as ``docs/models/fabrics.md`` describes.
 
-Leaves out: the formats themselves, which are in `weftwork.topology.drafts`.
+Leaves out: the formats themselves, which are in `weftwork.topology.fabric_formats`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from weftwork.base.caveat import Caveat, caveats_of
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
-from weftwork.base.units import DURATION, LENGTH, PROPAGATION_PS_PER_M, RATE, Quantity, UnitError, parse_quantity
+from weftwork.base.units import DURATION, LENGTH, PROPAGATION_PS_PER_M, RATE, QuantityKind, UnitError, parse_quantity
 from weftwork.hardware import catalogue
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.topology.assemble import assemble, default_link_names, links_between
-from weftwork.topology.drafts import Draft, read_graphml, read_json
+from weftwork.topology.fabric_formats import Draft, read_graphml, read_json
 
 __all__ = ["FABRIC_FILES", "fabric_from", "read_fabric"]
 
@@ -266,7 +266,7 @@ def _family(key: str) -> str:
     return "delay" if stem == "length" else stem
 
 
-def _measure(place: _Place, values: Mapping[str, Any], quantity: Quantity, keys: tuple[str, str]) -> float | None:
+def _measure(place: _Place, values: Mapping[str, Any], quantity: QuantityKind, keys: tuple[str, str]) -> float | None:
     """A quantity, as text with its unit under the first key or as a number under the second; None without either."""
     text_key, number_key = keys
     if (number := values.get(number_key)) is not None:

@@ -55,9 +55,9 @@ def two_rails(
         fabric=fabric,
         job=job_of([list(streams), [answers or []]], nics=nics),
         transport=Transport.model_validate({"retransmission_timeout_ps": MS_PS, "lossless_priorities": ()} | changes),
-        congestion_control=load("congestion-control", control),
+        congestion_control=load("congestion_control", control),
         settings=EngineSettings(
-            port_selection=load("port-selection", "ecmp"),
+            port_selection=load("port_selection", "ecmp"),
             faults=tuple(faults),
             reconvergence_delay_ps=MS_PS,
             failover_delay_ps=FAILOVER_PS,

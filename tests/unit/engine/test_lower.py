@@ -27,14 +27,14 @@ from weftwork.spec.job import (
     Group,
     Job,
     Loop,
-    Mark,
+    Milestone,
+    Notify,
     Operation,
     Peer,
     Placement,
     Program,
     Receive,
     Send,
-    Signal,
     Size,
     Wait,
 )  # fmt: skip
@@ -59,9 +59,9 @@ def tree(**changes: Any) -> Fabric:
 
 def policies(control: str | Path = "fixed-window", path: str = "ecmp", port: str = "ecmp") -> dict[str, LoadedPolicy]:
     return {
-        "congestion_control": load("congestion-control", control),
-        "path_selection": load("path-selection", path),
-        "port_selection": load("port-selection", port),
+        "congestion_control": load("congestion_control", control),
+        "path_selection": load("path_selection", path),
+        "port_selection": load("port_selection", port),
     }
 
 
@@ -78,9 +78,9 @@ def one_class(*operations: Operation, ranks: int = 8, hosts: tuple[int, ...] | N
         name="test",
         ranks=ranks,
         programs=(Program(streams=(operations,)),),
-        rank_class=np.zeros(ranks, np.int32),
+        rank_program=np.zeros(ranks, np.int32),
         placement=Placement(host=np.array(hosts or range(ranks), np.int32), nics=np.zeros((ranks, 1), np.int32)),
-        mark_names=("start",),
+        milestone_names=("start",),
     )
 
 
@@ -212,9 +212,9 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
             ),
             Send(peer=table, size=KILOBYTE, priority=1),
             Receive(peer=table),
-            Signal(token=2),
+            Notify(token=2),
             Await(token=2),
-            Mark(name=0),
+            Milestone(name=0),
         )
     )
     codes = [Op(code).name for code in plan.ops["code"].tolist()]
@@ -251,7 +251,7 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
         (Send(peer=Peer(rule="shift", group=Group(size=8), shift=1), size=KILOBYTE, priority=8), "wanted 0 to 7"),
         (Receive(peer=Peer(rule="shift", group=Group(size=8), shift=1), channel=70_000), "found channel 70000"),
         (Compute(duration_ps=-1), "found -1 ps"),
-        (Mark(name=1), "wanted an index into the 1 mark_names"),
+        (Milestone(name=1), "wanted an index into the 1 milestone_names"),
         (Loop(count=-1, body=()), "found a count of -1"),
         (
             Loop(count=9, body=(Send(peer=Peer(rule="shift", group=Group(size=8), step=1, shift=1), size=KILOBYTE),)),
@@ -300,8 +300,8 @@ def test_a_policy_that_needs_marks_is_refused_where_none_can_be() -> None:
 
 
 def test_spraying_under_go_back_n_is_found() -> None:
-    spray = load("path-selection", "spray")
-    wrong = reordering_mistakes(Transport(), spray, load("port-selection", "ecmp"))
+    spray = load("path_selection", "spray")
+    wrong = reordering_mistakes(Transport(), spray, load("port_selection", "ecmp"))
     assert [mistake.path for mistake in wrong] == ["transport.path_selection"]
     assert reordering_mistakes(Transport(reorder_tolerant=True), spray) == []
 

@@ -1,4 +1,4 @@
-"""The timeline of all ports and the ways of packets: in step with the counters, of a fixed size, and no part of it."""
+"""The timeline of all ports and the paths of packets: in step with the counters, of a fixed size, and no part of it."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def _plan(*, sprayed: bool = False, crowded: bool = False, packets: int = 64) ->
         fabric=fabric,
         job=job,
         transport=Transport(mtu_bytes=MTU_BYTES, reorder_tolerant=sprayed),
-        congestion_control=load("congestion-control", "dcqcn"),
-        settings=EngineSettings(port_selection=load("port-selection", "spray" if sprayed else "ecmp")),
+        congestion_control=load("congestion_control", "dcqcn"),
+        settings=EngineSettings(port_selection=load("port_selection", "spray" if sprayed else "ecmp")),
     )
 
 

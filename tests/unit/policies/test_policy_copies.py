@@ -48,10 +48,10 @@ def plan_with(control: str, path: str, port: str) -> Plan:
         ),
         job=job_of([[[*sends, Wait()]] for _ in range(HOSTS)]),
         transport=Transport(mtu_bytes=1024),
-        congestion_control=load("congestion-control", control),
+        congestion_control=load("congestion_control", control),
         settings=EngineSettings(
-            path_selection=load("path-selection", path),
-            port_selection=load("port-selection", port),
+            path_selection=load("path_selection", path),
+            port_selection=load("port_selection", port),
             until_ps=20 * MS_PS,
         ),
     )

@@ -14,7 +14,7 @@ from weftwork.engine.flow.paths import FlowPaths
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.fabric import HOST, Fabric
-from weftwork.spec.names import LinkNames, NodeNames
+from weftwork.spec.fabric_names import LinkNames, NodeNames
 from weftwork.spec.transport import Transport
 from weftwork.topology.build import fabric_of
 from weftwork.workload import placement
@@ -116,6 +116,6 @@ def test_the_packet_engine_refuses_what_its_routes_cannot_hold(monkeypatch: pyte
             fabric=fabric,
             job=incast(hosts=4, senders=2, size_bytes=1_000, seed=1),
             transport=Transport(),
-            congestion_control=load("congestion-control", "none"),
-            settings=EngineSettings(port_selection=load("port-selection", "ecmp")),
+            congestion_control=load("congestion_control", "none"),
+            settings=EngineSettings(port_selection=load("port_selection", "ecmp")),
         )

@@ -12,7 +12,7 @@ import pytest
 
 from weftwork.report.figures.fabric import MOST_CELLS, fabric_picture
 from weftwork.spec.fabric import Fabric
-from weftwork.topology.drafts import Draft
+from weftwork.topology.fabric_formats import Draft
 from weftwork.topology.from_file import fabric_from
 from weftwork.topology.measures import paths
 

@@ -23,7 +23,7 @@ from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.job import Arrivals, At, Job, Loop, Operation, Peer, Program, Send, Size
 from weftwork.spec.transport import Transport
-from weftwork.study.prepare.payload import Volume, volume
+from weftwork.study.prepare.job_volume import Volume, volume
 from weftwork.study.prepare.recording import queue_pairs
 from weftwork.topology.shapes.leaf_spine import leaf_spine
 from weftwork.workload.collectives.call import Call
@@ -48,8 +48,8 @@ def run(job: Job) -> Outcome:
         fabric=fabric,
         job=job,
         transport=Transport(),
-        congestion_control=load("congestion-control", "none"),
-        settings=EngineSettings(port_selection=load("port-selection", "ecmp")),
+        congestion_control=load("congestion_control", "none"),
+        settings=EngineSettings(port_selection=load("port_selection", "ecmp")),
     )
     outcome = reference.run(plan)
     assert outcome.complete
@@ -173,7 +173,7 @@ def test_arrivals_that_no_engine_can_run_are_refused() -> None:
     job = poisson(hosts=3, flows=9, load=0.3, host_rate_bps=300 * GBPS, sizes=sizes, seed=5)
     good = job.programs[1].streams[0][0]
     assert isinstance(good, Arrivals)
-    rank = int(np.flatnonzero(job.rank_class == 1)[0])
+    rank = int(np.flatnonzero(job.rank_program == 1)[0])
     wrong = {
         "found -1 ps, wanted 0 or more": {"at_ps": good.at_ps - good.at_ps.min() - 1},
         "found -1 bytes, wanted 0 or more": {"size_bytes": np.full(len(good), -1)},

@@ -116,7 +116,7 @@ def lower_flow(
         digits=flat.digits,
         collects=flat.collects,
         axes=flat.axes,
-        rank_class=job.rank_class.astype(np.int32),
+        rank_class=job.rank_program.astype(np.int32),
         class_first_rank=np.array(job.first_rank or (0,) * len(job.programs), np.int64),
         rank_host=rank_node.astype(np.int32),
         rank_ports=(ports.base[rank_node][:, None] + job.placement.nics).astype(np.int32),
@@ -136,7 +136,7 @@ def lower_flow(
 
 
 def _tiers(fabric: Fabric) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """What the link of each port joins, in the order of its way from a host up and down again."""
+    """What the link of each port joins, in the order of its path from a host up and down again."""
     ports = fabric.ports
     words = tier_words(fabric)
     low = fabric.node_tier[ports.node].astype(np.int64)

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from weftwork.base.folder import Folder, is_path
 from weftwork.base.nearest import nearest
-from weftwork.base.units import Quantity, UnitError, format_quantity, parse_quantity
+from weftwork.base.units import QuantityKind, UnitError, format_quantity, parse_quantity
 from weftwork.spec.scenario.yaml_tree import Node, Scalar, Sequence, show
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "NameOrFile",
     "Number",
     "OfferKind",
-    "PolicyKind",
+    "PolicyChoiceKind",
     "Section",
     "SectionList",
     "Selection",
@@ -62,7 +62,7 @@ def _scalar(node: Node, wanted: str) -> Scalar:
 class Measure:
     """A quantity with a unit; ``allowed`` restricts it to a few values."""
 
-    quantity: Quantity
+    quantity: QuantityKind
     low: int = 0
     high: int | None = None
     allowed: tuple[int, ...] = ()
@@ -398,7 +398,7 @@ class Selection:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PolicyKind:
+class PolicyChoiceKind:
     """A policy: a name of the catalogue, a file of the user's, or a mapping of either with parameters."""
 
     folder: str  # under weftwork/policies, such as congestion_control
@@ -532,7 +532,7 @@ Kind = (
     | FileName
     | Listing
     | Selection
-    | PolicyKind
+    | PolicyChoiceKind
     | DeviceKind
     | NameOrFile
     | OfferKind

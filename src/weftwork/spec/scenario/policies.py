@@ -1,22 +1,34 @@
-"""Policies in a scenario: which are known, the presets of load balancing, and which of them reorder packets.
+"""Policies in a scenario: their kinds, which are known, and the presets of load balancing.
 
 The folder is the catalogue: names are those of the files in ``weftwork/policies``, which are listed and not imported.
-Leaves out: what a policy's parameters may be; the floor that loads policies hands in a check for that.
+Leaves out: what a policy's parameters may be, and what it needs of a transport; the floor that loads policies hands in
+checks for both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
+from typing import Final, Literal, get_args
 
 from pydantic import Field
 
 from weftwork.base.errors import Mistake
 from weftwork.spec.device import Record
 
-__all__ = ["KINDS", "PRESETS", "REORDERING", "ParameterCheck", "ParameterValue", "PolicyChoice", "known_policies"]
+__all__ = [
+    "POLICY_KINDS",
+    "PRESETS",
+    "ParameterCheck",
+    "ParameterValue",
+    "PolicyChoice",
+    "PolicyKind",
+    "known_policies",
+]
 
-KINDS = ("congestion_control", "path_selection", "port_selection")
+# Kinds of policies: keys of ``transport``, folders of ``weftwork/policies``, and the word for a kind everywhere else.
+PolicyKind = Literal["congestion_control", "path_selection", "port_selection"]
+POLICY_KINDS: Final[tuple[PolicyKind, ...]] = get_args(PolicyKind)
 
 # A preset of load balancing is two keys: path_selection at the NIC, port_selection at the switch.
 PRESETS: Mapping[str, tuple[str, str]] = {
@@ -24,13 +36,6 @@ PRESETS: Mapping[str, tuple[str, str]] = {
     "spray": ("spray", "ecmp"),
     "switch-spray": ("ecmp", "spray"),
     "least-loaded": ("ecmp", "least-loaded"),
-}
-
-# Policies that send packets of one queue pair over several paths, by kind. Those that are not here, such as a user's
-# own, say so in their plug-in and are judged where policies are loaded.
-REORDERING: Mapping[str, frozenset[str]] = {
-    "path_selection": frozenset({"oblivious", "spray"}),
-    "port_selection": frozenset({"spray", "least-loaded"}),
 }
 
 ParameterValue = str | int | float | bool
@@ -72,5 +77,5 @@ def known_policies() -> dict[str, tuple[str, ...]]:
                 if entry.name.endswith(".py") and not entry.name.startswith("_")
             )
         )
-        for kind in KINDS
+        for kind in POLICY_KINDS
     }

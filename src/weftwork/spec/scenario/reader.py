@@ -29,15 +29,16 @@ from weftwork.spec.scenario.kinds import (
     DeviceKind,
     FileName,
     NameOrFile,
-    PolicyKind,
+    PolicyChoiceKind,
     Section,
     SectionList,
     WrongValueError,
     either,
 )
 from weftwork.spec.scenario.policies import ParameterCheck, ParameterValue, PolicyChoice
-from weftwork.spec.scenario.rows import REQUIRED, Row, applies, resolved_default, rows_of, selector
-from weftwork.spec.scenario.yaml_tree import Entry, Mapping, Node, Scalar, Sequence, read_tree, show
+from weftwork.spec.scenario.rows import REQUIRED, KeyRow, applies, resolved_default, rows_of, selector
+from weftwork.spec.scenario.transport import TransportCheck
+from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, YamlEntry, read_tree, show
 
 __all__ = ["Places", "Reader", "apply_override"]
 
@@ -88,6 +89,7 @@ class Reader:
     known : names that exist, by kind of policy, and for ``switch`` and ``nic`` where the caller knows the catalogue
     directory : folder to which files in the scenario are relative
     check_parameters : judges the parameters of a policy, or None
+    check_transport : judges a transport with its policies, or None
     paths : lists all keys of a scenario, to tell a user in which section a key belongs
     nodes : servers of the catalogue by name, where the caller knows it
     user_code : which Python files of the user's own are run
@@ -97,6 +99,7 @@ class Reader:
     known: MappingType[str, SequenceType[str]]
     directory: Path
     check_parameters: ParameterCheck | None
+    check_transport: TransportCheck | None = None
     paths: Callable[[], SequenceType[str]] = tuple
     nodes: MappingType[str, NodeModel] = field(default_factory=dict)
     user_code: UserCode = UserCode.RUN
@@ -142,7 +145,7 @@ class Reader:
         is_open = offer is None and chosen is not None and is_path(chosen)  # nobody knows the keys of that file
         own = {} if offer is None else rows_of(offer.keys)
         keys = [chooser.row.key, *(row.key for row in own.values()), *(row.key for row in rows.values())]
-        others: MappingType[str, tuple[tuple[str, ...], Row]] = {}
+        others: MappingType[str, tuple[tuple[str, ...], KeyRow]] = {}
         if not is_open and any(entry.key not in keys for entry in node.entries):  # else no other file is imported
             others = {key: row for key, row in chooser.others().items() if key not in keys}
         entries = self._entries(node, path, list(dict.fromkeys(keys)), later, others, is_open=is_open)
@@ -155,7 +158,7 @@ class Reader:
 
     def _rows(
         self,
-        rows: dict[str, Row],
+        rows: dict[str, KeyRow],
         entries: dict[str, Node],
         path: str,
         chosen: MappingType[str, Any] | None = None,
@@ -216,7 +219,7 @@ class Reader:
         self,
         chooser: Chooser,
         chosen: str | None,
-        others: MappingType[str, tuple[tuple[str, ...], Row]],
+        others: MappingType[str, tuple[tuple[str, ...], KeyRow]],
         entries: dict[str, Node],
         path: str,
     ) -> None:
@@ -275,7 +278,7 @@ class Reader:
         listed = "" if near is not None else f"; wanted {_list_of(keys)}"
         self.wrong(path, f"unknown key{listed}", near)
 
-    def _default(self, row: Row, path: str) -> Any:
+    def _default(self, row: KeyRow, path: str) -> Any:
         kind = row.kind
         if row.default == REQUIRED:
             if self.is_sound(path):  # else the section around it has had its say
@@ -285,19 +288,19 @@ class Reader:
             return None if kind.optional else self.section(Mapping(), path, kind.model)
         if isinstance(kind, SectionList):
             return ()
-        if isinstance(kind, PolicyKind):
+        if isinstance(kind, PolicyChoiceKind):
             return None if row.default is None else self._policy(row, kind, Scalar(text=row.default), path)
         if isinstance(kind, DeviceKind):
             return DeviceChoice(model=str(row.default))
         return resolved_default(row)
 
-    def _value(self, row: Row, node: Node, path: str) -> Any:
+    def _value(self, row: KeyRow, node: Node, path: str) -> Any:
         kind = row.kind
         if isinstance(kind, Section):
             return self.section(node, path, kind.model)
         if isinstance(kind, SectionList):
             return self._sections(kind, node, path)
-        if isinstance(kind, PolicyKind):
+        if isinstance(kind, PolicyChoiceKind):
             return self._policy(row, kind, node, path)
         if isinstance(kind, DeviceKind):
             return self._device(kind, node, path)
@@ -323,7 +326,7 @@ class Reader:
 
     def _conditions(
         self,
-        rows: dict[str, Row],
+        rows: dict[str, KeyRow],
         values: dict[str, Any],
         given: set[str],
         path: str,
@@ -374,7 +377,7 @@ class Reader:
             self.wrong(path, f"{found}; wanted {either(tuple(names))}", nearest(Path(text).stem, names))
         return str(Path(file).resolve())  # what was judged, whatever becomes of a link on the way to it
 
-    def _policy(self, row: Row, kind: PolicyKind, node: Node, path: str) -> PolicyChoice:
+    def _policy(self, row: KeyRow, kind: PolicyChoiceKind, node: Node, path: str) -> PolicyChoice:
         parameters: dict[str, ParameterValue] = {}
         if isinstance(node, Mapping):
             node = replace(node, entries=tuple(e for e in node.entries if e.key not in _HEADS or not _is_removed(e)))
@@ -444,7 +447,7 @@ class Reader:
             self.wrong(path, f"found {show(named)}, wanted {_list_of(names)}", nearest(named.text, names))
         return DeviceChoice(model=named.text, fields=fields)
 
-    def _fields(self, rows: dict[str, Row], entries: dict[str, Node], path: str) -> dict[str, Any]:
+    def _fields(self, rows: dict[str, KeyRow], entries: dict[str, Node], path: str) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         for name, row in rows.items():
             node = entries.get(row.key)
@@ -528,13 +531,13 @@ def _without_lines(node: Node) -> Node:
             return made
 
 
-def _with_options(rows: dict[str, Row], chooser: Chooser) -> list[Row]:
+def _with_options(rows: dict[str, KeyRow], chooser: Chooser) -> list[KeyRow]:
     """Rows of a section with those of all its choices behind the key that chooses."""
     every = [row for _, row in chooser.others().values()]
     return [chooser.row, *every, *(row for row in rows.values() if row.key != chooser.row.key)]
 
 
-def _wanted(row: Row, names: tuple[str, ...]) -> tuple[str, ...]:
+def _wanted(row: KeyRow, names: tuple[str, ...]) -> tuple[str, ...]:
     """Values for which a row means something."""
     if row.only is not None:
         return row.only[1]
@@ -545,7 +548,7 @@ def _is_null(node: Node) -> bool:
     return isinstance(node, Scalar) and node.value is None
 
 
-def _is_removed(entry: Entry) -> bool:
+def _is_removed(entry: YamlEntry) -> bool:
     """Whether ``--set`` took the key away."""
     return _is_null(entry.node) and entry.line is None
 

@@ -13,7 +13,7 @@ from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
-from weftwork.workload.collectives.closed_form import Group, extra_launch_ps
+from weftwork.workload.collectives.closed_form import GroupShape, extra_launch_ps
 from weftwork.workload.collectives.figures import collective_caveats, collective_figures
 from weftwork.workload.collectives.protocols import software
 from weftwork.workload.placement import PLACEMENTS, with_nvlink_switches
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job, Placement
-    from weftwork.spec.scenario.workload import Collective
+    from weftwork.spec.scenario.workload import CollectiveSection
 
 __all__ = ["collective_job", "domain_ranks", "nvlink_domains"]
 
@@ -35,10 +35,10 @@ NO_DOMAINS: Final = Caveat(
     text="these ranks are not whole NVLink domains of one length in rank order, so that the algorithm knows of no"
     " domain: every step has the software latency of one over the network, and hierarchical has no inside",
 )
-_LATENCIES = ("launch_latency_ps", "local_step_latency_ps", "step_latency_ps")
+_LATENCIES = ("base_latency_ps", "local_step_latency_ps", "step_latency_ps")
 
 
-def collective_job(section: Collective, fabric: Fabric, *, seed: int) -> tuple[Job, dict[str, Caveat]]:
+def collective_job(section: CollectiveSection, fabric: Fabric, *, seed: int) -> tuple[Job, dict[str, Caveat]]:
     """Make the job of a collective, and say what is uncertain of its software.
 
     Parameters
@@ -63,7 +63,9 @@ def collective_job(section: Collective, fabric: Fabric, *, seed: int) -> tuple[J
     return found.job(placement), caveats
 
 
-def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int) -> tuple[Call, dict[str, Caveat]]:
+def _call(
+    section: CollectiveSection, fabric: Fabric, placement: Placement, ranks: int
+) -> tuple[Call, dict[str, Caveat]]:
     domain = domain_ranks(fabric, placement)
     unused = caveats_by_subject([NO_DOMAINS]) if domain == 1 and _shares_nvlink(fabric, placement) else {}
     given = {name: getattr(section, name) for name in _LATENCIES}
@@ -72,9 +74,9 @@ def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int)
     if section.protocol != "none":
         usual = software(section.protocol, ALGORITHMS.load(section.algorithm or "").name)
         figures = collective_figures(fabric.servers[0], nic_port_rate_bps=0)
-        group = Group(members=ranks, per_domain=domain, domain_gpus=domain)
-        launch_ps = usual.launch_latency_ps + extra_launch_ps(section.operation, group, section.size_bytes, figures)
-        usual_latencies = {name: getattr(usual, name) for name in _LATENCIES} | {"launch_latency_ps": round(launch_ps)}
+        group = GroupShape(members=ranks, per_domain=domain, domain_gpus=domain)
+        launch_ps = usual.base_latency_ps + extra_launch_ps(section.operation, group, section.size_bytes, figures)
+        usual_latencies = {name: getattr(usual, name) for name in _LATENCIES} | {"base_latency_ps": round(launch_ps)}
         known = usual_latencies | known
         known["protocol_efficiency"] = usual.protocol_efficiency
         caveats = {key: caveat for key, caveat in usual.caveats.items() if not _is_given(key, given)}

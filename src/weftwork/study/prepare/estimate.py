@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from weftwork.spec.job import Job, Operation
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.scenario.topology import FabricSize
-    from weftwork.study.prepare.payload import Volume
+    from weftwork.study.prepare.job_volume import Volume
     from weftwork.study.prepare.prepared import Prepared
 
 __all__ = ["Amounts", "Estimate", "amounts_asked", "amounts_of", "estimate", "refuse_actors", "refuse_amounts"]
@@ -201,7 +201,7 @@ def _between_hosts(job: Job) -> float:
         return total
 
     return sum(
-        sent(stream, np.flatnonzero(job.rank_class == index), job.first_rank[index] if job.first_rank else 0)
+        sent(stream, np.flatnonzero(job.rank_program == index), job.first_rank[index] if job.first_rank else 0)
         for index, program in enumerate(job.programs)
         for stream in program.streams
     )
@@ -215,7 +215,7 @@ def _queue_pairs(job: Job) -> int:
         arrivals = 0
         for stream in program.streams:
             arrivals += _connections(stream, 1, peers)
-        found += int((job.rank_class == index).sum()) * (arrivals + sum(peers.values()))
+        found += int((job.rank_program == index).sum()) * (arrivals + sum(peers.values()))
     return found
 
 
@@ -341,7 +341,7 @@ def refuse_actors(prepared: Prepared, actors: int) -> None:
     Parameters
     ----------
     prepared : with an estimate that has counted each program once
-    actors : classes of ranks that are alike
+    actors : ranks of which the engine runs one for all that are alike
 
     Raises
     ------

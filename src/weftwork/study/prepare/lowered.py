@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.flow.lower import lower_flow
 from weftwork.engine.lower import lower
-from weftwork.study.prepare.parts import engine_settings
+from weftwork.study.prepare.engine_settings import engine_settings
 from weftwork.study.prepare.training import compute_factors
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def lowered(
         raise ConfigError(scenario.source, [Mistake(path="engine.fidelity", text=text)])
     settings = engine_settings(scenario, policies, faults)
     if fidelity != "flow":
-        control = policies["congestion-control"]
+        control = policies["congestion_control"]
         return lower(fabric=fabric, job=job, transport=transport, congestion_control=control, settings=settings)
     make = partial(lower_flow, fabric=fabric, job=job, transport=transport, settings=settings)
     if not folds(scenario):

@@ -9,22 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.errors import CodeError, ConfigError, Mistake
 from weftwork.base.user_code import UserCode
 from weftwork.engine.plan import Plan
 from weftwork.engine.requirements import pause_caveats, reordering_mistakes
 from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
 from weftwork.policies.load import load, policy_names
 from weftwork.spec.fabric import Fabric
+from weftwork.spec.scenario.policies import POLICY_KINDS
 from weftwork.spec.scenario.scenario import Scenario
 from weftwork.spec.scenario.scenario import load as load_scenario
 from weftwork.spec.scenario.scenario import rows as scenario_rows
 from weftwork.study.prepare.collective import collective_job
+from weftwork.study.prepare.engine_settings import policies_of, transport_of
 from weftwork.study.prepare.estimate import amounts_asked, amounts_of, refuse_amounts
 from weftwork.study.prepare.faults import occurrences
+from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
-from weftwork.study.prepare.parts import POLICY_KINDS, policies_of, transport_of
-from weftwork.study.prepare.payload import volume
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.traffic import traffic_job
@@ -39,18 +40,27 @@ if TYPE_CHECKING:
     from weftwork.base.caveat import Caveat
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.job import Job
-    from weftwork.spec.scenario.policies import ParameterValue
+    from weftwork.spec.scenario.policies import ParameterValue, PolicyKind
+    from weftwork.spec.scenario.transport import TransportSection
     from weftwork.spec.transport import Transport
     from weftwork.study.prepare.training import TrainingJob
 
-__all__ = ["check_parameters", "fabric_of_scenario", "known_names", "located", "prepare", "read_scenario"]
+__all__ = [
+    "check_parameters",
+    "check_transport",
+    "fabric_of_scenario",
+    "known_names",
+    "located",
+    "prepare",
+    "read_scenario",
+]
 
 SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
 
 
 def known_names() -> dict[str, Sequence[str]]:
     """Names of policies and devices that a scenario may use, by kind."""
-    policies = {kind.replace("-", "_"): list(policy_names(kind)) for kind in POLICY_KINDS}
+    policies: dict[str, Sequence[str]] = {kind: list(policy_names(kind)) for kind in POLICY_KINDS}
     devices = {"switch": list(SWITCHES), "nic": list(NICS), "node": list(SERVERS), "gpu": list(GPUS)}
     return {**policies, **devices, "model": list(MODELS), "software": list(SOFTWARE)}
 
@@ -62,6 +72,18 @@ def check_parameters(kind: str, name_or_path: str, parameters: Mapping[str, Para
     except ConfigError as error:
         return [Mistake(path=m.path.removeprefix(f"{kind}."), text=m.text, fix=m.fix) for m in error.mistakes]
     return []
+
+
+def check_transport(section: TransportSection) -> Sequence[Mistake]:
+    """Find path and port selections that bring packets out of order where the receiver does not tolerate it."""
+    if section.force:
+        return []
+    kinds: tuple[PolicyKind, ...] = ("path_selection", "port_selection")
+    try:
+        chosen = [load(kind, getattr(section, kind).label) for kind in kinds]
+        return reordering_mistakes(transport_of(section), *chosen)
+    except CodeError:  # `prepare` meets it again and tells its file and line, when all keys are right
+        return []
 
 
 def read_scenario(
@@ -122,6 +144,7 @@ def _read(
         overrides,
         known=known_names(),
         check_parameters=check_parameters,
+        check_transport=check_transport,
         nodes=nodes(),
         user_code=user_code,
         later_files=later_files,
@@ -159,9 +182,9 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     if fabric is None:
         refuse_amounts(scenario, amounts_asked(scenario))
         fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
-    transport = transport_of(scenario)
+    transport = transport_of(scenario.transport)
     policies = policies_of(scenario)
-    chosen = (policies["path-selection"], policies["port-selection"])
+    chosen = (policies["path_selection"], policies["port_selection"])
     jobs, mistakes, caveats = training_jobs(scenario, fabric)
     job, sent, series, taken = None, None, None, None
     late: list[Mistake] = []  # told behind those of transport and faults

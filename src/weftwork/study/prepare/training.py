@@ -18,9 +18,10 @@ from weftwork.hardware.catalogue import SERVERS, gpu, gpu_caveats
 from weftwork.spec.job import Collect, Compute
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.study.prepare.collective import nvlink_domains
-from weftwork.study.prepare.parts import transport_of
+from weftwork.study.prepare.engine_settings import transport_of
 from weftwork.workload.collectives.figures import collective_caveats, collective_figures, path_latency_ps
 from weftwork.workload.collectives.stepwise import stepwise
+from weftwork.workload.joined_jobs import joined
 from weftwork.workload.models.catalogue import model_caveats
 from weftwork.workload.models.huggingface import model_of
 from weftwork.workload.models.size import iteration_flops, parameters
@@ -28,8 +29,7 @@ from weftwork.workload.models.software import software, software_caveats
 from weftwork.workload.parallelism.memory import Memory, fullest_stage
 from weftwork.workload.parallelism.refuse import refuse
 from weftwork.workload.placement import PLACEMENTS
-from weftwork.workload.shared import together
-from weftwork.workload.training.communication import Cluster
+from weftwork.workload.training.communication import GpuCluster
 from weftwork.workload.training.programs import Extras, TrainingShape, training_job
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class TrainingJob:
     section : of the scenario
     model, plan, gpu, software : what trains how on what
     memory : of the GPU that needs most, item by item
-    job, shape : its programs, and what their marks mean
+    job, shape : its programs, and what their milestones mean
     """
 
     name: str
@@ -95,10 +95,10 @@ class TrainingJob:
         degrees = (("TP", plan.tensor), ("CP", plan.context), ("PP", plan.pipeline), ("DP", plan.data),
                    ("EP", plan.expert))  # fmt: skip
         split = [f"{name} {degree}" for name, degree in degrees if degree > 1] or ["one GPU"]
-        chunks = [f"{plan.chunks} chunks"] if plan.chunks > 1 else []
+        virtual = [f"{plan.virtual_stages} virtual stages"] if plan.virtual_stages > 1 else []
         zero = [f"ZeRO {plan.zero}"] if plan.zero and plan.data * plan.context > 1 else []
         batches = f"{plan.micro_batches} micro batches of {plan.micro_batch}"
-        return ", ".join([*split, *chunks, *zero, batches])
+        return ", ".join([*split, *virtual, *zero, batches])
 
 
 def training_jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob], list[Mistake], dict[str, Caveat]]:
@@ -148,7 +148,7 @@ def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[Trainin
     ------
     ConfigError : two jobs are on one GPU, or the engine cannot run the job
     """
-    job = together([one.job for one in jobs])
+    job = joined([one.job for one in jobs])
     if scenario.engine.fidelity == "flow":
         return job, {}
     domain = nvlink_domains(fabric, job.placement)
@@ -207,14 +207,14 @@ def _job(
         nic_port_rate_bps=_port_rate(fabric),
         gpu=chip.name,
         network_latency_ps=path_latency_ps(fabric),
-        payload_share=transport_of(scenario).payload_share,
+        payload_share=transport_of(scenario.transport).payload_share,
     )
     job, shape = training_job(
         what,
         plan,
         gpu=chip,
         software=made,
-        cluster=Cluster(domain_gpus=max(1, server.nvlink_domain_gpus), figures=figures),
+        cluster=GpuCluster(domain_gpus=max(1, server.nvlink_domain_gpus), figures=figures),
         placement=_part(order, first, first + gpus),
         extras=_extras(section, what, plan),
         name=section.name,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.engine.flow.plan import FlowPlan
 from weftwork.study.prepare.estimate import refuse_actors
-from weftwork.study.prepare.payload import least_ps
+from weftwork.study.prepare.job_volume import least_ps
 from weftwork.study.prepare.what_if import Variation, variations
 from weftwork.study.results.ending import is_done
 

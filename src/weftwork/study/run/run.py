@@ -1,4 +1,4 @@
-"""Run a scenario: the way from a file to a run folder."""
+"""Run a scenario: from a file to a run folder."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from weftwork.spec.scenario.scenario import Scenario, dump
 from weftwork.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
 from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
 from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
-from weftwork.study.prepare.parts import own_files
 from weftwork.study.prepare.prepare import located, prepare, read_scenario
 from weftwork.study.results.results import Results, results
 from weftwork.study.run.execute import Execution, Progress, execute
 from weftwork.study.run.interrupts import Interrupt, interrupts
+from weftwork.study.run.own_files import own_files
 from weftwork.study.run.seeds import mean_numbers
 
 if TYPE_CHECKING:

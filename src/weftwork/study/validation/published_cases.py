@@ -5,8 +5,8 @@ Rules for all rows of a table, so that no row has a constant of its own:
   bytes added at the end.
 - SC 2021, table 1: micro batches and interleaving of the scripts that were published with it; full recomputation.
 - Megatron-Bridge: eight GPUs with Llama-3-70B are LoRA and 32 fine-tuning of all weights; ``fsdp`` above 0 is ZeRO 3
-  over all GPUs; a missing ``chunks`` is one chunk; layers that do not divide are spread with embedding and loss head
-  counted; of a rack of 72 GPUs 64 are used where a job has more than 64.
+  over all GPUs; a missing ``chunks`` is one virtual stage; layers that do not divide are spread with embedding and loss
+  head counted; of a rack of 72 GPUs 64 are used where a job has more than 64.
 Source: the tables, see weftwork/data/published/README.md; NVIDIA/Megatron-LM, examples/sc21/run_table_1.sh.
 """
 
@@ -25,7 +25,7 @@ from weftwork.workload.models.catalogue import MODELS as CATALOGUE
 from weftwork.workload.models.catalogue import model
 from weftwork.workload.models.software import software
 
-__all__ = ["Case", "Cluster", "bridge", "sc21", "vtrain_multi_node", "vtrain_single_node"]
+__all__ = ["Case", "PublishedCluster", "bridge", "sc21", "vtrain_multi_node", "vtrain_single_node"]
 
 _VTRAIN_WORDS: Final = 50_257  # GPT-2's
 _PADDING: Final = 128  # NVIDIA/Megatron-LM, make_vocab_size_divisible_by: words a tensor rank, a multiple of this
@@ -34,7 +34,7 @@ _NODES: Final = {
     "H100": "dgx-h100", "B200": "dgx-b200", "B300": "dgx-b300", "GB200": "gb200-nvl72", "GB300": "gb300-nvl72",
 }  # fmt: skip
 _PRECISIONS: Final[dict[str, Precision]] = {"BF16": "bf16", "FP8": "fp8", "MXFP8": "mxfp8", "NVFP4": "nvfp4"}
-# NVIDIA/Megatron-LM, examples/sc21/run_table_1.sh: micro batch, and chunks of a stage from layers per virtual stage
+# NVIDIA/Megatron-LM, examples/sc21/run_table_1.sh: micro batch, and virtual stages from their layers
 _SC21: Final = {
     1.7: ("gpt-1.7b", 16, 1), 7.5: ("gpt-7.5b", 16, 1), 39.1: ("gpt-39.1b", 4, 1), 145.6: ("gpt-145.6b", 2, 2),
     529.6: ("gpt-529.6b", 1, 3),
@@ -44,7 +44,7 @@ Family = Literal["dense-fp8", "dense-nvfp4", "experts", "gpt-oss"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cluster:
+class PublishedCluster:
     """What a job runs on.
 
     Attributes
@@ -77,7 +77,7 @@ class Case:
     measured_s: float
     model: Model
     plan: Parallelism
-    cluster: Cluster
+    cluster: PublishedCluster
     software: Software
     plan_set: str = ""
 
@@ -134,7 +134,7 @@ def _vtrain(row: Mapping[str, Any], plan_set: str) -> Case:
         measured_s=row["iteration_ms"] / 1e3,
         model=made,
         plan=plan,
-        cluster=Cluster(node="hgx-a100-4x200g", gpus=row["gpus"]),
+        cluster=PublishedCluster(node="hgx-a100-4x200g", gpus=row["gpus"]),
         software=software("megatron-deepspeed"),
         plan_set=plan_set,
     )
@@ -144,12 +144,12 @@ def sc21() -> tuple[Case, ...]:
     """Weak scaling of GPT on 32 to 2,520 A100."""
     cases = []
     for row in measured("megatron-sc21-a100").to_pylist():
-        name, micro_batch, chunks = _SC21[row["parameters_billion"]]
+        name, micro_batch, virtual_stages = _SC21[row["parameters_billion"]]
         plan = Parallelism(
             tensor=row["tensor"],
             pipeline=row["pipeline"],
             data=row["gpus"] // (row["tensor"] * row["pipeline"]),
-            chunks=chunks,
+            virtual_stages=virtual_stages,
             micro_batch=micro_batch,
             global_batch=row["global_batch"],
             sequence=row["sequence"],
@@ -165,7 +165,7 @@ def sc21() -> tuple[Case, ...]:
                 measured_s=row["iteration_s"],
                 model=made,
                 plan=plan,
-                cluster=Cluster(node="dgx-a100", gpus=row["gpus"]),
+                cluster=PublishedCluster(node="dgx-a100", gpus=row["gpus"]),
                 software=software("megatron-2021"),
             )
         )
@@ -227,7 +227,7 @@ def _bridge(row: Mapping[str, Any], name: str) -> Case:
         pipeline=row["pipeline"],
         data=row["gpus"] // (row["tensor"] * row["context"] * row["pipeline"]),
         expert=row["expert"] or 1,
-        chunks=row["chunks"] or 1,
+        virtual_stages=row["chunks"] or 1,
         micro_batch=row["micro_batch"],
         global_batch=row["global_batch"],
         sequence=row["sequence"],
@@ -246,7 +246,7 @@ def _bridge(row: Mapping[str, Any], name: str) -> Case:
         measured_s=tokens / (row["tokens_per_s_per_gpu"] * row["gpus"]),
         model=made,
         plan=plan,
-        cluster=Cluster(
+        cluster=PublishedCluster(
             node=_NODES[row["system"]],
             gpus=row["gpus"],
             domain_gpus=_RACK_GPUS if row["system"].startswith("GB") and row["gpus"] > _RACK_GPUS else 0,

@@ -18,7 +18,7 @@ import numpy as np
 from weftwork.base.caveat import Caveat
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
-from weftwork.spec.names import NodeNames
+from weftwork.spec.fabric_names import NodeNames
 from weftwork.spec.plug_in import Findings, Ground, Parts, Record, Topology, Whole, row
 from weftwork.spec.scenario.findings import Collected
 from weftwork.spec.scenario.topology import FabricSize, full

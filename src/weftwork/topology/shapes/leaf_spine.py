@@ -19,7 +19,7 @@ from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
-from weftwork.spec.names import NodeNames
+from weftwork.spec.fabric_names import NodeNames
 from weftwork.spec.plug_in import Findings, Flag, Ground, Number, Parts, Record, Topology, Whole, row
 from weftwork.spec.scenario.findings import Collected
 from weftwork.spec.scenario.topology import FabricSize, full

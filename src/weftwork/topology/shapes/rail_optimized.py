@@ -22,7 +22,7 @@ from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
-from weftwork.spec.names import NodeNames
+from weftwork.spec.fabric_names import NodeNames
 from weftwork.spec.plug_in import MAX_HOSTS, Findings, Flag, Ground, Number, Parts, Record, Topology, Whole, row
 from weftwork.spec.rails import default_rails, ports_by_rail, rail_mistakes
 from weftwork.spec.scenario.topology import FabricSize, full

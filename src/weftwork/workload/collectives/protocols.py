@@ -15,24 +15,24 @@ from weftwork.base.catalogue import Catalogue
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 
-__all__ = ["PROTOCOLS", "Software", "software"]
+__all__ = ["PROTOCOLS", "ProtocolFigures", "software"]
 
 PROTOCOLS: Final = Catalogue("protocol", Path(__file__).with_name("protocols.toml"))
 _OWN_FIGURES: Final = ("ring", "tree", "nvls")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Software:
+class ProtocolFigures:
     """What a protocol makes of a call: fields of `Call` by their names, and what is uncertain of them."""
 
     protocol_efficiency: float
-    launch_latency_ps: int
+    base_latency_ps: int
     local_step_latency_ps: int
     step_latency_ps: int
     caveats: dict[str, Caveat]
 
 
-def software(protocol: str, algorithm: str) -> Software:
+def software(protocol: str, algorithm: str) -> ProtocolFigures:
     """Efficiency and latencies of a protocol of NCCL with an algorithm.
 
     Parameters
@@ -46,7 +46,7 @@ def software(protocol: str, algorithm: str) -> Software:
     """
     row = PROTOCOLS.find(protocol, path="collective.protocol")
     whose = algorithm if algorithm in _OWN_FIGURES else "ring"
-    names = [f"{whose}_{name}" for name in ("launch_latency_ps", "local_step_latency_ps", "step_latency_ps")]
+    names = [f"{whose}_{name}" for name in ("base_latency_ps", "local_step_latency_ps", "step_latency_ps")]
     if names[0] not in row.figures:
         text = f"found '{protocol}', wanted simple: NCCL has no other protocol with {algorithm}"
         raise ConfigError("collective", [Mistake(path="collective.protocol", text=text, fix="simple")])
@@ -56,9 +56,9 @@ def software(protocol: str, algorithm: str) -> Software:
         text = f"latencies of the ring, since NCCL has none for {algorithm}"
         caveats.append(Caveat(subject=f"{protocol}.{algorithm}", kind="chosen", text=text))
     launch_ps, local_step_ps, step_ps = (int(row.value(name)) for name in names)
-    return Software(
+    return ProtocolFigures(
         protocol_efficiency=float(row.value("efficiency")),
-        launch_latency_ps=launch_ps,
+        base_latency_ps=launch_ps,
         local_step_latency_ps=local_step_ps,
         step_latency_ps=step_ps,
         caveats=caveats_by_subject(caveats),

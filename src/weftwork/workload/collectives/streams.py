@@ -18,12 +18,12 @@ from weftwork.spec.job import (
     Digit,
     Group,
     Loop,
-    Mark,
+    Milestone,
+    Notify,
     Operation,
     Peer,
     Receive,
     Send,
-    Signal,
     Size,
     Wait,
 )
@@ -75,7 +75,7 @@ class Lane:
 
         The next piece may come meanwhile: what NCCL counts is a latency, which pieces that follow each other overlap.
         """
-        return (Wait(), Signal(token=token, after_ps=self.pause_ps))
+        return (Wait(), Notify(token=token, after_ps=self.pause_ps))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +96,7 @@ class Cut:
 
 
 class Streams:
-    """Streams and tokens of one class of ranks, as they are put together.
+    """Streams and tokens of one program, as they are put together.
 
     Tokens are counters of a rank: whoever wants one takes the next.
     """
@@ -115,7 +115,7 @@ class Streams:
     def at_start(self, times: int = 1) -> int:
         """A token that is counted up, once or more, when a repetition starts."""
         token = self.token()
-        self._begin += [Signal(token=token)] * times
+        self._begin += [Notify(token=token)] * times
         return token
 
     def before_end(self, times: int = 1) -> int:
@@ -129,13 +129,13 @@ class Streams:
         self._streams += [tuple(stream) for stream in streams]
 
     def of_gpu(self, call: Call) -> list[tuple[Operation, ...]]:
-        """All streams of a GPU; the first marks start and end."""
-        launch = (Compute(duration_ps=call.launch_latency_ps),) if call.launch_latency_ps else ()
-        body = (Mark(name=START), *launch, *self._begin, *self._finish, Mark(name=END))
+        """All streams of a GPU; the first passes the milestones start and end."""
+        launch = (Compute(duration_ps=call.base_latency_ps),) if call.base_latency_ps else ()
+        body = (Milestone(name=START), *launch, *self._begin, *self._finish, Milestone(name=END))
         return [(Loop(count=call.repeat, body=body),), *self.of_switch(call)]
 
     def of_switch(self, call: Call) -> list[tuple[Operation, ...]]:
-        """All streams of an NVLink switch, which does what it is sent and marks nothing."""
+        """All streams of an NVLink switch, which does what it is sent and passes no milestone."""
         return [repeated(call, stream) for stream in self._streams]
 
 

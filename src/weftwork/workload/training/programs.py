@@ -27,20 +27,20 @@ from weftwork.spec.job import (
     Compute,
     Job,
     Loop,
-    Mark,
+    Milestone,
+    Notify,
     Operation,
     Peer,
     Placement,
     Program,
     Receive,
     Send,
-    Signal,
     Size,
     Wait,
 )  # fmt: skip
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
-from weftwork.workload.parallelism.layout import Unit, chunks_of
-from weftwork.workload.training.communication import LABELS, Call, Cluster, Communication, label
+from weftwork.workload.parallelism.layout import Unit, virtual_stages_of
+from weftwork.workload.training.communication import LABELS, Communication, GpuCluster, TimedCollective, label
 from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.schedule import Pass, as_loops, passes
 from weftwork.workload.training.stage import UnitOperations, duration_ps, in_turn
@@ -48,8 +48,8 @@ from weftwork.workload.training.stage import UnitOperations, duration_ps, in_tur
 __all__ = ["PASSES", "PASS_DTYPE", "Extras", "TrainingShape", "training_job"]
 
 PASSES: Final = ("forward", "backward", "gradients", "update", "checkpoint", "loading")
-PASS_DTYPE: Final = np.dtype([("pass", np.int32), ("micro_batch", np.int32), ("chunk", np.int32)])
-MARKS: Final = ("pass", "iteration")
+PASS_DTYPE: Final = np.dtype([("pass", np.int32), ("micro_batch", np.int32), ("virtual_stage", np.int32)])
+MILESTONES: Final = ("pass", "iteration")
 
 FORWARD, BACKWARD, TIED = range(3)  # channels of messages
 # Tokens; 0 and 1 are those of `weftwork.workload.training.stage`. Of messages in each direction: arrived, ready, sent
@@ -86,13 +86,13 @@ class Extras:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingShape:
-    """What the marks of a job mean.
+    """What the milestones of a job mean.
 
     Attributes
     ----------
-    passes : for each program, of PASS_DTYPE: what the k-th mark ``pass`` begins; ``pass`` indexes `PASSES`, and
-        micro_batch and chunk are -1 where the time belongs to none
-    iterations : marks ``iteration`` end one each
+    passes : for each program, of PASS_DTYPE: what the k-th milestone ``pass`` begins; ``pass`` indexes `PASSES`, and
+        micro_batch and virtual_stage are -1 where the time belongs to none
+    iterations : milestones ``iteration`` end one each
     """
 
     passes: tuple[NDArray[np.void], ...]
@@ -105,7 +105,7 @@ def training_job(
     *,
     gpu: Gpu,
     software: Software,
-    cluster: Cluster,
+    cluster: GpuCluster,
     placement: Placement,
     extras: Extras | None = None,
     name: str = "training",
@@ -122,27 +122,28 @@ def training_job(
 
     Raises
     ------
-    ConfigError : experts that do not fit the groups, fewer layers than parts, micro batches that do not fit chunks
+    ConfigError : experts that do not fit the groups, fewer layers than parts, micro batches that do not fit
+        virtual stages
 
     Returns
     -------
-    the job, whose program s is that of stage s and whose labels are `LABELS`; and what its marks mean
+    the job, whose program s is that of stage s and whose labels are `LABELS`; and what its milestones mean
     """
     calls = Communication(model=model, plan=plan, software=software, cluster=cluster, placement=placement)
     kernels = Kernels(gpu=gpu, software=software, precision=plan.precision)
     units = UnitOperations(model=model, plan=plan, kernels=kernels, communication=calls)
-    every = chunks_of(model, plan)
+    every = virtual_stages_of(model, plan)
     stages = [
-        _Stage(units=units, extras=extras or Extras(), stage=stage, chunks=every[stage])
+        _Stage(units=units, extras=extras or Extras(), stage=stage, virtual_stages=every[stage])
         for stage in range(plan.pipeline)
     ]
     job = Job(
         name=name,
         ranks=plan.ranks,
         programs=tuple(Program(streams=stage.streams()) for stage in stages),
-        rank_class=calls.groups.stage_of(np.arange(plan.ranks)).astype(np.int32),
+        rank_program=calls.groups.stage_of(np.arange(plan.ranks)).astype(np.int32),
         placement=placement,
-        mark_names=MARKS,
+        milestone_names=MILESTONES,
         labels=LABELS,
     )
     iterations = (extras or Extras()).iterations
@@ -154,7 +155,7 @@ class _Step:
     """A pass, as far as its operations depend on it: its first and last micro batch may do more than others."""
 
     kind: str
-    chunk: int
+    virtual_stage: int
     is_first: bool
     is_last: bool
 
@@ -166,7 +167,7 @@ class _Stage:
     units: UnitOperations
     extras: Extras
     stage: int
-    chunks: tuple[tuple[Unit, ...], ...]
+    virtual_stages: tuple[tuple[Unit, ...], ...]
 
     @property
     def plan(self) -> Parallelism:
@@ -188,7 +189,7 @@ class _Stage:
         return [
             _Step(
                 kind=one.kind,
-                chunk=one.chunk,
+                virtual_stage=one.virtual_stage,
                 is_first=one.kind == "forward" and one.micro_batch == 0,
                 is_last=one.kind == "backward" and one.micro_batch == last,
             )
@@ -210,9 +211,9 @@ class _Stage:
         return (self._main(), *repeated)
 
     def shape(self) -> NDArray[np.void]:
-        """What the marks of the main stream begin."""
+        """What the milestones of the main stream begin."""
         rows: list[tuple[int, int, int]] = []
-        of_passes = [(PASSES.index(one.kind), one.micro_batch, one.chunk) for one in self.passes]
+        of_passes = [(PASSES.index(one.kind), one.micro_batch, one.virtual_stage) for one in self.passes]
         for iteration in range(self.extras.iterations):
             rows += [(PASSES.index("loading"), -1, -1)] if self._loading else []
             rows += [*of_passes, (PASSES.index("gradients"), -1, -1), (PASSES.index("update"), -1, -1)]
@@ -223,19 +224,19 @@ class _Stage:
 
     def _main(self) -> tuple[Operation, ...]:
         iteration = tuple(self._iteration())
-        checkpoint = (Mark(name=0), Compute(duration_ps=self.extras.checkpoint_ps, label=label("checkpoint")))
-        end = Mark(name=1)
+        checkpoint = (Milestone(name=0), Compute(duration_ps=self.extras.checkpoint_ps, label=label("checkpoint")))
+        end = Milestone(name=1)
         kinds = [self.extras.has_checkpoint(one) for one in range(self.extras.iterations)]
         return as_loops(kinds, lambda saves: (*iteration, *checkpoint, end) if saves else (*iteration, end))
 
     def _iteration(self) -> list[Operation]:
         found: list[Operation] = [*self._loading]
         if self._gathers_hidden or self._prefetches:
-            found.append(Signal(token=PARAMETERS_GO))
+            found.append(Notify(token=PARAMETERS_GO))
         found += as_loops(self.steps, self._step)
-        found.append(Mark(name=0))
+        found.append(Milestone(name=0))
         found += self._gradients()
-        found.append(Mark(name=0))
+        found.append(Milestone(name=0))
         return found + self._update()
 
     @property
@@ -243,25 +244,25 @@ class _Stage:
         reads = self.stage in {0, self.plan.pipeline - 1}
         if not self.extras.loading_ps or not reads:
             return ()
-        return (Mark(name=0), Compute(duration_ps=self.extras.loading_ps, label=label("loading")))
+        return (Milestone(name=0), Compute(duration_ps=self.extras.loading_ps, label=label("loading")))
 
     def _step(self, step: _Step) -> list[Operation]:
-        """One pass: what it waits for, the units of its chunk, what it passes on."""
+        """One pass: what it waits for, the units of its virtual stage, what it passes on."""
         direction = FORWARD if step.kind == "forward" else BACKWARD
-        found: list[Operation] = [Mark(name=0)]
-        if self._takes(direction, step.chunk):
+        found: list[Operation] = [Milestone(name=0)]
+        if self._takes(direction, step.virtual_stage):
             found.append(Await(token=_ARRIVED[direction], label=label("pipeline")))
             found += in_turn(self.calls.arrival)
         order = self._order(step)
         found += as_loops(order, lambda unit: self._unit(unit, step))
-        if self._gives(direction, step.chunk):
-            found.append(Signal(token=_READY[direction]))
+        if self._gives(direction, step.virtual_stage):
+            found.append(Notify(token=_READY[direction]))
             if self.plan.overlap.pipeline < 1:
                 found.append(Await(token=_SENT[direction], label=label("pipeline")))
         return found
 
     def _order(self, step: _Step) -> tuple[Unit, ...]:
-        units = self.chunks[step.chunk]
+        units = self.virtual_stages[step.virtual_stage]
         return units if step.kind == "forward" else units[::-1]
 
     def _unit(self, unit: Unit, step: _Step) -> list[Operation]:
@@ -275,31 +276,31 @@ class _Stage:
         found += self.units.backward(unit)
         reduces = self._gradient_calls(unit) and (self._is_sharded or (step.is_last and self._reduces_hidden))
         if reduces and self._hidden > 0:
-            found.append(Signal(token=GRADIENTS_GO))
+            found.append(Notify(token=GRADIENTS_GO))
         if reduces and self._is_sharded:
             found += in_turn(self._gradient_calls(unit), 1 - self._hidden)
         return found
 
     # messages between stages
 
-    def _takes(self, direction: int, chunk: int) -> bool:
+    def _takes(self, direction: int, virtual_stage: int) -> bool:
         """Whether a pass waits for another stage."""
-        return self._gives(BACKWARD if direction == FORWARD else FORWARD, chunk)
+        return self._gives(BACKWARD if direction == FORWARD else FORWARD, virtual_stage)
 
-    def _gives(self, direction: int, chunk: int) -> bool:
+    def _gives(self, direction: int, virtual_stage: int) -> bool:
         """Whether a pass passes something on: all but the last part forward, all but the first one backward."""
         if self.plan.pipeline == 1:
             return False
         if direction == FORWARD:
-            return (self.stage, chunk) != (self.plan.pipeline - 1, self.plan.chunks - 1)
-        return (self.stage, chunk) != (0, 0)
+            return (self.stage, virtual_stage) != (self.plan.pipeline - 1, self.plan.virtual_stages - 1)
+        return (self.stage, virtual_stage) != (0, 0)
 
     def _messages(self, direction: int) -> list[tuple[Operation, ...]]:
         """The streams that send to one neighbour and receive from the other."""
         towards = 1 if direction == FORWARD else -1
-        chunks = range(self.plan.chunks)
-        sent = self.plan.micro_batches * sum(self._gives(direction, chunk) for chunk in chunks)
-        taken = self.plan.micro_batches * sum(self._takes(direction, chunk) for chunk in chunks)
+        virtual_stages = range(self.plan.virtual_stages)
+        sent = self.plan.micro_batches * sum(self._gives(direction, virtual_stage) for virtual_stage in virtual_stages)
+        taken = self.plan.micro_batches * sum(self._takes(direction, virtual_stage) for virtual_stage in virtual_stages)
         blocking = 1 - self.plan.overlap.pipeline
         sizes = [size for size in _split(self.calls.message_bytes, blocking) if size]
         found: list[tuple[Operation, ...]] = []
@@ -311,13 +312,13 @@ class _Stage:
             ]
             if blocking > 0:
                 waits = round(blocking * self._latency_ps(towards))
-                body += [sends[0], Wait(), Signal(token=_SENT[direction], after_ps=waits), *sends[1:]]
+                body += [sends[0], Wait(), Notify(token=_SENT[direction], after_ps=waits), *sends[1:]]
             else:
                 body += sends
             found.append((Loop(count=sent, body=tuple(body)),))
         if taken:
             receive = Receive(peer=self._peer(-towards), channel=direction)
-            arrived = Signal(token=_ARRIVED[direction], after_ps=self._latency_ps(-towards))
+            arrived = Notify(token=_ARRIVED[direction], after_ps=self._latency_ps(-towards))
             found.append((Loop(count=taken, body=(*[receive] * len(sizes), Wait(), arrived)),))
         return found
 
@@ -334,7 +335,7 @@ class _Stage:
 
     def _exchange_stream(self) -> tuple[Operation, ...]:
         body = tuple(self.units.hidden_exchange)
-        units = sum(self.units.exchanges(unit) for chunk in self.chunks for unit in chunk)
+        units = sum(self.units.exchanges(unit) for virtual_stage in self.virtual_stages for unit in virtual_stage)
         passes_each = 3 if self.plan.recompute == "full" else 2
         count = units * passes_each * self.plan.micro_batches
         return (Loop(count=count, body=body),) if body and count else ()
@@ -361,11 +362,11 @@ class _Stage:
     def _gathers_hidden(self) -> bool:
         return self._reduces_hidden and self.plan.zero > 0
 
-    def _gradient_calls(self, unit: Unit) -> tuple[Call, ...]:
+    def _gradient_calls(self, unit: Unit) -> tuple[TimedCollective, ...]:
         work = self.units.work[unit]
         return () if self.plan.has_lora else self.calls.gradients(work.parameters, work.expert_parameters)
 
-    def _parameter_calls(self, unit: Unit) -> tuple[Call, ...]:
+    def _parameter_calls(self, unit: Unit) -> tuple[TimedCollective, ...]:
         work = self.units.work[unit]
         if self.plan.has_lora or self.plan.zero == 0:
             return ()
@@ -377,7 +378,7 @@ class _Stage:
         share = self._hidden if self._prefetches else 0.0
         found = in_turn(calls, 1 - share)
         if share > 0:
-            found += [Await(token=PARAMETERS_DONE, label=label("data")), Signal(token=PARAMETERS_GO)]
+            found += [Await(token=PARAMETERS_DONE, label=label("data")), Notify(token=PARAMETERS_GO)]
         return found
 
     def _parameter_stream(self) -> tuple[Operation, ...]:
@@ -397,14 +398,14 @@ class _Stage:
         for step in first:
             for unit in self._order(step):
                 if calls := self._parameter_calls(unit):
-                    found += [*in_turn(calls, share, overhead_share=1), Signal(token=PARAMETERS_DONE)]
+                    found += [*in_turn(calls, share, overhead_share=1), Notify(token=PARAMETERS_DONE)]
         return tuple(found)
 
     def _prefetch(self, unit: Unit, share: float) -> list[Operation]:
         calls = self._parameter_calls(unit)
         if not calls:
             return []
-        return [Await(token=PARAMETERS_GO), *in_turn(calls, share), Signal(token=PARAMETERS_DONE)]
+        return [Await(token=PARAMETERS_GO), *in_turn(calls, share), Notify(token=PARAMETERS_DONE)]
 
     def _gradient_stream(self) -> tuple[Operation, ...]:
         """Reductions beside computing, in the order in which backward passes end."""
@@ -421,7 +422,7 @@ class _Stage:
             return [
                 Await(token=GRADIENTS_GO),
                 *in_turn(calls, share, overhead_share=whole),
-                Signal(token=GRADIENTS_DONE),
+                Notify(token=GRADIENTS_DONE),
             ]
 
         return as_loops(steps, lambda step: as_loops(self._order(step), reduced))
@@ -432,12 +433,14 @@ class _Stage:
         if not self.plan.has_lora and not self._is_sharded:
             found += in_turn(self.calls.gradients(*self._held), 1 - self._hidden, overhead_share=1)
         if self._hidden > 0 and not self.plan.has_lora:
-            each = sum(bool(self._gradient_calls(unit)) for chunk in self.chunks for unit in chunk)
+            each = sum(
+                bool(self._gradient_calls(unit)) for virtual_stage in self.virtual_stages for unit in virtual_stage
+            )
             times = self.plan.micro_batches if self._is_sharded else 1
             if each:
                 found.append(Loop(count=each * times, body=(Await(token=GRADIENTS_DONE, label=label("data")),)))
         if self._tied_bytes:
-            found += [Signal(token=TIED_GO), Await(token=TIED_DONE, label=label("data"))]
+            found += [Notify(token=TIED_GO), Await(token=TIED_DONE, label=label("data"))]
         return found
 
     def _update(self) -> list[Operation]:
@@ -460,7 +463,7 @@ class _Stage:
         """Parameters that a rank trains, those of experts apart."""
         if self.plan.has_lora:
             return 0.0, 0.0
-        works = [self.units.work[unit] for chunk in self.chunks for unit in chunk]
+        works = [self.units.work[unit] for virtual_stage in self.virtual_stages for unit in virtual_stage]
         return sum(work.parameters for work in works), sum(work.expert_parameters for work in works)
 
     @property
@@ -484,7 +487,7 @@ class _Stage:
             Send(peer=peer, size=Size(total_bytes=size), channel=TIED, label=label("data")),
             Receive(peer=peer, channel=TIED),
             Wait(),
-            Signal(token=TIED_DONE, after_ps=self._latency_ps(towards)),
+            Notify(token=TIED_DONE, after_ps=self._latency_ps(towards)),
         )
 
 

@@ -16,14 +16,14 @@ from weftwork.policies.load import load as load_policy
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.scenario.devices import device_mistakes, device_rows
 from weftwork.spec.scenario.kinds import Measure
-from weftwork.spec.scenario.migrations import MIGRATIONS, SCHEMA, migrate
-from weftwork.spec.scenario.policies import KINDS, PRESETS, REORDERING, known_policies
+from weftwork.spec.scenario.policies import POLICY_KINDS, PRESETS, known_policies
 from weftwork.spec.scenario.reference import page, row
 from weftwork.spec.scenario.rows import REQUIRED
 from weftwork.spec.scenario.scenario import Scenario, dump, load, loads, rows
 from weftwork.spec.scenario.schema import json_schema
 from weftwork.spec.scenario.yaml_tree import Mapping, Scalar, read_tree
 from weftwork.spec.training import Software
+from weftwork.study.prepare.prepare import check_transport
 
 ROOT = Path(__file__).parents[4]
 WRONG_FILES = sorted((ROOT / "tests/golden/scenario_errors").glob("*.yaml"))
@@ -86,7 +86,7 @@ faults:
 
 def mistakes_of(text: str, **arguments: object) -> list[Mistake]:
     with pytest.raises(ConfigError) as caught:
-        loads(text, known=KNOWN, nodes=nodes(), **arguments)  # type: ignore[arg-type]
+        loads(text, known=KNOWN, nodes=nodes(), check_transport=check_transport, **arguments)  # type: ignore[arg-type]
     return list(caught.value.mistakes)
 
 
@@ -96,7 +96,7 @@ def test_a_wrong_file_gets_all_its_mistakes_told(
 ) -> None:
     monkeypatch.chdir(path.parent)
     with pytest.raises(ConfigError) as caught:
-        load(Path(path.name), known=KNOWN, nodes=nodes())
+        load(Path(path.name), known=KNOWN, nodes=nodes(), check_transport=check_transport)
     check_golden(f"scenario_errors/{path.stem}.txt", f"{caught.value}\n")
 
 
@@ -251,18 +251,6 @@ def test_a_contradiction_with_the_file_names_the_option() -> None:
     assert [(mistake.path, mistake.line) for mistake in found] == [("--set traffic.senders", None)]
 
 
-def test_spraying_is_refused_under_go_back_n_unless_tolerated_or_forced() -> None:
-    spray = {"transport.load_balancing": "switch-spray"}
-    assert "out of order" in mistakes_of(SMALL, overrides=spray)[0].text
-    assert loads(SMALL, overrides={**spray, "transport.force": "true"}, known=KNOWN).transport.force
-    tolerant = loads(SMALL, overrides={**spray, "transport.reorder_tolerant": "true"}, known=KNOWN)
-    assert tolerant.transport.reorder_window_packets == 1_024
-    assert (
-        loads(SMALL, overrides={**spray, "transport.recovery": "timeout"}, known=KNOWN).transport.port_selection.name
-        == "spray"
-    )
-
-
 @pytest.mark.parametrize(
     ("overrides", "over"),
     [
@@ -404,33 +392,8 @@ def test_every_field_of_a_device_has_its_row() -> None:
         assert set(device_rows(record)) == set(record.model_fields) - {"name"}
 
 
-def test_an_older_schema_is_migrated_with_notes_and_keeps_lines() -> None:
-    root, _ = read_tree("schema: 1\nspeed: 400Gbps\n")
-    assert isinstance(root, Mapping)
-
-    def rename(tree: Mapping) -> tuple[Mapping, list[str]]:
-        entry = tree.get("speed")
-        assert entry is not None
-        return tree.drop("speed").put("rate", entry.node), ["'speed' is now 'rate'"]
-
-    def nothing(tree: Mapping) -> tuple[Mapping, list[str]]:
-        return tree, []
-
-    new, notes = migrate(root, 1, steps={1: rename, 2: nothing}, target=3)
-    assert notes == ("schema 1 to 2: 'speed' is now 'rate'",)
-    assert new.get("schema") is not None
-    assert [(entry.key, entry.node) for entry in new.entries] == [
-        ("schema", Scalar(text="3", line=1)),
-        ("rate", Scalar(text="400Gbps", line=2)),
-    ]
-
-
-def test_there_is_a_migration_from_every_older_schema() -> None:
-    assert sorted(MIGRATIONS) == list(range(1, SCHEMA))
-
-
 def test_policies_are_listed_without_being_imported() -> None:
-    assert set(known_policies()) == set(KINDS)
+    assert set(known_policies()) == set(POLICY_KINDS)
 
 
 def test_every_row_says_what_a_user_must_know() -> None:
@@ -490,7 +453,7 @@ def test_explain_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_explain_knows_the_parameters_of_policies(capsys: pytest.CaptureFixture[str]) -> None:
-    rows_of_dcqcn = load_policy("congestion-control", "dcqcn").rows
+    rows_of_dcqcn = load_policy("congestion_control", "dcqcn").rows
     key = f"transport.congestion_control.{rows_of_dcqcn[0].name}"
     explain(key, as_json=False)
     printed = capsys.readouterr().out
@@ -512,12 +475,6 @@ def test_presets_name_policies_that_are_installed() -> None:
     for path, port in PRESETS.values():
         assert path in installed["path_selection"]
         assert port in installed["port_selection"]
-
-
-def test_policies_that_are_said_to_reorder_say_so_themselves() -> None:
-    for kind, names in REORDERING.items():
-        for name in names:
-            assert getattr(load_policy(kind, name).plugin, "reorders", False), name
 
 
 def test_a_switch_of_the_catalogue_may_say_the_radix() -> None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from weftwork.spec.job import Await, Digit, Group, Loop, Operation, Peer, Signal, Wait
-from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
+from weftwork.spec.job import Await, Digit, Group, Loop, Notify, Operation, Peer, Wait
+from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_program
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.streams import Cut, Lane, Streams, exchange
 
@@ -69,7 +69,7 @@ def _everybody(call: Call) -> Schedule:
                 found.add(*exchange(lane, group, moving, cut, reduce=reduce, go=go, done=done))
         return found.of_gpu(call)
 
-    return schedule_by_class(call, shares, lambda _: 0, streams)
+    return schedule_by_program(call, shares, lambda _: 0, streams)
 
 
 def _rooted(call: Call) -> Schedule:
@@ -89,13 +89,13 @@ def _rooted(call: Call) -> Schedule:
             peer, count = (next_ones, others) if rank == call.root else (root, 1)
             if is_sender:
                 sends = tuple(lane.send(peer, offset=piece) for piece in range(share.parts))
-                found.add((Await(token=go), Loop(count=count, body=sends), Wait(), Signal(token=done)))
+                found.add((Await(token=go), Loop(count=count, body=sends), Wait(), Notify(token=done)))
             else:
                 receives = (lane.receive(peer, reduce=call.operation == "reduce"),) * share.parts
                 found.add((Await(token=go), Loop(count=count, body=receives), *lane.passed(done)))
         return found.of_gpu(call)
 
-    return schedule_by_class(call, shares, lambda rank: rank == call.root, streams)
+    return schedule_by_program(call, shares, lambda rank: rank == call.root, streams)
 
 
 def _pairs(call: Call) -> Schedule:
@@ -116,7 +116,7 @@ def _pairs(call: Call) -> Schedule:
             )
         return found.of_gpu(call)
 
-    return schedule_by_class(call, shares, lambda _: 0, streams)
+    return schedule_by_program(call, shares, lambda _: 0, streams)
 
 
 def _traffic(call: Call) -> Traffic:

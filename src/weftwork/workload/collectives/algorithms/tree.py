@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final, Literal
 
-from weftwork.spec.job import Await, Loop, Operation, Peer, Receive, Send, Signal, Wait
+from weftwork.spec.job import Await, Loop, Notify, Operation, Peer, Receive, Send, Wait
 from weftwork.workload.collectives.algorithm import (
     Algorithm,
     Hop,
     Schedule,
     Share,
     Traffic,
-    schedule_by_class,
+    schedule_by_program,
     traffic_of,
 )
 from weftwork.workload.collectives.call import Call
@@ -141,7 +141,7 @@ def _build(call: Call) -> Schedule:
     def signature(rank: int) -> tuple[tuple[int, int], ...]:
         return tuple(_pauses(call, tree, rank) for tree in trees)
 
-    return schedule_by_class(call, shares, signature, streams)
+    return schedule_by_program(call, shares, signature, streams)
 
 
 def _lane(call: Call, share: Share, index: int) -> Lane:
@@ -167,18 +167,18 @@ def _climb(call: Call, found: Streams, lane: Lane, peers: _Peers, pauses: tuple[
         found.add((loop(*arriving, *up.passed(below)),))
         rising = (Await(token=below), up.send(parent, digits))
         found.add(
-            (Await(token=go), loop(*rising, Signal(token=risen)))
+            (Await(token=go), loop(*rising, Notify(token=risen)))
             if goes_down
-            else (Await(token=go), loop(*rising), Wait(), Signal(token=done))
+            else (Await(token=go), loop(*rising), Wait(), Notify(token=done))
         )
     if goes_down:
         turned = (Await(token=risen),) if goes_up else ()
         found.add((loop(*turned, down.receive(parent), *down.passed(above)),))
         falling: list[Send] = [down.send(child, digits) for child in children]
         found.add(
-            (loop(Await(token=above), *falling), Signal(token=done))
+            (loop(Await(token=above), *falling), Notify(token=done))
             if goes_up
-            else (Await(token=go), loop(Await(token=above), *falling), Wait(), Signal(token=done))
+            else (Await(token=go), loop(Await(token=above), *falling), Wait(), Notify(token=done))
         )
 
 
@@ -210,10 +210,10 @@ def _chain(call: Call) -> list[Hop]:
         return remote, local
 
     remote, local = max(path(rank) for rank in range(call.ranks))
-    ways = (call.operation in _UP) + (call.operation in _DOWN)
+    directions = (call.operation in _UP) + (call.operation in _DOWN)
     return [
-        Hop(count=ways * remote, size_bytes=piece_bytes),
-        Hop(count=ways * local, size_bytes=piece_bytes, is_local=True),
+        Hop(count=directions * remote, size_bytes=piece_bytes),
+        Hop(count=directions * local, size_bytes=piece_bytes, is_local=True),
     ]
 
 

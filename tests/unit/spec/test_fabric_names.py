@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from weftwork.spec.fabric import Fabric
-from weftwork.spec.names import LinkNames, NodeNames
+from weftwork.spec.fabric_names import LinkNames, NodeNames
 from weftwork.topology.assemble import default_link_names
 from weftwork.topology.build import fabric_of
 

@@ -18,9 +18,9 @@ from weftwork.engine.reference.sender import Sender
 from weftwork.engine.reference.switch import Ingress, Switch
 from weftwork.wire.ib import code_to_credits
 
-__all__ = ["INSIDE", "watched"]
+__all__ = ["DECISIONS", "watched"]
 
-INSIDE = frozenset(
+DECISIONS = frozenset(
     {
         "a window that holds back",
         "a message that waits for credit",
@@ -35,7 +35,7 @@ INSIDE = frozenset(
 
 @contextmanager
 def watched() -> Generator[Counter[str]]:
-    """Count, within the block, each of `INSIDE`."""
+    """Count, within the block, each of `DECISIONS`."""
     found: Counter[str] = Counter()
 
     def window(allows: Callable[..., bool]) -> Callable[..., bool]:

@@ -1,16 +1,14 @@
-"""What follows from a scenario alone, whatever its workload is: policies, and settings that all engines take."""
+"""Settings that all engines take, whatever the workload is: policies, transport, faults, seed and delays."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from weftwork.base.clock import NEVER_PS
-from weftwork.base.folder import is_path
-from weftwork.base.user_code import text_digest, text_of
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.scenario.choices import TRANSPORTS
+from weftwork.spec.scenario.policies import POLICY_KINDS
 from weftwork.spec.transport import Transport
 
 if TYPE_CHECKING:
@@ -18,11 +16,10 @@ if TYPE_CHECKING:
 
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.scenario.transport import TransportSection
     from weftwork.study.prepare.faults import Occurrence
 
-__all__ = ["POLICY_KINDS", "engine_settings", "own_files", "policies_of", "transport_of"]
-
-POLICY_KINDS: Final = ("congestion-control", "path-selection", "port-selection")
+__all__ = ["engine_settings", "policies_of", "transport_of"]
 
 
 def policies_of(scenario: Scenario) -> dict[str, LoadedPolicy]:
@@ -32,43 +29,24 @@ def policies_of(scenario: Scenario) -> dict[str, LoadedPolicy]:
     ------
     ConfigError, PolicyError : a policy or its parameters are wrong
     """
-    found = {}
+    found: dict[str, LoadedPolicy] = {}
     for kind in POLICY_KINDS:
-        key = kind.replace("-", "_")
-        choice = getattr(scenario.transport, key)
-        found[kind] = load(kind, choice.label, choice.parameters, path=f"transport.{key}")
+        choice = getattr(scenario.transport, kind)
+        found[kind] = load(kind, choice.label, choice.parameters, path=f"transport.{kind}")
     return found
 
 
-def transport_of(scenario: Scenario) -> Transport:
-    """The transport that a scenario names, resolved to numbers.
+def transport_of(section: TransportSection) -> Transport:
+    """The transport that a section names, resolved to numbers.
 
     Raises
     ------
     CodeError : a transport of the user's own is wrong; with file and line
     """
-    section = scenario.transport
     kind = TRANSPORTS.load(section.protocol)
     with TRANSPORTS.blaming(section.protocol):
         built = kind.build(section, section.options)
     return TRANSPORTS.want(section.protocol, built, Transport, "build")
-
-
-def own_files(scenario: Scenario) -> dict[str, dict[str, str]]:
-    """The Python files of the user's own that a scenario chooses, by key, each with the SHA-256 of its text.
-
-    Policies are not among them: their hashes count their parameters, too.
-    """
-    chosen = {"fabric.topology": scenario.fabric.topology, "transport.protocol": scenario.transport.protocol}
-    if scenario.traffic is not None:
-        chosen["traffic.pattern"] = scenario.traffic.pattern
-    if scenario.collective is not None:
-        chosen["collective.algorithm"] = scenario.collective.algorithm or ""
-    return {
-        key: {"file": label, "hash": text_digest(text_of(Path(label)))}
-        for key, label in chosen.items()
-        if is_path(label)
-    }
 
 
 def engine_settings(
@@ -83,8 +61,8 @@ def engine_settings(
     faults : what happens, in the order of the scenario
     """
     return EngineSettings(
-        path_selection=policies["path-selection"],
-        port_selection=policies["port-selection"],
+        path_selection=policies["path_selection"],
+        port_selection=policies["port_selection"],
         seed=scenario.engine.seed,
         until_ps=NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
         faults=tuple(fault for occurrence in faults for fault in occurrence.faults),

@@ -1,4 +1,4 @@
-"""What a page draws: time by bins, ways of queue pairs, nodes by tier, and what a message takes on a link.
+"""Tables about the fabric that a page draws: ports over time, paths of queue pairs, nodes by tier.
 
 Leaves out: what is recorded, which `weftwork.study.prepare.recording` chooses.
 """

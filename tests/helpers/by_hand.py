@@ -233,11 +233,13 @@ def answer(kind: PacketKind, seq: int, **changes: Any) -> Packet:
     return data(seq, **(values | {"payload_bytes": 0} | changes))
 
 
-def hand_port(clock: HandClock, tally: Tally, port: int = 0, *, classes: int = 2, pause_quanta: int = 65_535) -> Port:
+def hand_port(
+    clock: HandClock, tally: Tally, port: int = 0, *, local_index: int = 0, classes: int = 2, pause_quanta: int = 65_535
+) -> Port:
     """A port of `RATE_BPS`, which the test has to `join` to a node and a wire."""
     config = PortConfig(
         id=port,
-        local_index=port,
+        local_index=local_index,
         rate_bps=RATE_BPS,
         classes=classes,
         pause_quanta=pause_quanta,

@@ -110,10 +110,12 @@ def test_a_message_leaves_as_full_packets_and_a_shorter_last_one() -> None:
 def test_nothing_leaves_without_a_message_and_an_empty_one_is_one_packet() -> None:
     driven = drive()
     assert driven.leaves() is None
+    assert not driven.sender.wants_to_send()
     driven.post(0)
     (packet,) = driven.sends(1)
     assert (packet.payload_bytes, packet.ends_message) == (0, True)
     assert driven.leaves() is None
+    assert not driven.sender.wants_to_send()
 
 
 @pytest.mark.parametrize("rate_bps", [70_000_000_000, 399_999_999_999, 1_000_000_007])
@@ -297,7 +299,7 @@ def test_a_timeout_goes_back_at_its_instant_and_an_ack_forgives_all_before() -> 
 
 
 def test_after_the_last_retry_nothing_leaves_and_nothing_is_heard() -> None:
-    driven = drive(MTU_BYTES, retry_limit=2)
+    driven = drive(3 * MTU_BYTES, retry_limit=2)
     for _ in range(3):
         driven.sends(1)
         driven.clock.go_to(driven.sender.deadline_at_ps)
@@ -368,6 +370,19 @@ def test_a_timeout_sends_again_what_the_receiver_does_not_keep() -> None:
     driven.clock.go_to(driven.sender.deadline_at_ps)
     assert [packet.seq for packet in driven.sends(3)] == [1, 2, 4]
     assert driven.holds_back()
+
+
+def test_a_lost_packet_that_is_paused_holds_up_no_other_class() -> None:
+    driven = drive(2 * MTU_BYTES, recovery="selective-repeat")
+    driven.post(2 * MTU_BYTES, traffic_class=1)
+    driven.sends(3)
+    driven.hears(NAK, 0, echo=data(1))
+    driven.line.paused = {0}
+    assert [packet.seq for packet in driven.sends(1)] == [3]
+    assert driven.sender.wants_to_send()
+    assert driven.holds_back()
+    driven.line.paused = set()
+    assert [packet.seq for packet in driven.sends(1)] == [0]
 
 
 # Failover

@@ -30,10 +30,16 @@ FLOW = Flow.of(0, 1, 0, seed=1)
 
 
 class HandClock:
-    """A clock that stands still until it is told to go on; it keeps the order of the page at one instant."""
+    """A clock that stands still until it is told to go on; it keeps the order of the page at one instant.
+
+    Attributes
+    ----------
+    identity : of the call that is made, or of the last one
+    """
 
     def __init__(self) -> None:
         self.now_ps = 0
+        self.identity: tuple[int, ...] = ()
         self._calls: list[tuple[int, Phase, tuple[int, ...], int, Callable[..., None], tuple[object, ...]]] = []
         self._count = 0
 
@@ -54,7 +60,7 @@ class HandClock:
         while self._calls and min(self._calls)[0] <= at_ps:
             call = min(self._calls)
             self._calls.remove(call)
-            self.now_ps = call[0]
+            self.now_ps, self.identity = call[0], call[2]
             call[4](*call[5])
         self.now_ps = at_ps
 

@@ -76,6 +76,15 @@ def test_a_cut_loses_what_is_under_way_and_nothing_that_starts_later() -> None:
     assert driven.arrivals == 2  # a packet that is lost has come to the end of the link as well
 
 
+def test_every_cut_loses_what_is_under_way_then() -> None:
+    driven = Driven()
+    for seq in range(3):
+        driven.link.carry(data(seq), 1_000 + seq)
+        driven.link.cut()
+    driven.link.carry(data(3), 2_000)
+    assert driven.there() == ["link_down", "link_down", "link_down", 3]
+
+
 def test_packets_are_lost_by_a_draw_of_their_own_at_the_port_that_sends() -> None:
     driven = Driven(loss=0.3, corruption=0.2)
     packets = [data(seq) for seq in range(200)]

@@ -100,6 +100,10 @@ def test_a_gap_is_told_once_until_it_is_closed() -> None:
     assert driven.counted == {"out_of_order_discards": 4, "naks_sent": 2, "acks_sent": 2}
 
 
+def test_a_gap_before_the_first_packet_is_one_as_well() -> None:
+    assert drive().takes(1) == [("NAK", 0)]
+
+
 def test_under_timeout_recovery_a_gap_is_told_never() -> None:
     driven = drive(recovery="timeout")
     assert driven.takes(1, 2) == []
@@ -177,13 +181,15 @@ def test_an_answer_goes_back_with_the_packet_that_caused_it_and_a_number_of_its_
     answers = [driven.answers_to(packet) for packet in packets]
     assert [answer.echo for answer in answers] == packets
     assert {(answer.origin, answer.destination, answer.traffic_class) for answer in answers} == {(1, 0, CONTROL_CLASS)}
+    assert [answer.attempt for answer in answers] == [0, 1, 2]
     assert len({answer.identity for answer in answers}) == 3
 
 
 def test_a_mark_is_echoed_once_with_the_next_answer() -> None:
     driven = drive()
-    driven.takes(0, asks_ack=False, is_marked=True)
-    assert [driven.answers_to(data(seq, asks_ack=True)).is_marked for seq in (1, 2)] == [True, False]
+    assert not driven.answers_to(data(0, asks_ack=True)).is_marked
+    driven.takes(1, asks_ack=False, is_marked=True)
+    assert [driven.answers_to(data(seq, asks_ack=True)).is_marked for seq in (2, 3)] == [True, False]
 
 
 def test_an_answer_tells_how_long_the_host_held_the_packet() -> None:

@@ -258,8 +258,20 @@ def test_an_ack_of_what_was_sent_before_going_back_is_not_sent_again() -> None:
     assert [packet.seq for packet in driven.sends(2)] == [4, 5]
 
 
-def test_every_answer_lets_the_port_look_again() -> None:
+@pytest.mark.parametrize("kind", [ACK, NAK])
+def test_an_answer_that_is_older_than_what_is_known_changes_nothing(kind: PacketKind) -> None:
+    driven = drive(6 * MTU_BYTES)
+    driven.sends(5)
+    driven.hears(ACK, 3)
+    driven.control.kinds()
+    driven.hears(kind, 2, is_marked=True, echo=data(4))
+    assert (driven.sender.una, driven.sender.nxt, driven.sender.attempt) == (3, 5, 0)
+    assert driven.control.kinds() == []
+
+
+def test_a_message_and_every_answer_let_the_port_look_again() -> None:
     driven = drive(MTU_BYTES)
+    assert driven.line.starts == 1
     driven.sends(1)
     for kind in (CNP, CREDIT, ACK, NAK):
         before = driven.line.starts
@@ -329,11 +341,22 @@ def test_a_sender_without_credit_asks_every_timeout_and_fails_never() -> None:
     driven.clock.go_to(US_PS)
     driven.hears(ACK, 1, msn=1, credit_code=0)
     driven.clock.go_to(US_PS + 3 * TIMEOUT_PS)
+    assert [packet.attempt for packet in driven.line.control] == [0, 1, 2]
     assert driven.line.answers() == [("PROBE", 1)] * 3
     assert driven.counted == {"data_sent": 1, "probes_sent": 3}
     driven.hears(ACK, 1, msn=1, credit_code=credits_to_code(1))
     driven.sends(1)
     assert driven.sender.deadline_at_ps == driven.clock.now_ps + TIMEOUT_PS  # the whole of it
+
+
+def test_a_message_that_is_posted_without_credit_asks_for_it_a_timeout_later() -> None:
+    driven = drive(MTU_BYTES, end_to_end_credits=1)
+    driven.sends(1)
+    driven.hears(ACK, 1, msn=1, credit_code=0)
+    assert driven.sender.deadline_at_ps == OFF
+    driven.clock.go_to(9 * US_PS)
+    driven.post(MTU_BYTES)
+    assert driven.sender.deadline_at_ps == 9 * US_PS + TIMEOUT_PS
 
 
 # Selective repeat
@@ -370,6 +393,33 @@ def test_a_timeout_sends_again_what_the_receiver_does_not_keep() -> None:
     driven.clock.go_to(driven.sender.deadline_at_ps)
     assert [packet.seq for packet in driven.sends(3)] == [1, 2, 4]
     assert driven.holds_back()
+
+
+def test_an_old_nak_tells_what_is_kept_all_the_same_and_an_old_ack_nothing() -> None:
+    driven = drive(8 * MTU_BYTES, recovery="selective-repeat", window_bytes=6.0 * MTU_BYTES)
+    driven.sends(6)
+    driven.hears(ACK, 2)
+    driven.hears(NAK, 0, echo=data(2))  # it came late: packet 2 itself is kept
+    assert driven.sender.first_lost is None
+    driven.hears(NAK, 1, echo=data(4))
+    assert [packet.seq for packet in driven.sends(1)] == [3]
+    driven.control.kinds()
+    driven.hears(ACK, 1, echo=data(5))
+    assert driven.control.kinds() == []
+    assert driven.sender.first_lost is None
+
+
+def test_policies_hear_of_a_loss_when_it_is_found_and_not_again_for_the_next_packet_behind_it() -> None:
+    driven = drive(8 * MTU_BYTES, recovery="selective-repeat")
+    driven.sends(6)
+    driven.control.kinds()
+    driven.hears(NAK, 1, echo=data(3))
+    driven.hears(NAK, 1, echo=data(4))
+    assert driven.control.kinds() == ["ACK", "NAK", "ACK"]
+    driven.sends(2)
+    driven.control.kinds()
+    driven.hears(NAK, 1, echo=data(5))  # no news: what it has overtaken has gone again
+    assert driven.control.kinds() == ["ACK"]
 
 
 def test_a_lost_packet_that_is_paused_holds_up_no_other_class() -> None:
@@ -482,6 +532,23 @@ def test_a_timer_of_a_control_fires_at_the_senders_place_and_is_off_while_idle()
 def test_a_path_is_chosen_for_each_packet_or_for_each_message(per: str, wanted: list[int]) -> None:
     sent = drive(3 * MTU_BYTES, MTU_BYTES, path=HandPath(per)).sends(4)
     assert [packet.entropy for packet in sent] == wanted
+
+
+def test_a_path_selection_is_told_of_answers_and_timeouts_where_it_asks_for_them() -> None:
+    path = HandPath("packet", frozenset({Kind.ACK, Kind.NAK, Kind.TIMEOUT}))
+    driven = drive(3 * MTU_BYTES, path=path)
+    driven.sends(2)
+    driven.hears(ACK, 1, echo=data(0, entropy=77))
+    driven.hears(NAK, 1)
+    driven.sends(1)
+    driven.clock.go_to(driven.sender.deadline_at_ps)
+    told = [(Kind(signal.kind).name, signal.seq, signal.entropy) for signal in path.heard if signal.kind != Kind.SEND]
+    assert told == [("ACK", 1, 77), ("NAK", 1, 0), ("TIMEOUT", 0, 0)]
+    deaf = HandPath("packet")
+    driven = drive(MTU_BYTES, path=deaf)
+    driven.sends(1)
+    driven.hears(ACK, 1)
+    assert [signal.kind for signal in deaf.heard] == [Kind.SEND]
 
 
 def test_without_a_path_selection_all_packets_carry_the_flows_own_entropy() -> None:

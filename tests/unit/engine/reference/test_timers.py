@@ -95,10 +95,12 @@ def test_stopped_they_are_silent_until_one_is_set_anew() -> None:
 
 def test_at_another_place_they_keep_their_instants_and_fire_there_only() -> None:
     clock = HandClock()
-    timers, state, fired = timers_of(clock)
+    timers, state, _ = timers_of(clock)
+    fired_at: list[tuple[int, ...]] = []
+    timers.fire = lambda _timer: fired_at.append(clock.identity)
     state.timer_at_ps[3] = 70
     timers.schedule(0, 0)
     timers.schedule(6, 1)
     assert [identity[1:3] for _, _, identity in clock.calls] == [(0, 0), (6, 1)]
     clock.go_to(100)
-    assert fired == [(70, 3)]
+    assert fired_at == [(Agenda.CONGESTION_CONTROL, 6, 1, 3)]

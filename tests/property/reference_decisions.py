@@ -65,7 +65,7 @@ def watched() -> Generator[Counter[str]]:
     def schedule(choose: Callable[..., int]) -> Callable[..., int]:
         def counted(switch: Switch, egress: Any, ready: list[int]) -> int:
             chosen = choose(switch, egress, ready)
-            is_weighted = switch.weights[chosen] > 0
+            is_weighted = switch.config.weights[chosen] > 0
             found["classes that share a port by weight"] += len(ready) > 1 and is_weighted
             found["a strict class before another"] += len(ready) > 1 and not is_weighted
             return chosen
@@ -81,7 +81,7 @@ def watched() -> Generator[Counter[str]]:
 
     def refresh(again: Callable[..., None]) -> Callable[..., None]:
         def counted(port: Port, traffic_class: int) -> None:
-            is_due = port.refresh_at_ps[traffic_class] == port.simulation.now_ps
+            is_due = port.refresh_at_ps[traffic_class] == port.clock.now_ps
             found["a pause that is asked for again"] += is_due
             again(port, traffic_class)
 

@@ -6,16 +6,14 @@ Leaves out: collectives, which are programs of sends and receives by now.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from weftwork.engine.plan import DIGIT_DTYPE, OP_DTYPE, Op, Rule
-from weftwork.engine.reference.port import Agenda, Phase
+from weftwork.engine.plan import DIGIT_DTYPE, OP_DTYPE, Op, Plan, Rule
+from weftwork.engine.reference.clock import Agenda, Clock, Phase
 
-if TYPE_CHECKING:
-    from weftwork.engine.reference.simulation import Simulation
-
-__all__ = ["DigitRow", "JobRun", "OpRow", "RankStream"]
+__all__ = ["DigitRow", "JobRun", "Network", "OpRow", "RankStream"]
 
 NOT_AWAITING = -1
 
@@ -63,12 +61,22 @@ class DigitRow:
     weight: int
 
 
+class Network(Protocol):
+    """What carries the messages of a job."""
+
+    def send(self, source: int, destination: int, size_bytes: int, op: OpRow, completed: Callable[[], None]) -> None:
+        """Post a message of a SEND; ``completed`` is called when the sender knows that all of it has arrived."""
+
+    def claim(self, source: int, destination: int, channel: int, completed: Callable[[], None]) -> bool:
+        """Ask for the next message of this name; returns whether it is there, else ``completed`` is called then."""
+
+
 class RankStream:
     """One stream of one rank: where it is in its program and what it waits for."""
 
     def __init__(self, job: JobRun, rank: int, index: int, first_op: int) -> None:
         self.job = job
-        self.simulation = job.simulation
+        self.clock = job.clock
         self.rank = rank
         self.index = index
         self.position = first_op
@@ -83,13 +91,13 @@ class RankStream:
         """Go on at an instant; once, however many ask for it."""
         if not self.is_scheduled:
             self.is_scheduled = True
-            self.simulation.at(at_ps, Phase.AGENDA, (Agenda.JOB, self.rank, self.index), self.run)
+            self.clock.at(at_ps, Phase.AGENDA, (Agenda.JOB, self.rank, self.index), self.run)
 
     def completed(self) -> None:
         """One of its sends or receives is complete."""
         self.pending -= 1
         if self.is_waiting and self.pending == 0:
-            self.schedule(self.simulation.now_ps)
+            self.schedule(self.clock.now_ps)
 
     def run(self) -> None:
         """Run until something blocks."""
@@ -99,7 +107,7 @@ class RankStream:
 
     def _run_one(self, op: OpRow) -> bool:
         """Run one operation; returns whether the stream goes on."""
-        now_ps = self.simulation.now_ps
+        now_ps = self.clock.now_ps
         match Op(op.code):
             case Op.STOP:
                 self.has_stopped = True
@@ -148,23 +156,23 @@ class RankStream:
                 peer = self._peer(op)
                 if peer >= 0:
                     self.pending += 1
-                    self.simulation.send(self, peer, self._size_bytes(op), op)
+                    self.job.network.send(self.rank, peer, self._size_bytes(op), op, self.completed)
             case Op.RECEIVE:
                 peer = self._peer(op)
-                if peer >= 0 and not self.simulation.connection(peer, self.rank, op.channel).claim(self):
+                if peer >= 0 and not self.job.network.claim(peer, self.rank, op.channel, self.completed):
                     self.pending += 1
             case Op.SIGNAL:
                 self._signal(op)
             case Op.MARK:
-                self.job.marks.append((self.rank, op.value, self.simulation.now_ps))
+                self.job.marks.append((self.rank, op.value, self.clock.now_ps))
 
     def _signal(self, op: OpRow) -> None:
         if op.after_ps == 0:
             self.job.signal(self.rank, op.value)
             return
-        at_ps = self.simulation.now_ps + op.after_ps
+        at_ps = self.clock.now_ps + op.after_ps
         identity = (Agenda.SIGNAL, self.rank, op.value)
-        self.simulation.at(at_ps, Phase.AGENDA, identity, lambda: self.job.signal(self.rank, op.value))
+        self.clock.at(at_ps, Phase.AGENDA, identity, lambda: self.job.signal(self.rank, op.value))
 
     @property
     def _counter(self) -> int:
@@ -207,6 +215,12 @@ class RankStream:
 class JobRun:
     """All streams of all ranks.
 
+    Parameters
+    ----------
+    plan : of which it reads the job's programs
+    clock : what time it is
+    network : what carries the messages
+
     Attributes
     ----------
     streams : by rank and index
@@ -214,9 +228,9 @@ class JobRun:
     marks : rank, name, instant, as they happen
     """
 
-    def __init__(self, simulation: Simulation) -> None:
-        plan = simulation.plan
-        self.simulation = simulation
+    def __init__(self, plan: Plan, clock: Clock, network: Network) -> None:
+        self.clock = clock
+        self.network = network
         names = OP_DTYPE.names or ()
         self.ops = [OpRow(**dict(zip(names, row, strict=True))) for row in plan.ops.tolist()]
         self.tables: list[int] = plan.tables.tolist()
@@ -243,7 +257,7 @@ class JobRun:
         self.tokens[rank][token] += 1
         for stream in self.streams[rank]:
             if stream.awaits == token:
-                stream.schedule(self.simulation.now_ps)
+                stream.schedule(self.clock.now_ps)
 
     def has_ended(self) -> bool:
         """Whether every stream has come to its end."""

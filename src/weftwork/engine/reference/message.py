@@ -1,30 +1,33 @@
-"""A message of the reference engine, and the inbox in which the receiving rank claims it.
+"""Messages of the reference engine: what a sender has posted, and the inbox in which the receiving rank claims it.
 
-Source: `docs/models/packet-engine.md`, section The job.
-Leaves out: how the message gets there, see `queue_pair` and `server`.
+Source: `docs/models/packet-engine.md`, sections The job, and Queue pairs and the sending NIC.
+Leaves out: how a message gets there, see `queue_pair` and `server`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from weftwork.engine.reference.clock import Clock
 from weftwork.policies.interface import OFF
 
-if TYPE_CHECKING:
-    from weftwork.engine.reference.job import RankStream
-    from weftwork.engine.reference.simulation import Simulation
-
-__all__ = ["Inbox", "Message"]
+__all__ = ["Inbox", "Message", "SendQueue"]
 
 
 @dataclass(kw_only=True, slots=True)
 class Message:
-    """One message; between servers, packets ``first`` to ``end - 1`` of its queue pair carry it."""
+    """One message; between servers, packets ``first`` to ``end - 1`` of its queue pair carry it.
+
+    Attributes
+    ----------
+    completed : called when all of it is acknowledged
+    """
 
     size_bytes: int
     posted_at_ps: int
-    stream: RankStream
+    completed: Callable[[], None]
     delivered_at_ps: int = OFF
     acked_at_ps: int = OFF
     traffic_class: int = 0
@@ -33,9 +36,63 @@ class Message:
     bytes_before: int = 0  # payload of all messages before it
 
     def acknowledged(self, now_ps: int) -> None:
-        """Tell the sender that all of it has arrived."""
+        """Tell the sending rank that all of it has arrived."""
         self.acked_at_ps = now_ps
-        self.stream.completed()
+        self.completed()
+
+
+class SendQueue:
+    """The messages of a queue pair, cut into packets: a message is ``max(1, ceil(size / mtu))``, the last one shorter.
+
+    Attributes
+    ----------
+    messages : all of them, in their order
+    """
+
+    def __init__(self, mtu_bytes: int) -> None:
+        self.mtu_bytes = mtu_bytes
+        self.messages: list[Message] = []
+        self._firsts: list[int] = []
+
+    @property
+    def end(self) -> int:
+        """Packets posted."""
+        return self.messages[-1].end if self.messages else 0
+
+    def append(self, size_bytes: int, traffic_class: int, now_ps: int, completed: Callable[[], None]) -> None:
+        """Add a message."""
+        first = self.end
+        last = self.messages[-1] if self.messages else None
+        message = Message(
+            size_bytes=size_bytes,
+            traffic_class=traffic_class,
+            first=first,
+            end=first + max(1, -(-size_bytes // self.mtu_bytes)),
+            bytes_before=last.bytes_before + last.size_bytes if last else 0,
+            posted_at_ps=now_ps,
+            completed=completed,
+        )
+        self.messages.append(message)
+        self._firsts.append(first)
+
+    def ordinal_of(self, seq: int) -> int:
+        """Of the message that packet ``seq`` belongs to."""
+        return bisect_right(self._firsts, seq) - 1
+
+    def message_of(self, seq: int) -> Message:
+        """The message that packet ``seq`` belongs to."""
+        return self.messages[self.ordinal_of(seq)]
+
+    def bytes_before(self, seq: int) -> int:
+        """Payload of all packets before ``seq``, which may be one past the last."""
+        if not self.messages:
+            return 0
+        message = self.message_of(seq)
+        return message.bytes_before + min(message.size_bytes, (seq - message.first) * self.mtu_bytes)
+
+    def payload_bytes(self, first: int, end: int) -> int:
+        """Of packets ``first`` to ``end - 1``."""
+        return self.bytes_before(end) - self.bytes_before(first)
 
 
 class Inbox:
@@ -43,34 +100,40 @@ class Inbox:
 
     Attributes
     ----------
+    messages : that are on their way or here, in their order
     delivered, receives : how many messages have arrived, and how many were asked for
+    delivered_bytes : of the messages that have arrived
     """
 
-    def __init__(self, simulation: Simulation) -> None:
-        self.simulation = simulation
+    def __init__(self, clock: Clock, messages: list[Message]) -> None:
+        self.clock = clock
+        self.messages = messages
         self.delivered = 0
+        self.delivered_bytes = 0
         self.receives = 0
-        self._waiting: dict[int, RankStream] = {}  # by the ordinal of the message
+        self._waiting: dict[int, Callable[[], None]] = {}  # by the ordinal of the message
 
     @property
     def claimed(self) -> int:
         """Messages that have arrived and were asked for."""
         return min(self.receives, self.delivered)
 
-    def claim(self, stream: RankStream) -> bool:
-        """Ask for the next message; returns whether it is there already."""
+    def claim(self, completed: Callable[[], None]) -> bool:
+        """Ask for the next message; returns whether it is there already, else ``completed`` is called when it is."""
         ordinal = self.receives
         self.receives += 1
         if ordinal < self.delivered:
             return True
-        self._waiting[ordinal] = stream
+        self._waiting[ordinal] = completed
         return False
 
-    def deliver(self, message: Message) -> None:
-        """Take a message that is there whole."""
-        message.delivered_at_ps = self.simulation.now_ps
-        self.simulation.delivered_bytes += message.size_bytes
-        stream = self._waiting.pop(self.delivered, None)
+    def deliver(self) -> Message:
+        """Take the next message, which is there whole."""
+        message = self.messages[self.delivered]
+        message.delivered_at_ps = self.clock.now_ps
+        self.delivered_bytes += message.size_bytes
+        completed = self._waiting.pop(self.delivered, None)
         self.delivered += 1
-        if stream is not None:
-            stream.completed()
+        if completed is not None:
+            completed()
+        return message

@@ -1,4 +1,4 @@
-"""A host of the reference engine: its NIC ports, their turn among queue pairs, and the host interface behind each.
+"""A NIC port of the reference engine: turns among its queue pairs, and the host interface behind it.
 
 Source: `docs/models/packet-engine.md`, sections Queue pairs and the sending NIC, and The receiving NIC; the host
 interface can be the bottleneck and push back, as Agarwal et al. found, HotNets 2022, doi:10.1145/3563766.3564110.
@@ -8,62 +8,103 @@ Leaves out: NVLink and PCIe between GPUs, see `server`; memory inside the host.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from weftwork.base.clock import serialisation_ps
-from weftwork.engine.reference.port import Agenda, Packet, PacketKind, Phase, Port
+from weftwork.engine.reference.clock import Agenda, Clock, Phase
+from weftwork.engine.reference.line import PacketSink, PacketSource
+from weftwork.engine.reference.packet import Packet, PacketKind
+from weftwork.engine.reference.port import Port
 
-if TYPE_CHECKING:
-    from weftwork.engine.reference.sender import Sender
-    from weftwork.engine.reference.simulation import Simulation
+__all__ = ["Nic", "NicConfig"]
 
-__all__ = ["Nic"]
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NicConfig:
+    """A NIC port and its host interface as they are at the start.
+
+    Parameters
+    ----------
+    pcie_rate_bps, pcie_latency_ps : of the host interface; both 0: there is none
+    receive_buffer_bytes, xoff_bytes, xon_bytes : of the buffer before the host interface
+    lossless : by class index
+    control_class : class index of what is not data
+    """
+
+    pcie_rate_bps: int
+    pcie_latency_ps: int
+    receive_buffer_bytes: int
+    xoff_bytes: int
+    xon_bytes: int
+    lossless: tuple[bool, ...]
+    control_class: int
 
 
 class Nic:
-    """One NIC port; the ports of a host share nothing but the instant.
+    """One NIC port; the ports of a host share nothing but the instant. It is the line of the queue pairs that end here.
 
     Attributes
     ----------
     senders : queue pairs whose source is this port, by slot
+    shared_state : record that the queue pairs which end here share, or None
+    pcie_rate_bps, has_host_interface : of the host interface, which a fault changes
     buffer_bytes : what waits for the host interface
     """
 
-    def __init__(self, simulation: Simulation, node: int, port_id: int) -> None:
-        plan = simulation.plan
-        row = plan.nics[int(plan.node_device[node])]
-        self.simulation = simulation
-        self.port = Port(simulation, port_id, self, int(row["pause_quanta"]))
-        self.senders: list[Sender | None] = []  # None: the queue pair has another port now
+    def __init__(self, port: Port, config: NicConfig, clock: Clock, shared_state: Any = None) -> None:  # noqa: ANN401 - the class is the policy's
+        self.port = port
+        self.id = port.id
+        self.config = config
+        self.clock = clock
+        self.senders: list[PacketSource | None] = []  # None: the queue pair has another port now
         self.last_served = -1  # slot; slot 0 is first
         self.control_queue: deque[Packet] = deque()
         self.receiver_slots = 0
-        self.shared_state: Any = plan.congestion_control.new_shared_state()
-        self.pcie_rate_bps = int(row["pcie_rate_bps"])
-        self.pcie_latency_ps = int(row["pcie_latency_ps"])
-        self.has_host_interface = self.pcie_rate_bps > 0 or self.pcie_latency_ps > 0
-        self.receive_buffer_bytes = int(row["receive_buffer_bytes"])
-        self.xoff_bytes = int(row["xoff_bytes"])
-        self.xon_bytes = int(row["xon_bytes"])
+        self.shared_state = shared_state
+        self._sender_of: dict[int, PacketSource] = {}  # by flow: every queue pair that has ever had this port
+        self._receiver_of: dict[int, PacketSink] = {}
+        self.pcie_rate_bps = config.pcie_rate_bps
+        self.has_host_interface = config.pcie_rate_bps > 0 or config.pcie_latency_ps > 0
         self.pcie_free_at_ps = 0
         self.buffer_bytes = 0
         self.buffer: deque[Packet] = deque()
 
-    # Sending
+    # The line of a sender
 
-    def new_slot(self, sender: Sender) -> int:
-        """The next number of a queue pair that begins here."""
+    @property
+    def rate_bps(self) -> int:
+        """Line rate, now."""
+        return self.port.rate_bps
+
+    def is_paused(self, traffic_class: int) -> bool:
+        """Whether the other end of the link has forbidden this class now."""
+        return self.port.is_paused(traffic_class)
+
+    def start(self) -> None:
+        """Ask for a packet, if the port is idle."""
+        self.port.start()
+
+    def attach(self, sender: PacketSource) -> int:
+        """Let a sender take turns from now on; returns its slot."""
         self.senders.append(sender)
+        self._sender_of[sender.flow.id] = sender
         return len(self.senders) - 1
+
+    def detach(self, slot: int) -> None:
+        """Give up a slot; what comes back late still reaches the sender."""
+        self.senders[slot] = None
 
     def queue_control(self, packet: Packet) -> None:
         """Queue what is not data; control packets keep their order."""
         self.control_queue.append(packet)
         self.port.start()
 
+    # Sending
+
     def send_next(self, port: Port) -> None:
         """Control packets first, then the first eligible queue pair after the one served last."""
-        if self.control_queue and not port.is_paused(self.simulation.plan.control_class):
+        if self.control_queue and not port.is_paused(self.config.control_class):
             port.transmit(self.control_queue.popleft())
             return
         count = len(self.senders)
@@ -75,59 +116,65 @@ class Nic:
                 self.last_served = slot
                 port.transmit(sender.send(seq))
                 return
-        now_ps = self.simulation.now_ps
+        now_ps = self.clock.now_ps
         waiting = [sender.next_send_at_ps for sender in self.senders if sender is not None and sender.wants_to_send()]
         paced = [at_ps for at_ps in waiting if at_ps > now_ps]
         if paced:
             port.wake_at(min(paced))
 
-    # Receiving
+    # The line of a receiver
+
+    def attach_receiver(self, receiver: PacketSink) -> None:
+        """Hand it the packets of its flow that arrive here, from now on."""
+        self._receiver_of[receiver.flow.id] = receiver
 
     def new_receiver_slot(self) -> int:
         """The next number of a queue pair that ends here."""
         self.receiver_slots += 1
         return self.receiver_slots - 1
 
+    # Receiving
+
     def receive(self, port: Port, packet: Packet) -> None:
         """Hand a packet to its queue pair; data passes the host interface."""
-        if packet.destination is not port:
-            self.simulation.drop("no_route", port)  # hosts do not forward
+        if packet.destination != port.id:
+            port.drop("no_route")  # hosts do not forward
         elif packet.kind == PacketKind.DATA:
-            packet.arrived_at_ps = self.simulation.now_ps
+            packet.arrived_at_ps = self.clock.now_ps
             if self.has_host_interface:
                 self._enter_buffer(packet)
             else:
-                packet.queue_pair.receiver.handle(packet)
+                self._receiver_of[packet.flow.id].handle(packet)
         elif packet.kind == PacketKind.PROBE:
-            packet.queue_pair.receiver.probed()
-        elif packet.queue_pair.sender is not None:
-            packet.queue_pair.sender.receive(packet)
+            self._receiver_of[packet.flow.id].probed()
+        else:
+            self._sender_of[packet.flow.id].receive(packet)
 
     def _enter_buffer(self, packet: Packet) -> None:
-        if self.buffer_bytes + packet.size_bytes > self.receive_buffer_bytes:
-            self.simulation.drop("receive_buffer", self.port)
+        if self.buffer_bytes + packet.size_bytes > self.config.receive_buffer_bytes:
+            self.port.drop("receive_buffer")
             return
-        now_ps = self.simulation.now_ps
+        now_ps = self.clock.now_ps
         transfer_ps = serialisation_ps(packet.size_bytes, self.pcie_rate_bps) if self.pcie_rate_bps > 0 else 0
         self.pcie_free_at_ps = max(now_ps, self.pcie_free_at_ps) + transfer_ps
         self.buffer.append(packet)
         self.buffer_bytes += packet.size_bytes
         identity = (Agenda.HOST_INTERFACE, self.port.id)
-        self.simulation.at(self.pcie_free_at_ps + self.pcie_latency_ps, Phase.AGENDA, identity, self._leave_buffer)
-        if self.buffer_bytes > self.xoff_bytes:
+        self.clock.at(self.pcie_free_at_ps + self.config.pcie_latency_ps, Phase.AGENDA, identity, self._leave_buffer)
+        if self.buffer_bytes > self.config.xoff_bytes:
             for traffic_class in self._lossless_classes(is_asked=False):
                 self.port.ask_pause(traffic_class)
 
     def _leave_buffer(self) -> None:
         packet = self.buffer.popleft()
         self.buffer_bytes -= packet.size_bytes
-        if self.buffer_bytes <= self.xon_bytes:
+        if self.buffer_bytes <= self.config.xon_bytes:
             for traffic_class in self._lossless_classes(is_asked=True):
                 self.port.ask_resume(traffic_class)
-        packet.queue_pair.receiver.handle(packet)
+        self._receiver_of[packet.flow.id].handle(packet)
 
     def _lossless_classes(self, *, is_asked: bool) -> list[int]:
-        lossless = self.simulation.lossless
+        lossless = self.config.lossless
         return [c for c, asked in enumerate(self.port.asked) if lossless[c] and asked == is_asked]
 
     # Faults
@@ -136,4 +183,4 @@ class Nic:
         """Drop the control packets that wait; timers and what is in the host interface go on."""
         while self.control_queue:
             self.control_queue.popleft()
-            self.simulation.drop("link_down", port)
+            port.drop("link_down")

@@ -1,24 +1,23 @@
 """The receiving end of a queue pair: order, acknowledgements, end-to-end credits and the receiver's step.
 
 Source: `docs/models/packet-engine.md`, section The receiving NIC; NAKs and credits are those of IBTA vol. 1,
-9.7.5.1.3 and 9.7.7.2. Leaves out: RNR NAKs.
+9.7.5.1.3 and 9.7.7.2. Leaves out: RNR NAKs; the network, of which it sees a clock and a line.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, cast
 
-from weftwork.engine.reference.port import Agenda, Packet, PacketKind
+from weftwork.engine.reference.clock import Agenda, Clock
+from weftwork.engine.reference.flow import Flow, QueuePairConfig
+from weftwork.engine.reference.line import ReceiverLine
+from weftwork.engine.reference.packet import Packet, PacketKind
 from weftwork.engine.reference.timers import PolicyTimers
-from weftwork.policies.interface import OFF, Kind
+from weftwork.policies.interface import OFF, CongestionControl, Kind
 from weftwork.wire.ib import credits_to_code
 
-if TYPE_CHECKING:
-    from weftwork.engine.reference.nic import Nic
-    from weftwork.engine.reference.queue_pair import QueuePair
-    from weftwork.policies.interface import CongestionControl
-
-__all__ = ["Receiver"]
+__all__ = ["EarlyPacket", "ReceiveQueue", "Receiver"]
 
 _SENT_COUNTER = {
     PacketKind.ACK: "acks_sent",
@@ -28,62 +27,107 @@ _SENT_COUNTER = {
 }
 
 
-class Receiver:
-    """State by the names of the page: ``expected`` is the next packet in order."""
+class ReceiveQueue(Protocol):
+    """The receiving rank as a receiver sees it."""
 
-    def __init__(self, queue_pair: QueuePair) -> None:
-        self.queue_pair = queue_pair
-        self.simulation = queue_pair.simulation
-        self.transport = queue_pair.simulation.plan.transport
+    @property
+    def delivered(self) -> int:
+        """Messages handed over."""
+
+    @property
+    def claimed(self) -> int:
+        """Those of them that the rank has asked for: their buffers are free."""
+
+    def deliver(self) -> object:
+        """Take the next message, which is there whole."""
+
+
+class EarlyPacket(NamedTuple):
+    """What a receiver remembers of a packet that it keeps behind a gap."""
+
+    asks_ack: bool  # any copy of it
+    ends_message: bool
+
+
+class Receiver:
+    """State by the names of the page: ``expected`` is the next packet in order.
+
+    Parameters
+    ----------
+    flow, config : identity and rules of the queue pair
+    clock : what time it is
+    line : the NIC port at this end
+    destination : address of the NIC port to which answers go
+    inbox : the receiving rank
+    base_rtt_ps : round trip of a packet and its ACK without queues, for policies
+    count : told of what outcomes count, by the names of `COUNTERS`
+    """
+
+    def __init__(
+        self,
+        flow: Flow,
+        config: QueuePairConfig,
+        *,
+        clock: Clock,
+        line: ReceiverLine,
+        destination: int,
+        inbox: ReceiveQueue,
+        base_rtt_ps: int,
+        count: Callable[[str], None],
+    ) -> None:
+        self.flow = flow
+        self.config = config
+        self.clock = clock
+        self.line = line
+        self.destination = destination
+        self.inbox = inbox
+        self.base_rtt_ps = base_rtt_ps
+        self.count = count
+        line.attach_receiver(self)
+        self.transport = config.transport
         self.is_selective = self.transport.recovery == "selective-repeat"
         self.keeps_early = self.is_selective or self.transport.reorder_tolerant
         self.expected = 0
-        self.early: dict[int, bool] = {}  # packets kept behind a gap, and whether each asked for an ACK
+        self.early: dict[int, EarlyPacket] = {}  # packets kept behind a gap
         self.has_sent_nak = False  # since the gap opened
         self.is_marked = False
         self.control_packets = 0
         self.last_credit_code: int | None = None
         self.slot = OFF  # at the NIC, from the first data packet on
-        self.control = queue_pair.simulation.plan.congestion_control
+        self.control = config.congestion_control
         self.state: Any = self.control.new_receiver_state()
         self.wants_all_data = cast("CongestionControl", self.control.plugin).receiver_signals == "data"
         self.timers = (
-            None
-            if self.state is None
-            else PolicyTimers(self.simulation, Agenda.RECEIVER, self.state, self._timer_fires)
+            None if self.state is None else PolicyTimers(clock, Agenda.RECEIVER, self.state, self._timer_fires)
         )
-
-    @property
-    def nic(self) -> Nic:
-        """The NIC at this end."""
-        return self.simulation.nics[self.queue_pair.destination_port.id]
 
     # Data
 
     def handle(self, packet: Packet) -> None:
         """Take a data packet that has passed the host interface."""
         if self.slot == OFF:
-            self.slot = self.nic.new_receiver_slot()
-        packet.host_delay_ps = self.simulation.now_ps - packet.arrived_at_ps
+            self.slot = self.line.new_receiver_slot()
+        packet.host_delay_ps = self.clock.now_ps - packet.arrived_at_ps
         wants_ack = self._run_step_on_data(packet)
         self.is_marked = self.is_marked or packet.is_marked
         sent_nak = discarded = duplicate = owes_ack = False
         n = packet.seq
         if n == self.expected:
-            owes_ack = self._in_order()
+            owes_ack = self._in_order(packet)
         elif n < self.expected or n in self.early:
             duplicate = True
             if n in self.early:
-                self.early[n] |= packet.asks_ack
-            self.simulation.counters["duplicates"] += 1
+                kept = self.early[n]
+                self.early[n] = kept._replace(asks_ack=kept.asks_ack or packet.asks_ack)
+            self.count("duplicates")
         elif self.keeps_early and n - self.expected < self.transport.reorder_window_packets:
-            self.early[n] = packet.asks_ack
+            self.early[n] = EarlyPacket(packet.asks_ack, packet.ends_message)
             if self.is_selective:
                 sent_nak = True
                 self._answer(PacketKind.NAK, packet)
         else:
             discarded = True
-            self.simulation.counters["out_of_order_discards"] += 1
+            self.count("out_of_order_discards")
             is_go_back_n = self.transport.recovery == "go-back-n" and not self.transport.reorder_tolerant
             if is_go_back_n and not self.has_sent_nak:
                 sent_nak = self.has_sent_nak = True
@@ -91,17 +135,19 @@ class Receiver:
         if (packet.asks_ack and not sent_nak and not discarded) or owes_ack or duplicate or wants_ack:
             self._answer(PacketKind.ACK, packet)
 
-    def _in_order(self) -> bool:
+    def _in_order(self, packet: Packet) -> bool:
         """Go on over the packet expected and those kept behind it; returns whether one of these asked for an ACK."""
         owes_ack = False
+        complete_messages = int(packet.ends_message)
         self.expected += 1
         while self.expected in self.early:
-            owes_ack |= self.early.pop(self.expected)
+            kept = self.early.pop(self.expected)
+            owes_ack |= kept.asks_ack
+            complete_messages += kept.ends_message
             self.expected += 1
         self.has_sent_nak = False
-        messages, inbox = self.queue_pair.messages, self.queue_pair.inbox
-        while inbox.delivered < len(messages) and messages[inbox.delivered].end <= self.expected:
-            inbox.deliver(messages[inbox.delivered])
+        for _ in range(complete_messages):
+            self.inbox.deliver()
         return owes_ack
 
     def probed(self) -> None:
@@ -113,13 +159,15 @@ class Receiver:
         if self.transport.end_to_end_credits and self.last_credit_code == 0:
             self._answer(PacketKind.ACK, None)
 
-    def move_in(self) -> None:
-        """Go on at another port: a queue pair that had a slot gets one there, and its timers keep their instants."""
+    def move(self, line: ReceiverLine, destination: int) -> None:
+        """Go on between other ports: who had a slot gets one there, and timers keep their instants."""
+        self.line, self.destination = line, destination
+        line.attach_receiver(self)
         if self.slot == OFF:
             return
-        self.slot = self.nic.new_receiver_slot()
+        self.slot = self.line.new_receiver_slot()
         if self.timers is not None:
-            self.timers.schedule(self.nic.port.id, self.slot)
+            self.timers.schedule(self.line.id, self.slot)
 
     # Answers
 
@@ -129,26 +177,30 @@ class Receiver:
         packet.is_marked, self.is_marked = self.is_marked, False
         packet.echo = echo
         packet.host_delay_ps = echo.host_delay_ps if echo is not None else 0
-        packet.msn = self.queue_pair.inbox.delivered
+        packet.msn = self.inbox.delivered
         if self.transport.end_to_end_credits:
             packet.credit_code = self.last_credit_code = credits_to_code(self._free_buffers())
-        self.nic.queue_control(packet)
+        self.line.queue_control(packet)
 
     def _free_buffers(self) -> int:
-        inbox = self.queue_pair.inbox
-        claimed = inbox.claimed if self.simulation.plan.has_receives else inbox.delivered
+        inbox = self.inbox
+        claimed = inbox.claimed if self.config.has_receives else inbox.delivered
         return self.transport.end_to_end_credits - inbox.delivered + claimed
 
     def _control_packet(self, kind: PacketKind, size_bytes: int) -> Packet:
-        packet = self.queue_pair.packet(
-            kind,
+        packet = Packet(
+            flow=self.flow,
+            origin=self.line.id,
+            destination=self.destination,
+            kind=kind,
             seq=self.expected,
             attempt=self.control_packets % (1 << 16),
             size_bytes=size_bytes,
-            traffic_class=self.simulation.plan.control_class,
+            traffic_class=self.config.control_class,
+            entropy=self.flow.entropy,
         )
         self.control_packets += 1
-        self.simulation.counters[_SENT_COUNTER[kind]] += 1
+        self.count(_SENT_COUNTER[kind])
         return packet
 
     # The receiver's step
@@ -168,27 +220,27 @@ class Receiver:
     def _signal(self, kind: Kind) -> Any:  # noqa: ANN401 - the record of the policies
         signal = self.control.new_signal()
         signal.kind = int(kind)
-        signal.now_ps = self.simulation.now_ps
-        signal.line_rate_bps = self.nic.port.rate_bps
-        signal.base_rtt_ps = self.queue_pair.base_rtt_ps
+        signal.now_ps = self.clock.now_ps
+        signal.line_rate_bps = self.line.rate_bps
+        signal.base_rtt_ps = self.base_rtt_ps
         signal.mtu_bytes = self.transport.mtu_bytes
         return signal
 
     def _run_step(self, signal: Any) -> bool:  # noqa: ANN401
         state = self.state
-        self.control.call_receive(state, self.nic.shared_state, signal)
+        self.control.call_receive(state, self.line.shared_state, signal)
         wants_ack = bool(state.send_ack)
         state.send_ack = 0
         if state.send_cnp:
             state.send_cnp = 0
-            self.nic.queue_control(self._control_packet(PacketKind.CNP, self.transport.cnp_bytes))
+            self.line.queue_control(self._control_packet(PacketKind.CNP, self.transport.cnp_bytes))
         if state.credit_bytes > 0:
             packet = self._control_packet(PacketKind.CREDIT, self.transport.credit_bytes)
             packet.credit_bytes = int(state.credit_bytes)
             state.credit_bytes = 0
-            self.nic.queue_control(packet)
+            self.line.queue_control(packet)
         if self.timers is not None:
-            self.timers.schedule(self.nic.port.id, self.slot)
+            self.timers.schedule(self.line.id, self.slot)
         return wants_ack
 
     def _timer_fires(self, timer: int) -> None:

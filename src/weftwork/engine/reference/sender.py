@@ -2,26 +2,25 @@
 
 Source: `docs/models/packet-engine.md`, section Queue pairs and the sending NIC; go-back-N and its timer are those of
 IBTA vol. 1, 9.7.5 and 9.7.6. What selective repeat remembers is in `selective_repeat`.
-Leaves out: RNR NAKs.
+Leaves out: RNR NAKs; the network, of which it sees a clock and a line.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable
+from typing import Any, Final, cast
 
 from weftwork.base.clock import NEVER_PS
 from weftwork.base.random import Stream
-from weftwork.engine.reference.port import Agenda, Packet, PacketKind, Phase
+from weftwork.engine.reference.clock import Agenda, Clock, Phase
+from weftwork.engine.reference.flow import Flow, QueuePairConfig
+from weftwork.engine.reference.line import SenderLine
+from weftwork.engine.reference.message import SendQueue
+from weftwork.engine.reference.packet import Packet, PacketKind
 from weftwork.engine.reference.selective_repeat import Scoreboard
 from weftwork.engine.reference.timers import PolicyTimers
-from weftwork.policies.interface import NO_WINDOW_BYTES, OFF, Kind
+from weftwork.policies.interface import NO_WINDOW_BYTES, OFF, CongestionControl, Kind, PathSelection
 from weftwork.wire.ib import code_to_credits
-
-if TYPE_CHECKING:
-    from weftwork.engine.reference.job import RankStream
-    from weftwork.engine.reference.nic import Nic
-    from weftwork.engine.reference.queue_pair import QueuePair
-    from weftwork.policies.interface import CongestionControl, PathSelection
 
 __all__ = ["Sender"]
 
@@ -30,14 +29,41 @@ ATTEMPTS: Final = 1 << 16
 
 
 class Sender:
-    """State by the names of the page: ``una``, ``nxt``, ``high`` count packets; bytes are payload."""
+    """State by the names of the page: ``una``, ``nxt``, ``high`` count packets; bytes are payload.
 
-    def __init__(self, queue_pair: QueuePair) -> None:
-        plan = queue_pair.simulation.plan
-        self.queue_pair = queue_pair
-        self.simulation = queue_pair.simulation
-        self.transport = plan.transport
-        self.slot = self.nic.new_slot(self)
+    Parameters
+    ----------
+    flow, config : identity and rules of the queue pair
+    clock : what time it is
+    line : the NIC port at this end
+    destination : address of the NIC port at the other end
+    queue : what is posted here
+    base_rtt_ps : round trip of a packet and its ACK without queues, for policies
+    count : told of what outcomes count, by the names of `COUNTERS`
+    """
+
+    def __init__(
+        self,
+        flow: Flow,
+        config: QueuePairConfig,
+        *,
+        clock: Clock,
+        line: SenderLine,
+        destination: int,
+        queue: SendQueue,
+        base_rtt_ps: int,
+        count: Callable[[str], None],
+    ) -> None:
+        self.flow = flow
+        self.config = config
+        self.clock = clock
+        self.line = line
+        self.destination = destination
+        self.base_rtt_ps = base_rtt_ps
+        self.count = count
+        self.transport = config.transport
+        self.queue = queue
+        self.slot = line.attach(self)
         self.una = 0
         self.nxt = 0
         self.high = 0
@@ -51,14 +77,14 @@ class Sender:
         self.has_failed = False
         self.credit_limit = self.transport.end_to_end_credits
         self.scoreboard = Scoreboard() if self.transport.recovery == "selective-repeat" else None
-        self.control = plan.congestion_control
+        self.control = config.congestion_control
         self.state: Any = self.control.new_state()
-        self.state.rate_bps = float(self.nic.port.rate_bps)
+        self.state.rate_bps = float(line.rate_bps)
         self.state.window_bytes = NO_WINDOW_BYTES
-        self.timers = PolicyTimers(self.simulation, Agenda.CONGESTION_CONTROL, self.state, self._timer_fires)
+        self.timers = PolicyTimers(clock, Agenda.CONGESTION_CONTROL, self.state, self._timer_fires)
         self.control_signals = cast("CongestionControl", self.control.plugin).signals | {Kind.START, Kind.TIMER}
-        self.path = plan.path_selection
-        self.path_entropy = queue_pair.entropy
+        self.path = config.path_selection
+        self.path_entropy = flow.entropy
         self.path_state: Any = None
         self.path_signals: frozenset[Kind] = frozenset()
         if self.path is not None:
@@ -66,24 +92,19 @@ class Sender:
             self.path_signals = plugin.signals
             self.path_per_packet = plugin.per == "packet"
             self.path_state = self.path.new_state()
-            self.path_state.entropy = queue_pair.entropy
-
-    @property
-    def nic(self) -> Nic:
-        """The NIC at this end."""
-        return self.simulation.nics[self.queue_pair.source_port.id]
+            self.path_state.entropy = flow.entropy
 
     # What may be sent
 
     @property
     def end(self) -> int:
         """Packets posted."""
-        return self.queue_pair.end
+        return self.queue.end
 
     @property
     def has_credit(self) -> bool:
         """Whether the message of the next packet may start."""
-        return self.transport.end_to_end_credits == 0 or self.queue_pair.ordinal_of(self.nxt) < self.credit_limit
+        return self.transport.end_to_end_credits == 0 or self.queue.ordinal_of(self.nxt) < self.credit_limit
 
     @property
     def first_lost(self) -> int | None:
@@ -96,7 +117,7 @@ class Sender:
 
     def next_packet(self) -> int | None:
         """The packet that may leave now: a lost one, whatever window and credits say, or else the next new one."""
-        if not self.wants_to_send() or self.next_send_at_ps > self.simulation.now_ps:
+        if not self.wants_to_send() or self.next_send_at_ps > self.clock.now_ps:
             return None
         lost = self.first_lost
         if lost is not None and not self._is_paused(lost):
@@ -110,35 +131,35 @@ class Sender:
         return self.nxt if may_leave else None
 
     def _is_paused(self, seq: int) -> bool:
-        return self.nic.port.is_paused(self.queue_pair.message_of(seq).traffic_class)
+        return self.line.is_paused(self.queue.message_of(seq).traffic_class)
 
     def _window_allows(self, inflight_bytes: int, seq: int) -> bool:
         window_bytes = self.state.window_bytes
-        payload_bytes = self.queue_pair.payload_bytes(seq, seq + 1)
+        payload_bytes = self.queue.payload_bytes(seq, seq + 1)
         return bool(inflight_bytes + payload_bytes <= window_bytes or (inflight_bytes == 0 and window_bytes > 0))
 
-    def post(self, size_bytes: int, traffic_class: int, stream: RankStream) -> None:
-        """Take a message over from a stream."""
+    def post(self, size_bytes: int, traffic_class: int, completed: Callable[[], None]) -> None:
+        """Take a message over; ``completed`` is called when all of it is acknowledged."""
         is_new = self.end == 0
         was_idle = self.una == self.end
-        self.queue_pair.append(size_bytes, traffic_class, stream)
+        self.queue.append(size_bytes, traffic_class, self.clock.now_ps, completed)
         if is_new:
             self._tell_control(self._signal(Kind.START))
         elif was_idle:
             self._tell_control(self._signal(Kind.RESUME))
         self._watch_credits()
-        self.nic.port.start()
+        self.line.start()
 
     def send(self, seq: int) -> Packet:
         """Packet ``seq``, which `next_packet` has found and which starts now."""
-        queue_pair, now_ps = self.queue_pair, self.simulation.now_ps
+        now_ps = self.clock.now_ps
         is_lost = seq == self.first_lost
         if is_lost:
             self.attempt = (self.attempt + 1) % ATTEMPTS
-        message = queue_pair.message_of(seq)
-        payload_bytes = queue_pair.payload_bytes(seq, seq + 1)
+        message = self.queue.message_of(seq)
+        payload_bytes = self.queue.payload_bytes(seq, seq + 1)
         is_first = seq == message.first
-        packet = queue_pair.packet(
+        packet = self._packet(
             PacketKind.DATA,
             seq=seq,
             attempt=self.attempt,
@@ -147,11 +168,12 @@ class Sender:
             traffic_class=message.traffic_class,
         )  # fmt: skip
         packet.payload_bytes = payload_bytes
+        packet.ends_message = seq + 1 == message.end
         packet.sent_at_ps = now_ps
         packet.entropy = self._choose_entropy(packet, is_first=is_first)
-        self.simulation.counters["data_sent"] += 1
+        self.count("data_sent")
         if seq < self.high:
-            self.simulation.counters["retransmissions"] += 1
+            self.count("retransmissions")
         if self.scoreboard is not None and is_lost:
             packet.asks_ack = True
             self.scoreboard.next_lost = seq + 1
@@ -171,12 +193,25 @@ class Sender:
         self.next_send_at_ps = now_ps + int(min(gap, float(NEVER_PS)))
         return packet
 
+    def _packet(self, kind: PacketKind, *, seq: int, attempt: int, size_bytes: int, traffic_class: int) -> Packet:
+        return Packet(
+            flow=self.flow,
+            origin=self.line.id,
+            destination=self.destination,
+            kind=kind,
+            seq=seq,
+            attempt=attempt,
+            size_bytes=size_bytes,
+            traffic_class=traffic_class,
+            entropy=self.flow.entropy,
+        )
+
     def _choose_entropy(self, packet: Packet, *, is_first: bool) -> int:
         path = self.path
         if path is not None and (self.path_per_packet or is_first):
-            draw_bits = self.simulation.draw(Stream.PATH_CHOICE, packet, self.nic.port.id) >> 2
+            draw_bits = packet.draw(self.config.seed, Stream.PATH_CHOICE, self.line.id) >> 2
             signal = self._signal(
-                Kind.SEND, bytes=packet.payload_bytes, seq=packet.seq, draw=draw_bits, entropy=self.queue_pair.entropy
+                Kind.SEND, bytes=packet.payload_bytes, seq=packet.seq, draw=draw_bits, entropy=self.flow.entropy
             )
             path.call_step(self.path_state, signal)
             self.path_entropy = int(self.path_state.entropy)
@@ -195,14 +230,14 @@ class Sender:
             self._tell_control(self._signal(Kind.CREDIT, bytes=packet.credit_bytes))
         elif packet.seq >= self.una or (packet.kind == PacketKind.NAK and self.scoreboard is not None):
             self._acknowledged(packet)
-        self.nic.port.start()
+        self.line.start()
 
     def _acknowledged(self, packet: Packet) -> None:
         """An ACK or NAK whose expected number is not old; under selective repeat, an old NAK tells what is kept."""
         expected, is_nak = max(self.una, packet.seq), packet.kind == PacketKind.NAK
         had_lost = self.first_lost is not None
         is_new = expected > self.una
-        newly_bytes = self.queue_pair.payload_bytes(self.una, expected)
+        newly_bytes = self.queue.payload_bytes(self.una, expected)
         if is_new:
             self._advance(expected)
         if self.scoreboard is not None and packet.echo is not None and is_nak and packet.echo.seq >= self.una:
@@ -229,26 +264,26 @@ class Sender:
         return False
 
     def _advance(self, expected: int) -> None:
-        messages = self.queue_pair.messages
+        messages = self.queue.messages
         self.una = expected
         if self.scoreboard is not None:
             self.scoreboard.advance(expected)
         self.nxt = max(self.nxt, expected)
-        self.inflight_bytes = self.queue_pair.payload_bytes(self.una, self.nxt)
+        self.inflight_bytes = self.queue.payload_bytes(self.una, self.nxt)
         self.retries = 0
         if self.una == self.nxt:
             self.deadline_at_ps = OFF
         else:
             self._set_deadline()
         while self.acked_messages < len(messages) and messages[self.acked_messages].end <= expected:
-            messages[self.acked_messages].acknowledged(self.simulation.now_ps)
+            messages[self.acked_messages].acknowledged(self.clock.now_ps)
             self.acked_messages += 1
 
     def _ack_signal(self, packet: Packet, expected: int, newly_bytes: int) -> Any:  # noqa: ANN401 - the record of the policies
         echo = packet.echo
         if echo is None:
             return self._signal(Kind.ACK, bytes=newly_bytes, seq=expected, ecn=int(packet.is_marked))
-        rtt_ps = self.simulation.now_ps - echo.sent_at_ps
+        rtt_ps = self.clock.now_ps - echo.sent_at_ps
         signal = self._signal(
             Kind.ACK,
             bytes=newly_bytes,
@@ -280,12 +315,12 @@ class Sender:
     # Timers
 
     def _set_deadline(self) -> None:
-        self.deadline_at_ps = self.simulation.now_ps + self.transport.retransmission_timeout_ps
+        self.deadline_at_ps = self.clock.now_ps + self.transport.retransmission_timeout_ps
         self._await_deadline()
 
     def _await_deadline(self) -> None:
-        identity = (Agenda.RETRANSMISSION, self.nic.port.id, self.slot)
-        self.simulation.at(self.deadline_at_ps, Phase.AGENDA, identity, self._deadline_passes, identity)
+        identity = (Agenda.RETRANSMISSION, self.line.id, self.slot)
+        self.clock.at(self.deadline_at_ps, Phase.AGENDA, identity, self._deadline_passes, identity)
 
     def _watch_credits(self) -> None:
         """With nothing outstanding the timer runs only while credits hold the queue pair back, to ask for them."""
@@ -300,8 +335,8 @@ class Sender:
         return self.una == self.nxt and self.wants_to_send() and not self.has_credit
 
     def _deadline_passes(self, identity: tuple[int, int, int]) -> None:
-        is_moved = identity != (Agenda.RETRANSMISSION, self.nic.port.id, self.slot)
-        if is_moved or self.deadline_at_ps != self.simulation.now_ps:
+        is_moved = identity != (Agenda.RETRANSMISSION, self.line.id, self.slot)
+        if is_moved or self.deadline_at_ps != self.clock.now_ps:
             return
         self.deadline_at_ps = OFF
         if self.una < self.nxt:
@@ -310,14 +345,14 @@ class Sender:
             self._probe()
             self._set_deadline()
         self._watch_credits()
-        self.nic.port.start()
+        self.line.start()
 
     def _time_out(self) -> None:
         self.retries += 1
-        self.simulation.counters["timeouts"] += 1
+        self.count("timeouts")
         if self.retries > self.transport.retry_limit:
             self.has_failed = True
-            self.simulation.counters["queue_pair_errors"] += 1
+            self.count("queue_pair_errors")
             self.timers.stop()
             return
         self.send_again()
@@ -325,27 +360,25 @@ class Sender:
         self._tell_control(self._signal(Kind.TIMEOUT))
 
     def _probe(self) -> None:
-        packet = self.queue_pair.packet(
+        packet = self._packet(
             PacketKind.PROBE,
             seq=self.una,
             attempt=self.probes % ATTEMPTS,
             size_bytes=self.transport.ack_bytes,
-            traffic_class=self.simulation.plan.control_class,
+            traffic_class=self.config.control_class,
         )
         self.probes += 1
-        self.simulation.counters["probes_sent"] += 1
-        self.nic.queue_control(packet)
+        self.count("probes_sent")
+        self.line.queue_control(packet)
 
     # Failover
 
-    def leave(self) -> None:
-        """Give up the slot at a port that the queue pair no longer uses."""
-        self.nic.senders[self.slot] = None
-
-    def move_in(self) -> None:
-        """Go on at another port, in a slot of its own: timers keep their instants, what is under way goes again."""
-        self.slot = self.nic.new_slot(self)
-        self.timers.schedule(self.nic.port.id, self.slot)
+    def move(self, line: SenderLine, destination: int) -> None:
+        """Go on between other ports, in a slot of its own: timers keep their instants, what is under way goes again."""
+        self.line.detach(self.slot)
+        self.line, self.destination = line, destination
+        self.slot = line.attach(self)
+        self.timers.schedule(self.line.id, self.slot)
         if self.una < self.nxt:
             self.send_again()
         elif self.deadline_at_ps != OFF:
@@ -357,13 +390,13 @@ class Sender:
     def _signal(self, kind: Kind, **fields: int) -> Any:  # noqa: ANN401 - the record of the policies
         signal = self.control.new_signal()
         signal.kind = int(kind)
-        signal.now_ps = self.simulation.now_ps
+        signal.now_ps = self.clock.now_ps
         signal.next_seq = self.nxt
-        signal.line_rate_bps = self.nic.port.rate_bps
-        signal.base_rtt_ps = self.queue_pair.base_rtt_ps
+        signal.line_rate_bps = self.line.rate_bps
+        signal.base_rtt_ps = self.base_rtt_ps
         signal.mtu_bytes = self.transport.mtu_bytes
         signal.inflight_bytes = self.inflight_bytes
-        signal.backlog_bytes = self.queue_pair.payload_bytes(self.nxt, self.end)
+        signal.backlog_bytes = self.queue.payload_bytes(self.nxt, self.end)
         for name, value in fields.items():
             setattr(signal, name, value)
         return signal
@@ -376,8 +409,8 @@ class Sender:
         if signal.kind not in self.control_signals:
             return
         self.control.call_step(self.state, signal)
-        self.timers.schedule(self.nic.port.id, self.slot)
+        self.timers.schedule(self.line.id, self.slot)
 
     def _timer_fires(self, timer: int) -> None:
         self._tell_control(self._signal(Kind.TIMER, timer=timer))
-        self.nic.port.start()
+        self.line.start()

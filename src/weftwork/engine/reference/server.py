@@ -7,18 +7,14 @@ Leaves out: packets, loss and congestion inside a server; memory and CPUs.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 from weftwork.base.clock import serialisation_ps
+from weftwork.engine.reference.clock import Agenda, Clock, Phase
 from weftwork.engine.reference.message import Inbox, Message
-from weftwork.engine.reference.port import Agenda, Phase
 
-if TYPE_CHECKING:
-    from weftwork.engine.reference.job import RankStream
-    from weftwork.engine.reference.simulation import Simulation
-
-__all__ = ["Lane", "Link", "ServerLink", "server_links"]
+__all__ = ["Lane", "Link", "ServerLink"]
 
 
 class Link(IntEnum):
@@ -38,9 +34,9 @@ class ServerLink:
     """
 
     def __init__(
-        self, simulation: Simulation, rank: int, link: Link, *, rate_bps: int, latency_ps: int, chunk_bytes: int
+        self, clock: Clock, rank: int, link: Link, *, rate_bps: int, latency_ps: int, chunk_bytes: int
     ) -> None:
-        self.simulation = simulation
+        self.clock = clock
         self.rank = rank
         self.link = link
         self.rate_bps = rate_bps
@@ -64,17 +60,17 @@ class ServerLink:
                 return
 
     def _start_chunk(self, lane: Lane) -> None:
-        now_ps = self.simulation.now_ps
+        now_ps = self.clock.now_ps
         size_bytes, is_last = lane.take_chunk(self.chunk_bytes)
         self.is_busy = True
         left_at_ps = now_ps + serialisation_ps(size_bytes, self.rate_bps)
-        self.simulation.at(left_at_ps, Phase.AGENDA, (Agenda.EGRESS, self.rank, self.link), self._free)
+        self.clock.at(left_at_ps, Phase.AGENDA, (Agenda.EGRESS, self.rank, self.link), self._free)
         ingress = lane.ingress
         taken_from_ps = max(now_ps + self.latency_ps, ingress.ingress_free_at_ps)
         ingress.ingress_free_at_ps = taken_from_ps + serialisation_ps(size_bytes, ingress.rate_bps)
         if is_last:
             there_at_ps = max(ingress.ingress_free_at_ps, left_at_ps + self.latency_ps)
-            self.simulation.at(there_at_ps, Phase.AGENDA, (Agenda.DELIVERY, lane.destination), lane.deliver)
+            self.clock.at(there_at_ps, Phase.AGENDA, (Agenda.DELIVERY, lane.destination), lane.deliver)
 
     def _free(self) -> None:
         self.is_busy = False
@@ -84,40 +80,55 @@ class ServerLink:
 class Lane:
     """Messages of one (source, destination, channel) inside a server, first in first out.
 
+    Parameters
+    ----------
+    source, destination, channel : its name
+    egress, ingress : link of the source, and of the destination
+    on_delivery : told of every message that is there
+
     Attributes
     ----------
     queue : messages of which a chunk has not been started
     messages : all of them
     """
 
-    def __init__(self, simulation: Simulation, source: int, destination: int, channel: int) -> None:
-        domains = simulation.plan.rank_gpu["domain"]
-        link = Link.NVLINK if domains[source] == domains[destination] >= 0 else Link.PCIE
-        self.simulation = simulation
+    def __init__(
+        self,
+        clock: Clock,
+        source: int,
+        destination: int,
+        channel: int,
+        *,
+        egress: ServerLink,
+        ingress: ServerLink,
+        on_delivery: Callable[[], None],
+    ) -> None:
+        self.clock = clock
         self.source = source
         self.destination = destination
         self.channel = channel
-        self.egress = simulation.server_links[source][link]
-        self.ingress = simulation.server_links[destination][link]
-        self.inbox = Inbox(simulation)
+        self.egress = egress
+        self.ingress = ingress
+        self.on_delivery = on_delivery
         self.messages: list[Message] = []
+        self.inbox = Inbox(clock, self.messages)
         self.queue: deque[Message] = deque()
         self._left_bytes = 0  # of the head of the queue
 
-    def post(self, size_bytes: int, stream: RankStream) -> None:
-        """Take a message over from a stream; the first one opens the lane."""
+    def post(self, size_bytes: int, completed: Callable[[], None]) -> None:
+        """Take a message over; the first one opens the lane. ``completed`` is called when it is there."""
         if not self.messages:
             self.egress.lanes.append(self)
-        message = Message(size_bytes=size_bytes, posted_at_ps=self.simulation.now_ps, stream=stream)
+        message = Message(size_bytes=size_bytes, posted_at_ps=self.clock.now_ps, completed=completed)
         self.messages.append(message)
         if not self.queue:
             self._left_bytes = size_bytes
         self.queue.append(message)
         self.egress.start()
 
-    def claim(self, stream: RankStream) -> bool:
-        """Ask for the next message; returns whether it is there already."""
-        return self.inbox.claim(stream)
+    def claim(self, completed: Callable[[], None]) -> bool:
+        """Ask for the next message; returns whether it is there already, else ``completed`` is called when it is."""
+        return self.inbox.claim(completed)
 
     def take_chunk(self, chunk_bytes: int) -> tuple[int, bool]:
         """The size of the next chunk, which starts now, and whether it is the last one of its message."""
@@ -132,27 +143,5 @@ class Lane:
 
     def deliver(self) -> None:
         """Hand over the next message: a lane keeps its order, since an ingress does."""
-        now_ps = self.simulation.now_ps
-        self.simulation.counters["end_ps"] = now_ps
-        message = self.messages[self.inbox.delivered]
-        self.inbox.deliver(message)
-        message.acknowledged(now_ps)
-
-
-def server_links(simulation: Simulation) -> list[tuple[ServerLink, ServerLink]]:
-    """NVLink and PCIe of every rank."""
-
-    def link_of(rank: int, link: Link) -> ServerLink:
-        row = simulation.plan.rank_gpu[rank]
-        name = link.name.lower()
-        return ServerLink(
-            simulation,
-            rank,
-            link,
-            rate_bps=int(row[f"{name}_rate_bps"]),
-            latency_ps=int(row[f"{name}_latency_ps"]),
-            chunk_bytes=int(row["chunk_bytes"]),
-        )
-
-    ranks = range(len(simulation.plan.rank_gpu))
-    return [(link_of(rank, Link.NVLINK), link_of(rank, Link.PCIE)) for rank in ranks]
+        self.on_delivery()
+        self.inbox.deliver().acknowledged(self.clock.now_ps)

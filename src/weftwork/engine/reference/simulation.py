@@ -1,42 +1,37 @@
 """The packet engine in plain Python: one event heap. It is the meaning of the native engine, bit for bit.
 
 Source: `docs/models/packet-engine.md`; each part is in the file named for it (``switch``, ``nic``,
-``sender``, ``receiver``, ``server``, ``job``). Short comes before fast.
+``sender``, ``receiver``, ``server``, ``job``) and knows a clock and what is next to it. Here they meet.
+Short comes before fast.
 Leaves out: samples over time, which the native engine alone records.
 """
 
 from __future__ import annotations
 
-import heapq
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weftwork.base.random import Stream, draw, uniform
 from weftwork.engine.instants import LOSS_PARTS
 from weftwork.engine.outcome import COUNTERS, MARK_DTYPE, MESSAGE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome, ending
-from weftwork.engine.plan import Instant
-from weftwork.engine.reference.job import JobRun
-from weftwork.engine.reference.nic import Nic
-from weftwork.engine.reference.port import Packet, Phase
+from weftwork.engine.plan import Instant, Plan
+from weftwork.engine.reference.clock import Phase
+from weftwork.engine.reference.event_heap import EventHeap
+from weftwork.engine.reference.flow import QueuePairConfig
+from weftwork.engine.reference.forwarding import Forwarding
+from weftwork.engine.reference.job import JobRun, OpRow
+from weftwork.engine.reference.link import LinkConfig, OneWayLink
+from weftwork.engine.reference.nic import Nic, NicConfig
+from weftwork.engine.reference.port import Port, PortConfig
 from weftwork.engine.reference.queue_pair import QueuePair
-from weftwork.engine.reference.server import Lane, server_links
-from weftwork.engine.reference.switch import Switch
+from weftwork.engine.reference.server import Lane, Link, ServerLink
+from weftwork.engine.reference.switch import Switch, SwitchConfig
 from weftwork.spec.fabric import SWITCH
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from weftwork.engine.plan import Plan
-    from weftwork.engine.reference.job import OpRow, RankStream
-    from weftwork.engine.reference.port import Port
-
-    Progress = Callable[[int, int, int], object]
 
 __all__ = ["Simulation", "run"]
 
-EVENTS_PER_PROGRESS = 10_000  # chosen: some tenths of a second
+Progress = Callable[[int, int, int], object]
 
 
 def run(plan: Plan, *, on_progress: Progress | None = None) -> Outcome:
@@ -63,8 +58,8 @@ class Simulation:
 
     Attributes
     ----------
-    now_ps : instant of the event that is handled; ``until_ps`` once that has come
-    ports, nics : by global port id; ``nics`` has the ports of hosts only
+    clock : whose ``now_ps`` is the instant of the event that is handled; ``until_ps`` once that has come
+    ports, links, nics : by global port id; a link is the direction that leaves the port; ``nics`` has ports of hosts
     switches : by node
     queue_pairs, lanes : by (source, destination, channel); between hosts, and inside one
     server_links : NVLink and PCIe by rank
@@ -75,108 +70,108 @@ class Simulation:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.now_ps = 0
+        self.clock = EventHeap()
         self.counters = dict.fromkeys(COUNTERS, 0)
-        self.lossless: list[bool] = [bool(c) for c in plan.class_lossless.tolist()]
-        self.routes = plan.routes[0]
         self.queue_pairs: dict[tuple[int, int, int], QueuePair] = {}
         self.lanes: dict[tuple[int, int, int], Lane] = {}
         self.down: set[int] = set()
+        self.was_interrupted = False
         self.rank_host: list[int] = plan.port_node[plan.rank_ports[:, 0]].tolist()
-        self.server_links = server_links(self)
+        self.server_links = [
+            tuple(_server_link(plan, self.clock, rank, link) for link in Link) for rank in range(len(plan.rank_gpu))
+        ]
+        self.forwarding = Forwarding(plan)
+        self.ports = [Port(_port_config(plan, port), self.clock, self.count) for port in range(len(plan.port_peer))]
+        self.links = [
+            OneWayLink(_link_config(plan, port), self.clock, self.ports[int(plan.port_peer[port])], self._on_arrival)
+            for port in range(len(plan.port_peer))
+        ]
         self.switches: dict[int, Switch] = {}
         self.nics: dict[int, Nic] = {}
-        self.ports: list[Port] = []
         for node, kind in enumerate(plan.node_kind.tolist()):
+            ports = self.ports[int(plan.port_base[node]) : int(plan.port_base[node + 1])]
             if kind == SWITCH:
-                self.switches[node] = Switch(self, node)
-                self.ports += self.switches[node].ports
-            else:
-                for port in range(int(plan.port_base[node]), int(plan.port_base[node + 1])):
-                    self.nics[port] = Nic(self, node, port)
-                    self.ports.append(self.nics[port].port)
-        self.job = JobRun(self)
-        self._events: list[tuple[int, Phase, tuple[int, ...], int, Callable[..., None], tuple[object, ...]]] = []
-        self._serial = 0
-        self.was_interrupted = False
-        self.delivered_bytes = 0
-        for index, (at_ps, code, port, value) in enumerate(plan.instants.tolist()):
-            self.at(at_ps, Phase.INSTANT, (index,), self._apply, code, port, value)
+                config = _switch_config(plan, node)
+                self.switches[node] = Switch(config, self.clock, ports, self.forwarding, plan.port_selection)
+            for port in ports:
+                if kind != SWITCH:
+                    shared_state = plan.congestion_control.new_shared_state()
+                    self.nics[port.id] = Nic(port, _nic_config(plan, node), self.clock, shared_state)
+                port.join(self.switches[node] if kind == SWITCH else self.nics[port.id], self.links[port.id])
+        self.config = QueuePairConfig(
+            transport=plan.transport,
+            congestion_control=plan.congestion_control,
+            path_selection=plan.path_selection,
+            control_class=plan.control_class,
+            has_receives=plan.has_receives,
+            seed=plan.seed,
+        )
+        self.job = JobRun(plan, self.clock, self)
+        for index, (at_ps, code, port_id, value) in enumerate(plan.instants.tolist()):
+            self.clock.at(at_ps, Phase.INSTANT, (index,), self._apply, code, port_id, value)
         self.job.start()
-
-    # Events
-
-    def at(
-        self, at_ps: int, phase: Phase, identity: tuple[int, ...], action: Callable[..., None], *arguments: object
-    ) -> None:
-        """Do something at an instant, in the page's order of one instant."""
-        self._serial += 1
-        heapq.heappush(self._events, (at_ps, phase, identity, self._serial, action, arguments))
 
     def run(self, on_progress: Progress | None = None) -> None:
         """Handle events until nothing is left to do, or up to ``until_ps``."""
-        handled = 0
+
+        def tell() -> None:
+            if on_progress is not None:
+                on_progress(self.clock.now_ps, self.counters["packet_hops"], self.delivered_bytes)
+
         self.was_interrupted = True  # until the last line says that it was not
-        if on_progress is not None:
-            on_progress(self.now_ps, self.counters["packet_hops"], self.delivered_bytes)
-        while self._events and self._events[0][0] < self.plan.until_ps:
-            self.now_ps, _, _, _, action, arguments = heapq.heappop(self._events)
-            action(*arguments)
-            handled += 1
-            if on_progress is not None and handled % EVENTS_PER_PROGRESS == 0:
-                on_progress(self.now_ps, self.counters["packet_hops"], self.delivered_bytes)
+        tell()
+        self.clock.run(self.plan.until_ps, tell)
         self.was_interrupted = False
-        if self._events:
-            self.now_ps = self.plan.until_ps
 
-    # Packets on links
+    # What the parts tell
 
-    def draw(self, stream: Stream, packet: Packet, place: int) -> int:
-        """64 random bits of a packet at a place."""
-        return draw(self.plan.seed, stream, packet.queue_pair.flow, packet.identity, place)
+    def count(self, name: str) -> None:
+        """Count one more of something, by the names of `COUNTERS`."""
+        self.counters[name] += 1
 
-    def packet_arrives(self, sender: Port, packet: Packet, times_down: int) -> None:
-        """The far end of a link has a packet whole, unless the link has lost it."""
+    def _on_arrival(self) -> None:
+        """A packet is at the far end of a link, or would be if the link had not lost it."""
         self.counters["packet_hops"] += 1
-        self.counters["end_ps"] = self.now_ps
-        port = self.ports[sender.peer_id]
-        if times_down != sender.times_down:
-            self.drop("link_down", port)
-        elif sender.loss > 0 and uniform(self.draw(Stream.LINK_LOSS, packet, sender.id)) < sender.loss:
-            self.drop("link_loss", port)
-        elif (
-            sender.corruption > 0 and uniform(self.draw(Stream.LINK_CORRUPTION, packet, sender.id)) < sender.corruption
-        ):
-            self.drop("corrupted", port)
-        else:
-            port.node.receive(port, packet)
+        self.counters["end_ps"] = self.clock.now_ps
 
-    def drop(self, reason: str, port: Port) -> None:
-        """Count a packet that is no more."""
-        self.counters[f"drop_{reason}"] += 1
-        port.counts["drops"] += 1
+    def _on_delivery(self) -> None:
+        """A message inside a server is there."""
+        self.counters["end_ps"] = self.clock.now_ps
 
-    # Messages
+    @property
+    def delivered_bytes(self) -> int:
+        """Of all messages that have arrived."""
+        carriers: list[QueuePair | Lane] = [*self.queue_pairs.values(), *self.lanes.values()]
+        return sum(carrier.inbox.delivered_bytes for carrier in carriers)
 
-    def connection(self, source: int, destination: int, channel: int) -> QueuePair | Lane:
+    # Messages: the network of the job
+
+    def send(self, source: int, destination: int, size_bytes: int, op: OpRow, completed: Callable[[], None]) -> None:
+        """Post a message of a SEND; the first one opens what carries it."""
+        carrier = self._carrier(source, destination, op.channel)
+        if isinstance(carrier, Lane):
+            carrier.post(size_bytes, completed)
+            return
+        sender = carrier.sender or carrier.open(op.nic, self.down, peer_rail=bool(op.peer_rail))
+        sender.post(size_bytes, op.data_class, completed)
+
+    def claim(self, source: int, destination: int, channel: int, completed: Callable[[], None]) -> bool:
+        """Ask for the next message of this name; returns whether it is there, else ``completed`` is called then."""
+        return self._carrier(source, destination, channel).claim(completed)
+
+    def _carrier(self, source: int, destination: int, channel: int) -> QueuePair | Lane:
         """What carries the messages of this name: a queue pair between hosts, a lane inside one."""
         key = (source, destination, channel)
         if self.rank_host[source] != self.rank_host[destination]:
             if key not in self.queue_pairs:
-                self.queue_pairs[key] = QueuePair(self, *key)
+                self.queue_pairs[key] = QueuePair(key, self.plan, self.config, self.nics, self.clock, self.count)
             return self.queue_pairs[key]
         if key not in self.lanes:
-            self.lanes[key] = Lane(self, *key)
+            domains = self.plan.rank_gpu["domain"]
+            link = Link.NVLINK if domains[source] == domains[destination] >= 0 else Link.PCIE
+            egress, ingress = self.server_links[source][link], self.server_links[destination][link]
+            self.lanes[key] = Lane(self.clock, *key, egress=egress, ingress=ingress, on_delivery=self._on_delivery)
         return self.lanes[key]
-
-    def send(self, stream: RankStream, destination: int, size_bytes: int, op: OpRow) -> None:
-        """Post a message of a stream; the first one opens what carries it."""
-        carrier = self.connection(stream.rank, destination, op.channel)
-        if isinstance(carrier, Lane):
-            carrier.post(size_bytes, stream)
-            return
-        sender = carrier.sender or carrier.open(op.nic, peer_rail=bool(op.peer_rail))
-        sender.post(size_bytes, op.data_class, stream)
 
     # Instants
 
@@ -184,36 +179,33 @@ class Simulation:
         """A fault, or what follows from one."""
         match Instant(code):
             case Instant.ROUTES:
-                self.routes = self.plan.routes[value]
+                self.forwarding.table = self.plan.routes[value]
             case Instant.HOST_RATE:
                 self.nics[port_id].pcie_rate_bps = value
                 self.nics[port_id].has_host_interface = True  # also at rate 0: nothing overtakes what waits in it
             case Instant.FAILOVER:
                 self._fail_over()
             case kind:
-                port = self.ports[port_id]
-                self._apply_to_link(kind, (port, self.ports[port.peer_id]), value)
+                for end in (port_id, int(self.plan.port_peer[port_id])):
+                    self._apply_to_end(kind, end, value)
 
-    @staticmethod
-    def _apply_to_link(kind: Instant, ends: tuple[Port, Port], value: int) -> None:
-        for end in ends:
-            match kind:
-                case Instant.LINK_DOWN:
-                    end.go_down()
-                case Instant.LINK_UP:
-                    end.is_up = True
-                    end.start()
-                case Instant.RATE:
-                    end.rate_bps = value
-                case Instant.LOSS:
-                    end.loss = value / LOSS_PARTS
+    def _apply_to_end(self, kind: Instant, port_id: int, value: int) -> None:
+        match kind:
+            case Instant.LINK_DOWN:
+                self.ports[port_id].go_down()
+            case Instant.LINK_UP:
+                self.ports[port_id].come_up()
+            case Instant.RATE:
+                self.ports[port_id].rate_bps = value
+            case Instant.LOSS:
+                self.links[port_id].loss = value / LOSS_PARTS
 
     def _fail_over(self) -> None:
         """Queue pairs change to ports that work, all of them before any port sends."""
         self.down = {port.id for port in self.ports if not port.is_up}
         opened = [self.queue_pairs[key] for key in sorted(self.queue_pairs) if self.queue_pairs[key].sender is not None]
-        for queue_pair in [each for each in opened if each.fail_over()]:
-            queue_pair.source_port.start()
+        for queue_pair in [each for each in opened if each.fail_over(self.down)]:
+            queue_pair.source_nic.start()
 
     # Results
 
@@ -229,10 +221,10 @@ class Simulation:
         is_done = self.job.has_ended() and all(row[-1] >= 0 for row in messages)
         complete, simulated_ps = ending(
             is_done=is_done,
-            interrupted_at_ps=self.now_ps if self.was_interrupted else None,
+            interrupted_at_ps=self.clock.now_ps if self.was_interrupted else None,
             end_ps=self.counters["end_ps"],
             until_ps=self.plan.until_ps,
-            has_clock_ended=bool(self._events) and not self.was_interrupted,
+            has_clock_ended=bool(self.clock) and not self.was_interrupted,
         )
         return Outcome(
             messages=np.array(messages, MESSAGE_DTYPE),
@@ -243,3 +235,82 @@ class Simulation:
             complete=complete,
             simulated_ps=simulated_ps,
         )
+
+
+# What each part is, read from the plan
+
+
+def _port_config(plan: Plan, port: int) -> PortConfig:
+    node = int(plan.port_node[port])
+    devices = plan.switches if plan.node_kind[node] == SWITCH else plan.nics
+    return PortConfig(
+        id=port,
+        local_index=port - int(plan.port_base[node]),
+        rate_bps=int(plan.port_rate_bps[port]),
+        classes=len(plan.class_priority),
+        pause_quanta=int(devices[int(plan.node_device[node])]["pause_quanta"]),
+        pause_frame_bytes=plan.transport.pause_frame_bytes,
+        interframe_bytes=plan.transport.interframe_bytes,
+    )
+
+
+def _link_config(plan: Plan, port: int) -> LinkConfig:
+    return LinkConfig(
+        port_id=port,
+        delay_ps=int(plan.port_delay_ps[port]),
+        loss=float(plan.port_loss[port]),
+        corruption=float(plan.port_corruption[port]),
+        seed=plan.seed,
+    )
+
+
+def _nic_config(plan: Plan, node: int) -> NicConfig:
+    row = plan.nics[int(plan.node_device[node])]
+    return NicConfig(
+        pcie_rate_bps=int(row["pcie_rate_bps"]),
+        pcie_latency_ps=int(row["pcie_latency_ps"]),
+        receive_buffer_bytes=int(row["receive_buffer_bytes"]),
+        xoff_bytes=int(row["xoff_bytes"]),
+        xon_bytes=int(row["xon_bytes"]),
+        lossless=tuple(plan.class_lossless.astype(bool).tolist()),
+        control_class=plan.control_class,
+    )
+
+
+def _switch_config(plan: Plan, node: int) -> SwitchConfig:
+    row = plan.switches[int(plan.node_device[node])]
+    algorithm, seed, offset, fields = (int(row[f"hash_{name}"]) for name in ("algorithm", "seed", "offset", "fields"))
+    return SwitchConfig(
+        id=node,
+        seed=plan.seed,
+        shared_bytes=int(plan.shared_bytes[node]),
+        reserve_bytes=int(row["reserve_bytes"]),
+        headroom_bytes={
+            port: int(plan.port_headroom_bytes[port])
+            for port in range(int(plan.port_base[node]), int(plan.port_base[node + 1]))
+        },
+        alpha=float(row["alpha"]),
+        egress_alpha=float(row["egress_alpha"]),
+        xon_offset_bytes=int(row["xon_offset_bytes"]),
+        kmin_bytes=int(row["kmin_bytes"]),
+        kmax_bytes=int(row["kmax_bytes"]),
+        pmax=float(row["pmax"]),
+        marks_at_dequeue=bool(row["mark_at_dequeue"]),
+        has_telemetry=bool(row["telemetry"]) and "telemetry" in plan.congestion_control.plugin.needs,
+        hash=(algorithm, seed, offset, fields),
+        weights=tuple(row["weight"].tolist()[: len(plan.class_priority)]),
+        lossless=tuple(plan.class_lossless.astype(bool).tolist()),
+    )
+
+
+def _server_link(plan: Plan, clock: EventHeap, rank: int, link: Link) -> ServerLink:
+    row = plan.rank_gpu[rank]
+    name = link.name.lower()
+    return ServerLink(
+        clock,
+        rank,
+        link,
+        rate_bps=int(row[f"{name}_rate_bps"]),
+        latency_ps=int(row[f"{name}_latency_ps"]),
+        chunk_bytes=int(row["chunk_bytes"]),
+    )

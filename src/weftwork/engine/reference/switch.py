@@ -8,21 +8,67 @@ Leaves out: cells, cut-through, multicast.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from weftwork.base.random import Stream, uniform
 from weftwork.engine.hashing import field_bytes, final_hash
-from weftwork.engine.reference.port import Hop, Packet, PacketKind, Port
+from weftwork.engine.reference.clock import Clock
+from weftwork.engine.reference.packet import HopTelemetry, Packet, PacketKind
+from weftwork.engine.reference.port import Port
 from weftwork.policies.interface import HOPS
+from weftwork.policies.load import LoadedPolicy
 
-if TYPE_CHECKING:
-    from weftwork.engine.reference.simulation import Simulation
-
-__all__ = ["Ingress", "Switch"]
+__all__ = ["Egress", "Ingress", "NextHops", "Switch", "SwitchConfig"]
 
 QUANTUM_BYTES: Final = 1_024  # of weight 1: `weftwork.spec.device.Scheduling`
-DELIVER: Final = -2  # RouteTable.group_of: this node is the attachment
-UNREACHABLE: Final = -1
+
+
+class NextHops(Protocol):
+    """The routes as a switch sees them."""
+
+    def next_hops(self, node: int, destination: int) -> tuple[list[int], list[int]]:
+        """Ports of a switch that lead to a NIC port, and their weights; none: there is no route."""
+
+    def digit_of(self, port: int, destination: int) -> tuple[int, int]:
+        """What a port selection by destination sees: number of the NIC port, and stride of the candidates' tier."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SwitchConfig:
+    """A switch as its device, the transport and the fabric make it.
+
+    Parameters
+    ----------
+    id : of the node
+    seed : of the run
+    shared_bytes, reserve_bytes : shared part of the buffer, and what each (port, class) has for itself
+    headroom_bytes : by port id, of each lossless class whose ingress is the port
+    alpha, egress_alpha : share of what is free that an ingress of a lossless class, and an egress of another, may take
+    xon_offset_bytes : a pause ends this far below its threshold
+    kmin_bytes, kmax_bytes, pmax, marks_at_dequeue : of ECN
+    has_telemetry : whether it writes into data packets
+    hash : algorithm, seed, offset, fields
+    weights : by class index; 0: strict
+    lossless : by class index
+    """
+
+    id: int
+    seed: int
+    shared_bytes: int
+    reserve_bytes: int
+    headroom_bytes: dict[int, int]
+    alpha: float
+    egress_alpha: float
+    xon_offset_bytes: int
+    kmin_bytes: int
+    kmax_bytes: int
+    pmax: float
+    marks_at_dequeue: bool
+    has_telemetry: bool
+    hash: tuple[int, int, int, int]
+    weights: tuple[int, ...]
+    lossless: tuple[bool, ...]
 
 
 class Ingress:
@@ -52,7 +98,15 @@ class Egress:
 
 
 class Switch:
-    """One domain that forwards.
+    """A node that forwards.
+
+    Parameters
+    ----------
+    config : what it is
+    clock : what time it is, for telemetry and the port selection
+    ports : its own; it becomes their node by `Port.join`
+    routes : where a packet may go
+    selection : port selection, which chooses among several
 
     Attributes
     ----------
@@ -61,51 +115,38 @@ class Switch:
     shared_used_bytes : sum over all ingresses of what each uses above the reserve
     """
 
-    def __init__(self, simulation: Simulation, node: int) -> None:
-        plan = simulation.plan
-        row = plan.switches[int(plan.node_device[node])]
-        self.simulation = simulation
-        self.id = node
-        self.classes = len(plan.class_priority)
-        self.reserve_bytes = int(row["reserve_bytes"])
-        self.alpha = float(row["alpha"])
-        self.egress_alpha = float(row["egress_alpha"])
-        self.xon_offset_bytes = int(row["xon_offset_bytes"])
-        self.kmin_bytes = int(row["kmin_bytes"])
-        self.kmax_bytes = int(row["kmax_bytes"])
-        self.pmax = float(row["pmax"])
-        self.marks_at_dequeue = bool(row["mark_at_dequeue"])
-        self.has_telemetry = bool(row["telemetry"]) and "telemetry" in plan.congestion_control.plugin.needs
-        self.hash = tuple(int(row[f"hash_{name}"]) for name in ("algorithm", "seed", "offset", "fields"))
-        self.weights: list[int] = row["weight"].tolist()[: self.classes]
-        self.weighted = [c for c in range(self.classes) if self.weights[c] > 0]
-        self.shared_bytes = int(plan.shared_bytes[node])
+    def __init__(
+        self, config: SwitchConfig, clock: Clock, ports: list[Port], routes: NextHops, selection: LoadedPolicy
+    ) -> None:
+        self.config = config
+        self.clock = clock
+        self.ports = ports
+        self.routes = routes
+        self.selection = selection
+        self.selection_state = selection.new_state()
+        self.wants_queue = "queue" in selection.plugin.needs
+        self.classes = len(config.weights)
+        self.weighted = [c for c in range(self.classes) if config.weights[c] > 0]
         self.shared_used_bytes = 0
-        self.ports = [
-            Port(simulation, port, self, int(row["pause_quanta"]))
-            for port in range(int(plan.port_base[node]), int(plan.port_base[node + 1]))
-        ]
         first_weighted = self.weighted[0] if self.weighted else 0
-        self.ingress = {port.id: [Ingress() for _ in range(self.classes)] for port in self.ports}
-        self.egress = {port.id: Egress(self.classes, first_weighted) for port in self.ports}
-        self.headroom_bytes = {port.id: int(plan.port_headroom_bytes[port.id]) for port in self.ports}
-        self.selection_state = plan.port_selection.new_state()
-        self.wants_queue = "queue" in plan.port_selection.plugin.needs
+        self.ingress = {port.id: [Ingress() for _ in range(self.classes)] for port in ports}
+        self.egress = {port.id: Egress(self.classes, first_weighted) for port in ports}
+        self._port_of = {port.id: port for port in ports}
 
     # Arrival
 
     def receive(self, port: Port, packet: Packet) -> None:
         """Route, admit, pause, mark, enqueue (steps b to g of the page)."""
-        packet.ingress = port
+        packet.ingress = port.id
         egress_port = self._route(port, packet)
         if egress_port is None:
-            self.simulation.drop("no_route", port)
+            port.drop("no_route")
         elif not egress_port.is_up:
-            self.simulation.drop("link_down", egress_port)
+            egress_port.drop("link_down")
         elif self._admit(port, egress_port, packet):
             self._pause_if_needed(port, packet.traffic_class)
             egress = self.egress[egress_port.id]
-            if not self.marks_at_dequeue:
+            if not self.config.marks_at_dequeue:
                 self._mark(egress_port, packet, egress.queue_bytes[packet.traffic_class])
             egress.queues[packet.traffic_class].append(packet)
             egress.queue_bytes[packet.traffic_class] += packet.size_bytes
@@ -114,51 +155,41 @@ class Switch:
             egress_port.start()
 
     def _route(self, port: Port, packet: Packet) -> Port | None:
-        simulation = self.simulation
-        table = simulation.routes
-        group = int(table.group_of[self.id, simulation.plan.attachment[packet.destination.id]])
-        if group == DELIVER:
-            return simulation.ports[packet.destination.peer_id]
-        if group == UNREACHABLE:
+        members, weights = self.routes.next_hops(self.config.id, packet.destination)
+        if not members:
             return None
-        first, last = int(table.group_ptr[group]), int(table.group_ptr[group + 1])
-        members: list[int] = table.group_ports[first:last].tolist()
-        if len(members) == 1:
-            return simulation.ports[members[0]]
-        return simulation.ports[members[self._choose(port, packet, members, table.group_weights[first:last].tolist())]]
+        choice = self._choose(port, packet, members, weights) if len(members) > 1 else 0
+        return self._port_of[members[choice]]
 
     def _choose(self, port: Port, packet: Packet, members: list[int], weights: list[int]) -> int:
         """Ask the port selection."""
-        simulation = self.simulation
-        selection = simulation.plan.port_selection
-        candidates = selection.new_candidates(len(members))
+        candidates = self.selection.new_candidates(len(members))
         for candidate, member, weight in zip(candidates, members, weights, strict=True):
-            other = simulation.ports[member]
+            other = self._port_of[member]
             candidate.queue_bytes = self.egress[member].queue_bytes[packet.traffic_class] if self.wants_queue else 0
             candidate.rate_bps = other.rate_bps
             candidate.up = int(other.is_up)
             candidate.weight = weight
-        signal = selection.new_port_signal()
-        signal.now_ps = simulation.now_ps
+        signal = self.selection.new_port_signal()
+        signal.now_ps = self.clock.now_ps
         signal.hash = self._hash(port, packet)
-        signal.draw = simulation.draw(Stream.PORT_CHOICE, packet, self.id) >> 2
+        signal.draw = packet.draw(self.config.seed, Stream.PORT_CHOICE, self.config.id) >> 2
         signal.bytes = packet.size_bytes
         signal.candidates = len(members)
         signal.is_data = int(packet.kind == PacketKind.DATA)
-        signal.destination = int(simulation.plan.destination_number[packet.destination.id])
-        signal.stride = int(simulation.plan.port_stride[members[0]])
-        selection.call_step(self.selection_state, signal, candidates)
+        signal.destination, signal.stride = self.routes.digit_of(members[0], packet.destination)
+        self.selection.call_step(self.selection_state, signal, candidates)
         return int(signal.choice)
 
     def _hash(self, port: Port, packet: Packet) -> int:
-        algorithm, seed, offset, fields = self.hash
+        algorithm, seed, offset, fields = self.config.hash
         data = field_bytes(
             fields=fields,
-            source_port=packet.origin.id,
-            destination_port=packet.destination.id,
+            source_port=packet.origin,
+            destination_port=packet.destination,
             entropy=packet.entropy,
             in_port=port.local_index,
-            destination_qp=packet.queue_pair.number,
+            destination_qp=packet.flow.number,
         )
         return final_hash(algorithm, seed, offset, data)
 
@@ -167,30 +198,30 @@ class Switch:
     @property
     def free_bytes(self) -> int:
         """Of the shared part."""
-        return max(0, self.shared_bytes - self.shared_used_bytes)
+        return max(0, self.config.shared_bytes - self.shared_used_bytes)
 
     def _admit(self, port: Port, egress_port: Port, packet: Packet) -> bool:
         """Find room for a packet, or drop it with the reason."""
         c, size_bytes = packet.traffic_class, packet.size_bytes
         ingress = self.ingress[port.id][c]
-        over_reserve = max(0, ingress.used_bytes - self.reserve_bytes)
-        growth = max(0, ingress.used_bytes + size_bytes - self.reserve_bytes) - over_reserve
-        is_full = self.shared_used_bytes + growth > self.shared_bytes
-        if self.simulation.lossless[c]:
+        over_reserve = max(0, ingress.used_bytes - self.config.reserve_bytes)
+        growth = max(0, ingress.used_bytes + size_bytes - self.config.reserve_bytes) - over_reserve
+        is_full = self.shared_used_bytes + growth > self.config.shared_bytes
+        if self.config.lossless[c]:
             if port.asked[c] or is_full:
-                if ingress.headroom_used_bytes + size_bytes > self.headroom_bytes[port.id]:
-                    self.simulation.drop("headroom_full" if port.asked[c] else "buffer_full", port)
+                if ingress.headroom_used_bytes + size_bytes > self.config.headroom_bytes[port.id]:
+                    port.drop("headroom_full" if port.asked[c] else "buffer_full")
                     return False
                 ingress.headroom_used_bytes += size_bytes
                 self._note_use(port, ingress)
                 return True
         else:
-            threshold = self.reserve_bytes + int(self.egress_alpha * self.free_bytes)
+            threshold = self.config.reserve_bytes + int(self.config.egress_alpha * self.free_bytes)
             if self.egress[egress_port.id].queue_bytes[c] + size_bytes > threshold:
-                self.simulation.drop("egress_threshold", egress_port)
+                egress_port.drop("egress_threshold")
                 return False
             if is_full:
-                self.simulation.drop("buffer_full", port)
+                port.drop("buffer_full")
                 return False
         self._use(ingress, size_bytes)
         self._note_use(port, ingress)
@@ -198,9 +229,9 @@ class Switch:
 
     def _use(self, ingress: Ingress, change_bytes: int) -> None:
         """Change the use of an ingress and what it takes of the shared part."""
-        before = max(0, ingress.used_bytes - self.reserve_bytes)
+        before = max(0, ingress.used_bytes - self.config.reserve_bytes)
         ingress.used_bytes += change_bytes
-        self.shared_used_bytes += max(0, ingress.used_bytes - self.reserve_bytes) - before
+        self.shared_used_bytes += max(0, ingress.used_bytes - self.config.reserve_bytes) - before
 
     @staticmethod
     def _note_use(port: Port, ingress: Ingress) -> None:
@@ -209,8 +240,7 @@ class Switch:
 
     def _release(self, packet: Packet) -> None:
         """Give back a packet's bytes, those of the headroom first."""
-        assert packet.ingress is not None  # noqa: S101 - set where it was received
-        ingress = self.ingress[packet.ingress.id][packet.traffic_class]
+        ingress = self.ingress[packet.ingress][packet.traffic_class]
         from_headroom = min(ingress.headroom_used_bytes, packet.size_bytes)
         ingress.headroom_used_bytes -= from_headroom
         self._use(ingress, from_headroom - packet.size_bytes)
@@ -223,11 +253,11 @@ class Switch:
     # Pause
 
     def _pause_if_needed(self, port: Port, c: int) -> None:
-        if not self.simulation.lossless[c] or port.asked[c]:
+        if not self.config.lossless[c] or port.asked[c]:
             return
         ingress = self.ingress[port.id][c]
-        limit_bytes = int(self.alpha * self.free_bytes)
-        if ingress.used_bytes - self.reserve_bytes > limit_bytes or ingress.headroom_used_bytes > 0:
+        limit_bytes = int(self.config.alpha * self.free_bytes)
+        if ingress.used_bytes - self.config.reserve_bytes > limit_bytes or ingress.headroom_used_bytes > 0:
             port.ask_pause(c)
 
     def _resume_where_possible(self) -> None:
@@ -239,11 +269,11 @@ class Switch:
 
     def _resume_if_possible(self, port: Port, c: int) -> None:
         ingress = self.ingress[port.id][c]
-        limit_bytes = int(self.alpha * self.free_bytes) - self.xon_offset_bytes
-        if ingress.used_bytes + ingress.headroom_used_bytes <= self.reserve_bytes:
+        limit_bytes = int(self.config.alpha * self.free_bytes) - self.config.xon_offset_bytes
+        if ingress.used_bytes + ingress.headroom_used_bytes <= self.config.reserve_bytes:
             self._settle_headroom(ingress)
             port.ask_resume(c)
-        elif ingress.headroom_used_bytes == 0 and ingress.used_bytes - self.reserve_bytes <= limit_bytes:
+        elif ingress.headroom_used_bytes == 0 and ingress.used_bytes - self.config.reserve_bytes <= limit_bytes:
             port.ask_resume(c)
 
     # Departure
@@ -257,12 +287,14 @@ class Switch:
         c = self._schedule(egress, ready)
         packet = egress.take(c)
         self._release(packet)
-        if self.has_telemetry and packet.kind == PacketKind.DATA and len(packet.hops) < HOPS:
-            now_ps = self.simulation.now_ps
+        if self.config.has_telemetry and packet.kind == PacketKind.DATA and len(packet.hops) < HOPS:
+            now_ps = self.clock.now_ps
             sent_bytes = port.counts["bytes"]
             behind_bytes = sum(egress.queue_bytes)
-            packet.hops.append(Hop(queue_bytes=behind_bytes, tx_bytes=sent_bytes, rate_bps=port.rate_bps, at_ps=now_ps))
-        if self.marks_at_dequeue:
+            packet.hops.append(
+                HopTelemetry(queue_bytes=behind_bytes, tx_bytes=sent_bytes, rate_bps=port.rate_bps, at_ps=now_ps)
+            )
+        if self.config.marks_at_dequeue:
             self._mark(port, packet, egress.queue_bytes[c])
         port.transmit(packet)
         self._resume_where_possible()
@@ -271,7 +303,7 @@ class Switch:
         """Strict classes first, the highest first; then deficit round robin; one class alone is not accounted."""
         if len(ready) == 1:
             return ready[0]
-        strict = [c for c in ready if self.weights[c] == 0]
+        strict = [c for c in ready if self.config.weights[c] == 0]
         if strict:
             return strict[-1]
         while True:
@@ -282,15 +314,16 @@ class Switch:
             c = self.weighted[(self.weighted.index(c) + 1) % len(self.weighted)]
             egress.current = c
             if c in ready:
-                egress.deficit_bytes[c] += self.weights[c] * QUANTUM_BYTES
+                egress.deficit_bytes[c] += self.config.weights[c] * QUANTUM_BYTES
 
     def _mark(self, port: Port, packet: Packet, queue_bytes: int) -> None:
         """Mark congestion experienced on a data packet, by the length of its egress queue."""
-        if packet.kind != PacketKind.DATA or queue_bytes <= self.kmin_bytes:
+        kmin_bytes, kmax_bytes = self.config.kmin_bytes, self.config.kmax_bytes
+        if packet.kind != PacketKind.DATA or queue_bytes <= kmin_bytes:
             return
-        if queue_bytes < self.kmax_bytes:
-            luck = uniform(self.simulation.draw(Stream.ECN_MARK, packet, port.id))
-            if luck >= self.pmax * (queue_bytes - self.kmin_bytes) / (self.kmax_bytes - self.kmin_bytes):
+        if queue_bytes < kmax_bytes:
+            luck = uniform(packet.draw(self.config.seed, Stream.ECN_MARK, port.id))
+            if luck >= self.config.pmax * (queue_bytes - kmin_bytes) / (kmax_bytes - kmin_bytes):
                 return
         packet.is_marked = True
         port.counts["marks"] += 1
@@ -303,6 +336,6 @@ class Switch:
         for c in range(self.classes):
             while egress.queues[c]:
                 self._release(egress.take(c))
-                self.simulation.drop("link_down", port)
+                port.drop("link_down")
             self._settle_headroom(self.ingress[port.id][c])
         self._resume_where_possible()

@@ -6,15 +6,11 @@ transport's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from weftwork.engine.reference.port import Agenda, Phase
+from weftwork.engine.reference.clock import Agenda, Clock, Phase
 from weftwork.policies.interface import OFF, TIMERS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from weftwork.engine.reference.simulation import Simulation
 
 __all__ = ["PolicyTimers"]
 
@@ -22,8 +18,8 @@ __all__ = ["PolicyTimers"]
 class PolicyTimers:
     """Watches ``state.timer_at_ps`` and calls ``fire(timer)`` when one is due, after it has been set OFF."""
 
-    def __init__(self, simulation: Simulation, kind: Agenda, state: Any, fire: Callable[[int], None]) -> None:  # noqa: ANN401 - the class is the policy's
-        self.simulation = simulation
+    def __init__(self, clock: Clock, kind: Agenda, state: Any, fire: Callable[[int], None]) -> None:  # noqa: ANN401 - the class is the policy's
+        self.clock = clock
         self.kind = kind
         self.state = state
         self.fire = fire
@@ -43,14 +39,14 @@ class PolicyTimers:
             at_ps = int(self.state.timer_at_ps[timer])
             if at_ps == OFF:
                 continue
-            due_ps = max(at_ps, self.simulation.now_ps)
+            due_ps = max(at_ps, self.clock.now_ps)
             event = (due_ps, self.place)
             if self.events[timer] != event:
                 self.events[timer] = event
-                self.simulation.at(due_ps, Phase.AGENDA, (self.kind, port, slot, timer), self._wake, timer, self.place)
+                self.clock.at(due_ps, Phase.AGENDA, (self.kind, port, slot, timer), self._wake, timer, self.place)
 
     def _wake(self, timer: int, place: tuple[int, int]) -> None:
-        now_ps = self.simulation.now_ps
+        now_ps = self.clock.now_ps
         if self.events[timer] == (now_ps, place):
             self.events[timer] = None
         at_ps = int(self.state.timer_at_ps[timer])

@@ -7,7 +7,7 @@ from helpers.tiny import BYTE_PS, DELAY_PS, Message, pair, plan_of, sends, star
 
 from weftwork.engine.instants import Fault
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.reference.port import Phase
+from weftwork.engine.reference.clock import Phase
 from weftwork.engine.reference.simulation import Simulation
 from weftwork.spec.device import Nic, Scheduling, Switch
 from weftwork.spec.transport import Transport
@@ -37,7 +37,7 @@ def small(**changes: object) -> Switch:
 def test_a_pause_waits_for_the_packet_in_flight_and_then_goes_first() -> None:
     messages = [Message(source=0, destination=1, size_bytes=2 * 4096)]
     simulation = Simulation(plan_of(pair(), sends(2, messages), until_ps=FULL_PS + PAUSE_FRAME_PS + DELAY_PS + 1))
-    simulation.at(
+    simulation.clock.at(
         1, Phase.INSTANT, (0,), simulation.ports[0].ask_pause, DATA
     )  # the first packet is on the wire since 0
     simulation.run()
@@ -65,7 +65,7 @@ def test_a_pause_is_sent_again_every_half_pause_time_until_it_is_lifted() -> Non
     simulation = Simulation(plan_of(pair(nic=Nic(pause_quanta=1_000)), IDLE))
     port, half_ps = simulation.ports[0], 500 * QUANTUM_PS
     port.ask_pause(DATA)
-    simulation.at(3 * half_ps + 1, Phase.INSTANT, (0,), port.ask_resume, DATA)
+    simulation.clock.at(3 * half_ps + 1, Phase.INSTANT, (0,), port.ask_resume, DATA)
     simulation.run()
     assert port.counts["pauses_sent"] == 4  # at 0 and three times again
     assert port.counts["resumes_sent"] == 1

@@ -1,0 +1,52 @@
+"""The event heap of the reference engine: the clock of a simulation, which jumps from one event to the next.
+
+Source: `docs/models/packet-engine.md`, section Time. Leaves out: what the events do.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Final
+
+from weftwork.engine.reference.clock import Phase
+
+__all__ = ["EventHeap"]
+
+EVENTS_PER_TURN: Final = 10_000  # chosen: some tenths of a second
+
+
+class EventHeap:
+    """A `Clock` that has come to an instant when all events before it have been handled.
+
+    Attributes
+    ----------
+    now_ps : instant of the event that is handled, or of the last one
+    """
+
+    def __init__(self) -> None:
+        self.now_ps = 0
+        self._events: list[tuple[int, Phase, tuple[int, ...], int, Callable[..., None], tuple[object, ...]]] = []
+        self._serial = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._events)
+
+    def at(
+        self, at_ps: int, phase: Phase, identity: tuple[int, ...], action: Callable[..., None], *arguments: object
+    ) -> None:
+        """Do something at an instant, in the page's order of one instant."""
+        self._serial += 1
+        heapq.heappush(self._events, (at_ps, phase, identity, self._serial, action, arguments))
+
+    def run(self, until_ps: int, on_turn: Callable[[], None] | None = None) -> None:
+        """Handle events until none is left before ``until_ps``; ``on_turn`` is called now and then."""
+        handled = 0
+        while self._events and self._events[0][0] < until_ps:
+            self.now_ps, _, _, _, action, arguments = heapq.heappop(self._events)
+            action(*arguments)
+            handled += 1
+            if on_turn is not None and handled % EVENTS_PER_TURN == 0:
+                on_turn()
+        if self._events:
+            self.now_ps = until_ps

@@ -1,0 +1,65 @@
+"""A queue pair as both of its ends know it from the start: its identity, and the rules that all queue pairs obey.
+
+Source: `docs/models/packet-engine.md`, sections Packets and Randomness.
+Leaves out: the ports at its ends, which a failover changes; see `queue_pair`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from weftwork.base.random import Stream, draw
+from weftwork.policies.load import LoadedPolicy
+from weftwork.spec.transport import Transport
+
+__all__ = ["Flow", "QueuePairConfig"]
+
+FIRST_ENTROPY: Final = 0xC000  # the dynamic ports of RFC 6335, section 6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flow:
+    """The identity of a queue pair.
+
+    Attributes
+    ----------
+    id : (source, destination, channel) in 64 bits
+    number : of the destination's queue pair, which a switch may hash
+    entropy : UDP source port, unless a path selection chooses another
+    """
+
+    id: int
+    number: int
+    entropy: int
+
+    @classmethod
+    def of(cls, source: int, destination: int, channel: int, *, seed: int) -> Flow:
+        """The flow from rank to rank on a channel, in a run with this seed."""
+        identity = source << 40 | destination << 16 | channel
+        return cls(
+            id=identity,
+            number=draw(0, Stream.PATH_CHOICE, identity, 1, 0) & 0xFFFFFF,
+            entropy=FIRST_ENTROPY | draw(seed, Stream.PATH_CHOICE, identity, 0, 0) & 0x3FFF,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueuePairConfig:
+    """The rules that both ends of every queue pair obey.
+
+    Parameters
+    ----------
+    transport : sizes, recovery, timeout and credits
+    congestion_control, path_selection : policies; no path selection means constant entropy
+    control_class : class index of ACK, NAK, CNP, CREDIT and PROBE
+    has_receives : whether a message keeps its buffer until the receiving rank has asked for it
+    seed : of the run
+    """
+
+    transport: Transport
+    congestion_control: LoadedPolicy
+    path_selection: LoadedPolicy | None
+    control_class: int
+    has_receives: bool
+    seed: int

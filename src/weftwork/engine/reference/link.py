@@ -1,0 +1,117 @@
+"""One direction of a link of the reference engine: the wire between the port that sends and the far end.
+
+Source: `docs/models/packet-engine.md`, sections Time and Switches, point 1: lost?
+Leaves out: when a frame starts and how long it takes, which is the port's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from weftwork.base.random import Stream, uniform
+from weftwork.engine.reference.clock import Clock, Phase
+from weftwork.engine.reference.packet import Packet
+
+__all__ = ["FarEnd", "LinkConfig", "OneWayLink", "Wire"]
+
+
+class Wire(Protocol):
+    """What a port hands its frames to; the first bit has left before, the last one leaves at ``left_at_ps``."""
+
+    def carry(self, packet: Packet, left_at_ps: int) -> None:
+        """Take a packet."""
+
+    def carry_pause(self, traffic_class: int, quanta: int, left_at_ps: int) -> None:
+        """Take a flow-control frame."""
+
+    def cut(self) -> None:
+        """Lose all that is under way."""
+
+
+class FarEnd(Protocol):
+    """What a wire hands its frames to: the port at its other end."""
+
+    @property
+    def id(self) -> int:
+        """Of the port; arrivals of one instant are handled by it."""
+
+    def receive(self, packet: Packet) -> None:
+        """Take a packet that has arrived whole and intact."""
+
+    def obey(self, traffic_class: int, quanta: int) -> None:
+        """Stop a class for a time that starts now, or let it go on."""
+
+    def drop(self, reason: str) -> None:
+        """Count a packet that is no more."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkConfig:
+    """One direction of a link.
+
+    Parameters
+    ----------
+    port_id : of the port that sends; losses are drawn there
+    delay_ps : from the last bit's departure until the far end can handle the frame
+    loss, corruption : probabilities of each packet
+    seed : of the run
+    """
+
+    port_id: int
+    delay_ps: int
+    loss: float
+    corruption: float
+    seed: int
+
+
+class OneWayLink:
+    """Carries the frames of one port.
+
+    Attributes
+    ----------
+    loss : probability, which a fault changes
+    times_cut : what started before the latest cut is lost
+    """
+
+    def __init__(self, config: LinkConfig, clock: Clock, far_end: FarEnd, on_arrival: Callable[[], None]) -> None:
+        self.config = config
+        self.clock = clock
+        self.far_end = far_end
+        self.on_arrival = on_arrival  # told of every packet, of a lost one too
+        self.loss = config.loss
+        self.times_cut = 0
+
+    def carry(self, packet: Packet, left_at_ps: int) -> None:
+        """Take a packet whose last bit leaves at an instant."""
+        at_ps = left_at_ps + self.config.delay_ps
+        self.clock.at(at_ps, Phase.PACKET, (self.far_end.id,), self._arrive, packet, self.times_cut)
+
+    def carry_pause(self, traffic_class: int, quanta: int, left_at_ps: int) -> None:
+        """Take a flow-control frame, which only a cut can lose."""
+        at_ps = left_at_ps + self.config.delay_ps
+        identity = (self.far_end.id,)
+        self.clock.at(at_ps, Phase.FLOW_CONTROL, identity, self._pause_arrives, traffic_class, quanta, self.times_cut)
+
+    def cut(self) -> None:
+        """Lose all that is under way."""
+        self.times_cut += 1
+
+    def _arrive(self, packet: Packet, times_cut: int) -> None:
+        self.on_arrival()
+        if times_cut != self.times_cut:
+            self.far_end.drop("link_down")
+        elif self.loss > 0 and self._luck(Stream.LINK_LOSS, packet) < self.loss:
+            self.far_end.drop("link_loss")
+        elif self.config.corruption > 0 and self._luck(Stream.LINK_CORRUPTION, packet) < self.config.corruption:
+            self.far_end.drop("corrupted")
+        else:
+            self.far_end.receive(packet)
+
+    def _luck(self, stream: Stream, packet: Packet) -> float:
+        return uniform(packet.draw(self.config.seed, stream, self.config.port_id))
+
+    def _pause_arrives(self, traffic_class: int, quanta: int, times_cut: int) -> None:
+        if times_cut == self.times_cut:
+            self.far_end.obey(traffic_class, quanta)

@@ -1,0 +1,513 @@
+"""The switch alone, between ports whose wires the test holds: routes, buffer, pause, marks and scheduling.
+
+Ports 0 and 1 are where packets come in, port 2 is where they go; class 0 is lossless, class 1 is not, unless a test
+says so. Port 2 is paused where a test wants a queue.
+"""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from helpers.by_hand import FRAME_BYTES, FRAME_PS, RATE_BPS, HandClock, HandWire, Tally, answer, data, hand_port
+
+from weftwork.base.random import Stream, uniform
+from weftwork.engine.reference.packet import HopTelemetry, Packet, PacketKind
+from weftwork.engine.reference.port import Port
+from weftwork.engine.reference.switch import QUANTUM_BYTES, Switch, SwitchConfig
+from weftwork.policies.interface import HOPS
+from weftwork.policies.load import LoadedPolicy
+
+IN, OTHER_IN, OUT, SPARE = 0, 1, 2, 3
+LOSSLESS, LOSSY = 0, 1
+NODE, SEED = 9, 7
+
+
+class HandRoutes:
+    """Where every packet goes."""
+
+    def __init__(self, *members: int) -> None:
+        self.members = list(members)
+        self.weights = [1] * len(members)
+
+    def next_hops(self, node: int, destination: int) -> tuple[list[int], list[int]]:
+        assert (node, destination) == (NODE, 1)
+        return self.members, self.weights
+
+    def digit_of(self, port: int, destination: int) -> tuple[int, int]:
+        return 100 + destination, 10 + port
+
+
+class HandSelection:
+    """A port selection that takes the candidate that the test names, and remembers what it was shown."""
+
+    def __init__(self) -> None:
+        self.plugin = SimpleNamespace(needs=frozenset({"queue"}))
+        self.choice = 0
+        self.new_port_signal = LoadedPolicy.new_port_signal
+        self.new_candidates = LoadedPolicy.new_candidates
+
+    def new_state(self) -> Any:
+        return object()
+
+    def call_step(self, state: Any, signal: Any, candidates: Any) -> None:
+        del state
+        self.signal, self.candidates = signal, candidates
+        signal.choice = self.choice
+
+
+class Driven:
+    """A switch of four ports with all that it sees."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.clock, self.counted = HandClock(), Tally()
+        self.routes, self.selection = HandRoutes(OUT), HandSelection()
+        values: dict[str, Any] = {
+            "id": NODE,
+            "seed": SEED,
+            "shared_bytes": 10**9,
+            "reserve_bytes": 0,
+            "headroom_bytes": dict.fromkeys(range(4), 0),
+            "alpha": 1.0,
+            "egress_alpha": 1.0,
+            "xon_offset_bytes": 0,
+            "kmin_bytes": 10**9,
+            "kmax_bytes": 10**9 + 1,
+            "pmax": 1.0,
+            "marks_at_dequeue": False,
+            "has_telemetry": False,
+            "hash": (4, 0, 0, 63),
+            "weights": (0, 0),
+            "lossless": (True, False),
+        }
+        config = SwitchConfig(**(values | changes))
+        self.ports = [hand_port(self.clock, self.counted, port, classes=len(config.weights)) for port in range(4)]
+        self.wires = [HandWire() for _ in self.ports]
+        self.switch = Switch(config, self.clock, self.ports, self.routes, self.selection)
+        for port, wire in zip(self.ports, self.wires, strict=True):
+            port.join(self.switch, wire)
+
+    @property
+    def out(self) -> Port:
+        return self.ports[OUT]
+
+    def holds(self, *classes: int) -> None:
+        """The far end of port 2 lets nothing of these classes go."""
+        for traffic_class in classes or range(self.switch.classes):
+            self.out.pause_until_ps[traffic_class] = 10**15
+
+    def lets_go(self, packets: int) -> None:
+        """The far end of port 2 lets so many packets go, one after the other."""
+        for _ in range(packets):
+            self.out.pause_until_ps = [0] * self.switch.classes
+            self.out.start()
+            self.holds()
+            self.clock.go_to(self.out.busy_until_ps)
+
+    def takes(self, packets: int, port: int = IN, *, traffic_class: int = LOSSLESS, first: int = 0) -> list[Packet]:
+        """So many full packets arrive at one instant."""
+        arrived = [data(seq, traffic_class=traffic_class) for seq in range(first, first + packets)]
+        for packet in arrived:
+            self.ports[port].receive(packet)
+        return arrived
+
+    def asked(self, port: int = IN) -> list[str]:
+        """Pause and resume frames that this port has sent."""
+        self.clock.go_to(self.clock.now_ps + 10 * FRAME_PS)
+        return ["pause" if quanta else "resume" for _, _, quanta in self.wires[port].pauses]
+
+    def sent(self) -> list[Packet]:
+        return [packet for _, packet in self.wires[OUT].packets]
+
+    def queued(self, traffic_class: int = LOSSLESS) -> int:
+        return len(self.switch.egress[OUT].queues[traffic_class])
+
+
+# Routes
+
+
+def test_a_packet_leaves_towards_its_next_hop_when_it_is_there_whole() -> None:
+    driven = Driven()
+    driven.clock.go_to(5)
+    (packet,) = driven.takes(1)
+    assert driven.wires[OUT].packets == [(5 + FRAME_PS, packet)]
+    assert driven.switch.shared_used_bytes == 0
+
+
+def test_a_packet_without_a_route_is_dropped_where_it_came_in() -> None:
+    driven = Driven()
+    driven.routes.members = []
+    driven.takes(1)
+    assert driven.counted == {"drop_no_route": 1}
+    assert driven.ports[IN].counts["drops"] == 1
+
+
+def test_a_packet_to_a_port_that_is_down_is_dropped_there() -> None:
+    driven = Driven()
+    driven.out.go_down()
+    driven.takes(1)
+    assert driven.counted == {"drop_link_down": 1}
+    assert driven.out.counts["drops"] == 1
+
+
+def test_among_several_the_port_selection_chooses_by_what_it_is_shown() -> None:
+    driven = Driven()
+    driven.holds()
+    driven.takes(2)
+    driven.routes.members, driven.routes.weights = [OUT, SPARE], [3, 5]
+    driven.ports[SPARE].is_up = False
+    driven.ports[SPARE].rate_bps = RATE_BPS // 2
+    driven.selection.choice = 0
+    (packet,) = driven.takes(1)
+    shown = [(one.queue_bytes, one.rate_bps, one.up, one.weight) for one in driven.selection.candidates]
+    assert shown == [(2 * FRAME_BYTES, RATE_BPS, 1, 3), (0, RATE_BPS // 2, 0, 5)]
+    told = driven.selection.signal
+    assert (told.bytes, told.candidates, told.is_data, told.destination, told.stride) == (FRAME_BYTES, 2, 1, 101, 12)
+    assert told.draw == packet.draw(SEED, Stream.PORT_CHOICE, NODE) >> 2
+    assert driven.queued() == 3
+    driven.ports[SPARE].is_up = True
+    driven.selection.choice = 1
+    driven.takes(1)
+    assert len(driven.wires[SPARE].packets) == 1
+
+
+def test_packets_of_a_flow_hash_alike_and_those_with_another_entropy_do_not() -> None:
+    driven = Driven()
+    driven.routes = driven.switch.routes = HandRoutes(OUT, SPARE)
+    hashes = []
+    for entropy in (50_000, 50_000, 50_001):
+        driven.ports[IN].receive(data(0, entropy=entropy))
+        hashes.append(driven.selection.signal.hash)
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+# Marks
+
+
+def marks(driven: Driven, packets: int) -> list[bool]:
+    driven.holds()
+    return [packet.is_marked for packet in driven.takes(packets)]
+
+
+def test_a_mark_begins_one_byte_above_kmin_and_is_certain_from_kmax_on() -> None:
+    at_kmin = Driven(kmin_bytes=2 * FRAME_BYTES, kmax_bytes=2 * FRAME_BYTES + 1, pmax=0.0)
+    assert marks(at_kmin, 5) == [False, False, False, True, True]  # the third finds exactly Kmin
+    above = Driven(kmin_bytes=2 * FRAME_BYTES - 1, kmax_bytes=2 * FRAME_BYTES, pmax=0.0)
+    assert marks(above, 5) == [False, False, True, True, True]
+    assert above.out.counts["marks"] == 3
+
+
+@pytest.mark.parametrize("pmax", [0.3, 1.0])
+def test_between_kmin_and_kmax_luck_decides_by_the_line_between_them(pmax: float) -> None:
+    kmin, kmax = FRAME_BYTES, 30 * FRAME_BYTES
+    driven = Driven(kmin_bytes=kmin, kmax_bytes=kmax, pmax=pmax)
+    driven.holds()
+    found = driven.takes(30)
+    for place, packet in enumerate(found):
+        luck = uniform(packet.draw(SEED, Stream.ECN_MARK, OUT))
+        assert packet.is_marked == (luck < pmax * max(0, place * FRAME_BYTES - kmin) / (kmax - kmin))
+    assert 0 < sum(packet.is_marked for packet in found) < 30
+
+
+def test_a_mark_at_dequeue_counts_what_stays_behind() -> None:
+    driven = Driven(kmin_bytes=2 * FRAME_BYTES, kmax_bytes=2 * FRAME_BYTES + 1, pmax=0.0, marks_at_dequeue=True)
+    assert marks(driven, 6) == [False] * 6
+    driven.lets_go(6)
+    assert [packet.is_marked for packet in driven.sent()] == [True, True, True, False, False, False]
+
+
+def test_only_data_is_marked() -> None:
+    driven = Driven(kmin_bytes=0, kmax_bytes=1)
+    driven.holds()
+    driven.takes(1)
+    ack = answer(PacketKind.ACK, 1, destination=1, traffic_class=LOSSLESS)
+    driven.ports[IN].receive(ack)
+    assert driven.queued() == 2
+    assert not ack.is_marked
+
+
+# Lossy classes
+
+
+@pytest.mark.parametrize(("spare_bytes", "held"), [(0, 5), (-1, 4)])
+def test_a_lossy_queue_takes_its_share_of_what_is_free_and_not_a_byte_more(spare_bytes: int, held: int) -> None:
+    # With q frames queued S - q frames are free: the (q + 1)-th fits if q + 1 <= S - q, in frames.
+    driven = Driven(shared_bytes=9 * FRAME_BYTES + spare_bytes)
+    driven.holds()
+    driven.takes(12, traffic_class=LOSSY)
+    assert driven.queued(LOSSY) == held
+    assert driven.counted == {"drop_egress_threshold": 12 - held}
+    assert driven.out.counts["drops"] == 12 - held
+    assert driven.asked() == []  # nothing is asked of the sender of a lossy class
+
+
+def test_of_a_full_buffer_no_share_is_left() -> None:
+    driven = Driven(shared_bytes=4 * FRAME_BYTES, egress_alpha=100.0)
+    driven.holds()
+    driven.takes(6, traffic_class=LOSSY)
+    assert driven.queued(LOSSY) == 4
+    assert driven.counted == {"drop_egress_threshold": 2}
+
+
+def test_a_lossy_packet_above_the_reserve_of_its_ingress_is_dropped_where_the_buffer_is_full() -> None:
+    driven = Driven(shared_bytes=FRAME_BYTES, reserve_bytes=2 * FRAME_BYTES, alpha=100.0)
+    driven.holds()
+    driven.takes(3, OTHER_IN)  # its reserve, and all that is shared
+    driven.ports[SPARE].pause_until_ps = driven.out.pause_until_ps
+    driven.routes.members = [SPARE]
+    driven.takes(2, traffic_class=LOSSY)  # the reserve of this ingress
+    driven.routes.members = [OUT]
+    driven.takes(1, traffic_class=LOSSY)  # whose queue is empty
+    assert driven.counted == {"drop_buffer_full": 1}
+    assert driven.ports[IN].counts["drops"] == 1
+
+
+# Pauses, which begin with Xoff and end with Xon
+
+
+@pytest.mark.parametrize(("spare_bytes", "first"), [(0, 6), (1, 6), (-1, 5)])
+def test_xoff_is_sent_by_the_first_packet_above_the_share_of_what_is_free(spare_bytes: int, first: int) -> None:
+    # With n frames in use S - n are free; S is ten frames: n > 10 - n from the sixth on, by a byte less from the fifth.
+    driven = Driven(shared_bytes=10 * FRAME_BYTES + spare_bytes)
+    driven.holds()
+    driven.takes(first - 1)
+    assert driven.asked() == []
+    driven.takes(1)
+    assert driven.asked() == ["pause"]
+    assert driven.asked(OTHER_IN) == []
+
+
+def test_the_reserve_counts_before_the_shared_buffer() -> None:
+    driven = Driven(shared_bytes=10 * FRAME_BYTES, reserve_bytes=2 * FRAME_BYTES)
+    driven.holds()
+    driven.takes(7)
+    assert driven.switch.shared_used_bytes == 5 * FRAME_BYTES
+    assert driven.asked() == []
+    driven.takes(1)
+    assert driven.asked() == ["pause"]
+
+
+@pytest.mark.parametrize(
+    ("offset_bytes", "left"),
+    [(0, 5), (1, 4), (2 * FRAME_BYTES, 4), (2 * FRAME_BYTES + 1, 3), (4 * FRAME_BYTES, 3), (10 * FRAME_BYTES, 0)],
+)
+def test_xon_is_sent_at_the_offset_below_the_share_of_what_is_free(offset_bytes: int, left: int) -> None:
+    # n frames are in use and 10 - n free: n <= 10 - n - offset; the last one by the rule of the reserve.
+    driven = Driven(
+        shared_bytes=10 * FRAME_BYTES, xon_offset_bytes=offset_bytes, headroom_bytes=dict.fromkeys(range(4), 10**6)
+    )
+    driven.holds()
+    driven.takes(6)
+    assert driven.asked() == ["pause"]
+    driven.lets_go(6 - left - 1)
+    assert "resume" not in driven.asked()
+    driven.lets_go(1)
+    assert driven.asked()[-1] == "resume"
+    assert not driven.ports[IN].asked[LOSSLESS]
+
+
+def test_what_another_ingress_holds_is_not_free() -> None:
+    driven = Driven(shared_bytes=10 * FRAME_BYTES)
+    driven.holds()
+    driven.takes(4, OTHER_IN)
+    driven.takes(3, IN)
+    assert driven.asked(IN) == []
+    driven.takes(1, IN)
+    assert (driven.asked(IN), driven.asked(OTHER_IN)) == (["pause"], [])  # four each, two free: whoever sends next
+    driven.takes(1, OTHER_IN)
+    assert driven.asked(OTHER_IN) == ["pause"]
+
+
+# Headroom
+
+
+def paused(headroom_bytes: int) -> Driven:
+    """Six frames of ten in use, the ingress paused."""
+    driven = Driven(shared_bytes=10 * FRAME_BYTES, headroom_bytes=dict.fromkeys(range(4), headroom_bytes))
+    driven.holds()
+    driven.takes(6)
+    assert driven.ports[IN].asked[LOSSLESS]
+    return driven
+
+
+@pytest.mark.parametrize(("spare_bytes", "kept"), [(0, 3), (-1, 2)])
+def test_what_comes_after_xoff_fills_the_headroom_to_the_byte_and_the_rest_is_lost(spare_bytes: int, kept: int) -> None:
+    driven = paused(3 * FRAME_BYTES + spare_bytes)
+    driven.takes(5)
+    assert driven.switch.ingress[IN][LOSSLESS].headroom_used_bytes == kept * FRAME_BYTES
+    assert driven.switch.shared_used_bytes == 6 * FRAME_BYTES
+    assert driven.counted == {"drop_headroom_full": 5 - kept}
+    assert driven.ports[IN].counts["max_ingress_bytes"] == (6 + kept) * FRAME_BYTES
+
+
+def test_a_departure_frees_the_headroom_first() -> None:
+    driven = paused(10**6)
+    driven.takes(2)
+    ingress = driven.switch.ingress[IN][LOSSLESS]
+    seen = []
+    for _ in range(3):
+        driven.lets_go(1)
+        seen.append((ingress.headroom_used_bytes // FRAME_BYTES, ingress.used_bytes // FRAME_BYTES))
+    assert seen == [(1, 6), (0, 6), (0, 5)]
+
+
+def test_a_packet_that_the_shared_buffer_does_not_hold_goes_to_the_headroom_and_asks_for_a_pause() -> None:
+    driven = Driven(shared_bytes=2 * FRAME_BYTES, alpha=100.0, headroom_bytes=dict.fromkeys(range(4), FRAME_BYTES))
+    driven.holds()
+    driven.takes(1)
+    assert driven.asked() == []
+    driven.takes(1, OTHER_IN)
+    driven.takes(1)
+    assert driven.switch.ingress[IN][LOSSLESS].headroom_used_bytes == FRAME_BYTES
+    assert driven.asked() == ["pause"]
+
+
+def test_without_headroom_such_a_packet_is_lost_as_of_a_full_buffer() -> None:
+    driven = Driven(shared_bytes=2 * FRAME_BYTES, alpha=100.0)
+    driven.holds()
+    driven.takes(1)
+    driven.takes(1, OTHER_IN)
+    driven.takes(1)
+    assert driven.counted == {"drop_buffer_full": 1}
+
+
+def test_nobody_at_its_reserve_stays_paused_and_what_is_in_the_headroom_counts_as_used_then() -> None:
+    driven = Driven(
+        shared_bytes=FRAME_BYTES,
+        reserve_bytes=2 * FRAME_BYTES,
+        xon_offset_bytes=10**9,  # by the threshold it could never go on
+        headroom_bytes=dict.fromkeys(range(4), 10**6),
+    )
+    driven.holds()
+    driven.takes(5)
+    ingress = driven.switch.ingress[IN][LOSSLESS]
+    assert ingress.headroom_used_bytes > 0
+    while driven.ports[IN].asked[LOSSLESS]:
+        driven.lets_go(1)
+    assert (ingress.used_bytes, ingress.headroom_used_bytes) == (2 * FRAME_BYTES, 0)
+    assert driven.queued() == 2
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_comes_and_goes_the_buffer_adds_up(seed: int) -> None:
+    source = random.Random(seed)
+    driven = Driven(
+        shared_bytes=source.randrange(2, 30) * FRAME_BYTES,
+        reserve_bytes=source.choice([0, 1_000, 3 * FRAME_BYTES]),
+        alpha=source.choice([0.125, 1.0, 8.0]),
+        egress_alpha=source.choice([0.5, 4.0]),
+        xon_offset_bytes=source.choice([0, FRAME_BYTES]),
+        headroom_bytes=dict.fromkeys(range(4), 5 * FRAME_BYTES),
+        weights=(1, 2),
+    )
+    driven.holds()
+    switch = driven.switch
+    for seq in range(200):
+        if source.random() < 0.6:
+            size_bytes = source.randrange(64, FRAME_BYTES)
+            packet = data(seq, size_bytes=size_bytes, traffic_class=source.randrange(2))
+            driven.ports[source.randrange(2)].receive(packet)
+        else:
+            driven.lets_go(1)
+        queued = [packet for queue in switch.egress[OUT].queues for packet in queue]
+        for port in (IN, OTHER_IN):
+            for c in (LOSSLESS, LOSSY):
+                held_bytes = sum(
+                    packet.size_bytes for packet in queued if (packet.ingress, packet.traffic_class) == (port, c)
+                )
+                ingress = switch.ingress[port][c]
+                assert ingress.used_bytes + ingress.headroom_used_bytes == held_bytes
+        over_reserve = [
+            max(0, i.used_bytes - switch.config.reserve_bytes) for own in switch.ingress.values() for i in own
+        ]
+        assert switch.shared_used_bytes == sum(over_reserve) <= switch.config.shared_bytes
+    driven.lets_go(len(queued))
+    assert switch.shared_used_bytes == 0
+    assert not any(any(port.asked) for port in driven.ports)
+
+
+# Scheduling
+
+
+def shares(driven: Driven, packets: int) -> list[int]:
+    """Classes in the order in which packets of them leave."""
+    driven.lets_go(packets)
+    return [packet.traffic_class for packet in driven.sent()]
+
+
+def test_a_strict_class_goes_first_and_among_strict_ones_the_highest() -> None:
+    driven = Driven(weights=(1, 0, 0), lossless=(False,) * 3)
+    driven.holds()
+    for c in (0, 1, 2):
+        driven.takes(2, traffic_class=c)
+    assert shares(driven, 6) == [2, 2, 1, 1, 0, 0]
+
+
+def test_a_class_that_is_paused_is_passed_over() -> None:
+    driven = Driven(weights=(0, 0), lossless=(False,) * 2)
+    driven.holds()
+    for c in (0, 1):
+        driven.takes(2, traffic_class=c)
+    driven.out.pause_until_ps = [0, 10**15]
+    driven.out.start()
+    assert [packet.traffic_class for packet in driven.sent()] == [0]
+
+
+@pytest.mark.parametrize("weights", [(1, 1), (1, 3), (5, 2)])
+def test_weighted_classes_share_bytes_by_their_weights_whatever_their_packets(weights: tuple[int, int]) -> None:
+    driven = Driven(weights=weights, lossless=(False,) * 2)
+    driven.holds()
+    for seq in range(400):
+        driven.ports[IN].receive(data(seq, traffic_class=0, size_bytes=FRAME_BYTES))
+        driven.ports[IN].receive(data(seq, traffic_class=1, size_bytes=FRAME_BYTES // 3))
+    sent = {0: 0, 1: 0}
+    while min(driven.queued(0), driven.queued(1)) > 20:
+        driven.lets_go(1)
+        packet = driven.sent()[-1]
+        sent[packet.traffic_class] += packet.size_bytes
+        # Deficit round robin: at any time nobody is ahead by more than a packet and a quantum for each of weight.
+        ahead = sent[0] / weights[0] - sent[1] / weights[1]
+        assert abs(ahead) <= 2 * QUANTUM_BYTES + FRAME_BYTES / min(weights)
+
+
+def test_equal_classes_of_equal_packets_take_turns() -> None:
+    driven = Driven(weights=(4, 4), lossless=(False,) * 2)
+    driven.holds()
+    for c in (0, 1):
+        driven.takes(6, traffic_class=c)
+    order = shares(driven, 12)
+    assert sorted(order[:2]) == sorted(order[2:4]) == [0, 1]
+
+
+def test_a_class_whose_queue_becomes_empty_loses_its_deficit() -> None:
+    driven = Driven(weights=(8, 1), lossless=(False,) * 2)
+    driven.holds()
+    driven.takes(1, traffic_class=0)
+    driven.takes(3, traffic_class=1)
+    driven.lets_go(4)
+    assert driven.switch.egress[OUT].deficit_bytes == [0, 0]
+
+
+# Telemetry, and a port that goes down
+
+
+def test_a_switch_writes_what_is_behind_a_packet_into_it_and_nothing_beyond_the_last_hop() -> None:
+    driven = Driven(has_telemetry=True)
+    driven.holds()
+    first, second = driven.takes(2)
+    second.hops = [HopTelemetry(queue_bytes=0, tx_bytes=0, rate_bps=0, at_ps=0)] * HOPS
+    driven.lets_go(2)
+    assert first.hops == [HopTelemetry(queue_bytes=FRAME_BYTES, tx_bytes=0, rate_bps=RATE_BPS, at_ps=0)]
+    assert len(second.hops) == HOPS
+
+
+def test_with_a_port_its_queue_is_lost_the_buffer_is_free_and_senders_go_on() -> None:
+    driven = paused(10**6)
+    driven.takes(2)
+    driven.out.go_down()
+    assert driven.counted == {"drop_link_down": 8}
+    assert (driven.queued(), driven.switch.shared_used_bytes) == (0, 0)
+    assert driven.asked() == ["pause", "resume"]
+    assert driven.wires[OUT].cuts == 1

@@ -21,6 +21,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from weftwork.store.runs import open_run
+
 SCENARIO = Path(__file__).with_suffix(".yaml")
 ROUTINGS = {
     "sprayed": {"transport.load_balancing": "spray", "transport.reorder_tolerant": "true"},
@@ -79,11 +81,12 @@ def measure(gpus: int, routing: str) -> Seen:
         used = json.loads(done.stdout.splitlines()[-1])
         run = Path(folder) / "run"
         numbers = json.loads((run / "summary.json").read_text(encoding="utf-8"))["numbers"]
-        facts = json.loads((run / "provenance.json").read_text(encoding="utf-8"))["facts"]
-    approximate = [text for name, text in facts.items() if name.startswith("approximate")]
+        caveats = open_run(run).caveats
+    approximate = [caveat.text for caveat in caveats if caveat.subject.endswith(".iteration_ps")]
+    folding = [caveat.text for caveat in caveats if caveat.subject == "engine.folding"]
     return Seen(
         iteration_s=numbers["iteration_ps"]["value"] / 1e12,
-        folding=facts.get("engine.folding", ""),
+        folding=" ".join(folding),
         approximate=" ".join(approximate),
         cpu_s=used["cpu_s"],
         wall_s=wall_s,

@@ -8,7 +8,7 @@ from helpers.by_hand import HandClock
 from helpers.tiny import job_of, plan_of, star
 
 from weftwork.engine.reference.job import JobRun, OpRow
-from weftwork.spec.job import Await, Compute, Loop, Mark, Operation, Peer, Receive, Send, Signal, Size, Wait
+from weftwork.spec.job import Await, Compute, Loop, Milestone, Notify, Operation, Peer, Receive, Send, Size, Wait
 
 SEND = Send(peer=Peer(rule="rank", shift=1), size=Size(total_bytes=1_000), channel=4)
 RECEIVE = Receive(peer=Peer(rule="rank", shift=1), channel=4)
@@ -48,7 +48,7 @@ class Driven:
 
 
 def test_a_stream_waits_until_all_that_it_posted_is_complete() -> None:
-    driven = Driven([SEND, RECEIVE, Mark(name=0), Wait(), Mark(name=1)])
+    driven = Driven([SEND, RECEIVE, Milestone(name=0), Wait(), Milestone(name=1)])
     assert driven.network.sent == [(0, 1, 1_000, 4)]
     assert driven.network.claims == [(1, 0, 4)]
     assert driven.marks() == [(0, 0)]
@@ -63,7 +63,7 @@ def test_a_stream_waits_until_all_that_it_posted_is_complete() -> None:
 
 
 def test_a_receive_of_what_is_there_already_is_waited_for_by_nobody() -> None:
-    driven = Driven([Compute(duration_ps=5), RECEIVE, Wait(), Mark(name=0)])
+    driven = Driven([Compute(duration_ps=5), RECEIVE, Wait(), Milestone(name=0)])
     driven.network.is_there = True
     driven.clock.go_to(5)
     assert driven.marks() == [(0, 5)]
@@ -77,8 +77,8 @@ def test_each_turn_of_a_loop_posts_anew() -> None:
 
 
 def test_a_token_wakes_every_stream_that_waits_and_one_of_them_takes_it() -> None:
-    waits: list[Operation] = [Await(token=0), Mark(name=1)]
-    driven = Driven([Compute(duration_ps=9), Signal(token=0)], waits, waits)
+    waits: list[Operation] = [Await(token=0), Milestone(name=1)]
+    driven = Driven([Compute(duration_ps=9), Notify(token=0)], waits, waits)
     driven.clock.run()
     assert driven.marks() == [(1, 9)]
     assert not driven.job.has_ended()

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/ids.hpp"
 #include "base/job.hpp"
 
 namespace weftwork {
@@ -52,9 +53,9 @@ concept ProgramHost = requires(T& host, const OpRow& op, std::int64_t turn, Stre
 template <ProgramHost Host>
 void run_program(Host& host) {
   StreamProgress& stream = host.progress();
-  const std::span<const OpRow> ops = host.ops();
+  const IdSpan<OpId, const OpRow> ops{std::span<const OpRow>(host.ops())};
   for (;;) {
-    const OpRow& op = ops[static_cast<std::size_t>(stream.op)];
+    const OpRow& op = ops[OpId(stream.op)];
     const StreamWait waited = stream.wait;
     stream.wait = StreamWait::kNothing;
     host.begin(waited);
@@ -112,7 +113,7 @@ void run_program(Host& host) {
         stream.counters.push_back(0);
         break;
       case OpCode::kEnd:
-        if (++stream.counters.back() < ops[static_cast<std::size_t>(op.target) - 1].value) {
+        if (++stream.counters.back() < ops[OpId(op.target - 1)].value) {
           stream.op = op.target;
           continue;
         }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "packet/ids.hpp"
 #include "packet/policy.hpp"
 
 namespace weftwork {
@@ -40,10 +41,10 @@ inline PacketFlags with(PacketFlags flags, PacketFlag flag) {
 
 struct Packet {
   Ps at_ps;  // arrival at the far end of the link; never: not departed yet
-  std::int32_t queue_pair;
+  QueuePairId queue_pair;
   std::uint32_t seq;   // DATA: number of the packet; from the receiver: next expected number; PROBE: una
   std::uint32_t hash;  // digest of the fields that the fabric's first hash function takes
-  std::int32_t destination_port;
+  PortId destination_port;
   std::uint16_t bytes;    // of the frame
   std::uint16_t ingress;  // local port by which it came into this node
   std::uint16_t attempt;  // transmission number, part of the identity
@@ -63,7 +64,7 @@ struct Extension {
   std::uint16_t entropy;
   std::uint8_t credit_code;  // ACK, NAK
   std::uint8_t hops;         // telemetry: switches passed
-  std::int32_t origin_port;  // the NIC port that has sent the packet; filled where queue pairs may move
+  PortId origin_port;        // the NIC port that has sent the packet; filled where queue pairs may move
   std::uint32_t refused;     // NAK under selective repeat: number of the packet that caused it
 };
 static_assert(sizeof(Extension) == 32);

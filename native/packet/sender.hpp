@@ -23,8 +23,8 @@ inline std::uint8_t credit_code(std::int64_t credits) {
   return static_cast<std::uint8_t>(above_it - kCredits.begin() - 1);
 }
 
-inline NicPort& nic_of(State& s, std::int32_t port) {
-  return s.nics[static_cast<std::size_t>(s.nic_of_port[static_cast<std::size_t>(port)])];
+inline NicPort& nic_of(State& s, PortId port) {
+  return s.nics[s.nic_of_port[port]];
 }
 
 inline std::int64_t payload_bytes(const State& s, const Message& message, std::int64_t seq) {
@@ -35,7 +35,7 @@ inline std::int64_t payload_bytes(const State& s, const Message& message, std::i
 inline bool credit_blocked(const State& s, const QueuePair& qp) {
   const Sender& sender = qp.sender;
   if (s.in.transport.end_to_end_credits == 0 || sender.nxt >= sender.end) return false;
-  const Message& message = s.messages[static_cast<std::size_t>(sender.nxt_message)];
+  const Message& message = s.messages[sender.nxt_message];
   return sender.nxt == message.first && message.ordinal >= sender.credit_limit;
 }
 
@@ -46,18 +46,17 @@ inline bool has_lost(const State& s, const QueuePair& qp) {
 
 /// The message of the first lost packet, if there is one.
 inline const Message& lost_message(const State& s, const QueuePair& qp) {
-  std::int32_t& found = qp.selective->message;
-  if (found < 0) found = qp.sender.una_message;
-  while (s.messages[static_cast<std::size_t>(found)].end <= qp.selective->first_lost())
-    found = s.messages[static_cast<std::size_t>(found)].next;
-  return s.messages[static_cast<std::size_t>(found)];
+  MessageId& found = qp.selective->message;
+  if (found.is_none()) found = qp.sender.una_message;
+  while (s.messages[found].end <= qp.selective->first_lost()) found = s.messages[found].next;
+  return s.messages[found];
 }
 
 /// Whether window, credits and data allow another packet that has not been sent; pacing and pauses are not asked.
 inline bool can_send_next(const State& s, const QueuePair& qp) {
   const Sender& sender = qp.sender;
   if (sender.failed || sender.nxt >= sender.end) return false;
-  const Message& message = s.messages[static_cast<std::size_t>(sender.nxt_message)];
+  const Message& message = s.messages[sender.nxt_message];
   const std::int64_t inflight = sender.nxt_bytes - sender.una_bytes;
   const double window = sender_state(qp).window_bytes;
   const bool fits = static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) <= window;
@@ -69,20 +68,18 @@ inline bool can_send(const State& s, const QueuePair& qp) {
   return can_send_next(s, qp) || (has_lost(s, qp) && !qp.sender.failed);
 }
 
-inline std::int32_t class_to_send(const State& s, const QueuePair& qp) {
-  return s.messages[static_cast<std::size_t>(qp.sender.nxt_message)].klass;
+inline TrafficClass class_to_send(const State& s, const QueuePair& qp) {
+  return s.messages[qp.sender.nxt_message].klass;
 }
 
 inline void set_ready(NicPort& nic, Sender& sender) {
-  nic.ready[static_cast<std::size_t>(sender.slot) / 64] |= std::uint64_t{1}
-                                                           << (static_cast<unsigned>(sender.slot) % 64);
+  nic.ready.set(sender.slot);
   if (sender.standing != Standing::kReady) nic.ready_count += 1;
   sender.standing = Standing::kReady;
 }
 
 inline void clear_ready(NicPort& nic, Sender& sender) {
-  nic.ready[static_cast<std::size_t>(sender.slot) / 64] &=
-      ~(std::uint64_t{1} << (static_cast<unsigned>(sender.slot) % 64));
+  nic.ready.clear(sender.slot);
   if (sender.standing == Standing::kReady) nic.ready_count -= 1;
   sender.standing = Standing::kBlocked;
 }
@@ -92,10 +89,10 @@ inline bool later_paced(const NicPort::Paced& a, const NicPort::Paced& b) {
 }
 
 /// The next slot of a NIC port, for a queue pair.
-inline std::int32_t add_slot(NicPort& nic, std::int32_t queue_pair) {
-  const auto slot = static_cast<std::int32_t>(nic.slots.size());
+inline SlotId add_slot(NicPort& nic, QueuePairId queue_pair) {
+  const SlotId slot = nic.slots.next_id();
   nic.slots.push_back(queue_pair);
-  nic.ready.resize((nic.slots.size() + 63) / 64, 0);
+  nic.ready.resize(nic.slots.size());
   return slot;
 }
 
@@ -104,7 +101,7 @@ inline void reconsider(State& s, QueuePair& qp) {
   Sender& sender = qp.sender;
   if (sender.standing != Standing::kBlocked || !can_send(s, qp)) return;
   NicPort& nic = nic_of(s, qp.source_port);
-  if (sender.next_send_at_ps <= s.ports[static_cast<std::size_t>(qp.source_port)].free_at_ps) {
+  if (sender.next_send_at_ps <= s.ports[qp.source_port].free_at_ps) {
     set_ready(nic, sender);
     return;
   }
@@ -113,22 +110,22 @@ inline void reconsider(State& s, QueuePair& qp) {
   std::push_heap(nic.paced.begin(), nic.paced.end(), later_paced);
 }
 
-inline QueuePair& queue_pair_at(State& s, const NicPort& nic, std::int32_t slot) {
-  return s.queue_pairs[static_cast<std::size_t>(nic.slots[static_cast<std::size_t>(slot)])];
+inline QueuePair& queue_pair_at(State& s, const NicPort& nic, SlotId slot) {
+  return s.queue_pairs[nic.slots[slot]];
 }
 
-inline bool class_paused(const State& s, std::int32_t port, std::int32_t klass, Ps at_ps) {
+inline bool class_paused(const State& s, PortId port, TrafficClass klass, Ps at_ps) {
   return s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
 }
 
 /// Whether the lost packet of a queue pair that has one is sent, not the next one: unless its class is paused.
-inline bool sends_lost(const State& s, const QueuePair& qp, std::int32_t port, Ps at_ps) {
+inline bool sends_lost(const State& s, const QueuePair& qp, PortId port, Ps at_ps) {
   return has_lost(s, qp) && !class_paused(s, port, lost_message(s, qp).klass, at_ps);
 }
 
 /// From when on no pause holds back a queue pair that may send as far as window and credits are concerned.
-inline Ps open_from_ps(const State& s, const QueuePair& qp, std::int32_t port) {
-  const auto open = [&](std::int32_t klass) { return s.queue_controls[s.at(port, klass)].paused_until_ps; };
+inline Ps open_from_ps(const State& s, const QueuePair& qp, PortId port) {
+  const auto open = [&](TrafficClass klass) { return s.queue_controls[s.at(port, klass)].paused_until_ps; };
   if (!has_lost(s, qp)) [[likely]]
     return open(class_to_send(s, qp));
   const Ps lost = open(lost_message(s, qp).klass);
@@ -136,26 +133,24 @@ inline Ps open_from_ps(const State& s, const QueuePair& qp, std::int32_t port) {
 }
 
 /// When the NIC port should next try to start something; never too late, perhaps too early.
-inline Ps nic_due(State& s, std::int32_t port) {
-  const Port& out = s.ports[static_cast<std::size_t>(port)];
+inline Ps nic_due(State& s, PortId port) {
+  const Port& out = s.ports[port];
   if (!out.up) return kNeverPs;
   if (out.frame_waits) return out.free_at_ps;
   NicPort& nic = nic_of(s, port);
   Ps due = kNeverPs;
   if (out.pending != 0)
-    due = std::max(out.free_at_ps,
-                   s.queue_controls[s.at(port, static_cast<std::int32_t>(s.in.control_class))].paused_until_ps);
+    due = std::max(out.free_at_ps, s.queue_controls[s.at(port, s.in.control_class)].paused_until_ps);
   if (!nic.paced.empty()) due = std::min(due, std::max(out.free_at_ps, nic.paced.front().at_ps));
   if (nic.ready_count == 0) return due;
   if (out.paused == 0) return std::min(due, out.free_at_ps);
   Ps open = kNeverPs;  // the first class that is not paused any more; without a ready queue pair the try finds nothing
-  for (std::size_t word = 0; word < nic.ready.size(); ++word)
-    for (std::uint64_t rest = nic.ready[word]; rest != 0; rest &= rest - 1) {
-      const QueuePair& qp = queue_pair_at(s, nic, static_cast<std::int32_t>(word * 64) + std::countr_zero(rest));
-      if (qp.sender.nxt >= qp.sender.end && !has_lost(s, qp)) continue;
-      open = std::min(open, open_from_ps(s, qp, port));
-      if (open <= out.free_at_ps) return std::min(due, out.free_at_ps);
-    }
+  nic.ready.any([&](SlotId slot) {
+    const QueuePair& qp = queue_pair_at(s, nic, slot);
+    if (qp.sender.nxt >= qp.sender.end && !has_lost(s, qp)) return false;
+    open = std::min(open, open_from_ps(s, qp, port));
+    return open <= out.free_at_ps;
+  });
   return std::min(due, std::max(out.free_at_ps, open));
 }
 
@@ -172,9 +167,8 @@ inline void set_deadline(State& s, QueuePair& qp, Ps deadline_ps) {
   Sender& sender = qp.sender;
   sender.deadline_at_ps = deadline_ps;
   if (deadline_ps == kOff) return;
-  arm(s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(qp.source_port)])],
-      sender.deadline_entry_at_ps, deadline_ps,
-      port_key(AgendaKind::kRetransmission, s.local_port(qp.source_port), static_cast<std::uint64_t>(sender.slot)));
+  arm(s.agendas[s.in.port_node[qp.source_port]], sender.deadline_entry_at_ps, deadline_ps,
+      port_key(AgendaKind::kRetransmission, s.local_port(qp.source_port), sender.slot.index()));
 }
 
 inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t payload, std::uint64_t packet_id,
@@ -184,8 +178,8 @@ inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t 
   signal.seq = seq;
   signal.bytes = payload;
   signal.entropy = qp.own_entropy;
-  signal.draw = static_cast<std::int64_t>(
-      draw(s.in.seed, Stream::kPathChoice, qp.flow, packet_id, static_cast<std::uint64_t>(qp.source_port)) >> 2);
+  signal.draw =
+      static_cast<std::int64_t>(draw(s.in.seed, Stream::kPathChoice, qp.flow, packet_id, qp.source_port.index()) >> 2);
   call_path(s, qp);
   const auto entropy = static_cast<std::uint16_t>(path_state(qp).entropy);
   if (entropy == sender.entropy) return;
@@ -194,12 +188,12 @@ inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t 
 }
 
 /// Send the next data packet of a queue pair, or the first one that is lost.
-inline void send_data(State& s, NicPort& nic, std::int32_t port, QueuePair& qp, Ps at_ps) {
-  Port& out = s.ports[static_cast<std::size_t>(port)];
+inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_ps) {
+  Port& out = s.ports[port];
   const TransportRow& transport = s.in.transport;
   Sender& sender = qp.sender;
   const bool again = s.in.transport.selective_repeat != 0 && sends_lost(s, qp, port, at_ps);
-  const Message& message = again ? lost_message(s, qp) : s.messages[static_cast<std::size_t>(sender.nxt_message)];
+  const Message& message = again ? lost_message(s, qp) : s.messages[sender.nxt_message];
   const std::int64_t seq = again ? qp.selective->first_lost() : sender.nxt;
   if (again) sender.attempt = static_cast<std::uint16_t>(sender.attempt + 1);
   const std::int64_t payload = payload_bytes(s, message, seq);
@@ -207,7 +201,7 @@ inline void send_data(State& s, NicPort& nic, std::int32_t port, QueuePair& qp, 
   const bool last = seq + 1 == message.end;
   Queue& queue = s.queues[s.at(port, message.klass)];
   Packet* slot = queue.tail;
-  slot->queue_pair = nic.slots[static_cast<std::size_t>(sender.slot)];
+  slot->queue_pair = nic.slots[sender.slot];
   slot->seq = static_cast<std::uint32_t>(seq);
   slot->destination_port = qp.destination_port;
   slot->bytes = static_cast<std::uint16_t>(payload + transport.data_overhead_bytes + transport.telemetry_bytes +
@@ -256,39 +250,34 @@ inline void send_data(State& s, NicPort& nic, std::int32_t port, QueuePair& qp, 
   const double gap_ps = static_cast<double>(line_bytes) * 8e12 / sender_state(qp).rate_bps;
   sender.next_send_at_ps = at_ps + (gap_ps < static_cast<double>(kNeverPs) ? static_cast<Ps>(gap_ps) : kNeverPs);
   launch(s, out, slot, at_ps);
-  nic.turn = static_cast<std::size_t>(sender.slot) + 1;
+  nic.turn = sender.slot + 1;
   if (sender.next_send_at_ps <= out.free_at_ps && can_send(s, qp)) return;  // stays ready
   clear_ready(nic, sender);
   reconsider(s, qp);
 }
 
 /// The first ready queue pair from `nic.turn` on that may send at `at_ps`, or null. Those that may not are put aside.
-inline QueuePair* next_sender(State& s, NicPort& nic, std::int32_t port, Ps at_ps) {
+inline QueuePair* next_sender(State& s, NicPort& nic, PortId port, Ps at_ps) {
   if (nic.ready_count == 0) return nullptr;
-  const bool pauses = s.ports[static_cast<std::size_t>(port)].paused != 0;
-  const std::size_t words = nic.ready.size();
-  const std::size_t turn = nic.turn < nic.slots.size() ? nic.turn : 0;
-  for (std::size_t step = 0; step <= words; ++step) {
-    const std::size_t word = (turn / 64 + step) % words;
-    std::uint64_t bits = nic.ready[word];
-    if (step == 0) bits &= ~std::uint64_t{0} << (turn % 64);
-    if (step == words) bits &= ~(~std::uint64_t{0} << (turn % 64));
-    for (; bits != 0; bits &= bits - 1) {
-      QueuePair& qp = queue_pair_at(s, nic, static_cast<std::int32_t>(word * 64) + std::countr_zero(bits));
-      if (!can_send(s, qp)) {
-        clear_ready(nic, qp.sender);
-        continue;
-      }
-      if (pauses && open_from_ps(s, qp, port) > at_ps) continue;
-      return &qp;
+  const bool pauses = s.ports[port].paused != 0;
+  const SlotId turn = nic.turn < nic.slots.next_id() ? nic.turn : SlotId(0);
+  QueuePair* found = nullptr;
+  nic.ready.any_from(turn, [&](SlotId slot) {
+    QueuePair& qp = queue_pair_at(s, nic, slot);
+    if (!can_send(s, qp)) {
+      clear_ready(nic, qp.sender);
+      return false;
     }
-  }
-  return nullptr;
+    if (pauses && open_from_ps(s, qp, port) > at_ps) return false;
+    found = &qp;
+    return true;
+  });
+  return found;
 }
 
 /// Try to start something on an idle NIC port.
-inline void start_nic_port(State& s, std::int32_t port, Ps at_ps) {
-  Port& out = s.ports[static_cast<std::size_t>(port)];
+inline void start_nic_port(State& s, PortId port, Ps at_ps) {
+  Port& out = s.ports[port];
   NicPort& nic = nic_of(s, port);
   while (!nic.paced.empty() && nic.paced.front().at_ps <= at_ps) {
     Sender& sender = queue_pair_at(s, nic, nic.paced.front().slot).sender;
@@ -297,7 +286,7 @@ inline void start_nic_port(State& s, std::int32_t port, Ps at_ps) {
     sender.standing = Standing::kBlocked;
     set_ready(nic, sender);
   }
-  const auto control = static_cast<std::int32_t>(s.in.control_class);
+  const TrafficClass control = s.in.control_class;
   if (out.frame_waits) {
     start_frame(s, port, at_ps);
   } else if (out.pending != 0 && !class_paused(s, port, control, at_ps)) {
@@ -310,26 +299,25 @@ inline void start_nic_port(State& s, std::int32_t port, Ps at_ps) {
   } else if (QueuePair* qp = next_sender(s, nic, port, at_ps); qp != nullptr) {
     send_data(s, nic, port, *qp, at_ps);
   }
-  s.due_at_ps[static_cast<std::size_t>(port)] = nic_due(s, port);
+  s.due_at_ps[port] = nic_due(s, port);
 }
 
 /// Everything that leaves the NIC port up to and at `at_ps`.
-inline void drain_nic(State& s, std::int32_t port, Ps at_ps) {
-  while (s.due_at_ps[static_cast<std::size_t>(port)] <= at_ps)
-    start_nic_port(s, port, s.due_at_ps[static_cast<std::size_t>(port)]);
+inline void drain_nic(State& s, PortId port, Ps at_ps) {
+  while (s.due_at_ps[port] <= at_ps) start_nic_port(s, port, s.due_at_ps[port]);
 }
 
 /// The end of an event at `at_ps`: an idle port that can send, does.
-inline void kick_nic(State& s, std::int32_t port, Ps at_ps) {
-  s.due_at_ps[static_cast<std::size_t>(port)] = std::max(at_ps, nic_due(s, port));
+inline void kick_nic(State& s, PortId port, Ps at_ps) {
+  s.due_at_ps[port] = std::max(at_ps, nic_due(s, port));
   drain_nic(s, port, at_ps);
 }
 
 /// Queue a control packet at a NIC port and return it for the rest to be filled in.
-inline Packet* queue_control(State& s, std::int32_t port, std::int32_t queue_pair, PacketKind kind, bool forward,
+inline Packet* queue_control(State& s, PortId port, QueuePairId queue_pair, PacketKind kind, bool forward,
                              std::int64_t seq, std::uint16_t attempt, std::int64_t bytes) {
-  const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(queue_pair)];
-  Queue& queue = s.queues[s.at(port, static_cast<std::int32_t>(s.in.control_class))];
+  const QueuePair& qp = s.queue_pairs[queue_pair];
+  Queue& queue = s.queues[s.at(port, s.in.control_class)];
   Packet* slot = queue.tail;
   queue.tail = s.pool.extend(slot);
   *slot = {kNeverPs,
@@ -347,7 +335,7 @@ inline Packet* queue_control(State& s, std::int32_t port, std::int32_t queue_pai
     extension(slot).origin_port = port;
   }
   queue.bytes += static_cast<std::int32_t>(bytes);
-  s.ports[static_cast<std::size_t>(port)].pending = 1;
+  s.ports[port].pending = 1;
   return slot;
 }
 
@@ -357,7 +345,7 @@ inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, 
   const std::int64_t una = sender.una;
   std::int64_t bytes = 0;
   while (sender.una < expected) {
-    Message& message = s.messages[static_cast<std::size_t>(sender.una_message)];
+    Message& message = s.messages[sender.una_message];
     const std::int64_t upto = std::min(expected, message.end);
     bytes += upto == message.end ? message.size_bytes - (sender.una - message.first) * s.in.transport.mtu_bytes
                                  : (upto - sender.una) * s.in.transport.mtu_bytes;
@@ -477,7 +465,7 @@ inline void handle_ack(State& s, QueuePair& qp, Packet* packet, Ps now_ps) {
     if (!had_lost && has_lost(s, qp)) tell(s, qp, Kind::kNak, packet, 0, now_ps);
   } else if (nak && expected == sender.una && sender.nxt > sender.una) {
     go_back(s, qp);
-    s.note(now_ps, EventKind::kGoBack, packet->queue_pair, 0);
+    s.note(now_ps, EventKind::kGoBack, packet->queue_pair.value, 0);
     tell(s, qp, Kind::kNak, packet, 0, now_ps);
   }
   if (sender.una == sender.end) stop_timers(qp);
@@ -498,13 +486,13 @@ inline void handle_notice(State& s, QueuePair& qp, Kind kind, std::int64_t bytes
 }
 
 /// The retransmission timer has fired for good.
-inline void handle_timeout(State& s, std::int32_t index, Ps now_ps) {
-  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+inline void handle_timeout(State& s, QueuePairId id, Ps now_ps) {
+  QueuePair& qp = s.queue_pairs[id];
   Sender& sender = qp.sender;
   sender.deadline_at_ps = kOff;
   if (sender.una < sender.nxt) {
     s.count.timeouts += 1;
-    s.note(now_ps, EventKind::kTimeout, index, 0);
+    s.note(now_ps, EventKind::kTimeout, id.value, 0);
     sender.retries += 1;
     if (sender.retries > s.in.transport.retry_limit) {
       s.count.queue_pair_errors += 1;
@@ -517,7 +505,7 @@ inline void handle_timeout(State& s, std::int32_t index, Ps now_ps) {
     tell(s, qp, Kind::kTimeout, nullptr, 0, now_ps);
   } else if (credit_blocked(s, qp)) {
     s.count.probes_sent += 1;
-    queue_control(s, qp.source_port, index, PacketKind::kProbe, true, sender.una,
+    queue_control(s, qp.source_port, id, PacketKind::kProbe, true, sender.una,
                   static_cast<std::uint16_t>(sender.probes++), s.in.transport.ack_bytes);
     set_deadline(s, qp, now_ps + s.in.transport.retransmission_timeout_ps);
   }

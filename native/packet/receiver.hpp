@@ -2,7 +2,7 @@
 /// Source: IBTA vol. 1, chapter 9.7, as docs/models/packet-engine.md states it.
 #pragma once
 #include "packet/loss.hpp"
-#include "packet/sender.hpp"
+#include "packet/recovery.hpp"
 
 namespace weftwork {
 

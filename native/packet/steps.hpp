@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "packet/state.hpp"
+#include "packet/timers.hpp"
 
 namespace weftwork {
 
@@ -49,24 +49,6 @@ inline Signal& sender_signal(State& s, const QueuePair& qp, Kind kind, Ps now_ps
   signal.inflight_bytes = qp.sender.nxt_bytes - qp.sender.una_bytes;
   signal.backlog_bytes = qp.sender.end_bytes - qp.sender.nxt_bytes;
   return signal;
-}
-
-inline void arm(Agenda& agenda, Ps& entry_at_ps, Ps at_ps, std::uint64_t key) {
-  if (entry_at_ps != kOff && entry_at_ps <= at_ps) return;
-  entry_at_ps = at_ps;
-  agenda.push(at_ps, key);
-}
-
-/// Put the timers that a step has set into the agenda.
-template <typename Slot>
-void arm_timers(State& s, PortId port, AgendaKind kind, Slot slot, const std::int64_t* timer_at_ps, Ps* entry_at_ps,
-                Ps now_ps) {
-  Agenda& agenda = s.agendas[s.in.port_node[port]];
-  for (int timer = 0; timer < kTimers; ++timer) {
-    if (timer_at_ps[timer] == kOff) continue;
-    const std::uint64_t rest = slot.index() * kTimers + static_cast<std::uint64_t>(timer);
-    arm(agenda, entry_at_ps[timer], std::max<Ps>(timer_at_ps[timer], now_ps), port_key(kind, s.local_port(port), rest));
-  }
 }
 
 /// Call the sender's step with `s.signal`, which is filled.

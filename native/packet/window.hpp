@@ -143,17 +143,6 @@ inline void refresh_pause(State& s, NodeId node, const AgendaEntry& entry) {
   kick_nic(s, port, entry.at_ps);
 }
 
-/// Take what a timer entry stands for; false if it is stale or must wait longer (it is then pushed again).
-inline bool take_timer(State& s, NodeId node, Ps& entry_at_ps, Ps at_ps, const AgendaEntry& entry) {
-  if (entry_at_ps != entry.at_ps) return false;
-  entry_at_ps = kOff;
-  if (at_ps == kOff) return false;
-  if (at_ps <= entry.at_ps) return true;
-  entry_at_ps = at_ps;
-  s.agendas[node].push(at_ps, entry.key);
-  return false;
-}
-
 inline void fire_sender_timer(State& s, NodeId node, PortId port, const AgendaEntry& entry) {
   const QueuePairId id = nic_of(s, port).slots[SlotId(entry.rest() / kTimers)];
   if (id == kMovedAway) return;

@@ -86,47 +86,47 @@ weftwork::SeriesRequest series_of(nb::handle row) {
           ids_of<weftwork::PortId>(row["ports"]),     nb::cast<std::vector<std::uint64_t>>(row["flows"])};
 }
 
-weftwork::Input input_of(nb::dict plan) {
+weftwork::Input input_of(nb::dict arrays) {
   weftwork::Input in;
-  in.seed = number<std::uint64_t>(plan, "seed");
-  in.until_ps = number<std::int64_t>(plan, "until_ps");
-  borrow(in.node_kind, plan, "node_kind");
-  borrow(in.node_device, plan, "node_device");
-  borrow(in.port_base, plan, "port_base");
-  borrow(in.port_node, plan, "port_node");
-  borrow(in.port_peer, plan, "port_peer");
-  borrow(in.port_rate_bps, plan, "port_rate_bps");
-  borrow(in.port_delay_ps, plan, "port_delay_ps");
-  borrow(in.port_loss, plan, "port_loss");
-  borrow(in.port_corruption, plan, "port_corruption");
-  borrow(in.port_headroom_bytes, plan, "port_headroom_bytes");
-  borrow(in.shared_bytes, plan, "shared_bytes");
-  borrow(in.attachment, plan, "attachment");
-  borrow(in.destination_number, plan, "destination_number");
-  borrow(in.port_stride, plan, "port_stride");
-  borrow(in.switches, plan, "switches");
-  borrow(in.nics, plan, "nics");
-  borrow(in.class_priority, plan, "class_priority");
-  borrow(in.class_lossless, plan, "class_lossless");
-  in.control_class = weftwork::TrafficClass(number<std::int64_t>(plan, "control_class"));
-  for (const nb::handle table : nb::cast<nb::list>(plan["routes"]))
+  in.seed = number<std::uint64_t>(arrays, "seed");
+  in.until_ps = number<std::int64_t>(arrays, "until_ps");
+  borrow(in.node_kind, arrays, "node_kind");
+  borrow(in.node_device, arrays, "node_device");
+  borrow(in.port_base, arrays, "port_base");
+  borrow(in.port_node, arrays, "port_node");
+  borrow(in.port_peer, arrays, "port_peer");
+  borrow(in.port_rate_bps, arrays, "port_rate_bps");
+  borrow(in.port_delay_ps, arrays, "port_delay_ps");
+  borrow(in.port_loss, arrays, "port_loss");
+  borrow(in.port_corruption, arrays, "port_corruption");
+  borrow(in.port_headroom_bytes, arrays, "port_headroom_bytes");
+  borrow(in.shared_bytes, arrays, "shared_bytes");
+  borrow(in.attachment, arrays, "attachment");
+  borrow(in.destination_number, arrays, "destination_number");
+  borrow(in.port_stride, arrays, "port_stride");
+  borrow(in.switches, arrays, "switches");
+  borrow(in.nics, arrays, "nics");
+  borrow(in.class_priority, arrays, "class_priority");
+  borrow(in.class_lossless, arrays, "class_lossless");
+  in.control_class = weftwork::TrafficClass(number<std::int64_t>(arrays, "control_class"));
+  for (const nb::handle table : nb::cast<nb::list>(arrays["routes"]))
     in.routes.push_back({rows<std::int32_t>(table, "group_of"), rows<std::int64_t>(table, "group_ptr"),
                          rows<std::int32_t>(table, "group_ports"), rows<std::int32_t>(table, "group_weights")});
-  in.instants = rows<weftwork::InstantRow>(plan, "instants");
-  in.ops = rows<weftwork::OpRow>(plan, "ops");
-  in.streams = rows<weftwork::StreamRow>(plan, "streams");
-  in.tables = rows<std::int64_t>(plan, "tables");
-  borrow(in.rank_class, plan, "rank_class");
-  in.rank_ports = rows<weftwork::PortId>(plan, "rank_ports");
-  in.digits = rows<weftwork::DigitRow>(plan, "digits");
-  borrow(in.rank_gpu, plan, "rank_gpu");
-  in.tokens = number<std::int64_t>(plan, "tokens");
-  in.has_receives = number<bool>(plan, "has_receives");
-  in.transport = transport_of(plan["transport"]);
-  in.congestion = congestion_of(plan["congestion_control"]);
-  in.path = path_of(plan["path_selection"]);
-  in.port = port_of(plan["port_selection"]);
-  in.series = series_of(plan["series"]);
+  in.instants = rows<weftwork::InstantRow>(arrays, "instants");
+  in.ops = rows<weftwork::OpRow>(arrays, "ops");
+  in.streams = rows<weftwork::StreamRow>(arrays, "streams");
+  in.tables = rows<std::int64_t>(arrays, "tables");
+  borrow(in.rank_class, arrays, "rank_class");
+  in.rank_ports = rows<weftwork::PortId>(arrays, "rank_ports");
+  in.digits = rows<weftwork::DigitRow>(arrays, "digits");
+  borrow(in.rank_gpu, arrays, "rank_gpu");
+  in.tokens = number<std::int64_t>(arrays, "tokens");
+  in.has_receives = number<bool>(arrays, "has_receives");
+  in.transport = transport_of(arrays["transport"]);
+  in.congestion = congestion_of(arrays["congestion_control"]);
+  in.path = path_of(arrays["path_selection"]);
+  in.port = port_of(arrays["port_selection"]);
+  in.series = series_of(arrays["series"]);
   return in;
 }
 
@@ -148,7 +148,7 @@ struct PathRow {  // PATH_DTYPE
 
 class PacketEngine {
  public:
-  explicit PacketEngine(nb::dict plan) : plan_(std::move(plan)), engine_(input_of(plan_)) {}
+  explicit PacketEngine(nb::dict input) : input_(std::move(input)), engine_(input_of(input_)) {}
 
   /// About `budget_s` seconds of simulation; True at the end, False if there is more to do.
   bool advance(double budget_s) {
@@ -203,8 +203,8 @@ class PacketEngine {
 
   [[nodiscard]] auto marks() const {
     const weftwork::State& s = engine_.state();
-    return table<weftwork::MarkRecord>(s.marks.size(),
-                                       [&](weftwork::MarkRecord& row, std::size_t i) { row = s.marks[i]; });
+    return table<weftwork::MilestoneRecord>(
+        s.milestones.size(), [&](weftwork::MilestoneRecord& row, std::size_t i) { row = s.milestones[i]; });
   }
 
   [[nodiscard]] auto series() const {
@@ -274,7 +274,7 @@ class PacketEngine {
   }
 
  private:
-  nb::dict plan_;  // keeps the arrays alive
+  nb::dict input_;  // keeps the arrays alive
   weftwork::Engine engine_;
   std::optional<weftwork::PolicyFailure> failure_;
 };

@@ -45,7 +45,7 @@ concept ProgramHost = requires(T& host, const OpRow& op, std::int64_t turn, Stre
   host.receive(op, turn);
   host.collect(op);
   host.raise(op);
-  host.mark(op);
+  host.milestone(op);
   host.end();
 };
 
@@ -88,7 +88,7 @@ void run_program(Host& host) {
         if (stream.outstanding == 0) break;
         stream.wait = StreamWait::kAll;
         return;
-      case OpCode::kSignal:
+      case OpCode::kNotify:
         host.raise(op);
         break;
       case OpCode::kAwait: {
@@ -102,8 +102,8 @@ void run_program(Host& host) {
         host.take_token(op, waited);
         break;
       }
-      case OpCode::kMark:
-        host.mark(op);
+      case OpCode::kMilestone:
+        host.milestone(op);
         break;
       case OpCode::kLoop:
         if (op.value <= 0) {

@@ -1,4 +1,4 @@
-/// What a domain has to do on its own: a heap of (instant, kind, identity). Entries may be stale; who set them knows.
+/// What a node has to do on its own: a heap of (instant, kind, identity). Entries may be stale; who set them knows.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class AgendaKind : std::uint64_t {
   kPauseRefresh = 5,
   kDelivery = 6,
   kEgress = 7,
-  kSignal = 8
+  kNotify = 8
 };
 
 /// The kind lies in the upper 4 bits of a key; then local port (20) and the rest (40), or rank (40) and link or token

@@ -1,6 +1,6 @@
-/// Which domains have something to do in which window, without a scan of all of them.
-/// A ring of 1,024 windows holds a bitmap of domains each; what lies further ahead waits in a heap.
-/// Invariant: a domain with an event in window w is marked for w before w begins.
+/// Which nodes have something to do in which window, without a scan of all of them.
+/// A ring of 1,024 windows holds a bitmap of nodes each; what lies further ahead waits in a heap.
+/// Invariant: a node with an event in window w is scheduled for w before w begins.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -23,9 +23,9 @@ class Calendar {
   [[nodiscard]] Ps start_ps() const { return start_at_ps_; }
   [[nodiscard]] Ps end_ps() const { return start_at_ps_ + window_ps_; }
 
-  /// Note that `domain` has something to do at `at_ps`, which lies in the current window or later.
+  /// Note that `node` has something to do at `at_ps`, which lies in the current window or later.
   /// Returns the end of that window.
-  Ps mark(NodeId node, Ps at_ps) {
+  Ps schedule(NodeId node, Ps at_ps) {
     Ps ahead = at_ps - start_at_ps_;
     std::int64_t windows = 0;
     if (ahead < 4 * window_ps_) {
@@ -44,14 +44,14 @@ class Calendar {
     return start_at_ps_ + (windows + 1) * window_ps_;
   }
 
-  /// Start of the first window from the current one on that has a mark, or never.
+  /// Start of the first window from the current one on for which a node is scheduled, or never.
   [[nodiscard]] Ps next_ps() const {
     std::int64_t target = next_occupied();
     if (!far_.empty() && (target < 0 || far_.top().first < target)) target = far_.top().first;
     return target < 0 ? kNeverPs : target * window_ps_;
   }
 
-  /// Make the window that contains `at_ps` the current one; no marked window lies in between.
+  /// Make the window that contains `at_ps` the current one; no window with a scheduled node lies in between.
   void go_to(Ps at_ps) {
     current_ = at_ps / window_ps_;
     start_at_ps_ = current_ * window_ps_;
@@ -61,7 +61,7 @@ class Calendar {
     }
   }
 
-  /// Call `visit(domain)` for every domain of the current window, marks made meanwhile for it included.
+  /// Call `visit(node)` for every node of the current window, those scheduled meanwhile included.
   template <typename Visit>
   void each(Visit&& visit) {
     std::uint64_t* row = &bits_[slot_of(current_) * words_];
@@ -74,7 +74,7 @@ class Calendar {
     }
   }
 
-  /// Forget the marks of the current window, which is done.
+  /// Forget the nodes of the current window, which is done.
   void clear() {
     const std::size_t slot = slot_of(current_);
     std::fill_n(bits_.begin() + static_cast<std::ptrdiff_t>(slot * words_), words_, 0);
@@ -115,7 +115,7 @@ class Calendar {
   Ps start_at_ps_ = 0;
   std::int64_t current_ = 0;
   std::size_t words_;
-  std::vector<std::uint64_t> bits_;      // by window slot, then domain
+  std::vector<std::uint64_t> bits_;      // by window slot, then node
   std::vector<std::uint64_t> occupied_;  // by window slot
   std::priority_queue<Far, std::vector<Far>, std::greater<>> far_;
 };

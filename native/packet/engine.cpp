@@ -9,12 +9,12 @@ namespace weftwork {
 
 namespace {
 
-/// The shortest delay between two domains; nothing sent inside a window of this length can arrive inside it.
+/// The shortest delay between two nodes; nothing sent inside a window of this length can arrive inside it.
 Ps lookahead_ps(const Input& in) {
   Ps shortest = kSecondPs;  // chosen: a fabric without links still has windows
   for (const PortId port : in.port_peer.ids())
     if (!in.port_peer[port].is_none()) shortest = std::min<Ps>(shortest, in.port_delay_ps[port]);
-  if (shortest <= 0) throw LimitError("a link without delay joins two domains; give it at least 1 ps");
+  if (shortest <= 0) throw LimitError("a link without delay joins two nodes; give it at least 1 ps");
   constexpr Ps kLongest = Ps{1} << 31;  // chosen: a key of an arrival holds 32 bits of time
   return std::min(shortest, kLongest);
 }
@@ -140,7 +140,7 @@ void build_job(State& s) {
       s.streams.push_back(std::move(stream));
       s.open_work += 1;
       wake(s, id, 0);
-      s.calendar.mark(s.host_of(rank), 0);
+      s.calendar.schedule(s.host_of(rank), 0);
     }
   }
   s.first_stream.push_back(s.streams.next_id());

@@ -1,5 +1,5 @@
 /// Failover: queue pairs whose NIC ports have gone down go on by another column of their ranks' ports.
-/// Source: docs/models/packet-engine.md, "Instants". Leaves out: packets on their way, which keep the ports they have.
+/// Source: docs/models/packet-engine.md, "Instants". Leaves out: packets under way, which keep the ports they have.
 #pragma once
 #include "packet/programs.hpp"
 
@@ -74,7 +74,7 @@ inline void fail_over(State& s, Ps now_ps) {
   for (const QueuePairId id : moved) {
     const QueuePair& qp = s.queue_pairs[id];
     kick_nic(s, qp.source_port, now_ps);
-    for (const PortId port : {qp.source_port, qp.destination_port}) s.calendar.mark(s.in.port_node[port], now_ps);
+    for (const PortId port : {qp.source_port, qp.destination_port}) s.calendar.schedule(s.in.port_node[port], now_ps);
   }
 }
 

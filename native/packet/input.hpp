@@ -20,7 +20,7 @@ struct TransportRow {
 };
 
 /// What is recorded over time: the state of chosen ports and queue pairs every `every_ps` (0: nothing), events, a
-/// timeline of all ports, and the way of every `path_sample`-th data packet.
+/// timeline of all ports, and the path of every `path_sample`-th data packet.
 struct SeriesRequest {
   Ps every_ps = 0;
   bool all_flows = false;

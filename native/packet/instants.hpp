@@ -110,7 +110,7 @@ inline void change_link(State& s, const InstantRow& instant) {
     } else {
       set_rate(s, end, instant.value);
     }
-    s.calendar.mark(node, now_ps);
+    s.calendar.schedule(node, now_ps);
   }
   use_routes(s, s.route_table);
 }

@@ -32,7 +32,7 @@ struct StreamState : StreamProgress {
   RankId rank;
 };
 
-struct MarkRecord {
+struct MilestoneRecord {  // MARK_DTYPE
   std::int64_t rank, name;
   Ps at_ps;
 };

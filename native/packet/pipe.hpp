@@ -6,19 +6,11 @@
 
 #include "packet/flow_control.hpp"
 #include "packet/hashing.hpp"
+#include "packet/line.hpp"
 #include "packet/paths.hpp"
 #include "packet/scheduling.hpp"
 
 namespace weftwork {
-
-/// Hand a filled packet at `slot` to the wire.
-inline void launch(State& s, Port& out, Packet* slot, Ps at_ps) {
-  out.frames += 1;
-  out.bytes += slot->bytes;
-  out.free_at_ps = at_ps + s.serialisation(out, slot->bytes);
-  slot->at_ps = out.free_at_ps + out.delay_ps;
-  s.announce(out, slot->at_ps);
-}
 
 inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t payload, std::uint64_t packet_id,
                         Ps at_ps) {
@@ -98,7 +90,7 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
   const std::int64_t line_bytes = slot->bytes + transport.interframe_bytes;
   const double gap_ps = static_cast<double>(line_bytes) * 8e12 / sender_state(qp).rate_bps;
   sender.next_send_at_ps = at_ps + (gap_ps < static_cast<double>(kNeverPs) ? static_cast<Ps>(gap_ps) : kNeverPs);
-  launch(s, out, slot, at_ps);
+  transmit(s, out, slot, at_ps);
   nic.turn = sender.slot + 1;
   if (sender.next_send_at_ps <= out.free_at_ps && can_send(s, qp)) return;  // stays ready
   clear_ready(nic, sender);
@@ -125,7 +117,7 @@ inline void start_nic_port(State& s, PortId port, Ps at_ps) {
     queue.bytes -= packet->bytes;
     queue.departure = s.pool.next(packet);
     if (queue.departure == queue.tail) out.pending = 0;
-    launch(s, out, packet, at_ps);
+    transmit(s, out, packet, at_ps);
   } else if (QueuePair* qp = next_sender(s, nic, port, at_ps); qp != nullptr) {
     send_data(s, nic, port, *qp, at_ps);
   }

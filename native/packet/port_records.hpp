@@ -41,7 +41,7 @@ struct alignas(64) Port {
   Ps free_at_ps = 0;
   Ps delay_ps = 0;
   std::int64_t ps_per_byte = 0;  // 0: the rate does not divide evenly, see `State::serialisation`
-  Ps marked_until_ps = 0;        // the far end knows of arrivals before that instant
+  Ps announced_until_ps = 0;     // the far end knows of arrivals before that instant
   std::int64_t frames = 0;
   std::int64_t bytes = 0;
   NodeId peer_node;

@@ -198,11 +198,11 @@ struct PacketProgram {
   void raise(const OpRow& op) {
     if (op.after_ps > 0)
       agenda_of_rank(s, stream.rank)
-          .push(at_ps + op.after_ps, rank_key(AgendaKind::kSignal, stream.rank, static_cast<std::uint64_t>(op.value)));
+          .push(at_ps + op.after_ps, rank_key(AgendaKind::kNotify, stream.rank, static_cast<std::uint64_t>(op.value)));
     else
       raise_token(s, stream.rank, op.value, at_ps);
   }
-  void mark(const OpRow& op) { s.marks.push_back({stream.rank.value, op.value, at_ps}); }
+  void milestone(const OpRow& op) { s.milestones.push_back({stream.rank.value, op.value, at_ps}); }
   void end() { s.open_work -= 1; }
 };
 

@@ -1,6 +1,6 @@
-/// Messages inside a server: a rank's NVLink and PCIe, each with an egress that takes its lanes in turn, chunk by
-/// chunk, and an ingress that all its senders share. Source: docs/models/packet-engine.md, "Inside a server". Leaves
-/// out: packets, flow control and congestion on the way between two GPUs.
+/// Messages inside a server: a rank's NVLink and PCIe, each with an egress that takes its lanes in turn, slice by
+/// slice, and an ingress that all its senders share. Source: docs/models/packet-engine.md, "Inside a server". Leaves
+/// out: packets, flow control and congestion on the path between two GPUs.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -32,7 +32,7 @@ inline bool later_arrival(const ServerRank::Arrival& a, const ServerRank::Arriva
   return a.at_ps != b.at_ps ? a.at_ps > b.at_ps : a.order > b.order;
 }
 
-/// The first lane from `turn` on that has a chunk, or none.
+/// The first lane from `turn` on that has a slice, or none.
 inline LaneId next_lane(const ServerLink& egress) {
   LaneId found;
   egress.ready.any_from(egress.turn < egress.lanes.next_id() ? egress.turn : LaneSlotId(0), [&](LaneSlotId slot) {
@@ -42,8 +42,8 @@ inline LaneId next_lane(const ServerLink& egress) {
   return found;
 }
 
-/// An idle egress starts a chunk, if one of its lanes has any.
-inline void start_chunk(State& s, RankId rank, Link link, Ps now_ps) {
+/// An idle egress starts a slice, if one of its lanes has any.
+inline void start_slice(State& s, RankId rank, Link link, Ps now_ps) {
   ServerLink& egress = s.server_ranks[rank].link(link);
   const LaneId id = next_lane(egress);
   if (id.is_none()) return;
@@ -76,10 +76,10 @@ inline void start_chunk(State& s, RankId rank, Link link, Ps now_ps) {
   agenda.push(there_at_ps, rank_key(AgendaKind::kDelivery, lane.destination_rank, 0));
 }
 
-/// The egress has sent its chunk.
+/// The egress has sent its slice.
 inline void free_egress(State& s, RankId rank, Link link, Ps now_ps) {
   s.server_ranks[rank].link(link).busy = false;
-  start_chunk(s, rank, link, now_ps);
+  start_slice(s, rank, link, now_ps);
 }
 
 /// The next message for `rank` is there, whole.
@@ -132,7 +132,7 @@ inline void post_inside(State& s, StreamId stream, RankId destination, std::int6
   const Link link = link_between(s, source, destination);
   ServerLink& egress = s.server_ranks[source].link(link);
   egress.ready.set(lane.slot);
-  if (!egress.busy) start_chunk(s, source, link, now_ps);
+  if (!egress.busy) start_slice(s, source, link, now_ps);
 }
 
 }  // namespace weftwork

@@ -13,7 +13,7 @@ struct Lane {
   std::uint64_t flow = 0;
   RankId destination_rank;
   LaneSlotId slot;
-  MessageId head, last;  // the first that has a chunk left, and the last one
+  MessageId head, last;  // the first that has a slice left, and the last one
   std::int32_t messages = 0;
   std::int64_t started_bytes = 0;  // of `head`
 };
@@ -21,7 +21,7 @@ struct Lane {
 /// One end of a rank's NVLink or PCIe inside its server.
 struct ServerLink {
   IdVector<LaneSlotId, LaneId> lanes;  // in the order in which they were opened
-  IdBitmap<LaneSlotId> ready;          // have a chunk
+  IdBitmap<LaneSlotId> ready;          // have a slice
   LaneSlotId turn{0};                  // that is asked first
   bool busy = false;
   Ps ingress_free_at_ps = 0;
@@ -30,12 +30,12 @@ struct ServerLink {
 struct ServerRank {
   struct Arrival {
     Ps at_ps;
-    std::int64_t order;  // in which last chunks for this rank started
+    std::int64_t order;  // in which last slices for this rank started
     MessageId message;
   };
   ServerLink nvlink, pcie;
   std::vector<Arrival> arrivals;  // heap
-  std::int64_t started = 0;       // last chunks
+  std::int64_t started = 0;       // last slices
 
   [[nodiscard]] ServerLink& link(Link link) { return link == Link::kNvlink ? nvlink : pcie; }
 };

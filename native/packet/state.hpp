@@ -55,7 +55,7 @@ struct State {
   std::vector<std::uint64_t> frame_mask;      // of those, ports towards which a flow-control frame travels
   std::vector<std::uint64_t> outbound_mask;   // ports with something waiting
   IdVector<NodeId, Agenda> agendas;
-  IdVector<NodeId, Ps> woken_from_at_ps, woken_until_ps;  // the window for which a node has last marked itself
+  IdVector<NodeId, Ps> woken_from_at_ps, woken_until_ps;  // the window for which a node has last scheduled itself
   IdVector<NicId, NicPort> nics;
   // Job and queue pairs.
   StableVector<QueuePairId, QueuePair> queue_pairs;
@@ -68,9 +68,9 @@ struct State {
   IdVector<StreamId, StreamState> streams;
   IdVector<RankId, StreamId> first_stream;  // one more at the end
   std::vector<std::int64_t> tokens;         // by rank, then token
-  std::vector<MarkRecord> marks;
+  std::vector<MilestoneRecord> milestones;
   std::int64_t delivered_bytes = 0;  // payload that has arrived once, for progress
-  std::int64_t agenda_entries = 0;   // handled in this window by this domain
+  std::int64_t agenda_entries = 0;   // handled in this window by this node
   std::int64_t open_work = 0;        // streams that have not ended and messages that are not acknowledged
 
   RouteTableId route_table{0};  // that packets follow
@@ -95,7 +95,7 @@ struct State {
   bool entropy_per_packet = false;
   bool loses = false;             // some link has a random loss or corruption, or will have
   std::uint32_t lossless = 0;     // classes, as bits
-  std::uint32_t path_sample = 0;  // every so many data packets are followed on their way; 0: none
+  std::uint32_t path_sample = 0;  // every so many data packets are followed on their path; 0: none
   bool moves = false;             // queue pairs may change their ports
 
   State(const Input& input, Ps lookahead, std::size_t stride)
@@ -157,15 +157,15 @@ struct State {
   }
   /// A packet that leaves `out` arrives at `at_ps`: let the far end know, once for all that arrives in the same window.
   void announce(Port& out, Ps at_ps) {
-    if (at_ps < out.marked_until_ps) [[likely]]
+    if (at_ps < out.announced_until_ps) [[likely]]
       return;
     set_bit(inbound_mask, mask_base[out.peer_node], out.peer_local);
-    out.marked_until_ps = calendar.mark(out.peer_node, at_ps);
+    out.announced_until_ps = calendar.schedule(out.peer_node, at_ps);
   }
   /// A node has something to do of its own at `at_ps`.
   void wake_node(NodeId node, Ps at_ps) {
     if (at_ps >= kNeverPs || (at_ps >= woken_from_at_ps[node] && at_ps < woken_until_ps[node])) return;
-    woken_until_ps[node] = calendar.mark(node, at_ps);
+    woken_until_ps[node] = calendar.schedule(node, at_ps);
     woken_from_at_ps[node] = woken_until_ps[node] - lookahead_ps;
   }
   /// The same for a flow-control frame.
@@ -173,7 +173,7 @@ struct State {
     const std::size_t base = mask_base[out.peer_node];
     set_bit(inbound_mask, base, out.peer_local);
     set_bit(frame_mask, base, out.peer_local);
-    calendar.mark(out.peer_node, at_ps);
+    calendar.schedule(out.peer_node, at_ps);
   }
   void set_outbound(PortId port, NodeId node, bool waits) {
     const LocalPort local(port - first_port(node));

@@ -8,6 +8,7 @@
 
 #include "packet/flow_control.hpp"
 #include "packet/hashing.hpp"
+#include "packet/line.hpp"
 #include "packet/loss.hpp"
 #include "packet/paths.hpp"
 
@@ -199,11 +200,7 @@ inline void start_switch_port(State& s, const SwitchView& view, PortId port, Ps 
       }
       if (s.in.congestion.telemetry && view.row.telemetry != 0) stamp_telemetry(s, port, packet, out.bytes, at_ps);
     }
-    out.frames += 1;
-    out.bytes += bytes;
-    out.free_at_ps = at_ps + s.serialisation(out, bytes);
-    packet->at_ps = out.free_at_ps + out.delay_ps;
-    s.announce(out, packet->at_ps);
+    transmit(s, out, packet, at_ps);
     if (view.node.paused_ingresses != 0) [[unlikely]]
       test_resume(s, view, at_ps);
   }

@@ -34,7 +34,7 @@ class Timeline {
   /// Where the last bin ends, once it is closed.
   [[nodiscard]] Ps last_at_ps() const { return last_at_ps_; }
 
-  /// A domain has done something in the open bin.
+  /// A node has done something in the open bin.
   void touch(NodeId node) {
     touched_.set(node);
     is_quiet_ = false;
@@ -51,7 +51,7 @@ class Timeline {
     next_at_ps_ = (next_at_ps_ / bin_ps_ + 1) * bin_ps_;
   }
 
-  /// The run ends at `at_ps`, inside the open bin or before it. All domains are done up to there; beyond it only if
+  /// The run ends at `at_ps`, inside the open bin or before it. All nodes are done up to there; beyond it only if
   /// `is_done`, and then nothing but pauses can still have gone on.
   void close(const State& s, Ps at_ps, bool is_done) {
     if (!is_on() || last_at_ps_ != kOff) return;

@@ -1,5 +1,5 @@
-/// One domain in one window: gather what arrives, put it in order, handle it together with the domain's own agenda.
-/// Source: docs/models/packet-engine.md, "Time, domains, order"; conservative windows of one lookahead.
+/// One node in one window: gather what arrives, put it in order, handle it together with the node's own agenda.
+/// Source: docs/models/packet-engine.md, "Time, nodes, order"; conservative windows of one lookahead.
 #pragma once
 #include "packet/instants.hpp"
 
@@ -186,7 +186,7 @@ inline void fire_retransmission(State& s, NodeId node, PortId port, const Agenda
   kick_nic(s, port, entry.at_ps);
 }
 
-/// Handle the next entry of a domain's agenda.
+/// Handle the next entry of a node's agenda.
 inline void run_agenda(State& s, NodeId node) {
   constexpr std::int64_t kMostEntries = 50'000'000;  // chosen: a window of a microsecond never holds as many in earnest
   if (++s.agenda_entries > kMostEntries) [[unlikely]]
@@ -218,7 +218,7 @@ inline void run_agenda(State& s, NodeId node) {
     case AgendaKind::kDelivery:
       deliver_inside(s, entry.rank(), entry.at_ps);
       return;
-    case AgendaKind::kSignal:
+    case AgendaKind::kNotify:
       raise_token(s, entry.rank(), entry.token(), entry.at_ps);
       return;
     case AgendaKind::kEgress:

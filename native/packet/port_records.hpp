@@ -1,6 +1,5 @@
 /// What a port, a traffic class at a port, and a switch hold. Records that a packet touches are kept small and apart
-/// from those that it does not. Naming rule of all records: instants are `..._at_ps` (or `..._until_ps`), durations
-/// `..._ps`, so that a state can be shifted in time.
+/// from those that it does not.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,6 @@
-/// The state of one run: records in arrays by the id of what they are about.
+/// The state of one run: records (`..._records.hpp`) in arrays by the id of what they are about.
+/// Naming rule of all records: instants are `..._at_ps` (or `..._until_ps`), durations `..._ps`, so that a state can be
+/// shifted in time.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -197,5 +199,17 @@ struct State {
     return known[index];
   }
 };
+
+// Ids that are easily taken for one another: a wrong one does not compile.
+static_assert(detail::IndexedBy<decltype(State::queues), QueueId>);
+static_assert(!detail::IndexedBy<decltype(State::queues), PortId> &&
+              !detail::IndexedBy<decltype(State::queues), LocalQueueId>);
+static_assert(!detail::IndexedBy<decltype(State::ports), LocalPort> &&
+              !detail::IndexedBy<decltype(State::ports), NicId>);
+static_assert(!detail::IndexedBy<decltype(State::switches), NodeId>);
+static_assert(!detail::IndexedBy<decltype(State::messages), std::size_t> &&
+              !detail::IndexedBy<decltype(State::messages), QueuePairId>);
+static_assert(!detail::IndexedBy<decltype(NicPort::slots), ReceiverSlotId>);
+static_assert(!detail::IndexedBy<decltype(Input::port_node), NodeId>);
 
 }  // namespace weftwork

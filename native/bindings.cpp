@@ -53,64 +53,73 @@ weftwork::PortPolicy port_of(nb::handle row) {
           number<bool>(row, "queue"), number<bool>(row, "plain_ecmp")};
 }
 
-weftwork::SeriesRequest series_of(nb::handle row) {
-  return {number<std::int64_t>(row, "every_ps"),
-          number<bool>(row, "all_flows"),
-          number<std::int64_t>(row, "row_limit"),
-          number<std::int64_t>(row, "event_limit"),
-          number<std::int64_t>(row, "timeline_bins"),
-          number<std::uint32_t>(row, "path_sample"),
-          nb::cast<std::vector<std::int32_t>>(row["ports"]),
-          nb::cast<std::vector<std::uint64_t>>(row["flows"])};
+template <typename I>
+std::vector<I> ids_of(nb::handle places) {
+  std::vector<I> ids;
+  for (const std::int32_t place : nb::cast<std::vector<std::int32_t>>(places)) ids.emplace_back(place);
+  return ids;
 }
 
-weftwork::Input input_of(nb::dict plan) {
+/// Lets `column` show the array of that name.
+template <typename I, typename T>
+void borrow(weftwork::IdSpan<I, const T>& column, nb::handle arrays, const char* name) {
+  column = weftwork::IdSpan<I, const T>(rows<T>(arrays, name));
+}
+
+weftwork::SeriesRequest series_of(nb::handle row) {
+  return {number<std::int64_t>(row, "every_ps"),      number<bool>(row, "all_flows"),
+          number<std::int64_t>(row, "row_limit"),     number<std::int64_t>(row, "event_limit"),
+          number<std::int64_t>(row, "timeline_bins"), number<std::uint32_t>(row, "path_sample"),
+          ids_of<weftwork::PortId>(row["ports"]),     nb::cast<std::vector<std::uint64_t>>(row["flows"])};
+}
+
+weftwork::Input input_of(nb::dict arrays) {
   weftwork::Input in;
-  in.seed = number<std::uint64_t>(plan, "seed");
-  in.until_ps = number<std::int64_t>(plan, "until_ps");
-  in.node_kind = rows<std::int8_t>(plan, "node_kind");
-  in.node_device = rows<std::int32_t>(plan, "node_device");
-  in.port_base = rows<std::int64_t>(plan, "port_base");
-  in.port_node = rows<std::int32_t>(plan, "port_node");
-  in.port_peer = rows<std::int32_t>(plan, "port_peer");
-  in.port_rate_bps = rows<std::int64_t>(plan, "port_rate_bps");
-  in.port_delay_ps = rows<std::int64_t>(plan, "port_delay_ps");
-  in.port_loss = rows<double>(plan, "port_loss");
-  in.port_corruption = rows<double>(plan, "port_corruption");
-  in.port_headroom_bytes = rows<std::int64_t>(plan, "port_headroom_bytes");
-  in.shared_bytes = rows<std::int64_t>(plan, "shared_bytes");
-  in.attachment = rows<std::int32_t>(plan, "attachment");
-  in.destination_number = rows<std::int64_t>(plan, "destination_number");
-  in.port_stride = rows<std::int64_t>(plan, "port_stride");
-  in.switches = rows<weftwork::SwitchRow>(plan, "switches");
-  in.nics = rows<weftwork::NicRow>(plan, "nics");
-  in.class_priority = rows<std::int64_t>(plan, "class_priority");
-  in.class_lossless = rows<std::int64_t>(plan, "class_lossless");
-  in.control_class = number<std::int64_t>(plan, "control_class");
-  for (const nb::handle table : nb::cast<nb::list>(plan["routes"]))
+  in.seed = number<std::uint64_t>(arrays, "seed");
+  in.until_ps = number<std::int64_t>(arrays, "until_ps");
+  borrow(in.node_kind, arrays, "node_kind");
+  borrow(in.node_device, arrays, "node_device");
+  borrow(in.port_base, arrays, "port_base");
+  borrow(in.port_node, arrays, "port_node");
+  borrow(in.port_peer, arrays, "port_peer");
+  borrow(in.port_rate_bps, arrays, "port_rate_bps");
+  borrow(in.port_delay_ps, arrays, "port_delay_ps");
+  borrow(in.port_loss, arrays, "port_loss");
+  borrow(in.port_corruption, arrays, "port_corruption");
+  borrow(in.port_headroom_bytes, arrays, "port_headroom_bytes");
+  borrow(in.shared_bytes, arrays, "shared_bytes");
+  borrow(in.attachment, arrays, "attachment");
+  borrow(in.destination_number, arrays, "destination_number");
+  borrow(in.port_stride, arrays, "port_stride");
+  borrow(in.switches, arrays, "switches");
+  borrow(in.nics, arrays, "nics");
+  borrow(in.class_priority, arrays, "class_priority");
+  borrow(in.class_lossless, arrays, "class_lossless");
+  in.control_class = weftwork::TrafficClass(number<std::int64_t>(arrays, "control_class"));
+  for (const nb::handle table : nb::cast<nb::list>(arrays["routes"]))
     in.routes.push_back({rows<std::int32_t>(table, "group_of"), rows<std::int64_t>(table, "group_ptr"),
                          rows<std::int32_t>(table, "group_ports"), rows<std::int32_t>(table, "group_weights")});
-  in.instants = rows<weftwork::InstantRow>(plan, "instants");
-  in.ops = rows<weftwork::OpRow>(plan, "ops");
-  in.streams = rows<weftwork::StreamRow>(plan, "streams");
-  in.tables = rows<std::int64_t>(plan, "tables");
-  in.rank_class = rows<std::int32_t>(plan, "rank_class");
-  in.rank_ports = rows<std::int32_t>(plan, "rank_ports");
-  in.digits = rows<weftwork::DigitRow>(plan, "digits");
-  in.rank_gpu = rows<weftwork::GpuRow>(plan, "rank_gpu");
-  in.tokens = number<std::int64_t>(plan, "tokens");
-  in.has_receives = number<bool>(plan, "has_receives");
-  in.transport = weftwork::python::named<weftwork::TransportRow>(plan["transport"]);
-  in.congestion = congestion_of(plan["congestion_control"]);
-  in.path = path_of(plan["path_selection"]);
-  in.port = port_of(plan["port_selection"]);
-  in.series = series_of(plan["series"]);
+  in.instants = rows<weftwork::InstantRow>(arrays, "instants");
+  in.ops = rows<weftwork::OpRow>(arrays, "ops");
+  in.streams = rows<weftwork::StreamRow>(arrays, "streams");
+  in.tables = rows<std::int64_t>(arrays, "tables");
+  borrow(in.rank_class, arrays, "rank_class");
+  in.rank_ports = rows<weftwork::PortId>(arrays, "rank_ports");
+  in.digits = rows<weftwork::DigitRow>(arrays, "digits");
+  borrow(in.rank_gpu, arrays, "rank_gpu");
+  in.tokens = number<std::int64_t>(arrays, "tokens");
+  in.has_receives = number<bool>(arrays, "has_receives");
+  in.transport = weftwork::python::named<weftwork::TransportRow>(arrays["transport"]);
+  in.congestion = congestion_of(arrays["congestion_control"]);
+  in.path = path_of(arrays["path_selection"]);
+  in.port = port_of(arrays["port_selection"]);
+  in.series = series_of(arrays["series"]);
   return in;
 }
 
 class PacketEngine {
  public:
-  explicit PacketEngine(nb::dict plan) : plan_(std::move(plan)), engine_(input_of(plan_)) {}
+  explicit PacketEngine(nb::dict input) : input_(std::move(input)), engine_(input_of(input_)) {}
 
   /// About `budget_s` seconds of simulation; True at the end, False if there is more to do.
   bool advance(double budget_s) {
@@ -142,7 +151,7 @@ class PacketEngine {
     const weftwork::State& s = engine_.state();
     return table<weftwork::python::MessageRow>(s.messages.size(), [&](weftwork::python::MessageRow& row,
                                                                       std::size_t i) {
-      const weftwork::Message& m = s.messages[i];
+      const weftwork::Message& m = s.messages[weftwork::MessageId(i)];
       const auto [source, destination, channel] = weftwork::flow_ends(s.flow_of(m));
       row = {source, destination, channel, m.ordinal, m.size_bytes, m.posted_at_ps, m.delivered_at_ps, m.acked_at_ps};
     });
@@ -151,23 +160,23 @@ class PacketEngine {
   [[nodiscard]] auto ports() const {
     const weftwork::State& s = engine_.state();
     return table<weftwork::python::PortRow>(s.ports.size(), [&](weftwork::python::PortRow& row, std::size_t i) {
-      const weftwork::PortCounters& c = s.port_counters[i];
+      const weftwork::PortId port(i);
+      const weftwork::PortCounters& c = s.port_counters[port];
       std::int64_t max_queue = 0;
       std::int64_t max_ingress = 0;
-      for (std::int32_t klass = 0; klass < s.classes; ++klass) {
-        const std::size_t index = s.at(static_cast<std::int32_t>(i), klass);
-        max_queue = std::max<std::int64_t>(max_queue, s.queues[index].max_bytes);
-        max_ingress = std::max<std::int64_t>(max_ingress, s.ingresses[index].max_bytes);
+      for (const weftwork::TrafficClass klass : s.classes()) {
+        max_queue = std::max<std::int64_t>(max_queue, s.queues[s.at(port, klass)].max_bytes);
+        max_ingress = std::max<std::int64_t>(max_ingress, s.ingresses[s.at(port, klass)].max_bytes);
       }
-      row = {s.ports[i].frames, s.ports[i].bytes, c.drops,   c.marks,    c.pauses_sent,
-             c.resumes_sent,    c.paused_ps,      max_queue, max_ingress};
+      row = {s.ports[port].frames, s.ports[port].bytes, c.drops,   c.marks,    c.pauses_sent,
+             c.resumes_sent,       c.paused_ps,         max_queue, max_ingress};
     });
   }
 
   [[nodiscard]] auto marks() const {
     const weftwork::State& s = engine_.state();
-    return table<weftwork::MarkRecord>(s.marks.size(),
-                                       [&](weftwork::MarkRecord& row, std::size_t i) { row = s.marks[i]; });
+    return table<weftwork::MilestoneRecord>(
+        s.milestones.size(), [&](weftwork::MilestoneRecord& row, std::size_t i) { row = s.milestones[i]; });
   }
 
   [[nodiscard]] auto series() const {
@@ -206,9 +215,9 @@ class PacketEngine {
   [[nodiscard]] auto paths() const {
     std::vector<weftwork::python::PathRow> found;
     const auto& paths = engine_.state().paths;
-    for (std::size_t pair = 0; pair < paths.size(); ++pair)
-      for (const weftwork::PathUse& use : paths[pair])
-        found.push_back({static_cast<std::int64_t>(pair), use.port, use.packets, use.queue_bytes});
+    for (const weftwork::QueuePairId id : paths.ids())
+      for (const weftwork::PathUse& use : paths[id])
+        found.push_back({id.value, use.port, use.packets, use.queue_bytes});
     return table<weftwork::python::PathRow>(found.size(),
                                             [&](weftwork::python::PathRow& row, std::size_t i) { row = found[i]; });
   }
@@ -218,7 +227,8 @@ class PacketEngine {
     const weftwork::State& s = engine_.state();
     return table<weftwork::python::QueuePairRow>(
         s.queue_pairs.size(), [&](weftwork::python::QueuePairRow& row, std::size_t i) {
-          row = {s.queue_pairs[i].source_rank, s.queue_pairs[i].destination_rank, s.queue_pairs[i].channel};
+          const weftwork::QueuePair& qp = s.queue_pairs[weftwork::QueuePairId(i)];
+          row = {qp.source_rank.value, qp.destination_rank.value, qp.channel};
         });
   }
 
@@ -236,7 +246,7 @@ class PacketEngine {
   }
 
  private:
-  nb::dict plan_;  // keeps the arrays alive
+  nb::dict input_;  // keeps the arrays alive
   weftwork::Engine engine_;
   std::optional<weftwork::PolicyFailure> failure_;
 };

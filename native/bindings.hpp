@@ -28,6 +28,14 @@ std::span<const T> rows(nb::handle plan, const char* name) {
   return {array.data(), array.shape(0)};
 }
 
+/// A column of int32, borrowed as ids.
+template <typename I>
+  requires kIsId<I>
+std::span<const I> rows(nb::handle plan, const char* name) {
+  const std::span<const std::int32_t> places = rows<std::int32_t>(plan, name);
+  return {reinterpret_cast<const I*>(places.data()), places.size()};
+}
+
 /// Rows of a structured array, borrowed as bytes; the Python side views them as bytes of the described dtype.
 template <Crossing T>
 std::span<const T> rows(nb::handle plan, const char* name) {

@@ -154,7 +154,7 @@ WEFTWORK_RECORD(PortRow, "PORT_DTYPE", frames, bytes, drops, marks, pauses_sent,
 WEFTWORK_RECORD(TimelineRow, "TIMELINE_DTYPE", at_ps, port, bytes, queue_bytes, marks, drops, pauses, paused_ps);
 WEFTWORK_RECORD(PathRow, "PATH_DTYPE", queue_pair, port, packets, queue_bytes);
 WEFTWORK_RECORD(QueuePairRow, "QUEUE_PAIR_DTYPE", source, destination, channel);
-WEFTWORK_RECORD(MarkRecord, "MARK_DTYPE", rank, name, at_ps);
+WEFTWORK_RECORD(MilestoneRecord, "MARK_DTYPE", rank, name, at_ps);
 WEFTWORK_RECORD(SeriesRow, "SERIES_DTYPE", at_ps, kind, index, value);
 WEFTWORK_RECORD(EventRow, "EVENT_DTYPE", at_ps, kind, place, detail);
 WEFTWORK_RECORD(Counters, "COUNTERS", packet_hops, data_sent, retransmissions, acks_sent, naks_sent, cnps_sent,
@@ -176,8 +176,8 @@ WEFTWORK_RECORD(flow::ActivityRow, "ACTIVITY_DTYPE", label, channel, pattern, ac
 using Records = std::tuple<OpRow, DigitRow, GpuRow, StreamRow, InstantRow, SwitchRow, NicRow, TransportRow,
                            flow::CollectRow, flow::AxisRow, flow::WireSizes, Signal, PortSignal, Candidate, SenderState,
                            ReceiverState, PathState, MessageRow, PortRow, TimelineRow, PathRow, QueuePairRow,
-                           MarkRecord, SeriesRow, EventRow, Counters, TierRow, LaneRow, ActorRow, RouteRow, flow::Hop,
-                           flow::Carried, flow::MarkRow, flow::SegmentRow, flow::ActivityRow>;
+                           MilestoneRecord, SeriesRow, EventRow, Counters, TierRow, LaneRow, ActorRow, RouteRow,
+                           flow::Hop, flow::Carried, flow::MarkRow, flow::SegmentRow, flow::ActivityRow>;
 
 template <typename T, typename List>
 inline constexpr bool kIsAmong = false;

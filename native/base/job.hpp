@@ -13,9 +13,9 @@ enum class OpCode : std::int64_t {
   kSend,
   kReceive,
   kWait,
-  kSignal,
+  kNotify,
   kAwait,
-  kMark,
+  kMilestone,
   kLoop,
   kEnd,
   kCollect

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/ids.hpp"
 #include "base/job.hpp"
 
 namespace weftwork {
@@ -44,7 +45,7 @@ concept ProgramHost = requires(T& host, const OpRow& op, std::int64_t turn, Stre
   host.receive(op, turn);
   host.collect(op);
   host.raise(op);
-  host.mark(op);
+  host.milestone(op);
   host.end();
 };
 
@@ -52,9 +53,9 @@ concept ProgramHost = requires(T& host, const OpRow& op, std::int64_t turn, Stre
 template <ProgramHost Host>
 void run_program(Host& host) {
   StreamProgress& stream = host.progress();
-  const std::span<const OpRow> ops = host.ops();
+  const IdSpan<OpId, const OpRow> ops{std::span<const OpRow>(host.ops())};
   for (;;) {
-    const OpRow& op = ops[static_cast<std::size_t>(stream.op)];
+    const OpRow& op = ops[OpId(stream.op)];
     const StreamWait waited = stream.wait;
     stream.wait = StreamWait::kNothing;
     host.begin(waited);
@@ -87,7 +88,7 @@ void run_program(Host& host) {
         if (stream.outstanding == 0) break;
         stream.wait = StreamWait::kAll;
         return;
-      case OpCode::kSignal:
+      case OpCode::kNotify:
         host.raise(op);
         break;
       case OpCode::kAwait: {
@@ -101,8 +102,8 @@ void run_program(Host& host) {
         host.take_token(op, waited);
         break;
       }
-      case OpCode::kMark:
-        host.mark(op);
+      case OpCode::kMilestone:
+        host.milestone(op);
         break;
       case OpCode::kLoop:
         if (op.value <= 0) {
@@ -112,7 +113,7 @@ void run_program(Host& host) {
         stream.counters.push_back(0);
         break;
       case OpCode::kEnd:
-        if (++stream.counters.back() < ops[static_cast<std::size_t>(op.target) - 1].value) {
+        if (++stream.counters.back() < ops[OpId(op.target - 1)].value) {
           stream.op = op.target;
           continue;
         }

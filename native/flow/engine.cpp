@@ -191,7 +191,7 @@ void handle(State& s, const AgendaRow& row) {
     case Event::kCallEnds:
       end_call(s, what);
       break;
-    case Event::kSignal: {
+    case Event::kNotify: {
       const std::int64_t token = row.detail & ((1 << 20) - 1);
       raise_token(s, what, token, s.streams[static_cast<std::size_t>(row.detail >> 20)].cause);
       break;

@@ -99,7 +99,7 @@ struct MarkRow {  // FLOW_MARK_DTYPE
   std::int64_t actor, name, at_ps;
 };
 
-enum class Event : std::uint8_t { kFlowEnds, kDelivery, kAck, kEgress, kCallBegins, kCallEnds, kSignal, kStream };
+enum class Event : std::uint8_t { kFlowEnds, kDelivery, kAck, kEgress, kCallBegins, kCallEnds, kNotify, kStream };
 
 struct AgendaRow {
   Ps at_ps;

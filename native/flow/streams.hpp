@@ -80,11 +80,11 @@ struct FlowProgram {
   }
   void raise(const OpRow& op) {
     if (op.after_ps > 0)
-      s.push(s.now_ps + op.after_ps, Event::kSignal, stream.actor, static_cast<std::int64_t>(index) << 20 | op.value);
+      s.push(s.now_ps + op.after_ps, Event::kNotify, stream.actor, static_cast<std::int64_t>(index) << 20 | op.value);
     else
       raise_token(s, stream.actor, op.value, stream.cause);
   }
-  void mark(const OpRow& op) { s.marks.push_back({stream.actor, op.value, s.now_ps}); }
+  void milestone(const OpRow& op) { s.marks.push_back({stream.actor, op.value, s.now_ps}); }
   void end() { s.open_work -= 1; }
 };
 

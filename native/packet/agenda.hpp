@@ -1,10 +1,11 @@
-/// What a domain has to do on its own: a heap of (instant, kind, identity). Entries may be stale; who set them knows.
+/// What a node has to do on its own: a heap of (instant, kind, identity). Entries may be stale; who set them knows.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "packet/ids.hpp"
 
 namespace weftwork {
 
@@ -17,29 +18,35 @@ enum class AgendaKind : std::uint64_t {
   kPauseRefresh = 5,
   kDelivery = 6,
   kEgress = 7,
-  kSignal = 8
+  kNotify = 8
 };
 
+/// The kind lies in the upper 4 bits of a key; then local port (20) and the rest (40), or rank (40) and link or token
+/// (20), or stream (60).
 struct AgendaEntry {
   Ps at_ps;
-  std::uint64_t
-      key;  // kind in the upper 4 bits, then local port (20) and the rest (40), or rank (40) and stream or link (20)
+  std::uint64_t key;
 
   [[nodiscard]] AgendaKind kind() const { return static_cast<AgendaKind>(key >> 60); }
-  [[nodiscard]] std::uint32_t port() const { return static_cast<std::uint32_t>(key >> 40) & 0xFFFFFU; }
+  [[nodiscard]] LocalPort port() const { return LocalPort((key >> 40) & 0xFFFFFU); }
   [[nodiscard]] std::uint64_t rest() const { return key & 0xFFFFFFFFFFULL; }
-  [[nodiscard]] std::uint64_t rank() const { return (key >> 20) & 0xFFFFFFFFFFULL; }
-  [[nodiscard]] std::uint32_t stream() const { return static_cast<std::uint32_t>(key) & 0xFFFFFU; }
+  [[nodiscard]] RankId rank() const { return RankId((key >> 20) & 0xFFFFFFFFFFULL); }
+  [[nodiscard]] Link link() const { return static_cast<Link>(key & 0xFFFFFU); }
+  [[nodiscard]] std::int64_t token() const { return static_cast<std::int64_t>(key & 0xFFFFFU); }
+  [[nodiscard]] StreamId stream() const { return StreamId(key); }
 };
 
-inline std::uint64_t port_key(AgendaKind kind, std::int32_t port, std::uint64_t rest) {
-  return static_cast<std::uint64_t>(kind) << 60 | static_cast<std::uint64_t>(port) << 40 | rest;
+inline std::uint64_t port_key(AgendaKind kind, LocalPort port, std::uint64_t rest) {
+  return static_cast<std::uint64_t>(kind) << 60 | static_cast<std::uint64_t>(port.value) << 40 | rest;
 }
-inline std::uint64_t job_key(std::uint64_t rank, std::uint64_t stream) {
-  return rank << 20 | stream;
+inline std::uint64_t job_key(StreamId stream) {
+  return stream.index();
 }
-inline std::uint64_t server_key(AgendaKind kind, std::int32_t rank, std::uint64_t link) {
-  return static_cast<std::uint64_t>(kind) << 60 | static_cast<std::uint64_t>(rank) << 20 | link;
+inline std::uint64_t rank_key(AgendaKind kind, RankId rank, std::uint64_t rest) {
+  return static_cast<std::uint64_t>(kind) << 60 | static_cast<std::uint64_t>(rank.value) << 20 | rest;
+}
+inline std::uint64_t link_key(AgendaKind kind, RankId rank, Link link) {
+  return rank_key(kind, rank, static_cast<std::uint64_t>(link));
 }
 
 class Agenda {

@@ -1,6 +1,6 @@
-/// Which domains have something to do in which window, without a scan of all of them.
-/// A ring of 1,024 windows holds a bitmap of domains each; what lies further ahead waits in a heap.
-/// Invariant: a domain with an event in window w is marked for w before w begins.
+/// Which nodes have something to do in which window, without a scan of all of them.
+/// A ring of 1,024 windows holds a bitmap of nodes each; what lies further ahead waits in a heap.
+/// Invariant: a node with an event in window w is scheduled for w before w begins.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -10,24 +10,22 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/ids.hpp"
 
 namespace weftwork {
 
 class Calendar {
  public:
-  Calendar(std::int32_t domains, Ps window_ps)
-      : window_ps_(window_ps),
-        words_((static_cast<std::size_t>(domains) + 63) / 64),
-        bits_(words_ * kWindows, 0),
-        occupied_(kWindows / 64, 0) {}
+  Calendar(std::size_t nodes, Ps window_ps)
+      : window_ps_(window_ps), words_((nodes + 63) / 64), bits_(words_ * kWindows, 0), occupied_(kWindows / 64, 0) {}
 
   /// Start of the current window.
   [[nodiscard]] Ps start_ps() const { return start_at_ps_; }
   [[nodiscard]] Ps end_ps() const { return start_at_ps_ + window_ps_; }
 
-  /// Note that `domain` has something to do at `at_ps`, which lies in the current window or later.
+  /// Note that `node` has something to do at `at_ps`, which lies in the current window or later.
   /// Returns the end of that window.
-  Ps mark(std::int32_t domain, Ps at_ps) {
+  Ps schedule(NodeId node, Ps at_ps) {
     Ps ahead = at_ps - start_at_ps_;
     std::int64_t windows = 0;
     if (ahead < 4 * window_ps_) {
@@ -38,48 +36,47 @@ class Calendar {
     } else {
       windows = ahead / window_ps_;
       if (windows >= kWindows) {
-        if (at_ps < kNeverPs) far_.emplace(current_ + windows, domain);
+        if (at_ps < kNeverPs) far_.emplace(current_ + windows, node);
         return start_at_ps_ + (windows + 1) * window_ps_;
       }
     }
-    set((current_ + windows) & (kWindows - 1), domain);
+    set(slot_of(current_ + windows), node);
     return start_at_ps_ + (windows + 1) * window_ps_;
   }
 
-  /// Start of the first window from the current one on that has a mark, or never.
+  /// Start of the first window from the current one on for which a node is scheduled, or never.
   [[nodiscard]] Ps next_ps() const {
     std::int64_t target = next_occupied();
     if (!far_.empty() && (target < 0 || far_.top().first < target)) target = far_.top().first;
     return target < 0 ? kNeverPs : target * window_ps_;
   }
 
-  /// Make the window that contains `at_ps` the current one; no marked window lies in between.
+  /// Make the window that contains `at_ps` the current one; no window with a scheduled node lies in between.
   void go_to(Ps at_ps) {
     current_ = at_ps / window_ps_;
     start_at_ps_ = current_ * window_ps_;
     while (!far_.empty() && far_.top().first < current_ + kWindows) {
-      set(far_.top().first & (kWindows - 1), far_.top().second);
+      set(slot_of(far_.top().first), far_.top().second);
       far_.pop();
     }
   }
 
-  /// Call `visit(domain)` for every domain of the current window, marks made meanwhile for it included.
+  /// Call `visit(node)` for every node of the current window, those scheduled meanwhile included.
   template <typename Visit>
   void each(Visit&& visit) {
-    std::uint64_t* row = &bits_[static_cast<std::size_t>(current_ & (kWindows - 1)) * words_];
+    std::uint64_t* row = &bits_[slot_of(current_) * words_];
     for (std::size_t word = 0; word < words_; ++word) {
       std::uint64_t rest = row[word];
       while (rest != 0) {
-        const int index = std::countr_zero(rest);
-        visit(static_cast<std::int32_t>(word * 64 + static_cast<std::size_t>(index)));
+        visit(NodeId(lowest_place(word, rest)));
         rest &= rest - 1;
       }
     }
   }
 
-  /// Forget the marks of the current window, which is done.
+  /// Forget the nodes of the current window, which is done.
   void clear() {
-    const auto slot = static_cast<std::size_t>(current_ & (kWindows - 1));
+    const std::size_t slot = slot_of(current_);
     std::fill_n(bits_.begin() + static_cast<std::ptrdiff_t>(slot * words_), words_, 0);
     occupied_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
   }
@@ -87,37 +84,38 @@ class Calendar {
  private:
   static constexpr std::int64_t kWindows = 1024;
 
-  void set(std::int64_t slot, std::int32_t domain) {
-    const auto index = static_cast<std::size_t>(slot);
-    const auto node = static_cast<std::size_t>(domain);
-    std::uint64_t& word = bits_[index * words_ + node / 64];
-    const std::uint64_t bit = std::uint64_t{1} << (node % 64);
+  /// The place of a window in the ring.
+  static std::size_t slot_of(std::int64_t window) { return static_cast<std::size_t>(window & (kWindows - 1)); }
+
+  void set(std::size_t slot, NodeId node) {
+    std::uint64_t& word = bits_[slot * words_ + node.index() / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (node.index() % 64);
     if ((word & bit) != 0) return;
     word |= bit;
-    occupied_[index / 64] |= std::uint64_t{1} << (index % 64);
+    occupied_[slot / 64] |= std::uint64_t{1} << (slot % 64);
   }
 
   /// Number of the first occupied window from the current one on, or -1.
   [[nodiscard]] std::int64_t next_occupied() const {
-    const auto first = static_cast<std::size_t>(current_ & (kWindows - 1));
+    const std::size_t first = slot_of(current_);
     for (std::size_t step = 0; step <= kWindows / 64; ++step) {
       const std::size_t word = (first / 64 + step) % (kWindows / 64);
       std::uint64_t bits = occupied_[word];
       if (step == 0) bits &= ~std::uint64_t{0} << (first % 64);
       if (step == kWindows / 64) bits &= ~(~std::uint64_t{0} << (first % 64));
       if (bits == 0) continue;
-      const std::size_t slot = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+      const std::size_t slot = lowest_place(word, bits);
       return current_ + static_cast<std::int64_t>((slot - first) & (kWindows - 1));
     }
     return -1;
   }
 
-  using Far = std::pair<std::int64_t, std::int32_t>;
+  using Far = std::pair<std::int64_t, NodeId>;
   Ps window_ps_;
   Ps start_at_ps_ = 0;
   std::int64_t current_ = 0;
   std::size_t words_;
-  std::vector<std::uint64_t> bits_;      // by window slot, then domain
+  std::vector<std::uint64_t> bits_;      // by window slot, then node
   std::vector<std::uint64_t> occupied_;  // by window slot
   std::priority_queue<Far, std::vector<Far>, std::greater<>> far_;
 };

@@ -9,12 +9,12 @@ namespace weftwork {
 
 namespace {
 
-/// The shortest delay between two domains; nothing sent inside a window of this length can arrive inside it.
+/// The shortest delay between two nodes; nothing sent inside a window of this length can arrive inside it.
 Ps lookahead_ps(const Input& in) {
   Ps shortest = kSecondPs;  // chosen: a fabric without links still has windows
-  for (std::size_t port = 0; port < in.port_peer.size(); ++port)
-    if (in.port_peer[port] >= 0) shortest = std::min<Ps>(shortest, in.port_delay_ps[port]);
-  if (shortest <= 0) throw LimitError("a link without delay joins two domains; give it at least 1 ps");
+  for (const PortId port : in.port_peer.ids())
+    if (!in.port_peer[port].is_none()) shortest = std::min<Ps>(shortest, in.port_delay_ps[port]);
+  if (shortest <= 0) throw LimitError("a link without delay joins two nodes; give it at least 1 ps");
   constexpr Ps kLongest = Ps{1} << 31;  // chosen: a key of an arrival holds 32 bits of time
   return std::min(shortest, kLongest);
 }
@@ -29,8 +29,8 @@ std::size_t stride_of(const Input& in) {
   if (in.congestion.telemetry) return kTelemetryStride;
   const bool several_hashes = [&] {
     for (const SwitchRow& row : in.switches)
-      if (row.hash_fields != in.switches.front().hash_fields ||
-          row.hash_algorithm != in.switches.front().hash_algorithm || (row.hash_fields & kInPort) != 0)
+      if (row.hash_fields != in.switches[DeviceId(0)].hash_fields ||
+          row.hash_algorithm != in.switches[DeviceId(0)].hash_algorithm || (row.hash_fields & kInPort) != 0)
         return true;
     return false;
   }();
@@ -48,69 +48,66 @@ void build_ports(State& s) {
   s.ports.resize(ports);
   s.port_counters.resize(ports);
   s.due_at_ps.assign(ports, kNeverPs);
-  s.rate_bps.assign(in.port_rate_bps.begin(), in.port_rate_bps.end());
-  s.loss.assign(in.port_loss.begin(), in.port_loss.end());
+  s.rate_bps.assign(in.port_rate_bps.items());
+  s.loss.assign(in.port_loss.items());
   for (const InstantRow& instant : in.instants)
     s.loses = s.loses || static_cast<InstantCode>(instant.code) == InstantCode::kLoss;
   s.frames_waiting.resize(ports);
   s.frames_inbound.resize(ports);
-  s.nic_of_port.assign(ports, -1);
+  s.nic_of_port.assign(ports, NicId::none());
   s.inexact_serialisation.resize(ports);
   s.queues.resize(ports << s.class_shift);
   s.queue_controls.resize(s.queues.size());
   s.inbound.resize(s.queues.size());
   s.ingresses.resize(s.queues.size());
-  for (std::size_t port = 0; port < ports; ++port) {
+  for (const PortId port : s.ports.ids()) {
     Port& record = s.ports[port];
     record.delay_ps = in.port_delay_ps[port];
-    set_rate(s, static_cast<std::int32_t>(port), in.port_rate_bps[port]);
+    set_rate(s, port, in.port_rate_bps[port]);
     s.loses = s.loses || in.port_loss[port] > 0 || in.port_corruption[port] > 0;
-    if (in.port_peer[port] < 0) continue;
-    record.peer_node = in.port_node[static_cast<std::size_t>(in.port_peer[port])];
+    if (in.port_peer[port].is_none()) continue;
+    record.peer_node = in.port_node[in.port_peer[port]];
     record.peer_local = s.local_port(in.port_peer[port]);
   }
-  for (std::size_t port = 0; port < ports; ++port)
-    for (std::int32_t klass = 0; klass < s.classes; ++klass) {
+  for (const PortId port : s.ports.ids())
+    for (const TrafficClass klass : s.classes()) {
       Packet* stream = s.pool.open();
-      Queue& queue = s.queues[s.at(static_cast<std::int32_t>(port), klass)];
+      Queue& queue = s.queues[s.at(port, klass)];
       queue.tail = queue.departure = stream;
-      if (in.port_peer[port] >= 0) s.inbound[s.at(in.port_peer[port], klass)] = stream;
+      if (!in.port_peer[port].is_none()) s.inbound[s.at(in.port_peer[port], klass)] = stream;
     }
 }
 
 void build_nodes(State& s) {
   const Input& in = s.in;
   const std::size_t nodes = in.node_kind.size();
-  s.switch_of_node.assign(nodes, -1);
+  s.switch_of_node.assign(nodes, SwitchId::none());
   s.agendas.resize(nodes);
   s.woken_from_at_ps.resize(nodes, 0);
   s.woken_until_ps.resize(nodes, 0);
   s.mask_base.resize(nodes + 1, 0);
-  for (std::size_t node = 0; node < nodes; ++node) {
-    const auto id = static_cast<std::int32_t>(node);
-    const auto ports = static_cast<std::size_t>(s.end_port(id) - s.first_port(id));
-    s.mask_base[node + 1] = s.mask_base[node] + (ports + 63) / 64;
+  for (const NodeId node : in.node_kind.ids()) {
+    s.mask_base[node + 1] = s.mask_base[node] + (s.ports_of(node).size() + 63) / 64;
     if (in.node_kind[node] != 0) {
-      s.switch_of_node[node] = static_cast<std::int32_t>(s.switches.size());
+      s.switch_of_node[node] = s.switches.next_id();
       SwitchNode record;
       record.shared_bytes = in.shared_bytes[node];
       record.device = in.node_device[node];
       record.port_policy.assign(in.port.state.size() / 8 + 1, 0);
       std::copy(in.port.state.begin(), in.port.state.end(), reinterpret_cast<std::uint8_t*>(record.port_policy.data()));
+      const SwitchRow& row = in.switches[in.node_device[node]];
+      std::uint16_t lowest_weighted = 0;  // deficit round robin begins there
+      while (lowest_weighted + 1 < s.class_count && row.weight[lowest_weighted] == 0) ++lowest_weighted;
+      for (const TrafficClass klass : s.classes())
+        if (row.weight[klass.index()] != 0) record.weighted |= bit_of(klass);
+      for (const PortId port : s.ports_of(node)) s.ports[port].current = lowest_weighted;
       s.switches.push_back(std::move(record));
-      const SwitchRow& row = in.switches[static_cast<std::size_t>(in.node_device[node])];
-      std::uint16_t lowest = 0;  // deficit round robin begins at the lowest weighted class
-      while (lowest + 1 < s.classes && row.weight[lowest] == 0) ++lowest;
-      for (std::int32_t klass = 0; klass < s.classes; ++klass)
-        if (row.weight[klass] != 0) s.switches.back().weighted |= 1U << static_cast<unsigned>(klass);
-      for (std::int32_t port = s.first_port(id); port < s.end_port(id); ++port)
-        s.ports[static_cast<std::size_t>(port)].current = lowest;
       continue;
     }
-    for (std::int32_t port = s.first_port(id); port < s.end_port(id); ++port) {
-      s.nic_of_port[static_cast<std::size_t>(port)] = static_cast<std::int32_t>(s.nics.size());
+    for (const PortId port : s.ports_of(node)) {
+      s.nic_of_port[port] = s.nics.next_id();
       NicPort& nic = s.nics.emplace_back();
-      const NicRow& row = in.nics[static_cast<std::size_t>(in.node_device[node])];
+      const NicRow& row = in.nics[in.node_device[node]];
       nic.pcie_rate_bps = row.pcie_rate_bps;
       nic.has_host_interface = row.pcie_rate_bps > 0 || row.pcie_latency_ps > 0;
       nic.shared.assign(in.congestion.shared_state.size() / 8 + 1, 0);
@@ -124,28 +121,29 @@ void build_nodes(State& s) {
 
 void build_job(State& s) {
   const Input& in = s.in;
-  const std::size_t ranks = in.rank_class.size();
-  s.tokens.assign(ranks * static_cast<std::size_t>(in.tokens), 0);
-  std::int64_t classes = 0;
-  for (const StreamRow& row : in.streams) classes = std::max(classes, row.rank_class + 1);
-  std::vector<std::vector<std::int64_t>> first_op(static_cast<std::size_t>(classes));
-  for (const StreamRow& row : in.streams) first_op[static_cast<std::size_t>(row.rank_class)].push_back(row.first_op);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    s.first_stream.push_back(static_cast<std::int32_t>(s.streams.size()));
-    const auto klass = static_cast<std::size_t>(in.rank_class[rank]);
-    if (klass >= first_op.size()) continue;
-    for (const std::int64_t op : first_op[klass]) {
+  s.tokens.assign(in.rank_class.size() * static_cast<std::size_t>(in.tokens), 0);
+  IdVector<ProgramId, std::vector<std::int64_t>> first_ops;
+  for (const StreamRow& row : in.streams) {
+    const ProgramId program(row.rank_class);
+    if (first_ops.next_id() <= program) first_ops.resize(program.index() + 1);
+    first_ops[program].push_back(row.first_op);
+  }
+  for (const RankId rank : in.rank_class.ids()) {
+    s.first_stream.push_back(s.streams.next_id());
+    const ProgramId program = in.rank_class[rank];
+    if (program.is_none() || first_ops.next_id() <= program) continue;
+    for (const std::int64_t op : first_ops[program]) {
+      const StreamId id = s.streams.next_id();
       StreamState stream;
-      stream.rank = static_cast<std::int32_t>(rank);
-      stream.stream = static_cast<std::int32_t>(s.streams.size()) - s.first_stream.back();
+      stream.rank = rank;
       stream.op = op;
       s.streams.push_back(std::move(stream));
       s.open_work += 1;
-      wake(s, static_cast<std::int32_t>(s.streams.size()) - 1, 0);
-      s.calendar.mark(s.host_of(static_cast<std::int64_t>(rank)), 0);
+      wake(s, id, 0);
+      s.calendar.schedule(s.host_of(rank), 0);
     }
   }
-  s.first_stream.push_back(static_cast<std::int32_t>(s.streams.size()));
+  s.first_stream.push_back(s.streams.next_id());
 }
 
 double cpu_seconds() {
@@ -169,10 +167,10 @@ Engine::Engine(Input input)
   s.keys.resize(1024);
   s.histogram.resize(2049);
   s.state_copy.resize(input_.congestion.state.size());
-  for (std::size_t klass = 0; klass < input_.class_lossless.size(); ++klass)
-    if (input_.class_lossless[klass] != 0) s.lossless |= 1U << klass;
+  for (const TrafficClass klass : input_.class_lossless.ids())
+    if (input_.class_lossless[klass] != 0) s.lossless |= bit_of(klass);
   build_ports(s);
-  use_routes(s, input_.routes.front());
+  use_routes(s, RouteTableId(0));
   build_nodes(s);
   prepare_hash_functions(s);
   build_job(s);
@@ -183,7 +181,7 @@ Engine::Engine(Input input)
 void Engine::handle(Ps start_ps, Ps end_ps) {
   State& s = *state_;
   const bool has_timeline = timeline_.is_on();
-  s.calendar.each([&](std::int32_t node) {
+  s.calendar.each([&](NodeId node) {
     if (has_timeline) timeline_.touch(node);
     if (is_host(s, node))
       host_window(s, node, start_ps, end_ps);
@@ -254,23 +252,23 @@ void Engine::sample(Ps at_ps) {
     if (s.series.empty() || s.series.back().at_ps == 0) break;  // one instant alone is beyond the limit
   }
   if (at_ps % s.sample_every_ps != 0) return;
-  const auto record = [&](std::int32_t index) {
-    const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+  const auto record = [&](QueuePairId id) {
+    const QueuePair& qp = s.queue_pairs[id];
     const SenderState& state = sender_state(qp);
-    s.series.push_back({at_ps, 0, index, state.rate_bps});
-    s.series.push_back({at_ps, 1, index, state.window_bytes});
+    s.series.push_back({at_ps, 0, id.value, state.rate_bps});
+    s.series.push_back({at_ps, 1, id.value, state.window_bytes});
   };
   if (input_.series.all_flows) {
-    for (std::size_t i = 0; i < s.queue_pairs.size(); ++i) record(static_cast<std::int32_t>(i));
+    for (const QueuePairId id : s.queue_pairs.ids()) record(id);
   } else {
     for (const std::uint64_t flow : input_.series.flows)
       if (const auto found = s.queue_pair_of_flow.find(flow); found != s.queue_pair_of_flow.end())
         record(found->second);
   }
-  for (const std::int32_t port : input_.series.ports) {
-    const std::int32_t node = input_.port_node[static_cast<std::size_t>(port)];
+  for (const PortId port : input_.series.ports) {
+    const NodeId node = input_.port_node[port];
     if (at_ps > 0) drain_node(s, node, at_ps - 1);
-    s.series.push_back({at_ps, 2, port, static_cast<double>(s.queued_bytes(port))});
+    s.series.push_back({at_ps, 2, port.value, static_cast<double>(s.queued_bytes(port))});
   }
 }
 

@@ -1,4 +1,4 @@
-/// The packet engine: windows of one lookahead over domains, no global event queue.
+/// The packet engine: windows of one lookahead over nodes, no global event queue.
 /// Source: docs/models/packet-engine.md is its meaning; engine/reference/simulation.py computes the same.
 #pragma once
 #include <memory>

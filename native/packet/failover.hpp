@@ -1,5 +1,5 @@
 /// Failover: queue pairs whose NIC ports have gone down go on by another column of their ranks' ports.
-/// Source: docs/models/packet-engine.md, "Instants". Leaves out: packets on their way, which keep the ports they have.
+/// Source: docs/models/packet-engine.md, "Instants". Leaves out: packets under way, which keep the ports they have.
 #pragma once
 #include "packet/programs.hpp"
 
@@ -16,39 +16,38 @@ inline void leave_slots(State& s, QueuePair& qp) {
     clear_ready(source, sender);
   }
   sender.standing = Standing::kBlocked;
-  source.slots[static_cast<std::size_t>(sender.slot)] = kMovedAway;
-  if (qp.receiver.slot >= 0)
-    nic_of(s, qp.destination_port).receivers[static_cast<std::size_t>(qp.receiver.slot)] = kMovedAway;
+  source.slots[sender.slot] = kMovedAway;
+  if (!qp.receiver.slot.is_none()) nic_of(s, qp.destination_port).receivers[qp.receiver.slot] = kMovedAway;
 }
 
 /// Take the next free slots at the new ports, where the timers go on.
-inline void take_slots(State& s, QueuePair& qp, std::int32_t index, Ps now_ps) {
+inline void take_slots(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
   Sender& sender = qp.sender;
-  sender.slot = add_slot(nic_of(s, qp.source_port), index);
+  sender.slot = add_slot(nic_of(s, qp.source_port), id);
   sender.deadline_entry_at_ps = kOff;
   if (sender.deadline_at_ps != kOff) set_deadline(s, qp, sender.deadline_at_ps);
   std::fill_n(sender.timer_entry_at_ps, kTimers, kOff);
   arm_timers(s, qp.source_port, AgendaKind::kSenderTimer, sender.slot, sender_state(qp).timer_at_ps,
              sender.timer_entry_at_ps, now_ps);
   Receiver& receiver = qp.receiver;
-  if (receiver.slot < 0) return;
+  if (receiver.slot.is_none()) return;
   NicPort& destination = nic_of(s, qp.destination_port);
-  receiver.slot = static_cast<std::int32_t>(destination.receivers.size());
-  destination.receivers.push_back(index);
+  receiver.slot = destination.receivers.next_id();
+  destination.receivers.push_back(id);
   if (qp.receiver_record == nullptr) return;
   std::fill_n(receiver.timer_entry_at_ps, kTimers, kOff);
   arm_timers(s, qp.destination_port, AgendaKind::kReceiverTimer, receiver.slot, receiver_state(qp).timer_at_ps,
              receiver.timer_entry_at_ps, now_ps);
 }
 
-inline void move_to(State& s, std::int32_t index, const PortPair& ports, Ps now_ps) {
-  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+inline void move_to(State& s, QueuePairId id, const PortPair& ports, Ps now_ps) {
+  QueuePair& qp = s.queue_pairs[id];
   leave_slots(s, qp);
   qp.source_port = ports.source;
   qp.destination_port = ports.destination;
   qp.reverse_hash = carried_hash(s, qp, false, qp.own_entropy);
   qp.sender.hash = carried_hash(s, qp, true, qp.sender.entropy);
-  take_slots(s, qp, index, now_ps);
+  take_slots(s, qp, id, now_ps);
   if (qp.sender.una < qp.sender.nxt) go_back(s, qp);
   guard_credits(s, qp, now_ps);
   reconsider(s, qp);
@@ -56,28 +55,26 @@ inline void move_to(State& s, std::int32_t index, const PortPair& ports, Ps now_
 
 /// All queue pairs choose their column again, in the order of their identity.
 inline void fail_over(State& s, Ps now_ps) {
-  std::vector<std::pair<std::uint64_t, std::int32_t>> order;
+  std::vector<std::pair<std::uint64_t, QueuePairId>> order;
   order.reserve(s.queue_pairs.size());
-  for (std::size_t i = 0; i < s.queue_pairs.size(); ++i)
-    order.emplace_back(s.queue_pairs[i].flow, static_cast<std::int32_t>(i));
+  for (const QueuePairId id : s.queue_pairs.ids()) order.emplace_back(s.queue_pairs[id].flow, id);
   std::sort(order.begin(), order.end());
-  for (std::int32_t port = 0; std::cmp_less(port, s.ports.size()); ++port)  // what departs now comes before
-    if (s.nic_of_port[static_cast<std::size_t>(port)] >= 0) drain_nic(s, port, now_ps);
+  for (const PortId port : s.ports.ids())  // what departs now comes before
+    if (!s.nic_of_port[port].is_none()) drain_nic(s, port, now_ps);
   s.down_at_failover.resize(s.ports.size());
-  for (std::size_t port = 0; port < s.ports.size(); ++port) s.down_at_failover[port] = !s.ports[port].up;
-  std::vector<std::int32_t> moved;
-  for (const auto& [flow, index] : order) {
-    const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+  for (const PortId port : s.ports.ids()) s.down_at_failover[port] = !s.ports[port].up;
+  std::vector<QueuePairId> moved;
+  for (const auto& [flow, id] : order) {
+    const QueuePair& qp = s.queue_pairs[id];
     const PortPair ports = working_ports(s, qp, {qp.source_port, qp.destination_port});
     if (ports.source == qp.source_port && ports.destination == qp.destination_port) continue;
-    move_to(s, index, ports, now_ps);
-    moved.push_back(index);
+    move_to(s, id, ports, now_ps);
+    moved.push_back(id);
   }
-  for (const std::int32_t index : moved) {
-    const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+  for (const QueuePairId id : moved) {
+    const QueuePair& qp = s.queue_pairs[id];
     kick_nic(s, qp.source_port, now_ps);
-    for (const std::int32_t port : {qp.source_port, qp.destination_port})
-      s.calendar.mark(s.in.port_node[static_cast<std::size_t>(port)], now_ps);
+    for (const PortId port : {qp.source_port, qp.destination_port}) s.calendar.schedule(s.in.port_node[port], now_ps);
   }
 }
 

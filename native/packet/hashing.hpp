@@ -66,7 +66,6 @@ inline std::uint32_t digest(HashAlgorithm algorithm, std::uint32_t initial, cons
 }
 
 inline void prepare_hash_functions(State& s) {
-  s.hash_functions.clear();
   for (const SwitchRow& row : s.in.switches) {
     HashFunction function;
     function.algorithm = static_cast<HashAlgorithm>(row.hash_algorithm);
@@ -74,7 +73,7 @@ inline void prepare_hash_functions(State& s) {
     function.offset = static_cast<std::uint32_t>(row.hash_offset);
     function.fields = static_cast<std::uint32_t>(row.hash_fields);
     if (!s.hash_functions.empty() || (function.fields & kInPort) == 0) {
-      const HashFunction& first = s.hash_functions.empty() ? function : s.hash_functions.front();
+      const HashFunction& first = s.hash_functions.empty() ? function : s.hash_functions[DeviceId(0)];
       const auto polynomial = [](HashAlgorithm a) { return a == HashAlgorithm::kMix ? HashAlgorithm::kCrc32 : a; };
       function.carried = polynomial(function.algorithm) == polynomial(first.algorithm) &&
                          function.fields == first.fields && (function.fields & kInPort) == 0;
@@ -91,18 +90,18 @@ inline void prepare_hash_functions(State& s) {
   }
 }
 
-inline HashInput hash_input(const QueuePair& qp, std::int32_t from_port, std::int32_t to_port, std::uint16_t entropy,
+inline HashInput hash_input(const QueuePair& qp, PortId from_port, PortId to_port, std::uint16_t entropy,
                             std::uint16_t in_port) {
-  return {kFirstAddress + static_cast<std::uint32_t>(from_port), kFirstAddress + static_cast<std::uint32_t>(to_port),
-          entropy, in_port, queue_pair_number(qp.flow)};
+  return {kFirstAddress + static_cast<std::uint32_t>(from_port.value),
+          kFirstAddress + static_cast<std::uint32_t>(to_port.value), entropy, in_port, queue_pair_number(qp.flow)};
 }
 
 /// What a packet with this entropy carries in `Packet::hash`.
 inline std::uint32_t carried_hash(const State& s, const QueuePair& qp, bool forward, std::uint16_t entropy) {
-  if (s.hash_functions.empty() || !s.hash_functions.front().carried) return 0;
-  const HashFunction& first = s.hash_functions.front();
-  const std::int32_t from_port = forward ? qp.source_port : qp.destination_port;
-  const std::int32_t to_port = forward ? qp.destination_port : qp.source_port;
+  if (s.hash_functions.empty() || !s.hash_functions[DeviceId(0)].carried) return 0;
+  const HashFunction& first = s.hash_functions[DeviceId(0)];
+  const PortId from_port = forward ? qp.source_port : qp.destination_port;
+  const PortId to_port = forward ? qp.destination_port : qp.source_port;
   return digest(first.algorithm, 0, field_bytes(first.fields, hash_input(qp, from_port, to_port, entropy, 0)));
 }
 
@@ -110,10 +109,10 @@ inline std::uint32_t carried_hash(const State& s, const QueuePair& qp, bool forw
 inline std::uint32_t switch_hash(State& s, const HashFunction& function, Packet* packet) {
   std::uint32_t value = packet->hash;
   if (!function.carried) {
-    const QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(packet->queue_pair)];
-    const std::int32_t from_port = s.moves                        ? extension(packet).origin_port
-                                   : has(packet->flags, kForward) ? qp.source_port
-                                                                  : qp.destination_port;
+    const QueuePair& qp = s.queue_pairs[packet->queue_pair];
+    const PortId from_port = s.moves                        ? extension(packet).origin_port
+                             : has(packet->flags, kForward) ? qp.source_port
+                                                            : qp.destination_port;
     const std::uint16_t entropy =
         packet->kind == PacketKind::kData && s.entropy_per_packet ? extension(packet).entropy : qp.own_entropy;
     const FieldBytes bytes =

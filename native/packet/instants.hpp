@@ -6,29 +6,28 @@
 
 namespace weftwork {
 
-inline bool is_host(const State& s, std::int32_t node) {
-  return s.in.node_kind[static_cast<std::size_t>(node)] == 0;
+inline bool is_host(const State& s, NodeId node) {
+  return s.in.node_kind[node] == 0;
 }
 
-inline void set_rate(State& s, std::int32_t port, std::int64_t rate) {
-  const auto index = static_cast<std::size_t>(port);
-  s.rate_bps[index] = rate;
-  s.ports[index].ps_per_byte = 8 * kSecondPs % rate == 0 ? 8 * kSecondPs / rate : 0;
-  s.inexact_serialisation[index].clear();
+inline void set_rate(State& s, PortId port, std::int64_t rate) {
+  s.rate_bps[port] = rate;
+  s.ports[port].ps_per_byte = 8 * kSecondPs % rate == 0 ? 8 * kSecondPs / rate : 0;
+  s.inexact_serialisation[port].clear();
 }
 
 /// What is on the wire towards `port` will never arrive.
-inline void lose_inbound(State& s, std::int32_t port) {
-  s.frames_inbound[static_cast<std::size_t>(port)].clear();
-  const std::int32_t peer = s.peer_of(port);
-  for (std::int32_t klass = 0; klass < s.classes; ++klass)
+inline void lose_inbound(State& s, PortId port) {
+  s.frames_inbound[port].clear();
+  const PortId peer = s.peer_of(port);
+  for (const TrafficClass klass : s.classes())
     for (Packet* packet = s.inbound[s.at(port, klass)]; packet != s.queues[s.at(peer, klass)].departure;
          packet = s.pool.next(packet))
       packet->flags = with(packet->flags, kLost);
 }
 
 /// Packets that wait at a dead port are dropped. They stay in the stream, where the reader passes over them.
-inline void flush_queue(State& s, std::int32_t node, std::int32_t port, std::int32_t klass, Ps now_ps) {
+inline void flush_queue(State& s, NodeId node, PortId port, TrafficClass klass, Ps now_ps) {
   Queue& queue = s.queues[s.at(port, klass)];
   if (queue.departure == queue.tail) return;
   const bool host = is_host(s, node);
@@ -36,7 +35,7 @@ inline void flush_queue(State& s, std::int32_t node, std::int32_t port, std::int
     drop(s, port, s.count.drop_link_down, now_ps);
     if (!host) {
       const SwitchView view = switch_view(s, node);
-      release(view, s.ingresses[s.at(s.first_port(node) + packet->ingress, klass)], packet->bytes);
+      release(view, s.ingresses[s.at(s.first_port(node) + LocalPort(packet->ingress), klass)], packet->bytes);
     }
     packet->at_ps = kFlushedPs;
   }
@@ -45,10 +44,10 @@ inline void flush_queue(State& s, std::int32_t node, std::int32_t port, std::int
   s.queue_controls[s.at(port, klass)].deficit = 0;
 }
 
-inline void bring_down(State& s, std::int32_t port, Ps now_ps) {
-  const std::int32_t node = s.in.port_node[static_cast<std::size_t>(port)];
-  Port& out = s.ports[static_cast<std::size_t>(port)];
-  for (std::int32_t klass = 0; klass < s.classes; ++klass) {
+inline void bring_down(State& s, PortId port, Ps now_ps) {
+  const NodeId node = s.in.port_node[port];
+  Port& out = s.ports[port];
+  for (const TrafficClass klass : s.classes()) {
     flush_queue(s, node, port, klass, now_ps);
     obey_frame(s, port, {now_ps, klass, 0}, now_ps);
     Ingress& ingress = s.ingresses[s.at(port, klass)];
@@ -56,7 +55,7 @@ inline void bring_down(State& s, std::int32_t port, Ps now_ps) {
       const SwitchView view = switch_view(s, node);
       if (ingress.paused) {
         auto& paused = view.node.paused;
-        paused.erase(std::find(paused.begin(), paused.end(), static_cast<std::int32_t>(s.at(port, klass))));
+        paused.erase(std::find(paused.begin(), paused.end(), s.at(port, klass)));
         view.node.paused_ingresses -= 1;
       }
       fold_headroom(view, ingress);
@@ -67,24 +66,24 @@ inline void bring_down(State& s, std::int32_t port, Ps now_ps) {
   if (is_host(s, node)) nic_of(s, port).pauses = false;
   out.pending = 0;
   out.frame_waits = false;
-  s.frames_waiting[static_cast<std::size_t>(port)].clear();
+  s.frames_waiting[port].clear();
   s.set_outbound(port, node, false);
   out.up = false;
-  s.due_at_ps[static_cast<std::size_t>(port)] = kNeverPs;
+  s.due_at_ps[port] = kNeverPs;
 }
 
 /// Everything of a node that departs up to and at `at_ps`.
-inline void drain_node(State& s, std::int32_t node, Ps at_ps) {
+inline void drain_node(State& s, NodeId node, Ps at_ps) {
   if (is_host(s, node)) {
-    for (std::int32_t port = s.first_port(node); port < s.end_port(node); ++port) drain_nic(s, port, at_ps);
+    for (const PortId port : s.ports_of(node)) drain_nic(s, port, at_ps);
   } else {
     drain_switch(s, switch_view(s, node), at_ps);
   }
 }
 
-inline void bring_up(State& s, std::int32_t port, Ps now_ps) {
-  const std::int32_t node = s.in.port_node[static_cast<std::size_t>(port)];
-  Port& out = s.ports[static_cast<std::size_t>(port)];
+inline void bring_up(State& s, PortId port, Ps now_ps) {
+  const NodeId node = s.in.port_node[port];
+  Port& out = s.ports[port];
   out.up = true;
   if (is_host(s, node))
     kick_nic(s, port, now_ps);
@@ -95,14 +94,14 @@ inline void bring_up(State& s, std::int32_t port, Ps now_ps) {
 /// A link goes down, comes up or has another rate.
 inline void change_link(State& s, const InstantRow& instant) {
   const auto code = static_cast<InstantCode>(instant.code);
-  const auto port = static_cast<std::int32_t>(instant.port);
+  const PortId port(instant.port);
   const Ps now_ps = instant.at_ps;
-  const std::int32_t ends[2] = {port, s.peer_of(port)};
-  for (const std::int32_t end : ends) drain_node(s, s.in.port_node[static_cast<std::size_t>(end)], now_ps);
+  const PortId ends[2] = {port, s.peer_of(port)};
+  for (const PortId end : ends) drain_node(s, s.in.port_node[end], now_ps);
   if (code == InstantCode::kLinkDown)
-    for (const std::int32_t end : ends) lose_inbound(s, end);
-  for (const std::int32_t end : ends) {
-    const std::int32_t node = s.in.port_node[static_cast<std::size_t>(end)];
+    for (const PortId end : ends) lose_inbound(s, end);
+  for (const PortId end : ends) {
+    const NodeId node = s.in.port_node[end];
     if (code == InstantCode::kLinkDown) {
       bring_down(s, end, now_ps);
       if (!is_host(s, node)) test_resume(s, switch_view(s, node), now_ps);
@@ -111,14 +110,14 @@ inline void change_link(State& s, const InstantRow& instant) {
     } else {
       set_rate(s, end, instant.value);
     }
-    s.calendar.mark(node, now_ps);
+    s.calendar.schedule(node, now_ps);
   }
-  use_routes(s, *s.routes);
+  use_routes(s, s.route_table);
 }
 
 inline void apply_instant(State& s, const InstantRow& instant) {
   constexpr double kLossParts = 1e9;  // weftwork.engine.instants.LOSS_PARTS
-  const auto port = static_cast<std::int32_t>(instant.port);
+  const PortId port(instant.port);
   switch (static_cast<InstantCode>(instant.code)) {
     case InstantCode::kLinkDown:
     case InstantCode::kLinkUp:
@@ -126,11 +125,10 @@ inline void apply_instant(State& s, const InstantRow& instant) {
       change_link(s, instant);
       return;
     case InstantCode::kRoutes:
-      use_routes(s, s.in.routes[static_cast<std::size_t>(instant.value)]);
+      use_routes(s, RouteTableId(instant.value));
       return;
     case InstantCode::kLoss:
-      for (const std::int32_t end : {port, s.peer_of(port)})
-        s.loss[static_cast<std::size_t>(end)] = static_cast<double>(instant.value) / kLossParts;
+      for (const PortId end : {port, s.peer_of(port)}) s.loss[end] = static_cast<double>(instant.value) / kLossParts;
       return;
     case InstantCode::kHostRate:
       nic_of(s, port).pcie_rate_bps = instant.value;

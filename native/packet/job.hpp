@@ -6,30 +6,28 @@
 namespace weftwork {
 
 /// Let a stream go on at `at_ps`, by an agenda event; once, however many reasons there are.
-inline void wake(State& s, std::int32_t index, Ps at_ps) {
-  StreamState& stream = s.streams[static_cast<std::size_t>(index)];
+inline void wake(State& s, StreamId id, Ps at_ps) {
+  StreamState& stream = s.streams[id];
   if (stream.queued) return;
   stream.queued = true;
-  s.agendas[static_cast<std::size_t>(s.host_of(stream.rank))].push(
-      at_ps, job_key(static_cast<std::uint64_t>(stream.rank), static_cast<std::uint64_t>(stream.stream)));
+  s.agendas[s.host_of(stream.rank)].push(at_ps, job_key(id));
 }
 
 /// Something that a stream has posted is complete.
-inline void complete_posted(State& s, std::int32_t index, Ps now_ps) {
-  StreamState& stream = s.streams[static_cast<std::size_t>(index)];
+inline void complete_posted(State& s, StreamId id, Ps now_ps) {
+  StreamState& stream = s.streams[id];
   stream.outstanding -= 1;
-  if (stream.wait == StreamWait::kAll && stream.outstanding == 0) wake(s, index, now_ps);
+  if (stream.wait == StreamWait::kAll && stream.outstanding == 0) wake(s, id, now_ps);
 }
 
-/// A message has arrived whole, by the queue pair `index` or, for -1, inside a server.
-inline void deliver(State& s, std::uint64_t flow, std::int32_t index, Message& message, Ps now_ps) {
+/// A message has arrived whole, by a queue pair or, with none, inside a server.
+inline void deliver(State& s, std::uint64_t flow, QueuePairId queue_pair, Message& message, Ps now_ps) {
   message.delivered_at_ps = now_ps;
   if (!s.in.has_receives) return;
   Mailbox& box = s.mailboxes[flow];
-  box.queue_pair = index;
+  box.queue_pair = queue_pair;
   box.delivered += 1;
-  if (box.delivered <= box.claimed)
-    complete_posted(s, box.waiting[static_cast<std::size_t>(box.delivered - 1)], now_ps);
+  if (box.delivered <= box.claimed) complete_posted(s, box.waiting[ClaimId(box.delivered - 1)], now_ps);
 }
 
 }  // namespace weftwork

@@ -1,6 +1,7 @@
-/// A packet on its way: a record of 32, 64 or 256 bytes, one stride a run, written once per hop into the stream of its
-/// egress port. Departing stamps its arrival. Streams are chains of chunks from one pool, so they grow without copying.
-/// Invariant: the record at a stream's tail has `at_ps` = never, so a reader at the tail knows that nothing is there.
+/// A packet between two ports: a record of 32, 64 or 256 bytes, one stride a run, written once per hop into the stream
+/// of its egress port. Departing stamps its arrival. Streams are chains of blocks from one pool, so they grow without
+/// copying. Invariant: the record at a stream's tail has `at_ps` = never, so a reader at the tail knows that nothing is
+/// there.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "packet/ids.hpp"
 #include "packet/policy.hpp"
 
 namespace weftwork {
@@ -40,10 +42,10 @@ inline PacketFlags with(PacketFlags flags, PacketFlag flag) {
 
 struct Packet {
   Ps at_ps;  // arrival at the far end of the link; never: not departed yet
-  std::int32_t queue_pair;
+  QueuePairId queue_pair;
   std::uint32_t seq;   // DATA: number of the packet; from the receiver: next expected number; PROBE: una
   std::uint32_t hash;  // digest of the fields that the fabric's first hash function takes
-  std::int32_t destination_port;
+  PortId destination_port;
   std::uint16_t bytes;    // of the frame
   std::uint16_t ingress;  // local port by which it came into this node
   std::uint16_t attempt;  // transmission number, part of the identity
@@ -63,7 +65,7 @@ struct Extension {
   std::uint16_t entropy;
   std::uint8_t credit_code;  // ACK, NAK
   std::uint8_t hops;         // telemetry: switches passed
-  std::int32_t origin_port;  // the NIC port that has sent the packet; filled where queue pairs may move
+  PortId origin_port;        // the NIC port that has sent the packet; filled where queue pairs may move
   std::uint32_t refused;     // NAK under selective repeat: number of the packet that caused it
 };
 static_assert(sizeof(Extension) == 32);
@@ -104,12 +106,12 @@ inline std::uint64_t identity(const Packet& packet) {
          (static_cast<std::uint64_t>(packet.kind) << 48);
 }
 
-/// Chunks of 16 records, aligned to their size. The last record of a chunk holds the link to the next chunk, beside the
+/// Blocks of 16 records, aligned to their size. The last record of a block holds the link to the next block, beside the
 /// last packet, whose reader needs it next.
 class PacketPool {
  public:
   explicit PacketPool(std::size_t stride)
-      : stride_(stride), chunk_bytes_(stride * kChunkRecords), link_offset_(chunk_bytes_ - stride) {}
+      : stride_(stride), block_bytes_(stride * kBlockRecords), link_offset_(block_bytes_ - stride) {}
 
   [[nodiscard]] std::size_t stride() const { return stride_; }
 
@@ -131,9 +133,9 @@ class PacketPool {
   Packet* extend(Packet* tail) {
     std::uint8_t* after = reinterpret_cast<std::uint8_t*>(tail) + stride_;
     if (is_link(after)) {
-      std::uint8_t* chunk = take();
-      link(after) = chunk;
-      after = chunk;
+      std::uint8_t* block = take();
+      link(after) = block;
+      after = block;
     }
     auto* fresh = reinterpret_cast<Packet*>(after);
     fresh->at_ps = kNeverPs;
@@ -148,7 +150,7 @@ class PacketPool {
                   reinterpret_cast<const std::uint8_t*>(from) + sizeof(Packet), stride_ - sizeof(Packet));
   }
 
-  /// The record after `packet`, whose reader has done with it; a chunk left behind goes back to the pool.
+  /// The record after `packet`, whose reader has done with it; a block left behind goes back to the pool.
   Packet* consume(Packet* packet) {
     std::uint8_t* after = reinterpret_cast<std::uint8_t*>(packet) + stride_;
     if (!is_link(after)) return reinterpret_cast<Packet*>(after);
@@ -159,41 +161,41 @@ class PacketPool {
   }
 
  private:
-  static constexpr std::size_t kChunkRecords = 16;
-  static constexpr std::size_t kBlockChunks = 256;
+  static constexpr std::size_t kBlockRecords = 16;
+  static constexpr std::size_t kSlabBlocks = 256;
 
   struct Release {
-    void operator()(std::uint8_t* block) const { std::free(block); }
+    void operator()(std::uint8_t* slab) const { std::free(slab); }
   };
 
   static std::uint8_t*& link(std::uint8_t* last) { return *reinterpret_cast<std::uint8_t**>(last); }
   [[nodiscard]] bool is_link(const std::uint8_t* record) const {
-    return (reinterpret_cast<std::uintptr_t>(record) & (chunk_bytes_ - 1)) == link_offset_;
+    return (reinterpret_cast<std::uintptr_t>(record) & (block_bytes_ - 1)) == link_offset_;
   }
 
   std::uint8_t* take() {
     if (free_ == nullptr) grow();
-    std::uint8_t* chunk = free_;
-    free_ = link(chunk + link_offset_);
-    return chunk;
+    std::uint8_t* block = free_;
+    free_ = link(block + link_offset_);
+    return block;
   }
 
   void grow() {
-    auto* block = static_cast<std::uint8_t*>(std::aligned_alloc(chunk_bytes_, chunk_bytes_ * kBlockChunks));
-    if (block == nullptr) throw std::bad_alloc();
-    blocks_.emplace_back(block);
-    for (std::size_t i = kBlockChunks; i-- > 0;) {
-      std::uint8_t* chunk = block + i * chunk_bytes_;
-      link(chunk + link_offset_) = free_;
-      free_ = chunk;
+    auto* slab = static_cast<std::uint8_t*>(std::aligned_alloc(block_bytes_, block_bytes_ * kSlabBlocks));
+    if (slab == nullptr) throw std::bad_alloc();
+    slabs_.emplace_back(slab);
+    for (std::size_t i = kSlabBlocks; i-- > 0;) {
+      std::uint8_t* block = slab + i * block_bytes_;
+      link(block + link_offset_) = free_;
+      free_ = block;
     }
   }
 
   std::size_t stride_;
-  std::size_t chunk_bytes_;
+  std::size_t block_bytes_;
   std::size_t link_offset_;
   std::uint8_t* free_ = nullptr;
-  std::vector<std::unique_ptr<std::uint8_t, Release>> blocks_;
+  std::vector<std::unique_ptr<std::uint8_t, Release>> slabs_;
 };
 
 }  // namespace weftwork

@@ -9,12 +9,11 @@
 namespace weftwork {
 
 /// A data packet of the sample goes into (or, at a host, leaves by) an egress port.
-[[gnu::noinline]] inline void record_path(State& s, const Packet& packet, std::int32_t port, std::int64_t ahead_bytes) {
-  const auto index = static_cast<std::size_t>(packet.queue_pair);
-  if (s.paths.size() <= index) s.paths.resize(s.queue_pairs.size());
-  std::vector<PathUse>& uses = s.paths[index];
-  auto use = std::find_if(uses.begin(), uses.end(), [port](const PathUse& known) { return known.port == port; });
-  if (use == uses.end()) use = uses.insert(use, {port, 0, 0});
+[[gnu::noinline]] inline void record_path(State& s, const Packet& packet, PortId port, std::int64_t ahead_bytes) {
+  if (s.paths.next_id() <= packet.queue_pair) s.paths.resize(s.queue_pairs.size());
+  std::vector<PathUse>& uses = s.paths[packet.queue_pair];
+  auto use = std::find_if(uses.begin(), uses.end(), [port](const PathUse& known) { return known.port == port.value; });
+  if (use == uses.end()) use = uses.insert(use, {port.value, 0, 0});
   use->packets += 1;
   use->queue_bytes += ahead_bytes;
 }

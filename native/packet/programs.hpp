@@ -2,39 +2,36 @@
 #pragma once
 #include "base/programs.hpp"
 #include "packet/receiver.hpp"
+#include "packet/routes.hpp"
 #include "packet/server.hpp"
 
 namespace weftwork {
 
 /// Path of first candidates between two NIC ports, added up with `add(port, forward_of_path)`; false if there is none.
 template <typename Add>
-bool follow_first_path(const State& s, std::int32_t source, std::int32_t destination, Add&& add) {
-  const RouteTable& routes = s.in.routes.front();
-  const std::size_t columns = routes.group_of.size() / s.in.node_kind.size();
-  const auto attachment = static_cast<std::size_t>(s.in.attachment[static_cast<std::size_t>(destination)]);
-  std::int32_t port = source;
+bool follow_first_path(const State& s, PortId source, PortId destination, Add&& add) {
+  const Routes routes(s.in.routes[RouteTableId(0)], s.in.node_kind.size());
+  const AttachmentId attachment = s.in.attachment[destination];
+  PortId port = source;
   for (std::size_t steps = 0; steps <= s.in.node_kind.size(); ++steps) {
     add(port);
-    const std::int32_t peer = s.peer_of(port);
+    const PortId peer = s.peer_of(port);
     if (peer == destination) return true;
-    const auto node = static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(peer)]);
+    const NodeId node = s.in.port_node[peer];
     if (s.in.node_kind[node] == 0) return false;
-    const std::int32_t group = routes.group_of[node * columns + attachment];
-    if (group == -1) return false;
-    port = group == -2
-               ? s.peer_of(destination)
-               : routes.group_ports[static_cast<std::size_t>(routes.group_ptr[static_cast<std::size_t>(group)])];
+    const GroupId group = routes.group(node, attachment);
+    if (group == Routes::kUnreachable) return false;
+    port = group == Routes::kAttached ? s.peer_of(destination) : routes.port(routes.first(group));
   }
   return false;
 }
 
-inline Ps base_rtt_ps(const State& s, std::int32_t source, std::int32_t destination) {
+inline Ps base_rtt_ps(const State& s, PortId source, PortId destination) {
   const TransportRow& transport = s.in.transport;
   Ps total = 0;
   const auto leg = [&](std::int64_t bytes) {
-    return [&s, &total, bytes](std::int32_t port) {
-      const auto index = static_cast<std::size_t>(port);
-      total += s.ports[index].delay_ps + serialisation_ps(bytes, s.in.port_rate_bps[index]);
+    return [&s, &total, bytes](PortId port) {
+      total += s.ports[port].delay_ps + serialisation_ps(bytes, s.in.port_rate_bps[port]);
     };
   };
   const bool there = follow_first_path(s, source, destination,
@@ -45,11 +42,11 @@ inline Ps base_rtt_ps(const State& s, std::int32_t source, std::int32_t destinat
 }
 
 /// The ports that a queue pair has by one column of `Plan.rank_ports`.
-inline PortPair ports_of_column(const State& s, const QueuePair& qp, std::size_t column) {
-  const std::int32_t destination = s.in.rank_port(qp.destination_rank, column);
+inline PortPair ports_of_column(const State& s, const QueuePair& qp, ColumnId column) {
+  const PortId destination = s.in.rank_port(qp.destination_rank, column);
   if (!qp.peer_rail) return {s.in.rank_port(qp.source_rank, column), destination};
-  const std::int32_t host = s.host_of(qp.source_rank);
-  const std::int32_t source = s.first_port(host) + s.local_port(destination);
+  const NodeId host = s.host_of(qp.source_rank);
+  const PortId source = s.first_port(host) + s.local_port(destination);
   if (source >= s.end_port(host))
     throw LimitError("a server has no NIC port of the number that its peer's has; take rail: own, or equal servers");
   return {source, destination};
@@ -58,27 +55,25 @@ inline PortPair ports_of_column(const State& s, const QueuePair& qp, std::size_t
 /// The ports of the first column, cyclic from that of its first SEND, whose two ports were up at the last failover;
 /// `otherwise` if there is none.
 inline PortPair working_ports(const State& s, const QueuePair& qp, PortPair otherwise) {
-  const auto column = static_cast<std::size_t>(qp.column);
-  const auto was_up = [&](std::int32_t port) { return !s.down_at_failover[static_cast<std::size_t>(port)]; };
+  const auto was_up = [&](PortId port) { return !s.down_at_failover[port]; };
   for (std::size_t step = 0; step < s.in.columns(); ++step) {
-    const PortPair ports = ports_of_column(s, qp, (column + step) % s.in.columns());
+    const PortPair ports = ports_of_column(s, qp, ColumnId((qp.column.index() + step) % s.in.columns()));
     if (was_up(ports.source) && was_up(ports.destination)) return ports;
   }
   return otherwise;
 }
 
-inline std::int32_t open_queue_pair(State& s, std::uint64_t flow, std::int32_t source, std::int32_t destination,
-                                    const OpRow& op) {
-  const auto index = static_cast<std::int32_t>(s.queue_pairs.size());
-  s.queue_pair_of_flow.emplace(flow, index);
+inline QueuePairId open_queue_pair(State& s, std::uint64_t flow, RankId source, RankId destination, const OpRow& op) {
+  const QueuePairId id = s.queue_pairs.next_id();
+  s.queue_pair_of_flow.emplace(flow, id);
   QueuePair& qp = s.queue_pairs.emplace();
   qp.flow = flow;
   qp.source_rank = source;
   qp.destination_rank = destination;
   qp.channel = static_cast<std::int32_t>(op.channel);
-  qp.column = static_cast<std::int32_t>(op.nic);
+  qp.column = ColumnId(op.nic);
   qp.peer_rail = op.peer_rail != 0;
-  PortPair ports = ports_of_column(s, qp, static_cast<std::size_t>(op.nic));
+  PortPair ports = ports_of_column(s, qp, qp.column);
   if (!s.down_at_failover.empty()) ports = working_ports(s, qp, ports);
   qp.source_port = ports.source;
   qp.destination_port = ports.destination;
@@ -89,29 +84,28 @@ inline std::int32_t open_queue_pair(State& s, std::uint64_t flow, std::int32_t s
   sender.hash = carried_hash(s, qp, true, qp.own_entropy);
   sender.credit_limit = s.in.transport.end_to_end_credits;
   sender.base_rtt_ps = base_rtt_ps(s, qp.source_port, qp.destination_port);
-  sender.slot = add_slot(nic_of(s, qp.source_port), index);
+  sender.slot = add_slot(nic_of(s, qp.source_port), id);
   qp.congestion = new_record(s, s.in.congestion.state);
   SenderState& state = sender_state(qp);
-  state.rate_bps = static_cast<double>(s.rate_bps[static_cast<std::size_t>(qp.source_port)]);
+  state.rate_bps = static_cast<double>(s.rate_bps[qp.source_port]);
   state.window_bytes = kNoWindowBytes;
   stop_timers(qp);
   if (s.in.path.step != nullptr) {
     qp.path = new_record(s, s.in.path.state);
     path_state(qp).entropy = qp.own_entropy;
   }
-  return index;
+  return id;
 }
 
-inline void post(State& s, std::int32_t stream, std::int32_t destination, const OpRow& op, std::int64_t size_bytes,
-                 Ps now_ps) {
-  const std::int32_t source = s.streams[static_cast<std::size_t>(stream)].rank;
-  const std::uint64_t flow = flow_identity(source, destination, op.channel);
+inline void post(State& s, StreamId stream, RankId destination, const OpRow& op, std::int64_t size_bytes, Ps now_ps) {
+  const RankId source = s.streams[stream].rank;
+  const std::uint64_t flow = flow_identity(source.value, destination.value, op.channel);
   const auto found = s.queue_pair_of_flow.find(flow);
-  const std::int32_t index =
+  const QueuePairId id =
       found != s.queue_pair_of_flow.end() ? found->second : open_queue_pair(s, flow, source, destination, op);
-  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+  QueuePair& qp = s.queue_pairs[id];
   Sender& sender = qp.sender;
-  const auto number = static_cast<std::int32_t>(s.messages.size());
+  const MessageId number = s.messages.next_id();
   Message& message = s.messages.emplace();
   const bool idle = sender.una == sender.end;
   const std::int64_t packets =
@@ -121,19 +115,19 @@ inline void post(State& s, std::int32_t stream, std::int32_t destination, const 
   message.posted_at_ps = now_ps;
   message.first = sender.end;
   message.end = sender.end + packets;
-  message.queue_pair = index;
+  message.queue_pair = id;
   message.stream = stream;
   message.ordinal = qp.messages++;
-  message.klass = static_cast<std::uint8_t>(op.data_class);
+  message.klass = TrafficClass(op.data_class);
   if (message.end > std::int64_t{UINT32_MAX})
     throw LimitError("a queue pair carries more than 2^32 packets; split the traffic over channels");
   sender.end = message.end;
   sender.end_bytes += size_bytes;
-  if (sender.last_message >= 0) s.messages[static_cast<std::size_t>(sender.last_message)].next = number;
+  if (!sender.last_message.is_none()) s.messages[sender.last_message].next = number;
   sender.last_message = number;
-  if (sender.una_message < 0) sender.una_message = number;
-  if (sender.nxt_message < 0) sender.nxt_message = number;
-  if (qp.receiver.message < 0) qp.receiver.message = number;
+  if (sender.una_message.is_none()) sender.una_message = number;
+  if (sender.nxt_message.is_none()) sender.nxt_message = number;
+  if (qp.receiver.message.is_none()) qp.receiver.message = number;
   const Kind kind = sender.started ? Kind::kResume : Kind::kStart;
   if (!sender.failed && (!sender.started || idle)) {
     if (kind == Kind::kStart || wants(s.in.congestion.signals, kind)) {
@@ -147,78 +141,74 @@ inline void post(State& s, std::int32_t stream, std::int32_t destination, const 
   kick_nic(s, qp.source_port, now_ps);
 }
 
-inline void claim(State& s, std::int32_t index, std::int64_t peer, const OpRow& op, Ps now_ps) {
-  StreamState& stream = s.streams[static_cast<std::size_t>(index)];
-  const std::uint64_t flow = flow_identity(peer, stream.rank, op.channel);
+inline void claim(State& s, StreamId id, RankId peer, const OpRow& op, Ps now_ps) {
+  StreamState& stream = s.streams[id];
+  const std::uint64_t flow = flow_identity(peer.value, stream.rank.value, op.channel);
   Mailbox& box = s.mailboxes[flow];
   box.claimed += 1;
-  box.waiting.push_back(index);
+  box.waiting.push_back(id);
   if (box.claimed > box.delivered) {
     stream.outstanding += 1;
     return;
   }
-  if (s.in.transport.end_to_end_credits == 0 || box.queue_pair < 0) return;
-  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(box.queue_pair)];
+  if (s.in.transport.end_to_end_credits == 0 || box.queue_pair.is_none()) return;
+  QueuePair& qp = s.queue_pairs[box.queue_pair];
   if (qp.receiver.last_credit_code == 0) send_reply(s, qp, box.queue_pair, PacketKind::kAck, nullptr, 0, now_ps);
 }
 
-inline void raise_token(State& s, std::int64_t rank, std::int64_t token, Ps now_ps) {
-  s.tokens[static_cast<std::size_t>(rank * s.in.tokens + token)] += 1;
-  const std::int32_t first = s.first_stream[static_cast<std::size_t>(rank)];
-  const auto end = static_cast<std::size_t>(s.first_stream[static_cast<std::size_t>(rank) + 1]);
-  const std::span<const StreamState> streams(s.streams);
-  offer_token(streams.first(end).subspan(static_cast<std::size_t>(first)), token,
+inline void raise_token(State& s, RankId rank, std::int64_t token, Ps now_ps) {
+  s.token(rank, token) += 1;
+  const StreamId first = s.first_stream[rank];
+  const std::span<const StreamState> streams(s.streams.items());
+  offer_token(streams.first(s.first_stream[rank + 1].index()).subspan(first.index()), token,
               [&](std::int32_t place) { wake(s, first + place, now_ps); });
 }
 
 /// What operations do in the packet engine (`run_program`).
 struct PacketProgram {
   State& s;
-  std::int32_t index;
+  StreamId id;
   Ps at_ps;
-  StreamState& stream = s.streams[static_cast<std::size_t>(index)];
+  StreamState& stream = s.streams[id];
 
   StreamProgress& progress() { return stream; }
   [[nodiscard]] std::span<const OpRow> ops() const { return s.in.ops; }
   [[nodiscard]] Ps now_ps() const { return at_ps; }
   [[nodiscard]] Ps compute_ps(const OpRow& op) const { return op.value; }
-  std::int64_t& token(const OpRow& op) {
-    return s.tokens[static_cast<std::size_t>(stream.rank * s.in.tokens + op.value)];
-  }
-  void resume_at(Ps then_ps) { wake(s, index, then_ps); }
+  std::int64_t& token(const OpRow& op) { return s.token(stream.rank, op.value); }
+  void resume_at(Ps then_ps) { wake(s, id, then_ps); }
   void begin(StreamWait /*waited*/) {}
   void end_time(const OpRow& /*op*/) {}
   void take_token(const OpRow& /*op*/, StreamWait /*waited*/) {}
   void send(const OpRow& op, std::int64_t turn) {
-    const std::int64_t peer = peer_rank(s.in.job_tables(), op, stream.rank, turn);
-    if (peer < 0) return;
+    const RankId peer(peer_rank(s.in.job_tables(), op, stream.rank.value, turn));
+    if (peer.is_none()) return;
     stream.outstanding += 1;
-    const std::int64_t size_bytes = message_size(s.in.job_tables(), op, stream.rank, turn);
+    const std::int64_t size_bytes = message_size(s.in.job_tables(), op, stream.rank.value, turn);
     if (s.host_of(peer) == s.host_of(stream.rank))
-      post_inside(s, index, static_cast<std::int32_t>(peer), op.channel, size_bytes, at_ps);
+      post_inside(s, id, peer, op.channel, size_bytes, at_ps);
     else
-      post(s, index, static_cast<std::int32_t>(peer), op, size_bytes, at_ps);
+      post(s, id, peer, op, size_bytes, at_ps);
   }
   void receive(const OpRow& op, std::int64_t turn) {
-    const std::int64_t peer = peer_rank(s.in.job_tables(), op, stream.rank, turn);
-    if (peer >= 0) claim(s, index, peer, op, at_ps);
+    const RankId peer(peer_rank(s.in.job_tables(), op, stream.rank.value, turn));
+    if (!peer.is_none()) claim(s, id, peer, op, at_ps);
   }
   void collect(const OpRow& /*op*/) {}  // refused before the run
   void raise(const OpRow& op) {
     if (op.after_ps > 0)
       agenda_of_rank(s, stream.rank)
-          .push(at_ps + op.after_ps,
-                server_key(AgendaKind::kSignal, stream.rank, static_cast<std::uint64_t>(op.value)));
+          .push(at_ps + op.after_ps, rank_key(AgendaKind::kNotify, stream.rank, static_cast<std::uint64_t>(op.value)));
     else
       raise_token(s, stream.rank, op.value, at_ps);
   }
-  void mark(const OpRow& op) { s.marks.push_back({stream.rank, op.value, at_ps}); }
+  void milestone(const OpRow& op) { s.milestones.push_back({stream.rank.value, op.value, at_ps}); }
   void end() { s.open_work -= 1; }
 };
 
 /// Run a stream until it blocks or ends.
-inline void run_stream(State& s, std::int32_t index, Ps now_ps) {
-  PacketProgram program{s, index, now_ps};
+inline void run_stream(State& s, StreamId id, Ps now_ps) {
+  PacketProgram program{s, id, now_ps};
   run_program(program);
 }
 

@@ -2,13 +2,12 @@
 /// Source: IBTA vol. 1, chapter 9.7, as docs/models/packet-engine.md states it.
 #pragma once
 #include "packet/loss.hpp"
-#include "packet/sender.hpp"
+#include "packet/recovery.hpp"
 
 namespace weftwork {
 
-inline const NicRow& nic_row(const State& s, std::int32_t port) {
-  const auto node = static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(port)]);
-  return s.in.nics[static_cast<std::size_t>(s.in.node_device[node])];
+inline const NicRow& nic_row(const State& s, PortId port) {
+  return s.in.nics[s.in.node_device[s.in.port_node[port]]];
 }
 
 inline std::uint8_t current_credits(State& s, const QueuePair& qp) {
@@ -21,16 +20,15 @@ inline std::uint8_t current_credits(State& s, const QueuePair& qp) {
 }
 
 /// Send what the receiver has to say; `cause` is the data packet that it echoes, or null.
-inline void send_reply(State& s, QueuePair& qp, std::int32_t index, PacketKind kind, Packet* cause, Ps host_delay_ps,
+inline void send_reply(State& s, QueuePair& qp, QueuePairId id, PacketKind kind, Packet* cause, Ps host_delay_ps,
                        Ps now_ps) {
   Receiver& receiver = qp.receiver;
   const TransportRow& transport = s.in.transport;
   const bool answers = kind == PacketKind::kAck || kind == PacketKind::kNak;
-  Packet* reply =
-      queue_control(s, qp.destination_port, index, kind, false, receiver.expected, receiver.control_packets++,
-                    kind == PacketKind::kCnp ? transport.cnp_bytes
-                    : answers                ? transport.ack_bytes
-                                             : transport.credit_bytes);
+  Packet* reply = queue_control(s, qp.destination_port, id, kind, false, receiver.expected, receiver.control_packets++,
+                                kind == PacketKind::kCnp ? transport.cnp_bytes
+                                : answers                ? transport.ack_bytes
+                                                         : transport.credit_bytes);
   if (answers) {
     (kind == PacketKind::kAck ? s.count.acks_sent : s.count.naks_sent) += 1;
     if (receiver.marked) reply->flags = with(reply->flags, kMarked);
@@ -62,14 +60,14 @@ inline void send_reply(State& s, QueuePair& qp, std::int32_t index, PacketKind k
 }
 
 /// Do what the receiver's step has asked for; true if it wants an ACK.
-inline bool obey_receiver_step(State& s, QueuePair& qp, std::int32_t index, Ps now_ps) {
+inline bool obey_receiver_step(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
   ReceiverState& state = receiver_state(qp);
   if (state.send_cnp != 0) {
     state.send_cnp = 0;
-    send_reply(s, qp, index, PacketKind::kCnp, nullptr, 0, now_ps);
+    send_reply(s, qp, id, PacketKind::kCnp, nullptr, 0, now_ps);
   }
   if (state.credit_bytes > 0) {
-    send_reply(s, qp, index, PacketKind::kCredit, nullptr, 0, now_ps);
+    send_reply(s, qp, id, PacketKind::kCredit, nullptr, 0, now_ps);
     state.credit_bytes = 0;
   }
   const bool acknowledge_now = state.send_ack != 0;
@@ -83,7 +81,7 @@ inline Signal& receiver_signal(State& s, const QueuePair& qp, Kind kind, Ps now_
   std::memset(static_cast<void*>(&signal), 0, offsetof(Signal, hop_queue_bytes));
   signal.kind = static_cast<std::int64_t>(kind);
   signal.now_ps = now_ps;
-  signal.line_rate_bps = s.rate_bps[static_cast<std::size_t>(qp.destination_port)];
+  signal.line_rate_bps = s.rate_bps[qp.destination_port];
   signal.base_rtt_ps = qp.sender.base_rtt_ps;
   signal.mtu_bytes = s.in.transport.mtu_bytes;
   return signal;
@@ -91,23 +89,22 @@ inline Signal& receiver_signal(State& s, const QueuePair& qp, Kind kind, Ps now_
 
 /// Let the expected number go on over `seq` and over what has arrived early, and deliver what is whole; true if one of
 /// those that had arrived early asked for an ACK.
-inline bool accept(State& s, QueuePair& qp, std::int32_t index, Ps now_ps) {
+inline bool accept(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
   Receiver& receiver = qp.receiver;
   receiver.expected += 1;
   bool asked = false;
-  const auto window = receiver.kept.size();
-  while (receiver.kept_count > 0 && receiver.kept[static_cast<std::size_t>(receiver.expected) % window]) {
-    receiver.kept[static_cast<std::size_t>(receiver.expected) % window] = false;
-    if (receiver.kept_asks[static_cast<std::size_t>(receiver.expected) % window]) asked = true;
+  while (receiver.kept_count > 0 && receiver.kept[receiver.expected]) {
+    receiver.kept[receiver.expected] = false;
+    if (receiver.kept_asks[receiver.expected]) asked = true;
     receiver.kept_count -= 1;
     receiver.expected += 1;
   }
   receiver.nak_sent = false;
-  while (receiver.message >= 0) {
-    Message& message = s.messages[static_cast<std::size_t>(receiver.message)];
+  while (!receiver.message.is_none()) {
+    Message& message = s.messages[receiver.message];
     if (receiver.expected < message.end) break;
     receiver.delivered += 1;
-    deliver(s, qp.flow, index, message, now_ps);
+    deliver(s, qp.flow, id, message, now_ps);
     receiver.message = message.next;
   }
   return asked;
@@ -116,11 +113,11 @@ inline bool accept(State& s, QueuePair& qp, std::int32_t index, Ps now_ps) {
 /// kAcceptedAndOwed: over the gap that it has closed lies a packet that asked for an ACK.
 enum class Fate : std::uint8_t { kAccepted, kAcceptedAndOwed, kKept, kKeptAndTold, kDuplicate, kDiscarded, kRefused };
 
-inline Fate place(State& s, QueuePair& qp, std::int32_t index, std::int64_t seq, bool asks, Ps now_ps) {
+inline Fate place(State& s, QueuePair& qp, QueuePairId id, std::int64_t seq, bool asks, Ps now_ps) {
   Receiver& receiver = qp.receiver;
   const TransportRow& transport = s.in.transport;
   if (seq == receiver.expected) {
-    return accept(s, qp, index, now_ps) ? Fate::kAcceptedAndOwed : Fate::kAccepted;
+    return accept(s, qp, id, now_ps) ? Fate::kAcceptedAndOwed : Fate::kAccepted;
   }
   if (seq < receiver.expected) {
     s.count.duplicates += 1;
@@ -128,19 +125,17 @@ inline Fate place(State& s, QueuePair& qp, std::int32_t index, std::int64_t seq,
   }
   const bool keeps_early = transport.reorder_tolerant != 0 || transport.selective_repeat != 0;
   if (keeps_early && seq - receiver.expected < transport.reorder_window_packets) {
-    const auto window = static_cast<std::size_t>(transport.reorder_window_packets);
-    const std::size_t bit = static_cast<std::size_t>(seq) % window;
     if (receiver.kept.empty()) {
-      receiver.kept.assign(window, false);
-      receiver.kept_asks.assign(window, false);
+      receiver.kept.resize(transport.reorder_window_packets);
+      receiver.kept_asks.resize(transport.reorder_window_packets);
     }
-    if (receiver.kept[bit]) {
-      if (asks) receiver.kept_asks[bit] = true;
+    if (receiver.kept[seq]) {
+      if (asks) receiver.kept_asks[seq] = true;
       s.count.duplicates += 1;
       return Fate::kDuplicate;
     }
-    receiver.kept[bit] = true;
-    receiver.kept_asks[bit] = asks;
+    receiver.kept[seq] = true;
+    receiver.kept_asks[seq] = asks;
     receiver.kept_count += 1;
     return transport.selective_repeat != 0 ? Fate::kKeptAndTold : Fate::kKept;
   }
@@ -152,13 +147,13 @@ inline Fate place(State& s, QueuePair& qp, std::int32_t index, std::int64_t seq,
 
 /// The receiver handles a data packet that came in at `arrived_ps` and has passed the host interface.
 inline void handle_data(State& s, Packet* packet, Ps arrived_ps, Ps now_ps) {
-  const std::int32_t index = packet->queue_pair;
-  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
+  const QueuePairId id = packet->queue_pair;
+  QueuePair& qp = s.queue_pairs[id];
   NicPort& nic = nic_of(s, qp.destination_port);  // not where the packet came in, if the queue pair has moved meanwhile
   Receiver& receiver = qp.receiver;
-  if (receiver.slot < 0) {
-    receiver.slot = static_cast<std::int32_t>(nic.receivers.size());
-    nic.receivers.push_back(index);
+  if (receiver.slot.is_none()) {
+    receiver.slot = nic.receivers.next_id();
+    nic.receivers.push_back(id);
     if (s.in.congestion.receive != nullptr) qp.receiver_record = new_record(s, s.in.congestion.receiver_state);
   }
   const bool marked = has(packet->flags, kMarked);
@@ -175,25 +170,25 @@ inline void handle_data(State& s, Packet* packet, Ps arrived_ps, Ps now_ps) {
     signal.entropy = s.extended ? extension(packet).entropy : qp.own_entropy;
     signal.host_delay_ps = host_delay_ps;
     call_receiver(s, qp, nic, now_ps);
-    acknowledge_now = obey_receiver_step(s, qp, index, now_ps);
+    acknowledge_now = obey_receiver_step(s, qp, id, now_ps);
   }
   receiver.marked |= marked;
   const bool asks_ack = has(packet->flags, kAckRequest);
-  const Fate fate = place(s, qp, index, packet->seq, asks_ack, now_ps);
+  const Fate fate = place(s, qp, id, packet->seq, asks_ack, now_ps);
   const bool told = fate == Fate::kRefused || fate == Fate::kKeptAndTold;
   if (fate != Fate::kDuplicate && fate != Fate::kDiscarded && fate != Fate::kRefused) s.delivered_bytes += payload;
   const bool asks = (asks_ack && !told && fate != Fate::kDiscarded) || fate == Fate::kAcceptedAndOwed;
-  if (told) send_reply(s, qp, index, PacketKind::kNak, packet, host_delay_ps, now_ps);
+  if (told) send_reply(s, qp, id, PacketKind::kNak, packet, host_delay_ps, now_ps);
   if (asks || fate == Fate::kDuplicate || acknowledge_now)
-    send_reply(s, qp, index, PacketKind::kAck, packet, host_delay_ps, now_ps);
+    send_reply(s, qp, id, PacketKind::kAck, packet, host_delay_ps, now_ps);
 }
 
 /// Ask the switch to pause or resume all lossless classes.
-inline void nic_flow_control(State& s, std::int32_t node, std::int32_t port, bool pause, Ps now_ps) {
+inline void nic_flow_control(State& s, NodeId node, PortId port, bool pause, Ps now_ps) {
   const std::int64_t quanta = pause ? nic_row(s, port).pause_quanta : 0;
   nic_of(s, port).pauses = pause;
-  for (std::int32_t klass = 0; klass < s.classes; ++klass) {
-    if (s.in.class_lossless[static_cast<std::size_t>(klass)] == 0) continue;
+  for (const TrafficClass klass : s.classes()) {
+    if (s.in.class_lossless[klass] == 0) continue;
     Ingress& ingress = s.ingresses[s.at(port, klass)];
     ingress.paused = pause;
     ingress.refresh_at_ps = kOff;
@@ -204,7 +199,7 @@ inline void nic_flow_control(State& s, std::int32_t node, std::int32_t port, boo
 }
 
 /// The oldest packet in the receive buffer has reached the host.
-inline void leave_host_interface(State& s, std::int32_t node, std::int32_t port, Ps now_ps) {
+inline void leave_host_interface(State& s, NodeId node, PortId port, Ps now_ps) {
   NicPort& nic = nic_of(s, port);
   NicPort::Arrived arrived = nic.host_interface.front();
   nic.host_interface.pop();
@@ -215,7 +210,7 @@ inline void leave_host_interface(State& s, std::int32_t node, std::int32_t port,
   handle_data(s, packet, arrived.arrived_at_ps, now_ps);
 }
 
-inline void enter_host_interface(State& s, std::int32_t node, std::int32_t port, const Packet* packet, Ps now_ps) {
+inline void enter_host_interface(State& s, NodeId node, PortId port, const Packet* packet, Ps now_ps) {
   NicPort& nic = nic_of(s, port);
   const NicRow& row = nic_row(s, port);
   if (nic.receive_used_bytes + packet->bytes > row.receive_buffer_bytes) {
@@ -229,21 +224,20 @@ inline void enter_host_interface(State& s, std::int32_t node, std::int32_t port,
   NicPort::Arrived arrived{complete_ps, now_ps, {}};
   std::memcpy(arrived.packet.data(), packet, s.pool.stride());
   nic.host_interface.push(arrived);
-  s.agendas[static_cast<std::size_t>(node)].push(complete_ps,
-                                                 port_key(AgendaKind::kHostInterface, s.local_port(port), 0));
+  s.agendas[node].push(complete_ps, port_key(AgendaKind::kHostInterface, s.local_port(port), 0));
   const bool lossless =
       std::any_of(s.in.class_lossless.begin(), s.in.class_lossless.end(), [](auto l) { return l != 0; });
   if (lossless && !nic.pauses && nic.receive_used_bytes > row.xoff_bytes) nic_flow_control(s, node, port, true, now_ps);
 }
 
 /// A packet has arrived at a host.
-inline void arrive_at_host(State& s, std::int32_t node, std::int32_t port, Packet* packet, Ps now_ps) {
+inline void arrive_at_host(State& s, NodeId node, PortId port, Packet* packet, Ps now_ps) {
   if (lost_on_link(s, port, *packet, now_ps)) return;
   if (packet->destination_port != port) [[unlikely]] {
     drop(s, port, s.count.drop_no_route, now_ps);
     return;
   }
-  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(packet->queue_pair)];
+  QueuePair& qp = s.queue_pairs[packet->queue_pair];
   switch (packet->kind) {
     case PacketKind::kData:
       if (nic_of(s, port).has_host_interface)

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/ids.hpp"
+
 namespace weftwork {
 
 class Selective {
@@ -51,11 +53,11 @@ class Selective {
   void lose_all(std::int64_t una, std::int64_t nxt) {
     una_ = next_lost_ = una;
     lost_below_ = nxt;
-    message = -1;
+    message = MessageId::none();
     settle();
   }
 
-  std::int32_t message = -1;  // of a packet at or before the first lost one; -1: look from the oldest message on
+  MessageId message;  // of a packet at or before the first lost one; none: look from the oldest message on
 
  private:
   [[nodiscard]] std::int64_t room() const { return static_cast<std::int64_t>(kept_.size()) * 64; }

@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "packet/state.hpp"
+#include "packet/timers.hpp"
 
 namespace weftwork {
 
@@ -43,29 +43,12 @@ inline Signal& sender_signal(State& s, const QueuePair& qp, Kind kind, Ps now_ps
   signal.kind = static_cast<std::int64_t>(kind);
   signal.now_ps = now_ps;
   signal.next_seq = qp.sender.nxt;
-  signal.line_rate_bps = s.rate_bps[static_cast<std::size_t>(qp.source_port)];
+  signal.line_rate_bps = s.rate_bps[qp.source_port];
   signal.base_rtt_ps = qp.sender.base_rtt_ps;
   signal.mtu_bytes = s.in.transport.mtu_bytes;
   signal.inflight_bytes = qp.sender.nxt_bytes - qp.sender.una_bytes;
   signal.backlog_bytes = qp.sender.end_bytes - qp.sender.nxt_bytes;
   return signal;
-}
-
-inline void arm(Agenda& agenda, Ps& entry_at_ps, Ps at_ps, std::uint64_t key) {
-  if (entry_at_ps != kOff && entry_at_ps <= at_ps) return;
-  entry_at_ps = at_ps;
-  agenda.push(at_ps, key);
-}
-
-/// Put the timers that a step has set into the agenda.
-inline void arm_timers(State& s, std::int32_t port, AgendaKind kind, std::int32_t slot, const std::int64_t* timer_at_ps,
-                       Ps* entry_at_ps, Ps now_ps) {
-  Agenda& agenda = s.agendas[static_cast<std::size_t>(s.in.port_node[static_cast<std::size_t>(port)])];
-  for (int timer = 0; timer < kTimers; ++timer) {
-    if (timer_at_ps[timer] == kOff) continue;
-    const std::uint64_t rest = static_cast<std::uint64_t>(slot) * kTimers + static_cast<std::uint64_t>(timer);
-    arm(agenda, entry_at_ps[timer], std::max<Ps>(timer_at_ps[timer], now_ps), port_key(kind, s.local_port(port), rest));
-  }
 }
 
 /// Call the sender's step with `s.signal`, which is filled.

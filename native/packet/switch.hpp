@@ -8,6 +8,7 @@
 
 #include "packet/flow_control.hpp"
 #include "packet/hashing.hpp"
+#include "packet/line.hpp"
 #include "packet/loss.hpp"
 #include "packet/paths.hpp"
 
@@ -16,22 +17,24 @@ namespace weftwork {
 struct SwitchView {
   SwitchNode& node;
   const SwitchRow& row;
-  Ingress* ingresses;  // by port of this switch and class
-  Packet** inbound;    // likewise: next packet on the wire towards the port
-  std::int32_t first;  // id of its first port
-  std::int32_t id;
+  IdSpan<LocalQueueId, Ingress> ingresses;
+  IdSpan<LocalQueueId, Packet*> inbound;  // next packet on the wire towards the port
+  PortId first;                           // id of its first port
+  NodeId id;
   std::uint32_t weighted;  // classes that share a port by weight
   bool marks_or_stamps;    // when a packet departs
 };
 
-inline SwitchView switch_view(State& s, std::int32_t node) {
-  SwitchNode& record = s.switches[static_cast<std::size_t>(s.switch_of_node[static_cast<std::size_t>(node)])];
-  const SwitchRow& row = s.in.switches[static_cast<std::size_t>(record.device)];
-  const std::int32_t first = s.first_port(node);
+inline SwitchView switch_view(State& s, NodeId node) {
+  SwitchNode& record = s.switches[s.switch_of_node[node]];
+  const SwitchRow& row = s.in.switches[record.device];
+  const PortId first = s.first_port(node);
+  const QueueId first_queue = s.at(first, TrafficClass(0));
+  const std::size_t queues = s.ports_of(node).size() << s.class_shift;
   return {record,
           row,
-          &s.ingresses[s.at(first, 0)],
-          &s.inbound[s.at(first, 0)],
+          IdSpan<LocalQueueId, Ingress>({&s.ingresses[first_queue], queues}),
+          IdSpan<LocalQueueId, Packet*>({&s.inbound[first_queue], queues}),
           first,
           node,
           record.weighted,
@@ -39,40 +42,41 @@ inline SwitchView switch_view(State& s, std::int32_t node) {
 }
 
 /// When the port can start something next.
-[[gnu::always_inline]] inline Ps switch_due(const State& s, const Port& out, std::int32_t port) {
+[[gnu::always_inline]] inline Ps switch_due(const State& s, const Port& out, PortId port) {
   if (out.pending != 0 && (out.pending & out.paused) == 0) [[likely]]
     return out.free_at_ps;  // a dead port has nothing waiting
   if (out.frame_waits) return out.free_at_ps;
   Ps due = kNeverPs;
   for (std::uint32_t rest = out.pending; rest != 0; rest &= rest - 1) {
-    const QueueControl& queue = s.queue_controls[s.at(port, std::countr_zero(rest))];
+    const QueueControl& queue = s.queue_controls[s.at(port, lowest(rest))];
     due = std::min(due, std::max(out.free_at_ps, queue.paused_until_ps));
   }
   return due;
 }
 
 /// Note when a port of a switch can start something next.
-[[gnu::always_inline]] inline void set_due(State& s, SwitchNode& node, std::int32_t port, Ps due_ps) {
-  s.due_at_ps[static_cast<std::size_t>(port)] = due_ps;
+[[gnu::always_inline]] inline void set_due(State& s, SwitchNode& node, PortId port, Ps due_ps) {
+  s.due_at_ps[port] = due_ps;
   node.next_due_at_ps = std::min(node.next_due_at_ps, due_ps);
 }
 
 /// Which class the port serves at `at_ps`; at least one is ready.
-inline std::int32_t choose_class(State& s, const SwitchRow& row, std::int32_t port, Ps at_ps) {
-  Port& out = s.ports[static_cast<std::size_t>(port)];
+inline TrafficClass choose_class(State& s, const SwitchRow& row, PortId port, Ps at_ps) {
+  Port& out = s.ports[port];
   std::uint32_t ready = out.pending;
   if ((out.pending & out.paused) != 0) {
     for (std::uint32_t rest = out.pending & out.paused; rest != 0; rest &= rest - 1) {
-      const int klass = std::countr_zero(rest);
-      if (s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps) ready &= ~(1U << static_cast<unsigned>(klass));
+      const TrafficClass klass = lowest(rest);
+      if (s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps) ready &= ~bit_of(klass);
     }
   }
-  if ((ready & (ready - 1)) == 0) return std::countr_zero(ready);
-  for (std::int32_t klass = s.classes - 1; klass >= 0; --klass)  // strict classes, the highest priority first
-    if ((ready >> static_cast<unsigned>(klass) & 1U) != 0 && row.weight[klass] == 0) return klass;
+  if ((ready & (ready - 1)) == 0) return lowest(ready);
+  const auto weight = [&](TrafficClass klass) { return row.weight[klass.index()]; };
+  for (TrafficClass klass(s.class_count - 1); !klass.is_none(); klass = klass - 1)  // strict ones, the highest first
+    if (contains(ready, klass) && weight(klass) == 0) return klass;
   for (;;) {
-    const std::int32_t klass = out.current;
-    if (row.weight[klass] != 0 && (ready >> static_cast<unsigned>(klass) & 1U) != 0) {
+    const TrafficClass klass(out.current);
+    if (weight(klass) != 0 && contains(ready, klass)) {
       QueueControl& queue = s.queue_controls[s.at(port, klass)];
       const std::int64_t bytes = s.queues[s.at(port, klass)].departure->bytes;
       if (queue.deficit >= bytes) {
@@ -80,13 +84,12 @@ inline std::int32_t choose_class(State& s, const SwitchRow& row, std::int32_t po
         return klass;
       }
     }
-    std::int32_t next = klass;
+    TrafficClass next = klass;
     do {
-      next = next + 1 == s.classes ? 0 : next + 1;
-    } while (row.weight[next] == 0);
-    out.current = static_cast<std::uint16_t>(next);
-    if ((ready >> static_cast<unsigned>(next) & 1U) != 0)
-      s.queue_controls[s.at(port, next)].deficit += row.weight[next] * 1024;
+      next = next + 1 == TrafficClass(s.class_count) ? TrafficClass(0) : next + 1;
+    } while (weight(next) == 0);
+    out.current = static_cast<std::uint16_t>(next.value);
+    if (contains(ready, next)) s.queue_controls[s.at(port, next)].deficit += weight(next) * 1024;
   }
 }
 
@@ -125,10 +128,9 @@ inline std::int64_t share(double factor, std::int64_t bytes) {
 }
 
 /// Send a flow-control frame from a port of a switch: at once if the port is idle.
-inline void send_frame(State& s, SwitchNode& node, std::int32_t port, std::int32_t klass, std::int64_t quanta,
-                       Ps at_ps) {
+inline void send_frame(State& s, SwitchNode& node, PortId port, TrafficClass klass, std::int64_t quanta, Ps at_ps) {
   queue_frame(s, port, klass, quanta);
-  const Port& out = s.ports[static_cast<std::size_t>(port)];
+  const Port& out = s.ports[port];
   if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
   set_due(s, node, port, switch_due(s, out, port));
 }
@@ -139,50 +141,46 @@ inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
   std::size_t kept = 0;
   const std::int64_t threshold = share(view.row.alpha, free_bytes(node)) - view.row.xon_offset_bytes;
   for (std::size_t i = 0; i < node.paused.size(); ++i) {
-    const std::int32_t index = node.paused[i];
-    Ingress& ingress = s.ingresses[static_cast<std::size_t>(index)];
+    const QueueId place = node.paused[i];
+    Ingress& ingress = s.ingresses[place];
     const bool low = ingress.used + ingress.headroom_used <= view.row.reserve_bytes;
     if (!low && (ingress.headroom_used != 0 || ingress.used - view.row.reserve_bytes > threshold)) {
-      node.paused[kept++] = index;
+      node.paused[kept++] = place;
       continue;
     }
     fold_headroom(view, ingress);
     ingress.paused = false;
     ingress.refresh_at_ps = kOff;
-    const std::int32_t port = index >> s.class_shift;
-    const std::int32_t klass = index - (port << s.class_shift);
-    send_frame(s, view.node, port, klass, 0, at_ps);
+    send_frame(s, view.node, s.port_of(place), s.class_of(place), 0, at_ps);
   }
   node.paused.resize(kept);
   node.paused_ingresses = static_cast<std::int32_t>(kept);
 }
 
-inline bool draws_mark(const State& s, const SwitchRow& row, const Packet& packet, std::int32_t port,
+inline bool draws_mark(const State& s, const SwitchRow& row, const Packet& packet, PortId port,
                        std::int64_t queue_bytes) {
   if (queue_bytes <= row.kmin_bytes) return false;
   if (queue_bytes >= row.kmax_bytes) return true;
-  const std::uint64_t flow = s.queue_pairs[static_cast<std::size_t>(packet.queue_pair)].flow;
-  const std::uint64_t bits =
-      draw(s.in.seed, Stream::kEcnMark, flow, identity(packet), static_cast<std::uint64_t>(port));
+  const std::uint64_t flow = s.queue_pairs[packet.queue_pair].flow;
+  const std::uint64_t bits = draw(s.in.seed, Stream::kEcnMark, flow, identity(packet), port.index());
   const double probability = row.pmax * static_cast<double>(queue_bytes - row.kmin_bytes) /
                              static_cast<double>(row.kmax_bytes - row.kmin_bytes);
   return uniform(bits) < probability;
 }
 
-inline void stamp_telemetry(State& s, std::int32_t port, Packet* packet, std::int64_t bytes_sent, Ps at_ps) {
+inline void stamp_telemetry(State& s, PortId port, Packet* packet, std::int64_t bytes_sent, Ps at_ps) {
   Extension& ext = extension(packet);
   if (ext.hops >= kHops) return;
-  hops(packet)[ext.hops++] =
-      Hop::of(at_ps, s.queued_bytes(port), bytes_sent, s.rate_bps[static_cast<std::size_t>(port)]);
+  hops(packet)[ext.hops++] = Hop::of(at_ps, s.queued_bytes(port), bytes_sent, s.rate_bps[port]);
 }
 
 /// Start what the port has to send at `at_ps`; something is ready and the port is idle.
-inline void start_switch_port(State& s, const SwitchView& view, std::int32_t port, Ps at_ps) {
-  Port& out = s.ports[static_cast<std::size_t>(port)];
+inline void start_switch_port(State& s, const SwitchView& view, PortId port, Ps at_ps) {
+  Port& out = s.ports[port];
   if (out.frame_waits) [[unlikely]] {
     start_frame(s, port, at_ps);
   } else {
-    const std::int32_t klass = choose_class(s, view.row, port, at_ps);
+    const TrafficClass klass = choose_class(s, view.row, port, at_ps);
     Queue& queue = s.queues[s.at(port, klass)];
     Packet* packet = queue.departure;
     const std::int32_t bytes = packet->bytes;
@@ -190,23 +188,19 @@ inline void start_switch_port(State& s, const SwitchView& view, std::int32_t por
     queue.departure = s.pool.next(packet);
     __builtin_prefetch(queue.departure);
     if (queue.departure == queue.tail) {
-      out.pending = static_cast<std::uint16_t>(out.pending & ~(1U << static_cast<unsigned>(klass)));
-      if ((view.weighted >> static_cast<unsigned>(klass) & 1U) != 0) s.queue_controls[s.at(port, klass)].deficit = 0;
+      out.pending = static_cast<std::uint16_t>(out.pending & ~bit_of(klass));
+      if (contains(view.weighted, klass)) s.queue_controls[s.at(port, klass)].deficit = 0;
     }
-    release(view, view.ingresses[(packet->ingress << s.class_shift) + klass], bytes);
+    release(view, view.ingresses[s.at(LocalPort(packet->ingress), klass)], bytes);
     if (packet->kind == PacketKind::kData && view.marks_or_stamps) [[unlikely]] {
       if (view.row.mark_at_dequeue != 0 && draws_mark(s, view.row, *packet, port, queue.bytes)) {
         packet->flags = with(packet->flags, kMarked);
-        s.port_counters[static_cast<std::size_t>(port)].marks += 1;
-        s.note(at_ps, EventKind::kMark, port, klass);
+        s.port_counters[port].marks += 1;
+        s.note(at_ps, EventKind::kMark, port.value, klass.value);
       }
       if (s.in.congestion.telemetry && view.row.telemetry != 0) stamp_telemetry(s, port, packet, out.bytes, at_ps);
     }
-    out.frames += 1;
-    out.bytes += bytes;
-    out.free_at_ps = at_ps + s.serialisation(out, bytes);
-    packet->at_ps = out.free_at_ps + out.delay_ps;
-    s.announce(out, packet->at_ps);
+    transmit(s, out, packet, at_ps);
     if (view.node.paused_ingresses != 0) [[unlikely]]
       test_resume(s, view, at_ps);
   }
@@ -214,21 +208,20 @@ inline void start_switch_port(State& s, const SwitchView& view, std::int32_t por
   set_due(s, view.node, port, switch_due(s, out, port));
 }
 
-inline void drain_port(State& s, const SwitchView& view, std::int32_t port, Ps at_ps) {
-  while (s.due_at_ps[static_cast<std::size_t>(port)] <= at_ps)
-    start_switch_port(s, view, port, s.due_at_ps[static_cast<std::size_t>(port)]);
+inline void drain_port(State& s, const SwitchView& view, PortId port, Ps at_ps) {
+  while (s.due_at_ps[port] <= at_ps) start_switch_port(s, view, port, s.due_at_ps[port]);
 }
 
 /// Bring a whole switch up to date: in order of time and port while an ingress is paused, else port by port.
 inline void drain_switch(State& s, const SwitchView& view, Ps at_ps) {
-  const std::int32_t begin = view.first;
-  const std::int32_t end = s.end_port(view.id);
+  const PortId begin = view.first;
+  const PortId end = s.end_port(view.id);
   while (view.node.paused_ingresses != 0) {
     if (view.node.next_due_at_ps > at_ps) return;
     Ps best = kNeverPs;
-    std::int32_t chosen = -1;
-    for (std::int32_t port = begin; port < end; ++port) {
-      const Ps due = s.due_at_ps[static_cast<std::size_t>(port)];
+    PortId chosen;
+    for (const PortId port : id_range(begin, end)) {
+      const Ps due = s.due_at_ps[port];
       chosen = due < best ? port : chosen;
       best = due < best ? due : best;
     }
@@ -236,11 +229,11 @@ inline void drain_switch(State& s, const SwitchView& view, Ps at_ps) {
     if (best > at_ps) return;
     start_switch_port(s, view, chosen, best);
   }
-  const std::size_t first_word = s.mask_base[static_cast<std::size_t>(view.id)];
-  const std::size_t words = s.mask_base[static_cast<std::size_t>(view.id) + 1] - first_word;
+  const std::size_t first_word = s.mask_base[view.id];
+  const std::size_t words = s.mask_base[view.id + 1] - first_word;
   for (std::size_t word = 0; word < words; ++word)
     for (std::uint64_t rest = s.outbound_mask[first_word + word]; rest != 0; rest &= rest - 1)
-      drain_port(s, view, begin + static_cast<std::int32_t>(word * 64) + std::countr_zero(rest), at_ps);
+      drain_port(s, view, begin + LocalPort(lowest_place(word, rest)), at_ps);
 }
 
 /// Queues and ingresses count in 32 bits.
@@ -281,26 +274,26 @@ inline Verdict judge(const SwitchView& view, const Ingress& ingress, std::int64_
 }
 
 /// From now on packets follow this table; also called when a link or a rate has changed.
-inline void use_routes(State& s, const RouteTable& table) {
-  s.routes = &table;
-  s.attachments = table.group_of.size() / s.in.node_kind.size();
-  s.candidates.resize(table.group_ports.size());
-  for (std::size_t i = 0; i < s.candidates.size(); ++i) {
-    const auto port = static_cast<std::size_t>(table.group_ports[i]);
-    s.candidates[i] = {0, s.rate_bps[port], s.ports[port].up ? 1 : 0, table.group_weights[i]};
+inline void use_routes(State& s, RouteTableId table) {
+  s.route_table = table;
+  s.routes = Routes(s.in.routes[table], s.in.node_kind.size());
+  s.candidates.resize(s.routes.candidates().size());
+  for (const CandidateId candidate : s.candidates.ids()) {
+    const PortId port = s.routes.port(candidate);
+    s.candidates[candidate] = {0, s.rate_bps[port], s.ports[port].up ? 1 : 0, s.routes.weight(candidate)};
   }
 }
 
 /// Ask port selection; the group has several candidates.
-inline std::int32_t choose_port(State& s, const SwitchView& view, std::int64_t first, std::int64_t count,
-                                Packet* packet, std::int32_t klass, Ps at_ps) {
+inline PortId choose_port(State& s, const SwitchView& view, CandidateId first, std::int32_t count, Packet* packet,
+                          TrafficClass klass, Ps at_ps) {
   const PortPolicy& policy = s.in.port;
-  const auto* group = &s.routes->group_ports[static_cast<std::size_t>(first)];
-  const HashFunction& function = s.hash_functions[static_cast<std::size_t>(view.node.device)];
+  const HashFunction& function = s.hash_functions[view.node.device];
   const std::uint32_t hash = switch_hash(s, function, packet);
-  if (policy.plain_ecmp) return group[hash % static_cast<std::uint32_t>(count)];
-  const std::uint64_t flow = s.queue_pairs[static_cast<std::size_t>(packet->queue_pair)].flow;
-  const auto place = static_cast<std::uint64_t>(view.id);
+  if (policy.plain_ecmp)
+    return s.routes.port(first + static_cast<std::int32_t>(hash % static_cast<std::uint32_t>(count)));
+  const std::uint64_t flow = s.queue_pairs[packet->queue_pair].flow;
+  const std::uint64_t place = view.id.index();
   PortSignal& signal = s.port_signal;
   signal = {at_ps,
             static_cast<std::int64_t>(hash),
@@ -308,14 +301,15 @@ inline std::int32_t choose_port(State& s, const SwitchView& view, std::int64_t f
             packet->bytes,
             count,
             packet->kind == PacketKind::kData ? 1 : 0,
-            s.in.destination_number[static_cast<std::size_t>(packet->destination_port)],
-            s.in.port_stride[static_cast<std::size_t>(group[0])],
+            s.in.destination_number[packet->destination_port],
+            s.in.port_stride[s.routes.port(first)],
             0};
-  Candidate* candidates = &s.candidates[static_cast<std::size_t>(first)];
+  Candidate* candidates = &s.candidates[first];
   if (policy.queue)
-    for (std::int64_t i = 0; i < count; ++i) {
-      drain_port(s, view, group[i], at_ps);
-      candidates[i].queue_bytes = s.queues[s.at(group[i], klass)].bytes;
+    for (const CandidateId candidate : id_range(first, first + count)) {
+      const PortId port = s.routes.port(candidate);
+      drain_port(s, view, port, at_ps);
+      s.candidates[candidate].queue_bytes = s.queues[s.at(port, klass)].bytes;
     }
   auto* record = reinterpret_cast<std::uint8_t*>(view.node.port_policy.data());
   if (!policy.state.empty()) s.state_copy.assign(record, record + policy.state.size());
@@ -330,40 +324,39 @@ inline std::int32_t choose_port(State& s, const SwitchView& view, std::int64_t f
                       {bytes, bytes + sizeof(signal)},
                       {row, row + static_cast<std::size_t>(count) * sizeof(Candidate)}});
   }
-  return group[signal.choice];
+  return s.routes.port(first + static_cast<std::int32_t>(signal.choice));
 }
 
-/// The egress port of a packet, or -1.
-[[gnu::always_inline]] inline std::int32_t route(State& s, const SwitchView& view, Packet* packet, std::int32_t klass,
-                                                 Ps at_ps) {
-  const auto destination = static_cast<std::size_t>(packet->destination_port);
-  const auto attachment = static_cast<std::size_t>(s.in.attachment[destination]);
-  const std::int32_t group = s.routes->group_of[static_cast<std::size_t>(view.id) * s.attachments + attachment];
-  if (group == -2) return s.in.port_peer[destination];
-  if (group < 0) return -1;
-  const std::int64_t first = s.routes->group_ptr[static_cast<std::size_t>(group)];
-  const std::int64_t count = s.routes->group_ptr[static_cast<std::size_t>(group) + 1] - first;
-  if (count == 1) return s.routes->group_ports[static_cast<std::size_t>(first)];
+/// The egress port of a packet, or none.
+[[gnu::always_inline]] inline PortId route(State& s, const SwitchView& view, Packet* packet, TrafficClass klass,
+                                           Ps at_ps) {
+  const PortId destination = packet->destination_port;
+  const GroupId group = s.routes.group(view.id, s.in.attachment[destination]);
+  if (group == Routes::kAttached) return s.in.port_peer[destination];
+  if (group.is_none()) return PortId::none();
+  const CandidateId first = s.routes.first(group);
+  const std::int32_t count = s.routes.first(group + 1) - first;
+  if (count == 1) return s.routes.port(first);
   return choose_port(s, view, first, count, packet, klass, at_ps);
 }
 
-inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, std::int32_t klass, Ps at_ps) {
-  const auto index = static_cast<std::int32_t>(s.at(port, klass));
-  s.ingresses[static_cast<std::size_t>(index)].paused = true;
+inline void pause_ingress(State& s, const SwitchView& view, PortId port, TrafficClass klass, Ps at_ps) {
+  const QueueId place = s.at(port, klass);
+  s.ingresses[place].paused = true;
   auto& paused = view.node.paused;
-  paused.insert(std::lower_bound(paused.begin(), paused.end(), index), index);
+  paused.insert(std::lower_bound(paused.begin(), paused.end(), place), place);
   view.node.paused_ingresses += 1;
   schedule_refresh(s, view.id, port, klass, view.row.pause_quanta, at_ps);
   send_frame(s, view.node, port, klass, view.row.pause_quanta, at_ps);
 }
 
 /// Admit a packet the slow way: bring the switch up to date, decide, count what is dropped. True if it is admitted.
-[[gnu::noinline]] inline bool admit(State& s, const SwitchView& view, std::int32_t port, std::int32_t target,
-                                    std::int32_t klass, std::int64_t bytes, bool lossless, Ps at_ps) {
+[[gnu::noinline]] inline bool admit(State& s, const SwitchView& view, PortId port, PortId target, TrafficClass klass,
+                                    std::int64_t bytes, bool lossless, Ps at_ps) {
   drain_switch(s, view, at_ps);
   Ingress& ingress = s.ingresses[s.at(port, klass)];
   const Queue& queue = s.queues[s.at(target, klass)];
-  const std::int64_t headroom = s.in.port_headroom_bytes[static_cast<std::size_t>(port)];
+  const std::int64_t headroom = s.in.port_headroom_bytes[port];
   const Verdict verdict = judge(view, ingress, headroom, queue, bytes, lossless);
   switch (verdict.admission) {
     case Admission::kShared: {
@@ -411,36 +404,36 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
 }
 
 /// A packet has arrived at a switch. The reader's position is the caller's business.
-[[gnu::always_inline]] inline void arrive_at_switch(State& s, const SwitchView& view, std::int32_t local,
-                                                    std::int32_t klass, Packet* packet, Ps at_ps) {
-  const std::int32_t port = view.first + local;
+[[gnu::always_inline]] inline void arrive_at_switch(State& s, const SwitchView& view, LocalPort local,
+                                                    TrafficClass klass, Packet* packet, Ps at_ps) {
+  const PortId port = view.first + local;
   if (lost_on_link(s, port, *packet, at_ps)) return;
   if (view.node.paused_ingresses != 0) [[unlikely]]
     drain_switch(s, view, at_ps);
-  packet->ingress = static_cast<std::uint16_t>(local);
-  const std::int32_t target = route(s, view, packet, klass, at_ps);
-  if (target < 0) [[unlikely]] {
+  packet->ingress = static_cast<std::uint16_t>(local.value);
+  const PortId target = route(s, view, packet, klass, at_ps);
+  if (target.is_none()) [[unlikely]] {
     drop(s, port, s.count.drop_no_route, at_ps);
     return;
   }
-  Port& out = s.ports[static_cast<std::size_t>(target)];
+  Port& out = s.ports[target];
   if (!out.up) [[unlikely]] {
     drop(s, target, s.count.drop_link_down, at_ps);
     return;
   }
   drain_port(s, view, target, at_ps);
 
-  const bool lossless = (s.lossless >> static_cast<unsigned>(klass) & 1U) != 0;
+  const bool lossless = contains(s.lossless, klass);
   Queue& queue = s.queues[s.at(target, klass)];
   const std::int32_t bytes = packet->bytes;
-  if (!admits_at_once(view, view.ingresses[(local << s.class_shift) + klass], queue, bytes, lossless) &&
+  if (!admits_at_once(view, view.ingresses[s.at(local, klass)], queue, bytes, lossless) &&
       !admit(s, view, port, target, klass, bytes, lossless, at_ps))
     return;
   if (packet->kind == PacketKind::kData && view.row.mark_at_dequeue == 0 &&
       draws_mark(s, view.row, *packet, target, queue.bytes)) {
     packet->flags = with(packet->flags, kMarked);
-    s.port_counters[static_cast<std::size_t>(target)].marks += 1;
-    s.note(at_ps, EventKind::kMark, target, klass);
+    s.port_counters[target].marks += 1;
+    s.note(at_ps, EventKind::kMark, target.value, klass.value);
   }
   if (is_sampled(s, *packet)) [[unlikely]]
     record_path(s, *packet, target, s.queued_bytes(target));
@@ -453,7 +446,7 @@ inline void pause_ingress(State& s, const SwitchView& view, std::int32_t port, s
     queue.max_bytes = queue.bytes;
     refuse_above_limit(queue.bytes);
   }
-  const auto mask = static_cast<std::uint16_t>(1U << static_cast<unsigned>(klass));
+  const auto mask = static_cast<std::uint16_t>(bit_of(klass));
   if ((out.pending & mask) != 0) return;  // the port is busy or paused, and knows when it goes on
   if (out.pending == 0 && !out.frame_waits) s.set_outbound(target, view.id, true);
   out.pending = static_cast<std::uint16_t>(out.pending | mask);

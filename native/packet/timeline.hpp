@@ -20,9 +20,10 @@ class Timeline {
   };
 
   /// `bins` is the most that is kept; 0: no timeline.
-  Timeline(std::int64_t bins, std::size_t nodes, std::size_t ports)
-      : bins_(bins), touched_(bins > 0 ? (nodes + 63) / 64 : 0, 0), before_(bins > 0 ? ports : 0) {
-    if (bins > 0) next_at_ps_ = bin_ps_;
+  Timeline(std::int64_t bins, std::size_t nodes, std::size_t ports) : bins_(bins), before_(bins > 0 ? ports : 0) {
+    if (bins <= 0) return;
+    touched_.resize(nodes);
+    next_at_ps_ = bin_ps_;
   }
 
   [[nodiscard]] bool is_on() const { return bins_ > 0; }
@@ -33,9 +34,9 @@ class Timeline {
   /// Where the last bin ends, once it is closed.
   [[nodiscard]] Ps last_at_ps() const { return last_at_ps_; }
 
-  /// A domain has done something in the open bin.
-  void touch(std::int32_t node) {
-    touched_[static_cast<std::size_t>(node) / 64] |= std::uint64_t{1} << (static_cast<unsigned>(node) % 64);
+  /// A node has done something in the open bin.
+  void touch(NodeId node) {
+    touched_.set(node);
     is_quiet_ = false;
   }
 
@@ -50,7 +51,7 @@ class Timeline {
     next_at_ps_ = (next_at_ps_ / bin_ps_ + 1) * bin_ps_;
   }
 
-  /// The run ends at `at_ps`, inside the open bin or before it. All domains are done up to there; beyond it only if
+  /// The run ends at `at_ps`, inside the open bin or before it. All nodes are done up to there; beyond it only if
   /// `is_done`, and then nothing but pauses can still have gone on.
   void close(const State& s, Ps at_ps, bool is_done) {
     if (!is_on() || last_at_ps_ != kOff) return;
@@ -73,14 +74,13 @@ class Timeline {
     const std::size_t begin = rows_.size();
     const std::int64_t bin = (at_ps - 1) / bin_ps_;
     is_quiet_ = true;
-    for (std::size_t word = 0; word < touched_.size(); ++word)
-      for (std::uint64_t rest = touched_[word]; rest != 0; rest &= rest - 1) {
-        const auto node = static_cast<std::int32_t>(word * 64) + std::countr_zero(rest);
-        if (record_node(s, node, at_ps, bin))
-          is_quiet_ = false;
-        else
-          touched_[word] &= ~(rest & (~rest + 1));
-      }
+    touched_.any([&](NodeId node) {
+      if (record_node(s, node, at_ps, bin))
+        is_quiet_ = false;
+      else
+        touched_.clear(node);
+      return false;
+    });
     if (rows_.size() == begin) return;
     std::size_t same = begin;  // the first row of this bin, which may have been half of a shorter one before
     while (same > 0 && rows_[same - 1].bin == bin) --same;
@@ -93,21 +93,20 @@ class Timeline {
   }
 
   /// True if the node goes into the next bin with something: a queue, or a pause that runs.
-  bool record_node(const State& s, std::int32_t node, Ps at_ps, std::int64_t bin) {
+  bool record_node(const State& s, NodeId node, Ps at_ps, std::int64_t bin) {
     bool goes_on = false;
-    for (std::int32_t port = s.first_port(node); port < s.end_port(node); ++port) {
-      const auto index = static_cast<std::size_t>(port);
-      const Port& out = s.ports[index];
-      const PortCounters& counters = s.port_counters[index];
+    for (const PortId port : s.ports_of(node)) {
+      const Port& out = s.ports[port];
+      const PortCounters& counters = s.port_counters[port];
       const std::int64_t queue_bytes = out.pending == 0 ? 0 : s.queued_bytes(port);
       Ps ahead_ps = 0;  // counted already, and not over yet
       for (std::uint32_t rest = out.paused; rest != 0; rest &= rest - 1)
-        ahead_ps += std::max<Ps>(0, s.queue_controls[s.at(port, std::countr_zero(rest))].paused_until_ps - at_ps);
-      Totals& was = before_[index];
+        ahead_ps += std::max<Ps>(0, s.queue_controls[s.at(port, lowest(rest))].paused_until_ps - at_ps);
+      Totals& was = before_[port];
       const Totals is{out.bytes, counters.marks, counters.drops, counters.pauses_sent, counters.paused_ps - ahead_ps};
       goes_on = goes_on || queue_bytes != 0 || ahead_ps != 0;
       const Row row{bin,
-                    port,
+                    port.value,
                     is.bytes - was.bytes,
                     queue_bytes,
                     is.marks - was.marks,
@@ -153,9 +152,9 @@ class Timeline {
   Ps bin_ps_ = kFirstBinPs;
   Ps next_at_ps_ = kNeverPs;
   Ps last_at_ps_ = kOff;
-  bool is_quiet_ = true;                // nothing has happened since the bin began, and nothing waits
-  std::vector<std::uint64_t> touched_;  // by node
-  std::vector<Totals> before_;          // by port, at the beginning of the open bin
+  bool is_quiet_ = true;  // nothing has happened since the bin began, and nothing waits
+  IdBitmap<NodeId> touched_;
+  IdVector<PortId, Totals> before_;  // at the beginning of the open bin
   std::vector<Row> rows_, joined_;
 };
 

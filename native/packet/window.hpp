@@ -1,5 +1,5 @@
-/// One domain in one window: gather what arrives, put it in order, handle it together with the domain's own agenda.
-/// Source: docs/models/packet-engine.md, "Time, domains, order"; conservative windows of one lookahead.
+/// One node in one window: gather what arrives, put it in order, handle it together with the node's own agenda.
+/// Source: docs/models/packet-engine.md, "Time, nodes, order"; conservative windows of one lookahead.
 #pragma once
 #include "packet/instants.hpp"
 
@@ -11,13 +11,16 @@ struct ArrivalKey {
   static constexpr unsigned kTimeShift = 32;
   static constexpr std::uint64_t kPacket = std::uint64_t{1} << 31;
 
-  static std::uint64_t packet(Ps since_start, std::size_t local, std::int32_t klass) {
-    return static_cast<std::uint64_t>(since_start) << kTimeShift | kPacket | local << 3 |
-           static_cast<std::uint64_t>(klass);
+  static std::uint64_t packet(Ps since_start, LocalPort local, TrafficClass klass) {
+    return static_cast<std::uint64_t>(since_start) << kTimeShift | kPacket | local.index() << 3 | klass.index();
   }
-  static std::uint64_t frame(Ps since_start, std::size_t local) {
-    return static_cast<std::uint64_t>(since_start) << kTimeShift | local << 3;
+  static std::uint64_t frame(Ps since_start, LocalPort local) {
+    return static_cast<std::uint64_t>(since_start) << kTimeShift | local.index() << 3;
   }
+  static bool is_packet(std::uint64_t key) { return (key & kPacket) != 0; }
+  static Ps since_start_ps(std::uint64_t key) { return static_cast<Ps>(key >> kTimeShift); }
+  static LocalPort local(std::uint64_t key) { return LocalPort((key & (kPacket - 1)) >> 3); }
+  static TrafficClass klass(std::uint64_t key) { return TrafficClass(key & 7); }
 };
 
 inline void insertion_sort(std::uint64_t* keys, std::size_t count) {
@@ -57,7 +60,7 @@ struct Gathered {
 };
 
 /// Collect into `s.keys` what arrives at `node` before `end_ps`.
-inline Gathered gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
+inline Gathered gather(State& s, NodeId node, Ps start_ps, Ps end_ps) {
   std::size_t count = 0;
   std::size_t frame_count = 0;
   std::uint64_t* keys = s.keys.data();
@@ -70,25 +73,25 @@ inline Gathered gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
     }
     keys[count++] = key;
   };
-  const std::int32_t first = s.first_port(node);
-  const std::size_t word_begin = s.mask_base[static_cast<std::size_t>(node)];
-  const std::size_t word_end = s.mask_base[static_cast<std::size_t>(node) + 1];
+  const PortId first = s.first_port(node);
+  const std::size_t word_begin = s.mask_base[node];
+  const std::size_t word_end = s.mask_base[node + 1];
   for (std::size_t word = word_begin; word < word_end;
        ++word) {  // the streams lie far apart: fetch them all, then read
     for (std::uint64_t rest = s.inbound_mask[word]; rest != 0; rest &= rest - 1) {
-      const std::size_t local = (word - word_begin) * 64 + static_cast<std::size_t>(std::countr_zero(rest));
-      Packet* const* inbound = &s.inbound[s.at(first + static_cast<std::int32_t>(local), 0)];
-      for (std::int32_t klass = 0; klass < s.classes; ++klass) __builtin_prefetch(inbound[klass]);
+      const LocalPort local(lowest_place(word - word_begin, rest));
+      Packet* const* inbound = &s.inbound[s.at(first + local, TrafficClass(0))];
+      for (const TrafficClass klass : s.classes()) __builtin_prefetch(inbound[klass.index()]);
     }
   }
   for (std::size_t word = word_begin; word < word_end; ++word) {
     for (std::uint64_t rest = s.inbound_mask[word]; rest != 0; rest &= rest - 1) {
-      const std::size_t local = (word - word_begin) * 64 + static_cast<std::size_t>(std::countr_zero(rest));
-      const std::int32_t port = first + static_cast<std::int32_t>(local);
+      const LocalPort local(lowest_place(word - word_begin, rest));
+      const PortId port = first + local;
       bool more = false;
-      Packet* const* inbound = &s.inbound[s.at(port, 0)];
-      for (std::int32_t klass = 0; klass < s.classes; ++klass) {
-        Packet* packet = inbound[klass];
+      Packet* const* inbound = &s.inbound[s.at(port, TrafficClass(0))];
+      for (const TrafficClass klass : s.classes()) {
+        Packet* packet = inbound[klass.index()];
         for (; packet->at_ps < end_ps; packet = s.pool.next(packet)) {
           if (packet->at_ps == kFlushedPs) [[unlikely]]
             continue;
@@ -97,7 +100,7 @@ inline Gathered gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
         more |= packet->at_ps != kNeverPs;
       }
       if ((s.frame_mask[word] & rest & (~rest + 1)) != 0) [[unlikely]] {
-        auto& frames = s.frames_inbound[static_cast<std::size_t>(port)];
+        auto& frames = s.frames_inbound[port];
         for (std::size_t i = frames.head; i < frames.items.size() && frames.items[i].at_ps < end_ps; ++i) {
           put(ArrivalKey::frame(frames.items[i].at_ps - start_ps, local));
           ++frame_count;
@@ -116,16 +119,16 @@ inline Gathered gather(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
 inline void count_arrivals(State& s, std::size_t count, std::size_t packets, Ps start_ps) {
   s.count.packet_hops += static_cast<std::int64_t>(packets);
   for (std::size_t i = count; packets > 0 && i-- > 0;) {
-    if ((s.keys[i] & ArrivalKey::kPacket) == 0) continue;
-    s.count.end_ps = std::max(s.count.end_ps, start_ps + static_cast<Ps>(s.keys[i] >> ArrivalKey::kTimeShift));
+    if (!ArrivalKey::is_packet(s.keys[i])) continue;
+    s.count.end_ps = std::max(s.count.end_ps, start_ps + ArrivalKey::since_start_ps(s.keys[i]));
     return;
   }
 }
 
 /// An agenda entry of a pause: repeat it if it still stands.
-inline void refresh_pause(State& s, std::int32_t node, const AgendaEntry& entry) {
-  const std::int32_t port = s.first_port(node) + static_cast<std::int32_t>(entry.port());
-  const auto klass = static_cast<std::int32_t>(entry.rest());
+inline void refresh_pause(State& s, NodeId node, const AgendaEntry& entry) {
+  const PortId port = s.first_port(node) + entry.port();
+  const TrafficClass klass(entry.rest());
   const Ingress& ingress = s.ingresses[s.at(port, klass)];
   const bool host = is_host(s, node);
   drain_node(s, node, entry.at_ps);
@@ -140,22 +143,11 @@ inline void refresh_pause(State& s, std::int32_t node, const AgendaEntry& entry)
   kick_nic(s, port, entry.at_ps);
 }
 
-/// Take what a timer entry stands for; false if it is stale or must wait longer (it is then pushed again).
-inline bool take_timer(State& s, std::int32_t node, Ps& entry_at_ps, Ps at_ps, const AgendaEntry& entry) {
-  if (entry_at_ps != entry.at_ps) return false;
-  entry_at_ps = kOff;
-  if (at_ps == kOff) return false;
-  if (at_ps <= entry.at_ps) return true;
-  entry_at_ps = at_ps;
-  s.agendas[static_cast<std::size_t>(node)].push(at_ps, entry.key);
-  return false;
-}
-
-inline void fire_sender_timer(State& s, std::int32_t node, std::int32_t port, const AgendaEntry& entry) {
-  const std::int32_t index = nic_of(s, port).slots[static_cast<std::size_t>(entry.rest() / kTimers)];
-  if (index == kMovedAway) return;
-  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
-  const auto timer = static_cast<std::size_t>(entry.rest() % kTimers);
+inline void fire_sender_timer(State& s, NodeId node, PortId port, const AgendaEntry& entry) {
+  const QueuePairId id = nic_of(s, port).slots[SlotId(entry.rest() / kTimers)];
+  if (id == kMovedAway) return;
+  QueuePair& qp = s.queue_pairs[id];
+  const std::uint64_t timer = entry.rest() % kTimers;
   SenderState& state = sender_state(qp);
   drain_nic(s, port, entry.at_ps);
   if (!take_timer(s, node, qp.sender.timer_entry_at_ps[timer], state.timer_at_ps[timer], entry)) return;
@@ -167,49 +159,45 @@ inline void fire_sender_timer(State& s, std::int32_t node, std::int32_t port, co
   kick_nic(s, port, entry.at_ps);
 }
 
-inline void fire_receiver_timer(State& s, std::int32_t node, std::int32_t port, const AgendaEntry& entry) {
+inline void fire_receiver_timer(State& s, NodeId node, PortId port, const AgendaEntry& entry) {
   NicPort& nic = nic_of(s, port);
-  const std::int32_t index = nic.receivers[static_cast<std::size_t>(entry.rest() / kTimers)];
-  if (index == kMovedAway) return;
-  QueuePair& qp = s.queue_pairs[static_cast<std::size_t>(index)];
-  const auto timer = static_cast<std::size_t>(entry.rest() % kTimers);
+  const QueuePairId id = nic.receivers[ReceiverSlotId(entry.rest() / kTimers)];
+  if (id == kMovedAway) return;
+  QueuePair& qp = s.queue_pairs[id];
+  const std::uint64_t timer = entry.rest() % kTimers;
   ReceiverState& state = receiver_state(qp);
   drain_nic(s, port, entry.at_ps);
   if (!take_timer(s, node, qp.receiver.timer_entry_at_ps[timer], state.timer_at_ps[timer], entry)) return;
   state.timer_at_ps[timer] = kOff;
   receiver_signal(s, qp, Kind::kTimer, entry.at_ps).timer = static_cast<std::int64_t>(timer);
   call_receiver(s, qp, nic, entry.at_ps);
-  if (obey_receiver_step(s, qp, index, entry.at_ps))
-    send_reply(s, qp, index, PacketKind::kAck, nullptr, 0, entry.at_ps);
+  if (obey_receiver_step(s, qp, id, entry.at_ps)) send_reply(s, qp, id, PacketKind::kAck, nullptr, 0, entry.at_ps);
   kick_nic(s, port, entry.at_ps);
 }
 
-inline void fire_retransmission(State& s, std::int32_t node, std::int32_t port, const AgendaEntry& entry) {
+inline void fire_retransmission(State& s, NodeId node, PortId port, const AgendaEntry& entry) {
   const NicPort& nic = nic_of(s, port);
-  const std::int32_t index = nic.slots[static_cast<std::size_t>(entry.rest())];
-  if (index == kMovedAway) return;
-  Sender& sender = s.queue_pairs[static_cast<std::size_t>(index)].sender;
+  const QueuePairId id = nic.slots[SlotId(entry.rest())];
+  if (id == kMovedAway) return;
+  Sender& sender = s.queue_pairs[id].sender;
   drain_nic(s, port, entry.at_ps);
   if (!take_timer(s, node, sender.deadline_entry_at_ps, sender.deadline_at_ps, entry)) return;
-  handle_timeout(s, index, entry.at_ps);
+  handle_timeout(s, id, entry.at_ps);
   kick_nic(s, port, entry.at_ps);
 }
 
-/// Handle the next entry of a domain's agenda.
-inline void run_agenda(State& s, std::int32_t node) {
+/// Handle the next entry of a node's agenda.
+inline void run_agenda(State& s, NodeId node) {
   constexpr std::int64_t kMostEntries = 50'000'000;  // chosen: a window of a microsecond never holds as many in earnest
   if (++s.agenda_entries > kMostEntries) [[unlikely]]
     throw LimitError("a policy's timer fires again and again at one instant, so that time stands still");
-  const AgendaEntry entry = s.agendas[static_cast<std::size_t>(node)].pop();
-  const auto port = [&] { return s.first_port(node) + static_cast<std::int32_t>(entry.port()); };
+  const AgendaEntry entry = s.agendas[node].pop();
+  const auto port = [&] { return s.first_port(node) + entry.port(); };
   switch (entry.kind()) {
-    case AgendaKind::kJob: {
-      const std::int32_t index =
-          s.first_stream[static_cast<std::size_t>(entry.rank())] + static_cast<std::int32_t>(entry.stream());
-      s.streams[static_cast<std::size_t>(index)].queued = false;
-      run_stream(s, index, entry.at_ps);  // whatever port it sends by: `run_host` has brought all of them up to here
+    case AgendaKind::kJob:
+      s.streams[entry.stream()].queued = false;
+      run_stream(s, entry.stream(), entry.at_ps);  // whatever port it sends by: `run_host` has brought all up to here
       return;
-    }
     case AgendaKind::kHostInterface:
       drain_nic(s, port(), entry.at_ps);
       leave_host_interface(s, node, port(), entry.at_ps);
@@ -228,13 +216,13 @@ inline void run_agenda(State& s, std::int32_t node) {
       refresh_pause(s, node, entry);
       return;
     case AgendaKind::kDelivery:
-      deliver_inside(s, static_cast<std::int32_t>(entry.rank()), entry.at_ps);
+      deliver_inside(s, entry.rank(), entry.at_ps);
       return;
-    case AgendaKind::kSignal:
-      raise_token(s, static_cast<std::int64_t>(entry.rank()), entry.stream(), entry.at_ps);
+    case AgendaKind::kNotify:
+      raise_token(s, entry.rank(), entry.token(), entry.at_ps);
       return;
     case AgendaKind::kEgress:
-      free_egress(s, static_cast<std::int32_t>(entry.rank()), entry.stream(), entry.at_ps);
+      free_egress(s, entry.rank(), entry.link(), entry.at_ps);
       return;
   }
 }
@@ -249,15 +237,15 @@ inline Packet* next_inbound(State& s, Packet*& position) {
 /// Let a host go on up to an arrival or the end of a window: departures until `last_ps`, agenda before `before_ps`, in
 /// order. A step at a departure may set a timer that comes before the next departure, so neither may run ahead of the
 /// other.
-inline void run_host(State& s, std::int32_t node, Ps last_ps, Ps before_ps) {
-  const std::int32_t first = s.first_port(node);
-  const std::int32_t end = s.end_port(node);
-  const Agenda& agenda = s.agendas[static_cast<std::size_t>(node)];
+inline void run_host(State& s, NodeId node, Ps last_ps, Ps before_ps) {
+  const PortId first = s.first_port(node);
+  const PortId end = s.end_port(node);
+  const Agenda& agenda = s.agendas[node];
   for (;;) {
-    std::int32_t port = first;
-    for (std::int32_t other = first + 1; other < end; ++other)
-      if (s.due_at_ps[static_cast<std::size_t>(other)] < s.due_at_ps[static_cast<std::size_t>(port)]) port = other;
-    const Ps due = s.due_at_ps[static_cast<std::size_t>(port)];
+    PortId port = first;
+    for (const PortId other : id_range(first + 1, end))
+      if (s.due_at_ps[other] < s.due_at_ps[port]) port = other;
+    const Ps due = s.due_at_ps[port];
     const Ps agenda_ps = agenda.next_ps();
     if (agenda_ps < due && agenda_ps < before_ps)
       run_agenda(s, node);
@@ -269,23 +257,23 @@ inline void run_host(State& s, std::int32_t node, Ps last_ps, Ps before_ps) {
 }
 
 /// Handle everything of one host in [start, end).
-inline void host_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
+inline void host_window(State& s, NodeId node, Ps start_ps, Ps end_ps) {
   const auto [count, packets] = gather(s, node, start_ps, end_ps);
   sort_keys(s, count, end_ps - start_ps);
   count_arrivals(s, count, packets, start_ps);
-  const std::int32_t first = s.first_port(node);
+  const PortId first = s.first_port(node);
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t key = s.keys[i];
-    const Ps at_ps = start_ps + static_cast<Ps>(key >> ArrivalKey::kTimeShift);
-    const std::int32_t port = first + static_cast<std::int32_t>((key & 0x7FFFFFFF) >> 3);
+    const Ps at_ps = start_ps + ArrivalKey::since_start_ps(key);
+    const PortId port = first + ArrivalKey::local(key);
     run_host(s, node, at_ps, at_ps);
-    if ((key & ArrivalKey::kPacket) != 0) {
-      Packet*& position = s.inbound[s.at(port, static_cast<std::int32_t>(key & 7))];
+    if (ArrivalKey::is_packet(key)) {
+      Packet*& position = s.inbound[s.at(port, ArrivalKey::klass(key))];
       Packet* packet = next_inbound(s, position);
       arrive_at_host(s, node, port, packet, at_ps);
       position = s.pool.consume(packet);
     } else {
-      auto& frames = s.frames_inbound[static_cast<std::size_t>(port)];
+      auto& frames = s.frames_inbound[port];
       const ControlFrame frame = frames.front();
       frames.pop();
       obey_frame(s, port, frame, at_ps);
@@ -294,41 +282,40 @@ inline void host_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
   }
   run_host(s, node, end_ps - 1, end_ps);
   s.agenda_entries = 0;
-  Ps next_ps = s.agendas[static_cast<std::size_t>(node)].next_ps();
-  for (std::int32_t port = first; port < s.end_port(node); ++port)
-    next_ps = std::min(next_ps, s.due_at_ps[static_cast<std::size_t>(port)]);
+  Ps next_ps = s.agendas[node].next_ps();
+  for (const PortId port : s.ports_of(node)) next_ps = std::min(next_ps, s.due_at_ps[port]);
   s.wake_node(node, std::max(next_ps, end_ps));
 }
 
 /// Handle everything of one switch in [start, end).
-inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
+inline void switch_window(State& s, NodeId node, Ps start_ps, Ps end_ps) {
   const auto [count, packets] = gather(s, node, start_ps, end_ps);
   sort_keys(s, count, end_ps - start_ps);
   count_arrivals(s, count, packets, start_ps);
   SwitchView view = switch_view(s, node);
-  const std::int32_t first = s.first_port(node);
-  const Agenda& agenda = s.agendas[static_cast<std::size_t>(node)];
+  const PortId first = s.first_port(node);
+  const Agenda& agenda = s.agendas[node];
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t key = s.keys[i];
-    const Ps at_ps = start_ps + static_cast<Ps>(key >> ArrivalKey::kTimeShift);
+    const Ps at_ps = start_ps + ArrivalKey::since_start_ps(key);
     while (agenda.next_ps() < at_ps) [[unlikely]]
       run_agenda(s, node);
-    const auto local = static_cast<std::int32_t>((key & 0x7FFFFFFF) >> 3);
-    if ((key & ArrivalKey::kPacket) != 0) [[likely]] {
-      const auto klass = static_cast<std::int32_t>(key & 7);
-      Packet*& position = view.inbound[(local << s.class_shift) + klass];
+    const LocalPort local = ArrivalKey::local(key);
+    if (ArrivalKey::is_packet(key)) [[likely]] {
+      const TrafficClass klass = ArrivalKey::klass(key);
+      Packet*& position = view.inbound[s.at(local, klass)];
       Packet* packet = next_inbound(s, position);
       arrive_at_switch(s, view, local, klass, packet, at_ps);
       position = s.pool.consume(packet);
     } else {
-      const std::int32_t port = first + local;
-      auto& frames = s.frames_inbound[static_cast<std::size_t>(port)];
+      const PortId port = first + local;
+      auto& frames = s.frames_inbound[port];
       const ControlFrame frame = frames.front();
       frames.pop();
       if (view.node.paused_ingresses != 0) drain_switch(s, view, at_ps);
       drain_port(s, view, port, at_ps);
       obey_frame(s, port, frame, at_ps);
-      set_due(s, view.node, port, std::max(at_ps, switch_due(s, s.ports[static_cast<std::size_t>(port)], port)));
+      set_due(s, view.node, port, std::max(at_ps, switch_due(s, s.ports[port], port)));
       drain_port(s, view, port, at_ps);
     }
   }
@@ -336,12 +323,12 @@ inline void switch_window(State& s, std::int32_t node, Ps start_ps, Ps end_ps) {
     run_agenda(s, node);
   drain_switch(s, view, end_ps - 1);
   Ps next_ps = agenda.next_ps();
-  const std::size_t word_begin = s.mask_base[static_cast<std::size_t>(node)];
-  const std::size_t word_end = s.mask_base[static_cast<std::size_t>(node) + 1];
+  const std::size_t word_begin = s.mask_base[node];
+  const std::size_t word_end = s.mask_base[node + 1];
   for (std::size_t word = word_begin; word < word_end; ++word)
     for (std::uint64_t rest = s.outbound_mask[word]; rest != 0; rest &= rest - 1) {
-      const std::size_t local = (word - word_begin) * 64 + static_cast<std::size_t>(std::countr_zero(rest));
-      next_ps = std::min(next_ps, s.due_at_ps[static_cast<std::size_t>(first) + local]);
+      const LocalPort local(lowest_place(word - word_begin, rest));
+      next_ps = std::min(next_ps, s.due_at_ps[first + local]);
     }
   s.wake_node(node, std::max(next_ps, end_ps));
 }

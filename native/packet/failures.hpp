@@ -1,0 +1,22 @@
+/// Why a run stops early.
+#pragma once
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "packet/policy.hpp"
+
+namespace weftwork {
+
+/// A policy's step has failed or has written what it may not; the run stops.
+struct PolicyStop : std::runtime_error {
+  explicit PolicyStop(PolicyFailure what_failed) : std::runtime_error("policy"), failure(std::move(what_failed)) {}
+  PolicyFailure failure;
+};
+
+/// A limit of the engine that the input exceeds; the text goes to the user.
+struct LimitError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace weftwork

@@ -1,0 +1,164 @@
+/// What a NIC port puts on the line: flow-control frames, then control packets, then the data packet of the queue pair
+/// whose turn it is. A packet is filled where it waits for its arrival: in the stream of its port and traffic class.
+/// Source: IBTA vol. 1, chapter 9.7 (reliable connections), as docs/models/packet-engine.md states it.
+#pragma once
+#include <algorithm>
+
+#include "packet/flow_control.hpp"
+#include "packet/hashing.hpp"
+#include "packet/line.hpp"
+#include "packet/paths.hpp"
+#include "packet/scheduling.hpp"
+
+namespace weftwork {
+
+inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t payload, std::uint64_t packet_id,
+                        Ps at_ps) {
+  Sender& sender = qp.sender;
+  Signal& signal = sender_signal(s, qp, Kind::kSend, at_ps);
+  signal.seq = seq;
+  signal.bytes = payload;
+  signal.entropy = qp.own_entropy;
+  signal.draw =
+      static_cast<std::int64_t>(draw(s.in.seed, Stream::kPathChoice, qp.flow, packet_id, qp.source_port.index()) >> 2);
+  call_path(s, qp);
+  const auto entropy = static_cast<std::uint16_t>(path_state(qp).entropy);
+  if (entropy == sender.entropy) return;
+  sender.entropy = entropy;
+  sender.hash = carried_hash(s, qp, true, entropy);
+}
+
+/// Send the next data packet of a queue pair, or the first one that is lost.
+inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_ps) {
+  Port& out = s.ports[port];
+  const TransportRow& transport = s.in.transport;
+  Sender& sender = qp.sender;
+  const bool again = s.in.transport.selective_repeat != 0 && sends_lost(s, qp, port, at_ps);
+  const Message& message = again ? lost_message(s, qp) : s.messages[sender.nxt_message];
+  const std::int64_t seq = again ? qp.selective->first_lost() : sender.nxt;
+  if (again) sender.attempt = static_cast<std::uint16_t>(sender.attempt + 1);
+  const std::int64_t payload = payload_bytes(s, message, seq);
+  const bool first = seq == message.first;
+  const bool last = seq + 1 == message.end;
+  Queue& queue = s.queues[s.at(port, message.klass)];
+  Packet* slot = queue.tail;
+  slot->queue_pair = nic.slots[sender.slot];
+  slot->seq = static_cast<std::uint32_t>(seq);
+  slot->destination_port = qp.destination_port;
+  slot->bytes = static_cast<std::uint16_t>(payload + transport.data_overhead_bytes + transport.telemetry_bytes +
+                                           (first ? transport.first_extra_bytes : 0));
+  slot->ingress = 0;
+  slot->attempt = sender.attempt;
+  slot->kind = PacketKind::kData;
+  if (s.in.path.step != nullptr && (first || !s.in.path.per_message))
+    select_path(s, qp, seq, payload, identity(*slot), at_ps);
+  slot->hash = sender.hash;
+  if (s.extended) {
+    Extension& ext = extension(slot);
+    ext = {};
+    ext.sent_at_ps = at_ps;
+    ext.entropy = sender.entropy;
+    ext.origin_port = port;
+  }
+  s.count.data_sent += 1;
+  if (seq < sender.high) s.count.retransmissions += 1;
+  if (again) [[unlikely]] {
+    qp.selective->take();
+  } else {
+    sender.nxt += 1;
+    sender.nxt_bytes += payload;
+    if (last) sender.nxt_message = message.next;
+    sender.high = std::max(sender.high, sender.nxt);
+  }
+  const bool asks = again || last || (seq + 1) % transport.ack_every == 0 || [&] {
+    const std::int64_t inflight = sender.nxt_bytes - sender.una_bytes;  // not zero, so the window alone decides
+    return static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) > sender_state(qp).window_bytes;
+  }();
+  slot->flags = static_cast<PacketFlags>(kForward | (asks ? kAckRequest : 0) | (first ? kFirst : 0));
+  queue.tail = s.pool.extend(slot);
+  queue.departure = queue.tail;
+  if (is_sampled(s, *slot)) [[unlikely]]
+    record_path(s, *slot, port, 0);
+  if (sender.deadline_at_ps == kOff) set_deadline(s, qp, at_ps + transport.retransmission_timeout_ps);
+  if (wants(s.in.congestion.signals, Kind::kSend)) {
+    Signal& signal = sender_signal(s, qp, Kind::kSend, at_ps);
+    signal.bytes = payload;
+    signal.seq = seq;
+    signal.entropy = sender.entropy;
+    call_sender(s, qp, at_ps);
+  }
+  const std::int64_t line_bytes = slot->bytes + transport.interframe_bytes;
+  const double gap_ps = static_cast<double>(line_bytes) * 8e12 / sender_state(qp).rate_bps;
+  sender.next_send_at_ps = at_ps + (gap_ps < static_cast<double>(kNeverPs) ? static_cast<Ps>(gap_ps) : kNeverPs);
+  transmit(s, out, slot, at_ps);
+  nic.turn = sender.slot + 1;
+  if (sender.next_send_at_ps <= out.free_at_ps && can_send(s, qp)) return;  // stays ready
+  clear_ready(nic, sender);
+  reconsider(s, qp);
+}
+
+/// Try to start something on an idle NIC port.
+inline void start_nic_port(State& s, PortId port, Ps at_ps) {
+  Port& out = s.ports[port];
+  NicPort& nic = nic_of(s, port);
+  while (!nic.paced.empty() && nic.paced.front().at_ps <= at_ps) {
+    Sender& sender = queue_pair_at(s, nic, nic.paced.front().slot).sender;
+    std::pop_heap(nic.paced.begin(), nic.paced.end(), later_paced);
+    nic.paced.pop_back();
+    sender.standing = Standing::kBlocked;
+    set_ready(nic, sender);
+  }
+  const TrafficClass control = s.in.control_class;
+  if (out.frame_waits) {
+    start_frame(s, port, at_ps);
+  } else if (out.pending != 0 && !class_paused(s, port, control, at_ps)) {
+    Queue& queue = s.queues[s.at(port, control)];
+    Packet* packet = queue.departure;
+    queue.bytes -= packet->bytes;
+    queue.departure = s.pool.next(packet);
+    if (queue.departure == queue.tail) out.pending = 0;
+    transmit(s, out, packet, at_ps);
+  } else if (QueuePair* qp = next_sender(s, nic, port, at_ps); qp != nullptr) {
+    send_data(s, nic, port, *qp, at_ps);
+  }
+  s.due_at_ps[port] = nic_due(s, port);
+}
+
+/// Everything that leaves the NIC port up to and at `at_ps`.
+inline void drain_nic(State& s, PortId port, Ps at_ps) {
+  while (s.due_at_ps[port] <= at_ps) start_nic_port(s, port, s.due_at_ps[port]);
+}
+
+/// The end of an event at `at_ps`: an idle port that can send, does.
+inline void kick_nic(State& s, PortId port, Ps at_ps) {
+  s.due_at_ps[port] = std::max(at_ps, nic_due(s, port));
+  drain_nic(s, port, at_ps);
+}
+
+/// Queue a control packet at a NIC port and return it for the rest to be filled in.
+inline Packet* queue_control(State& s, PortId port, QueuePairId queue_pair, PacketKind kind, bool forward,
+                             std::int64_t seq, std::uint16_t attempt, std::int64_t bytes) {
+  const QueuePair& qp = s.queue_pairs[queue_pair];
+  Queue& queue = s.queues[s.at(port, s.in.control_class)];
+  Packet* slot = queue.tail;
+  queue.tail = s.pool.extend(slot);
+  *slot = {kNeverPs,
+           queue_pair,
+           static_cast<std::uint32_t>(seq),
+           forward ? carried_hash(s, qp, true, qp.own_entropy) : qp.reverse_hash,
+           forward ? qp.destination_port : qp.source_port,
+           static_cast<std::uint16_t>(bytes),
+           0,
+           attempt,
+           kind,
+           static_cast<PacketFlags>(forward ? kForward : 0)};
+  if (s.extended) {
+    extension(slot) = {};
+    extension(slot).origin_port = port;
+  }
+  queue.bytes += static_cast<std::int32_t>(bytes);
+  s.ports[port].pending = 1;
+  return slot;
+}
+
+}  // namespace weftwork

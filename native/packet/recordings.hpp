@@ -1,0 +1,39 @@
+/// What a run records for whoever looks at it: samples over time, events and paths where asked for, and counters. Not
+/// part of the model: nothing that a packet meets depends on it.
+#pragma once
+#include <cstdint>
+
+#include "base/clock.hpp"
+
+namespace weftwork {
+
+struct SeriesRow {
+  Ps at_ps;
+  std::int64_t kind, index;
+  double value;
+};
+
+/// What a queue pair has sent by one egress port, as far as it was counted.
+struct PathUse {
+  std::int64_t port, packets, queue_bytes;
+};
+
+/// Something that a person would look for in time; recorded only where asked for, up to a limit.
+enum class EventKind : std::int64_t { kPause, kResume, kMark, kDrop, kTimeout, kGoBack };
+
+struct EventRow {
+  Ps at_ps;
+  std::int64_t kind;
+  std::int64_t place;   // port; kTimeout, kGoBack: queue pair
+  std::int64_t detail;  // kPause, kResume: class; kDrop: reason, in the order of Counters
+};
+
+struct Counters {
+  std::int64_t packet_hops = 0, data_sent = 0, retransmissions = 0, acks_sent = 0, naks_sent = 0, cnps_sent = 0,
+               credits_sent = 0, probes_sent = 0, timeouts = 0, queue_pair_errors = 0, out_of_order_discards = 0,
+               duplicates = 0, drop_no_route = 0, drop_link_down = 0, drop_link_loss = 0, drop_corrupted = 0,
+               drop_buffer_full = 0, drop_egress_threshold = 0, drop_headroom_full = 0, drop_receive_buffer = 0,
+               end_ps = 0;
+};
+
+}  // namespace weftwork

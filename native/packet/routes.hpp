@@ -1,0 +1,36 @@
+/// A table of next hops, read by id: to which group of ports a node sends what goes to an attachment.
+#pragma once
+#include "base/wiring.hpp"
+#include "packet/ids.hpp"
+
+namespace weftwork {
+
+class Routes {
+ public:
+  static constexpr GroupId kUnreachable{-1};
+  static constexpr GroupId kAttached{-2};  // the destination hangs on this very node
+
+  Routes(const RouteTable& table, std::size_t nodes)
+      : groups_(table.group_of),
+        attachments_(table.group_of.size() / nodes),
+        first_(table.group_ptr),
+        ports_({reinterpret_cast<const PortId*>(table.group_ports.data()), table.group_ports.size()}),
+        weights_(table.group_weights) {}
+
+  [[nodiscard]] GroupId group(NodeId node, AttachmentId attachment) const {
+    return GroupId(groups_[node.index() * attachments_ + attachment.index()]);
+  }
+  [[nodiscard]] CandidateId first(GroupId group) const { return CandidateId(first_[group]); }
+  [[nodiscard]] IdRange<CandidateId> candidates() const { return ports_.ids(); }
+  [[nodiscard]] PortId port(CandidateId candidate) const { return ports_[candidate]; }
+  [[nodiscard]] std::int32_t weight(CandidateId candidate) const { return weights_[candidate]; }
+
+ private:
+  std::span<const std::int32_t> groups_;  // by node, then attachment
+  std::size_t attachments_;
+  IdSpan<GroupId, const std::int64_t> first_;  // candidate of each group; one more at the end
+  IdSpan<CandidateId, const PortId> ports_;
+  IdSpan<CandidateId, const std::int32_t> weights_;
+};
+
+}  // namespace weftwork

@@ -1,0 +1,161 @@
+/// Who sends next by a NIC port: queue pairs have slots and take turns. One that may send as far as window, credits and
+/// data are concerned is ready, or paced until its rate lets it go on; pauses of its traffic class are asked last.
+/// Source: docs/models/packet-engine.md. Leaves out: what a packet carries (pipe), and what comes back (recovery).
+#pragma once
+#include <algorithm>
+
+#include "packet/steps.hpp"
+
+namespace weftwork {
+
+inline NicPort& nic_of(State& s, PortId port) {
+  return s.nics[s.nic_of_port[port]];
+}
+
+inline std::int64_t payload_bytes(const State& s, const Message& message, std::int64_t seq) {
+  const std::int64_t mtu = s.in.transport.mtu_bytes;
+  return seq + 1 == message.end ? message.size_bytes - (message.end - message.first - 1) * mtu : mtu;
+}
+
+inline bool credit_blocked(const State& s, const QueuePair& qp) {
+  const Sender& sender = qp.sender;
+  if (s.in.transport.end_to_end_credits == 0 || sender.nxt >= sender.end) return false;
+  const Message& message = s.messages[sender.nxt_message];
+  return sender.nxt == message.first && message.ordinal >= sender.credit_limit;
+}
+
+/// Whether a packet is lost and has not been sent again; always false without selective repeat.
+inline bool has_lost(const State& s, const QueuePair& qp) {
+  return s.in.transport.selective_repeat != 0 && qp.selective != nullptr && qp.selective->has_lost();
+}
+
+/// The message of the first lost packet, if there is one.
+inline const Message& lost_message(const State& s, const QueuePair& qp) {
+  MessageId& found = qp.selective->message;
+  if (found.is_none()) found = qp.sender.una_message;
+  while (s.messages[found].end <= qp.selective->first_lost()) found = s.messages[found].next;
+  return s.messages[found];
+}
+
+/// Whether window, credits and data allow another packet that has not been sent; pacing and pauses are not asked.
+inline bool can_send_next(const State& s, const QueuePair& qp) {
+  const Sender& sender = qp.sender;
+  if (sender.failed || sender.nxt >= sender.end) return false;
+  const Message& message = s.messages[sender.nxt_message];
+  const std::int64_t inflight = sender.nxt_bytes - sender.una_bytes;
+  const double window = sender_state(qp).window_bytes;
+  const bool fits = static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) <= window;
+  return (fits || (inflight == 0 && window > 0)) && !credit_blocked(s, qp);
+}
+
+/// The same for any packet, lost ones too.
+inline bool can_send(const State& s, const QueuePair& qp) {
+  return can_send_next(s, qp) || (has_lost(s, qp) && !qp.sender.failed);
+}
+
+inline TrafficClass class_to_send(const State& s, const QueuePair& qp) {
+  return s.messages[qp.sender.nxt_message].klass;
+}
+
+inline void set_ready(NicPort& nic, Sender& sender) {
+  nic.ready.set(sender.slot);
+  if (sender.standing != Standing::kReady) nic.ready_count += 1;
+  sender.standing = Standing::kReady;
+}
+
+inline void clear_ready(NicPort& nic, Sender& sender) {
+  nic.ready.clear(sender.slot);
+  if (sender.standing == Standing::kReady) nic.ready_count -= 1;
+  sender.standing = Standing::kBlocked;
+}
+
+inline bool later_paced(const NicPort::Paced& a, const NicPort::Paced& b) {
+  return a.at_ps != b.at_ps ? a.at_ps > b.at_ps : a.slot > b.slot;
+}
+
+/// The next slot of a NIC port, for a queue pair.
+inline SlotId add_slot(NicPort& nic, QueuePairId queue_pair) {
+  const SlotId slot = nic.slots.next_id();
+  nic.slots.push_back(queue_pair);
+  nic.ready.resize(nic.slots.size());
+  return slot;
+}
+
+/// After anything that may let a blocked queue pair send: put it where the port will find it.
+inline void reconsider(State& s, QueuePair& qp) {
+  Sender& sender = qp.sender;
+  if (sender.standing != Standing::kBlocked || !can_send(s, qp)) return;
+  NicPort& nic = nic_of(s, qp.source_port);
+  if (sender.next_send_at_ps <= s.ports[qp.source_port].free_at_ps) {
+    set_ready(nic, sender);
+    return;
+  }
+  sender.standing = Standing::kPaced;
+  nic.paced.push_back({sender.next_send_at_ps, sender.slot});
+  std::push_heap(nic.paced.begin(), nic.paced.end(), later_paced);
+}
+
+inline QueuePair& queue_pair_at(State& s, const NicPort& nic, SlotId slot) {
+  return s.queue_pairs[nic.slots[slot]];
+}
+
+inline bool class_paused(const State& s, PortId port, TrafficClass klass, Ps at_ps) {
+  return s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
+}
+
+/// Whether the lost packet of a queue pair that has one is sent, not the next one: unless its class is paused.
+inline bool sends_lost(const State& s, const QueuePair& qp, PortId port, Ps at_ps) {
+  return has_lost(s, qp) && !class_paused(s, port, lost_message(s, qp).klass, at_ps);
+}
+
+/// From when on no pause holds back a queue pair that may send as far as window and credits are concerned.
+inline Ps open_from_ps(const State& s, const QueuePair& qp, PortId port) {
+  const auto open = [&](TrafficClass klass) { return s.queue_controls[s.at(port, klass)].paused_until_ps; };
+  if (!has_lost(s, qp)) [[likely]]
+    return open(class_to_send(s, qp));
+  const Ps lost = open(lost_message(s, qp).klass);
+  return can_send_next(s, qp) ? std::min(lost, open(class_to_send(s, qp))) : lost;
+}
+
+/// When the NIC port should next try to start something; never too late, perhaps too early.
+inline Ps nic_due(State& s, PortId port) {
+  const Port& out = s.ports[port];
+  if (!out.up) return kNeverPs;
+  if (out.frame_waits) return out.free_at_ps;
+  NicPort& nic = nic_of(s, port);
+  Ps due = kNeverPs;
+  if (out.pending != 0)
+    due = std::max(out.free_at_ps, s.queue_controls[s.at(port, s.in.control_class)].paused_until_ps);
+  if (!nic.paced.empty()) due = std::min(due, std::max(out.free_at_ps, nic.paced.front().at_ps));
+  if (nic.ready_count == 0) return due;
+  if (out.paused == 0) return std::min(due, out.free_at_ps);
+  Ps open = kNeverPs;  // the first class that is not paused any more; without a ready queue pair the try finds nothing
+  nic.ready.any([&](SlotId slot) {
+    const QueuePair& qp = queue_pair_at(s, nic, slot);
+    if (qp.sender.nxt >= qp.sender.end && !has_lost(s, qp)) return false;
+    open = std::min(open, open_from_ps(s, qp, port));
+    return open <= out.free_at_ps;
+  });
+  return std::min(due, std::max(out.free_at_ps, open));
+}
+
+/// The first ready queue pair from `nic.turn` on that may send at `at_ps`, or null. Those that may not are put aside.
+inline QueuePair* next_sender(State& s, NicPort& nic, PortId port, Ps at_ps) {
+  if (nic.ready_count == 0) return nullptr;
+  const bool pauses = s.ports[port].paused != 0;
+  const SlotId turn = nic.turn < nic.slots.next_id() ? nic.turn : SlotId(0);
+  QueuePair* found = nullptr;
+  nic.ready.any_from(turn, [&](SlotId slot) {
+    QueuePair& qp = queue_pair_at(s, nic, slot);
+    if (!can_send(s, qp)) {
+      clear_ready(nic, qp.sender);
+      return false;
+    }
+    if (pauses && open_from_ps(s, qp, port) > at_ps) return false;
+    found = &qp;
+    return true;
+  });
+  return found;
+}
+
+}  // namespace weftwork

@@ -1,0 +1,49 @@
+/// Timers of queue pairs in the agenda of their node: those that policies set, and that of retransmissions. Each has at
+/// most one entry that counts; one that comes too early is pushed again.
+#pragma once
+#include <algorithm>
+
+#include "packet/state.hpp"
+
+namespace weftwork {
+
+/// Put a timer that ends at `at_ps` into the agenda, unless the entry at `entry_at_ps` comes in time.
+inline void arm(Agenda& agenda, Ps& entry_at_ps, Ps at_ps, std::uint64_t key) {
+  if (entry_at_ps != kOff && entry_at_ps <= at_ps) return;
+  entry_at_ps = at_ps;
+  agenda.push(at_ps, key);
+}
+
+/// Put the timers that a step has set into the agenda.
+template <typename Slot>
+void arm_timers(State& s, PortId port, AgendaKind kind, Slot slot, const std::int64_t* timer_at_ps, Ps* entry_at_ps,
+                Ps now_ps) {
+  Agenda& agenda = s.agendas[s.in.port_node[port]];
+  for (int timer = 0; timer < kTimers; ++timer) {
+    if (timer_at_ps[timer] == kOff) continue;
+    const std::uint64_t rest = slot.index() * kTimers + static_cast<std::uint64_t>(timer);
+    arm(agenda, entry_at_ps[timer], std::max<Ps>(timer_at_ps[timer], now_ps), port_key(kind, s.local_port(port), rest));
+  }
+}
+
+/// The retransmission timer ends at `deadline_ps`, or, for kOff, is off.
+inline void set_deadline(State& s, QueuePair& qp, Ps deadline_ps) {
+  Sender& sender = qp.sender;
+  sender.deadline_at_ps = deadline_ps;
+  if (deadline_ps == kOff) return;
+  arm(s.agendas[s.in.port_node[qp.source_port]], sender.deadline_entry_at_ps, deadline_ps,
+      port_key(AgendaKind::kRetransmission, s.local_port(qp.source_port), sender.slot.index()));
+}
+
+/// Take what a timer entry stands for; false if it is stale or must wait longer (it is then pushed again).
+inline bool take_timer(State& s, NodeId node, Ps& entry_at_ps, Ps at_ps, const AgendaEntry& entry) {
+  if (entry_at_ps != entry.at_ps) return false;
+  entry_at_ps = kOff;
+  if (at_ps == kOff) return false;
+  if (at_ps <= entry.at_ps) return true;
+  entry_at_ps = at_ps;
+  s.agendas[node].push(at_ps, entry.key);
+  return false;
+}
+
+}  // namespace weftwork

@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 from weftwork.base.clock import SECOND_PS
 from weftwork.data.measured import measured
 from weftwork.hardware.catalogue import node
-from weftwork.workload.collectives.closed_form import Group, fastest
+from weftwork.workload.collectives.closed_form import GroupShape, fastest
 from weftwork.workload.collectives.figures import CollectiveFigures, collective_figures
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["fit", "main"]
 
 BUS_FACTOR: Final = 2 * 7 / 8  # all-reduce of eight GPUs
-GROUP: Final = Group(members=8, per_domain=8, domain_gpus=8)
+GROUP: Final = GroupShape(members=8, per_domain=8, domain_gpus=8)
 SERVERS: Final = {"a100": "azure-nd-a100-v4", "h100": "azure-nd-h100-v5"}
 # launch us, ramp us, ramp MB, and of the A100 NVLink GB/s. chosen: near the solution, since the method is local; the
 # best of all starts is kept

@@ -14,7 +14,7 @@ import pytest
 from weftwork.hardware.catalogue import node
 from weftwork.study.run.collective import collective_scenario, measure_collective
 from weftwork.topology.build import fabric_of_section
-from weftwork.workload.collectives.closed_form import Group, Way, alone, ways
+from weftwork.workload.collectives.closed_form import GroupShape, Way, alone, ways
 from weftwork.workload.collectives.figures import collective_figures, path_latency_ps
 
 BOUND = 0.10
@@ -52,7 +52,7 @@ def took_ps(scenario: Any, size_bytes: int) -> tuple[int, Any]:
     return found.time_ps, fabric
 
 
-def closed_form_ps(server: str, operation: str, way: Way, group: Group, size_bytes: int, fabric: Any) -> float:
+def closed_form_ps(server: str, operation: str, way: Way, group: GroupShape, size_bytes: int, fabric: Any) -> float:
     model = node(server)
     figures = collective_figures(
         fabric.servers[0],
@@ -70,7 +70,7 @@ def cases(servers: tuple[str, ...], sizes: tuple[int, ...], gpus: tuple[int, ...
         domain = max(1, model.server.nvlink_domain_gpus)
         for operation in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all"):
             for count in gpus:
-                group = Group(members=count, per_domain=min(domain, count), domain_gpus=domain)
+                group = GroupShape(members=count, per_domain=min(domain, count), domain_gpus=domain)
                 figures = collective_figures(model.server, nic_port_rate_bps=1)
                 for way in ways(operation, group, figures):
                     found += [
@@ -83,7 +83,7 @@ def cases(servers: tuple[str, ...], sizes: tuple[int, ...], gpus: tuple[int, ...
     return found
 
 
-def difference(server: str, operation: str, way: Way, group: Group, size_bytes: int) -> float:
+def difference(server: str, operation: str, way: Way, group: GroupShape, size_bytes: int) -> float:
     """Time of the program on flows over that of the closed form, less one."""
     flow_ps, fabric = took_ps(scenario_of(server, operation, way, group.members, size_bytes, "flow"), size_bytes)
     return flow_ps / closed_form_ps(server, operation, way, group, size_bytes, fabric) - 1
@@ -98,7 +98,7 @@ def difference(server: str, operation: str, way: Way, group: Group, size_bytes: 
     ],
 )
 def test_programs_on_flows_take_as_long_as_the_closed_form(
-    server: str, operation: str, way: Way, group: Group, size_bytes: int
+    server: str, operation: str, way: Way, group: GroupShape, size_bytes: int
 ) -> None:
     least, most, _ = OVER.get((way.algorithm, server), (-BOUND, BOUND, ""))
     assert least <= difference(server, operation, way, group, size_bytes) <= most
@@ -131,7 +131,9 @@ def test_every_size_and_group_is_within_the_bound_or_what_is_said_of_it(algorith
     ("server", "operation", "way", "group", "size_bytes"),
     cases(("dgx-h100",), (MIB, 16 * MIB), (8, 32)),
 )
-def test_packets_take_as_long_as_flows(server: str, operation: str, way: Way, group: Group, size_bytes: int) -> None:
+def test_packets_take_as_long_as_flows(
+    server: str, operation: str, way: Way, group: GroupShape, size_bytes: int
+) -> None:
     flow_ps, packet_ps = (
         took_ps(scenario_of(server, operation, way, group.members, size_bytes, fidelity), size_bytes)[0]
         for fidelity in ("flow", "packet")

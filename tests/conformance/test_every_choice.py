@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS
-from weftwork.spec.scenario.workload import Collective
+from weftwork.spec.scenario.workload import CollectiveSection
 from weftwork.testing.choices import key_findings, offer_findings
 from weftwork.testing.patterns import check_pattern
 from weftwork.testing.topologies import check_topology
@@ -54,7 +54,7 @@ def test_an_algorithm_has_keys_that_read_back(name: str) -> None:
     operation = next(iter(ALGORITHMS[name].operations))
     workload = {"algorithm": name, "operation": operation, "size": "1MiB"}
     document = {"schema": 1, "fabric": {"radix": 4}, "collective": workload}
-    assert list(offer_findings(ALGORITHMS, name, Collective)) == []
+    assert list(offer_findings(ALGORITHMS, name, CollectiveSection)) == []
     assert list(key_findings(ALGORITHMS, name, "collective", document)) == []
 
 

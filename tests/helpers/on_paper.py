@@ -9,7 +9,7 @@ from typing import Final
 
 from weftwork.spec.training import Gpu, LatentAttention, Model, Parallelism, Software, StateSpace
 from weftwork.workload.collectives.figures import CollectiveFigures
-from weftwork.workload.training.communication import Cluster
+from weftwork.workload.training.communication import GpuCluster
 
 __all__ = [
     "CLUSTER", "COUNTING", "DENSE", "HYBRID", "LATENT", "MIXED", "ONE_BYTE_A_PS", "ONE_FLOP_A_PS", "SEQUENCE",
@@ -73,7 +73,7 @@ COUNTING: Final = Software(  # nothing but work: no tails, launches or latencies
     matmul_efficiency=1, fp8_efficiency=1, memory_efficiency=1, kernel_tail_ps=0, launch_ps=0, network_efficiency=1,
     latency_scale=0,
 )  # fmt: skip
-CLUSTER: Final = Cluster(  # of servers with 24 GPUs; a byte takes 1 ps over NVLink and 10 ps over the network
+CLUSTER: Final = GpuCluster(  # of servers with 24 GPUs; a byte takes 1 ps over NVLink and 10 ps over the network
     domain_gpus=24,
     figures=CollectiveFigures(
         name="other", launch_ps=0, ramp_ps=0, ramp_bytes=1, ramp_steps=7, has_nvls=False, nvlink_rate_bps=8 * 10**12,

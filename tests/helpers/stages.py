@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weftwork.engine.programs import peers_of
-from weftwork.spec.job import Await, Collect, Compute, Job, Loop, Mark, Operation, Receive, Send, Signal, Wait
+from weftwork.spec.job import Await, Collect, Compute, Job, Loop, Mark, Notify, Operation, Receive, Send, Wait
 
 
 @dataclass
@@ -107,7 +107,7 @@ class _Run:
                 case Wait(label=label):
                     spend(max(posted), label)
                     posted = [0]
-                case Signal(token=token, after_ps=after):
+                case Notify(token=token, after_ps=after):
                     self.tokens[stage, token].append(now + after)
                 case Await(token=token, label=label):
                     while not self.tokens[stage, token]:

@@ -8,7 +8,7 @@ from weftwork.hardware.catalogue import gpu, node
 from weftwork.spec.job import Job, Placement
 from weftwork.spec.training import Model, Parallelism, Software
 from weftwork.workload.collectives.figures import collective_figures
-from weftwork.workload.training.communication import Cluster
+from weftwork.workload.training.communication import GpuCluster
 from weftwork.workload.training.programs import Extras, TrainingShape, training_job
 
 SMALL = Model(
@@ -65,7 +65,7 @@ def job_of(
         plan,
         gpu=gpu("h100"),
         software=software,
-        cluster=Cluster(domain_gpus=each, figures=figures),
+        cluster=GpuCluster(domain_gpus=each, figures=figures),
         placement=packed(plan.ranks, each),
         extras=extras,
     )

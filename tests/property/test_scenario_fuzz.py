@@ -27,7 +27,7 @@ from weftwork.spec.scenario.kinds import (
     Text,
     Whole,
 )
-from weftwork.spec.scenario.rows import Row
+from weftwork.spec.scenario.rows import KeyRow
 from weftwork.spec.scenario.scenario import Scenario, dump, load, loads, rows
 from weftwork.spec.scenario.schema import json_schema
 
@@ -62,7 +62,7 @@ trees = st.recursive(
 )
 
 
-def value_of(row: Row) -> st.SearchStrategy[Any]:  # noqa: PLR0911 - one for each kind
+def value_of(row: KeyRow) -> st.SearchStrategy[Any]:  # noqa: PLR0911 - one for each kind
     """Values that mostly fit a row."""
     match row.kind:
         case Choice(options=options):
@@ -83,11 +83,11 @@ def value_of(row: Row) -> st.SearchStrategy[Any]:  # noqa: PLR0911 - one for eac
         case FileName(names=names):
             return st.sampled_from([*names, "no.csv"])
         case Listing(item=item, length=length):
-            inner = value_of(Row(key="x", kind=item, text="", source=""))
+            inner = value_of(KeyRow(key="x", kind=item, text="", source=""))
             return st.lists(inner, min_size=length or 1, max_size=length or 3)
         case Selection(item=item):
             return st.sampled_from(["all", "none"]) | st.lists(
-                value_of(Row(key="x", kind=item, text="", source="")), min_size=1, max_size=3
+                value_of(KeyRow(key="x", kind=item, text="", source="")), min_size=1, max_size=3
             )
         case NameOrFile(endings=endings):
             return st.sampled_from(["llama-3-8b", "h100", *(f"no{ending}" for ending in endings)])

@@ -52,7 +52,7 @@ from weftwork.spec.scenario.kinds import (
     Text,
     Whole,
 )  # fmt: skip
-from weftwork.spec.scenario.rows import Row
+from weftwork.spec.scenario.rows import KeyRow
 from weftwork.spec.scenario.scenario import rows
 from weftwork.study.prepare.engine_settings import POLICY_KINDS
 
@@ -64,7 +64,7 @@ NAMES: Final = {"switch": SWITCHES, "nic": NICS, "node": SERVERS, "gpu": GPUS, "
 BASES: Final = tuple(yaml.safe_load_all((Path(__file__).parent / "fuzz_bases.yaml").read_text(encoding="utf-8")))
 
 
-def tame_or_wild(row: Row, rng: random.Random) -> Any:  # noqa: PLR0911 - one for each kind
+def tame_or_wild(row: KeyRow, rng: random.Random) -> Any:  # noqa: PLR0911 - one for each kind
     """A value for a key: half of the time one that may well be meant, else one at or beyond the edge."""
     kind, wild, outside = row.kind, rng.random() < 0.5, rng.random() < 0.05
     match kind:
@@ -102,7 +102,7 @@ def tame_or_wild(row: Row, rng: random.Random) -> Any:  # noqa: PLR0911 - one fo
         case Text():
             return rng.choice(["leaf0-spine0", "leaf0", "host1-leaf0", "é" * 100, "<b>", "2024", "a: b", "\U0001f600"])
         case Listing(item=item, length=length) | Selection(item=item, length=length):  # type: ignore[misc]
-            return [tame_or_wild(Row(key="x", kind=item, text="", source=""), rng) for _ in range(length or 2)]
+            return [tame_or_wild(KeyRow(key="x", kind=item, text="", source=""), rng) for _ in range(length or 2)]
         case _:
             return rng.choice([{}, [], None, 1, "x"])
 
@@ -133,7 +133,7 @@ def _is_there(tree: Any, way: list[str]) -> bool:
     return not way or (isinstance(tree, dict) and way[0] in tree and _is_there(tree[way[0]], way[1:]))
 
 
-def put(tree: dict[str, Any], row: Row, rng: random.Random) -> None:
+def put(tree: dict[str, Any], row: KeyRow, rng: random.Random) -> None:
     """Give a key its value, in every item of a list on the way, and in a device that was only a name."""
     *way, last = row.path.split(".")
     places: list[dict[str, Any]] = [tree]

@@ -18,7 +18,7 @@ from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import WeftworkError
 
 __all__ = [
-    "DURATION", "LENGTH", "PROPAGATION_PS_PER_M", "RATE", "SIZE", "Quantity", "UnitError", "format_quantity",
+    "DURATION", "LENGTH", "PROPAGATION_PS_PER_M", "RATE", "SIZE", "QuantityKind", "UnitError", "format_quantity",
     "parse_quantity",
 ]  # fmt: skip
 
@@ -32,7 +32,7 @@ _LONGEST = 64  # chosen: longer text is no quantity; keeps the arithmetic small 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Quantity:
+class QuantityKind:
     """A kind of quantity and the units in which people write it.
 
     Parameters
@@ -91,7 +91,7 @@ def _decimal(base: str, prefixes: str) -> dict[str, Fraction]:
     return {f"{p}{base}": Fraction(1000 ** power[p]) for p in ("", *prefixes)}
 
 
-RATE = Quantity(
+RATE = QuantityKind(
     name="rate",
     article_name="a rate",
     suffix="bps",
@@ -107,7 +107,7 @@ RATE = Quantity(
     },
 )
 
-SIZE = Quantity(
+SIZE = QuantityKind(
     name="size",
     article_name="a size",
     suffix="bytes",
@@ -122,7 +122,7 @@ SIZE = Quantity(
     },
 )  # fmt: skip
 
-DURATION = Quantity(
+DURATION = QuantityKind(
     name="time",
     article_name="a time",
     suffix="ps",
@@ -144,7 +144,7 @@ DURATION = Quantity(
     largest=2_000_000 * SECOND_PS,  # chosen: 23 days, a round figure below `NEVER_PS`
 )  # fmt: skip
 
-LENGTH = Quantity(
+LENGTH = QuantityKind(
     name="length",
     article_name="a length",
     suffix="m",
@@ -161,7 +161,7 @@ LENGTH = Quantity(
 )  # fmt: skip
 
 
-def parse_quantity(quantity: Quantity, text: str) -> int | float:
+def parse_quantity(quantity: QuantityKind, text: str) -> int | float:
     """Turn text with a unit into a number of base units, exactly.
 
     Parameters
@@ -217,7 +217,7 @@ def parse_quantity(quantity: Quantity, text: str) -> int | float:
     return int(value)
 
 
-def _nearest_text(quantity: Quantity, number: str, unit: str) -> str | None:
+def _nearest_text(quantity: QuantityKind, number: str, unit: str) -> str | None:
     if quantity is RATE and unit.endswith(("Bps", "B/s")):  # bytes per second: eight times as many bits
         bits = _nearest_unit(quantity, f"{unit[:-3]}bps")
         return None if bits is None else f"{_plain_number(8 * Fraction(number))}{bits}"
@@ -225,7 +225,7 @@ def _nearest_text(quantity: Quantity, number: str, unit: str) -> str | None:
     return None if right is None else f"{number}{right}"
 
 
-def _nearest_unit(quantity: Quantity, unit: str) -> str | None:
+def _nearest_unit(quantity: QuantityKind, unit: str) -> str | None:
     folded = unit.lower()
     for right in quantity.preferred:
         if right.lower() == folded:
@@ -233,7 +233,7 @@ def _nearest_unit(quantity: Quantity, unit: str) -> str | None:
     return quantity.spellings.get(folded)
 
 
-def format_quantity(quantity: Quantity, value: float) -> str:
+def format_quantity(quantity: QuantityKind, value: float) -> str:
     """Write a number of base units as the shortest text that `parse_quantity` reads back to the same number.
 
     Examples

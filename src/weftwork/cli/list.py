@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from weftwork.base.catalogue import Catalogue
     from weftwork.base.folder import Folder
 
-__all__ = ["KINDS", "Choice", "choices", "list_kind"]
+__all__ = ["KINDS", "ListedChoice", "choices", "list_kind"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
+class ListedChoice:
     """A name, what it is in one sentence, and where that comes from."""
 
     name: str
@@ -32,22 +32,22 @@ class Choice:
     source: str = ""
 
 
-def _policies(kind: str) -> Callable[[], list[Choice]]:
-    def found() -> list[Choice]:
+def _policies(kind: str) -> Callable[[], list[ListedChoice]]:
+    def found() -> list[ListedChoice]:
         from weftwork.policies.load import catalogue
 
-        return [Choice(name=entry.name, text=entry.text, source=entry.source) for entry in catalogue(kind)]
+        return [ListedChoice(name=entry.name, text=entry.text, source=entry.source) for entry in catalogue(kind)]
 
     return found
 
 
-def _devices(name: str, module: str = "weftwork.hardware.catalogue") -> Callable[[], list[Choice]]:
-    def found() -> list[Choice]:
+def _devices(name: str, module: str = "weftwork.hardware.catalogue") -> Callable[[], list[ListedChoice]]:
+    def found() -> list[ListedChoice]:
         from importlib import import_module
 
         rows: Catalogue = getattr(import_module(module), name)
         return [
-            Choice(
+            ListedChoice(
                 name=row.name,
                 text=row.title,
                 source=", ".join(f"{figure.key} {figure.fact}" for figure in row.figures.values()),
@@ -58,46 +58,46 @@ def _devices(name: str, module: str = "weftwork.hardware.catalogue") -> Callable
     return found
 
 
-def _offers(name: str) -> Callable[[], list[Choice]]:
+def _offers(name: str) -> Callable[[], list[ListedChoice]]:
     """Files of a folder, each with the first line of its docstring and the source that it cites."""
 
-    def found() -> list[Choice]:
+    def found() -> list[ListedChoice]:
         from weftwork.spec.scenario import choices as folders
 
         folder: Folder[Any] = getattr(folders, name)
-        return [Choice(name=one, text=folder.text(one), source=offer.source) for one, offer in folder.items()]
+        return [ListedChoice(name=one, text=folder.text(one), source=offer.source) for one, offer in folder.items()]
 
     return found
 
 
-def _topologies() -> list[Choice]:
+def _topologies() -> list[ListedChoice]:
     """Topologies, and the words that stand for none of them."""
     from weftwork.spec.scenario.kinds import OfferKind
     from weftwork.spec.scenario.reference import row
 
     described = row("fabric.topology")
     words = described.kind.words if isinstance(described.kind, OfferKind) else {}
-    others = [Choice(name=name, text=text, source=described.source) for name, text in words.items()]
+    others = [ListedChoice(name=name, text=text, source=described.source) for name, text in words.items()]
     return [*_offers("TOPOLOGIES")(), *others]
 
 
-def _presets() -> list[Choice]:
+def _presets() -> list[ListedChoice]:
     from weftwork.spec.scenario.policies import PRESETS
     from weftwork.spec.scenario.reference import row
 
     source = row("transport.load_balancing").source
     return [
-        Choice(name=name, text=f"path_selection {path}, port_selection {port}", source=source)
+        ListedChoice(name=name, text=f"path_selection {path}, port_selection {port}", source=source)
         for name, (path, port) in PRESETS.items()
     ]
 
 
-def _sizes() -> list[Choice]:
+def _sizes() -> list[ListedChoice]:
     from weftwork.report.words import amount
     from weftwork.workload.traffic.sizes import load_sizes, published_sizes
 
     return [
-        Choice(
+        ListedChoice(
             name=name,
             text=f"mean {amount(load_sizes(name).mean_bytes, 'B')}",
             source="see weftwork/data/published/README.md",
@@ -106,19 +106,19 @@ def _sizes() -> list[Choice]:
     ]
 
 
-def _collectives() -> list[Choice]:
+def _collectives() -> list[ListedChoice]:
     """Algorithms; each with the first line of its file and the operations that it has."""
     from weftwork.workload.collectives.catalogue import ALGORITHMS
 
     return [
-        Choice(
+        ListedChoice(
             name=name, text=f"{ALGORITHMS.text(name)} Does {', '.join(algorithm.operations)}.", source=algorithm.source
         )
         for name, algorithm in ALGORITHMS.items()
     ]
 
 
-KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
+KINDS: Final[dict[str, Callable[[], list[ListedChoice]]]] = {
     "model": _devices("MODELS", "weftwork.workload.models.catalogue"),
     "software": _devices("SOFTWARE", "weftwork.workload.models.software"),
     "congestion-control": _policies("congestion-control"),
@@ -138,7 +138,7 @@ KINDS: Final[dict[str, Callable[[], list[Choice]]]] = {
 }
 
 
-def choices(kind: str) -> list[Choice]:
+def choices(kind: str) -> list[ListedChoice]:
     """What there is of a kind.
 
     Raises

@@ -24,11 +24,11 @@ from weftwork.spec.job import (
     Job,
     Loop,
     Mark,
+    Notify,
     Operation,
     Peer,
     Receive,
     Send,
-    Signal,
     Size,
     Wait,
 )  # fmt: skip
@@ -43,7 +43,7 @@ __all__ = ["MAX_CHANNEL", "FlatJob", "coordinates", "flatten", "job_mistakes", "
 MAX_CHANNEL = (1 << 16) - 1  # a flow's identity keeps 16 bits for it
 MOST_BYTES: Final = 2**62  # of a message: a sum of two is an int64
 _BEFORE_THE_END: Final = f"less than {NEVER_PS} ({NEVER_PS // SECOND_PS:,} s), the end of simulated time"
-Timed = At | Await | Collect | Compute | Mark | Receive | Send | Signal | Wait
+Timed = At | Await | Collect | Compute | Mark | Receive | Send | Notify | Wait
 _PATTERNS = ("ring", "all-to-all")
 _RULES = {"shift": Rule.SHIFT, "xor": Rule.XOR, "table": Rule.TABLE, "rank": Rule.RANK}
 
@@ -158,7 +158,7 @@ def flatten(job: Job, class_of_priority: Mapping[int, int], default_priority: in
         collects=np.array(rows.collects, COLLECT_DTYPE),
         axes=np.array(rows.axes, AXIS_DTYPE),
         operations=tuple(rows.operations),
-        tokens=1 + max((op.token for op in every if isinstance(op, Signal | Await)), default=-1),
+        tokens=1 + max((op.token for op in every if isinstance(op, Notify | Await)), default=-1),
         has_receives=any(isinstance(op, Receive) for op in every),
     )
 
@@ -248,7 +248,7 @@ class _Rows:
                 }  # fmt: skip
             case Wait():
                 return {"code": Op.WAIT, "label": operation.label}
-            case Signal():
+            case Notify():
                 return {"code": Op.SIGNAL, "value": operation.token, "after_ps": operation.after_ps}
             case Await():
                 return {"code": Op.AWAIT, "value": operation.token, "label": operation.label}
@@ -343,7 +343,7 @@ def _value_mistake(  # noqa: PLR0911 - one answer for each operation
     job: Job, operation: Operation, *, by_packet: bool
 ) -> str | None:
     match operation:
-        case Compute(duration_ps=value) | At(at_ps=value) | Signal(after_ps=value) if not 0 <= value < NEVER_PS:
+        case Compute(duration_ps=value) | At(at_ps=value) | Notify(after_ps=value) if not 0 <= value < NEVER_PS:
             return f"found {value} ps, wanted 0 or more and {_BEFORE_THE_END}"
         case Collect() if by_packet:
             return (
@@ -363,7 +363,7 @@ def _value_mistake(  # noqa: PLR0911 - one answer for each operation
             return f"found priority {priority}, wanted 0 to 7"
         case Send(channel=channel) | Receive(channel=channel) if not 0 <= channel <= MAX_CHANNEL:
             return f"found channel {channel}, wanted 0 to {MAX_CHANNEL}"
-        case Signal(token=token) | Await(token=token) if token < 0:
+        case Notify(token=token) | Await(token=token) if token < 0:
             return f"found token {token}, wanted 0 or more"
         case Mark(name=name) if not 0 <= name < len(job.mark_names):
             return f"found name {name}, wanted an index into the {len(job.mark_names)} mark_names"

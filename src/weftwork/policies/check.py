@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from weftwork.base.errors import PolicyError
 from weftwork.policies.interface import Kind
-from weftwork.policies.layout import Layout
+from weftwork.policies.layout import RecordLayout
 
 __all__ = ["ALLOWED_IMPORTS", "Checked", "RecordType", "RecordsType", "check_imports", "check_step", "is_math"]
 
@@ -39,7 +39,7 @@ Scalar = Literal["int", "float", "bool", "kind"]
 class RecordType:
     """An argument of a step: a record, and which of its fields the step may write (None: every one)."""
 
-    layout: Layout
+    layout: RecordLayout
     writable: frozenset[str] | None = frozenset()
 
 
@@ -47,7 +47,7 @@ class RecordType:
 class RecordsType:
     """The candidates: an array of records that the step may read."""
 
-    layout: Layout
+    layout: RecordLayout
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -32,7 +32,7 @@ from weftwork.base.version import VERSION
 from weftwork.base.whole_file import write_whole
 from weftwork.policies.check import is_math
 
-__all__ = ["Compiled", "Entry", "cache_folder", "compile_entries"]
+__all__ = ["Compiled", "EntryPoint", "cache_folder", "compile_entries"]
 
 _HERE = Path(__file__).parent
 _FILE, _LIST = "policy.py", "whole.json"  # the text, and the digest of every file beside it
@@ -50,7 +50,7 @@ from weftwork.policies import arithmetic as _arithmetic
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class EntryPoint:
     """One step to compile.
 
     Parameters
@@ -84,7 +84,7 @@ def cache_folder() -> Path:
 
 
 def compile_entries(
-    path: Path, source: str, module: ModuleType, functions: set[str], entries: tuple[Entry, ...]
+    path: Path, source: str, module: ModuleType, functions: set[str], entries: tuple[EntryPoint, ...]
 ) -> Compiled:
     """Compile the steps of a checked file, or take them from the cache.
 
@@ -109,7 +109,7 @@ def compile_entries(
     )
 
 
-def _footer(module: ModuleType, functions: set[str], entries: tuple[Entry, ...]) -> str:
+def _footer(module: ModuleType, functions: set[str], entries: tuple[EntryPoint, ...]) -> str:
     lines = []
     replaced = {"sqrt", "exp", "log", "floor", "ceil"}
     for name, value in sorted(vars(module).items()):
@@ -122,7 +122,7 @@ def _footer(module: ModuleType, functions: set[str], entries: tuple[Entry, ...])
     return _FOOTER_HEAD + "\n".join(lines) + "\n" + "".join(_wrapper(entry) for entry in entries)
 
 
-def _wrapper(entry: Entry) -> str:
+def _wrapper(entry: EntryPoint) -> str:
     name = entry.name
     pointers, passed = [], []
     for index, dtype in enumerate(entry.arguments):

@@ -22,7 +22,7 @@ import numpy as np
 
 from weftwork.policies.interface import NO_WINDOW_BYTES, OFF
 
-__all__ = ["Field", "Layout", "line_of", "prefix_fields", "state_fields"]
+__all__ = ["Field", "RecordLayout", "line_of", "prefix_fields", "state_fields"]
 
 FieldType = Literal["int", "float"]
 _INT64 = range(-(2**63), 2**63)
@@ -103,7 +103,7 @@ def _watched(name: str) -> property:
     return property(lambda record: getattr(record, slot), write)
 
 
-class Layout:
+class RecordLayout:
     """The fields of one record in their order, and its two forms.
 
     Parameters
@@ -146,7 +146,7 @@ class Layout:
         self._arrays = [(write, type(value), value) for write, value in plain if isinstance(value, list)]
 
     @classmethod
-    def of_dtype(cls, name: str, dtype: np.dtype[np.void], *, watched: tuple[str, ...] = ()) -> Layout:
+    def of_dtype(cls, name: str, dtype: np.dtype[np.void], *, watched: tuple[str, ...] = ()) -> RecordLayout:
         """The layout of a record that the interface defines; its plain object is fast, not checked."""
         columns = [(n, dtype[n].base, dtype[n].shape) for n in dtype.names or ()]
         return cls(name, prefix_fields(columns), checked=False, watched=watched)

@@ -21,7 +21,7 @@ from weftwork.base.errors import ConfigError, Mistake, PolicyError, UsageError
 from weftwork.base.nearest import nearest
 from weftwork.base.user_code import TOO_DEEP, imported, line_of_constant, parsed, text_digest, text_of
 from weftwork.policies.check import RecordsType, RecordType, Type, check_imports, check_step
-from weftwork.policies.compile import Compiled, Entry, compile_entries
+from weftwork.policies.compile import Compiled, EntryPoint, compile_entries
 from weftwork.policies.interface import (
     CANDIDATE_DTYPE,
     CONGESTION_CONTROL_PREFIX,
@@ -34,7 +34,7 @@ from weftwork.policies.interface import (
     Plugin,
     PortSelection,
 )  # fmt: skip
-from weftwork.policies.layout import Layout, line_of, prefix_fields, state_fields
+from weftwork.policies.layout import RecordLayout, line_of, prefix_fields, state_fields
 from weftwork.policies.parameters import parameter_layout, parameter_rows, resolve
 from weftwork.policies.plugin_types import wrong_field
 
@@ -50,9 +50,9 @@ _PREFIX: Final = {
     "path-selection": prefix_fields(PATH_SELECTION_PREFIX),
     "port-selection": (),
 }
-_SIGNAL: Final = Layout.of_dtype("Signal", SIGNAL_DTYPE)
-_PORT_SIGNAL: Final = Layout.of_dtype("PortSignal", PORT_SIGNAL_DTYPE, watched=("choice",))
-_CANDIDATE: Final = Layout.of_dtype("Candidate", CANDIDATE_DTYPE)
+_SIGNAL: Final = RecordLayout.of_dtype("Signal", SIGNAL_DTYPE)
+_PORT_SIGNAL: Final = RecordLayout.of_dtype("PortSignal", PORT_SIGNAL_DTYPE, watched=("choice",))
+_CANDIDATE: Final = RecordLayout.of_dtype("Candidate", CANDIDATE_DTYPE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,12 +216,12 @@ class LoadedPolicy:
         return text_digest(self.kind, self.source_text, repr(sorted(self.values.items())))
 
     @property
-    def signal_layout(self) -> Layout:
+    def signal_layout(self) -> RecordLayout:
         """Of the signal that the step takes."""
         return _PORT_SIGNAL if self.kind == "port-selection" else _SIGNAL
 
     @property
-    def candidate_layout(self) -> Layout:
+    def candidate_layout(self) -> RecordLayout:
         """Of one candidate of a port selection."""
         return _CANDIDATE
 
@@ -241,14 +241,14 @@ class LoadedPolicy:
         params = self._params.dtype
         if self.kind == "port-selection":
             arguments = (params, self.state.dtype, signal, _CANDIDATE.dtype)
-            entries = [Entry(name=self.plugin.step.__name__, arguments=arguments, candidates=True)]
+            entries = [EntryPoint(name=self.plugin.step.__name__, arguments=arguments, candidates=True)]
         else:
-            entries = [Entry(name=self.plugin.step.__name__, arguments=(params, self.state.dtype, signal))]
+            entries = [EntryPoint(name=self.plugin.step.__name__, arguments=(params, self.state.dtype, signal))]
         if self.receiver is not None:
             shared = None if self.shared is None else self.shared.dtype
             receive = cast("CongestionControl", self.plugin).receive
             name = getattr(receive, "__name__", "receive")
-            entries.append(Entry(name=name, arguments=(params, self.receiver.dtype, shared, signal)))
+            entries.append(EntryPoint(name=name, arguments=(params, self.receiver.dtype, shared, signal)))
         return compile_entries(self.source_path, self.source_text, self._file.module, self._file.used, tuple(entries))
 
     # Calls in plain Python, with the errors of the file's author.
@@ -343,14 +343,14 @@ class _PolicyFile:
         self.plugin = _plugin(kind, shown, tree, self.module)
         try:
             self.rows = parameter_rows(self.plugin.params)
-            self.state = Layout("State", state_fields(self.plugin.state, _PREFIX[kind]))
+            self.state = RecordLayout("State", state_fields(self.plugin.state, _PREFIX[kind]))
             self.receiver = self.shared = None
             if isinstance(self.plugin, CongestionControl) and self.plugin.receive is not None:
                 if self.plugin.receiver_state is not None:
                     owner = self.plugin.receiver_state
-                    self.receiver = Layout("ReceiverState", state_fields(owner, prefix_fields(RECEIVER_PREFIX)))
+                    self.receiver = RecordLayout("ReceiverState", state_fields(owner, prefix_fields(RECEIVER_PREFIX)))
                 if self.plugin.shared_state is not None:
-                    self.shared = Layout("SharedState", state_fields(self.plugin.shared_state, ()))
+                    self.shared = RecordLayout("SharedState", state_fields(self.plugin.shared_state, ()))
         except (TypeError, NameError) as error:
             raise PolicyError(shown, _line_of_class(tree, str(error)), str(error)) from error
         try:

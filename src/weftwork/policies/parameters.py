@@ -16,12 +16,12 @@ from typing import Any
 
 from weftwork.base.errors import Mistake
 from weftwork.base.nearest import nearest
-from weftwork.base.units import DURATION, RATE, SIZE, Quantity, UnitError, format_quantity, parse_quantity
-from weftwork.policies.layout import Field, Layout
+from weftwork.base.units import DURATION, RATE, SIZE, QuantityKind, UnitError, format_quantity, parse_quantity
+from weftwork.policies.layout import Field, RecordLayout
 
 __all__ = ["ParameterRow", "parameter_layout", "parameter_rows", "resolve"]
 
-_UNITS: tuple[tuple[str, Quantity], ...] = (("_ps", DURATION), ("_bps", RATE), ("_bytes", SIZE))
+_UNITS: tuple[tuple[str, QuantityKind], ...] = (("_ps", DURATION), ("_bps", RATE), ("_bytes", SIZE))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +37,7 @@ class ParameterRow:
     maximum: float | None = None
 
     @property
-    def quantity(self) -> Quantity | None:
+    def quantity(self) -> QuantityKind | None:
         """The kind of quantity that the name ends in, or None."""
         return next((quantity for suffix, quantity in _UNITS if self.name.endswith(suffix)), None)
 
@@ -146,9 +146,9 @@ def _wanted(row: ParameterRow) -> str:
     return "a whole number" if row.type is int else "a number"
 
 
-def parameter_layout(rows: tuple[ParameterRow, ...], values: Mapping[str, float]) -> Layout:
+def parameter_layout(rows: tuple[ParameterRow, ...], values: Mapping[str, float]) -> RecordLayout:
     """The record of the parameters, holding these values."""
-    return Layout(
+    return RecordLayout(
         "Params",
         [
             Field(name=row.name, type="float" if row.type is float else "int", initial=(values[row.name],))

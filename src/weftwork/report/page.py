@@ -13,7 +13,7 @@ from weftwork.report.answer import answer
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.fabric import fabric_picture
 from weftwork.report.over_time import directions, has_nodes, read_over_time
-from weftwork.report.page_elements import Section, Tile, notice, paragraphs, port, render, table, tiles
+from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, port, render, table, tiles
 from weftwork.report.page_flows import completion, slowest
 from weftwork.report.page_over_time import congestion, utilisation
 from weftwork.report.page_training import SCRIPTS, training_sections
@@ -173,7 +173,7 @@ def _direction_of(run: Run, name: str) -> str:
     return next((one.name for one in directions(run) if ports[name] in one.ports), "")
 
 
-def _answer(run: Run) -> Section:
+def _answer(run: Run) -> PageSection:
     said = answer(run)
     if not run.seeds and not is_training(run) and (text := bottleneck(run)):
         said = [text if one.startswith("The busiest link was ") else one for one in said]
@@ -189,10 +189,10 @@ def _answer(run: Run) -> Section:
             interval = f"95 %: {low} to {high}"
         shown.append(Tile(name=words, value=amount(number["value"], number["unit"]), note=interval))
     content = paragraphs(said, "answer") + notice(warnings(run, is_ending_told=True)) + tiles(shown)
-    return Section(id="answer", short="Answer", title="The answer", content=content)
+    return PageSection(id="answer", short="Answer", title="The answer", content=content)
 
 
-def _seeds(run: Run) -> Section:
+def _seeds(run: Run) -> PageSection:
     names = [name for name in _BY_SEED if name in run.summary]
     rows = [
         [escape(one.path.name), escape(one.status),
@@ -200,7 +200,7 @@ def _seeds(run: Run) -> Section:
         for one in run.seeds
     ]  # fmt: skip
     lead = f"Each has a page of its own: weftwork report {run.path}/{run.seeds[0].path.name}"
-    return Section(
+    return PageSection(
         id="seeds",
         short="Seeds",
         title="The seeds",
@@ -209,17 +209,17 @@ def _seeds(run: Run) -> Section:
     )
 
 
-def _fabric(run: Run) -> Section:
+def _fabric(run: Run) -> PageSection:
     title, short = "The fabric and its hot links", "Fabric"
     if not has_nodes(run):
         version = run.provenance.get("weftwork", "an older version")
         text = f"This run was written by Weftwork {version}, which did not keep the tiers of its fabric."
-        return Section(id="fabric", short=short, title=title, content=notice([text]))
+        return PageSection(id="fabric", short=short, title=title, content=notice([text]))
     links = run.query("select * from links order by port")
     ports = links["port"].to_numpy()
     if len(ports) and int(ports[-1]) >= len(ports):  # a picture of some links would be one of another fabric
         text = f"The fabric is so large that only the {len(ports):,} busiest directions of its links were kept."
-        return Section(id="fabric", short=short, title=title, content=notice([text]))
+        return PageSection(id="fabric", short=short, title=title, content=notice([text]))
     drawing, hot, note = fabric_picture(run.query("select * from nodes order by node"), links)
     rows = []
     for one in hot:
@@ -236,10 +236,10 @@ def _fabric(run: Run) -> Section:
         "A line has the colour and the width of the busiest of its links and directions, as a mean over the run. The "
         "numbers mark the busiest links."
     )
-    return Section(id="fabric", short=short, title=title, lead=lead, content=content)
+    return PageSection(id="fabric", short=short, title=title, lead=lead, content=content)
 
 
-def _provenance(run: Run) -> Section:
+def _provenance(run: Run) -> PageSection:
     known = run.provenance
     machine = known.get("machine", {})
     policies = []
@@ -277,7 +277,7 @@ def _provenance(run: Run) -> Section:
         + escape(run.scenario)
         + "</pre></details>"
     )
-    return Section(
+    return PageSection(
         id="provenance",
         short="Provenance",
         title="Where this comes from",

@@ -16,7 +16,7 @@ from weftwork.report.figures.distribution import distribution
 from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.over_time import directions, read_over_time
 from weftwork.report.page import bottleneck, warnings
-from weftwork.report.page_elements import Section, notice, paragraphs, port, render, table
+from weftwork.report.page_elements import PageSection, notice, paragraphs, port, render, table
 from weftwork.report.page_flows import flow_values
 from weftwork.report.page_over_time import moments, not_recorded
 from weftwork.report.page_training import SCRIPTS, job_waterfalls, pipeline_figure
@@ -107,7 +107,7 @@ def _told(run: Run) -> str:
     return f"{run.path.name}: {about.get('workload', '')}; {about.get('fabric', '')}; {about.get('transport', '')}"
 
 
-def _answer(first: Run, second: Run, headline: str, differences: Sequence[_Difference]) -> Section:
+def _answer(first: Run, second: Run, headline: str, differences: Sequence[_Difference]) -> PageSection:
     said = [headline]
     if not differences:
         said.append("The scenarios are the same.")
@@ -136,7 +136,7 @@ def _answer(first: Run, second: Run, headline: str, differences: Sequence[_Diffe
         + table(("key of the scenario", "A", "B"), rows, texts=(1, 2))
         + f'<div class="two">{each}</div>'
     )
-    return Section(id="answer", short="Answer", title="The answer", content=content)
+    return PageSection(id="answer", short="Answer", title="The answer", content=content)
 
 
 def _in_words(run: Run) -> list[str]:
@@ -146,7 +146,7 @@ def _in_words(run: Run) -> list[str]:
     return [text for text in said if not text.startswith("The busiest link was ")] + [bottleneck(run)]
 
 
-def _training(first: Run, second: Run) -> list[Section]:
+def _training(first: Run, second: Run) -> list[PageSection]:
     """Where the time of an iteration goes, and the pipelines, A above B; only the numbers where there are seeds."""
     if first.seeds or second.seeds:
         return []
@@ -155,13 +155,13 @@ def _training(first: Run, second: Run) -> list[Section]:
     charts = "".join(f"<h3>{name}</h3>{pipeline_figure(run)}" for name, run in both)
     busiest = _busiest(first, second)
     return [
-        Section(id="time", short="Time", title="Where the time goes", content=falls),
-        Section(id="pipeline", short="Pipeline", title="The pipelines", content=charts),
-        *([Section(id="links", short="Links", title="The links", content=busiest)] if busiest else []),
+        PageSection(id="time", short="Time", title="Where the time goes", content=falls),
+        PageSection(id="pipeline", short="Pipeline", title="The pipelines", content=charts),
+        *([PageSection(id="links", short="Links", title="The links", content=busiest)] if busiest else []),
     ]
 
 
-def _times(first: Run, second: Run) -> Section:
+def _times(first: Run, second: Run) -> PageSection:
     charts = [
         distribution(
             title,
@@ -173,7 +173,7 @@ def _times(first: Run, second: Run) -> Section:
             ("Slowdown of flows", "slowdown", "ratio"),
         )
     ]
-    return Section(
+    return PageSection(
         id="times",
         short="Times",
         title="How long it took",
@@ -182,13 +182,13 @@ def _times(first: Run, second: Run) -> Section:
     )
 
 
-def _links(first: Run, second: Run) -> Section:
+def _links(first: Run, second: Run) -> PageSection:
     """Utilisation of every direction: A beside B, on one axis of time each."""
     title, short = "How busy the links were", "Links"
     both = [(name, run, None if run.seeds else read_over_time(run)) for name, run in (("A", first), ("B", second))]
     lacking = [f"{name}: {_lacks(run)}" for name, run, found in both if found is None]
     if lacking:
-        return Section(id="links", short=short, title=title, content=notice(lacking) + _busiest(first, second))
+        return PageSection(id="links", short=short, title=title, content=notice(lacking) + _busiest(first, second))
     kinds = [{one.name: one for one in directions(run)} for _, run, _ in both]
     names = list(dict.fromkeys([*kinds[0], *kinds[1]]))
     ends = [found.end_ps for _, _, found in both if found is not None]
@@ -220,7 +220,7 @@ def _links(first: Run, second: Run) -> Section:
         "with the same axis of time." if is_common else "each with an axis of its own, since one took far longer."
     )
     content = _busiest(first, second) + f'<div class="two pairs">{"".join(cards)}</div>'
-    return Section(id="links", short=short, title=title, lead=lead, content=content)
+    return PageSection(id="links", short=short, title=title, lead=lead, content=content)
 
 
 def _lacks(run: Run) -> str:
@@ -245,7 +245,7 @@ def _busiest(first: Run, second: Run) -> str:
     return table(("links that changed most", "A in use", "B in use", "change"), rows)
 
 
-def _numbers(numbers: Sequence[_Pair]) -> Section:
+def _numbers(numbers: Sequence[_Pair]) -> PageSection:
     changed = [pair for pair in numbers if pair.first != pair.second]
     rows = [
         [escape(label(pair.name)), *(escape(typeset(amount(value, pair.unit))) for value in (pair.first, pair.second)),
@@ -255,7 +255,7 @@ def _numbers(numbers: Sequence[_Pair]) -> Section:
     same = len(numbers) - len(changed)
     content = table(("number", "A", "B", "change"), rows)
     lead = f"{plural(same, 'other number is', 'other numbers are')} equal."
-    return Section(id="numbers", short="Numbers", title="The numbers that changed", lead=lead, content=content)
+    return PageSection(id="numbers", short="Numbers", title="The numbers that changed", lead=lead, content=content)
 
 
 def _change(pair: _Pair) -> str:
@@ -265,7 +265,7 @@ def _change(pair: _Pair) -> str:
     return escape(typeset(f"{100 * pair.change:+,.1f} %{seeds}"))
 
 
-def _origins(first: Run, second: Run) -> Section:
+def _origins(first: Run, second: Run) -> PageSection:
     keys = ("weftwork", "engine", "seed", "status", "started", "wall_s", "digest")
     rows = [
         [key.replace("_s", ", s"), *(escape(str(run.provenance.get(key, "\u2013"))) for run in (first, second))]
@@ -277,4 +277,4 @@ def _origins(first: Run, second: Run) -> Section:
         for name, run in (("A", first), ("B", second))
     )
     content = table(("", "A", "B"), rows, texts=(1, 2)) + scenarios
-    return Section(id="provenance", short="Provenance", title="Where this comes from", content=content)
+    return PageSection(id="provenance", short="Provenance", title="Where this comes from", content=content)

@@ -19,11 +19,11 @@ from weftwork.report.words import typeset
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Section", "Tile", "bar", "notice", "paragraphs", "port", "render", "table", "tiles"]
+__all__ = ["PageSection", "Tile", "bar", "notice", "paragraphs", "port", "render", "table", "tiles"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class PageSection:
     """A part of a page; ``short`` is its name in the list of sections, ``content`` is HTML."""
 
     id: str
@@ -43,7 +43,7 @@ class Tile:
 
 
 def render(
-    title: str, subtitle: Sequence[tuple[str, str]], sections: Sequence[Section], *, scripts: Sequence[str] = ()
+    title: str, subtitle: Sequence[tuple[str, str]], sections: Sequence[PageSection], *, scripts: Sequence[str] = ()
 ) -> str:
     """The page, one file of HTML.
 

@@ -13,7 +13,7 @@ from weftwork.policies.interface import NO_WINDOW_BYTES
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.distribution import distribution
 from weftwork.report.figures.lines import Curve, curves
-from weftwork.report.page_elements import Section, bar, notice, table
+from weftwork.report.page_elements import PageSection, bar, notice, table
 from weftwork.report.slow_flows import slow_flows, why
 from weftwork.report.tables import flows_by_size
 from weftwork.report.words import amount, typeset
@@ -45,7 +45,7 @@ def flow_values(run: Run, column: str) -> NDArray[np.float64]:
     return np.concatenate([part[column].to_numpy().astype(np.float64) for part in parts])
 
 
-def completion(run: Run) -> Section:
+def completion(run: Run) -> PageSection:
     """Times of collectives, and the distributions of completion times and slowdowns."""
     parts = [_collectives(run)] if not run.seeds else []
     found = run.seeds[:6] or (run,)
@@ -66,7 +66,7 @@ def completion(run: Run) -> Section:
         lead = f"None of the {which} completed."
     elif len(run.seeds) > len(found):
         lead += f" The first {len(found)} of {len(run.seeds)} seeds are drawn."
-    return Section(id="times", short="Times", title="How long it took", lead=lead, content="".join(parts))
+    return PageSection(id="times", short="Times", title="How long it took", lead=lead, content="".join(parts))
 
 
 def _name(run: Run) -> str:
@@ -120,12 +120,12 @@ def _by_size(run: Run) -> str:
     return table(head, cells, caption="By size of the flow")
 
 
-def slowest(run: Run, over_time: OverTime | None) -> Section:
+def slowest(run: Run, over_time: OverTime | None) -> PageSection:
     """Some ten flows, each with the split of its time and the reasons in words."""
     title, short = "The slowest flows, and why", "Slow flows"
     found = slow_flows(run, over_time)
     if not found:
-        return Section(id="slow", short=short, title=title, content=notice(["There were no flows."]))
+        return PageSection(id="slow", short=short, title=title, content=notice(["There were no flows."]))
     alike: dict[tuple[tuple[str, str], ...], list[SlowFlow]] = {}
     for slow in found:  # flows with one story are told together
         alike.setdefault(tuple((reason.kind, reason.where) for reason in why(slow)), []).append(slow)
@@ -145,7 +145,7 @@ def slowest(run: Run, over_time: OverTime | None) -> Section:
             f"<code>weftwork run FILE --set 'engine.record={{flows: [{pairs}]}}'</code> records them for "
             "these flows.</p>"
         )
-    return Section(
+    return PageSection(
         id="slow",
         short=short,
         title=title,

@@ -13,7 +13,7 @@ from weftwork.report.figures.fabric import scale
 from weftwork.report.figures.heat_map import heat_map, rows_of
 from weftwork.report.figures.lines import Curve, Moment, curves
 from weftwork.report.over_time import directions, has_table
-from weftwork.report.page_elements import Section, notice
+from weftwork.report.page_elements import PageSection, notice
 from weftwork.report.words import amount, plural, sentence
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ def moments(run: Run, end_ps: int) -> list[Moment]:
     ]
 
 
-def utilisation(run: Run, over_time: OverTime | None) -> Section:
+def utilisation(run: Run, over_time: OverTime | None) -> PageSection:
     """Mean and busiest link of every direction, and a heat map of its links."""
     title, short = "How busy the links were", "Links"
     if over_time is None:
-        return Section(id="links", short=short, title=title, content=notice([not_recorded(run)]))
+        return PageSection(id="links", short=short, title=title, content=notice([not_recorded(run)]))
     names = run.query("select name from links order by port")["name"].to_pylist()
     found = [direction for direction in directions(run) if len(direction.ports)]
     faults = moments(run, over_time.end_ps)
@@ -75,7 +75,7 @@ def utilisation(run: Run, over_time: OverTime | None) -> Section:
             else ""
         )
     )
-    return Section(
+    return PageSection(
         id="links",
         short=short,
         title=title,
@@ -110,11 +110,11 @@ def _direction(direction: Direction, over_time: OverTime, names: list[str], faul
     return figure(direction.name, body, aside=of, note=note)
 
 
-def congestion(run: Run, over_time: OverTime | None) -> Section:
+def congestion(run: Run, over_time: OverTime | None) -> PageSection:
     """Queues by direction; pauses, marks and drops of all ports under the same axis."""
     title, short = "Queues, pauses, marks and drops", "Queues"
     if over_time is None:
-        return Section(id="queues", short=short, title=title, content=notice([not_recorded(run)]))
+        return PageSection(id="queues", short=short, title=title, content=notice([not_recorded(run)]))
     faults = moments(run, over_time.end_ps)
     queues = [
         Curve(name=direction.name, values=over_time.values("queue_bytes", direction.ports).max(axis=0))
@@ -155,4 +155,4 @@ def congestion(run: Run, over_time: OverTime | None) -> Section:
         parts.append(figure(what, strip))
     *others, last = absent or [""]
     lead = f"There were no {', '.join(others)}{' or ' if others else ''}{last}." if absent else ""
-    return Section(id="queues", short=short, title=title, lead=lead, content="".join(parts))
+    return PageSection(id="queues", short=short, title=title, lead=lead, content="".join(parts))

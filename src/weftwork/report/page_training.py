@@ -13,7 +13,7 @@ from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.figures.waterfall import Step, waterfall
 from weftwork.report.network_flows import network_flows
 from weftwork.report.over_time import has_nodes
-from weftwork.report.page_elements import Section, bar, notice, paragraphs, port, table
+from weftwork.report.page_elements import PageSection, bar, notice, paragraphs, port, table
 from weftwork.report.pipeline import KINDS, read_pipeline, time_by_kind
 from weftwork.report.tables import busiest_links
 from weftwork.report.training_answer import few_flows_sentence, goodput_sentence, jobs_of, what_if_of
@@ -33,7 +33,7 @@ _MOST_JOBS: Final = 8  # with a waterfall of their own
 _MOST_TIERS: Final = 12  # with a chart of their own
 
 
-def training_sections(run: Run) -> list[Section]:
+def training_sections(run: Run) -> list[PageSection]:
     """Make the parts of a run of one seed.
 
     Raises
@@ -75,9 +75,9 @@ def _of_the_chart(found: Pipeline) -> str:
     return said
 
 
-def _pipeline(run: Run) -> Section:
+def _pipeline(run: Run) -> PageSection:
     lead = "What every stage did, in time. Times in the legend are those of an average GPU in one iteration."
-    return Section(id="pipeline", short="Pipeline", title="The pipeline", lead=lead, content=pipeline_figure(run))
+    return PageSection(id="pipeline", short="Pipeline", title="The pipeline", lead=lead, content=pipeline_figure(run))
 
 
 def job_waterfalls(run: Run) -> str:
@@ -112,15 +112,15 @@ def _waterfall(run: Run, job: dict[str, Any], *, is_alone: bool) -> str:
     return figure(title, waterfall(steps), note=f"{told}." if told else "")
 
 
-def _time(run: Run) -> Section:
+def _time(run: Run) -> PageSection:
     lead = (
         "An iteration of an average GPU, by what its time went to, and below what an iteration would take if one thing "
         "were different."
     )
-    return Section(id="time", short="Time", title="Where the time goes", lead=lead, content=job_waterfalls(run))
+    return PageSection(id="time", short="Time", title="Where the time goes", lead=lead, content=job_waterfalls(run))
 
 
-def _side_by_side(run: Run, jobs: list[dict[str, Any]]) -> Section:
+def _side_by_side(run: Run, jobs: list[dict[str, Any]]) -> PageSection:
     rows = []
     for job in jobs:
         cells = [
@@ -134,7 +134,7 @@ def _side_by_side(run: Run, jobs: list[dict[str, Any]]) -> Section:
     alone = ("alone",) if any(_alone(run, job) for job in jobs) else ()
     content = table((*head, *alone), rows, texts=(1, 2))
     lead = "Jobs that ran at the same time on one fabric, each with a rate of its own."
-    return Section(id="jobs", short="Jobs", title="The jobs side by side", lead=lead, content=content)
+    return PageSection(id="jobs", short="Jobs", title="The jobs side by side", lead=lead, content=content)
 
 
 def _alone(run: Run, job: dict[str, Any]) -> list[int]:
@@ -142,7 +142,7 @@ def _alone(run: Run, job: dict[str, Any]) -> list[int]:
     return [case["iteration_ps"] for case in what_if_of(run, job["job"]) if case["case"] == "alone"]
 
 
-def _goodput(run: Run) -> Section:
+def _goodput(run: Run) -> PageSection:
     names = (
         ("effective_share", "training that counts", "forward"), ("checkpoint_share", "checkpoints", "checkpoint"),
         ("lost_share", "lost work", "tensor"), ("recovery_share", "detection and restart", "expert"),
@@ -157,10 +157,10 @@ def _goodput(run: Run) -> Section:
     )
     content = f'<figure><div class="split">{line}</div><div class="kinds">{keys}</div></figure>'
     said = paragraphs([goodput_sentence(run)], "told")
-    return Section(id="goodput", short="Goodput", title="Goodput over weeks", content=content + said)
+    return PageSection(id="goodput", short="Goodput", title="Goodput over weeks", content=content + said)
 
 
-def _traffic(run: Run) -> Section:
+def _traffic(run: Run) -> PageSection:
     lead = (
         f"{few_flows_sentence(run)} Entropy is log2 of how many equal flows would spread the bytes as evenly: where it "
         "is low, hashing flows over equal paths loads them unevenly."
@@ -168,7 +168,7 @@ def _traffic(run: Run) -> Section:
     tiers = _tiers(run)
     charts = f'<div class="two">{tiers}</div>' if tiers else notice(["Nothing was recorded over time."])
     content = charts + _tier_table(run) + _kind_table(run) + _hot_links(run)
-    return Section(id="traffic", short="Traffic", title="What the network carried", lead=lead, content=content)
+    return PageSection(id="traffic", short="Traffic", title="What the network carried", lead=lead, content=content)
 
 
 def _arrow(name: str) -> str:

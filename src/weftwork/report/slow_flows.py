@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weftwork.report.over_time import OverTime
     from weftwork.store.runs import Run
 
-__all__ = ["Hop", "Reason", "SlowFlow", "slow_flows", "why"]
+__all__ = ["FlowHop", "SlowFlow", "SlowReason", "slow_flows", "why"]
 
 _WORTH_TELLING = 0.02  # chosen: of the flow's time; less explains nothing
 _LEAST_BINS = 3  # chosen: of the timeline; what lasted less cannot be told from its neighbours in the same bins
@@ -28,7 +28,7 @@ _HARDLY_SLOWER = 1.1  # chosen: slowdown
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hop:
+class FlowHop:
     """A port on the way of a flow.
 
     Attributes
@@ -92,10 +92,10 @@ class SlowFlow:
     behind: int
     timeouts: int
     returns: int
-    hops: tuple[Hop, ...] | None
+    hops: tuple[FlowHop, ...] | None
 
     @property
-    def held(self) -> Hop | None:
+    def held(self) -> FlowHop | None:
         """The port that held it back most."""
         if not self.hops:
             return None
@@ -103,7 +103,7 @@ class SlowFlow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reason:
+class SlowReason:
     """One reason why a flow was slow.
 
     Attributes
@@ -177,7 +177,7 @@ def _name(row: dict[str, Any]) -> str:
 
 def _hops(
     run: Run, over_time: OverTime | None, row: dict[str, Any], start_ps: int, end_ps: int
-) -> tuple[Hop, ...] | None:
+) -> tuple[FlowHop, ...] | None:
     pair = int(row["queue_pair"])
     ports = run.query(
         "select p.*, l.name, l.rate_bps, n.name as peer from paths p join links l using (port) "  # noqa: S608 - numbers
@@ -215,7 +215,7 @@ def _hops(
             paused = min(over_time.within("paused_ps", number, start_ps, end_ps), end_ps - start_ps - busy)
         sharing = others_of.get(port["port"], {"names": [], "count": 0})
         hops.append(
-            Hop(
+            FlowHop(
                 name=port["name"],
                 peer=port["peer"],
                 share=share,
@@ -231,12 +231,12 @@ def _hops(
     return tuple(hops)
 
 
-def why(slow: SlowFlow) -> list[Reason]:
+def why(slow: SlowFlow) -> list[SlowReason]:
     """Say why it took so long, the weightiest reason first."""
-    found: list[Reason] = []
+    found: list[SlowReason] = []
 
     def say(kind: str, where: str, weight_ps: float, text: str) -> None:
-        found.append(Reason(kind=kind, where=where, weight_ps=weight_ps, text=text))
+        found.append(SlowReason(kind=kind, where=where, weight_ps=weight_ps, text=text))
 
     took = max(slow.took_ps, 1)
     held = slow.held
@@ -280,14 +280,14 @@ def why(slow: SlowFlow) -> list[Reason]:
     return sorted(found, key=lambda reason: -reason.weight_ps)
 
 
-def _idle_ps(slow: SlowFlow, held: Hop | None) -> float:
+def _idle_ps(slow: SlowFlow, held: FlowHop | None) -> float:
     """Time in which the port did nothing of what is told apart; 0 where that is not known."""
     if held is None or held.own_ps is None:
         return 0.0
     return max(slow.took_ps - slow.behind_ps - held.own_ps - held.held_ps, 0.0)
 
 
-def _sent_again(slow: SlowFlow, held: Hop | None, idle_ps: float) -> str:
+def _sent_again(slow: SlowFlow, held: FlowHop | None, idle_ps: float) -> str:
     parts = []
     if slow.timeouts:
         parts.append(f"ran into {plural(slow.timeouts, 'timeout')}")
@@ -303,19 +303,19 @@ def _time(value_ps: float, took_ps: int) -> str:
     return f"{amount(value_ps, 'ps')} ({amount(min(value_ps / took_ps, 1.0), 'share')} of its time)"
 
 
-def _collided(hop: Hop, took: int) -> str:
+def _collided(hop: FlowHop, took: int) -> str:
     text = f"{hop.name} sent other traffic for {_time(hop.others_ps or 0.0, took)}"
     if not hop.sharers_count:
         return text + ", which belongs to no other flow of its time: acknowledgements, or packets sent again."
     return f"{text}: it collided there with {plural(hop.sharers_count, 'other flow')} ({_names(hop)})."
 
 
-def _names(hop: Hop) -> str:
+def _names(hop: FlowHop) -> str:
     more = hop.sharers_count - len(hop.sharers)
     return ", ".join(hop.sharers) + (f" and {more:,} more" if more else "")
 
 
-def _queued(hop: Hop, hops: tuple[Hop, ...]) -> str:
+def _queued(hop: FlowHop, hops: tuple[FlowHop, ...]) -> str:
     total = sum(one.wait_ps * one.share for one in hops)
     text = (
         f"Queued at {hop.name}: {amount(hop.queue_bytes, 'B')} stood before a packet on average, "

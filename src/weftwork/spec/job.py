@@ -6,7 +6,7 @@ as they have run it. What crosses servers is a message; every other dependency i
 A rank runs the streams of its class side by side. A stream runs its operations in order: ``Compute`` and ``At`` take
 time, ``Send`` and ``Receive`` are posted and return at once, ``Wait`` ends when all that this stream has posted is
 complete (a send when its last byte is acknowledged, a receive when its message has arrived whole, a collective when
-every member has its result). ``Signal`` and ``Await`` order the streams of one rank. ``Mark`` records the instant, for
+every member has its result). ``Notify`` and ``Await`` order the streams of one rank. ``Mark`` records the instant, for
 collectives and iterations. Operations that take time carry a ``label``: what that time is spent on.
 """
 
@@ -20,8 +20,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Arrivals", "At", "Await", "Collect", "Compute", "Digit", "Grid", "Group", "Job", "Loop", "Mark", "Operation",
-    "Peer", "Placement", "Program", "Receive", "Send", "Signal", "Size", "Wait",
+    "Arrivals",
+    "At",
+    "Await",
+    "Collect",
+    "Compute",
+    "Digit",
+    "Grid",
+    "Group",
+    "Job",
+    "Loop",
+    "Mark",
+    "Notify",
+    "Operation",
+    "Peer",
+    "Placement",
+    "Program",
+    "Receive",
+    "Send",
+    "Size",
+    "Wait",
 ]  # fmt: skip
 
 
@@ -227,7 +245,7 @@ class Wait:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Signal:
+class Notify:
     """Count ``token`` of this rank up by one, now or ``after_ps`` later; the stream goes on at once.
 
     A delay is a latency that keeps nobody busy: what follows may overlap it.
@@ -260,7 +278,7 @@ class Loop:
     body: tuple[Operation, ...]
 
 
-Operation = Compute | At | Send | Arrivals | Receive | Collect | Wait | Signal | Await | Mark | Loop
+Operation = Compute | At | Send | Arrivals | Receive | Collect | Wait | Notify | Await | Mark | Loop
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from weftwork.spec.job import Await, Digit, Group, Loop, Mark, Operation, Peer, Receive, Send, Signal, Size, Wait
+from weftwork.spec.job import Await, Digit, Group, Loop, Mark, Notify, Operation, Peer, Receive, Send, Size, Wait
 from weftwork.workload.collectives.algorithm import END, START, Algorithm, Schedule, Share, Traffic
 from weftwork.workload.collectives.call import Call
 
@@ -79,7 +79,7 @@ def _operations(operations: Sequence[Operation], counter: int = 0) -> Iterator[t
             yield operation, counter
 
 
-class _Places:
+class _Coordinates:
     """Coordinates of ranks in groups; those of a group with members are looked up in a table, made once."""
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ class _Run:
         self.by_nic: dict[tuple[int, int], int] = {}  # (GPU whose NIC sends, destination) -> bytes between domains
         self.parts: dict[tuple[int, int], int] = {}  # the same -> parts
         self._checks_data = checks_data
-        self._places = _Places()
+        self._places = _Coordinates()
         self._draw = random.Random(seed)
         count = len(schedule.rank_class)
         self._tokens: list[dict[int, int]] = [{} for _ in range(count)]
@@ -240,7 +240,7 @@ class _Run:
                     stream.receives.append((source, operation.channel, operation.reduce, ordinal))
             case Wait():
                 return self._wait(rank, stream)
-            case Signal():
+            case Notify():
                 tokens[operation.token] = tokens.get(operation.token, 0) + 1
             case Await():
                 if tokens.get(operation.token, 0) == 0:

@@ -13,7 +13,7 @@ from weftwork.base.errors import CodeError, ConfigError
 from weftwork.spec.job import Job
 from weftwork.spec.scenario.choice import PatternInput
 from weftwork.spec.scenario.choices import PATTERNS
-from weftwork.spec.scenario.workload import Traffic
+from weftwork.spec.scenario.workload import TrafficSection
 from weftwork.spec.transport import Transport
 from weftwork.testing.choices import key_findings, offer_findings, read
 from weftwork.testing.runs import finished
@@ -40,7 +40,7 @@ def check_pattern(
     what is wrong, a sentence each; empty if nothing is
     """
     label = str(pattern)
-    findings = list(offer_findings(PATTERNS, label, Traffic))
+    findings = list(offer_findings(PATTERNS, label, TrafficSection))
     for count in hosts if not findings else ():
         document = _document(label, keys, count)
         found = list(key_findings(PATTERNS, label, "traffic", document)) or list(_made(label, document, count))

@@ -18,7 +18,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.units import RATE, format_quantity
 from weftwork.base.whole_file import write_whole
 from weftwork.spec.fabric import Fabric
-from weftwork.topology.picture import Box, Layout, lay_out, tier_words
+from weftwork.topology.picture import Box, PictureLayout, lay_out, tier_words
 from weftwork.topology.reach import rails_of
 
 __all__ = ["PICTURES", "draw", "to_html", "to_svg"]
@@ -145,7 +145,7 @@ def _row_width(row: Sequence[Box]) -> float:
     return sum(_width(box) for box in row) + GAP * (len(row) - 1)
 
 
-def _places(layout: Layout) -> tuple[list[float], float]:
+def _places(layout: PictureLayout) -> tuple[list[float], float]:
     """Centre of every box, in the order of `Layout.boxes`, and the width of the picture."""
     pod_widths = [max(_row_width(row) for row in pod.values()) for pod in layout.pods]
     across = max(sum(pod_widths) + POD_GAP * max(len(pod_widths) - 1, 0), _row_width(layout.top), 360)

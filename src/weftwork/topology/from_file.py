@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
-from weftwork.base.units import DURATION, LENGTH, PROPAGATION_PS_PER_M, RATE, Quantity, UnitError, parse_quantity
+from weftwork.base.units import DURATION, LENGTH, PROPAGATION_PS_PER_M, RATE, QuantityKind, UnitError, parse_quantity
 from weftwork.hardware import catalogue
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
@@ -265,7 +265,7 @@ def _family(key: str) -> str:
     return "delay" if stem == "length" else stem
 
 
-def _measure(place: _Place, values: Mapping[str, Any], quantity: Quantity, keys: tuple[str, str]) -> float | None:
+def _measure(place: _Place, values: Mapping[str, Any], quantity: QuantityKind, keys: tuple[str, str]) -> float | None:
     """A quantity, as text with its unit under the first key or as a number under the second; None without either."""
     text_key, number_key = keys
     if (number := values.get(number_key)) is not None:

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from weftwork.spec.fabric import HOST, Fabric
 
-__all__ = ["Box", "Layout", "lay_out", "tier_words"]
+__all__ = ["Box", "PictureLayout", "lay_out", "tier_words"]
 
 # chosen: what stays readable on a page of some 1,300 pixels
 MOST_HOSTS = 18
@@ -39,7 +39,7 @@ class Box:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Layout:
+class PictureLayout:
     """Boxes in their places: ``pods`` from left to right, each tier to its row, and the ``top`` row above them."""
 
     pods: tuple[dict[int, tuple[Box, ...]], ...]
@@ -64,7 +64,7 @@ def tier_words(fabric: Fabric) -> dict[int, tuple[str, str]]:
     return words
 
 
-def lay_out(fabric: Fabric, lost_links: NDArray[np.bool_] | None = None) -> Layout:
+def lay_out(fabric: Fabric, lost_links: NDArray[np.bool_] | None = None) -> PictureLayout:
     """Choose the boxes of a fabric and their rows.
 
     Parameters
@@ -92,7 +92,7 @@ def lay_out(fabric: Fabric, lost_links: NDArray[np.bool_] | None = None) -> Layo
                 pods[run[0]] if len(run) == 1 else _gap_pod([pods[number] for number in run])
                 for run in _runs(len(pods), fit - 1, struck[:2])
             ]
-    return Layout(pods=tuple(pods), top=tuple(top))
+    return PictureLayout(pods=tuple(pods), top=tuple(top))
 
 
 Signs = dict[int, tuple[bool, ...]]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weftwork.base.nearest import nearest
-from weftwork.base.units import DURATION, LENGTH, RATE, SIZE, Quantity, UnitError, format_quantity, parse_quantity
+from weftwork.base.units import DURATION, LENGTH, RATE, SIZE, QuantityKind, UnitError, format_quantity, parse_quantity
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from weftwork.base.units import DURATION, LENGTH, RATE, SIZE, Quantity, UnitErro
         (LENGTH, "30cm", 0.3),
     ],
 )
-def test_text_becomes_a_number_of_base_units(quantity: Quantity, text: str, value: float) -> None:
+def test_text_becomes_a_number_of_base_units(quantity: QuantityKind, text: str, value: float) -> None:
     found = parse_quantity(quantity, text)
     assert found == value
     assert type(found) is type(value)
@@ -80,7 +80,7 @@ def test_text_becomes_a_number_of_base_units(quantity: Quantity, text: str, valu
     ],
 )
 def test_wrong_text_says_what_is_allowed_and_the_nearest_unit(
-    quantity: Quantity, text: str, words: str, fix: str | None
+    quantity: QuantityKind, text: str, words: str, fix: str | None
 ) -> None:
     with pytest.raises(UnitError) as caught:
         parse_quantity(quantity, text)
@@ -105,13 +105,13 @@ def test_wrong_text_says_what_is_allowed_and_the_nearest_unit(
         (LENGTH, 0.3, "0.3m"),
     ],
 )
-def test_a_number_is_written_in_the_shortest_way(quantity: Quantity, value: float, text: str) -> None:
+def test_a_number_is_written_in_the_shortest_way(quantity: QuantityKind, value: float, text: str) -> None:
     assert format_quantity(quantity, value) == text
 
 
 @pytest.mark.parametrize("quantity", [RATE, SIZE, DURATION], ids=lambda quantity: quantity.name)
 @given(data=st.data())
-def test_what_is_written_reads_back_equal(quantity: Quantity, data: st.DataObject) -> None:
+def test_what_is_written_reads_back_equal(quantity: QuantityKind, data: st.DataObject) -> None:
     value = data.draw(
         st.integers(0, quantity.largest)
         | st.builds(
@@ -128,7 +128,7 @@ def test_a_length_that_is_written_reads_back_equal(length_m: float) -> None:
 
 @pytest.mark.parametrize("quantity", [RATE, SIZE, DURATION, LENGTH], ids=lambda quantity: quantity.name)
 @given(text=st.text(max_size=80) | st.from_regex(r"-?[0-9.eE+]{1,12}\s?[a-zA-Zµ/]{0,5}", fullmatch=True))
-def test_any_text_is_a_quantity_or_a_unit_error(quantity: Quantity, text: str) -> None:
+def test_any_text_is_a_quantity_or_a_unit_error(quantity: QuantityKind, text: str) -> None:
     try:
         value = parse_quantity(quantity, text)
     except UnitError as error:
@@ -140,7 +140,7 @@ def test_any_text_is_a_quantity_or_a_unit_error(quantity: Quantity, text: str) -
 
 
 @pytest.mark.parametrize("quantity", [RATE, SIZE, DURATION, LENGTH], ids=lambda quantity: quantity.name)
-def test_every_wrong_spelling_leads_to_a_unit(quantity: Quantity) -> None:
+def test_every_wrong_spelling_leads_to_a_unit(quantity: QuantityKind) -> None:
     for wrong, right in quantity.spellings.items():
         assert right in quantity.units, wrong
 

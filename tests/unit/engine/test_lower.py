@@ -26,13 +26,13 @@ from weftwork.spec.job import (
     Job,
     Loop,
     Mark,
+    Notify,
     Operation,
     Peer,
     Placement,
     Program,
     Receive,
     Send,
-    Signal,
     Size,
     Wait,
 )  # fmt: skip
@@ -208,7 +208,7 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
             ),
             Send(peer=table, size=KILOBYTE, priority=1),
             Receive(peer=table),
-            Signal(token=2),
+            Notify(token=2),
             Await(token=2),
             Mark(name=0),
         )

@@ -9,7 +9,7 @@ import pytest
 from helpers.pages import simulated
 
 from weftwork.report.over_time import read_over_time
-from weftwork.report.slow_flows import Hop, SlowFlow, slow_flows, why
+from weftwork.report.slow_flows import FlowHop, SlowFlow, slow_flows, why
 from weftwork.store.runs import Run
 
 
@@ -89,7 +89,7 @@ def test_flows_that_did_not_complete_come_first(tmp_path: Path) -> None:
     assert not found[0].is_done
 
 
-HOP = Hop(
+HOP = FlowHop(
     name="leaf0->host0",
     peer="host0",
     share=1.0,

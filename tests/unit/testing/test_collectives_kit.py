@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from weftwork.spec.job import Await, Loop, Operation, Receive, Send, Signal
+from weftwork.spec.job import Await, Loop, Notify, Operation, Receive, Send
 from weftwork.testing.collectives import check_collective
 from weftwork.workload.collectives.algorithm import Algorithm, Schedule
 from weftwork.workload.collectives.call import Call
@@ -72,7 +72,7 @@ def test_a_send_that_does_not_wait_for_what_it_passes_on_is_found() -> None:
 
 
 def test_a_rank_that_waits_for_ever_is_found() -> None:
-    broken = changed(lambda op: None if isinstance(op, Signal) and op.token == 1 else op)
+    broken = changed(lambda op: None if isinstance(op, Notify) and op.token == 1 else op)
     (text,) = check_collective(broken, CALL, seeds=(0,))
     assert "wait for ever" in text
 

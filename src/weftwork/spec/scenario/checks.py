@@ -14,7 +14,7 @@ from weftwork.spec.scenario.findings import Read, asked
 from weftwork.spec.scenario.policies import PRESETS, REORDERING, PolicyChoice
 from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.transport import TransportSection
-from weftwork.spec.scenario.workload import Collective, Traffic
+from weftwork.spec.scenario.workload import CollectiveSection, TrafficSection
 
 __all__ = ["check_workload", "resolve_transport"]
 
@@ -77,8 +77,8 @@ def resolve_transport(transport: TransportSection, reader: Reader) -> TransportS
 
 
 def check_workload(
-    workload: Collective | Traffic, fabric: FabricSection, transport: TransportSection, reader: Reader
-) -> Collective | Traffic:
+    workload: CollectiveSection | TrafficSection, fabric: FabricSection, transport: TransportSection, reader: Reader
+) -> CollectiveSection | TrafficSection:
     """Check a workload against the fabric and fill in what follows from it."""
     hosts = (
         fabric.hosts
@@ -87,7 +87,7 @@ def check_workload(
         )
         else None
     )
-    if isinstance(workload, Collective):
+    if isinstance(workload, CollectiveSection):
         return _check_collective(workload, fabric, reader)
     if workload.priority == transport.control_priority and reader.is_sound(
         "traffic.priority", "transport.control_priority"
@@ -111,7 +111,7 @@ def check_workload(
     return workload if options is None else workload.model_copy(update={"options": options})
 
 
-def _check_collective(workload: Collective, fabric: FabricSection, reader: Reader) -> Collective:
+def _check_collective(workload: CollectiveSection, fabric: FabricSection, reader: Reader) -> CollectiveSection:
     """GPUs, root and shift against each other; what the fabric's servers decide is judged where they are known."""
     gpus = workload.gpus
     known = reader.is_sound("fabric.gpus", "fabric.hosts", "fabric.topology", "fabric.radix", "fabric.leaves")

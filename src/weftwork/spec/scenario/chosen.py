@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from weftwork.spec.device import Record
 from weftwork.spec.scenario.choice import Offer
 from weftwork.spec.scenario.kinds import OfferKind, either
-from weftwork.spec.scenario.rows import Row, rows_of, shown
+from weftwork.spec.scenario.rows import KeyRow, rows_of, shown
 
 __all__ = ["OPTIONS", "Chooser", "chooser_of", "clash", "means_nothing"]
 
@@ -33,21 +33,21 @@ class Chooser:
     """
 
     name: str
-    row: Row
+    row: KeyRow
     kind: OfferKind
 
-    def others(self) -> Mapping[str, tuple[tuple[str, ...], Row]]:
+    def others(self) -> Mapping[str, tuple[tuple[str, ...], KeyRow]]:
         """Each key of any file of the folder: the names that have it, and the row of the first."""
-        found: dict[str, tuple[tuple[str, ...], Row]] = {}
+        found: dict[str, tuple[tuple[str, ...], KeyRow]] = {}
         for name, offer in self.kind.folder.items():
             for described in rows_of(offer.keys).values():
                 names, first = found.get(described.key, ((), described))
                 found[described.key] = ((*names, name), first)
         return found
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[KeyRow]:
         """Yield the rows of all files, each with the names for which it means something; equal rows are one."""
-        merged: dict[str, list[tuple[Row, tuple[str, ...]]]] = {}
+        merged: dict[str, list[tuple[KeyRow, tuple[str, ...]]]] = {}
         for name, offer in self.kind.folder.items():
             for described in rows_of(offer.keys).values():
                 same = merged.setdefault(described.key, [])

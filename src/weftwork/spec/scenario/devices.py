@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
 from weftwork.spec.device import Nic, Record, Server, Switch
 from weftwork.spec.scenario.kinds import Choice, Flag, Kind, Listing, Measure, Number, Section, Text, Whole
-from weftwork.spec.scenario.rows import Row
+from weftwork.spec.scenario.rows import KeyRow
 from weftwork.spec.scenario.software import SOFTWARE_ROWS
 
 __all__ = ["DeviceChoice", "NodeModel", "device_mistakes", "device_rows", "user_key"]
@@ -192,9 +192,9 @@ def user_key(field: str) -> str:
     return field
 
 
-def device_rows(record: type[BaseModel]) -> dict[str, Row]:
+def device_rows(record: type[BaseModel]) -> dict[str, KeyRow]:
     """Make the rows of a device's record from its fields; ``name`` is set by ``model`` and has none."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, KeyRow] = {}
     for field, info in record.model_fields.items():
         if field == "name":
             continue
@@ -202,7 +202,7 @@ def device_rows(record: type[BaseModel]) -> dict[str, Row]:
         kind = _kind(field, info.annotation, info.metadata)
         default = None if info.default is None or isinstance(kind, Section) else _default_text(kind, info.default)
         absent = "from cable and rate" if field == "headroom_bytes" else ""
-        rows[field] = Row(
+        rows[field] = KeyRow(
             key=user_key(field), field=field, kind=kind, default=default, absent=absent, text=text, source=source
         )
     return rows

@@ -12,7 +12,7 @@ from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.rows import REQUIRED, row
 from weftwork.spec.scenario.workload import EngineSection
 
-__all__ = ["Fault", "check_faults"]
+__all__ = ["FaultSection", "check_faults"]
 
 _PLACES = ("link", "switch", "nic")
 # What can happen to each.
@@ -23,7 +23,7 @@ _EVENTS = {
 }
 
 
-class Fault(Record):
+class FaultSection(Record):
     """One thing that happens to a link, a switch or a NIC, once or again and again."""
 
     at_ps: int = row(
@@ -108,7 +108,7 @@ class Fault(Record):
     )
 
 
-def check_faults(faults: tuple[Fault, ...], engine: EngineSection, reader: Reader) -> None:
+def check_faults(faults: tuple[FaultSection, ...], engine: EngineSection, reader: Reader) -> None:
     """Check each fault by itself and against the end of the run."""
     for index, fault in enumerate(faults):
         path = f"faults.{index}"
@@ -124,7 +124,7 @@ def check_faults(faults: tuple[Fault, ...], engine: EngineSection, reader: Reade
             reader.wrong(f"{path}.at", "lies at or after engine.until, so it would never happen")
 
 
-def _place(fault: Fault, path: str, reader: Reader) -> str | None:
+def _place(fault: FaultSection, path: str, reader: Reader) -> str | None:
     """Which of the places is named; None where that is not clear."""
     if not reader.is_sound(*(f"{path}.{key}" for key in _PLACES)):
         return None
@@ -135,7 +135,7 @@ def _place(fault: Fault, path: str, reader: Reader) -> str | None:
     return None
 
 
-def _check_event(fault: Fault, place: str, path: str, reader: Reader) -> None:
+def _check_event(fault: FaultSection, place: str, path: str, reader: Reader) -> None:
     allowed = _EVENTS[place]
     if fault.event not in allowed:
         kind = {"link": "a link", "switch": "a switch", "nic": "a NIC"}[place]
@@ -149,7 +149,7 @@ def _check_event(fault: Fault, place: str, path: str, reader: Reader) -> None:
         reader.wrong(f"{path}.loss", "missing, wanted the probability that a packet vanishes, such as 0.001")
 
 
-def _check_repetition(fault: Fault, path: str, reader: Reader) -> None:
+def _check_repetition(fault: FaultSection, path: str, reader: Reader) -> None:
     if not reader.is_sound(f"{path}.event", f"{path}.for", f"{path}.every", f"{path}.times"):
         return
     if fault.event == "up" and fault.for_ps is not None:

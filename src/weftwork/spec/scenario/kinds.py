@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from weftwork.base.folder import Folder, is_path
 from weftwork.base.nearest import nearest
-from weftwork.base.units import Quantity, UnitError, format_quantity, parse_quantity
+from weftwork.base.units import QuantityKind, UnitError, format_quantity, parse_quantity
 from weftwork.spec.scenario.yaml_tree import Node, Scalar, Sequence, show
 
 __all__ = [
@@ -62,7 +62,7 @@ def _scalar(node: Node, wanted: str) -> Scalar:
 class Measure:
     """A quantity with a unit; ``allowed`` restricts it to a few values."""
 
-    quantity: Quantity
+    quantity: QuantityKind
     low: int = 0
     high: int | None = None
     allowed: tuple[int, ...] = ()

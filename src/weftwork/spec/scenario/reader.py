@@ -36,8 +36,8 @@ from weftwork.spec.scenario.kinds import (
     either,
 )
 from weftwork.spec.scenario.policies import ParameterCheck, ParameterValue, PolicyChoice
-from weftwork.spec.scenario.rows import REQUIRED, Row, applies, resolved_default, rows_of, selector
-from weftwork.spec.scenario.yaml_tree import Entry, Mapping, Node, Scalar, Sequence, read_tree, show
+from weftwork.spec.scenario.rows import REQUIRED, KeyRow, applies, resolved_default, rows_of, selector
+from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, YamlEntry, read_tree, show
 
 __all__ = ["Places", "Reader", "apply_override"]
 
@@ -140,7 +140,7 @@ class Reader:
         is_open = offer is None and chosen is not None and is_path(chosen)  # nobody knows the keys of that file
         own = {} if offer is None else rows_of(offer.keys)
         keys = [chooser.row.key, *(row.key for row in own.values()), *(row.key for row in rows.values())]
-        others: MappingType[str, tuple[tuple[str, ...], Row]] = {}
+        others: MappingType[str, tuple[tuple[str, ...], KeyRow]] = {}
         if not is_open and any(entry.key not in keys for entry in node.entries):  # else no other file is imported
             others = {key: row for key, row in chooser.others().items() if key not in keys}
         entries = self._entries(node, path, list(dict.fromkeys(keys)), later, others, is_open=is_open)
@@ -153,7 +153,7 @@ class Reader:
 
     def _rows(
         self,
-        rows: dict[str, Row],
+        rows: dict[str, KeyRow],
         entries: dict[str, Node],
         path: str,
         chosen: MappingType[str, Any] | None = None,
@@ -214,7 +214,7 @@ class Reader:
         self,
         chooser: Chooser,
         chosen: str | None,
-        others: MappingType[str, tuple[tuple[str, ...], Row]],
+        others: MappingType[str, tuple[tuple[str, ...], KeyRow]],
         entries: dict[str, Node],
         path: str,
     ) -> None:
@@ -273,7 +273,7 @@ class Reader:
         listed = "" if near is not None else f"; wanted {_list_of(keys)}"
         self.wrong(path, f"unknown key{listed}", near)
 
-    def _default(self, row: Row, path: str) -> Any:
+    def _default(self, row: KeyRow, path: str) -> Any:
         kind = row.kind
         if row.default == REQUIRED:
             if self.is_sound(path):  # else the section around it has had its say
@@ -289,7 +289,7 @@ class Reader:
             return DeviceChoice(model=str(row.default))
         return resolved_default(row)
 
-    def _value(self, row: Row, node: Node, path: str) -> Any:
+    def _value(self, row: KeyRow, node: Node, path: str) -> Any:
         kind = row.kind
         if isinstance(kind, Section):
             return self.section(node, path, kind.model)
@@ -321,7 +321,7 @@ class Reader:
 
     def _conditions(
         self,
-        rows: dict[str, Row],
+        rows: dict[str, KeyRow],
         values: dict[str, Any],
         given: set[str],
         path: str,
@@ -372,7 +372,7 @@ class Reader:
             self.wrong(path, f"{found}; wanted {either(tuple(names))}", nearest(Path(text).stem, names))
         return str(Path(file).resolve())  # what was judged, whatever becomes of a link on the way to it
 
-    def _policy(self, row: Row, kind: PolicyKind, node: Node, path: str) -> PolicyChoice:
+    def _policy(self, row: KeyRow, kind: PolicyKind, node: Node, path: str) -> PolicyChoice:
         parameters: dict[str, ParameterValue] = {}
         if isinstance(node, Mapping):
             node = replace(node, entries=tuple(e for e in node.entries if e.key not in _HEADS or not _is_removed(e)))
@@ -442,7 +442,7 @@ class Reader:
             self.wrong(path, f"found {show(named)}, wanted {_list_of(names)}", nearest(named.text, names))
         return DeviceChoice(model=named.text, fields=fields)
 
-    def _fields(self, rows: dict[str, Row], entries: dict[str, Node], path: str) -> dict[str, Any]:
+    def _fields(self, rows: dict[str, KeyRow], entries: dict[str, Node], path: str) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         for name, row in rows.items():
             node = entries.get(row.key)
@@ -526,13 +526,13 @@ def _without_lines(node: Node) -> Node:
             return made
 
 
-def _with_options(rows: dict[str, Row], chooser: Chooser) -> list[Row]:
+def _with_options(rows: dict[str, KeyRow], chooser: Chooser) -> list[KeyRow]:
     """Rows of a section with those of all its choices behind the key that chooses."""
     every = [row for _, row in chooser.others().values()]
     return [chooser.row, *every, *(row for row in rows.values() if row.key != chooser.row.key)]
 
 
-def _wanted(row: Row, names: tuple[str, ...]) -> tuple[str, ...]:
+def _wanted(row: KeyRow, names: tuple[str, ...]) -> tuple[str, ...]:
     """Values for which a row means something."""
     if row.only is not None:
         return row.only[1]
@@ -543,7 +543,7 @@ def _is_null(node: Node) -> bool:
     return isinstance(node, Scalar) and node.value is None
 
 
-def _is_removed(entry: Entry) -> bool:
+def _is_removed(entry: YamlEntry) -> bool:
     """Whether ``--set`` took the key away."""
     return _is_null(entry.node) and entry.line is None
 

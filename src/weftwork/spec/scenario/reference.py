@@ -15,13 +15,13 @@ from weftwork.base.nearest import nearest
 from weftwork.spec.scenario.kinds import DeviceKind, PolicyKind, Section, SectionList, either
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.policies import PRESETS, known_policies
-from weftwork.spec.scenario.rows import Row
+from weftwork.spec.scenario.rows import KeyRow
 from weftwork.spec.scenario.scenario import rows
 
 __all__ = ["below", "explanation", "facts", "page", "row", "rows_at"]
 
 
-def row(path: str) -> Row:
+def row(path: str) -> KeyRow:
     """Return the row of a key; the first where several choices have one of that name.
 
     Raises
@@ -36,14 +36,14 @@ def row(path: str) -> Row:
     return rows_at(path)[0]
 
 
-def rows_at(path: str) -> list[Row]:
+def rows_at(path: str) -> list[KeyRow]:
     """Return the rows of a key: one, or one for each sense that different choices give it.
 
     Raises
     ------
     ConfigError : there is no such key; it names the nearest
     """
-    by_path: dict[str, list[Row]] = {}
+    by_path: dict[str, list[KeyRow]] = {}
     for one in rows():
         by_path.setdefault(one.path, []).append(one)
     if path in by_path:
@@ -63,13 +63,13 @@ def rows_at(path: str) -> list[Row]:
     )
 
 
-def below(described: Row) -> list[Row]:
+def below(described: KeyRow) -> list[KeyRow]:
     """Return the rows of the keys directly inside a section or device; empty for any other key."""
     head = f"{described.path}."
     return [one for one in rows() if one.path.startswith(head) and "." not in one.path.removeprefix(head)]
 
 
-def facts(described: Row) -> dict[str, Any]:
+def facts(described: KeyRow) -> dict[str, Any]:
     """Return what there is to know about a key, as ``weftwork explain --json`` prints it."""
     condition = None if described.only is None else f"{described.only[0]} {either(described.only[1])}"
     if described.unless is not None:
@@ -86,7 +86,7 @@ def facts(described: Row) -> dict[str, Any]:
     }
 
 
-def _allowed(described: Row) -> str:
+def _allowed(described: KeyRow) -> str:
     """Say what is allowed, with the names of the policies that are installed."""
     if not isinstance(described.kind, PolicyKind):
         return described.allowed
@@ -111,7 +111,7 @@ def explanation(path: str) -> str:
     return "\n".join(lines)
 
 
-def _explained(described: Row) -> list[str]:
+def _explained(described: KeyRow) -> list[str]:
     lines = [f"  {described.text}"]
     if isinstance(described.kind, Section | SectionList):
         return lines
@@ -169,7 +169,7 @@ def page() -> str:
     return _HEAD + presets + "\n" + "\n".join(_tables(top))
 
 
-def _tables(described: list[Row]) -> Iterator[str]:
+def _tables(described: list[KeyRow]) -> Iterator[str]:
     plain = [one for one in described if not _has_rows(one)]
     if plain:
         yield from _table(plain)
@@ -185,7 +185,7 @@ def _tables(described: list[Row]) -> Iterator[str]:
             yield from _tables(own)
 
 
-def _is_of_training(described: Row) -> bool:
+def _is_of_training(described: KeyRow) -> bool:
     """Whether a key of `jobs` says the same as that of `training`, whose table then stands for both."""
     head, _, tail = described.path.partition(".")
     return head == "jobs" and any(
@@ -193,11 +193,11 @@ def _is_of_training(described: Row) -> bool:
     )
 
 
-def _has_rows(described: Row) -> bool:
+def _has_rows(described: KeyRow) -> bool:
     return bool(below(described)) and not isinstance(described.kind, PolicyKind)
 
 
-def _table(described: list[Row]) -> Iterator[str]:
+def _table(described: list[KeyRow]) -> Iterator[str]:
     """A row to a key; the source stands in small print below the meaning, so that the table fits a page."""
     yield "| key | meaning | unit | default | allowed |\n|---|---|---|---|---|"
     for one in described:

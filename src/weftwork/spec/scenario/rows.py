@@ -27,13 +27,13 @@ from weftwork.spec.scenario.kinds import (
 )
 from weftwork.spec.scenario.yaml_tree import Scalar
 
-__all__ = ["REQUIRED", "Row", "applies", "outside", "resolved_default", "row", "rows_of", "selector", "shown"]
+__all__ = ["REQUIRED", "KeyRow", "applies", "outside", "resolved_default", "row", "rows_of", "selector", "shown"]
 
 REQUIRED = "required"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class KeyRow:
     """What there is to know about one key.
 
     Parameters
@@ -94,12 +94,12 @@ def row(
     only: tuple[str, tuple[str, ...]] | None = None,
     unless: tuple[str, tuple[str, ...]] | None = None,
 ) -> Any:
-    """Declare a field of a section by its row; see `Row`.
+    """Declare a field of a section by its row; see `KeyRow`.
 
     A section read from a file has all defaults filled in; one made in Python those that ``only`` and ``unless`` do
     not restrict.
     """
-    described = Row(
+    described = KeyRow(
         key=key, kind=kind, default=default, absent=absent, text=text, source=source, only=only, unless=unless
     )
     extra: Any = {"row": described}
@@ -119,7 +119,7 @@ def row(
     )
 
 
-def resolved_default(described: Row) -> Any:
+def resolved_default(described: KeyRow) -> Any:
     """Return the value that the default of a row of a simple kind stands for."""
     kind, default = described.kind, described.default
     if default is None or default == REQUIRED or isinstance(kind, PolicyKind | DeviceKind | Section | SectionList):
@@ -130,13 +130,13 @@ def resolved_default(described: Row) -> Any:
     return kind.read(Scalar(text=text))
 
 
-def selector(described: Row) -> str | None:
+def selector(described: KeyRow) -> str | None:
     """Return the key that decides whether a row means anything, or None."""
     condition = described.only or described.unless
     return None if condition is None else condition[0]
 
 
-def outside(described: Row, value: object) -> WrongValueError | None:
+def outside(described: KeyRow, value: object) -> WrongValueError | None:
     """Say why a value of Python is none that its row allows, in the words for a file with it; or None.
 
     Numbers, quantities, words and flags are judged.
@@ -151,7 +151,7 @@ def outside(described: Row, value: object) -> WrongValueError | None:
     return None
 
 
-def applies(described: Row, chosen: object) -> bool:
+def applies(described: KeyRow, chosen: object) -> bool:
     """Whether a row means anything where the key that its condition names has the value ``chosen``."""
     if described.unless is not None:
         return shown(chosen) not in described.unless[1]
@@ -163,12 +163,12 @@ def shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def rows_of(model: type[BaseModel]) -> dict[str, Row]:
+def rows_of(model: type[BaseModel]) -> dict[str, KeyRow]:
     """Return the rows of a section by field name, in the order of declaration."""
-    found: dict[str, Row] = {}
+    found: dict[str, KeyRow] = {}
     for name, info in model.model_fields.items():
         extra: Any = info.json_schema_extra
         described = extra.get("row") if isinstance(extra, dict) else None
-        if isinstance(described, Row):
+        if isinstance(described, KeyRow):
             found[name] = replace(described, field=name)
     return found

@@ -25,14 +25,14 @@ from weftwork.spec.scenario.chosen import OPTIONS, chooser_of
 from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.fabric_checks import resolve_fabric
-from weftwork.spec.scenario.faults import Fault, check_faults
+from weftwork.spec.scenario.faults import FaultSection, check_faults
 from weftwork.spec.scenario.kinds import DeviceKind, OfferKind, PolicyKind, Section, SectionList, Text, Whole
 from weftwork.spec.scenario.migrations import SCHEMA, migrate
 from weftwork.spec.scenario.policies import ParameterCheck, PolicyChoice, known_policies
 from weftwork.spec.scenario.reader import Places, Reader, apply_override
 from weftwork.spec.scenario.reliability import Reliability
-from weftwork.spec.scenario.rows import Row, applies, row, rows_of, selector
-from weftwork.spec.scenario.training import Straggler, TrainingJob, TrainingSection
+from weftwork.spec.scenario.rows import KeyRow, applies, row, rows_of, selector
+from weftwork.spec.scenario.training import Straggler, TrainingJobSection, TrainingSection
 from weftwork.spec.scenario.training_checks import (
     check_engine,
     check_jobs,
@@ -41,7 +41,7 @@ from weftwork.spec.scenario.training_checks import (
     resolve_engine,
 )
 from weftwork.spec.scenario.transport import TransportSection
-from weftwork.spec.scenario.workload import Collective, EngineSection, Traffic
+from weftwork.spec.scenario.workload import CollectiveSection, EngineSection, TrafficSection
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Scalar, read_tree, show, write_tree
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 
@@ -78,16 +78,16 @@ class Scenario(Record):
         text="How messages become packets, and who reacts to what.",
         source="see its keys",
     )
-    collective: Collective | None = row(
+    collective: CollectiveSection | None = row(
         "collective",
-        Section(model=Collective, optional=True),
+        Section(model=CollectiveSection, optional=True),
         absent="another workload is given",
         text="Workload: one collective operation.",
         source="see its keys",
     )
-    traffic: Traffic | None = row(
+    traffic: TrafficSection | None = row(
         "traffic",
-        Section(model=Traffic, optional=True),
+        Section(model=TrafficSection, optional=True),
         absent="another workload is given",
         text="Workload: flows between hosts.",
         source="see its keys",
@@ -99,9 +99,9 @@ class Scenario(Record):
         text="Workload: a training job.",
         source="see its keys",
     )
-    jobs: tuple[TrainingJob, ...] = row(
+    jobs: tuple[TrainingJobSection, ...] = row(
         "jobs",
-        SectionList(model=TrainingJob),
+        SectionList(model=TrainingJobSection),
         text="Workload: several training jobs on one fabric, each with the keys of training.",
         source="see its keys",
     )
@@ -118,8 +118,11 @@ class Scenario(Record):
     engine: EngineSection = row(
         "engine", Section(model=EngineSection), text="How the run is computed.", source="see its keys"
     )
-    faults: tuple[Fault, ...] = row(
-        "faults", SectionList(model=Fault), text="What happens to links, switches and NICs.", source="see its keys"
+    faults: tuple[FaultSection, ...] = row(
+        "faults",
+        SectionList(model=FaultSection),
+        text="What happens to links, switches and NICs.",
+        source="see its keys",
     )
 
     _places: Places = PrivateAttr(default_factory=Places)
@@ -127,7 +130,7 @@ class Scenario(Record):
     _notes: tuple[str, ...] = PrivateAttr(default=())
 
     @property
-    def workload(self) -> Collective | Traffic | TrainingSection:
+    def workload(self) -> CollectiveSection | TrafficSection | TrainingSection:
         """The one workload of the scenario; of several training jobs the first."""
         found = next((one for one in (self.collective, self.traffic, *self.trainings) if one is not None), None)
         if found is None:
@@ -355,8 +358,8 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
         name=draft.name if draft.name is not None else name,
         fabric=fabric,
         transport=transport,
-        collective=workload if isinstance(workload, Collective) else None,
-        traffic=workload if isinstance(workload, Traffic) else None,
+        collective=workload if isinstance(workload, CollectiveSection) else None,
+        traffic=workload if isinstance(workload, TrafficSection) else None,
         training=training,
         jobs=jobs,
         stragglers=draft.stragglers,
@@ -389,7 +392,7 @@ def _section_tree(section: BaseModel) -> dict[str, Any]:
     return tree
 
 
-def _written(described: Row, value: Any) -> Any:  # noqa: ANN401 - whatever the row holds
+def _written(described: KeyRow, value: Any) -> Any:  # noqa: ANN401 - whatever the row holds
     kind = described.kind
     if isinstance(kind, Section):
         return _section_tree(value)
@@ -414,7 +417,7 @@ def _device_tree(kind: DeviceKind, choice: DeviceChoice) -> str | dict[str, Any]
     return {kind.head: choice.model, **_field_tree(device_rows(kind.record), choice.fields)}
 
 
-def _field_tree(rows: Mapping[str, Row], fields: Mapping[str, Any]) -> dict[str, Any]:
+def _field_tree(rows: Mapping[str, KeyRow], fields: Mapping[str, Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for name, value in fields.items():
         kind = rows[name].kind
@@ -426,7 +429,7 @@ def _field_tree(rows: Mapping[str, Row], fields: Mapping[str, Any]) -> dict[str,
 
 
 @cache
-def rows() -> tuple[Row, ...]:
+def rows() -> tuple[KeyRow, ...]:
     """List the row of every key, sections and their keys alike, each with its dotted ``path``.
 
     An item of a list has its list's path: ``faults.at``. A key that several choices have, each in a sense of its own,
@@ -435,7 +438,7 @@ def rows() -> tuple[Row, ...]:
     return tuple(_rows_below(rows_of(Scenario).values(), ""))
 
 
-def _rows_below(described: Iterable[Row], path: str) -> Iterator[Row]:
+def _rows_below(described: Iterable[KeyRow], path: str) -> Iterator[KeyRow]:
     for one in described:
         at = f"{path}.{one.key}" if path else one.key
         yield replace(one, path=at)
@@ -446,7 +449,7 @@ def _rows_below(described: Iterable[Row], path: str) -> Iterator[Row]:
             yield from _rows_below([head, *device_rows(one.kind.record).values()], at)
 
 
-def _rows_inside(model: type[BaseModel]) -> Iterator[Row]:
+def _rows_inside(model: type[BaseModel]) -> Iterator[KeyRow]:
     """Rows of a section; those of its choices stand behind the key that chooses."""
     chooser = chooser_of(model)
     for one in (rows_of(model) or device_rows(model)).values():
@@ -455,7 +458,7 @@ def _rows_inside(model: type[BaseModel]) -> Iterator[Row]:
             yield from chooser.rows()
 
 
-_MODEL = Row(
+_MODEL = KeyRow(
     key="model",
     field="model",
     kind=Text(),
@@ -464,7 +467,7 @@ _MODEL = Row(
     text="Device of the hardware catalogue whose figures stand where none is given here.",
 )
 
-_PRESET = Row(
+_PRESET = KeyRow(
     key="name",
     field="name",
     kind=Text(),

@@ -15,7 +15,7 @@ from weftwork.spec.scenario.chosen import Chooser, chooser_of
 from weftwork.spec.scenario.devices import device_rows
 from weftwork.spec.scenario.kinds import FILE_PATTERN, DeviceKind, PolicyKind, Section, SectionList
 from weftwork.spec.scenario.policies import known_policies
-from weftwork.spec.scenario.rows import REQUIRED, Row, rows_of
+from weftwork.spec.scenario.rows import REQUIRED, KeyRow, rows_of
 from weftwork.spec.scenario.scenario import WORKLOADS, Scenario
 
 __all__ = ["json_schema"]
@@ -71,7 +71,7 @@ def _by_file(chooser: Chooser) -> dict[str, Any]:
     return {"properties": {key: {"type": "string", "pattern": FILE_PATTERN}}, "required": [key]}
 
 
-def _described(row: Row, schema: dict[str, Any]) -> dict[str, Any]:
+def _described(row: KeyRow, schema: dict[str, Any]) -> dict[str, Any]:
     unit = f" Unit: {row.unit}." if row.unit in {"bits per second", "bytes", "picoseconds", "metres"} else ""
     default = "" if row.default is None or row.default == REQUIRED else f" Default: {row.default_text}."
     nullable = row.default is None
@@ -81,7 +81,7 @@ def _described(row: Row, schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _value(row: Row, known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _value(row: KeyRow, known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     kind = row.kind
     if isinstance(kind, Section):
         return _section(kind.model, known)

@@ -15,7 +15,7 @@ from weftwork.spec.scenario.rows import REQUIRED, row
 from weftwork.spec.scenario.workload import PLACEMENTS
 from weftwork.spec.training import Model, Overlap, Parallelism, Software
 
-__all__ = ["LONG_SEQUENCE", "Checkpoint", "OverlapSection", "Straggler", "TrainingJob", "TrainingSection"]
+__all__ = ["LONG_SEQUENCE", "Checkpoint", "OverlapSection", "Straggler", "TrainingJobSection", "TrainingSection"]
 
 LONG_SEQUENCE = 131_072  # tokens; Grattafiori et al., arXiv:2407.21783, section 3.4.2: the last stage of Llama 3
 _MEGATRON = "NVIDIA/Megatron-LM, megatron/training/arguments.py"
@@ -307,7 +307,7 @@ class TrainingSection(Record):
         )
 
 
-class TrainingJob(TrainingSection):
+class TrainingJobSection(TrainingSection):
     """One of several training jobs on a fabric: the keys of ``training``, and a name."""
 
     job: str | None = row(

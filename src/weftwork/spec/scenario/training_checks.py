@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.reader import Reader
-from weftwork.spec.scenario.training import Straggler, TrainingJob, TrainingSection
+from weftwork.spec.scenario.training import Straggler, TrainingJobSection, TrainingSection
 from weftwork.spec.scenario.workload import EngineSection
 
 __all__ = ["check_engine", "check_jobs", "check_stragglers", "check_training", "resolve_engine"]
@@ -47,12 +47,14 @@ def check_training(section: TrainingSection, fabric: FabricSection, reader: Read
     return _in_the_fabric(_filled(section, "training", reader), "training", total, reader)
 
 
-def check_jobs(jobs: tuple[TrainingJob, ...], fabric: FabricSection, reader: Reader) -> tuple[TrainingJob, ...]:
+def check_jobs(
+    jobs: tuple[TrainingJobSection, ...], fabric: FabricSection, reader: Reader
+) -> tuple[TrainingJobSection, ...]:
     """Check several jobs, each by itself and all together, and give each its GPUs."""
     total = fabric.gpus if reader.is_sound(*_SHAPE) else None
     if not jobs:
         reader.wrong("jobs", "found no job, wanted at least one")
-    found: list[TrainingJob] = []
+    found: list[TrainingJobSection] = []
     after = 0
     for index, job in enumerate(jobs):
         path = f"jobs.{index}"
@@ -140,7 +142,7 @@ def _in_the_fabric(section: _S, path: str, total: int | None, reader: Reader) ->
     return section
 
 
-def _apart(jobs: list[TrainingJob], reader: Reader) -> None:
+def _apart(jobs: list[TrainingJobSection], reader: Reader) -> None:
     """Check that jobs have names and GPUs of their own."""
     names: dict[str, int] = {}
     for index, job in enumerate(jobs):
@@ -157,5 +159,5 @@ def _apart(jobs: list[TrainingJob], reader: Reader) -> None:
                 reader.wrong(f"jobs.{index}.first_gpu", text, str(_end(other)))
 
 
-def _end(job: TrainingJob) -> int:
+def _end(job: TrainingJobSection) -> int:
     return (job.first_gpu or 0) + (job.gpus or 0)

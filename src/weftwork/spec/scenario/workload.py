@@ -15,7 +15,7 @@ from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS
 from weftwork.spec.scenario.kinds import Choice, Measure, OfferKind, Section, Selection, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
 
-__all__ = ["OPERATIONS", "PLACEMENTS", "Collective", "EngineSection", "Recording", "Traffic"]
+__all__ = ["OPERATIONS", "PLACEMENTS", "CollectiveSection", "EngineSection", "Recording", "TrafficSection"]
 
 OPERATIONS = (
     "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "send-receive", "barrier",
@@ -23,7 +23,7 @@ OPERATIONS = (
 PLACEMENTS = ("packed", "rails", "pods", "random")
 
 
-class Collective(Record):
+class CollectiveSection(Record):
     """One collective operation among GPUs."""
 
     operation: str = row(
@@ -137,7 +137,7 @@ class Collective(Record):
     )
 
 
-class Traffic(Record):
+class TrafficSection(Record):
     """Flows between hosts."""
 
     pattern: str = row(

@@ -19,7 +19,18 @@ from yaml.representer import SafeRepresenter
 
 from weftwork.base.errors import Mistake
 
-__all__ = ["MAX_BYTES", "Entry", "Mapping", "Node", "Scalar", "Sequence", "Value", "read_tree", "show", "write_tree"]
+__all__ = [
+    "MAX_BYTES",
+    "Mapping",
+    "Node",
+    "Scalar",
+    "Sequence",
+    "Value",
+    "YamlEntry",
+    "read_tree",
+    "show",
+    "write_tree",
+]
 
 MAX_BYTES = 250_000  # chosen: fifty times the longest scenario; a wrong file costs some seconds at most
 MAX_DEPTH = 16  # chosen: twice the depth of the deepest key
@@ -62,7 +73,7 @@ class Scalar:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class YamlEntry:
     """One key of a mapping and its value."""
 
     key: str
@@ -74,16 +85,16 @@ class Entry:
 class Mapping:
     """Keys and values in the order of the file; keys are unique."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[YamlEntry, ...] = ()
     line: int | None = None
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> YamlEntry | None:
         """Return the entry of ``key``, or None."""
         return next((entry for entry in self.entries if entry.key == key), None)
 
     def put(self, key: str, node: Node) -> Mapping:
         """Return a copy in which ``key`` has the value ``node``, in its old place or at the end."""
-        new = Entry(key=key, node=node, line=node.line)
+        new = YamlEntry(key=key, node=node, line=node.line)
         if self.get(key) is None:
             return replace(self, entries=(*self.entries, new))
         return replace(self, entries=tuple(new if entry.key == key else entry for entry in self.entries))
@@ -134,7 +145,7 @@ class _Open:
     line: int
     path: str
     is_mapping: bool
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[YamlEntry] = field(default_factory=list)
     items: list[Node] = field(default_factory=list)
     key: str | None = None
     key_line: int = 0
@@ -278,7 +289,7 @@ class _Reader:
             self._key(parent, node, line)
         else:
             if not parent.skip:
-                parent.entries.append(Entry(key=parent.key, node=node, line=parent.key_line))
+                parent.entries.append(YamlEntry(key=parent.key, node=node, line=parent.key_line))
             parent.key = None
 
     def _key(self, parent: _Open, node: Node, line: int) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
-from weftwork.workload.collectives.closed_form import Group, extra_launch_ps
+from weftwork.workload.collectives.closed_form import GroupShape, extra_launch_ps
 from weftwork.workload.collectives.figures import collective_facts, collective_figures
 from weftwork.workload.collectives.protocols import software
 from weftwork.workload.placement import PLACEMENTS, with_nvlink_switches
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job, Placement
-    from weftwork.spec.scenario.workload import Collective
+    from weftwork.spec.scenario.workload import CollectiveSection
 
 __all__ = ["collective_job", "domain_ranks", "nvlink_domains"]
 
@@ -35,7 +35,7 @@ NO_DOMAINS: Final = (
 _LATENCIES = ("launch_latency_ps", "local_step_latency_ps", "step_latency_ps")
 
 
-def collective_job(section: Collective, fabric: Fabric, *, seed: int) -> tuple[Job, dict[str, str]]:
+def collective_job(section: CollectiveSection, fabric: Fabric, *, seed: int) -> tuple[Job, dict[str, str]]:
     """Make the job of a collective, and say what is uncertain of its software.
 
     Parameters
@@ -60,7 +60,7 @@ def collective_job(section: Collective, fabric: Fabric, *, seed: int) -> tuple[J
     return found.job(placement), facts
 
 
-def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int) -> tuple[Call, dict[str, str]]:
+def _call(section: CollectiveSection, fabric: Fabric, placement: Placement, ranks: int) -> tuple[Call, dict[str, str]]:
     domain = domain_ranks(fabric, placement)
     unused = {"collective.placement": NO_DOMAINS} if domain == 1 and _shares_nvlink(fabric, placement) else {}
     given = {name: getattr(section, name) for name in _LATENCIES}
@@ -69,7 +69,7 @@ def _call(section: Collective, fabric: Fabric, placement: Placement, ranks: int)
     if section.protocol != "none":
         usual = software(section.protocol, ALGORITHMS.load(section.algorithm or "").name)
         figures = collective_figures(fabric.servers[0], nic_port_rate_bps=0)
-        group = Group(members=ranks, per_domain=domain, domain_gpus=domain)
+        group = GroupShape(members=ranks, per_domain=domain, domain_gpus=domain)
         launch_ps = usual.launch_latency_ps + extra_launch_ps(section.operation, group, section.size_bytes, figures)
         usual_latencies = {name: getattr(usual, name) for name in _LATENCIES} | {"launch_latency_ps": round(launch_ps)}
         known = usual_latencies | known

@@ -19,7 +19,7 @@ from weftwork.engine.lower import Fault
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 
 if TYPE_CHECKING:
-    from weftwork.spec.scenario.faults import Fault as Described
+    from weftwork.spec.scenario.faults import FaultSection
     from weftwork.spec.scenario.scenario import Scenario
 
 __all__ = ["Occurrence", "occurrences"]
@@ -29,7 +29,7 @@ MOST_COMPARED: Final = 50_000  # chosen: names among which the nearest is looked
 KINDS: Final = {"switch": SWITCH, "nic": HOST}
 
 
-class _Places(Mapping[str, int]):
+class _NamedPlaces(Mapping[str, int]):
     """Links, switches or hosts by name, looked up in the fabric rather than listed."""
 
     def __init__(self, fabric: Fabric, kind: str) -> None:
@@ -85,7 +85,7 @@ def occurrences(scenario: Scenario, fabric: Fabric) -> tuple[list[Occurrence], l
     scenario : its faults
     fabric : whose links, switches and NICs
     """
-    names = {kind: _Places(fabric, kind) for kind in ("link", "switch", "nic")}
+    names = {kind: _NamedPlaces(fabric, kind) for kind in ("link", "switch", "nic")}
     found: list[Occurrence] = []
     mistakes: list[Mistake] = []
     for index, fault in enumerate(scenario.faults):
@@ -124,7 +124,7 @@ def _places(fabric: Fabric, kind: str, name: str, known: Mapping[str, int]) -> t
     return [ports[int(number)]], None
 
 
-def _written_out(fabric: Fabric, fault: Described, kind: str, name: str, places: list[int]) -> Iterator[Occurrence]:
+def _written_out(fabric: Fabric, fault: FaultSection, kind: str, name: str, places: list[int]) -> Iterator[Occurrence]:
     for turn in range(fault.times or 1):
         at_ps = fault.at_ps + turn * (fault.every_ps or 0)
         yield Occurrence(
@@ -140,7 +140,7 @@ def _written_out(fabric: Fabric, fault: Described, kind: str, name: str, places:
             )
 
 
-def _begins(fabric: Fabric, fault: Described, kind: str, place: int, at_ps: int) -> Fault:
+def _begins(fabric: Fabric, fault: FaultSection, kind: str, place: int, at_ps: int) -> Fault:
     if fault.event == "slow":
         rate_bps = fault.rate_bps or max(1, round(_host_rate_bps(fabric, place) * (fault.fraction or 1)))
         return Fault(at_ps=at_ps, event="slow", nic=place, rate_bps=rate_bps)
@@ -153,7 +153,7 @@ def _begins(fabric: Fabric, fault: Described, kind: str, place: int, at_ps: int)
     return _switched(kind, link, at_ps, is_up=fault.event == "up")
 
 
-def _ends(fabric: Fabric, fault: Described, kind: str, place: int, at_ps: int) -> Fault:
+def _ends(fabric: Fabric, fault: FaultSection, kind: str, place: int, at_ps: int) -> Fault:
     """Make it as it was before the first fault."""
     if fault.event == "slow":
         device = fabric.nics[fabric.node_device[fabric.ports.node[place]]]

@@ -28,7 +28,7 @@ from weftwork.workload.models.software import software, software_facts
 from weftwork.workload.parallelism.memory import Memory, fullest_stage
 from weftwork.workload.parallelism.refuse import refuse
 from weftwork.workload.placement import PLACEMENTS
-from weftwork.workload.training.communication import Cluster
+from weftwork.workload.training.communication import GpuCluster
 from weftwork.workload.training.programs import Extras, TrainingShape, training_job
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _job(scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str
         plan,
         gpu=chip,
         software=made,
-        cluster=Cluster(domain_gpus=max(1, server.nvlink_domain_gpus), figures=figures),
+        cluster=GpuCluster(domain_gpus=max(1, server.nvlink_domain_gpus), figures=figures),
         placement=_part(order, first, first + gpus),
         extras=_extras(section, what, plan),
         name=section.name,

@@ -24,7 +24,7 @@ from weftwork.study.run.collective import collective_scenario, measure_collectiv
 from weftwork.study.validation.scorecard import Point, Score
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.collectives.call import bus_bandwidth_factor
-from weftwork.workload.collectives.closed_form import Group, Way, fastest
+from weftwork.workload.collectives.closed_form import GroupShape, Way, fastest
 from weftwork.workload.collectives.figures import CollectiveFigures, collective_figures
 
 __all__ = ["P5_NIC_SHARE", "CurveRow", "fit_p5", "one_server", "p5", "rows_of"]
@@ -70,7 +70,7 @@ class CurveRow:
     @property
     def way(self) -> Way:
         """The fastest in closed form."""
-        group = Group(members=self.gpus, per_domain=min(self.gpus, _SERVER_GPUS), domain_gpus=_SERVER_GPUS)
+        group = GroupShape(members=self.gpus, per_domain=min(self.gpus, _SERVER_GPUS), domain_gpus=_SERVER_GPUS)
         return fastest(self.operation, group, self.size_bytes, _figures(self.server)).way
 
     def scenario(self) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def fit_p5() -> float:
 
     The closed form is fitted, which is fast and within some per cent of the runs.
     """
-    group = Group(members=16, per_domain=_SERVER_GPUS, domain_gpus=_SERVER_GPUS)
+    group = GroupShape(members=16, per_domain=_SERVER_GPUS, domain_gpus=_SERVER_GPUS)
     rows = [
         (operation, row["size_bytes"], _taken_s(row))
         for operation in ("all-reduce", "all-gather", "all-to-all")

@@ -25,7 +25,7 @@ from weftwork.workload.models.catalogue import MODELS as CATALOGUE
 from weftwork.workload.models.catalogue import model
 from weftwork.workload.models.software import software
 
-__all__ = ["Case", "Cluster", "bridge", "sc21", "vtrain_multi_node", "vtrain_single_node"]
+__all__ = ["Case", "PublishedCluster", "bridge", "sc21", "vtrain_multi_node", "vtrain_single_node"]
 
 _VTRAIN_WORDS: Final = 50_257  # GPT-2's
 _PADDING: Final = 128  # NVIDIA/Megatron-LM, make_vocab_size_divisible_by: words a tensor rank, a multiple of this
@@ -44,7 +44,7 @@ Family = Literal["dense-fp8", "dense-nvfp4", "experts", "gpt-oss"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cluster:
+class PublishedCluster:
     """What a job runs on.
 
     Attributes
@@ -77,7 +77,7 @@ class Case:
     measured_s: float
     model: Model
     plan: Parallelism
-    cluster: Cluster
+    cluster: PublishedCluster
     software: Software
     plan_set: str = ""
 
@@ -134,7 +134,7 @@ def _vtrain(row: Mapping[str, Any], plan_set: str) -> Case:
         measured_s=row["iteration_ms"] / 1e3,
         model=made,
         plan=plan,
-        cluster=Cluster(node="hgx-a100-4x200g", gpus=row["gpus"]),
+        cluster=PublishedCluster(node="hgx-a100-4x200g", gpus=row["gpus"]),
         software=software("megatron-deepspeed"),
         plan_set=plan_set,
     )
@@ -165,7 +165,7 @@ def sc21() -> tuple[Case, ...]:
                 measured_s=row["iteration_s"],
                 model=made,
                 plan=plan,
-                cluster=Cluster(node="dgx-a100", gpus=row["gpus"]),
+                cluster=PublishedCluster(node="dgx-a100", gpus=row["gpus"]),
                 software=software("megatron-2021"),
             )
         )
@@ -246,7 +246,7 @@ def _bridge(row: Mapping[str, Any], name: str) -> Case:
         measured_s=tokens / (row["tokens_per_s_per_gpu"] * row["gpus"]),
         model=made,
         plan=plan,
-        cluster=Cluster(
+        cluster=PublishedCluster(
             node=_NODES[row["system"]],
             gpus=row["gpus"],
             domain_gpus=_RACK_GPUS if row["system"].startswith("GB") and row["gpus"] > _RACK_GPUS else 0,

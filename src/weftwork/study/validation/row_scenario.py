@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from weftwork.study.validation.published_cases import Case, Cluster
+    from weftwork.study.validation.published_cases import Case, PublishedCluster
 
 __all__ = ["file_name", "files_of", "write_row", "yaml_name"]
 
@@ -102,7 +102,7 @@ def files_of(case: Case) -> dict[str, str]:
     return files if is_known else {**files, f"{made.name}.json": _config(made)}
 
 
-def _hosts(cluster: Cluster) -> dict[str, Any]:
+def _hosts(cluster: PublishedCluster) -> dict[str, Any]:
     server = node(cluster.node).server
     used = cluster.domain_gpus or server.gpus
     hosts = max(_LEAST_HOSTS, -(-cluster.gpus // used))

@@ -18,9 +18,9 @@ from typing import Final
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.workload.collectives.figures import CollectiveFigures
-from weftwork.workload.collectives.protocols import PROTOCOLS, Software, software
+from weftwork.workload.collectives.protocols import PROTOCOLS, ProtocolFigures, software
 
-__all__ = ["OPERATIONS", "Alone", "Group", "Way", "alone", "extra_launch_ps", "fastest", "ways"]
+__all__ = ["OPERATIONS", "Alone", "GroupShape", "Way", "alone", "extra_launch_ps", "fastest", "ways"]
 
 OPERATIONS: Final = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")  # that have a closed form
 CHUNKS: Final = 4  # as the row collective.chunks says
@@ -30,7 +30,7 @@ _ROUNDS: Final = {"all-reduce": 2, "reduce-scatter": 1, "all-gather": 1}  # time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
+class GroupShape:
     """Who takes part: ``members``, of which ``per_domain`` share an NVLink domain, and the GPUs of a whole domain."""
 
     members: int
@@ -70,7 +70,7 @@ class Alone:
     network_bytes: float
 
 
-def ways(operation: str, group: Group, figures: CollectiveFigures) -> tuple[Way, ...]:
+def ways(operation: str, group: GroupShape, figures: CollectiveFigures) -> tuple[Way, ...]:
     """Ways that NCCL chooses among.
 
     Parameters
@@ -104,7 +104,7 @@ def ways(operation: str, group: Group, figures: CollectiveFigures) -> tuple[Way,
 
 def fastest(
     operation: str,
-    group: Group,
+    group: GroupShape,
     size_bytes: float,
     figures: CollectiveFigures,
     *,
@@ -128,7 +128,7 @@ def fastest(
 def alone(
     operation: str,
     way: Way,
-    group: Group,
+    group: GroupShape,
     size_bytes: float,
     figures: CollectiveFigures,
     *,
@@ -147,7 +147,7 @@ def alone(
     network_efficiency : share of a NIC that collectives reach, beyond headers
     latency_scale : of all latencies of software; 0 for none
     """
-    shape = _Shape(
+    shape = _SentCall(
         operation=operation,
         group=group,
         size_bytes=size_bytes / _latencies(way).protocol_efficiency,
@@ -193,7 +193,7 @@ def alone(
     )
 
 
-def extra_launch_ps(operation: str, group: Group, size_bytes: float, figures: CollectiveFigures) -> float:
+def extra_launch_ps(operation: str, group: GroupShape, size_bytes: float, figures: CollectiveFigures) -> float:
     """What a call takes besides the protocol's latencies: a launch of the GPU, and the filling of its pipelines.
 
     Parameters
@@ -206,16 +206,16 @@ def extra_launch_ps(operation: str, group: Group, size_bytes: float, figures: Co
 
 
 @cache
-def _latencies(way: Way) -> Software:
+def _latencies(way: Way) -> ProtocolFigures:
     return software(way.protocol, way.algorithm)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Shape:
+class _SentCall:
     """One call: bytes as the protocol sends them."""
 
     operation: str
-    group: Group
+    group: GroupShape
     size_bytes: float
     channels: int
 
@@ -255,7 +255,7 @@ class _Bytes:
     is_in_phases: bool = False
 
 
-def _ring(shape: _Shape) -> _Bytes:
+def _ring(shape: _SentCall) -> _Bytes:
     """Rings through all members, a domain after the other, as many as a domain has members and NICs."""
     group, rounds = shape.group, shape.rounds
     passed = rounds * (group.members - 1) / group.members * shape.size_bytes
@@ -276,7 +276,7 @@ def _ring(shape: _Shape) -> _Bytes:
     )
 
 
-def _tree(shape: _Shape) -> _Bytes:
+def _tree(shape: _SentCall) -> _Bytes:
     """Two trees over domains, each with half of the bytes: a domain is a leaf of one and inside the other."""
     group = shape.group
     share = shape.size_bytes / (2 * shape.channels)
@@ -297,7 +297,7 @@ def _tree(shape: _Shape) -> _Bytes:
     )
 
 
-def _nvls(shape: _Shape) -> _Bytes:
+def _nvls(shape: _SentCall) -> _Bytes:
     """Up to the switch and down again, piece by piece; nobody passes on but the switch and, once, the owner."""
     group = shape.group
     part = shape.size_bytes / group.members / shape.channels
@@ -311,7 +311,7 @@ def _nvls(shape: _Shape) -> _Bytes:
     )
 
 
-def _hierarchical(shape: _Shape) -> _Bytes:
+def _hierarchical(shape: _SentCall) -> _Bytes:
     """Reduced by the switch of each domain, around the rings of the rails, and to all by the switch."""
     group = shape.group
     pieces = min(shape.channels, group.per_domain)  # channels follow each other on the ports of a GPU
@@ -329,7 +329,7 @@ def _hierarchical(shape: _Shape) -> _Bytes:
     )
 
 
-def _direct(shape: _Shape) -> _Bytes:
+def _direct(shape: _SentCall) -> _Bytes:
     """A message to each other member, all at once."""
     group = shape.group
     near, far = group.per_domain - 1, group.members - group.per_domain

@@ -13,7 +13,7 @@ from typing import Literal
 from weftwork.base.clock import SECOND_PS, whole_ps
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.training import Software
-from weftwork.workload.collectives.closed_form import OPERATIONS, Group, Way, fastest
+from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, Way, fastest
 from weftwork.workload.collectives.figures import CollectiveFigures
 
 __all__ = ["CollectiveCost", "collective_cost"]
@@ -69,7 +69,7 @@ def collective_cost(
             overhead_ps=0, amount_bytes=0, pattern=pattern, local_efficiency=1.0, network_efficiency=1.0, way=None,
             alone_ps=0, path_ps=figures.nvlink_latency_ps,
         )  # fmt: skip
-    group = Group(members=members, per_domain=per_domain, domain_gpus=domain_gpus)
+    group = GroupShape(members=members, per_domain=per_domain, domain_gpus=domain_gpus)
     share = software.network_efficiency
     found = fastest(
         operation, group, size_bytes, figures, network_efficiency=share, latency_scale=software.latency_scale

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from weftwork.spec.job import Await, Digit, Group, Loop, Operation, Peer, Signal, Wait
+from weftwork.spec.job import Await, Digit, Group, Loop, Notify, Operation, Peer, Wait
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.streams import Cut, Lane, Streams, counter, exchange, ring
 
@@ -138,7 +138,7 @@ def switch_reduces(domains: Domains, lane: Lane, found: Streams) -> None:
     """Add to the streams of a switch: each slice is added up as all GPUs send it, and goes to the GPU that owns it."""
     size, pieces, ready = domains.size, domains.pieces, found.token()
     gpu = domains.gpu(0, 1)
-    added = (Loop(count=size, body=(lane.receive(gpu, reduce=True),)), Wait(), Signal(token=ready))
+    added = (Loop(count=size, body=(lane.receive(gpu, reduce=True),)), Wait(), Notify(token=ready))
     receiving = [Loop(count=size, body=added)] * pieces
     sending = []
     for piece in range(pieces):
@@ -157,7 +157,7 @@ def switch_gathers(domains: Domains, lane: Lane, found: Streams) -> None:
         sending: list[Operation] = []
         for piece in range(domains.pieces):
             cut = domains.slice(piece)
-            receiving += [lane.receive(domains.gpu(owner, 0)), Wait(), Signal(token=ready)]
+            receiving += [lane.receive(domains.gpu(owner, 0)), Wait(), Notify(token=ready)]
             offset = owner * domains.pieces + piece
             send = lane.send(everyone, offset=offset, span=cut.span, stride=cut.stride)
             sending += [Await(token=ready), Loop(count=domains.size, body=(send,))]

@@ -14,14 +14,14 @@ from typing import Final
 from weftwork.base.catalogue import Catalogue
 from weftwork.base.errors import ConfigError, Mistake
 
-__all__ = ["PROTOCOLS", "Software", "software"]
+__all__ = ["PROTOCOLS", "ProtocolFigures", "software"]
 
 PROTOCOLS: Final = Catalogue("protocol", Path(__file__).with_name("protocols.toml"))
 _OWN_FIGURES: Final = ("ring", "tree", "nvls")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Software:
+class ProtocolFigures:
     """What a protocol makes of a call: fields of `Call` by their names, and in ``facts`` what is uncertain of them."""
 
     protocol_efficiency: float
@@ -31,7 +31,7 @@ class Software:
     facts: dict[str, str]
 
 
-def software(protocol: str, algorithm: str) -> Software:
+def software(protocol: str, algorithm: str) -> ProtocolFigures:
     """Efficiency and latencies of a protocol of NCCL with an algorithm.
 
     Parameters
@@ -54,7 +54,7 @@ def software(protocol: str, algorithm: str) -> Software:
     if whose != algorithm:
         facts[f"{protocol}.{algorithm}"] = f"latencies of the ring, since NCCL has none for {algorithm}"
     launch_ps, local_step_ps, step_ps = (int(row.value(name)) for name in names)
-    return Software(
+    return ProtocolFigures(
         protocol_efficiency=float(row.value("efficiency")),
         launch_latency_ps=launch_ps,
         local_step_latency_ps=local_step_ps,

@@ -19,11 +19,11 @@ from weftwork.spec.job import (
     Group,
     Loop,
     Mark,
+    Notify,
     Operation,
     Peer,
     Receive,
     Send,
-    Signal,
     Size,
     Wait,
 )
@@ -75,7 +75,7 @@ class Lane:
 
         The next piece may come meanwhile: what NCCL counts is a latency, which pieces that follow each other overlap.
         """
-        return (Wait(), Signal(token=token, after_ps=self.pause_ps))
+        return (Wait(), Notify(token=token, after_ps=self.pause_ps))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +115,7 @@ class Streams:
     def at_start(self, times: int = 1) -> int:
         """A token that is counted up, once or more, when a repetition starts."""
         token = self.token()
-        self._begin += [Signal(token=token)] * times
+        self._begin += [Notify(token=token)] * times
         return token
 
     def before_end(self, times: int = 1) -> int:

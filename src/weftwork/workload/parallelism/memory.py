@@ -90,18 +90,18 @@ def fullest_stage(model: Model, plan: Parallelism, *, has_flash_attention: bool 
     >>> round(fullest_stage(model("llama-3-70b"), plan).total_bytes / 1e9)
     41
     """
-    shape = _Shape(model=model, plan=plan, has_flash_attention=has_flash_attention)
+    shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
     found = [_stage_memory(shape, stage, chunks) for stage, chunks in enumerate(chunks_of(model, plan))]
     return max(found, key=lambda memory: memory.total_bytes)
 
 
 def stage_memory(model: Model, plan: Parallelism, stage: int, *, has_flash_attention: bool = True) -> Memory:
     """What a GPU of a stage keeps; parameters as for `fullest_stage`."""
-    shape = _Shape(model=model, plan=plan, has_flash_attention=has_flash_attention)
+    shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
     return _stage_memory(shape, stage, chunks_of(model, plan)[stage])
 
 
-def _stage_memory(shape: _Shape, stage: int, parts: tuple[tuple[Unit, ...], ...]) -> Memory:
+def _stage_memory(shape: _GpuShare, stage: int, parts: tuple[tuple[Unit, ...], ...]) -> Memory:
     plan = shape.plan
     chunks = [Counter(chunk) for chunk in parts]  # units are few, and alike
     units = sum(chunks, start=Counter[Unit]())
@@ -142,7 +142,7 @@ def _stage_memory(shape: _Shape, stage: int, parts: tuple[tuple[Unit, ...], ...]
 
 def activation_bytes(model: Model, plan: Parallelism, kind: LayerKind, *, has_flash_attention: bool = True) -> float:
     """What a layer keeps of one micro batch until its backward pass, on one GPU, with the plan's recomputation."""
-    shape = _Shape(model=model, plan=plan, has_flash_attention=has_flash_attention)
+    shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
     return shape.kept_bytes(Unit(part="layer", layer=kind))
 
 
@@ -159,7 +159,7 @@ def _in_flight(plan: Parallelism, stage: int) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Shape:
+class _GpuShare:
     """Parameters and activations of units on one GPU of a plan."""
 
     model: Model

@@ -21,7 +21,7 @@ from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import chunks_of
 from weftwork.workload.parallelism.memory import ADAM_BYTES, RESERVED_BYTES, WEIGHT_BYTES, fullest_stage
 
-__all__ = ["Reason", "nearest_plan", "reasons", "refuse", "settings"]
+__all__ = ["Refusal", "nearest_plan", "reasons", "refuse", "settings"]
 
 MOST_PLANS: Final = 1_500  # chosen: at most a second or two
 _RECOMPUTE: Final = ("none", "selective", "full")
@@ -45,7 +45,7 @@ _REMEDIES: Final[dict[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reason:
+class Refusal:
     """Why a plan cannot be: the key of the plan that stands in the way, and a sentence."""
 
     key: str
@@ -117,7 +117,7 @@ class _Given:
         return self.gpu.memory_bytes
 
 
-def reasons(given: _Given, plan: Parallelism) -> list[Reason]:
+def reasons(given: _Given, plan: Parallelism) -> list[Refusal]:
     """Every reason why a plan cannot be; memory is judged where the shapes fit."""
     found = [
         *_gpus(given, plan),
@@ -131,13 +131,13 @@ def reasons(given: _Given, plan: Parallelism) -> list[Reason]:
     return found or _memory(given, plan)
 
 
-def _gpus(given: _Given, plan: Parallelism) -> Iterator[Reason]:
+def _gpus(given: _Given, plan: Parallelism) -> Iterator[Refusal]:
     if plan.ranks != given.gpus:
         degrees = f"tensor {plan.tensor} x context {plan.context} x pipeline {plan.pipeline} x data {plan.data}"
-        yield Reason(key="data", text=f"{degrees} = {plan.ranks:,}, wanted the {given.gpus:,} GPUs")
+        yield Refusal(key="data", text=f"{degrees} = {plan.ranks:,}, wanted the {given.gpus:,} GPUs")
 
 
-def _tensor(model: Model, plan: Parallelism) -> Iterator[Reason]:
+def _tensor(model: Model, plan: Parallelism) -> Iterator[Refusal]:
     tensor = plan.tensor
     wanted = [("heads", model.heads)]
     if model.latent_attention is None:
@@ -153,76 +153,78 @@ def _tensor(model: Model, plan: Parallelism) -> Iterator[Reason]:
         ]
     for name, size in wanted:
         if size % tensor:
-            yield Reason(
+            yield Refusal(
                 key="tensor", text=f"found {tensor}, wanted a divisor of the {size:,} {name} of '{model.name}'"
             )
 
 
-def _experts(model: Model, plan: Parallelism) -> Iterator[Reason]:
+def _experts(model: Model, plan: Parallelism) -> Iterator[Refusal]:
     if not model.experts:
         for key in ("expert", "expert_tensor"):
             if getattr(plan, key) > 1:
-                yield Reason(key=key, text=f"found {getattr(plan, key)}, wanted 1: '{model.name}' has no experts")
+                yield Refusal(key=key, text=f"found {getattr(plan, key)}, wanted 1: '{model.name}' has no experts")
         return
     if model.experts % plan.expert:
         text = f"found {plan.expert}, wanted a divisor of the {model.experts} experts of '{model.name}'"
-        yield Reason(key="expert", text=text)
+        yield Refusal(key="expert", text=text)
         return
     if model.expert_ffn % plan.expert_tensor:
         text = f"found {plan.expert_tensor}, wanted a divisor of the {model.expert_ffn:,} columns of an expert"
-        yield Reason(key="expert_tensor", text=text)
+        yield Refusal(key="expert_tensor", text=text)
     try:
         groups(plan)
     except ConfigError as error:
-        yield from (Reason(key=one.path.rpartition(".")[2], text=one.text) for one in error.mistakes)
+        yield from (Refusal(key=one.path.rpartition(".")[2], text=one.text) for one in error.mistakes)
     if plan.tensor > 1 and not plan.is_sequence_parallel:
         text = "found false, wanted true: with tensor above 1 every rank would send the same tokens to experts"
-        yield Reason(key="is_sequence_parallel", text=text)
+        yield Refusal(key="is_sequence_parallel", text=text)
 
 
-def _pipeline(model: Model, plan: Parallelism) -> Iterator[Reason]:
+def _pipeline(model: Model, plan: Parallelism) -> Iterator[Refusal]:
     try:
         chunks_of(model, plan)
     except ConfigError as error:
-        yield from (Reason(key=one.path.rpartition(".")[2], text=one.text) for one in error.mistakes)
+        yield from (Refusal(key=one.path.rpartition(".")[2], text=one.text) for one in error.mistakes)
     if plan.chunks > 1 and plan.pipeline == 1:
-        yield Reason(key="chunks", text=f"found {plan.chunks}, wanted 1: one stage has no bubble to shorten")
+        yield Refusal(key="chunks", text=f"found {plan.chunks}, wanted 1: one stage has no bubble to shorten")
     elif plan.chunks > 1 and plan.schedule == "gpipe":
-        yield Reason(key="chunks", text=f"found {plan.chunks}, wanted 1 with schedule gpipe")
+        yield Refusal(key="chunks", text=f"found {plan.chunks}, wanted 1 with schedule gpipe")
 
 
-def _batch(plan: Parallelism) -> Iterator[Reason]:
+def _batch(plan: Parallelism) -> Iterator[Refusal]:
     at_once = plan.data * plan.micro_batch
     if plan.global_batch % at_once:
         text = f"found {plan.global_batch:,}, wanted a multiple of data {plan.data} x micro_batch {plan.micro_batch}"
-        yield Reason(key="global_batch", text=text)
+        yield Refusal(key="global_batch", text=text)
     elif plan.chunks > 1 and plan.micro_batches % plan.pipeline:
         text = f"makes {plan.micro_batches} micro batches, wanted with chunks a multiple of the {plan.pipeline} stages"
-        yield Reason(key="global_batch", text=text)
+        yield Refusal(key="global_batch", text=text)
 
 
-def _sequence(plan: Parallelism) -> Iterator[Reason]:
+def _sequence(plan: Parallelism) -> Iterator[Refusal]:
     if plan.context > 1 and plan.sequence % (2 * plan.context):
         text = f"found {plan.context}, wanted half a divisor of the {plan.sequence:,} tokens: a rank has two pieces"
-        yield Reason(key="context", text=text)
+        yield Refusal(key="context", text=text)
     elif plan.is_sequence_parallel and plan.tensor > 1 and plan.sequence // plan.context % plan.tensor:
         tokens = plan.sequence // plan.context
-        yield Reason(key="tensor", text=f"found {plan.tensor}, wanted a divisor of the {tokens:,} tokens of a sequence")
+        yield Refusal(
+            key="tensor", text=f"found {plan.tensor}, wanted a divisor of the {tokens:,} tokens of a sequence"
+        )
 
 
-def _precision(gpu: Gpu | None, plan: Parallelism) -> Iterator[Reason]:
+def _precision(gpu: Gpu | None, plan: Parallelism) -> Iterator[Refusal]:
     if gpu is None or plan.precision == "bf16":
         return
     has_blocks = gpu.fp4_flops > gpu.fp8_flops  # block scaling came with FP4
     if plan.precision == "fp8" and gpu.fp8_flops <= gpu.bf16_flops:
-        yield Reason(key="precision", text=f"found 'fp8', wanted bf16: '{gpu.name}' is no faster in FP8")
+        yield Refusal(key="precision", text=f"found 'fp8', wanted bf16: '{gpu.name}' is no faster in FP8")
     elif plan.precision in {"mxfp8", "nvfp4"} and not has_blocks:
         wanted = "fp8 or bf16" if gpu.fp8_flops > gpu.bf16_flops else "bf16"
         text = f"found '{plan.precision}', wanted {wanted}: '{gpu.name}' has no numbers with scales of blocks"
-        yield Reason(key="precision", text=text)
+        yield Refusal(key="precision", text=text)
 
 
-def _memory(given: _Given, plan: Parallelism) -> list[Reason]:
+def _memory(given: _Given, plan: Parallelism) -> list[Refusal]:
     limit = given.limit_bytes
     if limit is None:
         return []
@@ -231,7 +233,7 @@ def _memory(given: _Given, plan: Parallelism) -> list[Reason]:
         return []
     where = f"GPUs of stage {needed.stage}" if plan.pipeline > 1 else "a GPU"
     text = f"{where} would need {needed.total_bytes / 1e9:.1f} of {limit / 1e9:.1f} GB: {needed.text}"
-    return [Reason(key="memory", text=text)]
+    return [Refusal(key="memory", text=text)]
 
 
 # The nearest plan

@@ -26,7 +26,7 @@ from weftwork.workload.collectives.protocols import software as protocol_latenci
 from weftwork.workload.models.size import LayerKind
 from weftwork.workload.parallelism.groups import Groups, groups
 
-__all__ = ["LABELS", "Call", "Cluster", "Communication", "label"]
+__all__ = ["LABELS", "Communication", "GpuCluster", "TimedCollective", "label"]
 
 LABELS: Final = (
     "compute", "recompute", "tensor", "context", "expert", "pipeline", "data", "optimizer", "launch", "checkpoint",
@@ -44,7 +44,7 @@ def label(name: str) -> int:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cluster:
+class GpuCluster:
     """What computing and collectives must know of the machine.
 
     Attributes
@@ -58,7 +58,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class TimedCollective:
     """One collective operation, what it takes alone, and the latency of its path, which engines add to each part."""
 
     collect: Collect
@@ -87,7 +87,7 @@ class Communication:
     model: Model
     plan: Parallelism
     software: Software
-    cluster: Cluster
+    cluster: GpuCluster
     placement: Placement
 
     @cached_property
@@ -110,19 +110,19 @@ class Communication:
         """From one stage to the next, by each rank: its part, with sequence parallelism or without (SC 2021, 4.1)."""
         return self.stream_bytes // self.plan.tensor
 
-    def before(self, kind: LayerKind, half: str) -> tuple[Call, ...]:
+    def before(self, kind: LayerKind, half: str) -> tuple[TimedCollective, ...]:
         """Calls of tensor parallelism in front of half a layer; the gradient is gathered as the activation was."""
         if not self._has_tensor(kind, half) or not self.plan.is_sequence_parallel:
             return ()
         return (self._tensor("all-gather"),)
 
-    def after(self, kind: LayerKind, half: str) -> tuple[Call, ...]:
+    def after(self, kind: LayerKind, half: str) -> tuple[TimedCollective, ...]:
         """Calls of tensor parallelism behind half a layer."""
         if not self._has_tensor(kind, half):
             return ()
         return (self._tensor("reduce-scatter" if self.plan.is_sequence_parallel else "all-reduce"),)
 
-    def context(self, *, backward: bool) -> tuple[Call, ...]:
+    def context(self, *, backward: bool) -> tuple[TimedCollective, ...]:
         """Keys and values beside attention; backward they are gathered again and their gradients added."""
         plan, model = self.plan, self.model
         if plan.context == 1:
@@ -137,7 +137,7 @@ class Communication:
         return tuple(self.call(operation, self.groups.context, CONTEXT, size, "context") for operation in operations)
 
     @cached_property
-    def exchange(self) -> tuple[Call, ...]:
+    def exchange(self) -> tuple[TimedCollective, ...]:
         """Tokens to their experts; the way back is the same."""
         plan, model = self.plan, self.model
         width = model.expert_hidden or model.hidden
@@ -151,21 +151,21 @@ class Communication:
         return tuple(found)
 
     @cached_property
-    def embedding(self) -> tuple[Call, ...]:
+    def embedding(self) -> tuple[TimedCollective, ...]:
         """Rows of the table are spread over tensor ranks."""
         if self.plan.tensor == 1:
             return ()
         return (self._tensor("reduce-scatter" if self.plan.is_sequence_parallel else "all-reduce"),)
 
     @cached_property
-    def embedding_backward(self) -> tuple[Call, ...]:
+    def embedding_backward(self) -> tuple[TimedCollective, ...]:
         """With sequence parallelism every rank needs the gradients of all tokens."""
         if self.plan.tensor == 1 or not self.plan.is_sequence_parallel:
             return ()
         return (self._tensor("all-gather"),)
 
     @cached_property
-    def head(self) -> tuple[Call, ...]:
+    def head(self) -> tuple[TimedCollective, ...]:
         """The loss over a vocabulary that is spread over tensor ranks."""
         if self.plan.tensor == 1:
             return ()
@@ -174,33 +174,33 @@ class Communication:
         return (*gather, *[loss] * LOSS_REDUCTIONS)
 
     @cached_property
-    def head_backward(self) -> tuple[Call, ...]:
+    def head_backward(self) -> tuple[TimedCollective, ...]:
         """The gradient of what the head took."""
         if self.plan.tensor == 1:
             return ()
         return (self._tensor("reduce-scatter" if self.plan.is_sequence_parallel else "all-reduce"),)
 
     @cached_property
-    def arrival(self) -> tuple[Call, ...]:
+    def arrival(self) -> tuple[TimedCollective, ...]:
         """Parts of an activation that came from another stage are put together inside the server (SC 2021, 4.1)."""
         if self.plan.tensor == 1 or self.plan.is_sequence_parallel:
             return ()
         return (self.call("all-gather", self.groups.tensor, TENSOR, self.stream_bytes, "pipeline"),)
 
-    def gradients(self, parameters: float, experts: float) -> tuple[Call, ...]:
+    def gradients(self, parameters: float, experts: float) -> tuple[TimedCollective, ...]:
         """Add gradients of so many parameters, of experts apart: whole, or the shard of each rank."""
         operation = "all-reduce" if self.plan.zero == 0 else "reduce-scatter"
         bytes_each = self.plan.gradient_bytes if self.plan.zero < 3 else VALUE_BYTES
         return self._data(operation, parameters * bytes_each, experts * bytes_each, GRADIENTS, EXPERT_GRADIENTS)
 
-    def parameters(self, parameters: float, experts: float) -> tuple[Call, ...]:
+    def parameters(self, parameters: float, experts: float) -> tuple[TimedCollective, ...]:
         """Gather so many parameters from the ranks that keep them."""
         sizes = parameters * VALUE_BYTES, experts * VALUE_BYTES
         return self._data("all-gather", *sizes, PARAMETERS, EXPERT_PARAMETERS)
 
     def call(
         self, operation: str, group: Grid, channel: int, size_bytes: float, kind: str, *, spread: bool = False
-    ) -> Call:
+    ) -> TimedCollective:
         """A collective of a group, with its cost.
 
         Parameters
@@ -242,7 +242,7 @@ class Communication:
             label=label(kind),
         )
         alone_ps = self._alone_ps(collect, per_domain, domains) + cost.path_ps
-        return Call(collect=collect, alone_ps=alone_ps, path_ps=cost.path_ps)
+        return TimedCollective(collect=collect, alone_ps=alone_ps, path_ps=cost.path_ps)
 
     def message_latency_ps(self, *, far: bool) -> int:
         """What software takes of a message between two ranks: a launch and a step of NCCL's Simple protocol.
@@ -306,12 +306,12 @@ class Communication:
             return False
         return half == "mixer" or kind.mlp == "dense" or self.model.shared_ffn > 0
 
-    def _tensor(self, operation: str) -> Call:
+    def _tensor(self, operation: str) -> TimedCollective:
         return self.call(operation, self.groups.tensor, TENSOR, self.stream_bytes, "tensor")
 
     def _data(
         self, operation: str, size_bytes: float, expert_bytes: float, channel: int, expert_channel: int
-    ) -> tuple[Call, ...]:
+    ) -> tuple[TimedCollective, ...]:
         pairs = (
             (self.groups.gradients, size_bytes, channel),
             (self.groups.expert_gradients, expert_bytes, expert_channel),

@@ -28,19 +28,19 @@ from weftwork.spec.job import (
     Job,
     Loop,
     Mark,
+    Notify,
     Operation,
     Peer,
     Placement,
     Program,
     Receive,
     Send,
-    Signal,
     Size,
     Wait,
 )  # fmt: skip
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.workload.parallelism.layout import Unit, chunks_of
-from weftwork.workload.training.communication import LABELS, Call, Cluster, Communication, label
+from weftwork.workload.training.communication import LABELS, Communication, GpuCluster, TimedCollective, label
 from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.schedule import Pass, as_loops, passes
 from weftwork.workload.training.stage import UnitOperations, duration_ps, in_turn
@@ -105,7 +105,7 @@ def training_job(
     *,
     gpu: Gpu,
     software: Software,
-    cluster: Cluster,
+    cluster: GpuCluster,
     placement: Placement,
     extras: Extras | None = None,
     name: str = "training",
@@ -231,7 +231,7 @@ class _Stage:
     def _iteration(self) -> list[Operation]:
         found: list[Operation] = [*self._loading]
         if self._gathers_hidden or self._prefetches:
-            found.append(Signal(token=PARAMETERS_GO))
+            found.append(Notify(token=PARAMETERS_GO))
         found += as_loops(self.steps, self._step)
         found.append(Mark(name=0))
         found += self._gradients()
@@ -255,7 +255,7 @@ class _Stage:
         order = self._order(step)
         found += as_loops(order, lambda unit: self._unit(unit, step))
         if self._gives(direction, step.chunk):
-            found.append(Signal(token=_READY[direction]))
+            found.append(Notify(token=_READY[direction]))
             if self.plan.overlap.pipeline < 1:
                 found.append(Await(token=_SENT[direction], label=label("pipeline")))
         return found
@@ -275,7 +275,7 @@ class _Stage:
         found += self.units.backward(unit)
         reduces = self._gradient_calls(unit) and (self._is_sharded or (step.is_last and self._reduces_hidden))
         if reduces and self._hidden > 0:
-            found.append(Signal(token=GRADIENTS_GO))
+            found.append(Notify(token=GRADIENTS_GO))
         if reduces and self._is_sharded:
             found += in_turn(self._gradient_calls(unit), 1 - self._hidden)
         return found
@@ -311,13 +311,13 @@ class _Stage:
             ]
             if blocking > 0:
                 waits = round(blocking * self._latency_ps(towards))
-                body += [sends[0], Wait(), Signal(token=_SENT[direction], after_ps=waits), *sends[1:]]
+                body += [sends[0], Wait(), Notify(token=_SENT[direction], after_ps=waits), *sends[1:]]
             else:
                 body += sends
             found.append((Loop(count=sent, body=tuple(body)),))
         if taken:
             receive = Receive(peer=self._peer(-towards), channel=direction)
-            arrived = Signal(token=_ARRIVED[direction], after_ps=self._latency_ps(-towards))
+            arrived = Notify(token=_ARRIVED[direction], after_ps=self._latency_ps(-towards))
             found.append((Loop(count=taken, body=(*[receive] * len(sizes), Wait(), arrived)),))
         return found
 
@@ -361,11 +361,11 @@ class _Stage:
     def _gathers_hidden(self) -> bool:
         return self._reduces_hidden and self.plan.zero > 0
 
-    def _gradient_calls(self, unit: Unit) -> tuple[Call, ...]:
+    def _gradient_calls(self, unit: Unit) -> tuple[TimedCollective, ...]:
         work = self.units.work[unit]
         return () if self.plan.has_lora else self.calls.gradients(work.parameters, work.expert_parameters)
 
-    def _parameter_calls(self, unit: Unit) -> tuple[Call, ...]:
+    def _parameter_calls(self, unit: Unit) -> tuple[TimedCollective, ...]:
         work = self.units.work[unit]
         if self.plan.has_lora or self.plan.zero == 0:
             return ()
@@ -377,7 +377,7 @@ class _Stage:
         share = self._hidden if self._prefetches else 0.0
         found = in_turn(calls, 1 - share)
         if share > 0:
-            found += [Await(token=PARAMETERS_DONE, label=label("data")), Signal(token=PARAMETERS_GO)]
+            found += [Await(token=PARAMETERS_DONE, label=label("data")), Notify(token=PARAMETERS_GO)]
         return found
 
     def _parameter_stream(self) -> tuple[Operation, ...]:
@@ -397,14 +397,14 @@ class _Stage:
         for step in first:
             for unit in self._order(step):
                 if calls := self._parameter_calls(unit):
-                    found += [*in_turn(calls, share, overhead_share=1), Signal(token=PARAMETERS_DONE)]
+                    found += [*in_turn(calls, share, overhead_share=1), Notify(token=PARAMETERS_DONE)]
         return tuple(found)
 
     def _prefetch(self, unit: Unit, share: float) -> list[Operation]:
         calls = self._parameter_calls(unit)
         if not calls:
             return []
-        return [Await(token=PARAMETERS_GO), *in_turn(calls, share), Signal(token=PARAMETERS_DONE)]
+        return [Await(token=PARAMETERS_GO), *in_turn(calls, share), Notify(token=PARAMETERS_DONE)]
 
     def _gradient_stream(self) -> tuple[Operation, ...]:
         """Reductions beside computing, in the order in which backward passes end."""
@@ -421,7 +421,7 @@ class _Stage:
             return [
                 Await(token=GRADIENTS_GO),
                 *in_turn(calls, share, overhead_share=whole),
-                Signal(token=GRADIENTS_DONE),
+                Notify(token=GRADIENTS_DONE),
             ]
 
         return as_loops(steps, lambda step: as_loops(self._order(step), reduced))
@@ -437,7 +437,7 @@ class _Stage:
             if each:
                 found.append(Loop(count=each * times, body=(Await(token=GRADIENTS_DONE, label=label("data")),)))
         if self._tied_bytes:
-            found += [Signal(token=TIED_GO), Await(token=TIED_DONE, label=label("data"))]
+            found += [Notify(token=TIED_GO), Await(token=TIED_DONE, label=label("data"))]
         return found
 
     def _update(self) -> list[Operation]:
@@ -484,7 +484,7 @@ class _Stage:
             Send(peer=peer, size=Size(total_bytes=size), channel=TIED, label=label("data")),
             Receive(peer=peer, channel=TIED),
             Wait(),
-            Signal(token=TIED_DONE, after_ps=self._latency_ps(towards)),
+            Notify(token=TIED_DONE, after_ps=self._latency_ps(towards)),
         )
 
 

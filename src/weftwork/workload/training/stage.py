@@ -17,10 +17,10 @@ from functools import cached_property
 from typing import Final, Literal
 
 from weftwork.base.clock import whole_ps
-from weftwork.spec.job import Await, Compute, Operation, Signal, Wait
+from weftwork.spec.job import Await, Compute, Notify, Operation, Wait
 from weftwork.spec.training import Model, Parallelism
 from weftwork.workload.parallelism.layout import Unit
-from weftwork.workload.training.communication import Call, Communication, label
+from weftwork.workload.training.communication import Communication, TimedCollective, label
 from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.layers import Half, UnitWork, unit_work
 
@@ -36,7 +36,9 @@ def duration_ps(time_s: float) -> int:
     return whole_ps(time_s * 1e12)
 
 
-def in_turn(calls: Iterable[Call], share: float = 1.0, *, overhead_share: float | None = None) -> list[Operation]:
+def in_turn(
+    calls: Iterable[TimedCollective], share: float = 1.0, *, overhead_share: float | None = None
+) -> list[Operation]:
     """Do a share of each call, one after the other, and wait for each.
 
     Parameters
@@ -96,7 +98,7 @@ class UnitOperations:
         if share <= 0 or not calls:
             return []
         both = [*in_turn(calls, share), *in_turn(_inverse(calls), share)]
-        return [Await(token=EXPERT_GO), *both, Signal(token=EXPERT_DONE)]
+        return [Await(token=EXPERT_GO), *both, Notify(token=EXPERT_DONE)]
 
     def exchanges(self, unit: Unit) -> bool:
         """Whether a unit sends tokens to experts."""
@@ -139,7 +141,9 @@ class UnitOperations:
         found += in_turn(_inverse(routed), 1 - overlap.expert)
         return found + in_turn(after, 1 - hidden)
 
-    def _around(self, unit: Unit, name: str, *, backward: bool) -> tuple[tuple[Call, ...], tuple[Call, ...]]:
+    def _around(
+        self, unit: Unit, name: str, *, backward: bool
+    ) -> tuple[tuple[TimedCollective, ...], tuple[TimedCollective, ...]]:
         """Calls of tensor parallelism before and behind half a unit."""
         calls = self.communication
         if name == "embedding":
@@ -150,14 +154,14 @@ class UnitOperations:
             return (), ()
         return calls.before(unit.layer, name), calls.after(unit.layer, name)
 
-    def _beside(self, unit: Unit, name: str, *, backward: bool) -> tuple[Call, ...]:
+    def _beside(self, unit: Unit, name: str, *, backward: bool) -> tuple[TimedCollective, ...]:
         kind = unit.layer
         if name != "mixer" or kind is None or kind.mixer == "state-space":
             return ()
         return self.communication.context(backward=backward)
 
     def _go(self, unit: Unit) -> list[Operation]:
-        return [Signal(token=EXPERT_GO)] if self.exchanges(unit) and self.plan.overlap.expert > 0 else []
+        return [Notify(token=EXPERT_GO)] if self.exchanges(unit) and self.plan.overlap.expert > 0 else []
 
     def _done(self, unit: Unit) -> list[Operation]:
         if not self.exchanges(unit) or self.plan.overlap.expert <= 0:
@@ -230,14 +234,18 @@ class _Works(dict[Unit, UnitWork]):
         return self[unit]
 
 
-def _exposed(calls: Iterable[Call], share: float, beside_ps: float) -> float:
+def _exposed(calls: Iterable[TimedCollective], share: float, beside_ps: float) -> float:
     """Time of calls of which a share may hide behind so much computing: the rest, and what outlasts it."""
     alone_ps = sum(call.alone_ps for call in calls)
     return (1 - share) * alone_ps + max(0.0, share * alone_ps - beside_ps)
 
 
 def _hide(
-    found: list[Operation], calls: Sequence[Call], share: float, time_s: float, about: Literal["compute", "recompute"]
+    found: list[Operation],
+    calls: Sequence[TimedCollective],
+    share: float,
+    time_s: float,
+    about: Literal["compute", "recompute"],
 ) -> float:
     """Run a share of calls beside most of a time of computing; what is left of that time."""
     if share <= 0 or not calls:
@@ -251,12 +259,12 @@ def _hide(
 _OTHER_WAY: Final = {"all-gather": "reduce-scatter", "reduce-scatter": "all-gather"}
 
 
-def _inverse(calls: Sequence[Call]) -> list[Call]:
+def _inverse(calls: Sequence[TimedCollective]) -> list[TimedCollective]:
     """The way back of tokens: the same bytes, in the opposite order and direction."""
     return [_turned(call) for call in reversed(calls)]
 
 
-def _turned(call: Call) -> Call:
+def _turned(call: TimedCollective) -> TimedCollective:
     operation = call.collect.operation
     if operation not in _OTHER_WAY:
         return call

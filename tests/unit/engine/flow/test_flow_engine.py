@@ -23,13 +23,13 @@ from weftwork.spec.job import (
     Job,
     Loop,
     Mark,
+    Notify,
     Operation,
     Peer,
     Placement,
     Program,
     Receive,
     Send,
-    Signal,
     Size,
     Wait,
 )  # fmt: skip
@@ -164,13 +164,13 @@ def test_a_call_behind_another_waits_for_the_network_and_not_for_others() -> Non
 
 
 def test_tokens_order_streams_and_a_straggler_computes_longer() -> None:
-    program = [[Compute(duration_ps=1_000), Signal(token=0, after_ps=500)], [Await(token=0), Mark(name=0)]]
+    program = [[Compute(duration_ps=1_000), Notify(token=0, after_ps=500)], [Await(token=0), Mark(name=0)]]
     outcome = flow.run(flow_plan_of(pair(), job_of([program, program]), compute_factor=np.array([1.0, 1.2])))
     assert outcome.packets.marks["at_ps"].tolist() == [1_500, 1_700]
 
 
 def test_tokens_that_come_later_find_their_way_among_thousands_of_streams() -> None:
-    main = [Compute(duration_ps=1_000), Signal(token=0, after_ps=500)]
+    main = [Compute(duration_ps=1_000), Notify(token=0, after_ps=500)]
     ranks = 1_500  # numbers of streams beyond 11 bits
     job = job_of([[main, [Await(token=0), Mark(name=0)]]] * ranks, hosts=[0] * ranks, gpus=range(ranks))
     outcome = flow.run(flow_plan_of(star(2, server=Server(gpus=ranks)), job, fold="never"))

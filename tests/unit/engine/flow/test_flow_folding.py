@@ -24,12 +24,12 @@ from weftwork.spec.job import (
     Job,
     Loop,
     Mark,
+    Notify,
     Operation,
     Peer,
     Program,
     Receive,
     Send,
-    Signal,
     Size,
     Wait,
 )  # fmt: skip
@@ -95,8 +95,8 @@ def training(fabric: Fabric, ranks: int, stages: int) -> Job:
         if stage + 1 < stages:
             peer = Peer(rule="shift", group=Group(stride=replicas, size=stages), shift=1)
             body.append(Send(peer=peer, size=Size(total_bytes=2 * MIB), label=2, channel=0))
-        main = (Mark(name=0), Loop(count=3, body=tuple(body)), Signal(token=0), Await(token=1, label=1), Mark(name=1))
-        gradients = (Await(token=0), collect("ring", ((1, replicas),), 64 * MIB, 1, channel=1), Wait(), Signal(token=1))
+        main = (Mark(name=0), Loop(count=3, body=tuple(body)), Notify(token=0), Await(token=1, label=1), Mark(name=1))
+        gradients = (Await(token=0), collect("ring", ((1, replicas),), 64 * MIB, 1, channel=1), Wait(), Notify(token=1))
         programs.append(Program(streams=(main, gradients)))
     return job_on(fabric, ranks, tuple(programs), np.arange(ranks, dtype=np.int32) // replicas)
 

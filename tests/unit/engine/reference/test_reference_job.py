@@ -16,11 +16,11 @@ from weftwork.spec.job import (
     Job,
     Loop,
     Mark,
+    Notify,
     Operation,
     Peer,
     Receive,
     Send,
-    Signal,
     Size,
     Wait,
 )  # fmt: skip
@@ -92,9 +92,9 @@ def test_time_passes_in_computations_and_not_before_an_instant_that_has_passed()
 
 def test_a_token_lets_one_stream_go_on_for_each_signal() -> None:
     waits: list[Operation] = [Await(token=0), Mark(name=1)]
-    outcome = alone([Compute(duration_ps=7), Signal(token=0), Compute(duration_ps=5), Signal(token=0)], waits, waits)
+    outcome = alone([Compute(duration_ps=7), Notify(token=0), Compute(duration_ps=5), Notify(token=0)], waits, waits)
     assert outcome.marks["at_ps"].tolist() == [7, 12]
-    starved = alone([Signal(token=0)], waits, waits)
+    starved = alone([Notify(token=0)], waits, waits)
     assert starved.marks["at_ps"].tolist() == [0]
 
 
@@ -117,7 +117,7 @@ def test_a_wait_is_for_the_streams_own_messages_only() -> None:
 
 
 def test_a_delayed_signal_counts_later_and_holds_nobody_up() -> None:
-    first = [Signal(token=0, after_ps=500), Signal(token=0, after_ps=500), Mark(name=0)]
+    first = [Notify(token=0, after_ps=500), Notify(token=0, after_ps=500), Mark(name=0)]
     second = [Await(token=0), Mark(name=1), Await(token=0), Mark(name=1)]
     outcome = both(plan_of(pair(), job_of([[first, second], []])))
     assert outcome.marks.tolist() == [(0, 0, 0), (0, 1, 500), (0, 1, 500)]

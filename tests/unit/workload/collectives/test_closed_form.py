@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import SERVERS, node
-from weftwork.workload.collectives.closed_form import OPERATIONS, Group, alone, fastest, ways
+from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, alone, fastest, ways
 from weftwork.workload.collectives.figures import FIGURES, CollectiveFigures, collective_figures
 
 GIB = 1 << 30
@@ -28,12 +28,12 @@ def figures(name: str = "dgx-h100") -> CollectiveFigures:
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> Group:
+def groups(draw: st.DrawFn) -> GroupShape:
     domain_gpus = draw(st.sampled_from([1, 2, 4, 8, 72]))
     per_domain = draw(st.integers(1, domain_gpus))
     domains = draw(st.sampled_from([1, 2, 3, 4, 16, 1_000]))
     members = max(2, per_domain * domains)
-    return Group(members=members, per_domain=min(per_domain, members), domain_gpus=domain_gpus)
+    return GroupShape(members=members, per_domain=min(per_domain, members), domain_gpus=domain_gpus)
 
 
 operations = st.sampled_from(OPERATIONS)
@@ -45,7 +45,7 @@ LATENCIES = ("launch_ps", "ramp_ps", "nvlink_latency_ps", "network_latency_ps")
 
 @given(operation=operations, group=groups(), size_bytes=sizes, server=servers, factor=st.floats(1, 100))
 def test_a_faster_link_is_never_slower(
-    operation: str, group: Group, size_bytes: int, server: str, factor: float
+    operation: str, group: GroupShape, size_bytes: int, server: str, factor: float
 ) -> None:
     now = figures(server)
     took_ps = fastest(operation, group, size_bytes, now).time_ps
@@ -59,7 +59,7 @@ def test_a_faster_link_is_never_slower(
 
 @given(operation=operations, group=groups(), size_bytes=sizes, server=servers)
 def test_twice_the_rates_take_half_the_time_without_latencies_and_no_less_with_them(
-    operation: str, group: Group, size_bytes: int, server: str
+    operation: str, group: GroupShape, size_bytes: int, server: str
 ) -> None:
     now = figures(server)
     quiet = replace(now, **dict.fromkeys(LATENCIES, 0))
@@ -77,7 +77,7 @@ def test_twice_the_rates_take_half_the_time_without_latencies_and_no_less_with_t
 
 @given(operation=operations, group=groups(), size_bytes=sizes, more=st.floats(1, 1_000), server=servers)
 def test_more_bytes_never_take_less_by_much(
-    operation: str, group: Group, size_bytes: int, more: float, server: str
+    operation: str, group: GroupShape, size_bytes: int, more: float, server: str
 ) -> None:
     """A cut into more pieces may save a little where a buffer grows past the size of one."""
     now = figures(server)
@@ -87,7 +87,7 @@ def test_more_bytes_never_take_less_by_much(
 
 def test_a_large_ring_is_as_fast_as_the_slower_of_nvlink_and_nics() -> None:
     now, size = figures("p5"), 1 << 40
-    group = Group(members=64, per_domain=8, domain_gpus=8)
+    group = GroupShape(members=64, per_domain=8, domain_gpus=8)
     found = fastest("all-gather", group, size, now)
     assert (found.way.algorithm, found.way.protocol) == ("ring", "simple")
     bus_bps = size * 8 * 63 / 64 * SECOND_PS / found.time_ps
@@ -96,13 +96,13 @@ def test_a_large_ring_is_as_fast_as_the_slower_of_nvlink_and_nics() -> None:
 
 def test_a_large_all_to_all_is_as_fast_as_a_nic() -> None:
     now, size = figures("p5"), 1 << 40
-    found = fastest("all-to-all", Group(members=64, per_domain=8, domain_gpus=8), size, now)
+    found = fastest("all-to-all", GroupShape(members=64, per_domain=8, domain_gpus=8), size, now)
     assert size * 8 * 56 / 64 * SECOND_PS / found.time_ps == pytest.approx(now.network_rate_bps * 0.98, rel=0.01)
 
 
 def test_switches_reduce_for_a_whole_domain_and_rings_do_the_rest() -> None:
     now = figures()
-    whole, half = (Group(members=n, per_domain=n, domain_gpus=8) for n in (8, 4))
+    whole, half = (GroupShape(members=n, per_domain=n, domain_gpus=8) for n in (8, 4))
     assert fastest("all-reduce", whole, GIB, now).way.algorithm == "nvls"
     assert fastest("all-reduce", half, GIB, now).way.algorithm == "ring"
     assert fastest("all-gather", whole, GIB, now).way.algorithm == "ring"
@@ -112,7 +112,7 @@ def test_switches_reduce_for_a_whole_domain_and_rings_do_the_rest() -> None:
 
 
 def test_small_sizes_take_few_steps_and_large_ones_few_bytes() -> None:
-    now, group = figures(), Group(members=512, per_domain=8, domain_gpus=8)
+    now, group = figures(), GroupShape(members=512, per_domain=8, domain_gpus=8)
     small, large = (fastest("all-reduce", group, size, now).way for size in (1 << 16, 64 * GIB))
     assert (small.algorithm, small.protocol) == ("tree", "ll")
     assert (large.algorithm, large.protocol) == ("ring", "simple") or large.algorithm == "hierarchical"
@@ -120,11 +120,11 @@ def test_small_sizes_take_few_steps_and_large_ones_few_bytes() -> None:
 
 def test_only_what_has_a_closed_form_has_ways() -> None:
     with pytest.raises(ConfigError, match="found 'broadcast'"):
-        ways("broadcast", Group(members=8, per_domain=8, domain_gpus=8), figures())
+        ways("broadcast", GroupShape(members=8, per_domain=8, domain_gpus=8), figures())
 
 
 def test_latencies_scale() -> None:
-    group = Group(members=64, per_domain=8, domain_gpus=8)
+    group = GroupShape(members=64, per_domain=8, domain_gpus=8)
     for way in ways("all-reduce", group, figures()):
         once, twice = (
             alone("all-reduce", way, group, 1 << 16, figures(), latency_scale=scale).time_ps for scale in (1.0, 2.0)

@@ -11,7 +11,7 @@ from weftwork.workload.collectives.figures import collective_figures
 from weftwork.workload.models.catalogue import MODELS, model
 from weftwork.workload.models.size import parameters
 from weftwork.workload.parallelism.layout import Unit, chunks_of
-from weftwork.workload.training.communication import Cluster, Communication
+from weftwork.workload.training.communication import Communication, GpuCluster
 from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.layers import UnitWork, unit_work
 
@@ -175,7 +175,7 @@ def test_the_group_of_experts_that_is_spread_most_says_what_an_exchange_costs(
         model=EXPERTS,
         plan=plan,
         software=software,
-        cluster=Cluster(domain_gpus=domain, figures=figures),
+        cluster=GpuCluster(domain_gpus=domain, figures=figures),
         placement=packed(plan.ranks, domain),
     )
     (exchange,) = between.exchange

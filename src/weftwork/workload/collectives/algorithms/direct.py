@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weftwork.spec.job import Await, Digit, Group, Loop, Operation, Peer, Signal, Wait
+from weftwork.spec.job import Await, Digit, Group, Loop, Notify, Operation, Peer, Wait
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.streams import Cut, Lane, Streams, exchange
@@ -89,7 +89,7 @@ def _rooted(call: Call) -> Schedule:
             peer, count = (next_ones, others) if rank == call.root else (root, 1)
             if is_sender:
                 sends = tuple(lane.send(peer, offset=piece) for piece in range(share.parts))
-                found.add((Await(token=go), Loop(count=count, body=sends), Wait(), Signal(token=done)))
+                found.add((Await(token=go), Loop(count=count, body=sends), Wait(), Notify(token=done)))
             else:
                 receives = (lane.receive(peer, reduce=call.operation == "reduce"),) * share.parts
                 found.add((Await(token=go), Loop(count=count, body=receives), *lane.passed(done)))

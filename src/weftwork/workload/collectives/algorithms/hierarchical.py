@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from weftwork.spec.job import Await, Digit, Loop, Operation, Peer, Signal
+from weftwork.spec.job import Await, Digit, Loop, Notify, Operation, Peer
 from weftwork.spec.plug_in import Choice, Record, row
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
 from weftwork.workload.collectives.call import Call
@@ -158,7 +158,7 @@ def _build(call: Call) -> Schedule:
                     pairs = [(sending, [Await(token=ready), *receiving]) for sending, receiving in pairs]
                 go, ready = done, found.token()
                 if not is_last:
-                    pairs = [(sending, [*receiving, Signal(token=ready)]) for sending, receiving in pairs]
+                    pairs = [(sending, [*receiving, Notify(token=ready)]) for sending, receiving in pairs]
                 found.add(*in_order(pairs))
         return found.of_gpu(call)
 

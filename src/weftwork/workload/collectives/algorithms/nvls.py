@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from weftwork.base.errors import Mistake
-from weftwork.spec.job import Await, Loop, Operation, Peer, Signal, Wait
+from weftwork.spec.job import Await, Loop, Notify, Operation, Peer, Wait
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.domains import Domains, in_order, switch_gathers, switch_reduces
@@ -111,7 +111,7 @@ def _rooted(call: Call) -> Schedule:
             if rank == call.root or not is_broadcast:
                 done = found.before_end()
                 sends = Loop(count=share.parts, body=(lane.send(switch, digits),))
-                found.add((Await(token=go), sends, Wait(), Signal(token=done)))
+                found.add((Await(token=go), sends, Wait(), Notify(token=done)))
             if (rank == call.root) != is_broadcast:
                 done, first = found.before_end(), () if rank == call.root else (Await(token=go),)
                 receives = Loop(count=share.parts, body=(lane.receive(switch), Wait()))
@@ -132,7 +132,7 @@ def _rooted(call: Call) -> Schedule:
             leaving: list[Peer] = others if is_broadcast else [root]
             sends = [lane.send(peer, digits) for peer in leaving]
             found.add(
-                (Loop(count=share.parts, body=(arriving, Wait(), Signal(token=ready))),),
+                (Loop(count=share.parts, body=(arriving, Wait(), Notify(token=ready))),),
                 (Loop(count=share.parts, body=(Await(token=ready), *sends)),),
             )
         return found
@@ -157,7 +157,7 @@ def _barrier(call: Call) -> Schedule:
         found = Streams()
         ready, everyone = found.token(), domains.gpu(0, 1)
         found.add(
-            (Loop(count=call.ranks, body=(lane.receive(everyone),)), Wait(), Signal(token=ready)),
+            (Loop(count=call.ranks, body=(lane.receive(everyone),)), Wait(), Notify(token=ready)),
             (Await(token=ready), Loop(count=call.ranks, body=(lane.send(everyone),))),
         )
         return found

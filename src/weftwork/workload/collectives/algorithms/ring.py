@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, Literal
 
-from weftwork.spec.job import Await, Digit, Group, Loop, Operation, Peer, Signal, Wait
+from weftwork.spec.job import Await, Digit, Group, Loop, Notify, Operation, Peer, Wait
 from weftwork.workload.collectives.algorithm import (
     Algorithm,
     Hop,
@@ -128,7 +128,7 @@ def _chained(call: Call) -> Schedule:
                 wait: tuple[Operation, ...] = () if is_first else (Await(token=data),)
                 send = lane.send(Peer(rule="shift", group=group, shift=1), (counter(call.ranks, share.parts),))
                 body = Loop(count=share.parts, body=(*wait, send))
-                found.add((Await(token=go), body, Wait(), Signal(token=done)))
+                found.add((Await(token=go), body, Wait(), Notify(token=done)))
             if not is_first:
                 receive = lane.receive(Peer(rule="shift", group=group, shift=-1), reduce=call.operation == "reduce")
                 if is_last:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final, Literal
 
-from weftwork.spec.job import Await, Loop, Operation, Peer, Receive, Send, Signal, Wait
+from weftwork.spec.job import Await, Loop, Notify, Operation, Peer, Receive, Send, Wait
 from weftwork.workload.collectives.algorithm import (
     Algorithm,
     Hop,
@@ -167,18 +167,18 @@ def _climb(call: Call, found: Streams, lane: Lane, peers: _Peers, pauses: tuple[
         found.add((loop(*arriving, *up.passed(below)),))
         rising = (Await(token=below), up.send(parent, digits))
         found.add(
-            (Await(token=go), loop(*rising, Signal(token=risen)))
+            (Await(token=go), loop(*rising, Notify(token=risen)))
             if goes_down
-            else (Await(token=go), loop(*rising), Wait(), Signal(token=done))
+            else (Await(token=go), loop(*rising), Wait(), Notify(token=done))
         )
     if goes_down:
         turned = (Await(token=risen),) if goes_up else ()
         found.add((loop(*turned, down.receive(parent), *down.passed(above)),))
         falling: list[Send] = [down.send(child, digits) for child in children]
         found.add(
-            (loop(Await(token=above), *falling), Signal(token=done))
+            (loop(Await(token=above), *falling), Notify(token=done))
             if goes_up
-            else (Await(token=go), loop(Await(token=above), *falling), Wait(), Signal(token=done))
+            else (Await(token=go), loop(Await(token=above), *falling), Wait(), Notify(token=done))
         )
 
 

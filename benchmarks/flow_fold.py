@@ -132,7 +132,7 @@ def plan_of(gpus: int, route: str, place: str, expert: int) -> FlowPlan:
         placement=packed(fabric, gpus),
         mark_names=("end",),
     )
-    plan = lower_flow(fabric=fabric, job=job, transport=Transport(), port_selection=load("port-selection", "ecmp"))
+    plan = lower_flow(fabric=fabric, job=job, transport=Transport(), port_selection=load("port_selection", "ecmp"))
     return replace(plan, mode=ROUTES[route])
 
 

@@ -128,9 +128,9 @@ def measure(built: Fabric, message_bytes: int, paths: int) -> tuple[Plan, Outcom
             reorder_tolerant=True,
             reorder_window_packets=4_096,
         ),
-        congestion_control=load("congestion-control", "fixed-window", {"window_bytes": WINDOW_PACKETS * PAYLOAD_BYTES}),
-        path_selection=load("path-selection", "oblivious", {"paths": paths}),
-        port_selection=load("port-selection", "ecmp"),
+        congestion_control=load("congestion_control", "fixed-window", {"window_bytes": WINDOW_PACKETS * PAYLOAD_BYTES}),
+        path_selection=load("path_selection", "oblivious", {"paths": paths}),
+        port_selection=load("port_selection", "ecmp"),
         seed=SEED,
     )
     outcome = packet.run(plan)

@@ -110,8 +110,8 @@ class Row:
             fabric=fabric,
             job=_all_reduce(fabric) if self.gpus else self.job(len(fabric.hosts)),
             transport=transport(section),
-            congestion_control=load("congestion-control", self.congestion_control),
-            port_selection=load("port-selection", self.port_selection),
+            congestion_control=load("congestion_control", self.congestion_control),
+            port_selection=load("port_selection", self.port_selection),
             seed=SEED,
         )
 

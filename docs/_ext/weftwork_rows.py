@@ -115,15 +115,15 @@ def _policies(kind: str) -> Callable[[], Iterator[str]]:
     def lines() -> Iterator[str]:
         from weftwork.policies.load import catalogue, load
 
-        key = f"transport.{kind.replace('-', '_')}"
+        key, page = f"transport.{kind}", kind.replace("_", "-")
         entries = catalogue(kind)
         yield from _table(
             ["name", "what it is", "source"],
-            ([f"[{_code(e.name)}](#{kind}-{e.name})", _cell(e.text), _cell(e.source)] for e in entries),
+            ([f"[{_code(e.name)}](#{page}-{e.name})", _cell(e.text), _cell(e.source)] for e in entries),
         )
         for entry in entries:
             policy = load(kind, entry.name)
-            yield f"({kind}-{entry.name})="
+            yield f"({page}-{entry.name})="
             yield f"## {entry.name}\n"
             yield _sentence(_cell(entry.text)) + "\n"
             yield f"`{key}: {entry.name}`\n"
@@ -302,14 +302,14 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
         "collective-figures", "FIGURES", "weftwork.workload.collectives.figures", level="###", shown=2
     ),
     "algorithm": _algorithms,
-    "congestion-control": _policies("congestion-control"),
-    "path-selection": _policies("path-selection"),
-    "port-selection": _policies("port-selection"),
-    "dcqcn-variants": _variants("congestion-control", "dcqcn"),
+    "congestion_control": _policies("congestion_control"),
+    "path_selection": _policies("path_selection"),
+    "port_selection": _policies("port_selection"),
+    "dcqcn-variants": _variants("congestion_control", "dcqcn"),
     "topology": _choices("topology"),
     "traffic": _choices("traffic"),
     "sizes": _choices("sizes"),
-    "load-balancing": _choices("load-balancing"),
+    "load_balancing": _choices("load_balancing"),
     "transport": _choices("transport"),
     "collective": _choices("collective"),
     "tables": _tables,

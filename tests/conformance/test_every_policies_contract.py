@@ -11,15 +11,15 @@ from weftwork.testing.port_selection import check_port_selection
 
 OURS = Path(__file__).parent.parent / "policies"
 CONTROLS = [
-    *(entry.name for entry in catalogue("congestion-control")), str(OURS / "hpcc.py"), str(OURS / "rccc.py"),
+    *(entry.name for entry in catalogue("congestion_control")), str(OURS / "hpcc.py"), str(OURS / "rccc.py"),
     str(Path(__file__).parents[2] / "examples" / "my_cc.py"),
 ]  # fmt: skip
-PATHS = [*(entry.name for entry in catalogue("path-selection")), str(OURS / "reps.py"), str(OURS / "restless.py")]
-PORTS = [*(entry.name for entry in catalogue("port-selection")), str(OURS / "flowlet.py")]
+PATHS = [*(entry.name for entry in catalogue("path_selection")), str(OURS / "reps.py"), str(OURS / "restless.py")]
+PORTS = [*(entry.name for entry in catalogue("port_selection")), str(OURS / "flowlet.py")]
 
 
 def variants_of_controls() -> list[tuple[str, str | None]]:
-    named = [(name, variant) for name in CONTROLS for variant in load("congestion-control", name).plugin.variants]
+    named = [(name, variant) for name in CONTROLS for variant in load("congestion_control", name).plugin.variants]
     return [*((name, None) for name in CONTROLS), *named]
 
 
@@ -29,12 +29,12 @@ def short(value: object) -> str:
 
 @pytest.mark.parametrize(("name", "variant"), variants_of_controls(), ids=short)
 def test_congestion_control_keeps_its_contract(name: str, variant: str | None) -> None:
-    assert check_congestion_control(load("congestion-control", name, variant=variant)) == ()
+    assert check_congestion_control(load("congestion_control", name, variant=variant)) == ()
 
 
 def test_a_control_without_sense_breaks_what_it_means_to_and_nothing_else() -> None:
     """It asks for rates above the line's and reacts to everything; compiled it is still what it is in Python."""
-    findings = check_congestion_control(load("congestion-control", OURS / "outspoken.py"))
+    findings = check_congestion_control(load("congestion_control", OURS / "outspoken.py"))
     assert {finding.check for finding in findings} == {
         "rate_within_line_rate",
         "only_differences_of_time_count",
@@ -44,9 +44,9 @@ def test_a_control_without_sense_breaks_what_it_means_to_and_nothing_else() -> N
 
 @pytest.mark.parametrize("name", PATHS, ids=short)
 def test_path_selection_keeps_its_contract(name: str) -> None:
-    assert check_path_selection(load("path-selection", name)) == ()
+    assert check_path_selection(load("path_selection", name)) == ()
 
 
 @pytest.mark.parametrize("name", PORTS, ids=short)
 def test_port_selection_keeps_its_contract(name: str) -> None:
-    assert check_port_selection(load("port-selection", name)) == ()
+    assert check_port_selection(load("port_selection", name)) == ()

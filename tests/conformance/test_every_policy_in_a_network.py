@@ -36,30 +36,30 @@ PLUGIN = PortSelection(params=Params, state=State, step=step, source="a test")
 
 @pytest.mark.parametrize(("name", "variant"), variants_of_controls(), ids=short)
 def test_one_flow_fills_the_link_and_two_share_it(name: str, variant: str | None) -> None:
-    assert network_findings(load("congestion-control", name, variant=variant), Bottleneck()) == ()
+    assert network_findings(load("congestion_control", name, variant=variant), Bottleneck()) == ()
 
 
 @pytest.mark.parametrize("name", CONTROLS, ids=short)
 def test_the_reference_says_the_same_of_a_short_run(name: str) -> None:
-    policy = load("congestion-control", name)
+    policy = load("congestion_control", name)
     native = Bottleneck(lead_ps=SHORT.lead_ps, settled_at_ps=SHORT.settled_at_ps, until_ps=SHORT.until_ps)
     assert SHORT(policy, 2) == native(policy, 2)
 
 
 def test_a_kit_asks_the_network_it_is_given() -> None:
-    policy = load("congestion-control", "fixed-window", {"window_bytes": 5_000})
+    policy = load("congestion_control", "fixed-window", {"window_bytes": 5_000})
     (alone, _) = check_congestion_control(policy, run=Bottleneck())
     assert alone.check == "one_flow_fills_the_link"
 
 
 @pytest.mark.parametrize("name", PATHS, ids=short)
 def test_path_selection_uses_every_uplink_that_lives(name: str) -> None:
-    assert uplink_findings(load("path-selection", name), Uplinks()) == ()
+    assert uplink_findings(load("path_selection", name), Uplinks()) == ()
 
 
 @pytest.mark.parametrize("name", PORTS, ids=short)
 def test_port_selection_uses_every_uplink_that_lives(name: str) -> None:
-    policy = load("port-selection", name)
+    policy = load("port_selection", name)
     assert uplink_findings(policy, Uplinks()) == ()
     assert Uplinks(engine="reference", messages=1)(policy) == Uplinks(messages=1)(policy)
 
@@ -75,7 +75,7 @@ def test_port_selection_uses_every_uplink_that_lives(name: str) -> None:
 def test_a_control_that_does_not_do_its_work_is_found_out(tmp_path: Path, body: str, check: str) -> None:
     path = tmp_path / "broken.py"
     path.write_text(CONTROL.format(body), encoding="utf-8")
-    findings = network_findings(load("congestion-control", path), Bottleneck())
+    findings = network_findings(load("congestion_control", path), Bottleneck())
     assert {finding.check for finding in findings} == {check}
 
 
@@ -83,5 +83,5 @@ def test_a_control_that_does_not_do_its_work_is_found_out(tmp_path: Path, body: 
 def test_a_balancer_that_leaves_uplinks_unused_is_found_out(tmp_path: Path, kept: str) -> None:
     path = tmp_path / "broken.py"
     path.write_text(PORT.format(kept), encoding="utf-8")
-    findings = uplink_findings(load("port-selection", path), Uplinks())
+    findings = uplink_findings(load("port_selection", path), Uplinks())
     assert {finding.check for finding in findings} == {"uses_every_uplink"}

@@ -31,9 +31,9 @@ POLICIES = Path(__file__).parents[1] / "policies"
 RATES_BPS = tuple(rate * 10**6 for rate in (400_000, 200_000, 100_000, 40_000, 10_000, 3_000, 7_770, 33_334, 333_333))
 LONG_DELAY_PS = 5 * MS_PS
 TEST_ONLY = {
-    "congestion-control": ("hpcc", "rccc", "outspoken"),
-    "path-selection": ("reps", "restless"),
-    "port-selection": ("flowlet",),
+    "congestion_control": ("hpcc", "rccc", "outspoken"),
+    "path_selection": ("reps", "restless"),
+    "port_selection": ("flowlet",),
 }
 HASH_FIELDS: Any = ("src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_port", "destination_qp")
 WEIGHTS: Any = ((16, 16, 16, 16, 16, 16, 0, 0), (1, 2, 3, 4, 5, 6, 7, 8), (0,) * 8, (0, 1, 0, 3, 1, 0, 2, 0))
@@ -358,9 +358,9 @@ def _names(kind: str) -> tuple[str, ...]:
 
 
 def _policies(rng: Random) -> tuple[LoadedPolicy, LoadedPolicy | None, LoadedPolicy]:
-    name = rng.choice(_names("congestion-control"))
+    name = rng.choice(_names("congestion_control"))
     if name in {"fixed_window", "fixed-window"}:
-        control = _loaded("congestion-control", name, (("window_bytes", rng.choice((0, 6_000, 20_000, 100_000))),))
+        control = _loaded("congestion_control", name, (("window_bytes", rng.choice((0, 6_000, 20_000, 100_000))),))
     elif name == "dcqcn":
         variant = rng.choice(("paper", "vendor", "hpcc-repo", "quick"))
         quick = (
@@ -370,16 +370,16 @@ def _policies(rng: Random) -> tuple[LoadedPolicy, LoadedPolicy | None, LoadedPol
             ("cnp_interval_ps", 0),
         )
         control = (
-            _loaded("congestion-control", name, quick)
+            _loaded("congestion_control", name, quick)
             if variant == "quick"
-            else _loaded("congestion-control", name, (), variant)
+            else _loaded("congestion_control", name, (), variant)
         )
     else:
-        control = _loaded("congestion-control", name)
-    path = _loaded("path-selection", rng.choice(_names("path-selection"))) if rng.random() < 0.6 else None
-    port_name = rng.choice(("ecmp", *_names("port-selection")))
+        control = _loaded("congestion_control", name)
+    path = _loaded("path_selection", rng.choice(_names("path_selection"))) if rng.random() < 0.6 else None
+    port_name = rng.choice(("ecmp", *_names("port_selection")))
     gap = (("gap_ps", 1_000_000),) if port_name == "flowlet" else ()
-    return control, path, _loaded("port-selection", port_name, gap)
+    return control, path, _loaded("port_selection", port_name, gap)
 
 
 def _faults(rng: Random, fabric: Fabric, *, is_long: bool, has_columns: bool) -> list[Fault]:

@@ -77,7 +77,7 @@ def plan_of(case: Case, *, has_two_shapes: bool = False) -> FlowPlan:
         fabric=built,
         job=job,
         transport=Transport(),
-        port_selection=load("port-selection", "ecmp"),
+        port_selection=load("port_selection", "ecmp"),
         compute_factor=factor,
         seed=case.seed,
     )

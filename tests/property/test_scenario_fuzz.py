@@ -20,7 +20,7 @@ from weftwork.spec.scenario.kinds import (
     Measure,
     NameOrFile,
     Number,
-    PolicyKind,
+    PolicyChoiceKind,
     Section,
     SectionList,
     Selection,
@@ -91,7 +91,7 @@ def value_of(row: KeyRow) -> st.SearchStrategy[Any]:  # noqa: PLR0911 - one for 
             )
         case NameOrFile(endings=endings):
             return st.sampled_from(["llama-3-8b", "h100", *(f"no{ending}" for ending in endings)])
-        case PolicyKind(folder=folder):
+        case PolicyChoiceKind(folder=folder):
             named = st.sampled_from(KNOWN[folder])
             values = st.sampled_from([1, 0.5, True, "55us", "1e6", "null", "yes"])
             return named | st.builds(

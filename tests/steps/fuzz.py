@@ -45,16 +45,16 @@ from weftwork.spec.scenario.kinds import (
     NameOrFile,
     Number,
     OfferKind,
-    PolicyKind,
+    PolicyChoiceKind,
     Section,
     SectionList,
     Selection,
     Text,
     Whole,
 )  # fmt: skip
+from weftwork.spec.scenario.policies import POLICY_KINDS
 from weftwork.spec.scenario.rows import KeyRow
 from weftwork.spec.scenario.scenario import rows
-from weftwork.study.prepare.engine_settings import POLICY_KINDS
 
 LIMIT_BYTES: Final = 2 * 2**30
 LIMIT_S: Final = 20
@@ -93,8 +93,8 @@ def tame_or_wild(row: KeyRow, rng: random.Random) -> Any:  # noqa: PLR0911 - one
             return rng.random() < 0.5
         case OfferKind(folder=folder):
             return rng.choice([*folder, *(["./no.py"] * outside)])
-        case PolicyKind(folder=folder):
-            return rng.choice([*policy_names(folder.replace("_", "-")), {"name": "dcqcn", "g": 1e-300}])
+        case PolicyChoiceKind(folder=folder):
+            return rng.choice([*policy_names(folder), {"name": "dcqcn", "g": 1e-300}])
         case DeviceKind(catalogue=catalogue) | NameOrFile(catalogue=catalogue):
             return rng.choice([*NAMES.get(catalogue, ("plain",)), *(["no-such"] * outside)])
         case FileName(names=names):

@@ -10,7 +10,7 @@ import pytest
 import weftwork
 from weftwork.base.errors import ConfigError
 from weftwork.policies.load import load
-from weftwork.spec.scenario.kinds import OfferKind, PolicyKind
+from weftwork.spec.scenario.kinds import OfferKind, PolicyChoiceKind
 from weftwork.spec.scenario.scenario import loads, rows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
@@ -27,7 +27,7 @@ def test_the_package_opens_no_connection_and_unpickles_nothing_itself() -> None:
 
 
 def test_the_page_names_every_key_that_may_hold_a_python_file() -> None:
-    keys = {row.path for row in rows() if isinstance(row.kind, OfferKind | PolicyKind)}
+    keys = {row.path for row in rows() if isinstance(row.kind, OfferKind | PolicyChoiceKind)}
     assert len(keys) == 7
     assert {key for key in keys if f"`{key}`" not in PAGE} == set()
 
@@ -51,7 +51,7 @@ def test_a_scenario_is_plain_values(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_the_cache_of_a_policy_is_for_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFTWORK_CACHE_DIR", str(tmp_path))
     own = tmp_path / "mine.py"  # nothing that this process has compiled before
-    own.write_text(Path(load("path-selection", "ecmp").source_path).read_text(encoding="utf-8") + f"# {tmp_path}\n")
-    load("path-selection", str(own)).compile()
+    own.write_text(Path(load("path_selection", "ecmp").source_path).read_text(encoding="utf-8") + f"# {tmp_path}\n")
+    load("path_selection", str(own)).compile()
     (folder,) = (tmp_path / "policies").iterdir()
     assert folder.stat().st_mode & 0o077 == 0

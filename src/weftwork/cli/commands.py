@@ -203,7 +203,7 @@ def _validate(
 def _list(
     *,
     kind: Annotated[
-        str | None, typer.Argument(help="Such as model or congestion-control; without it, the kinds.")
+        str | None, typer.Argument(help="Such as model or congestion_control; without it, the kinds.")
     ] = None,
     with_sources: Annotated[bool, typer.Option("--sources", help="Say where each comes from.")] = False,
     as_json: Json = False,

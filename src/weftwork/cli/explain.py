@@ -9,7 +9,7 @@ import typer
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
-from weftwork.spec.scenario.policies import KINDS
+from weftwork.spec.scenario.policies import POLICY_KINDS
 from weftwork.spec.scenario.reference import explanation, facts, rows_at
 from weftwork.spec.scenario.scenario import rows
 
@@ -41,7 +41,7 @@ def explain(key: str | None, as_json: bool) -> None:  # noqa: FBT001 - the comma
         typer.echo(json.dumps([facts(one) for one in sections], indent=2) if as_json else "\n".join(lines))
         return
     section, _, parameter = key.rpartition(".")
-    if section in {f"transport.{kind}" for kind in KINDS}:
+    if section in {f"transport.{kind}" for kind in POLICY_KINDS}:
         policies = _policies(section)
         if (policy := parameter.replace("_", "-")) in policies:
             own = {one.name: _facts(one) for one in policies[policy]}
@@ -61,7 +61,7 @@ def _policies(section: str) -> dict[str, Sequence[ParameterRow]]:
     """Every installed policy of a key, with its parameters."""
     from weftwork.policies.load import catalogue, load
 
-    kind = section.rpartition(".")[2].replace("_", "-")
+    kind = section.rpartition(".")[2]
     return {entry.name: load(kind, entry.name).rows for entry in catalogue(kind)}
 
 

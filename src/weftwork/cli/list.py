@@ -121,9 +121,9 @@ def _collectives() -> list[ListedChoice]:
 KINDS: Final[dict[str, Callable[[], list[ListedChoice]]]] = {
     "model": _devices("MODELS", "weftwork.workload.models.catalogue"),
     "software": _devices("SOFTWARE", "weftwork.workload.models.software"),
-    "congestion-control": _policies("congestion-control"),
-    "path-selection": _policies("path-selection"),
-    "port-selection": _policies("port-selection"),
+    "congestion_control": _policies("congestion_control"),
+    "path_selection": _policies("path_selection"),
+    "port_selection": _policies("port_selection"),
     "topology": _topologies,
     "switch": _devices("SWITCHES"),
     "nic": _devices("NICS"),
@@ -131,7 +131,7 @@ KINDS: Final[dict[str, Callable[[], list[ListedChoice]]]] = {
     "link": _devices("LINKS"),
     "gpu": _devices("GPUS"),
     "transport": _offers("TRANSPORTS"),
-    "load-balancing": _presets,
+    "load_balancing": _presets,
     "traffic": _offers("PATTERNS"),
     "sizes": _sizes,
     "collective": _collectives,
@@ -145,7 +145,7 @@ def choices(kind: str) -> list[ListedChoice]:
     ------
     ConfigError : there is no such kind; names all and the nearest
     """
-    wanted = kind.replace("_", "-")
+    wanted = kind.replace("-", "_")
     if wanted not in KINDS:
         text = f"found '{kind}', wanted {', '.join(KINDS)}"
         raise ConfigError("weftwork list", [Mistake(path="kind", text=text, fix=nearest(wanted, KINDS))])
@@ -157,7 +157,7 @@ def list_kind(kind: str | None, *, as_json: bool, with_sources: bool) -> None:
 
     Parameters
     ----------
-    kind : such as ``congestion-control``, or None
+    kind : such as ``congestion_control``, or None
     as_json : a JSON list
     with_sources : whether to print where each comes from
 

@@ -81,7 +81,7 @@ def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) ->
         return []
     return [
         Mistake(
-            path=f"transport.{policy.kind.replace('-', '_')}",
+            path=f"transport.{policy.kind}",
             text=f"{policy.name} brings packets out of order, which go-back-n takes for losses;"
             " set transport.reorder_tolerant: true, or transport.force: true to see the collapse",
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -37,18 +37,17 @@ from weftwork.policies.interface import (
 from weftwork.policies.layout import RecordLayout, line_of, prefix_fields, state_fields
 from weftwork.policies.parameters import parameter_layout, parameter_rows, resolve
 from weftwork.policies.plugin_types import wrong_field
+from weftwork.spec.scenario.policies import PolicyKind
 
-__all__ = ["KINDS", "CatalogueEntry", "LoadedPolicy", "PolicyKind", "catalogue", "load", "policy_names"]
-
-PolicyKind = Literal["congestion-control", "path-selection", "port-selection"]
+__all__ = ["KINDS", "CatalogueEntry", "LoadedPolicy", "catalogue", "load", "policy_names"]
 
 KINDS: Final[Mapping[PolicyKind, type]] = MappingProxyType(
-    {"congestion-control": CongestionControl, "path-selection": PathSelection, "port-selection": PortSelection}
+    {"congestion_control": CongestionControl, "path_selection": PathSelection, "port_selection": PortSelection}
 )
 _PREFIX: Final = {
-    "congestion-control": prefix_fields(CONGESTION_CONTROL_PREFIX),
-    "path-selection": prefix_fields(PATH_SELECTION_PREFIX),
-    "port-selection": (),
+    "congestion_control": prefix_fields(CONGESTION_CONTROL_PREFIX),
+    "path_selection": prefix_fields(PATH_SELECTION_PREFIX),
+    "port_selection": (),
 }
 _SIGNAL: Final = RecordLayout.of_dtype("Signal", SIGNAL_DTYPE)
 _PORT_SIGNAL: Final = RecordLayout.of_dtype("PortSignal", PORT_SIGNAL_DTYPE, watched=("choice",))
@@ -70,7 +69,7 @@ def policy_names(kind: str) -> tuple[str, ...]:
 
     Parameters
     ----------
-    kind : ``congestion-control``, ``path-selection`` or ``port-selection``
+    kind : ``congestion_control``, ``path_selection`` or ``port_selection``
     """
     return tuple(_files(_kind(kind)))
 
@@ -80,7 +79,7 @@ def catalogue(kind: str) -> tuple[CatalogueEntry, ...]:
 
     Parameters
     ----------
-    kind : ``congestion-control``, ``path-selection`` or ``port-selection``
+    kind : ``congestion_control``, ``path_selection`` or ``port_selection``
     """
     entries = []
     for name, path in _files(_kind(kind)).items():
@@ -102,7 +101,7 @@ def load(
 
     Parameters
     ----------
-    kind : ``congestion-control``, ``path-selection`` or ``port-selection``
+    kind : ``congestion_control``, ``path_selection`` or ``port_selection``
     name_or_path : a name of the catalogue, or the path of a Python file (it ends in ``.py`` or holds a ``/``)
     parameters : name to number or text with a unit; ``variant`` among them is taken as the next argument
     variant : a named set of parameters of the policy; ``parameters`` override it
@@ -114,7 +113,7 @@ def load(
     PolicyError : the file is wrong; with file and line
     """
     wanted = _kind(kind)
-    key = path if path is not None else wanted.replace("-", "_")
+    key = path if path is not None else wanted
     file = _find(wanted, name_or_path, key)
     policy_file = _PolicyFile(wanted, file)
     given = dict(parameters)
@@ -218,7 +217,7 @@ class LoadedPolicy:
     @property
     def signal_layout(self) -> RecordLayout:
         """Of the signal that the step takes."""
-        return _PORT_SIGNAL if self.kind == "port-selection" else _SIGNAL
+        return _PORT_SIGNAL if self.kind == "port_selection" else _SIGNAL
 
     @property
     def candidate_layout(self) -> RecordLayout:
@@ -239,7 +238,7 @@ class LoadedPolicy:
     def _compiled(self) -> Compiled:
         signal = self.signal_layout.dtype
         params = self._params.dtype
-        if self.kind == "port-selection":
+        if self.kind == "port_selection":
             arguments = (params, self.state.dtype, signal, _CANDIDATE.dtype)
             entries = [EntryPoint(name=self.plugin.step.__name__, arguments=arguments, candidates=True)]
         else:
@@ -261,10 +260,10 @@ class LoadedPolicy:
         PolicyError : it raised, or wrote what no engine can obey; with file and line
         """
         self._call(self.plugin.step, (self.params, state, signal, *(() if candidates is None else (candidates,))))
-        if self.kind == "congestion-control":
+        if self.kind == "congestion_control":
             self._want(state, "rate_bps", 0 < state.rate_bps < math.inf, "wanted a finite rate above 0")
             self._want(state, "window_bytes", 0 <= state.window_bytes < math.inf, "wanted a finite window from 0 on")
-        elif self.kind == "path-selection":
+        elif self.kind == "path_selection":
             self._want(state, "entropy", 0 <= state.entropy <= 65535, "wanted 0 to 65535")
         else:
             last = signal.candidates - 1
@@ -310,7 +309,7 @@ class LoadedPolicy:
         size = _CANDIDATE.dtype.itemsize
         starts = range(0, len(candidate_bytes), size)
         candidates = [_CANDIDATE.unpack(candidate_bytes[at : at + size]) for at in starts]
-        is_port = self.kind == "port-selection"
+        is_port = self.kind == "port_selection"
         self.call_step(self.state.unpack(state_bytes), signal, candidates if is_port else None)
 
     def _call(self, step: Any, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
@@ -363,7 +362,7 @@ class _PolicyFile:
         state = RecordType(layout=self.state, writable=None)
         signal: Type = RecordType(layout=_SIGNAL)
         arguments: tuple[Type, ...] = (params, state, signal)
-        if self.kind == "port-selection":
+        if self.kind == "port_selection":
             signal = RecordType(layout=_PORT_SIGNAL, writable=frozenset({"choice"}))
             arguments = (params, state, signal, RecordsType(layout=_CANDIDATE))
         steps: list[tuple[Any, tuple[Type, ...]]] = [(self.plugin.step, arguments)]
@@ -386,14 +385,14 @@ class _PolicyFile:
 
 
 def _kind(kind: str) -> PolicyKind:
-    wanted = kind.replace("_", "-")
+    wanted = kind.replace("-", "_")
     if wanted not in KINDS:
         raise UsageError(f"found the kind {kind!r}, wanted {', '.join(KINDS)}")
     return cast("PolicyKind", wanted)
 
 
 def _files(kind: PolicyKind) -> dict[str, Path]:
-    folder = Path(__file__).parent / kind.replace("-", "_")
+    folder = Path(__file__).parent / kind
     files = (file for file in sorted(folder.glob("*.py")) if file.stem != "__init__")
     return {file.stem.replace("_", "-"): file for file in files}
 

@@ -72,7 +72,7 @@ class Bottleneck:
         -------
         the goodput of each, as a fraction of what one flow without a control gets
         """
-        (whole,) = self._goodputs(load("congestion-control", "none"), 1)
+        (whole,) = self._goodputs(load("congestion_control", "none"), 1)
         return tuple(goodput / whole for goodput in self._goodputs(policy, flows))
 
     def _goodputs(self, policy: LoadedPolicy, flows: int) -> list[int]:
@@ -87,7 +87,7 @@ class Bottleneck:
             job=_job([(flow, flows, self.lead_ps if flow else 0) for flow in range(flows)], flows + 1, size, count),
             transport=transport,
             congestion_control=policy,
-            port_selection=load("port-selection", "ecmp"),
+            port_selection=load("port_selection", "ecmp"),
             until_ps=self.until_ps,
         )
         messages = _run(plan, self.engine).messages
@@ -138,7 +138,7 @@ class Uplinks:
         policy : a path selection or a port selection; the other one is ECMP
         dead : index of the uplink that is down from the start; None: none
         """
-        is_port = policy.kind == "port-selection"
+        is_port = policy.kind == "port_selection"
         leaves, first_spine = (2 * self.hosts, 2 * self.hosts + 1), 2 * self.hosts + 2
         down = [(host, leaves[host // self.hosts]) for host in range(2 * self.hosts)]
         up = [(leaf, first_spine + spine) for leaf in leaves for spine in range(self.spines)]
@@ -150,9 +150,9 @@ class Uplinks:
             fabric=fabric,
             job=_job(flows, 2 * self.hosts, size, self.messages, channels=self.queue_pairs),
             transport=transport,
-            congestion_control=load("congestion-control", "none"),
+            congestion_control=load("congestion_control", "none"),
             path_selection=None if is_port else policy,
-            port_selection=policy if is_port else load("port-selection", "ecmp"),
+            port_selection=policy if is_port else load("port_selection", "ecmp"),
             faults=() if dead is None else (Fault(at_ps=0, event="down", link=len(down) + dead),),
             reconvergence_delay_ps=US_PS,  # before the first flow starts
             until_ps=NEVER_PS,

@@ -28,8 +28,8 @@ def finished(fabric: Fabric, job: Job, transport: Transport) -> Iterator[str]:
             fabric=fabric,
             job=job,
             transport=transport,
-            congestion_control=load("congestion-control", "none"),
-            port_selection=load("port-selection", "ecmp"),
+            congestion_control=load("congestion_control", "none"),
+            port_selection=load("port_selection", "ecmp"),
         )
     except ConfigError as wrong:
         yield f"it cannot run: {wrong}"

@@ -54,7 +54,7 @@ class Twin:
         self.error: PolicyError | None = None
         self._compiled = policy.compile()
         self._params = np.frombuffer(policy.params_bytes, np.uint8).copy()
-        pointers = [ctypes.c_void_p] * (4 if policy.kind == "port-selection" else 3)
+        pointers = [ctypes.c_void_p] * (4 if policy.kind == "port_selection" else 3)
         self._step = ctypes.CFUNCTYPE(ctypes.c_int32, *pointers)(self._compiled.step_address)
         address = self._compiled.receive_address
         self._receive = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(address) if address else None

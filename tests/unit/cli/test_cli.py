@@ -143,7 +143,7 @@ def test_every_kind_is_listed(command: Command, kind: str) -> None:
     for choice in choices:
         assert choice["name"] in words
         assert choice["text"]
-    assert command("list", kind.replace("-", "_"), "--sources").code == 0
+    assert command("list", kind.replace("_", "-"), "--sources").code == 0
 
 
 def test_list_alone_lists_the_kinds(command: Command) -> None:

@@ -177,7 +177,7 @@ def test_the_package_is_looked_for_behind_all_links(folder: Path, said: Said, mo
         "fabric.topology": TOPOLOGIES.paths["fat-tree"],
         "transport.protocol": TRANSPORTS.paths["rocev2"],
         "traffic.pattern": PATTERNS.paths["permutation"],
-        "transport.congestion_control": next(one.path for one in catalogue("congestion-control") if one.name == "none"),
+        "transport.congestion_control": next(one.path for one in catalogue("congestion_control") if one.name == "none"),
     }
     for key, file in into.items():
         (folder / f"{key.rpartition('.')[2]}.py").unlink()
@@ -252,8 +252,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["explain", "transport.congestion_control../congestion_control.py"], "no such key"),
         (["list"], "traffic"),
         *((["list", kind], known) for kind, known in (
-            ("topology", "fat-tree"), ("transport", "rocev2"), ("congestion-control", "dcqcn"), ("collective", "ring"),
-            ("path-selection", "spray"), ("port-selection", "least-loaded"), ("traffic", "incast"),
+            ("topology", "fat-tree"), ("transport", "rocev2"), ("congestion_control", "dcqcn"), ("collective", "ring"),
+            ("path_selection", "spray"), ("port_selection", "least-loaded"), ("traffic", "incast"),
         )),
         (["list", "./pattern.py"], "found './pattern.py'"),
         (["schema"], "pattern"),

@@ -57,9 +57,9 @@ def tree(**changes: Any) -> Fabric:
 
 def policies(control: str | Path = "fixed-window", path: str = "ecmp", port: str = "ecmp") -> dict[str, LoadedPolicy]:
     return {
-        "congestion_control": load("congestion-control", control),
-        "path_selection": load("path-selection", path),
-        "port_selection": load("port-selection", port),
+        "congestion_control": load("congestion_control", control),
+        "path_selection": load("path_selection", path),
+        "port_selection": load("port_selection", port),
     }
 
 
@@ -296,8 +296,8 @@ def test_a_policy_that_needs_marks_is_refused_where_none_can_be() -> None:
 
 
 def test_spraying_under_go_back_n_is_found() -> None:
-    spray = load("path-selection", "spray")
-    wrong = reordering_mistakes(Transport(), spray, load("port-selection", "ecmp"))
+    spray = load("path_selection", "spray")
+    wrong = reordering_mistakes(Transport(), spray, load("port_selection", "ecmp"))
     assert [mistake.path for mistake in wrong] == ["transport.path_selection"]
     assert reordering_mistakes(Transport(reorder_tolerant=True), spray) == []
 

@@ -57,8 +57,8 @@ def _plan(*, sprayed: bool = False, crowded: bool = False, packets: int = 64) ->
         fabric=fabric,
         job=job,
         transport=Transport(mtu_bytes=MTU_BYTES, reorder_tolerant=sprayed),
-        congestion_control=load("congestion-control", "dcqcn"),
-        port_selection=load("port-selection", "spray" if sprayed else "ecmp"),
+        congestion_control=load("congestion_control", "dcqcn"),
+        port_selection=load("port_selection", "spray" if sprayed else "ecmp"),
     )
 
 

@@ -36,7 +36,7 @@ def written(tmp_path: Path, *body: str, above: str = "") -> tuple[Path, int]:
 def refusal(tmp_path: Path, *body: str, above: str = "") -> tuple[str, int]:
     path, first = written(tmp_path, *body, above=above)
     with pytest.raises(PolicyError) as caught:
-        load("congestion-control", path)
+        load("congestion_control", path)
     assert caught.value.file == str(path)
     return caught.value.text, caught.value.line - first
 
@@ -177,4 +177,4 @@ def test_what_is_allowed_loads(tmp_path: Path) -> None:
         "state.level = math.sqrt(abs(level)) + math.exp(-level) if level > 0.5 else math.log(3.0)",
         above="def clamped(x, low, high):\n    return min(max(x, low), high)\n",
     )
-    assert load("congestion-control", path).plugin.source == "a test"
+    assert load("congestion_control", path).plugin.source == "a test"

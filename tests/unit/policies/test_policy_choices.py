@@ -14,7 +14,7 @@ from weftwork.policies.load import load
     [({}, 400e9 * 12e-6 / 8 + 4_096), ({"window_bytes": "1MB"}, 1e6), ({"window_bytes": 1}, 4_096)],
 )
 def test_fixed_window_is_one_bdp_and_a_packet_unless_told(parameters: dict[str, object], window_bytes: float) -> None:
-    policy = load("congestion-control", "fixed-window", parameters)
+    policy = load("congestion_control", "fixed-window", parameters)
     state, signal = policy.new_state(), policy.new_signal()
     state.rate_bps = 400_000_000_000
     signal.kind, signal.line_rate_bps, signal.base_rtt_ps = int(Kind.START), 400_000_000_000, 12_000_000
@@ -25,7 +25,7 @@ def test_fixed_window_is_one_bdp_and_a_packet_unless_told(parameters: dict[str, 
 
 
 def test_no_control_leaves_line_rate_and_no_window() -> None:
-    policy = load("congestion-control", "none")
+    policy = load("congestion_control", "none")
     state, signal = policy.new_state(), policy.new_signal()
     state.rate_bps = 400_000_000_000
     policy.call_step(state, signal)
@@ -33,7 +33,7 @@ def test_no_control_leaves_line_rate_and_no_window() -> None:
 
 
 def taken(name: str, packets: int, **parameters: object) -> list[int]:
-    policy = load("path-selection", name, parameters)
+    policy = load("path_selection", name, parameters)
     state, signal = policy.new_state(), policy.new_signal()
     state.entropy = 50_000
     entropies = []
@@ -63,7 +63,7 @@ def test_oblivious_spraying_takes_each_path_once_a_round_in_another_order() -> N
 
 def chosen(name: str, queues: list[int], *, draws: int = 1, down: tuple[int, ...] = (), hashed: int = 0,
            rates: list[int] | None = None) -> list[int]:  # fmt: skip
-    policy = load("port-selection", name)
+    policy = load("port_selection", name)
     state, signal, candidates = policy.new_state(), policy.new_port_signal(), policy.new_candidates(len(queues))
     for i, candidate in enumerate(candidates):
         candidate.queue_bytes, candidate.up = queues[i], int(i not in down)

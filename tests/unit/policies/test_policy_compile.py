@@ -22,11 +22,11 @@ from weftwork.testing.steps import Twin
 
 OURS = Path(__file__).parents[2] / "policies"
 CONTROLS = [
-    *((entry.name, None) for entry in catalogue("congestion-control")), ("dcqcn", "vendor"), ("dcqcn", "hpcc-repo"),
+    *((entry.name, None) for entry in catalogue("congestion_control")), ("dcqcn", "vendor"), ("dcqcn", "hpcc-repo"),
     (str(OURS / "hpcc.py"), None), (str(OURS / "rccc.py"), None),
 ]  # fmt: skip
-PATHS = [*(entry.name for entry in catalogue("path-selection")), str(OURS / "reps.py")]
-PORTS = [*(entry.name for entry in catalogue("port-selection")), str(OURS / "flowlet.py")]
+PATHS = [*(entry.name for entry in catalogue("path_selection")), str(OURS / "reps.py")]
+PORTS = [*(entry.name for entry in catalogue("port_selection")), str(OURS / "flowlet.py")]
 
 small = st.integers(0, 2**36)
 draws = st.integers(0, 2**62 - 1)
@@ -78,7 +78,7 @@ def short(value: object) -> str:
 @pytest.mark.parametrize(("name", "variant"), CONTROLS, ids=short)
 @given(told=st.lists(signals, min_size=1, max_size=10))
 def test_a_compiled_control_equals_the_plain_one_to_the_bit(name: str, variant: str | None, told: list[dict]) -> None:
-    twin = Twin(known("congestion-control", name, variant=variant))
+    twin = Twin(known("congestion_control", name, variant=variant))
     twin.state.rate_bps = told[0]["line_rate_bps"]
     for values in [{**told[0], "kind": int(Kind.START)}, *told]:
         signal = filled(twin.policy, values)
@@ -92,7 +92,7 @@ def test_a_compiled_control_equals_the_plain_one_to_the_bit(name: str, variant: 
 @pytest.mark.parametrize("name", PATHS, ids=short)
 @given(told=st.lists(signals, min_size=1, max_size=20))
 def test_a_compiled_path_selection_equals_the_plain_one_to_the_bit(name: str, told: list[dict]) -> None:
-    twin = Twin(known("path-selection", name))
+    twin = Twin(known("path_selection", name))
     for values in told:
         twin.step(filled(twin.policy, values))
         assert twin.error is None
@@ -107,7 +107,7 @@ def test_a_compiled_path_selection_equals_the_plain_one_to_the_bit(name: str, to
     )
 )
 def test_a_compiled_port_selection_equals_the_plain_one_to_the_bit(name: str, packets: list[tuple]) -> None:
-    twin = Twin(known("port-selection", name))
+    twin = Twin(known("port_selection", name))
     for now_ps, hashed, drawn, ports in packets:
         signal = twin.policy.new_port_signal()
         signal.now_ps, signal.hash, signal.draw, signal.candidates = now_ps, hashed, drawn, len(ports)
@@ -198,7 +198,7 @@ def test_every_permitted_operation_gives_the_same_bits_or_fails_in_both(
     path = tmp_path_factory.getbasetemp() / "arithmetic.py"
     if not path.exists():
         path.write_text(ARITHMETIC, encoding="utf-8")
-    twin = Twin(known("congestion-control", path))
+    twin = Twin(known("congestion_control", path))
     twin.state.f[0], twin.state.f[1], twin.state.i[0], twin.state.i[1] = a, b, m, n
     twin.step(twin.policy.new_signal())  # raises Difference
 
@@ -248,7 +248,7 @@ def mine(tmp_path: Path, body: str, state: str = "count: int") -> Path:
     ],
 )
 def test_a_failing_step_is_replayed_to_its_file_and_line(tmp_path: Path, body: str, line: int, told: str) -> None:
-    policy = load("congestion-control", mine(tmp_path, body))
+    policy = load("congestion_control", mine(tmp_path, body))
     state, signal = policy.initial_state_bytes, policy.signal_layout.initial_bytes
     with pytest.raises(PolicyError) as caught:
         policy.replay(state, signal)
@@ -260,7 +260,7 @@ def test_a_failing_step_is_replayed_to_its_file_and_line(tmp_path: Path, body: s
     "body", ["state.rate_bps = 1.0 / state.count", "state.count = 1 % state.count", "state.timer_at_ps[7] = 1"]
 )
 def test_a_compiled_step_that_fails_says_so(tmp_path: Path, body: str) -> None:
-    twin = Twin(load("congestion-control", mine(tmp_path, body)))
+    twin = Twin(load("congestion_control", mine(tmp_path, body)))
     twin.step(twin.policy.new_signal())
     assert twin.error is not None
     assert twin.error.line == 14
@@ -271,14 +271,14 @@ def test_entropy_and_choice_out_of_range_are_replayed_too(tmp_path: Path) -> Non
     path = tmp_path / "path.py"
     path.write_text(text.format("state.entropy = 70_000").replace("= CongestionControl", "= PathSelection").replace(
         "signals=frozenset(), ", ""), encoding="utf-8")  # fmt: skip
-    policy = load("path-selection", path)
+    policy = load("path_selection", path)
     with pytest.raises(PolicyError, match=r"path.py, line 13: entropy became 70000, wanted 0 to 65535"):
         policy.replay(policy.initial_state_bytes, policy.signal_layout.initial_bytes)
     path = tmp_path / "port.py"
     path.write_text(
         text.format("signal.choice = signal.candidates").replace("= CongestionControl", "= PortSelection").replace(
         "signals=frozenset(), ", "").replace("signal):", "signal, candidates):"), encoding="utf-8")  # fmt: skip
-    policy = load("port-selection", path)
+    policy = load("port_selection", path)
     signal = policy.new_port_signal()
     signal.candidates = 3
     candidates = b"".join(policy.candidate_layout.pack(c) for c in policy.new_candidates(3))
@@ -287,7 +287,7 @@ def test_entropy_and_choice_out_of_range_are_replayed_too(tmp_path: Path) -> Non
 
 
 def test_a_receiver_is_replayed_with_its_shared_record() -> None:
-    policy = load("congestion-control", OURS / "rccc.py")
+    policy = load("congestion_control", OURS / "rccc.py")
     assert policy.receiver is not None
     assert policy.shared is not None
     signal = policy.new_signal()
@@ -300,7 +300,7 @@ def test_a_receiver_is_replayed_with_its_shared_record() -> None:
 
 
 def test_a_plain_state_keeps_the_compiled_types(tmp_path: Path) -> None:
-    state = load("congestion-control", mine(tmp_path, "pass", "f: list[float] = array(2)\n    n: int")).new_state()
+    state = load("congestion_control", mine(tmp_path, "pass", "f: list[float] = array(2)\n    n: int")).new_state()
     state.rate_bps = 2**60 + 1
     state.f[0] = 1
     state.n = True
@@ -326,7 +326,7 @@ def test_what_numba_refuses_names_the_users_line(tmp_path: Path, monkeypatch: py
         from weftwork.policies.check import Checked
 
         patched.setattr(module, "check_step", lambda *_: Checked(functions={"step", "third"}))
-        policy = load("congestion-control", path)
+        policy = load("congestion_control", path)
     with pytest.raises(PolicyError) as caught:
         policy.compile()
     assert (caught.value.file, caught.value.line) == (str(path), 14)
@@ -336,7 +336,7 @@ def test_what_numba_refuses_names_the_users_line(tmp_path: Path, monkeypatch: py
 def test_the_cache_is_shared_by_processes_that_start_together(tmp_path: Path) -> None:
     code = (
         "from weftwork.policies.load import load\n"
-        "compiled = load('port-selection', 'ecmp').compile()\n"
+        "compiled = load('port_selection', 'ecmp').compile()\n"
         "print(compiled.keep_alive[1].cache_hits)\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WEFTWORK_CACHE_DIR": str(tmp_path)}
@@ -358,7 +358,7 @@ def test_a_damaged_cache_is_compiled_again(tmp_path: Path, monkeypatch: pytest.M
 
     def compiled() -> tuple[Path, int]:
         as_a_new_process(monkeypatch)
-        found = load("path-selection", "ecmp").compile()
+        found = load("path_selection", "ecmp").compile()
         (folder,) = (tmp_path / "cache" / "policies").iterdir()
         return folder, found.keep_alive[1].cache_hits
 
@@ -394,4 +394,4 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("WEFTWORK_CACHE_DIR", str(tmp_path / "file" / "below"))
     as_a_new_process(monkeypatch)
     with pytest.raises(ConfigError, match="set WEFTWORK_CACHE_DIR to a folder"):
-        load("path-selection", "ecmp").compile()
+        load("path_selection", "ecmp").compile()

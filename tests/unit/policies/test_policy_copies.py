@@ -47,9 +47,9 @@ def plan_with(control: str, path: str, port: str) -> Plan:
         ),
         job=job_of([[[*sends, Wait()]] for _ in range(HOSTS)]),
         transport=Transport(mtu_bytes=1024),
-        congestion_control=load("congestion-control", control),
-        path_selection=load("path-selection", path),
-        port_selection=load("port-selection", port),
+        congestion_control=load("congestion_control", control),
+        path_selection=load("path_selection", path),
+        port_selection=load("port_selection", port),
         until_ps=20 * MS_PS,
     )
 

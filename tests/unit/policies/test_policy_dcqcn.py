@@ -17,7 +17,7 @@ class Sender:
 
     def __init__(self, line_bps: int = LINE_BPS, **parameters: Any) -> None:
         variant = parameters.pop("variant", None)
-        self.policy: LoadedPolicy = load("congestion-control", "dcqcn", parameters, variant)
+        self.policy: LoadedPolicy = load("congestion_control", "dcqcn", parameters, variant)
         self.state = self.policy.new_state()
         self.signal = self.policy.new_signal()
         self.signal.line_rate_bps = line_bps
@@ -195,7 +195,7 @@ def test_the_hpcc_variant_starts_on_the_first_cnp_and_scales_its_increase() -> N
 
 @pytest.mark.parametrize(("interval", "sent"), [("50us", 3), (0, 11)])
 def test_the_receiver_sends_at_most_one_cnp_in_an_interval(interval: object, sent: int) -> None:
-    policy = load("congestion-control", "dcqcn", {"cnp_interval_ps": interval})
+    policy = load("congestion_control", "dcqcn", {"cnp_interval_ps": interval})
     receiver, signal = policy.new_receiver_state(), policy.new_signal()
     signal.kind = int(Kind.DATA)
     count = 0
@@ -208,7 +208,7 @@ def test_the_receiver_sends_at_most_one_cnp_in_an_interval(interval: object, sen
 
 
 def test_an_unmarked_packet_gets_no_cnp() -> None:
-    policy = load("congestion-control", "dcqcn")
+    policy = load("congestion_control", "dcqcn")
     receiver, signal = policy.new_receiver_state(), policy.new_signal()
     signal.kind, signal.ecn = int(Kind.DATA), 0
     policy.call_receive(receiver, None, signal)

@@ -43,9 +43,9 @@ def mistakes(*args: object, **kwargs: object) -> list[str]:
 
 def test_the_folder_is_the_catalogue() -> None:
     names = {kind: [entry.name for entry in catalogue(kind)] for kind in KINDS}
-    assert names["congestion-control"] == ["dcqcn", "fixed-window", "none"]
-    assert names["path-selection"] == ["ecmp", "oblivious", "spray"]
-    assert names["port-selection"] == ["destination-modulo", "ecmp", "least-loaded", "spray"]
+    assert names["congestion_control"] == ["dcqcn", "fixed-window", "none"]
+    assert names["path_selection"] == ["ecmp", "oblivious", "spray"]
+    assert names["port_selection"] == ["destination-modulo", "ecmp", "least-loaded", "spray"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,7 +60,7 @@ def test_every_entry_says_what_it_is_and_where_it_is_from(kind: str) -> None:
 def test_numba_waits_until_something_is_compiled() -> None:
     code = (
         "import sys; from weftwork.policies.load import load, catalogue\n"
-        "catalogue('congestion-control'); load('congestion-control', 'dcqcn').new_state()\n"
+        "catalogue('congestion_control'); load('congestion_control', 'dcqcn').new_state()\n"
         "sys.exit('numba' in sys.modules)"
     )
     subprocess.run(
@@ -69,11 +69,11 @@ def test_numba_waits_until_something_is_compiled() -> None:
 
 
 def test_underscores_and_hyphens_are_one() -> None:
-    assert load("congestion_control", "fixed_window").name == load("congestion-control", "fixed-window").name
+    assert load("congestion-control", "fixed_window").name == load("congestion_control", "fixed-window").name
 
 
 def test_an_unknown_name_gets_the_nearest_one() -> None:
-    (told,) = mistakes("congestion-control", "dcqnc", path="transport.congestion_control")
+    (told,) = mistakes("congestion_control", "dcqnc", path="transport.congestion_control")
     assert told == (
         "transport.congestion_control  found 'dcqnc', wanted dcqcn, fixed-window, none or the path of a file; "
         "did you mean 'dcqcn'?"
@@ -81,11 +81,11 @@ def test_an_unknown_name_gets_the_nearest_one() -> None:
 
 
 def test_a_missing_file_is_named() -> None:
-    assert mistakes("path-selection", "./nowhere.py") == ["path_selection  there is no file './nowhere.py'"]
+    assert mistakes("path_selection", "./nowhere.py") == ["path_selection  there is no file './nowhere.py'"]
 
 
 def test_an_unknown_kind_is_the_callers_mistake() -> None:
-    with pytest.raises(UsageError, match="wanted congestion-control, path-selection, port-selection"):
+    with pytest.raises(UsageError, match="wanted congestion_control, path_selection, port_selection"):
         load("routing", "ecmp")
 
 
@@ -94,7 +94,7 @@ def test_all_mistakes_in_parameters_are_told_at_once() -> None:
         "gg": 1, "g": 2, "alpha_timer_ps": "55 parsecs", "increase_bytes": 1.5, "clamp_target": "maybe",
         "min_rate_bps": "1bps", "fast_steps": "many", "alpha_initial": float("nan"),
     }  # fmt: skip
-    told = mistakes("congestion-control", "dcqcn", wrong)
+    told = mistakes("congestion_control", "dcqcn", wrong)
     assert len(told) == len(wrong)
     assert told[0].startswith("congestion_control.gg  unknown parameter, wanted cnp_interval_ps, g, alpha_initial")
     assert told[1] == "congestion_control.g  found 2.0, wanted at most 1"
@@ -107,32 +107,32 @@ def test_all_mistakes_in_parameters_are_told_at_once() -> None:
 
 
 def test_text_with_units_becomes_the_unit_of_the_name() -> None:
-    policy = load("congestion-control", "dcqcn", {"alpha_timer_ps": "1.5us", "increase_bytes": "2MiB", "g": "0.25"})
+    policy = load("congestion_control", "dcqcn", {"alpha_timer_ps": "1.5us", "increase_bytes": "2MiB", "g": "0.25"})
     assert (policy.params.alpha_timer_ps, policy.params.increase_bytes, policy.params.g) == (1_500_000, 2**21, 0.25)
 
 
 def test_a_variant_is_a_named_set_and_parameters_override_it() -> None:
-    vendor = load("congestion-control", "dcqcn", {"variant": "vendor", "fast_steps": 3})
+    vendor = load("congestion_control", "dcqcn", {"variant": "vendor", "fast_steps": 3})
     assert vendor.values["cnp_interval_ps"] == 4_000_000
     assert vendor.values["fast_steps"] == 3
-    assert load("congestion-control", "dcqcn", variant="paper").values == load("congestion-control", "dcqcn").values
-    (told,) = mistakes("congestion-control", "dcqcn", variant="papre")
+    assert load("congestion_control", "dcqcn", variant="paper").values == load("congestion_control", "dcqcn").values
+    (told,) = mistakes("congestion_control", "dcqcn", variant="papre")
     assert told.endswith("found 'papre', wanted paper, vendor, hpcc-repo; did you mean 'paper'?")
 
 
 def test_a_users_file_comes_through_the_same_door(tmp_path: Path) -> None:
     path = tmp_path / "my_own.py"
     path.write_text(MINE, encoding="utf-8")
-    policy = load("congestion-control", path, {"on": True})
+    policy = load("congestion_control", path, {"on": True})
     assert (policy.name, policy.params.on, policy.params.gap_ps) == ("my-own", 1, 1_000_000)
 
 
 def test_a_changed_file_is_loaded_anew(tmp_path: Path) -> None:
     path = tmp_path / "my_own.py"
     path.write_text(MINE, encoding="utf-8")
-    before = load("congestion-control", path)
+    before = load("congestion_control", path)
     path.write_text(MINE.replace("1.0", "2.0"), encoding="utf-8")
-    after = load("congestion-control", path)
+    after = load("congestion_control", path)
     states = [before.new_state(), after.new_state()]
     before.call_step(states[0], before.new_signal())
     after.call_step(states[1], after.new_signal())
@@ -141,7 +141,7 @@ def test_a_changed_file_is_loaded_anew(tmp_path: Path) -> None:
 
 
 def test_the_hash_is_of_file_and_parameters() -> None:
-    plain, same, other = (load("congestion-control", "dcqcn", p) for p in ({}, {"g": 1 / 256}, {"g": 0.5}))
+    plain, same, other = (load("congestion_control", "dcqcn", p) for p in ({}, {"g": 1 / 256}, {"g": 0.5}))
     assert plain.hash == same.hash != other.hash
 
 
@@ -167,7 +167,7 @@ def test_a_wrong_file_is_named_with_its_line(tmp_path: Path, old: str, new: str,
     assert old in MINE
     path.write_text(MINE.replace(old, new), encoding="utf-8")
     with pytest.raises(PolicyError) as caught:
-        load("congestion-control", path)
+        load("congestion_control", path)
     assert told in caught.value.text
     assert (caught.value.file, caught.value.line) == (str(path), line)
 
@@ -193,15 +193,15 @@ def test_a_file_that_is_no_policy_at_all_is_told(tmp_path: Path, content: bytes,
     file = tmp_path / "mine.py"
     file.write_bytes(content)
     with pytest.raises(PolicyError) as caught:
-        load("congestion-control", file)
+        load("congestion_control", file)
     assert told in caught.value.text
     assert (caught.value.file, caught.value.line) == (str(file), line)
 
 
 def test_a_plugin_of_another_kind_is_refused() -> None:
-    path = next(entry.path for entry in catalogue("port-selection") if entry.name == "ecmp")
+    path = next(entry.path for entry in catalogue("port_selection") if entry.name == "ecmp")
     with pytest.raises(PolicyError, match="PLUGIN is a PortSelection, wanted a CongestionControl"):
-        load("congestion-control", path)
+        load("congestion_control", path)
 
 
 @pytest.mark.parametrize(
@@ -216,20 +216,22 @@ DOCS = Path(__file__).parents[3] / "docs" / "models"
 
 @pytest.mark.parametrize(
     ("kind", "page"),
-    [("congestion-control", None), ("path-selection", "load-balancing"), ("port-selection", "load-balancing")],
+    [("congestion_control", None), ("path_selection", "load-balancing"), ("port_selection", "load-balancing")],
 )
 def test_every_policy_has_its_page_in_the_docs(kind: str, page: str | None) -> None:
     for entry in catalogue(kind):
         name = page or ("fixed-window" if entry.name == "none" else entry.name)
         assert entry.name in (DOCS / f"{name}.md").read_text(encoding="utf-8").lower()
     # Parameters and variants are written into this page from their rows.
-    assert f"```{{weftwork-rows}} {kind}\n" in (DOCS.parent / "catalogue" / f"{kind}.md").read_text(encoding="utf-8")
+    assert f"```{{weftwork-rows}} {kind}\n" in (DOCS.parent / "catalogue" / f"{kind.replace('_', '-')}.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_example_in_the_docs_loads() -> None:
     page = (DOCS / "writing-a-policy.md").read_text(encoding="utf-8")
     assert "```{weftwork-file} examples/my_cc.py\n" in page
-    assert load("congestion-control", DOCS.parents[1] / "examples" / "my_cc.py").params.cut == 0.5
+    assert load("congestion_control", DOCS.parents[1] / "examples" / "my_cc.py").params.cut == 0.5
 
 
 def test_an_error_names_a_file_below_the_current_folder_as_the_user_does(
@@ -243,7 +245,7 @@ def test_an_error_names_a_file_below_the_current_folder_as_the_user_does(
     for current in (folder, folder / "policies", tmp_path.parent / tmp_path.name / "study" / ".." / "study"):
         monkeypatch.chdir(current)
         with pytest.raises(PolicyError) as caught:
-            load("congestion-control", path)
+            load("congestion_control", path)
         assert caught.value.file == str(path)
         said.append(str(caught.value).partition(",")[0])
     assert said == [str(Path("policies", "broken.py")), "broken.py", str(Path("policies", "broken.py"))]

@@ -84,8 +84,8 @@ def test_a_lone_flow_takes_its_ideal_time(
         fabric=fabric,
         job=incast(hosts=2, size_bytes=max(size_bytes, 1), seed=1, receiver=1),
         transport=Transport(mtu_bytes=mtu_bytes),
-        congestion_control=load("congestion-control", "none"),
-        port_selection=load("port-selection", "ecmp"),
+        congestion_control=load("congestion_control", "none"),
+        port_selection=load("port_selection", "ecmp"),
     )
     outcome = reference.run(plan)
     ideal = ideal_times_ps(plan, plan.rank_ports[:1, 0], plan.rank_ports[1:, 0], outcome.messages["size_bytes"])
@@ -385,13 +385,13 @@ def test_tables_are_arrow(write: Write, tmp_path: Path) -> None:
 
 def test_files_are_relative_to_the_scenario(write: Write, tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("size_bytes,cumulative_percent\n1000,0\n2000,100\n", encoding="utf-8")
-    (tmp_path / "mine.py").write_text(load("congestion-control", "none").source_text, encoding="utf-8")
+    (tmp_path / "mine.py").write_text(load("congestion_control", "none").source_text, encoding="utf-8")
     poisson = "traffic: {pattern: poisson, sizes: mine.csv, flows: 30, load: 0.2}\n"
     text = TINY.replace("fixed-window", "./mine.py") + poisson
     run = run_scenario(write(text), out=tmp_path / "run")
     assert run.is_complete
     assert run.flows.num_rows == 30
-    assert run.provenance["policies"]["congestion-control"]["name"] == "mine"
+    assert run.provenance["policies"]["congestion_control"]["name"] == "mine"
     (tmp_path / "mine.csv").write_text("size_bytes,cumulative_percent\n1000,0\n900,100\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"mine\.csv: 1 mistake.*\n  line 3"):
         run_scenario(write(text), out=tmp_path / "again")

@@ -56,21 +56,21 @@ def written(tmp_path: Path, template: str, body: str) -> Path:
     ],
 )
 def test_a_broken_control_is_found_out(tmp_path: Path, body: str, check: str) -> None:
-    findings = check_congestion_control(load("congestion-control", written(tmp_path, CONTROL, body)))
+    findings = check_congestion_control(load("congestion_control", written(tmp_path, CONTROL, body)))
     assert check in {finding.check for finding in findings}
 
 
 def test_a_control_that_works_is_not_accused(tmp_path: Path) -> None:
     body = "state.window_bytes = 100000.0"
-    assert check_congestion_control(load("congestion-control", written(tmp_path, CONTROL, body))) == ()
+    assert check_congestion_control(load("congestion_control", written(tmp_path, CONTROL, body))) == ()
 
 
 def test_a_broken_path_selection_is_found_out(tmp_path: Path) -> None:
-    (found,) = check_path_selection(load("path-selection", written(tmp_path, PATH, "state.entropy = signal.draw")))
+    (found,) = check_path_selection(load("path_selection", written(tmp_path, PATH, "state.entropy = signal.draw")))
     assert found.check == "no_signal_breaks_the_step"
     assert "broken.py, line 6: entropy became" in found.text
     path = written(tmp_path, PATH, "state.entropy = signal.draw % 9")
-    (found,) = check_path_selection(load("path-selection", path))
+    (found,) = check_path_selection(load("path_selection", path))
     assert found.check == "keeps_its_path"
 
 
@@ -86,15 +86,15 @@ def test_a_port_selection_that_leaves_ports_out_or_chooses_dead_ones(
     tmp_path: Path, body: str, reorders: str, check: str | None
 ) -> None:
     template = PORT.replace('source="a test"', f'source="a test", reorders={reorders}')
-    findings = check_port_selection(load("port-selection", written(tmp_path, template, body)))
+    findings = check_port_selection(load("port_selection", written(tmp_path, template, body)))
     assert {finding.check for finding in findings} == ({check} if check else set())
 
 
 def test_a_broken_port_selection_is_found_out(tmp_path: Path) -> None:
-    (found,) = check_port_selection(load("port-selection", written(tmp_path, PORT, "signal.choice = 1")))
+    (found,) = check_port_selection(load("port_selection", written(tmp_path, PORT, "signal.choice = 1")))
     assert found.check == "no_packet_breaks_the_step"
     path = written(tmp_path, PORT, "signal.choice = signal.draw % signal.candidates")
-    (found,) = check_port_selection(load("port-selection", path))
+    (found,) = check_port_selection(load("port_selection", path))
     assert found.check == "keeps_its_path"
 
 
@@ -108,12 +108,12 @@ def test_a_broken_port_selection_is_found_out(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_network_shows_is_judged(shares: dict[int, list[float]], checks: set[str]) -> None:
-    policy = load("congestion-control", "none")
+    policy = load("congestion_control", "none")
     findings = network_findings(policy, lambda _, flows: shares[flows])
     assert {finding.check for finding in findings} == checks
 
 
 def test_the_network_is_asked_when_an_engine_is_given() -> None:
-    policy = load("congestion-control", "fixed-window")
+    policy = load("congestion_control", "fixed-window")
     (found,) = check_congestion_control(policy, run=lambda _, flows: [0.95] if flows == 1 else [0.9, 0.05])
     assert found.check == "two_flows_share_the_link"

@@ -113,5 +113,5 @@ def test_the_packet_engine_refuses_what_its_routes_cannot_hold(monkeypatch: pyte
     with pytest.raises(ConfigError, match=r"8 x 2, wanted at most 10; take a smaller fabric, or engine.fidelity: flow"):
         lowering.lower(
             fabric=fabric, job=incast(hosts=4, senders=2, size_bytes=1_000, seed=1), transport=Transport(),
-            congestion_control=load("congestion-control", "none"), port_selection=load("port-selection", "ecmp"),
+            congestion_control=load("congestion_control", "none"), port_selection=load("port_selection", "ecmp"),
         )  # fmt: skip

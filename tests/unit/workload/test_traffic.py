@@ -47,8 +47,8 @@ def run(job: Job) -> Outcome:
         fabric=fabric,
         job=job,
         transport=Transport(),
-        congestion_control=load("congestion-control", "none"),
-        port_selection=load("port-selection", "ecmp"),
+        congestion_control=load("congestion_control", "none"),
+        port_selection=load("port_selection", "ecmp"),
     )
     outcome = reference.run(plan)
     assert outcome.complete

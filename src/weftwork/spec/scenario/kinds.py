@@ -31,7 +31,7 @@ __all__ = [
     "NameOrFile",
     "Number",
     "OfferKind",
-    "PolicyKind",
+    "PolicyChoiceKind",
     "Section",
     "SectionList",
     "Selection",
@@ -398,7 +398,7 @@ class Selection:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PolicyKind:
+class PolicyChoiceKind:
     """A policy: a name of the catalogue, a file of the user's, or a mapping of either with parameters."""
 
     folder: str  # under weftwork/policies, such as congestion_control
@@ -532,7 +532,7 @@ Kind = (
     | FileName
     | Listing
     | Selection
-    | PolicyKind
+    | PolicyChoiceKind
     | DeviceKind
     | NameOrFile
     | OfferKind

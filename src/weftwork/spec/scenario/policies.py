@@ -8,15 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
+from typing import Final, Literal, get_args
 
 from pydantic import Field
 
 from weftwork.base.errors import Mistake
 from weftwork.spec.device import Record
 
-__all__ = ["KINDS", "PRESETS", "REORDERING", "ParameterCheck", "ParameterValue", "PolicyChoice", "known_policies"]
+__all__ = [
+    "POLICY_KINDS",
+    "PRESETS",
+    "REORDERING",
+    "ParameterCheck",
+    "ParameterValue",
+    "PolicyChoice",
+    "PolicyKind",
+    "known_policies",
+]
 
-KINDS = ("congestion_control", "path_selection", "port_selection")
+# Kinds of policies: keys of ``transport``, folders of ``weftwork/policies``, and the word for a kind everywhere else.
+PolicyKind = Literal["congestion_control", "path_selection", "port_selection"]
+POLICY_KINDS: Final[tuple[PolicyKind, ...]] = get_args(PolicyKind)
 
 # A preset of load balancing is two keys: path_selection at the NIC, port_selection at the switch.
 PRESETS: Mapping[str, tuple[str, str]] = {
@@ -72,5 +84,5 @@ def known_policies() -> dict[str, tuple[str, ...]]:
                 if entry.name.endswith(".py") and not entry.name.startswith("_")
             )
         )
-        for kind in KINDS
+        for kind in POLICY_KINDS
     }

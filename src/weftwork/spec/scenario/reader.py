@@ -29,7 +29,7 @@ from weftwork.spec.scenario.kinds import (
     DeviceKind,
     FileName,
     NameOrFile,
-    PolicyKind,
+    PolicyChoiceKind,
     Section,
     SectionList,
     WrongValueError,
@@ -283,7 +283,7 @@ class Reader:
             return None if kind.optional else self.section(Mapping(), path, kind.model)
         if isinstance(kind, SectionList):
             return ()
-        if isinstance(kind, PolicyKind):
+        if isinstance(kind, PolicyChoiceKind):
             return None if row.default is None else self._policy(row, kind, Scalar(text=row.default), path)
         if isinstance(kind, DeviceKind):
             return DeviceChoice(model=str(row.default))
@@ -295,7 +295,7 @@ class Reader:
             return self.section(node, path, kind.model)
         if isinstance(kind, SectionList):
             return self._sections(kind, node, path)
-        if isinstance(kind, PolicyKind):
+        if isinstance(kind, PolicyChoiceKind):
             return self._policy(row, kind, node, path)
         if isinstance(kind, DeviceKind):
             return self._device(kind, node, path)
@@ -372,7 +372,7 @@ class Reader:
             self.wrong(path, f"{found}; wanted {either(tuple(names))}", nearest(Path(text).stem, names))
         return str(Path(file).resolve())  # what was judged, whatever becomes of a link on the way to it
 
-    def _policy(self, row: KeyRow, kind: PolicyKind, node: Node, path: str) -> PolicyChoice:
+    def _policy(self, row: KeyRow, kind: PolicyChoiceKind, node: Node, path: str) -> PolicyChoice:
         parameters: dict[str, ParameterValue] = {}
         if isinstance(node, Mapping):
             node = replace(node, entries=tuple(e for e in node.entries if e.key not in _HEADS or not _is_removed(e)))

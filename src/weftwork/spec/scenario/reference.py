@@ -12,7 +12,7 @@ from typing import Any
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
-from weftwork.spec.scenario.kinds import DeviceKind, PolicyKind, Section, SectionList, either
+from weftwork.spec.scenario.kinds import DeviceKind, PolicyChoiceKind, Section, SectionList, either
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.policies import PRESETS, known_policies
 from weftwork.spec.scenario.rows import KeyRow
@@ -88,7 +88,7 @@ def facts(described: KeyRow) -> dict[str, Any]:
 
 def _allowed(described: KeyRow) -> str:
     """Say what is allowed, with the names of the policies that are installed."""
-    if not isinstance(described.kind, PolicyKind):
+    if not isinstance(described.kind, PolicyChoiceKind):
         return described.allowed
     names = known_policies()[described.kind.folder]
     return f"{', '.join(names)}; {described.allowed}"
@@ -194,7 +194,7 @@ def _is_of_training(described: KeyRow) -> bool:
 
 
 def _has_rows(described: KeyRow) -> bool:
-    return bool(below(described)) and not isinstance(described.kind, PolicyKind)
+    return bool(below(described)) and not isinstance(described.kind, PolicyChoiceKind)
 
 
 def _table(described: list[KeyRow]) -> Iterator[str]:

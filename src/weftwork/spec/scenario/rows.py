@@ -18,7 +18,7 @@ from weftwork.spec.scenario.kinds import (
     Kind,
     Measure,
     Number,
-    PolicyKind,
+    PolicyChoiceKind,
     Section,
     SectionList,
     Text,
@@ -111,7 +111,7 @@ def row(
             if kind.optional
             else Field(default_factory=kind.model, json_schema_extra=extra)
         )
-    if isinstance(kind, PolicyKind | DeviceKind | SectionList):
+    if isinstance(kind, PolicyChoiceKind | DeviceKind | SectionList):
         return Field(json_schema_extra=extra)
     has_condition = only is not None or unless is not None
     return Field(
@@ -122,7 +122,11 @@ def row(
 def resolved_default(described: KeyRow) -> Any:
     """Return the value that the default of a row of a simple kind stands for."""
     kind, default = described.kind, described.default
-    if default is None or default == REQUIRED or isinstance(kind, PolicyKind | DeviceKind | Section | SectionList):
+    if (
+        default is None
+        or default == REQUIRED
+        or isinstance(kind, PolicyChoiceKind | DeviceKind | Section | SectionList)
+    ):
         return None
     if isinstance(default, tuple):
         return default

@@ -26,7 +26,7 @@ from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.fabric_checks import resolve_fabric
 from weftwork.spec.scenario.faults import FaultSection, check_faults
-from weftwork.spec.scenario.kinds import DeviceKind, OfferKind, PolicyKind, Section, SectionList, Text, Whole
+from weftwork.spec.scenario.kinds import DeviceKind, OfferKind, PolicyChoiceKind, Section, SectionList, Text, Whole
 from weftwork.spec.scenario.migrations import SCHEMA, migrate
 from weftwork.spec.scenario.policies import ParameterCheck, PolicyChoice, known_policies
 from weftwork.spec.scenario.reader import Places, Reader, apply_override
@@ -398,7 +398,7 @@ def _written(described: KeyRow, value: Any) -> Any:  # noqa: ANN401 - whatever t
         return _section_tree(value)
     if isinstance(kind, SectionList):
         return [_section_tree(item) for item in value]
-    if isinstance(kind, PolicyKind):
+    if isinstance(kind, PolicyChoiceKind):
         return _policy_tree(value)
     if isinstance(kind, DeviceKind):
         return _device_tree(kind, value)

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from weftwork.spec.scenario.chosen import Chooser, chooser_of
 from weftwork.spec.scenario.devices import device_rows
-from weftwork.spec.scenario.kinds import FILE_PATTERN, DeviceKind, PolicyKind, Section, SectionList
+from weftwork.spec.scenario.kinds import FILE_PATTERN, DeviceKind, PolicyChoiceKind, Section, SectionList
 from weftwork.spec.scenario.policies import known_policies
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, rows_of
 from weftwork.spec.scenario.scenario import WORKLOADS, Scenario
@@ -87,7 +87,7 @@ def _value(row: KeyRow, known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         return _section(kind.model, known)
     if isinstance(kind, SectionList):
         return {"type": "array", "items": _section(kind.model, known)}
-    if isinstance(kind, PolicyKind):
+    if isinstance(kind, PolicyChoiceKind):
         return _policy(list(known.get(kind.folder, ())))
     if isinstance(kind, DeviceKind):
         fields = _fields(kind.record)

@@ -11,7 +11,7 @@ from weftwork.base.units import DURATION, SIZE
 from weftwork.spec.device import PRIORITIES, Record
 from weftwork.spec.scenario.choice import NoKeys
 from weftwork.spec.scenario.choices import TRANSPORTS
-from weftwork.spec.scenario.kinds import Choice, Flag, Measure, OfferKind, PolicyKind, Whole
+from weftwork.spec.scenario.kinds import Choice, Flag, Measure, OfferKind, PolicyChoiceKind, Whole
 from weftwork.spec.scenario.policies import PRESETS, PolicyChoice
 from weftwork.spec.scenario.rows import row
 
@@ -37,7 +37,7 @@ class TransportSection(Record):
     options: Record = Field(default_factory=NoKeys)  # the protocol's own keys
     congestion_control: PolicyChoice = row(
         "congestion_control",
-        PolicyKind(folder="congestion_control"),
+        PolicyChoiceKind(folder="congestion_control"),
         default="dcqcn",
         text="What sets a sender's rate and window.",
         source="Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484: made for RoCEv2",
@@ -51,14 +51,14 @@ class TransportSection(Record):
     )
     path_selection: PolicyChoice = row(
         "path_selection",
-        PolicyKind(folder="path_selection"),
+        PolicyChoiceKind(folder="path_selection"),
         absent="as load_balancing says",
         text="What chooses the entropy of a packet at the NIC.",
         source="see load_balancing",
     )
     port_selection: PolicyChoice = row(
         "port_selection",
-        PolicyKind(folder="port_selection"),
+        PolicyChoiceKind(folder="port_selection"),
         absent="as load_balancing says",
         text="What chooses among equal ports at a switch.",
         source="see load_balancing",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from weftwork.base.clock import NEVER_PS
 from weftwork.policies.load import load
 from weftwork.spec.scenario.choices import TRANSPORTS
+from weftwork.spec.scenario.policies import POLICY_KINDS
 from weftwork.spec.transport import Transport
 
 if TYPE_CHECKING:
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.prepare.faults import Occurrence
 
-__all__ = ["POLICY_KINDS", "engine_settings", "policies_of", "transport_of"]
-
-POLICY_KINDS: Final = ("congestion-control", "path-selection", "port-selection")
+__all__ = ["engine_settings", "policies_of", "transport_of"]
 
 
 def policies_of(scenario: Scenario) -> dict[str, LoadedPolicy]:
@@ -28,11 +27,10 @@ def policies_of(scenario: Scenario) -> dict[str, LoadedPolicy]:
     ------
     ConfigError, PolicyError : a policy or its parameters are wrong
     """
-    found = {}
+    found: dict[str, LoadedPolicy] = {}
     for kind in POLICY_KINDS:
-        key = kind.replace("-", "_")
-        choice = getattr(scenario.transport, key)
-        found[kind] = load(kind, choice.label, choice.parameters, path=f"transport.{key}")
+        choice = getattr(scenario.transport, kind)
+        found[kind] = load(kind, choice.label, choice.parameters, path=f"transport.{kind}")
     return found
 
 
@@ -62,8 +60,8 @@ def engine_settings(
     faults : what happens, in the order of the scenario
     """
     return {
-        "path_selection": policies["path-selection"],
-        "port_selection": policies["port-selection"],
+        "path_selection": policies["path_selection"],
+        "port_selection": policies["port_selection"],
         "seed": scenario.engine.seed,
         "until_ps": NEVER_PS if scenario.engine.until_ps is None else scenario.engine.until_ps,
         "faults": [fault for occurrence in faults for fault in occurrence.faults],

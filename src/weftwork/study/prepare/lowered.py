@@ -63,7 +63,7 @@ def lowered(
         raise ConfigError(scenario.source, [Mistake(path="engine.fidelity", text=text)])
     common = {"fabric": fabric, "job": job, "transport": transport, **engine_settings(scenario, policies, faults)}
     if fidelity != "flow":
-        return lower(**common, congestion_control=policies["congestion-control"])
+        return lower(**common, congestion_control=policies["congestion_control"])
     if not folds(scenario):
         return lower_flow(**common, fold="never", with_ideal=True)
     return lower_flow(**common, compute_factor=compute_factors(scenario, fabric, job.placement))

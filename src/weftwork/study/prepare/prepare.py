@@ -16,11 +16,12 @@ from weftwork.engine.requirements import pause_facts, reordering_mistakes
 from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
 from weftwork.policies.load import load, policy_names
 from weftwork.spec.fabric import Fabric
+from weftwork.spec.scenario.policies import POLICY_KINDS
 from weftwork.spec.scenario.scenario import Scenario
 from weftwork.spec.scenario.scenario import load as load_scenario
 from weftwork.spec.scenario.scenario import rows as scenario_rows
 from weftwork.study.prepare.collective import collective_job
-from weftwork.study.prepare.engine_settings import POLICY_KINDS, policies_of, transport_of
+from weftwork.study.prepare.engine_settings import policies_of, transport_of
 from weftwork.study.prepare.estimate import amounts_asked, amounts_of, refuse_amounts
 from weftwork.study.prepare.faults import occurrences
 from weftwork.study.prepare.job_volume import volume
@@ -49,7 +50,7 @@ SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.r
 
 def known_names() -> dict[str, Sequence[str]]:
     """Names of policies and devices that a scenario may use, by kind."""
-    policies = {kind.replace("-", "_"): list(policy_names(kind)) for kind in POLICY_KINDS}
+    policies: dict[str, Sequence[str]] = {kind: list(policy_names(kind)) for kind in POLICY_KINDS}
     devices = {"switch": list(SWITCHES), "nic": list(NICS), "node": list(SERVERS), "gpu": list(GPUS)}
     return {**policies, **devices, "model": list(MODELS), "software": list(SOFTWARE)}
 
@@ -147,7 +148,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
         fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
     transport = transport_of(scenario)
     policies = policies_of(scenario)
-    chosen = (policies["path-selection"], policies["port-selection"])
+    chosen = (policies["path_selection"], policies["port_selection"])
     jobs, mistakes, facts = training_jobs(scenario, fabric)
     job, sent, series, taken = None, None, None, None
     late: list[Mistake] = []  # told behind those of transport and faults

@@ -101,12 +101,12 @@ def about(prepared: Prepared) -> dict[str, str]:
 
 def _transport(prepared: Prepared) -> str:
     transport, policies = prepared.transport, prepared.policies
-    paths = f"paths by {policies['path-selection'].name}, ports by {policies['port-selection'].name}"
+    paths = f"paths by {policies['path_selection'].name}, ports by {policies['port_selection'].name}"
     if prepared.is_folded:
         shared = "bandwidth shared max-min, without congestion control, queues and flow control"
         return f"{transport.name}, {paths}; {shared}"
     control = "lossless by PFC" if transport.lossless_priorities else "lossy"
-    return f"{transport.name}, {policies['congestion-control'].name}, {paths}, {control}, {transport.recovery}"
+    return f"{transport.name}, {policies['congestion_control'].name}, {paths}, {control}, {transport.recovery}"
 
 
 def _hosts(fabric: Fabric) -> str:

@@ -132,7 +132,7 @@ def test_a_flow_takes_the_ports_that_its_packets_took(shape: dict[str, Any], bal
     hosts = len(fabric.hosts)
     plan = lower(
         fabric=fabric, job=permutation(hosts=hosts, size_bytes=10_000, seed=3), transport=Transport(),
-        congestion_control=load("congestion-control", "none"), port_selection=load("port-selection", balancing),
+        congestion_control=load("congestion_control", "none"), port_selection=load("port_selection", balancing),
     )  # fmt: skip
     told = packet.run(plan, series=packet.Series(path_sample=1))
     pairs = sorted({(int(row["source"]), int(row["destination"])) for row in told.messages})

@@ -17,7 +17,7 @@ from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.scenario.devices import device_mistakes, device_rows
 from weftwork.spec.scenario.kinds import Measure
 from weftwork.spec.scenario.migrations import MIGRATIONS, SCHEMA, migrate
-from weftwork.spec.scenario.policies import KINDS, PRESETS, REORDERING, known_policies
+from weftwork.spec.scenario.policies import POLICY_KINDS, PRESETS, REORDERING, known_policies
 from weftwork.spec.scenario.reference import page, row
 from weftwork.spec.scenario.rows import REQUIRED
 from weftwork.spec.scenario.scenario import Scenario, dump, load, loads, rows
@@ -430,7 +430,7 @@ def test_there_is_a_migration_from_every_older_schema() -> None:
 
 
 def test_policies_are_listed_without_being_imported() -> None:
-    assert set(known_policies()) == set(KINDS)
+    assert set(known_policies()) == set(POLICY_KINDS)
 
 
 def test_every_row_says_what_a_user_must_know() -> None:
@@ -490,7 +490,7 @@ def test_explain_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_explain_knows_the_parameters_of_policies(capsys: pytest.CaptureFixture[str]) -> None:
-    rows_of_dcqcn = load_policy("congestion-control", "dcqcn").rows
+    rows_of_dcqcn = load_policy("congestion_control", "dcqcn").rows
     key = f"transport.congestion_control.{rows_of_dcqcn[0].name}"
     explain(key, as_json=False)
     printed = capsys.readouterr().out

@@ -2,7 +2,8 @@
 
 A policy names its needs in ``PLUGIN.needs``; a fabric or a transport that lacks one refuses the scenario with a
 sentence. Round-trip times and queue lengths are always there, so that ``rtt`` and ``queue`` are never refused.
-Flow control needs pauses that last until they are refreshed.
+Reordering is judged apart (`reordering_mistakes`), since a user may force it. Flow
+control needs pauses that last until they are refreshed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def requirement_mistakes(
     Parameters
     ----------
     fabric : its switches offer ECN and telemetry, or do not
-    transport : its receiver tolerates reordering, or does not
+    transport : its priorities are lossless, or are not
     policies : congestion control, path selection and port selection, in this order; None where there is none
     """
     mistakes: list[Mistake] = []
@@ -53,10 +54,6 @@ def requirement_mistakes(
                 )
                 held = f"more than its buffer of {device.buffer_bytes:,} B can hold"
                 mistakes.append(Mistake(path=key, text=text + held))
-        tolerates = transport.reorder_tolerant or transport.recovery == "selective-repeat"
-        if "reorder-tolerance" in needs and not tolerates:
-            text = f"{policy.name} needs a receiver that tolerates reordering; set transport.reorder_tolerant: true"
-            mistakes.append(Mistake(path=key, text=text))
     return mistakes
 
 
@@ -70,23 +67,25 @@ def _offered(device: Switch, transport: Transport) -> list[str]:
 
 
 def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) -> list[Mistake]:
-    """Find policies that send one queue pair over several paths, where the receiver takes that for losses.
+    """Find policies that send one queue pair over several paths, where the receiver does not keep what comes early.
 
     Parameters
     ----------
-    transport : its receiver tolerates reordering, or goes back at the first gap
+    transport : its receiver tolerates reordering, or discards what comes behind a gap
     policies : path selection and port selection; None where there is none
     """
-    if transport.reorder_tolerant or transport.recovery != "go-back-n":
+    if transport.reorder_tolerant or transport.recovery == "selective-repeat":
         return []
+    what = "go-back-n takes for losses" if transport.recovery == "go-back-n" else "the receiver discards"
     return [
         Mistake(
             path=f"transport.{policy.kind}",
-            text=f"{policy.name} brings packets out of order, which go-back-n takes for losses;"
+            text=f"'{policy.name}' brings packets out of order, which {what};"
             " set transport.reorder_tolerant: true, or transport.force: true to see the collapse",
         )
         for policy in policies
-        if policy is not None and getattr(policy.plugin, "reorders", False)
+        if policy is not None
+        and (getattr(policy.plugin, "reorders", False) or "reorder-tolerance" in policy.plugin.needs)
     ]
 
 

@@ -167,6 +167,12 @@ def test_an_iteration_of_packets_that_does_not_end_has_no_time(tmp_path: Path) -
     assert run.value("model_flops") is not None
 
 
+@pytest.mark.parametrize("fidelity", ["packet", "flow", "reference"])
+def test_spraying_under_go_back_n_runs_where_it_is_forced(fidelity: str, tmp_path: Path) -> None:
+    sprayed = written(tmp_path, "traffic", fidelity=fidelity, more="transport: {load_balancing: spray, force: true}")
+    assert weftwork.run(sprayed, out=tmp_path / "run").status == "complete"
+
+
 def test_what_a_fidelity_cannot_do_is_refused_when_it_is_prepared(tmp_path: Path) -> None:
     for workload, fidelity, more, text in (
         ("training", "packet", "stragglers: [{gpu: 3, factor: 1.5}]", "packets know no stragglers"),

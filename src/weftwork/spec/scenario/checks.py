@@ -11,7 +11,7 @@ from weftwork.spec.scenario.choice import LONELY
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TRANSPORTS
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.findings import Read, asked
-from weftwork.spec.scenario.policies import PRESETS, REORDERING, PolicyChoice
+from weftwork.spec.scenario.policies import POLICY_KINDS, PRESETS, PolicyChoice
 from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.transport import TransportSection
 from weftwork.spec.scenario.workload import CollectiveSection, TrafficSection
@@ -48,18 +48,6 @@ def resolve_transport(transport: TransportSection, reader: Reader) -> TransportS
                     f"found '{transport.load_balancing}', but the {kind} '{name}' is not installed",
                 )
         known[kind] = chosen
-        path = f"transport.{kind}" if f"transport.{kind}" in reader.places.lines else "transport.load_balancing"
-        is_wrong = chosen.name in REORDERING[kind] and not (transport.reorder_tolerant or transport.force)
-        if (
-            is_wrong
-            and transport.recovery == "go-back-n"
-            and reader.is_sound(path, "transport.recovery", "transport.reorder_tolerant")
-        ):
-            reader.wrong(
-                path,
-                f"'{chosen.name}' brings packets out of order, which go-back-n takes for losses; set"
-                " transport.reorder_tolerant: true, or transport.force: true to see the collapse",
-            )
     data, control = transport.data_priority, transport.control_priority
     if data == control and reader.is_sound("transport.data_priority", "transport.control_priority"):
         reader.wrong(
@@ -67,6 +55,7 @@ def resolve_transport(transport: TransportSection, reader: Reader) -> TransportS
             f"data and control have the same priority, {data}; ACKs would wait behind the data that they release",
         )
     resolved = transport.model_copy(update=known)
+    _check_policies(resolved, reader)
     if reader.is_sound("transport", "transport.protocol"):
         found = Read(reader=reader, section="transport")
         asked(
@@ -74,6 +63,20 @@ def resolve_transport(transport: TransportSection, reader: Reader) -> TransportS
             lambda kind: kind.check(resolved, resolved.options, found),
         )  # fmt: skip
     return resolved
+
+
+def _check_policies(transport: TransportSection, reader: Reader) -> None:
+    """Ask the floor that loads policies what they and the transport do to each other."""
+    check, policies = reader.check_transport, {f"transport.{kind}": getattr(transport, kind) for kind in POLICY_KINDS}
+    keys = ("load_balancing", "recovery", "reorder_tolerant", "force")
+    if check is None or not reader.is_sound("transport.protocol", *policies, *(f"transport.{key}" for key in keys)):
+        return
+    if not all(reader.runs(path, choice.label) for path, choice in policies.items()):
+        return
+    found = asked(TRANSPORTS, transport.protocol, reader, "transport.protocol", lambda _: check(transport))
+    for mistake in found or ():
+        path = mistake.path if mistake.path in reader.places.lines else "transport.load_balancing"
+        reader.wrong(path, mistake.text, mistake.fix)
 
 
 def check_workload(

@@ -1,7 +1,8 @@
-"""Policies in a scenario: which are known, the presets of load balancing, and which of them reorder packets.
+"""Policies in a scenario: their kinds, which are known, and the presets of load balancing.
 
 The folder is the catalogue: names are those of the files in ``weftwork/policies``, which are listed and not imported.
-Leaves out: what a policy's parameters may be; the floor that loads policies hands in a check for that.
+Leaves out: what a policy's parameters may be, and what it needs of a transport; the floor that loads policies hands in
+checks for both.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from weftwork.spec.device import Record
 __all__ = [
     "POLICY_KINDS",
     "PRESETS",
-    "REORDERING",
     "ParameterCheck",
     "ParameterValue",
     "PolicyChoice",
@@ -36,13 +36,6 @@ PRESETS: Mapping[str, tuple[str, str]] = {
     "spray": ("spray", "ecmp"),
     "switch-spray": ("ecmp", "spray"),
     "least-loaded": ("ecmp", "least-loaded"),
-}
-
-# Policies that send packets of one queue pair over several paths, by kind. Those that are not here, such as a user's
-# own, say so in their plug-in and are judged where policies are loaded.
-REORDERING: Mapping[str, frozenset[str]] = {
-    "path_selection": frozenset({"oblivious", "spray"}),
-    "port_selection": frozenset({"spray", "least-loaded"}),
 }
 
 ParameterValue = str | int | float | bool

@@ -37,6 +37,7 @@ from weftwork.spec.scenario.kinds import (
 )
 from weftwork.spec.scenario.policies import ParameterCheck, ParameterValue, PolicyChoice
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, applies, resolved_default, rows_of, selector
+from weftwork.spec.scenario.transport import TransportCheck
 from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, YamlEntry, read_tree, show
 
 __all__ = ["Places", "Reader", "apply_override"]
@@ -88,6 +89,7 @@ class Reader:
     known : names that exist, by kind of policy, and for ``switch`` and ``nic`` where the caller knows the catalogue
     directory : folder to which files in the scenario are relative
     check_parameters : judges the parameters of a policy, or None
+    check_transport : judges a transport with its policies, or None
     paths : lists all keys of a scenario, to tell a user in which section a key belongs
     nodes : servers of the catalogue by name, where the caller knows it
     user_code : which Python files of the user's own are run
@@ -96,6 +98,7 @@ class Reader:
     known: MappingType[str, SequenceType[str]]
     directory: Path
     check_parameters: ParameterCheck | None
+    check_transport: TransportCheck | None = None
     paths: Callable[[], SequenceType[str]] = tuple
     nodes: MappingType[str, NodeModel] = field(default_factory=dict)
     user_code: UserCode = UserCode.RUN

@@ -40,7 +40,7 @@ from weftwork.spec.scenario.training_checks import (
     check_training,
     resolve_engine,
 )
-from weftwork.spec.scenario.transport import TransportSection
+from weftwork.spec.scenario.transport import TransportCheck, TransportSection
 from weftwork.spec.scenario.workload import CollectiveSection, EngineSection, TrafficSection
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Scalar, read_tree, show, write_tree
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
@@ -184,6 +184,7 @@ def load(
     *,
     known: Mapping[str, Sequence[str]] | None = None,
     check_parameters: ParameterCheck | None = None,
+    check_transport: TransportCheck | None = None,
     nodes: Mapping[str, NodeModel] | None = None,
     user_code: UserCode = UserCode.RUN,
 ) -> Scenario:
@@ -197,6 +198,7 @@ def load(
         ``node``; not
         judged where absent); by default the policies that are installed
     check_parameters : judges the parameters of a policy; see `weftwork.spec.scenario.policies.ParameterCheck`
+    check_transport : judges a transport with its policies; see `weftwork.spec.scenario.transport.TransportCheck`
     nodes : servers of the catalogue by name; without them what follows from one, such as ``hosts``, stays open
     user_code : which Python files that the file names are run
 
@@ -221,7 +223,7 @@ def load(
         ) from error
     return loads(
         text, source, overrides, directory=path.parent, name=path.stem, known=known, check_parameters=check_parameters,
-        nodes=nodes, user_code=user_code,
+        check_transport=check_transport, nodes=nodes, user_code=user_code,
     )  # fmt: skip
 
 
@@ -234,6 +236,7 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
     name: str = "scenario",
     known: Mapping[str, Sequence[str]] | None = None,
     check_parameters: ParameterCheck | None = None,
+    check_transport: TransportCheck | None = None,
     nodes: Mapping[str, NodeModel] | None = None,
     user_code: UserCode = UserCode.RUN,
 ) -> Scenario:
@@ -272,6 +275,7 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
         known=known_policies() if known is None else known,
         directory=Path() if directory is None else directory,
         check_parameters=check_parameters,
+        check_transport=check_transport,
         nodes=nodes or {},
         user_code=user_code,
         paths=lambda: [described.path for described in rows()],

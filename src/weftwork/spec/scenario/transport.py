@@ -5,8 +5,11 @@ Leaves out: what one key means for another (`weftwork.spec.scenario.checks`), pa
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from pydantic import Field
 
+from weftwork.base.errors import Mistake
 from weftwork.base.units import DURATION, SIZE
 from weftwork.spec.device import PRIORITIES, Record
 from weftwork.spec.scenario.choice import NoKeys
@@ -15,7 +18,7 @@ from weftwork.spec.scenario.kinds import Choice, Flag, Measure, OfferKind, Polic
 from weftwork.spec.scenario.policies import PRESETS, PolicyChoice
 from weftwork.spec.scenario.rows import row
 
-__all__ = ["TransportSection"]
+__all__ = ["TransportCheck", "TransportSection"]
 
 
 class TransportSection(Record):
@@ -174,3 +177,7 @@ class TransportSection(Record):
         text="Run a combination that is known to be wrong, such as spraying under go-back-N.",
         source="chosen: wrong combinations are refused",
     )
+
+
+# a transport with its policies -> mistakes that they make together; the path of each is `transport.<kind>`
+TransportCheck = Callable[[TransportSection], Sequence[Mistake]]

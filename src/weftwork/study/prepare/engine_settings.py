@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.scenario.transport import TransportSection
     from weftwork.study.prepare.faults import Occurrence
 
 __all__ = ["engine_settings", "policies_of", "transport_of"]
@@ -34,14 +35,13 @@ def policies_of(scenario: Scenario) -> dict[str, LoadedPolicy]:
     return found
 
 
-def transport_of(scenario: Scenario) -> Transport:
-    """The transport that a scenario names, resolved to numbers.
+def transport_of(section: TransportSection) -> Transport:
+    """The transport that a section names, resolved to numbers.
 
     Raises
     ------
     CodeError : a transport of the user's own is wrong; with file and line
     """
-    section = scenario.transport
     kind = TRANSPORTS.load(section.protocol)
     with TRANSPORTS.blaming(section.protocol):
         built = kind.build(section, section.options)

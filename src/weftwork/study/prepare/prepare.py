@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.errors import CodeError, ConfigError, Mistake
 from weftwork.base.user_code import UserCode
 from weftwork.engine.plan import Plan
 from weftwork.engine.requirements import pause_facts, reordering_mistakes
@@ -39,11 +39,20 @@ if TYPE_CHECKING:
 
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.job import Job
-    from weftwork.spec.scenario.policies import ParameterValue
+    from weftwork.spec.scenario.policies import ParameterValue, PolicyKind
+    from weftwork.spec.scenario.transport import TransportSection
     from weftwork.spec.transport import Transport
     from weftwork.study.prepare.training import TrainingJob
 
-__all__ = ["check_parameters", "fabric_of_scenario", "known_names", "located", "prepare", "read_scenario"]
+__all__ = [
+    "check_parameters",
+    "check_transport",
+    "fabric_of_scenario",
+    "known_names",
+    "located",
+    "prepare",
+    "read_scenario",
+]
 
 SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
 
@@ -62,6 +71,18 @@ def check_parameters(kind: str, name_or_path: str, parameters: Mapping[str, Para
     except ConfigError as error:
         return [Mistake(path=m.path.removeprefix(f"{kind}."), text=m.text, fix=m.fix) for m in error.mistakes]
     return []
+
+
+def check_transport(section: TransportSection) -> Sequence[Mistake]:
+    """Find path and port selections that bring packets out of order where the receiver does not tolerate it."""
+    if section.force:
+        return []
+    kinds: tuple[PolicyKind, ...] = ("path_selection", "port_selection")
+    try:
+        chosen = [load(kind, getattr(section, kind).label) for kind in kinds]
+        return reordering_mistakes(transport_of(section), *chosen)
+    except CodeError:  # `prepare` meets it again and tells its file and line, when all keys are right
+        return []
 
 
 def read_scenario(path: str | Path, overrides: Mapping[str, str] | None = None, *, user_code: bool = True) -> Scenario:
@@ -110,6 +131,7 @@ def _read(path: str | Path, overrides: Mapping[str, str] | None, user_code: User
         overrides,
         known=known_names(),
         check_parameters=check_parameters,
+        check_transport=check_transport,
         nodes=nodes(),
         user_code=user_code,
     )
@@ -146,7 +168,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     if fabric is None:
         refuse_amounts(scenario, amounts_asked(scenario))
         fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
-    transport = transport_of(scenario)
+    transport = transport_of(scenario.transport)
     policies = policies_of(scenario)
     chosen = (policies["path_selection"], policies["port_selection"])
     jobs, mistakes, facts = training_jobs(scenario, fabric)

@@ -204,7 +204,7 @@ def _job(scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str
         nic_port_rate_bps=_port_rate(fabric),
         gpu=chip.name,
         network_latency_ps=path_latency_ps(fabric),
-        payload_share=transport_of(scenario).payload_share,
+        payload_share=transport_of(scenario.transport).payload_share,
     )
     job, shape = training_job(
         what,

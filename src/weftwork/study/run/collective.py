@@ -18,7 +18,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.user_code import UserCode
 from weftwork.hardware.catalogue import node, nodes
 from weftwork.spec.scenario.scenario import load, loads
-from weftwork.study.prepare.prepare import check_parameters, known_names, prepare
+from weftwork.study.prepare.prepare import check_parameters, check_transport, known_names, prepare
 from weftwork.study.results.results import results
 from weftwork.study.run.execute import execute
 from weftwork.study.run.interrupts import interrupts
@@ -79,6 +79,7 @@ def collective_scenario(
     """
     given = {"collective": json.dumps(dict(collective)), **(overrides or {})}
     known: dict[str, Any] = {"known": known_names(), "check_parameters": check_parameters, "nodes": nodes()}
+    known["check_transport"] = check_transport
     known["user_code"] = UserCode.RUN if user_code else UserCode.REFUSED
     if file is not None and file.suffix not in FABRIC_FILES:
         return load(file, {"traffic": "null", **given}, **known)

@@ -17,13 +17,14 @@ from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.scenario.devices import device_mistakes, device_rows
 from weftwork.spec.scenario.kinds import Measure
 from weftwork.spec.scenario.migrations import MIGRATIONS, SCHEMA, migrate
-from weftwork.spec.scenario.policies import POLICY_KINDS, PRESETS, REORDERING, known_policies
+from weftwork.spec.scenario.policies import POLICY_KINDS, PRESETS, known_policies
 from weftwork.spec.scenario.reference import page, row
 from weftwork.spec.scenario.rows import REQUIRED
 from weftwork.spec.scenario.scenario import Scenario, dump, load, loads, rows
 from weftwork.spec.scenario.schema import json_schema
 from weftwork.spec.scenario.yaml_tree import Mapping, Scalar, read_tree
 from weftwork.spec.training import Software
+from weftwork.study.prepare.prepare import check_transport
 
 ROOT = Path(__file__).parents[4]
 WRONG_FILES = sorted((ROOT / "tests/golden/scenario_errors").glob("*.yaml"))
@@ -86,7 +87,7 @@ faults:
 
 def mistakes_of(text: str, **arguments: object) -> list[Mistake]:
     with pytest.raises(ConfigError) as caught:
-        loads(text, known=KNOWN, nodes=nodes(), **arguments)  # type: ignore[arg-type]
+        loads(text, known=KNOWN, nodes=nodes(), check_transport=check_transport, **arguments)  # type: ignore[arg-type]
     return list(caught.value.mistakes)
 
 
@@ -96,7 +97,7 @@ def test_a_wrong_file_gets_all_its_mistakes_told(
 ) -> None:
     monkeypatch.chdir(path.parent)
     with pytest.raises(ConfigError) as caught:
-        load(Path(path.name), known=KNOWN, nodes=nodes())
+        load(Path(path.name), known=KNOWN, nodes=nodes(), check_transport=check_transport)
     check_golden(f"scenario_errors/{path.stem}.txt", f"{caught.value}\n")
 
 
@@ -249,18 +250,6 @@ def test_null_takes_an_unknown_key_or_a_parameter_out_of_the_file() -> None:
 def test_a_contradiction_with_the_file_names_the_option() -> None:
     found = mistakes_of(EXAMPLES["leaf-spine by shape"], overrides={"traffic.senders": "40"})
     assert [(mistake.path, mistake.line) for mistake in found] == [("--set traffic.senders", None)]
-
-
-def test_spraying_is_refused_under_go_back_n_unless_tolerated_or_forced() -> None:
-    spray = {"transport.load_balancing": "switch-spray"}
-    assert "out of order" in mistakes_of(SMALL, overrides=spray)[0].text
-    assert loads(SMALL, overrides={**spray, "transport.force": "true"}, known=KNOWN).transport.force
-    tolerant = loads(SMALL, overrides={**spray, "transport.reorder_tolerant": "true"}, known=KNOWN)
-    assert tolerant.transport.reorder_window_packets == 1_024
-    assert (
-        loads(SMALL, overrides={**spray, "transport.recovery": "timeout"}, known=KNOWN).transport.port_selection.name
-        == "spray"
-    )
 
 
 @pytest.mark.parametrize(
@@ -512,12 +501,6 @@ def test_presets_name_policies_that_are_installed() -> None:
     for path, port in PRESETS.values():
         assert path in installed["path_selection"]
         assert port in installed["port_selection"]
-
-
-def test_policies_that_are_said_to_reorder_say_so_themselves() -> None:
-    for kind, names in REORDERING.items():
-        for name in names:
-            assert getattr(load_policy(kind, name).plugin, "reorders", False), name
 
 
 def test_a_switch_of_the_catalogue_may_say_the_radix() -> None:

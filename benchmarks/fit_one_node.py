@@ -4,7 +4,7 @@
 
 Prints the fitted figures of src/weftwork/workload/collectives/figures.toml, and for the A100 the rate of NVLink of
 src/weftwork/hardware/servers.toml; that of the H100 follows from it and from what NCCL counts of its links.
-The model is the closed form itself, which takes the fastest of NCCL's ways at each size. Fitted by the least mean of
+The model is the closed form itself, which takes the fastest of NCCL's methods at each size. Fitted by the least mean of
 absolute relative errors (L1), so that single sizes do not pull.
 Source: Azure AI benchmarking guide, by `weftwork.data.measured`. Leaves out: groups of fewer than eight GPUs.
 """

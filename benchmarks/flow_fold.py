@@ -35,7 +35,7 @@ from weftwork.spec.job import (
     Group,
     Job,
     Loop,
-    Mark,
+    Milestone,
     Operation,
     Peer,
     Program,
@@ -101,7 +101,7 @@ def _job(gpus: int, *, is_near: bool, expert: int) -> tuple[tuple[Program, ...],
                     Loop(count=warm, body=backward),
                     collect((data, replicas), GRADIENTS, 2 * GRADIENT_BYTES * (replicas - 1) // replicas),
                     Wait(),
-                    Mark(name=0),
+                    Milestone(name=0),
                 ),
             )
         )
@@ -130,7 +130,7 @@ def plan_of(gpus: int, route: str, place: str, expert: int) -> FlowPlan:
         programs=programs,
         rank_class=(np.arange(gpus) // stride % STAGES).astype(np.int32),
         placement=packed(fabric, gpus),
-        mark_names=("end",),
+        milestone_names=("end",),
     )
     plan = lower_flow(fabric=fabric, job=job, transport=Transport(), port_selection=load("port_selection", "ecmp"))
     return replace(plan, mode=ROUTES[route])

@@ -33,7 +33,7 @@ from weftwork.workload.collectives.call import bus_bandwidth_factor
 if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
 
-__all__ = ["CURVES", "Curve", "Row", "Way", "bus_bandwidth_gbyte_per_s", "main", "rows_of", "servers_of"]
+__all__ = ["CURVES", "Curve", "Method", "Row", "bus_bandwidth_gbyte_per_s", "main", "rows_of", "servers_of"]
 
 SCENARIO: Final = Path(__file__).with_name("published_nccl.yaml")
 KIB: Final = 1 << 10
@@ -47,8 +47,8 @@ MOST_CHUNKS: Final = 1_024  # that collective.chunks allows; no part here has as
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Way:
-    """One way to do an operation, as NCCL does it.
+class Method:
+    """A method of NCCL to do an operation.
 
     Parameters
     ----------
@@ -66,28 +66,28 @@ class Way:
 
 
 # Channels: 16 of NVLS on sm90 (NCCL, NVLS_NCHANNELS_SM90); a ring on each of 32 NICs; one for each NIC of a GPU.
-NVLS: Final = Way(algorithm="hierarchical", channels=16, least_chunk_bytes=NVLS_PIECE_BYTES)
-RINGS: Final = Way(algorithm="ring", channels=32, least_chunk_bytes=PIECE_BYTES)
-DIRECT: Final = Way(algorithm="direct", channels=4)
-PXN: Final = Way(algorithm="hierarchical", channels=4, least_chunk_bytes=PIECE_BYTES)
-ONE_NODE_NVLS: Final = Way(algorithm="nvls", channels=16, least_chunk_bytes=NVLS_PIECE_BYTES)
-ONE_NODE_RINGS: Final = Way(
+NVLS: Final = Method(algorithm="hierarchical", channels=16, least_chunk_bytes=NVLS_PIECE_BYTES)
+RINGS: Final = Method(algorithm="ring", channels=32, least_chunk_bytes=PIECE_BYTES)
+DIRECT: Final = Method(algorithm="direct", channels=4)
+PXN: Final = Method(algorithm="hierarchical", channels=4, least_chunk_bytes=PIECE_BYTES)
+ONE_NODE_NVLS: Final = Method(algorithm="nvls", channels=16, least_chunk_bytes=NVLS_PIECE_BYTES)
+ONE_NODE_RINGS: Final = Method(
     algorithm="ring", channels=16, least_chunk_bytes=PIECE_BYTES, protocols=("simple", "ll128", "ll")
 )
-ONE_NODE_TREE: Final = Way(
+ONE_NODE_TREE: Final = Method(
     algorithm="tree", channels=16, least_chunk_bytes=PIECE_BYTES, protocols=("simple", "ll128", "ll")
 )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curve:
-    """One published curve: its table and column, on what it was measured, and the ways that NCCL may have taken."""
+    """One published curve: its table and column, on what it was measured, and the methods that NCCL may have taken."""
 
     text: str
     table: str
     node: str
     operation: str
-    ways: tuple[Way, ...]
+    methods: tuple[Method, ...]
     column: str = "bus_bandwidth_gbyte_per_s"
 
 
@@ -97,28 +97,28 @@ CURVES: Final[dict[str, Curve]] = {
         table="nccl-all-reduce-h100-efa",
         node="p5",
         operation="all-reduce",
-        ways=(NVLS, RINGS),
+        methods=(NVLS, RINGS),
     ),
     "all-gather": Curve(
         text="All-gather on AWS p5, 2 and 8 servers",
         table="nccl-all-gather-h100-efa",
         node="p5",
         operation="all-gather",
-        ways=(RINGS, NVLS),
+        methods=(RINGS, NVLS),
     ),
     "all-to-all": Curve(
         text="All-to-all on AWS p5, 2 and 8 servers",
         table="nccl-all-to-all-h100-efa",
         node="p5",
         operation="all-to-all",
-        ways=(DIRECT, PXN),
+        methods=(DIRECT, PXN),
     ),
     "one-node-h100": Curve(
         text="All-reduce in one server of 8 H100 (its curve is fitted)",
         table="nccl-all-reduce-one-node",
         node="azure-nd-h100-v5",
         operation="all-reduce",
-        ways=(ONE_NODE_NVLS, ONE_NODE_RINGS),
+        methods=(ONE_NODE_NVLS, ONE_NODE_RINGS),
         column="h100_bus_bandwidth_gbyte_per_s",
     ),
     "one-node-a100": Curve(
@@ -126,7 +126,7 @@ CURVES: Final[dict[str, Curve]] = {
         table="nccl-all-reduce-one-node",
         node="azure-nd-a100-v4",
         operation="all-reduce",
-        ways=(ONE_NODE_RINGS, ONE_NODE_TREE),
+        methods=(ONE_NODE_RINGS, ONE_NODE_TREE),
         column="a100_bus_bandwidth_gbyte_per_s",
     ),
     "a100-nvlink": Curve(
@@ -134,14 +134,14 @@ CURVES: Final[dict[str, Curve]] = {
         table="nccl-all-reduce-a100-nvlink",
         node="azure-nd-a100-v4",
         operation="all-reduce",
-        ways=(ONE_NODE_RINGS, ONE_NODE_TREE),
+        methods=(ONE_NODE_RINGS, ONE_NODE_TREE),
     ),
 }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One size: what was measured and what Weftwork says by each way, in 10^9 bytes per second of bus bandwidth."""
+    """One size: what was measured and what Weftwork says by each method, in 10^9 bytes per second of bus bandwidth."""
 
     gpus: int
     size_bytes: int
@@ -149,46 +149,52 @@ class Row:
     weftwork: tuple[float, ...]
 
     def errors(self) -> tuple[float, ...]:
-        """Weftwork over measured, less one, by way."""
+        """Weftwork over measured, less one, by method."""
         return tuple(found / self.measured - 1 for found in self.weftwork)
 
 
 def bus_bandwidth_gbyte_per_s(
-    servers: Mapping[str, str], fabric: Fabric, *, operation: str, way: Way, gpus: int, size_bytes: int
+    servers: Mapping[str, str], fabric: Fabric, *, operation: str, method: Method, gpus: int, size_bytes: int
 ) -> float:
-    """Simulate one operation, by each protocol of a way, and return the bus bandwidth of the fastest.
+    """Simulate one operation, by each protocol of a method, and return the bus bandwidth of the fastest.
 
     Parameters
     ----------
     servers : keys of the scenario that name them
     fabric : that is built from them
-    operation, way, gpus, size_bytes : what is done, by whom, with how much as nccl-tests counts it
+    operation, method, gpus, size_bytes : what is done, by whom, with how much as nccl-tests counts it
     """
     fastest_ps = min(
-        _took_ps(servers, fabric, operation, way, protocol, gpus, size_bytes) for protocol in way.protocols
+        _took_ps(servers, fabric, operation, method, protocol, gpus, size_bytes) for protocol in method.protocols
     )
     return size_bytes * SECOND_PS / fastest_ps / 1e9 * float(bus_bandwidth_factor(operation, gpus))
 
 
 def _took_ps(
-    servers: Mapping[str, str], fabric: Fabric, operation: str, way: Way, protocol: str, gpus: int, size_bytes: int
+    servers: Mapping[str, str],
+    fabric: Fabric,
+    operation: str,
+    method: Method,
+    protocol: str,
+    gpus: int,
+    size_bytes: int,
 ) -> int:
     keys: dict[str, Any] = {
         "operation": operation,
-        "algorithm": way.algorithm,
+        "algorithm": method.algorithm,
         "protocol": protocol,
         "gpus": gpus,
         "size": size_bytes,
-        "channels": max(1, min(way.channels, size_bytes // gpus)),
-        "chunks": min(MOST_CHUNKS, max(1, size_bytes // way.least_chunk_bytes)) if way.least_chunk_bytes else 1,
-        "least_chunk": max(1, way.least_chunk_bytes),
+        "channels": max(1, min(method.channels, size_bytes // gpus)),
+        "chunks": min(MOST_CHUNKS, max(1, size_bytes // method.least_chunk_bytes)) if method.least_chunk_bytes else 1,
+        "least_chunk": max(1, method.least_chunk_bytes),
     }
-    if way.algorithm == "hierarchical":
-        keys["inner"] = way.inner
+    if method.algorithm == "hierarchical":
+        keys["inner"] = method.inner
     scenario = collective_scenario(keys, file=SCENARIO, overrides=servers)
     (found,) = measure_collective(scenario, fabric, [size_bytes])
     if found.time_ps is None:
-        raise SystemExit(f"{way.algorithm} {operation} of {size_bytes:,} B did not complete")
+        raise SystemExit(f"{method.algorithm} {operation} of {size_bytes:,} B did not complete")
     return found.time_ps
 
 
@@ -226,9 +232,9 @@ def rows_of(curve: Curve, *, largest_bytes: int) -> Iterable[Row]:
             print(f"\r\033[K{curve.text}: {gpus} GPUs, {_size(size_bytes)}", end="", file=sys.stderr)
         found = tuple(
             bus_bandwidth_gbyte_per_s(
-                servers, fabric, operation=curve.operation, way=way, gpus=gpus, size_bytes=size_bytes
+                servers, fabric, operation=curve.operation, method=method, gpus=gpus, size_bytes=size_bytes
             )
-            for way in curve.ways
+            for method in curve.methods
         )
         yield Row(gpus=gpus, size_bytes=size_bytes, measured=row[curve.column], weftwork=found)
     if sys.stderr.isatty():
@@ -266,8 +272,8 @@ def _size(size_bytes: int) -> str:
 
 def _table(curve: Curve, rows: list[Row], *, is_markdown: bool) -> str:
     head = ["GPUs", "size", "measured"]
-    for way in curve.ways:
-        head += [_name(way), "error"]
+    for method in curve.methods:
+        head += [_name(method), "error"]
     cells = [head]
     for row in rows:
         cells.append([str(row.gpus), _size(row.size_bytes), f"{row.measured:g}"])
@@ -281,18 +287,22 @@ def _table(curve: Curve, rows: list[Row], *, is_markdown: bool) -> str:
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
 
 
-def _name(way: Way) -> str:
-    return f"{way.algorithm}, {way.inner}" if way.algorithm == "hierarchical" and way is NVLS else way.algorithm
+def _name(method: Method) -> str:
+    return (
+        f"{method.algorithm}, {method.inner}"
+        if method.algorithm == "hierarchical" and method is NVLS
+        else method.algorithm
+    )
 
 
 def _errors(curve: Curve, rows: list[Row]) -> str:
-    """Mean absolute error from 256 MiB on, by GPUs and way."""
+    """Mean absolute error from 256 MiB on, by GPUs and method."""
     parts = []
     for gpus in sorted({row.gpus for row in rows}):
         large = [row.errors() for row in rows if row.gpus == gpus and row.size_bytes >= LARGE_BYTES]
-        for index, way in enumerate(curve.ways):
+        for index, method in enumerate(curve.methods):
             mean = sum(abs(errors[index]) for errors in large) / len(large)
-            parts.append(f"{gpus} GPUs, {_name(way)}: {mean:.0%}")
+            parts.append(f"{gpus} GPUs, {_name(method)}: {mean:.0%}")
     return f"mean absolute error from {_size(LARGE_BYTES)} on: {'; '.join(parts)}"
 
 

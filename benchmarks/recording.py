@@ -1,4 +1,4 @@
-"""What it costs that a run of the packet engine keeps a timeline and ways: CPU time with and without, interleaved.
+"""What it costs that a run of the packet engine keeps a timeline and paths: CPU time with and without, interleaved.
 
     python benchmarks/recording.py permutation
 

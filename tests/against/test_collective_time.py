@@ -14,7 +14,7 @@ import pytest
 from weftwork.hardware.catalogue import node
 from weftwork.study.run.collective import collective_scenario, measure_collective
 from weftwork.topology.build import fabric_of_section
-from weftwork.workload.collectives.closed_form import GroupShape, Way, alone, ways
+from weftwork.workload.collectives.closed_form import GroupShape, Method, alone, methods
 from weftwork.workload.collectives.figures import collective_figures, path_latency_ps
 
 BOUND = 0.10
@@ -37,10 +37,10 @@ OVER: dict[tuple[str, str], tuple[float, float, str]] = {
 }
 
 
-def scenario_of(server: str, operation: str, way: Way, gpus: int, size_bytes: int, fidelity: str) -> Any:
-    keys = {"operation": operation, "algorithm": way.algorithm, "protocol": way.protocol, "gpus": gpus}
-    if way.inner is not None:
-        keys["inner"] = way.inner
+def scenario_of(server: str, operation: str, method: Method, gpus: int, size_bytes: int, fidelity: str) -> Any:
+    keys = {"operation": operation, "algorithm": method.algorithm, "protocol": method.protocol, "gpus": gpus}
+    if method.inner is not None:
+        keys["inner"] = method.inner
     others = {"fabric.node": server, "transport": TRANSPORT, "engine.fidelity": fidelity}
     return collective_scenario({**keys, "size": size_bytes}, file=None, overrides=others)
 
@@ -52,7 +52,9 @@ def took_ps(scenario: Any, size_bytes: int) -> tuple[int, Any]:
     return found.time_ps, fabric
 
 
-def closed_form_ps(server: str, operation: str, way: Way, group: GroupShape, size_bytes: int, fabric: Any) -> float:
+def closed_form_ps(
+    server: str, operation: str, method: Method, group: GroupShape, size_bytes: int, fabric: Any
+) -> float:
     model = node(server)
     figures = collective_figures(
         fabric.servers[0],
@@ -60,7 +62,7 @@ def closed_form_ps(server: str, operation: str, way: Way, group: GroupShape, siz
         network_latency_ps=path_latency_ps(fabric),
         payload_share=4096 / (4096 + 62 + 20),
     )
-    return alone(operation, way, group, size_bytes, figures).time_ps
+    return alone(operation, method, group, size_bytes, figures).time_ps
 
 
 def cases(servers: tuple[str, ...], sizes: tuple[int, ...], gpus: tuple[int, ...]) -> list[Any]:
@@ -72,25 +74,25 @@ def cases(servers: tuple[str, ...], sizes: tuple[int, ...], gpus: tuple[int, ...
             for count in gpus:
                 group = GroupShape(members=count, per_domain=min(domain, count), domain_gpus=domain)
                 figures = collective_figures(model.server, nic_port_rate_bps=1)
-                for way in ways(operation, group, figures):
+                for method in methods(operation, group, figures):
                     found += [
                         pytest.param(
-                            server, operation, way, group, size,
-                            id=f"{server}-{operation}-{way.algorithm}-{way.protocol}-{count}-{size // KIB}KiB",
+                            server, operation, method, group, size,
+                            id=f"{server}-{operation}-{method.algorithm}-{method.protocol}-{count}-{size // KIB}KiB",
                         )
                         for size in sizes
                     ]  # fmt: skip
     return found
 
 
-def difference(server: str, operation: str, way: Way, group: GroupShape, size_bytes: int) -> float:
+def difference(server: str, operation: str, method: Method, group: GroupShape, size_bytes: int) -> float:
     """Time of the program on flows over that of the closed form, less one."""
-    flow_ps, fabric = took_ps(scenario_of(server, operation, way, group.members, size_bytes, "flow"), size_bytes)
-    return flow_ps / closed_form_ps(server, operation, way, group, size_bytes, fabric) - 1
+    flow_ps, fabric = took_ps(scenario_of(server, operation, method, group.members, size_bytes, "flow"), size_bytes)
+    return flow_ps / closed_form_ps(server, operation, method, group, size_bytes, fabric) - 1
 
 
 @pytest.mark.parametrize(
-    ("server", "operation", "way", "group", "size_bytes"),
+    ("server", "operation", "method", "group", "size_bytes"),
     [
         *cases(("dgx-h100",), (MIB, 256 * MIB), (8, 32)),
         *cases(("plain",), (16 * MIB,), (8,)),
@@ -98,10 +100,10 @@ def difference(server: str, operation: str, way: Way, group: GroupShape, size_by
     ],
 )
 def test_programs_on_flows_take_as_long_as_the_closed_form(
-    server: str, operation: str, way: Way, group: GroupShape, size_bytes: int
+    server: str, operation: str, method: Method, group: GroupShape, size_bytes: int
 ) -> None:
-    least, most, _ = OVER.get((way.algorithm, server), (-BOUND, BOUND, ""))
-    assert least <= difference(server, operation, way, group, size_bytes) <= most
+    least, most, _ = OVER.get((method.algorithm, server), (-BOUND, BOUND, ""))
+    assert least <= difference(server, operation, method, group, size_bytes) <= most
 
 
 ALGORITHMS = ("ring", "tree", "nvls", "hierarchical", "direct")
@@ -113,9 +115,9 @@ ALGORITHMS = ("ring", "tree", "nvls", "hierarchical", "direct")
 def test_every_size_and_group_is_within_the_bound_or_what_is_said_of_it(algorithm: str, server: str) -> None:
     found = []
     for case in cases((server,), SIZES, (8, 16, 32, 64)):
-        _, operation, way, group, size_bytes = case.values
-        if way.algorithm == algorithm:
-            found.append(difference(server, operation, way, group, size_bytes))
+        _, operation, method, group, size_bytes = case.values
+        if method.algorithm == algorithm:
+            found.append(difference(server, operation, method, group, size_bytes))
     if not found:
         assert (algorithm, server) not in OVER
         return
@@ -128,14 +130,14 @@ def test_every_size_and_group_is_within_the_bound_or_what_is_said_of_it(algorith
 
 
 @pytest.mark.parametrize(
-    ("server", "operation", "way", "group", "size_bytes"),
+    ("server", "operation", "method", "group", "size_bytes"),
     cases(("dgx-h100",), (MIB, 16 * MIB), (8, 32)),
 )
 def test_packets_take_as_long_as_flows(
-    server: str, operation: str, way: Way, group: GroupShape, size_bytes: int
+    server: str, operation: str, method: Method, group: GroupShape, size_bytes: int
 ) -> None:
     flow_ps, packet_ps = (
-        took_ps(scenario_of(server, operation, way, group.members, size_bytes, fidelity), size_bytes)[0]
+        took_ps(scenario_of(server, operation, method, group.members, size_bytes, fidelity), size_bytes)[0]
         for fidelity in ("flow", "packet")
     )
     assert packet_ps / flow_ps == pytest.approx(1, abs=0.05)
@@ -165,9 +167,9 @@ def test_a_ring_with_windows_of_one_round_trip_takes_longer_by_packets(fabric: d
 @pytest.mark.deep
 @pytest.mark.parametrize("operation", ["all-gather", "all-reduce"])
 def test_hierarchical_collectives_of_128_gpus_agree_by_packets_and_flows(operation: str) -> None:
-    way, size_bytes = Way(algorithm="hierarchical", inner="ring"), 64 * MIB
+    method, size_bytes = Method(algorithm="hierarchical", inner="ring"), 64 * MIB
     flow_ps, packet_ps = (
-        took_ps(scenario_of("dgx-h100", operation, way, 128, size_bytes, fidelity), size_bytes)[0]
+        took_ps(scenario_of("dgx-h100", operation, method, 128, size_bytes, fidelity), size_bytes)[0]
         for fidelity in ("flow", "packet")
     )
     assert packet_ps / flow_ps == pytest.approx(1, abs=0.05)

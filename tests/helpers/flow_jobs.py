@@ -14,7 +14,7 @@ from weftwork.spec.job import (
     Group,
     Job,
     Loop,
-    Mark,
+    Milestone,
     Operation,
     Peer,
     Placement,
@@ -81,7 +81,7 @@ def parallel_job(
         programs=tuple(programs),
         rank_class=(ranks // pipeline_stride % degrees.pipeline).astype(np.int32),
         placement=placement,
-        mark_names=("computed",),
+        milestone_names=("computed",),
     )
 
 
@@ -131,7 +131,7 @@ def _stage(degrees: Degrees, stage: int, micro_batches: int, network_share: floa
     backward += layer()
     if stage > 0:
         backward.append(Send(peer=Peer(rule="shift", group=line, shift=-1), size=size, channel=BACKWARD))
-    end: list[Operation] = [Wait(), Mark(name=0)]
+    end: list[Operation] = [Wait(), Milestone(name=0)]
     if degrees.data > 1:
         end += [collect(((data_stride, degrees.data),), DATA), Wait()]
     if degrees.pipeline > 1 and stage in {0, last}:  # tied embeddings: of each pipeline only these two take part

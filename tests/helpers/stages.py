@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weftwork.engine.programs import peers_of
-from weftwork.spec.job import Await, Collect, Compute, Job, Loop, Mark, Notify, Operation, Receive, Send, Wait
+from weftwork.spec.job import Await, Collect, Compute, Job, Loop, Milestone, Notify, Operation, Receive, Send, Wait
 
 
 @dataclass
@@ -113,7 +113,7 @@ class _Run:
                     while not self.tokens[stage, token]:
                         yield
                     spend(self.tokens[stage, token].popleft(), label)
-                case Mark(name=name):
+                case Milestone(name=name):
                     self.found.marks[stage].append((name, now))
 
     def progress(self) -> tuple[object, ...]:

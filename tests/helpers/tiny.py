@@ -95,7 +95,7 @@ def job_of(
             nics=np.zeros((ranks, 1), np.int32) if nics is None else np.array(nics, np.int32),
             gpu=None if gpus is None else np.array(gpus, np.int32),
         ),
-        mark_names=("a", "b"),
+        milestone_names=("a", "b"),
     )
 
 

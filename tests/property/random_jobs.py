@@ -17,7 +17,7 @@ from weftwork.spec.job import (
     Group,
     Job,
     Loop,
-    Mark,
+    Milestone,
     Notify,
     Operation,
     Peer,
@@ -73,7 +73,7 @@ def random_job(
         programs=programs,
         rank_class=rank_class,
         placement=placement,
-        mark_names=("start", "step", "end"),
+        milestone_names=("start", "step", "end"),
     )
 
 
@@ -173,18 +173,18 @@ class _Maker:
     def _everybody(self, operations: list[Operation]) -> Program:
         """One program, perhaps with a start time, work and marks around, perhaps twice side by side."""
         rng = self.rng
-        head: list[Operation] = [Mark(name=0)]
+        head: list[Operation] = [Milestone(name=0)]
         if rng.random() < 0.3:
             head.append(At(at_ps=rng.choice((0, 1_000_000, rng.randrange(5_000_000)))))
         if rng.random() < 0.3:
             head.append(Compute(duration_ps=rng.choice((0, 500_000, rng.randrange(3_000_000)))))
-        tail: list[Operation] = [Wait(), Mark(name=2)] if rng.random() < 0.7 else [Mark(name=2)]
+        tail: list[Operation] = [Wait(), Milestone(name=2)] if rng.random() < 0.7 else [Milestone(name=2)]
         streams = [(*head, *operations, *tail)]
         if rng.random() < 0.2:
             streams.append(
                 (
                     Compute(duration_ps=rng.randrange(2_000_000)),
-                    Loop(count=2, body=(Mark(name=1), Compute(duration_ps=7))),
+                    Loop(count=2, body=(Milestone(name=1), Compute(duration_ps=7))),
                 )
             )
         return Program(streams=tuple(streams))
@@ -244,7 +244,7 @@ class _Maker:
             if self.receives:
                 body.append(Receive(peer=self._shift(-shift), channel=channel))
         if rng.random() < 0.5:
-            body += [Wait(), Mark(name=1)]
+            body += [Wait(), Milestone(name=1)]
         return [Loop(count=count, body=tuple(body))]
 
     def _all_to_all(self) -> list[Operation]:
@@ -268,7 +268,7 @@ class _Maker:
             Receive(peer=Peer(rule="shift", group=group, shift=-1), channel=3),
             Wait(),
         )
-        return [Loop(count=steps, body=body), Mark(name=1)]
+        return [Loop(count=steps, body=body), Milestone(name=1)]
 
     def _members(self) -> tuple[tuple[Program, ...], NDArray[np.int32]]:
         """One or two rings of some ranks in any order; the others have nothing to do."""
@@ -321,7 +321,7 @@ class _Maker:
             receive.append(Loop(count=messages, body=tuple(Receive(peer=Peer(rule="rank", shift=s)) for s in senders)))
         send = self._send(Peer(rule="rank", shift=0), self._size(max(1, self.packets // messages)), 0)
         programs = (
-            Program(streams=((*receive, Wait(), Mark(name=2)),)),
+            Program(streams=((*receive, Wait(), Milestone(name=2)),)),
             self._everybody([Loop(count=messages, body=(send,))]),
             Program(streams=()),
         )
@@ -345,7 +345,7 @@ class _Maker:
                     Notify(token=TOKEN),
                 ),
             ),
-            Mark(name=1),
+            Milestone(name=1),
         )
         other = (
             Loop(

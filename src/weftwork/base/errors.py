@@ -84,7 +84,7 @@ class UsageError(WeftworkError):
 class CodeError(WeftworkError):
     """A Python file of the user's own is wrong: it does not load, or what it offers failed. Names the file and line.
 
-    As text it names a file below the current folder by its way from there, as the user does.
+    As text it names a file below the current folder by its path from there, as the user does.
 
     Parameters
     ----------

@@ -79,8 +79,8 @@ def headline(found: Comparison, *, is_whole: bool, second: str = "The second") -
         return f"Both took as long: {times}."
     if pair.change >= 1:
         return f"{second} took {amount(1 + pair.change, 'ratio')} times as long: {times}{_clear(pair)}."
-    way = "more" if pair.change > 0 else "less"
-    return f"{second} took {amount(abs(pair.change), 'share')} {way} time: {times}{_clear(pair)}."
+    direction = "more" if pair.change > 0 else "less"
+    return f"{second} took {amount(abs(pair.change), 'share')} {direction} time: {times}{_clear(pair)}."
 
 
 def _clear(pair: NumberPair) -> str:

@@ -82,7 +82,7 @@ def _sentences(loss: Loss) -> list[str]:
         has = "have" if loss.gpus_without > 1 else "has"
         lines.append(
             f"{_count(loss.gpus_without, 'GPU')} {has} no NIC port left"
-            + ("." if alone else "; the way to other servers is through other GPUs of the same server.")
+            + ("." if alone else "; the path to other servers is through other GPUs of the same server.")
         )
     if loss.gpus_with_less:
         has = "have" if loss.gpus_with_less > 1 else "has"

@@ -64,7 +64,7 @@ class Series:
     flows : (source rank, destination rank, channel) whose rate and window are recorded; None: all of them
     timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Bins begin at 1 us and
         double in length whenever there would be more. A row takes 64 bytes for each port and bin with traffic.
-    path_sample : every so many data packets of a queue pair are followed on their way; 0: none
+    path_sample : every so many data packets of a queue pair are followed on their path; 0: none
     """
 
     every_ps: int = 0

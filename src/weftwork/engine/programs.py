@@ -23,7 +23,7 @@ from weftwork.spec.job import (
     Group,
     Job,
     Loop,
-    Mark,
+    Milestone,
     Notify,
     Operation,
     Peer,
@@ -43,7 +43,7 @@ __all__ = ["MAX_CHANNEL", "FlatJob", "coordinates", "flatten", "job_mistakes", "
 MAX_CHANNEL = (1 << 16) - 1  # a flow's identity keeps 16 bits for it
 MOST_BYTES: Final = 2**62  # of a message: a sum of two is an int64
 _BEFORE_THE_END: Final = f"less than {NEVER_PS} ({NEVER_PS // SECOND_PS:,} s), the end of simulated time"
-Timed = At | Await | Collect | Compute | Mark | Receive | Send | Notify | Wait
+Timed = At | Await | Collect | Compute | Milestone | Receive | Send | Notify | Wait
 _PATTERNS = ("ring", "all-to-all")
 _RULES = {"shift": Rule.SHIFT, "xor": Rule.XOR, "table": Rule.TABLE, "rank": Rule.RANK}
 
@@ -252,7 +252,7 @@ class _Rows:
                 return {"code": Op.SIGNAL, "value": operation.token, "after_ps": operation.after_ps}
             case Await():
                 return {"code": Op.AWAIT, "value": operation.token, "label": operation.label}
-            case Mark():
+            case Milestone():
                 return {"code": Op.MARK, "value": operation.name}
 
     def _collect(self, collect: Collect) -> int:
@@ -365,8 +365,8 @@ def _value_mistake(  # noqa: PLR0911 - one answer for each operation
             return f"found channel {channel}, wanted 0 to {MAX_CHANNEL}"
         case Notify(token=token) | Await(token=token) if token < 0:
             return f"found token {token}, wanted 0 or more"
-        case Mark(name=name) if not 0 <= name < len(job.mark_names):
-            return f"found name {name}, wanted an index into the {len(job.mark_names)} mark_names"
+        case Milestone(name=name) if not 0 <= name < len(job.milestone_names):
+            return f"found name {name}, wanted an index into the {len(job.milestone_names)} milestone_names"
         case Loop(count=count) if count < 0:
             return f"found a count of {count}, wanted 0 or more"
     return None

@@ -189,7 +189,7 @@ def _loaded(name: str, folder: Path, path: Path, source: str, text: str) -> Modu
     except NumbaError as error:
         del sys.modules[name]
         told = str(error)
-        # Numba names every file and line on its way; those behind the author's own are the footer's.
+        # Numba names every file and line that it passed; those behind the author's own are the footer's.
         lines = [int(line) for line in re.findall(r'File "[^"]*policy\.py", line (\d+)', told)]
         mine = [line for line in lines if line <= source.count("\n") + 1]
         told = f"Numba {numba.__version__} cannot compile this: {' '.join(told.split())}"
@@ -215,7 +215,7 @@ def _key(text: str) -> str:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of each file, by its way from the folder; the list of them left aside."""
+    """SHA-256 of each file, by its path from the folder; the list of them left aside."""
     files = (file for file in sorted(folder.rglob("*")) if file != folder / _LIST and not file.is_dir())
     return {str(file.relative_to(folder)): hashlib.sha256(read_plain(file)).hexdigest() for file in files}
 

@@ -156,14 +156,14 @@ def _inside(run: Run) -> str:
     """What went by packet and what by message, where there is both."""
     if "nvlink_bytes" not in run.summary:
         return ""
-    ways = [
+    carriers = [
         f"{_amount(run, f'{name}_bytes')} inside servers by {words}"
         for name, words in _INSIDE.items()
         if run.value(f"{name}_bytes")
     ]
-    if not ways:
+    if not carriers:
         return ""  # nothing has come inside a server, or nothing of any size: a barrier
-    said = f"{_amount(run, 'packets_bytes')} went between servers, by packet, and {' and '.join(ways)}, by message."
+    said = f"{_amount(run, 'packets_bytes')} went between servers, by packet, and {' and '.join(carriers)}, by message."
     for name, words in _INSIDE.items():
         if f"busiest_{name}" in run.summary and run.value(f"{name}_bytes"):
             said += f" The busiest {words} port was in use {_amount(run, f'busiest_{name}')} of the time."

@@ -1,6 +1,6 @@
-"""Which flows were slowest, and why: where they queued, who shared their way, who paused it, what was sent again.
+"""Which flows were slowest, and why: where they queued, who shared their path, who paused it, what was sent again.
 
-For every port on the way of a flow the time of the flow is split by what the port did meanwhile: it sent this flow, it
+For every port on the path of a flow the time of the flow is split by what the port did meanwhile: it sent this flow, it
 sent others, it was paused. The port at which others and pauses took most is the one that held the flow back.
 Reads `flows`, `links`, `paths`, `timeline`, `events` and `series`. Leaves out: what happens inside a host; packets that
 were sent again count with the others.
@@ -29,7 +29,7 @@ _HARDLY_SLOWER = 1.1  # chosen: slowdown
 
 @dataclass(frozen=True, kw_only=True)
 class FlowHop:
-    """A port on the way of a flow.
+    """A port on the path of a flow.
 
     Attributes
     ----------
@@ -71,12 +71,12 @@ class SlowFlow:
     took_ps : completion time, or until the end of the run
     is_done : whether it completed
     slowdown : None where there is none
-    way : ``packets``, or what carried it inside a server
+    carrier : ``packets``, or what carried it inside a server
     size_bytes : payload
     start_ps : when it was posted
     behind_ps, behind : how long, and for how many messages, it waited on its own queue pair
     timeouts, returns : of its queue pair, within its time; None where they cannot be told apart
-    hops : the ports on its way, by number; None where the run has not recorded ways
+    hops : the ports on its path, by number; None where the run has not recorded paths
     """
 
     flow: int
@@ -85,7 +85,7 @@ class SlowFlow:
     took_ps: int
     is_done: bool
     slowdown: float | None
-    way: str
+    carrier: str
     size_bytes: int
     start_ps: int
     behind_ps: int
@@ -158,7 +158,7 @@ def _slow_flow(run: Run, over_time: OverTime | None, row: dict[str, Any], end_ps
         took_ps=end - start,
         is_done=is_done,
         slowdown=row["slowdown"],
-        way=str(row.get("way", "packets")),
+        carrier=str(row.get("carrier", row.get("way", "packets"))),  # `way` in runs of before
         size_bytes=int(row["size_bytes"]),
         start_ps=start,
         behind_ps=waited,
@@ -248,8 +248,8 @@ def why(slow: SlowFlow) -> list[SlowReason]:
     if slow.timeouts or slow.returns:
         say("again", "", took if slow.timeouts else idle_ps, _sent_again(slow, held, idle_ps))
     if held is None:
-        inside = f"It went inside a server, by message over {slow.way}: no packets, no queues."
-        say("unknown", "", 0.0, "The run has not recorded which way it went." if slow.way == "packets" else inside)
+        inside = f"It went inside a server, by message over {slow.carrier}: no packets, no queues."
+        say("unknown", "", 0.0, "The run has not recorded which path it took." if slow.carrier == "packets" else inside)
         return sorted(found, key=lambda reason: -reason.weight_ps)
     if held.own_ps is None and held.sharers_count:
         others = plural(held.sharers_count, "other flow was", "other flows were")
@@ -322,4 +322,4 @@ def _queued(hop: FlowHop, hops: tuple[FlowHop, ...]) -> str:
         f"{amount(hop.wait_ps, 'ps')} of waiting"
     )
     share = hop.wait_ps * hop.share / total
-    return f"{text}, {amount(share, 'share')} of all queueing on its way." if len(hops) > 1 else f"{text}."
+    return f"{text}, {amount(share, 'share')} of all queueing on its path." if len(hops) > 1 else f"{text}."

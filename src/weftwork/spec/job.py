@@ -6,8 +6,8 @@ as they have run it. What crosses servers is a message; every other dependency i
 A rank runs the streams of its class side by side. A stream runs its operations in order: ``Compute`` and ``At`` take
 time, ``Send`` and ``Receive`` are posted and return at once, ``Wait`` ends when all that this stream has posted is
 complete (a send when its last byte is acknowledged, a receive when its message has arrived whole, a collective when
-every member has its result). ``Notify`` and ``Await`` order the streams of one rank. ``Mark`` records the instant, for
-collectives and iterations. Operations that take time carry a ``label``: what that time is spent on.
+every member has its result). ``Notify`` and ``Await`` order the streams of one rank. ``Milestone`` records the instant,
+for collectives and iterations. Operations that take time carry a ``label``: what that time is spent on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "Group",
     "Job",
     "Loop",
-    "Mark",
+    "Milestone",
     "Notify",
     "Operation",
     "Peer",
@@ -264,8 +264,8 @@ class Await:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mark:
-    """Record the instant at which this rank gets here; ``name`` indexes `Job.mark_names`."""
+class Milestone:
+    """Record the instant at which this rank gets here; ``name`` indexes `Job.milestone_names`."""
 
     name: int
 
@@ -278,7 +278,7 @@ class Loop:
     body: tuple[Operation, ...]
 
 
-Operation = Compute | At | Send | Arrivals | Receive | Collect | Wait | Notify | Await | Mark | Loop
+Operation = Compute | At | Send | Arrivals | Receive | Collect | Wait | Notify | Await | Milestone | Loop
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -317,7 +317,7 @@ class Job:
     programs : one per class
     rank_class : shape (ranks,), index into ``programs``
     placement : of the ranks on hosts
-    mark_names : names of the instants that `Mark` records
+    milestone_names : names of the instants that `Milestone` records
     labels : what time is spent on, such as ``compute`` or ``tensor``
     first_rank : where jobs share a fabric, by program: the rank from which peers and groups count; empty: from 0
     """
@@ -327,7 +327,7 @@ class Job:
     programs: tuple[Program, ...]
     rank_class: NDArray[np.int32]
     placement: Placement
-    mark_names: tuple[str, ...] = field(default=())
+    milestone_names: tuple[str, ...] = field(default=())
     labels: tuple[str, ...] = field(default=())
     first_rank: tuple[int, ...] = field(default=())
 

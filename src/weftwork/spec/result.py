@@ -49,7 +49,7 @@ _FLOWS = (
     _column("destination", "string", "name", "Host that receives."),
     _column("source_rank", "int64", "number", "Rank that sends."),
     _column("destination_rank", "int64", "number", "Rank that receives."),
-    _column("way", "string", "name", "packets between servers; nvlink or pcie inside one, by message."),
+    _column("carrier", "string", "name", "packets between servers; nvlink or pcie inside one, by message."),
     _column("channel", "int64", "number", "Channel of the job."),
     _column("size_bytes", "int64", "B", "Payload."),
     _column("wire_bytes", "int64", "B", "The same on a link: headers and gaps included, each packet once."),
@@ -126,7 +126,7 @@ _TIMELINE = (
 )
 _PATHS = (
     _column("queue_pair", "int64", "number", "Number of the queue pair, by source, destination and channel."),
-    _column("port", "int64", "number", "Number of a sending port on its way."),
+    _column("port", "int64", "number", "Number of a sending port on its path."),
     _column("packets", "int64", "count", "Data packets that took it, of those that were followed."),
     _column("mean_queue_bytes", "float64", "B", "Bytes that were queued there ahead of them, mean; 0 at a host."),
 )

@@ -1,7 +1,7 @@
 """Conformance kit of collective algorithms: their programs run on symbols, without time and without a network.
 
 A symbol stands for what one rank contributes to one part. The kit runs the operations of all ranks, in an order drawn
-from a seed, and finds whether every rank has the right pieces when it marks its end, each contribution exactly once;
+from a seed, and finds whether every rank has the right pieces when it passes its end, each contribution exactly once;
 whether anybody waits for ever and whether a message is left over; whether the parts add up to the bytes of the call,
 and the messages to the closed form of the algorithm. It serves algorithms of your own as well as the catalogue's.
 Leaves out: time, and what a send reads after it was posted; that it may not be overwritten then is the library's care.
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from weftwork.spec.job import Await, Digit, Group, Loop, Mark, Notify, Operation, Peer, Receive, Send, Size, Wait
+from weftwork.spec.job import Await, Digit, Group, Loop, Milestone, Notify, Operation, Peer, Receive, Send, Size, Wait
 from weftwork.workload.collectives.algorithm import END, START, Algorithm, Schedule, Share, Traffic
 from weftwork.workload.collectives.call import Call
 
@@ -167,7 +167,7 @@ class _Run:
         self._draw = random.Random(seed)
         count = len(schedule.rank_class)
         self._tokens: list[dict[int, int]] = [{} for _ in range(count)]
-        self._marks: list[list[int]] = [[] for _ in range(count)]
+        self._milestones: list[list[int]] = [[] for _ in range(count)]
         self._wires: dict[tuple[int, int, int], deque[_Message]] = {}
         self._claims: dict[tuple[int, int, int], int] = {}  # by (source, destination, connection), as wires
         self._taken: dict[tuple[int, int, int], int] = {}
@@ -210,10 +210,10 @@ class _Run:
         if left and not waiting:
             self.findings.append(f"{left} messages are left over that nobody received")
         wanted = [START, END] * self.call.repeat
-        for rank in range(len(self._marks)):
+        for rank in range(len(self._milestones)):
             expected = wanted if rank < self.call.ranks else []
-            if self._marks[rank] != expected and not waiting:
-                self.findings.append(f"rank {rank} marks {self._marks[rank]}, wanted {expected}")
+            if self._milestones[rank] != expected and not waiting:
+                self.findings.append(f"rank {rank} passed {self._milestones[rank]}, wanted {expected}")
 
     def _advance(self, rank: int, stream: _Stream) -> bool:
         """Run a stream until it blocks, for a while; say whether it moved."""
@@ -246,7 +246,7 @@ class _Run:
                 if tokens.get(operation.token, 0) == 0:
                     return False
                 tokens[operation.token] -= 1
-            case Mark():
+            case Milestone():
                 self._mark(rank, operation.name)
         return True
 
@@ -313,7 +313,7 @@ class _Run:
                 mine[part] = mine[part] | symbols if adds else symbols
 
     def _mark(self, rank: int, name: int) -> None:
-        self._marks[rank].append(name)
+        self._milestones[rank].append(name)
         if name == END and self._checks_data:
             for index, share in enumerate(self.schedule.shares):
                 for part, symbols in enumerate(self._data[rank][index]):

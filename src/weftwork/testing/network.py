@@ -236,5 +236,5 @@ def _job(
         programs=tuple(Program(streams=tuple(own)) for own in streams),
         rank_class=np.arange(hosts, dtype=np.int32),
         placement=Placement(host=np.arange(hosts, dtype=np.int32), nics=np.zeros((hosts, 1), np.int32)),
-        mark_names=(),
+        milestone_names=(),
     )

@@ -1,6 +1,6 @@
 """Who reaches whom over switches: networks that no link joins, rails, and the GPUs of different servers.
 
-Leaves out: ways through a server; a GPU that has to ask another one of its server counts as not reached.
+Leaves out: paths through a server; a GPU that has to ask another one of its server counts as not reached.
 """
 
 from __future__ import annotations

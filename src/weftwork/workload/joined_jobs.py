@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.spec.job import Await, Collect, Compute, Job, Loop, Mark, Operation, Placement, Program, Send, Wait
+from weftwork.spec.job import Await, Collect, Compute, Job, Loop, Milestone, Operation, Placement, Program, Send, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +22,8 @@ __all__ = ["joined"]
 def joined(jobs: Sequence[Job]) -> Job:
     """Join jobs; rank r of job k becomes rank r plus the ranks of the jobs before it.
 
-    Names of marks and labels that jobs share stay one. Peers and groups of a program go on to count from the first rank
-    of its own job (`Job.first_rank`).
+    Names of milestones and labels that jobs share stay one. Peers and groups of a program go on to count from the
+    first rank of its own job (`Job.first_rank`).
 
     Parameters
     ----------
@@ -35,19 +35,19 @@ def joined(jobs: Sequence[Job]) -> Job:
     """
     if len(jobs) == 1:
         return jobs[0]
-    marks = _union([job.mark_names for job in jobs])
+    milestones = _union([job.milestone_names for job in jobs])
     labels = _union([job.labels for job in jobs])
     columns = max(job.placement.nics.shape[1] for job in jobs)
     programs: list[Program] = []
     classes, bases = [], []
     first = 0
     for job in jobs:
-        mark_of = [marks.index(name) for name in job.mark_names]
+        milestone_of = [milestones.index(name) for name in job.milestone_names]
         label_of = [labels.index(name) for name in job.labels]
         classes.append(job.rank_class + len(programs))
         bases += [first] * len(job.programs)
         programs += [
-            Program(streams=tuple(_renamed(stream, mark_of, label_of) for stream in program.streams))
+            Program(streams=tuple(_renamed(stream, milestone_of, label_of) for stream in program.streams))
             for program in job.programs
         ]
         first += job.ranks
@@ -64,7 +64,7 @@ def joined(jobs: Sequence[Job]) -> Job:
         programs=tuple(programs),
         rank_class=np.concatenate(classes).astype(np.int32),
         placement=placement,
-        mark_names=marks,
+        milestone_names=milestones,
         labels=labels,
         first_rank=tuple(bases),
     )
@@ -78,15 +78,15 @@ def _gpu(job: Job) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return np.zeros(job.ranks, np.int32) if job.placement.gpu is None else job.placement.gpu.astype(np.int32)
 
 
-def _renamed(operations: tuple[Operation, ...], mark_of: list[int], label_of: list[int]) -> tuple[Operation, ...]:
-    """The same operations with the numbers of marks and labels in the joint job."""
+def _renamed(operations: tuple[Operation, ...], milestone_of: list[int], label_of: list[int]) -> tuple[Operation, ...]:
+    """The same operations with the numbers of milestones and labels in the joint job."""
     known: dict[int, Operation] = {}  # programs repeat their operations, and share them
 
     def one(operation: Operation) -> Operation:
         if isinstance(operation, Loop):
             return replace(operation, body=tuple(again(inner) for inner in operation.body))
-        if isinstance(operation, Mark):
-            return replace(operation, name=mark_of[operation.name])
+        if isinstance(operation, Milestone):
+            return replace(operation, name=milestone_of[operation.name])
         if isinstance(operation, Compute | Send | Collect | Wait | Await) and operation.label >= 0:
             return replace(operation, label=label_of[operation.label])
         return operation

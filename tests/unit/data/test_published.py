@@ -106,7 +106,7 @@ def test_the_least_completion_time_of_the_sprayed_permutation_is_that_of_the_ref
 
 
 @pytest.mark.parametrize(
-    ("curve", "gpus", "size_mib", "way", "tolerance"),
+    ("curve", "gpus", "size_mib", "method", "tolerance"),
     [
         pytest.param("one-node-h100", 8, 1024, 0, 0.15, marks=pytest.mark.deep),  # with NCCL's many small pieces
         ("one-node-a100", 8, 1024, 0, 0.05),
@@ -117,7 +117,7 @@ def test_the_least_completion_time_of_the_sprayed_permutation_is_that_of_the_ref
     ],
 )
 def test_large_collectives_are_as_far_off_as_the_page_says(
-    curve: str, gpus: int, size_mib: int, way: int, tolerance: float
+    curve: str, gpus: int, size_mib: int, method: int, tolerance: float
 ) -> None:
     module = benchmark("published_nccl")
     chosen = module.CURVES[curve]
@@ -126,6 +126,6 @@ def test_large_collectives_are_as_far_off_as_the_page_says(
     wanted = next(row for row in rows if row.get("gpus", 8) == gpus)[chosen.column]
     scenario, fabric = module.servers_of(chosen, gpus)
     found = module.bus_bandwidth_gbyte_per_s(
-        scenario, fabric, operation=chosen.operation, way=chosen.ways[way], gpus=gpus, size_bytes=size_bytes
+        scenario, fabric, operation=chosen.operation, method=chosen.methods[method], gpus=gpus, size_bytes=size_bytes
     )
     assert found == pytest.approx(wanted, rel=tolerance)

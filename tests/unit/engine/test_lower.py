@@ -25,7 +25,7 @@ from weftwork.spec.job import (
     Group,
     Job,
     Loop,
-    Mark,
+    Milestone,
     Notify,
     Operation,
     Peer,
@@ -76,7 +76,7 @@ def one_class(*operations: Operation, ranks: int = 8, hosts: tuple[int, ...] | N
         programs=(Program(streams=(operations,)),),
         rank_class=np.zeros(ranks, np.int32),
         placement=Placement(host=np.array(hosts or range(ranks), np.int32), nics=np.zeros((ranks, 1), np.int32)),
-        mark_names=("start",),
+        milestone_names=("start",),
     )
 
 
@@ -210,7 +210,7 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
             Receive(peer=table),
             Notify(token=2),
             Await(token=2),
-            Mark(name=0),
+            Milestone(name=0),
         )
     )
     codes = [Op(code).name for code in plan.ops["code"].tolist()]
@@ -247,7 +247,7 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
         (Send(peer=Peer(rule="shift", group=Group(size=8), shift=1), size=KILOBYTE, priority=8), "wanted 0 to 7"),
         (Receive(peer=Peer(rule="shift", group=Group(size=8), shift=1), channel=70_000), "found channel 70000"),
         (Compute(duration_ps=-1), "found -1 ps"),
-        (Mark(name=1), "wanted an index into the 1 mark_names"),
+        (Milestone(name=1), "wanted an index into the 1 milestone_names"),
         (Loop(count=-1, body=()), "found a count of -1"),
         (
             Loop(count=9, body=(Send(peer=Peer(rule="shift", group=Group(size=8), step=1, shift=1), size=KILOBYTE),)),

@@ -9,7 +9,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.engine import packet
 from weftwork.engine.outcome import EVENT_KINDS, Outcome
 from weftwork.spec.device import Server
-from weftwork.spec.job import At, Group, Mark, Operation, Peer, Receive, Send, Size, Wait
+from weftwork.spec.job import At, Group, Milestone, Operation, Peer, Receive, Send, Size, Wait
 from weftwork.spec.transport import Transport
 
 NVLINK_BPS, PCIE_BPS = 4_000_000_000_000, 500_000_000_000  # a byte takes 2 ps, or 16
@@ -49,7 +49,7 @@ def test_a_lone_message_takes_latency_and_size_by_rate(
     gpus: tuple[int, int], byte_ps: int, latency_ps: int, size_bytes: int
 ) -> None:
     outcome = server(
-        [[At(at_ps=7), to(1, size_bytes), Wait(), Mark(name=0)]], [[of(0), Wait(), Mark(name=1)]], gpus=gpus
+        [[At(at_ps=7), to(1, size_bytes), Wait(), Milestone(name=0)]], [[of(0), Wait(), Milestone(name=1)]], gpus=gpus
     )
     there_ps = 7 + latency_ps + size_bytes * byte_ps
     row = outcome.messages[0]
@@ -111,7 +111,7 @@ def test_a_stream_that_a_delivery_wakes_runs_before_the_next_delivery_of_that_in
     job: list[list[list[Operation]]] = [
         [[to(2, 0), Wait()]],
         [[to(2, 0), Wait()]],
-        [[of(0), Wait(), Mark(name=0)], [of(1), Wait(), Mark(name=1)]],
+        [[of(0), Wait(), Milestone(name=0)], [of(1), Wait(), Milestone(name=1)]],
     ]
     outcome = server(*job, gpus=(0, 1, -1))
     assert outcome.messages["delivered_at_ps"].tolist() == [NVLINK_PS] * 2
@@ -144,10 +144,10 @@ def test_a_delivery_comes_before_the_egress_is_free_at_that_instant() -> None:
 def test_packets_and_messages_inside_a_server_go_on_side_by_side() -> None:
     # Rank 0 sends to its neighbour and to the other host, whose rank answers its own neighbour once it has received.
     programs: list[list[list[Operation]]] = [
-        [[to(1, 1_000), to(2, 4_096), Wait(), Mark(name=0)]],
-        [[of(0), Wait(), Mark(name=0)]],
-        [[of(0), Wait(), to(3, 1_000), Wait(), Mark(name=1)]],
-        [[of(2), Wait(), Mark(name=1)]],
+        [[to(1, 1_000), to(2, 4_096), Wait(), Milestone(name=0)]],
+        [[of(0), Wait(), Milestone(name=0)]],
+        [[of(0), Wait(), to(3, 1_000), Wait(), Milestone(name=1)]],
+        [[of(2), Wait(), Milestone(name=1)]],
     ]
     outcome = both(plan_of(pair(server=SERVER), job_of(programs, hosts=[0, 0, 1, 1], gpus=[0, 1, 0, 1])))
     packet_ps = (4_096 + 62 + 16 + 20) * BYTE_PS + DELAY_PS

@@ -1,4 +1,4 @@
-"""The timeline of all ports and the ways of packets: in step with the counters, of a fixed size, and no part of it."""
+"""The timeline of all ports and the paths of packets: in step with the counters, of a fixed size, and no part of it."""
 
 from __future__ import annotations
 

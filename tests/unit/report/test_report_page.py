@@ -75,14 +75,14 @@ def test_a_run_without_the_newer_tables_says_what_it_lacks(incast: Run, tmp_path
     text = plain(Page(run_page(old)).text)
     assert "kept nothing over time; run it again to see more" in text
     assert "did not keep the tiers of its fabric" in text
-    assert "The run has not recorded which way it went." in text
+    assert "The run has not recorded which path it took." in text
 
 
 def test_a_collective_of_an_older_weftwork_still_has_its_page(tmp_path: Path) -> None:
     run = simulated(tmp_path, "collective: {operation: all-reduce, algorithm: ring, gpus: 8, size: 1MB}")
     old = without(run, tmp_path / "old", "timeline", "paths", "nodes")
     newer = {
-        "flows": ["source_rank", "destination_rank", "way", "wire_bytes"],
+        "flows": ["source_rank", "destination_rank", "carrier", "wire_bytes"],
         "links": ["node", "peer"],
         "collectives": ["first_end_ps", "last_rank"],
     }

@@ -108,7 +108,7 @@ SLOW = SlowFlow(
     took_ps=1_000_000_000,
     is_done=True,
     slowdown=10.0,
-    way="packets",
+    carrier="packets",
     size_bytes=5_000_000,
     start_ps=0,
     behind_ps=0,
@@ -136,8 +136,8 @@ def test_the_weightiest_reason_comes_first() -> None:
 
 
 def test_what_a_run_has_not_recorded_is_not_guessed() -> None:
-    assert [reason.text for reason in why(replace(SLOW, hops=None))] == ["The run has not recorded which way it went."]
-    inside = why(replace(SLOW, hops=None, way="nvlink"))
+    assert [reason.text for reason in why(replace(SLOW, hops=None))] == ["The run has not recorded which path it took."]
+    inside = why(replace(SLOW, hops=None, carrier="nvlink"))
     assert [reason.text for reason in inside] == [
         "It went inside a server, by message over nvlink: no packets, no queues."
     ]

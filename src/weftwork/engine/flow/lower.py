@@ -150,7 +150,7 @@ def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
 
 
 def _tiers(fabric: Fabric) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """What the link of each port joins, in the order of its way from a host up and down again."""
+    """What the link of each port joins, in the order of its path from a host up and down again."""
     ports = fabric.ports
     words = tier_words(fabric)
     low = fabric.node_tier[ports.node].astype(np.int64)

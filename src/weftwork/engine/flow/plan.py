@@ -26,7 +26,7 @@ FOLDING: Final = ("auto", "never", "exact", "core")
 
 
 class Mode(IntEnum):
-    """How messages find their way."""
+    """How messages choose their paths."""
 
     SPRAY = 0  # over all shortest paths alike
     HASHED = 1  # one path for each connection, by the hash of its headers at every switch
@@ -41,7 +41,7 @@ class FlowPlan:
 
     Attributes
     ----------
-    mode : how messages find their way
+    mode : how messages choose their paths
     fold : one of `FOLDING`
     tier_names, tier_of_port : what links of the fabric join, such as ``host->leaf``, and (P,) which of them a port is;
         the last name is that of what is inside servers

@@ -76,6 +76,6 @@ class Prepared:
         return np.concatenate([np.empty(0, np.int64), *(np.arange(one.plan.pipeline) for one in self.jobs)])
 
     def passes(self, program: int) -> NDArray[np.void]:
-        """What follows each mark ``pass`` of a program, see `TrainingShape.passes`."""
+        """What follows each milestone ``pass`` of a program, see `TrainingShape.passes`."""
         shape = self.jobs[int(self.job_of_program[program])].shape
         return shape.passes[int(self.stage_of_program[program])]

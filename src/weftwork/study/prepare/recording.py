@@ -52,7 +52,7 @@ def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
 
 
 def recording(scenario: Scenario, fabric: Fabric, job: Job) -> tuple[Series | None, list[Mistake]]:
-    """What the packet engine records: a timeline and ways always, and the series that the scenario asks for.
+    """What the packet engine records: a timeline and paths always, and the series that the scenario asks for.
 
     The flow engine keeps the timeline alone, and nothing where it folds ranks; the reference engine records nothing
     over time.

@@ -58,7 +58,7 @@ class TrainingJob:
     section : of the scenario
     model, plan, gpu, software : what trains how on what
     memory : of the GPU that needs most, item by item
-    job, shape : its programs, and what their marks mean
+    job, shape : its programs, and what their milestones mean
     """
 
     name: str

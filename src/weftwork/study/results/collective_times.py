@@ -1,7 +1,7 @@
-"""When each repetition of a collective began and ended, from the marks of its ranks.
+"""When each repetition of a collective began and ended, from the milestones of its ranks.
 
 Bus bandwidth is that of nccl-tests, doc/PERFORMANCE.md.
-Leaves out: the NVLink switches that take part in some algorithms; they mark nothing.
+Leaves out: the NVLink switches that take part in some algorithms; they pass no milestones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["collective_times"]
 
-START, END = 0, 1  # indices of Job.mark_names
+START, END = 0, 1  # indices of Job.milestone_names
 
 
 def collective_times(prepared: Prepared, outcome: Outcome) -> dict[str, list[Any]]:
@@ -31,7 +31,7 @@ def collective_times(prepared: Prepared, outcome: Outcome) -> dict[str, list[Any
     Parameters
     ----------
     prepared : what was run
-    outcome : its marks
+    outcome : its milestones
     """
     rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["collectives"]}
     section = prepared.scenario.collective
@@ -65,9 +65,9 @@ def collective_times(prepared: Prepared, outcome: Outcome) -> dict[str, list[Any
     return rows
 
 
-def _by_repetition(marks: NDArray[np.void], name: int) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """Ranks that reached a mark, and when, for each time that they did; marks are in the order of rank and instant."""
-    own = marks[marks["name"] == name]
+def _by_repetition(milestones: NDArray[np.void], name: int) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+    """Ranks that reached a milestone, and when, for each time that they did; `milestones` come by rank and instant."""
+    own = milestones[milestones["name"] == name]
     _, first, count = np.unique(own["rank"], return_index=True, return_counts=True)
     repetition = np.arange(len(own)) - np.repeat(first, count)
     which = [np.flatnonzero(repetition == index) for index in range(int(count.max(initial=0)))]

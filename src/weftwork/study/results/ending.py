@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["actor_ranks", "are_iterations_done", "is_done", "job_of_rank", "status"]
 
-ITERATION: Final = "iteration"  # of `weftwork.workload.training.programs.MARKS`
+ITERATION: Final = "iteration"  # of `weftwork.workload.training.programs.MILESTONES`
 
 
 def status(prepared: Prepared, execution: Execution) -> str:
@@ -62,8 +62,8 @@ def are_iterations_done(prepared: Prepared, execution: Execution) -> NDArray[np.
     if not jobs:
         return np.empty(0, np.bool_)
     job_of = job_of_rank(prepared)
-    marks = execution.outcome.marks
-    ended = marks["rank"][marks["name"] == prepared.job.mark_names.index(ITERATION)]
+    milestones = execution.outcome.marks
+    ended = milestones["rank"][milestones["name"] == prepared.job.milestone_names.index(ITERATION)]
     wanted = np.bincount(job_of[actor_ranks(prepared, execution)], minlength=jobs)
     wanted *= np.array([job.section.iterations for job in prepared.jobs])
     return np.asarray(np.bincount(job_of[ended], minlength=jobs) == wanted)

@@ -228,7 +228,7 @@ def _message_ps(plan: Plan | FlowPlan, size_bytes: int, stages: tuple[Stage, ...
 def _walk(
     plan: Plan | FlowPlan, node: int, attachment: int, *, width: int | None
 ) -> tuple[tuple[int, ...], ...] | None:
-    """Ports from a switch to an attachment, hop by hop; None where there is no way.
+    """Ports from a switch to an attachment, hop by hop; None where there is no path.
 
     Parameters
     ----------

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from weftwork.engine.flow.plan import FlowPlan
     from weftwork.engine.plan import Plan
 
-__all__ = ["NVLINK", "PACKETS", "PCIE", "WAYS", "inside_summary", "message_times_ps", "ways"]
+__all__ = ["CARRIERS", "NVLINK", "PACKETS", "PCIE", "carriers", "inside_summary", "message_times_ps"]
 
-WAYS: Final = ("packets", "nvlink", "pcie")
-PACKETS, NVLINK, PCIE = range(len(WAYS))
+CARRIERS: Final = ("packets", "nvlink", "pcie")
+PACKETS, NVLINK, PCIE = range(len(CARRIERS))
 
 
-def ways(plan: Plan | FlowPlan, source: NDArray[np.int64], destination: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Which way messages between ranks go: an index into `WAYS`.
+def carriers(plan: Plan | FlowPlan, source: NDArray[np.int64], destination: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What carries messages between ranks: an index into `CARRIERS`.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def ways(plan: Plan | FlowPlan, source: NDArray[np.int64], destination: NDArray[
 
 def message_times_ps(
     plan: Plan | FlowPlan,
-    way: int,
+    carrier: int,
     source: NDArray[np.int64],
     destination: NDArray[np.int64],
     size_bytes: NDArray[np.int64],
@@ -56,11 +56,11 @@ def message_times_ps(
     Parameters
     ----------
     plan : the run's
-    way : `NVLINK` or `PCIE`, the same for all
+    carrier : `NVLINK` or `PCIE`, the same for all
     source, destination : shape (messages,), ranks
     size_bytes : shape (messages,)
     """
-    kind = WAYS[way]
+    kind = CARRIERS[carrier]
     gpu = plan.rank_gpu
     case = np.stack(
         [
@@ -97,17 +97,17 @@ def inside_summary(plan: Plan | FlowPlan, flows: pa.Table, duration_ps: int) -> 
     flows : table of the run
     duration_ps : of the run
     """
-    way = flows["way"].to_numpy(zero_copy_only=False)
+    carrier = flows["carrier"].to_numpy(zero_copy_only=False)
     delivered = flows["fct_ps"].is_valid().to_numpy()
-    if (way == WAYS[PACKETS]).all():
+    if (carrier == CARRIERS[PACKETS]).all():
         return {}
     found: dict[str, Quantity] = {}
     words = ("between servers, by packet", "inside servers by NVLink, by message", "inside servers by PCIe, by message")
-    for name, text in zip(WAYS, words, strict=True):
-        size = int(flows["size_bytes"].to_numpy()[delivered & (way == name)].sum())
+    for name, text in zip(CARRIERS, words, strict=True):
+        size = int(flows["size_bytes"].to_numpy()[delivered & (carrier == name)].sum())
         found[f"{name}_bytes"] = Quantity(value=size, unit="B", text=f"Payload delivered {text}.")
-    for name in WAYS[1:]:
-        own = flows.filter(delivered & (way == name))
+    for name in CARRIERS[1:]:
+        own = flows.filter(delivered & (carrier == name))
         share = _busiest_share(plan, name, own, duration_ps)
         if share is not None:
             text = f"Share of the time in which the busiest {'NVLink' if name == 'nvlink' else 'PCIe'} port was in use."
@@ -115,11 +115,11 @@ def inside_summary(plan: Plan | FlowPlan, flows: pa.Table, duration_ps: int) -> 
     return found
 
 
-def _busiest_share(plan: Plan | FlowPlan, way: str, flows: pa.Table, duration_ps: int) -> float | None:
+def _busiest_share(plan: Plan | FlowPlan, carrier: str, flows: pa.Table, duration_ps: int) -> float | None:
     """Largest share of the time, over ranks and directions; None where nothing went."""
     if flows.num_rows == 0 or duration_ps <= 0:
         return None
-    rate_bps = plan.rank_gpu[f"{way}_rate_bps"].astype(np.float64)
+    rate_bps = plan.rank_gpu[f"{carrier}_rate_bps"].astype(np.float64)
     load = np.zeros((2, len(rate_bps)))
     size = flows["size_bytes"].to_numpy()
     np.add.at(load[0], flows["source_rank"].to_numpy(), size)

@@ -17,7 +17,15 @@ from weftwork.spec.scenario.choices import PATTERNS
 from weftwork.study.results.collective_times import collective_times
 from weftwork.study.results.fabric_tables import node_rows, path_rows, timeline_rows, wire_bytes
 from weftwork.study.results.ideal import ideal_times_ps, nic_ports
-from weftwork.study.results.intra_server import NVLINK, PACKETS, PCIE, WAYS, inside_summary, message_times_ps, ways
+from weftwork.study.results.intra_server import (
+    CARRIERS,
+    NVLINK,
+    PACKETS,
+    PCIE,
+    carriers,
+    inside_summary,
+    message_times_ps,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -197,12 +205,12 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     fct = messages["delivered_at_ps"] - messages["posted_at_ps"]
     port = plan.rank_ports[:, 0]
     source, destination, size_bytes = (messages[name] for name in ("source", "destination", "size_bytes"))
-    way = ways(plan, source, destination)
+    carrier = carriers(plan, source, destination)
     ideal = np.empty(count, np.int64)
-    by_packet = way == PACKETS
+    by_packet = carrier == PACKETS
     ideal[by_packet] = ideal_times_ps(plan, *nic_ports(plan, messages[by_packet]), size_bytes[by_packet])
     for inside in (NVLINK, PCIE):
-        own = way == inside
+        own = carrier == inside
         ideal[own] = message_times_ps(plan, inside, source[own], destination[own], size_bytes[own])
     measurable = done & (ideal > 0)
     hosts = np.array(fabric.node_names, object)[plan.port_node[port]]
@@ -216,7 +224,7 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
         "destination": hosts[messages["destination"]],
         "source_rank": source,
         "destination_rank": destination,
-        "way": np.array(WAYS, object)[way],
+        "carrier": np.array(CARRIERS, object)[carrier],
         "channel": messages["channel"],
         "size_bytes": messages["size_bytes"],
         "wire_bytes": wire_bytes(prepared.transport, messages["size_bytes"]),
@@ -251,7 +259,7 @@ def _links(prepared: Prepared, execution: Execution, kept: NDArray[np.int64], na
     fabric, outcome = prepared.fabric, execution.outcome
     ports = fabric.ports
     rate_bps = fabric.links["rate_bps"][ports.link]
-    # flows under way carry bytes long after the last arrival, so that theirs count until where the run was stopped
+    # flows in flight carry bytes long after the last arrival, so that theirs count until where the run was stopped
     end_s = (outcome.counters["end_ps"] if execution.flows is None else outcome.simulated_ps) / SECOND_PS
     sent_bytes = _sent_bytes(prepared, execution)
     utilisation = sent_bytes * 8.0 / (rate_bps * end_s) if end_s > 0 else np.zeros(len(rate_bps))

@@ -70,8 +70,8 @@ def _passed_ps(prepared: Prepared, outcome: FlowOutcome, segments: Segments) -> 
     of_pass = np.zeros(len(program), np.bool_)
     for index in np.unique(program).tolist():
         is_pass = np.isin(prepared.passes(index)["pass"], (PASSES.index("forward"), PASSES.index("backward")))
-        own = np.flatnonzero((program == index) & (segments.mark >= 0) & (segments.mark < len(is_pass)))
-        of_pass[own] = is_pass[segments.mark[own]]
+        own = np.flatnonzero((program == index) & (segments.milestone >= 0) & (segments.milestone < len(is_pass)))
+        of_pass[own] = is_pass[segments.milestone[own]]
     passed_ps = np.zeros(len(outcome.actors), np.int64)
     np.maximum.at(passed_ps, segments.actor[of_pass], segments.end_ps[of_pass])
     return passed_ps
@@ -133,7 +133,7 @@ def _what_if(prepared: Prepared, execution: Execution, times: Sequence[JobTime])
     again = {(variation.case, variation.job): other for variation, other in execution.what_if}
     for index, (job, time) in enumerate(zip(prepared.jobs, times, strict=True)):
         each = job.section.iterations
-        end_ps = _last_mark_ps(prepared, again[INFINITE_NETWORK, None], index)
+        end_ps = _last_milestone_ps(prepared, again[INFINITE_NETWORK, None], index)
         found.append((job.name, INFINITE_NETWORK, round(end_ps / each), SIMULATED))
         if job.plan.pipeline > 1:
             found.append((job.name, "no bubble", round(time.busiest_ps / each), SUMMED))
@@ -147,10 +147,10 @@ def _what_if(prepared: Prepared, execution: Execution, times: Sequence[JobTime])
     return found
 
 
-def _last_mark_ps(prepared: Prepared, execution: Execution, job: int) -> int:
-    """Instant of the last mark of a job."""
-    marks = execution.outcome.marks
-    return int(marks["at_ps"][job_of_rank(prepared)[marks["rank"]] == job].max(initial=0))
+def _last_milestone_ps(prepared: Prepared, execution: Execution, job: int) -> int:
+    """Instant of the last milestone of a job."""
+    milestones = execution.outcome.marks
+    return int(milestones["at_ps"][job_of_rank(prepared)[milestones["rank"]] == job].max(initial=0))
 
 
 def bracket_facts(prepared: Prepared, execution: Execution) -> dict[str, str]:
@@ -168,8 +168,8 @@ def bracket_facts(prepared: Prepared, execution: Execution) -> dict[str, str]:
     job_of_actor = job_of_rank(prepared)[flows.actors["rank"]]
     for index, job in enumerate(prepared.jobs):
         low, high = (
-            int(marks["at_ps"][job_of_actor[marks["actor"]] == index].max(initial=0)) / job.section.iterations
-            for marks in flows.bracket_marks
+            int(milestones["at_ps"][job_of_actor[milestones["actor"]] == index].max(initial=0)) / job.section.iterations
+            for milestones in flows.bracket_marks
         )
         took = f"between {low / SECOND_PS:.4g} s and {high / SECOND_PS:.4g} s"
         found[f"approximate.{job.name}"] = f"with the paths of hashing an iteration of {job.name} takes {took}"
@@ -188,8 +188,8 @@ def _segments(
         kept = np.isin(segments.actor, chosen)
         where = prepared.job_of_program[program] * len(program) + prepared.stage_of_program[program]
         ranks[chosen] = [int(actors["ranks"][where == where[actor]].sum()) for actor in chosen.tolist()]
-    actor, mark = segments.actor[kept], segments.mark[kept]
-    about = _passes(prepared, program[actor], mark)
+    actor, milestone = segments.actor[kept], segments.milestone[kept]
+    about = _passes(prepared, program[actor], milestone)
     first = plan.class_first_rank[program[actor]]
     return {
         "job": words([job.name for job in prepared.jobs], prepared.job_of_program[program[actor]]),
@@ -203,18 +203,18 @@ def _segments(
     }
 
 
-def _passes(prepared: Prepared, program: NDArray[np.int64], mark: NDArray[np.int64]) -> dict[str, Any]:
-    """Pass, micro batch and chunk of each segment, by its program and the marks behind it."""
-    of_pass = np.full(len(mark), PASSES.index("update"), np.int64)
-    micro_batch = np.full(len(mark), -1, np.int64)
-    chunk = np.full(len(mark), -1, np.int64)
+def _passes(prepared: Prepared, program: NDArray[np.int64], milestone: NDArray[np.int64]) -> dict[str, Any]:
+    """Pass, micro batch and chunk of each segment, by its program and the milestones behind it."""
+    of_pass = np.full(len(milestone), PASSES.index("update"), np.int64)
+    micro_batch = np.full(len(milestone), -1, np.int64)
+    chunk = np.full(len(milestone), -1, np.int64)
     for index in np.unique(program).tolist():
         passes = prepared.passes(index)
         own = np.flatnonzero(program == index)
-        own = own[(mark[own] >= 0) & (mark[own] < len(passes))]
-        of_pass[own] = passes["pass"][mark[own]]
-        micro_batch[own] = passes["micro_batch"][mark[own]]
-        chunk[own] = passes["chunk"][mark[own]]
+        own = own[(milestone[own] >= 0) & (milestone[own] < len(passes))]
+        of_pass[own] = passes["pass"][milestone[own]]
+        micro_batch[own] = passes["micro_batch"][milestone[own]]
+        chunk[own] = passes["chunk"][milestone[own]]
     return {"micro_batch": micro_batch, "chunk": chunk, "pass": words(PASSES, of_pass)}
 
 
@@ -247,7 +247,7 @@ def _jobs(prepared: Prepared, execution: Execution, times: Sequence[JobTime] | N
     rows = []
     for index, job in enumerate(prepared.jobs):
         time = None if times is None else times[index]
-        end_ps = _last_mark_ps(prepared, execution, index) if time is None else time.end_ps - time.start_ps
+        end_ps = _last_milestone_ps(prepared, execution, index) if time is None else time.end_ps - time.start_ps
         took_ps = round(end_ps / job.section.iterations) if is_done[index] else 0
         rows.append(_job_row(job, time, took_ps or None))
     return {column.name: [row[column.name] for row in rows] for column in TABLES["jobs"]}

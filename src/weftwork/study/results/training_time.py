@@ -37,14 +37,14 @@ class Segments:
     ----------
     actor : which actor
     kind : index into ``kinds``
-    mark : number of the last mark that the actor had passed, -1 before the first
+    milestone : number of the last milestone that the actor had passed, -1 before the first
     start_ps, end_ps : from when to when
     kinds : names
     """
 
     actor: NDArray[np.int64]
     kind: NDArray[np.int64]
-    mark: NDArray[np.int64]
+    milestone: NDArray[np.int64]
     start_ps: NDArray[np.int64]
     end_ps: NDArray[np.int64]
     kinds: tuple[str, ...]
@@ -71,14 +71,14 @@ class JobTime:
     slowest: Mapping[int, int]
 
 
-def segments_of(outcome: FlowOutcome, labels: Sequence[str], *, mark_name: int = 0) -> Segments:
-    """Give segments of an engine their kinds and marks.
+def segments_of(outcome: FlowOutcome, labels: Sequence[str], *, milestone_name: int = 0) -> Segments:
+    """Give segments of an engine their kinds and milestones.
 
     Parameters
     ----------
     outcome : of the flow engine
     labels : of the job
-    mark_name : index of the marks that begin a pass
+    milestone_name : index of the milestones that begin a pass
     """
     found = outcome.segments
     order = np.lexsort((found["start_ps"], found["actor"]))
@@ -91,7 +91,7 @@ def segments_of(outcome: FlowOutcome, labels: Sequence[str], *, mark_name: int =
     return Segments(
         actor=found["actor"].astype(np.int64),
         kind=kind,
-        mark=_marks_passed(outcome, found, mark_name),
+        milestone=_milestones_passed(outcome, found, milestone_name),
         start_ps=found["start_ps"].astype(np.int64),
         end_ps=found["end_ps"].astype(np.int64),
         kinds=kinds,
@@ -131,25 +131,25 @@ def with_tails(
     return Segments(
         actor=np.insert(segments.actor, at, segments.actor[behind]),
         kind=np.insert(segments.kind, at, kinds[kept]),
-        mark=np.insert(segments.mark, at, segments.mark[behind]),
+        milestone=np.insert(segments.milestone, at, segments.milestone[behind]),
         start_ps=np.insert(segments.start_ps, at, start_ps[kept]),
         end_ps=np.insert(segments.end_ps, at, stop_ps[kept]),
         kinds=segments.kinds,
     )
 
 
-def _marks_passed(outcome: FlowOutcome, found: NDArray[np.void], mark_name: int) -> NDArray[np.int64]:
-    """For each segment, how many marks its actor has behind it, less one."""
-    marks = outcome.marks[outcome.marks["name"] == mark_name]
-    marks = marks[np.lexsort((marks["at_ps"], marks["actor"]))]
-    mark = np.full(len(found), -1, np.int64)
+def _milestones_passed(outcome: FlowOutcome, found: NDArray[np.void], milestone_name: int) -> NDArray[np.int64]:
+    """For each segment, how many milestones its actor has behind it, less one."""
+    milestones = outcome.marks[outcome.marks["name"] == milestone_name]
+    milestones = milestones[np.lexsort((milestones["at_ps"], milestones["actor"]))]
+    milestone = np.full(len(found), -1, np.int64)
     every = np.arange(len(outcome.actors) + 1)
-    segments, bounds = np.searchsorted(found["actor"], every), np.searchsorted(marks["actor"], every)
+    segments, bounds = np.searchsorted(found["actor"], every), np.searchsorted(milestones["actor"], every)
     for own, first, last in zip(
         (slice(*ends) for ends in pairwise(segments.tolist())), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
     ):
-        mark[own] = np.searchsorted(marks["at_ps"][first:last], found["start_ps"][own], side="right") - 1
-    return mark
+        milestone[own] = np.searchsorted(milestones["at_ps"][first:last], found["start_ps"][own], side="right") - 1
+    return milestone
 
 
 def job_time(

@@ -1,4 +1,4 @@
-"""Run a scenario: the way from a file to a run folder."""
+"""Run a scenario: from a file to a run folder."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from weftwork.study.run.collective import collective_scenario, measure_collectiv
 from weftwork.study.validation.scorecard import Point, Score
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.collectives.call import bus_bandwidth_factor
-from weftwork.workload.collectives.closed_form import GroupShape, Way, fastest
+from weftwork.workload.collectives.closed_form import GroupShape, Method, fastest
 from weftwork.workload.collectives.figures import CollectiveFigures, collective_figures
 
 __all__ = ["P5_NIC_SHARE", "CurveRow", "fit_p5", "one_server", "p5", "rows_of"]
@@ -68,17 +68,17 @@ class CurveRow:
     nic_share: float = 1.0
 
     @property
-    def way(self) -> Way:
+    def method(self) -> Method:
         """The fastest in closed form."""
         group = GroupShape(members=self.gpus, per_domain=min(self.gpus, _SERVER_GPUS), domain_gpus=_SERVER_GPUS)
-        return fastest(self.operation, group, self.size_bytes, _figures(self.server)).way
+        return fastest(self.operation, group, self.size_bytes, _figures(self.server)).method
 
     def scenario(self) -> dict[str, Any]:
         """The scenario of the row, as the tree of a YAML file that `weftwork run` takes."""
-        way = self.way
+        method = self.method
         rate_bps = round(float(SERVERS[self.server].value("nic_port_rate_bps")) * self.nic_share)
         hosts = max(2, self.gpus // _SERVER_GPUS)  # one server alone has no fabric
-        inner = {} if way.inner is None else {"inner": way.inner}
+        inner = {} if method.inner is None else {"inner": method.inner}
         return {
             "schema": 1,
             "name": f"{self.operation} on {self.server}, {self.name}",
@@ -90,7 +90,7 @@ class CurveRow:
                 "congestion_control": "none", "load_balancing": "switch-spray", "reorder_tolerant": True,
             },
             "collective": {
-                "operation": self.operation, "algorithm": way.algorithm, **inner, "protocol": way.protocol,
+                "operation": self.operation, "algorithm": method.algorithm, **inner, "protocol": method.protocol,
                 "gpus": self.gpus, "size": f"{self.size_bytes}B",
             },
             "engine": {"fidelity": "flow"},

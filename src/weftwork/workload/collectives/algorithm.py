@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 START: Final = 0
-END: Final = 1  # indices of Job.mark_names
-MARKS: Final = ("start", "end")
+END: Final = 1  # indices of Job.milestone_names
+MILESTONES: Final = ("start", "end")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +68,7 @@ class Schedule:
     shares : of the bytes
     share_of_connection : by `Send.channel`, the share whose parts travel on it
     switches : NVLink switches that take part, as ranks behind those of the GPUs: rank ``call.ranks + d`` is the switch
-        of domain d, with ``Placement.gpu`` -1 - d; they do not mark
+        of domain d, with ``Placement.gpu`` -1 - d; they pass no milestones
     """
 
     name: str
@@ -87,7 +87,7 @@ class Schedule:
             programs=self.programs,
             rank_class=self.rank_class,
             placement=placement,
-            mark_names=MARKS,
+            milestone_names=MILESTONES,
         )
 
 
@@ -226,8 +226,8 @@ def traffic_of(call: Call, edges: Iterable[tuple[int, int, int]]) -> Traffic:
     for source, to, size_bytes in edges:
         is_network = source // size != to // size
         by = source - source % size + to % size if is_network else source
-        ways = ("network_sent", "network_received") if is_network else ("local_sent", "local_received")
-        for name, rank in (("sent", source), ("received", to), (ways[0], by), (ways[1], to)):
+        sides = ("network_sent", "network_received") if is_network else ("local_sent", "local_received")
+        for name, rank in (("sent", source), ("received", to), (sides[0], by), (sides[1], to)):
             sums[name][rank] += size_bytes
         total += size_bytes
         network += size_bytes * is_network

@@ -1,8 +1,8 @@
 """Time of a collective in closed form: what the programs of the catalogue take alone, without running them.
 
-A way is an algorithm with a protocol of NCCL. Alone it takes ``launch + max(chain, busy + last step)``. The chain is
+A method is an algorithm with a protocol of NCCL. Alone it takes ``launch + max(chain, busy + last step)``. The chain is
 the longest row of messages that wait for each other, each with its latency and its bytes; busy is how long the busiest
-link carries bytes, with what goes before or behind them. As NCCL's tuning does, `fastest` takes the way that
+link carries bytes, with what goes before or behind them. As NCCL's tuning does, `fastest` takes the method that
 is the fastest at a size. Bytes and steps are those of `weftwork.workload.collectives.algorithms`; latencies and
 efficiencies are those of protocols.toml and figures.toml, which programs have too.
 Source: the algorithms' files; NCCL, src/graph/tuning.cc (latencies, and that the fastest is taken).
@@ -20,7 +20,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.workload.collectives.figures import CollectiveFigures
 from weftwork.workload.collectives.protocols import PROTOCOLS, ProtocolFigures, software
 
-__all__ = ["OPERATIONS", "Alone", "GroupShape", "Way", "alone", "extra_launch_ps", "fastest", "ways"]
+__all__ = ["OPERATIONS", "Alone", "GroupShape", "Method", "alone", "extra_launch_ps", "fastest", "methods"]
 
 OPERATIONS: Final = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")  # that have a closed form
 CHUNKS: Final = 4  # as the row collective.chunks says
@@ -44,7 +44,7 @@ class GroupShape:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Way:
+class Method:
     """An algorithm of the catalogue, what it does inside a domain, and a protocol of NCCL."""
 
     algorithm: str
@@ -58,19 +58,19 @@ class Alone:
 
     Attributes
     ----------
-    way : that it takes
+    method : that it takes
     time_ps : from the first rank that begins to the last that has its result
     local_bytes, network_bytes : that the busiest GPU sends or receives inside its domain, and by its NICs; what a
         protocol adds is counted
     """
 
-    way: Way
+    method: Method
     time_ps: float
     local_bytes: float
     network_bytes: float
 
 
-def ways(operation: str, group: GroupShape, figures: CollectiveFigures) -> tuple[Way, ...]:
+def methods(operation: str, group: GroupShape, figures: CollectiveFigures) -> tuple[Method, ...]:
     """Ways that NCCL chooses among.
 
     Parameters
@@ -87,18 +87,18 @@ def ways(operation: str, group: GroupShape, figures: CollectiveFigures) -> tuple
         text = f"found '{operation}', wanted {', '.join(OPERATIONS)}"
         raise ConfigError("collective", [Mistake(path="collective.operation", text=text)])
     if operation == "all-to-all":
-        return (Way(algorithm="direct"),)
-    found = [Way(algorithm="ring", protocol=protocol) for protocol in PROTOCOLS]
+        return (Method(algorithm="direct"),)
+    found = [Method(algorithm="ring", protocol=protocol) for protocol in PROTOCOLS]
     if operation != "all-reduce":
         return tuple(found)
     switches_reduce = figures.has_nvls and group.per_domain >= min(8, group.domain_gpus) > 1
     if group.domains == 1:
         if switches_reduce:
-            found.append(Way(algorithm="nvls"))
+            found.append(Method(algorithm="nvls"))
         return tuple(found)
-    found += [Way(algorithm="tree", protocol=protocol) for protocol in PROTOCOLS]
+    found += [Method(algorithm="tree", protocol=protocol) for protocol in PROTOCOLS]
     if switches_reduce:
-        found.append(Way(algorithm="hierarchical", inner="nvls"))
+        found.append(Method(algorithm="hierarchical", inner="nvls"))
     return tuple(found)
 
 
@@ -111,23 +111,23 @@ def fastest(
     network_efficiency: float = 1.0,
     latency_scale: float = 1.0,
 ) -> Alone:
-    """The fastest way at a size; of equals the first of `ways`.
+    """The fastest method at a size; of equals the first of `methods`.
 
     Parameters
     ----------
     operation, group, size_bytes, figures, network_efficiency, latency_scale : as for `alone`
     """
     found = [
-        alone(operation, way, group, size_bytes, figures, network_efficiency=network_efficiency,
+        alone(operation, method, group, size_bytes, figures, network_efficiency=network_efficiency,
               latency_scale=latency_scale)
-        for way in ways(operation, group, figures)
+        for method in methods(operation, group, figures)
     ]  # fmt: skip
     return min(found, key=lambda one: one.time_ps)
 
 
 def alone(
     operation: str,
-    way: Way,
+    method: Method,
     group: GroupShape,
     size_bytes: float,
     figures: CollectiveFigures,
@@ -135,12 +135,12 @@ def alone(
     network_efficiency: float = 1.0,
     latency_scale: float = 1.0,
 ) -> Alone:
-    """Time and bytes of one operation by one way.
+    """Time and bytes of one operation by one method.
 
     Parameters
     ----------
     operation : one of `OPERATIONS`
-    way : one of `ways`
+    method : one of `methods`
     group : who takes part
     size_bytes : as nccl-tests counts it: the whole buffer, also of an all-gather or reduce-scatter
     figures : of the servers
@@ -150,12 +150,12 @@ def alone(
     shape = _SentCall(
         operation=operation,
         group=group,
-        size_bytes=size_bytes / _latencies(way).protocol_efficiency,
+        size_bytes=size_bytes / _latencies(method).protocol_efficiency,
         channels=max(1, group.per_domain) * figures.nic_ports_of_a_gpu,
     )
     bytes_of = {"ring": _ring, "tree": _tree, "nvls": _nvls, "hierarchical": _hierarchical, "direct": _direct}
-    found = bytes_of[way.algorithm](shape)
-    step = _latencies(way)
+    found = bytes_of[method.algorithm](shape)
+    step = _latencies(method)
     local_step_ps = latency_scale * step.local_step_latency_ps
     network_step_ps = latency_scale * step.step_latency_ps
     nic_bps = figures.network_rate_bps * figures.payload_share * network_efficiency
@@ -186,7 +186,7 @@ def alone(
         )
     launch_ps = latency_scale * (step.launch_latency_ps + extra_launch_ps(operation, group, size_bytes, figures))
     return Alone(
-        way=way,
+        method=method,
         time_ps=launch_ps + max(chain_ps, busy_ps + waited_ps),
         local_bytes=found.local_bytes,
         network_bytes=found.network_bytes,
@@ -206,8 +206,8 @@ def extra_launch_ps(operation: str, group: GroupShape, size_bytes: float, figure
 
 
 @cache
-def _latencies(way: Way) -> ProtocolFigures:
-    return software(way.protocol, way.algorithm)
+def _latencies(method: Method) -> ProtocolFigures:
+    return software(method.protocol, method.algorithm)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -230,7 +230,7 @@ class _SentCall:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Bytes:
-    """Bytes and steps of a way.
+    """Bytes and steps of a method.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """What a collective costs as one operation of a program (`weftwork.spec.job.Collect`): overhead, bytes, efficiencies.
 
-The operation takes as long, alone, as the closed form says of the fastest way (`closed_form`). What the busiest link
+The operation takes as long, alone, as the closed form says of the fastest method (`closed_form`). What the busiest link
 carries becomes bytes with an efficiency, which contend with others; the rest of the time is overhead.
 Leaves out: SHARP in a fabric; PAT.
 """
@@ -13,7 +13,7 @@ from typing import Literal
 from weftwork.base.clock import SECOND_PS, whole_ps
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.training import Software
-from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, Way, fastest
+from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, Method, fastest
 from weftwork.workload.collectives.figures import CollectiveFigures
 
 __all__ = ["CollectiveCost", "collective_cost"]
@@ -21,7 +21,7 @@ __all__ = ["CollectiveCost", "collective_cost"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectiveCost:
-    """Fields of a `Collect` by their names, its way (None: nothing crosses a link), and its time alone.
+    """Fields of a `Collect` by their names, its method (None: nothing crosses a link), and its time alone.
 
     ``path_ps`` is the latency of its path, which engines add by themselves.
     """
@@ -31,7 +31,7 @@ class CollectiveCost:
     pattern: Literal["ring", "all-to-all"]
     local_efficiency: float
     network_efficiency: float
-    way: Way | None
+    method: Method | None
     alone_ps: int
     path_ps: int
 
@@ -66,7 +66,7 @@ def collective_cost(
     pattern: Literal["ring", "all-to-all"] = "all-to-all" if operation == "all-to-all" else "ring"
     if members == 1 or size_bytes <= 0:
         return CollectiveCost(
-            overhead_ps=0, amount_bytes=0, pattern=pattern, local_efficiency=1.0, network_efficiency=1.0, way=None,
+            overhead_ps=0, amount_bytes=0, pattern=pattern, local_efficiency=1.0, network_efficiency=1.0, method=None,
             alone_ps=0, path_ps=figures.nvlink_latency_ps,
         )  # fmt: skip
     group = GroupShape(members=members, per_domain=per_domain, domain_gpus=domain_gpus)
@@ -95,7 +95,7 @@ def collective_cost(
         else share
         if is_far
         else 1.0,
-        way=found.way,
+        method=found.method,
         alone_ps=whole_ps(found.time_ps),
         path_ps=path_ps,
     )

@@ -79,7 +79,7 @@ def stepwise(job: Job, domain: NDArray[np.int64], *, near_latency_ps: int = 0, f
 
     Returns
     -------
-    a job of the same ranks, marks and labels
+    a job of the same ranks, milestones and labels
 
     Raises
     ------

@@ -18,7 +18,7 @@ from weftwork.spec.job import (
     Digit,
     Group,
     Loop,
-    Mark,
+    Milestone,
     Notify,
     Operation,
     Peer,
@@ -129,13 +129,13 @@ class Streams:
         self._streams += [tuple(stream) for stream in streams]
 
     def of_gpu(self, call: Call) -> list[tuple[Operation, ...]]:
-        """All streams of a GPU; the first marks start and end."""
+        """All streams of a GPU; the first passes the milestones start and end."""
         launch = (Compute(duration_ps=call.launch_latency_ps),) if call.launch_latency_ps else ()
-        body = (Mark(name=START), *launch, *self._begin, *self._finish, Mark(name=END))
+        body = (Milestone(name=START), *launch, *self._begin, *self._finish, Milestone(name=END))
         return [(Loop(count=call.repeat, body=body),), *self.of_switch(call)]
 
     def of_switch(self, call: Call) -> list[tuple[Operation, ...]]:
-        """All streams of an NVLink switch, which does what it is sent and marks nothing."""
+        """All streams of an NVLink switch, which does what it is sent and passes no milestone."""
         return [repeated(call, stream) for stream in self._streams]
 
 

@@ -27,7 +27,7 @@ from weftwork.spec.job import (
     Compute,
     Job,
     Loop,
-    Mark,
+    Milestone,
     Notify,
     Operation,
     Peer,
@@ -49,7 +49,7 @@ __all__ = ["PASSES", "PASS_DTYPE", "Extras", "TrainingShape", "training_job"]
 
 PASSES: Final = ("forward", "backward", "gradients", "update", "checkpoint", "loading")
 PASS_DTYPE: Final = np.dtype([("pass", np.int32), ("micro_batch", np.int32), ("chunk", np.int32)])
-MARKS: Final = ("pass", "iteration")
+MILESTONES: Final = ("pass", "iteration")
 
 FORWARD, BACKWARD, TIED = range(3)  # channels of messages
 # Tokens; 0 and 1 are those of `weftwork.workload.training.stage`. Of messages in each direction: arrived, ready, sent
@@ -86,13 +86,13 @@ class Extras:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingShape:
-    """What the marks of a job mean.
+    """What the milestones of a job mean.
 
     Attributes
     ----------
-    passes : for each program, of PASS_DTYPE: what the k-th mark ``pass`` begins; ``pass`` indexes `PASSES`, and
+    passes : for each program, of PASS_DTYPE: what the k-th milestone ``pass`` begins; ``pass`` indexes `PASSES`, and
         micro_batch and chunk are -1 where the time belongs to none
-    iterations : marks ``iteration`` end one each
+    iterations : milestones ``iteration`` end one each
     """
 
     passes: tuple[NDArray[np.void], ...]
@@ -126,7 +126,7 @@ def training_job(
 
     Returns
     -------
-    the job, whose program s is that of stage s and whose labels are `LABELS`; and what its marks mean
+    the job, whose program s is that of stage s and whose labels are `LABELS`; and what its milestones mean
     """
     calls = Communication(model=model, plan=plan, software=software, cluster=cluster, placement=placement)
     kernels = Kernels(gpu=gpu, software=software, precision=plan.precision)
@@ -142,7 +142,7 @@ def training_job(
         programs=tuple(Program(streams=stage.streams()) for stage in stages),
         rank_class=calls.groups.stage_of(np.arange(plan.ranks)).astype(np.int32),
         placement=placement,
-        mark_names=MARKS,
+        milestone_names=MILESTONES,
         labels=LABELS,
     )
     iterations = (extras or Extras()).iterations
@@ -210,7 +210,7 @@ class _Stage:
         return (self._main(), *repeated)
 
     def shape(self) -> NDArray[np.void]:
-        """What the marks of the main stream begin."""
+        """What the milestones of the main stream begin."""
         rows: list[tuple[int, int, int]] = []
         of_passes = [(PASSES.index(one.kind), one.micro_batch, one.chunk) for one in self.passes]
         for iteration in range(self.extras.iterations):
@@ -223,8 +223,8 @@ class _Stage:
 
     def _main(self) -> tuple[Operation, ...]:
         iteration = tuple(self._iteration())
-        checkpoint = (Mark(name=0), Compute(duration_ps=self.extras.checkpoint_ps, label=label("checkpoint")))
-        end = Mark(name=1)
+        checkpoint = (Milestone(name=0), Compute(duration_ps=self.extras.checkpoint_ps, label=label("checkpoint")))
+        end = Milestone(name=1)
         kinds = [self.extras.has_checkpoint(one) for one in range(self.extras.iterations)]
         return as_loops(kinds, lambda saves: (*iteration, *checkpoint, end) if saves else (*iteration, end))
 
@@ -233,9 +233,9 @@ class _Stage:
         if self._gathers_hidden or self._prefetches:
             found.append(Notify(token=PARAMETERS_GO))
         found += as_loops(self.steps, self._step)
-        found.append(Mark(name=0))
+        found.append(Milestone(name=0))
         found += self._gradients()
-        found.append(Mark(name=0))
+        found.append(Milestone(name=0))
         return found + self._update()
 
     @property
@@ -243,12 +243,12 @@ class _Stage:
         reads = self.stage in {0, self.plan.pipeline - 1}
         if not self.extras.loading_ps or not reads:
             return ()
-        return (Mark(name=0), Compute(duration_ps=self.extras.loading_ps, label=label("loading")))
+        return (Milestone(name=0), Compute(duration_ps=self.extras.loading_ps, label=label("loading")))
 
     def _step(self, step: _Step) -> list[Operation]:
         """One pass: what it waits for, the units of its chunk, what it passes on."""
         direction = FORWARD if step.kind == "forward" else BACKWARD
-        found: list[Operation] = [Mark(name=0)]
+        found: list[Operation] = [Milestone(name=0)]
         if self._takes(direction, step.chunk):
             found.append(Await(token=_ARRIVED[direction], label=label("pipeline")))
             found += in_turn(self.calls.arrival)

@@ -22,7 +22,7 @@ from weftwork.spec.job import (
     Group,
     Job,
     Loop,
-    Mark,
+    Milestone,
     Notify,
     Operation,
     Peer,
@@ -106,14 +106,14 @@ def ring(ranks: int, steps: int) -> Job:
         Receive(peer=Peer(rule="shift", group=group, shift=-1)),
         Wait(),
     )
-    program = Program(streams=((Mark(name=0), Loop(count=steps, body=step), Mark(name=1)),))
+    program = Program(streams=((Milestone(name=0), Loop(count=steps, body=step), Milestone(name=1)),))
     return Job(
         name="ring",
         ranks=ranks,
         programs=(program,),
         rank_class=np.zeros(ranks, np.int32),
         placement=Placement(host=np.arange(ranks, dtype=np.int32), nics=np.zeros((ranks, 1), np.int32)),
-        mark_names=("begin", "end"),
+        milestone_names=("begin", "end"),
     )
 
 
@@ -164,7 +164,7 @@ def test_a_call_behind_another_waits_for_the_network_and_not_for_others() -> Non
 
 
 def test_tokens_order_streams_and_a_straggler_computes_longer() -> None:
-    program = [[Compute(duration_ps=1_000), Notify(token=0, after_ps=500)], [Await(token=0), Mark(name=0)]]
+    program = [[Compute(duration_ps=1_000), Notify(token=0, after_ps=500)], [Await(token=0), Milestone(name=0)]]
     outcome = flow.run(flow_plan_of(pair(), job_of([program, program]), compute_factor=np.array([1.0, 1.2])))
     assert outcome.packets.marks["at_ps"].tolist() == [1_500, 1_700]
 
@@ -172,7 +172,7 @@ def test_tokens_order_streams_and_a_straggler_computes_longer() -> None:
 def test_tokens_that_come_later_find_their_way_among_thousands_of_streams() -> None:
     main = [Compute(duration_ps=1_000), Notify(token=0, after_ps=500)]
     ranks = 1_500  # numbers of streams beyond 11 bits
-    job = job_of([[main, [Await(token=0), Mark(name=0)]]] * ranks, hosts=[0] * ranks, gpus=range(ranks))
+    job = job_of([[main, [Await(token=0), Milestone(name=0)]]] * ranks, hosts=[0] * ranks, gpus=range(ranks))
     outcome = flow.run(flow_plan_of(star(2, server=Server(gpus=ranks)), job, fold="never"))
     assert outcome.packets.marks["at_ps"].tolist() == [1_500] * ranks
 

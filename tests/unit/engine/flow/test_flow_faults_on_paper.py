@@ -193,7 +193,7 @@ def two_ports() -> Job:
         programs=(Program(streams=(SENT,)), Program(streams=())),
         rank_class=np.arange(2, dtype=np.int32),
         placement=Placement(host=np.arange(2, dtype=np.int32), nics=np.array([[0, 1], [0, 1]], np.int32)),
-        mark_names=(),
+        milestone_names=(),
     )
 
 

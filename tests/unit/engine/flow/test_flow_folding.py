@@ -23,7 +23,7 @@ from weftwork.spec.job import (
     Group,
     Job,
     Loop,
-    Mark,
+    Milestone,
     Notify,
     Operation,
     Peer,
@@ -62,7 +62,7 @@ def job_on(fabric: Fabric, ranks: int, programs: tuple[Program, ...], rank_class
         programs=programs,
         rank_class=np.zeros(ranks, np.int32) if rank_class is None else rank_class,
         placement=PLACEMENTS["packed"](fabric, ranks, seed=1),
-        mark_names=("begin", "end"),
+        milestone_names=("begin", "end"),
         labels=LABELS,
     )
 
@@ -95,7 +95,13 @@ def training(fabric: Fabric, ranks: int, stages: int) -> Job:
         if stage + 1 < stages:
             peer = Peer(rule="shift", group=Group(stride=replicas, size=stages), shift=1)
             body.append(Send(peer=peer, size=Size(total_bytes=2 * MIB), label=2, channel=0))
-        main = (Mark(name=0), Loop(count=3, body=tuple(body)), Notify(token=0), Await(token=1, label=1), Mark(name=1))
+        main = (
+            Milestone(name=0),
+            Loop(count=3, body=tuple(body)),
+            Notify(token=0),
+            Await(token=1, label=1),
+            Milestone(name=1),
+        )
         gradients = (Await(token=0), collect("ring", ((1, replicas),), 64 * MIB, 1, channel=1), Wait(), Notify(token=1))
         programs.append(Program(streams=(main, gradients)))
     return job_on(fabric, ranks, tuple(programs), np.arange(ranks, dtype=np.int32) // replicas)
@@ -148,7 +154,7 @@ def test_a_ring_takes_its_bytes_over_the_slowest_edge() -> None:
     """One rank a host, one ring: overhead, the bytes with headers, and the longest path."""
     fabric = fabric_of(TREE)
     call = collect("ring", ((1, 128),), 64 * MIB, 1)
-    job = job_on(fabric, 128, (Program(streams=((Mark(name=0), call, Wait(), Mark(name=1)),)),))
+    job = job_on(fabric, 128, (Program(streams=((Milestone(name=0), call, Wait(), Milestone(name=1)),)),))
     outcome = flow.run(flow_plan_of(fabric, job, port_selection="spray", fold="auto"))
     end_ps = int(outcome.marks["at_ps"].max())
     alone_ps = 64 * MIB * (4096 + 82) / 4096 * 20 + 3_000_000
@@ -163,7 +169,9 @@ def test_calls_wait_for_the_last_member_and_for_each_other() -> None:
     """A straggler makes the others wait; the second call of a communicator follows the first."""
     fabric = fabric_of(TREE)
     call = collect("ring", ((1, 16),), MIB, 1)
-    program = Program(streams=((Compute(duration_ps=10_000_000, label=0), call, call, Wait(label=1), Mark(name=1)),))
+    program = Program(
+        streams=((Compute(duration_ps=10_000_000, label=0), call, call, Wait(label=1), Milestone(name=1)),)
+    )
     job = job_on(fabric, 16, (program,))
     factor = np.ones(16)
     factor[3] = 2.0
@@ -225,7 +233,7 @@ def test_two_jobs_count_from_their_own_first_rank() -> None:
     """Two rings of half the ranks: together as long as one, since they share nothing."""
     fabric = fabric_of(TREE)
     call = collect("ring", ((1, 64),), MIB, 1)
-    program = Program(streams=((call, Wait(), Mark(name=1)),))
+    program = Program(streams=((call, Wait(), Milestone(name=1)),))
     both = replace(
         job_on(fabric, 128, (program, program), np.repeat(np.arange(2, dtype=np.int32), 64)), first_rank=(0, 64)
     )
@@ -237,7 +245,7 @@ def test_two_jobs_count_from_their_own_first_rank() -> None:
 def test_what_has_no_way_left_stands_still() -> None:
     """The only spine loses a link; the run comes to rest and says that the job is not done."""
     fabric = wired([(0, 2), (1, 3), (2, 4), (3, 4)], hosts=2)
-    program = Program(streams=((collect("ring", ((1, 2),), 64 * MIB, 1), Wait(), Mark(name=1)),))
+    program = Program(streams=((collect("ring", ((1, 2),), 64 * MIB, 1), Wait(), Milestone(name=1)),))
     job = replace(job_of([[[]], [[]]]), programs=(program,), rank_class=np.zeros(2, np.int32), labels=LABELS)
     outcome = flow.run(flow_plan_of(fabric, job, faults=[Fault(at_ps=50_000_000, event="down", link=2)]))
     assert len(outcome.marks) == 0

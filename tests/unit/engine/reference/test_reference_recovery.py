@@ -10,7 +10,7 @@ from weftwork.engine.instants import Fault
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.reference.simulation import run
 from weftwork.spec.device import Switch
-from weftwork.spec.job import Compute, Loop, Mark, Operation, Peer, Receive, Send, Size, Wait
+from weftwork.spec.job import Compute, Loop, Milestone, Operation, Peer, Receive, Send, Size, Wait
 from weftwork.spec.transport import Transport
 
 FULL_PS = (4096 + 62 + 16 + 20) * BYTE_PS
@@ -127,7 +127,7 @@ def late_receiver(transport: Transport, *, busy_ps: int, messages: int = 2) -> O
         Compute(duration_ps=busy_ps),
         Loop(count=messages, body=(receive,)),
         Wait(),
-        Mark(name=0),
+        Milestone(name=0),
     ]
     return run(plan_of(pair(), job_of([[sender], [receiver]]), transport=transport))
 

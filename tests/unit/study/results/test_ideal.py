@@ -44,7 +44,7 @@ engine: {fidelity: reference}
 @pytest.mark.parametrize(
     ("balancing", "ideal_us"),
     [
-        ("ecmp", 85),  # 245 packets of 4,194 B on the wire at 100 Gb/s, and the way there
+        ("ecmp", 85),  # 245 packets of 4,194 B on the wire at 100 Gb/s, and the path there
         ("switch-spray", 22),  # a quarter of it
         ("least-loaded", 22),
         ("spray", 22),
@@ -81,7 +81,7 @@ def test_no_message_of_a_collective_is_faster_than_alone(tmp_path: Path, node: s
         f" collective: {{operation: all-reduce, algorithm: {algorithm}, size: 1MB, protocol: none}}}}"
     )  # rings cross on the rail of the channel, whatever the rail of the GPU that sends
     flows = weftwork.run(file, out=tmp_path / "run").query(
-        "select slowdown, ideal_fct_ps from flows where way = 'packets'"
+        "select slowdown, ideal_fct_ps from flows where carrier = 'packets'"
     )
     assert flows.num_rows > 0
     assert min(flows["slowdown"].to_pylist()) >= 1

@@ -239,7 +239,7 @@ def test_the_busiest_port_inside_a_server_is_that_of_who_sends_or_receives_most(
     text = f"schema: 1\nfabric: {{{RAILS}, gpus: 16}}\n"
     run = ran(tmp_path, text + "collective: {operation: reduce, algorithm: direct, size: 1MB, channels: 1}\n")
     flows, known = columns(run.path, "flows"), numbers(run.path)
-    inside = flows["way"] == "nvlink"
+    inside = flows["carrier"] == "nvlink"
     sent, received = np.zeros((2, 16))
     np.add.at(sent, flows["source_rank"][inside].astype(int), flows["size_bytes"][inside])
     np.add.at(received, flows["destination_rank"][inside].astype(int), flows["size_bytes"][inside])

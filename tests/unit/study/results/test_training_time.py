@@ -35,7 +35,7 @@ def test_waiting_for_a_stage_is_a_bubble_and_waiting_for_members_is_skew() -> No
     assert [found.kinds[kind] for kind in found.kind.tolist()] == [
         "compute", "bubble", "pipeline", "skew", "bubble", "compute",
     ]  # fmt: skip
-    assert found.mark.tolist() == [0, 0, 1, 1, -1, 0]
+    assert found.milestone.tolist() == [0, 0, 1, 1, -1, 0]
 
 
 def test_the_kinds_of_all_ranks_add_up_to_the_iteration() -> None:
@@ -57,7 +57,7 @@ def test_behind_its_last_operation_a_stage_waits_for_the_passes_and_then_for_the
     assert found.actor.tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
     tail = [(found.kinds[found.kind[at]], int(found.start_ps[at]), int(found.end_ps[at])) for at in (4, 5)]
     assert tail == [("bubble", 17, 20), ("skew", 20, 22)]  # the passes of stage 1 ended three later than its own
-    assert found.mark[4:6].tolist() == [1, 1]
+    assert found.milestone[4:6].tolist() == [1, 1]
     all_bubble = with_tails(own, job=ALONE, has_pipeline=[True], passed_ps=np.array([10, 22]))
     assert all_bubble.actor.tolist() == [0, 0, 0, 0, 0, 1, 1]
     assert all_bubble.kinds[all_bubble.kind[4]] == "bubble"

@@ -1,4 +1,4 @@
-"""The closed form of collectives: laws over random groups, limits that follow from links, the choice among ways."""
+"""The closed form of collectives: laws over random groups, limits that follow from links, the choice among methods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError
 from weftwork.hardware.catalogue import SERVERS, node
-from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, alone, fastest, ways
+from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, alone, fastest, methods
 from weftwork.workload.collectives.figures import FIGURES, CollectiveFigures, collective_figures
 
 GIB = 1 << 30
@@ -89,7 +89,7 @@ def test_a_large_ring_is_as_fast_as_the_slower_of_nvlink_and_nics() -> None:
     now, size = figures("p5"), 1 << 40
     group = GroupShape(members=64, per_domain=8, domain_gpus=8)
     found = fastest("all-gather", group, size, now)
-    assert (found.way.algorithm, found.way.protocol) == ("ring", "simple")
+    assert (found.method.algorithm, found.method.protocol) == ("ring", "simple")
     bus_bps = size * 8 * 63 / 64 * SECOND_PS / found.time_ps
     assert bus_bps == pytest.approx(min(now.nvlink_rate_bps * 8 / 7, 8 * now.network_rate_bps * 0.98), rel=0.01)
 
@@ -103,31 +103,31 @@ def test_a_large_all_to_all_is_as_fast_as_a_nic() -> None:
 def test_switches_reduce_for_a_whole_domain_and_rings_do_the_rest() -> None:
     now = figures()
     whole, half = (GroupShape(members=n, per_domain=n, domain_gpus=8) for n in (8, 4))
-    assert fastest("all-reduce", whole, GIB, now).way.algorithm == "nvls"
-    assert fastest("all-reduce", half, GIB, now).way.algorithm == "ring"
-    assert fastest("all-gather", whole, GIB, now).way.algorithm == "ring"
-    assert fastest("all-reduce", whole, GIB, figures("dgx-a100")).way.algorithm == "ring"
+    assert fastest("all-reduce", whole, GIB, now).method.algorithm == "nvls"
+    assert fastest("all-reduce", half, GIB, now).method.algorithm == "ring"
+    assert fastest("all-gather", whole, GIB, now).method.algorithm == "ring"
+    assert fastest("all-reduce", whole, GIB, figures("dgx-a100")).method.algorithm == "ring"
     bus_bps = GIB * 8 * 1.75 * SECOND_PS / fastest("all-reduce", whole, GIB, now).time_ps
     assert bus_bps > now.nvlink_rate_bps  # the switch adds: a GPU sends less than without
 
 
 def test_small_sizes_take_few_steps_and_large_ones_few_bytes() -> None:
     now, group = figures(), GroupShape(members=512, per_domain=8, domain_gpus=8)
-    small, large = (fastest("all-reduce", group, size, now).way for size in (1 << 16, 64 * GIB))
+    small, large = (fastest("all-reduce", group, size, now).method for size in (1 << 16, 64 * GIB))
     assert (small.algorithm, small.protocol) == ("tree", "ll")
     assert (large.algorithm, large.protocol) == ("ring", "simple") or large.algorithm == "hierarchical"
 
 
 def test_only_what_has_a_closed_form_has_ways() -> None:
     with pytest.raises(ConfigError, match="found 'broadcast'"):
-        ways("broadcast", GroupShape(members=8, per_domain=8, domain_gpus=8), figures())
+        methods("broadcast", GroupShape(members=8, per_domain=8, domain_gpus=8), figures())
 
 
 def test_latencies_scale() -> None:
     group = GroupShape(members=64, per_domain=8, domain_gpus=8)
-    for way in ways("all-reduce", group, figures()):
+    for method in methods("all-reduce", group, figures()):
         once, twice = (
-            alone("all-reduce", way, group, 1 << 16, figures(), latency_scale=scale).time_ps for scale in (1.0, 2.0)
+            alone("all-reduce", method, group, 1 << 16, figures(), latency_scale=scale).time_ps for scale in (1.0, 2.0)
         )
         assert once < twice < 2 * once
 

@@ -82,7 +82,7 @@ def test_bytes_are_those_that_nccl_tests_counts_on_the_bus() -> None:
 
 def test_nothing_is_free_of_charge_only_for_one() -> None:
     one = cost("all-reduce", "dgx-h100", 1, 1, MIB)
-    assert (one.overhead_ps, one.amount_bytes, one.way, one.alone_ps) == (0, 0, None, 0)
+    assert (one.overhead_ps, one.amount_bytes, one.method, one.alone_ps) == (0, 0, None, 0)
     assert cost("all-reduce", "dgx-h100", 2, 2, MIB).overhead_ps > figures("dgx-h100").launch_ps
 
 

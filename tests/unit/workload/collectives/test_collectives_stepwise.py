@@ -3,7 +3,7 @@ import pytest
 from numpy.typing import NDArray
 
 from weftwork.base.errors import ConfigError
-from weftwork.spec.job import Collect, Compute, Grid, Job, Loop, Mark, Operation, Placement, Program, Send
+from weftwork.spec.job import Collect, Compute, Grid, Job, Loop, Milestone, Operation, Placement, Program, Send
 from weftwork.workload.collectives.stepwise import cosets, stepwise
 
 RANKS = 16
@@ -99,8 +99,8 @@ def test_an_all_to_all_sends_a_part_to_every_other_member() -> None:
 
 
 def test_what_is_no_collective_stays_and_the_overhead_comes_first() -> None:
-    found = stepwise(job(Mark(name=0), collect(Grid(axes=((1, 2),)))), EIGHTS).programs[0].streams[0]
-    assert found[0] == Mark(name=0)
+    found = stepwise(job(Milestone(name=0), collect(Grid(axes=((1, 2),)))), EIGHTS).programs[0].streams[0]
+    assert found[0] == Milestone(name=0)
     assert found[1] == Compute(duration_ps=7)
     assert stepwise(job(collect(Grid(axes=((1, 1),)))), EIGHTS).programs[0].streams[0] == ()
 

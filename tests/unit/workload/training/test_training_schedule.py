@@ -130,7 +130,7 @@ def test_programs_take_as_long_as_their_schedule_when_nothing_is_sent(plan: Para
         key: tuple[int, str, int] | None = None
         sums: dict[tuple[int, str, int], list[int]] = {}
         for operation in expanded(program.streams[0]):
-            if type(operation).__name__ == "Mark" and operation.name == 0:
+            if type(operation).__name__ == "Milestone" and operation.name == 0:
                 row = next(of_pass)
                 key = (stage, PASSES[row["pass"]], int(row["chunk"]))
                 sums.setdefault(key, []).append(0)

@@ -210,10 +210,10 @@ def _chain(call: Call) -> list[Hop]:
         return remote, local
 
     remote, local = max(path(rank) for rank in range(call.ranks))
-    ways = (call.operation in _UP) + (call.operation in _DOWN)
+    directions = (call.operation in _UP) + (call.operation in _DOWN)
     return [
-        Hop(count=ways * remote, size_bytes=piece_bytes),
-        Hop(count=ways * local, size_bytes=piece_bytes, is_local=True),
+        Hop(count=directions * remote, size_bytes=piece_bytes),
+        Hop(count=directions * local, size_bytes=piece_bytes, is_local=True),
     ]
 
 

@@ -128,7 +128,7 @@ def plan_of(gpus: int, route: str, place: str, expert: int) -> FlowPlan:
         name="fold",
         ranks=gpus,
         programs=programs,
-        rank_class=(np.arange(gpus) // stride % STAGES).astype(np.int32),
+        rank_program=(np.arange(gpus) // stride % STAGES).astype(np.int32),
         placement=packed(fabric, gpus),
         milestone_names=("end",),
     )

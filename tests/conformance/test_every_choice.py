@@ -108,9 +108,10 @@ class Keys(Record):
 def job(keys, given):
     peer = Peer(rule="shift", group=Group(size=given.hosts), shift=keys.shift)
     program = Program(streams=((Send(peer=peer, size=Size(total_bytes=1_000)),),))
-    classes = np.zeros(given.hosts, np.int32)
+    rank_program = np.zeros(given.hosts, np.int32)
     return Job(
-        name="next", ranks=given.hosts, programs=(program,), rank_class=classes, placement=one_per_host(given.hosts)
+        name="next", ranks=given.hosts, programs=(program,), rank_program=rank_program,
+        placement=one_per_host(given.hosts),
     )
 
 

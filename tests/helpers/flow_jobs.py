@@ -79,7 +79,7 @@ def parallel_job(
         name="in miniature",
         ranks=degrees.ranks,
         programs=tuple(programs),
-        rank_class=(ranks // pipeline_stride % degrees.pipeline).astype(np.int32),
+        rank_program=(ranks // pipeline_stride % degrees.pipeline).astype(np.int32),
         placement=placement,
         milestone_names=("computed",),
     )

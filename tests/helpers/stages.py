@@ -52,7 +52,7 @@ def run_stages(
         collected=defaultdict(lambda: [0, 0, 0]),
         sent=defaultdict(int),
     )
-    first = [int(np.flatnonzero(job.rank_class == stage)[0]) for stage in range(stages)]
+    first = [int(np.flatnonzero(job.rank_program == stage)[0]) for stage in range(stages)]
     run = _Run(job=job, found=found, first=first, collect_ps=collect_ps, message_ps=message_ps)
     waiting = [
         run.stream(stage, operations, is_main=number == 0)
@@ -147,7 +147,7 @@ class _Run:
         other = int(peers_of(operation.peer, np.array([rank]), 0)[0])
         assert other >= 0
         assert other != rank
-        return int(self.job.rank_class[other])
+        return int(self.job.rank_program[other])
 
 
 def expanded(operations: tuple[Operation, ...]) -> Iterator[Operation]:

@@ -89,7 +89,7 @@ def job_of(
         name="tiny",
         ranks=ranks,
         programs=tuple(Program(streams=tuple(tuple(stream) for stream in streams)) for streams in programs),
-        rank_class=np.arange(ranks, dtype=np.int32),
+        rank_program=np.arange(ranks, dtype=np.int32),
         placement=Placement(
             host=np.array(range(ranks) if hosts is None else hosts, np.int32),
             nics=np.zeros((ranks, 1), np.int32) if nics is None else np.array(nics, np.int32),

@@ -66,12 +66,12 @@ def random_job(
         shape = "ring"
     has_rails = min(ports_of_host) > placement.nics.max()
     make = _Maker(rng, placement, priorities, mtu_bytes, max(1, packets // ranks), has_rails=has_rails)
-    programs, rank_class = make.programs(shape)
+    programs, rank_program = make.programs(shape)
     return Job(
         name=shape,
         ranks=ranks,
         programs=programs,
-        rank_class=rank_class,
+        rank_program=rank_program,
         placement=placement,
         milestone_names=("start", "step", "end"),
     )
@@ -274,13 +274,13 @@ class _Maker:
         """One or two rings of some ranks in any order; the others have nothing to do."""
         rng = self.rng
         free = rng.sample(range(self.ranks), self.ranks)
-        rank_class = np.zeros(self.ranks, np.int32)
+        rank_program = np.zeros(self.ranks, np.int32)
         programs = [Program(streams=())]
         while len(free) >= 2 and len(programs) < 3:
             members = [free.pop() for _ in range(rng.randint(2, len(free)))]
-            rank_class[members] = len(programs)
+            rank_program[members] = len(programs)
             programs.append(self._everybody(self._ring(Group(size=len(members), members=tuple(members)))))
-        return tuple(programs), rank_class
+        return tuple(programs), rank_program
 
     def _exchange(self) -> list[Operation]:
         rounds = self.ranks.bit_length() - 1
@@ -313,9 +313,9 @@ class _Maker:
         rng = self.rng
         messages = rng.randint(1, 3)
         senders = [rank for rank in range(self.ranks) if self._may_send(rank, 0)]
-        rank_class = np.full(self.ranks, 2, np.int32)
-        rank_class[senders] = 1
-        rank_class[0] = 0
+        rank_program = np.full(self.ranks, 2, np.int32)
+        rank_program[senders] = 1
+        rank_program[0] = 0
         receive: list[Operation] = [Compute(duration_ps=rng.randrange(20_000_000))] if rng.random() < 0.5 else []
         if self.receives:
             receive.append(Loop(count=messages, body=tuple(Receive(peer=Peer(rule="rank", shift=s)) for s in senders)))
@@ -325,7 +325,7 @@ class _Maker:
             self._everybody([Loop(count=messages, body=(send,))]),
             Program(streams=()),
         )
-        return programs, rank_class
+        return programs, rank_program
 
     def _tokens(self) -> Program:
         """A stream waits for its peer's message, then lets two others send."""

@@ -128,7 +128,7 @@ def lower(  # noqa: PLR0913 - the parts of a run, all by name
         streams=flat.streams,
         tables=flat.tables,
         digits=flat.digits,
-        rank_class=job.rank_class.astype(np.int32),
+        rank_class=job.rank_program.astype(np.int32),
         rank_ports=(ports.base[rank_node][:, None] + job.placement.nics).astype(np.int32),
         rank_gpu=gpu_rows(fabric, job, rank_node),
         tokens=flat.tokens,
@@ -160,7 +160,7 @@ def placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
         return [Mistake(path="job.ranks", text=f"found {job.ranks:,}, wanted 1 to {MAX_RANKS:,}")]
     placed = job.placement
     shapes = {
-        len(job.rank_class),
+        len(job.rank_program),
         len(placed.host),
         len(placed.nics),
         *([] if placed.gpu is None else [len(placed.gpu)]),
@@ -169,11 +169,13 @@ def placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
         text = f"placement.nics has the shape {placed.nics.shape}, wanted (ranks, NIC ports of a rank)"
         return [Mistake(path="job.placement", text=text)]
     if shapes != {job.ranks}:
-        text = f"rank_class and placement have {sorted(shapes)} rows, wanted {job.ranks}, one per rank"
+        text = f"rank_program and placement have {sorted(shapes)} rows, wanted {job.ranks}, one per rank"
         return [Mistake(path="job.placement", text=text)]
-    if job.rank_class.min() < 0 or job.rank_class.max() >= len(job.programs):
-        text = f"found classes {job.rank_class.min()} to {job.rank_class.max()}, wanted 0 to {len(job.programs) - 1}"
-        return [Mistake(path="job.rank_class", text=text)]
+    if job.rank_program.min() < 0 or job.rank_program.max() >= len(job.programs):
+        text = (
+            f"found programs {job.rank_program.min()} to {job.rank_program.max()}, wanted 0 to {len(job.programs) - 1}"
+        )
+        return [Mistake(path="job.rank_program", text=text)]
     if job.placement.host.min() < 0 or job.placement.host.max() >= hosts:
         text = f"the job needs {int(job.placement.host.max()) + 1:,} hosts, the fabric '{fabric.name}' has {hosts:,}"
         return [Mistake(path="job.placement", text=text)]

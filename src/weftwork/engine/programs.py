@@ -64,7 +64,7 @@ class FlatJob:
 
 
 def walk(job: Job) -> Iterator[tuple[int, Operation, int]]:
-    """Yield every operation once, with its class and how often the innermost loop around it runs (1 outside)."""
+    """Yield every operation once, with its program and how often the innermost loop around it runs (1 outside)."""
 
     def inside(operations: tuple[Operation, ...], count: int) -> Iterator[tuple[Operation, int]]:
         for operation in operations:
@@ -326,7 +326,7 @@ def job_mistakes(job: Job, host_of_rank: NDArray[np.int64], *, by_packet: bool =
     if len(job.first_rank) not in {0, len(job.programs)}:
         wrong = f"found {len(job.first_rank)} first ranks, wanted one for each of the {len(job.programs)} programs"
         return [Mistake(path="job.first_rank", text=wrong)]
-    members = [np.flatnonzero(job.rank_class == index) for index in range(len(job.programs))]
+    members = [np.flatnonzero(job.rank_program == index) for index in range(len(job.programs))]
     for index, operation, count in walk(job):
         text = _value_mistake(job, operation, by_packet=by_packet)
         first = job.first_rank[index] if job.first_rank else 0

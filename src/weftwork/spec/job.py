@@ -1,9 +1,9 @@
-"""A job: what the ranks of a training job do, as one program per class of ranks.
+"""A job: what the ranks of a training job do, as one program for all ranks that do the same.
 
 A million ranks are a few kilobytes: groups are strides, repetition is a loop, and engines expand a program only as far
 as they have run it. What crosses servers is a message; every other dependency is local to a rank.
 
-A rank runs the streams of its class side by side. A stream runs its operations in order: ``Compute`` and ``At`` take
+A rank runs the streams of its program side by side. A stream runs its operations in order: ``Compute`` and ``At`` take
 time, ``Send`` and ``Receive`` are posted and return at once, ``Wait`` ends when all that this stream has posted is
 complete (a send when its last byte is acknowledged, a receive when its message has arrived whole, a collective when
 every member has its result). ``Notify`` and ``Await`` order the streams of one rank. ``Milestone`` records the instant,
@@ -283,7 +283,7 @@ Operation = Compute | At | Send | Arrivals | Receive | Collect | Wait | Notify |
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """The streams of one class of ranks."""
+    """The streams of the ranks that run it."""
 
     streams: tuple[tuple[Operation, ...], ...]
 
@@ -308,14 +308,14 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """Programs, the class of each rank and its placement.
+    """Programs, which of them each rank runs, and where.
 
     Parameters
     ----------
     name : for people
     ranks : how many
-    programs : one per class
-    rank_class : shape (ranks,), index into ``programs``
+    programs : one for all ranks that do the same
+    rank_program : shape (ranks,), index into ``programs``
     placement : of the ranks on hosts
     milestone_names : names of the instants that `Milestone` records
     labels : what time is spent on, such as ``compute`` or ``tensor``
@@ -325,7 +325,7 @@ class Job:
     name: str
     ranks: int
     programs: tuple[Program, ...]
-    rank_class: NDArray[np.int32]
+    rank_program: NDArray[np.int32]
     placement: Placement
     milestone_names: tuple[str, ...] = field(default=())
     labels: tuple[str, ...] = field(default=())

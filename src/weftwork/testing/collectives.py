@@ -140,9 +140,9 @@ def _shape(schedule: Schedule) -> list[str]:
     sizes = [share.total_bytes for share in shares]
     if sizes and max(sizes) - min(sizes) > 1:
         found.append(f"shares of {min(sizes):,} and of {max(sizes):,} bytes are not nearly equal")
-    if len(schedule.rank_class) != call.ranks + schedule.switches:
+    if len(schedule.rank_program) != call.ranks + schedule.switches:
         found.append(
-            f"{len(schedule.rank_class)} ranks have a class, wanted {call.ranks} and {schedule.switches} switches"
+            f"{len(schedule.rank_program)} ranks have a program, wanted {call.ranks} and {schedule.switches} switches"
         )
     found += [
         f"{share.parts} parts do not belong to {call.ranks} ranks in equal numbers"
@@ -165,7 +165,7 @@ class _Run:
         self._checks_data = checks_data
         self._places = _Coordinates()
         self._draw = random.Random(seed)
-        count = len(schedule.rank_class)
+        count = len(schedule.rank_program)
         self._tokens: list[dict[int, int]] = [{} for _ in range(count)]
         self._milestones: list[list[int]] = [[] for _ in range(count)]
         self._wires: dict[tuple[int, int, int], deque[_Message]] = {}
@@ -174,7 +174,7 @@ class _Run:
         self._data = [[self._first(share, rank) for share in schedule.shares] for rank in range(count)]
         self._streams = [
             (rank, _Stream(todo=_operations(stream)))
-            for rank, index in enumerate(schedule.rank_class.tolist())
+            for rank, index in enumerate(schedule.rank_program.tolist())
             for stream in schedule.programs[index].streams
         ]
 

@@ -234,7 +234,7 @@ def _job(
         name="conformance",
         ranks=hosts,
         programs=tuple(Program(streams=tuple(own)) for own in streams),
-        rank_class=np.arange(hosts, dtype=np.int32),
+        rank_program=np.arange(hosts, dtype=np.int32),
         placement=Placement(host=np.arange(hosts, dtype=np.int32), nics=np.zeros((hosts, 1), np.int32)),
         milestone_names=(),
     )

@@ -65,7 +65,7 @@ def _made(label: str, document: Mapping[str, object], hosts: int) -> Iterator[st
     except (CodeError, ConfigError) as wrong:
         yield f"there is no job: {wrong}"
         return
-    if job.programs != again.programs or job.rank_class.tolist() != again.rank_class.tolist():
+    if job.programs != again.programs or job.rank_program.tolist() != again.rank_program.tolist():
         yield "made twice from one seed, it is two jobs"
     if job.ranks != hosts:
         yield f"the job has {job.ranks} ranks, wanted one for each host"

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import maximum_flow
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.topology.routing import attachments, search, switch_distances
 
-__all__ = ["Bisection", "Measures", "PathClass", "bisection", "host_classes", "measure", "path_sample", "paths"]
+__all__ = ["Bisection", "Measures", "PathLength", "bisection", "host_kinds", "measure", "path_sample", "paths"]
 
 WORK = 20_000_000  # chosen: port visits per level of the search over paths, about a second
 MOST = 2**31 - 1  # SciPy's max-flow counts in 32 bits
@@ -41,7 +41,7 @@ class Bisection:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PathClass:
+class PathLength:
     """The pairs of host ports that are the same number of hops apart.
 
     Attributes
@@ -86,7 +86,7 @@ class Measures:
     oversubscription_by_tier: dict[int, float]
     bisection: Bisection
     diameter_hops: int
-    paths: tuple[PathClass, ...]
+    paths: tuple[PathLength, ...]
     sample: int
     attachments: int
 
@@ -149,8 +149,8 @@ def bisection(fabric: Fabric) -> Bisection:
     """Largest flow from the first half of the hosts, in their order, to the second half.
 
     Nodes that no chain of neighbours tells apart are merged first: spreading a flow evenly over equal nodes changes
-    neither its size nor any limit, so that the flow over the merged classes is that of the fabric. A fat tree becomes a
-    chain of classes, and the result its closed form.
+    neither its size nor any limit, so that the flow over the merged kinds is that of the fabric. A fat tree becomes a
+    chain of kinds, and the result its closed form.
 
     Notes
     -----
@@ -163,11 +163,11 @@ def bisection(fabric: Fabric) -> Bisection:
     side = np.zeros(len(fabric.node_names), np.int64)
     side[hosts[:half]], side[hosts[half:]] = 1, 2
     rate = links["rate_bps"][ports.link]
-    label = _classes(ports.node, ports.node[ports.peer], rate, side)
-    classes = int(label.max()) + 1
+    label = _node_kinds(ports.node, ports.node[ports.peer], rate, side)
+    kinds = int(label.max()) + 1
     tail, head = ports.node, ports.node[ports.peer]
     kept = (side[head] != 1) & (side[tail] != 2)
-    source, sink = classes, classes + 1
+    source, sink = kinds, kinds + 1
     sends, receives = side[tail] == 1, side[head] == 2
     edges = np.concatenate([
         np.stack([label[tail[kept]], label[head[kept]]]),
@@ -177,7 +177,7 @@ def bisection(fabric: Fabric) -> Bisection:
     weight = np.concatenate([rate[kept], rate[sends], rate[receives]])
     total = min(int(rate[sends].sum()), int(rate[receives].sum()))
     inside = edges[0] != edges[1]
-    key, inverse = np.unique(edges[0, inside] * (classes + 2) + edges[1, inside], return_inverse=True)
+    key, inverse = np.unique(edges[0, inside] * (kinds + 2) + edges[1, inside], return_inverse=True)
     capacity = np.zeros(len(key), np.int64)
     np.add.at(capacity, inverse, weight[inside])
     capacity = np.minimum(capacity, total)  # no link needs more than all that is sent
@@ -186,23 +186,23 @@ def bisection(fabric: Fabric) -> Bisection:
     if not exact:
         unit = -(-total // MOST)
     graph = csr_array(
-        ((capacity // unit).astype(np.int32), (key // (classes + 2), key % (classes + 2))),
-        shape=(classes + 2, classes + 2),
+        ((capacity // unit).astype(np.int32), (key // (kinds + 2), key % (kinds + 2))),
+        shape=(kinds + 2, kinds + 2),
     )
     flow = int(maximum_flow(graph, source, sink).flow_value) * unit if total else 0
-    method = f"max-flow over {classes:,} classes of equal nodes of {len(side):,}" if classes < len(side) else "max-flow"
+    method = f"max-flow over {kinds:,} kinds of equal nodes of {len(side):,}" if kinds < len(side) else "max-flow"
     if not exact:
         method += f", capacities rounded down to multiples of {unit:,} bit/s"
     return Bisection(rate_bps=flow, hosts_bps=total, method=method)
 
 
-def host_classes(fabric: Fabric, *, apart: int | None = None) -> NDArray[np.int64]:
+def host_kinds(fabric: Fabric, *, apart: int | None = None) -> NDArray[np.int64]:
     """Class of every host; hosts of one class have equal bandwidth to every class of nodes.
 
     Parameters
     ----------
     fabric : whose hosts
-    apart : a node that is told apart from all others, so that classes say how nodes lie towards it
+    apart : a node that is told apart from all others, so that kinds say how nodes lie towards it
 
     Returns
     -------
@@ -215,12 +215,12 @@ def host_classes(fabric: Fabric, *, apart: int | None = None) -> NDArray[np.int6
         label[apart] = 2
     if len(ports.node):
         rate = fabric.links["rate_bps"][ports.link]
-        label = _classes(ports.node, ports.node[ports.peer], rate, label)
-    classes: NDArray[np.int64] = label[hosts]
-    return classes
+        label = _node_kinds(ports.node, ports.node[ports.peer], rate, label)
+    kinds: NDArray[np.int64] = label[hosts]
+    return kinds
 
 
-def _classes(
+def _node_kinds(
     node: NDArray[np.int32], peer: NDArray[np.int32], rate_bps: NDArray[np.int64], label: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Refine labels until nodes of one class have equal bandwidth to every class (colour refinement).
@@ -248,7 +248,7 @@ def _hash(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return words ^ (words >> np.uint64(31))
 
 
-def paths(fabric: Fabric, *, sample: int | None = None) -> tuple[PathClass, ...]:
+def paths(fabric: Fabric, *, sample: int | None = None) -> tuple[PathLength, ...]:
     """Shortest paths between host ports, by hops.
 
     Parameters
@@ -286,11 +286,11 @@ def paths(fabric: Fabric, *, sample: int | None = None) -> tuple[PathClass, ...]
     slowest[at] = 2 * quickest[attach_node][at] + end_ps[ends - 1] + end_ps[ends - 2]
     reached = (rows >= 0) & (pairs > 0)
     total = _pairs(fabric) * hosts[columns].sum() / hosts.sum()
-    classes = []
+    lengths = []
     for hops in np.unique(rows[reached]).tolist():
         here = reached & (rows == hops)
-        classes.append(
-            PathClass(
+        lengths.append(
+            PathLength(
                 hops=hops + 2,
                 share=float(pairs[here].sum() / total),
                 paths_min=int(count[attach_node][here].min()),
@@ -301,7 +301,7 @@ def paths(fabric: Fabric, *, sample: int | None = None) -> tuple[PathClass, ...]
             )
         )
     wires = _wires(fabric)
-    return tuple(classes) if wires is None else (wires, *classes)
+    return tuple(lengths) if wires is None else (wires, *lengths)
 
 
 def _pairs(fabric: Fabric) -> int:
@@ -310,7 +310,7 @@ def _pairs(fabric: Fabric) -> int:
     return count * (count - 1)
 
 
-def _wires(fabric: Fabric) -> PathClass | None:
+def _wires(fabric: Fabric) -> PathLength | None:
     """The pairs of hosts on one wire, which are one hop apart; None where there are none."""
     links = fabric.links
     between = (fabric.node_kind[links["a"]] == HOST) & (fabric.node_kind[links["b"]] == HOST)
@@ -320,7 +320,7 @@ def _wires(fabric: Fabric) -> PathClass | None:
     wires = links[between]
     ends_ps = receive[fabric.node_device[wires["a"]]] + receive[fabric.node_device[wires["b"]]]
     rtt_ps = 2 * wires["delay_ps"] + ends_ps
-    return PathClass(
+    return PathLength(
         hops=1, share=2 * len(wires) / _pairs(fabric), paths_min=1, paths_median=1.0, paths_max=1,
         rtt_min_ps=int(rtt_ps.min()), rtt_max_ps=int(rtt_ps.max()),
     )  # fmt: skip

@@ -22,7 +22,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest, turned_round
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.rails import ports_of_gpu
-from weftwork.topology.measures import Bisection, PathClass, bisection, host_classes, path_sample, paths
+from weftwork.topology.measures import Bisection, PathLength, bisection, host_kinds, path_sample, paths
 from weftwork.topology.reach import Reach, rails_of, reach
 
 __all__ = ["Loss", "RailLoss", "WorstPair", "find_lost", "lose", "measure_loss"]
@@ -95,8 +95,8 @@ class Loss:
     after: Reach
     bisection_before: Bisection
     bisection_after: Bisection
-    paths_before: tuple[PathClass, ...]
-    paths_after: tuple[PathClass, ...]
+    paths_before: tuple[PathLength, ...]
+    paths_after: tuple[PathLength, ...]
     rails: tuple[RailLoss, ...]
     worst_before: WorstPair | None
     worst_after: WorstPair | None
@@ -198,7 +198,7 @@ def measure_loss(fabric: Fabric, names: Sequence[str]) -> Loss:
     own_links = lost_links & ~(lost_nodes[fabric.links["a"]] | lost_nodes[fabric.links["b"]])
     less, without = _gpus_hit(fabric, lost_nodes, lost_links)
     groups = rails_of(fabric)
-    kinds = len(np.unique(host_classes(fabric)))
+    kinds = len(np.unique(host_kinds(fabric)))
     flows = 2 * len(groups) + 2 * (kinds + int(lost_links.any())) ** 2
     fits = flows * len(fabric.links) <= MOST_WORK
     return Loss(
@@ -258,7 +258,7 @@ def worst_pair(fabric: Fabric) -> WorstPair | None:
     """The two hosts between which the least can flow.
 
     In a small fabric all pairs are looked at. In others one host of every class of equal hosts is a source in turn;
-    seen from it the classes are split again, and one host of each is the target of a max-flow. That is exact where
+    seen from it the kinds are split again, and one host of each is the target of a max-flow. That is exact where
     hosts that look alike are alike, as in all fabrics that Weftwork builds.
     """
     hosts = fabric.hosts
@@ -266,8 +266,8 @@ def worst_pair(fabric: Fabric) -> WorstPair | None:
     graph, unit = _graph(fabric)
     pairs = 0
     worst: tuple[int, int, int] | None = None
-    for source in (hosts if is_all else _first_of_each(hosts, host_classes(fabric))).tolist():
-        targets = hosts if is_all else _first_of_each(hosts, host_classes(fabric, apart=source))
+    for source in (hosts if is_all else _first_of_each(hosts, host_kinds(fabric))).tolist():
+        targets = hosts if is_all else _first_of_each(hosts, host_kinds(fabric, apart=source))
         for target in targets.tolist():
             if source == target:
                 continue
@@ -281,8 +281,8 @@ def worst_pair(fabric: Fabric) -> WorstPair | None:
     return WorstPair(rate_bps=worst[0], source=names[worst[1]], target=names[worst[2]], pairs=pairs, is_all=is_all)
 
 
-def _first_of_each(hosts: NDArray[np.int64], classes: NDArray[np.int64]) -> NDArray[np.int64]:
-    return hosts[np.unique(classes, return_index=True)[1]]
+def _first_of_each(hosts: NDArray[np.int64], kinds: NDArray[np.int64]) -> NDArray[np.int64]:
+    return hosts[np.unique(kinds, return_index=True)[1]]
 
 
 def _graph(fabric: Fabric) -> tuple[csr_array, int]:

@@ -39,12 +39,12 @@ def joined(jobs: Sequence[Job]) -> Job:
     labels = _union([job.labels for job in jobs])
     columns = max(job.placement.nics.shape[1] for job in jobs)
     programs: list[Program] = []
-    classes, bases = [], []
+    rank_programs, bases = [], []
     first = 0
     for job in jobs:
         milestone_of = [milestones.index(name) for name in job.milestone_names]
         label_of = [labels.index(name) for name in job.labels]
-        classes.append(job.rank_class + len(programs))
+        rank_programs.append(job.rank_program + len(programs))
         bases += [first] * len(job.programs)
         programs += [
             Program(streams=tuple(_renamed(stream, milestone_of, label_of) for stream in program.streams))
@@ -62,7 +62,7 @@ def joined(jobs: Sequence[Job]) -> Job:
         name=" and ".join(job.name for job in jobs),
         ranks=first,
         programs=tuple(programs),
-        rank_class=np.concatenate(classes).astype(np.int32),
+        rank_program=np.concatenate(rank_programs).astype(np.int32),
         placement=placement,
         milestone_names=milestones,
         labels=labels,

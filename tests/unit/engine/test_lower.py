@@ -74,7 +74,7 @@ def one_class(*operations: Operation, ranks: int = 8, hosts: tuple[int, ...] | N
         name="test",
         ranks=ranks,
         programs=(Program(streams=(operations,)),),
-        rank_class=np.zeros(ranks, np.int32),
+        rank_program=np.zeros(ranks, np.int32),
         placement=Placement(host=np.array(hosts or range(ranks), np.int32), nics=np.zeros((ranks, 1), np.int32)),
         milestone_names=("start",),
     )

@@ -12,5 +12,5 @@ from weftwork.spec.job import Job, Placement, Program
 def test_nvlink_switches_that_take_part_are_no_gpus(gpu: list[int] | None, gpus: int) -> None:
     place = np.zeros(5, np.int32)
     placed = Placement(host=place, nics=place[:, None], gpu=None if gpu is None else np.array(gpu, np.int32))
-    job = Job(name="five", ranks=5, programs=(Program(streams=()),), rank_class=place, placement=placed)
+    job = Job(name="five", ranks=5, programs=(Program(streams=()),), rank_program=place, placement=placed)
     assert job.gpus == gpus

@@ -37,7 +37,7 @@ def test_oversubscription_is_what_the_halves_can_exchange() -> None:
     found = measure(fabric_of(topology="leaf-spine", hosts=192, radix=64, oversubscription=3))
     assert found.oversubscription_by_tier == {1: 3.0}
     assert found.bisection.rate_bps == found.bisection.hosts_bps // 3
-    assert found.bisection.method == "max-flow over 5 classes of equal nodes of 197"
+    assert found.bisection.method == "max-flow over 5 kinds of equal nodes of 197"
 
 
 def test_base_rtt_adds_up() -> None:

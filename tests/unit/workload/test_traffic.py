@@ -172,7 +172,7 @@ def test_arrivals_that_no_engine_can_run_are_refused() -> None:
     job = poisson(hosts=3, flows=9, load=0.3, host_rate_bps=300 * GBPS, sizes=sizes, seed=5)
     good = job.programs[1].streams[0][0]
     assert isinstance(good, Arrivals)
-    rank = int(np.flatnonzero(job.rank_class == 1)[0])
+    rank = int(np.flatnonzero(job.rank_program == 1)[0])
     wrong = {
         "found -1 ps, wanted 0 or more": {"at_ps": good.at_ps - good.at_ps.min() - 1},
         "found -1 bytes, wanted 0 or more": {"size_bytes": np.full(len(good), -1)},

@@ -130,7 +130,7 @@ def lower_flow(  # noqa: PLR0913 - the parts of a run, all by name
         digits=flat.digits,
         collects=flat.collects,
         axes=flat.axes,
-        rank_class=job.rank_class.astype(np.int32),
+        rank_class=job.rank_program.astype(np.int32),
         class_first_rank=np.array(job.first_rank or (0,) * len(job.programs), np.int64),
         rank_host=rank_node.astype(np.int32),
         rank_ports=(ports.base[rank_node][:, None] + job.placement.nics).astype(np.int32),

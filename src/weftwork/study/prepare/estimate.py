@@ -201,7 +201,7 @@ def _between_hosts(job: Job) -> float:
         return total
 
     return sum(
-        sent(stream, np.flatnonzero(job.rank_class == index), job.first_rank[index] if job.first_rank else 0)
+        sent(stream, np.flatnonzero(job.rank_program == index), job.first_rank[index] if job.first_rank else 0)
         for index, program in enumerate(job.programs)
         for stream in program.streams
     )
@@ -215,7 +215,7 @@ def _queue_pairs(job: Job) -> int:
         arrivals = 0
         for stream in program.streams:
             arrivals += _connections(stream, 1, peers)
-        found += int((job.rank_class == index).sum()) * (arrivals + sum(peers.values()))
+        found += int((job.rank_program == index).sum()) * (arrivals + sum(peers.values()))
     return found
 
 

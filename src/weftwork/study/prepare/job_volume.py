@@ -33,7 +33,7 @@ def volume(job: Job) -> Volume:
     """Add up what all ranks of a job send."""
     messages, payload = 0, 0.0
     for index, program in enumerate(job.programs):
-        ranks = np.flatnonzero(job.rank_class == index)
+        ranks = np.flatnonzero(job.rank_program == index)
         for stream in program.streams:
             count, size = _sent(stream, ranks)
             messages += count

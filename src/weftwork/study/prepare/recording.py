@@ -33,7 +33,7 @@ PATH_SAMPLE: Final = 8  # chosen: the first packet of every message of up to eig
 def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
     """Source, destination and channel of every queue pair of a job, in order; its place is the number of the flow."""
     found: set[tuple[int, int, int]] = set()
-    members = [np.flatnonzero(job.rank_class == index) for index in range(len(job.programs))]
+    members = [np.flatnonzero(job.rank_program == index) for index in range(len(job.programs))]
     for index, operation, count in walk(job):
         ranks = members[index]
         if isinstance(operation, Arrivals):

@@ -71,7 +71,7 @@ def are_iterations_done(prepared: Prepared, execution: Execution) -> NDArray[np.
 
 def job_of_rank(prepared: Prepared) -> NDArray[np.int64]:
     """Index of the training job of each rank; shape (ranks,)."""
-    return np.asarray(prepared.job_of_program[prepared.job.rank_class])
+    return np.asarray(prepared.job_of_program[prepared.job.rank_program])
 
 
 def actor_ranks(prepared: Prepared, execution: Execution) -> NDArray[np.int64]:

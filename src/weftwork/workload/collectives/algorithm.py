@@ -29,7 +29,7 @@ __all__ = [
     "Share",
     "Traffic",
     "least_time_ps",
-    "schedule_by_class",
+    "schedule_by_program",
     "traffic_of",
 ]
 
@@ -64,7 +64,7 @@ class Schedule:
     name : for people
     call : what was asked
     programs : one per class of ranks
-    rank_class : shape (ranks + switches,), index into ``programs``
+    rank_program : shape (ranks + switches,), index into ``programs``
     shares : of the bytes
     share_of_connection : by `Send.channel`, the share whose parts travel on it
     switches : NVLink switches that take part, as ranks behind those of the GPUs: rank ``call.ranks + d`` is the switch
@@ -74,7 +74,7 @@ class Schedule:
     name: str
     call: Call
     programs: tuple[Program, ...]
-    rank_class: NDArray[np.int32]
+    rank_program: NDArray[np.int32]
     shares: tuple[Share, ...]
     share_of_connection: tuple[int, ...]
     switches: int = 0
@@ -83,9 +83,9 @@ class Schedule:
         """The job on a placement of all ranks, switches included."""
         return Job(
             name=self.name,
-            ranks=len(self.rank_class),
+            ranks=len(self.rank_program),
             programs=self.programs,
-            rank_class=self.rank_class,
+            rank_program=self.rank_program,
             placement=placement,
             milestone_names=MILESTONES,
         )
@@ -171,7 +171,7 @@ class Algorithm(Offer[Any]):
         return replace(self.operations[call.operation](call), name=f"{self.name} {call.operation}")
 
 
-def schedule_by_class(
+def schedule_by_program(
     call: Call,
     shares: Sequence[Share],
     signature: Callable[[int], Hashable],
@@ -180,31 +180,31 @@ def schedule_by_class(
     lanes: int = 1,
     switches: int = 0,
 ) -> Schedule:
-    """Programs by class: ranks of one signature have one program.
+    """One program for all ranks of one signature.
 
     Parameters
     ----------
     call : what is asked
     shares : of the bytes
     signature : all in which the programs of two ranks can differ
-    build : the streams of the first rank of a class
+    build : the streams of the first rank of a signature
     lanes : connections of each share, which follow each other
     switches : NVLink switches that take part, as ranks behind those of the GPUs
     """
-    classes: dict[Hashable, int] = {}
+    of_signature: dict[Hashable, int] = {}
     programs: list[Program] = []
-    rank_class = np.zeros(call.ranks + switches, np.int32)
-    for rank in range(len(rank_class)):
+    rank_program = np.zeros(call.ranks + switches, np.int32)
+    for rank in range(len(rank_program)):
         key = signature(rank)
-        if key not in classes:
-            classes[key] = len(programs)
+        if key not in of_signature:
+            of_signature[key] = len(programs)
             programs.append(Program(streams=tuple(tuple(stream) for stream in build(rank))))
-        rank_class[rank] = classes[key]
+        rank_program[rank] = of_signature[key]
     return Schedule(
         name=call.operation,
         call=call,
         programs=tuple(programs),
-        rank_class=rank_class,
+        rank_program=rank_program,
         shares=tuple(shares),
         share_of_connection=tuple(connection // lanes for connection in range(lanes * len(shares))),
         switches=switches,

@@ -140,7 +140,7 @@ def training_job(
         name=name,
         ranks=plan.ranks,
         programs=tuple(Program(streams=stage.streams()) for stage in stages),
-        rank_class=calls.groups.stage_of(np.arange(plan.ranks)).astype(np.int32),
+        rank_program=calls.groups.stage_of(np.arange(plan.ranks)).astype(np.int32),
         placement=placement,
         milestone_names=MILESTONES,
         labels=LABELS,

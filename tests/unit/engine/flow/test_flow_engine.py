@@ -111,7 +111,7 @@ def ring(ranks: int, steps: int) -> Job:
         name="ring",
         ranks=ranks,
         programs=(program,),
-        rank_class=np.zeros(ranks, np.int32),
+        rank_program=np.zeros(ranks, np.int32),
         placement=Placement(host=np.arange(ranks, dtype=np.int32), nics=np.zeros((ranks, 1), np.int32)),
         milestone_names=("begin", "end"),
     )

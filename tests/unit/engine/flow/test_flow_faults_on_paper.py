@@ -191,7 +191,7 @@ def two_ports() -> Job:
         name="two ports",
         ranks=2,
         programs=(Program(streams=(SENT,)), Program(streams=())),
-        rank_class=np.arange(2, dtype=np.int32),
+        rank_program=np.arange(2, dtype=np.int32),
         placement=Placement(host=np.arange(2, dtype=np.int32), nics=np.array([[0, 1], [0, 1]], np.int32)),
         milestone_names=(),
     )

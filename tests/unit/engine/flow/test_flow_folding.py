@@ -55,12 +55,12 @@ RAILS = "{topology: rail-optimized, gpus: 128, node: dgx-h100, switch: tomahawk-
 TREE = "{topology: fat-tree, tiers: 3, radix: 8, link_rate: 400Gbps, cable_length: 20m}"
 
 
-def job_on(fabric: Fabric, ranks: int, programs: tuple[Program, ...], rank_class: np.ndarray | None = None) -> Job:
+def job_on(fabric: Fabric, ranks: int, programs: tuple[Program, ...], rank_program: np.ndarray | None = None) -> Job:
     return Job(
         name="job",
         ranks=ranks,
         programs=programs,
-        rank_class=np.zeros(ranks, np.int32) if rank_class is None else rank_class,
+        rank_program=np.zeros(ranks, np.int32) if rank_program is None else rank_program,
         placement=PLACEMENTS["packed"](fabric, ranks, seed=1),
         milestone_names=("begin", "end"),
         labels=LABELS,
@@ -246,7 +246,7 @@ def test_what_has_no_way_left_stands_still() -> None:
     """The only spine loses a link; the run comes to rest and says that the job is not done."""
     fabric = wired([(0, 2), (1, 3), (2, 4), (3, 4)], hosts=2)
     program = Program(streams=((collect("ring", ((1, 2),), 64 * MIB, 1), Wait(), Milestone(name=1)),))
-    job = replace(job_of([[[]], [[]]]), programs=(program,), rank_class=np.zeros(2, np.int32), labels=LABELS)
+    job = replace(job_of([[[]], [[]]]), programs=(program,), rank_program=np.zeros(2, np.int32), labels=LABELS)
     outcome = flow.run(flow_plan_of(fabric, job, faults=[Fault(at_ps=50_000_000, event="down", link=2)]))
     assert len(outcome.marks) == 0
     assert outcome.link_bytes.max() == pytest.approx(50_000_000 / 20, rel=0.1)

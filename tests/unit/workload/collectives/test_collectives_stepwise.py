@@ -20,7 +20,7 @@ def job(*operations: Operation, columns: int = 1) -> Job:
         name="test",
         ranks=RANKS,
         programs=(Program(streams=(operations,)),),
-        rank_class=np.zeros(RANKS, np.int32),
+        rank_program=np.zeros(RANKS, np.int32),
         placement=placement,
     )
 

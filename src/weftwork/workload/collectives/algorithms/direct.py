@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from weftwork.spec.job import Await, Digit, Group, Loop, Notify, Operation, Peer, Wait
-from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
+from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_program
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.streams import Cut, Lane, Streams, exchange
 
@@ -69,7 +69,7 @@ def _everybody(call: Call) -> Schedule:
                 found.add(*exchange(lane, group, moving, cut, reduce=reduce, go=go, done=done))
         return found.of_gpu(call)
 
-    return schedule_by_class(call, shares, lambda _: 0, streams)
+    return schedule_by_program(call, shares, lambda _: 0, streams)
 
 
 def _rooted(call: Call) -> Schedule:
@@ -95,7 +95,7 @@ def _rooted(call: Call) -> Schedule:
                 found.add((Await(token=go), Loop(count=count, body=receives), *lane.passed(done)))
         return found.of_gpu(call)
 
-    return schedule_by_class(call, shares, lambda rank: rank == call.root, streams)
+    return schedule_by_program(call, shares, lambda rank: rank == call.root, streams)
 
 
 def _pairs(call: Call) -> Schedule:
@@ -116,7 +116,7 @@ def _pairs(call: Call) -> Schedule:
             )
         return found.of_gpu(call)
 
-    return schedule_by_class(call, shares, lambda _: 0, streams)
+    return schedule_by_program(call, shares, lambda _: 0, streams)
 
 
 def _traffic(call: Call) -> Traffic:

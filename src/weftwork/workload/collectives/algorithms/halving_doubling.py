@@ -15,7 +15,7 @@ from typing import Final
 
 from weftwork.base.errors import Mistake
 from weftwork.spec.job import Await, Digit, Group, Operation, Peer, Wait
-from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
+from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_program
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.streams import Lane, Streams
 
@@ -76,7 +76,7 @@ def _halve_and_double(call: Call) -> Schedule:
             found.add(sending, receiving)
         return found.of_gpu(call)
 
-    return schedule_by_class(call, shares, lambda _: 0, streams)
+    return schedule_by_program(call, shares, lambda _: 0, streams)
 
 
 def _disseminate(call: Call) -> Schedule:
@@ -106,7 +106,7 @@ def _disseminate(call: Call) -> Schedule:
         found.add(sending, receiving)
         return found.of_gpu(call)
 
-    return schedule_by_class(call, [share], pauses, streams)
+    return schedule_by_program(call, [share], pauses, streams)
 
 
 def _mistakes(call: Call) -> list[Mistake]:

@@ -18,7 +18,7 @@ from typing import Final, Literal
 
 from weftwork.spec.job import Await, Digit, Loop, Notify, Operation, Peer
 from weftwork.spec.plug_in import Choice, Record, row
-from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
+from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_program
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.domains import Domains, Pair, in_order, switch_gathers, switch_reduces
 from weftwork.workload.collectives.streams import Cut, Lane, Streams, exchange
@@ -175,7 +175,7 @@ def _build(call: Call) -> Schedule:
         return found.of_switch(call)
 
     switches = call.servers if _has_switches(call) else 0
-    return schedule_by_class(
+    return schedule_by_program(
         call,
         shares,
         lambda rank: rank >= call.ranks,

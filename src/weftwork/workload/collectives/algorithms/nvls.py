@@ -15,7 +15,7 @@ from typing import Final
 
 from weftwork.base.errors import Mistake
 from weftwork.spec.job import Await, Loop, Notify, Operation, Peer, Wait
-from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_class
+from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_program
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.domains import Domains, in_order, switch_gathers, switch_reduces
 from weftwork.workload.collectives.streams import Lane, Streams, counter
@@ -58,7 +58,7 @@ def _schedule(
     def signature(rank: int) -> tuple[bool, bool]:
         return (rank == call.ranks, call.operation in {"broadcast", "reduce"} and rank == call.root)
 
-    return schedule_by_class(call, shares, signature, streams, lanes=lanes, switches=1)
+    return schedule_by_program(call, shares, signature, streams, lanes=lanes, switches=1)
 
 
 def _by_parts(call: Call) -> Schedule:

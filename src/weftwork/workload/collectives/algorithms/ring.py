@@ -21,7 +21,7 @@ from weftwork.workload.collectives.algorithm import (
     Schedule,
     Share,
     Traffic,
-    schedule_by_class,
+    schedule_by_program,
     traffic_of,
 )
 from weftwork.workload.collectives.call import Call
@@ -151,7 +151,7 @@ def _schedule(
         lanes = (_lane(call, share, channel, rank) for channel, share in enumerate(shares))
         return (roles(rank), tuple(lane.pause_ps for lane in lanes))
 
-    return schedule_by_class(call, shares, signature, streams)
+    return schedule_by_program(call, shares, signature, streams)
 
 
 def _traffic(call: Call) -> Traffic:

@@ -23,7 +23,7 @@ from weftwork.workload.collectives.algorithm import (
     Schedule,
     Share,
     Traffic,
-    schedule_by_class,
+    schedule_by_program,
     traffic_of,
 )
 from weftwork.workload.collectives.call import Call
@@ -141,7 +141,7 @@ def _build(call: Call) -> Schedule:
     def signature(rank: int) -> tuple[tuple[int, int], ...]:
         return tuple(_pauses(call, tree, rank) for tree in trees)
 
-    return schedule_by_class(call, shares, signature, streams)
+    return schedule_by_program(call, shares, signature, streams)
 
 
 def _lane(call: Call, share: Share, index: int) -> Lane:

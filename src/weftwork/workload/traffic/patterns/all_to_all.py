@@ -70,15 +70,17 @@ def all_to_all(
 
     if start_jitter_ps == 0:
         programs: tuple[Program, ...] = (Program(streams=(rounds(0, repeat),)),)
-        classes = np.zeros(hosts, np.int32)
+        rank_program = np.zeros(hosts, np.int32)
     else:
         later = rounds(1, repeat - 1)
         programs = tuple(
             Program(streams=((*_first_round(host, hosts, size, priority, seed, start_jitter_ps), *later),))
             for host in range(hosts)
         )
-        classes = np.arange(hosts, dtype=np.int32)
-    return Job(name="all-to-all", ranks=hosts, programs=programs, rank_class=classes, placement=one_per_host(hosts))
+        rank_program = np.arange(hosts, dtype=np.int32)
+    return Job(
+        name="all-to-all", ranks=hosts, programs=programs, rank_program=rank_program, placement=one_per_host(hosts)
+    )
 
 
 def _first_round(

@@ -153,25 +153,25 @@ def incast(  # noqa: PLR0913 - the parameters of a pattern, all by name
         peer = Peer(rule="rank", shift=to)
         return messages(peer, size_bytes=size_bytes, repeat=repeat, queue_pairs=queue_pairs, priority=priority)
 
-    classes = np.zeros(hosts, np.int32)  # class 0 does nothing
+    rank_program = np.zeros(hosts, np.int32)  # program 0 does nothing
     if start_jitter_ps == 0:
         sending: tuple[Program, ...] = (Program(streams=(body(receiver),)),)
-        classes[list(chosen)] = 1
+        rank_program[list(chosen)] = 1
     else:
         starts = [At(at_ps=start_ps(seed, host, start_jitter_ps)) for host in chosen]
         sending = tuple(Program(streams=((start, *body(receiver)),)) for start in starts)
-        classes[list(chosen)] = np.arange(1, count + 1)
+        rank_program[list(chosen)] = np.arange(1, count + 1)
     if victim is not None:
         sending = (
             *sending,
             Program(streams=((At(at_ps=start_ps(seed, victim[0], start_jitter_ps)), *body(victim[1])),)),
         )
-        classes[victim[0]] = len(sending)
+        rank_program[victim[0]] = len(sending)
     return Job(
         name=f"incast {count}:1" + ("" if victim is None else " beside a victim"),
         ranks=hosts,
         programs=(Program(streams=()), *sending),
-        rank_class=classes,
+        rank_program=rank_program,
         placement=one_per_host(hosts),
     )
 

@@ -72,12 +72,14 @@ def permutation(
     body = messages(peer, size_bytes=size_bytes, repeat=repeat, queue_pairs=queue_pairs, priority=priority)
     if start_jitter_ps == 0:
         programs: tuple[Program, ...] = (Program(streams=(body,)),)
-        classes = np.zeros(hosts, np.int32)
+        rank_program = np.zeros(hosts, np.int32)
     else:
         starts = [At(at_ps=start_ps(seed, host, start_jitter_ps)) for host in range(hosts)]
         programs = tuple(Program(streams=((start, *body),)) for start in starts)
-        classes = np.arange(hosts, dtype=np.int32)
-    return Job(name="permutation", ranks=hosts, programs=programs, rank_class=classes, placement=one_per_host(hosts))
+        rank_program = np.arange(hosts, dtype=np.int32)
+    return Job(
+        name="permutation", ranks=hosts, programs=programs, rank_program=rank_program, placement=one_per_host(hosts)
+    )
 
 
 PATTERN: Final = Pattern(

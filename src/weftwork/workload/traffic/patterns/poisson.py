@@ -74,8 +74,8 @@ def poisson(
     at_ps = np.rint(exact_ps).astype(np.int64)
     order = np.argsort(source, kind="stable")
     senders, starts = np.unique(source[order], return_index=True)
-    classes = np.zeros(hosts, np.int32)  # class 0 does nothing
-    classes[senders] = np.arange(1, len(senders) + 1)
+    rank_program = np.zeros(hosts, np.int32)  # program 0 does nothing
+    rank_program[senders] = np.arange(1, len(senders) + 1)
     sent = [
         Arrivals(
             at_ps=at_ps[own],
@@ -90,7 +90,7 @@ def poisson(
         name=f"poisson {sizes.name}",
         ranks=hosts,
         programs=(Program(streams=()), *(Program(streams=((one,),)) for one in sent)),
-        rank_class=classes,
+        rank_program=rank_program,
         placement=one_per_host(hosts),
     )
 

@@ -20,20 +20,20 @@ Changes = dict[str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """A row of table 1 of Narayanan et al., SC 2021; micro batches and chunks from the authors' run_table_1.sh."""
+    """A row of table 1 of Narayanan et al., SC 2021; micro batches and virtual stages as in their run_table_1.sh."""
 
     gpus: int
     stages: int
     micro_batch: int
     global_batch: int
-    chunks: int
+    virtual_stages: int
 
 
 MODELS = {
-    39.1: Published(gpus=512, stages=2, micro_batch=4, global_batch=1536, chunks=1),
-    76.1: Published(gpus=1024, stages=4, micro_batch=2, global_batch=1792, chunks=3),
-    145.6: Published(gpus=1536, stages=8, micro_batch=2, global_batch=2304, chunks=2),
-    1008.0: Published(gpus=3072, stages=64, micro_batch=1, global_batch=3072, chunks=1),
+    39.1: Published(gpus=512, stages=2, micro_batch=4, global_batch=1536, virtual_stages=1),
+    76.1: Published(gpus=1024, stages=4, micro_batch=2, global_batch=1792, virtual_stages=3),
+    145.6: Published(gpus=1536, stages=8, micro_batch=2, global_batch=2304, virtual_stages=2),
+    1008.0: Published(gpus=3072, stages=64, micro_batch=1, global_batch=3072, virtual_stages=1),
 }
 COMMODITY = {"fabric.link_rate": "100Gbps", "fabric.oversubscription": "4"}
 SHARED = {**COMMODITY, "fabric.node.model": "hgx-a100-4x200g"}  # two GPUs to a port
@@ -91,9 +91,9 @@ def _changes(line: str, billions: float) -> Changes:
     """The published plan, and what the assumptions change."""
     changed, tensor_of = LINES[line]
     row, tensor = MODELS[billions], tensor_of[billions]
-    stages, chunks, micro_batch = row.stages * 8 // tensor, row.chunks, row.micro_batch
+    stages, virtual_stages, micro_batch = row.stages * 8 // tensor, row.virtual_stages, row.micro_batch
     if changed.get("training.zero") == "3":
-        stages, chunks, micro_batch = 1, 1, 1
+        stages, virtual_stages, micro_batch = 1, 1, 1
     if changed.get("training.zero") == "1":
         stages = min(stages, 16)  # it makes the room for that
     copies = row.gpus // (tensor * stages)
@@ -103,7 +103,7 @@ def _changes(line: str, billions: float) -> Changes:
         "fabric.gpus": f"{row.gpus}",
         "training.tensor": f"{tensor}",
         "training.pipeline": f"{stages}",
-        "training.chunks": f"{chunks}",
+        "training.virtual_stages": f"{virtual_stages}",
         "training.micro_batch": f"{micro_batch}",
         "training.global_batch": f"{global_batch}",
         **changed,

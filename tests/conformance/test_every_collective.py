@@ -35,7 +35,7 @@ def calls(name: str, operation: str) -> Iterator[Call]:
                     nic_columns=2,
                     step_latency_ps=2_000_000,
                     local_step_latency_ps=600_000,
-                    launch_latency_ps=7_000_000,
+                    base_latency_ps=7_000_000,
                     protocol_efficiency=15 / 16,
                 )
 

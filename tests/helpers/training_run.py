@@ -197,7 +197,7 @@ def training_run(folder: Path, *plans: Plan, facts: Mapping[str, str] | None = N
         rows["jobs"].append(job)
         rows["segments"] += [
             {"job": plan.job, "stage": stage, "rank": first + 64 * stage, "ranks": 64, "micro_batch": batch,
-             "chunk": 0 if batch >= 0 else -1, "pass": which, "kind": kind, "start_ps": start, "end_ps": end}
+             "virtual_stage": 0 if batch >= 0 else -1, "pass": which, "kind": kind, "start_ps": start, "end_ps": end}
             for stage, batch, which, kind, start, end in found
         ]  # fmt: skip
         rows["activities"] += _activities(plan, found)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from weftwork.hardware.catalogue import gpu
 from weftwork.spec.training import Model, Overlap, Parallelism
-from weftwork.workload.parallelism.layout import Unit, chunks_of
+from weftwork.workload.parallelism.layout import Unit, virtual_stages_of
 from weftwork.workload.training.communication import LABELS
 from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.layers import UnitWork, unit_work
@@ -25,16 +25,16 @@ def plans(draw: st.DrawFn) -> Parallelism:
     tensor = draw(st.sampled_from([1, 2, 4]))
     data = draw(st.sampled_from([1, 2, 4]))
     context = draw(st.sampled_from([1, 2]))
-    pipeline, chunks = draw(st.sampled_from([(1, 1), (1, 2), (2, 1), (2, 2), (4, 2), (3, 1), (8, 1)]))
+    pipeline, virtual_stages = draw(st.sampled_from([(1, 1), (1, 2), (2, 1), (2, 2), (4, 2), (3, 1), (8, 1)]))
     micro_batch = draw(st.sampled_from([1, 2]))
-    count = draw(st.integers(1, 5)) * (pipeline if chunks > 1 else 1)
+    count = draw(st.integers(1, 5)) * (pipeline if virtual_stages > 1 else 1)
     expert = draw(st.sampled_from([one for one in (1, 2, 4, 8) if (tensor * context * data) % one == 0]))
     return Parallelism(
         tensor=tensor,
         data=data,
         context=context,
         pipeline=pipeline,
-        chunks=chunks,
+        virtual_stages=virtual_stages,
         expert=expert,
         micro_batch=micro_batch,
         global_batch=count * micro_batch * data,
@@ -56,8 +56,8 @@ def works_of(model: Model, plan: Parallelism) -> list[dict[Unit, tuple[int, Unit
     """By stage: units, how many, and what each costs."""
     kernels = Kernels(gpu=gpu("h100"), software=QUIET)
     found = []
-    for chunks in chunks_of(model, plan):
-        every = [unit for chunk in chunks for unit in chunk]
+    for virtual_stages in virtual_stages_of(model, plan):
+        every = [unit for virtual_stage in virtual_stages for unit in virtual_stage]
         found.append({one: (every.count(one), unit_work(one, model, plan, kernels)) for one in set(every)})
     return found
 
@@ -89,7 +89,7 @@ def test_work_and_bytes_add_up(plan: Parallelism, model: Model) -> None:
         assert len(shape.passes[stage]) == sum(name == 0 for name, _ in found.marks[stage])
         assert_bytes(found, stage, model, plan, works)
     activation = 2 * plan.micro_batch * plan.sequence // plan.context * model.hidden // plan.tensor
-    cuts = (plan.pipeline * plan.chunks - 1) * count * activation if plan.pipeline > 1 else 0
+    cuts = (plan.pipeline * plan.virtual_stages - 1) * count * activation if plan.pipeline > 1 else 0
     for channel in (0, 1):
         assert sum(size for (_, _, own), size in found.sent.items() if own == channel) == cuts
 

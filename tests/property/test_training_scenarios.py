@@ -106,7 +106,7 @@ def training_of(draw: random.Random, fabric: dict[str, Any], most: int) -> dict[
     if has_experts or wild:
         section |= some(draw, {"expert": fits, "expert_tensor": [1, 2]}, 0.4)
     if (pipeline > 1 and section.get("schedule") != "gpipe") or wild:
-        section |= some(draw, {"chunks": [1, 2, 4]}, 0.4)
+        section |= some(draw, {"virtual_stages": [1, 2, 4]}, 0.4)
     if draw.random() < 0.85:
         section["memory"] = "100TB"  # else most are refused for their memory
     if section.get("zero") == 3:

@@ -47,7 +47,7 @@ class PipelineRow:
     ----------
     job, stage, rank, ranks : as in the table `segments`
     pieces : structured array of ``start_ps``, ``end_ps``, ``kind`` (index into `KINDS`) and ``block``, by time
-    blocks : structured array of ``micro_batch``, ``chunk`` and ``pass`` (index into `PASSES`)
+    blocks : structured array of ``micro_batch``, ``virtual_stage`` and ``pass`` (index into `PASSES`)
     """
 
     job: str
@@ -107,10 +107,12 @@ def read_pipeline(
     shown = actors[::each]
     wanted = ", ".join(f"({i}, {_quoted(a['job'])}, {a['stage']}, {a['rank']})" for i, a in enumerate(shown))
     passes = " ".join(f"when '{name}' then {place}" for place, name in enumerate(PASSES) if name)
+    known = run.query("select * from segments limit 0").column_names
+    virtual_stage = "virtual_stage" if "virtual_stage" in known else "chunk"  # as runs of before call it
     kinds = " ".join(f"when '{kind}' then {place}" for place, kind in enumerate(KINDS))
     table = run.query(
         f"with wanted(row_number, job, stage, rank) as (values {wanted}) "  # noqa: S608 - names are quoted
-        f"select row_number, micro_batch, chunk, case pass {passes} else 0 end as pass, "
+        f"select row_number, micro_batch, {virtual_stage} as virtual_stage, case pass {passes} else 0 end as pass, "
         f"case {_KIND} {kinds} end as kind, start_ps, end_ps "
         "from segments join wanted using (job, stage, rank) where end_ps > start_ps order by row_number, start_ps"
     )
@@ -138,12 +140,12 @@ def _row(actor: dict[str, Any], columns: dict[str, NDArray[Any]], *, is_merged: 
     count = len(columns["start_ps"])
     # What a stage waits for before a pass is no part of it, or a bubble would look like work.
     is_before = np.isin(columns["kind"], [KINDS.index("bubble"), KINDS.index("pipeline")])
-    keys = np.stack([*(columns[name] for name in ("micro_batch", "chunk", "pass")), is_before], axis=1)
+    keys = np.stack([*(columns[name] for name in ("micro_batch", "virtual_stage", "pass")), is_before], axis=1)
     is_first = np.ones(count, np.bool_)
     is_first[1:] = (keys[1:] != keys[:-1]).any(axis=1) | (columns["start_ps"][1:] > columns["end_ps"][:-1])
     block = np.cumsum(is_first) - 1
-    blocks = np.zeros(int(is_first.sum()), [("micro_batch", "<i8"), ("chunk", "<i8"), ("pass", "<i8")])
-    for place, name in enumerate(("micro_batch", "chunk", "pass")):
+    blocks = np.zeros(int(is_first.sum()), [("micro_batch", "<i8"), ("virtual_stage", "<i8"), ("pass", "<i8")])
+    for place, name in enumerate(("micro_batch", "virtual_stage", "pass")):
         blocks[name] = keys[is_first, place]
     pieces = np.zeros(count, [("start_ps", "<i8"), ("end_ps", "<i8"), ("kind", "<i8"), ("block", "<i8")])
     for name in ("start_ps", "end_ps", "kind"):

@@ -112,11 +112,11 @@ def _of_row(row: PipelineRow, pid: int) -> Iterator[dict[str, Any]]:
     last = np.append(first[1:], len(row.pieces)) - 1
     for place, block in enumerate(row.blocks):
         pieces = row.pieces[first[place] : last[place] + 1]
-        batch, chunk, which = (int(block[name]) for name in ("micro_batch", "chunk", "pass"))
+        batch, virtual_stage, which = (int(block[name]) for name in ("micro_batch", "virtual_stage", "pass"))
         common = {"ph": "X", "pid": pid, "tid": row.rank}
         args = {
             **({"micro batch": batch} if batch != _NONE else {}),
-            **({"chunk": chunk} if chunk != _NONE else {}),
+            **({"virtual_stage": virtual_stage} if virtual_stage != _NONE else {}),
             "pass": PASSES[which],
         }
         if len(pieces) > 1:
@@ -133,7 +133,7 @@ def _of_row(row: PipelineRow, pid: int) -> Iterator[dict[str, Any]]:
 
 
 def _sends(rows: Iterable[PipelineRow], pids: dict[tuple[str, int], int]) -> Iterator[dict[str, Any]]:
-    """An arrow from a pass to the same micro batch on the next stage, or on the first one's next chunk; and back."""
+    """An arrow from a pass to its micro batch on the next stage, or on the first one's next virtual stage; and back."""
     passes: dict[tuple[str, int, int, int, int], tuple[int, int, int]] = {}  # to rank, begin and last piece's middle
     last_stage: dict[str, int] = {}
     for row in rows:
@@ -143,23 +143,23 @@ def _sends(rows: Iterable[PipelineRow], pids: dict[tuple[str, int], int]) -> Ite
         waits = np.isin(row.pieces["kind"][first], _WAITS)
         for place in np.flatnonzero(~waits & (row.blocks["micro_batch"] != _NONE)).tolist():
             block = row.blocks[place]
-            key = (row.job, row.stage, int(block["micro_batch"]), int(block["chunk"]), int(block["pass"]))
+            key = (row.job, row.stage, int(block["micro_batch"]), int(block["virtual_stage"]), int(block["pass"]))
             end = row.pieces[last[place]]
             middle = (int(end["start_ps"]) + int(end["end_ps"])) // 2
             begin = passes[key][1] if key in passes else int(row.pieces["start_ps"][first[place]])
             if key not in passes or passes[key][0] == row.rank:  # one arrow, though several ranks did it
                 passes[key] = (row.rank, begin, middle)
     number = 0
-    for (job, stage, batch, chunk, which), (rank, _, middle) in passes.items():
+    for (job, stage, batch, virtual_stage, which), (rank, _, middle) in passes.items():
         step = {"forward": 1, "backward": -1}.get(PASSES[which])
         if step is None:
             continue
         there = stage + step
         if not 0 <= there <= last_stage[job]:
-            there, next_chunk = (0 if step > 0 else last_stage[job]), chunk + step
+            there, next_virtual_stage = (0 if step > 0 else last_stage[job]), virtual_stage + step
         else:
-            next_chunk = chunk
-        target = passes.get((job, there, batch, next_chunk, which))
+            next_virtual_stage = virtual_stage
+        target = passes.get((job, there, batch, next_virtual_stage, which))
         if target is None or target[1] < middle:
             continue
         number += 1

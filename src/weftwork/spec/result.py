@@ -143,7 +143,9 @@ _SEGMENTS = (
     _column("rank", "int64", "number", "A rank of the job that did this; it stands for all that did the same."),
     _column("ranks", "int64", "count", "Ranks that did the same at the same time, itself included."),
     _column("micro_batch", "int64", "number", "Micro batch, from 0; -1 where the time belongs to none."),
-    _column("chunk", "int64", "number", "Model chunk of the stage, from 0; -1 where the time belongs to none."),
+    _column(
+        "virtual_stage", "int64", "number", "Virtual stage on the stage, from 0; -1 where the time belongs to none."
+    ),
     _column("pass", "string", "name", "forward, backward, update and so on: what the stage was about."),
     _column(
         "kind",

@@ -128,7 +128,7 @@ class Parallelism(Record):
     data: int = Field(default=1, gt=0)
     expert: int = Field(default=1, gt=0)
     expert_tensor: int = Field(default=1, gt=0)
-    chunks: int = Field(default=1, gt=0)  # model chunks of a stage; above 1 the schedule is interleaved
+    virtual_stages: int = Field(default=1, gt=0)  # on each pipeline stage; above 1 the schedule is interleaved
     schedule: Literal["gpipe", "1f1b"] = "1f1b"
     micro_batch: int = Field(default=1, gt=0)  # sequences
     global_batch: int = Field(default=1, gt=0)  # sequences

@@ -13,6 +13,7 @@ from weftwork.base.errors import CodeError, ConfigError
 from weftwork.spec.job import Job
 from weftwork.spec.scenario.choice import PatternInput
 from weftwork.spec.scenario.choices import PATTERNS
+from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.workload import TrafficSection
 from weftwork.spec.transport import Transport
 from weftwork.testing.choices import key_findings, offer_findings, read
@@ -50,7 +51,7 @@ def check_pattern(
 
 def _document(label: str, keys: Mapping[str, object], hosts: int) -> dict[str, Any]:
     shape = {"topology": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": -(-hosts // 2), "hosts": hosts}
-    return {"schema": 1, "fabric": shape, "traffic": {"pattern": label, **keys}}
+    return {"schema": SCHEMA, "fabric": shape, "traffic": {"pattern": label, **keys}}
 
 
 def _made(label: str, document: Mapping[str, object], hosts: int) -> Iterator[str]:

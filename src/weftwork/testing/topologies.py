@@ -13,6 +13,7 @@ import numpy as np
 from weftwork.base.errors import CodeError, ConfigError
 from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.spec.scenario.fabric import FabricSection
+from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.topology import FabricSize
 from weftwork.testing.choices import key_findings, offer_findings, read
 from weftwork.topology.build import fabric_of_section, fabric_size
@@ -35,7 +36,7 @@ def check_topology(topology: str | Path, keys: Mapping[str, object]) -> list[str
     what is wrong, a sentence each; empty if nothing is
     """
     label = str(topology)
-    document = {"schema": 1, "fabric": {"topology": label, **keys}, "traffic": {"pattern": "permutation"}}
+    document = {"schema": SCHEMA, "fabric": {"topology": label, **keys}, "traffic": {"pattern": "permutation"}}
     findings = list(offer_findings(TOPOLOGIES, label, FabricSection))
     findings = findings or list(key_findings(TOPOLOGIES, label, "fabric", document))
     return findings or list(_built(document))

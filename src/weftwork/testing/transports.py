@@ -11,6 +11,7 @@ from pathlib import Path
 from weftwork.base.errors import CodeError, ConfigError
 from weftwork.spec.scenario.choice import PatternInput
 from weftwork.spec.scenario.choices import PATTERNS, TRANSPORTS
+from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.transport import TransportSection
 from weftwork.spec.transport import Transport
 from weftwork.testing.choices import key_findings, offer_findings, read
@@ -36,7 +37,7 @@ def check_transport(transport: str | Path, keys: Mapping[str, object] = {}) -> l
     """
     label = str(transport)
     document = {
-        "schema": 1,
+        "schema": SCHEMA,
         "fabric": _FABRIC,
         "transport": {"protocol": label, **keys},
         "traffic": {"pattern": "permutation", "size": "20KB"},

@@ -115,7 +115,7 @@ def kind_legend(totals: Mapping[str, float]) -> str:
 def packed(pipeline: Pipeline) -> bytes:
     """The rows as numbers of seven bits a byte, low ones first, the high bit saying that more follow (LEB128).
 
-    Of each row: where it begins, how many blocks and pieces; of each block its micro batch and chunk, both plus one,
+    Of each row: where it begins, how many blocks and pieces; of each block its micro batch and virtual stage, plus one,
     its pass and its pieces; of each piece 16 times its length plus its kind.
     """
     unit = max(pipeline.end_ps - pipeline.start_ps, 1) / _TICKS
@@ -131,7 +131,7 @@ def packed(pipeline: Pipeline) -> bytes:
         blocks = np.stack(
             [
                 row.blocks["micro_batch"] + 1,
-                row.blocks["chunk"] + 1,
+                row.blocks["virtual_stage"] + 1,
                 row.blocks["pass"],
                 np.bincount(members, minlength=len(row.blocks)),
             ],

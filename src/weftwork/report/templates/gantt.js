@@ -18,10 +18,10 @@ for (const chart of document.querySelectorAll(".gantt")) {
     return meta.rows.map((name) => {
       let at = next();
       const blocks = next(), count = next();
-      const row = { name, micro: new Int32Array(blocks), chunk: new Int32Array(blocks), pass: new Uint8Array(blocks),
+      const row = { name, micro: new Int32Array(blocks), virtual: new Int32Array(blocks), pass: new Uint8Array(blocks),
         first: new Int32Array(blocks + 1), start: new Float64Array(count + 1), kind: new Uint8Array(count) };
       for (let b = 0; b < blocks; b++) {
-        row.micro[b] = next() - 1; row.chunk[b] = next() - 1; row.pass[b] = next();
+        row.micro[b] = next() - 1; row.virtual[b] = next() - 1; row.pass[b] = next();
         row.first[b + 1] = row.first[b] + next();
       }
       for (let p = 0; p < count; p++) {
@@ -194,7 +194,7 @@ for (const chart of document.querySelectorAll(".gantt")) {
     const piece = lastAt((place) => row.start[place], row.kind.length, at);
     const block = lastAt((place) => row.first[place], row.micro.length, piece);
     const first = row.first[block], end = row.first[block + 1];
-    const what = [row.micro[block] >= 0 ? `micro batch ${row.micro[block]}` : "", row.chunk[block] > 0 ? `chunk ${row.chunk[block]}` : "", meta.passes[row.pass[block]]];
+    const what = [row.micro[block] >= 0 ? `micro batch ${row.micro[block]}` : "", row.virtual[block] > 0 ? `virtual stage ${row.virtual[block]}` : "", meta.passes[row.pass[block]]];
     const sums = new Float64Array(16);
     for (let p = first; p < end; p++) sums[row.kind[p]] += row.start[p + 1] - row.start[p];
     const line = (kind, text) => {

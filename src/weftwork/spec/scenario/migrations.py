@@ -9,18 +9,52 @@ Weftwork reads every schema since 1. A step works on the tree and keeps its line
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
 
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
-from weftwork.spec.scenario.yaml_tree import Scalar
+from weftwork.spec.scenario.yaml_tree import Node, Scalar, Sequence
 
 __all__ = ["MIGRATIONS", "SCHEMA", "Step", "migrate"]
 
-SCHEMA = 1
+SCHEMA = 2
 
 # The tree of schema n to the tree of schema n + 1, and notes on what was changed, each one sentence.
 Step = Callable[[Tree], tuple[Tree, list[str]]]
 
-MIGRATIONS: Mapping[int, Step] = {}  # schema 1 is the first
+# Schema 1 to 2: section, old key, new key. One word for one thing: a chunk is a part of a collective's data, a launch
+# is that of a kernel.
+_RENAMED_IN_2: Final = (
+    ("training", "chunks", "virtual_stages"),
+    ("jobs", "chunks", "virtual_stages"),
+    ("collective", "launch_latency", "base_latency"),
+)
+
+
+def _with_new_keys(tree: Tree) -> tuple[Tree, list[str]]:
+    notes: list[str] = []
+    for section, old, new in _RENAMED_IN_2:
+        entry = tree.get(section)
+        if entry is None:
+            continue
+        node = _renamed(entry.node, old, new)
+        if node != entry.node:
+            notes.append(f"'{section}.{old}' is now '{section}.{new}'")
+            places = (replace(one, node=node) if one.key == section else one for one in tree.entries)
+            tree = replace(tree, entries=tuple(places))
+    return tree, notes
+
+
+def _renamed(node: Node, old: str, new: str) -> Node:
+    """A section, or a list of them, with a key under its new name, unless that is there as well."""
+    if isinstance(node, Sequence):
+        return replace(node, items=tuple(_renamed(item, old, new) for item in node.items))
+    if not isinstance(node, Tree) or node.get(new) is not None:
+        return node
+    return replace(node, entries=tuple(replace(one, key=new) if one.key == old else one for one in node.entries))
+
+
+MIGRATIONS: Mapping[int, Step] = {1: _with_new_keys}
 
 
 def migrate(

@@ -106,11 +106,11 @@ class TrainingSection(Record):
     )
     expert: int = _degree("expert", "Ranks of a stage over which experts are spread.")
     expert_tensor: int = _degree("expert_tensor", "Ranks that split the matrices of one expert.")
-    chunks: int = row(
-        "chunks",
-        Whole(low=1, high=1_024, unit="chunks"),
+    virtual_stages: int = row(
+        "virtual_stages",
+        Whole(low=1, high=1_024, unit="virtual stages"),
         default=1,
-        text="Model chunks of a stage (virtual pipeline); above 1 the schedule is interleaved.",
+        text="Virtual stages on each pipeline stage; above 1 the schedule is interleaved.",
         source="Narayanan et al., arXiv:2104.04473, section 2.2.2; chosen: plain stages",
     )
     schedule: str = row(
@@ -288,7 +288,7 @@ class TrainingSection(Record):
                 "data": self.data or 1,
                 "expert": self.expert,
                 "expert_tensor": self.expert_tensor,
-                "chunks": self.chunks,
+                "virtual_stages": self.virtual_stages,
                 "schedule": self.schedule,
                 "micro_batch": self.micro_batch,
                 "global_batch": self.global_batch,

@@ -96,13 +96,15 @@ def check_stragglers(
 
 def _filled(section: _S, path: str, reader: Reader) -> _S:
     """The section with its copies of the model, which together use its GPUs."""
-    if section.chunks > 1 and reader.is_sound(*(f"{path}.{key}" for key in ("chunks", "pipeline", "schedule"))):
+    if section.virtual_stages > 1 and reader.is_sound(
+        *(f"{path}.{key}" for key in ("virtual_stages", "pipeline", "schedule"))
+    ):
         if section.pipeline == 1:
-            text = f"found {section.chunks}, which means nothing with pipeline 1: one stage has no bubble to shorten"
-            reader.wrong(f"{path}.chunks", text, "1")
+            text = f"found {section.virtual_stages}, which means nothing with pipeline 1: there is no bubble to shorten"
+            reader.wrong(f"{path}.virtual_stages", text, "1")
         elif section.schedule == "gpipe":
-            text = f"found {section.chunks}, which means nothing with schedule gpipe, only with 1f1b"
-            reader.wrong(f"{path}.chunks", text, "1")
+            text = f"found {section.virtual_stages}, which means nothing with schedule gpipe, only with 1f1b"
+            reader.wrong(f"{path}.virtual_stages", text, "1")
     if section.gpus is None or not reader.is_sound(*(f"{path}.{key}" for key in _GPUS)):
         return section
     gpus, product = section.gpus, section.tensor * section.context * section.pipeline

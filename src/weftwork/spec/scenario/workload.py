@@ -121,8 +121,8 @@ class CollectiveSection(Record):
         text="Software latency of a step inside a server.",
         source="see protocol",
     )
-    launch_latency_ps: int | None = row(
-        "launch_latency",
+    base_latency_ps: int | None = row(
+        "base_latency",
         Measure(quantity=DURATION),
         absent="the protocol's",
         text="Time from the start until the first byte is sent.",

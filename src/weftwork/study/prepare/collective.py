@@ -32,7 +32,7 @@ NO_DOMAINS: Final = (
     "these ranks are not whole NVLink domains of one length in rank order, so that the algorithm knows of no domain: "
     "every step has the software latency of one over the network, and hierarchical has no inside"
 )
-_LATENCIES = ("launch_latency_ps", "local_step_latency_ps", "step_latency_ps")
+_LATENCIES = ("base_latency_ps", "local_step_latency_ps", "step_latency_ps")
 
 
 def collective_job(section: CollectiveSection, fabric: Fabric, *, seed: int) -> tuple[Job, dict[str, str]]:
@@ -70,8 +70,8 @@ def _call(section: CollectiveSection, fabric: Fabric, placement: Placement, rank
         usual = software(section.protocol, ALGORITHMS.load(section.algorithm or "").name)
         figures = collective_figures(fabric.servers[0], nic_port_rate_bps=0)
         group = GroupShape(members=ranks, per_domain=domain, domain_gpus=domain)
-        launch_ps = usual.launch_latency_ps + extra_launch_ps(section.operation, group, section.size_bytes, figures)
-        usual_latencies = {name: getattr(usual, name) for name in _LATENCIES} | {"launch_latency_ps": round(launch_ps)}
+        launch_ps = usual.base_latency_ps + extra_launch_ps(section.operation, group, section.size_bytes, figures)
+        usual_latencies = {name: getattr(usual, name) for name in _LATENCIES} | {"base_latency_ps": round(launch_ps)}
         known = usual_latencies | known
         known["protocol_efficiency"] = usual.protocol_efficiency
         facts = {key: text for key, text in usual.facts.items() if not _is_given(key, given)}

@@ -94,10 +94,10 @@ class TrainingJob:
         degrees = (("TP", plan.tensor), ("CP", plan.context), ("PP", plan.pipeline), ("DP", plan.data),
                    ("EP", plan.expert))  # fmt: skip
         split = [f"{name} {degree}" for name, degree in degrees if degree > 1] or ["one GPU"]
-        chunks = [f"{plan.chunks} chunks"] if plan.chunks > 1 else []
+        virtual = [f"{plan.virtual_stages} virtual stages"] if plan.virtual_stages > 1 else []
         zero = [f"ZeRO {plan.zero}"] if plan.zero and plan.data * plan.context > 1 else []
         batches = f"{plan.micro_batches} micro batches of {plan.micro_batch}"
-        return ", ".join([*split, *chunks, *zero, batches])
+        return ", ".join([*split, *virtual, *zero, batches])
 
 
 def training_jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob], list[Mistake], dict[str, str]]:

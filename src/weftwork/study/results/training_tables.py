@@ -204,18 +204,18 @@ def _segments(
 
 
 def _passes(prepared: Prepared, program: NDArray[np.int64], milestone: NDArray[np.int64]) -> dict[str, Any]:
-    """Pass, micro batch and chunk of each segment, by its program and the milestones behind it."""
+    """Pass, micro batch and virtual stage of each segment, by its program and the milestones behind it."""
     of_pass = np.full(len(milestone), PASSES.index("update"), np.int64)
     micro_batch = np.full(len(milestone), -1, np.int64)
-    chunk = np.full(len(milestone), -1, np.int64)
+    virtual_stage = np.full(len(milestone), -1, np.int64)
     for index in np.unique(program).tolist():
         passes = prepared.passes(index)
         own = np.flatnonzero(program == index)
         own = own[(milestone[own] >= 0) & (milestone[own] < len(passes))]
         of_pass[own] = passes["pass"][milestone[own]]
         micro_batch[own] = passes["micro_batch"][milestone[own]]
-        chunk[own] = passes["chunk"][milestone[own]]
-    return {"micro_batch": micro_batch, "chunk": chunk, "pass": words(PASSES, of_pass)}
+        virtual_stage[own] = passes["virtual_stage"][milestone[own]]
+    return {"micro_batch": micro_batch, "virtual_stage": virtual_stage, "pass": words(PASSES, of_pass)}
 
 
 def _activities(prepared: Prepared, plan: FlowPlan, outcome: FlowOutcome) -> dict[str, Any]:

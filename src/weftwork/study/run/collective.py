@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.user_code import UserCode
 from weftwork.hardware.catalogue import node, nodes
+from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.scenario import load, loads
 from weftwork.study.prepare.prepare import check_parameters, check_transport, known_names, prepare
 from weftwork.study.results.results import results
@@ -90,7 +91,7 @@ def collective_scenario(
         is_usual = not any(key.startswith("fabric.node") for key in overrides or {})
         each = node(DEFAULT_NODE).server.gpus if is_usual else 1  # whole servers, of which some GPUs may take no part
         fabric["gpus"] = -(-int(collective["gpus"]) // each) * each
-    text = json.dumps({"schema": 1, "fabric": fabric})
+    text = json.dumps({"schema": SCHEMA, "fabric": fabric})
     return loads(text, "command line", given, name="collective", **known)
 
 

@@ -20,6 +20,7 @@ from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import EngineError
 from weftwork.data.measured import measured
 from weftwork.hardware.catalogue import GPUS, SERVERS, node
+from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.study.run.collective import collective_scenario, measure_collective
 from weftwork.study.validation.scorecard import Point, Score
 from weftwork.topology.build import fabric_of_section
@@ -80,7 +81,7 @@ class CurveRow:
         hosts = max(2, self.gpus // _SERVER_GPUS)  # one server alone has no fabric
         inner = {} if method.inner is None else {"inner": method.inner}
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "name": f"{self.operation} on {self.server}, {self.name}",
             "fabric": {
                 "topology": "leaf-spine", "node": self.server, "hosts": hosts, "hosts_per_leaf": 2, "radix": 128,

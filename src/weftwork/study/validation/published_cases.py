@@ -5,8 +5,8 @@ Rules for all rows of a table, so that no row has a constant of its own:
   bytes added at the end.
 - SC 2021, table 1: micro batches and interleaving of the scripts that were published with it; full recomputation.
 - Megatron-Bridge: eight GPUs with Llama-3-70B are LoRA and 32 fine-tuning of all weights; ``fsdp`` above 0 is ZeRO 3
-  over all GPUs; a missing ``chunks`` is one chunk; layers that do not divide are spread with embedding and loss head
-  counted; of a rack of 72 GPUs 64 are used where a job has more than 64.
+  over all GPUs; a missing ``chunks`` is one virtual stage; layers that do not divide are spread with embedding and loss
+  head counted; of a rack of 72 GPUs 64 are used where a job has more than 64.
 Source: the tables, see weftwork/data/published/README.md; NVIDIA/Megatron-LM, examples/sc21/run_table_1.sh.
 """
 
@@ -34,7 +34,7 @@ _NODES: Final = {
     "H100": "dgx-h100", "B200": "dgx-b200", "B300": "dgx-b300", "GB200": "gb200-nvl72", "GB300": "gb300-nvl72",
 }  # fmt: skip
 _PRECISIONS: Final[dict[str, Precision]] = {"BF16": "bf16", "FP8": "fp8", "MXFP8": "mxfp8", "NVFP4": "nvfp4"}
-# NVIDIA/Megatron-LM, examples/sc21/run_table_1.sh: micro batch, and chunks of a stage from layers per virtual stage
+# NVIDIA/Megatron-LM, examples/sc21/run_table_1.sh: micro batch, and virtual stages from their layers
 _SC21: Final = {
     1.7: ("gpt-1.7b", 16, 1), 7.5: ("gpt-7.5b", 16, 1), 39.1: ("gpt-39.1b", 4, 1), 145.6: ("gpt-145.6b", 2, 2),
     529.6: ("gpt-529.6b", 1, 3),
@@ -144,12 +144,12 @@ def sc21() -> tuple[Case, ...]:
     """Weak scaling of GPT on 32 to 2,520 A100."""
     cases = []
     for row in measured("megatron-sc21-a100").to_pylist():
-        name, micro_batch, chunks = _SC21[row["parameters_billion"]]
+        name, micro_batch, virtual_stages = _SC21[row["parameters_billion"]]
         plan = Parallelism(
             tensor=row["tensor"],
             pipeline=row["pipeline"],
             data=row["gpus"] // (row["tensor"] * row["pipeline"]),
-            chunks=chunks,
+            virtual_stages=virtual_stages,
             micro_batch=micro_batch,
             global_batch=row["global_batch"],
             sequence=row["sequence"],
@@ -227,7 +227,7 @@ def _bridge(row: Mapping[str, Any], name: str) -> Case:
         pipeline=row["pipeline"],
         data=row["gpus"] // (row["tensor"] * row["context"] * row["pipeline"]),
         expert=row["expert"] or 1,
-        chunks=row["chunks"] or 1,
+        virtual_stages=row["chunks"] or 1,
         micro_batch=row["micro_batch"],
         global_batch=row["global_batch"],
         sequence=row["sequence"],

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.hardware.catalogue import node
 from weftwork.spec.scenario.devices import device_rows
+from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.spec.training import Model, Overlap, Parallelism, Software
 from weftwork.workload.models.catalogue import MODELS
@@ -40,7 +41,7 @@ _KEYS: Final = {  # of `training`, by the field of `Parallelism`
     "pipeline": "pipeline",
     "data": "data",
     "expert": "expert",
-    "chunks": "chunks",
+    "virtual_stages": "virtual_stages",
     "micro_batch": "micro_batch",
     "global_batch": "global_batch",
     "sequence": "sequence",
@@ -84,7 +85,7 @@ def files_of(case: Case) -> dict[str, str]:
     made = case.model
     is_known = made.name in MODELS
     tree = {
-        "schema": 1,
+        "schema": SCHEMA,
         "name": case.name,
         "fabric": {"topology": "leaf-spine", "leaves": 1, "spines": 1, **_hosts(case.cluster), "nic": "plain"},
         "transport": {"load_balancing": "switch-spray", "reorder_tolerant": True},

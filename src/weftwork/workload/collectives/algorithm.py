@@ -275,4 +275,4 @@ def least_time_ps(
         beta_ps(network, rate_bps) + (latency_ps if network else 0),
         beta_ps(local, local_rate_bps) + (local_latency_ps if local else 0),
     )
-    return call.launch_latency_ps + max(chain_ps, busy_ps)
+    return call.base_latency_ps + max(chain_ps, busy_ps)

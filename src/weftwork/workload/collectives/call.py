@@ -44,7 +44,7 @@ class Call:
     nic_columns : columns of `Placement.nics`; channels take them in turn
     step_latency_ps : software latency of a step over the network: from the arrival of a piece until it can be passed on
     local_step_latency_ps : the same inside a domain
-    launch_latency_ps : from the start until the first byte is sent
+    base_latency_ps : from the start until the first byte is sent
     protocol_efficiency : data bytes per byte on the wire, above 0 and at most 1
     """
 
@@ -63,7 +63,7 @@ class Call:
     nic_columns: int = 1
     step_latency_ps: int = 0
     local_step_latency_ps: int = 0
-    launch_latency_ps: int = 0
+    base_latency_ps: int = 0
     protocol_efficiency: float = 1.0
 
     @property
@@ -157,7 +157,7 @@ def call_mistakes(call: Call, operations: Sequence[str], algorithm: str) -> list
         "nic_columns": (call.nic_columns, 1, "NIC column"),
         "step_latency": (call.step_latency_ps, 0, "ps"),
         "local_step_latency": (call.local_step_latency_ps, 0, "ps"),
-        "launch_latency": (call.launch_latency_ps, 0, "ps"),
+        "base_latency": (call.base_latency_ps, 0, "ps"),
     }
     for name, (found, limit, words) in least.items():
         want(name, found >= limit, f"found {found:,}, wanted at least {limit:,} {words}")

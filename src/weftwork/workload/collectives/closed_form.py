@@ -184,7 +184,7 @@ def alone(
             figures.network_latency_ps + network_step_ps if found.network_steps else 0.0,
             figures.nvlink_latency_ps + local_step_ps if found.local_steps else 0.0,
         )
-    launch_ps = latency_scale * (step.launch_latency_ps + extra_launch_ps(operation, group, size_bytes, figures))
+    launch_ps = latency_scale * (step.base_latency_ps + extra_launch_ps(operation, group, size_bytes, figures))
     return Alone(
         method=method,
         time_ps=launch_ps + max(chain_ps, busy_ps + waited_ps),

@@ -25,7 +25,7 @@ class ProtocolFigures:
     """What a protocol makes of a call: fields of `Call` by their names, and in ``facts`` what is uncertain of them."""
 
     protocol_efficiency: float
-    launch_latency_ps: int
+    base_latency_ps: int
     local_step_latency_ps: int
     step_latency_ps: int
     facts: dict[str, str]
@@ -45,7 +45,7 @@ def software(protocol: str, algorithm: str) -> ProtocolFigures:
     """
     row = PROTOCOLS.find(protocol, path="collective.protocol")
     whose = algorithm if algorithm in _OWN_FIGURES else "ring"
-    names = [f"{whose}_{name}" for name in ("launch_latency_ps", "local_step_latency_ps", "step_latency_ps")]
+    names = [f"{whose}_{name}" for name in ("base_latency_ps", "local_step_latency_ps", "step_latency_ps")]
     if names[0] not in row.figures:
         text = f"found '{protocol}', wanted simple: NCCL has no other protocol with {algorithm}"
         raise ConfigError("collective", [Mistake(path="collective.protocol", text=text, fix="simple")])
@@ -56,7 +56,7 @@ def software(protocol: str, algorithm: str) -> ProtocolFigures:
     launch_ps, local_step_ps, step_ps = (int(row.value(name)) for name in names)
     return ProtocolFigures(
         protocol_efficiency=float(row.value("efficiency")),
-        launch_latency_ps=launch_ps,
+        base_latency_ps=launch_ps,
         local_step_latency_ps=local_step_ps,
         step_latency_ps=step_ps,
         facts=facts,

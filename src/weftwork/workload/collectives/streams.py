@@ -130,7 +130,7 @@ class Streams:
 
     def of_gpu(self, call: Call) -> list[tuple[Operation, ...]]:
         """All streams of a GPU; the first passes the milestones start and end."""
-        launch = (Compute(duration_ps=call.launch_latency_ps),) if call.launch_latency_ps else ()
+        launch = (Compute(duration_ps=call.base_latency_ps),) if call.base_latency_ps else ()
         body = (Milestone(name=START), *launch, *self._begin, *self._finish, Milestone(name=END))
         return [(Loop(count=call.repeat, body=body),), *self.of_switch(call)]
 

@@ -23,7 +23,7 @@ from weftwork.workload.models.size import (
     state_space_parameters,
 )
 from weftwork.workload.parallelism.groups import groups
-from weftwork.workload.parallelism.layout import Unit, chunks_of
+from weftwork.workload.parallelism.layout import Unit, virtual_stages_of
 
 __all__ = [
     "ADAM_BYTES", "RESERVED_BYTES", "WEIGHT_BYTES", "Memory", "activation_bytes", "fullest_stage", "stage_memory",
@@ -91,20 +91,23 @@ def fullest_stage(model: Model, plan: Parallelism, *, has_flash_attention: bool 
     41
     """
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
-    found = [_stage_memory(shape, stage, chunks) for stage, chunks in enumerate(chunks_of(model, plan))]
+    found = [
+        _stage_memory(shape, stage, virtual_stages)
+        for stage, virtual_stages in enumerate(virtual_stages_of(model, plan))
+    ]
     return max(found, key=lambda memory: memory.total_bytes)
 
 
 def stage_memory(model: Model, plan: Parallelism, stage: int, *, has_flash_attention: bool = True) -> Memory:
     """What a GPU of a stage keeps; parameters as for `fullest_stage`."""
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
-    return _stage_memory(shape, stage, chunks_of(model, plan)[stage])
+    return _stage_memory(shape, stage, virtual_stages_of(model, plan)[stage])
 
 
 def _stage_memory(shape: _GpuShare, stage: int, parts: tuple[tuple[Unit, ...], ...]) -> Memory:
     plan = shape.plan
-    chunks = [Counter(chunk) for chunk in parts]  # units are few, and alike
-    units = sum(chunks, start=Counter[Unit]())
+    virtual_stages = [Counter(virtual_stage) for virtual_stage in parts]  # units are few, and alike
+    units = sum(virtual_stages, start=Counter[Unit]())
     dense = sum(many * shape.dense_parameters(unit) for unit, many in units.items())
     experts = sum(many * shape.expert_parameters(unit) for unit, many in units.items())
     quantised = sum(many * shape.quantised_parameters(unit) for unit, many in units.items())
@@ -124,7 +127,9 @@ def _stage_memory(shape: _GpuShare, stage: int, parts: tuple[tuple[Unit, ...], .
     is_gathered = plan.zero == 3
     largest = max((shape.dense_parameters(unit) + shape.expert_parameters(unit) for unit in units), default=0.0)
     at_once = 2 if plan.has_prefetch else 1
-    kept = [sum(many * shape.kept_bytes(unit) for unit, many in chunk.items()) for chunk in chunks]
+    kept = [
+        sum(many * shape.kept_bytes(unit) for unit, many in virtual_stage.items()) for virtual_stage in virtual_stages
+    ]
     in_flight = _in_flight(plan, stage)
     return Memory(
         stage=stage,
@@ -147,14 +152,14 @@ def activation_bytes(model: Model, plan: Parallelism, kind: LayerKind, *, has_fl
 
 
 def _in_flight(plan: Parallelism, stage: int) -> list[int]:
-    """Passes of each chunk of a stage whose activations are kept at a time, at most."""
-    total = plan.micro_batches * plan.chunks
+    """Passes of each virtual stage of a stage whose activations are kept at a time, at most."""
+    total = plan.micro_batches * plan.virtual_stages
     behind = plan.pipeline - stage - 1
-    warm = behind if plan.chunks == 1 else 2 * behind + (plan.chunks - 1) * plan.pipeline
+    warm = behind if plan.virtual_stages == 1 else 2 * behind + (plan.virtual_stages - 1) * plan.pipeline
     kept = total if plan.schedule == "gpipe" else min(warm + 1, total)
-    found = [0] * plan.chunks
+    found = [0] * plan.virtual_stages
     for index in range(kept):
-        found[index // plan.pipeline % plan.chunks if plan.chunks > 1 else 0] += 1
+        found[index // plan.pipeline % plan.virtual_stages if plan.virtual_stages > 1 else 0] += 1
     return found
 
 

@@ -18,7 +18,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.training import Gpu, Model, Parallelism
 from weftwork.workload.models.size import layer_kinds, parameters
 from weftwork.workload.parallelism.groups import groups
-from weftwork.workload.parallelism.layout import chunks_of
+from weftwork.workload.parallelism.layout import virtual_stages_of
 from weftwork.workload.parallelism.memory import ADAM_BYTES, RESERVED_BYTES, WEIGHT_BYTES, fullest_stage
 
 __all__ = ["Refusal", "nearest_plan", "reasons", "refuse", "settings"]
@@ -33,14 +33,14 @@ _REMEDIES: Final[dict[str, tuple[str, ...]]] = {
     "data": _DEGREES,
     "tensor": ("tensor", "context"),
     "context": ("context",),
-    "pipeline": ("pipeline", "chunks"),
-    "chunks": ("chunks", "pipeline", "schedule"),
+    "pipeline": ("pipeline", "virtual_stages"),
+    "virtual_stages": ("virtual_stages", "pipeline", "schedule"),
     "expert": ("expert", "expert_tensor", *_DEGREES),
     "expert_tensor": ("expert_tensor",),
     "is_sequence_parallel": ("is_sequence_parallel", "tensor"),
-    "global_batch": ("global_batch", "micro_batch", "chunks", *_DEGREES),
+    "global_batch": ("global_batch", "micro_batch", "virtual_stages", *_DEGREES),
     "precision": ("precision",),
-    "memory": (*_DEGREES, "expert", "expert_tensor", "chunks", "recompute", "zero", "micro_batch"),
+    "memory": (*_DEGREES, "expert", "expert_tensor", "virtual_stages", "recompute", "zero", "micro_batch"),
 }
 
 
@@ -182,13 +182,14 @@ def _experts(model: Model, plan: Parallelism) -> Iterator[Refusal]:
 
 def _pipeline(model: Model, plan: Parallelism) -> Iterator[Refusal]:
     try:
-        chunks_of(model, plan)
+        virtual_stages_of(model, plan)
     except ConfigError as error:
         yield from (Refusal(key=one.path.rpartition(".")[2], text=one.text) for one in error.mistakes)
-    if plan.chunks > 1 and plan.pipeline == 1:
-        yield Refusal(key="chunks", text=f"found {plan.chunks}, wanted 1: one stage has no bubble to shorten")
-    elif plan.chunks > 1 and plan.schedule == "gpipe":
-        yield Refusal(key="chunks", text=f"found {plan.chunks}, wanted 1 with schedule gpipe")
+    if plan.virtual_stages > 1 and plan.pipeline == 1:
+        text = f"found {plan.virtual_stages}, wanted 1: one stage has no bubble to shorten"
+        yield Refusal(key="virtual_stages", text=text)
+    elif plan.virtual_stages > 1 and plan.schedule == "gpipe":
+        yield Refusal(key="virtual_stages", text=f"found {plan.virtual_stages}, wanted 1 with schedule gpipe")
 
 
 def _batch(plan: Parallelism) -> Iterator[Refusal]:
@@ -196,8 +197,9 @@ def _batch(plan: Parallelism) -> Iterator[Refusal]:
     if plan.global_batch % at_once:
         text = f"found {plan.global_batch:,}, wanted a multiple of data {plan.data} x micro_batch {plan.micro_batch}"
         yield Refusal(key="global_batch", text=text)
-    elif plan.chunks > 1 and plan.micro_batches % plan.pipeline:
-        text = f"makes {plan.micro_batches} micro batches, wanted with chunks a multiple of the {plan.pipeline} stages"
+    elif plan.virtual_stages > 1 and plan.micro_batches % plan.pipeline:
+        wanted = f"wanted with virtual stages a multiple of the {plan.pipeline} stages"
+        text = f"makes {plan.micro_batches} micro batches, {wanted}"
         yield Refusal(key="global_batch", text=text)
 
 
@@ -301,10 +303,10 @@ def _steps(given: _Given, plan: Parallelism, key: str) -> Iterator[tuple[float, 
             values = _divisors(gcd(model.experts, ranks)) if model.experts else [1]
         case "expert_tensor":
             values = _divisors(gcd(model.expert_ffn, ranks)) if model.experts else [1]
-        case "chunks":
+        case "virtual_stages":
             values = list(range(1, max(model.layers // plan.pipeline, 1) + 1)) if plan.pipeline > 1 else [1]
         case "global_batch":
-            step = plan.data * plan.micro_batch * (plan.pipeline if plan.chunks > 1 else 1)
+            step = plan.data * plan.micro_batch * (plan.pipeline if plan.virtual_stages > 1 else 1)
             below = plan.global_batch // step * step
             for batch in (below or step, below + step):
                 yield 1.0 + abs(log2(batch / plan.global_batch)), batch

@@ -253,7 +253,7 @@ class Communication:
         """
         simple = protocol_latencies("simple", "ring")
         step_ps = simple.step_latency_ps if far else simple.local_step_latency_ps
-        return whole_ps(self.software.latency_scale * (simple.launch_latency_ps + step_ps))
+        return whole_ps(self.software.latency_scale * (simple.base_latency_ps + step_ps))
 
     def is_far(self, rank: int, other: int) -> bool:
         """Whether two ranks are in different NVLink domains."""

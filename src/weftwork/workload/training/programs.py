@@ -39,7 +39,7 @@ from weftwork.spec.job import (
     Wait,
 )  # fmt: skip
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
-from weftwork.workload.parallelism.layout import Unit, chunks_of
+from weftwork.workload.parallelism.layout import Unit, virtual_stages_of
 from weftwork.workload.training.communication import LABELS, Communication, GpuCluster, TimedCollective, label
 from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.schedule import Pass, as_loops, passes
@@ -48,7 +48,7 @@ from weftwork.workload.training.stage import UnitOperations, duration_ps, in_tur
 __all__ = ["PASSES", "PASS_DTYPE", "Extras", "TrainingShape", "training_job"]
 
 PASSES: Final = ("forward", "backward", "gradients", "update", "checkpoint", "loading")
-PASS_DTYPE: Final = np.dtype([("pass", np.int32), ("micro_batch", np.int32), ("chunk", np.int32)])
+PASS_DTYPE: Final = np.dtype([("pass", np.int32), ("micro_batch", np.int32), ("virtual_stage", np.int32)])
 MILESTONES: Final = ("pass", "iteration")
 
 FORWARD, BACKWARD, TIED = range(3)  # channels of messages
@@ -91,7 +91,7 @@ class TrainingShape:
     Attributes
     ----------
     passes : for each program, of PASS_DTYPE: what the k-th milestone ``pass`` begins; ``pass`` indexes `PASSES`, and
-        micro_batch and chunk are -1 where the time belongs to none
+        micro_batch and virtual_stage are -1 where the time belongs to none
     iterations : milestones ``iteration`` end one each
     """
 
@@ -122,7 +122,8 @@ def training_job(
 
     Raises
     ------
-    ConfigError : experts that do not fit the groups, fewer layers than parts, micro batches that do not fit chunks
+    ConfigError : experts that do not fit the groups, fewer layers than parts, micro batches that do not fit
+        virtual stages
 
     Returns
     -------
@@ -131,9 +132,9 @@ def training_job(
     calls = Communication(model=model, plan=plan, software=software, cluster=cluster, placement=placement)
     kernels = Kernels(gpu=gpu, software=software, precision=plan.precision)
     units = UnitOperations(model=model, plan=plan, kernels=kernels, communication=calls)
-    every = chunks_of(model, plan)
+    every = virtual_stages_of(model, plan)
     stages = [
-        _Stage(units=units, extras=extras or Extras(), stage=stage, chunks=every[stage])
+        _Stage(units=units, extras=extras or Extras(), stage=stage, virtual_stages=every[stage])
         for stage in range(plan.pipeline)
     ]
     job = Job(
@@ -154,7 +155,7 @@ class _Step:
     """A pass, as far as its operations depend on it: its first and last micro batch may do more than others."""
 
     kind: str
-    chunk: int
+    virtual_stage: int
     is_first: bool
     is_last: bool
 
@@ -166,7 +167,7 @@ class _Stage:
     units: UnitOperations
     extras: Extras
     stage: int
-    chunks: tuple[tuple[Unit, ...], ...]
+    virtual_stages: tuple[tuple[Unit, ...], ...]
 
     @property
     def plan(self) -> Parallelism:
@@ -188,7 +189,7 @@ class _Stage:
         return [
             _Step(
                 kind=one.kind,
-                chunk=one.chunk,
+                virtual_stage=one.virtual_stage,
                 is_first=one.kind == "forward" and one.micro_batch == 0,
                 is_last=one.kind == "backward" and one.micro_batch == last,
             )
@@ -212,7 +213,7 @@ class _Stage:
     def shape(self) -> NDArray[np.void]:
         """What the milestones of the main stream begin."""
         rows: list[tuple[int, int, int]] = []
-        of_passes = [(PASSES.index(one.kind), one.micro_batch, one.chunk) for one in self.passes]
+        of_passes = [(PASSES.index(one.kind), one.micro_batch, one.virtual_stage) for one in self.passes]
         for iteration in range(self.extras.iterations):
             rows += [(PASSES.index("loading"), -1, -1)] if self._loading else []
             rows += [*of_passes, (PASSES.index("gradients"), -1, -1), (PASSES.index("update"), -1, -1)]
@@ -246,22 +247,22 @@ class _Stage:
         return (Milestone(name=0), Compute(duration_ps=self.extras.loading_ps, label=label("loading")))
 
     def _step(self, step: _Step) -> list[Operation]:
-        """One pass: what it waits for, the units of its chunk, what it passes on."""
+        """One pass: what it waits for, the units of its virtual stage, what it passes on."""
         direction = FORWARD if step.kind == "forward" else BACKWARD
         found: list[Operation] = [Milestone(name=0)]
-        if self._takes(direction, step.chunk):
+        if self._takes(direction, step.virtual_stage):
             found.append(Await(token=_ARRIVED[direction], label=label("pipeline")))
             found += in_turn(self.calls.arrival)
         order = self._order(step)
         found += as_loops(order, lambda unit: self._unit(unit, step))
-        if self._gives(direction, step.chunk):
+        if self._gives(direction, step.virtual_stage):
             found.append(Notify(token=_READY[direction]))
             if self.plan.overlap.pipeline < 1:
                 found.append(Await(token=_SENT[direction], label=label("pipeline")))
         return found
 
     def _order(self, step: _Step) -> tuple[Unit, ...]:
-        units = self.chunks[step.chunk]
+        units = self.virtual_stages[step.virtual_stage]
         return units if step.kind == "forward" else units[::-1]
 
     def _unit(self, unit: Unit, step: _Step) -> list[Operation]:
@@ -282,24 +283,24 @@ class _Stage:
 
     # messages between stages
 
-    def _takes(self, direction: int, chunk: int) -> bool:
+    def _takes(self, direction: int, virtual_stage: int) -> bool:
         """Whether a pass waits for another stage."""
-        return self._gives(BACKWARD if direction == FORWARD else FORWARD, chunk)
+        return self._gives(BACKWARD if direction == FORWARD else FORWARD, virtual_stage)
 
-    def _gives(self, direction: int, chunk: int) -> bool:
+    def _gives(self, direction: int, virtual_stage: int) -> bool:
         """Whether a pass passes something on: all but the last part forward, all but the first one backward."""
         if self.plan.pipeline == 1:
             return False
         if direction == FORWARD:
-            return (self.stage, chunk) != (self.plan.pipeline - 1, self.plan.chunks - 1)
-        return (self.stage, chunk) != (0, 0)
+            return (self.stage, virtual_stage) != (self.plan.pipeline - 1, self.plan.virtual_stages - 1)
+        return (self.stage, virtual_stage) != (0, 0)
 
     def _messages(self, direction: int) -> list[tuple[Operation, ...]]:
         """The streams that send to one neighbour and receive from the other."""
         towards = 1 if direction == FORWARD else -1
-        chunks = range(self.plan.chunks)
-        sent = self.plan.micro_batches * sum(self._gives(direction, chunk) for chunk in chunks)
-        taken = self.plan.micro_batches * sum(self._takes(direction, chunk) for chunk in chunks)
+        virtual_stages = range(self.plan.virtual_stages)
+        sent = self.plan.micro_batches * sum(self._gives(direction, virtual_stage) for virtual_stage in virtual_stages)
+        taken = self.plan.micro_batches * sum(self._takes(direction, virtual_stage) for virtual_stage in virtual_stages)
         blocking = 1 - self.plan.overlap.pipeline
         sizes = [size for size in _split(self.calls.message_bytes, blocking) if size]
         found: list[tuple[Operation, ...]] = []
@@ -334,7 +335,7 @@ class _Stage:
 
     def _exchange_stream(self) -> tuple[Operation, ...]:
         body = tuple(self.units.hidden_exchange)
-        units = sum(self.units.exchanges(unit) for chunk in self.chunks for unit in chunk)
+        units = sum(self.units.exchanges(unit) for virtual_stage in self.virtual_stages for unit in virtual_stage)
         passes_each = 3 if self.plan.recompute == "full" else 2
         count = units * passes_each * self.plan.micro_batches
         return (Loop(count=count, body=body),) if body and count else ()
@@ -432,7 +433,9 @@ class _Stage:
         if not self.plan.has_lora and not self._is_sharded:
             found += in_turn(self.calls.gradients(*self._held), 1 - self._hidden, overhead_share=1)
         if self._hidden > 0 and not self.plan.has_lora:
-            each = sum(bool(self._gradient_calls(unit)) for chunk in self.chunks for unit in chunk)
+            each = sum(
+                bool(self._gradient_calls(unit)) for virtual_stage in self.virtual_stages for unit in virtual_stage
+            )
             times = self.plan.micro_batches if self._is_sharded else 1
             if each:
                 found.append(Loop(count=each * times, body=(Await(token=GRADIENTS_DONE, label=label("data")),)))
@@ -460,7 +463,7 @@ class _Stage:
         """Parameters that a rank trains, those of experts apart."""
         if self.plan.has_lora:
             return 0.0, 0.0
-        works = [self.units.work[unit] for chunk in self.chunks for unit in chunk]
+        works = [self.units.work[unit] for virtual_stage in self.virtual_stages for unit in virtual_stage]
         return sum(work.parameters for work in works), sum(work.expert_parameters for work in works)
 
     @property

@@ -21,16 +21,16 @@ from weftwork.spec.training import Parallelism
 __all__ = ["Pass", "as_loops", "passes"]
 
 T = TypeVar("T")
-MOST_RUNS: Final = 64  # blocks of a period that are looked for; a period has about two for each chunk
+MOST_RUNS: Final = 64  # blocks of a period that are looked for; a period has about two for each virtual stage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pass:
-    """One pass of one micro batch through one chunk."""
+    """One pass of one micro batch through one virtual stage."""
 
     kind: Literal["forward", "backward"]
     micro_batch: int
-    chunk: int
+    virtual_stage: int
 
 
 def passes(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
@@ -38,7 +38,7 @@ def passes(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
 
     Parameters
     ----------
-    plan : its schedule, stages, chunks and micro batches
+    plan : its schedule, stages, virtual stages and micro batches
     stage : from 0
 
     Raises
@@ -51,12 +51,14 @@ def passes(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
     >>> "".join(one.kind[0].upper() + str(one.micro_batch) for one in passes(plan, 0))
     'F0F1B0F2B1B2'
     """
-    stages, chunks, count = plan.pipeline, plan.chunks, plan.micro_batches
-    if chunks > 1 and count % stages:
-        text = f"found {count} micro batches in chunks, wanted a multiple of the {stages} stages of the pipeline"
+    stages, virtual_stages, count = plan.pipeline, plan.virtual_stages, plan.micro_batches
+    if virtual_stages > 1 and count % stages:
+        text = (
+            f"found {count} micro batches in virtual stages, wanted a multiple of the {stages} stages of the pipeline"
+        )
         fix = str(-(-count // stages) * stages * plan.data * plan.micro_batch)
         raise ConfigError("training", [Mistake(path="training.global_batch", text=text, fix=fix)])
-    total = count * chunks
+    total = count * virtual_stages
     warm = total if plan.schedule == "gpipe" else min(_warm_up(plan, stage), total)
     forward = [_pass("forward", plan, index) for index in range(total)]
     backward = [_pass("backward", plan, index) for index in range(total)]
@@ -66,18 +68,18 @@ def passes(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
 
 def _warm_up(plan: Parallelism, stage: int) -> int:
     behind = plan.pipeline - stage - 1
-    return behind if plan.chunks == 1 else 2 * behind + (plan.chunks - 1) * plan.pipeline
+    return behind if plan.virtual_stages == 1 else 2 * behind + (plan.virtual_stages - 1) * plan.pipeline
 
 
 def _pass(kind: Literal["forward", "backward"], plan: Parallelism, index: int) -> Pass:
     """The ``index``-th forward or backward pass of any stage."""
-    if plan.chunks == 1:
-        return Pass(kind=kind, micro_batch=index, chunk=0)
-    group, place = divmod(index, plan.pipeline * plan.chunks)
-    chunk, member = divmod(place, plan.pipeline)
+    if plan.virtual_stages == 1:
+        return Pass(kind=kind, micro_batch=index, virtual_stage=0)
+    group, place = divmod(index, plan.pipeline * plan.virtual_stages)
+    virtual_stage, member = divmod(place, plan.pipeline)
     if kind == "backward":
-        chunk = plan.chunks - 1 - chunk
-    return Pass(kind=kind, micro_batch=group * plan.pipeline + member, chunk=chunk)
+        virtual_stage = plan.virtual_stages - 1 - virtual_stage
+    return Pass(kind=kind, micro_batch=group * plan.pipeline + member, virtual_stage=virtual_stage)
 
 
 def as_loops(sequence: Sequence[T], body: Callable[[T], Sequence[Operation]]) -> tuple[Operation, ...]:

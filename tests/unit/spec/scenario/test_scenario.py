@@ -16,7 +16,6 @@ from weftwork.policies.load import load as load_policy
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.scenario.devices import device_mistakes, device_rows
 from weftwork.spec.scenario.kinds import Measure
-from weftwork.spec.scenario.migrations import MIGRATIONS, SCHEMA, migrate
 from weftwork.spec.scenario.policies import POLICY_KINDS, PRESETS, known_policies
 from weftwork.spec.scenario.reference import page, row
 from weftwork.spec.scenario.rows import REQUIRED
@@ -391,31 +390,6 @@ def test_plain_devices_do_not_contradict_themselves() -> None:
 def test_every_field_of_a_device_has_its_row() -> None:
     for record in (Switch, Nic, Server, Software):
         assert set(device_rows(record)) == set(record.model_fields) - {"name"}
-
-
-def test_an_older_schema_is_migrated_with_notes_and_keeps_lines() -> None:
-    root, _ = read_tree("schema: 1\nspeed: 400Gbps\n")
-    assert isinstance(root, Mapping)
-
-    def rename(tree: Mapping) -> tuple[Mapping, list[str]]:
-        entry = tree.get("speed")
-        assert entry is not None
-        return tree.drop("speed").put("rate", entry.node), ["'speed' is now 'rate'"]
-
-    def nothing(tree: Mapping) -> tuple[Mapping, list[str]]:
-        return tree, []
-
-    new, notes = migrate(root, 1, steps={1: rename, 2: nothing}, target=3)
-    assert notes == ("schema 1 to 2: 'speed' is now 'rate'",)
-    assert new.get("schema") is not None
-    assert [(entry.key, entry.node) for entry in new.entries] == [
-        ("schema", Scalar(text="3", line=1)),
-        ("rate", Scalar(text="400Gbps", line=2)),
-    ]
-
-
-def test_there_is_a_migration_from_every_older_schema() -> None:
-    assert sorted(MIGRATIONS) == list(range(1, SCHEMA))
 
 
 def test_policies_are_listed_without_being_imported() -> None:

@@ -84,13 +84,13 @@ def test_sharded_rows_shard_and_others_do_not() -> None:
 
 def test_layers_that_do_not_divide_are_spread_with_the_ends() -> None:
     for case in (*cases_of("dense-fp8"), *cases_of("experts")):
-        stages = case.plan.pipeline * case.plan.chunks
+        stages = case.plan.pipeline * case.plan.virtual_stages
         assert case.plan.has_balanced_ends == (case.model.layers % stages != 0), case.name
 
 
 def test_micro_batches_of_sc21_are_those_of_its_scripts() -> None:
     assert [case.plan.micro_batch for case in sc21()] == [16, 16, 4, 2, 1]
-    assert [case.plan.chunks for case in sc21()] == [1, 1, 1, 2, 3]
+    assert [case.plan.virtual_stages for case in sc21()] == [1, 1, 1, 2, 3]
 
 
 def test_a_later_generation_replays_more_and_hides_more() -> None:

@@ -93,7 +93,7 @@ def test_figures_of_protocols_say_how_far_they_can_be_trusted() -> None:
 
 
 def test_the_time_that_a_ring_takes_at_least_is_steps_of_alpha_and_beta() -> None:
-    call = Call(operation="all-reduce", ranks=4, size_bytes=4_000_000, step_latency_ps=3_000, launch_latency_ps=11)
+    call = Call(operation="all-reduce", ranks=4, size_bytes=4_000_000, step_latency_ps=3_000, base_latency_ps=11)
     least_ps = least_time_ps(ALGORITHMS["ring"], call, rate_bps=400_000_000_000, latency_ps=1_000_000)
     assert least_ps == 11 + 6 * (1_000_000 + 3_000 + 20 * 1_000_000)
 

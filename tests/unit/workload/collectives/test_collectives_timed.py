@@ -135,7 +135,7 @@ def test_both_engines_agree_and_obey_the_bounds(
         repeat=2,
         step_latency_ps=latencies[0],
         local_step_latency_ps=latencies[1],
-        launch_latency_ps=latencies[2],
+        base_latency_ps=latencies[2],
     )
     try:
         found = schedule(name, call)

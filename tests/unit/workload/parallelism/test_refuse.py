@@ -49,10 +49,16 @@ def test_a_plan_that_can_be_is_left_alone() -> None:
         ("llama-3-8b", 8, {"data": 8, "expert_tensor": 2, "global_batch": 8}, "expert_tensor", "has no experts"),
         ("mixtral-8x7b", 8, {"tensor": 8, "is_sequence_parallel": False, "global_batch": 8}, "sequence_parallel", ""),
         ("llama-3-8b", 64, {"pipeline": 64, "global_batch": 64}, "pipeline", "wanted at most 32 in all: layers"),
-        ("llama-3-8b", 2, {"data": 2, "chunks": 2, "global_batch": 8}, "chunks", "no bubble"),
-        ("llama-3-8b", 4, {"pipeline": 4, "chunks": 2, "schedule": "gpipe", "global_batch": 8}, "chunks", "gpipe"),
+        ("llama-3-8b", 2, {"data": 2, "virtual_stages": 2, "global_batch": 8}, "virtual_stages", "no bubble"),
+        (
+            "llama-3-8b", 4, {"pipeline": 4, "virtual_stages": 2, "schedule": "gpipe", "global_batch": 8},
+            "virtual_stages", "gpipe",
+        ),
         ("llama-3-8b", 4, {"data": 4, "micro_batch": 3, "global_batch": 32}, "global_batch", "multiple of data 4"),
-        ("llama-3-8b", 4, {"pipeline": 4, "chunks": 2, "global_batch": 6}, "global_batch", "multiple of the 4 stages"),
+        (
+            "llama-3-8b", 4, {"pipeline": 4, "virtual_stages": 2, "global_batch": 6},
+            "global_batch", "multiple of the 4 stages",
+        ),
         ("llama-3-8b", 3, {"context": 3, "global_batch": 1, "sequence": 8192}, "context", "half a divisor"),
     ],
 )  # fmt: skip
@@ -88,7 +94,14 @@ def test_a_precision_that_the_gpu_has_not_is_refused(name: str, precision: str, 
 
 
 def test_all_reasons_are_told_at_once() -> None:
-    plan: dict[str, object] = {"tensor": 16, "pipeline": 3, "data": 3, "expert": 4, "chunks": 7, "global_batch": 100}
+    plan: dict[str, object] = {
+        "tensor": 16,
+        "pipeline": 3,
+        "data": 3,
+        "expert": 4,
+        "virtual_stages": 7,
+        "global_batch": 100,
+    }
     found = refused("llama-3-70b", 128, plan, gpu=gpu("h100"))
     assert [path.removeprefix("training.") for path, _ in found[:-1]] == ["data", "tensor", "expert", "global_batch"]
     refuse(model("llama-3-70b"), Parallelism.model_validate(changed(plan, found[-1][1])), gpus=128, gpu=gpu("h100"))
@@ -109,7 +122,7 @@ PLANS = st.fixed_dictionaries(
         "pipeline": st.sampled_from([1, 2, 3, 5, 8]),
         "data": st.sampled_from([1, 2, 4, 7]),
         "expert": st.sampled_from([1, 2, 6, 8]),
-        "chunks": st.sampled_from([1, 1, 2, 3]),
+        "virtual_stages": st.sampled_from([1, 1, 2, 3]),
         "micro_batch": st.sampled_from([1, 2, 3]),
         "global_batch": st.sampled_from([1, 48, 64, 100]),
         "schedule": st.sampled_from(["1f1b", "gpipe"]),

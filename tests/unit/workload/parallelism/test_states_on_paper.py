@@ -15,7 +15,7 @@ from helpers.on_paper import DENSE, HYBRID, LATENT, MIXED, plan_on_paper
 
 from weftwork.spec.training import Model, Parallelism
 from weftwork.workload.models.size import LayerKind
-from weftwork.workload.parallelism.layout import chunks_of
+from weftwork.workload.parallelism.layout import virtual_stages_of
 from weftwork.workload.parallelism.memory import activation_bytes, fullest_stage, stage_memory
 
 # Parameters of a rank: table 79,872, attention 32,256, dense MLP 50,688, shared expert 16,128, router 1,152 (whole),
@@ -63,13 +63,16 @@ def test_chunks_of_a_stage_are_a_pipeline_apart() -> None:
 
     The first two layers are dense, so that each stage has one of them and two mixtures.
     """
-    found = chunks_of(MIXED, plan_on_paper(pipeline=2, chunks=3, global_batch=6))
-    parts = [[[one.layer.mlp if one.layer else one.part for one in chunk] for chunk in stage] for stage in found]
+    found = virtual_stages_of(MIXED, plan_on_paper(pipeline=2, virtual_stages=3, global_batch=6))
+    parts = [
+        [[one.layer.mlp if one.layer else one.part for one in virtual_stage] for virtual_stage in stage]
+        for stage in found
+    ]
     assert parts == [
         [["embedding", "dense"], ["experts"], ["experts"]],
         [["dense"], ["experts"], ["experts", "head"]],
     ]
-    spread = SPREAD | {"chunks": 3}
+    spread = SPREAD | {"virtual_stages": 3}
     held = [79_872 + DENSE_LAYER + 2 * (MIXTURE + EXPERTS), DENSE_LAYER + 2 * (MIXTURE + EXPERTS) + 79_872]
     memory = [stage_memory(MIXED, plan_on_paper(**spread, zero=0), stage) for stage in (0, 1)]
     assert [one.weights_bytes for one in memory] == [2 * sizes for sizes in held]

@@ -15,8 +15,8 @@ from weftwork.workload.parallelism.memory import (
 )
 
 DENSE = LayerKind(mixer="attention", mlp="dense")
-# Korthikanti et al., arXiv:2205.05198, table 3: tensor, pipeline, chunks, micro batch. The test compares formulas with
-# formulas: it shows that the general count is the published one for GPT, not that programs need as much.
+# Korthikanti et al., arXiv:2205.05198, table 3: tensor, pipeline, virtual stages, micro batch. The test compares
+# formulas with formulas: it shows that the general count is the published one for GPT, not that programs need as much.
 PAPER = {
     "gpt-22b": (8, 1, 1, 4),
     "gpt-3-175b": (8, 8, 3, 1),
@@ -26,8 +26,14 @@ PAPER = {
 
 
 def plan_of(name: str, **changes: object) -> Parallelism:
-    tensor, pipeline, chunks, micro_batch = PAPER[name]
-    given = {"tensor": tensor, "pipeline": pipeline, "chunks": chunks, "micro_batch": micro_batch, "sequence": 2048}
+    tensor, pipeline, virtual_stages, micro_batch = PAPER[name]
+    given = {
+        "tensor": tensor,
+        "pipeline": pipeline,
+        "virtual_stages": virtual_stages,
+        "micro_batch": micro_batch,
+        "sequence": 2048,
+    }
     return Parallelism.model_validate({**given, "global_batch": 64 * pipeline * micro_batch, **changes})
 
 
@@ -62,19 +68,19 @@ def test_selective_recomputation_saves_what_the_paper_says() -> None:
 
 @pytest.mark.parametrize("name", ["gpt-3-175b", "gpt-1008b"])
 def test_the_first_stage_keeps_what_equation_5_says(name: str) -> None:
-    """All layers for plain 1F1B, and with chunks 1 + (p - 1) / (p v) times as many."""
+    """All layers for plain 1F1B, and with virtual stages 1 + (p - 1) / (p v) times as many."""
     found, plan = model(name), plan_of(name, recompute="selective")
-    p, v = plan.pipeline, plan.chunks
+    p, v = plan.pipeline, plan.virtual_stages
     layers = found.layers * (1 + (p - 1) / (p * v) if v > 1 else 1)
     first = stage_memory(found, plan, 0, has_flash_attention=False)
-    masks = 2048 * plan.micro_batch * found.hidden / plan.tensor * (p if v == 1 else first_chunk_passes(p, v))
+    masks = 2048 * plan.micro_batch * found.hidden / plan.tensor * (p if v == 1 else first_virtual_stage_passes(p, v))
     wanted = layers * activation_bytes(found, plan, DENSE, has_flash_attention=False) + masks
     assert first.activations_bytes == pytest.approx(wanted, rel=1e-9)
 
 
-def first_chunk_passes(stages: int, chunks: int) -> int:
-    """Of the v p + p - 1 passes under way, those of the first chunk: p, and the p - 1 of the next group."""
-    del chunks
+def first_virtual_stage_passes(stages: int, virtual_stages: int) -> int:
+    """Of the v p + p - 1 passes under way, those of the first virtual stage: p, and the p - 1 of the next group."""
+    del virtual_stages
     return 2 * stages - 1
 
 

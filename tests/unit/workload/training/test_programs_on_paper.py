@@ -162,9 +162,11 @@ def test_each_rank_passes_its_part_of_the_stream_to_its_neighbour() -> None:
         (1, 0, BACKWARD): 5 * part,
     }
     assert found.sent == wanted
-    chunked = run(DENSE, plan_on_paper(pipeline=3, chunks=2, global_batch=6 * 3))
-    assert chunked.sent[2, 0, FORWARD] == 6 * part  # from the last stage's first chunk to the first stage's second
-    assert chunked.sent[0, 1, FORWARD] == 2 * 6 * part
+    interleaved = run(DENSE, plan_on_paper(pipeline=3, virtual_stages=2, global_batch=6 * 3))
+    assert (
+        interleaved.sent[2, 0, FORWARD] == 6 * part
+    )  # from the first virtual stage on the last stage to the second on the first
+    assert interleaved.sent[0, 1, FORWARD] == 2 * 6 * part
 
 
 def test_a_half_of_tensor_traffic_hides_behind_nine_tenths_of_the_products() -> None:

@@ -14,7 +14,7 @@ from weftwork.spec.training import Overlap, Parallelism
 from weftwork.workload.training.programs import PASSES
 from weftwork.workload.training.schedule import as_loops, passes
 
-Times = dict[tuple[int, str, int], int]  # stage, kind, chunk
+Times = dict[tuple[int, str, int], int]  # stage, kind, virtual stage
 
 
 def length_ps(plan: Parallelism, times: Times) -> int:
@@ -23,13 +23,13 @@ def length_ps(plan: Parallelism, times: Times) -> int:
     done: dict[tuple[str, int, int], int] = {}
     clock = [0] * plan.pipeline
     at = [0] * plan.pipeline
-    parts = plan.pipeline * plan.chunks
+    parts = plan.pipeline * plan.virtual_stages
     while any(place < len(order) for place, order in zip(at, orders, strict=True)):
         moved = False
         for stage, order in enumerate(orders):
             while at[stage] < len(order):
                 one = order[at[stage]]
-                part = one.chunk * plan.pipeline + stage
+                part = one.virtual_stage * plan.pipeline + stage
                 before = part - 1 if one.kind == "forward" else part + 1
                 ready = 0
                 if 0 <= before < parts:
@@ -38,7 +38,7 @@ def length_ps(plan: Parallelism, times: Times) -> int:
                     ready = done[one.kind, one.micro_batch, before]
                 elif one.kind == "backward":
                     ready = done["forward", one.micro_batch, part]
-                clock[stage] = max(clock[stage], ready) + times[stage, one.kind, one.chunk]
+                clock[stage] = max(clock[stage], ready) + times[stage, one.kind, one.virtual_stage]
                 done[one.kind, one.micro_batch, part] = clock[stage]
                 at[stage] += 1
                 moved = True
@@ -47,9 +47,9 @@ def length_ps(plan: Parallelism, times: Times) -> int:
 
 
 def even(plan: Parallelism, forward_ps: int, backward_ps: int) -> Times:
-    stages, chunks = range(plan.pipeline), range(plan.chunks)
+    stages, virtual_stages = range(plan.pipeline), range(plan.virtual_stages)
     each = {"forward": forward_ps, "backward": backward_ps}
-    return {(s, kind, c): each[kind] for s, kind, c in itertools.product(stages, each, chunks)}
+    return {(s, kind, c): each[kind] for s, kind, c in itertools.product(stages, each, virtual_stages)}
 
 
 @pytest.mark.parametrize(("stages", "count"), [(1, 3), (2, 2), (4, 4), (4, 13), (8, 3)])
@@ -59,31 +59,31 @@ def test_gpipe_and_1f1b_have_the_length_of_the_books(schedule: str, stages: int,
     assert length_ps(plan, even(plan, 3, 6)) == (count - 1 + stages) * 9
 
 
-@pytest.mark.parametrize(("stages", "chunks", "count"), [(2, 2, 4), (4, 2, 8), (4, 3, 16), (8, 2, 16)])
-def test_chunks_divide_the_bubble(stages: int, chunks: int, count: int) -> None:
-    plan = Parallelism(pipeline=stages, chunks=chunks, global_batch=count)
+@pytest.mark.parametrize(("stages", "virtual_stages", "count"), [(2, 2, 4), (4, 2, 8), (4, 3, 16), (8, 2, 16)])
+def test_virtual_stages_divide_the_bubble(stages: int, virtual_stages: int, count: int) -> None:
+    plan = Parallelism(pipeline=stages, virtual_stages=virtual_stages, global_batch=count)
     found = length_ps(plan, even(plan, 3, 6))
-    assert found == count * chunks * 9 + (stages - 1) * 9  # (p - 1) / v of a stage's time
+    assert found == count * virtual_stages * 9 + (stages - 1) * 9  # (p - 1) / v of a stage's time
 
 
 def test_a_stage_warms_up_with_as_many_passes_as_stages_follow() -> None:
     plan = Parallelism(pipeline=4, global_batch=8)
     order = [one.kind[0] for one in passes(plan, 1)]
     assert "".join(order) == "ff" + "fb" * 6 + "bb"
-    plan = Parallelism(pipeline=4, chunks=2, global_batch=8)
+    plan = Parallelism(pipeline=4, virtual_stages=2, global_batch=8)
     order = [one.kind[0] for one in passes(plan, 3)]
     assert "".join(order[:6]) == "fffffb"  # (v - 1) p, then one of each
 
 
-def test_every_micro_batch_passes_every_chunk_once_each_way() -> None:
-    plan = Parallelism(pipeline=4, chunks=3, global_batch=12)
+def test_every_micro_batch_passes_every_virtual_stage_once_each_way() -> None:
+    plan = Parallelism(pipeline=4, virtual_stages=3, global_batch=12)
     for stage in range(4):
-        found = sorted((one.kind, one.micro_batch, one.chunk) for one in passes(plan, stage))
+        found = sorted((one.kind, one.micro_batch, one.virtual_stage) for one in passes(plan, stage))
         assert found == sorted(itertools.product(("backward", "forward"), range(12), range(3)))
 
 
 def test_chunks_want_a_multiple_of_the_stages() -> None:
-    plan = Parallelism(pipeline=4, chunks=2, data=2, micro_batch=3, global_batch=60)
+    plan = Parallelism(pipeline=4, virtual_stages=2, data=2, micro_batch=3, global_batch=60)
     with pytest.raises(ConfigError, match=r"found 10 micro batches .* did you mean '72'"):
         passes(plan, 0)
 
@@ -92,13 +92,13 @@ def test_chunks_want_a_multiple_of_the_stages() -> None:
     ("plan", "most"),
     [
         (Parallelism(pipeline=4, global_batch=1000), 8),
-        (Parallelism(pipeline=16, chunks=8, global_batch=512), 120),
-        (Parallelism(pipeline=4, chunks=2, global_batch=4, schedule="gpipe"), 20),
+        (Parallelism(pipeline=16, virtual_stages=8, global_batch=512), 120),
+        (Parallelism(pipeline=4, virtual_stages=2, global_batch=4, schedule="gpipe"), 20),
     ],
 )
 def test_loops_say_the_same_in_fewer_words(plan: Parallelism, most: int) -> None:
     for stage in (0, plan.pipeline // 2, plan.pipeline - 1):
-        wanted = [(one.kind == "backward") * 100 + one.chunk for one in passes(plan, stage)]
+        wanted = [(one.kind == "backward") * 100 + one.virtual_stage for one in passes(plan, stage)]
         loops = as_loops(wanted, lambda item: [Compute(duration_ps=item)])
         assert [one.duration_ps for one in expanded(loops) if isinstance(one, Compute)] == wanted
         assert words(loops) <= most
@@ -113,10 +113,10 @@ def words(operations: tuple[Operation, ...]) -> int:
     [
         Parallelism(pipeline=4, global_batch=7),
         Parallelism(pipeline=4, global_batch=6, schedule="gpipe", recompute="full"),
-        Parallelism(pipeline=2, chunks=4, global_batch=8, recompute="selective"),
+        Parallelism(pipeline=2, virtual_stages=4, global_batch=8, recompute="selective"),
         Parallelism(pipeline=3, global_batch=5),  # eight layers on three stages
         Parallelism(pipeline=5, global_batch=8, has_balanced_ends=True),
-        Parallelism(pipeline=1, chunks=2, global_batch=3),
+        Parallelism(pipeline=1, virtual_stages=2, global_batch=3),
     ],
 )
 @pytest.mark.parametrize("blocking", [0.0, 0.5, 1.0])
@@ -132,7 +132,7 @@ def test_programs_take_as_long_as_their_schedule_when_nothing_is_sent(plan: Para
         for operation in expanded(program.streams[0]):
             if type(operation).__name__ == "Milestone" and operation.name == 0:
                 row = next(of_pass)
-                key = (stage, PASSES[row["pass"]], int(row["chunk"]))
+                key = (stage, PASSES[row["pass"]], int(row["virtual_stage"]))
                 sums.setdefault(key, []).append(0)
             elif isinstance(operation, Compute) and key is not None:
                 sums[key][-1] += operation.duration_ps

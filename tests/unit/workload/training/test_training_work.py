@@ -10,7 +10,7 @@ from weftwork.spec.training import Gpu, Model, Parallelism, Precision, Software
 from weftwork.workload.collectives.figures import collective_figures
 from weftwork.workload.models.catalogue import MODELS, model
 from weftwork.workload.models.size import parameters
-from weftwork.workload.parallelism.layout import Unit, chunks_of
+from weftwork.workload.parallelism.layout import Unit, virtual_stages_of
 from weftwork.workload.training.communication import Communication, GpuCluster
 from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.layers import UnitWork, unit_work
@@ -21,7 +21,7 @@ EXACT = Software(kernel_tail_ps=0)  # no tails, so that times are work over rate
 
 def work(of: Model, plan: Parallelism, software: Software = EXACT, on: Gpu = GPU) -> dict[Unit, UnitWork]:
     kernels = Kernels(gpu=on, software=software, precision=plan.precision)
-    units = {unit for stage in chunks_of(of, plan) for chunk in stage for unit in chunk}
+    units = {unit for stage in virtual_stages_of(of, plan) for virtual_stage in stage for unit in virtual_stage}
     return {unit: unit_work(unit, of, plan, kernels) for unit in units}
 
 
@@ -72,8 +72,8 @@ def test_ranks_together_hold_the_model_once(name: str) -> None:
     plan = Parallelism(tensor=2, data=2, pipeline=2, expert=expert, global_batch=2)
     kernels = Kernels(gpu=GPU, software=QUIET)
     dense = experts = 0.0
-    for stage in chunks_of(whole, plan):
-        for unit in (unit for chunk in stage for unit in chunk if unit.part != "prediction"):
+    for stage in virtual_stages_of(whole, plan):
+        for unit in (unit for virtual_stage in stage for unit in virtual_stage if unit.part != "prediction"):
             found = unit_work(unit, whole, plan, kernels)
             dense += found.parameters
             experts += found.expert_parameters

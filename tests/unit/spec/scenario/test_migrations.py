@@ -1,0 +1,53 @@
+"""Scenarios of an older schema become those of this one."""
+
+from weftwork.spec.scenario.migrations import MIGRATIONS, SCHEMA, migrate
+from weftwork.spec.scenario.yaml_tree import Mapping, Scalar, read_tree
+
+
+def test_an_older_schema_is_migrated_with_notes_and_keeps_lines() -> None:
+    root, _ = read_tree("schema: 1\nspeed: 400Gbps\n")
+    assert isinstance(root, Mapping)
+
+    def rename(tree: Mapping) -> tuple[Mapping, list[str]]:
+        entry = tree.get("speed")
+        assert entry is not None
+        return tree.drop("speed").put("rate", entry.node), ["'speed' is now 'rate'"]
+
+    def nothing(tree: Mapping) -> tuple[Mapping, list[str]]:
+        return tree, []
+
+    new, notes = migrate(root, 1, steps={1: rename, 2: nothing}, target=3)
+    assert notes == ("schema 1 to 2: 'speed' is now 'rate'",)
+    assert new.get("schema") is not None
+    assert [(entry.key, entry.node) for entry in new.entries] == [
+        ("schema", Scalar(text="3", line=1)),
+        ("rate", Scalar(text="400Gbps", line=2)),
+    ]
+
+
+def test_there_is_a_migration_from_every_older_schema() -> None:
+    assert sorted(MIGRATIONS) == list(range(1, SCHEMA))
+
+
+def test_keys_of_schema_1_have_one_word_for_one_thing_in_schema_2() -> None:
+    old = """schema: 1
+training: {model: llama-3-8b, pipeline: 4, chunks: 2}
+jobs:
+  - {chunks: 3}
+  - {chunks: 4, virtual_stages: 5}
+collective: {chunks: 8, launch_latency: 1us}
+"""
+    root, _ = read_tree(old)
+    assert isinstance(root, Mapping)
+    new, notes = migrate(root, 1)
+    assert notes == (
+        "schema 1 to 2: 'training.chunks' is now 'training.virtual_stages'",
+        "schema 1 to 2: 'jobs.chunks' is now 'jobs.virtual_stages'",
+        "schema 1 to 2: 'collective.launch_latency' is now 'collective.base_latency'",
+    )
+    wanted = old.replace("schema: 1", "schema: 2").replace("pipeline: 4, chunks", "pipeline: 4, virtual_stages")
+    wanted = wanted.replace("{chunks: 3}", "{virtual_stages: 3}").replace("launch_latency", "base_latency")
+    assert new == read_tree(wanted)[0]
+    unchanged, _ = read_tree("schema: 1\ntraining: soon\n")
+    assert isinstance(unchanged, Mapping)
+    assert migrate(unchanged, 1)[1] == ()

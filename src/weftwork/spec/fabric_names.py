@@ -17,7 +17,7 @@ __all__ = ["LinkNames", "NodeNames", "pairs_in_order"]
 
 _NUMBERED = re.compile(r"(?P<word>[a-z]+)(?P<number>0|[1-9][0-9]{0,9})")
 
-_CHUNK = 1 << 16  # chosen: names are made by so many, so that a million of them need no second copy of the ends
+_BATCH = 1 << 16  # chosen: names are made by so many, so that a million of them need no second copy of the ends
 
 
 class _Names(Sequence[str]):
@@ -163,8 +163,8 @@ class LinkNames(_Names):
             return
         swap = self._tier[self._a] > self._tier[self._b]
         low, high = np.where(swap, self._b, self._a), np.where(swap, self._a, self._b)
-        for start in range(0, len(low), _CHUNK):
-            ends = zip(low[start : start + _CHUNK].tolist(), high[start : start + _CHUNK].tolist(), strict=True)
+        for start in range(0, len(low), _BATCH):
+            ends = zip(low[start : start + _BATCH].tolist(), high[start : start + _BATCH].tolist(), strict=True)
             yield from (f"{self._nodes[a]}-{self._nodes[b]}" for a, b in ends)
 
     def find(self, name: str) -> int | None:

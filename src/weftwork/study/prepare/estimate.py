@@ -341,7 +341,7 @@ def refuse_actors(prepared: Prepared, actors: int) -> None:
     Parameters
     ----------
     prepared : with an estimate that has counted each program once
-    actors : classes of ranks that are alike
+    actors : ranks of which the engine runs one for all that are alike
 
     Raises
     ------

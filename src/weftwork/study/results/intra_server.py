@@ -50,7 +50,7 @@ def message_times_ps(
 ) -> NDArray[np.int64]:
     """Time of a message inside a server that meets nobody.
 
-    Its chunks follow each other through the egress of the sender and the ingress of the receiver; the slower of the two
+    Its slices follow each other through the egress of the sender and the ingress of the receiver; the slower of the two
     sets the pace.
 
     Parameters
@@ -77,13 +77,13 @@ def message_times_ps(
     return np.array(times, np.int64)[which.ravel()]
 
 
-def _alone_ps(egress_bps: int, ingress_bps: int, latency_ps: int, chunk_bytes: int, size_bytes: int) -> int:
-    whole, rest = divmod(size_bytes, chunk_bytes)
-    last = rest if rest or not whole else chunk_bytes
-    before = whole if rest or not whole else whole - 1  # chunks before the last one
-    out_ps, in_ps = (serialisation_ps(chunk_bytes, rate) for rate in (egress_bps, ingress_bps))
+def _alone_ps(egress_bps: int, ingress_bps: int, latency_ps: int, slice_bytes: int, size_bytes: int) -> int:
+    whole, rest = divmod(size_bytes, slice_bytes)
+    last = rest if rest or not whole else slice_bytes
+    before = whole if rest or not whole else whole - 1  # slices before the last one
+    out_ps, in_ps = (serialisation_ps(slice_bytes, rate) for rate in (egress_bps, ingress_bps))
     last_out_ps, last_in_ps = (serialisation_ps(last, rate) for rate in (egress_bps, ingress_bps))
-    starts_ps = before * out_ps + latency_ps  # the last chunk reaches the ingress
+    starts_ps = before * out_ps + latency_ps  # the last slice reaches the ingress
     free_ps = latency_ps + (before - 1) * max(out_ps, in_ps) + in_ps if before else 0
     return max(max(starts_ps, free_ps) + last_in_ps, starts_ps + last_out_ps)
 

@@ -63,7 +63,7 @@ class Schedule:
     ----------
     name : for people
     call : what was asked
-    programs : one per class of ranks
+    programs : one for all ranks that do the same
     rank_program : shape (ranks + switches,), index into ``programs``
     shares : of the bytes
     share_of_connection : by `Send.channel`, the share whose parts travel on it

@@ -96,7 +96,7 @@ class Cut:
 
 
 class Streams:
-    """Streams and tokens of one class of ranks, as they are put together.
+    """Streams and tokens of one program, as they are put together.
 
     Tokens are counters of a rank: whoever wants one takes the next.
     """

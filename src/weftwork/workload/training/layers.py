@@ -5,7 +5,7 @@ matrix products, a core (attention proper) and kernels bound by memory: norms, r
 smaller formats, permutations of tokens. Backward passes have two products for each forward one, or one where weights
 have no gradient (LoRA).
 Source: Korthikanti et al., arXiv:2205.05198 (what a layer consists of); Dao, arXiv:2307.08691 (flash attention);
-Dao and Gu, arXiv:2405.21060, section 6 (state spaces in chunks).
+Dao and Gu, arXiv:2405.21060, section 6 (state spaces in blocks).
 Leaves out: adapters of LoRA; load imbalance of experts; capacity factors.
 """
 
@@ -50,7 +50,7 @@ MLP_OPERATIONS: Final = {"dense": (12, 21), "experts": (82, 121), "none": (0, 0)
 # Bytes of a channel that a state space moves forward: convolution 4, scan 4, gate and norm 6; of the shared ones 8
 SCAN_INNER_BYTES: Final = 14
 SCAN_BOTH_BYTES: Final = 8
-SCAN_CHUNK: Final = 256  # tokens that a state space works on at once: state-spaces/mamba, chunk_size of Mamba-2
+SCAN_BLOCK: Final = 256  # tokens that a state space works on at once: state-spaces/mamba, chunk_size of Mamba-2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -263,7 +263,7 @@ class _Shapes:
         return forward_s, 2 * products_s + kernels.memory_s((6 + dropout) * scores, 2)
 
     def _state_space(self) -> Half:
-        """Mamba-2: two products, a convolution, and a scan in chunks that is made of products."""
+        """Mamba-2: two products, a convolution, and a scan in blocks that is made of products."""
         space, plan = self.model.state_space, self.plan
         if space is None:
             return Half()
@@ -273,12 +273,12 @@ class _Shapes:
             (self.plan.tokens, 2 * inner + both + space.heads / plan.tensor, self.model.hidden),
             (self.plan.tokens, self.model.hidden, inner),
         ]
-        of_head = 2 * SCAN_CHUNK * space.head_dim + 4 * space.state * space.head_dim
-        of_group = 2 * SCAN_CHUNK * space.state
+        of_head = 2 * SCAN_BLOCK * space.head_dim + 4 * space.state * space.head_dim
+        of_group = 2 * SCAN_BLOCK * space.state
         flops = self.plan.tokens * (space.heads * of_head + space.groups * of_group) / plan.tensor
         core = (self.kernels.scan_s(flops), self.kernels.scan_s(flops, backward=True))
-        states = 8 * inner * space.state / SCAN_CHUNK  # of every chunk, four bytes a value, written and read
-        products = 8 * space.groups * SCAN_CHUNK / plan.tensor  # of tokens of a chunk with each other, likewise
+        states = 8 * inner * space.state / SCAN_BLOCK  # of every block, four bytes a value, written and read
+        products = 8 * space.groups * SCAN_BLOCK / plan.tensor  # of tokens of a block with each other, likewise
         moved = self.plan.tokens * (SCAN_INNER_BYTES * inner + SCAN_BOTH_BYTES * both + states + products)
         cast = self.plan.own_tokens * self.model.hidden + self.plan.tokens * inner
         return self._half(matrices, moved, 2 * moved, (9, 16), cast=cast, core=core)

@@ -203,9 +203,9 @@ def test_parameters_of_experts_are_split_by_both_of_their_degrees() -> None:
 
 
 def test_products_and_scan_of_a_state_space() -> None:
-    """Dao and Gu, arXiv:2405.21060, section 6: in chunks of Q = 256 tokens, P = 20 channels a head, N = 24 states.
+    """Dao and Gu, arXiv:2405.21060, section 6: in blocks of Q = 256 tokens, P = 20 channels a head, N = 24 states.
 
-    A token and head: 2 Q P inside the chunk, 2 N P into the state and 2 N P out of it; a token and group: 2 Q N.
+    A token and head: 2 Q P inside the block, 2 N P into the state and 2 N P out of it; a token and group: 2 Q N.
     """
     found = half(HYBRID, STATE_SPACE, ONE_FLOP_A_PS)
     columns = (2 * 160 + 2 * 2 * 24 + 8) // 2  # gate and input, B and C of two groups, a step of each head
@@ -217,7 +217,7 @@ def test_products_and_scan_of_a_state_space() -> None:
 
 
 def test_bytes_of_a_state_space() -> None:
-    """A channel moves 14 bytes, B and C 8; a state of each chunk, and its products of tokens, 4 bytes out and in."""
+    """A channel moves 14 bytes, B and C 8; a state of each block, and its products of tokens, 4 bytes out and in."""
     found = half(HYBRID, STATE_SPACE, ONE_BYTE_A_PS)
     moved = TOKENS * (14 * 80 + 8 * 48 + 8 * 80 * 24 / 256 + 8 * 2 * 256 / 2)
     assert ps(found.memory_s) == near(10 * OWN * 96 + moved)

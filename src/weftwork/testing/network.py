@@ -155,7 +155,7 @@ class Uplinks:
                 path_selection=None if is_port else policy,
                 port_selection=policy if is_port else load("port_selection", "ecmp"),
                 faults=() if dead is None else (Fault(at_ps=0, event="down", link=len(down) + dead),),
-                reconvergence_delay_ps=US_PS,
+                reconvergence_delay_ps=US_PS,  # before the first flow starts
                 until_ps=NEVER_PS,
             ),
         )

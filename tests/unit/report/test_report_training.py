@@ -9,6 +9,7 @@ from base64 import b64decode
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from helpers.pages import Page, lose_tables, plain
 from helpers.training_run import MS, Plan, segments_of, table, training_run
@@ -98,6 +99,18 @@ def test_a_chart_comes_back_as_it_was_packed(one: Run) -> None:
         ]
         assert sum(block[3] for block in blocks) == len(pieces)
         assert {block[0] - 1 for block in blocks} == {-1, *range(8)}
+
+
+def test_a_run_that_calls_virtual_stages_chunks_has_the_same_chart(tmp_path: Path, one: Run) -> None:
+    shutil.copytree(one.path, tmp_path / "before")
+    segments = one.table("segments")
+    names = ["chunk" if name == "virtual_stage" else name for name in segments.column_names]
+    assert names != segments.column_names
+    pq.write_table(segments.rename_columns(names), tmp_path / "before" / "segments.parquet")
+    now, before = read_pipeline(one), read_pipeline(open_run(tmp_path / "before"))
+    assert now is not None
+    assert before is not None
+    assert [row.blocks.tolist() for row in before.rows] == [row.blocks.tolist() for row in now.rows]
 
 
 def test_pieces_that_are_too_many_are_merged_by_kind_and_keep_their_sums(one: Run) -> None:

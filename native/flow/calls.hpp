@@ -73,8 +73,8 @@ inline void begin_call(State& s, std::int32_t communicator) {
   const std::int64_t activity = std::int64_t{communicator} << 1 | kOfCall;
   for (std::int32_t i = 0; i < call.left; ++i)
     s.fluid->start(
-        s.class_of_activity[static_cast<std::size_t>(operation.first_activity) + static_cast<std::size_t>(i)], activity,
-        static_cast<double>(collect.amount_bytes), static_cast<double>(s.now_ps));
+        s.variable_of_activity[static_cast<std::size_t>(operation.first_activity) + static_cast<std::size_t>(i)],
+        activity, static_cast<double>(collect.amount_bytes), static_cast<double>(s.now_ps));
   if (!s.is_ideal)
     start_companions(s, operation.first_activity + operation.activities, operation.companions,
                      static_cast<double>(collect.amount_bytes));

@@ -115,13 +115,15 @@ void build_fluid(State& s) {
   capacity.push_back(0.0);  // behind the last: the way of what has no route
   s.fluid = std::make_unique<Fluid>(capacity, s.in.tolerance);
   if (s.network == nullptr) return;
-  std::vector<Hop> hops;
+  std::vector<ConstraintHop> hops;
   for (std::int32_t i = 0; i < s.network->activities(); ++i) {
-    const auto own = s.network->hops_of(i);
-    hops.assign(own.begin(), own.end());
-    if (!s.has_link_classes())
-      for (Hop& hop : hops) hop.link = s.ground.link_of_class[static_cast<std::size_t>(hop.link)];
-    s.class_of_activity.push_back(s.fluid->add_class(hops));
+    hops.clear();
+    for (const Hop& hop : s.network->hops_of(i)) {
+      const std::int32_t link =
+          s.has_link_classes() ? hop.link : s.ground.link_of_class[static_cast<std::size_t>(hop.link)];
+      hops.push_back({ConstraintId(link), hop.weight});
+    }
+    s.variable_of_activity.push_back(s.fluid->add_variable(hops));
   }
   const Network& network = *s.network;
   s.is_companion_busy.assign(static_cast<std::size_t>(network.activities()), 0);

@@ -15,8 +15,8 @@ inline double port_capacity(const State& s, std::int32_t port) {
 }
 
 inline void set_capacity(State& s, std::int32_t link, double capacity) {
-  const std::int32_t own = s.fluid_link(link);
-  if (own >= 0) s.fluid->set_capacity(own, capacity, static_cast<double>(s.now_ps));
+  const ConstraintId constraint = s.constraint_of(link);
+  if (!constraint.is_none()) s.fluid->set_capacity(constraint, capacity, static_cast<double>(s.now_ps));
 }
 
 /// Give the link that stands for a port's bundle the capacity of the slowest.
@@ -34,7 +34,7 @@ inline void settle_carried(State& s) {
   const std::size_t ports = s.carried_bytes.size();
   std::vector<double> total(ports);
   for (std::size_t link = 0; link < ports; ++link)
-    total[link] = s.fluid->carried(static_cast<std::int32_t>(link), static_cast<double>(s.now_ps));
+    total[link] = s.fluid->carried(ConstraintId(link), static_cast<double>(s.now_ps));
   for (std::size_t port = 0; port < ports; ++port) {
     const auto bundle = static_cast<std::size_t>(s.router->bundle_of_port(static_cast<std::int32_t>(port)));
     s.carried_bytes[port] += total[bundle] - s.seen_bytes[bundle];
@@ -50,11 +50,11 @@ inline void reroute_network(State& s) {
   } catch (const NoPath&) {
     return;  // what has no way stands still on the one that it had, over a link that is down
   }
-  std::vector<Hop> hops;
-  for (std::size_t a = 0; a < s.class_of_activity.size(); ++a) {
+  std::vector<ConstraintHop> hops;
+  for (std::size_t a = 0; a < s.variable_of_activity.size(); ++a) {
     hops.clear();
-    for (const Share& share : now.hops_of(a)) hops.push_back({share.link, now.weights[share.weight]});
-    s.fluid->set_hops(s.class_of_activity[a], hops, static_cast<double>(s.now_ps));
+    for (const Share& share : now.hops_of(a)) hops.push_back({ConstraintId(share.link), now.weights[share.weight]});
+    s.fluid->set_hops(s.variable_of_activity[a], hops, static_cast<double>(s.now_ps));
   }
 }
 

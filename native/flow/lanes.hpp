@@ -115,7 +115,7 @@ inline std::int32_t way_of(State& s, const Lane& lane) {
   if (!way.is_up) way.hops = {{s.links.count(), 1.0}};  // the link that is never up
   SharedWay& shared = s.ways.emplace_back();
   shared.way = std::move(way);
-  shared.fluid_class = s.fluid->add_class(shared.way.hops);
+  shared.variable = s.fluid->add_variable(constraint_hops(shared.way.hops));
   shared.tier_weight = tier_weight(s, shared.way.hops);
   return index;
 }
@@ -180,7 +180,7 @@ inline void start_companions(State& s, std::int32_t first, std::int32_t count, d
     char& busy = s.is_companion_busy[static_cast<std::size_t>(i)];
     if (busy != 0) continue;
     busy = 1;
-    s.fluid->start(s.class_of_activity[static_cast<std::size_t>(i)], -1 - std::int64_t{i}, amount,
+    s.fluid->start(s.variable_of_activity[static_cast<std::size_t>(i)], -1 - std::int64_t{i}, amount,
                    static_cast<double>(s.now_ps));
   }
 }
@@ -199,7 +199,7 @@ inline void begin(State& s, std::int32_t index) {
   }
   if (lane.folded < 0) {
     message.left = 1;
-    s.fluid->start(s.ways[static_cast<std::size_t>(lane.way)].fluid_class, activity,
+    s.fluid->start(s.ways[static_cast<std::size_t>(lane.way)].variable, activity,
                    amount_of(s, lane, message.size_bytes), now);
     return;
   }
@@ -207,7 +207,7 @@ inline void begin(State& s, std::int32_t index) {
   message.left = connection.activities;
   for (std::int32_t i = 0; i < connection.activities; ++i)
     s.fluid->start(
-        s.class_of_activity[static_cast<std::size_t>(connection.first_activity) + static_cast<std::size_t>(i)],
+        s.variable_of_activity[static_cast<std::size_t>(connection.first_activity) + static_cast<std::size_t>(i)],
         activity, amount_of(s, lane, message.size_bytes), now);
   start_companions(s, connection.first_activity + connection.activities, connection.companions,
                    amount_of(s, lane, message.size_bytes));
@@ -338,8 +338,8 @@ inline void reroute(State& s, bool chooses_columns) {
     if (after == before || lane.head < 0) continue;
     const auto now = static_cast<double>(s.now_ps);
     const std::int64_t activity = std::int64_t{lane.head} << 1 | kOfMessage;
-    const double rest = s.fluid->stop(s.ways[static_cast<std::size_t>(before)].fluid_class, activity, now);
-    s.fluid->start(s.ways[static_cast<std::size_t>(after)].fluid_class, activity, rest, now);
+    const double rest = s.fluid->stop(s.ways[static_cast<std::size_t>(before)].variable, activity, now);
+    s.fluid->start(s.ways[static_cast<std::size_t>(after)].variable, activity, rest, now);
   }
 }
 

@@ -85,6 +85,14 @@ inline void record_tiers(State& s, std::span<const double> weight, double amount
   });
 }
 
+/// Hops as the fluid has them where a link is a constraint.
+inline std::vector<ConstraintHop> constraint_hops(std::span<const Hop> hops) {
+  std::vector<ConstraintHop> found;
+  found.reserve(hops.size());
+  for (const Hop& hop : hops) found.push_back({ConstraintId(hop.link), hop.weight});
+  return found;
+}
+
 /// A message has flowed.
 inline void record_flow(State& s, Lane& lane, const Message& message) {
   if (s.is_ideal) return;

@@ -56,10 +56,10 @@ struct Lane {
   std::vector<std::int32_t> claims;  // streams, in order
 };
 
-/// A path that messages share, with its class of the fluid.
+/// A path that messages share, with its variable of the fluid.
 struct SharedWay {
   Way way;
-  std::int32_t fluid_class = -1;
+  VariableId variable;
   double packets = 0;  // that went over it whole
   std::vector<double> tier_weight;
 };
@@ -133,8 +133,8 @@ struct State {
   std::unique_ptr<Router> router;
   const Network* network = nullptr;  // of the ground; null: lanes open as messages are posted
   std::unique_ptr<Fluid> fluid;
-  std::vector<std::int32_t> class_of_activity;  // of the network
-  std::vector<char> is_companion_busy;          // by activity
+  std::vector<VariableId> variable_of_activity;  // of the network
+  std::vector<char> is_companion_busy;           // by activity
 
   std::vector<Stream> streams;
   std::vector<std::int32_t> first_stream;  // by actor
@@ -167,11 +167,11 @@ struct State {
   std::vector<double> done;  // of a folded network: amount by class of activities
   Bins tier_bytes{0, 0}, tier_flows{0, 0}, port_bytes{0, 0};
 
-  /// Whether a link of the fluid is a class of links.
+  /// Whether a constraint is a class of links.
   [[nodiscard]] bool has_link_classes() const { return network != nullptr && ground.link_of_class.empty(); }
-  /// The link of the fluid that a link is, or -1 where nothing crosses it.
-  [[nodiscard]] std::int32_t fluid_link(std::int32_t link) const {
-    return has_link_classes() ? network->link_class[static_cast<std::size_t>(link)] : link;
+  /// The constraint that a link is, or none where nothing crosses it.
+  [[nodiscard]] ConstraintId constraint_of(std::int32_t link) const {
+    return ConstraintId(has_link_classes() ? network->link_class[static_cast<std::size_t>(link)] : link);
   }
   void push(Ps at_ps, Event event, std::int64_t what, std::int64_t detail = 0) {
     agenda.push({at_ps, order++, event, what, detail});

@@ -28,7 +28,7 @@ weftwork::flow::Input input_of(nb::dict plan) {
              number<std::int64_t>(wire, "ack_bytes"),         number<std::int64_t>(wire, "ack_every")};
   in.folding = static_cast<weftwork::flow::Folding>(number<std::int64_t>(plan, "folding"));
   in.tiers = number<std::int64_t>(plan, "tiers");
-  in.tier_of_port = rows<std::int32_t>(plan, "tier_of_port");
+  in.tier_of_port = weftwork::python::rows_by<weftwork::PortId, std::int32_t>(plan, "tier_of_port");
   in.tier_bins = number<std::int64_t>(plan, "tier_bins");
   in.timeline_bins = number<std::int64_t>(plan, "timeline_bins");
   return in;
@@ -55,8 +55,8 @@ weftwork::flow::Engine made(weftwork::flow::Input input) {
   try {
     return weftwork::flow::Engine(std::move(input));
   } catch (const weftwork::flow::NoPath& none) {
-    throw weftwork::LimitError("no path leads from NIC port " + std::to_string(none.from) + " to " +
-                               std::to_string(none.to) + ", between which the job sends");
+    throw weftwork::LimitError("no path leads from NIC port " + std::to_string(none.from.value) + " to " +
+                               std::to_string(none.to.value) + ", between which the job sends");
   }
 }
 
@@ -76,25 +76,24 @@ class FlowEngine {
     return network != nullptr && network->approximate;
   }
 
-  /// (ranks, actors, activities, classes of them, links, classes of them, activities in the core, rounds); zeros where
+  /// (ranks, actors, activities, cells of them, links, cells of them, activities in the core, rounds); zeros where
   /// every message was posted by itself.
   [[nodiscard]] nb::tuple folding() const {
     const auto* folded = engine_.state().ground.folded.get();
     const weftwork::flow::FoldFacts f = folded == nullptr ? weftwork::flow::FoldFacts{} : folded->facts;
-    return nb::make_tuple(f.ranks, f.actors, f.activities, f.activity_classes, f.links, f.link_classes, f.kept,
-                          f.rounds);
+    return nb::make_tuple(f.ranks, f.actors, f.activities, f.activity_cells, f.links, f.link_cells, f.kept, f.rounds);
   }
 
-  /// Which ports the messages of each connection between servers took, the last way of each; none where they are
+  /// Which ports the messages of each connection between servers took, the last path of each; none where they are
   /// spread.
   [[nodiscard]] auto paths() const {
     const weftwork::flow::State& s = engine_.state();
     std::vector<LaneRow> found;
     for (const weftwork::flow::Lane& lane : s.lanes) {
-      if (s.in.mode == weftwork::flow::Mode::kSpray || lane.inside || lane.way < 0) continue;
-      for (const weftwork::flow::Hop& hop : s.ways[static_cast<std::size_t>(lane.way)].way.hops)
-        if (hop.link < s.links.ports)
-          found.push_back({lane.source, lane.destination, lane.channel, hop.link, lane.packets});
+      if (s.in.mode == weftwork::flow::Mode::kSpray || lane.inside || lane.path.is_none()) continue;
+      for (const weftwork::flow::Hop& hop : s.paths[lane.path].path.hops)
+        if (s.links.is_port(hop.link))
+          found.push_back({lane.source.value, lane.destination.value, lane.channel, hop.link.value, lane.packets});
     }
     return table<LaneRow>(found.size(), [&](LaneRow& row, std::size_t i) { row = found[i]; });
   }
@@ -118,8 +117,8 @@ class FlowEngine {
     const weftwork::flow::State& s = engine_.state();
     const std::size_t ports = s.in.fabric.port_rate_bps.size();
     return table<double>(s.port_bytes.count() * ports, [&](double& bytes, std::size_t i) {
-      const auto bundle = s.router->bundle_of_port(static_cast<std::int32_t>(i % ports));
-      bytes = s.port_bytes.at(i / ports, static_cast<std::size_t>(bundle));
+      const weftwork::PortId bundle = s.router->bundle_of_port(weftwork::PortId(i % ports));
+      bytes = s.port_bytes.at(i / ports, bundle.index());
     });
   }
   [[nodiscard]] std::int64_t timeline_bin_ps() const { return engine_.state().port_bytes.bin_ps(); }
@@ -137,23 +136,23 @@ class FlowEngine {
   [[nodiscard]] auto messages() const {
     const weftwork::flow::State& s = engine_.state();
     return table<MessageRow>(s.network != nullptr ? 0 : s.messages.size(), [&](MessageRow& row, std::size_t i) {
-      const weftwork::flow::Message& m = s.messages[i];
-      const weftwork::flow::Lane& lane = s.lanes[static_cast<std::size_t>(m.connection)];
-      row = {lane.source,  lane.destination, lane.channel,      m.ordinal,
-             m.size_bytes, m.posted_at_ps,   m.delivered_at_ps, m.acked_at_ps};
+      const weftwork::flow::Message& m = s.messages.items()[i];
+      const weftwork::flow::Lane& lane = s.lanes[m.lane];
+      row = {lane.source.value, lane.destination.value, lane.channel,      m.ordinal,
+             m.size_bytes,      m.posted_at_ps,         m.delivered_at_ps, m.acked_at_ps};
     });
   }
 
   [[nodiscard]] auto carried() {
     const auto found = engine_.carried();
     return table<weftwork::flow::Carried>(found.size(),
-                                          [&](weftwork::flow::Carried& row, std::size_t i) { row = found[i]; });
+                                          [&](weftwork::flow::Carried& row, std::size_t i) { row = found.items()[i]; });
   }
 
   [[nodiscard]] auto marks() const {
-    const auto& marks = engine_.state().marks;
-    return table<weftwork::flow::MarkRow>(marks.size(),
-                                          [&](weftwork::flow::MarkRow& row, std::size_t i) { row = marks[i]; });
+    const auto& milestones = engine_.state().milestones;
+    return table<weftwork::flow::MilestoneRow>(
+        milestones.size(), [&](weftwork::flow::MilestoneRow& row, std::size_t i) { row = milestones[i]; });
   }
 
   [[nodiscard]] auto segments() const {
@@ -170,9 +169,9 @@ class FlowEngine {
 
   [[nodiscard]] auto actors() const {
     const weftwork::flow::State& s = engine_.state();
-    return table<ActorRow>(static_cast<std::size_t>(s.actors()), [&](ActorRow& row, std::size_t i) {
-      const auto actor = static_cast<std::int32_t>(i);
-      row = {s.rank_of(actor), s.ranks_of(actor), s.program_of(actor)};
+    return table<ActorRow>(s.actors().size(), [&](ActorRow& row, std::size_t i) {
+      const weftwork::flow::ActorId actor(i);
+      row = {s.rank_of(actor).value, s.ranks_of(actor), s.program_of(actor).value};
     });
   }
 

@@ -197,7 +197,7 @@ def main() -> None:
         return
     if not given.core:
         sys.stdout.write(
-            "     GPUs place         route  EP folded  actors activities classes       links  classes         hops"
+            "     GPUs place         route  EP folded  actors activities   cells       links    cells         hops"
             "     kept   CPU s    GiB\n"
         )
     for gpus in sizes:

@@ -39,15 +39,11 @@ inline flow::Job job_of(nb::handle input) {
 
 /// The fabric of an input, which keeps the arrays alive.
 inline flow::FabricView fabric_of(nb::handle input) {
-  return {rows_by<NodeId, std::int8_t>(input, "node_kind"),
-          rows_by<NodeId, std::int8_t>(input, "node_tier"),
-          rows_by<NodeId, std::int32_t>(input, "node_device"),
-          rows_by<NodeId, std::int64_t>(input, "port_base"),
-          rows_by<PortId, NodeId>(input, "port_node"),
-          rows_by<PortId, PortId>(input, "port_peer"),
-          rows_by<PortId, std::int64_t>(input, "port_rate_bps"),
-          rows_by<PortId, std::int64_t>(input, "port_delay_ps"),
-          rows<SwitchRow>(input, "switches")};
+  return {rows_by<NodeId, std::int8_t>(input, "node_kind"),      rows_by<NodeId, std::int8_t>(input, "node_tier"),
+          rows_by<NodeId, flow::DeviceId>(input, "node_device"), rows_by<NodeId, std::int64_t>(input, "port_base"),
+          rows_by<PortId, NodeId>(input, "port_node"),           rows_by<PortId, PortId>(input, "port_peer"),
+          rows_by<PortId, std::int64_t>(input, "port_rate_bps"), rows_by<PortId, std::int64_t>(input, "port_delay_ps"),
+          rows_by<flow::DeviceId, SwitchRow>(input, "switches")};
 }
 
 }  // namespace python

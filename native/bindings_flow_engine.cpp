@@ -9,28 +9,29 @@ using weftwork::python::fabric_of;
 using weftwork::python::job_of;
 using weftwork::python::number;
 using weftwork::python::rows;
+using weftwork::python::rows_by;
 using weftwork::python::table;
 
-weftwork::flow::Input input_of(nb::dict plan) {
+weftwork::flow::Input input_of(nb::dict input) {
   weftwork::flow::Input in;
-  in.job = job_of(plan);
-  in.until_ps = number<std::int64_t>(plan, "until_ps");
-  in.mode = static_cast<weftwork::flow::Mode>(number<std::int64_t>(plan, "mode"));
-  in.tolerance = number<double>(plan, "tolerance");
-  in.fabric = fabric_of(plan);
-  in.nics = rows<weftwork::NicRow>(plan, "nics");
-  in.live = rows<std::uint8_t>(plan, "live");
-  in.instants = rows<weftwork::InstantRow>(plan, "instants");
-  in.tokens = number<std::int64_t>(plan, "tokens");
-  const nb::handle wire = plan["wire"];
+  in.job = job_of(input);
+  in.until_ps = number<std::int64_t>(input, "until_ps");
+  in.mode = static_cast<weftwork::flow::Mode>(number<std::int64_t>(input, "mode"));
+  in.tolerance = number<double>(input, "tolerance");
+  in.fabric = fabric_of(input);
+  in.nics = rows_by<weftwork::flow::DeviceId, weftwork::NicRow>(input, "nics");
+  in.live = rows<std::uint8_t>(input, "live");
+  in.instants = rows<weftwork::InstantRow>(input, "instants");
+  in.tokens = number<std::int64_t>(input, "tokens");
+  const nb::handle wire = input["wire"];
   in.wire = {number<std::int64_t>(wire, "mtu_bytes"),         number<std::int64_t>(wire, "overhead_bytes"),
              number<std::int64_t>(wire, "first_extra_bytes"), number<std::int64_t>(wire, "gap_bytes"),
              number<std::int64_t>(wire, "ack_bytes"),         number<std::int64_t>(wire, "ack_every")};
-  in.folding = static_cast<weftwork::flow::Folding>(number<std::int64_t>(plan, "folding"));
-  in.tiers = number<std::int64_t>(plan, "tiers");
-  in.tier_of_port = weftwork::python::rows_by<weftwork::PortId, std::int32_t>(plan, "tier_of_port");
-  in.tier_bins = number<std::int64_t>(plan, "tier_bins");
-  in.timeline_bins = number<std::int64_t>(plan, "timeline_bins");
+  in.folding = static_cast<weftwork::flow::Folding>(number<std::int64_t>(input, "folding"));
+  in.tiers = number<std::int64_t>(input, "tiers");
+  in.tier_of_port = rows_by<weftwork::PortId, std::int32_t>(input, "tier_of_port");
+  in.tier_bins = number<std::int64_t>(input, "tier_bins");
+  in.timeline_bins = number<std::int64_t>(input, "timeline_bins");
   return in;
 }
 
@@ -62,7 +63,7 @@ weftwork::flow::Engine made(weftwork::flow::Input input) {
 
 class FlowEngine {
  public:
-  explicit FlowEngine(nb::dict plan) : plan_(std::move(plan)), engine_(made(input_of(plan_))) {}
+  explicit FlowEngine(nb::dict input) : input_(std::move(input)), engine_(made(input_of(input_))) {}
 
   bool advance(double budget_s) {
     const nb::gil_scoped_release released;
@@ -176,15 +177,15 @@ class FlowEngine {
   }
 
  private:
-  nb::dict plan_;  // keeps the arrays alive
+  nb::dict input_;  // keeps the arrays alive
   weftwork::flow::Engine engine_;
 };
 
 }  // namespace
 
 void weftwork::python::bind_flow_engine(nb::module_& module) {
-  nb::class_<FlowEngine>(module, "FlowEngine", "The flow engine on one plan; see weftwork.engine.flow.run.")
-      .def(nb::init<nb::dict>(), nb::arg("plan"), nb::sig("def __init__(self, plan: dict[str, object]) -> None"))
+  nb::class_<FlowEngine>(module, "FlowEngine", "The flow engine on one input; see weftwork.engine.flow.run.")
+      .def(nb::init<nb::dict>(), nb::arg("arrays"), nb::sig("def __init__(self, arrays: dict[str, object]) -> None"))
       .def("advance", &FlowEngine::advance, nb::arg("budget_s"))
       .def("restart", &FlowEngine::restart, nb::arg("variant"))
       .def("is_approximate", &FlowEngine::is_approximate)

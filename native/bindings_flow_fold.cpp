@@ -155,16 +155,16 @@ nb::dict facts_of(const FoldFacts& facts) {
   return out;
 }
 
-/// Folds the job of a plan; keeps no part of it.
+/// Folds the job of an input; keeps no part of it.
 class FlowFold {
  public:
-  FlowFold(nb::dict plan, std::int64_t folding, std::int64_t cell_limit, std::int64_t core_slots, std::int32_t core_few,
-           std::vector<std::uint64_t> link_fate) {
-    const Job job = job_of(plan);
-    const FabricView fabric = fabric_of(plan);
-    const auto mode = static_cast<Mode>(nb::cast<int>(plan["mode"]));
-    const auto factor = nb::cast<double>(plan["wire_factor"]);
-    const auto host_rate_bps = weftwork::python::rows_by<weftwork::PortId, std::int64_t>(plan, "host_rate_bps");
+  FlowFold(nb::dict input, std::int64_t folding, std::int64_t cell_limit, std::int64_t core_slots,
+           std::int32_t core_few, std::vector<std::uint64_t> link_fate) {
+    const Job job = job_of(input);
+    const FabricView fabric = fabric_of(input);
+    const auto mode = static_cast<Mode>(nb::cast<int>(input["mode"]));
+    const auto factor = nb::cast<double>(input["wire_factor"]);
+    const auto host_rate_bps = weftwork::python::rows_by<weftwork::PortId, std::int64_t>(input, "host_rate_bps");
     const FoldOptions options{static_cast<Folding>(folding),
                               cell_limit,
                               {.slots = core_slots, .few = core_few},
@@ -204,9 +204,9 @@ namespace weftwork {
 void bind_flow_fold(nb::module_& module) {
   nb::class_<FlowFold>(module, "FlowFold", "What a job folds into, for tests; see native/flow/fold.hpp.")
       .def(nb::init<nb::dict, std::int64_t, std::int64_t, std::int64_t, std::int32_t, std::vector<std::uint64_t>>(),
-           nb::arg("plan"), nb::arg("folding"), nb::arg("cell_limit"), nb::arg("core_slots"), nb::arg("core_few"),
+           nb::arg("arrays"), nb::arg("folding"), nb::arg("cell_limit"), nb::arg("core_slots"), nb::arg("core_few"),
            nb::arg("link_fate"),
-           nb::sig("def __init__(self, plan: dict[str, object], folding: int, cell_limit: int, core_slots: int, "
+           nb::sig("def __init__(self, arrays: dict[str, object], folding: int, cell_limit: int, core_slots: int, "
                    "core_few: int, "
                    "link_fate: list[int]) -> None"))
       .def("network", &FlowFold::network, nb::sig("def network(self) -> dict[str, object]"))

@@ -11,7 +11,7 @@ namespace weftwork::flow {
 inline void consider(State& s, CommunicatorCell communicator) {
   Communicating& at = s.communicators[communicator];
   if (at.running || std::cmp_equal(at.head, at.calls.size())) return;
-  Call& call = at.calls[at.head];
+  CollectiveCall& call = at.calls[at.head];
   if (call.posted < s.network->communicators[communicator].participants) return;
   at.running = true;
   call.ready_at_ps = s.now_ps;
@@ -26,14 +26,14 @@ inline void post_call(State& s, StreamId stream, OperationCell operation, OpId r
   const ActorId actor = s.streams[stream].actor;
   const std::int64_t number = at.posted[actor]++;
   if (std::cmp_equal(number, at.calls.size())) {
-    Call& fresh = at.calls.emplace_back();
+    CollectiveCall& fresh = at.calls.emplace_back();
     fresh.operation = operation;
     fresh.row = row;
     fresh.actor = actor;
     fresh.posted_at_ps = s.now_ps;
     s.open_work += 1;
   }
-  Call& call = at.calls[number];
+  CollectiveCall& call = at.calls[number];
   call.posted += 1;
   if (call.posted == s.network->communicators[communicator].participants) call.complete_at_ps = s.now_ps;
   call.streams.push_back(stream);
@@ -42,7 +42,7 @@ inline void post_call(State& s, StreamId stream, OperationCell operation, OpId r
 
 inline void end_call(State& s, CommunicatorCell communicator) {
   Communicating& at = s.communicators[communicator];
-  Call& call = at.calls[at.head];
+  CollectiveCall& call = at.calls[at.head];
   const OpRow& op = s.in.job.ops[call.row];
   const CollectRow& collect = s.in.job.collect(op);
   const Operation& operation = s.network->operations[call.operation];
@@ -63,7 +63,7 @@ inline void end_call(State& s, CommunicatorCell communicator) {
 /// The overhead is over; the bytes begin to flow.
 inline void begin_call(State& s, CommunicatorCell communicator) {
   Communicating& at = s.communicators[communicator];
-  Call& call = at.calls[at.head];
+  CollectiveCall& call = at.calls[at.head];
   const OpRow& op = s.in.job.ops[call.row];
   const Operation& operation = s.network->operations[call.operation];
   const CollectRow& collect = s.in.job.collect(op);
@@ -81,7 +81,7 @@ inline void begin_call(State& s, CommunicatorCell communicator) {
 /// The bytes of one activity of the running call are there, but for the latency of its longest path.
 inline void end_part(State& s, CommunicatorCell communicator) {
   Communicating& at = s.communicators[communicator];
-  Call& call = at.calls[at.head];
+  CollectiveCall& call = at.calls[at.head];
   if (--call.left > 0) return;
   const Operation& operation = s.network->operations[call.operation];
   record_call_flow(s, communicator, call);

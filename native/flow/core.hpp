@@ -6,7 +6,8 @@
 ///   - all activities of the slowest replicas;
 ///   - of each kind of the others the one of median rate, by which its kind goes;
 ///   - of kinds that replicas share (gradients) all, where they are few, else the slowest;
-///   - whatever else crosses a full link of these: companions, which start with their kind, and for which nobody waits.
+///   - whatever else crosses a saturated link of these: companions, which start with their kind, and for which nobody
+///   waits.
 /// What is kept out neither delays nor is seen. Approximate: docs/models/flow-engine-folding.md has the error where
 /// exact runs are possible. The bracket is of two networks in which every kind has a rate of its own. In the fastest it
 /// is that of the member which is fastest alone on its path: no transfer of the job can be faster, so the job cannot
@@ -268,13 +269,14 @@ inline Core critical_core(const Job& job, const Graph& graph, const Traits& trai
   Chosen chosen = choose_replicas(job, graph, busy.rate, replicas_of(graph, detail::kLeastReplicas), size.slots);
   Traits structural = traits;
   structural.use_links = false;
-  structural.rank = IdSpan<RankId, const std::int32_t>(chosen.party.items());
+  structural.party = IdSpan<RankId, const PartyId>(chosen.party.items());
   core.structure = stable(job, graph, structural, cell_limit);
   if (!core.structure.is_stable) {  // groups that replicas share make all of them different: one party, all in lockstep
-    structural.rank = {};
+    structural.party = {};
     core.structure = stable(job, graph, structural, 0);
     chosen.parties = 1;
-    for (const RankId r : graph.ranks()) chosen.speaks[r] = chosen.speaks[r] != 0 && chosen.party[r] == 0 ? 1 : 0;
+    for (const RankId r : graph.ranks())
+      chosen.speaks[r] = chosen.speaks[r] != 0 && chosen.party[r] == PartyId(0) ? 1 : 0;
   }
   core.replicas = chosen.parties;
   const detail::Kinds kinds(core.structure);

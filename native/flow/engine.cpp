@@ -156,7 +156,7 @@ void build_streams(State& s) {
     std::int32_t number = 0;
     for (auto row = begin; row != s.in.job.streams.end() && row->rank_class == program; ++row) {
       const StreamId index = s.streams.next_id();
-      Stream& stream = s.streams.emplace_back();
+      StreamState& stream = s.streams.emplace_back();
       stream.actor = actor;
       stream.number = number++;
       stream.op = row->first_op;
@@ -234,7 +234,7 @@ void handle_instant(State& s) {
   s.solves += 1;
 }
 
-/// Streams at their begin, nothing under way.
+/// Streams at their begin, nothing in flight.
 void begin_run(State& s, const Network* network) {
   s.network = network;
   build_fluid(s);

@@ -61,7 +61,7 @@ class Filling {
     double share;
   };
 
-  /// What each activity gets that is not fixed yet. Where little is left of a sum, the sum is made anew: differences
+  /// What each activity gets that is not fixed yet. Where little is left of a sum, the sum is made again: differences
   /// of large numbers would have lost it.
   double share_of(ConstraintId constraint) {
     Remaining& left = remaining_[constraint];

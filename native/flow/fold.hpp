@@ -50,7 +50,7 @@ Folded fold(const Job& job, const Links& links, const Router& router, const Fold
   const Graph& graph = out.graph;
   const Traits traits{.capacity = IdSpan<LinkId, const double>(links.capacity.items()),
                       .link_fate = options.link_fate,
-                      .rank = {},
+                      .party = {},
                       .kind = {}};
   Folding folding = graph.meaning.has_later ? Folding::kNever : options.folding;
   if (folding == Folding::kAuto || folding == Folding::kExact) {

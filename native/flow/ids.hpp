@@ -1,5 +1,7 @@
 /// Ids that only the flow engine has; those of both engines are in base/ids.hpp.
 #pragma once
+#include <type_traits>
+
 #include "base/ids.hpp"
 
 namespace weftwork::flow {
@@ -9,6 +11,7 @@ using ConstraintId = Id<struct ConstraintKind>;
 using VariableId = Id<struct VariableKind>;
 
 // The fabric.
+using DeviceId = Id<struct DeviceKind>;          // rows of switches (of a switch) or of NICs (of a server)
 using SwitchId = Id<struct SwitchKind>;          // switches alone, by node
 using AttachmentId = Id<struct AttachmentKind>;  // switches at which hosts hang, by node
 using PodId = Id<struct PodKind>;                // switches with the same leaves below them, within their tier
@@ -24,11 +27,12 @@ using GroupId = Id<struct GroupKind>;                // rules by which ranks for
 using ShapeId = Id<struct ShapeKind>;                // of collectives: Slots::shapes
 using OpId = Id<struct OpKind>;                      // rows of Job::ops
 using CollectId = Id<struct CollectKind>;            // rows of Job::collects
-using SlotId = Id<struct SlotTag>;                   // among the slots of one program
+using SlotId = Id<struct SlotIdKind>;                // among the slots of one program
 using ActivityId = Id<struct ActivityKind>;          // of the graph: its connections first, then its operations
 using ConnectionId = Id<struct ConnectionKind>;      // of the graph
 using OperationId = Id<struct OperationKind>;        // of the graph
 using CommunicatorId = Id<struct CommunicatorKind>;  // of the graph
+using PartyId = Id<struct PartyKind>;                // of replicas that run as one of them: flow/replicas.hpp
 using ReplicaId = Id<struct ReplicaKind>;            // sets of ranks: flow/replicas.hpp
 using WeightId = Id<struct WeightKind>;              // of distinct weights
 
@@ -50,5 +54,9 @@ using ConnectionCell = Id<CellKind<ConnectionId>>;
 using OperationCell = Id<CellKind<OperationId>>;
 using CommunicatorCell = Id<CellKind<CommunicatorId>>;
 using ActorId = Id<CellKind<RankId>>;
+
+// No kind turns into another by itself: a link into a constraint, a port into its link, a part into its cell.
+static_assert(!std::is_constructible_v<ConstraintId, LinkId> && !std::is_constructible_v<LinkId, PortId> &&
+              !std::is_constructible_v<ActivityCell, ActivityId> && !std::is_constructible_v<ActorId, RankId>);
 
 }  // namespace weftwork::flow

@@ -1,4 +1,4 @@
-/// What the flow engine is given: the arrays of weftwork.engine.flow.plan.FlowPlan, borrowed.
+/// The input of the flow engine, arrays that Python makes (weftwork.engine.flow.plan), borrowed.
 /// The owner (Python) keeps them alive as long as the engine.
 #pragma once
 #include <cstdint>
@@ -41,7 +41,7 @@ struct Input {
   Mode mode = Mode::kHashed;
   double tolerance = 1e-6;
   FabricView fabric;
-  std::span<const NicRow> nics;
+  IdSpan<DeviceId, const NicRow> nics;
   std::span<const std::uint8_t> live;  // by table of routes and port: the links that it knows to be up
   std::span<const InstantRow> instants;
   std::int64_t tokens = 0;

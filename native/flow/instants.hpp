@@ -1,6 +1,6 @@
 /// Faults as the flow engine sees them: capacities that change, and new paths once routes or NIC ports follow.
 /// Links of a bundle carry alike, so that the slowest holds back all: packets that are sprayed over it wait for it.
-/// What is under way on a link that is down stands still until routes know of it. Source: docs/models/flow-engine.md,
+/// What is in flight on a link that is down stands still until routes know of it. Source: docs/models/flow-engine.md,
 /// "Faults".
 #pragma once
 #include <array>

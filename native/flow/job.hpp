@@ -1,4 +1,4 @@
-/// What the graph of a job is made from: the arrays of the flow engine's plan, borrowed.
+/// What the graph of a job is made from: arrays of the flow engine's input, borrowed.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,4 +1,4 @@
-/// Lanes: messages of one (source, destination, channel) on their way, and what their ends complete.
+/// Lanes: messages of one (source, destination, channel) in flight, and what their ends complete.
 /// Source: docs/models/flow-engine.md. Leaves out: windows, credits, retransmissions; packets are a flow.
 #pragma once
 #include <bit>
@@ -13,7 +13,7 @@ inline constexpr std::int64_t kOfMessage = 0, kOfCall = 1;  // the lowest bit of
 
 /// Let a stream go on at `at_ps`; once, however many reasons there are.
 inline void wake(State& s, StreamId index, Ps at_ps) {
-  Stream& stream = s.streams[index];
+  StreamState& stream = s.streams[index];
   if (stream.queued) return;
   stream.queued = true;
   s.push(at_ps, Event::kStream, index);
@@ -21,10 +21,10 @@ inline void wake(State& s, StreamId index, Ps at_ps) {
 
 /// Something that a stream has posted is complete.
 inline void complete_posted(State& s, StreamId index, const Cause& cause) {
-  Stream& stream = s.streams[index];
+  StreamState& stream = s.streams[index];
   stream.outstanding -= 1;
   stream.cause = cause;
-  if (stream.wait == StreamWait::kAll) {  // what it waited for was under way from its begin on
+  if (stream.wait == StreamWait::kAll) {  // what it waited for was in progress from its begin on
     record_wait(s, stream, s.in.job.ops[OpId(stream.op)].label, cause);
     stream.since_ps = s.now_ps;
   }
@@ -264,7 +264,7 @@ inline Rest rest_of(State& s, const Lane& lane, std::int64_t size_bytes) {
   return {static_cast<Ps>(std::llround(std::max(0.0, alone - flowing))), static_cast<Ps>(std::llround(path.ack_ps))};
 }
 
-/// The last byte of a lane's head has flowed: the next message follows at once, this one's last bytes are under way.
+/// The last byte of a lane's head has flowed: the next message follows at once, this one's last bytes are in flight.
 inline void end_flow(State& s, MessageId number) {
   Message& message = s.messages[number];
   if (--message.left > 0) return;
@@ -321,7 +321,7 @@ inline void claim(State& s, StreamId stream, LaneId index) {
   if (lane.claimed > lane.delivered) s.streams[stream].outstanding += 1;
 }
 
-/// All lanes between servers follow the routes, and their columns, that hold now; what is under way goes on there.
+/// All lanes between servers follow the routes, and their columns, that hold now; what is in flight goes on there.
 inline void reroute(State& s, bool chooses_columns) {
   for (Lane& lane : s.lanes) {
     if (lane.inside || lane.path.is_none()) continue;  // the network has its own path of it

@@ -1,6 +1,6 @@
 /// What the executor runs: actors, their connections and communicators, and the activities that share links.
-/// Unfolded, an actor is a rank and a link is a link; folded, both are classes of equal ones (flow/fold.hpp); in the
-/// critical core an actor is a class of ranks in lockstep (flow/core.hpp). The executor need not know which.
+/// Unfolded, an actor is a rank and a link is a link; folded, both are cells of equal ones (flow/fold.hpp); in the
+/// critical core an actor is a cell of ranks in lockstep (flow/core.hpp). The executor need not know which.
 /// Meaning: docs/models/flow-engine-folding.md.
 #pragma once
 #include <cstdint>
@@ -20,7 +20,7 @@ inline constexpr std::int32_t kLater = -2;
 /// Messages of one (source, destination, channel): one after the other, in order.
 /// Its activities are `first_activity` and the next `activities - 1`. A message starts them all, each with its size as
 /// amount, and is delivered when all have ended, each its own latency after its transfer. The next `companions` start
-/// with it too, those that are not under way still, but nobody waits for them: they are what others send meanwhile.
+/// with it too, those that are not still in flight, but nobody waits for them: they are what others send meanwhile.
 struct Connection {
   ActorId source, destination;
   ActivityCell first_activity;

@@ -6,6 +6,7 @@
 /// for L: by equitability every link of L carries just that when every activity of A runs at rate 1.
 #pragma once
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "flow/refine.hpp"
@@ -98,7 +99,7 @@ inline void add_communicators(const Graph& graph, const Partition& cells, Networ
 /// activities do.
 inline Network quotient(const Job& job, const Graph& graph, const Traits& traits, const Partition& cells) {
   Network network;
-  network.folded = static_cast<std::size_t>(cells.ranks) < graph.ranks().size();
+  network.folded = std::cmp_less(cells.ranks, graph.ranks().size());
   network.link_cell = cells.link;
   const detail::Cells links(cells.link, cells.links);
   for (const LinkCell c : links.ids()) {

@@ -20,7 +20,7 @@ inline void spend(State& s, ActorId actor, std::int64_t label, Spent code, Ps fr
 }
 
 /// A stream goes on: what it waited for is the label of the operation, or of what ended it.
-inline void record_wait(State& s, const Stream& stream, std::int64_t own_label, const Cause& cause) {
+inline void record_wait(State& s, const StreamState& stream, std::int64_t own_label, const Cause& cause) {
   if (stream.number != 0) return;
   const std::int64_t label = own_label >= 0 ? own_label : cause.label;
   if (!cause.is_transfer) {
@@ -114,7 +114,7 @@ inline void record_flow(State& s, Lane& lane, const Message& message) {
 }
 
 /// A call of a communicator has flowed.
-inline void record_call_flow(State& s, CommunicatorCell communicator, const Call& call) {
+inline void record_call_flow(State& s, CommunicatorCell communicator, const CollectiveCall& call) {
   if (s.is_ideal) return;
   const OpRow& op = s.in.job.ops[call.row];
   const auto amount = static_cast<double>(s.in.job.collect(op).amount_bytes);

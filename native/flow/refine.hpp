@@ -77,7 +77,7 @@ struct Traits {
   IdSpan<LinkId, const double> capacity;
   IdSpan<LinkId, const std::uint64_t> link_fate;  // equal for links whose capacity changes alike; empty: none does
   bool use_links = true;  // false: ranks and activities alone, whatever paths they take and however long these are
-  IdSpan<RankId, const std::int32_t> rank;      // a trait of its own; empty: none
+  IdSpan<RankId, const PartyId> party;          // empty: none
   IdSpan<ActivityId, const std::int32_t> kind;  // not empty: links and activities alone, with these kinds
 };
 
@@ -100,7 +100,7 @@ class Refinement {
     begin_links(traits);
     begin_activities(traits.kind);
     if (!use_ranks_) return;
-    begin_ranks(job, traits.rank);
+    begin_ranks(job, traits.party);
     communicator.resize(graph.group.size());
     for (const CommunicatorId c : communicator.ids())
       communicator[c] = mix(static_cast<std::uint64_t>(graph.group[c].value), 5, salt_);
@@ -157,12 +157,12 @@ class Refinement {
     }
   }
 
-  void begin_ranks(const Job& job, IdSpan<RankId, const std::int32_t> trait) {
+  void begin_ranks(const Job& job, IdSpan<RankId, const PartyId> party) {
     rank.resize(job.rank_count());
     for (const RankId r : job.ranks()) {
       const ProgramId program = job.rank_program[r];
       rank[r] = mix(static_cast<std::uint64_t>(program.value), std::bit_cast<std::uint64_t>(job.factor(r)), salt_);
-      if (!trait.empty()) rank[r] = pair(rank[r], static_cast<std::uint64_t>(trait[r]));
+      if (!party.empty()) rank[r] = pair(rank[r], static_cast<std::uint64_t>(party[r].value));
       const RankId first = job.first_rank(program);
       for (const SizeRule& size : graph_.meaning.sizes[program])
         rank[r] = pair(rank[r], static_cast<std::uint64_t>(coordinate(job.job_tables(), size, r - first)));

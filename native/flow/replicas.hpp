@@ -104,8 +104,8 @@ inline IdVector<RankId, ReplicaId> replicas_of(const Graph& graph, std::int64_t 
 /// Which replicas are run, and for whom each stands.
 struct Chosen {
   IdVector<RankId, ReplicaId> replica;
-  IdVector<RankId, std::int32_t> party;  // ranks of one party are run as one of its replicas does
-  IdVector<RankId, char> speaks;         // whether its replica is the one that is run
+  IdVector<RankId, PartyId> party;  // ranks of one party are run as one of its replicas does
+  IdVector<RankId, char> speaks;    // whether its replica is the one that is run
   std::int32_t parties = 0;
 };
 
@@ -136,19 +136,19 @@ inline Chosen choose_replicas(const Job& job, const Graph& graph, const IdVector
   const std::size_t parties =
       std::clamp<std::size_t>(static_cast<std::size_t>(slots) / each, 2, std::max<std::size_t>(count, 2));
   const std::size_t alone = parties >= count ? count : parties / 3;
-  IdVector<ReplicaId, std::int32_t> party_of(count, 0);
+  IdVector<ReplicaId, PartyId> party_of(count);
   IdVector<ReplicaId, char> speaks(count, 0);
   for (std::size_t i = 0; i < alone; ++i) {
-    party_of[order[i]] = static_cast<std::int32_t>(i);
+    party_of[order[i]] = PartyId(i);
     speaks[order[i]] = 1;
   }
   for (std::size_t i = alone, group = 0; i < count; ++group) {
     const std::size_t end = alone + (count - alone) * (group + 1) / (parties - alone);
     if (end > i) speaks[order[i + (end - i) / 2]] = 1;
-    for (; i < end; ++i) party_of[order[i]] = static_cast<std::int32_t>(alone + group);
+    for (; i < end; ++i) party_of[order[i]] = PartyId(alone + group);
   }
   const std::size_t ranks = graph.ranks().size();
-  Chosen chosen{replica, IdVector<RankId, std::int32_t>(ranks), IdVector<RankId, char>(ranks),
+  Chosen chosen{replica, IdVector<RankId, PartyId>(ranks), IdVector<RankId, char>(ranks),
                 static_cast<std::int32_t>(std::min(parties, count))};
   for (const RankId r : graph.ranks()) {
     chosen.party[r] = party_of[replica[r]];

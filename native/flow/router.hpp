@@ -22,7 +22,7 @@ namespace weftwork::flow {
 
 enum class Mode : std::uint8_t { kSpray, kHashed, kDeterministic };
 
-/// What a path is besides its hops.
+/// What a router tells of a path besides its hops.
 struct PathFacts {
   bool reachable = false;
   std::int32_t links = 0;  // crossed, one after the other
@@ -92,7 +92,7 @@ class Router {
   };
 
   /// What has come to the switches of a colour.
-  struct Arrived {
+  struct Spread {
     ColourId colour;
     NodeId node;
     double fraction;
@@ -127,7 +127,7 @@ class Router {
 
   bool walk(const Flow& flow, NodeId goal, std::vector<Hop>& hops, PathFacts& about) const {
     const AttachmentId attachment = tiers_.attachment(goal);
-    hashed_device_ = -1;
+    hashed_device_ = DeviceId::none();
     for (PortId ingress = fabric_.peer(flow.source_port); fabric_.owner(ingress) != goal;) {
       const NodeId node = fabric_.owner(ingress);
       const Candidates ports = candidates(node, goal, attachment);
@@ -145,7 +145,7 @@ class Router {
       const std::int64_t stride = stride_[std::max(lower, 0)];
       return static_cast<std::size_t>(number_[flow.destination_port] / stride) % ports.size();
     }
-    const std::int32_t device = fabric_.node_device[node];
+    const DeviceId device = fabric_.node_device[node];
     const SwitchRow& row = fabric_.switches[device];
     const auto fields = static_cast<std::uint32_t>(row.hash_fields);
     if (device != hashed_device_ || (fields & kInPort) != 0) {
@@ -166,30 +166,30 @@ class Router {
     const AttachmentId attachment = tiers_.attachment(goal);
     const bool known = tiers_.knows(attachment);
     const IdVector<SwitchId, std::int16_t>* distance = known ? nullptr : &search_.to(fabric_, tiers_, attachment, goal);
-    arrived_.assign(1, {bundles_.colour(tiers_.switch_of(node)), node, 1.0, about.latency_ps});
-    while (arrived_.front().node != goal) {
+    spread_.assign(1, {bundles_.colour(tiers_.switch_of(node)), node, 1.0, about.latency_ps});
+    while (spread_.front().node != goal) {
       next_.clear();
-      for (const Arrived& arrived : arrived_) {
+      for (const Spread& spread : spread_) {
         std::span<const Bundle> bundles;
         if (!known) {
-          bundles = closer(arrived, *distance);
-        } else if (tiers_.is_above(arrived.node, attachment)) {
-          bundles = bundles_.down(arrived.colour, tiers_.chain(attachment, fabric_.tier(arrived.node) - 1));
+          bundles = closer(spread, *distance);
+        } else if (tiers_.is_above(spread.node, attachment)) {
+          bundles = bundles_.down(spread.colour, tiers_.chain(attachment, fabric_.tier(spread.node) - 1));
         } else {
-          bundles = bundles_.up(arrived.colour);
+          bundles = bundles_.up(spread.colour);
         }
         std::int64_t links = 0;
         for (const Bundle& bundle : bundles) links += bundle.per_node;
         if (links == 0) return false;
         const double weight =
-            arrived.fraction / (static_cast<double>(bundles_.size(arrived.colour)) * static_cast<double>(links));
+            spread.fraction / (static_cast<double>(bundles_.size(spread.colour)) * static_cast<double>(links));
         for (const Bundle& bundle : bundles) {
           hops.push_back({link_of(bundle.port), weight});
           about.rate_bps = std::min(about.rate_bps, static_cast<double>(bundle.rate_bps) / weight);
-          const double fraction = arrived.fraction * static_cast<double>(bundle.per_node) / static_cast<double>(links);
-          const std::int64_t latency_ps = arrived.latency_ps + bundle.delay_ps;
+          const double fraction = spread.fraction * static_cast<double>(bundle.per_node) / static_cast<double>(links);
+          const std::int64_t latency_ps = spread.latency_ps + bundle.delay_ps;
           const auto same = std::find_if(next_.begin(), next_.end(),
-                                         [&](const Arrived& other) { return other.colour == bundle.colour; });
+                                         [&](const Spread& other) { return other.colour == bundle.colour; });
           if (same == next_.end()) {
             next_.push_back({bundle.colour, bundle.node, fraction, latency_ps});
           } else {
@@ -198,20 +198,20 @@ class Router {
           }
         }
       }
-      arrived_.swap(next_);
+      spread_.swap(next_);
       about.links += 1;
     }
-    about.latency_ps = arrived_.front().latency_ps;
+    about.latency_ps = spread_.front().latency_ps;
     return true;
   }
 
   /// Bundles of a colour towards what is closer to the destination.
-  [[nodiscard]] std::span<const Bundle> closer(const Arrived& arrived,
+  [[nodiscard]] std::span<const Bundle> closer(const Spread& spread,
                                                const IdVector<SwitchId, std::int16_t>& distance) const {
     closer_.clear();
-    const std::int16_t own = distance[tiers_.switch_of(arrived.node)];
+    const std::int16_t own = distance[tiers_.switch_of(spread.node)];
     if (own != Search::kNowhere)
-      for (const Bundle& bundle : bundles_.of(arrived.colour))
+      for (const Bundle& bundle : bundles_.of(spread.colour))
         if (distance[tiers_.switch_of(bundle.node)] == own - 1) closer_.push_back(bundle);
     return closer_;
   }
@@ -248,8 +248,8 @@ class Router {
   mutable Search search_;
   mutable std::vector<PortId> found_;
   mutable std::vector<Bundle> closer_;
-  mutable std::vector<Arrived> arrived_, next_;
-  mutable std::int32_t hashed_device_ = -1;
+  mutable std::vector<Spread> spread_, next_;
+  mutable DeviceId hashed_device_;
   mutable std::uint32_t hash_ = 0;
 };
 

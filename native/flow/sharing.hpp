@@ -12,7 +12,7 @@
 
 namespace weftwork::flow {
 
-/// Service counters begin anew here, long before a double could not tell a thousandth of a byte any more.
+/// Service counters begin again at 0 here, long before a double could not tell a thousandth of a byte any more.
 inline constexpr double kCounterLimit = 0x1p40;
 
 inline constexpr std::int32_t kFirstRoom = 16;  // chosen: elements of a constraint for which there is room at once

@@ -49,10 +49,10 @@ enum class SlotKind : std::uint8_t { kSend, kReceive, kCollect };
 
 struct Slot {
   SlotKind kind;
-  bool is_later;       // its peer depends on a loop counter
-  OpRow op;            // SEND, RECEIVE: the first row of this meaning
-  GroupId group = {};  // COLLECT
-  ShapeId shape = {};  // COLLECT
+  bool is_later;  // its peer depends on a loop counter
+  OpRow op;       // SEND, RECEIVE: the first row of this meaning
+  GroupId group;  // COLLECT
+  ShapeId shape;  // COLLECT
 };
 
 /// A group on whose coordinate the size of some message depends.
@@ -129,7 +129,7 @@ inline Slots slots_of(const Job& job) {
       const bool sends = op.code == static_cast<std::int64_t>(OpCode::kSend);
       const bool receives = op.code == static_cast<std::int64_t>(OpCode::kReceive);
       if (!sends && !receives && op.code != static_cast<std::int64_t>(OpCode::kCollect)) continue;
-      Slot slot{sends ? SlotKind::kSend : receives ? SlotKind::kReceive : SlotKind::kCollect, false, op};
+      Slot slot{sends ? SlotKind::kSend : receives ? SlotKind::kReceive : SlotKind::kCollect, false, op, {}, {}};
       std::vector<std::int64_t> key{op.code};
       if (slot.kind == SlotKind::kCollect) {
         collectives.describe(op, job.first_rank(program), slot);

@@ -25,10 +25,10 @@ enum class Spent : std::int64_t { kComputing, kWaiting, kCommunicating };
 struct Cause {
   std::int32_t label = -1;
   bool is_transfer = false;
-  Ps began_at_ps = 0;  // of the transfer: before, nothing was under way
+  Ps began_at_ps = 0;  // of the transfer: before, nothing was in progress
 };
 
-struct Stream : StreamProgress {
+struct StreamState : StreamProgress {
   ActorId actor;
   std::int32_t number = 0;  // among the streams of the actor
   Ps since_ps = 0;          // when it was blocked
@@ -76,7 +76,7 @@ struct Egress {
   bool busy = false;
 };
 
-struct Call {
+struct CollectiveCall {
   OperationCell operation;
   std::int32_t posted = 0, left = 0;
   OpId row;
@@ -86,7 +86,7 @@ struct Call {
 };
 
 struct Communicating {  // a communicator at work
-  std::vector<Call> calls;
+  std::vector<CollectiveCall> calls;
   std::int64_t head = 0;  // the call that runs, or is to run next
   bool running = false;
   std::unordered_map<ActorId, std::int64_t> posted;  // calls
@@ -117,18 +117,12 @@ struct AgendaRow {
   }
 };
 
-/// What a run is made on; a second run of the same plan takes it over.
+/// What a run is made on; a second run of the same input takes it over.
 struct Ground {
   std::unique_ptr<Folded> folded;                           // where the job is run by cells, or has whole collectives
   IdVector<LinkCell, LinkId> link_of_cell;                  // where no links are folded
   IdVector<PortId, double> bundle_links;                    // how many links a port stands for
   IdVector<ActivityCell, std::vector<double>> tier_weight;  // bytes by tier for each unit of amount; see done_of
-};
-
-/// Bytes by tier for each unit of amount, of instances together; flows on those tiers.
-struct Traffic {
-  std::span<const double> tier_bytes;
-  double flows = 0;
 };
 
 struct State {
@@ -142,7 +136,7 @@ struct State {
   IdVector<ActivityCell, VariableId> variable_of_activity;
   IdVector<ActivityCell, char> is_companion_busy;
 
-  IdVector<StreamId, Stream> streams;
+  IdVector<StreamId, StreamState> streams;
   IdVector<ActorId, StreamId> first_stream;  // (A + 1)
   std::vector<std::int64_t> tokens;          // by actor and token
   std::vector<Cause> token_causes;
@@ -160,7 +154,7 @@ struct State {
   std::uint64_t order = 0;
   Ps now_ps = 0, end_ps = 0;
   std::int64_t open_work = 0, events = 0, solves = 0;
-  std::int64_t delivered_bytes = 0, posted_bytes = 0;
+  std::int64_t delivered_bytes = 0;
   std::size_t next_instant = 0;
   IdVector<PortId, char> is_down, down_at_failover;
   IdVector<PortId, double> carried_bytes, seen_bytes;  // by former bundles; what was told already, by bundle

@@ -6,7 +6,7 @@
 namespace weftwork::flow {
 
 /// The lane of a SEND (or of a RECEIVE, `incoming`), or none where the operation is skipped.
-inline LaneId lane_of(State& s, const Stream& stream, const OpRow& op, std::int64_t i, bool incoming) {
+inline LaneId lane_of(State& s, const StreamState& stream, const OpRow& op, std::int64_t i, bool incoming) {
   if (s.network != nullptr) {
     const ConnectionCell connection = s.network->connection(stream.actor, OpId(stream.op));
     if (connection.value != kLater) return LaneId(connection.value);  // the first lanes are the network's
@@ -24,7 +24,7 @@ inline void raise_token(State& s, ActorId actor, std::int64_t token, const Cause
   s.tokens[place] += 1;
   s.token_causes[place] = cause;
   const StreamId first = s.first_stream[actor];
-  const std::span<const Stream> streams(s.streams.items());
+  const std::span<const StreamState> streams(s.streams.items());
   offer_token(streams.first(s.first_stream[actor + 1].index()).subspan(first.index()), token,
               [&](std::int32_t number) { wake(s, first + number, s.now_ps); });
 }
@@ -33,7 +33,7 @@ inline void raise_token(State& s, ActorId actor, std::int64_t token, const Cause
 struct FlowProgram {
   State& s;
   StreamId index;
-  Stream& stream = s.streams[index];
+  StreamState& stream = s.streams[index];
 
   StreamProgress& progress() { return stream; }
   [[nodiscard]] std::span<const OpRow> ops() const { return s.in.job.ops.items(); }

@@ -20,12 +20,12 @@ namespace weftwork::flow {
 struct FabricView {
   IdSpan<NodeId, const std::int8_t> node_kind;  // 0: host, 1: switch
   IdSpan<NodeId, const std::int8_t> node_tier;
-  IdSpan<NodeId, const std::int32_t> node_device;  // of a switch: row of `switches`
-  IdSpan<NodeId, const std::int64_t> port_base;    // (N + 1)
+  IdSpan<NodeId, const DeviceId> node_device;
+  IdSpan<NodeId, const std::int64_t> port_base;  // (N + 1)
   IdSpan<PortId, const NodeId> port_node;
   IdSpan<PortId, const PortId> port_peer;
   IdSpan<PortId, const std::int64_t> port_rate_bps, port_delay_ps;  // of the direction that leaves the port
-  std::span<const SwitchRow> switches;
+  IdSpan<DeviceId, const SwitchRow> switches;
 
   [[nodiscard]] auto nodes() const { return node_kind.ids(); }
   [[nodiscard]] auto ports() const { return port_node.ids(); }

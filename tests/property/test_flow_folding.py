@@ -1,4 +1,4 @@
-"""Folding is exact: what runs on classes has the rates of the job unfolded, on every kind of routing and placement."""
+"""Folding is exact: what runs on cells has the rates of the job unfolded, on every kind of routing and placement."""
 
 from __future__ import annotations
 
@@ -139,16 +139,16 @@ def active_kinds(folded: FlowFolding, seed: int) -> NDArray[np.bool_]:
 @example(case=Case("rails", DEGREES[1], Mode.SPRAY, "random", 2, straggler=17, slow_link=40))
 @example(case=Case("rails, 3 tiers", DEGREES[0], Mode.HASHED, "pods", 3, straggler=5, slow_link=130))
 @example(case=Case("fat tree", DEGREES[2], Mode.DETERMINISTIC, "rails", 4, straggler=99, slow_link=7))
-def test_rates_of_classes_are_those_of_the_job_unfolded(case: Case) -> None:
+def test_rates_of_cells_are_those_of_the_job_unfolded(case: Case) -> None:
     folded = fold(case)
     graph, network, capacity = folded.graph, folded.network, folded.capacity
     active = active_kinds(folded, case.seed)
     own = graph["activity_cell"]
     whole = textbook_rates(matrix(graph, len(capacity)), capacity, active[own])
-    classes = textbook_rates(matrix(network, len(network["capacity"])), network["capacity"], active)
+    cells = textbook_rates(matrix(network, len(network["capacity"])), network["capacity"], active)
     finite = np.isfinite(whole) & (whole > 0)
-    assert (np.isfinite(classes[own]) == np.isfinite(whole)).all()
-    np.testing.assert_allclose(classes[own][finite], whole[finite], rtol=EXACT)
+    assert (np.isfinite(cells[own]) == np.isfinite(whole)).all()
+    np.testing.assert_allclose(cells[own][finite], whole[finite], rtol=EXACT)
 
 
 def rows(of: dict[str, Any], class_of: NDArray[np.int32], row: int) -> dict[int, list[float]]:
@@ -191,10 +191,10 @@ def test_members_of_a_class_have_the_same_neighbours(case: Case) -> None:
         mine = graph["slots"][graph["slot_ptr"][rank] : graph["slot_ptr"][rank + 1]]
         a = actor[rank]
         wanted = network["slots"][network["slot_ptr"][a] : network["slot_ptr"][a + 1]]
-        classes = [
+        cells = [
             slot if slot < 0 else own[slot] - (first_operation if slot >= connections else 0) for slot in mine.tolist()
         ]
-        assert classes == wanted.tolist()
+        assert cells == wanted.tolist()
         assert plan.rank_class[rank] == network["actor_program"][a]
         assert plan.rank_factor[rank] == network["actor_factor"][a]
     assert network["actor_ranks"].sum() == len(actor)
@@ -208,9 +208,9 @@ def test_what_links_have_carried_is_that_of_the_job(mode: Mode) -> None:
     amount = np.arange(1000, 1000 + len(folded.network["latency_ps"])).astype(np.float64)
     whole = matrix(graph, len(folded.capacity)).T @ amount[own]
     np.testing.assert_allclose(folded.carried(amount), whole, rtol=EXACT)
-    classes = matrix(folded.network, len(folded.network["capacity"])).T @ amount
+    cells = matrix(folded.network, len(folded.network["capacity"])).T @ amount
     crossed = folded.network["link_cell"] >= 0
-    np.testing.assert_allclose(classes[folded.network["link_cell"][crossed]], whole[crossed], rtol=EXACT)
+    np.testing.assert_allclose(cells[folded.network["link_cell"][crossed]], whole[crossed], rtol=EXACT)
 
 
 def test_a_symmetric_job_folds_to_one_actor_a_stage() -> None:

@@ -180,8 +180,8 @@ def _show(row: dict[str, Any]) -> str:
         )
     return (
         f"{row['gpus']:>9,} {row['place']:>5} {row['route']:>13} {row['expert']:>3} {row['folded']:>6}"
-        f" {row['actors']:>7,} {row['activities']:>10,} {row['activity_classes']:>7,} {row['links']:>11,}"
-        f" {row['link_classes']:>8,} {row['hops']:>12,} {row['kept']:>8,} {row['cpu_s']:>7.2f} {row['gib']:>6.2f}"
+        f" {row['actors']:>7,} {row['activities']:>10,} {row['activity_cells']:>7,} {row['links']:>11,}"
+        f" {row['link_cells']:>8,} {row['hops']:>12,} {row['kept']:>8,} {row['cpu_s']:>7.2f} {row['gib']:>6.2f}"
     )
 
 
@@ -203,7 +203,7 @@ def main() -> None:
         return
     if not given.core:
         sys.stdout.write(
-            "     GPUs place         route  EP folded  actors activities classes       links  classes         hops"
+            "     GPUs place         route  EP folded  actors activities   cells       links    cells         hops"
             "     kept   CPU s    GiB\n"
         )
     for gpus in sizes:

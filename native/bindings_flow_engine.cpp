@@ -9,25 +9,26 @@ using weftwork::python::fabric_of;
 using weftwork::python::job_of;
 using weftwork::python::number;
 using weftwork::python::rows;
+using weftwork::python::rows_by;
 using weftwork::python::table;
 
-weftwork::flow::Input input_of(nb::dict plan) {
+weftwork::flow::Input input_of(nb::dict input) {
   weftwork::flow::Input in;
-  in.job = job_of(plan);
-  in.until_ps = number<std::int64_t>(plan, "until_ps");
-  in.mode = static_cast<weftwork::flow::Mode>(number<std::int64_t>(plan, "mode"));
-  in.tolerance = number<double>(plan, "tolerance");
-  in.fabric = fabric_of(plan);
-  in.nics = rows<weftwork::NicRow>(plan, "nics");
-  in.live = rows<std::uint8_t>(plan, "live");
-  in.instants = rows<weftwork::InstantRow>(plan, "instants");
-  in.tokens = number<std::int64_t>(plan, "tokens");
-  in.wire = weftwork::python::named<weftwork::flow::WireSizes>(plan["wire"]);
-  in.folding = static_cast<weftwork::flow::Folding>(number<std::int64_t>(plan, "folding"));
-  in.tiers = number<std::int64_t>(plan, "tiers");
-  in.tier_of_port = rows<std::int32_t>(plan, "tier_of_port");
-  in.tier_bins = number<std::int64_t>(plan, "tier_bins");
-  in.timeline_bins = number<std::int64_t>(plan, "timeline_bins");
+  in.job = job_of(input);
+  in.until_ps = number<std::int64_t>(input, "until_ps");
+  in.mode = static_cast<weftwork::flow::Mode>(number<std::int64_t>(input, "mode"));
+  in.tolerance = number<double>(input, "tolerance");
+  in.fabric = fabric_of(input);
+  in.nics = rows_by<weftwork::flow::DeviceId, weftwork::NicRow>(input, "nics");
+  in.live = rows<std::uint8_t>(input, "live");
+  in.instants = rows<weftwork::InstantRow>(input, "instants");
+  in.tokens = number<std::int64_t>(input, "tokens");
+  in.wire = weftwork::python::named<weftwork::flow::WireSizes>(input["wire"]);
+  in.folding = static_cast<weftwork::flow::Folding>(number<std::int64_t>(input, "folding"));
+  in.tiers = number<std::int64_t>(input, "tiers");
+  in.tier_of_port = rows_by<weftwork::PortId, std::int32_t>(input, "tier_of_port");
+  in.tier_bins = number<std::int64_t>(input, "tier_bins");
+  in.timeline_bins = number<std::int64_t>(input, "timeline_bins");
   return in;
 }
 
@@ -35,14 +36,14 @@ weftwork::flow::Engine made(weftwork::flow::Input input) {
   try {
     return weftwork::flow::Engine(std::move(input));
   } catch (const weftwork::flow::NoPath& none) {
-    throw weftwork::LimitError("no path leads from NIC port " + std::to_string(none.from) + " to " +
-                               std::to_string(none.to) + ", between which the job sends");
+    throw weftwork::LimitError("no path leads from NIC port " + std::to_string(none.from.value) + " to " +
+                               std::to_string(none.to.value) + ", between which the job sends");
   }
 }
 
 class FlowEngine {
  public:
-  explicit FlowEngine(nb::dict plan) : plan_(std::move(plan)), engine_(made(input_of(plan_))) {}
+  explicit FlowEngine(nb::dict input) : input_(std::move(input)), engine_(made(input_of(input_))) {}
 
   bool advance(double budget_s) {
     const nb::gil_scoped_release released;
@@ -56,25 +57,24 @@ class FlowEngine {
     return network != nullptr && network->approximate;
   }
 
-  /// (ranks, actors, activities, classes of them, links, classes of them, activities in the core, rounds); zeros where
+  /// (ranks, actors, activities, cells of them, links, cells of them, activities in the core, rounds); zeros where
   /// every message was posted by itself.
   [[nodiscard]] nb::tuple folding() const {
     const auto* folded = engine_.state().ground.folded.get();
     const weftwork::flow::FoldFacts f = folded == nullptr ? weftwork::flow::FoldFacts{} : folded->facts;
-    return nb::make_tuple(f.ranks, f.actors, f.activities, f.activity_classes, f.links, f.link_classes, f.kept,
-                          f.rounds);
+    return nb::make_tuple(f.ranks, f.actors, f.activities, f.activity_cells, f.links, f.link_cells, f.kept, f.rounds);
   }
 
-  /// Which ports the messages of each connection between servers took, the last way of each; none where they are
+  /// Which ports the messages of each connection between servers took, the last path of each; none where they are
   /// spread.
   [[nodiscard]] auto paths() const {
     const weftwork::flow::State& s = engine_.state();
     std::vector<weftwork::python::LaneRow> found;
     for (const weftwork::flow::Lane& lane : s.lanes) {
-      if (s.in.mode == weftwork::flow::Mode::kSpray || lane.inside || lane.way < 0) continue;
-      for (const weftwork::flow::Hop& hop : s.ways[static_cast<std::size_t>(lane.way)].way.hops)
-        if (hop.link < s.links.ports)
-          found.push_back({lane.source, lane.destination, lane.channel, hop.link, lane.packets});
+      if (s.in.mode == weftwork::flow::Mode::kSpray || lane.inside || lane.path.is_none()) continue;
+      for (const weftwork::flow::Hop& hop : s.paths[lane.path].path.hops)
+        if (s.links.is_port(hop.link))
+          found.push_back({lane.source.value, lane.destination.value, lane.channel, hop.link.value, lane.packets});
     }
     return table<weftwork::python::LaneRow>(found.size(),
                                             [&](weftwork::python::LaneRow& row, std::size_t i) { row = found[i]; });
@@ -100,8 +100,8 @@ class FlowEngine {
     const weftwork::flow::State& s = engine_.state();
     const std::size_t ports = s.in.fabric.port_rate_bps.size();
     return table<double>(s.port_bytes.count() * ports, [&](double& bytes, std::size_t i) {
-      const auto bundle = s.router->bundle_of_port(static_cast<std::int32_t>(i % ports));
-      bytes = s.port_bytes.at(i / ports, static_cast<std::size_t>(bundle));
+      const weftwork::PortId bundle = s.router->bundle_of_port(weftwork::PortId(i % ports));
+      bytes = s.port_bytes.at(i / ports, bundle.index());
     });
   }
   [[nodiscard]] std::int64_t timeline_bin_ps() const { return engine_.state().port_bytes.bin_ps(); }
@@ -120,23 +120,23 @@ class FlowEngine {
     const weftwork::flow::State& s = engine_.state();
     return table<weftwork::python::MessageRow>(
         s.network != nullptr ? 0 : s.messages.size(), [&](weftwork::python::MessageRow& row, std::size_t i) {
-          const weftwork::flow::Message& m = s.messages[i];
-          const weftwork::flow::Lane& lane = s.lanes[static_cast<std::size_t>(m.connection)];
-          row = {lane.source,  lane.destination, lane.channel,      m.ordinal,
-                 m.size_bytes, m.posted_at_ps,   m.delivered_at_ps, m.acked_at_ps};
+          const weftwork::flow::Message& m = s.messages.items()[i];
+          const weftwork::flow::Lane& lane = s.lanes[m.lane];
+          row = {lane.source.value, lane.destination.value, lane.channel,      m.ordinal,
+                 m.size_bytes,      m.posted_at_ps,         m.delivered_at_ps, m.acked_at_ps};
         });
   }
 
   [[nodiscard]] auto carried() {
     const auto found = engine_.carried();
     return table<weftwork::flow::Carried>(found.size(),
-                                          [&](weftwork::flow::Carried& row, std::size_t i) { row = found[i]; });
+                                          [&](weftwork::flow::Carried& row, std::size_t i) { row = found.items()[i]; });
   }
 
   [[nodiscard]] auto marks() const {
-    const auto& marks = engine_.state().marks;
-    return table<weftwork::flow::MarkRow>(marks.size(),
-                                          [&](weftwork::flow::MarkRow& row, std::size_t i) { row = marks[i]; });
+    const auto& milestones = engine_.state().milestones;
+    return table<weftwork::flow::MilestoneRow>(
+        milestones.size(), [&](weftwork::flow::MilestoneRow& row, std::size_t i) { row = milestones[i]; });
   }
 
   [[nodiscard]] auto segments() const {
@@ -153,23 +153,22 @@ class FlowEngine {
 
   [[nodiscard]] auto actors() const {
     const weftwork::flow::State& s = engine_.state();
-    return table<weftwork::python::ActorRow>(static_cast<std::size_t>(s.actors()),
-                                             [&](weftwork::python::ActorRow& row, std::size_t i) {
-                                               const auto actor = static_cast<std::int32_t>(i);
-                                               row = {s.rank_of(actor), s.ranks_of(actor), s.program_of(actor)};
-                                             });
+    return table<weftwork::python::ActorRow>(s.actors().size(), [&](weftwork::python::ActorRow& row, std::size_t i) {
+      const weftwork::flow::ActorId actor(i);
+      row = {s.rank_of(actor).value, s.ranks_of(actor), s.program_of(actor).value};
+    });
   }
 
  private:
-  nb::dict plan_;  // keeps the arrays alive
+  nb::dict input_;  // keeps the arrays alive
   weftwork::flow::Engine engine_;
 };
 
 }  // namespace
 
 void weftwork::python::bind_flow_engine(nb::module_& module) {
-  nb::class_<FlowEngine>(module, "FlowEngine", "The flow engine on one plan; see weftwork.engine.flow.run.")
-      .def(nb::init<nb::dict>(), nb::arg("plan"), nb::sig("def __init__(self, plan: dict[str, object]) -> None"))
+  nb::class_<FlowEngine>(module, "FlowEngine", "The flow engine on one input; see weftwork.engine.flow.run.")
+      .def(nb::init<nb::dict>(), nb::arg("arrays"), nb::sig("def __init__(self, arrays: dict[str, object]) -> None"))
       .def("advance", &FlowEngine::advance, nb::arg("budget_s"))
       .def("restart", &FlowEngine::restart, nb::arg("variant"))
       .def("is_approximate", &FlowEngine::is_approximate)

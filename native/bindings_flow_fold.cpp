@@ -1,4 +1,4 @@
-/// The Python face of folding: a job's graph, its classes and the network that the executor would run, as arrays; for
+/// The Python face of folding: a job's graph, its cells and the network that the executor would run, as arrays; for
 /// tests and benchmarks.
 #include <nanobind/stl/vector.h>
 
@@ -20,7 +20,6 @@ namespace {
 using namespace weftwork::flow;
 using weftwork::python::fabric_of;
 using weftwork::python::job_of;
-using weftwork::python::rows;
 
 template <typename T>
 auto array_of(std::vector<T> values) {
@@ -31,12 +30,31 @@ auto array_of(std::vector<T> values) {
   return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, capsule);
 }
 
+/// A number as it is, an id as its place.
+template <typename T>
+T plain(T value) {
+  return value;
+}
+template <typename Kind>
+std::int32_t plain(weftwork::Id<Kind> id) {
+  return id.value;
+}
+
+/// Elements by id, or ids, as an array of numbers.
+template <typename Elements>
+auto numbers(const Elements& elements) {
+  std::vector<decltype(plain(*elements.begin()))> values;
+  values.reserve(elements.size());
+  for (const auto& element : elements) values.push_back(plain(element));
+  return array_of(std::move(values));
+}
+
 /// One member of each row as an array.
-template <typename Row, typename T>
-auto column(const std::vector<Row>& rows, T Row::* member) {
-  std::vector<T> values;
+template <typename Rows, typename Row, typename T>
+auto column(const Rows& rows, T Row::* member) {
+  std::vector<decltype(plain(T()))> values;
   values.reserve(rows.size());
-  for (const Row& row : rows) values.push_back(row.*member);
+  for (const Row& row : rows) values.push_back(plain(row.*member));
   return array_of(std::move(values));
 }
 
@@ -60,7 +78,7 @@ nb::dict collectives_of(const Network& network) {
   out["members"] = column(network.communicators, &Communicator::members);
   out["channel"] = column(network.communicators, &Communicator::channel);
   out["instances"] = column(network.communicators, &Communicator::instances);
-  out["actors"] = array_of(network.participants);
+  out["actors"] = numbers(network.participants);
   out["communicator"] = column(network.operations, &Operation::communicator);
   out["first_activity"] = column(network.operations, &Operation::first_activity);
   out["activities"] = column(network.operations, &Operation::activities);
@@ -71,22 +89,22 @@ nb::dict collectives_of(const Network& network) {
 
 nb::dict network_of(const Network& network) {
   nb::dict out;
-  out["capacity"] = array_of(network.capacity);
-  out["link_class"] = array_of(network.link_class);
-  out["link_count"] = array_of(network.link_count);
-  out["hop_ptr"] = array_of(network.hop_ptr);
-  out["hop_link"] = column(network.hops, &Hop::link);
-  out["hop_weight"] = column(network.hops, &Hop::weight);
-  out["latency_ps"] = array_of(network.latency_ps);
-  out["activity_instances"] = array_of(network.activity_instances);
-  out["actor_rank"] = array_of(network.actor_rank);
-  out["actor_program"] = array_of(network.actor_program);
-  out["actor_ranks"] = array_of(network.actor_ranks);
-  out["actor_factor"] = array_of(network.actor_factor);
-  out["rank_actor"] = array_of(network.rank_actor);
-  out["op_slot"] = array_of(network.op_slot);
-  out["slot_ptr"] = array_of(network.slot_ptr);
-  out["slots"] = array_of(network.slots);
+  out["capacity"] = numbers(network.capacity);
+  out["link_cell"] = numbers(network.link_cell);
+  out["link_count"] = numbers(network.link_count);
+  out["hop_ptr"] = numbers(network.hop_ptr);
+  out["hop_link"] = column(network.hops, &CellHop::link);
+  out["hop_weight"] = column(network.hops, &CellHop::weight);
+  out["latency_ps"] = numbers(network.latency_ps);
+  out["activity_instances"] = numbers(network.activity_instances);
+  out["actor_rank"] = numbers(network.actor_rank);
+  out["actor_program"] = numbers(network.actor_program);
+  out["actor_ranks"] = numbers(network.actor_ranks);
+  out["actor_factor"] = numbers(network.actor_factor);
+  out["rank_actor"] = numbers(network.rank_actor);
+  out["op_slot"] = numbers(network.op_slot);
+  out["slot_ptr"] = numbers(network.slot_ptr);
+  out["slots"] = numbers(network.slots);
   out["connections"] = connections_of(network);
   out["collectives"] = collectives_of(network);
   out["folded"] = network.folded;
@@ -97,29 +115,28 @@ nb::dict network_of(const Network& network) {
 nb::dict graph_of(const Folded& folded) {
   const Graph& graph = folded.graph;
   nb::dict out;
-  out["hop_ptr"] = array_of(graph.hop_ptr);
-  out["hop_link"] = column(graph.hops, &Share::link);
+  out["hop_ptr"] = numbers(graph.hop_ptr);
+  out["hop_link"] = column(graph.hops, &GraphHop::link);
   std::vector<double> weights;
   weights.reserve(graph.hops.size());
-  for (const Share& share : graph.hops) weights.push_back(graph.weights[share.weight]);
+  for (const GraphHop& hop : graph.hops) weights.push_back(graph.weights[hop.weight]);
   out["hop_weight"] = array_of(std::move(weights));
-  out["latency_ps"] = array_of(graph.latency_ps);
-  out["source"] = array_of(graph.source);
-  out["destination"] = array_of(graph.destination);
-  out["channel"] = array_of(graph.channel);
-  out["member_ptr"] = array_of(graph.member_ptr);
-  out["members"] = array_of(graph.members);
-  out["communicator"] = array_of(graph.communicator);
+  out["latency_ps"] = numbers(graph.latency_ps);
+  out["source"] = numbers(graph.source);
+  out["destination"] = numbers(graph.destination);
+  out["channel"] = numbers(graph.channel);
+  out["member_ptr"] = numbers(graph.member_ptr);
+  out["members"] = numbers(graph.members);
+  out["communicator"] = numbers(graph.communicator);
   std::vector<std::int64_t> channel;
-  for (const std::int32_t rule : graph.group)
-    channel.push_back(graph.meaning.groups[static_cast<std::size_t>(rule)].channel);
+  for (const GroupId rule : graph.group) channel.push_back(graph.meaning.groups[rule].channel);
   out["communicator_channel"] = array_of(std::move(channel));
-  out["flows"] = array_of(graph.flows);
-  out["slot_ptr"] = array_of(graph.slot_ptr);
-  out["slots"] = array_of(graph.slots);
-  out["activity_class"] = array_of(folded.classes.activity);
-  out["rank_class"] = array_of(folded.classes.rank);
-  out["communicator_class"] = array_of(folded.classes.communicator);
+  out["flows"] = numbers(graph.flows);
+  out["slot_ptr"] = numbers(graph.slot_ptr);
+  out["slots"] = numbers(graph.slots);
+  out["activity_cell"] = numbers(folded.cells.activity);
+  out["rank_cell"] = numbers(folded.cells.rank);
+  out["communicator_cell"] = numbers(folded.cells.communicator);
   return out;
 }
 
@@ -128,9 +145,9 @@ nb::dict facts_of(const FoldFacts& facts) {
   out["ranks"] = facts.ranks;
   out["actors"] = facts.actors;
   out["activities"] = facts.activities;
-  out["activity_classes"] = facts.activity_classes;
+  out["activity_cells"] = facts.activity_cells;
   out["links"] = facts.links;
-  out["link_classes"] = facts.link_classes;
+  out["link_cells"] = facts.link_cells;
   out["hops"] = facts.hops;
   out["kept"] = facts.kept;
   out["replicas"] = facts.replicas;
@@ -138,30 +155,30 @@ nb::dict facts_of(const FoldFacts& facts) {
   return out;
 }
 
-/// Folds the job of a plan; keeps no part of it.
+/// Folds the job of an input; keeps no part of it.
 class FlowFold {
  public:
-  FlowFold(nb::dict plan, std::int64_t folding, std::int64_t class_limit, std::int64_t core_slots,
+  FlowFold(nb::dict input, std::int64_t folding, std::int64_t cell_limit, std::int64_t core_slots,
            std::int32_t core_few, std::vector<std::uint64_t> link_fate) {
-    const Job job = job_of(plan);
-    const FabricView fabric = fabric_of(plan);
-    const auto mode = static_cast<Mode>(nb::cast<int>(plan["mode"]));
-    const auto factor = nb::cast<double>(plan["wire_factor"]);
-    const auto host_rate_bps = rows<std::int64_t>(plan, "host_rate_bps");
+    const Job job = job_of(input);
+    const FabricView fabric = fabric_of(input);
+    const auto mode = static_cast<Mode>(nb::cast<int>(input["mode"]));
+    const auto factor = nb::cast<double>(input["wire_factor"]);
+    const auto host_rate_bps = weftwork::python::rows_by<weftwork::PortId, std::int64_t>(input, "host_rate_bps");
     const FoldOptions options{static_cast<Folding>(folding),
-                              class_limit,
+                              cell_limit,
                               {.slots = core_slots, .few = core_few},
                               {factor, factor},
-                              link_fate};
+                              weftwork::IdSpan<LinkId, const std::uint64_t>(link_fate)};
     const nb::gil_scoped_release released;
     const Links links = links_of(job, fabric.port_rate_bps, host_rate_bps);
     const Router router(fabric, mode);
-    capacity_ = links.capacity;
+    capacity_ = links.capacity.items();
     try {
       folded_ = fold(job, links, Routed(router), options);
     } catch (const NoPath& none) {
-      throw std::invalid_argument("no path from NIC port " + std::to_string(none.from) + " to " +
-                                  std::to_string(none.to));
+      throw std::invalid_argument("no path from NIC port " + std::to_string(none.from.value) + " to " +
+                                  std::to_string(none.to.value));
     }
   }
   [[nodiscard]] nb::dict network() const { return network_of(folded_.network); }
@@ -171,7 +188,8 @@ class FlowFold {
   [[nodiscard]] nb::dict facts() const { return facts_of(folded_.facts); }
   [[nodiscard]] auto capacity() const { return array_of(capacity_); }
   [[nodiscard]] auto carried(const std::vector<double>& amount) const {
-    return array_of(weftwork::flow::carried(folded_.graph, folded_.classes.activity, amount, capacity_.size()));
+    return numbers(weftwork::flow::carried(folded_.graph, folded_.cells.activity,
+                                           weftwork::IdSpan<ActivityCell, const double>(amount), capacity_.size()));
   }
 
  private:
@@ -186,9 +204,9 @@ namespace weftwork {
 void bind_flow_fold(nb::module_& module) {
   nb::class_<FlowFold>(module, "FlowFold", "What a job folds into, for tests; see native/flow/fold.hpp.")
       .def(nb::init<nb::dict, std::int64_t, std::int64_t, std::int64_t, std::int32_t, std::vector<std::uint64_t>>(),
-           nb::arg("plan"), nb::arg("folding"), nb::arg("class_limit"), nb::arg("core_slots"), nb::arg("core_few"),
+           nb::arg("arrays"), nb::arg("folding"), nb::arg("cell_limit"), nb::arg("core_slots"), nb::arg("core_few"),
            nb::arg("link_fate"),
-           nb::sig("def __init__(self, plan: dict[str, object], folding: int, class_limit: int, core_slots: int, "
+           nb::sig("def __init__(self, arrays: dict[str, object], folding: int, cell_limit: int, core_slots: int, "
                    "core_few: int, "
                    "link_fate: list[int]) -> None"))
       .def("network", &FlowFold::network, nb::sig("def network(self) -> dict[str, object]"))

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bindings_flow.hpp"
-#include "flow/paths.hpp"
+#include "flow/router.hpp"
 
 namespace weftwork {
 
@@ -20,8 +20,7 @@ class FlowRouter {
       : fabric_(std::move(fabric)), router_(python::fabric_of(fabric_), static_cast<flow::Mode>(mode), most_steps) {}
 
   void use(const nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& live) {
-    if (live.shape(0) != static_cast<std::size_t>(router_.fabric().ports()))
-      throw nb::value_error("wanted one byte for each port");
+    if (live.shape(0) != router_.fabric().port_node.size()) throw nb::value_error("wanted one byte for each port");
     router_.use({live.data(), live.shape(0)});
   }
 
@@ -34,21 +33,21 @@ class FlowRouter {
     std::vector<python::RouteRow> about;
     {
       const nb::gil_scoped_release released;
-      flow::Path path;
+      flow::PathFacts facts;
       for (std::size_t i = 0; i < flows.shape(0); ++i) {
         const std::int32_t* row = flows.data() + 4 * i;
-        router_.path(row[0], row[1], static_cast<std::uint16_t>(row[2]), static_cast<std::uint32_t>(row[3]), hops,
-                     path);
+        router_.path(PortId(row[0]), PortId(row[1]), static_cast<std::uint16_t>(row[2]),
+                     static_cast<std::uint32_t>(row[3]), hops, facts);
         first.push_back(static_cast<std::int64_t>(hops.size()));
-        about.push_back({path.reachable ? 1 : 0, path.links, path.latency_ps, path.rate_bps});
+        about.push_back({facts.reachable ? 1 : 0, facts.links, facts.latency_ps, facts.rate_bps});
       }
     }
     return nb::make_tuple(bytes(std::move(first)), bytes(std::move(hops)), bytes(std::move(about)));
   }
 
   [[nodiscard]] auto bundles() const {
-    std::vector<std::int32_t> found(static_cast<std::size_t>(router_.fabric().ports()));
-    for (std::size_t p = 0; p < found.size(); ++p) found[p] = router_.bundle_of_port(static_cast<std::int32_t>(p));
+    std::vector<PortId> found;
+    for (const PortId port : router_.fabric().ports()) found.push_back(router_.bundle_of_port(port));
     return bytes(std::move(found));
   }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "base/ids.hpp"
 #include "base/job.hpp"
 #include "base/wiring.hpp"
 #include "flow/engine.hpp"
@@ -70,8 +71,9 @@ struct Field {
 template <typename T>
 constexpr Field field(const char* name, std::size_t offset) {
   using Item = std::remove_extent_t<T>;
-  static_assert(std::is_arithmetic_v<Item>, "a field that crosses is a number or an array of numbers");
-  const char kind = std::is_floating_point_v<Item> ? 'f' : std::is_signed_v<Item> ? 'i' : 'u';
+  static_assert(std::is_arithmetic_v<Item> || kIsId<Item>,
+                "a field that crosses is a number, an id or an array of them");
+  const char kind = std::is_floating_point_v<Item> ? 'f' : std::is_signed_v<Item> || kIsId<Item> ? 'i' : 'u';
   return {name, offset, kind, sizeof(Item), sizeof(T) / sizeof(Item)};
 }
 
@@ -167,7 +169,7 @@ WEFTWORK_RECORD(ActorRow, "ACTOR_DTYPE", rank, ranks, program);
 WEFTWORK_RECORD(RouteRow, "ROUTE_DTYPE", reachable, links, latency_ps, rate_bps);
 WEFTWORK_RECORD(flow::Hop, "HOP_DTYPE", link, weight);
 WEFTWORK_RECORD(flow::Carried, "CARRIED_DTYPE", bytes, packets);
-WEFTWORK_RECORD(flow::MarkRow, "FLOW_MARK_DTYPE", actor, name, at_ps);
+WEFTWORK_RECORD(flow::MilestoneRow, "FLOW_MARK_DTYPE", actor, name, at_ps);
 WEFTWORK_RECORD(flow::SegmentRow, "SEGMENT_DTYPE", actor, label, code, start_ps, end_ps);
 WEFTWORK_RECORD(flow::ActivityRow, "ACTIVITY_DTYPE", label, channel, pattern, actor, ranks, instances, flows, operation,
                 size_bytes, posted_ps, start_ps, end_ps);
@@ -177,7 +179,7 @@ using Records = std::tuple<OpRow, DigitRow, GpuRow, StreamRow, InstantRow, Switc
                            flow::CollectRow, flow::AxisRow, flow::WireSizes, Signal, PortSignal, Candidate, SenderState,
                            ReceiverState, PathState, MessageRow, PortRow, TimelineRow, PathRow, QueuePairRow,
                            MilestoneRecord, SeriesRow, EventRow, Counters, TierRow, LaneRow, ActorRow, RouteRow,
-                           flow::Hop, flow::Carried, flow::MarkRow, flow::SegmentRow, flow::ActivityRow>;
+                           flow::Hop, flow::Carried, flow::MilestoneRow, flow::SegmentRow, flow::ActivityRow>;
 
 template <typename T, typename List>
 inline constexpr bool kIsAmong = false;

@@ -60,14 +60,14 @@ inline std::int64_t floor_mod(std::int64_t value, std::int64_t modulus) {
 /// Coordinate of a rank in the group of an operation or of a digit.
 template <typename Row>
 std::int64_t coordinate(const JobTables& job, const Row& row, std::int64_t rank) {
-  return row.members >= 0 ? job.tables[static_cast<std::size_t>(row.members + rank)] : rank / row.stride % row.size;
+  return row.members >= 0 ? job.tables[row.members + rank] : rank / row.stride % row.size;
 }
 
 /// The other rank of an operation, or -1 to skip it.
 inline std::int64_t peer_rank(const JobTables& job, const OpRow& op, std::int64_t rank, std::int64_t i) {
   switch (static_cast<PeerRule>(op.rule)) {
     case PeerRule::kTable:
-      return job.tables[static_cast<std::size_t>(op.table + rank)];
+      return job.tables[op.table + rank];
     case PeerRule::kRank:
       return op.shift;
     case PeerRule::kShift:
@@ -78,8 +78,7 @@ inline std::int64_t peer_rank(const JobTables& job, const OpRow& op, std::int64_
   const std::int64_t member = static_cast<PeerRule>(op.rule) == PeerRule::kShift
                                   ? floor_mod(own + op.shift + op.step * i, op.size)
                                   : own ^ (op.shift << (op.step * i));
-  if (op.members >= 0)
-    return job.tables[static_cast<std::size_t>(op.members) + job.ranks + static_cast<std::size_t>(member)];
+  if (op.members >= 0) return job.tables[op.members + static_cast<std::int64_t>(job.ranks) + member];
   return rank + (member - own) * op.stride;
 }
 
@@ -87,7 +86,7 @@ inline std::int64_t message_size(const JobTables& job, const OpRow& op, std::int
   if (op.parts <= 0) return op.total_bytes * op.copies;
   std::int64_t part = op.part_offset;
   for (std::int64_t k = 0; k < op.digits; ++k) {
-    const DigitRow& digit = job.digits[static_cast<std::size_t>(op.first_digit + k)];
+    const DigitRow& digit = job.digits[op.first_digit + k];
     const std::int64_t own = coordinate(job, digit, rank);
     part += digit.weight * (static_cast<PeerRule>(digit.rule) == PeerRule::kShift
                                 ? floor_mod(own + digit.shift + digit.step * i, digit.size)

@@ -17,29 +17,28 @@ namespace detail {
 /// Ranks of each group that some COLLECT names, and in which communicator a rank is.
 class Communicators {
  public:
-  explicit Communicators(const Job& job) : number_(job.rank_class.size(), -1) {}
+  explicit Communicators(const Job& job) : number_(job.rank_count(), CommunicatorId::none()) {}
 
   /// Append the communicators of one group rule; `uses` tells the programs that take part. `of_rank` then has the
-  /// communicator of each rank, -1 for those of other programs.
-  void append(const Job& job, const std::vector<char>& uses, std::int32_t rule, Graph& graph) {
-    const GroupRule& group = graph.meaning.groups[static_cast<std::size_t>(rule)];
-    const auto first = static_cast<std::int32_t>(graph.group.size());
-    const auto ranks = job.rank_class.size();
-    of_rank.assign(ranks, -1);
+  /// communicator of each rank, none for those of other programs.
+  void append(const Job& job, const IdVector<ProgramId, char>& uses, GroupId rule, Graph& graph) {
+    const GroupRule& group = graph.meaning.groups[rule];
+    const CommunicatorId first = graph.group.next_id();
+    of_rank.assign(job.rank_count(), CommunicatorId::none());
     std::vector<std::int64_t> sizes;
     bases_.clear();
-    for (std::size_t r = 0; r < ranks; ++r) {
-      if (uses[static_cast<std::size_t>(job.rank_class[r])] == 0) continue;
-      const auto base = static_cast<std::size_t>(group.base(static_cast<std::int64_t>(r)));
-      if (number_[base] < 0) {
-        number_[base] = static_cast<std::int32_t>(sizes.size());
+    for (const RankId r : job.ranks()) {
+      if (uses[job.rank_program[r]] == 0) continue;
+      const RankId base = group.base(r);
+      if (number_[base].is_none()) {
+        number_[base] = CommunicatorId(first.index() + sizes.size());
         bases_.push_back(base);
         sizes.push_back(0);
       }
-      ++sizes[static_cast<std::size_t>(number_[base])];
-      of_rank[r] = first + number_[base];
+      ++sizes[number_[base] - first];
+      of_rank[r] = number_[base];
     }
-    for (const std::size_t base : bases_) number_[base] = -1;
+    for (const RankId base : bases_) number_[base] = CommunicatorId::none();
     std::vector<std::int64_t> next;
     next.reserve(sizes.size());
     for (const std::int64_t size : sizes) {
@@ -48,54 +47,51 @@ class Communicators {
       graph.group.push_back(rule);
     }
     graph.members.resize(static_cast<std::size_t>(graph.member_ptr.back()));
-    for (std::size_t r = 0; r < ranks; ++r)
-      if (of_rank[r] >= 0)
-        graph.members[static_cast<std::size_t>(next[static_cast<std::size_t>(of_rank[r] - first)]++)] =
-            static_cast<std::int32_t>(r);
+    for (const RankId r : job.ranks())
+      if (!of_rank[r].is_none()) graph.members[next[of_rank[r] - first]++] = r;
     if (group.is_ascending()) return;
-    for (auto c = static_cast<std::size_t>(first); c < graph.group.size(); ++c)
+    for (const CommunicatorId c : id_range(first, graph.group.next_id()))
       std::sort(graph.members.begin() + graph.member_ptr[c], graph.members.begin() + graph.member_ptr[c + 1],
-                [&](std::int32_t a, std::int32_t b) { return group.coordinate(a) < group.coordinate(b); });
+                [&](RankId a, RankId b) { return group.coordinate(a) < group.coordinate(b); });
   }
 
-  std::vector<std::int32_t> of_rank;
+  IdVector<RankId, CommunicatorId> of_rank;
 
  private:
-  std::vector<std::int32_t> number_;  // by base; -1 between calls
-  std::vector<std::size_t> bases_;
+  IdVector<RankId, CommunicatorId> number_;  // by base; none between calls
+  std::vector<RankId> bases_;
 };
 
 /// Connections of all ranks in order; the slots of their SEND rows.
 template <PathFinder Router>
 void build_connections(HopFinder<Router>& finder, Gather& gather, Graph& graph) {
   struct Sent {
-    std::int64_t peer, channel;
-    std::int32_t slot;
+    RankId peer;
+    std::int64_t channel;
+    SlotId slot;
   };
   const Job& job = finder.job;
   std::vector<Sent> sent;
-  graph.connection_ptr.assign(1, 0);
-  graph.connection_ptr.reserve(job.rank_class.size() + 1);
+  graph.first_connection.reserve(job.rank_count() + 1);
+  graph.first_connection.push_back(ConnectionId(0));
   std::size_t most = 0;  // exact room for connections, generous for hops: what is not touched costs nothing
-  for (const std::int32_t program : job.rank_class)
-    for (const Slot& slot : graph.meaning.programs[static_cast<std::size_t>(program)])
-      most += slot.kind == SlotKind::kSend ? 1 : 0;
+  for (const ProgramId program : job.rank_program)
+    for (const Slot& slot : graph.meaning.programs[program]) most += slot.kind == SlotKind::kSend ? 1 : 0;
   graph.source.reserve(most);
   graph.destination.reserve(most);
   graph.channel.reserve(most);
   graph.hops.reserve(8 * most);  // two ports and two tiers up and down, a host interface, one to spare
-  for (std::size_t r = 0; r < job.rank_class.size(); ++r) {
-    const auto& program = graph.meaning.programs[static_cast<std::size_t>(job.rank_class[r])];
-    std::int32_t* slots = graph.slots.data() + graph.slot_ptr[r];
-    const auto rank = static_cast<std::int64_t>(r);
+  for (const RankId rank : job.ranks()) {
+    const auto& program = graph.meaning.programs[job.rank_program[rank]];
+    const IdSpan<SlotId, ActivityId> slots = graph.slots_of(rank);
     sent.clear();
-    for (std::size_t k = 0; k < program.size(); ++k) {
+    for (const SlotId k : program.ids()) {
       if (program[k].kind == SlotKind::kCollect || !program[k].is_later) {
         if (program[k].kind != SlotKind::kSend) continue;
-        const std::int64_t peer = peer_of(job, program[k].op, rank, 0);
-        if (peer >= 0) sent.push_back({peer, program[k].op.channel, static_cast<std::int32_t>(k)});
+        const RankId peer = peer_of(job, program[k].op, rank, 0);
+        if (!peer.is_none()) sent.push_back({peer, program[k].op.channel, k});
       } else {
-        slots[k] = kLater;
+        slots[k] = ActivityId(kLater);
       }
     }
     std::sort(sent.begin(), sent.end(), [](const Sent& a, const Sent& b) {
@@ -103,44 +99,45 @@ void build_connections(HopFinder<Router>& finder, Gather& gather, Graph& graph) 
     });
     for (std::size_t i = 0; i < sent.size(); ++i) {
       if (i == 0 || sent[i].peer != sent[i - 1].peer || sent[i].channel != sent[i - 1].channel) {
-        const OpRow& op = program[static_cast<std::size_t>(sent[i].slot)].op;  // the first row decides
+        const OpRow& op = program[sent[i].slot].op;  // the first row decides
         const std::int64_t latency_ps = finder.connection(rank, sent[i].peer, op, gather);
         gather.close(graph, latency_ps);
-        graph.source.push_back(static_cast<std::int32_t>(r));
-        graph.destination.push_back(static_cast<std::int32_t>(sent[i].peer));
+        graph.source.push_back(rank);
+        graph.destination.push_back(sent[i].peer);
         graph.channel.push_back(static_cast<std::int32_t>(op.channel));
       }
-      slots[sent[i].slot] = static_cast<std::int32_t>(graph.source.size() - 1);
+      slots[sent[i].slot] = graph.activity_of(graph.source.next_id() + -1);
     }
-    graph.connection_ptr.push_back(static_cast<std::int64_t>(graph.source.size()));
+    graph.first_connection.push_back(graph.source.next_id());
   }
 }
 
 /// The slots of RECEIVE rows. What nobody sends comes over a connection without a sender's SEND, for ever.
 inline void match_receives(const Job& job, Gather& gather, Graph& graph) {
-  for (std::size_t r = 0; r < job.rank_class.size(); ++r) {
-    const auto& program = graph.meaning.programs[static_cast<std::size_t>(job.rank_class[r])];
-    for (std::size_t k = 0; k < program.size(); ++k) {
+  for (const RankId rank : job.ranks()) {
+    const auto& program = graph.meaning.programs[job.rank_program[rank]];
+    for (const SlotId k : program.ids()) {
       if (program[k].kind != SlotKind::kReceive || program[k].is_later) continue;
       const OpRow& op = program[k].op;
-      const std::int64_t peer = peer_of(job, op, static_cast<std::int64_t>(r), 0);
-      if (peer < 0) continue;
-      std::int32_t& slot = graph.slots[static_cast<std::size_t>(graph.slot_ptr[r]) + k];
-      const auto first = graph.destination.begin() + graph.connection_ptr[static_cast<std::size_t>(peer)];
-      const auto last = graph.destination.begin() + graph.connection_ptr[static_cast<std::size_t>(peer) + 1];
-      auto found = std::lower_bound(first, last, static_cast<std::int32_t>(r));
-      while (found != last && std::cmp_equal(*found, r) &&
-             graph.channel[static_cast<std::size_t>(found - graph.destination.begin())] != op.channel)
-        ++found;
-      if (found != last && std::cmp_equal(*found, r)) {
-        slot = static_cast<std::int32_t>(found - graph.destination.begin());
+      const RankId peer = peer_of(job, op, rank, 0);
+      if (peer.is_none()) continue;
+      ActivityId& slot = graph.slots_of(rank)[k];
+      const auto begin = graph.destination.begin();
+      const auto last = begin + graph.first_connection[peer + 1].value;
+      const auto found = std::lower_bound(begin + graph.first_connection[peer].value, last, rank);
+      ConnectionId connection(found - begin);
+      const ConnectionId end(last - begin);
+      while (connection < end && graph.destination[connection] == rank && graph.channel[connection] != op.channel)
+        ++connection;
+      if (connection < end && graph.destination[connection] == rank) {
+        slot = graph.activity_of(connection);
       } else if (graph.meaning.has_later) {
-        slot = kLater;
+        slot = ActivityId(kLater);
       } else {
-        slot = static_cast<std::int32_t>(graph.source.size());
+        slot = graph.activity_of(graph.source.next_id());
         gather.close(graph, 0);
-        graph.source.push_back(static_cast<std::int32_t>(peer));
-        graph.destination.push_back(static_cast<std::int32_t>(r));
+        graph.source.push_back(peer);
+        graph.destination.push_back(rank);
         graph.channel.push_back(static_cast<std::int32_t>(op.channel));
       }
     }
@@ -154,34 +151,33 @@ void build_collectives(HopFinder<Router>& finder, Gather& gather, Graph& graph) 
   Communicators communicators(job);
   Collectives<Router> collectives(finder, gather);
   const Slots& meaning = graph.meaning;
-  for (std::size_t rule = 0; rule < meaning.groups.size(); ++rule) {
-    std::vector<char> uses(meaning.programs.size(), 0);
-    for (std::size_t p = 0; p < uses.size(); ++p)
+  for (const GroupId rule : meaning.groups.ids()) {
+    IdVector<ProgramId, char> uses(meaning.programs.size(), 0);
+    for (const ProgramId p : uses.ids())
       for (const Slot& slot : meaning.programs[p])
-        if (slot.kind == SlotKind::kCollect && std::cmp_equal(slot.group, rule)) uses[p] = 1;
-    const std::size_t first = graph.group.size();
-    communicators.append(job, uses, static_cast<std::int32_t>(rule), graph);
+        if (slot.kind == SlotKind::kCollect && slot.group == rule) uses[p] = 1;
+    const CommunicatorId first = graph.group.next_id();
+    communicators.append(job, uses, rule, graph);
     const auto& shapes = meaning.groups[rule].shapes;
-    const auto first_activity = static_cast<std::int64_t>(graph.activities());
-    for (std::size_t c = first; c < graph.group.size(); ++c)
-      for (const std::int32_t shape : shapes) {
-        const Crossed crossed = collectives.add(graph.members_of(c), meaning.shapes[static_cast<std::size_t>(shape)],
-                                                meaning.groups[rule].channel);
+    const ActivityId first_activity = graph.latency_ps.next_id();
+    for (const CommunicatorId c : id_range(first, graph.group.next_id()))
+      for (const ShapeId shape : shapes) {
+        const Crossed crossed =
+            collectives.add(graph.members_of(c), meaning.shapes[shape], meaning.groups[rule].channel);
         gather.close(graph, crossed.latency_ps);
-        graph.communicator.push_back(static_cast<std::int32_t>(c));
+        graph.communicator.push_back(c);
         graph.shape.push_back(shape);
         graph.flows.push_back(crossed.flows);
       }
-    for (std::size_t r = 0; r < job.rank_class.size(); ++r) {
-      if (communicators.of_rank[r] < 0) continue;
-      const auto& program = meaning.programs[static_cast<std::size_t>(job.rank_class[r])];
-      for (std::size_t k = 0; k < program.size(); ++k) {
-        if (program[k].kind != SlotKind::kCollect || std::cmp_not_equal(program[k].group, rule)) continue;
+    const auto shape_count = static_cast<std::int32_t>(shapes.size());
+    for (const RankId rank : job.ranks()) {
+      if (communicators.of_rank[rank].is_none()) continue;
+      const auto& program = meaning.programs[job.rank_program[rank]];
+      const ActivityId first_of_rank = first_activity + (communicators.of_rank[rank] - first) * shape_count;
+      for (const SlotId k : program.ids()) {
+        if (program[k].kind != SlotKind::kCollect || program[k].group != rule) continue;
         const auto shape = std::find(shapes.begin(), shapes.end(), program[k].shape) - shapes.begin();
-        graph.slots[static_cast<std::size_t>(graph.slot_ptr[r]) + k] = static_cast<std::int32_t>(
-            first_activity +
-            (communicators.of_rank[r] - static_cast<std::int64_t>(first)) * static_cast<std::int64_t>(shapes.size()) +
-            shape);
+        graph.slots_of(rank)[k] = first_of_rank + static_cast<std::int32_t>(shape);
       }
     }
   }
@@ -194,12 +190,10 @@ template <PathFinder Router>
 Graph build_graph(const Job& job, const Links& links, const Router& router, Wire wire) {
   Graph graph;
   graph.meaning = slots_of(job);
-  graph.slot_ptr.reserve(job.rank_class.size() + 1);
-  for (const std::int32_t program : job.rank_class)
-    graph.slot_ptr.push_back(
-        graph.slot_ptr.back() +
-        static_cast<std::int64_t>(graph.meaning.programs[static_cast<std::size_t>(program)].size()));
-  graph.slots.assign(static_cast<std::size_t>(graph.slot_ptr.back()), kSkipped);
+  graph.slot_ptr.reserve(job.rank_count() + 1);
+  for (const ProgramId program : job.rank_program)
+    graph.slot_ptr.push_back(graph.slot_ptr.back() + static_cast<std::int64_t>(graph.meaning.programs[program].size()));
+  graph.slots.assign(static_cast<std::size_t>(graph.slot_ptr.back()), ActivityId(kSkipped));
   HopFinder<Router> finder(job, links, router, wire);
   Gather gather(links.capacity.size());
   detail::build_connections(finder, gather, graph);

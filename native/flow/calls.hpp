@@ -8,53 +8,52 @@
 namespace weftwork::flow {
 
 /// Let the first call of a communicator begin once it is complete and nothing goes before it.
-inline void consider(State& s, std::int32_t communicator) {
-  Communicating& at = s.communicators[static_cast<std::size_t>(communicator)];
+inline void consider(State& s, CommunicatorCell communicator) {
+  Communicating& at = s.communicators[communicator];
   if (at.running || std::cmp_equal(at.head, at.calls.size())) return;
-  Call& call = at.calls[static_cast<std::size_t>(at.head)];
-  if (call.posted < s.network->communicators[static_cast<std::size_t>(communicator)].participants) return;
+  CollectiveCall& call = at.calls[at.head];
+  if (call.posted < s.network->communicators[communicator].participants) return;
   at.running = true;
   call.ready_at_ps = s.now_ps;
-  const OpRow& op = s.in.job.ops[static_cast<std::size_t>(call.row)];
-  const Ps overhead_ps = s.is_ideal ? 0 : s.in.job.collects[static_cast<std::size_t>(op.value)].overhead_ps;
+  const OpRow& op = s.in.job.ops[call.row];
+  const Ps overhead_ps = s.is_ideal ? 0 : s.in.job.collect(op).overhead_ps;
   s.push(s.now_ps + overhead_ps, Event::kCallBegins, communicator);
 }
 
-inline void post_call(State& s, std::int32_t stream, std::int32_t operation, std::int64_t row) {
-  const std::int32_t communicator = s.network->operations[static_cast<std::size_t>(operation)].communicator;
-  Communicating& at = s.communicators[static_cast<std::size_t>(communicator)];
-  const std::int32_t actor = s.streams[static_cast<std::size_t>(stream)].actor;
+inline void post_call(State& s, StreamId stream, OperationCell operation, OpId row) {
+  const CommunicatorCell communicator = s.network->operations[operation].communicator;
+  Communicating& at = s.communicators[communicator];
+  const ActorId actor = s.streams[stream].actor;
   const std::int64_t number = at.posted[actor]++;
   if (std::cmp_equal(number, at.calls.size())) {
-    Call& fresh = at.calls.emplace_back();
+    CollectiveCall& fresh = at.calls.emplace_back();
     fresh.operation = operation;
     fresh.row = row;
     fresh.actor = actor;
     fresh.posted_at_ps = s.now_ps;
     s.open_work += 1;
   }
-  Call& call = at.calls[static_cast<std::size_t>(number)];
+  CollectiveCall& call = at.calls[number];
   call.posted += 1;
-  if (call.posted == s.network->communicators[static_cast<std::size_t>(communicator)].participants)
-    call.complete_at_ps = s.now_ps;
+  if (call.posted == s.network->communicators[communicator].participants) call.complete_at_ps = s.now_ps;
   call.streams.push_back(stream);
   consider(s, communicator);
 }
 
-inline void end_call(State& s, std::int32_t communicator) {
-  Communicating& at = s.communicators[static_cast<std::size_t>(communicator)];
-  Call& call = at.calls[static_cast<std::size_t>(at.head)];
-  const OpRow& op = s.in.job.ops[static_cast<std::size_t>(call.row)];
-  const CollectRow& collect = s.in.job.collects[static_cast<std::size_t>(op.value)];
-  const Operation& operation = s.network->operations[static_cast<std::size_t>(call.operation)];
-  const Communicator& members = s.network->communicators[static_cast<std::size_t>(communicator)];
+inline void end_call(State& s, CommunicatorCell communicator) {
+  Communicating& at = s.communicators[communicator];
+  CollectiveCall& call = at.calls[at.head];
+  const OpRow& op = s.in.job.ops[call.row];
+  const CollectRow& collect = s.in.job.collect(op);
+  const Operation& operation = s.network->operations[call.operation];
+  const Communicator& members = s.network->communicators[communicator];
   const auto label = static_cast<std::int32_t>(op.label);
-  s.activities.push_back({label, members.channel, collect.pattern, call.actor, members.members, members.instances,
+  s.activities.push_back({label, members.channel, collect.pattern, call.actor.value, members.members, members.instances,
                           operation.flows, op.value, collect.size_bytes, call.posted_at_ps, call.ready_at_ps,
                           s.now_ps});
   s.open_work -= 1;
   s.end_ps = std::max(s.end_ps, s.now_ps);
-  for (const std::int32_t stream : call.streams) complete_posted(s, stream, {label, true, call.complete_at_ps});
+  for (const StreamId stream : call.streams) complete_posted(s, stream, {label, true, call.complete_at_ps});
   call.streams = {};
   at.running = false;
   at.head += 1;
@@ -62,37 +61,32 @@ inline void end_call(State& s, std::int32_t communicator) {
 }
 
 /// The overhead is over; the bytes begin to flow.
-inline void begin_call(State& s, std::int32_t communicator) {
-  Communicating& at = s.communicators[static_cast<std::size_t>(communicator)];
-  Call& call = at.calls[static_cast<std::size_t>(at.head)];
-  const OpRow& op = s.in.job.ops[static_cast<std::size_t>(call.row)];
-  const Operation& operation = s.network->operations[static_cast<std::size_t>(call.operation)];
-  const CollectRow& collect = s.in.job.collects[static_cast<std::size_t>(op.value)];
+inline void begin_call(State& s, CommunicatorCell communicator) {
+  Communicating& at = s.communicators[communicator];
+  CollectiveCall& call = at.calls[at.head];
+  const OpRow& op = s.in.job.ops[call.row];
+  const Operation& operation = s.network->operations[call.operation];
+  const CollectRow& collect = s.in.job.collect(op);
   call.began_at_ps = s.now_ps;
   call.left = s.is_ideal ? 0 : operation.activities;
-  const std::int64_t activity = std::int64_t{communicator} << 1 | kOfCall;
-  for (std::int32_t i = 0; i < call.left; ++i)
-    s.fluid->start(
-        s.class_of_activity[static_cast<std::size_t>(operation.first_activity) + static_cast<std::size_t>(i)], activity,
-        static_cast<double>(collect.amount_bytes), static_cast<double>(s.now_ps));
+  const std::int64_t activity = std::int64_t{communicator.value} << 1 | kOfCall;
   if (!s.is_ideal)
-    start_companions(s, operation.first_activity + operation.activities, operation.companions,
-                     static_cast<double>(collect.amount_bytes));
+    for (const ActivityCell i : waited_for(operation))
+      s.fluid->start(s.variable_of_activity[i], activity, static_cast<double>(collect.amount_bytes),
+                     static_cast<double>(s.now_ps));
+  if (!s.is_ideal) start_companions(s, operation, static_cast<double>(collect.amount_bytes));
   if (call.left == 0) s.push(s.now_ps, Event::kCallEnds, communicator);
 }
 
 /// The bytes of one activity of the running call are there, but for the latency of its longest path.
-inline void end_part(State& s, std::int32_t communicator) {
-  Communicating& at = s.communicators[static_cast<std::size_t>(communicator)];
-  Call& call = at.calls[static_cast<std::size_t>(at.head)];
+inline void end_part(State& s, CommunicatorCell communicator) {
+  Communicating& at = s.communicators[communicator];
+  CollectiveCall& call = at.calls[at.head];
   if (--call.left > 0) return;
-  const Operation& operation = s.network->operations[static_cast<std::size_t>(call.operation)];
+  const Operation& operation = s.network->operations[call.operation];
   record_call_flow(s, communicator, call);
   Ps latency_ps = 0;
-  for (std::int32_t i = 0; i < operation.activities; ++i)
-    latency_ps = std::max(
-        latency_ps,
-        s.network->latency_ps[static_cast<std::size_t>(operation.first_activity) + static_cast<std::size_t>(i)]);
+  for (const ActivityCell i : waited_for(operation)) latency_ps = std::max(latency_ps, s.network->latency_ps[i]);
   s.push(s.now_ps + latency_ps, Event::kCallEnds, communicator);
 }
 

@@ -18,49 +18,50 @@ struct Crossed {
   std::int64_t flows = 0;       // over the fabric
 };
 
-/// Numbers of the NVLink domains (of a server's GPUs without NVLink together), of servers and of leaves, dense.
+/// The NVLink domain (of a server's GPUs without NVLink together) and the server of each rank.
 class Places {
  public:
   explicit Places(const Job& job) {
-    domain_.resize(job.rank_class.size());
-    server_.resize(job.rank_class.size());
-    for (std::size_t r = 0; r < domain_.size(); ++r) {
-      const auto host = static_cast<std::int64_t>(job.rank_host[r]);
-      server_[r] = number(servers_, host);
-      domain_[r] = number(domains_, host << 20U | (job.rank_gpu[r].domain + 1));
+    domain_.resize(job.rank_count());
+    server_.resize(job.rank_count());
+    for (const RankId rank : job.ranks()) {
+      const std::int64_t host = job.rank_host[rank].value;
+      server_[rank] = servers_.try_emplace(host, servers_.size()).first->second;
+      domain_[rank] =
+          domains_.try_emplace(host << 20U | (job.rank_gpu[rank].domain + 1), domains_.size()).first->second;
     }
   }
-  [[nodiscard]] std::int32_t domain(std::int64_t rank) const { return domain_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] std::int32_t server(std::int64_t rank) const { return server_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] DomainId domain(RankId rank) const { return domain_[rank]; }
+  [[nodiscard]] ServerId server(RankId rank) const { return server_[rank]; }
   [[nodiscard]] std::size_t domains() const { return domains_.size(); }
   [[nodiscard]] std::size_t servers() const { return servers_.size(); }
 
  private:
-  using Numbers = std::unordered_map<std::int64_t, std::int32_t>;
-  static std::int32_t number(Numbers& known, std::int64_t key) {
-    return known.try_emplace(key, static_cast<std::int32_t>(known.size())).first->second;
-  }
-  Numbers domains_, servers_;
-  std::vector<std::int32_t> domain_, server_;
+  std::unordered_map<std::int64_t, DomainId> domains_;
+  std::unordered_map<std::int64_t, ServerId> servers_;
+  IdVector<RankId, DomainId> domain_;
+  IdVector<RankId, ServerId> server_;
 };
 
-/// Members of one group, those of a domain (or of a server) together, in the order of their coordinates.
+/// Members of one group, those of a domain (or of a server) together, in the order of their coordinates. `I` is the id
+/// of the domains (or servers).
+template <typename I>
 class Parts {
  public:
-  /// Split `members` by `place(rank)`, numbers below `places`.
+  /// Split `members` by `place(rank)`, of which there are `places`.
   template <typename Place>
-  void split(std::span<const std::int32_t> members, std::size_t places, Place&& place) {
+  void split(std::span<const RankId> members, std::size_t places, Place&& place) {
     if (part_.size() < places) part_.assign(places, -1);
     first_.clear();
     used_.clear();
-    for (const std::int32_t rank : members) {
-      std::int32_t& part = part_[static_cast<std::size_t>(place(rank))];
+    for (const RankId rank : members) {
+      std::int32_t& part = part_[place(rank)];
       if (part < 0) {
         part = static_cast<std::int32_t>(used_.size());
         used_.push_back(place(rank));
         first_.push_back(0);
       }
-      ++first_[static_cast<std::size_t>(part)];
+      ++first_[part];
     }
     std::int32_t sum = 0;
     for (std::int32_t& first : first_) sum += std::exchange(first, sum);
@@ -68,19 +69,19 @@ class Parts {
     ranks_.resize(members.size());
     std::vector<std::int32_t>& next = next_;
     next.assign(first_.begin(), first_.end());
-    for (const std::int32_t rank : members)
-      ranks_[static_cast<std::size_t>(next[static_cast<std::size_t>(part_[static_cast<std::size_t>(place(rank))])]++)] =
-          rank;
-    for (const std::int32_t name : used_) part_[static_cast<std::size_t>(name)] = -1;
+    for (const RankId rank : members) ranks_[next[part_[place(rank)]]++] = rank;
+    for (const I name : used_) part_[name] = -1;
   }
   [[nodiscard]] std::size_t size() const { return used_.size(); }
-  [[nodiscard]] std::span<const std::int32_t> operator[](std::size_t part) const {
+  [[nodiscard]] std::span<const RankId> operator[](std::size_t part) const {
     return {ranks_.data() + first_[part], ranks_.data() + first_[part + 1]};
   }
 
  private:
-  std::vector<std::int32_t> part_;  // by place; -1 between calls
-  std::vector<std::int32_t> used_, first_, next_, ranks_;
+  IdVector<I, std::int32_t> part_;  // -1 between calls
+  std::vector<I> used_;
+  std::vector<std::int32_t> first_, next_;
+  std::vector<RankId> ranks_;
 };
 
 template <PathFinder Router>
@@ -89,13 +90,13 @@ class Collectives {
   Collectives(HopFinder<Router>& finder, Gather& gather) : finder_(finder), gather_(gather), places_(finder.job) {}
 
   /// Add the hops of one byte of `amount_bytes` of a collective of `members`.
-  Crossed add(std::span<const std::int32_t> members, const Shape& shape, std::int64_t channel) {
+  Crossed add(std::span<const RankId> members, const Shape& shape, std::int64_t channel) {
     crossed_ = {};
     channel_ = channel;
     local_ = 1.0 / shape.local_efficiency;
     network_ = 1.0 / shape.network_efficiency;
     if (members.size() > 1) {
-      domains_.split(members, places_.domains(), [this](std::int32_t rank) { return places_.domain(rank); });
+      domains_.split(members, places_.domains(), [this](RankId rank) { return places_.domain(rank); });
       if (shape.pattern == Pattern::kRing)
         ring(members);
       else
@@ -120,7 +121,7 @@ class Collectives {
     return most;
   }
 
-  void ring(std::span<const std::int32_t> members) {
+  void ring(std::span<const RankId> members) {
     const std::size_t m = domains_.size() == 1 ? members.size() : rings();
     const double each = 1.0 / static_cast<double>(m);
     for (std::size_t d = 0; d < domains_.size(); ++d) {
@@ -139,14 +140,14 @@ class Collectives {
     for (std::size_t d = 0; d < domains_.size(); ++d) {
       const auto own = domains_[d], other = domains_[(d + 1) % domains_.size()];
       for (std::size_t j = 0; j < m; ++j) {
-        const std::int32_t last = own[(j + own.size() - 1) % own.size()], door = own[j % own.size()];
-        const std::int32_t next = other[j % other.size()];
+        const RankId last = own[(j + own.size() - 1) % own.size()], door = own[j % own.size()];
+        const RankId next = other[j % other.size()];
         if (finder_.share_host(last, next)) {
           note(finder_.inside(last, next, each * local_, gather_));
           continue;
         }
         for (std::size_t k = 0; k < columns; ++k) {
-          const std::int32_t to = finder_.job.port(next, k);
+          const PortId to = finder_.job.port(next, k);
           note(finder_.across(last, next, channel_, finder_.job.port(door, k), to,
                               each * network_ / static_cast<double>(columns), gather_));
           ++crossed_.flows;
@@ -156,13 +157,13 @@ class Collectives {
   }
 
   /// One edge inside a domain: the same link pair whatever its weight, also none.
-  std::int64_t edge(std::int32_t source, std::int32_t destination, double weight) {
+  std::int64_t edge(RankId source, RankId destination, double weight) {
     return weight > 0.0 ? finder_.inside(source, destination, weight, gather_) : 0;
   }
 
-  void all_to_all(std::span<const std::int32_t> members, double share) {
+  void all_to_all(std::span<const RankId> members, double share) {
     const double part = 1.0 / static_cast<double>(members.size());
-    servers_.split(members, places_.servers(), [this](std::int32_t rank) { return places_.server(rank); });
+    servers_.split(members, places_.servers(), [this](RankId rank) { return places_.server(rank); });
     for (std::size_t s = 0; s < servers_.size(); ++s) all_inside(servers_[s], part * local_);
     const std::size_t columns = finder_.job.columns();
     const double weight = part * share * network_ / static_cast<double>(columns);
@@ -170,57 +171,57 @@ class Collectives {
     for (std::size_t s = 0; s < servers_.size(); ++s)
       for (std::size_t t = 0; t < servers_.size(); ++t)
         if (t != s)
-          for (const std::int32_t destination : servers_[t])
+          for (const RankId destination : servers_[t])
             for (std::size_t k = 0; k < columns; ++k) towards(servers_[s], destination, k, weight);
     for (const Middle& middle : middles_) between(middle, weight);
     middles_.clear();
     middle_of_.clear();
   }
 
-  void all_inside(std::span<const std::int32_t> own, double each) {
+  void all_inside(std::span<const RankId> own, double each) {
     if (own.size() == 1) return;
-    const std::int32_t domain = places_.domain(own[0]);
-    if (std::all_of(own.begin(), own.end(), [&](std::int32_t rank) { return places_.domain(rank) == domain; })) {
+    const DomainId domain = places_.domain(own[0]);
+    if (std::all_of(own.begin(), own.end(), [&](RankId rank) { return places_.domain(rank) == domain; })) {
       const double others = static_cast<double>(own.size() - 1);  // as many edges of a cycle as pairs would make
       for (std::size_t i = 0; i < own.size(); ++i)
         note(finder_.inside(own[i], own[(i + 1) % own.size()], others * each, gather_));
       return;
     }
-    for (const std::int32_t source : own)
-      for (const std::int32_t destination : own)
+    for (const RankId source : own)
+      for (const RankId destination : own)
         if (source != destination) note(finder_.inside(source, destination, each, gather_));
   }
 
   /// All members of one server send to one of another.
-  void towards(std::span<const std::int32_t> sources, std::int32_t destination, std::size_t column, double weight) {
-    const std::int32_t to = finder_.job.port(destination, column);
-    const std::int32_t from = finder_.exit_port(sources[0], to, column);
+  void towards(std::span<const RankId> sources, RankId destination, std::size_t column, double weight) {
+    const PortId to = finder_.job.port(destination, column);
+    const PortId from = finder_.exit_port(sources[0], to, column);
     const auto count = static_cast<double>(sources.size());
     crossed_.flows += static_cast<std::int64_t>(sources.size());
-    const bool is_one_port = sources.size() == 1 || finder_.router.rail_port(from, to) >= 0;
+    const bool is_one_port = sources.size() == 1 || !finder_.router.rail_port(from, to).is_none();
     const bool is_direct = finder_.router.entry(to) == from;  // a cable between two servers: nothing lies between
     const Blindness blindness = is_one_port && !is_direct ? finder_.router.blindness() : Blindness::kFlow;
     if (blindness == Blindness::kLeaves) {
-      const auto key = static_cast<std::uint64_t>(finder_.router.leaf(from)) << 32U |
-                       static_cast<std::uint32_t>(finder_.router.leaf(to));
+      const auto key = static_cast<std::uint64_t>(finder_.router.leaf(from).value) << 32U |
+                       static_cast<std::uint32_t>(finder_.router.leaf(to).value);
       const auto found = middle_of_.try_emplace(key, middles_.size());
       if (found.second) middles_.push_back({from, to, 0.0});
       middles_[found.first->second].count += count;
-      gather_.add(from, count * weight * finder_.wire.link);
-      gather_.add(finder_.router.entry(to), count * weight * finder_.wire.link);
+      gather_.add(link_of(from), count * weight * finder_.wire.link);
+      gather_.add(link_of(finder_.router.entry(to)), count * weight * finder_.wire.link);
       if (finder_.links.has_host_interface(to))
         gather_.add(finder_.links.host_interface(to), count * weight * finder_.wire.host);
     } else if (blindness == Blindness::kDestination) {
       note(finder_.across(sources[0], destination, channel_, from, to, count * weight, gather_));
     } else {
-      for (const std::int32_t source : sources)
+      for (const RankId source : sources)
         note(finder_.across(source, destination, channel_, finder_.exit_port(source, to, column), to, weight, gather_));
     }
   }
 
   /// Pairs of one leaf and another: they share all hops but the first and the last.
   struct Middle {
-    std::int32_t from, to;  // ports of one of the pairs
+    PortId from, to;  // ports of one of the pairs
     double count;
   };
 
@@ -236,7 +237,8 @@ class Collectives {
   HopFinder<Router>& finder_;
   Gather& gather_;
   Places places_;
-  Parts domains_, servers_;
+  Parts<DomainId> domains_;
+  Parts<ServerId> servers_;
   std::vector<Middle> middles_;
   std::unordered_map<std::uint64_t, std::size_t> middle_of_;  // by the two leaves
   std::vector<Hop> path_;

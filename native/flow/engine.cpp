@@ -19,127 +19,127 @@ double cpu_seconds() {
 }
 
 void build_links(State& s) {
-  const std::size_t ports = s.in.fabric.port_rate_bps.size();
-  std::vector<std::int64_t> host_rate_bps(ports, 0);
+  const FabricView& fabric = s.in.fabric;
+  const std::size_t ports = fabric.port_node.size();
+  IdVector<PortId, std::int64_t> host_rate_bps(ports, 0);
   bool any = false;
-  const auto slower = [&](std::size_t port, std::int64_t rate_bps) {
-    if (rate_bps <= 0 || rate_bps >= s.in.fabric.port_rate_bps[port]) return;
+  const auto slower = [&](PortId port, std::int64_t rate_bps) {
+    if (rate_bps <= 0 || rate_bps >= fabric.port_rate_bps[port]) return;
     host_rate_bps[port] = rate_bps;
     any = true;
   };
-  for (std::size_t port = 0; port < ports; ++port)
-    if (!s.in.fabric.is_switch(s.in.fabric.owner(static_cast<std::int32_t>(port))))
-      slower(port, s.in.nic_behind(static_cast<std::int32_t>(port)).pcie_rate_bps);
-  std::vector<std::int32_t> later;  // a link from the beginning where a fault makes one
+  for (const PortId port : fabric.ports())
+    if (!fabric.is_switch(fabric.owner(port))) slower(port, s.in.nic_behind(port).pcie_rate_bps);
+  std::vector<PortId> later;  // a link from the beginning where a fault makes one
   for (const InstantRow& row : s.in.instants)
     if (static_cast<InstantCode>(row.code) == InstantCode::kHostRate) {
-      later.push_back(static_cast<std::int32_t>(row.port));
+      later.emplace_back(row.port);
       any = true;
     }
-  if (!any) host_rate_bps.clear();
-  s.links = links_of(s.in.job, s.in.fabric.port_rate_bps, host_rate_bps);
-  for (const std::int32_t port : later) {
-    double& capacity = s.links.capacity[static_cast<std::size_t>(s.links.host_interface(port))];
-    if (capacity == 0)
-      capacity = static_cast<double>(s.in.fabric.port_rate_bps[static_cast<std::size_t>(port)]) * kBytesPerPs;
+  if (!any) host_rate_bps.assign(0, 0);
+  s.links = links_of(s.in.job, fabric.port_rate_bps, IdSpan<PortId, const std::int64_t>(host_rate_bps.items()));
+  for (const PortId port : later) {
+    double& capacity = s.links.capacity[s.links.host_interface(port)];
+    if (capacity == 0) capacity = static_cast<double>(fabric.port_rate_bps[port]) * kBytesPerPs;
   }
-  s.is_down.assign(ports, false);
+  s.is_down.assign(ports, 0);
   s.carried_bytes.assign(ports, 0.0);
   s.seen_bytes.assign(ports, 0.0);
 }
 
-/// By link, equal where capacities change alike over the run; empty where none does.
-std::vector<std::uint64_t> fates(const State& s) {
-  std::vector<std::uint64_t> fate;
+/// Equal where capacities change alike over the run; empty where none does.
+IdVector<LinkId, std::uint64_t> fates(const State& s) {
+  IdVector<LinkId, std::uint64_t> fate;
   for (const InstantRow& row : s.in.instants) {
     const auto code = static_cast<InstantCode>(row.code);
     if (code == InstantCode::kRoutes || code == InstantCode::kFailover) continue;
     fate.resize(s.links.capacity.size(), 0);
-    const auto tell = [&](std::int32_t link) {
-      std::uint64_t& own = fate[static_cast<std::size_t>(link)];
+    const auto tell = [&](LinkId link) {
+      std::uint64_t& own = fate[link];
       own = mix(own, static_cast<std::uint64_t>(row.at_ps), static_cast<std::uint64_t>(row.value * 8 + row.code) + 1);
     };
-    const auto port = static_cast<std::int32_t>(row.port);
+    const PortId port(row.port);
     if (code == InstantCode::kHostRate) {
       tell(s.links.host_interface(port));
     } else {
-      tell(port);
-      tell(s.in.fabric.peer(port));
+      tell(link_of(port));
+      tell(link_of(s.in.fabric.peer(port)));
     }
   }
-  for (std::int32_t port = 0; !fate.empty() && port < s.links.ports; ++port) {  // a bundle shares what its members have
-    const std::int32_t bundle = s.router->bundle_of_port(port);
-    if (bundle == port || fate[static_cast<std::size_t>(port)] == 0) continue;
-    std::uint64_t& own = fate[static_cast<std::size_t>(bundle)];
-    own = mix(own, fate[static_cast<std::size_t>(port)], 1);
+  if (fate.empty()) return fate;
+  for (const PortId port : s.in.fabric.ports()) {  // a bundle shares what its members have
+    const PortId bundle = s.router->bundle_of_port(port);
+    if (bundle == port || fate[link_of(port)] == 0) continue;
+    std::uint64_t& own = fate[link_of(bundle)];
+    own = mix(own, fate[link_of(port)], 1);
   }
   return fate;
 }
 
-/// Classes of the job's graph, or the graph as it is; nothing where every message is posted by itself.
+/// Cells of the job's graph, or the graph as it is; nothing where every message is posted by itself.
 void build_network(State& s) {
   if (s.in.job.collects.empty() && s.in.folding == Folding::kNever) return;
   if (s.in.job.collects.empty() && slots_of(s.in.job).has_later) return;
   const auto follows = [](const InstantRow& row) { return static_cast<InstantCode>(row.code) == InstantCode::kRoutes; };
   const bool is_rerouted = std::any_of(s.in.instants.begin(), s.in.instants.end(), follows);
-  const std::vector<std::uint64_t> fate = fates(s);
+  const IdVector<LinkId, std::uint64_t> fate = fates(s);
   FoldOptions options = fold_options(s, is_rerouted ? Folding::kNever : s.in.folding);
-  options.link_fate = fate;
+  options.link_fate = IdSpan<LinkId, const std::uint64_t>(fate.items());
   s.ground.folded = std::make_unique<Folded>(fold(s.in.job, s.links, Routed(*s.router), options));
   const Folded& found = *s.ground.folded;
   const auto& count = found.network.link_count;
   if (!found.network.folded && !found.network.approximate &&
       std::all_of(count.begin(), count.end(), [](std::int32_t links) { return links == 1; })) {
-    s.ground.link_of_class.assign(found.network.capacity.size(), -1);
-    for (std::size_t link = 0; link < found.network.link_class.size(); ++link)
-      if (const std::int32_t of = found.network.link_class[link]; of >= 0)
-        s.ground.link_of_class[static_cast<std::size_t>(of)] = static_cast<std::int32_t>(link);
+    s.ground.link_of_cell.assign(found.network.capacity.size(), LinkId::none());
+    for (const LinkId link : found.network.link_cell.ids())
+      if (const LinkCell cell = found.network.link_cell[link]; !cell.is_none()) s.ground.link_of_cell[cell] = link;
   }
-  const auto classes = static_cast<std::size_t>(
-      found.network.approximate
-          ? static_cast<std::int32_t>(found.network.connections.size() + found.network.operations.size())
-          : found.network.activities());
-  s.ground.tier_weight.assign(classes, std::vector<double>(static_cast<std::size_t>(s.in.tiers), 0.0));
+  const std::size_t cells = found.network.approximate
+                                ? found.network.connections.size() + found.network.operations.size()
+                                : found.network.latency_ps.size();
+  s.ground.tier_weight.assign(cells, std::vector<double>(static_cast<std::size_t>(s.in.tiers), 0.0));
+  if (s.in.tiers == 0) return;
   std::vector<Hop> hops;
-  for (std::size_t a = 0; a < found.graph.activities() && s.in.tiers > 0; ++a) {
+  for (const ActivityId a : found.graph.activities()) {
     hops.clear();
-    for (const Share& share : found.graph.hops_of(a)) hops.push_back({share.link, found.graph.weights[share.weight]});
+    for (const GraphHop& hop : found.graph.hops_of(a)) hops.push_back({hop.link, found.graph.weights[hop.weight]});
     const std::vector<double> weight = tier_weight(s, hops);
-    std::vector<double>& sum = s.ground.tier_weight[static_cast<std::size_t>(found.classes.activity[a])];
+    std::vector<double>& sum = s.ground.tier_weight[found.cells.activity[a]];
     for (std::size_t tier = 0; tier < weight.size(); ++tier) sum[tier] += weight[tier];
   }
 }
 
 void build_fluid(State& s) {
-  std::vector<double> capacity = s.has_link_classes() ? s.network->capacity : s.links.capacity;
-  capacity.push_back(0.0);  // behind the last: the way of what has no route
+  std::vector<double> capacity = s.has_link_cells() ? s.network->capacity.items() : s.links.capacity.items();
+  capacity.push_back(0.0);  // behind the last: the path of what has no route
   s.fluid = std::make_unique<Fluid>(capacity, s.in.tolerance);
   if (s.network == nullptr) return;
-  std::vector<Hop> hops;
-  for (std::int32_t i = 0; i < s.network->activities(); ++i) {
-    const auto own = s.network->hops_of(i);
-    hops.assign(own.begin(), own.end());
-    if (!s.has_link_classes())
-      for (Hop& hop : hops) hop.link = s.ground.link_of_class[static_cast<std::size_t>(hop.link)];
-    s.class_of_activity.push_back(s.fluid->add_class(hops));
-  }
   const Network& network = *s.network;
-  s.is_companion_busy.assign(static_cast<std::size_t>(network.activities()), 0);
+  std::vector<ConstraintHop> hops;
+  for (const ActivityCell i : network.activities()) {
+    hops.clear();
+    for (const CellHop& hop : network.hops_of(i))
+      hops.push_back(
+          {ConstraintId(s.has_link_cells() ? hop.link.value : s.ground.link_of_cell[hop.link].value), hop.weight});
+    s.variable_of_activity.push_back(s.fluid->add_variable(hops));
+  }
+  s.is_companion_busy.assign(network.latency_ps.size(), 0);
   const Graph& graph = s.ground.folded->graph;
   s.lanes.resize(network.connections.size());
-  std::vector<std::int32_t> lane_of_class(s.ground.tier_weight.size(), -1);
-  for (std::size_t i = 0; i < network.connections.size(); ++i) {
-    const auto index = static_cast<std::int32_t>(i);
-    s.lanes[i].folded = index;
-    s.lanes[i].channel = network.connections[i].channel;
-    lane_of_class[done_of_connection(s, index)] = index;
+  IdVector<ActivityCell, LaneId> lane_of_cell(s.ground.tier_weight.size());
+  for (const ConnectionCell connection : network.connections.ids()) {
+    const LaneId index(connection.value);
+    s.lanes[index].folded = connection;
+    s.lanes[index].channel = network.connections[connection].channel;
+    lane_of_cell[done_of(s, connection)] = index;
   }
-  for (std::size_t a = graph.source.size(); a-- > 0;) {  // a connection stands for the first of its class
-    const std::int32_t index = lane_of_class[static_cast<std::size_t>(s.ground.folded->classes.activity[a])];
-    if (index < 0) continue;
-    Lane& lane = s.lanes[static_cast<std::size_t>(index)];
-    lane.source = graph.source[a];
-    lane.destination = graph.destination[a];
+  for (ConnectionId c = graph.source.next_id(); c.value > 0;) {  // a connection stands for the first of its cell
+    c = c + -1;
+    const LaneId index = lane_of_cell[s.ground.folded->cells.activity[graph.activity_of(c)]];
+    if (index.is_none()) continue;
+    Lane& lane = s.lanes[index];
+    lane.source = graph.source[c];
+    lane.destination = graph.destination[c];
     lane.inside = node_of_rank(s, lane.source) == node_of_rank(s, lane.destination);
   }
   s.communicators.resize(network.communicators.size());
@@ -147,72 +147,69 @@ void build_fluid(State& s) {
 }
 
 void build_streams(State& s) {
-  const auto actors = s.network != nullptr ? s.network->actors() : static_cast<std::int32_t>(s.in.job.ranks());
-  s.first_stream.push_back(0);
-  for (std::int32_t actor = 0; actor < actors; ++actor) {
-    const std::int64_t program = s.network != nullptr ? s.network->actor_program[static_cast<std::size_t>(actor)]
-                                                      : s.in.job.rank_class[static_cast<std::size_t>(actor)];
+  const std::size_t actors = s.network != nullptr ? s.network->actor_rank.size() : s.in.job.rank_count();
+  s.first_stream.push_back(StreamId(0));
+  for (const ActorId actor : id_range(ActorId(0), ActorId(actors))) {
+    const std::int64_t program = s.program_of(actor).value;
     const auto begin = std::lower_bound(s.in.job.streams.begin(), s.in.job.streams.end(), program,
                                         [](const StreamRow& row, std::int64_t key) { return row.rank_class < key; });
     std::int32_t number = 0;
     for (auto row = begin; row != s.in.job.streams.end() && row->rank_class == program; ++row) {
-      const auto index = static_cast<std::int32_t>(s.streams.size());
-      Stream& stream = s.streams.emplace_back();
+      const StreamId index = s.streams.next_id();
+      StreamState& stream = s.streams.emplace_back();
       stream.actor = actor;
       stream.number = number++;
       stream.op = row->first_op;
       s.open_work += 1;
       wake(s, index, 0);
     }
-    s.first_stream.push_back(static_cast<std::int32_t>(s.streams.size()));
+    s.first_stream.push_back(s.streams.next_id());
   }
-  s.tokens.assign(static_cast<std::size_t>(actors * s.in.tokens), 0);
+  s.tokens.assign(actors * static_cast<std::size_t>(s.in.tokens), 0);
   s.token_causes.resize(s.tokens.size());
-  s.last_segment.assign(static_cast<std::size_t>(actors), -1);
+  s.last_segment.assign(actors, -1);
 }
 
 void handle(State& s, const AgendaRow& row) {
-  const auto what = static_cast<std::int32_t>(row.what);
   switch (row.event) {
     case Event::kFlowEnds:
       break;
     case Event::kDelivery:
-      deliver(s, what);
+      deliver(s, MessageId(row.what));
       break;
     case Event::kAck:
-      acknowledge(s, what);
+      acknowledge(s, MessageId(row.what));
       break;
     case Event::kEgress:
-      start_chunk(s, row.what);
+      start_slice(s, ServerPortId(row.what));
       break;
     case Event::kCallBegins:
-      begin_call(s, what);
+      begin_call(s, CommunicatorCell(row.what));
       break;
     case Event::kCallEnds:
-      end_call(s, what);
+      end_call(s, CommunicatorCell(row.what));
       break;
     case Event::kNotify: {
       const std::int64_t token = row.detail & ((1 << 20) - 1);
-      raise_token(s, what, token, s.streams[static_cast<std::size_t>(row.detail >> 20)].cause);
+      raise_token(s, ActorId(row.what), token, s.streams[StreamId(row.detail >> 20)].cause);
       break;
     }
     case Event::kStream:
-      s.streams[static_cast<std::size_t>(what)].queued = false;
-      run_stream(s, what);
+      s.streams[StreamId(row.what)].queued = false;
+      run_stream(s, StreamId(row.what));
       break;
   }
 }
 
 void end_of_flow(State& s, std::int64_t activity) {
   if (activity < 0) {  // a companion
-    s.is_companion_busy[static_cast<std::size_t>(-1 - activity)] = 0;
+    s.is_companion_busy[ActivityCell(-1 - activity)] = 0;
     return;
   }
-  const auto index = static_cast<std::int32_t>(activity >> 1);
   if ((activity & 1) == kOfMessage)
-    end_flow(s, index);
+    end_flow(s, MessageId(activity >> 1));
   else
-    end_part(s, index);
+    end_part(s, CommunicatorCell(activity >> 1));
 }
 
 /// All that flows ends, then faults, then the agenda; what these begin or end at the same instant too.
@@ -237,7 +234,7 @@ void handle_instant(State& s) {
   s.solves += 1;
 }
 
-/// Streams at their begin, nothing under way.
+/// Streams at their begin, nothing in flight.
 void begin_run(State& s, const Network* network) {
   s.network = network;
   build_fluid(s);
@@ -249,9 +246,8 @@ void begin_run(State& s, const Network* network) {
 }
 
 void build_bundles(State& s) {
-  s.ground.bundle_links.assign(s.in.fabric.port_rate_bps.size(), 0.0);
-  for (std::int32_t port = 0; port < s.links.ports; ++port)
-    s.ground.bundle_links[static_cast<std::size_t>(s.router->bundle_of_port(port))] += 1.0;
+  s.ground.bundle_links.assign(s.in.fabric.port_node.size(), 0.0);
+  for (const PortId port : s.in.fabric.ports()) s.ground.bundle_links[s.router->bundle_of_port(port)] += 1.0;
 }
 
 }  // namespace
@@ -312,25 +308,26 @@ bool Engine::clock_ended() const {
          (!s.agenda.empty() && s.agenda.top().at_ps >= kNeverPs);
 }
 
-std::vector<Carried> Engine::carried() {
+IdVector<PortId, Carried> Engine::carried() {
   State& s = *state_;
-  std::vector<Carried> found(s.carried_bytes.size());
-  std::vector<double> packets(found.size(), 0.0);
-  std::vector<double> bytes;
-  if (s.has_link_classes()) {
+  IdVector<PortId, Carried> found(s.carried_bytes.size());
+  IdVector<PortId, double> packets(found.size(), 0.0);
+  IdVector<LinkId, double> bytes;
+  if (s.has_link_cells()) {
     const Folded& folded = *s.ground.folded;
-    bytes = weftwork::flow::carried(folded.graph, folded.classes.activity, s.done, s.links.capacity.size());
+    bytes = weftwork::flow::carried(folded.graph, folded.cells.activity,
+                                    IdSpan<ActivityCell, const double>(s.done.items()), s.links.capacity.size());
   } else {
     settle_carried(s);
   }
-  for (const SharedWay& way : s.ways)
-    for (const Hop& hop : way.way.hops)
-      if (std::cmp_less(hop.link, found.size()))
-        packets[static_cast<std::size_t>(hop.link)] += way.packets * hop.weight / s.in.wire.factor();
+  for (const SharedPath& shared : s.paths)
+    for (const Hop& hop : shared.path.hops)
+      if (s.links.is_port(hop.link))
+        packets[PortId(hop.link.value)] += shared.packets * hop.weight / s.in.wire.factor();
   const double full = static_cast<double>(s.in.wire.mtu_bytes) * s.in.wire.factor();
-  for (std::size_t port = 0; port < found.size(); ++port) {
-    const auto bundle = static_cast<std::size_t>(s.router->bundle_of_port(static_cast<std::int32_t>(port)));
-    found[port].bytes = s.has_link_classes() ? bytes[bundle] : s.carried_bytes[port];
+  for (const PortId port : found.ids()) {
+    const PortId bundle = s.router->bundle_of_port(port);
+    found[port].bytes = s.has_link_cells() ? bytes[link_of(bundle)] : s.carried_bytes[port];
     found[port].packets = s.network != nullptr ? found[port].bytes / full : packets[bundle];
   }
   return found;

@@ -12,7 +12,7 @@ struct Carried {
   double bytes, packets;
 };
 
-/// What a run of a plan is made to answer.
+/// What a run of an input is made to answer.
 enum class Variant : std::int64_t {
   kPlain,
   kIdeal,    // the network takes no time
@@ -28,7 +28,7 @@ class Engine {
   /// Go on for about `budget_s` seconds of CPU; true when there is nothing left to do before the end of the run.
   bool advance(double budget_s);
 
-  /// The same plan from its begin, on what is already built.
+  /// The same input from its begin, on what is already built.
   void restart(Variant variant);
 
   [[nodiscard]] const State& state() const { return *state_; }
@@ -36,7 +36,7 @@ class Engine {
   /// Whether something would have to be done after the end of simulated time.
   [[nodiscard]] bool clock_ended() const;
   /// Bytes, gaps included, and packets that every port has sent so far.
-  [[nodiscard]] std::vector<Carried> carried();
+  [[nodiscard]] IdVector<PortId, Carried> carried();
 
  private:
   std::unique_ptr<State> state_;

@@ -18,16 +18,16 @@ double thread_cpu_s() {
 
 }  // namespace
 
-FluidReport run_fluid(const FluidPlan& plan) {
-  Fluid fluid(plan.capacity, plan.tolerance);
-  std::vector<Hop> hops;
-  for (std::size_t cls = 0; cls + 1 < plan.class_ptr.size(); ++cls) {
+FluidReport run_fluid(const FluidInput& input) {
+  Fluid fluid(input.capacity, input.tolerance);
+  std::vector<ConstraintHop> hops;
+  for (std::size_t variable = 0; variable + 1 < input.variable_ptr.size(); ++variable) {
     hops.clear();
-    for (std::int64_t i = plan.class_ptr[cls]; i < plan.class_ptr[cls + 1]; ++i)
-      hops.push_back({plan.hop_link[i], plan.hop_weight[i]});
-    fluid.add_class(hops);
+    for (std::int64_t i = input.variable_ptr[variable]; i < input.variable_ptr[variable + 1]; ++i)
+      hops.push_back({input.hop_constraint[i], input.hop_weight[i]});
+    fluid.add_variable(hops);
   }
-  const std::size_t count = plan.start_at_ps.size();
+  const std::size_t count = input.start_at_ps.size();
   FluidReport report;
   report.completed_at_ps.assign(count, kInfinity);
   std::vector<std::int64_t> finished;
@@ -36,22 +36,22 @@ FluidReport run_fluid(const FluidPlan& plan) {
   const double begin_s = thread_cpu_s();
   while (done < count) {
     double now = fluid.next();
-    if (next < count) now = std::min(now, plan.start_at_ps[next]);
+    if (next < count) now = std::min(now, input.start_at_ps[next]);
     if (now == kInfinity) throw std::runtime_error("the activities that are left get nothing, for ever");
     finished.clear();
     fluid.advance(now, finished);
     for (const std::int64_t activity : finished) report.completed_at_ps[activity] = now;
     done += finished.size();
-    for (; next < count && plan.start_at_ps[next] <= now; ++next)
-      fluid.start(plan.start_class[next], static_cast<std::int64_t>(next), plan.start_amount[next], now);
+    for (; next < count && input.start_at_ps[next] <= now; ++next)
+      fluid.start(input.start_variable[next], static_cast<std::int64_t>(next), input.start_amount[next], now);
     fluid.solve(now);
     report.most_alive = std::max(report.most_alive, static_cast<std::int64_t>(next - done));
-    if (plan.check_every > 0 && fluid.stats().events % plan.check_every == 0)
+    if (input.check_every > 0 && fluid.stats().events % input.check_every == 0)
       report.worst_rate_error = std::max(report.worst_rate_error, fluid.worst_error());
   }
   report.cpu_s = thread_cpu_s() - begin_s;
-  for (std::size_t link = 0; link < plan.capacity.size(); ++link)
-    report.carried_units.push_back(fluid.carried(static_cast<std::int32_t>(link), fluid.now()));
+  for (const ConstraintId constraint : id_range(ConstraintId(0), ConstraintId(input.capacity.size())))
+    report.carried_units.push_back(fluid.carried(constraint, fluid.now()));
   report.stats = fluid.stats();
   return report;
 }

@@ -9,15 +9,15 @@
 
 namespace weftwork::flow {
 
-/// Classes in rows: the hops of class c are hop_link and hop_weight from class_ptr[c] to class_ptr[c + 1]. Starts are
-/// in order of time.
-struct FluidPlan {
-  std::span<const double> capacity;
-  std::span<const std::int64_t> class_ptr;
-  std::span<const std::int32_t> hop_link;
+/// Variables in rows: the hops of variable v are hop_constraint and hop_weight from variable_ptr[v] to
+/// variable_ptr[v + 1]. Starts are in order of time.
+struct FluidInput {
+  std::span<const double> capacity;  // by constraint
+  std::span<const std::int64_t> variable_ptr;
+  std::span<const ConstraintId> hop_constraint;
   std::span<const double> hop_weight;
   std::span<const double> start_at_ps;
-  std::span<const std::int32_t> start_class;
+  std::span<const VariableId> start_variable;
   std::span<const double> start_amount;
   double tolerance;
   std::int64_t check_every;  // events between two comparisons with textbook filling; 0: none
@@ -25,7 +25,7 @@ struct FluidPlan {
 
 struct FluidReport {
   std::vector<double> completed_at_ps;  // by start
-  std::vector<double> carried_units;    // by link
+  std::vector<double> carried_units;    // by constraint
   double worst_rate_error = 0;
   double cpu_s = 0;  // of this thread, from the first start to the last completion
   std::int64_t most_alive = 0;
@@ -33,6 +33,6 @@ struct FluidReport {
 };
 
 /// @throws std::runtime_error if activities stall for ever
-FluidReport run_fluid(const FluidPlan& plan);
+FluidReport run_fluid(const FluidInput& input);
 
 }  // namespace weftwork::flow

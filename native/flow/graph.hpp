@@ -18,83 +18,101 @@ struct Wire {
   double link = 1.0, host = 1.0;
 };
 
-/// Distinct doubles by number, so that a hop is eight bytes and equal weights are equal numbers.
+/// Distinct weights by id, so that a hop is eight bytes and equal weights are equal ids.
 class Weights {
  public:
-  std::uint32_t number(double weight) {
+  WeightId id(double weight) {
     if (!values_.empty() && weight == values_[last_]) return last_;
     if (2 * (values_.size() + 1) > table_.size()) grow();
     for (std::size_t at = place(weight);; at = (at + 1) & (table_.size() - 1)) {
-      if (table_[at] == kFree) {
-        table_[at] = static_cast<std::uint32_t>(values_.size());
+      if (table_[at].is_none()) {
+        table_[at] = values_.next_id();
         values_.push_back(weight);
       }
       if (values_[table_[at]] == weight) return last_ = table_[at];
     }
   }
-  [[nodiscard]] double operator[](std::uint32_t number) const { return values_[number]; }
+  [[nodiscard]] double operator[](WeightId id) const { return values_[id]; }
+  [[nodiscard]] auto ids() const { return values_.ids(); }
   [[nodiscard]] std::size_t size() const { return values_.size(); }
 
  private:
-  static constexpr std::uint32_t kFree = 0xFFFFFFFF;
   [[nodiscard]] std::size_t place(double weight) const {
     const auto bits = std::bit_cast<std::uint64_t>(weight) * 0x9E3779B97F4A7C15ULL;
     return static_cast<std::size_t>(bits >> 32U) & (table_.size() - 1);
   }
   void grow() {
-    table_.assign(table_.empty() ? 64 : 2 * table_.size(), kFree);
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      std::size_t at = place(values_[i]);
-      while (table_[at] != kFree) at = (at + 1) & (table_.size() - 1);
-      table_[at] = static_cast<std::uint32_t>(i);
+    table_.assign(table_.empty() ? 64 : 2 * table_.size(), WeightId::none());
+    for (const WeightId weight : values_.ids()) {
+      std::size_t at = place(values_[weight]);
+      while (!table_[at].is_none()) at = (at + 1) & (table_.size() - 1);
+      table_[at] = weight;
     }
   }
-  std::vector<double> values_;
-  std::vector<std::uint32_t> table_;
-  std::uint32_t last_ = 0;
+  IdVector<WeightId, double> values_;
+  std::vector<WeightId> table_;
+  WeightId last_;
 };
 
-struct Share {
-  std::int32_t link;
-  std::uint32_t weight;  // in Graph::weights
+/// One link that an activity of the graph crosses, in eight bytes.
+struct GraphHop {
+  LinkId link;
+  WeightId weight;
 };
 
 /// Activities are numbered: connections by source rank, destination and channel, then the operations of communicators.
 struct Graph {
   Slots meaning;
 
-  std::vector<std::int64_t> hop_ptr{0};  // by activity
-  std::vector<Share> hops;
+  IdVector<ActivityId, std::int64_t> hop_ptr{1};  // (A + 1)
+  std::vector<GraphHop> hops;
   Weights weights;
-  std::vector<std::int64_t> latency_ps;  // by activity, of its longest path
+  IdVector<ActivityId, std::int64_t> latency_ps;  // of its longest path
 
-  std::vector<std::int64_t> connection_ptr;       // (R + 1) connections of each source rank
-  std::vector<std::int32_t> source, destination;  // by connection
-  std::vector<std::int32_t> channel;
+  IdVector<RankId, ConnectionId> first_connection;  // (R + 1), of each source rank
+  IdVector<ConnectionId, RankId> source, destination;
+  IdVector<ConnectionId, std::int32_t> channel;
 
-  std::vector<std::int64_t> member_ptr{0};  // by communicator
-  std::vector<std::int32_t> members;        // ranks, by coordinate
-  std::vector<std::int32_t> group;          // by communicator, in Slots::groups
-  std::vector<std::int32_t> communicator;   // by operation
-  std::vector<std::int32_t> shape;          // by operation, in Slots::shapes
-  std::vector<std::int64_t> flows;          // by operation
+  IdVector<CommunicatorId, std::int64_t> member_ptr{1};  // (C + 1)
+  std::vector<RankId> members;                           // of each communicator, by coordinate
+  IdVector<CommunicatorId, GroupId> group;
+  IdVector<OperationId, CommunicatorId> communicator;
+  IdVector<OperationId, ShapeId> shape;
+  IdVector<OperationId, std::int64_t> flows;
 
-  std::vector<std::int64_t> slot_ptr{0};  // (R + 1)
-  std::vector<std::int32_t> slots;        // activity, kSkipped or kLater
+  IdVector<RankId, std::int64_t> slot_ptr{1};  // (R + 1)
+  std::vector<ActivityId> slots;               // of each rank, by slot of its program; kSkipped or kLater
 
-  [[nodiscard]] std::size_t activities() const { return latency_ps.size(); }
-  [[nodiscard]] std::size_t connections() const { return source.size(); }
-  [[nodiscard]] std::size_t operations() const { return communicator.size(); }
-  [[nodiscard]] std::size_t communicators() const { return group.size(); }
-  [[nodiscard]] std::size_t ranks() const { return slot_ptr.size() - 1; }
-  [[nodiscard]] std::span<const Share> hops_of(std::size_t activity) const {
+  [[nodiscard]] auto activities() const { return latency_ps.ids(); }
+  [[nodiscard]] auto connections() const { return source.ids(); }
+  [[nodiscard]] auto operations() const { return communicator.ids(); }
+  [[nodiscard]] auto communicators() const { return group.ids(); }
+  [[nodiscard]] auto ranks() const { return id_range(RankId(0), slot_ptr.next_id() + -1); }
+
+  [[nodiscard]] bool is_connection(ActivityId activity) const { return activity.index() < source.size(); }
+  [[nodiscard]] ConnectionId connection_of(ActivityId activity) const { return ConnectionId(activity.value); }
+  [[nodiscard]] OperationId operation_of(ActivityId activity) const {
+    return OperationId(activity.index() - source.size());
+  }
+  [[nodiscard]] ActivityId activity_of(ConnectionId connection) const { return ActivityId(connection.value); }
+  [[nodiscard]] ActivityId activity_of(OperationId operation) const {
+    return ActivityId(source.size() + operation.index());
+  }
+
+  [[nodiscard]] std::span<const GraphHop> hops_of(ActivityId activity) const {
     return {hops.data() + hop_ptr[activity], hops.data() + hop_ptr[activity + 1]};
   }
-  [[nodiscard]] std::span<const std::int32_t> members_of(std::size_t communicator_) const {
-    return {members.data() + member_ptr[communicator_], members.data() + member_ptr[communicator_ + 1]};
+  [[nodiscard]] std::span<const RankId> members_of(CommunicatorId of) const {
+    return {members.data() + member_ptr[of], members.data() + member_ptr[of + 1]};
   }
-  [[nodiscard]] std::span<const std::int32_t> slots_of(std::size_t rank) const {
-    return {slots.data() + slot_ptr[rank], slots.data() + slot_ptr[rank + 1]};
+  [[nodiscard]] std::span<const RankId> members_of(ActivityId operation) const {
+    return members_of(communicator[operation_of(operation)]);
+  }
+  [[nodiscard]] IdSpan<SlotId, const ActivityId> slots_of(RankId rank) const {
+    return IdSpan<SlotId, const ActivityId>({slots.data() + slot_ptr[rank], slots.data() + slot_ptr[rank + 1]});
+  }
+  [[nodiscard]] IdSpan<SlotId, ActivityId> slots_of(RankId rank) {
+    return IdSpan<SlotId, ActivityId>({slots.data() + slot_ptr[rank], slots.data() + slot_ptr[rank + 1]});
   }
 };
 
@@ -103,16 +121,16 @@ class Gather {
  public:
   explicit Gather(std::size_t links) : sum_(links, 0.0) {}
 
-  void add(std::int32_t link, double weight) {
-    double& sum = sum_[static_cast<std::size_t>(link)];
+  void add(LinkId link, double weight) {
+    double& sum = sum_[link];
     if (sum == 0.0) touched_.push_back(link);
     sum += weight;
   }
   /// Close the activity: its hops become the last row of the graph.
   void close(Graph& graph, std::int64_t latency_ps) {
-    for (const std::int32_t link : touched_) {
-      double& sum = sum_[static_cast<std::size_t>(link)];
-      graph.hops.push_back({link, graph.weights.number(tidy(sum))});
+    for (const LinkId link : touched_) {
+      double& sum = sum_[link];
+      graph.hops.push_back({link, graph.weights.id(tidy(sum))});
       sum = 0.0;
     }
     touched_.clear();
@@ -126,8 +144,8 @@ class Gather {
     const auto bits = std::bit_cast<std::uint64_t>(weight);
     return std::bit_cast<double>((bits + 0x100U) & ~std::uint64_t{0x1FF});
   }
-  std::vector<double> sum_;  // by link; 0 between activities
-  std::vector<std::int32_t> touched_;
+  IdVector<LinkId, double> sum_;  // 0 between activities
+  std::vector<LinkId> touched_;
 };
 
 }  // namespace weftwork::flow

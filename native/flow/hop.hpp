@@ -1,12 +1,12 @@
 /// One link that an activity crosses.
 #pragma once
-#include <cstdint>
+#include "flow/ids.hpp"
 
 namespace weftwork::flow {
 
 /// An activity puts `weight` bytes on `link` for each byte (unit of service) that it gets done.
 struct Hop {
-  std::int32_t link;
+  LinkId link;
   double weight;
 };
 

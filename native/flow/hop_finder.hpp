@@ -1,5 +1,5 @@
 /// Hops between two ranks: inside their server, or from NIC port to NIC port over the fabric.
-/// A router is what flow/paths.hpp offers; here it is any type with the calls that `PathFinder` names.
+/// A router is what flow/router.hpp offers; here it is any type with the calls that `PathFinder` names.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -9,6 +9,7 @@
 
 #include "base/flow_identity.hpp"
 #include "flow/graph.hpp"
+#include "flow/hop.hpp"
 #include "flow/links.hpp"
 
 namespace weftwork::flow {
@@ -22,21 +23,21 @@ enum class Blindness : std::uint8_t {
 
 /// `path` appends the hops from a NIC port to another, the sending port first and the port towards the receiver last,
 /// and returns its latency, or -1 without a path. `entropy` and `queue_pair` are the UDP source port and the queue pair
-/// number that switches hash. `rail_port(a, b)` is the port of a's node with the number that b has at its node, or -1.
-/// `leaf` names the node at the other end of a NIC port, `entry` the link from there to it.
+/// number that switches hash. `rail_port(a, b)` is the port of a's node with the number that b has at its node, or
+/// none. `leaf` names the node at the other end of a NIC port, `entry` the link from there to it.
 template <typename Router>
-concept PathFinder = requires(const Router& router, std::int32_t port, std::uint32_t word, std::vector<Hop>& hops) {
+concept PathFinder = requires(const Router& router, PortId port, std::uint32_t word, std::vector<Hop>& hops) {
   { router.path(port, port, word, word, hops) } -> std::convertible_to<std::int64_t>;
   { router.blindness() } -> std::same_as<Blindness>;
-  { router.rail_port(port, port) } -> std::convertible_to<std::int32_t>;
-  { router.leaf(port) } -> std::convertible_to<std::int32_t>;
-  { router.entry(port) } -> std::convertible_to<std::int32_t>;
+  { router.rail_port(port, port) } -> std::same_as<PortId>;
+  { router.leaf(port) } -> std::same_as<NodeId>;
+  { router.entry(port) } -> std::same_as<PortId>;
 };
 
 /// Two NIC ports that no path joins; the caller turns it into words.
 struct NoPath : std::exception {
-  std::int32_t from, to;
-  NoPath(std::int32_t source, std::int32_t destination) : from(source), to(destination) {}
+  PortId from, to;
+  NoPath(PortId source, PortId destination) : from(source), to(destination) {}
   [[nodiscard]] const char* what() const noexcept override { return "no path joins two NIC ports"; }
 };
 
@@ -51,24 +52,24 @@ class HopFinder {
   const Router& router;
   Wire wire;
 
-  [[nodiscard]] bool share_host(std::int64_t a, std::int64_t b) const { return host(a) == host(b); }
-  [[nodiscard]] std::int32_t host(std::int64_t rank) const { return job.rank_host[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] bool share_host(RankId a, RankId b) const { return host(a) == host(b); }
+  [[nodiscard]] NodeId host(RankId rank) const { return job.rank_host[rank]; }
 
   /// Add `weight` bytes from one rank of a server to another; returns the latency.
-  std::int64_t inside(std::int64_t source, std::int64_t destination, double weight, Gather& gather) const {
-    const GpuRow& sender = job.rank_gpu[static_cast<std::size_t>(source)];
-    const bool nvlink = share_nvlink(sender, job.rank_gpu[static_cast<std::size_t>(destination)]);
+  std::int64_t inside(RankId source, RankId destination, double weight, Gather& gather) const {
+    const GpuRow& sender = job.rank_gpu[source];
+    const bool nvlink = share_nvlink(sender, job.rank_gpu[destination]);
     gather.add(inside_link(links, job, source, nvlink, false), weight);
     gather.add(inside_link(links, job, destination, nvlink, true), weight);
     return nvlink ? sender.nvlink_latency_ps : sender.pcie_latency_ps;
   }
 
   /// Add `weight` bytes of payload of the queue pair (source, destination, channel) from port to port.
-  std::int64_t across(std::int64_t source, std::int64_t destination, std::int64_t channel, std::int32_t from,
-                      std::int32_t to, double weight, Gather& gather) {
+  std::int64_t across(RankId source, RankId destination, std::int64_t channel, PortId from, PortId to, double weight,
+                      Gather& gather) {
     std::uint32_t entropy = 0, number = 0;
     if (router.blindness() == Blindness::kFlow) {  // docs/models/packet-engine.md, "Entropy" and "Hash"
-      const std::uint64_t flow = flow_identity(source, destination, channel);
+      const std::uint64_t flow = flow_identity(source.value, destination.value, channel);
       entropy = flow_entropy(job.seed, flow);
       number = queue_pair_number(flow);
     }
@@ -81,18 +82,18 @@ class HopFinder {
   }
 
   /// The port by which `owner`'s server sends to port `to`: on the receiver's rail, else the owner's own.
-  [[nodiscard]] std::int32_t exit_port(std::int64_t owner, std::int32_t to, std::size_t column) const {
-    const std::int32_t own = job.port(owner, column);
-    const std::int32_t rail = router.rail_port(own, to);
-    return rail >= 0 ? rail : own;
+  [[nodiscard]] PortId exit_port(RankId owner, PortId to, std::size_t column) const {
+    const PortId own = job.port(owner, column);
+    const PortId rail = router.rail_port(own, to);
+    return rail.is_none() ? own : rail;
   }
 
   /// Hops of the messages of a SEND row; returns their latency.
-  std::int64_t connection(std::int64_t source, std::int64_t destination, const OpRow& op, Gather& gather) {
+  std::int64_t connection(RankId source, RankId destination, const OpRow& op, Gather& gather) {
     if (share_host(source, destination)) return inside(source, destination, 1.0, gather);
     const auto column = static_cast<std::size_t>(op.nic);
-    const std::int32_t to = job.port(destination, column);
-    const std::int32_t from = op.peer_rail != 0 ? exit_port(source, to, column) : job.port(source, column);
+    const PortId to = job.port(destination, column);
+    const PortId from = op.peer_rail != 0 ? exit_port(source, to, column) : job.port(source, column);
     return across(source, destination, op.channel, from, to, 1.0, gather);
   }
 

@@ -1,4 +1,4 @@
-/// What the flow engine is given: the arrays of weftwork.engine.flow.plan.FlowPlan, borrowed.
+/// The input of the flow engine, arrays that Python makes (weftwork.engine.flow.plan), borrowed.
 /// The owner (Python) keeps them alive as long as the engine.
 #pragma once
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "base/wiring.hpp"
 #include "flow/fold.hpp"
 #include "flow/job.hpp"
-#include "flow/paths.hpp"
+#include "flow/router.hpp"
 
 namespace weftwork::flow {
 
@@ -41,7 +41,7 @@ struct Input {
   Mode mode = Mode::kHashed;
   double tolerance = 1e-6;
   FabricView fabric;
-  std::span<const NicRow> nics;
+  IdSpan<DeviceId, const NicRow> nics;
   std::span<const std::uint8_t> live;  // by table of routes and port: the links that it knows to be up
   std::span<const InstantRow> instants;
   std::int64_t tokens = 0;
@@ -49,13 +49,10 @@ struct Input {
   Folding folding = Folding::kNever;
   std::int64_t timeline_bins = 0;  // of ports; 0: none
   std::int64_t tiers = 0;          // how many there are
-  std::span<const std::int32_t> tier_of_port;
+  IdSpan<PortId, const std::int32_t> tier_of_port;
   std::int64_t tier_bins = 0;
 
-  [[nodiscard]] JobTables job_tables() const { return {job.tables, job.digits, job.rank_class.size()}; }
-  [[nodiscard]] const NicRow& nic_behind(std::int32_t port) const {
-    return nics[static_cast<std::size_t>(fabric.node_device[static_cast<std::size_t>(fabric.owner(port))])];
-  }
+  [[nodiscard]] const NicRow& nic_behind(PortId port) const { return nics[fabric.node_device[fabric.owner(port)]]; }
 };
 
 }  // namespace weftwork::flow

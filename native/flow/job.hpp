@@ -1,9 +1,10 @@
-/// What the graph of a job is made from: the arrays of the flow engine's plan, borrowed.
+/// What the graph of a job is made from: arrays of the flow engine's input, borrowed.
 #pragma once
 #include <cstdint>
 #include <span>
 
 #include "base/job.hpp"
+#include "flow/ids.hpp"
 
 namespace weftwork::flow {
 
@@ -20,30 +21,34 @@ struct AxisRow {
   std::int64_t stride, size;
 };
 
-/// A job of R ranks in C programs. Rows as in weftwork.engine.plan.
+/// A job of R ranks. Rows as in weftwork.engine.plan.
 struct Job {
   std::uint64_t seed = 0;
-  std::span<const OpRow> ops;
+  IdSpan<OpId, const OpRow> ops;
   std::span<const StreamRow> streams;  // ordered by program
   std::span<const std::int64_t> tables;
   std::span<const DigitRow> digits;
-  std::span<const CollectRow> collects;
+  IdSpan<CollectId, const CollectRow> collects;
   std::span<const AxisRow> axes;
-  std::span<const std::int32_t> rank_class;        // (R)
-  std::span<const std::int64_t> class_first_rank;  // (C), from where the groups of a program count; empty: 0
-  std::span<const std::int32_t> rank_host;         // (R), node of the fabric
-  std::span<const std::int32_t> rank_ports;        // (R, columns), global ids of NIC ports
-  std::span<const GpuRow> rank_gpu;                // (R)
-  std::span<const double> rank_factor;             // (R), how many times longer a rank computes; empty: 1
+  IdSpan<RankId, const ProgramId> rank_program;
+  IdSpan<ProgramId, const std::int64_t> program_first_rank;  // from where the groups of a program count; empty: 0
+  IdSpan<RankId, const NodeId> rank_host;
+  std::span<const PortId> rank_ports;  // (R, columns), NIC ports
+  IdSpan<RankId, const GpuRow> rank_gpu;
+  IdSpan<RankId, const double> rank_factor;  // how many times longer a rank computes; empty: 1
 
-  [[nodiscard]] std::int64_t ranks() const { return static_cast<std::int64_t>(rank_class.size()); }
-  [[nodiscard]] std::size_t columns() const { return rank_class.empty() ? 1 : rank_ports.size() / rank_class.size(); }
-  [[nodiscard]] std::int32_t port(std::int64_t rank, std::size_t column = 0) const {
-    return rank_ports[static_cast<std::size_t>(rank) * columns() + column];
+  [[nodiscard]] auto ranks() const { return rank_program.ids(); }
+  [[nodiscard]] std::size_t rank_count() const { return rank_program.size(); }
+  [[nodiscard]] std::size_t columns() const { return rank_ports.empty() ? 1 : rank_ports.size() / rank_count(); }
+  [[nodiscard]] PortId port(RankId rank, std::size_t column = 0) const {
+    return rank_ports[rank.index() * columns() + column];
   }
-  [[nodiscard]] std::int64_t first_rank(std::int64_t program) const {
-    return class_first_rank.empty() ? 0 : class_first_rank[static_cast<std::size_t>(program)];
+  [[nodiscard]] RankId first_rank(ProgramId program) const {
+    return program_first_rank.empty() ? RankId(0) : RankId(program_first_rank[program]);
   }
+  [[nodiscard]] double factor(RankId rank) const { return rank_factor.empty() ? 1.0 : rank_factor[rank]; }
+  [[nodiscard]] const CollectRow& collect(const OpRow& op) const { return collects[CollectId(op.value)]; }
+  [[nodiscard]] JobTables job_tables() const { return {tables, digits, rank_count()}; }
 };
 
 }  // namespace weftwork::flow

@@ -1,8 +1,9 @@
-/// From a graph and a partition of it to what the executor runs: a class of links is one link, a class of activities
-/// one activity, a class of ranks one actor. With the identity as partition, the graph itself.
+/// From a graph and a partition of it to what the executor runs: a cell of links is one link, a cell of activities one
+/// activity, a cell of ranks one actor. With the identity as partition, the graph itself. (The cells of an equitable
+/// partition: Godsil and Royle, Algebraic Graph Theory, 2001, section 9.3.)
 ///
-/// An activity class A puts weight W(A, L) = sum of its weights on the links of L / |L| on the one link that stands for
-/// L: by equitability every link of L carries just that when every activity of A runs at rate 1.
+/// A cell of activities A puts weight W(A, L) = sum of its weights on the links of L / |L| on the one link that stands
+/// for L: by equitability every link of L carries just that when every activity of A runs at rate 1.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -14,128 +15,124 @@ namespace weftwork::flow {
 
 namespace detail {
 
-/// The first member of each class, and how many there are.
-struct Classes {
-  std::vector<std::int32_t> first;
-  std::vector<std::int64_t> count;
+/// The first member of each cell, and how many there are.
+template <typename Cell, typename I>
+struct Cells {
+  IdVector<Cell, I> first;
+  IdVector<Cell, std::int64_t> count;
 
-  Classes(const std::vector<std::int32_t>& of, std::int32_t classes)
-      : first(static_cast<std::size_t>(classes), -1), count(static_cast<std::size_t>(classes), 0) {
-    for (std::size_t i = 0; i < of.size(); ++i) {
-      if (of[i] < 0) continue;
-      const auto c = static_cast<std::size_t>(of[i]);
-      if (count[c]++ == 0) first[c] = static_cast<std::int32_t>(i);
+  Cells(const IdVector<I, Cell>& cell_of, std::int32_t cells)
+      : first(static_cast<std::size_t>(cells)), count(static_cast<std::size_t>(cells), 0) {
+    for (const I i : cell_of.ids()) {
+      const Cell c = cell_of[i];
+      if (c.is_none()) continue;
+      if (count[c]++ == 0) first[c] = i;
     }
   }
-  [[nodiscard]] std::size_t size() const { return first.size(); }
-  [[nodiscard]] std::size_t of(std::size_t c) const { return static_cast<std::size_t>(first[c]); }
+  [[nodiscard]] auto ids() const { return first.ids(); }
 };
 
-/// Adds up weights by link class; the classes of the last activity are forgotten with `clear`.
-class ClassSum {
+/// Adds up weights by cell of links; the cells of the last activity are forgotten with `clear`.
+class CellSum {
  public:
-  explicit ClassSum(std::int32_t classes) : sum_(static_cast<std::size_t>(classes), 0.0) {}
-  void add(std::int32_t c, double weight) {
-    double& sum = sum_[static_cast<std::size_t>(c)];
+  explicit CellSum(std::int32_t cells) : sum_(static_cast<std::size_t>(cells), 0.0) {}
+  void add(LinkCell c, double weight) {
+    double& sum = sum_[c];
     if (sum == 0.0) touched_.push_back(c);
     sum += weight;
   }
   template <typename Take>
   void clear(Take&& take) {
-    for (const std::int32_t c : touched_) {
-      take(c, sum_[static_cast<std::size_t>(c)]);
-      sum_[static_cast<std::size_t>(c)] = 0.0;
+    for (const LinkCell c : touched_) {
+      take(c, sum_[c]);
+      sum_[c] = 0.0;
     }
     touched_.clear();
   }
 
  private:
-  std::vector<double> sum_;
-  std::vector<std::int32_t> touched_;
+  IdVector<LinkCell, double> sum_;
+  std::vector<LinkCell> touched_;
 };
 
 }  // namespace detail
 
 /// Actors with their slots still naming activities of the graph; `number` turns one into what the executor knows.
 template <typename Number>
-void add_actors(const Job& job, const Graph& graph, const Partition& classes, Network& network, Number&& number) {
-  const detail::Classes ranks(classes.rank, classes.ranks);
-  network.rank_actor = classes.rank;
+void add_actors(const Job& job, const Graph& graph, const Partition& cells, Network& network, Number&& number) {
+  const detail::Cells ranks(cells.rank, cells.ranks);
+  network.rank_actor = cells.rank;
   network.op_slot = graph.meaning.op_slot;
-  for (std::size_t c = 0; c < ranks.size(); ++c) {
-    const std::size_t r = ranks.of(c);
-    network.actor_rank.push_back(ranks.first[c]);
-    network.actor_program.push_back(job.rank_class[r]);
-    network.actor_ranks.push_back(ranks.count[c]);
-    network.actor_factor.push_back(job.rank_factor.empty() ? 1.0 : job.rank_factor[r]);
-    for (const std::int32_t slot : graph.slots_of(r))
-      network.slots.push_back(slot < 0 ? slot : number(static_cast<std::size_t>(slot)));
+  for (const ActorId actor : ranks.ids()) {
+    const RankId rank = ranks.first[actor];
+    network.actor_rank.push_back(rank);
+    network.actor_program.push_back(job.rank_program[rank]);
+    network.actor_ranks.push_back(ranks.count[actor]);
+    network.actor_factor.push_back(job.factor(rank));
+    for (const ActivityId slot : graph.slots_of(rank))
+      network.slots.push_back(slot.is_none() ? slot.value : number(slot));
     network.slot_ptr.push_back(static_cast<std::int64_t>(network.slots.size()));
   }
 }
 
-/// Communicators by class, with the distinct actors that take part.
-inline void add_communicators(const Graph& graph, const Partition& classes, Network& network) {
-  const detail::Classes found(classes.communicator, classes.communicators);
-  std::vector<std::int32_t> last(static_cast<std::size_t>(classes.ranks), -1);
-  for (std::size_t c = 0; c < found.size(); ++c) {
-    const std::size_t k = found.of(c);
+/// Cells of communicators, with the distinct actors that take part.
+inline void add_communicators(const Graph& graph, const Partition& cells, Network& network) {
+  const detail::Cells found(cells.communicator, cells.communicators);
+  IdVector<ActorId, CommunicatorCell> last(static_cast<std::size_t>(cells.ranks));
+  for (const CommunicatorCell c : found.ids()) {
+    const CommunicatorId k = found.first[c];
     const auto members = graph.members_of(k);
     const auto first = static_cast<std::int32_t>(network.participants.size());
-    for (const std::int32_t rank : members) {
-      const std::int32_t actor = classes.rank[static_cast<std::size_t>(rank)];
-      if (std::cmp_equal(last[static_cast<std::size_t>(actor)], c)) continue;
-      last[static_cast<std::size_t>(actor)] = static_cast<std::int32_t>(c);
+    for (const RankId rank : members) {
+      const ActorId actor = cells.rank[rank];
+      if (last[actor] == c) continue;
+      last[actor] = c;
       network.participants.push_back(actor);
     }
-    const GroupRule& rule = graph.meaning.groups[static_cast<std::size_t>(graph.group[k])];
+    const GroupRule& rule = graph.meaning.groups[graph.group[k]];
     network.communicators.push_back({first, static_cast<std::int32_t>(network.participants.size()) - first,
                                      static_cast<std::int32_t>(members.size()), rule.channel, found.count[c]});
   }
 }
 
-/// The network of the classes of an equitable partition. Classes of connections come before those of operations, as
+/// The network of the cells of an equitable partition. Cells of connections come before those of operations, as
 /// activities do.
-inline Network quotient(const Job& job, const Graph& graph, const Marks& marks, const Partition& classes) {
+inline Network quotient(const Job& job, const Graph& graph, const Traits& traits, const Partition& cells) {
   Network network;
-  network.folded = static_cast<std::size_t>(classes.ranks) < graph.ranks();
-  network.link_class = classes.link;
-  const detail::Classes links(classes.link, classes.links);
-  for (std::size_t c = 0; c < links.size(); ++c) {
-    network.capacity.push_back(marks.capacity[links.of(c)]);
+  network.folded = std::cmp_less(cells.ranks, graph.ranks().size());
+  network.link_cell = cells.link;
+  const detail::Cells links(cells.link, cells.links);
+  for (const LinkCell c : links.ids()) {
+    network.capacity.push_back(traits.capacity[links.first[c]]);
     network.link_count.push_back(static_cast<std::int32_t>(links.count[c]));
   }
-  const detail::Classes activities(classes.activity, classes.activities);
-  detail::ClassSum sum(classes.links);
-  std::int32_t connections = 0;
-  for (std::size_t c = 0; c < activities.size(); ++c) {
-    const std::size_t a = activities.of(c);
-    const auto instances = static_cast<double>(activities.count[c]);
-    for (const Share& share : graph.hops_of(a))
-      sum.add(classes.link[static_cast<std::size_t>(share.link)], graph.weights[share.weight]);
-    sum.clear([&](std::int32_t link, double weight) {
+  const detail::Cells activities(cells.activity, cells.activities);
+  detail::CellSum sum(cells.links);
+  for (const ActivityCell activity : activities.ids()) {
+    const ActivityId a = activities.first[activity];
+    const std::int64_t instances = activities.count[activity];
+    for (const GraphHop& hop : graph.hops_of(a)) sum.add(cells.link[hop.link], graph.weights[hop.weight]);
+    sum.clear([&](LinkCell link, double weight) {
       network.hops.push_back(
-          {link, weight * (instances / static_cast<double>(links.count[static_cast<std::size_t>(link)]))});
+          {link, weight * (static_cast<double>(instances) / static_cast<double>(links.count[link]))});
     });
     network.hop_ptr.push_back(static_cast<std::int64_t>(network.hops.size()));
     network.latency_ps.push_back(graph.latency_ps[a]);
-    network.activity_instances.push_back(activities.count[c]);
-    const auto activity = static_cast<std::int32_t>(c);
-    if (a < graph.connections()) {
-      const auto actor = [&](std::int32_t rank) { return classes.rank[static_cast<std::size_t>(rank)]; };
+    network.activity_instances.push_back(instances);
+    if (graph.is_connection(a)) {
+      const ConnectionId c = graph.connection_of(a);
       network.connections.push_back(
-          {actor(graph.source[a]), actor(graph.destination[a]), activity, 1, graph.channel[a], activities.count[c]});
-      connections = activity + 1;
+          {cells.rank[graph.source[c]], cells.rank[graph.destination[c]], activity, 1, graph.channel[c], instances});
     } else {
-      const std::size_t operation = a - graph.connections();
-      network.operations.push_back({classes.communicator[static_cast<std::size_t>(graph.communicator[operation])],
-                                    activity, 1, graph.flows[operation]});
+      const OperationId o = graph.operation_of(a);
+      network.operations.push_back({cells.communicator[graph.communicator[o]], activity, 1, graph.flows[o]});
     }
   }
-  add_communicators(graph, classes, network);
-  add_actors(job, graph, classes, network, [&](std::size_t activity) {
-    const std::int32_t c = classes.activity[activity];
-    return activity < graph.connections() ? c : c - connections;
+  add_communicators(graph, cells, network);
+  const auto connections = static_cast<std::int32_t>(network.connections.size());
+  add_actors(job, graph, cells, network, [&](ActivityId activity) {
+    const std::int32_t c = cells.activity[activity].value;
+    return graph.is_connection(activity) ? c : c - connections;
   });
   return network;
 }

@@ -5,22 +5,22 @@
 namespace weftwork::flow {
 
 /// Time of an actor's first stream from `from_ps` to now; pieces of one kind that touch are one.
-inline void spend(State& s, std::int32_t actor, std::int64_t label, Spent code, Ps from_ps, Ps to_ps) {
+inline void spend(State& s, ActorId actor, std::int64_t label, Spent code, Ps from_ps, Ps to_ps) {
   if (to_ps <= from_ps) return;
-  std::int64_t& last = s.last_segment[static_cast<std::size_t>(actor)];
+  std::int64_t& last = s.last_segment[actor];
   if (last >= 0) {
-    SegmentRow& row = s.segments[static_cast<std::size_t>(last)];
+    SegmentRow& row = s.segments[last];
     if (row.label == label && row.code == static_cast<std::int64_t>(code) && row.end_ps == from_ps) {
       row.end_ps = to_ps;
       return;
     }
   }
   last = static_cast<std::int64_t>(s.segments.size());
-  s.segments.push_back({actor, label, static_cast<std::int64_t>(code), from_ps, to_ps});
+  s.segments.push_back({actor.value, label, static_cast<std::int64_t>(code), from_ps, to_ps});
 }
 
 /// A stream goes on: what it waited for is the label of the operation, or of what ended it.
-inline void record_wait(State& s, const Stream& stream, std::int64_t own_label, const Cause& cause) {
+inline void record_wait(State& s, const StreamState& stream, std::int64_t own_label, const Cause& cause) {
   if (stream.number != 0) return;
   const std::int64_t label = own_label >= 0 ? own_label : cause.label;
   if (!cause.is_transfer) {
@@ -38,23 +38,22 @@ inline double amount_of(const State& s, const Lane& lane, std::int64_t size_byte
   return static_cast<double>(s.in.wire.message_bytes(size_bytes)) / s.in.wire.factor();
 }
 
-/// Place in `State::done` of what a connection or an operation gets done: its class of activities; in a core, which has
-/// many of them, its kind.
-inline std::size_t done_of_connection(const State& s, std::int32_t connection) {
-  if (s.network->approximate) return static_cast<std::size_t>(connection);
-  return static_cast<std::size_t>(s.network->connections[static_cast<std::size_t>(connection)].first_activity);
+/// Place in `State::done` of what a connection or an operation gets done: its cell of activities; in a core, where it
+/// has many of them, its kind.
+inline ActivityCell done_of(const State& s, ConnectionCell connection) {
+  if (s.network->approximate) return ActivityCell(connection.value);
+  return s.network->connections[connection].first_activity;
 }
-inline std::size_t done_of_operation(const State& s, std::int32_t operation) {
-  if (s.network->approximate) return s.network->connections.size() + static_cast<std::size_t>(operation);
-  return static_cast<std::size_t>(s.network->operations[static_cast<std::size_t>(operation)].first_activity);
+inline ActivityCell done_of(const State& s, OperationCell operation) {
+  if (s.network->approximate) return ActivityCell(s.network->connections.size() + operation.index());
+  return s.network->operations[operation].first_activity;
 }
 
 inline void record_message(State& s, const Lane& lane, const Message& message) {
   if (message.label < 0) return;
-  const std::int32_t actor = s.streams[static_cast<std::size_t>(message.stream)].actor;
-  const std::int64_t instances =
-      lane.folded < 0 ? 1 : s.network->connections[static_cast<std::size_t>(lane.folded)].instances;
-  s.activities.push_back({message.label, lane.channel, -1, actor, 2, instances, lane.inside ? 0 : 1, -1,
+  const ActorId actor = s.streams[message.stream].actor;
+  const std::int64_t instances = lane.folded.is_none() ? 1 : s.network->connections[lane.folded].instances;
+  s.activities.push_back({message.label, lane.channel, -1, actor.value, 2, instances, lane.inside ? 0 : 1, -1,
                           message.size_bytes, message.posted_at_ps, message.began_at_ps, message.delivered_at_ps});
 }
 
@@ -63,10 +62,9 @@ inline std::vector<double> tier_weight(const State& s, std::span<const Hop> hops
   std::vector<double> weight(static_cast<std::size_t>(s.in.tiers), 0.0);
   if (weight.empty()) return weight;
   for (const Hop& hop : hops) {
-    const auto link = static_cast<std::size_t>(hop.link);
-    if (link < s.in.tier_of_port.size())
-      weight[static_cast<std::size_t>(s.in.tier_of_port[link])] += hop.weight * s.ground.bundle_links[link];
-    else if (std::cmp_less(hop.link, s.links.ports + 2 * s.links.ranks) && (link - s.in.tier_of_port.size()) % 2 == 0)
+    if (const PortId port(hop.link.value); s.links.is_port(hop.link))
+      weight[s.in.tier_of_port[port]] += hop.weight * s.ground.bundle_links[port];
+    else if (hop.link < s.links.pcie(RankId(0)) && (hop.link - s.links.inside(RankId(0))) % 2 == 0)
       weight.back() += hop.weight;  // what leaves a GPU inside its server
   }
   return weight;
@@ -85,41 +83,46 @@ inline void record_tiers(State& s, std::span<const double> weight, double amount
   });
 }
 
+/// Hops as the fluid has them where a link is a constraint.
+inline std::vector<ConstraintHop> constraint_hops(std::span<const Hop> hops) {
+  std::vector<ConstraintHop> found;
+  found.reserve(hops.size());
+  for (const Hop& hop : hops) found.push_back({ConstraintId(hop.link.value), hop.weight});
+  return found;
+}
+
 /// A message has flowed.
 inline void record_flow(State& s, Lane& lane, const Message& message) {
   if (s.is_ideal) return;
   const double amount = amount_of(s, lane, message.size_bytes);
-  if (lane.folded >= 0) {
-    const Connection& connection = s.network->connections[static_cast<std::size_t>(lane.folded)];
-    s.done[done_of_connection(s, lane.folded)] += amount;
-    record_tiers(s, s.ground.tier_weight[done_of_connection(s, lane.folded)], amount,
-                 static_cast<double>(connection.instances), message.began_at_ps, s.now_ps);
+  if (!lane.folded.is_none()) {
+    const Connection& connection = s.network->connections[lane.folded];
+    s.done[done_of(s, lane.folded)] += amount;
+    record_tiers(s, s.ground.tier_weight[done_of(s, lane.folded)], amount, static_cast<double>(connection.instances),
+                 message.began_at_ps, s.now_ps);
     return;
   }
-  SharedWay& way = s.ways[static_cast<std::size_t>(lane.way)];
+  SharedPath& shared = s.paths[lane.path];
   lane.packets += lane.inside ? 0 : s.in.wire.packets(message.size_bytes);
-  if (!lane.inside) way.packets += static_cast<double>(s.in.wire.packets(message.size_bytes));
-  record_tiers(s, way.tier_weight, amount, 1.0, message.began_at_ps, s.now_ps);
+  if (!lane.inside) shared.packets += static_cast<double>(s.in.wire.packets(message.size_bytes));
+  record_tiers(s, shared.tier_weight, amount, 1.0, message.began_at_ps, s.now_ps);
   if (!s.port_bytes.is_on()) return;
   s.port_bytes.each(message.began_at_ps, s.now_ps, [&](std::size_t bin, double share) {
-    for (const Hop& hop : way.way.hops)
-      if (std::cmp_less(hop.link, s.in.tier_of_port.size()))
-        s.port_bytes.add(bin, static_cast<std::size_t>(hop.link), hop.weight * amount * share);
+    for (const Hop& hop : shared.path.hops)
+      if (s.links.is_port(hop.link)) s.port_bytes.add(bin, hop.link.index(), hop.weight * amount * share);
   });
 }
 
 /// A call of a communicator has flowed.
-inline void record_call_flow(State& s, std::int32_t communicator, const Call& call) {
+inline void record_call_flow(State& s, CommunicatorCell communicator, const CollectiveCall& call) {
   if (s.is_ideal) return;
-  const OpRow& op = s.in.job.ops[static_cast<std::size_t>(call.row)];
-  const auto amount = static_cast<double>(s.in.job.collects[static_cast<std::size_t>(op.value)].amount_bytes);
-  const Operation& operation = s.network->operations[static_cast<std::size_t>(call.operation)];
-  const auto instances =
-      static_cast<double>(s.network->communicators[static_cast<std::size_t>(communicator)].instances);
+  const OpRow& op = s.in.job.ops[call.row];
+  const auto amount = static_cast<double>(s.in.job.collect(op).amount_bytes);
+  const Operation& operation = s.network->operations[call.operation];
+  const auto instances = static_cast<double>(s.network->communicators[communicator].instances);
   const double flows = instances * static_cast<double>(std::max<std::int64_t>(1, operation.flows));
-  s.done[done_of_operation(s, call.operation)] += amount;
-  record_tiers(s, s.ground.tier_weight[done_of_operation(s, call.operation)], amount, flows, call.began_at_ps,
-               s.now_ps);
+  s.done[done_of(s, call.operation)] += amount;
+  record_tiers(s, s.ground.tier_weight[done_of(s, call.operation)], amount, flows, call.began_at_ps, s.now_ps);
 }
 
 }  // namespace weftwork::flow

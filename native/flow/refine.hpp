@@ -1,6 +1,6 @@
 /// Colour refinement of links, activities, communicators and ranks together: the coarsest partition found by repeating
 /// "what looks the same and has the same neighbours, is the same" until nothing changes. It is equitable: every member
-/// of a class has as many neighbours, with equal weights, in every other class; so equal ones get equal rates and do
+/// of a cell has as many neighbours, with equal weights, in every other cell; so equal ones get equal rates and do
 /// everything at the same time (docs/models/flow-engine-folding.md).
 /// Source: Weisfeiler and Leman 1968; for linear programs and fair sharing, Grohe et al., ESA 2014,
 /// doi:10.1007/978-3-662-44777-2_42. Colours are sums of 64-bit hashes, so a partition is verified before it is used.
@@ -61,21 +61,24 @@ class Palette {
   Colour last_ = 0;
 };
 
-/// A class for every link, activity, communicator and rank; -1 for links that nothing crosses.
+/// A cell for every link, activity, communicator and rank; none for links that nothing crosses.
 struct Partition {
-  std::vector<std::int32_t> link, activity, communicator, rank;
-  std::int32_t links = 0, activities = 0, communicators = 0, ranks = 0;
+  IdVector<LinkId, LinkCell> link;
+  IdVector<ActivityId, ActivityCell> activity;
+  IdVector<CommunicatorId, CommunicatorCell> communicator;
+  IdVector<RankId, ActorId> rank;
+  std::int32_t links = 0, activities = 0, communicators = 0, ranks = 0;  // cells of each
   int rounds = 0;
-  bool is_stable = false;  // false: given up, since there would be more classes than allowed
+  bool is_stable = false;  // false: given up, since there would be more cells than allowed
 };
 
-/// What tells nodes apart before any neighbour is looked at.
-struct Marks {
-  std::span<const double> capacity;          // by link
-  std::span<const std::uint64_t> link_fate;  // by link, equal for links whose capacity changes alike; empty: none does
+/// What tells things apart before any neighbour is looked at.
+struct Traits {
+  IdSpan<LinkId, const double> capacity;
+  IdSpan<LinkId, const std::uint64_t> link_fate;  // equal for links whose capacity changes alike; empty: none does
   bool use_links = true;  // false: ranks and activities alone, whatever paths they take and however long these are
-  std::span<const std::int32_t> rank;  // by rank, a mark of its own; empty: none
-  std::span<const std::int32_t> kind;  // by activity; not empty: links and activities alone, with these kinds
+  IdSpan<RankId, const PartyId> party;          // empty: none
+  IdSpan<ActivityId, const std::int32_t> kind;  // not empty: links and activities alone, with these kinds
 };
 
 namespace detail {
@@ -85,20 +88,22 @@ inline constexpr std::uint64_t kOfShape = std::uint64_t{1} << 32U;  // above all
 /// One step of refinement: new colours of everything from the colours of neighbours.
 class Refinement {
  public:
-  std::vector<Colour> link, activity, communicator, rank;
+  IdVector<LinkId, Colour> link;
+  IdVector<ActivityId, Colour> activity;
+  IdVector<CommunicatorId, Colour> communicator;
+  IdVector<RankId, Colour> rank;
 
-  Refinement(const Job& job, const Graph& graph, const Marks& marks, std::uint64_t salt)
-      : graph_(graph), use_links_(marks.use_links), use_ranks_(marks.kind.empty()), salt_(mix(salt, 0x5EED, 0)) {
+  Refinement(const Job& job, const Graph& graph, const Traits& traits, std::uint64_t salt)
+      : graph_(graph), use_links_(traits.use_links), use_ranks_(traits.kind.empty()), salt_(mix(salt, 0x5EED, 0)) {
     weight_.resize(graph.weights.size());
-    for (std::size_t w = 0; w < weight_.size(); ++w)
-      weight_[w] = mix(std::bit_cast<std::uint64_t>(graph.weights[static_cast<std::uint32_t>(w)]), 1, salt_);
-    begin_links(marks);
-    begin_activities(marks.kind);
+    for (const WeightId w : weight_.ids()) weight_[w] = mix(std::bit_cast<std::uint64_t>(graph.weights[w]), 1, salt_);
+    begin_links(traits);
+    begin_activities(traits.kind);
     if (!use_ranks_) return;
-    begin_ranks(job, marks.rank);
-    communicator.resize(graph.communicators());
-    for (std::size_t c = 0; c < communicator.size(); ++c)
-      communicator[c] = mix(static_cast<std::uint64_t>(graph.group[c]), 5, salt_);
+    begin_ranks(job, traits.party);
+    communicator.resize(graph.group.size());
+    for (const CommunicatorId c : communicator.ids())
+      communicator[c] = mix(static_cast<std::uint64_t>(graph.group[c].value), 5, salt_);
   }
 
   void step() {
@@ -110,101 +115,98 @@ class Refinement {
 
  private:
   [[nodiscard]] Colour pair(Colour a, Colour b) const { return mix(a, b, salt_); }
-  [[nodiscard]] Colour hop(Colour colour, std::uint32_t weight) const {
+  [[nodiscard]] Colour over(Colour colour, WeightId weight) const {
     std::uint64_t x = (colour ^ weight_[weight]) * 0x9E3779B97F4A7C15ULL;
     return (x ^ (x >> 29U)) * 0xBF58476D1CE4E5B9ULL;
   }
 
-  void begin_links(const Marks& marks) {
+  void begin_links(const Traits& traits) {
     if (!use_links_) return;
-    link.assign(marks.capacity.size(), 0);
-    for (const Share& share : graph_.hops) link[static_cast<std::size_t>(share.link)] = 1;
-    for (std::size_t l = 0; l < link.size(); ++l)
+    link.assign(traits.capacity.size(), 0);
+    for (const GraphHop& hop : graph_.hops) link[hop.link] = 1;
+    for (const LinkId l : link.ids())
       if (link[l] != 0)
-        link[l] = mix(std::bit_cast<std::uint64_t>(marks.capacity[l]), marks.link_fate.empty() ? 0 : marks.link_fate[l],
-                      salt_) |
-                  1U;  // 0 stays the colour of links that nothing crosses
+        link[l] =
+            mix(std::bit_cast<std::uint64_t>(traits.capacity[l]), traits.link_fate.empty() ? 0 : traits.link_fate[l],
+                salt_) |
+            1U;  // 0 stays the colour of links that nothing crosses
     sum_.resize(link.size());
   }
 
-  void begin_activities(std::span<const std::int32_t> kind) {
-    activity.resize(graph_.activities());
-    const std::size_t connections = graph_.connections();
-    for (std::size_t a = 0; a < activity.size(); ++a) {
+  void begin_activities(IdSpan<ActivityId, const std::int32_t> kind) {
+    activity.resize(graph_.latency_ps.size());
+    for (const ActivityId a : activity.ids()) {
       if (!use_ranks_) {
         activity[a] = mix(static_cast<std::uint64_t>(kind[a]), 4, salt_);
         continue;
       }
-      const std::uint64_t flows =
-          a < connections || !use_links_ ? 0 : static_cast<std::uint64_t>(graph_.flows[a - connections]) + 1;
+      const std::uint64_t flows = graph_.is_connection(a) || !use_links_
+                                      ? 0
+                                      : static_cast<std::uint64_t>(graph_.flows[graph_.operation_of(a)]) + 1;
       const auto latency_ps = use_links_ ? static_cast<std::uint64_t>(graph_.latency_ps[a]) : 0;
       activity[a] = mix(latency_ps, flows, salt_);
     }
     if (!use_ranks_) return;
-    for (std::size_t c = 0; c < connections; ++c)
-      activity[c] = pair(activity[c], static_cast<std::uint64_t>(graph_.channel[c]));
-    for (std::size_t o = 0; o < graph_.operations(); ++o)
-      activity[connections + o] =
-          mix(activity[connections + o], static_cast<std::uint64_t>(graph_.shape[o]) + kOfShape, salt_);
+    for (const ConnectionId c : graph_.connections()) {
+      Colour& own = activity[graph_.activity_of(c)];
+      own = pair(own, static_cast<std::uint64_t>(graph_.channel[c]));
+    }
+    for (const OperationId o : graph_.operations()) {
+      Colour& own = activity[graph_.activity_of(o)];
+      own = mix(own, static_cast<std::uint64_t>(graph_.shape[o].value) + kOfShape, salt_);
+    }
   }
 
-  void begin_ranks(const Job& job, std::span<const std::int32_t> mark) {
-    rank.resize(job.rank_class.size());
-    for (std::size_t r = 0; r < rank.size(); ++r) {
-      const auto program = job.rank_class[r];
-      const double factor = job.rank_factor.empty() ? 1.0 : job.rank_factor[r];
-      rank[r] = mix(static_cast<std::uint64_t>(program), std::bit_cast<std::uint64_t>(factor), salt_);
-      if (!mark.empty()) rank[r] = pair(rank[r], static_cast<std::uint64_t>(mark[r]));
-      const auto first = job.first_rank(program);
-      for (const SizeRule& size : graph_.meaning.sizes[static_cast<std::size_t>(program)])
-        rank[r] =
-            pair(rank[r],
-                 static_cast<std::uint64_t>(coordinate(tables_of(job), size, static_cast<std::int64_t>(r) - first)));
+  void begin_ranks(const Job& job, IdSpan<RankId, const PartyId> party) {
+    rank.resize(job.rank_count());
+    for (const RankId r : job.ranks()) {
+      const ProgramId program = job.rank_program[r];
+      rank[r] = mix(static_cast<std::uint64_t>(program.value), std::bit_cast<std::uint64_t>(job.factor(r)), salt_);
+      if (!party.empty()) rank[r] = pair(rank[r], static_cast<std::uint64_t>(party[r].value));
+      const RankId first = job.first_rank(program);
+      for (const SizeRule& size : graph_.meaning.sizes[program])
+        rank[r] = pair(rank[r], static_cast<std::uint64_t>(coordinate(job.job_tables(), size, r - first)));
     }
   }
 
   void step_links() {
     std::fill(sum_.begin(), sum_.end(), 0);
-    for (std::size_t a = 0; a < activity.size(); ++a) {
+    for (const ActivityId a : activity.ids()) {
       const Colour own = activity[a];
-      for (const Share& share : graph_.hops_of(a)) sum_[static_cast<std::size_t>(share.link)] += hop(own, share.weight);
+      for (const GraphHop& hop : graph_.hops_of(a)) sum_[hop.link] += over(own, hop.weight);
     }
-    for (std::size_t l = 0; l < link.size(); ++l)
+    for (const LinkId l : link.ids())
       if (link[l] != 0) link[l] = pair(link[l], sum_[l]) | 1U;
   }
 
   void step_communicators() {
-    for (std::size_t c = 0; c < communicator.size(); ++c) {
+    for (const CommunicatorId c : communicator.ids()) {
       Colour sum = 0;
-      for (const std::int32_t member : graph_.members_of(c)) sum += pair(rank[static_cast<std::size_t>(member)], 7);
+      for (const RankId member : graph_.members_of(c)) sum += pair(rank[member], 7);
       communicator[c] = pair(communicator[c], sum);
     }
   }
 
   void step_activities() {
-    const std::size_t connections = graph_.connections();
-    for (std::size_t a = 0; a < activity.size(); ++a) {
+    for (const ActivityId a : activity.ids()) {
       Colour sum = 0;
       if (use_links_)
-        for (const Share& share : graph_.hops_of(a))
-          sum += hop(link[static_cast<std::size_t>(share.link)], share.weight);
+        for (const GraphHop& hop : graph_.hops_of(a)) sum += over(link[hop.link], hop.weight);
       if (!use_ranks_) {
         activity[a] = pair(activity[a], sum);
         continue;
       }
-      const Colour ends = a < connections
-                              ? pair(rank[static_cast<std::size_t>(graph_.source[a])],
-                                     rank[static_cast<std::size_t>(graph_.destination[a])])
-                              : communicator[static_cast<std::size_t>(graph_.communicator[a - connections])];
+      const Colour ends = graph_.is_connection(a) ? pair(rank[graph_.source[graph_.connection_of(a)]],
+                                                         rank[graph_.destination[graph_.connection_of(a)]])
+                                                  : communicator[graph_.communicator[graph_.operation_of(a)]];
       activity[a] = pair(pair(activity[a], sum), ends);
     }
   }
 
   void step_ranks() {
-    for (std::size_t r = 0; r < rank.size(); ++r) {
+    for (const RankId r : rank.ids()) {
       Colour colour = rank[r];
-      for (const std::int32_t slot : graph_.slots_of(r))
-        colour = pair(colour, slot < 0 ? 11 : activity[static_cast<std::size_t>(slot)]);
+      for (const ActivityId slot : graph_.slots_of(r)) colour = pair(colour, slot.is_none() ? 11 : activity[slot]);
       rank[r] = colour;
     }
   }
@@ -212,25 +214,28 @@ class Refinement {
   const Graph& graph_;
   bool use_links_, use_ranks_;
   std::uint64_t salt_;
-  std::vector<Colour> weight_;  // by number of the weight
-  std::vector<Colour> sum_;     // by link
+  IdVector<WeightId, Colour> weight_;
+  IdVector<LinkId, Colour> sum_;
 };
 
-inline std::int32_t numbers(const std::vector<Colour>& colours, std::vector<std::int32_t>& classes, bool skip_zero) {
+/// Cells of one colour each; returns how many there are.
+template <typename I, typename Cell>
+std::int32_t make_cells(const IdVector<I, Colour>& colours, IdVector<I, Cell>& cells, bool skip_zero) {
   Palette palette;
-  classes.resize(colours.size());
-  for (std::size_t i = 0; i < colours.size(); ++i)
-    classes[i] = skip_zero && colours[i] == 0 ? -1 : palette.number(colours[i]);
+  cells.resize(colours.size());
+  for (const I i : colours.ids())
+    cells[i] = skip_zero && colours[i] == 0 ? Cell::none() : Cell(palette.number(colours[i]));
   return palette.size();
 }
 
-/// Whether members of a class have, by another hash, the same neighbours as its first member.
-inline bool agree(const std::vector<std::int32_t>& classes, std::int32_t count, const std::vector<Colour>& colours) {
-  std::vector<Colour> first(static_cast<std::size_t>(count));
-  std::vector<char> known(static_cast<std::size_t>(count), 0);
-  for (std::size_t i = 0; i < classes.size(); ++i) {
-    if (classes[i] < 0) continue;
-    const auto c = static_cast<std::size_t>(classes[i]);
+/// Whether members of a cell have, by another hash, the same neighbours as its first member.
+template <typename I, typename Cell>
+bool agree(const IdVector<I, Cell>& cells, std::int32_t count, const IdVector<I, Colour>& colours) {
+  IdVector<Cell, Colour> first(static_cast<std::size_t>(count));
+  IdVector<Cell, char> known(static_cast<std::size_t>(count), 0);
+  for (const I i : colours.ids()) {
+    const Cell c = cells[i];
+    if (c.is_none()) continue;
     if (known[c] != 0 && first[c] != colours[i]) return false;
     first[c] = colours[i];
     known[c] = 1;
@@ -240,14 +245,14 @@ inline bool agree(const std::vector<std::int32_t>& classes, std::int32_t count, 
 
 }  // namespace detail
 
-/// Whether a partition is equitable, by one step of refinement with hashes of their own from the numbers of classes.
-inline bool is_equitable(const Job& job, const Graph& graph, const Marks& marks, const Partition& found) {
-  detail::Refinement check(job, graph, marks, 0xC4EC4);
-  const auto paint = [](std::vector<Colour>& colours, const std::vector<std::int32_t>& classes, std::uint64_t kind) {
-    for (std::size_t i = 0; i < colours.size(); ++i) {
-      if (classes[i] < 0) continue;
-      // the initial colour stays in: classes must not mix what is different from the start
-      colours[i] = mix(colours[i], static_cast<std::uint64_t>(classes[i]), kind) | 1U;
+/// Whether a partition is equitable, by one step of refinement with hashes of their own from the numbers of cells.
+inline bool is_equitable(const Job& job, const Graph& graph, const Traits& traits, const Partition& found) {
+  detail::Refinement check(job, graph, traits, 0xC4EC4);
+  const auto paint = [](auto& colours, const auto& cells, std::uint64_t kind) {
+    for (const auto i : colours.ids()) {
+      if (cells[i].is_none()) continue;
+      // the initial colour stays in: cells must not mix what is different from the start
+      colours[i] = mix(colours[i], static_cast<std::uint64_t>(cells[i].value), kind) | 1U;
     }
   };
   paint(check.link, found.link, 1);
@@ -262,21 +267,21 @@ inline bool is_equitable(const Job& job, const Graph& graph, const Marks& marks,
 }
 
 /// The coarsest equitable partition that refinement finds, or one that is not stable where that has more than
-/// `class_limit` classes of activities (0: no limit).
-inline Partition refine(const Job& job, const Graph& graph, const Marks& marks, std::int64_t class_limit,
+/// `cell_limit` cells of activities (0: no limit).
+inline Partition refine(const Job& job, const Graph& graph, const Traits& traits, std::int64_t cell_limit,
                         std::uint64_t salt = 0) {
-  detail::Refinement colours(job, graph, marks, salt);
+  detail::Refinement colours(job, graph, traits, salt);
   Partition found;
   for (;;) {
     ++found.rounds;
     colours.step();
     const std::int64_t before = std::int64_t{found.links} + found.activities + found.communicators + found.ranks;
-    found.activities = detail::numbers(colours.activity, found.activity, false);
-    if (class_limit > 0 && found.activities > class_limit) return found;
-    found.links = detail::numbers(colours.link, found.link, true);
-    found.communicators = detail::numbers(colours.communicator, found.communicator, false);
-    found.ranks = detail::numbers(colours.rank, found.rank, false);
-    // classes only split, so equal sums mean that no kind has more classes than before
+    found.activities = detail::make_cells(colours.activity, found.activity, false);
+    if (cell_limit > 0 && found.activities > cell_limit) return found;
+    found.links = detail::make_cells(colours.link, found.link, true);
+    found.communicators = detail::make_cells(colours.communicator, found.communicator, false);
+    found.ranks = detail::make_cells(colours.rank, found.rank, false);
+    // cells only split, so equal sums mean that no kind has more cells than before
     if (before == std::int64_t{found.links} + found.activities + found.communicators + found.ranks) break;
   }
   found.is_stable = true;
@@ -284,10 +289,10 @@ inline Partition refine(const Job& job, const Graph& graph, const Marks& marks, 
 }
 
 /// What `refine` finds, verified.
-inline Partition stable(const Job& job, const Graph& graph, const Marks& marks, std::int64_t class_limit) {
+inline Partition stable(const Job& job, const Graph& graph, const Traits& traits, std::int64_t cell_limit) {
   for (std::uint64_t salt = 0; salt < 3; ++salt) {  // a collision of 64-bit hashes: take others
-    Partition found = refine(job, graph, marks, class_limit, salt);
-    if (!found.is_stable || is_equitable(job, graph, marks, found)) return found;
+    Partition found = refine(job, graph, traits, cell_limit, salt);
+    if (!found.is_stable || is_equitable(job, graph, traits, found)) return found;
   }
   throw std::logic_error("colour refinement did not come to an equitable partition");
 }
@@ -295,18 +300,19 @@ inline Partition stable(const Job& job, const Graph& graph, const Marks& marks, 
 /// Every link, activity, communicator and rank for itself.
 inline Partition identity(const Graph& graph, std::size_t links) {
   Partition found;
-  const auto count = [](std::vector<std::int32_t>& classes, std::size_t size) {
-    classes.resize(size);
-    std::iota(classes.begin(), classes.end(), 0);
-    return static_cast<std::int32_t>(size);
+  const auto count = [](auto& cells, std::size_t size) {
+    cells.resize(size);
+    std::int32_t next = 0;
+    for (auto& cell : cells) cell = std::remove_reference_t<decltype(cell)>(next++);
+    return next;
   };
-  found.link.assign(links, -1);
-  for (const Share& share : graph.hops) found.link[static_cast<std::size_t>(share.link)] = 0;
-  for (std::int32_t& link : found.link)
-    if (link == 0) link = found.links++;
-  found.activities = count(found.activity, graph.activities());
-  found.communicators = count(found.communicator, graph.communicators());
-  found.ranks = count(found.rank, graph.ranks());
+  found.link.assign(links, LinkCell::none());
+  for (const GraphHop& hop : graph.hops) found.link[hop.link] = LinkCell(0);
+  for (LinkCell& link : found.link)
+    if (!link.is_none()) link = LinkCell(found.links++);
+  found.activities = count(found.activity, graph.latency_ps.size());
+  found.communicators = count(found.communicator, graph.group.size());
+  found.ranks = count(found.rank, graph.ranks().size());
   found.is_stable = true;
   return found;
 }

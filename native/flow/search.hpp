@@ -22,30 +22,31 @@ class Search {
 
   /// Forget everything: the live links have changed. Throws LimitError where finding all distances would take too long.
   void reset(const FabricView& fabric, const Tiers& tiers) {
-    distance_.assign(static_cast<std::size_t>(tiers.attachments()), {});
-    if (tiers.unknown() * fabric.ports() > most_steps_ || tiers.unknown() * tiers.switches() > kMostDistances)
+    distance_.assign(tiers.attachment_count(), {});
+    const auto ports = static_cast<std::int64_t>(fabric.port_node.size());
+    const auto switches = static_cast<std::int64_t>(tiers.switch_count());
+    if (tiers.unknown() * ports > most_steps_ || tiers.unknown() * switches > kMostDistances)
       throw LimitError("the links of this fabric that are up do not form tiers, and it is too large to search " +
                        std::to_string(tiers.unknown()) +
                        " destinations one by one; let fewer links fail, or take a smaller fabric");
   }
 
-  /// Hops from each switch (by its number) to the attachment; `kNowhere` where there is no path.
-  const std::vector<std::int16_t>& to(const FabricView& fabric, const Tiers& tiers, std::int32_t attachment,
-                                      std::int32_t node) {
-    std::vector<std::int16_t>& distance = distance_[static_cast<std::size_t>(attachment)];
+  /// Hops from each switch to the attachment; `kNowhere` where there is no path.
+  const IdVector<SwitchId, std::int16_t>& to(const FabricView& fabric, const Tiers& tiers, AttachmentId attachment,
+                                             NodeId node) {
+    IdVector<SwitchId, std::int16_t>& distance = distance_[attachment];
     if (!distance.empty()) return distance;
-    distance.assign(static_cast<std::size_t>(tiers.switches()), kNowhere);
+    distance.assign(tiers.switch_count(), kNowhere);
     frontier_.assign(1, node);
-    distance[static_cast<std::size_t>(tiers.index_of(node))] = 0;
+    distance[tiers.switch_of(node)] = 0;
     for (std::size_t at = 0; at < frontier_.size(); ++at) {
-      const std::int32_t from = frontier_[at];
-      const auto hops =
-          static_cast<std::int16_t>(distance[static_cast<std::size_t>(tiers.index_of(from))] + std::int16_t{1});
-      for (std::int32_t p = fabric.first(from); p < fabric.end(from); ++p) {
+      const NodeId from = frontier_[at];
+      const auto hops = static_cast<std::int16_t>(distance[tiers.switch_of(from)] + std::int16_t{1});
+      for (const PortId p : fabric.ports_of(from)) {
         if (!tiers.is_live(p)) continue;
-        const std::int32_t next = fabric.next(p);
+        const NodeId next = fabric.next(p);
         if (!fabric.is_switch(next)) continue;
-        std::int16_t& known = distance[static_cast<std::size_t>(tiers.index_of(next))];
+        std::int16_t& known = distance[tiers.switch_of(next)];
         if (known != kNowhere) continue;
         known = hops;
         frontier_.push_back(next);
@@ -56,8 +57,8 @@ class Search {
 
  private:
   std::int64_t most_steps_;
-  std::vector<std::vector<std::int16_t>> distance_;  // by attachment, empty: not searched yet
-  std::vector<std::int32_t> frontier_;
+  IdVector<AttachmentId, IdVector<SwitchId, std::int16_t>> distance_;  // empty: not searched yet
+  std::vector<NodeId> frontier_;
 };
 
 }  // namespace weftwork::flow

@@ -15,22 +15,22 @@ namespace weftwork::flow {
 struct GroupRule {
   std::int64_t channel, first_rank;
   std::vector<AxisRow> axes;
-  std::vector<std::int32_t> shapes;  // of its collectives, in Slots::shapes
+  std::vector<ShapeId> shapes;  // of its collectives
 
   /// The coordinate of a rank, the first axis changing fastest.
-  [[nodiscard]] std::int64_t coordinate(std::int64_t rank) const {
+  [[nodiscard]] std::int64_t coordinate(RankId rank) const {
     std::int64_t found = 0, scale = 1;
     for (const AxisRow& axis : axes) {
-      found += (rank - first_rank) / axis.stride % axis.size * scale;
+      found += (rank.value - first_rank) / axis.stride % axis.size * scale;
       scale *= axis.size;
     }
     return found;
   }
-  /// The same number for all ranks of one group.
-  [[nodiscard]] std::int64_t base(std::int64_t rank) const {
-    std::int64_t found = rank;
-    for (const AxisRow& axis : axes) found -= (rank - first_rank) / axis.stride % axis.size * axis.stride;
-    return found;
+  /// The rank at the origin of a rank's group: the same for all of the group.
+  [[nodiscard]] RankId base(RankId rank) const {
+    std::int64_t found = rank.value;
+    for (const AxisRow& axis : axes) found -= (rank.value - first_rank) / axis.stride % axis.size * axis.stride;
+    return RankId(found);
   }
   /// Whether members in the order of their ranks are in the order of their coordinates.
   [[nodiscard]] bool is_ascending() const {
@@ -49,9 +49,10 @@ enum class SlotKind : std::uint8_t { kSend, kReceive, kCollect };
 
 struct Slot {
   SlotKind kind;
-  bool is_later;                        // its peer depends on a loop counter
-  OpRow op;                             // SEND, RECEIVE: the first row of this meaning
-  std::int32_t group = -1, shape = -1;  // COLLECT
+  bool is_later;  // its peer depends on a loop counter
+  OpRow op;       // SEND, RECEIVE: the first row of this meaning
+  GroupId group;  // COLLECT
+  ShapeId shape;  // COLLECT
 };
 
 /// A group on whose coordinate the size of some message depends.
@@ -60,11 +61,11 @@ struct SizeRule {
 };
 
 struct Slots {
-  std::vector<std::int32_t> op_slot;         // by row of Job::ops, -1 for rows that are no communication
-  std::vector<std::vector<Slot>> programs;   // slots of each program
-  std::vector<std::vector<SizeRule>> sizes;  // of each program
-  std::vector<GroupRule> groups;
-  std::vector<Shape> shapes;
+  IdVector<OpId, SlotId> op_slot;  // none for rows that are no communication
+  IdVector<ProgramId, IdVector<SlotId, Slot>> programs;
+  IdVector<ProgramId, std::vector<SizeRule>> sizes;
+  IdVector<GroupId, GroupRule> groups;
+  IdVector<ShapeId, Shape> shapes;
   bool has_later = false;
 };
 
@@ -79,30 +80,31 @@ class CollectiveRules {
  public:
   CollectiveRules(const Job& job, Slots& slots) : job_(job), slots_(slots) {}
 
-  void describe(const OpRow& op, std::int64_t first_rank, Slot& slot) {
-    const CollectRow& row = job_.collects[static_cast<std::size_t>(op.value)];
+  void describe(const OpRow& op, RankId first_rank, Slot& slot) {
+    const CollectRow& row = job_.collect(op);
     const auto axes = job_.axes.subspan(static_cast<std::size_t>(row.first_axis), static_cast<std::size_t>(row.axes));
-    std::vector<std::int64_t> key{op.channel, first_rank};
+    std::vector<std::int64_t> key{op.channel, first_rank.value};
     for (const AxisRow& axis : axes) key.insert(key.end(), {axis.stride, axis.size});
-    const auto group = groups_.try_emplace(key, static_cast<std::int32_t>(slots_.groups.size()));
-    if (group.second) slots_.groups.push_back({op.channel, first_rank, {axes.begin(), axes.end()}, {}});
+    const auto group = groups_.try_emplace(key, slots_.groups.next_id());
+    if (group.second) slots_.groups.push_back({op.channel, first_rank.value, {axes.begin(), axes.end()}, {}});
     const auto shape =
         shapes_.try_emplace({row.pattern, bits_of(row.local_efficiency), bits_of(row.network_efficiency),
                              row.pattern == static_cast<std::int64_t>(Pattern::kRing) ? 0 : bits_of(row.network_share)},
-                            static_cast<std::int32_t>(slots_.shapes.size()));
+                            slots_.shapes.next_id());
     if (shape.second)
       slots_.shapes.push_back(
           {static_cast<Pattern>(row.pattern), row.local_efficiency, row.network_efficiency, row.network_share});
     slot.group = group.first->second;
     slot.shape = shape.first->second;
-    auto& known = slots_.groups[static_cast<std::size_t>(slot.group)].shapes;
+    auto& known = slots_.groups[slot.group].shapes;
     if (std::find(known.begin(), known.end(), slot.shape) == known.end()) known.push_back(slot.shape);
   }
 
  private:
   const Job& job_;
   Slots& slots_;
-  std::map<std::vector<std::int64_t>, std::int32_t> groups_, shapes_;
+  std::map<std::vector<std::int64_t>, GroupId> groups_;
+  std::map<std::vector<std::int64_t>, ShapeId> shapes_;
 };
 
 }  // namespace detail
@@ -111,28 +113,27 @@ class CollectiveRules {
 /// group, share a slot.
 inline Slots slots_of(const Job& job) {
   Slots slots;
-  slots.op_slot.assign(job.ops.size(), -1);
+  slots.op_slot.assign(job.ops.size(), SlotId::none());
   detail::CollectiveRules collectives(job, slots);
   for (const StreamRow& stream : job.streams)
     slots.programs.resize(std::max(slots.programs.size(), static_cast<std::size_t>(stream.rank_class) + 1));
   slots.sizes.resize(slots.programs.size());
-  std::vector<std::map<std::vector<std::int64_t>, std::int32_t>> known(slots.programs.size());
+  IdVector<ProgramId, std::map<std::vector<std::int64_t>, SlotId>> known(slots.programs.size());
   for (const StreamRow& stream : job.streams) {
-    const auto program = static_cast<std::size_t>(stream.rank_class);
+    const ProgramId program(stream.rank_class);
     std::int64_t depth = 0;
-    for (auto row = static_cast<std::size_t>(stream.first_op);
-         job.ops[row].code != static_cast<std::int64_t>(OpCode::kStop); ++row) {
+    for (OpId row(stream.first_op); job.ops[row].code != static_cast<std::int64_t>(OpCode::kStop); ++row) {
       const OpRow& op = job.ops[row];
       if (op.code == static_cast<std::int64_t>(OpCode::kLoop)) ++depth;
       if (op.code == static_cast<std::int64_t>(OpCode::kEnd)) --depth;
       const bool sends = op.code == static_cast<std::int64_t>(OpCode::kSend);
       const bool receives = op.code == static_cast<std::int64_t>(OpCode::kReceive);
       if (!sends && !receives && op.code != static_cast<std::int64_t>(OpCode::kCollect)) continue;
-      Slot slot{sends ? SlotKind::kSend : receives ? SlotKind::kReceive : SlotKind::kCollect, false, op};
+      Slot slot{sends ? SlotKind::kSend : receives ? SlotKind::kReceive : SlotKind::kCollect, false, op, {}, {}};
       std::vector<std::int64_t> key{op.code};
       if (slot.kind == SlotKind::kCollect) {
-        collectives.describe(op, job.first_rank(stream.rank_class), slot);
-        key.insert(key.end(), {slot.group, slot.shape});
+        collectives.describe(op, job.first_rank(program), slot);
+        key.insert(key.end(), {slot.group.value, slot.shape.value});
       } else {
         const auto rule = static_cast<PeerRule>(op.rule);
         slot.is_later = depth > 0 && op.step != 0 && (rule == PeerRule::kShift || rule == PeerRule::kXor);
@@ -140,12 +141,12 @@ inline Slots slots_of(const Job& job) {
         key.insert(key.end(), {op.rule, op.stride, op.size, op.members, op.shift, slot.is_later ? op.step : 0, op.table,
                                op.channel, op.nic, op.peer_rail});
       }
-      const auto found = known[program].try_emplace(key, static_cast<std::int32_t>(slots.programs[program].size()));
+      const auto found = known[program].try_emplace(key, slots.programs[program].next_id());
       if (found.second) slots.programs[program].push_back(slot);
       slots.op_slot[row] = found.first->second;
       if (!sends || op.parts <= 0 || op.total_bytes % op.parts == 0) continue;
       for (std::int64_t k = 0; k < op.digits; ++k) {  // the longer parts are somebody's: coordinates tell ranks apart
-        const DigitRow& digit = job.digits[static_cast<std::size_t>(op.first_digit + k)];
+        const DigitRow& digit = job.digits[op.first_digit + k];
         const auto same = [&](const SizeRule& s) {
           return s.stride == digit.stride && s.size == digit.size && s.members == digit.members;
         };
@@ -157,16 +158,12 @@ inline Slots slots_of(const Job& job) {
   return slots;
 }
 
-inline JobTables tables_of(const Job& job) {
-  return {job.tables, job.digits, job.rank_class.size()};
-}
-
-/// The other rank of a SEND or RECEIVE at loop counter `i`, or -1 for nobody: jobs that share a fabric count from their
+/// The other rank of a SEND or RECEIVE at loop counter `i`, or none: jobs that share a fabric count from their
 /// own first rank.
-inline std::int64_t peer_of(const Job& job, const OpRow& op, std::int64_t rank, std::int64_t i) {
-  const std::int64_t first = job.first_rank(job.rank_class[static_cast<std::size_t>(rank)]);
-  const std::int64_t peer = peer_rank(tables_of(job), op, rank - first, i);
-  return peer < 0 ? -1 : peer + first;
+inline RankId peer_of(const Job& job, const OpRow& op, RankId rank, std::int64_t i) {
+  const RankId first = job.first_rank(job.rank_program[rank]);
+  const std::int64_t peer = peer_rank(job.job_tables(), op, rank - first, i);
+  return peer < 0 ? RankId::none() : RankId(peer + first.value);
 }
 
 }  // namespace weftwork::flow

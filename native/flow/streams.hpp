@@ -5,46 +5,43 @@
 
 namespace weftwork::flow {
 
-/// The lane of a SEND (or of a RECEIVE, `incoming`), or -1 where the operation is skipped.
-inline std::int32_t lane_of(State& s, const Stream& stream, const OpRow& op, std::int64_t i, bool incoming) {
+/// The lane of a SEND (or of a RECEIVE, `incoming`), or none where the operation is skipped.
+inline LaneId lane_of(State& s, const StreamState& stream, const OpRow& op, std::int64_t i, bool incoming) {
   if (s.network != nullptr) {
-    const std::int32_t slot = s.network->slot(stream.actor, stream.op);
-    if (slot != kLater) return slot;
+    const ConnectionCell connection = s.network->connection(stream.actor, OpId(stream.op));
+    if (connection.value != kLater) return LaneId(connection.value);  // the first lanes are the network's
   }
-  const std::int64_t rank = s.rank_of(stream.actor);
-  const std::int64_t first = s.in.job.first_rank(s.program_of(stream.actor));
-  const std::int64_t local = peer_rank(s.in.job_tables(), op, rank - first, i);
-  if (local < 0) return -1;
-  const std::int64_t peer = first + local;
+  const RankId rank = s.rank_of(stream.actor);
+  const RankId first = s.in.job.first_rank(s.program_of(stream.actor));
+  const std::int64_t local = peer_rank(s.in.job.job_tables(), op, rank - first, i);
+  if (local < 0) return LaneId::none();
+  const RankId peer(first.value + local);
   return incoming ? open_lane(s, peer, rank, op) : open_lane(s, rank, peer, op);
 }
 
-inline void raise_token(State& s, std::int32_t actor, std::int64_t token, const Cause& cause) {
-  const auto place = static_cast<std::size_t>(actor * s.in.tokens + token);
+inline void raise_token(State& s, ActorId actor, std::int64_t token, const Cause& cause) {
+  const std::int64_t place = actor.value * s.in.tokens + token;
   s.tokens[place] += 1;
   s.token_causes[place] = cause;
-  const std::int32_t first = s.first_stream[static_cast<std::size_t>(actor)];
-  const auto end = static_cast<std::size_t>(s.first_stream[static_cast<std::size_t>(actor) + 1]);
-  const std::span<const Stream> streams(s.streams);
-  offer_token(streams.first(end).subspan(static_cast<std::size_t>(first)), token,
+  const StreamId first = s.first_stream[actor];
+  const std::span<const StreamState> streams(s.streams.items());
+  offer_token(streams.first(s.first_stream[actor + 1].index()).subspan(first.index()), token,
               [&](std::int32_t number) { wake(s, first + number, s.now_ps); });
 }
 
 /// What operations do in the flow engine (`run_program`), and what the time before their ends went to.
 struct FlowProgram {
   State& s;
-  std::int32_t index;
-  Stream& stream = s.streams[static_cast<std::size_t>(index)];
+  StreamId index;
+  StreamState& stream = s.streams[index];
 
   StreamProgress& progress() { return stream; }
-  [[nodiscard]] std::span<const OpRow> ops() const { return s.in.job.ops; }
+  [[nodiscard]] std::span<const OpRow> ops() const { return s.in.job.ops.items(); }
   [[nodiscard]] Ps now_ps() const { return s.now_ps; }
   [[nodiscard]] Ps compute_ps(const OpRow& op) const {
     return static_cast<Ps>(std::llround(static_cast<double>(op.value) * s.factor_of(stream.actor)));
   }
-  [[nodiscard]] std::size_t token_place(const OpRow& op) const {
-    return static_cast<std::size_t>(stream.actor * s.in.tokens + op.value);
-  }
+  [[nodiscard]] std::int64_t token_place(const OpRow& op) const { return stream.actor.value * s.in.tokens + op.value; }
   std::int64_t& token(const OpRow& op) { return s.tokens[token_place(op)]; }
   void resume_at(Ps then_ps) { wake(s, index, then_ps); }
   void begin(StreamWait waited) {
@@ -61,35 +58,35 @@ struct FlowProgram {
     if (waited == StreamWait::kToken) record_wait(s, stream, op.label, stream.cause);
   }
   void send(const OpRow& op, std::int64_t turn) {
-    const std::int32_t lane = lane_of(s, stream, op, turn, false);
-    if (lane < 0) return;
+    const LaneId lane = lane_of(s, stream, op, turn, false);
+    if (lane.is_none()) return;
     stream.outstanding += 1;
-    const std::int64_t first = s.in.job.first_rank(s.program_of(stream.actor));
-    give_way(s, s.lanes[static_cast<std::size_t>(lane)], op);
-    post(s, index, lane, op, message_size(s.in.job_tables(), op, s.rank_of(stream.actor) - first, turn));
+    const RankId first = s.in.job.first_rank(s.program_of(stream.actor));
+    give_path(s, s.lanes[lane], op);
+    post(s, index, lane, op, message_size(s.in.job.job_tables(), op, s.rank_of(stream.actor) - first, turn));
   }
   void receive(const OpRow& op, std::int64_t turn) {
-    const std::int32_t lane = lane_of(s, stream, op, turn, true);
-    if (lane >= 0) claim(s, index, lane);
+    const LaneId lane = lane_of(s, stream, op, turn, true);
+    if (!lane.is_none()) claim(s, index, lane);
   }
   void collect(const OpRow& /*op*/) {
-    const std::int32_t operation = s.network->slot(stream.actor, stream.op);
-    if (operation < 0) return;
+    const OperationCell operation = s.network->operation(stream.actor, OpId(stream.op));
+    if (operation.is_none()) return;
     stream.outstanding += 1;
-    post_call(s, index, operation, stream.op);
+    post_call(s, index, operation, OpId(stream.op));
   }
   void raise(const OpRow& op) {
     if (op.after_ps > 0)
-      s.push(s.now_ps + op.after_ps, Event::kNotify, stream.actor, static_cast<std::int64_t>(index) << 20 | op.value);
+      s.push(s.now_ps + op.after_ps, Event::kNotify, stream.actor, std::int64_t{index.value} << 20 | op.value);
     else
       raise_token(s, stream.actor, op.value, stream.cause);
   }
-  void milestone(const OpRow& op) { s.marks.push_back({stream.actor, op.value, s.now_ps}); }
+  void milestone(const OpRow& op) { s.milestones.push_back({stream.actor.value, op.value, s.now_ps}); }
   void end() { s.open_work -= 1; }
 };
 
 /// Run a stream until it blocks or ends.
-inline void run_stream(State& s, std::int32_t index) {
+inline void run_stream(State& s, StreamId index) {
   FlowProgram program{s, index};
   run_program(program);
 }

@@ -11,41 +11,42 @@
 #include <utility>
 #include <vector>
 
-#include "packet/input.hpp"
+#include "base/wiring.hpp"
+#include "flow/ids.hpp"
 
 namespace weftwork::flow {
 
 /// What a router reads of a fabric; borrowed. N nodes, P ports, as in weftwork.engine.plan.
 struct FabricView {
-  std::span<const std::int8_t> node_kind;  // (N), 0: host, 1: switch
-  std::span<const std::int8_t> node_tier;
-  std::span<const std::int32_t> node_device;                   // of a switch: row of `switches`
-  std::span<const std::int64_t> port_base;                     // (N + 1)
-  std::span<const std::int32_t> port_node, port_peer;          // (P)
-  std::span<const std::int64_t> port_rate_bps, port_delay_ps;  // (P), of the direction that leaves the port
-  std::span<const SwitchRow> switches;
+  IdSpan<NodeId, const std::int8_t> node_kind;  // 0: host, 1: switch
+  IdSpan<NodeId, const std::int8_t> node_tier;
+  IdSpan<NodeId, const DeviceId> node_device;
+  IdSpan<NodeId, const std::int64_t> port_base;  // (N + 1)
+  IdSpan<PortId, const NodeId> port_node;
+  IdSpan<PortId, const PortId> port_peer;
+  IdSpan<PortId, const std::int64_t> port_rate_bps, port_delay_ps;  // of the direction that leaves the port
+  IdSpan<DeviceId, const SwitchRow> switches;
 
-  [[nodiscard]] std::int32_t nodes() const { return static_cast<std::int32_t>(node_kind.size()); }
-  [[nodiscard]] std::int32_t ports() const { return static_cast<std::int32_t>(port_node.size()); }
-  [[nodiscard]] bool is_switch(std::int32_t node) const { return node_kind[static_cast<std::size_t>(node)] != 0; }
-  [[nodiscard]] std::int32_t tier(std::int32_t node) const { return node_tier[static_cast<std::size_t>(node)]; }
-  [[nodiscard]] std::int32_t first(std::int32_t node) const {
-    return static_cast<std::int32_t>(port_base[static_cast<std::size_t>(node)]);
-  }
-  [[nodiscard]] std::int32_t end(std::int32_t node) const { return first(node + 1); }
-  [[nodiscard]] std::int32_t owner(std::int32_t port) const { return port_node[static_cast<std::size_t>(port)]; }
-  [[nodiscard]] std::int32_t peer(std::int32_t port) const { return port_peer[static_cast<std::size_t>(port)]; }
-  [[nodiscard]] std::int32_t next(std::int32_t port) const { return owner(peer(port)); }  // node at the other end
+  [[nodiscard]] auto nodes() const { return node_kind.ids(); }
+  [[nodiscard]] auto ports() const { return port_node.ids(); }
+  [[nodiscard]] auto ports_of(NodeId node) const { return id_range(first(node), end(node)); }
+  [[nodiscard]] bool is_switch(NodeId node) const { return node_kind[node] != 0; }
+  [[nodiscard]] std::int32_t tier(NodeId node) const { return node_tier[node]; }
+  [[nodiscard]] PortId first(NodeId node) const { return PortId(port_base[node]); }
+  [[nodiscard]] PortId end(NodeId node) const { return first(node + 1); }
+  [[nodiscard]] NodeId owner(PortId port) const { return port_node[port]; }
+  [[nodiscard]] PortId peer(PortId port) const { return port_peer[port]; }
+  [[nodiscard]] NodeId next(PortId port) const { return owner(peer(port)); }  // node at the other end
 };
 
 /// Candidate ports, ascending.
-using Candidates = std::span<const std::int32_t>;
+using Candidates = std::span<const PortId>;
 
 class Tiers {
  public:
   explicit Tiers(const FabricView& fabric) : fabric_(fabric) {
     number_switches();
-    is_tiered_ = find_classes() && same_reach();
+    is_tiered_ = find_pods() && same_reach();
     if (is_tiered_) make_chains();
     live_.assign(fabric_.port_node.size(), 1);
     use_live();
@@ -53,138 +54,131 @@ class Tiers {
 
   /// Follow other links: `live` by port, alike at both ends of a link.
   void use(std::span<const std::uint8_t> live) {
-    live_.assign(live.begin(), live.end());
+    live_.items().assign(live.begin(), live.end());
     use_live();
   }
 
-  [[nodiscard]] bool is_live(std::int32_t port) const { return live_[static_cast<std::size_t>(port)] != 0; }
+  [[nodiscard]] bool is_live(PortId port) const { return live_[port] != 0; }
   /// Attachments: the switches at which hosts hang, ascending, as in topology/routing.py.
-  [[nodiscard]] std::int32_t attachments() const { return static_cast<std::int32_t>(attach_node_.size()); }
-  [[nodiscard]] std::int32_t attachment(std::int32_t node) const { return of_node(attach_of_, node); }
-  [[nodiscard]] std::int32_t switches() const { return static_cast<std::int32_t>(switch_node_.size()); }
-  [[nodiscard]] std::int32_t switch_node(std::int32_t index) const {
-    return switch_node_[static_cast<std::size_t>(index)];
-  }
-  [[nodiscard]] std::int32_t index_of(std::int32_t node) const { return of_node(index_, node); }
+  [[nodiscard]] auto attachments() const { return attach_node_.ids(); }
+  [[nodiscard]] std::size_t attachment_count() const { return attach_node_.size(); }
+  [[nodiscard]] AttachmentId attachment(NodeId node) const { return attach_of_[node]; }
+  [[nodiscard]] auto switches() const { return switch_node_.ids(); }
+  [[nodiscard]] std::size_t switch_count() const { return switch_node_.size(); }
+  [[nodiscard]] NodeId node_of(SwitchId index) const { return switch_node_[index]; }
+  [[nodiscard]] SwitchId switch_of(NodeId node) const { return switch_of_[node]; }
   /// Whether `candidates` knows this destination; else a search has to (it is not below its parents alone).
-  [[nodiscard]] bool knows(std::int32_t attachment) const {
-    return is_tiered_ && searched_[static_cast<std::size_t>(attachment)] == 0;
-  }
+  [[nodiscard]] bool knows(AttachmentId attachment) const { return is_tiered_ && searched_[attachment] == 0; }
   /// Destinations that `candidates` does not know.
   [[nodiscard]] std::int64_t unknown() const { return unknown_; }
   /// Whether the leaf is below the switch.
-  [[nodiscard]] bool is_above(std::int32_t node, std::int32_t attachment) const {
-    return chain(attachment, fabric_.tier(node)) == class_of(node);
+  [[nodiscard]] bool is_above(NodeId node, AttachmentId attachment) const {
+    return chain(attachment, fabric_.tier(node)) == pod_of(node);
   }
-  [[nodiscard]] std::int32_t class_of(std::int32_t node) const { return of_node(class_, node); }
-  /// The class that has the leaf below it in a tier, -1: none.
-  [[nodiscard]] std::int32_t chain(std::int32_t attachment, std::int32_t tier) const {
-    return chain_[static_cast<std::size_t>(attachment) * static_cast<std::size_t>(tiers_) +
-                  static_cast<std::size_t>(tier - 1)];
+  [[nodiscard]] PodId pod_of(NodeId node) const { return pod_[node]; }
+  /// The pod that has the leaf below it in a tier, or none.
+  [[nodiscard]] PodId chain(AttachmentId attachment, std::int32_t tier) const {
+    return chain_[chain_place(attachment, tier)];
   }
 
   /// Ports of a switch on a shortest path to an attachment that is `known`; empty: no path.
-  [[nodiscard]] Candidates candidates(std::int32_t node, std::int32_t attachment) const {
-    const auto s = static_cast<std::size_t>(index_of(node));
+  [[nodiscard]] Candidates candidates(NodeId node, AttachmentId attachment) const {
+    const SwitchId s = switch_of(node);
     if (!is_above(node, attachment)) return slice(up_begin_[s], row_begin_[s + 1]);
-    const std::int32_t child = chain(attachment, fabric_.tier(node) - 1);
+    const PodId child = chain(attachment, fabric_.tier(node) - 1);
     const std::int64_t first = group_ptr_[s];
     const std::int64_t count = group_ptr_[s + 1] - first;
     if (count == 0) return {};
-    std::int64_t at = child - group_class_[static_cast<std::size_t>(first)];  // classes mostly follow each other
-    if (at < 0 || at >= count || group_class_[static_cast<std::size_t>(first + at)] != child) {
-      const auto begin = group_class_.begin() + first;
+    std::int64_t at = child - group_pod_[first];  // pods mostly follow each other
+    if (at < 0 || at >= count || group_pod_[first + at] != child) {
+      const auto begin = group_pod_.begin() + first;
       at = std::lower_bound(begin, begin + count, child) - begin;
-      if (at == count || group_class_[static_cast<std::size_t>(first + at)] != child) return {};
+      if (at == count || group_pod_[first + at] != child) return {};
     }
-    const std::int32_t begin = group_begin_[static_cast<std::size_t>(first + at)];
-    return slice(begin, at + 1 < count ? group_begin_[static_cast<std::size_t>(first + at + 1)] : up_begin_[s]);
+    const std::int32_t begin = group_begin_[first + at];
+    return slice(begin, at + 1 < count ? group_begin_[first + at + 1] : up_begin_[s]);
   }
 
  private:
-  [[nodiscard]] static std::int32_t of_node(const std::vector<std::int32_t>& values, std::int32_t node) {
-    return values[static_cast<std::size_t>(node)];
+  [[nodiscard]] std::size_t chain_place(AttachmentId attachment, std::int32_t tier) const {
+    return attachment.index() * static_cast<std::size_t>(tiers_) + static_cast<std::size_t>(tier - 1);
   }
   [[nodiscard]] Candidates slice(std::int32_t begin, std::int32_t end) const {
     return {row_.data() + begin, static_cast<std::size_t>(end - begin)};
   }
 
   void number_switches() {
-    const auto nodes = static_cast<std::size_t>(fabric_.nodes());
-    index_.assign(nodes, -1);
-    attach_of_.assign(nodes, -1);
-    std::vector<char> attaches(nodes, 0);
-    for (std::int32_t node = 0; node < fabric_.nodes(); ++node) {
+    const std::size_t nodes = fabric_.node_kind.size();
+    switch_of_.assign(nodes, SwitchId::none());
+    attach_of_.assign(nodes, AttachmentId::none());
+    IdVector<NodeId, char> attaches(nodes, 0);
+    for (const NodeId node : fabric_.nodes()) {
       if (fabric_.is_switch(node)) {
-        index_[static_cast<std::size_t>(node)] = switches();
+        switch_of_[node] = switch_node_.next_id();
         switch_node_.push_back(node);
         tiers_ = std::max(tiers_, fabric_.tier(node));
       } else {
-        for (std::int32_t p = fabric_.first(node); p < fabric_.end(node); ++p)
-          attaches[static_cast<std::size_t>(fabric_.next(p))] = 1;
+        for (const PortId p : fabric_.ports_of(node)) attaches[fabric_.next(p)] = 1;
       }
     }
-    for (std::int32_t node = 0; node < fabric_.nodes(); ++node)
-      if (attaches[static_cast<std::size_t>(node)] != 0 && fabric_.is_switch(node)) {
-        attach_of_[static_cast<std::size_t>(node)] = attachments();
+    for (const NodeId node : fabric_.nodes())
+      if (attaches[node] != 0 && fabric_.is_switch(node)) {
+        attach_of_[node] = attach_node_.next_id();
         attach_node_.push_back(node);
       }
   }
 
   template <typename Visit>
-  void each_switch_port(std::int32_t node, Visit&& visit) const {
-    for (std::int32_t p = fabric_.first(node); p < fabric_.end(node); ++p)
-      if (const std::int32_t next = fabric_.next(p); fabric_.is_switch(next)) visit(p, next);
+  void each_switch_port(NodeId node, Visit&& visit) const {
+    for (const PortId p : fabric_.ports_of(node))
+      if (const NodeId next = fabric_.next(p); fabric_.is_switch(next)) visit(p, next);
   }
 
-  /// Classes by tier: switches with the same leaves below them. False where the fabric is not tiered.
-  bool find_classes() {
-    class_.assign(static_cast<std::size_t>(fabric_.nodes()), -1);
+  /// Pods of every tier: switches with the same leaves below them. False where the fabric is not tiered.
+  bool find_pods() {
+    pod_.assign(fabric_.node_kind.size(), PodId::none());
     by_tier_.assign(static_cast<std::size_t>(tiers_) + 1, {});
-    for (const std::int32_t node : switch_node_) {
+    for (const NodeId node : switch_node_) {
       const std::int32_t tier = fabric_.tier(node);
-      if (tier < 1 || (attachment(node) >= 0 && tier != 1)) return false;
+      if (tier < 1 || (!attachment(node).is_none() && tier != 1)) return false;
       bool neighbours = true;
-      each_switch_port(node, [&](std::int32_t, std::int32_t next) {
+      each_switch_port(node, [&](PortId, NodeId next) {
         neighbours = neighbours && (fabric_.tier(next) == tier + 1 || fabric_.tier(next) == tier - 1);
       });
       if (!neighbours) return false;
-      by_tier_[static_cast<std::size_t>(tier)].push_back(node);
+      by_tier_[tier].push_back(node);
     }
-    parent_class_.assign(static_cast<std::size_t>(tiers_) + 1, {});
-    std::int32_t below = 0;  // classes of the tier below
+    parent_pod_.assign(static_cast<std::size_t>(tiers_) + 1, {});
+    std::size_t below = 0;  // pods of the tier below
     for (std::int32_t tier = 1; tier <= tiers_; ++tier) {
-      auto& owner = parent_class_[static_cast<std::size_t>(tier - 1)];
-      owner.assign(static_cast<std::size_t>(below), -1);
-      std::int32_t classes = 0;
-      if (tier == 1) {  // attachments first, in their order
-        classes = attachments();
-        for (std::int32_t a = 0; a < classes; ++a)
-          class_[static_cast<std::size_t>(attach_node_[static_cast<std::size_t>(a)])] = a;
+      auto& owner = parent_pod_[tier - 1];
+      owner.assign(below, PodId::none());
+      IdVector<PodId, std::size_t> size;  // pods below
+      if (tier == 1) {                    // attachments first, in their order
+        size.resize(attach_node_.size(), 0);
+        for (const AttachmentId a : attachments()) pod_[attach_node_[a]] = PodId(a.value);
       }
-      std::vector<std::int32_t> size(static_cast<std::size_t>(classes), 0);
-      std::vector<std::int32_t> children;
-      for (const std::int32_t node : by_tier_[static_cast<std::size_t>(tier)]) {
-        if (class_of(node) >= 0) continue;
+      std::vector<PodId> children;
+      for (const NodeId node : by_tier_[tier]) {
+        if (!pod_of(node).is_none()) continue;
         children.clear();
-        each_switch_port(node, [&](std::int32_t, std::int32_t next) {
-          if (fabric_.tier(next) < tier) children.push_back(class_of(next));
+        each_switch_port(node, [&](PortId, NodeId next) {
+          if (fabric_.tier(next) < tier) children.push_back(pod_of(next));
         });
         std::sort(children.begin(), children.end());
         children.erase(std::unique(children.begin(), children.end()), children.end());
-        const auto count = static_cast<std::int32_t>(children.size());
-        const std::int32_t known = children.empty() ? -1 : owner[static_cast<std::size_t>(children.front())];
-        for (const std::int32_t child : children)
-          if (owner[static_cast<std::size_t>(child)] != known) return false;
-        if (known >= 0 && size[static_cast<std::size_t>(known)] != count) return false;
-        const std::int32_t own = known >= 0 ? known : classes++;  // nothing below: a class of its own
-        if (known < 0) size.push_back(count);
-        for (const std::int32_t child : children) owner[static_cast<std::size_t>(child)] = own;
-        class_[static_cast<std::size_t>(node)] = own;
+        const PodId known = children.empty() ? PodId::none() : owner[children.front()];
+        for (const PodId child : children)
+          if (owner[child] != known) return false;
+        if (!known.is_none() && size[known] != children.size()) return false;
+        const PodId own = known.is_none() ? size.next_id() : known;  // nothing below: a pod of its own
+        if (known.is_none()) size.push_back(children.size());
+        for (const PodId child : children) owner[child] = own;
+        pod_[node] = own;
       }
-      below = classes;
+      below = size.size();
     }
-    parent_class_[static_cast<std::size_t>(tiers_)].assign(static_cast<std::size_t>(below), -1);
+    parent_pod_[tiers_].assign(below, PodId::none());
     return true;
   }
 
@@ -193,18 +187,17 @@ class Tiers {
   bool same_reach() {
     const bool all = live_.empty();
     if (tiers_ > 31) return false;
-    std::vector<std::uint32_t> reach(static_cast<std::size_t>(fabric_.nodes()), 0);
+    IdVector<NodeId, std::uint32_t> reach(fabric_.node_kind.size(), 0);
     if (all) full_reach_.assign(reach.size(), 0);
     bool same = true;
     for (std::int32_t tier = tiers_; tier >= 1; --tier)
-      for (const std::int32_t node : by_tier_[static_cast<std::size_t>(tier)]) {
+      for (const NodeId node : by_tier_[tier]) {
         bool first = true;
-        std::uint32_t& own = reach[static_cast<std::size_t>(node)];
-        each_switch_port(node, [&](std::int32_t p, std::int32_t next) {
+        std::uint32_t& own = reach[node];
+        each_switch_port(node, [&](PortId p, NodeId next) {
           if (fabric_.tier(next) < tier || !(all || is_live(p))) return;
-          const std::uint32_t through =
-              reach[static_cast<std::size_t>(next)] | 1U << static_cast<unsigned>(fabric_.tier(next));
-          same = same && (first || own == through) && (all || through == full_reach_[static_cast<std::size_t>(node)]);
+          const std::uint32_t through = reach[next] | 1U << static_cast<unsigned>(fabric_.tier(next));
+          same = same && (first || own == through) && (all || through == full_reach_[node]);
           own |= through;
           first = false;
         });
@@ -214,84 +207,86 @@ class Tiers {
   }
 
   void make_chains() {
-    chain_.assign(static_cast<std::size_t>(attachments()) * static_cast<std::size_t>(tiers_), -1);
-    for (std::int32_t a = 0; a < attachments(); ++a) {
-      std::int32_t own = a;
-      for (std::int32_t tier = 1; tier <= tiers_ && own >= 0; ++tier) {
-        chain_[static_cast<std::size_t>(a) * static_cast<std::size_t>(tiers_) + static_cast<std::size_t>(tier - 1)] =
-            own;
-        own = parent_class_[static_cast<std::size_t>(tier)][static_cast<std::size_t>(own)];
+    chain_.assign(attach_node_.size() * static_cast<std::size_t>(tiers_), PodId::none());
+    for (const AttachmentId a : attachments()) {
+      PodId own = pod_of(attach_node_[a]);
+      for (std::int32_t tier = 1; tier <= tiers_ && !own.is_none(); ++tier) {
+        chain_[chain_place(a, tier)] = own;
+        own = parent_pod_[tier][own];
       }
     }
   }
 
   /// Rows of ports of every switch over the live links, and the destinations that they do not lead to as before.
   void use_live() {
-    searched_.assign(static_cast<std::size_t>(attachments()), is_tiered_ && same_reach() ? 0 : 1);
-    unknown_ = searched_.empty() || searched_.front() == 0 ? 0 : attachments();
+    const bool all_known = is_tiered_ && same_reach();
+    searched_.assign(attach_node_.size(), all_known ? 0 : 1);
+    unknown_ = all_known ? 0 : static_cast<std::int64_t>(attach_node_.size());
     if (!is_tiered_) return;
     row_.clear();
     row_begin_.assign(1, 0);
-    up_begin_.clear();
+    up_begin_.assign(0, 0);
     group_ptr_.assign(1, 0);
-    group_class_.clear();
+    group_pod_.clear();
     group_begin_.clear();
-    std::vector<std::vector<char>> hit(static_cast<std::size_t>(tiers_) + 1);  // classes below a dead link, by tier
-    for (std::int32_t tier = 1; tier <= tiers_; ++tier)
-      hit[static_cast<std::size_t>(tier)].assign(parent_class_[static_cast<std::size_t>(tier)].size(), 0);
-    std::vector<std::pair<std::int32_t, std::int32_t>> down;  // class, port
-    for (const std::int32_t node : switch_node_) {
+    std::vector<IdVector<PodId, char>> hit(static_cast<std::size_t>(tiers_) + 1);  // pods below a dead link, by tier
+    for (std::int32_t tier = 1; tier <= tiers_; ++tier) hit[tier].assign(parent_pod_[tier].size(), 0);
+    std::vector<std::pair<PodId, PortId>> down;  // pod, port
+    for (const NodeId node : switch_node_) {
       const std::int32_t tier = fabric_.tier(node);
       down.clear();
-      each_switch_port(node, [&](std::int32_t p, std::int32_t next) {
+      each_switch_port(node, [&](PortId p, NodeId next) {
         if (fabric_.tier(next) > tier) return;
         if (is_live(p))
-          down.emplace_back(class_of(next), p);
+          down.emplace_back(pod_of(next), p);
         else
-          hit[static_cast<std::size_t>(tier - 1)][static_cast<std::size_t>(class_of(next))] = 1;
+          hit[tier - 1][pod_of(next)] = 1;
       });
       if (!std::is_sorted(down.begin(), down.end())) std::sort(down.begin(), down.end());
       for (const auto& [child, port] : down) {
-        if (std::cmp_equal(group_ptr_.back(), group_class_.size()) || group_class_.back() != child) {
-          group_class_.push_back(child);
+        if (std::cmp_equal(group_ptr_.back(), group_pod_.size()) || group_pod_.back() != child) {
+          group_pod_.push_back(child);
           group_begin_.push_back(static_cast<std::int32_t>(row_.size()));
         }
         row_.push_back(port);
       }
-      group_ptr_.push_back(static_cast<std::int64_t>(group_class_.size()));
+      group_ptr_.push_back(static_cast<std::int64_t>(group_pod_.size()));
       up_begin_.push_back(static_cast<std::int32_t>(row_.size()));
-      each_switch_port(node, [&](std::int32_t p, std::int32_t next) {
+      each_switch_port(node, [&](PortId p, NodeId next) {
         if (fabric_.tier(next) > tier && is_live(p)) row_.push_back(p);
       });
       row_begin_.push_back(static_cast<std::int32_t>(row_.size()));
     }
-    for (std::int32_t a = 0; a < attachments() && unknown_ < attachments(); ++a)
+    for (const AttachmentId a : attachments())
       for (std::int32_t tier = 1; tier <= tiers_; ++tier)
-        if (const std::int32_t own = chain(a, tier);
-            own >= 0 && hit[static_cast<std::size_t>(tier)][static_cast<std::size_t>(own)] != 0) {
-          searched_[static_cast<std::size_t>(a)] = 1;
-          ++unknown_;
+        if (const PodId own = chain(a, tier); !own.is_none() && hit[tier][own] != 0) {
+          unknown_ += searched_[a] == 0 ? 1 : 0;
+          searched_[a] = 1;
           break;
         }
   }
 
   FabricView fabric_;
-  std::vector<std::int32_t> index_, switch_node_;      // number of a switch among the switches, and back
-  std::vector<std::int32_t> attach_of_, attach_node_;  // attachment of a node, and back
+  IdVector<NodeId, SwitchId> switch_of_;
+  IdVector<SwitchId, NodeId> switch_node_;
+  IdVector<NodeId, AttachmentId> attach_of_;
+  IdVector<AttachmentId, NodeId> attach_node_;
   std::int32_t tiers_ = 0;
   bool is_tiered_ = false;
-  std::vector<std::vector<std::int32_t>> by_tier_;
-  std::vector<std::int32_t> class_;                      // by node, numbered within its tier
-  std::vector<std::vector<std::int32_t>> parent_class_;  // by tier and class: the class above
-  std::vector<std::int32_t> chain_;                      // by attachment and tier
-  std::vector<std::uint32_t> full_reach_;                // by node
-  std::vector<std::uint8_t> live_;                       // by port
-  std::vector<std::uint8_t> searched_;                   // by attachment
+  std::vector<std::vector<NodeId>> by_tier_;
+  IdVector<NodeId, PodId> pod_;
+  std::vector<IdVector<PodId, PodId>> parent_pod_;  // by tier and pod: the pod above
+  std::vector<PodId> chain_;                        // by attachment and tier
+  IdVector<NodeId, std::uint32_t> full_reach_;
+  IdVector<PortId, std::uint8_t> live_;
+  IdVector<AttachmentId, std::uint8_t> searched_;
   std::int64_t unknown_ = 0;
-  // By switch: ports downwards in groups by class, then ports upwards; ascending within each.
-  std::vector<std::int32_t> row_, row_begin_, up_begin_;
-  std::vector<std::int64_t> group_ptr_;
-  std::vector<std::int32_t> group_class_, group_begin_;
+  // By switch: ports downwards in groups by pod, then ports upwards; ascending within each.
+  std::vector<PortId> row_;
+  IdVector<SwitchId, std::int32_t> row_begin_, up_begin_;
+  IdVector<SwitchId, std::int64_t> group_ptr_;
+  std::vector<PodId> group_pod_;
+  std::vector<std::int32_t> group_begin_;
 };
 
 }  // namespace weftwork::flow

@@ -63,7 +63,7 @@ def test_a_core_is_near_what_every_rank_by_itself_does(seed: int) -> None:
 @given(case=cases, slots=st.sampled_from([1, 200, 1_000]))
 def test_every_kind_has_somebody_to_wait_for(case: Case, slots: int) -> None:
     core = fold(case, "core", core_slots=slots, core_few=0)
-    network, own = core.network, core.graph["activity_class"]
+    network, own = core.network, core.graph["activity_cell"]
     kinds = kinds_of(network)
     waited = np.concatenate([network[name]["activities"] for name in ("connections", "collectives")])
     assert set(kinds.tolist()) == set(own.tolist())  # also that ranges of activities leave none out
@@ -78,7 +78,7 @@ def test_every_kind_has_somebody_to_wait_for(case: Case, slots: int) -> None:
 @given(case=cases, half=st.booleans())
 def test_no_rate_is_outside_the_bracket(case: Case, half: bool) -> None:  # noqa: FBT001 - hypothesis names it
     core = fold(case, "core")
-    graph, own = core.graph, core.graph["activity_class"]
+    graph, own = core.graph, core.graph["activity_cell"]
     active = np.ones(len(own), np.bool_)
     if half:
         active = np.random.default_rng(case.seed).random(len(own)) < 0.5
@@ -122,7 +122,7 @@ def test_bytes_of_links_are_those_of_the_whole_job_also_for_a_core() -> None:
     core = fold(Case("leaf-spine", DEGREES[0], Mode.HASHED, "random", 3), "core")
     count = len(core.network["connections"]["source"]) + len(core.network["collectives"]["communicator"])
     amount = np.arange(1, count + 1).astype(np.float64)
-    wanted = matrix(core.graph, len(core.capacity)).T @ amount[core.graph["activity_class"]]
+    wanted = matrix(core.graph, len(core.capacity)).T @ amount[core.graph["activity_cell"]]
     np.testing.assert_allclose(core.carried(amount), wanted, rtol=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Folding is exact: what runs on classes has the rates of the job unfolded, on every kind of routing and placement."""
+"""Folding is exact: what runs on cells has the rates of the job unfolded, on every kind of routing and placement."""
 
 from __future__ import annotations
 
@@ -139,16 +139,16 @@ def active_kinds(folded: FlowFolding, seed: int) -> NDArray[np.bool_]:
 @example(case=Case("rails", DEGREES[1], Mode.SPRAY, "random", 2, straggler=17, slow_link=40))
 @example(case=Case("rails, 3 tiers", DEGREES[0], Mode.HASHED, "pods", 3, straggler=5, slow_link=130))
 @example(case=Case("fat tree", DEGREES[2], Mode.DETERMINISTIC, "rails", 4, straggler=99, slow_link=7))
-def test_rates_of_classes_are_those_of_the_job_unfolded(case: Case) -> None:
+def test_rates_of_cells_are_those_of_the_job_unfolded(case: Case) -> None:
     folded = fold(case)
     graph, network, capacity = folded.graph, folded.network, folded.capacity
     active = active_kinds(folded, case.seed)
-    own = graph["activity_class"]
+    own = graph["activity_cell"]
     whole = textbook_rates(matrix(graph, len(capacity)), capacity, active[own])
-    classes = textbook_rates(matrix(network, len(network["capacity"])), network["capacity"], active)
+    cells = textbook_rates(matrix(network, len(network["capacity"])), network["capacity"], active)
     finite = np.isfinite(whole) & (whole > 0)
-    assert (np.isfinite(classes[own]) == np.isfinite(whole)).all()
-    np.testing.assert_allclose(classes[own][finite], whole[finite], rtol=EXACT)
+    assert (np.isfinite(cells[own]) == np.isfinite(whole)).all()
+    np.testing.assert_allclose(cells[own][finite], whole[finite], rtol=EXACT)
 
 
 def rows(of: dict[str, Any], class_of: NDArray[np.int32], row: int) -> dict[int, list[float]]:
@@ -165,12 +165,12 @@ def test_members_of_a_class_have_the_same_neighbours(case: Case) -> None:
     plan = plan_of(case)
     folded = FlowFolding(plan, "exact")
     graph, network = folded.graph, folded.network
-    own, actor, link_class = graph["activity_class"], graph["rank_class"], network["link_class"]
+    own, actor, link_cell = graph["activity_cell"], graph["rank_cell"], network["link_cell"]
     seen: dict[int, Any] = {}
     by_link: dict[int, list[tuple[int, float]]] = {}
     connections = len(graph["source"])
     for activity in range(len(own)):
-        hops = rows(graph, link_class, activity)
+        hops = rows(graph, link_cell, activity)
         if activity < connections:
             ends: Any = (int(actor[graph["source"][activity]]), int(actor[graph["destination"][activity]]))
         else:
@@ -185,16 +185,16 @@ def test_members_of_a_class_have_the_same_neighbours(case: Case) -> None:
     of_link: dict[int, Any] = {}
     for link, shares in by_link.items():
         both = (float(folded.capacity[link]), sorted(shares))
-        assert of_link.setdefault(int(link_class[link]), both) == both
+        assert of_link.setdefault(int(link_cell[link]), both) == both
     first_operation = len(network["connections"]["source"])
     for rank in range(len(actor)):
         mine = graph["slots"][graph["slot_ptr"][rank] : graph["slot_ptr"][rank + 1]]
         a = actor[rank]
         wanted = network["slots"][network["slot_ptr"][a] : network["slot_ptr"][a + 1]]
-        classes = [
+        cells = [
             slot if slot < 0 else own[slot] - (first_operation if slot >= connections else 0) for slot in mine.tolist()
         ]
-        assert classes == wanted.tolist()
+        assert cells == wanted.tolist()
         assert plan.rank_class[rank] == network["actor_program"][a]
         assert plan.rank_factor[rank] == network["actor_factor"][a]
     assert network["actor_ranks"].sum() == len(actor)
@@ -204,13 +204,13 @@ def test_members_of_a_class_have_the_same_neighbours(case: Case) -> None:
 @pytest.mark.parametrize("mode", list(Mode))
 def test_what_links_have_carried_is_that_of_the_job(mode: Mode) -> None:
     folded = fold(Case("rails, 3 tiers", DEGREES[1], mode))
-    graph, own = folded.graph, folded.graph["activity_class"]
+    graph, own = folded.graph, folded.graph["activity_cell"]
     amount = np.arange(1000, 1000 + len(folded.network["latency_ps"])).astype(np.float64)
     whole = matrix(graph, len(folded.capacity)).T @ amount[own]
     np.testing.assert_allclose(folded.carried(amount), whole, rtol=EXACT)
-    classes = matrix(folded.network, len(folded.network["capacity"])).T @ amount
-    crossed = folded.network["link_class"] >= 0
-    np.testing.assert_allclose(classes[folded.network["link_class"][crossed]], whole[crossed], rtol=EXACT)
+    cells = matrix(folded.network, len(folded.network["capacity"])).T @ amount
+    crossed = folded.network["link_cell"] >= 0
+    np.testing.assert_allclose(cells[folded.network["link_cell"][crossed]], whole[crossed], rtol=EXACT)
 
 
 def test_a_symmetric_job_folds_to_one_actor_a_stage() -> None:
@@ -230,7 +230,7 @@ def test_a_straggler_is_an_actor_of_its_own() -> None:
 def test_never_means_every_rank_for_itself() -> None:
     folded = fold(Case("rails", DEGREES[0], Mode.SPRAY), "never")
     assert folded.facts["actors"] == 128
-    assert folded.facts["activity_classes"] == folded.facts["activities"]
+    assert folded.facts["activity_cells"] == folded.facts["activities"]
     assert not folded.network["folded"]
 
 
@@ -238,7 +238,7 @@ def test_links_that_change_apart_are_not_alike() -> None:
     case = Case("leaf-spine", DEGREES[1], Mode.DETERMINISTIC)
     fate = np.zeros(len(fold(case).capacity), np.uint64)
     fate[0] = 1
-    link_class = fold(case, link_fate=fate.tolist()).network["link_class"]
-    assert (link_class == link_class[0]).sum() == 1
-    same = fold(case).network["link_class"]
+    link_cell = fold(case, link_fate=fate.tolist()).network["link_cell"]
+    assert (link_cell == link_cell[0]).sum() == 1
+    same = fold(case).network["link_cell"]
     assert (same == same[0]).sum() > 1

@@ -20,22 +20,22 @@ WANTED = 1e-7  # relative error of a rate
 Hops = list[tuple[int, float]]
 
 
-def textbook(capacity: NDArray[np.float64], classes: list[Hops], alive: list[int]) -> NDArray[np.float64]:
-    """Max-min fair rates: all grow together; who meets a full link stays."""
-    weight = np.zeros((len(capacity), len(classes)))
-    for cls, hops in enumerate(classes):
+def textbook(capacity: NDArray[np.float64], variables: list[Hops], alive: list[int]) -> NDArray[np.float64]:
+    """Max-min fair rates: all grow together; who meets a saturated link stays."""
+    weight = np.zeros((len(capacity), len(variables)))
+    for variable, hops in enumerate(variables):
         for link, units in hops:
-            weight[link, cls] += units * alive[cls]
-    rates = np.zeros(len(classes))
+            weight[link, variable] += units * alive[variable]
+    rates = np.zeros(len(variables))
     grows = (weight > 0).any(axis=0)
     while grows.any():
-        pull = weight[:, grows].sum(axis=1)
+        weight_sum = weight[:, grows].sum(axis=1)
         left = np.maximum(capacity - weight[:, ~grows] @ rates[~grows], 0)
-        share = np.divide(left, pull, out=np.full(len(capacity), np.inf), where=pull > 0)
-        level = share.min()
-        rates[grows] = level
-        full = share <= level * (1 + 1e-13)
-        grows = grows & ~(weight[full] > 0).any(axis=0)
+        share = np.divide(left, weight_sum, out=np.full(len(capacity), np.inf), where=weight_sum > 0)
+        lowest = share.min()
+        rates[grows] = lowest
+        saturated = share <= lowest * (1 + 1e-13)
+        grows = grows & ~(weight[saturated] > 0).any(axis=0)
     return rates
 
 
@@ -44,7 +44,7 @@ class Watched:
     """An engine, and beside it what each activity still has to get, by the engine's rates."""
 
     capacity: NDArray[np.float64]
-    classes: list[Hops]
+    variables: list[Hops]
     tolerance: float = EXACT
     now_ps: float = 0.0
     left: dict[int, float] = field(default_factory=dict)
@@ -54,38 +54,38 @@ class Watched:
     def __post_init__(self) -> None:
         self.engine = _native.Fluid(self.capacity, self.tolerance)
         self.carried = np.zeros(len(self.capacity))
-        for hops in self.classes:
-            self.engine.add_class(*_arrays(hops))
+        for hops in self.variables:
+            self.engine.add_variable(*_arrays(hops))
 
     def alive(self) -> list[int]:
-        alive = [0] * len(self.classes)
-        for cls in self.members.values():
-            alive[cls] += 1
+        alive = [0] * len(self.variables)
+        for variable in self.members.values():
+            alive[variable] += 1
         return alive
 
-    def start(self, cls: int, activity: int, amount: float) -> None:
-        self.engine.start(cls, activity, amount, self.now_ps)
+    def start(self, variable: int, activity: int, amount: float) -> None:
+        self.engine.start(variable, activity, amount, self.now_ps)
         self.left[activity] = amount
-        self.members[activity] = cls
-        self._collect(cls)
+        self.members[activity] = variable
+        self._collect(variable)
 
     def stop(self, activity: int) -> None:
-        cls = self.members.pop(activity)
-        rest = self.engine.stop(cls, activity, self.now_ps)
+        variable = self.members.pop(activity)
+        rest = self.engine.stop(variable, activity, self.now_ps)
         assert rest == pytest.approx(self.left.pop(activity), rel=1e-9, abs=4 * self.capacity.max())
 
     def set_capacity(self, link: int, capacity: float) -> None:
         self.capacity[link] = capacity
         self.engine.set_capacity(link, capacity, self.now_ps)
 
-    def set_hops(self, cls: int, hops: Hops) -> None:
-        self.classes[cls] = hops
-        self.engine.set_hops(cls, *_arrays(hops), self.now_ps)
-        self._collect(cls)
+    def set_hops(self, variable: int, hops: Hops) -> None:
+        self.variables[variable] = hops
+        self.engine.set_hops(variable, *_arrays(hops), self.now_ps)
+        self._collect(variable)
 
-    def _collect(self, cls: int) -> None:
-        """Activities without hops are done at once, whatever hops the class gets later."""
-        if not self.classes[cls]:
+    def _collect(self, variable: int) -> None:
+        """Activities without hops are done at once, whatever hops the variable gets later."""
+        if not self.variables[variable]:
             self.advance(self.now_ps)
 
     def advance(self, to_ps: float) -> list[int]:
@@ -93,26 +93,26 @@ class Watched:
         step_ps = to_ps - self.now_ps
         rates = self.engine.rates()
         self.carried += self.engine.loads() * step_ps
-        for activity, cls in self.members.items():
-            self.left[activity] -= rates[cls] * step_ps
+        for activity, variable in self.members.items():
+            self.left[activity] -= rates[variable] * step_ps
         self.now_ps = to_ps
         finished = self.engine.advance(to_ps)
         assert len(set(finished)) == len(finished)
         for activity in finished:
-            cls = self.members.pop(activity)
+            variable = self.members.pop(activity)
             left = self.left.pop(activity)
-            if self.classes[cls]:
-                assert abs(left) <= 1e-9 * max(1.0, self.capacity.max() * to_ps) + 3 * rates[cls]
-        for activity, cls in self.members.items():
-            assert self.left[activity] >= -1e-9 * self.capacity.max() * to_ps - rates[cls]
+            if self.variables[variable]:
+                assert abs(left) <= 1e-9 * max(1.0, self.capacity.max() * to_ps) + 3 * rates[variable]
+        for activity, variable in self.members.items():
+            assert self.left[activity] >= -1e-9 * self.capacity.max() * to_ps - rates[variable]
         return finished
 
     def solve(self) -> None:
         self.engine.solve(self.now_ps)
         alive = self.alive()
         rates = self.engine.rates()
-        wanted = textbook(self.capacity, self.classes, alive)
-        runs = np.array([bool(count and hops) for count, hops in zip(alive, self.classes, strict=True)], dtype=bool)
+        wanted = textbook(self.capacity, self.variables, alive)
+        runs = np.array([bool(count and hops) for count, hops in zip(alive, self.variables, strict=True)], dtype=bool)
         assert not rates[~runs].any()
         np.testing.assert_allclose(rates[runs], wanted[runs], rtol=WANTED, atol=1e-14 * self.capacity.max())
         assert (self.engine.loads() <= self.capacity * (1 + 1e-9) + 1e-15).all()
@@ -149,8 +149,8 @@ def _case(draw: np.random.Generator, tolerance: float = EXACT) -> Watched:
     links = int(draw.integers(2, 40))
     capacity = np.where(draw.random(links) < 0.6, draw.integers(1, 5, links), draw.uniform(0.1, 4, links)) * 0.05
     longest = int(draw.choice([4, 7, 24]))
-    classes = [_hops(draw, links, longest) for _ in range(draw.integers(1, 60))]
-    return Watched(capacity.astype(np.float64), classes, tolerance)
+    variables = [_hops(draw, links, longest) for _ in range(draw.integers(1, 60))]
+    return Watched(capacity.astype(np.float64), variables, tolerance)
 
 
 @pytest.mark.parametrize("seed", range(case_count(plain=60, deep=300)))
@@ -176,10 +176,10 @@ def test_rates_are_the_textbooks_whatever_happens(seed: int, saw: Saw) -> None:
                 case 1 if w.members:
                     w.stop(int(draw.choice(list(w.members))))
                 case 2:
-                    w.set_hops(int(draw.integers(len(w.classes))), _hops(draw, len(w.capacity), 24))
+                    w.set_hops(int(draw.integers(len(w.variables))), _hops(draw, len(w.capacity), 24))
                 case _:
                     w.start(
-                        int(draw.integers(len(w.classes))),
+                        int(draw.integers(len(w.variables))),
                         activity,
                         1e4 * float(draw.choice([0.0, 1.0, draw.random()])),
                     )

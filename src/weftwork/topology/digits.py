@@ -3,7 +3,7 @@
 NIC ports are numbered leaf by leaf. A switch of tier 1 chooses by the last digit, in the base of its ports upwards, a
 switch of tier 2 by the digit before, and so on; of parallel links downwards the digit chooses that chose them upwards.
 Source: Zahavi, J. Parallel Distrib. Comput. 2012, Fat-tree routing and node ordering providing contention free traffic
-for MPI global collectives; native/flow/paths.hpp does the same.
+for MPI global collectives; native/flow/router.hpp does the same.
 Leaves out: switches of one tier with different numbers of ports upwards (the largest is the base of all).
 """
 

@@ -1,7 +1,7 @@
 """Paths of flows: the links that a flow between two NIC ports crosses, with what each link carries of it.
 
 Routes are all shortest paths, as in the packet engine; a mode says how switches choose among them. The work is done in
-`native/flow/paths.hpp`; `docs/models/flow-engine-paths.md` says what comes out.
+`native/flow/router.hpp`; `docs/models/flow-engine-paths.md` says what comes out.
 Leaves out: adaptive routing, and links inside servers.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["HOP_DTYPE", "MODES", "ROUTE_DTYPE", "FlowPaths", "Paths", "RoutingMode", "fabric_arrays"]
 
 RoutingMode = Literal["spray", "hashed", "deterministic"]
-MODES: Final[dict[RoutingMode, int]] = {"spray": 0, "hashed": 1, "deterministic": 2}  # native/flow/paths.hpp, Mode
+MODES: Final[dict[RoutingMode, int]] = {"spray": 0, "hashed": 1, "deterministic": 2}  # native/flow/router.hpp, Mode
 
 MOST_STEPS: Final = 6_000_000_000  # chosen: about a minute, as native/flow/search.hpp
 # `weight` is the share of a flow's bytes that the link carries

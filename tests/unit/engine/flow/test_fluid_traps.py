@@ -21,7 +21,7 @@ def engine(*capacity: float, tolerance: float = EXACT) -> _native.Fluid:
 
 def add(fluid: _native.Fluid, *hops: int | tuple[int, float]) -> int:
     pairs = [hop if isinstance(hop, tuple) else (hop, 1.0) for hop in hops]
-    return fluid.add_class(np.array([p[0] for p in pairs], np.int32), np.array([p[1] for p in pairs], np.float64))
+    return fluid.add_variable(np.array([p[0] for p in pairs], np.int32), np.array([p[1] for p in pairs], np.float64))
 
 
 def run_out(fluid: _native.Fluid) -> list[tuple[float, int]]:
@@ -64,9 +64,9 @@ def test_a_link_that_falls_idle_has_no_level_and_no_nan() -> None:
 @pytest.mark.parametrize("begin_ps", [0.0, 1e12, 1e15, 1e17])
 def test_a_late_clock_makes_no_step_of_length_zero(begin_ps: float) -> None:
     fluid = engine(0.05)
-    cls = add(fluid, 0)
+    variable = add(fluid, 0)
     for activity in range(200):
-        fluid.start(cls, activity, 0.001 + 1e-4 * activity, begin_ps)
+        fluid.start(variable, activity, 0.001 + 1e-4 * activity, begin_ps)
     fluid.solve(begin_ps)
     found = run_out(fluid)
     assert sorted(activity for _, activity in found) == list(range(200))
@@ -91,13 +91,13 @@ def test_completions_within_a_picosecond_are_one_event() -> None:
 
 def test_the_load_of_a_link_that_is_never_full_does_not_drift() -> None:
     fluid = engine(1e3, *[1.0 / (1 + link) for link in range(9)])
-    classes = [add(fluid, 0, 1 + link) for link in range(9)]
+    variables = [add(fluid, 0, 1 + link) for link in range(9)]
     stay = add(fluid, 0, (1, 1e-3))
     fluid.start(stay, -1, 1e12, 0.0)
     draw = np.random.default_rng(1)
     now_ps = 0.0
     for activity in range(3_000):
-        fluid.start(classes[draw.integers(9)], activity, draw.uniform(0.1, 3), now_ps)
+        fluid.start(variables[draw.integers(9)], activity, draw.uniform(0.1, 3), now_ps)
         fluid.solve(now_ps)
         now_ps += draw.uniform(0, 2)
         while fluid.next() < now_ps:
@@ -139,9 +139,9 @@ def test_a_dead_link_stalls_its_activities_and_gives_them_back() -> None:
 
 def test_a_dead_link_from_the_beginning_lets_nothing_trickle_through() -> None:
     fluid = engine(0.0, 0.3, 0.7)
-    classes = [add(fluid, 1, 2), add(fluid, 0, 1), add(fluid, (0, 3.7), (2, 0.1))]
-    for cls in classes:
-        fluid.start(cls, cls, 10.0, 0.0)
+    variables = [add(fluid, 1, 2), add(fluid, 0, 1), add(fluid, (0, 3.7), (2, 0.1))]
+    for variable in variables:
+        fluid.start(variable, variable, 10.0, 0.0)
     fluid.solve(0.0)
     assert fluid.rates().tolist() == [0.3, 0.0, 0.0]
 
@@ -149,8 +149,8 @@ def test_a_dead_link_from_the_beginning_lets_nothing_trickle_through() -> None:
 def test_no_amount_and_no_links_are_done_at_once() -> None:
     fluid = engine(1.0)
     nowhere, here, dead = add(fluid), add(fluid, 0), add(fluid, (0, 0.0))
-    for cls, activity in ((nowhere, 0), (here, 1), (dead, 2)):
-        fluid.start(cls, activity, 5.0 if cls != here else 0.0, 7.0)
+    for variable, activity in ((nowhere, 0), (here, 1), (dead, 2)):
+        fluid.start(variable, activity, 5.0 if variable != here else 0.0, 7.0)
     fluid.solve(7.0)
     assert fluid.next() == 7.0
     assert sorted(fluid.advance(7.0)) == [0, 1, 2]
@@ -177,7 +177,7 @@ def test_a_collective_over_a_hundred_thousand_links_is_one_activity() -> None:
     capacity = draw.uniform(1, 2, links)
     fluid = _native.Fluid(capacity, 1e-9)
     every = np.arange(links, dtype=np.int32)
-    one, other = fluid.add_class(every, weight), fluid.add_class(every[::-1].copy(), np.ones(links))
+    one, other = fluid.add_variable(every, weight), fluid.add_variable(every[::-1].copy(), np.ones(links))
     small = add(fluid, 5, 6)
     fluid.start(one, 1, 1e3, 0.0)
     fluid.start(small, 3, 10.0, 0.0)
@@ -196,17 +196,17 @@ def test_a_collective_over_a_hundred_thousand_links_is_one_activity() -> None:
 
 def test_rerouted_activities_keep_what_they_have_got() -> None:
     fluid = engine(1.0, 0.25, 5.0)
-    cls, neighbour = add(fluid, 0), add(fluid, 1)
-    fluid.start(cls, 0, 100.0, 0.0)
-    fluid.start(cls, 1, 50.0, 0.0)
+    variable, neighbour = add(fluid, 0), add(fluid, 1)
+    fluid.start(variable, 0, 100.0, 0.0)
+    fluid.start(variable, 1, 50.0, 0.0)
     fluid.start(neighbour, 2, 1000.0, 0.0)
     fluid.solve(0.0)
     fluid.advance(20.0)
-    fluid.set_hops(cls, np.array([1, 2], np.int32), np.array([0.5, 2.0]), 20.0)
+    fluid.set_hops(variable, np.array([1, 2], np.int32), np.array([0.5, 2.0]), 20.0)
     fluid.solve(20.0)
     assert fluid.rates().tolist() == [0.125, 0.125]
     assert fluid.carried(20.0) == pytest.approx([20.0, 5.0, 0.0])
-    assert fluid.stop(cls, 0, 36.0) == pytest.approx(100 - 10 - 2)
+    assert fluid.stop(variable, 0, 36.0) == pytest.approx(100 - 10 - 2)
     fluid.solve(36.0)
     assert fluid.rates() == pytest.approx([0.25 / 1.5, 0.25 / 1.5])
     assert fluid.advance(fluid.next()) == [1]
@@ -214,13 +214,13 @@ def test_rerouted_activities_keep_what_they_have_got() -> None:
 
 def test_counters_that_have_run_for_long_are_as_exact_as_new_ones() -> None:
     fluid = engine(0.4)
-    cls, other = add(fluid, 0), add(fluid, 0)
-    fluid.start(cls, 0, 4e14, 0.0)  # 1e15 ps alone
+    variable, other = add(fluid, 0), add(fluid, 0)
+    fluid.start(variable, 0, 4e14, 0.0)  # 1e15 ps alone
     fluid.solve(0.0)
     for activity in range(1, 6):
         now_ps = activity * 1e14
         fluid.advance(now_ps)
-        fluid.start(cls if activity % 2 else other, activity, 1000.0, now_ps)
+        fluid.start(variable if activity % 2 else other, activity, 1000.0, now_ps)
         fluid.solve(now_ps)
         assert fluid.next() - now_ps == pytest.approx(5000.0, abs=0.5)
         assert fluid.advance(fluid.next()) == [activity]
@@ -236,32 +236,32 @@ def test_hops_that_cannot_be_are_refused(hops: list[tuple[int, float]]) -> None:
 
 def test_stopping_what_is_not_there_is_refused() -> None:
     fluid = engine(1.0)
-    cls = add(fluid, 0)
+    variable = add(fluid, 0)
     with pytest.raises(ValueError, match="no such activity"):
-        fluid.stop(cls, 5, 0.0)
+        fluid.stop(variable, 5, 0.0)
 
 
 def test_a_whole_run_is_the_textbooks_and_loses_nothing() -> None:
     draw = np.random.default_rng(11)
-    links, classes, count = 30, 80, 2_000
+    links, variables, count = 30, 80, 2_000
     capacity = draw.uniform(0.02, 0.1, links)
-    length = draw.integers(1, 9, classes)
-    class_ptr = np.concatenate([[0], length.cumsum()])
+    length = draw.integers(1, 9, variables)
+    variable_ptr = np.concatenate([[0], length.cumsum()])
     link = np.concatenate([draw.permutation(links)[:hops] for hops in length]).astype(np.int32)
-    weight = np.repeat(draw.choice([1.0, 1.034], classes), length)
+    weight = np.repeat(draw.choice([1.0, 1.034], variables), length)
     at_ps = draw.exponential(4e6, count).cumsum()
-    cls = draw.integers(classes, size=count).astype(np.int32)
+    variable = draw.integers(variables, size=count).astype(np.int32)
     amount = draw.pareto(1.2, count) * 1e4 + 1
     completions = {}
     for tolerance in (1e-9, 1e-6):
         completions[tolerance], carried, worst, stats = _native.fluid_run(
-            capacity, class_ptr, link, weight, at_ps, cls, amount, tolerance, 10
+            capacity, variable_ptr, link, weight, at_ps, variable, amount, tolerance, 10
         )
         assert worst < (1e-7 if tolerance == 1e-9 else 1e-3)
         assert stats["full"] < stats["events"] / 10
         wanted = np.zeros(links)
         for start in range(count):
-            rows = slice(class_ptr[cls[start]], class_ptr[cls[start] + 1])
+            rows = slice(variable_ptr[variable[start]], variable_ptr[variable[start] + 1])
             wanted[link[rows]] += weight[rows] * amount[start]
         np.testing.assert_allclose(carried, wanted, rtol=1e-9)
     assert (completions[1e-9] > at_ps).all()

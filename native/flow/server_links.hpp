@@ -1,5 +1,5 @@
-/// Messages inside a server, as the packet engine has them: lanes take turns on the sender's port chunk by chunk, and
-/// chunks on the receiver's in the order in which they arrive. Only where messages are posted by themselves; in a
+/// Messages inside a server, as the packet engine has them: lanes take turns on the sender's port slice by slice, and
+/// slices on the receiver's in the order in which they arrive. Only where messages are posted by themselves; in a
 /// network of activities what is inside a server is shared like any other link.
 /// Source: docs/models/packet-engine.md, "Inside a server".
 #pragma once
@@ -9,37 +9,36 @@ namespace weftwork::flow {
 
 /// Which of a rank's two links a lane takes.
 inline bool is_nvlink(const State& s, const Lane& lane) {
-  return share_nvlink(s.in.job.rank_gpu[static_cast<std::size_t>(lane.source)],
-                      s.in.job.rank_gpu[static_cast<std::size_t>(lane.destination)]);
+  return share_nvlink(s.in.job.rank_gpu[lane.source], s.in.job.rank_gpu[lane.destination]);
 }
 
-inline std::int64_t inside_port(std::int64_t rank, bool nvlink) {
-  return 2 * rank + (nvlink ? 0 : 1);
+inline ServerPortId server_port(RankId rank, bool nvlink) {
+  return ServerPortId(2 * rank.value + (nvlink ? 0 : 1));
 }
 
-/// The next chunk of an idle egress: of the first lane with one, in cyclic order after the lane served last.
-inline void start_chunk(State& s, std::int64_t port) {
+/// The next slice of an idle egress: of the first lane with one, in cyclic order after the lane served last.
+inline void start_slice(State& s, ServerPortId port) {
   Egress& egress = s.egresses[port];
   egress.busy = false;
   const std::size_t lanes = egress.lanes.size();
   std::size_t turn = 0;
-  while (turn < lanes && s.lanes[static_cast<std::size_t>(egress.lanes[(egress.next + turn) % lanes])].head < 0) ++turn;
+  while (turn < lanes && s.lanes[egress.lanes[(egress.next + turn) % lanes]].head.is_none()) ++turn;
   if (turn == lanes) return;
   const std::size_t place = (egress.next + turn) % lanes;
   egress.next = (place + 1) % lanes;
-  Lane& lane = s.lanes[static_cast<std::size_t>(egress.lanes[place])];
-  const std::int32_t number = lane.head;
-  Message& message = s.messages[static_cast<std::size_t>(number)];
-  const GpuRow& from = s.in.job.rank_gpu[static_cast<std::size_t>(lane.source)];
-  const GpuRow& to = s.in.job.rank_gpu[static_cast<std::size_t>(lane.destination)];
-  const bool nvlink = port % 2 == 0;
+  Lane& lane = s.lanes[egress.lanes[place]];
+  const MessageId number = lane.head;
+  Message& message = s.messages[number];
+  const GpuRow& from = s.in.job.rank_gpu[lane.source];
+  const GpuRow& to = s.in.job.rank_gpu[lane.destination];
+  const bool nvlink = port.value % 2 == 0;
   if (lane.sent_bytes == 0) message.began_at_ps = s.now_ps;
   const std::int64_t bytes = std::min(from.chunk_bytes, message.size_bytes - lane.sent_bytes);
   lane.sent_bytes += bytes;
   const Ps out_ps = serialisation_ps(bytes, nvlink ? from.nvlink_rate_bps : from.pcie_rate_bps);
   const Ps in_ps = serialisation_ps(bytes, nvlink ? to.nvlink_rate_bps : to.pcie_rate_bps);
   const Ps latency_ps = nvlink ? from.nvlink_latency_ps : from.pcie_latency_ps;
-  Ps& ingress_free_ps = s.ingress_free_ps[inside_port(lane.destination, nvlink)];
+  Ps& ingress_free_ps = s.ingress_free_ps[server_port(lane.destination, nvlink)];
   ingress_free_ps = std::max(s.now_ps + latency_ps, ingress_free_ps) + in_ps;
   egress.busy = true;
   s.push(s.now_ps + out_ps, Event::kEgress, port);
@@ -47,17 +46,17 @@ inline void start_chunk(State& s, std::int64_t port) {
   s.push(std::max(ingress_free_ps, s.now_ps + out_ps + latency_ps), Event::kDelivery, number);
   lane.sent_bytes = 0;
   lane.head = message.next;
-  if (lane.head < 0) lane.tail = -1;
+  if (lane.head.is_none()) lane.tail = MessageId::none();
 }
 
 /// A message of a lane inside a server has been appended.
-inline void post_inside(State& s, std::int32_t index) {
-  Lane& lane = s.lanes[static_cast<std::size_t>(index)];
-  const std::int64_t port = inside_port(lane.source, is_nvlink(s, lane));
+inline void post_inside(State& s, LaneId index) {
+  Lane& lane = s.lanes[index];
+  const ServerPortId port = server_port(lane.source, is_nvlink(s, lane));
   Egress& egress = s.egresses[port];
   if (!lane.queued) egress.lanes.push_back(index);
   lane.queued = true;
-  if (!egress.busy) start_chunk(s, port);
+  if (!egress.busy) start_slice(s, port);
 }
 
 }  // namespace weftwork::flow

@@ -22,8 +22,8 @@ namespace weftwork::flow {
 
 enum class Mode : std::uint8_t { kSpray, kHashed, kDeterministic };
 
-/// What a path is besides its hops.
-struct Path {
+/// What a router tells of a path besides its hops.
+struct PathFacts {
   bool reachable = false;
   std::int32_t links = 0;  // crossed, one after the other
   std::int64_t latency_ps =
@@ -50,15 +50,15 @@ class Router {
   /// Append the hops from one NIC port to another, two different ones: the sending port, links between switches, the
   /// port towards the destination. Routes decide alone whether a destination is reached: that the link of a NIC port
   /// itself is down is for its capacity to say. Nothing is appended where there is no path.
-  void path(std::int32_t source_port, std::int32_t destination_port, std::uint16_t entropy,
-            std::uint32_t destination_qp, std::vector<Hop>& hops, Path& about) const {
+  void path(PortId source_port, PortId destination_port, std::uint16_t entropy, std::uint32_t destination_qp,
+            std::vector<Hop>& hops, PathFacts& about) const {
     about = {true, 0, 0, std::numeric_limits<double>::infinity()};
     const std::size_t begin = hops.size();
-    const std::int32_t node = fabric_.next(source_port);
+    const NodeId node = fabric_.next(source_port);
     add(source_port, 1.0, hops, about);
     if (!fabric_.is_switch(node)) {
       about.reachable = fabric_.peer(source_port) == destination_port;
-    } else if (const std::int32_t goal = fabric_.next(destination_port); !fabric_.is_switch(goal)) {
+    } else if (const NodeId goal = fabric_.next(destination_port); !fabric_.is_switch(goal)) {
       about.reachable = false;
     } else {
       about.reachable = mode_ == Mode::kSpray
@@ -75,25 +75,26 @@ class Router {
   [[nodiscard]] const FabricView& fabric() const { return fabric_; }
   /// By port: the link that stands for its bundle in hops; all links of a bundle carry the same. Itself where the
   /// mode has no bundles. Changes with `use`.
-  [[nodiscard]] std::int32_t bundle_of_port(std::int32_t port) const {
-    return mode_ == Mode::kSpray ? bundles_.representatives()[static_cast<std::size_t>(port)] : port;
+  [[nodiscard]] PortId bundle_of_port(PortId port) const {
+    return mode_ == Mode::kSpray ? bundles_.representatives()[port] : port;
   }
   /// Ports by bundle: those of the bundle that `link` stands for, ascending.
-  void members(std::int32_t link, std::vector<std::int32_t>& ports) const {
-    for (std::int32_t p = link; p < fabric_.ports(); ++p)
-      if (bundle_of_port(p) == link) ports.push_back(p);
+  void members(PortId bundle, std::vector<PortId>& ports) const {
+    for (const PortId p : id_range(bundle, PortId(fabric_.port_node.size())))
+      if (bundle_of_port(p) == bundle) ports.push_back(p);
   }
 
  private:
   struct Flow {
-    std::int32_t source_port, destination_port;
+    PortId source_port, destination_port;
     std::uint16_t entropy;
     std::uint32_t destination_qp;
   };
 
   /// What has come to the switches of a colour.
-  struct Share {
-    std::int32_t colour, node;
+  struct Spread {
+    ColourId colour;
+    NodeId node;
     double fraction;
     std::int64_t latency_ps;
   };
@@ -103,55 +104,53 @@ class Router {
     if (mode_ == Mode::kSpray) bundles_.make(fabric_, tiers_);
   }
 
-  void add(std::int32_t link, double weight, std::vector<Hop>& hops, Path& about) const {
-    hops.push_back({link, weight});
+  void add(PortId port, double weight, std::vector<Hop>& hops, PathFacts& about) const {
+    hops.push_back({link_of(port), weight});
     about.links += 1;
-    about.latency_ps += fabric_.port_delay_ps[static_cast<std::size_t>(link)];
-    about.rate_bps =
-        std::min(about.rate_bps, static_cast<double>(fabric_.port_rate_bps[static_cast<std::size_t>(link)]) / weight);
+    about.latency_ps += fabric_.port_delay_ps[port];
+    about.rate_bps = std::min(about.rate_bps, static_cast<double>(fabric_.port_rate_bps[port]) / weight);
   }
 
   /// Candidates of a switch for a destination, as topology/routing.py lists them.
-  [[nodiscard]] Candidates candidates(std::int32_t node, std::int32_t goal, std::int32_t attachment) const {
+  [[nodiscard]] Candidates candidates(NodeId node, NodeId goal, AttachmentId attachment) const {
     if (tiers_.knows(attachment)) return tiers_.candidates(node, attachment);
     const auto& distance = search_.to(fabric_, tiers_, attachment, goal);
-    const std::int32_t own = distance[static_cast<std::size_t>(tiers_.index_of(node))];
+    const std::int16_t own = distance[tiers_.switch_of(node)];
     found_.clear();
     if (own != Search::kNowhere)
-      for (std::int32_t p = fabric_.first(node); p < fabric_.end(node); ++p)
-        if (const std::int32_t next = fabric_.next(p);
-            tiers_.is_live(p) && fabric_.is_switch(next) &&
-            distance[static_cast<std::size_t>(tiers_.index_of(next))] == own - 1)
+      for (const PortId p : fabric_.ports_of(node))
+        if (const NodeId next = fabric_.next(p);
+            tiers_.is_live(p) && fabric_.is_switch(next) && distance[tiers_.switch_of(next)] == own - 1)
           found_.push_back(p);
     return found_;
   }
 
-  bool walk(const Flow& flow, std::int32_t goal, std::vector<Hop>& hops, Path& about) const {
-    const std::int32_t attachment = tiers_.attachment(goal);
-    hashed_device_ = -1;
-    for (std::int32_t ingress = fabric_.peer(flow.source_port); fabric_.owner(ingress) != goal;) {
-      const std::int32_t node = fabric_.owner(ingress);
+  bool walk(const Flow& flow, NodeId goal, std::vector<Hop>& hops, PathFacts& about) const {
+    const AttachmentId attachment = tiers_.attachment(goal);
+    hashed_device_ = DeviceId::none();
+    for (PortId ingress = fabric_.peer(flow.source_port); fabric_.owner(ingress) != goal;) {
+      const NodeId node = fabric_.owner(ingress);
       const Candidates ports = candidates(node, goal, attachment);
       if (ports.empty()) return false;
-      const std::int32_t port = ports.size() == 1 ? ports.front() : ports[choice(flow, node, ingress, ports)];
+      const PortId port = ports.size() == 1 ? ports.front() : ports[choice(flow, node, ingress, ports)];
       add(port, 1.0, hops, about);
       ingress = fabric_.peer(port);
     }
     return true;
   }
 
-  [[nodiscard]] std::size_t choice(const Flow& flow, std::int32_t node, std::int32_t ingress, Candidates ports) const {
+  [[nodiscard]] std::size_t choice(const Flow& flow, NodeId node, PortId ingress, Candidates ports) const {
     if (mode_ == Mode::kDeterministic) {
       const std::int32_t lower = std::min(fabric_.tier(node), fabric_.tier(fabric_.next(ports.front())));
-      const std::int64_t stride = stride_[static_cast<std::size_t>(std::max(lower, 0))];
-      return static_cast<std::size_t>(number_[static_cast<std::size_t>(flow.destination_port)] / stride) % ports.size();
+      const std::int64_t stride = stride_[std::max(lower, 0)];
+      return static_cast<std::size_t>(number_[flow.destination_port] / stride) % ports.size();
     }
-    const std::int32_t device = fabric_.node_device[static_cast<std::size_t>(node)];
-    const SwitchRow& row = fabric_.switches[static_cast<std::size_t>(device)];
+    const DeviceId device = fabric_.node_device[node];
+    const SwitchRow& row = fabric_.switches[device];
     const auto fields = static_cast<std::uint32_t>(row.hash_fields);
     if (device != hashed_device_ || (fields & kInPort) != 0) {
-      const HashInput input{kFirstAddress + static_cast<std::uint32_t>(flow.source_port),
-                            kFirstAddress + static_cast<std::uint32_t>(flow.destination_port), flow.entropy,
+      const HashInput input{kFirstAddress + static_cast<std::uint32_t>(flow.source_port.value),
+                            kFirstAddress + static_cast<std::uint32_t>(flow.destination_port.value), flow.entropy,
                             static_cast<std::uint16_t>(ingress - fabric_.first(node)), flow.destination_qp};
       const auto algorithm = static_cast<HashAlgorithm>(row.hash_algorithm);
       const auto seed = static_cast<std::uint32_t>(row.hash_seed);
@@ -163,77 +162,77 @@ class Router {
     return hash_ % ports.size();
   }
 
-  bool spread(std::int32_t node, std::int32_t goal, std::vector<Hop>& hops, Path& about) const {
-    const std::int32_t attachment = tiers_.attachment(goal);
+  bool spread(NodeId node, NodeId goal, std::vector<Hop>& hops, PathFacts& about) const {
+    const AttachmentId attachment = tiers_.attachment(goal);
     const bool known = tiers_.knows(attachment);
-    const std::vector<std::int16_t>* distance = known ? nullptr : &search_.to(fabric_, tiers_, attachment, goal);
-    shares_.assign(1, {bundles_.colour(tiers_.index_of(node)), node, 1.0, about.latency_ps});
-    while (shares_.front().node != goal) {
+    const IdVector<SwitchId, std::int16_t>* distance = known ? nullptr : &search_.to(fabric_, tiers_, attachment, goal);
+    spread_.assign(1, {bundles_.colour(tiers_.switch_of(node)), node, 1.0, about.latency_ps});
+    while (spread_.front().node != goal) {
       next_.clear();
-      for (const Share& share : shares_) {
-        std::span<const Bundle> ways;
+      for (const Spread& spread : spread_) {
+        std::span<const Bundle> bundles;
         if (!known) {
-          ways = closer(share, *distance);
-        } else if (tiers_.is_above(share.node, attachment)) {
-          ways = bundles_.down(share.colour, tiers_.chain(attachment, fabric_.tier(share.node) - 1));
+          bundles = closer(spread, *distance);
+        } else if (tiers_.is_above(spread.node, attachment)) {
+          bundles = bundles_.down(spread.colour, tiers_.chain(attachment, fabric_.tier(spread.node) - 1));
         } else {
-          ways = bundles_.up(share.colour);
+          bundles = bundles_.up(spread.colour);
         }
         std::int64_t links = 0;
-        for (const Bundle& way : ways) links += way.per_node;
+        for (const Bundle& bundle : bundles) links += bundle.per_node;
         if (links == 0) return false;
         const double weight =
-            share.fraction / (static_cast<double>(bundles_.size(share.colour)) * static_cast<double>(links));
-        for (const Bundle& way : ways) {
-          hops.push_back({way.link, weight});
-          about.rate_bps = std::min(about.rate_bps, static_cast<double>(way.rate_bps) / weight);
-          const double fraction = share.fraction * static_cast<double>(way.per_node) / static_cast<double>(links);
-          const std::int64_t latency_ps = share.latency_ps + way.delay_ps;
-          const auto same =
-              std::find_if(next_.begin(), next_.end(), [&](const Share& other) { return other.colour == way.colour; });
+            spread.fraction / (static_cast<double>(bundles_.size(spread.colour)) * static_cast<double>(links));
+        for (const Bundle& bundle : bundles) {
+          hops.push_back({link_of(bundle.port), weight});
+          about.rate_bps = std::min(about.rate_bps, static_cast<double>(bundle.rate_bps) / weight);
+          const double fraction = spread.fraction * static_cast<double>(bundle.per_node) / static_cast<double>(links);
+          const std::int64_t latency_ps = spread.latency_ps + bundle.delay_ps;
+          const auto same = std::find_if(next_.begin(), next_.end(),
+                                         [&](const Spread& other) { return other.colour == bundle.colour; });
           if (same == next_.end()) {
-            next_.push_back({way.colour, way.node, fraction, latency_ps});
+            next_.push_back({bundle.colour, bundle.node, fraction, latency_ps});
           } else {
             same->fraction += fraction;
             same->latency_ps = std::max(same->latency_ps, latency_ps);
           }
         }
       }
-      shares_.swap(next_);
+      spread_.swap(next_);
       about.links += 1;
     }
-    about.latency_ps = shares_.front().latency_ps;
+    about.latency_ps = spread_.front().latency_ps;
     return true;
   }
 
   /// Bundles of a colour towards what is closer to the destination.
-  [[nodiscard]] std::span<const Bundle> closer(const Share& share, const std::vector<std::int16_t>& distance) const {
-    ways_.clear();
-    const std::int32_t own = distance[static_cast<std::size_t>(tiers_.index_of(share.node))];
+  [[nodiscard]] std::span<const Bundle> closer(const Spread& spread,
+                                               const IdVector<SwitchId, std::int16_t>& distance) const {
+    closer_.clear();
+    const std::int16_t own = distance[tiers_.switch_of(spread.node)];
     if (own != Search::kNowhere)
-      for (const Bundle& way : bundles_.of(share.colour))
-        if (distance[static_cast<std::size_t>(tiers_.index_of(way.node))] == own - 1) ways_.push_back(way);
-    return ways_;
+      for (const Bundle& bundle : bundles_.of(spread.colour))
+        if (distance[tiers_.switch_of(bundle.node)] == own - 1) closer_.push_back(bundle);
+    return closer_;
   }
 
   /// Number every NIC port leaf by leaf, in the order of the leaf's ports; and for each tier the product of the largest
   /// numbers of ports upwards below it: the digits of a number then choose the ports of one tier after the other.
   void number_destinations() {
-    number_.assign(static_cast<std::size_t>(fabric_.ports()), 0);
+    number_.assign(fabric_.port_node.size(), 0);
     std::int64_t next_number = 0;
     std::int32_t highest = 0;
-    for (std::int32_t s = 0; s < tiers_.switches(); ++s)
-      highest = std::max(highest, fabric_.tier(tiers_.switch_node(s)));
+    for (const SwitchId s : tiers_.switches()) highest = std::max(highest, fabric_.tier(tiers_.node_of(s)));
     std::vector<std::int64_t> width(static_cast<std::size_t>(highest) + 1, 1);
-    for (std::int32_t s = 0; s < tiers_.switches(); ++s) {
-      const std::int32_t node = tiers_.switch_node(s);
+    for (const SwitchId s : tiers_.switches()) {
+      const NodeId node = tiers_.node_of(s);
       std::int64_t up = 0;
-      for (std::int32_t p = fabric_.first(node); p < fabric_.end(node); ++p) {
-        const std::int32_t next = fabric_.next(p);
-        if (!fabric_.is_switch(next)) number_[static_cast<std::size_t>(fabric_.peer(p))] = next_number++;
+      for (const PortId p : fabric_.ports_of(node)) {
+        const NodeId next = fabric_.next(p);
+        if (!fabric_.is_switch(next)) number_[fabric_.peer(p)] = next_number++;
         up += fabric_.is_switch(next) && fabric_.tier(next) > fabric_.tier(node) ? 1 : 0;
       }
-      std::int64_t& most = width[static_cast<std::size_t>(std::max(fabric_.tier(node), 0))];
+      std::int64_t& most = width[std::max(fabric_.tier(node), 0)];
       most = std::max(most, up);
     }
     stride_.assign(width.size(), 1);
@@ -244,13 +243,13 @@ class Router {
   Mode mode_;
   Tiers tiers_;
   Bundles bundles_;
-  std::vector<std::int64_t> number_;  // by NIC port; deterministic only
-  std::vector<std::int64_t> stride_;  // by tier
+  IdVector<PortId, std::int64_t> number_;  // of NIC ports; deterministic only
+  std::vector<std::int64_t> stride_;       // by tier
   mutable Search search_;
-  mutable std::vector<std::int32_t> found_;
-  mutable std::vector<Bundle> ways_;
-  mutable std::vector<Share> shares_, next_;
-  mutable std::int32_t hashed_device_ = -1;
+  mutable std::vector<PortId> found_;
+  mutable std::vector<Bundle> closer_;
+  mutable std::vector<Spread> spread_, next_;
+  mutable DeviceId hashed_device_;
   mutable std::uint32_t hash_ = 0;
 };
 

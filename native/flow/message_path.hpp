@@ -20,7 +20,7 @@ struct Stage {
   bool counts_gaps;
 };
 
-struct Way {
+struct MessagePath {
   std::vector<Hop> hops;        // weight: bytes on the link for each byte of payload in full packets
   std::vector<Stage> stages;    // of packets between servers
   double flow_ps_per_byte = 0;  // of payload, over the slowest hop, by the rates that `stages` were told from
@@ -30,7 +30,7 @@ struct Way {
 
 /// Time of a message between servers that meets nobody: the longest monotone walk through (packet, stage), as
 /// weftwork.study.results.ideal has it, where a stage of several links takes a message at their joint rate.
-inline double alone_ps(const Way& way, const WireSizes& wire, std::int64_t size_bytes) {
+inline double alone_ps(const MessagePath& path, const WireSizes& wire, std::int64_t size_bytes) {
   const std::int64_t packets = wire.packets(size_bytes);
   const auto gap = [&](const Stage& stage) { return stage.counts_gaps ? static_cast<double>(wire.gap_bytes) : 0.0; };
   const auto header = static_cast<double>(wire.overhead_bytes);
@@ -38,26 +38,26 @@ inline double alone_ps(const Way& way, const WireSizes& wire, std::int64_t size_
   const auto tail = static_cast<double>(size_bytes - (packets - 1) * wire.mtu_bytes);
   const auto first_extra = static_cast<double>(wire.first_extra_bytes);
   double delay = 0;
-  for (const Stage& stage : way.stages) delay += stage.delay_ps;
+  for (const Stage& stage : path.stages) delay += stage.delay_ps;
   const auto one = [&](const Stage& stage, double payload, double extra) {
     return (payload + header + extra + gap(stage)) * stage.packet_ps_per_byte;
   };
   if (packets == 1) {
     double total = delay;
-    for (const Stage& stage : way.stages) total += one(stage, tail, first_extra);
+    for (const Stage& stage : path.stages) total += one(stage, tail, first_extra);
     return total;
   }
-  const std::size_t count = way.stages.size();
+  const std::size_t count = path.stages.size();
   std::vector<double> last(count + 1, 0.0);  // the last packet, from stage i on
-  for (std::size_t i = count; i-- > 0;) last[i] = last[i + 1] + one(way.stages[i], tail, 0);
+  for (std::size_t i = count; i-- > 0;) last[i] = last[i + 1] + one(path.stages[i], tail, 0);
   const auto middle = static_cast<double>(packets - 2);
   double longest = 0, first = 0;
   for (std::size_t a = 0; a < count; ++a) {  // the walk leaves the first packet at a and joins the last at b
-    first += one(way.stages[a], full, first_extra);
+    first += one(path.stages[a], full, first_extra);
     if (packets == 2) longest = std::max(longest, first + last[a]);
     double between = 0, slowest = 0;
     for (std::size_t b = a; b < count && packets > 2; ++b) {
-      const Stage& stage = way.stages[b];
+      const Stage& stage = path.stages[b];
       between += one(stage, full, 0);
       slowest = std::max(slowest, (full + header + gap(stage)) * stage.spread_ps_per_byte);
       longest = std::max(longest, first + between + (middle - 1) * slowest + last[b]);

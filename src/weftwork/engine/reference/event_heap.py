@@ -41,12 +41,12 @@ class EventHeap:
 
     def run(self, until_ps: int, on_turn: Callable[[], None] | None = None) -> None:
         """Handle events until none is left before ``until_ps``; ``on_turn`` is called now and then."""
-        handled = 0
-        while self._events and self._events[0][0] < until_ps:
-            self.now_ps, _, _, _, action, arguments = heapq.heappop(self._events)
+        events, handled = self._events, 0
+        while events and events[0][0] < until_ps:
+            self.now_ps, _, _, _, action, arguments = heapq.heappop(events)
             action(*arguments)
             handled += 1
             if on_turn is not None and handled % EVENTS_PER_TURN == 0:
                 on_turn()
-        if self._events:
+        if events:
             self.now_ps = until_ps

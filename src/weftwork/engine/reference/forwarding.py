@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weftwork.engine.plan import Plan
+from weftwork.engine.plan import Plan, RouteTable
 
 __all__ = ["DELIVER", "UNREACHABLE", "Forwarding"]
 
@@ -17,23 +17,30 @@ UNREACHABLE: Final = -1
 
 
 class Forwarding:
-    """The next hops of every switch towards every NIC port.
-
-    Attributes
-    ----------
-    table : that holds now
-    """
+    """The next hops of every switch towards every NIC port, in the table that holds now: at first the plan's first."""
 
     def __init__(self, plan: Plan) -> None:
-        self.table = plan.routes[0]
+        self._table = plan.routes[0]
+        self._found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}  # in this table
         self._attachment = plan.attachment
         self._peer = plan.port_peer
         self._destination_number = plan.destination_number
         self._stride = plan.port_stride
 
+    def use(self, table: RouteTable) -> None:
+        """Let another table hold from now on."""
+        self._table = table
+        self._found.clear()
+
     def next_hops(self, node: int, destination: int) -> tuple[list[int], list[int]]:
         """Ports that lead from a switch to a NIC port, and their weights; none: there is no route."""
-        table = self.table
+        found = self._found.get((node, destination))
+        if found is None:
+            found = self._found[node, destination] = self._look_up(node, destination)
+        return found
+
+    def _look_up(self, node: int, destination: int) -> tuple[list[int], list[int]]:
+        table = self._table
         group = int(table.group_of[node, self._attachment[destination]])
         if group == DELIVER:
             return [int(self._peer[destination])], [1]

@@ -6,7 +6,6 @@ Leaves out: when a frame starts and how long it takes, which is the port's to sa
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,7 +36,7 @@ class FarEnd(Protocol):
     def id(self) -> int:
         """Of the port; arrivals of one instant are handled by it."""
 
-    def receive(self, packet: Packet) -> None:
+    def receive(self, packet: Packet, /) -> None:
         """Take a packet that has arrived whole and intact."""
 
     def obey(self, traffic_class: int, quanta: int) -> None:
@@ -71,40 +70,46 @@ class OneWayLink:
 
     Attributes
     ----------
-    loss : probability, which a fault changes
+    loss, corruption : probabilities; a fault changes the first
     times_cut : what started before the latest cut is lost
+    arrivals, last_arrival_ps : of packets at the far end, those that were lost under way included
     """
 
-    def __init__(self, config: LinkConfig, clock: Clock, far_end: FarEnd, on_arrival: Callable[[], None]) -> None:
+    def __init__(self, config: LinkConfig, clock: Clock, far_end: FarEnd) -> None:
         self.config = config
         self.clock = clock
         self.far_end = far_end
-        self.on_arrival = on_arrival  # told of every packet, of a lost one too
+        self.delay_ps = config.delay_ps
         self.loss = config.loss
+        self.corruption = config.corruption
+        self._place = (far_end.id,)  # of arrivals among those of one instant
         self.times_cut = 0
+        self.arrivals = 0
+        self.last_arrival_ps = 0
 
     def carry(self, packet: Packet, left_at_ps: int) -> None:
         """Take a packet whose last bit leaves at an instant."""
-        at_ps = left_at_ps + self.config.delay_ps
-        self.clock.at(at_ps, Phase.PACKET, (self.far_end.id,), self._arrive, packet, self.times_cut)
+        at_ps = left_at_ps + self.delay_ps
+        self.clock.at(at_ps, Phase.PACKET, self._place, self._arrive, packet, self.times_cut)
 
     def carry_pause(self, traffic_class: int, quanta: int, left_at_ps: int) -> None:
         """Take a flow-control frame, which only a cut can lose."""
-        at_ps = left_at_ps + self.config.delay_ps
-        identity = (self.far_end.id,)
-        self.clock.at(at_ps, Phase.FLOW_CONTROL, identity, self._pause_arrives, traffic_class, quanta, self.times_cut)
+        at_ps = left_at_ps + self.delay_ps
+        arguments = (traffic_class, quanta, self.times_cut)
+        self.clock.at(at_ps, Phase.FLOW_CONTROL, self._place, self._pause_arrives, *arguments)
 
     def cut(self) -> None:
         """Lose all that is under way."""
         self.times_cut += 1
 
     def _arrive(self, packet: Packet, times_cut: int) -> None:
-        self.on_arrival()
+        self.arrivals += 1
+        self.last_arrival_ps = self.clock.now_ps
         if times_cut != self.times_cut:
             self.far_end.drop("link_down")
         elif self.loss > 0 and self._luck(Stream.LINK_LOSS, packet) < self.loss:
             self.far_end.drop("link_loss")
-        elif self.config.corruption > 0 and self._luck(Stream.LINK_CORRUPTION, packet) < self.config.corruption:
+        elif self.corruption > 0 and self._luck(Stream.LINK_CORRUPTION, packet) < self.corruption:
             self.far_end.drop("corrupted")
         else:
             self.far_end.receive(packet)

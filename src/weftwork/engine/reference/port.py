@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 from weftwork.base.clock import serialisation_ps
@@ -73,6 +74,7 @@ class Port:
         self.count = count
         self.node: Node
         self.wire: Wire
+        self.receive: Callable[[Packet], None]  # hands the node what has arrived whole and intact
         self.id = config.id
         self.local_index = config.local_index
         self.rate_bps = config.rate_bps
@@ -88,14 +90,11 @@ class Port:
         """Belong to a node, which says what is sent next, and to a wire, which carries it."""
         self.node = node
         self.wire = wire
+        self.receive = partial(node.receive, self)
 
     def is_paused(self, traffic_class: int) -> bool:
         """Whether the other end has forbidden this class now."""
         return self.pause_until_ps[traffic_class] > self.clock.now_ps
-
-    def receive(self, packet: Packet) -> None:
-        """Take a packet that has arrived whole and intact."""
-        self.node.receive(self, packet)
 
     def drop(self, reason: str) -> None:
         """Count a packet that is no more, one that came in or one that wanted to leave here."""

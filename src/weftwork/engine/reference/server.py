@@ -84,7 +84,6 @@ class Lane:
     ----------
     source, destination, channel : its name
     egress, ingress : link of the source, and of the destination
-    on_delivery : told of every message that is there
 
     Attributes
     ----------
@@ -101,7 +100,6 @@ class Lane:
         *,
         egress: ServerLink,
         ingress: ServerLink,
-        on_delivery: Callable[[], None],
     ) -> None:
         self.clock = clock
         self.source = source
@@ -109,7 +107,6 @@ class Lane:
         self.channel = channel
         self.egress = egress
         self.ingress = ingress
-        self.on_delivery = on_delivery
         self.messages: list[Message] = []
         self.inbox = Inbox(clock, self.messages)
         self.queue: deque[Message] = deque()
@@ -143,5 +140,4 @@ class Lane:
 
     def deliver(self) -> None:
         """Hand over the next message: a lane keeps its order, since an ingress does."""
-        self.on_delivery()
         self.inbox.deliver().acknowledged(self.clock.now_ps)

@@ -64,7 +64,7 @@ class Simulation:
     queue_pairs, lanes : by (source, destination, channel); between hosts, and inside one
     server_links : NVLink and PCIe by rank
     down : ids of the ports that were down at the last FAILOVER
-    counters : by the names of `COUNTERS`
+    counters : what the parts count, by the names of `COUNTERS`; links and lanes know the rest themselves
     was_interrupted : `run` did not come to its end
     """
 
@@ -83,7 +83,7 @@ class Simulation:
         self.forwarding = Forwarding(plan)
         self.ports = [Port(_port_config(plan, port), self.clock, self.count) for port in range(len(plan.port_peer))]
         self.links = [
-            OneWayLink(_link_config(plan, port), self.clock, self.ports[int(plan.port_peer[port])], self._on_arrival)
+            OneWayLink(_link_config(plan, port), self.clock, self.ports[int(plan.port_peer[port])])
             for port in range(len(plan.port_peer))
         ]
         self.switches: dict[int, Switch] = {}
@@ -116,11 +116,11 @@ class Simulation:
 
         def tell() -> None:
             if on_progress is not None:
-                on_progress(self.clock.now_ps, self.counters["packet_hops"], self.delivered_bytes)
+                on_progress(self.clock.now_ps, self.packet_hops, self.delivered_bytes)
 
         self.was_interrupted = True  # until the last line says that it was not
         tell()
-        self.clock.run(self.plan.until_ps, tell)
+        self.clock.run(self.plan.until_ps, None if on_progress is None else tell)
         self.was_interrupted = False
 
     # What the parts tell
@@ -129,20 +129,21 @@ class Simulation:
         """Count one more of something, by the names of `COUNTERS`."""
         self.counters[name] += 1
 
-    def _on_arrival(self) -> None:
-        """A packet is at the far end of a link, or would be if the link had not lost it."""
-        self.counters["packet_hops"] += 1
-        self.counters["end_ps"] = self.clock.now_ps
-
-    def _on_delivery(self) -> None:
-        """A message inside a server is there."""
-        self.counters["end_ps"] = self.clock.now_ps
+    @property
+    def packet_hops(self) -> int:
+        """Arrivals of packets over links, lost ones included."""
+        return sum(link.arrivals for link in self.links)
 
     @property
     def delivered_bytes(self) -> int:
         """Of all messages that have arrived."""
-        carriers: list[QueuePair | Lane] = [*self.queue_pairs.values(), *self.lanes.values()]
-        return sum(carrier.inbox.delivered_bytes for carrier in carriers)
+        return sum(carrier.inbox.delivered_bytes for carrier in self._carriers)
+
+    @property
+    def end_ps(self) -> int:
+        """Instant of the last arrival of a packet, or of a message inside a server."""
+        there_ps = (message.delivered_at_ps for lane in self.lanes.values() for message in lane.messages)
+        return max([0, *(link.last_arrival_ps for link in self.links), *there_ps])
 
     # Messages: the network of the job
 
@@ -159,6 +160,10 @@ class Simulation:
         """Ask for the next message of this name; returns whether it is there, else ``completed`` is called then."""
         return self._carrier(source, destination, channel).claim(completed)
 
+    @property
+    def _carriers(self) -> list[QueuePair | Lane]:
+        return [*self.queue_pairs.values(), *self.lanes.values()]
+
     def _carrier(self, source: int, destination: int, channel: int) -> QueuePair | Lane:
         """What carries the messages of this name: a queue pair between hosts, a lane inside one."""
         key = (source, destination, channel)
@@ -170,7 +175,7 @@ class Simulation:
             domains = self.plan.rank_gpu["domain"]
             link = Link.NVLINK if domains[source] == domains[destination] >= 0 else Link.PCIE
             egress, ingress = self.server_links[source][link], self.server_links[destination][link]
-            self.lanes[key] = Lane(self.clock, *key, egress=egress, ingress=ingress, on_delivery=self._on_delivery)
+            self.lanes[key] = Lane(self.clock, *key, egress=egress, ingress=ingress)
         return self.lanes[key]
 
     # Instants
@@ -179,7 +184,7 @@ class Simulation:
         """A fault, or what follows from one."""
         match Instant(code):
             case Instant.ROUTES:
-                self.forwarding.table = self.plan.routes[value]
+                self.forwarding.use(self.plan.routes[value])
             case Instant.HOST_RATE:
                 self.nics[port_id].pcie_rate_bps = value
                 self.nics[port_id].has_host_interface = True  # also at rate 0: nothing overtakes what waits in it
@@ -211,25 +216,24 @@ class Simulation:
 
     def outcome(self) -> Outcome:
         """Tables and counters of the run."""
-        carriers = self.queue_pairs | self.lanes
-        pairs = [carriers[key] for key in sorted(carriers)]
+        counters = self.counters | {"packet_hops": self.packet_hops, "end_ps": self.end_ps}
         messages = [
             (q.source, q.destination, q.channel, i, m.size_bytes, m.posted_at_ps, m.delivered_at_ps, m.acked_at_ps)
-            for q in pairs
+            for q in sorted(self._carriers, key=lambda each: (each.source, each.destination, each.channel))
             for i, m in enumerate(q.messages)
         ]
         is_done = self.job.has_ended() and all(row[-1] >= 0 for row in messages)
         complete, simulated_ps = ending(
             is_done=is_done,
             interrupted_at_ps=self.clock.now_ps if self.was_interrupted else None,
-            end_ps=self.counters["end_ps"],
+            end_ps=counters["end_ps"],
             until_ps=self.plan.until_ps,
             has_clock_ended=bool(self.clock) and not self.was_interrupted,
         )
         return Outcome(
             messages=np.array(messages, MESSAGE_DTYPE),
             ports=np.array([tuple(port.counts.values()) for port in self.ports], PORT_DTYPE),
-            counters=dict(self.counters),
+            counters=counters,
             marks=np.array(sorted(self.job.marks, key=lambda mark: (mark[0], mark[2])), MARK_DTYPE),
             series=np.empty(0, SERIES_DTYPE),
             complete=complete,

@@ -202,21 +202,21 @@ class Switch:
 
     def _admit(self, port: Port, egress_port: Port, packet: Packet) -> bool:
         """Find room for a packet, or drop it with the reason."""
-        c, size_bytes = packet.traffic_class, packet.size_bytes
+        config, c, size_bytes = self.config, packet.traffic_class, packet.size_bytes
         ingress = self.ingress[port.id][c]
-        over_reserve = max(0, ingress.used_bytes - self.config.reserve_bytes)
-        growth = max(0, ingress.used_bytes + size_bytes - self.config.reserve_bytes) - over_reserve
-        is_full = self.shared_used_bytes + growth > self.config.shared_bytes
-        if self.config.lossless[c]:
+        over_reserve = max(0, ingress.used_bytes - config.reserve_bytes)
+        growth = max(0, ingress.used_bytes + size_bytes - config.reserve_bytes) - over_reserve
+        is_full = self.shared_used_bytes + growth > config.shared_bytes
+        if config.lossless[c]:
             if port.asked[c] or is_full:
-                if ingress.headroom_used_bytes + size_bytes > self.config.headroom_bytes[port.id]:
+                if ingress.headroom_used_bytes + size_bytes > config.headroom_bytes[port.id]:
                     port.drop("headroom_full" if port.asked[c] else "buffer_full")
                     return False
                 ingress.headroom_used_bytes += size_bytes
                 self._note_use(port, ingress)
                 return True
         else:
-            threshold = self.config.reserve_bytes + int(self.config.egress_alpha * self.free_bytes)
+            threshold = config.reserve_bytes + int(config.egress_alpha * self.free_bytes)
             if self.egress[egress_port.id].queue_bytes[c] + size_bytes > threshold:
                 egress_port.drop("egress_threshold")
                 return False

@@ -47,7 +47,7 @@ def test_another_table_has_other_next_hops_and_at_last_none() -> None:
     forwarding = Forwarding(plan)
     seen = []
     for table in plan.routes:
-        forwarding.table = table
+        forwarding.use(table)
         seen.append(len(forwarding.next_hops(LEAF, 1)[0]))
     assert seen == [2, 1, 0]
 

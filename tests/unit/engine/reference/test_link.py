@@ -36,12 +36,8 @@ class Driven:
     def __init__(self, *, loss: float = 0.0, corruption: float = 0.0) -> None:
         self.clock = HandClock()
         self.far_end = HandFarEnd(self.clock)
-        self.arrivals = 0
         config = LinkConfig(port_id=PORT, delay_ps=DELAY_PS, loss=loss, corruption=corruption, seed=SEED)
-        self.link = OneWayLink(config, self.clock, self.far_end, self.arrived)
-
-    def arrived(self) -> None:
-        self.arrivals += 1
+        self.link = OneWayLink(config, self.clock, self.far_end)
 
     def there(self) -> list[Any]:
         self.clock.run()
@@ -54,7 +50,8 @@ def test_a_packet_is_there_a_delay_after_its_last_bit_has_left() -> None:
     assert driven.clock.calls == [(1_000 + DELAY_PS, Phase.PACKET, (FAR,))]
     driven.clock.run()
     assert driven.far_end.there == [(1_000 + DELAY_PS, 7)]
-    assert driven.arrivals == 1
+    assert driven.link.last_arrival_ps == 1_000 + DELAY_PS
+    assert driven.link.arrivals == 1
 
 
 def test_flow_control_is_there_before_a_packet_of_the_same_instant_and_is_no_arrival() -> None:
@@ -62,7 +59,7 @@ def test_flow_control_is_there_before_a_packet_of_the_same_instant_and_is_no_arr
     driven.link.carry(data(7), 1_000)
     driven.link.carry_pause(1, 65_535, 1_000)
     assert driven.there() == [(1, 65_535), 7]
-    assert driven.arrivals == 1
+    assert driven.link.arrivals == 1
 
 
 def test_a_cut_loses_what_is_under_way_and_nothing_that_starts_later() -> None:
@@ -73,7 +70,7 @@ def test_a_cut_loses_what_is_under_way_and_nothing_that_starts_later() -> None:
     driven.link.carry(data(1), 2_000)
     driven.link.carry_pause(0, 0, 2_500)
     assert driven.there() == ["link_down", 1, (0, 0)]
-    assert driven.arrivals == 2  # a packet that is lost has come to the end of the link as well
+    assert driven.link.arrivals == 2  # a packet that is lost has come to the end of the link as well
 
 
 def test_every_cut_loses_what_is_under_way_then() -> None:

@@ -124,6 +124,13 @@ def test_what_comes_early_is_kept_within_the_window_and_discarded_from_its_end_o
     assert driven.receiver.early == {}
 
 
+def test_the_window_of_what_is_kept_moves_with_what_is_expected() -> None:
+    driven = drive(reorder_tolerant=True, reorder_window_packets=4)
+    driven.takes(0, 1, 2)
+    driven.takes(6, 7)
+    assert (sorted(driven.receiver.early), driven.counted["out_of_order_discards"]) == ([6], 1)
+
+
 def test_a_gap_that_closes_before_packets_that_ask_for_nothing_is_not_acknowledged() -> None:
     driven = drive(reorder_tolerant=True)
     driven.takes(1, asks_ack=False)
@@ -321,6 +328,7 @@ def test_at_another_port_it_answers_from_there_and_its_timers_keep_their_instant
     other.receiver_slots = 2
     driven.receiver.move(other, destination=4)
     assert (other.receivers, driven.receiver.slot) == ([driven.receiver], 2)
+    assert (5 * US_PS, Phase.AGENDA, (Agenda.RECEIVER, 5, 2, 0)) in driven.clock.calls
     driven.receiver.handle(data(1, asks_ack=True))
     assert [(packet.origin, packet.destination) for packet in other.control] == [(5, 4)]
     driven.control.kinds()

@@ -46,6 +46,7 @@ class HandSelection:
     def __init__(self) -> None:
         self.plugin = SimpleNamespace(needs=frozenset({"queue"}))
         self.choice = 0
+        self.signal: Any = None
         self.new_port_signal = LoadedPolicy.new_port_signal
         self.new_candidates = LoadedPolicy.new_candidates
 
@@ -133,6 +134,7 @@ def test_a_packet_leaves_towards_its_next_hop_when_it_is_there_whole() -> None:
     driven.clock.go_to(5)
     (packet,) = driven.takes(1)
     assert driven.wires[OUT].packets == [(5 + FRAME_PS, packet)]
+    assert driven.selection.signal is None  # there was nothing to choose
     assert driven.switch.shared_used_bytes == 0
 
 
@@ -388,6 +390,45 @@ def test_nobody_at_its_reserve_stays_paused_and_what_is_in_the_headroom_counts_a
         driven.lets_go(1)
     assert (ingress.used_bytes, ingress.headroom_used_bytes) == (2 * FRAME_BYTES, 0)
     assert driven.queued() == 2
+
+
+def test_what_is_in_the_headroom_of_an_ingress_at_its_reserve_counts_as_used() -> None:
+    driven = Driven(
+        shared_bytes=FRAME_BYTES - 2_000,
+        reserve_bytes=2_000,
+        alpha=100.0,
+        headroom_bytes=dict.fromkeys(range(4), 10**6),
+    )
+    driven.holds()
+    for seq, size_bytes in enumerate((200, 200, 1_500)):
+        driven.ports[IN].receive(data(seq, size_bytes=size_bytes))
+    driven.takes(1, OTHER_IN)  # all that is shared
+    driven.ports[IN].receive(data(3, size_bytes=500))
+    ingress = driven.switch.ingress[IN][LOSSLESS]
+    assert (ingress.used_bytes, ingress.headroom_used_bytes) == (1_900, 500)
+    driven.lets_go(1)
+    assert driven.ports[IN].asked[LOSSLESS]
+    driven.lets_go(1)  # 1,900 and 100 are its reserve
+    assert (ingress.used_bytes, ingress.headroom_used_bytes) == (2_000, 0)
+    assert not driven.ports[IN].asked[LOSSLESS]
+
+
+def test_xon_counts_what_is_above_the_reserve() -> None:
+    driven = Driven(shared_bytes=10 * FRAME_BYTES, reserve_bytes=2 * FRAME_BYTES)
+    driven.holds()
+    driven.takes(8)
+    driven.lets_go(1)
+    assert driven.asked() == ["pause", "resume"]
+
+
+def test_a_port_remembers_its_longest_queue_and_the_largest_use_of_an_ingress() -> None:
+    driven = Driven()
+    driven.holds()
+    driven.takes(4)
+    driven.lets_go(2)
+    driven.takes(1)
+    assert driven.out.counts["max_queue_bytes"] == 4 * FRAME_BYTES
+    assert driven.ports[IN].counts["max_ingress_bytes"] == 4 * FRAME_BYTES
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -160,13 +160,13 @@ def _measure_core(gpus: int, place: str, expert: int) -> dict[str, Any]:
         begin_s = time.process_time()
         outcome = flow.run(replace(plan, fold=folding))
         found[f"{folding}_cpu_s"] = time.process_time() - begin_s
-        found[f"{folding}_s"] = outcome.marks["at_ps"].max() / 1e12
-        if outcome.bracket_marks is not None:
+        found[f"{folding}_s"] = outcome.milestones["at_ps"].max() / 1e12
+        if outcome.bracket_milestones is not None:
             found["fastest_s"], found["slowest_s"] = (
-                float(marks["at_ps"].max() / 1e12) for marks in outcome.bracket_marks
+                float(marks["at_ps"].max() / 1e12) for marks in outcome.bracket_milestones
             )
     sprayed = flow.run(replace(plan, mode=Mode.SPRAY, fold="exact"))
-    found["sprayed_s"] = sprayed.marks["at_ps"].max() / 1e12
+    found["sprayed_s"] = sprayed.milestones["at_ps"].max() / 1e12
     return {name: float(value) if isinstance(value, np.floating) else value for name, value in found.items()}
 
 

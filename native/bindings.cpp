@@ -173,7 +173,7 @@ class PacketEngine {
     });
   }
 
-  [[nodiscard]] auto marks() const {
+  [[nodiscard]] auto milestones() const {
     const weftwork::State& s = engine_.state();
     return table<weftwork::MilestoneRecord>(
         s.milestones.size(), [&](weftwork::MilestoneRecord& row, std::size_t i) { row = s.milestones[i]; });
@@ -287,7 +287,7 @@ NB_MODULE(_native, module) {
       .def("clock_ended", &PacketEngine::clock_ended)
       .def("messages", &PacketEngine::messages)
       .def("ports", &PacketEngine::ports)
-      .def("marks", &PacketEngine::marks)
+      .def("milestones", &PacketEngine::milestones)
       .def("series", &PacketEngine::series)
       .def("series_every_ps", &PacketEngine::series_every_ps)
       .def("events", &PacketEngine::events)

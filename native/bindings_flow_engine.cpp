@@ -133,7 +133,7 @@ class FlowEngine {
                                           [&](weftwork::flow::Carried& row, std::size_t i) { row = found.items()[i]; });
   }
 
-  [[nodiscard]] auto marks() const {
+  [[nodiscard]] auto milestones() const {
     const auto& milestones = engine_.state().milestones;
     return table<weftwork::flow::MilestoneRow>(
         milestones.size(), [&](weftwork::flow::MilestoneRow& row, std::size_t i) { row = milestones[i]; });
@@ -183,7 +183,7 @@ void weftwork::python::bind_flow_engine(nb::module_& module) {
       .def("progress", &FlowEngine::progress, nb::sig("def progress(self) -> tuple[int, int, int, int, int]"))
       .def("messages", &FlowEngine::messages)
       .def("carried", &FlowEngine::carried)
-      .def("marks", &FlowEngine::marks)
+      .def("milestones", &FlowEngine::milestones)
       .def("segments", &FlowEngine::segments)
       .def("activities", &FlowEngine::activities)
       .def("actors", &FlowEngine::actors);

@@ -156,7 +156,7 @@ WEFTWORK_RECORD(PortRow, "PORT_DTYPE", frames, bytes, drops, marks, pauses_sent,
 WEFTWORK_RECORD(TimelineRow, "TIMELINE_DTYPE", at_ps, port, bytes, queue_bytes, marks, drops, pauses, paused_ps);
 WEFTWORK_RECORD(PathRow, "PATH_DTYPE", queue_pair, port, packets, queue_bytes);
 WEFTWORK_RECORD(QueuePairRow, "QUEUE_PAIR_DTYPE", source, destination, channel);
-WEFTWORK_RECORD(MilestoneRecord, "MARK_DTYPE", rank, name, at_ps);
+WEFTWORK_RECORD(MilestoneRecord, "MILESTONE_DTYPE", rank, name, at_ps);
 WEFTWORK_RECORD(SeriesRow, "SERIES_DTYPE", at_ps, kind, index, value);
 WEFTWORK_RECORD(EventRow, "EVENT_DTYPE", at_ps, kind, place, detail);
 WEFTWORK_RECORD(Counters, "COUNTERS", packet_hops, data_sent, retransmissions, acks_sent, naks_sent, cnps_sent,
@@ -169,7 +169,7 @@ WEFTWORK_RECORD(ActorRow, "ACTOR_DTYPE", rank, ranks, program);
 WEFTWORK_RECORD(RouteRow, "ROUTE_DTYPE", reachable, links, latency_ps, rate_bps);
 WEFTWORK_RECORD(flow::Hop, "HOP_DTYPE", link, weight);
 WEFTWORK_RECORD(flow::Carried, "CARRIED_DTYPE", bytes, packets);
-WEFTWORK_RECORD(flow::MilestoneRow, "FLOW_MARK_DTYPE", actor, name, at_ps);
+WEFTWORK_RECORD(flow::MilestoneRow, "FLOW_MILESTONE_DTYPE", actor, name, at_ps);
 WEFTWORK_RECORD(flow::SegmentRow, "SEGMENT_DTYPE", actor, label, code, start_ps, end_ps);
 WEFTWORK_RECORD(flow::ActivityRow, "ACTIVITY_DTYPE", label, channel, pattern, actor, ranks, instances, flows, operation,
                 size_bytes, posted_ps, start_ps, end_ps);

@@ -101,7 +101,7 @@ struct ActivityRow {  // ACTIVITY_DTYPE
       end_ps;
 };
 
-struct MilestoneRow {  // FLOW_MARK_DTYPE
+struct MilestoneRow {
   std::int64_t actor, name, at_ps;
 };
 

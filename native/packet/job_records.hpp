@@ -32,7 +32,7 @@ struct StreamState : StreamProgress {
   RankId rank;
 };
 
-struct MilestoneRecord {  // MARK_DTYPE
+struct MilestoneRecord {
   std::int64_t rank, name;
   Ps at_ps;
 };

@@ -17,7 +17,7 @@ def both(plan: Plan, name: str = "the plan") -> Outcome:
     wanted, got = reference.run(plan), packet.run(plan)
     assert got.digest() == wanted.digest(), f"{name}:\n{difference(wanted, got)}"
     assert got.counters == wanted.counters, name
-    for table in ("messages", "ports", "marks"):
+    for table in ("messages", "ports", "milestones"):
         assert getattr(got, table).tolist() == getattr(wanted, table).tolist(), name
     assert (got.complete, got.simulated_ps) == (wanted.complete, wanted.simulated_ps), name
     return wanted
@@ -30,7 +30,7 @@ def difference(one: Outcome, other: Outcome) -> str:
         for name in one.counters
         if one.counters[name] != other.counters[name]
     ]
-    for title in ("messages", "ports", "marks"):
+    for title in ("messages", "ports", "milestones"):
         a, b = getattr(one, title), getattr(other, title)
         if len(a) != len(b):
             lines.append(f"{title}: reference {len(a)} rows, native {len(b)}")

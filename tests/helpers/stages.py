@@ -20,7 +20,7 @@ from weftwork.spec.job import Await, Collect, Compute, Job, Loop, Milestone, Not
 class Outcome:
     """What the stages did."""
 
-    marks: list[list[tuple[int, int]]]  # by stage: name, instant
+    milestones: list[list[tuple[int, int]]]  # by stage: name, instant
     busy_ps: list[dict[int, int]]  # by stage: label to the time of the main stream that went to it
     collected: dict[tuple[int, str, int], list[int]]  # stage, operation, channel to calls, size_bytes and amount_bytes
     sent: dict[tuple[int, int, int], int]  # source, destination, channel to bytes
@@ -28,7 +28,7 @@ class Outcome:
 
     @property
     def end_ps(self) -> int:
-        return max(at for marks in self.marks for name, at in marks if name == 1)
+        return max(at for milestones in self.milestones for name, at in milestones if name == 1)
 
 
 def run_stages(
@@ -47,7 +47,7 @@ def run_stages(
     """
     stages = len(job.programs)
     found = Outcome(
-        marks=[[] for _ in range(stages)],
+        milestones=[[] for _ in range(stages)],
         busy_ps=[defaultdict(int) for _ in range(stages)],
         collected=defaultdict(lambda: [0, 0, 0]),
         sent=defaultdict(int),
@@ -114,14 +114,14 @@ class _Run:
                         yield
                     spend(self.tokens[stage, token].popleft(), label)
                 case Milestone(name=name):
-                    self.found.marks[stage].append((name, now))
+                    self.found.milestones[stage].append((name, now))
 
     def progress(self) -> tuple[object, ...]:
         """Whatever changes when a stream goes on."""
         return (
             tuple((key, len(queue)) for key, queue in self.tokens.items()),
             tuple((key, len(queue)) for key, queue in self.delivered.items()),
-            sum(map(len, self.found.marks)),
+            sum(map(len, self.found.milestones)),
             sum(total[0] for total in self.found.collected.values()),
         )
 

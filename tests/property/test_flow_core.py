@@ -41,7 +41,7 @@ def kinds_of(network: dict[str, Any]) -> NDArray[np.int32]:
 
 
 def end_s(plan: FlowPlan, folding: str) -> float:
-    return float(flow.run(replace(plan, fold=folding)).marks["at_ps"].max()) / 1e12
+    return float(flow.run(replace(plan, fold=folding)).milestones["at_ps"].max()) / 1e12
 
 
 @settings(max_examples=case_count(plain=15, deep=100), deadline=None)
@@ -130,5 +130,7 @@ def test_bytes_of_links_are_those_of_the_whole_job_also_for_a_core() -> None:
 def test_what_never_touches_the_fabric_takes_as_long_in_a_core(has_two_shapes: bool) -> None:  # noqa: FBT001
     degrees = Degrees(tensor=8, data=16)
     plan = plan_of(Case("rails", degrees, Mode.HASHED), has_two_shapes=has_two_shapes)
-    ends = [np.unique(flow.run(replace(plan, fold=folding)).marks["at_ps"]).tolist() for folding in ("exact", "core")]
+    ends = [
+        np.unique(flow.run(replace(plan, fold=folding)).milestones["at_ps"]).tolist() for folding in ("exact", "core")
+    ]
     assert ends[0] == ends[1]

@@ -86,7 +86,7 @@ def test_work_and_bytes_add_up(plan: Parallelism, model: Model) -> None:
             if unit.part == "layer"
         )
         assert busy[LABELS.index("recompute")] == pytest.approx(count * again * 1e12, rel=1e-6)
-        assert len(shape.passes[stage]) == sum(name == 0 for name, _ in found.marks[stage])
+        assert len(shape.passes[stage]) == sum(name == 0 for name, _ in found.milestones[stage])
         assert_bytes(found, stage, model, plan, works)
     activation = 2 * plan.micro_batch * plan.sequence // plan.context * model.hidden // plan.tensor
     cuts = (plan.pipeline * plan.virtual_stages - 1) * count * activation if plan.pipeline > 1 else 0
@@ -145,7 +145,7 @@ def test_iterations_repeat_and_checkpoints_hold_up(plan: Parallelism, iterations
     found = run_stages(job)
     assert found.left_tokens == {}
     saves = iterations // every if every else 0
-    for stage, marks in enumerate(found.marks):
+    for stage, marks in enumerate(found.milestones):
         assert sum(name == 1 for name, _ in marks) == iterations == shape.iterations
         assert len(shape.passes[stage]) == sum(name == 0 for name, _ in marks)
         assert found.busy_ps[stage][LABELS.index("checkpoint")] == saves * 10**12

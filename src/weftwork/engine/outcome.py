@@ -19,8 +19,8 @@ __all__ = [
     "COUNTERS",
     "EVENT_DTYPE",
     "EVENT_KINDS",
-    "MARK_DTYPE",
     "MESSAGE_DTYPE",
+    "MILESTONE_DTYPE",
     "PATH_DTYPE",
     "PORT_DTYPE",
     "QUEUE_PAIR_DTYPE",
@@ -83,7 +83,7 @@ COUNTERS: Final = (
 )
 
 QUEUE_PAIR_DTYPE: Final = np.dtype([(name, np.int64) for name in ("source", "destination", "channel")])
-MARK_DTYPE: Final = np.dtype([("rank", np.int64), ("name", np.int64), ("at_ps", np.int64)])
+MILESTONE_DTYPE: Final = np.dtype([("rank", np.int64), ("name", np.int64), ("at_ps", np.int64)])
 SERIES_DTYPE: Final = np.dtype(
     [
         ("at_ps", np.int64),
@@ -136,7 +136,7 @@ class Outcome:
     messages : `MESSAGE_DTYPE`, by (source, destination, channel, ordinal)
     ports : `PORT_DTYPE`, one row per port
     counters : by the names of `COUNTERS`
-    marks : `MARK_DTYPE`, by (rank, instant, order of the program)
+    milestones : `MILESTONE_DTYPE`, by (rank, instant, order of the program)
     series : `SERIES_DTYPE`, empty unless asked for; not part of the digest
     complete, simulated_ps : how the run ended and how far it came, see `ending`
     events : `EVENT_DTYPE` by instant, empty unless asked for; not part of the digest
@@ -150,7 +150,7 @@ class Outcome:
     messages: NDArray[np.void]
     ports: NDArray[np.void]
     counters: dict[str, int]
-    marks: NDArray[np.void]
+    milestones: NDArray[np.void]
     series: NDArray[np.void]
     complete: bool
     simulated_ps: int
@@ -164,7 +164,7 @@ class Outcome:
     def digest(self) -> str:
         """SHA-256 over every completion time and counter; two runs that agree to the bit have the same."""
         digest = hashlib.sha256()
-        for table in (self.messages, self.ports, self.marks):
+        for table in (self.messages, self.ports, self.milestones):
             digest.update(np.ascontiguousarray(table).tobytes())
         digest.update(np.array([self.counters[name] for name in COUNTERS], np.int64).tobytes())
         return digest.hexdigest()

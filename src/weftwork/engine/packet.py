@@ -22,8 +22,8 @@ from weftwork.engine.outcome import (
     COUNTERS,
     EVENT_DTYPE,
     EVENT_KINDS,
-    MARK_DTYPE,
     MESSAGE_DTYPE,
+    MILESTONE_DTYPE,
     PATH_DTYPE,
     PORT_DTYPE,
     QUEUE_PAIR_DTYPE,
@@ -146,7 +146,7 @@ def _replay(plan: Plan, kind: str, state: bytes, shared: bytes, signal: bytes, c
 def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool, caveats: dict[str, Caveat]) -> Outcome:
     messages = _view(engine.messages(), MESSAGE_DTYPE)
     order = np.lexsort((messages["ordinal"], messages["channel"], messages["destination"], messages["source"]))
-    marks = _view(engine.marks(), MARK_DTYPE)
+    milestones = _view(engine.milestones(), MILESTONE_DTYPE)
     series = _view(engine.series(), SERIES_DTYPE)
     pairs = engine.queue_pairs().view(QUEUE_PAIR_DTYPE)
     used = np.unique(flow_identity(*(messages[name] for name in ("source", "destination", "channel"))))
@@ -172,7 +172,7 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool, cav
         messages=messages[order],
         ports=_view(engine.ports(), PORT_DTYPE),
         counters=counters,
-        marks=marks[np.lexsort((marks["at_ps"], marks["rank"]))],
+        milestones=milestones[np.lexsort((milestones["at_ps"], milestones["rank"]))],
         series=series,
         complete=complete,
         simulated_ps=simulated_ps,

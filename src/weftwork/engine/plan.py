@@ -45,9 +45,9 @@ class Op(IntEnum):
     SEND = 3
     RECEIVE = 4
     WAIT = 5
-    SIGNAL = 6  # value: token, after_ps
+    NOTIFY = 6  # value: token, after_ps
     AWAIT = 7  # value: token
-    MARK = 8  # value: name
+    MILESTONE = 8  # value: name
     LOOP = 9  # value: count, target: index after the matching END
     END = 10  # target: index of the first operation of the body
     COLLECT = 11  # value: row of COLLECT_DTYPE; only for the flow engine

@@ -249,11 +249,11 @@ class _Rows:
             case Wait():
                 return {"code": Op.WAIT, "label": operation.label}
             case Notify():
-                return {"code": Op.SIGNAL, "value": operation.token, "after_ps": operation.after_ps}
+                return {"code": Op.NOTIFY, "value": operation.token, "after_ps": operation.after_ps}
             case Await():
                 return {"code": Op.AWAIT, "value": operation.token, "label": operation.label}
             case Milestone():
-                return {"code": Op.MARK, "value": operation.name}
+                return {"code": Op.MILESTONE, "value": operation.name}
 
     def _collect(self, collect: Collect) -> int:
         """Row of a collective's own parameters."""

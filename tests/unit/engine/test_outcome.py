@@ -11,8 +11,8 @@ from weftwork.base.clock import NEVER_PS
 from weftwork.engine.outcome import (
     COUNTERS,
     EVENT_DTYPE,
-    MARK_DTYPE,
     MESSAGE_DTYPE,
+    MILESTONE_DTYPE,
     PATH_DTYPE,
     PORT_DTYPE,
     SERIES_DTYPE,
@@ -26,7 +26,7 @@ OUTCOME = Outcome(
     messages=np.zeros(2, MESSAGE_DTYPE),
     ports=np.zeros(3, PORT_DTYPE),
     counters=dict.fromkeys(COUNTERS, 0),
-    marks=np.zeros(2, MARK_DTYPE),
+    milestones=np.zeros(2, MILESTONE_DTYPE),
     series=np.empty(0, SERIES_DTYPE),
     complete=True,
     simulated_ps=0,
@@ -35,9 +35,13 @@ OUTCOME = Outcome(
 
 @pytest.mark.parametrize(
     ("table", "column"),
-    [(table, column) for table in ("messages", "ports", "marks") for column in getattr(OUTCOME, table).dtype.names],
+    [
+        (table, column)
+        for table in ("messages", "ports", "milestones")
+        for column in getattr(OUTCOME, table).dtype.names
+    ],
 )
-def test_a_digest_covers_every_number_of_messages_ports_and_marks(table: str, column: str) -> None:
+def test_a_digest_covers_every_number_of_messages_ports_and_milestones(table: str, column: str) -> None:
     changed = getattr(OUTCOME, table).copy()
     changed[column][-1] += 1
     assert replace(OUTCOME, **{table: changed}).digest() != OUTCOME.digest()

@@ -55,7 +55,7 @@ def test_a_lone_message_takes_latency_and_size_by_rate(
     row = outcome.messages[0]
     assert (row["size_bytes"], row["posted_at_ps"]) == (size_bytes, 7)
     assert row["delivered_at_ps"] == row["acked_at_ps"] == there_ps
-    assert outcome.marks["at_ps"].tolist() == [there_ps] * 2
+    assert outcome.milestones["at_ps"].tolist() == [there_ps] * 2
     assert outcome.counters["end_ps"] == outcome.simulated_ps == there_ps
     assert sum(outcome.counters.values()) == there_ps  # nothing else is counted
     assert outcome.complete
@@ -115,7 +115,7 @@ def test_a_stream_that_a_delivery_wakes_runs_before_the_next_delivery_of_that_in
     ]
     outcome = server(*job, gpus=(0, 1, -1))
     assert outcome.messages["delivered_at_ps"].tolist() == [NVLINK_PS] * 2
-    assert outcome.marks["name"].tolist() == [0, 1]
+    assert outcome.milestones["name"].tolist() == [0, 1]
 
 
 def test_a_stream_runs_before_a_delivery_of_that_instant() -> None:
@@ -155,7 +155,12 @@ def test_packets_and_messages_inside_a_server_go_on_side_by_side() -> None:
     near_ps = NVLINK_PS + CHUNK_PS
     assert outcome.messages["delivered_at_ps"].tolist() == [near_ps, packet_ps, packet_ps + near_ps]
     assert outcome.messages["acked_at_ps"].tolist() == [near_ps, packet_ps + ack_ps, packet_ps + near_ps]
-    assert outcome.marks["at_ps"].tolist() == [packet_ps + ack_ps, near_ps, packet_ps + near_ps, packet_ps + near_ps]
+    assert outcome.milestones["at_ps"].tolist() == [
+        packet_ps + ack_ps,
+        near_ps,
+        packet_ps + near_ps,
+        packet_ps + near_ps,
+    ]
     assert outcome.counters["packet_hops"] == 2
     assert outcome.counters["end_ps"] == packet_ps + max(ack_ps, near_ps)
 

@@ -110,7 +110,7 @@ def test_other_worlds_are_runs_of_their_own(tmp_path: Path) -> None:
         assert again.outcome.digest() == other.outcome.digest()
         assert again.what_if == ()
     told = weftwork.results(prepared, found).tables["what_if"].to_pylist()
-    ideal = found.what_if[0][1].outcome.marks
+    ideal = found.what_if[0][1].outcome.milestones
     ranks = {"job0": ideal["rank"] < 8, "job1": ideal["rank"] >= 8}
     for row in told:
         if row["case"] == INFINITE_NETWORK:

@@ -296,7 +296,7 @@ def test_a_ring_all_reduce_sends_what_the_algorithm_says(ranks: int, channels: i
     assert pairs_of(outcome).keys() == {(rank, (rank + 1) % ranks) for rank in range(ranks)}
     # over all ranks every part is sent n - 1 times to reduce it and n - 1 times to gather it
     assert messages["size_bytes"].sum() == 2 * (ranks - 1) * size_bytes * repeat
-    assert len(outcome.marks) == 2 * ranks * repeat
+    assert len(outcome.milestones) == 2 * ranks * repeat
 
 
 def test_a_ring_step_needs_what_the_step_before_brought() -> None:
@@ -307,7 +307,7 @@ def test_a_ring_step_needs_what_the_step_before_brought() -> None:
     for rank in range(4):
         received = by_rank[(rank - 1) % 4]["delivered_at_ps"]
         assert (by_rank[rank]["posted_at_ps"][1:] == received[:-1]).all()
-        end = outcome.marks[(outcome.marks["rank"] == rank) & (outcome.marks["name"] == 1)]["at_ps"]
+        end = outcome.milestones[(outcome.milestones["rank"] == rank) & (outcome.milestones["name"] == 1)]["at_ps"]
         assert end.tolist() == [received[-1]]
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ACTIVITY_DTYPE",
     "ACTOR_DTYPE",
-    "FLOW_MARK_DTYPE",
+    "FLOW_MILESTONE_DTYPE",
     "PATTERNS",
     "SEGMENT_DTYPE",
     "SPENT",
@@ -38,7 +38,7 @@ TIER_DTYPE: Final = np.dtype(
         ("entropy", np.float64),  # not a number: not known
     ]
 )
-FLOW_MARK_DTYPE: Final = np.dtype([("actor", np.int64), ("name", np.int64), ("at_ps", np.int64)])
+FLOW_MILESTONE_DTYPE: Final = np.dtype([("actor", np.int64), ("name", np.int64), ("at_ps", np.int64)])
 SEGMENT_DTYPE: Final = np.dtype(
     [
         ("actor", np.int64),
@@ -72,26 +72,26 @@ class FlowOutcome:
 
     Attributes
     ----------
-    packets : messages, marks and links in the tables of the packet engine, with nothing in what only packets have; no
-        messages where the job was folded
+    packets : messages, milestones and links in the tables of the packet engine, with nothing in what only packets
+        have; no messages where the job was folded
     actors : `ACTOR_DTYPE`, what ran: a rank, or the representative of ``ranks`` that are alike
-    marks : `FLOW_MARK_DTYPE`, in the order of time
+    milestones : `FLOW_MILESTONE_DTYPE`, in the order of time
     segments : `SEGMENT_DTYPE`, what the time of each actor's first stream went to; without gaps between its begin and
         its end
     activities : `ACTIVITY_DTYPE`, whole collectives, and messages that have a label
     link_bytes : shape (ports,), what each port has sent, headers and gaps included
     tiers : `TIER_DTYPE`, traffic over time by what links join, by (bin, tier)
-    bracket_marks : `FLOW_MARK_DTYPE` of the same job for a run that cannot be longer than this one should be, and for
-        one that cannot be shorter, where it is approximate; else None
+    bracket_milestones : `FLOW_MILESTONE_DTYPE` of the same job for a run that cannot be longer than this one should
+        be, and for one that cannot be shorter, where it is approximate; else None
     caveats : what a user should know of this run
     """
 
     packets: Outcome
     actors: NDArray[np.void]
-    marks: NDArray[np.void]
+    milestones: NDArray[np.void]
     segments: NDArray[np.void]
     activities: NDArray[np.void]
     link_bytes: NDArray[np.float64]
     tiers: NDArray[np.void]
-    bracket_marks: tuple[NDArray[np.void], NDArray[np.void]] | None = None
+    bracket_milestones: tuple[NDArray[np.void], NDArray[np.void]] | None = None
     caveats: dict[str, Caveat] = field(default_factory=dict)

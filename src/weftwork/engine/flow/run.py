@@ -18,7 +18,7 @@ from weftwork.engine.columns import column
 from weftwork.engine.flow.outcome import (
     ACTIVITY_DTYPE,
     ACTOR_DTYPE,
-    FLOW_MARK_DTYPE,
+    FLOW_MILESTONE_DTYPE,
     SEGMENT_DTYPE,
     TIER_DTYPE,
     FlowOutcome,
@@ -26,8 +26,8 @@ from weftwork.engine.flow.outcome import (
 from weftwork.engine.flow.plan import FOLDING
 from weftwork.engine.outcome import (
     COUNTERS,
-    MARK_DTYPE,
     MESSAGE_DTYPE,
+    MILESTONE_DTYPE,
     PATH_DTYPE,
     PORT_DTYPE,
     SERIES_DTYPE,
@@ -105,7 +105,7 @@ def run(
     if interrupted or plan.has_infinite_network or not engine.is_approximate():
         return outcome
     fastest, slowest = (_marks_again(engine, variant, on_progress) for variant in (_FASTEST, _SLOWEST))
-    return outcome if fastest is None or slowest is None else replace(outcome, bracket_marks=(fastest, slowest))
+    return outcome if fastest is None or slowest is None else replace(outcome, bracket_milestones=(fastest, slowest))
 
 
 def _advance(engine: _native.FlowEngine, on_progress: Progress | None) -> None:
@@ -127,7 +127,7 @@ def _marks_again(engine: _native.FlowEngine, variant: int, on_progress: Progress
         _advance(engine, on_progress)
     except KeyboardInterrupt:
         return None
-    return engine.marks().view(FLOW_MARK_DTYPE)
+    return engine.milestones().view(FLOW_MILESTONE_DTYPE)
 
 
 def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -> FlowOutcome:
@@ -135,11 +135,11 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
     messages = engine.messages().view(MESSAGE_DTYPE)
     order = np.lexsort((messages["ordinal"], messages["channel"], messages["destination"], messages["source"]))
     actors = engine.actors().view(ACTOR_DTYPE)
-    passed = engine.marks().view(FLOW_MARK_DTYPE)
-    marks = np.zeros(len(passed), MARK_DTYPE)
+    passed = engine.milestones().view(FLOW_MILESTONE_DTYPE)
+    milestones = np.zeros(len(passed), MILESTONE_DTYPE)
     for name in ("name", "at_ps"):
-        marks[name] = passed[name]
-    marks["rank"] = actors["rank"][passed["actor"]]
+        milestones[name] = passed[name]
+    milestones["rank"] = actors["rank"][passed["actor"]]
     carried = engine.carried().view(CARRIED_DTYPE)
     ports = np.zeros(len(carried), PORT_DTYPE)
     ports["frames"] = np.rint(carried["packets"])
@@ -157,7 +157,7 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
         messages=messages[order],
         ports=ports,
         counters=counters,
-        marks=marks[np.lexsort((marks["at_ps"], marks["rank"]))],
+        milestones=milestones[np.lexsort((milestones["at_ps"], milestones["rank"]))],
         series=np.empty(0, SERIES_DTYPE),
         complete=complete,
         simulated_ps=simulated_ps,
@@ -169,7 +169,7 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
     return FlowOutcome(
         packets=packets,
         actors=actors,
-        marks=passed,
+        milestones=passed,
         segments=engine.segments().view(SEGMENT_DTYPE),
         activities=engine.activities().view(ACTIVITY_DTYPE),
         tiers=_tiers(engine),

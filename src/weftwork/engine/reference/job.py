@@ -161,10 +161,10 @@ class RankStream:
                 peer = self._peer(op)
                 if peer >= 0 and not self.job.network.claim(peer, self.rank, op.channel, self.completed):
                     self.pending += 1
-            case Op.SIGNAL:
+            case Op.NOTIFY:
                 self._signal(op)
-            case Op.MARK:
-                self.job.marks.append((self.rank, op.value, self.clock.now_ps))
+            case Op.MILESTONE:
+                self.job.milestones.append((self.rank, op.value, self.clock.now_ps))
 
     def _signal(self, op: OpRow) -> None:
         if op.after_ps == 0:
@@ -244,7 +244,7 @@ class JobRun:
             for rank, rank_class in enumerate(plan.rank_class.tolist())
         ]
         self.tokens = [[0] * plan.tokens for _ in self.streams]
-        self.marks: list[tuple[int, int, int]] = []
+        self.milestones: list[tuple[int, int, int]] = []
 
     def start(self) -> None:
         """Let every stream begin at 0."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from operator import itemgetter
 
 import numpy as np
 
 from weftwork.engine.instants import LOSS_PARTS
-from weftwork.engine.outcome import COUNTERS, MARK_DTYPE, MESSAGE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome, ending
+from weftwork.engine.outcome import COUNTERS, MESSAGE_DTYPE, MILESTONE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome, ending
 from weftwork.engine.plan import Instant, Plan
 from weftwork.engine.reference.clock import Phase
 from weftwork.engine.reference.event_heap import EventHeap
@@ -234,7 +235,7 @@ class Simulation:
             messages=np.array(messages, MESSAGE_DTYPE),
             ports=np.array([tuple(port.counts.values()) for port in self.ports], PORT_DTYPE),
             counters=counters,
-            marks=np.array(sorted(self.job.marks, key=lambda mark: (mark[0], mark[2])), MARK_DTYPE),
+            milestones=np.array(sorted(self.job.milestones, key=itemgetter(0, 2)), MILESTONE_DTYPE),
             series=np.empty(0, SERIES_DTYPE),
             complete=complete,
             simulated_ps=simulated_ps,

@@ -40,8 +40,8 @@ def collective_times(prepared: Prepared, outcome: Outcome) -> dict[str, list[Any
     moves_data = section.operation != "barrier"
     ranks = prepared.job.gpus
     factor = float(bus_bandwidth_factor(section.operation, ranks)) if moves_data else 0.0
-    _, begun_ps = _by_repetition(outcome.marks, START)
-    rank, ended_ps = _by_repetition(outcome.marks, END)
+    _, begun_ps = _by_repetition(outcome.milestones, START)
+    rank, ended_ps = _by_repetition(outcome.milestones, END)
     for repetition, starts in enumerate(begun_ps):
         ends = ended_ps[repetition] if repetition < len(ended_ps) else np.empty(0, np.int64)
         done = len(ends) == ranks

@@ -62,7 +62,7 @@ def are_iterations_done(prepared: Prepared, execution: Execution) -> NDArray[np.
     if not jobs:
         return np.empty(0, np.bool_)
     job_of = job_of_rank(prepared)
-    milestones = execution.outcome.marks
+    milestones = execution.outcome.milestones
     ended = milestones["rank"][milestones["name"] == prepared.job.milestone_names.index(ITERATION)]
     wanted = np.bincount(job_of[actor_ranks(prepared, execution)], minlength=jobs)
     wanted *= np.array([job.section.iterations for job in prepared.jobs])

@@ -150,7 +150,7 @@ def _what_if(prepared: Prepared, execution: Execution, times: Sequence[JobTime])
 
 def _last_milestone_ps(prepared: Prepared, execution: Execution, job: int) -> int:
     """Instant of the last milestone of a job."""
-    milestones = execution.outcome.marks
+    milestones = execution.outcome.milestones
     return int(milestones["at_ps"][job_of_rank(prepared)[milestones["rank"]] == job].max(initial=0))
 
 
@@ -163,14 +163,14 @@ def bracket_caveats(prepared: Prepared, execution: Execution) -> dict[str, Cavea
     execution : of it
     """
     flows = execution.flows
-    if flows is None or flows.bracket_marks is None:
+    if flows is None or flows.bracket_milestones is None:
         return {}
     found = []
     job_of_actor = job_of_rank(prepared)[flows.actors["rank"]]
     for index, job in enumerate(prepared.jobs):
         low, high = (
             int(milestones["at_ps"][job_of_actor[milestones["actor"]] == index].max(initial=0)) / job.section.iterations
-            for milestones in flows.bracket_marks
+            for milestones in flows.bracket_milestones
         )
         took = f"between {low / SECOND_PS:.4g} s and {high / SECOND_PS:.4g} s"
         text = f"with the paths of hashing an iteration of {job.name} takes {took}"

@@ -140,7 +140,7 @@ def with_tails(
 
 def _milestones_passed(outcome: FlowOutcome, found: NDArray[np.void], milestone_name: int) -> NDArray[np.int64]:
     """For each segment, how many milestones its actor has behind it, less one."""
-    milestones = outcome.marks[outcome.marks["name"] == milestone_name]
+    milestones = outcome.milestones[outcome.milestones["name"] == milestone_name]
     milestones = milestones[np.lexsort((milestones["at_ps"], milestones["actor"]))]
     milestone = np.full(len(found), -1, np.int64)
     every = np.arange(len(outcome.actors) + 1)

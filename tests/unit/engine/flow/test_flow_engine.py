@@ -123,7 +123,7 @@ def test_a_ring_takes_its_steps() -> None:
     alone, *_ = fct_ps(flow.run(flow_plan_of(star(4), ring(4, 1))))
     acked = outcome.packets.messages["acked_at_ps"]
     assert outcome.packets.messages["ordinal"].tolist() == [0, 1, 2] * 4
-    assert outcome.packets.marks["at_ps"].max() == acked.max() == outcome.packets.simulated_ps
+    assert outcome.packets.milestones["at_ps"].max() == acked.max() == outcome.packets.simulated_ps
     assert alone * 3 < acked.max() < alone * 3 * 1.02 + 6 * DELAY_PS
 
 
@@ -181,7 +181,7 @@ def test_a_call_ends_when_its_last_bytes_have_come_the_longest_way(far: int) -> 
 def test_tokens_order_streams_and_a_straggler_computes_longer() -> None:
     program = [[Compute(duration_ps=1_000), Notify(token=0, after_ps=500)], [Await(token=0), Milestone(name=0)]]
     outcome = flow.run(flow_plan_of(pair(), job_of([program, program]), compute_factor=np.array([1.0, 1.2])))
-    assert outcome.packets.marks["at_ps"].tolist() == [1_500, 1_700]
+    assert outcome.packets.milestones["at_ps"].tolist() == [1_500, 1_700]
 
 
 def test_tokens_that_come_later_find_their_way_among_thousands_of_streams() -> None:
@@ -189,7 +189,7 @@ def test_tokens_that_come_later_find_their_way_among_thousands_of_streams() -> N
     ranks = 1_500  # numbers of streams beyond 11 bits
     job = job_of([[main, [Await(token=0), Milestone(name=0)]]] * ranks, hosts=[0] * ranks, gpus=range(ranks))
     outcome = flow.run(flow_plan_of(star(2, server=Server(gpus=ranks)), job, fold="never"))
-    assert outcome.packets.marks["at_ps"].tolist() == [1_500] * ranks
+    assert outcome.packets.milestones["at_ps"].tolist() == [1_500] * ranks
 
 
 def test_a_link_that_dies_holds_its_flows_until_routes_follow() -> None:

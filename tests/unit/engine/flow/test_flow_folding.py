@@ -110,7 +110,7 @@ def training(fabric: Fabric, ranks: int, stages: int) -> Job:
 def by_rank(outcome: FlowOutcome, plan_ranks: int, stages: int) -> np.ndarray:
     """Instants of the last mark of each stage, the latest."""
     ends = np.zeros(stages, np.int64)
-    last = outcome.marks[outcome.marks["name"] == 1]
+    last = outcome.milestones[outcome.milestones["name"] == 1]
     rank = outcome.actors["rank"][last["actor"]]
     np.maximum.at(ends, rank // (plan_ranks // stages), last["at_ps"])
     return ends
@@ -136,7 +136,7 @@ def test_folded_equals_unfolded(where: str, routing: str) -> None:
     assert bytes_by_tier[0] == pytest.approx(bytes_by_tier[1], rel=1e-6)
     for plan, one in zip(plans, (never, exact), strict=True):
         ideal = flow.run(replace(plan, has_infinite_network=True))
-        assert ideal.marks["at_ps"].max() < one.marks["at_ps"].max()
+        assert ideal.milestones["at_ps"].max() < one.milestones["at_ps"].max()
 
         assert (one.activities["end_ps"] >= one.activities["start_ps"]).all()
 
@@ -156,7 +156,7 @@ def test_a_ring_takes_its_bytes_over_the_slowest_edge() -> None:
     call = collect("ring", ((1, 128),), 64 * MIB, 1)
     job = job_on(fabric, 128, (Program(streams=((Milestone(name=0), call, Wait(), Milestone(name=1)),)),))
     outcome = flow.run(flow_plan_of(fabric, job, port_selection="spray", fold="auto"))
-    end_ps = int(outcome.marks["at_ps"].max())
+    end_ps = int(outcome.milestones["at_ps"].max())
     alone_ps = 64 * MIB * (4096 + 82) / 4096 * 20 + 3_000_000
     assert alone_ps < end_ps < alone_ps + 10_000_000
     (activity,) = outcome.activities
@@ -192,12 +192,12 @@ def test_a_link_that_degrades_in_the_middle_folds_with_what_it_is() -> None:
     faults = [Fault(at_ps=100_000_000, event="degrade", link=5, rate_bps=100_000_000_000)]
     ends = [
         flow.run(flow_plan_of(fabric, job, port_selection="spray", fold=fold, faults=faults, tolerance=1e-9))
-        .marks["at_ps"]
+        .milestones["at_ps"]
         .max()
         for fold in ("never", "exact")
     ]
     assert ends[0] == pytest.approx(ends[1], rel=1e-9)
-    whole = flow.run(flow_plan_of(fabric, job, port_selection="spray", fold="exact")).marks["at_ps"].max()
+    whole = flow.run(flow_plan_of(fabric, job, port_selection="spray", fold="exact")).milestones["at_ps"].max()
     assert ends[0] > whole
 
 
@@ -214,7 +214,7 @@ def test_a_link_that_dies_reroutes_collectives() -> None:
     outcome = flow.run(flow_plan_of(fabric, job, port_selection="ecmp", fold="auto", faults=faults))
     assert outcome.packets.complete
     assert len(outcome.actors) == 128
-    assert outcome.marks["at_ps"].max() > whole.marks["at_ps"].max()
+    assert outcome.milestones["at_ps"].max() > whole.milestones["at_ps"].max()
 
 
 def test_a_core_lies_in_its_bracket() -> None:
@@ -222,10 +222,10 @@ def test_a_core_lies_in_its_bracket() -> None:
     job = training(fabric, 128, 4)
     exact = flow.run(flow_plan_of(fabric, job, port_selection="ecmp", fold="exact"))
     core = flow.run(flow_plan_of(fabric, job, port_selection="ecmp", fold="core"))
-    assert core.bracket_marks is not None
-    fastest, slowest = (marks["at_ps"].max() for marks in core.bracket_marks)
-    assert fastest <= core.marks["at_ps"].max() * (1 + 1e-9)
-    assert exact.marks["at_ps"].max() <= slowest * (1 + 1e-9)
+    assert core.bracket_milestones is not None
+    fastest, slowest = (marks["at_ps"].max() for marks in core.bracket_milestones)
+    assert fastest <= core.milestones["at_ps"].max() * (1 + 1e-9)
+    assert exact.milestones["at_ps"].max() <= slowest * (1 + 1e-9)
     assert core.caveats["engine.folding"].kind == "approximate"
 
 
@@ -239,7 +239,7 @@ def test_two_jobs_count_from_their_own_first_rank() -> None:
     )
     outcome = flow.run(flow_plan_of(fabric, both, port_selection="spray", fold="auto"))
     assert outcome.activities["instances"].sum() == 2
-    assert len(np.unique(outcome.marks["at_ps"])) == 1
+    assert len(np.unique(outcome.milestones["at_ps"])) == 1
 
 
 def test_what_has_no_way_left_stands_still() -> None:
@@ -248,7 +248,7 @@ def test_what_has_no_way_left_stands_still() -> None:
     program = Program(streams=((collect("ring", ((1, 2),), 64 * MIB, 1), Wait(), Milestone(name=1)),))
     job = replace(job_of([[[]], [[]]]), programs=(program,), rank_program=np.zeros(2, np.int32), labels=LABELS)
     outcome = flow.run(flow_plan_of(fabric, job, faults=[Fault(at_ps=50_000_000, event="down", link=2)]))
-    assert len(outcome.marks) == 0
+    assert len(outcome.milestones) == 0
     assert outcome.link_bytes.max() == pytest.approx(50_000_000 / 20, rel=0.1)
     with pytest.raises(ConfigError, match="wanted one of"):
         flow_plan_of(fabric, job, fold="perhaps")

@@ -42,23 +42,23 @@ class Driven:
         self.job.start()
         self.clock.go_to(0)
 
-    def marks(self) -> list[tuple[int, int]]:
+    def milestones(self) -> list[tuple[int, int]]:
         """Name and instant of what has happened."""
-        return [(name, at_ps) for _, name, at_ps in self.job.marks]
+        return [(name, at_ps) for _, name, at_ps in self.job.milestones]
 
 
 def test_a_stream_waits_until_all_that_it_posted_is_complete() -> None:
     driven = Driven([SEND, RECEIVE, Milestone(name=0), Wait(), Milestone(name=1)])
     assert driven.network.sent == [(0, 1, 1_000, 4)]
     assert driven.network.claims == [(1, 0, 4)]
-    assert driven.marks() == [(0, 0)]
+    assert driven.milestones() == [(0, 0)]
     for at_ps, completed in zip((50, 70), driven.network.completed, strict=True):
         assert not driven.job.has_ended()
         driven.clock.go_to(at_ps)
         completed()
-    assert driven.marks() == [(0, 0)]  # in the agenda of this instant, not at once
+    assert driven.milestones() == [(0, 0)]  # in the agenda of this instant, not at once
     driven.clock.go_to(70)
-    assert driven.marks() == [(0, 0), (1, 70)]
+    assert driven.milestones() == [(0, 0), (1, 70)]
     assert driven.job.has_ended()
 
 
@@ -66,7 +66,7 @@ def test_a_receive_of_what_is_there_already_is_waited_for_by_nobody() -> None:
     driven = Driven([Compute(duration_ps=5), RECEIVE, Wait(), Milestone(name=0)])
     driven.network.is_there = True
     driven.clock.go_to(5)
-    assert driven.marks() == [(0, 5)]
+    assert driven.milestones() == [(0, 5)]
 
 
 def test_each_turn_of_a_loop_posts_anew() -> None:
@@ -80,7 +80,7 @@ def test_a_token_wakes_every_stream_that_waits_and_one_of_them_takes_it() -> Non
     waits: list[Operation] = [Await(token=0), Milestone(name=1)]
     driven = Driven([Compute(duration_ps=9), Notify(token=0)], waits, waits)
     driven.clock.run()
-    assert driven.marks() == [(1, 9)]
+    assert driven.milestones() == [(1, 9)]
     assert not driven.job.has_ended()
     driven.job.signal(0, 0)
     driven.clock.run()

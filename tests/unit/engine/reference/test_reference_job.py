@@ -54,7 +54,7 @@ def test_a_ring_all_reduce_sends_the_part_of_each_step() -> None:
     assert outcome.complete
     # Every step waits for the one before it.
     assert (np.diff(of_rank_1["posted_at_ps"]) > DELAY_PS).all()
-    assert outcome.marks["rank"].tolist() == [0, 1, 2, 3]
+    assert outcome.milestones["rank"].tolist() == [0, 1, 2, 3]
 
 
 def test_shift_with_a_step_reaches_every_other_rank_once() -> None:
@@ -82,7 +82,7 @@ def test_a_negative_entry_of_a_table_skips_the_operation() -> None:
         plan_of(star(3), everybody(3, [Send(peer=table, size=Size(total_bytes=9)), Wait(), Milestone(name=1)]))
     )
     assert outcome.messages["source"].tolist() == [0]
-    assert outcome.marks["at_ps"].tolist()[1:] == [0, 0]
+    assert outcome.milestones["at_ps"].tolist()[1:] == [0, 0]
 
 
 def test_time_passes_in_computations_and_not_before_an_instant_that_has_passed() -> None:
@@ -96,37 +96,40 @@ def test_time_passes_in_computations_and_not_before_an_instant_that_has_passed()
             Milestone(name=0),
         ]
     )
-    assert outcome.marks["at_ps"].tolist() == [US_PS, 5 * US_PS, 5 * US_PS]
+    assert outcome.milestones["at_ps"].tolist() == [US_PS, 5 * US_PS, 5 * US_PS]
 
 
 def test_a_token_lets_one_stream_go_on_for_each_signal() -> None:
     waits: list[Operation] = [Await(token=0), Milestone(name=1)]
     outcome = alone([Compute(duration_ps=7), Notify(token=0), Compute(duration_ps=5), Notify(token=0)], waits, waits)
-    assert outcome.marks["at_ps"].tolist() == [7, 12]
+    assert outcome.milestones["at_ps"].tolist() == [7, 12]
     starved = alone([Notify(token=0)], waits, waits)
-    assert starved.marks["at_ps"].tolist() == [0]
+    assert starved.milestones["at_ps"].tolist() == [0]
 
 
 def test_a_loop_of_no_turns_is_passed_over_and_inner_counters_start_anew() -> None:
     inner = Loop(count=2, body=(Milestone(name=1),))
     outcome = alone([Loop(count=0, body=(Milestone(name=0),)), Loop(count=3, body=(inner, Milestone(name=0)))])
-    assert outcome.marks["name"].tolist() == [1, 1, 0] * 3
+    assert outcome.milestones["name"].tolist() == [1, 1, 0] * 3
 
 
 def test_marks_of_one_instant_keep_the_order_of_the_program() -> None:
     outcome = alone([Milestone(name=1), Milestone(name=0), Milestone(name=1)], [Milestone(name=0)])
-    assert outcome.marks["name"].tolist() == [1, 0, 1, 0]
+    assert outcome.milestones["name"].tolist() == [1, 0, 1, 0]
 
 
 def test_a_wait_is_for_the_streams_own_messages_only() -> None:
     send = Send(peer=Peer(rule="rank", shift=1), size=Size(total_bytes=400_000), channel=1)
     outcome = run(plan_of(pair(), job_of([[[send, Wait(), Milestone(name=0)], [Wait(), Milestone(name=1)]], []])))
-    assert outcome.marks[outcome.marks["name"] == 1]["at_ps"].tolist() == [0]
-    assert outcome.marks[outcome.marks["name"] == 0]["at_ps"].tolist() == outcome.messages["acked_at_ps"].tolist()
+    assert outcome.milestones[outcome.milestones["name"] == 1]["at_ps"].tolist() == [0]
+    assert (
+        outcome.milestones[outcome.milestones["name"] == 0]["at_ps"].tolist()
+        == outcome.messages["acked_at_ps"].tolist()
+    )
 
 
 def test_a_delayed_signal_counts_later_and_holds_nobody_up() -> None:
     first = [Notify(token=0, after_ps=500), Notify(token=0, after_ps=500), Milestone(name=0)]
     second = [Await(token=0), Milestone(name=1), Await(token=0), Milestone(name=1)]
     outcome = both(plan_of(pair(), job_of([[first, second], []])))
-    assert outcome.marks.tolist() == [(0, 0, 0), (0, 1, 500), (0, 1, 500)]
+    assert outcome.milestones.tolist() == [(0, 0, 0), (0, 1, 500), (0, 1, 500)]

@@ -146,7 +146,7 @@ def test_a_message_without_credit_waits_for_the_receive() -> None:
 def test_without_credits_the_receiver_takes_everything() -> None:
     outcome = late_receiver(Transport(), busy_ps=100 * US_PS)
     assert outcome.messages["delivered_at_ps"].tolist() == [FULL_PS + DELAY_PS, 2 * FULL_PS + DELAY_PS]
-    assert outcome.marks["at_ps"].tolist() == [100 * US_PS]
+    assert outcome.milestones["at_ps"].tolist() == [100 * US_PS]
 
 
 def test_a_sender_without_credit_probes_until_there_is_one() -> None:

@@ -37,8 +37,8 @@ def engine_ps(model: Model, plan: Parallelism, **options: Any) -> int:
     fabric = fabric_of(**FABRIC)
     job, _ = job_of(model, plan)
     found = run(flow_plan_of(fabric, job, port_selection="spray", **options))
-    assert {int(name) for name in found.marks["name"]} == {0, 1}  # everybody ended an iteration
-    return int(found.marks["at_ps"].max())
+    assert {int(name) for name in found.milestones["name"]} == {0, 1}  # everybody ended an iteration
+    return int(found.milestones["at_ps"].max())
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def two_stages() -> SimpleNamespace:
     )
     marks = np.array([(0, 0, 0), (1, 0, 12), (0, 0, 14), (0, 1, 15)], MARK)
     actors = np.array([(4, 3, 0), (9, 1, 1)], ACTOR)
-    return SimpleNamespace(segments=segments, marks=marks, actors=actors)
+    return SimpleNamespace(segments=segments, milestones=marks, actors=actors)
 
 
 def test_waiting_for_a_stage_is_a_bubble_and_waiting_for_members_is_skew() -> None:

@@ -58,7 +58,7 @@ def plan(found: Schedule) -> Plan:
 def times_ps(call: Call, outcome: Outcome) -> list[int]:
     """From the first start to the last end of each repetition."""
     assert outcome.complete
-    marks = outcome.marks
+    marks = outcome.milestones
     found = []
     for repetition in range(call.repeat):
         instants = [

@@ -139,6 +139,6 @@ def test_programs_take_as_long_as_their_schedule_when_nothing_is_sent(plan: Para
         assert all(len(set(each)) == 1 for each in sums.values())  # micro batches are alike
         times |= {key: each[0] for key, each in sums.items() if key[2] >= 0}
     last = max(
-        max(at for name, at in marks if name == 0) for marks in found.marks
+        max(at for name, at in marks if name == 0) for marks in found.milestones
     )  # the last stage to begin its update
     assert last == length_ps(plan, times)

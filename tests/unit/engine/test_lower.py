@@ -218,7 +218,19 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
         )
     )
     codes = [Op(code).name for code in plan.ops["code"].tolist()]
-    assert codes == ["COMPUTE", "LOOP", "SEND", "WAIT", "END", "SEND", "RECEIVE", "SIGNAL", "AWAIT", "MARK", "STOP"]
+    assert codes == [
+        "COMPUTE",
+        "LOOP",
+        "SEND",
+        "WAIT",
+        "END",
+        "SEND",
+        "RECEIVE",
+        "NOTIFY",
+        "AWAIT",
+        "MILESTONE",
+        "STOP",
+    ]
     assert (plan.ops[1]["value"], plan.ops[1]["target"], plan.ops[4]["target"]) == (3, 5, 2)
     sent = plan.ops[2]
     assert [sent[name].item() for name in ("stride", "size", "shift", "step", "parts", "digits", "channel")] == [

@@ -15,7 +15,7 @@ from typing import Final
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 from weftwork.spec.scenario.yaml_tree import Node, Scalar, Sequence
 
-__all__ = ["MIGRATIONS", "SCHEMA", "Step", "migrate"]
+__all__ = ["MIGRATIONS", "SCHEMA", "Step", "migrate", "present_key"]
 
 SCHEMA = 2
 
@@ -52,6 +52,19 @@ def _renamed(node: Node, old: str, new: str) -> Node:
     if not isinstance(node, Tree) or node.get(new) is not None:
         return node
     return replace(node, entries=tuple(replace(one, key=new) if one.key == old else one for one in node.entries))
+
+
+def present_key(path: str) -> str | None:
+    """The key of this schema for one that an older schema had; None where that is none.
+
+    Examples
+    --------
+    >>> present_key("jobs.0.chunks"), present_key("collective.chunks")
+    ('jobs.0.virtual_stages', None)
+    """
+    around, _, key = path.rpartition(".")
+    section = around.partition(".")[0]
+    return next((f"{around}.{new}" for own, old, new in _RENAMED_IN_2 if (own, old) == (section, key)), None)
 
 
 MIGRATIONS: Mapping[int, Step] = {1: _with_new_keys}

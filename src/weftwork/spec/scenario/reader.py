@@ -35,6 +35,7 @@ from weftwork.spec.scenario.kinds import (
     WrongValueError,
     either,
 )
+from weftwork.spec.scenario.migrations import present_key
 from weftwork.spec.scenario.policies import ParameterCheck, ParameterValue, PolicyChoice
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, applies, resolved_default, rows_of, selector
 from weftwork.spec.scenario.transport import TransportCheck
@@ -267,6 +268,9 @@ class Reader:
 
     def _unknown(self, key: str, path: str, keys: list[str], others: MappingType[str, object]) -> None:
         is_hopeless = len(self.mistakes) >= MANY  # a file of another kind; looking for spellings would take minutes
+        if (now := present_key(path)) is not None:
+            self.wrong(path, "unknown key: it has another name since schema 2", now)
+            return
         near = None if is_hopeless else nearest(key, [*keys, *others])
         if near is None and not is_hopeless:
             paths = self.paths()

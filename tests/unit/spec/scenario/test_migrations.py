@@ -1,6 +1,10 @@
 """Scenarios of an older schema become those of this one."""
 
+import pytest
+
+from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.migrations import MIGRATIONS, SCHEMA, migrate
+from weftwork.spec.scenario.scenario import loads
 from weftwork.spec.scenario.yaml_tree import Mapping, Scalar, read_tree
 
 
@@ -51,3 +55,21 @@ collective: {chunks: 8, launch_latency: 1us}
     unchanged, _ = read_tree("schema: 1\ntraining: soon\n")
     assert isinstance(unchanged, Mapping)
     assert migrate(unchanged, 1)[1] == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "now"),
+    [
+        ("training: {model: llama-3-8b, chunks: 2}", "training.chunks", "training.virtual_stages"),
+        ("jobs: [{name: a, model: llama-3-8b, chunks: 2}]", "jobs.0.chunks", "jobs.0.virtual_stages"),
+        (
+            "collective: {operation: all-reduce, size: 1MB, launch_latency: 1us}",
+            "collective.launch_latency",
+            "collective.base_latency",
+        ),
+    ],
+)
+def test_a_key_of_schema_1_in_a_file_of_schema_2_is_told_its_name_of_now(text: str, path: str, now: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        loads(f"schema: 2\nfabric: {{radix: 4, link_rate: 100Gbps}}\n{text}\n")
+    assert (path, now) in {(mistake.path, mistake.fix) for mistake in refused.value.mistakes}

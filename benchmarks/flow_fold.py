@@ -24,9 +24,9 @@ from typing import Any, Final
 import numpy as np
 
 from weftwork.engine.flow import run as flow
+from weftwork.engine.flow.flow_input import FlowInput, Mode
 from weftwork.engine.flow.folding import FlowFolding
 from weftwork.engine.flow.lower import lower_flow
-from weftwork.engine.flow.plan import FlowPlan, Mode
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.job import (
@@ -110,7 +110,7 @@ def _job(gpus: int, *, is_near: bool, expert: int) -> tuple[tuple[Program, ...],
     return tuple(program(stage) for stage in range(STAGES)), stride
 
 
-def plan_of(gpus: int, route: str, place: str, expert: int) -> FlowPlan:
+def flow_input_of(gpus: int, route: str, place: str, expert: int) -> FlowInput:
     """A plan of the flow engine.
 
     Parameters
@@ -143,7 +143,7 @@ def plan_of(gpus: int, route: str, place: str, expert: int) -> FlowPlan:
 
 
 def _measure(gpus: int, route: str, place: str, expert: int) -> dict[str, Any]:
-    plan = plan_of(gpus, route, place, expert)
+    plan = flow_input_of(gpus, route, place, expert)
     begin_s = time.process_time()
     folded = FlowFolding(plan)
     took_s = time.process_time() - begin_s
@@ -154,7 +154,7 @@ def _measure(gpus: int, route: str, place: str, expert: int) -> dict[str, Any]:
 
 def _measure_core(gpus: int, place: str, expert: int) -> dict[str, Any]:
     """Ends of the iteration: exact, core, and its bracket."""
-    plan = plan_of(gpus, "hashed", place, expert)
+    plan = flow_input_of(gpus, "hashed", place, expert)
     found: dict[str, Any] = {"gpus": gpus, "place": place, "expert": expert}
     for folding in ("core", "exact"):
         begin_s = time.process_time()

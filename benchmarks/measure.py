@@ -20,7 +20,7 @@ from weftwork.engine.reference.simulation import Simulation
 
 if TYPE_CHECKING:
     from weftwork.engine.outcome import Outcome
-    from weftwork.engine.plan import Plan
+    from weftwork.engine.packet_input import PacketInput
 
 __all__ = ["main"]
 
@@ -52,9 +52,9 @@ def main(name: str) -> None:
     begin_s = time.thread_time()
     fabric = row.fabric()
     built_s = time.thread_time()
-    plan = row.plan(fabric)
+    engine_input = row.engine_input(fabric)
     lowered_s = time.thread_time()
-    for policy in (plan.congestion_control, plan.port_selection):
+    for policy in (engine_input.congestion_control, engine_input.port_selection):
         policy.compile()
     prepared = {
         "fabric_s": built_s - begin_s,
@@ -62,21 +62,21 @@ def main(name: str) -> None:
         "compile_s": time.thread_time() - lowered_s,
         "rss_before_bytes": peak_rss_bytes(),
     }
-    serve(prepared, lambda: _run(row, plan))
+    serve(prepared, lambda: _run(row, engine_input))
 
 
-def _run(row: Row, plan: Plan) -> dict[str, Any]:
+def _run(row: Row, engine_input: PacketInput) -> dict[str, Any]:
     _Clock.advance_s = 0.0
     begin_s = time.thread_time()
     if row.on_reference:
-        simulation = Simulation(plan)
+        simulation = Simulation(engine_input)
         set_up_s = time.thread_time() - begin_s
         simulation.run()
         run_s = time.thread_time() - begin_s - set_up_s
         outcome = simulation.outcome()
     else:
         with patch.object(_native, "PacketEngine", _TimedEngine):
-            outcome = packet.run(plan, series=series_of(row, plan))
+            outcome = packet.run(engine_input, series=series_of(row, engine_input))
         run_s = _Clock.advance_s
         set_up_s = time.thread_time() - begin_s - run_s
     if not outcome.complete:

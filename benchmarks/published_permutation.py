@@ -34,7 +34,7 @@ from weftwork.workload.traffic.patterns.permutation import permutation
 
 if TYPE_CHECKING:
     from weftwork.engine.outcome import Outcome
-    from weftwork.engine.plan import Plan
+    from weftwork.engine.packet_input import PacketInput
 
 __all__ = ["Row", "fabric", "main", "measure", "published"]
 
@@ -105,7 +105,7 @@ def fabric(hash_name: str, leaves: int = LEAVES) -> Fabric:
     )
 
 
-def measure(built: Fabric, message_bytes: int, paths: int) -> tuple[Plan, Outcome]:
+def measure(built: Fabric, message_bytes: int, paths: int) -> tuple[PacketInput, Outcome]:
     """Run one permutation; nothing is lost, since no queue of the reference model's length limits it.
 
     Parameters
@@ -114,7 +114,7 @@ def measure(built: Fabric, message_bytes: int, paths: int) -> tuple[Plan, Outcom
     message_bytes : of every flow
     paths : entropies that a flow takes in turn
     """
-    plan = lower(
+    engine_input = lower(
         fabric=built,
         job=permutation(hosts=len(built.hosts), size_bytes=message_bytes, seed=SEED),
         transport=Transport(
@@ -136,11 +136,11 @@ def measure(built: Fabric, message_bytes: int, paths: int) -> tuple[Plan, Outcom
             seed=SEED,
         ),
     )
-    outcome = packet.run(plan)
+    outcome = packet.run(engine_input)
     lost = sum(value for name, value in outcome.counters.items() if name.startswith("drop_"))
     if lost or outcome.counters["retransmissions"] or not outcome.complete:
         raise SystemExit(f"found {lost} packets lost or sent again, wanted none")
-    return plan, outcome
+    return engine_input, outcome
 
 
 def main() -> None:
@@ -174,9 +174,9 @@ def _arguments() -> argparse.Namespace:
 
 
 def _row(built: Fabric, message_bytes: int, paths: int) -> Row:
-    plan, outcome = measure(built, message_bytes, paths)
+    engine_input, outcome = measure(built, message_bytes, paths)
     ends_ps = outcome.messages["acked_at_ps"]
-    of_switches = plan.node_kind[plan.port_node] == SWITCH
+    of_switches = engine_input.node_kind[engine_input.port_node] == SWITCH
     theirs = published()[message_bytes, paths]
     return Row(
         message_bytes=message_bytes,

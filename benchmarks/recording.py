@@ -20,14 +20,14 @@ from weftwork.engine.packet import Series
 from weftwork.study.prepare.recording import PATH_SAMPLE, TIMELINE_BINS
 
 if TYPE_CHECKING:
-    from weftwork.engine.plan import Plan
+    from weftwork.engine.packet_input import PacketInput
 
 REPETITIONS = 9
 
 
-def _once(plan: Plan, series: Series | None) -> tuple[float, str]:
+def _once(engine_input: PacketInput, series: Series | None) -> tuple[float, str]:
     begin_s = time.thread_time()
-    outcome = packet.run(plan, series=series)
+    outcome = packet.run(engine_input, series=series)
     return time.thread_time() - begin_s, outcome.digest()
 
 
@@ -39,13 +39,13 @@ def main(name: str) -> None:
     name : of the row
     """
     row = ROWS[name]
-    plan = row.plan(row.fabric())
+    engine_input = row.engine_input(row.fabric())
     recorded = Series(timeline_bins=TIMELINE_BINS, path_sample=PATH_SAMPLE)
     kept: dict[bool, list[float]] = {False: [], True: []}
-    digests = {_once(plan, None)[1]}  # the first run compiles the policies
+    digests = {_once(engine_input, None)[1]}  # the first run compiles the policies
     for _ in range(REPETITIONS):
         for is_recorded, times in kept.items():
-            took_s, digest = _once(plan, recorded if is_recorded else None)
+            took_s, digest = _once(engine_input, recorded if is_recorded else None)
             times.append(took_s)
             digests.add(digest)
     if len(digests) != 1:

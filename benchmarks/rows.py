@@ -32,7 +32,7 @@ from weftwork.workload.traffic.patterns.permutation import permutation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weftwork.engine.plan import Plan
+    from weftwork.engine.packet_input import PacketInput
     from weftwork.spec.job import Job
 
 __all__ = ["MTU_BYTES", "ROWS", "Row", "series_of"]
@@ -97,7 +97,7 @@ class Row:
             nic=Nic(receive_latency_ps=self.receive_latency_ps),
         )
 
-    def plan(self, fabric: Fabric) -> Plan:
+    def engine_input(self, fabric: Fabric) -> PacketInput:
         """Lower the row."""
         sprayed = self.port_selection == "spray"
         section = TransportSection(
@@ -116,11 +116,11 @@ class Row:
         )
 
 
-def series_of(row: Row, plan: Plan) -> Series | None:
+def series_of(row: Row, engine_input: PacketInput) -> Series | None:
     """What the row records: every flow, and every port of every switch; None where it records nothing."""
     if row.series_every_ps == 0:
         return None
-    of_switches = (plan.node_kind[plan.port_node] == SWITCH).nonzero()[0]
+    of_switches = (engine_input.node_kind[engine_input.port_node] == SWITCH).nonzero()[0]
     return Series(every_ps=row.series_every_ps, ports=tuple(of_switches.tolist()), flows=None)
 
 

@@ -276,8 +276,8 @@ NB_MODULE(_native, module) {
              nb::sig("def records() -> list[tuple[str, str, int, list[tuple[str, int, str, int, int]]]]"),
              "Every record that crosses between Python and the core: struct, dtype, bytes and fields.");
   module.def("version", &weftwork::version, "The version of Weftwork that this core was built as.");
-  nb::class_<PacketEngine>(module, "PacketEngine", "The packet engine on one plan; see weftwork.engine.packet.")
-      .def(nb::init<nb::dict>(), nb::arg("plan"), nb::sig("def __init__(self, plan: dict[str, object]) -> None"))
+  nb::class_<PacketEngine>(module, "PacketEngine", "The packet engine on one input; see weftwork.engine.packet.")
+      .def(nb::init<nb::dict>(), nb::arg("arrays"), nb::sig("def __init__(self, arrays: dict[str, object]) -> None"))
       .def("advance", &PacketEngine::advance, nb::arg("budget_s"))
       .def("failure", &PacketEngine::failure,
            nb::sig("def failure(self) -> tuple[str, bytes, bytes, bytes, bytes] | None"))

@@ -1,5 +1,5 @@
-/// A job as both engines are given it: rows of weftwork.engine.plan, and the rules that say who the other end of an
-/// operation is and how much goes there. Source: weftwork.spec.job.
+/// A job as both engines are given it: rows of weftwork.engine.packet_input, and the rules that say who the other end
+/// of an operation is and how much goes there. Source: weftwork.spec.job.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,4 +1,4 @@
-/// A fabric as both engines are given it: rows of weftwork.engine.plan for switches, NICs and next hops.
+/// A fabric as both engines are given it: rows of weftwork.engine.packet_input for switches, NICs and next hops.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,4 +1,4 @@
-/// The input of the flow engine, arrays that Python makes (weftwork.engine.flow.plan), borrowed.
+/// The input of the flow engine, arrays that Python makes (weftwork.engine.flow.flow_input), borrowed.
 /// The owner (Python) keeps them alive as long as the engine.
 #pragma once
 #include <cstdint>

@@ -21,7 +21,7 @@ struct AxisRow {
   std::int64_t stride, size;
 };
 
-/// A job of R ranks. Rows as in weftwork.engine.plan.
+/// A job of R ranks. Rows as in weftwork.engine.packet_input.
 struct Job {
   std::uint64_t seed = 0;
   IdSpan<OpId, const OpRow> ops;

@@ -16,7 +16,7 @@
 
 namespace weftwork::flow {
 
-/// What a router reads of a fabric; borrowed. N nodes, P ports, as in weftwork.engine.plan.
+/// What a router reads of a fabric; borrowed. N nodes, P ports, as in weftwork.engine.packet_input.
 struct FabricView {
   IdSpan<NodeId, const std::int8_t> node_kind;  // 0: host, 1: switch
   IdSpan<NodeId, const std::int8_t> node_tier;

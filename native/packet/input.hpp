@@ -1,5 +1,5 @@
-/// What the engine is given: the arrays of weftwork.engine.plan.Plan, borrowed, field by field in the same order.
-/// The owner (Python) keeps them alive as long as the engine.
+/// What the engine is given: the arrays of weftwork.engine.packet_input.PacketInput, borrowed, field by field in the
+/// same order. The owner (Python) keeps them alive as long as the engine.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -41,7 +41,7 @@ inline Ps base_rtt_ps(const State& s, PortId source, PortId destination) {
   return there && back ? total : 0;
 }
 
-/// The ports that a queue pair has by one column of `Plan.rank_ports`.
+/// The ports that a queue pair has by one column of `PacketInput.rank_ports`.
 inline PortPair ports_of_column(const State& s, const QueuePair& qp, ColumnId column) {
   const PortId destination = s.in.rank_port(qp.destination_rank, column);
   if (!qp.peer_rail) return {s.in.rank_port(qp.source_rank, column), destination};

@@ -16,13 +16,13 @@ from random import Random
 import numpy as np
 import pytest
 from against.conftest import Show
-from helpers.tiny import DELAY_PS, RATE_BPS, job_of, plan_of
+from helpers.tiny import DELAY_PS, RATE_BPS, job_of, packet_input_of
 from numpy.typing import NDArray
 
 from weftwork.base.random import Stream, draw
 from weftwork.engine.hashing import field_bytes, final_hash
 from weftwork.engine.packet import run
-from weftwork.engine.plan import HashAlgorithm, HashField
+from weftwork.engine.packet_input import HashAlgorithm, HashField
 from weftwork.spec.device import HashFunction, Nic, Switch
 from weftwork.spec.fabric import HOST, SWITCH
 from weftwork.spec.job import Operation, Peer, Send, Size
@@ -123,7 +123,7 @@ def test_a_permutation_collides_on_the_way_up_and_down(subflows: int, known: flo
         table = tuple(-1 if peer == host else peer for host, peer in enumerate(order))
         peer = Peer(rule="table", table=table)
         stream: tuple[Operation, ...] = tuple(Send(peer=peer, size=PACKET, channel=c) for c in range(subflows))
-        outcome = run(plan_of(fabric, job_of([[stream]] * hosts), transport=WIRE, seed=seed))
+        outcome = run(packet_input_of(fabric, job_of([[stream]] * hosts), transport=WIRE, seed=seed))
         found.append(data_frames(outcome.ports["frames"], outcome.ports["bytes"])[between].max() / subflows)
     by_chance = float(most_loaded_by_chance(size, subflows, 20_000).mean())
     sigma = float(np.std(found) / math.sqrt(seeds))
@@ -170,7 +170,7 @@ def share_of_links_used(members: int, lower: HashFunction, upper: HashFunction) 
     stream: tuple[Operation, ...] = tuple(Send(peer=peer, size=PACKET, channel=c) for c in range(channels))
     loads: list[NDArray[np.int64]] = []
     for seed in range(20):
-        outcome = run(plan_of(fabric, job_of([[stream]] * hosts), transport=WIRE, seed=seed))
+        outcome = run(packet_input_of(fabric, job_of([[stream]] * hosts), transport=WIRE, seed=seed))
         port_node = fabric.ports.node
         upper_ports = (port_node >= aggs) & (port_node < far) & (port_node[fabric.ports.peer] == far)
         loads.append(data_frames(outcome.ports["frames"], outcome.ports["bytes"])[upper_ports])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from against.conftest import Show
-from helpers.tiny import job_of, plan_of, star
+from helpers.tiny import job_of, packet_input_of, star
 from numpy.typing import NDArray
 
 from weftwork.engine.outcome import Outcome
@@ -49,7 +49,7 @@ def contest(flows: int, *, rate_gbps: int, ecn: Ecn, control: str, parameters: d
         delays_ps=[1_000_000] * ports,
     )
     return run(
-        plan_of(
+        packet_input_of(
             fabric,
             job_of([*programs, []]),
             transport=Transport(mtu_bytes=1024),

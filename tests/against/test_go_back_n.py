@@ -23,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from against.conftest import Show
-from helpers.tiny import Message, pair, plan_of, sends
+from helpers.tiny import Message, packet_input_of, pair, sends
 
 from weftwork.base.clock import serialisation_ps
 from weftwork.engine.packet import run
@@ -44,8 +44,8 @@ def test_goodput_under_loss(loss: float, window_packets: int, show: Show) -> Non
     packets = 1_000_000 if loss < 1e-2 else 200_000
     transport = WIRE.model_copy(update={"retransmission_timeout_ps": rtt_ps * 3 // 2, "retry_limit": 1000})
     job = sends(2, [Message(source=0, destination=1, size_bytes=packets * WIRE.mtu_bytes)])
-    plan = plan_of(pair(delays_ps=[delay_ps]), job, transport=transport)
-    outcome = run(replace(plan, port_loss=np.array([loss, 0.0])))
+    engine_input = packet_input_of(pair(delays_ps=[delay_ps]), job, transport=transport)
+    outcome = run(replace(engine_input, port_loss=np.array([loss, 0.0])))
     counters = outcome.counters
     assert counters["data_sent"] >= 100_000
     goodput = packets * data_ps / (int(outcome.messages["delivered_at_ps"][0]) - delay_ps)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from against.conftest import Show
-from helpers.tiny import Message, plan_of, sends, wired
+from helpers.tiny import Message, packet_input_of, sends, wired
 
 from weftwork.engine.packet import run
 from weftwork.spec.device import Switch
@@ -81,7 +81,7 @@ def weftwork_ps(case: dict[str, Any]) -> int:
     )
     size_bytes = case["packets"] * payload_bytes
     flows = [Message(source=s, destination=senders, size_bytes=size_bytes) for s in range(senders)]
-    outcome = run(plan_of(fabric, sends(hosts, flows), transport=transport))
+    outcome = run(packet_input_of(fabric, sends(hosts, flows), transport=transport))
     assert outcome.ports["drops"].sum() == 0
     return int(outcome.messages["delivered_at_ps"].max())
 

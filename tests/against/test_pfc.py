@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from against.conftest import Show
-from helpers.tiny import BYTE_PS, DELAY_PS, Message, plan_of, sends, star, wired
+from helpers.tiny import BYTE_PS, DELAY_PS, Message, packet_input_of, sends, star, wired
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -55,7 +55,7 @@ def test_overshoot_is_twice_the_delay_and_the_frames_in_flight(rate_gbps: int, d
     fabric = star(2, switch=static_switch(xoff_bytes), rates_bps=rates, delays_ps=[delay_ps, 1_000])
     # the pause is refreshed; it ends long before the slow link has sent its first packet
     job = sends(2, [Message(source=0, destination=1, size_bytes=2_000 * wire.mtu_bytes)])
-    outcome = run(plan_of(fabric, job, transport=wire, until_ps=10**9))
+    outcome = run(packet_input_of(fabric, job, transport=wire, until_ps=10**9))
     found_bytes = int(outcome.ports["max_ingress_bytes"][2])
 
     each_ps, pause_ps = (math.ceil(size * 8_000 / rate_gbps) for size in (frame_bytes, wire.pause_frame_bytes))
@@ -88,7 +88,7 @@ def test_overshoot_under_drain(delay_us: int, show: Show) -> None:
         delays_ps=[delay_us * 10**6, 1_000],
     )
     job = sends(2, [Message(source=0, destination=1, size_bytes=40_000 * wire.mtu_bytes)])
-    outcome = run(plan_of(fabric, job, transport=wire))
+    outcome = run(packet_input_of(fabric, job, transport=wire))
     growth_bytes = int(outcome.ports["max_ingress_bytes"][2]) - xoff_bytes
     expected_bytes = 2 * delay_us * 125 * (rate_gbps - drain_gbps)
     show(f"{delay_us} us, 100 into 50 Gb/s: {growth_bytes:,} B above Xoff, 2 D (C - r) {expected_bytes:,} B")
@@ -134,11 +134,11 @@ def test_no_drop_with_enough_headroom(
         for c in range(2)
     ]
     fabric = star(senders + 1, switch=switch, rates_bps=rates, delays_ps=delays_ps[: senders + 1])
-    plan = plan_of(fabric, sends(senders + 1, flows), transport=Transport(lossless_priorities=lossless))
+    engine_input = packet_input_of(fabric, sends(senders + 1, flows), transport=Transport(lossless_priorities=lossless))
     # the headroom stays as it follows from cable and rate; what all ports share is this small
-    shared_bytes = np.where(plan.shared_bytes > 0, buffer_kb * 1_000, 0)
-    outcome = run(replace(plan, shared_bytes=shared_bytes))
-    assert dropped_data_packets(outcome, plan.transport.mtu_bytes) == 0
+    shared_bytes = np.where(engine_input.shared_bytes > 0, buffer_kb * 1_000, 0)
+    outcome = run(replace(engine_input, shared_bytes=shared_bytes))
+    assert dropped_data_packets(outcome, engine_input.transport.mtu_bytes) == 0
     assert outcome.counters["drop_headroom_full"] == outcome.counters["naks_sent"] == 0
     if 6 in lossless:
         assert outcome.ports["drops"].sum() == outcome.counters["retransmissions"] == 0
@@ -164,8 +164,10 @@ def test_that_incasts_of_this_kind_do_pause_and_do_drop_without_headroom() -> No
         switch = Switch(forwarding_latency_ps=300_000, reserve_bytes=0, headroom_bytes=headroom_bytes)
         flows = [Message(source=s, destination=6, size_bytes=300_000) for s in range(6)]
         fabric = star(7, switch=switch, rates_bps=[100 * GBPS, 400 * GBPS] * 3 + [100 * GBPS])
-        plan = plan_of(fabric, sends(7, flows), transport=Transport(retransmission_timeout_ps=10**8))
-        found[headroom_bytes] = run(replace(plan, shared_bytes=np.where(plan.shared_bytes > 0, 100_000, 0)))
+        engine_input = packet_input_of(fabric, sends(7, flows), transport=Transport(retransmission_timeout_ps=10**8))
+        found[headroom_bytes] = run(
+            replace(engine_input, shared_bytes=np.where(engine_input.shared_bytes > 0, 100_000, 0))
+        )
     assert found[None].ports["pauses_sent"].sum() > 5
     assert found[None].ports["drops"].sum() == dropped_data_packets(found[None], 4096) == 0
     assert dropped_data_packets(found[5_000], 4096) == found[5_000].counters["drop_headroom_full"] > 0
@@ -179,8 +181,8 @@ def test_a_lossy_acknowledgement_is_no_drop_of_the_lossless_class() -> None:
     flows = [Message(source=s, destination=8, size_bytes=299_627, channel=c) for s in range(8) for c in range(2)]
     switch = Switch(forwarding_latency_ps=300_000, alpha=8.0, xon_offset_bytes=0, reserve_bytes=0)
     fabric = star(9, switch=switch, rates_bps=[100 * GBPS] * 9, delays_ps=[1_000] * 9)
-    plan = plan_of(fabric, sends(9, flows), transport=Transport(lossless_priorities=(3,)))
-    outcome = run(replace(plan, shared_bytes=np.where(plan.shared_bytes > 0, 140_000, 0)))
+    engine_input = packet_input_of(fabric, sends(9, flows), transport=Transport(lossless_priorities=(3,)))
+    outcome = run(replace(engine_input, shared_bytes=np.where(engine_input.shared_bytes > 0, 140_000, 0)))
     assert outcome.ports["drops"].sum() > 0
     assert dropped_data_packets(outcome, 4096) == 0
 
@@ -201,9 +203,11 @@ def test_headroom_has_no_frame_to_spare() -> None:
         Message(source=0, destination=1, size_bytes=80 * wire.mtu_bytes),
         Message(source=2, destination=0, size_bytes=120 * wire.mtu_bytes, at_ps=frame_ps // 2),
     ]
-    plan = plan_of(fabric, sends(3, flows), transport=wire, until_ps=2 * 10**7)
-    headroom_bytes = int(plan.port_headroom_bytes[3])
-    outcome = run(replace(plan, shared_bytes=np.where(plan.shared_bytes > 0, 30 * frame_bytes + 100, 0)))
+    engine_input = packet_input_of(fabric, sends(3, flows), transport=wire, until_ps=2 * 10**7)
+    headroom_bytes = int(engine_input.port_headroom_bytes[3])
+    outcome = run(
+        replace(engine_input, shared_bytes=np.where(engine_input.shared_bytes > 0, 30 * frame_bytes + 100, 0))
+    )
     used_bytes = int(outcome.ports["max_ingress_bytes"][3]) - 30 * frame_bytes
     assert outcome.ports["drops"].sum() == 0
     assert used_bytes <= headroom_bytes < used_bytes + frame_bytes
@@ -253,7 +257,7 @@ def test_a_victim_of_pfc_is_dragged_to_the_share_of_the_congested(others: int, s
     )
     size_bytes = 1024 * 32
     flows = greedy([(0, 2), (1, 3), *((4 + i, 2) for i in range(others))], size_bytes, 3_200)
-    outcome = run(plan_of(fabric, sends(hosts, flows), transport=PAPER, until_ps=RUN_PS))
+    outcome = run(packet_input_of(fabric, sends(hosts, flows), transport=PAPER, until_ps=RUN_PS))
     found = goodput_gbps(outcome, size_bytes, RUN_PS // 4)
     share = 40 / (others + 1) * efficiency(size_bytes)
     free = 40 * others / (others + 1) * efficiency(size_bytes)
@@ -279,7 +283,7 @@ def test_a_parking_lot_halves_at_every_switch(show: Show) -> None:
     )
     size_bytes = 1024 * 32
     flows = greedy([(i, switches) for i in range(switches)], size_bytes, 2_000)
-    outcome = run(plan_of(fabric, sends(hosts, flows), transport=PAPER, until_ps=RUN_PS))
+    outcome = run(packet_input_of(fabric, sends(hosts, flows), transport=PAPER, until_ps=RUN_PS))
     found = goodput_gbps(outcome, size_bytes, RUN_PS // 4)
     ideal = [share * efficiency(size_bytes) for share in (2.5, 2.5, 5, 10, 20)]
     show("Gb/s " + ", ".join(f"{g:.2f}" for g in found.values()) + "; formula " + ", ".join(f"{g:.2f}" for g in ideal))

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import pytest
 from against.conftest import Show
-from helpers.tiny import Message, plan_of, sends, star, wired
+from helpers.tiny import Message, packet_input_of, sends, star, wired
 
 from weftwork.engine.packet import run
 from weftwork.spec.device import Nic, Switch
@@ -65,7 +65,7 @@ def test_packets_follow_each_other_to_the_picosecond(links: list[tuple[int, int]
     )
     wire = Transport(ack_every=65_536)  # one ACK, for the last packet, so that it meets no other on its way back
     job = sends(2, [Message(source=0, destination=1, size_bytes=size_bytes)])
-    outcome = run(plan_of(fabric, job, transport=wire))
+    outcome = run(packet_input_of(fabric, job, transport=wire))
     sizes = [wire.mtu_bytes] * (size_bytes // wire.mtu_bytes)
     sizes += [size_bytes % wire.mtu_bytes] if size_bytes % wire.mtu_bytes else []
     frames = [size + wire.data_overhead_bytes + wire.interframe_bytes for size in sizes]
@@ -92,7 +92,7 @@ def test_equal_packets_cost_the_slowest_link_each(hops: int, show: Show) -> None
     )
     wire = Transport(first_extra_bytes=0)
     job = sends(2, [Message(source=0, destination=1, size_bytes=packets * wire.mtu_bytes)])
-    outcome = run(plan_of(fabric, job, transport=wire))
+    outcome = run(packet_input_of(fabric, job, transport=wire))
     each_ps = [
         serialisation_ps(wire.mtu_bytes + wire.data_overhead_bytes + wire.interframe_bytes, r) for r in rates_bps
     ]
@@ -119,7 +119,7 @@ def test_an_incast_takes_the_time_of_its_last_link(senders: int, flow_control: s
     switch = Switch(forwarding_latency_ps=0, buffer_bytes=buffer_bytes, egress_alpha=16.0)
     fabric = star(senders + 1, switch=switch, delays_ps=[delay_ps] * (senders + 1))
     flows = [Message(source=s, destination=senders, size_bytes=packets * wire.mtu_bytes) for s in range(senders)]
-    outcome = run(plan_of(fabric, sends(senders + 1, flows), transport=wire))
+    outcome = run(packet_input_of(fabric, sends(senders + 1, flows), transport=wire))
     expected_ps = each_ps + delay_ps + senders * packets * each_ps + delay_ps
     found_ps = int(outcome.messages["delivered_at_ps"].max())
     pauses = int(outcome.ports["pauses_sent"].sum())

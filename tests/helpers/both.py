@@ -1,4 +1,4 @@
-"""Run a plan on both engines, which have to agree to the bit; a compiled core that does not load is a failure."""
+"""Run both engines, which have to agree to the bit; a compiled core that does not load is a failure."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 
 from weftwork.engine import packet
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.plan import Plan
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference import simulation as reference
 
 __all__ = ["both"]
 
 
-def both(plan: Plan, name: str = "the plan") -> Outcome:
+def both(engine_input: PacketInput, name: str = "the engine input") -> Outcome:
     """What the reference says, after the native engine has said the same."""
-    wanted, got = reference.run(plan), packet.run(plan)
+    wanted, got = reference.run(engine_input), packet.run(engine_input)
     assert got.digest() == wanted.digest(), f"{name}:\n{difference(wanted, got)}"
     assert got.counters == wanted.counters, name
     for table in ("messages", "ports", "milestones"):

@@ -1,4 +1,4 @@
-"""What two plans of engines differ in, and the plan that a run would give to its engine."""
+"""What two plans of engines differ in, and the engine input that a run would give to its engine."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from weftwork.policies.load import LoadedPolicy
 
 
 class EngineIsCalled(Exception):  # noqa: N818 - no error: the run is stopped where the engine begins
-    """The plan that an engine was asked to run."""
+    """The engine input that an engine was asked to run."""
 
-    def __init__(self, plan: object) -> None:
+    def __init__(self, engine_input: object) -> None:
         super().__init__()
-        self.plan = plan
+        self.engine_input = engine_input
 
 
 def plan_of_run(file: Path, monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> object:
     """The input of the engine of `weftwork.run`, which goes no further and writes nothing."""
 
-    def stop(plan: object, *_: object, **__: object) -> None:
-        raise EngineIsCalled(plan)
+    def stop(engine_input: object, *_: object, **__: object) -> None:
+        raise EngineIsCalled(engine_input)
 
     with monkeypatch.context() as patch:
         patch.setattr(packet, "run", stop)
@@ -36,10 +36,10 @@ def plan_of_run(file: Path, monkeypatch: pytest.MonkeyPatch, **arguments: Any) -
         patch.setattr(simulation, "Simulation", stop)
         with pytest.raises(EngineIsCalled) as called:
             weftwork.run(file, out=file.parent / "never written", **arguments)
-    return called.value.plan
+    return called.value.engine_input
 
 
-def differences(one: object, other: object, path: str = "plan") -> list[str]:
+def differences(one: object, other: object, path: str = "engine_input") -> list[str]:
     """Where two plans differ, array by array."""
     if type(one) is not type(other):
         return [f"{path}: {type(one).__name__} and {type(other).__name__}"]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weftwork.engine.flow.flow_input import FlowInput
 from weftwork.engine.flow.lower import TOLERANCE, lower_flow
-from weftwork.engine.flow.plan import FlowPlan
 from weftwork.engine.instants import Fault
 from weftwork.engine.lower import lower
-from weftwork.engine.plan import Plan
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Server, Switch
@@ -130,7 +130,7 @@ def settings_of(
     )
 
 
-def plan_of(
+def packet_input_of(
     fabric: Fabric,
     job: Job,
     *,
@@ -138,7 +138,7 @@ def plan_of(
     congestion_control: str = "none",
     parameters: dict[str, Any] | None = None,
     **settings: Any,
-) -> Plan:
+) -> PacketInput:
     """Lower with policies of the catalogue, by name; `settings_of` takes the rest."""
     return lower(
         fabric=fabric,
@@ -149,7 +149,7 @@ def plan_of(
     )
 
 
-def flow_plan_of(
+def flow_input_of(
     fabric: Fabric,
     job: Job,
     *,
@@ -159,7 +159,7 @@ def flow_plan_of(
     tolerance: float = TOLERANCE,
     with_ideal: bool = False,
     **settings: Any,
-) -> FlowPlan:
+) -> FlowInput:
     """Lower for the flow engine with policies of the catalogue, by name; `settings_of` takes the rest."""
     return lower_flow(
         fabric=fabric,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from helpers.tiny import Message, job_of, plan_of, sends, wired
+from helpers.tiny import Message, job_of, packet_input_of, sends, wired
 
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.engine.instants import Fault
-from weftwork.engine.plan import Plan
+from weftwork.engine.packet_input import PacketInput
 from weftwork.spec.device import Ecn, Switch
 from weftwork.spec.job import At, Compute, Operation, Peer, Receive, Send, Size, Wait
 from weftwork.spec.transport import Transport
@@ -18,7 +18,7 @@ __all__ = ["credit_plan", "uneven_plan"]
 ODD_BPS = tuple(rate * 10**6 for rate in (333_333, 299_993, 133_331, 70_001, 33_334, 7_770))  # none divides 8e12
 
 
-def uneven_plan(seed: int) -> Plan:
+def uneven_plan(seed: int) -> PacketInput:
     """Two leaves and two spines of odd rates, which change to other odd rates while an incast and others send."""
     rng = Random(f"uneven {seed}")
     hosts = 4
@@ -55,7 +55,7 @@ def uneven_plan(seed: int) -> Plan:
             rate_bps = rng.choice([rate for rate in ODD_BPS if rate < own_bps])
             faults.append(Fault(at_ps=at_ps, event="degrade", link=link, rate_bps=rate_bps))
             at_ps += rng.randrange(1, 3 * US_PS)
-    return plan_of(
+    return packet_input_of(
         fabric,
         sends(hosts, messages),
         transport=Transport(mtu_bytes=rng.choice((2048, 4096)), lossless_priorities=rng.choice(((3,), ()))),
@@ -67,7 +67,7 @@ def uneven_plan(seed: int) -> Plan:
     )
 
 
-def credit_plan(seed: int) -> Plan:
+def credit_plan(seed: int) -> PacketInput:
     """One sends more messages than the other has buffers, and the other claims them late, a few at a time."""
     rng = Random(f"credit {seed}")
     credits_ = rng.choice((5, 7, 9, 11, 15, 20, 23, 31, 47, 100))  # between two counts that a code can say, all but 100
@@ -90,4 +90,6 @@ def credit_plan(seed: int) -> Plan:
         retry_limit=7,
     )
     fabric = wired([(0, 2), (2, 1)], hosts=2, loss=rng.choice((0.0, 0.0, 0.01)))
-    return plan_of(fabric, job_of([[[*sender, Wait()]], [receiver]]), transport=transport, until_ps=MS_PS, seed=seed)
+    return packet_input_of(
+        fabric, job_of([[[*sender, Wait()]], [receiver]]), transport=transport, until_ps=MS_PS, seed=seed
+    )

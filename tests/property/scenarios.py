@@ -20,7 +20,7 @@ from weftwork.base.clock import MS_PS, US_PS
 from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
 from weftwork.engine.instants import Fault
 from weftwork.engine.lower import TELEMETRY_BYTES, lower
-from weftwork.engine.plan import Plan
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import LoadedPolicy, catalogue, load
 from weftwork.spec.device import Ecn, HashFunction, Nic, Scheduling, Server, Switch
@@ -49,8 +49,8 @@ class Wires:
     links: tuple[tuple[int, int], ...]
 
 
-def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False) -> Plan:
-    """The plan of this number; the same one everywhere and always.
+def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False) -> PacketInput:
+    """The engine input of this number; the same one everywhere and always.
 
     Parameters
     ----------

@@ -85,9 +85,9 @@ def test_a_collective_is_refused_or_ends_the_same_on_both_engines(saw: Saw) -> N
         if run is None:
             seen["refused"] += 1
             continue
-        outcome = packet.run(run.plan)
+        outcome = packet.run(run.engine_input)
         if outcome.counters["packet_hops"] < MOST_HOPS:
-            assert reference.run(run.plan).digest() == outcome.digest(), f"seed {seed}"
+            assert reference.run(run.engine_input).digest() == outcome.digest(), f"seed {seed}"
             seen["on both engines"] += 1
         times = collective_times(run, outcome)
         is_done = all(duration is not None for duration in times["duration_ps"])

@@ -14,7 +14,7 @@ from property.reference_decisions import DECISIONS, watched
 from property.scenarios import LONG_DELAY_PS, TEST_ONLY, random_plan
 
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.plan import Instant, Op, Plan, Rule
+from weftwork.engine.packet_input import Instant, Op, PacketInput, Rule
 from weftwork.policies.load import catalogue
 
 PLANS = case_count(plain=100, deep=1_000)
@@ -31,28 +31,38 @@ COMMON = ("acks_sent", "naks_sent", "cnps_sent", "credits_sent", "probes_sent", 
           "drop_buffer_full", "drop_egress_threshold", "drop_headroom_full", "drop_receive_buffer")  # fmt: skip
 
 
-def features(plan: Plan, outcome: Outcome) -> set[str]:
+def features(engine_input: PacketInput, outcome: Outcome) -> set[str]:
     """What the two engines had to agree on."""
     found = {
         "a pause": outcome.ports["pauses_sent"].any(),
         "a drop": outcome.ports["drops"].any(),
         "a mark": outcome.ports["marks"].any(),
         "a retransmission": outcome.counters["retransmissions"] > 0,
-        "a fault": bool((plan.instants["code"] != Instant.ROUTES).any() and plan.instants["at_ps"][0] < plan.until_ps),
-        "unequal delays and rates": len(set(plan.port_delay_ps.tolist())) > 1 < len(set(plan.port_rate_bps.tolist())),
-        "a link of 5 ms": plan.port_delay_ps.max() >= LONG_DELAY_PS,
+        "a fault": bool(
+            (engine_input.instants["code"] != Instant.ROUTES).any()
+            and engine_input.instants["at_ps"][0] < engine_input.until_ps
+        ),
+        "unequal delays and rates": len(set(engine_input.port_delay_ps.tolist()))
+        > 1
+        < len(set(engine_input.port_rate_bps.tolist())),
+        "a link of 5 ms": engine_input.port_delay_ps.max() >= LONG_DELAY_PS,
     }
-    found |= in_servers(plan, outcome) | in_programs(plan) | in_recovery(plan, outcome) | in_instants(plan, outcome)
+    found |= (
+        in_servers(engine_input, outcome)
+        | in_programs(engine_input)
+        | in_recovery(engine_input, outcome)
+        | in_instants(engine_input, outcome)
+    )
     return {name for name, is_there in found.items() if is_there}
 
 
-def in_servers(plan: Plan, outcome: Outcome) -> dict[str, bool]:
-    host = plan.port_node[plan.rank_ports[:, 0]]
-    domain = plan.rank_gpu["domain"]
+def in_servers(engine_input: PacketInput, outcome: Outcome) -> dict[str, bool]:
+    host = engine_input.port_node[engine_input.rank_ports[:, 0]]
+    domain = engine_input.rank_gpu["domain"]
     source, destination = outcome.messages["source"], outcome.messages["destination"]
     is_inside = (host[source] == host[destination]) & (outcome.messages["delivered_at_ps"] >= 0)
     is_nvlink = is_inside & (domain[source] == domain[destination]) & (domain[source] >= 0)
-    rate_bps = plan.rank_gpu["nvlink_rate_bps"]
+    rate_bps = engine_input.rank_gpu["nvlink_rate_bps"]
     return {
         "a message over NVLink": bool(is_nvlink.any()),
         "a message over PCIe": bool((is_inside & ~is_nvlink).any()),
@@ -61,34 +71,36 @@ def in_servers(plan: Plan, outcome: Outcome) -> dict[str, bool]:
     }
 
 
-def in_programs(plan: Plan) -> dict[str, bool]:
-    sends = plan.ops[plan.ops["code"] == Op.SEND]
+def in_programs(engine_input: PacketInput) -> dict[str, bool]:
+    sends = engine_input.ops[engine_input.ops["code"] == Op.SEND]
     sized = sends[sends["parts"] > 0]
     grouped = sends[np.isin(sends["rule"], (Rule.SHIFT, Rule.XOR))]
     return {
-        "several columns": bool(plan.rank_ports.shape[1] > 1 and (sends["nic"] > 0).any()),
+        "several columns": bool(engine_input.rank_ports.shape[1] > 1 and (sends["nic"] > 0).any()),
         "the rail of the peer": bool(sends["peer_rail"].any()),
         "a group by members": bool((grouped["members"] >= 0).any()),
-        "digits with xor": bool(sized["digits"].any() and (plan.digits["rule"] == Rule.XOR).any()),
-        "digits by members": bool(sized["digits"].any() and (plan.digits["members"] >= 0).any()),
+        "digits with xor": bool(sized["digits"].any() and (engine_input.digits["rule"] == Rule.XOR).any()),
+        "digits by members": bool(sized["digits"].any() and (engine_input.digits["members"] >= 0).any()),
         "spans": bool((sized["span"] > 1).any()),
         "copies": bool((sized["copies"] > 1).any()),
     }
 
 
-def in_recovery(plan: Plan, outcome: Outcome) -> dict[str, bool]:
-    is_selective = plan.transport.recovery == "selective-repeat" and outcome.counters["retransmissions"] > 0
-    is_patient = plan.transport.reorder_threshold_packets > 0
+def in_recovery(engine_input: PacketInput, outcome: Outcome) -> dict[str, bool]:
+    is_selective = engine_input.transport.recovery == "selective-repeat" and outcome.counters["retransmissions"] > 0
+    is_patient = engine_input.transport.reorder_threshold_packets > 0
     return {
         "selective repeat sends again": is_selective and not is_patient,
         "selective repeat with a threshold sends again": is_selective and is_patient,
-        "selective repeat with spraying": is_selective and plan.path_selection is not None,
-        "selective repeat with credits": is_selective and plan.transport.end_to_end_credits > 0,
+        "selective repeat with spraying": is_selective and engine_input.path_selection is not None,
+        "selective repeat with credits": is_selective and engine_input.transport.end_to_end_credits > 0,
     }
 
 
-def in_instants(plan: Plan, outcome: Outcome) -> dict[str, bool]:
-    happened = plan.instants["code"][plan.instants["at_ps"] < min(outcome.counters["end_ps"], plan.until_ps)]
+def in_instants(engine_input: PacketInput, outcome: Outcome) -> dict[str, bool]:
+    happened = engine_input.instants["code"][
+        engine_input.instants["at_ps"] < min(outcome.counters["end_ps"], engine_input.until_ps)
+    ]
     return {
         "loss over time": bool((happened == Instant.LOSS).any()),
         "a slow host": bool((happened == Instant.HOST_RATE).any()),
@@ -96,8 +108,8 @@ def in_instants(plan: Plan, outcome: Outcome) -> dict[str, bool]:
     }
 
 
-def policies(plan: Plan) -> set[str]:
-    chosen = (plan.congestion_control, plan.path_selection, plan.port_selection)
+def policies(engine_input: PacketInput) -> set[str]:
+    chosen = (engine_input.congestion_control, engine_input.path_selection, engine_input.port_selection)
     return {f"{policy.kind}: {policy.name}" for policy in chosen if policy is not None}
 
 
@@ -106,9 +118,9 @@ def test_the_first_plans_agree_with_faults_among_them(saw: Saw) -> None:
     saw(SANITIZED_PLANS)
     found: Counter[str] = Counter()
     for seed in range(SANITIZED_PLANS):
-        plan = random_plan(seed)
-        wanted = both(plan, f"plan {seed}")
-        found.update(features(plan, wanted))
+        engine_input = random_plan(seed)
+        wanted = both(engine_input, f"engine_input {seed}")
+        found.update(features(engine_input, wanted))
     assert len(found) == FEATURES
     assert min(found.values()) >= 1, found
 
@@ -119,12 +131,12 @@ def test_the_native_engine_equals_the_reference(saw: Saw) -> None:
     happened: Counter[str] = Counter()
     within: Counter[str] = Counter()
     for seed in range(PLANS):
-        plan = random_plan(seed)
+        engine_input = random_plan(seed)
         with watched() as inside:
-            wanted = both(plan, f"plan {seed}")
+            wanted = both(engine_input, f"engine_input {seed}")
         within.update(name for name, count in inside.items() if count > 0)
-        found.update(features(plan, wanted))
-        used.update(policies(plan))
+        found.update(features(engine_input, wanted))
+        used.update(policies(engine_input))
         happened.update(name for name in COMMON if wanted.counters[name] > 0)
     saw(PLANS, ", ".join(f"{name}: {found[name]}" for name in sorted(found)))
     assert len(found) == FEATURES

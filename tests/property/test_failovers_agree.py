@@ -13,26 +13,27 @@ from helpers.cases import Saw, case_count
 from property.scenarios import random_plan
 
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.plan import Instant, Plan
+from weftwork.engine.packet_input import Instant, PacketInput
 
 PLANS = case_count(plain=50, deep=600)
 SANITIZED_PLANS = 20
 WANTED = PLANS // 5  # plans with each of these
 
 
-def features(plan: Plan, outcome: Outcome) -> set[str]:
+def features(engine_input: PacketInput, outcome: Outcome) -> set[str]:
     """What may go wrong when a queue pair moves."""
-    end_ps = min(outcome.counters["end_ps"], plan.until_ps)
-    failovers = plan.instants["at_ps"][plan.instants["code"] == Instant.FAILOVER]
-    is_host = plan.node_kind[plan.port_node] == 0
-    by_host = np.bincount(plan.port_node[is_host & (outcome.ports["frames"] > 0)])
+    end_ps = min(outcome.counters["end_ps"], engine_input.until_ps)
+    failovers = engine_input.instants["at_ps"][engine_input.instants["code"] == Instant.FAILOVER]
+    is_host = engine_input.node_kind[engine_input.port_node] == 0
+    by_host = np.bincount(engine_input.port_node[is_host & (outcome.ports["frames"] > 0)])
     found = {
         "several failovers": (failovers < end_ps).sum() > 1,
         "a host that sends by both ports": by_host.max(initial=0) > 1,
         "packets sent again without a timeout": outcome.counters["retransmissions"] > 0 == outcome.counters["timeouts"],
         "duplicates": outcome.counters["duplicates"] > 0,
-        "timers of congestion control": plan.congestion_control.name in {"dcqcn", "outspoken", "swift", "timely"},
-        "several ways and hashes": len({row["hash_fields"] for row in plan.switches}) > 1,
+        "timers of congestion control": engine_input.congestion_control.name
+        in {"dcqcn", "outspoken", "swift", "timely"},
+        "several ways and hashes": len({row["hash_fields"] for row in engine_input.switches}) > 1,
     }
     return {name for name, is_there in found.items() if is_there}
 
@@ -41,15 +42,15 @@ def features(plan: Plan, outcome: Outcome) -> set[str]:
 def test_the_first_torn_plans_agree(saw: Saw) -> None:
     saw(SANITIZED_PLANS)
     for seed in range(SANITIZED_PLANS):
-        both(random_plan(seed, is_torn=True), f"plan {seed}")
+        both(random_plan(seed, is_torn=True), f"engine_input {seed}")
 
 
 def test_the_engines_agree_while_queue_pairs_change_their_ports(saw: Saw) -> None:
     found: Counter[str] = Counter()
     for seed in range(PLANS):
-        plan = random_plan(seed, is_torn=True)
-        wanted = both(plan, f"plan {seed}")
-        found.update(features(plan, wanted))
+        engine_input = random_plan(seed, is_torn=True)
+        wanted = both(engine_input, f"engine_input {seed}")
+        found.update(features(engine_input, wanted))
     saw(PLANS, ", ".join(f"{name}: {found[name]}" for name in sorted(found)))
     assert len(found) == 6
     assert min(found.values()) >= WANTED, found

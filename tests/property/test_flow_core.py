@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.helpers.flow_jobs import Degrees
-from tests.property.test_flow_folding import DEGREES, FABRICS, Case, fold, matrix, plan_of, textbook_rates
+from tests.property.test_flow_folding import DEGREES, FABRICS, Case, fold, matrix, packet_input_of, textbook_rates
 
 from weftwork.engine.flow import run as flow
+from weftwork.engine.flow.flow_input import FlowInput, Mode
 from weftwork.engine.flow.folding import FlowFolding
-from weftwork.engine.flow.plan import FlowPlan, Mode
 
 cases = st.builds(
     Case,
@@ -40,23 +40,23 @@ def kinds_of(network: dict[str, Any]) -> NDArray[np.int32]:
     return kinds
 
 
-def end_s(plan: FlowPlan, folding: str) -> float:
-    return float(flow.run(replace(plan, fold=folding)).milestones["at_ps"].max()) / 1e12
+def end_s(engine_input: FlowInput, folding: str) -> float:
+    return float(flow.run(replace(engine_input, fold=folding)).milestones["at_ps"].max()) / 1e12
 
 
 @settings(max_examples=case_count(plain=15, deep=100), deadline=None)
 @given(case=cases)
 def test_a_core_of_all_replicas_is_exact_where_they_have_one_rank_a_stage(case: Case) -> None:
-    plan = plan_of(replace(case, degrees=Degrees(pipeline=4, data=16, near=False)))
-    assert FlowFolding(plan, "core").facts["replicas"] == 16
-    assert end_s(plan, "core") == pytest.approx(end_s(plan, "exact"), rel=1e-9)
+    engine_input = packet_input_of(replace(case, degrees=Degrees(pipeline=4, data=16, near=False)))
+    assert FlowFolding(engine_input, "core").facts["replicas"] == 16
+    assert end_s(engine_input, "core") == pytest.approx(end_s(engine_input, "exact"), rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_core_is_near_what_every_rank_by_itself_does(seed: int) -> None:
     case = Case("rails, 3 tiers", Degrees(tensor=4, pipeline=4, data=8, near=False), Mode.HASHED, "random", seed)
-    plan = plan_of(case)
-    assert end_s(plan, "core") == pytest.approx(end_s(plan, "exact"), rel=0.05)
+    engine_input = packet_input_of(case)
+    assert end_s(engine_input, "core") == pytest.approx(end_s(engine_input, "exact"), rel=0.05)
 
 
 @settings(max_examples=case_count(plain=25, deep=150), deadline=None)
@@ -129,8 +129,9 @@ def test_bytes_of_links_are_those_of_the_whole_job_also_for_a_core() -> None:
 @pytest.mark.parametrize("has_two_shapes", [False, True])
 def test_what_never_touches_the_fabric_takes_as_long_in_a_core(has_two_shapes: bool) -> None:  # noqa: FBT001
     degrees = Degrees(tensor=8, data=16)
-    plan = plan_of(Case("rails", degrees, Mode.HASHED), has_two_shapes=has_two_shapes)
+    engine_input = packet_input_of(Case("rails", degrees, Mode.HASHED), has_two_shapes=has_two_shapes)
     ends = [
-        np.unique(flow.run(replace(plan, fold=folding)).milestones["at_ps"]).tolist() for folding in ("exact", "core")
+        np.unique(flow.run(replace(engine_input, fold=folding)).milestones["at_ps"]).tolist()
+        for folding in ("exact", "core")
     ]
     assert ends[0] == ends[1]

@@ -16,7 +16,7 @@ from random import Random
 import numpy as np
 import pytest
 from helpers.cases import Saw, case_count
-from helpers.tiny import Message, flow_plan_of, sends, wired
+from helpers.tiny import Message, flow_input_of, sends, wired
 from numpy.typing import NDArray
 from property.test_fluid import textbook
 
@@ -231,7 +231,7 @@ def test_messages_under_faults_flow_as_by_the_textbook(saw: Saw) -> None:
     found: Counter[str] = Counter()
     for seed in range(CASES):
         case = random_case(seed)
-        plan = flow_plan_of(
+        engine_input = flow_input_of(
             case.fabric,
             sends(HOSTS, case.messages),
             port_selection=case.selection,
@@ -239,7 +239,7 @@ def test_messages_under_faults_flow_as_by_the_textbook(saw: Saw) -> None:
             reconvergence_delay_ps=case.reconvergence_ps,
             tolerance=1e-9,
         )
-        got = flow.run(plan).packets
+        got = flow.run(engine_input).packets
         plain = Plain(case)
         plain.run()
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from tests.helpers.flow_jobs import Degrees, parallel_job
 
+from weftwork.engine.flow.flow_input import FlowInput, Mode
 from weftwork.engine.flow.folding import FlowFolding, Folding
 from weftwork.engine.flow.lower import lower_flow
-from weftwork.engine.flow.plan import FlowPlan, Mode
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.fabric import Fabric
@@ -63,7 +63,7 @@ def fabric(name: str) -> Fabric:
     return fabric_of(**FABRICS[name])
 
 
-def plan_of(case: Case, *, has_two_shapes: bool = False) -> FlowPlan:
+def packet_input_of(case: Case, *, has_two_shapes: bool = False) -> FlowInput:
     built = fabric(case.fabric)
     if case.slow_link is not None:
         links = built.links.copy()
@@ -74,18 +74,18 @@ def plan_of(case: Case, *, has_two_shapes: bool = False) -> FlowPlan:
     factor = np.ones(job.ranks)
     if case.straggler is not None:
         factor[case.straggler % job.ranks] = 1.25
-    plan = lower_flow(
+    engine_input = lower_flow(
         fabric=built,
         job=job,
         transport=Transport(),
         compute_factor=factor,
         settings=EngineSettings(port_selection=load("port_selection", "ecmp"), seed=case.seed),
     )
-    return replace(plan, mode=case.mode)
+    return replace(engine_input, mode=case.mode)
 
 
 def fold(case: Case, folding: Folding = "exact", **options: Any) -> FlowFolding:
-    return FlowFolding(plan_of(case), folding, **options)
+    return FlowFolding(packet_input_of(case), folding, **options)
 
 
 def matrix(of: dict[str, Any], links: int) -> csr_array:
@@ -162,8 +162,8 @@ def rows(of: dict[str, Any], class_of: NDArray[np.int32], row: int) -> dict[int,
 @settings(max_examples=case_count(plain=25, deep=150), deadline=None)
 @given(case=cases)
 def test_members_of_a_class_have_the_same_neighbours(case: Case) -> None:
-    plan = plan_of(case)
-    folded = FlowFolding(plan, "exact")
+    engine_input = packet_input_of(case)
+    folded = FlowFolding(engine_input, "exact")
     graph, network = folded.graph, folded.network
     own, actor, link_cell = graph["activity_cell"], graph["rank_cell"], network["link_cell"]
     seen: dict[int, Any] = {}
@@ -195,8 +195,8 @@ def test_members_of_a_class_have_the_same_neighbours(case: Case) -> None:
             slot if slot < 0 else own[slot] - (first_operation if slot >= connections else 0) for slot in mine.tolist()
         ]
         assert cells == wanted.tolist()
-        assert plan.rank_class[rank] == network["actor_program"][a]
-        assert plan.rank_factor[rank] == network["actor_factor"][a]
+        assert engine_input.rank_class[rank] == network["actor_program"][a]
+        assert engine_input.rank_factor[rank] == network["actor_factor"][a]
     assert network["actor_ranks"].sum() == len(actor)
     assert network["activity_instances"].sum() == len(own)
 

@@ -6,7 +6,7 @@ from property.scenarios import random_plan
 
 from weftwork.base.clock import serialisation_ps
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.plan import Instant, Plan
+from weftwork.engine.packet_input import Instant, PacketInput
 from weftwork.engine.reference.server import Lane
 from weftwork.engine.reference.simulation import Simulation, run
 from weftwork.engine.reference.switch import Switch
@@ -41,26 +41,28 @@ def nobody_below_its_reserve_is_paused(switch: Switch) -> None:
                 assert ingress.used_bytes > switch.config.reserve_bytes
 
 
-def ideal_ps(plan: Plan, simulation: Simulation, source: int, destination: int, channel: int, size_bytes: int) -> int:
+def ideal_ps(
+    engine_input: PacketInput, simulation: Simulation, source: int, destination: int, channel: int, size_bytes: int
+) -> int:
     """Below any delivery time: the wire of the source at its fastest, and the first and last propagation."""
     lane = simulation.lanes.get((source, destination, channel))
     if lane is not None:
         slower_bps = min(lane.egress.rate_bps, lane.ingress.rate_bps)
         return serialisation_ps(size_bytes, slower_bps) + lane.egress.latency_ps
     queue_pair = simulation.queue_pairs[source, destination, channel]
-    changed = [int(row["value"]) for row in plan.instants if row["code"] == Instant.RATE]
+    changed = [int(row["value"]) for row in engine_input.instants if row["code"] == Instant.RATE]
     ideal = []
-    for column in range(plan.rank_ports.shape[1]):  # any of them, since queue pairs fail over
+    for column in range(engine_input.rank_ports.shape[1]):  # any of them, since queue pairs fail over
         source_nic, destination_nic = queue_pair.nics_of(column)
-        delay_ps = int(plan.port_delay_ps[source_nic.id])
-        if plan.port_peer[source_nic.id] != destination_nic.id:
-            delay_ps += int(plan.port_delay_ps[plan.port_peer[destination_nic.id]])
-        rates = [int(plan.port_rate_bps[source_nic.id]), *changed]
+        delay_ps = int(engine_input.port_delay_ps[source_nic.id])
+        if engine_input.port_peer[source_nic.id] != destination_nic.id:
+            delay_ps += int(engine_input.port_delay_ps[engine_input.port_peer[destination_nic.id]])
+        rates = [int(engine_input.port_rate_bps[source_nic.id]), *changed]
         ideal.append(serialisation_ps(size_bytes, max(rates)) + delay_ps)
     return min(ideal)
 
 
-def check_messages(plan: Plan, simulation: Simulation, outcome: Outcome) -> None:
+def check_messages(engine_input: PacketInput, simulation: Simulation, outcome: Outcome) -> None:
     for row in outcome.messages:
         delivered_ps, acked_ps, posted_ps = (
             int(row["delivered_at_ps"]),
@@ -70,7 +72,9 @@ def check_messages(plan: Plan, simulation: Simulation, outcome: Outcome) -> None
         source, destination, channel = int(row["source"]), int(row["destination"]), int(row["channel"])
         if delivered_ps >= 0:
             size_bytes = int(row["size_bytes"])
-            assert delivered_ps >= posted_ps + ideal_ps(plan, simulation, source, destination, channel, size_bytes)
+            assert delivered_ps >= posted_ps + ideal_ps(
+                engine_input, simulation, source, destination, channel, size_bytes
+            )
         if (source, destination, channel) in simulation.lanes:
             assert acked_ps == delivered_ps
         elif acked_ps >= 0:
@@ -132,12 +136,12 @@ def check_conservation(simulation: Simulation, outcome: Outcome) -> None:
     assert 0 <= counters["data_sent"] - handled <= outcome.ports["drops"].sum()
 
 
-def check_counters(plan: Plan, outcome: Outcome) -> None:
+def check_counters(engine_input: PacketInput, outcome: Outcome) -> None:
     counters, ports = outcome.counters, outcome.ports
     assert counters["packet_hops"] <= ports["frames"].sum()
     assert ports["drops"].sum() == sum(counters[name] for name in counters if name.startswith("drop_"))
     assert counters["data_sent"] >= counters["retransmissions"]
-    if not plan.class_lossless.any():
+    if not engine_input.class_lossless.any():
         assert ports["pauses_sent"].sum() == 0
         assert ports["resumes_sent"].sum() == 0
         assert counters["drop_headroom_full"] == 0
@@ -148,15 +152,15 @@ def check_counters(plan: Plan, outcome: Outcome) -> None:
 def test_every_run_obeys_the_laws(block: int, saw: Saw) -> None:
     saw(len(SEEDS[block::8]))
     for seed in SEEDS[block::8]:
-        plan = random_plan(seed)
-        simulation = Simulation(plan)
+        engine_input = random_plan(seed)
+        simulation = Simulation(engine_input)
         simulation.run()
         outcome = simulation.outcome()
-        is_at_rest = simulation.clock.now_ps < plan.until_ps  # nothing was left to do
-        check_messages(plan, simulation, outcome)
+        is_at_rest = simulation.clock.now_ps < engine_input.until_ps  # nothing was left to do
+        check_messages(engine_input, simulation, outcome)
         check_queue_pairs(simulation)
         check_servers(simulation, is_at_rest=is_at_rest)
-        check_counters(plan, outcome)
+        check_counters(engine_input, outcome)
         if is_at_rest:
             check_conservation(simulation, outcome)
         for switch in simulation.switches.values():

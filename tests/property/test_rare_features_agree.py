@@ -1,6 +1,6 @@
 """Both engines on random plans that are made for what others reach seldom, and whether they did reach it.
 
-A plan of this kind is worth something only where its rare feature decides the result. Where credits are rounded, the
+An input of this kind is worth something only where its rare feature decides the result. Where credits are rounded, the
 reference runs once more with exact ones, and has to come to another end; where a rate changes, the port has to send
 before and after.
 """
@@ -20,40 +20,40 @@ from property.reference_decisions import watched
 from weftwork.base.clock import SECOND_PS
 from weftwork.engine import packet
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.plan import Instant, Plan
+from weftwork.engine.packet_input import Instant, PacketInput
 from weftwork.engine.reference import receiver, sender
 from weftwork.engine.reference import simulation as reference
 
 PLANS = case_count(plain=8, deep=300)
 
 
-def changes_between_odd_rates(plan: Plan, outcome: Outcome) -> int:
+def changes_between_odd_rates(engine_input: PacketInput, outcome: Outcome) -> int:
     """Changes of a rate that does not divide to another, at a port that sends before and behind it."""
-    rate_bps = plan.port_rate_bps.tolist()
+    rate_bps = engine_input.port_rate_bps.tolist()
     found = 0
-    for row in plan.instants[plan.instants["code"] == Instant.RATE]:
+    for row in engine_input.instants[engine_input.instants["code"] == Instant.RATE]:
         port, at_ps, new_bps = (int(row[name]) for name in ("port", "at_ps", "value"))
-        for end in (port, int(plan.port_peer[port])):
+        for end in (port, int(engine_input.port_peer[port])):
             is_odd = 8 * SECOND_PS % rate_bps[end] and 8 * SECOND_PS % new_bps
-            before = int(packet.run(replace(plan, until_ps=at_ps)).ports["frames"][end]) if at_ps > 0 else 0
+            before = int(packet.run(replace(engine_input, until_ps=at_ps)).ports["frames"][end]) if at_ps > 0 else 0
             found += bool(is_odd) and 0 < before < int(outcome.ports["frames"][end])
             rate_bps[end] = new_bps
     return found
 
 
-def with_exact_credits(plan: Plan) -> Outcome:
+def with_exact_credits(engine_input: PacketInput) -> Outcome:
     """What the reference says where an acknowledgement tells how many buffers are free, and not a code of it."""
     with (
         mock.patch.object(receiver, "credits_to_code", lambda credit_count: credit_count),
         mock.patch.object(sender, "code_to_credits", lambda code: code),
     ):
-        return reference.run(plan)
+        return reference.run(engine_input)
 
 
 def uneven(seed: int) -> Counter[str]:
-    plan = uneven_plan(seed)
-    outcome = both(plan, f"uneven plan {seed}")
-    changes = changes_between_odd_rates(plan, outcome)
+    engine_input = uneven_plan(seed)
+    outcome = both(engine_input, f"uneven engine_input {seed}")
+    changes = changes_between_odd_rates(engine_input, outcome)
     return Counter(
         {
             "a change between odd rates": changes > 0,
@@ -65,13 +65,13 @@ def uneven(seed: int) -> Counter[str]:
 
 
 def credited(seed: int) -> Counter[str]:
-    plan = credit_plan(seed)
+    engine_input = credit_plan(seed)
     with watched() as inside:
-        outcome = both(plan, f"credit plan {seed}")
+        outcome = both(engine_input, f"credit engine_input {seed}")
     return Counter(
         {
             "credits rounded down": inside["credits rounded down"] > 0,
-            "credit rounding that binds": with_exact_credits(plan).digest() != outcome.digest(),
+            "credit rounding that binds": with_exact_credits(engine_input).digest() != outcome.digest(),
             "a message that waits for credit": inside["a message that waits for credit"] > 0,
             "a probe": outcome.counters["probes_sent"] > 0,
             "a retransmission": outcome.counters["retransmissions"] > 0,

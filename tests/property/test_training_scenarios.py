@@ -269,7 +269,7 @@ def test_what_is_prepared_is_what_runs(tmp_path: Path, monkeypatch: pytest.Monke
                 run_scenario(path, out=tmp_path / "run")
             assert str(again.value) == found
         else:
-            assert differences(found.plan, plan_of_run(path, monkeypatch)) == []
+            assert differences(found.engine_input, plan_of_run(path, monkeypatch)) == []
             seen += 1
     saw(len(PREPARED_SEEDS), f"{seen} run")
     assert seen >= len(PREPARED_SEEDS) // 4

@@ -43,12 +43,12 @@ def test_a_scenario_of_the_examples_keeps_its_digest(scenario: str, tmp_path: Pa
 
 def of_row(name: str) -> str:
     row = rows.ROWS[name]
-    plan = row.plan(row.fabric())
+    engine_input = row.engine_input(row.fabric())
     if row.on_reference:
-        simulation = Simulation(plan)
+        simulation = Simulation(engine_input)
         simulation.run()
         return simulation.outcome().digest()
-    return packet.run(plan, series=rows.series_of(row, plan)).digest()
+    return packet.run(engine_input, series=rows.series_of(row, engine_input)).digest()
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -72,8 +72,8 @@ def test_a_shape_of_both_fidelities_keeps_its_digests(
     for fidelity in ("packet", "flow"):
         file = tmp_path / f"{fidelity}.yaml"
         file.write_text(against.scenario_text(shape, routing, against.FIXED_WINDOW, fidelity), encoding="utf-8")
-        plan = prepare(read_scenario(file)).plan
-        outcome = packet.run(plan) if fidelity == "packet" else flow.run(plan).packets
+        engine_input = prepare(read_scenario(file)).engine_input
+        outcome = packet.run(engine_input) if fidelity == "packet" else flow.run(engine_input).packets
         found.append(f"{fidelity} {outcome.digest()}\n")
     check_golden(f"digests/flow_against_packet/{shape}.{routing}.txt", "".join(found))
 

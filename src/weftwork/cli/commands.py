@@ -21,7 +21,7 @@ TRUST = (
 
 app = typer.Typer(
     name="weftwork",
-    help="Plan, simulate and operate the network that trains large models.",
+    help="PacketInput, simulate and operate the network that trains large models.",
     epilog=TRUST,
     no_args_is_help=True,
     add_completion=False,

@@ -19,9 +19,9 @@ def version() -> str:
     """The version of Weftwork that this core was built as."""
 
 class PacketEngine:
-    """The packet engine on one plan; see weftwork.engine.packet."""
+    """The packet engine on one input; see weftwork.engine.packet."""
 
-    def __init__(self, plan: dict[str, object]) -> None: ...
+    def __init__(self, arrays: dict[str, object]) -> None: ...
 
     def advance(self, budget_s: float) -> bool: ...
 

@@ -11,7 +11,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.random import mix
-from weftwork.engine.plan import HashAlgorithm, HashField
+from weftwork.engine.packet_input import HashAlgorithm, HashField
 
 if TYPE_CHECKING:
     from collections.abc import Callable

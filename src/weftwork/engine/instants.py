@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 import numpy as np
 
 from weftwork.base.errors import Mistake
-from weftwork.engine.plan import INSTANT_DTYPE, Instant, RouteTable
+from weftwork.engine.packet_input import INSTANT_DTYPE, Instant, RouteTable
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.topology.routing import routes
 
@@ -122,7 +122,7 @@ def lower_faults(
     *,
     table: Callable[[Fabric, NDArray[np.bool_]], Table],
 ) -> tuple[NDArray[np.void], tuple[Table, ...]]:
-    """Turn faults into the instants and route tables of a plan.
+    """Turn faults into the instants and route tables of an engine input.
 
     Parameters
     ----------

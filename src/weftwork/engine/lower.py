@@ -1,7 +1,7 @@
-"""From records to a plan: a fabric, a job and a transport become the plain arrays that both packet engines read.
+"""From records to the input of both packet engines: a fabric, a job and a transport become plain arrays.
 
 What cannot be run is refused here, with all reasons at once. `docs/models/packet-engine.md` says what the arrays mean.
-Leaves out: decisions of any kind; what is not in the records is not in the plan.
+Leaves out: decisions of any kind; what is not in the records is not in the engine input.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
-from weftwork.engine.plan import GPU_DTYPE, NIC_DTYPE, SWITCH_DTYPE, HashAlgorithm, HashField, Plan
+from weftwork.engine.packet_input import GPU_DTYPE, NIC_DTYPE, SWITCH_DTYPE, HashAlgorithm, HashField, PacketInput
 from weftwork.engine.programs import flatten, job_mistakes, priorities_of, walk
 from weftwork.engine.requirements import pause_mistakes, requirement_mistakes
 from weftwork.spec.device import Nic, Switch
@@ -49,8 +49,8 @@ def lower(
     transport: Transport,
     congestion_control: LoadedPolicy,
     settings: EngineSettings,
-) -> Plan:
-    """Make the plan of a run.
+) -> PacketInput:
+    """Make the engine input of a run.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def lower(
     )
     ports = fabric.ports
     links = fabric.links[ports.link]
-    return Plan(
+    return PacketInput(
         seed=settings.seed,
         until_ps=settings.until_ps,
         node_kind=fabric.node_kind.astype(np.int8),

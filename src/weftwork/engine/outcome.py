@@ -99,7 +99,7 @@ EVENT_DTYPE: Final = np.dtype(
         ("at_ps", np.int64),
         ("kind", np.int64),  # index into EVENT_KINDS
         ("place", np.int64),  # port; timeout and go back: queue pair in order of (source, destination, channel)
-        ("detail", np.int64),  # pause, resume, mark: class; drop: index into plan.DROP_REASONS
+        ("detail", np.int64),  # pause, resume, mark: class; drop: index into packet_input.DROP_REASONS
     ]
 )
 
@@ -180,7 +180,7 @@ def ending(
     is_done : every stream has stopped and every message is acknowledged
     interrupted_at_ps : how far an interrupted run had come; None for one that was not
     end_ps : the last arrival of a packet
-    until_ps : of the plan
+    until_ps : of the engine input
     has_clock_ended : something would have to be done after the end of simulated time, `NEVER_PS`
 
     Returns

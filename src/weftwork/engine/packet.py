@@ -1,4 +1,4 @@
-"""The packet engine: the native core on one plan, with progress and control ten times a second.
+"""The packet engine: the native core on one engine input, with progress and control ten times a second.
 
 Source: docs/models/packet-engine.md; `weftwork.engine.reference.simulation` computes the same in plain Python.
 Leaves out: everything that the page leaves out; series are sampled here and have no mirror in the reference.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from weftwork.engine.plan import Plan
+    from weftwork.engine.packet_input import PacketInput
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.transport import Transport
 
@@ -79,13 +79,17 @@ class Series:
 
 
 def run(
-    plan: Plan, *, series: Series | None = None, event_limit: int = 0, on_progress: Progress | None = None
+    engine_input: PacketInput,
+    *,
+    series: Series | None = None,
+    event_limit: int = 0,
+    on_progress: Progress | None = None,
 ) -> Outcome:
-    """Run a plan to its end.
+    """Run an engine input to its end.
 
     Parameters
     ----------
-    plan : what to run
+    engine_input : what to run
     series : what to record over time
     event_limit : how many pauses, marks, drops, timeouts and returns to record with their instants; 0: none
     on_progress : called at the start and about ten times a second with simulated picoseconds, packet-hops and delivered
@@ -94,13 +98,13 @@ def run(
     Raises
     ------
     PolicyError : a policy's step failed or wrote what it may not; with file and line
-    ConfigError : the plan exceeds a limit of the engine
+    ConfigError : the engine input exceeds a limit of the engine
     EngineError : an invariant of the engine does not hold
     """
     keep: list[Any] = []  # compiled steps must outlive the run
     interrupted = False
     try:
-        engine = _native.PacketEngine(_raw_plan(plan, series, keep, event_limit))
+        engine = _native.PacketEngine(_raw_input(engine_input, series, keep, event_limit))
         try:
             if on_progress is not None:
                 on_progress(*engine.progress())
@@ -113,8 +117,8 @@ def run(
         raise ConfigError("packet engine", [Mistake(path="engine", text=str(error))]) from error
     failure = engine.failure()
     if failure is not None:
-        _replay(plan, *failure)
-    return _outcome(plan, engine, interrupted=interrupted, caveats=_series_caveats(series, engine))
+        _replay(engine_input, *failure)
+    return _outcome(engine_input, engine, interrupted=interrupted, caveats=_series_caveats(series, engine))
 
 
 def _series_caveats(series: Series | None, engine: _native.PacketEngine) -> dict[str, Caveat]:
@@ -127,11 +131,15 @@ def _series_caveats(series: Series | None, engine: _native.PacketEngine) -> dict
     return caveats_by_subject([Caveat(subject="engine.record.every", kind="approximate", text=text)])
 
 
-def _replay(plan: Plan, kind: str, state: bytes, shared: bytes, signal: bytes, candidates: bytes) -> None:
+def _replay(
+    engine_input: PacketInput, kind: str, state: bytes, shared: bytes, signal: bytes, candidates: bytes
+) -> None:
     """Repeat a failed step in plain Python, which names file and line."""
-    policy = {"path": plan.path_selection, "port": plan.port_selection}.get(kind, plan.congestion_control)
+    policy = {"path": engine_input.path_selection, "port": engine_input.port_selection}.get(
+        kind, engine_input.congestion_control
+    )
     if policy is None:
-        raise EngineError("a step failed that the plan does not have")
+        raise EngineError("a step failed that the engine input does not have")
     policy.replay(
         state,
         signal,
@@ -143,7 +151,9 @@ def _replay(plan: Plan, kind: str, state: bytes, shared: bytes, signal: bytes, c
     raise EngineError(f"{policy.source_path}: {text}")
 
 
-def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool, caveats: dict[str, Caveat]) -> Outcome:
+def _outcome(
+    engine_input: PacketInput, engine: _native.PacketEngine, *, interrupted: bool, caveats: dict[str, Caveat]
+) -> Outcome:
     messages = _view(engine.messages(), MESSAGE_DTYPE)
     order = np.lexsort((messages["ordinal"], messages["channel"], messages["destination"], messages["source"]))
     milestones = _view(engine.milestones(), MILESTONE_DTYPE)
@@ -165,7 +175,7 @@ def _outcome(plan: Plan, engine: _native.PacketEngine, *, interrupted: bool, cav
         is_done=engine.finished(),
         interrupted_at_ps=engine.progress()[0] if interrupted else None,
         end_ps=counters["end_ps"],
-        until_ps=plan.until_ps,
+        until_ps=engine_input.until_ps,
         has_clock_ended=engine.clock_ended(),
     )
     return Outcome(
@@ -189,7 +199,9 @@ def _view(raw: NDArray[np.uint8], dtype: np.dtype[np.void]) -> NDArray[np.void]:
     return raw.view(dtype)
 
 
-def _raw_plan(plan: Plan, series: Series | None, keep: list[Any], event_limit: int = 0) -> dict[str, Any]:
+def _raw_input(
+    engine_input: PacketInput, series: Series | None, keep: list[Any], event_limit: int = 0
+) -> dict[str, Any]:
     arrays = (
         "node_kind", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
         "port_loss", "port_corruption", "port_headroom_bytes", "shared_bytes", "attachment", "switches", "nics",
@@ -198,14 +210,14 @@ def _raw_plan(plan: Plan, series: Series | None, keep: list[Any], event_limit: i
         "rank_ports", "rank_gpu",
     )  # fmt: skip
     tables = ("group_of", "group_ptr", "group_ports", "group_weights")
-    raw: dict[str, Any] = {name: column(getattr(plan, name)) for name in arrays}
-    raw["routes"] = [{name: column(getattr(table, name)) for name in tables} for table in plan.routes]
+    raw: dict[str, Any] = {name: column(getattr(engine_input, name)) for name in arrays}
+    raw["routes"] = [{name: column(getattr(table, name)) for name in tables} for table in engine_input.routes]
     for name in ("seed", "until_ps", "control_class", "tokens", "has_receives"):
-        raw[name] = getattr(plan, name)
-    raw["transport"] = _raw_transport(plan.transport)
-    raw["congestion_control"] = _raw_congestion(plan.congestion_control, keep)
-    raw["path_selection"] = _raw_path(plan.path_selection, keep)
-    raw["port_selection"] = _raw_port(plan.port_selection, keep)
+        raw[name] = getattr(engine_input, name)
+    raw["transport"] = _raw_transport(engine_input.transport)
+    raw["congestion_control"] = _raw_congestion(engine_input.congestion_control, keep)
+    raw["path_selection"] = _raw_path(engine_input.path_selection, keep)
+    raw["port_selection"] = _raw_port(engine_input.port_selection, keep)
     chosen = series or Series()
     raw["series"] = {
         "every_ps": chosen.every_ps,

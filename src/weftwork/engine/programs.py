@@ -13,7 +13,7 @@ import numpy as np
 
 from weftwork.base.clock import NEVER_PS, SECOND_PS
 from weftwork.base.errors import Mistake
-from weftwork.engine.plan import AXIS_DTYPE, COLLECT_DTYPE, DIGIT_DTYPE, OP_DTYPE, STREAM_DTYPE, Op, Rule
+from weftwork.engine.packet_input import AXIS_DTYPE, COLLECT_DTYPE, DIGIT_DTYPE, OP_DTYPE, STREAM_DTYPE, Op, Rule
 from weftwork.spec.job import (
     Arrivals,
     At,
@@ -50,7 +50,7 @@ _RULES = {"shift": Rule.SHIFT, "xor": Rule.XOR, "table": Rule.TABLE, "rank": Rul
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FlatJob:
-    """Arrays as the plans of the engines want them; ``operations`` names what each row of ``collects`` is."""
+    """Arrays as the inputs of the engines want them; ``operations`` names what each row of ``collects`` is."""
 
     ops: NDArray[np.void]
     streams: NDArray[np.void]

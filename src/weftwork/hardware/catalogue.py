@@ -31,7 +31,7 @@ SERVERS = Catalogue("node", _HERE / "servers.toml")
 
 _ECN = {"ecn_kmin_bytes": "kmin_bytes", "ecn_kmax_bytes": "kmax_bytes", "ecn_pmax": "pmax"}
 _INFINIBAND = (
-    "{name} is an InfiniBand switch, simulated as an Ethernet switch of its figures: frames of RoCEv2, a shared buffer,"
+    "an InfiniBand switch, simulated as an Ethernet switch of its figures: frames of RoCEv2, a shared buffer,"
     " PFC and ECN in place of InfiniBand's packets, buffers per virtual lane and credits"
 )
 _PORTS = ("capacity_bps", "port_rate_bps", "max_ports")
@@ -184,7 +184,7 @@ def switch_caveats(name: str) -> dict[str, Caveat]:
     row = SWITCHES.get(name)
     if row is None or "InfiniBand" not in row.title:
         return found
-    return {name: Caveat(subject=name, kind="approximate", text=_INFINIBAND.format(name=name)), **found}
+    return {name: Caveat(subject=name, kind="approximate", text=_INFINIBAND), **found}
 
 
 def nic_caveats(name: str) -> dict[str, Caveat]:

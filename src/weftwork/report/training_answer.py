@@ -81,7 +81,7 @@ def what_if_of(run: Run, job: str) -> list[dict[str, Any]]:
 
 def approximations(run: Run) -> list[str]:
     """What the engine declares as approximate, each as a sentence."""
-    return [f"Approximate: {caveat.text}" for caveat in run.caveats if is_approximation(caveat)]
+    return [f"Approximate: {caveat.subject}: {caveat.text}" for caveat in run.caveats if is_approximation(caveat)]
 
 
 def is_approximation(caveat: Caveat) -> bool:

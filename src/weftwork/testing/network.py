@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weftwork.engine.outcome import Outcome
-    from weftwork.engine.plan import Plan
+    from weftwork.engine.packet_input import PacketInput
     from weftwork.policies.load import LoadedPolicy
 
 __all__ = ["Bottleneck", "EngineName", "Uplinks", "Usage", "uplink_findings"]
@@ -83,14 +83,14 @@ class Bottleneck:
         size = _MESSAGE_PACKETS * transport.mtu_bytes
         # As many messages as the link could carry to the end, so that nobody ever runs dry.
         count = 1 + self.until_ps * _RATE_BPS // (8_000_000_000_000 * size)
-        plan = lower(
+        engine_input = lower(
             fabric=_fabric(links, hosts=flows + 1, telemetry="telemetry" in policy.plugin.needs),
             job=_job([(flow, flows, self.lead_ps if flow else 0) for flow in range(flows)], flows + 1, size, count),
             transport=transport,
             congestion_control=policy,
             settings=EngineSettings(port_selection=load("port_selection", "ecmp"), until_ps=self.until_ps),
         )
-        messages = _run(plan, self.engine).messages
+        messages = _run(engine_input, self.engine).messages
         is_counted = messages["delivered_at_ps"] >= self.settled_at_ps
         return [int(messages["size_bytes"][is_counted & (messages["source"] == flow)].sum()) for flow in range(flows)]
 
@@ -146,7 +146,7 @@ class Uplinks:
         transport = Transport(reorder_tolerant=True)
         fabric = _fabric([*down, *up], hosts=2 * self.hosts, telemetry=False)
         size = _MESSAGE_PACKETS * transport.mtu_bytes
-        plan = lower(
+        engine_input = lower(
             fabric=fabric,
             job=_job(flows, 2 * self.hosts, size, self.messages, channels=self.queue_pairs),
             transport=transport,
@@ -159,11 +159,11 @@ class Uplinks:
                 until_ps=NEVER_PS,
             ),
         )
-        outcome = _run(plan, self.engine)
+        outcome = _run(engine_input, self.engine)
         uplinks = [
             port
-            for port in range(int(plan.port_base[leaves[0]]), int(plan.port_base[leaves[0] + 1]))
-            if plan.port_node[plan.port_peer[port]] >= first_spine
+            for port in range(int(engine_input.port_base[leaves[0]]), int(engine_input.port_base[leaves[0] + 1]))
+            if engine_input.port_node[engine_input.port_peer[port]] >= first_spine
         ]
         return Usage(
             frames=tuple(int(outcome.ports["frames"][port]) for port in uplinks),
@@ -196,12 +196,12 @@ def uplink_findings(policy: LoadedPolicy, run: Callable[..., Usage]) -> tuple[Fi
     return tuple(findings)
 
 
-def _run(plan: Plan, engine: EngineName) -> Outcome:
+def _run(engine_input: PacketInput, engine: EngineName) -> Outcome:
     if engine == "reference":
-        return reference.run(plan)
+        return reference.run(engine_input)
     from weftwork.engine import packet  # a clone without a compiler still has the reference
 
-    return packet.run(plan)
+    return packet.run(engine_input)
 
 
 def _fabric(links: Sequence[tuple[int, int]], *, hosts: int, telemetry: bool) -> Fabric:

@@ -25,7 +25,7 @@ def finished(fabric: Fabric, job: Job, transport: Transport) -> Iterator[str]:
     job, transport : that are checked
     """
     try:
-        plan = lower(
+        engine_input = lower(
             fabric=fabric,
             job=job,
             transport=transport,
@@ -35,7 +35,7 @@ def finished(fabric: Fabric, job: Job, transport: Transport) -> Iterator[str]:
     except ConfigError as wrong:
         yield f"it cannot run: {wrong}"
         return
-    outcome = reference.run(plan)
+    outcome = reference.run(engine_input)
     messages = outcome.messages
     if not len(messages):
         yield "nobody sends anything"

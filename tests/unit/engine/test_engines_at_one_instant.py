@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers.both import both
-from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, job_of, pair, plan_of, sends, star
+from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, job_of, packet_input_of, pair, sends, star
 
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.engine.instants import Fault
@@ -32,7 +32,7 @@ def test_a_stream_runs_before_the_host_interface() -> None:
         Message(source=0, destination=1, size_bytes=4096),
         Message(source=1, destination=0, size_bytes=4096, at_ps=at_ps),
     ]
-    outcome = both(plan_of(pair(nic=Nic(pcie_latency_ps=US_PS)), sends(2, messages)))
+    outcome = both(packet_input_of(pair(nic=Nic(pcie_latency_ps=US_PS)), sends(2, messages)))
     assert outcome.messages["delivered_at_ps"].tolist() == [at_ps, at_ps + FULL_PS + DELAY_PS + US_PS]
     assert outcome.messages["acked_at_ps"][0] == at_ps + FULL_PS + ACK_PS + DELAY_PS
 
@@ -40,14 +40,14 @@ def test_a_stream_runs_before_the_host_interface() -> None:
 def test_the_retransmission_timer_comes_before_those_of_congestion_control() -> None:
     # The first packet is lost; both timers are due 10 us after its start. TIMEOUT switches the other one off.
     blink = [Fault(at_ps=1, event="down", link=0), Fault(at_ps=2, event="up", link=0)]
-    plan = plan_of(
+    engine_input = packet_input_of(
         pair(),
         sends(2, [Message(source=0, destination=1, size_bytes=4096)]),
         transport=Transport(retransmission_timeout_ps=10 * US_PS),
         congestion_control=SILENCED,
         faults=blink,
     )
-    outcome = both(plan)
+    outcome = both(engine_input)
     assert outcome.counters["timeouts"] == 1
     assert outcome.messages["delivered_at_ps"].tolist() == [10 * US_PS + FULL_PS + DELAY_PS]
 
@@ -55,7 +55,7 @@ def test_the_retransmission_timer_comes_before_those_of_congestion_control() -> 
 def test_a_host_resumes_when_its_buffer_is_down_at_xon_exactly() -> None:
     # Every packet stays 10 us. The second one crosses Xoff; when it leaves, the third is left, which is Xon.
     nic = Nic(pcie_latency_ps=10 * US_PS, xoff_bytes=FIRST_BYTES, xon_bytes=NEXT_BYTES)
-    outcome = both(plan_of(pair(nic=nic), sends(2, [Message(source=0, destination=1, size_bytes=3 * 4096)])))
+    outcome = both(packet_input_of(pair(nic=nic), sends(2, [Message(source=0, destination=1, size_bytes=3 * 4096)])))
     assert outcome.ports["pauses_sent"].tolist() == [0, 1]
     assert outcome.ports["resumes_sent"].tolist() == [0, 1]
     assert outcome.ports["paused_ps"].tolist() == [10 * US_PS, 0]
@@ -79,7 +79,7 @@ def test_a_switch_resumes_at_its_threshold_exactly(rule: dict[str, float]) -> No
         {"forwarding_latency_ps": 0, "headroom_bytes": headroom, "buffer_bytes": buffer} | rule
     )
     fabric = star(2, switch=switch, rates_bps=[RATE_BPS, RATE_BPS // 4])
-    outcome = both(plan_of(fabric, sends(2, [Message(source=0, destination=1, size_bytes=4 * 4096)])))
+    outcome = both(packet_input_of(fabric, sends(2, [Message(source=0, destination=1, size_bytes=4 * 4096)])))
     towards_sender = 2
     assert outcome.ports["pauses_sent"][towards_sender] == 1
     assert outcome.ports["paused_ps"][0] == 4 * FULL_PS + 4 * NEXT_PS - 2 * NEXT_PS
@@ -94,13 +94,13 @@ def test_a_flow_control_frame_that_waits_vanishes_with_its_link() -> None:
         Message(source=1, destination=0, size_bytes=4096, at_ps=asked_ps - 1_000),
     ]
     nic = Nic(pcie_latency_ps=10 * US_PS, xoff_bytes=FIRST_BYTES, xon_bytes=0)
-    plan = plan_of(
+    engine_input = packet_input_of(
         pair(nic=nic),
         sends(2, messages),
         transport=Transport(retransmission_timeout_ps=MS_PS),
         faults=[Fault(at_ps=asked_ps + 1, event="down", link=0), Fault(at_ps=asked_ps + 2, event="up", link=0)],
     )
-    outcome = both(plan)
+    outcome = both(engine_input)
     assert outcome.counters["drop_link_down"] == 1  # the packet of host 1; those of host 0 had arrived
     assert outcome.ports["pauses_sent"].sum() == 0
     assert outcome.ports["resumes_sent"].sum() == 0
@@ -117,7 +117,7 @@ def test_a_message_posted_without_credit_asks_for_it_by_and_by() -> None:
     sender: list[Operation] = [send(), Wait(), At(at_ps=20 * US_PS), send(), Wait()]
     receiver: list[Operation] = [Compute(duration_ps=100 * US_PS), receive, receive, Wait()]
     transport = Transport(end_to_end_credits=1, retransmission_timeout_ps=10 * US_PS, retry_limit=0)
-    outcome = both(plan_of(pair(), job_of([[sender], [receiver]]), transport=transport))
+    outcome = both(packet_input_of(pair(), job_of([[sender], [receiver]]), transport=transport))
     assert outcome.counters["probes_sent"] == 8
     assert outcome.messages["delivered_at_ps"][1] == 100 * US_PS + ACK_PS + DELAY_PS + FULL_PS + DELAY_PS
 
@@ -131,6 +131,6 @@ def test_a_packet_that_had_to_wait_for_credit_has_the_whole_timeout() -> None:
     busy = Compute(duration_ps=credit_ps - ACK_PS - DELAY_PS)
     job = job_of([[[send, send, Wait()]], [[busy, receive, receive, Wait()]]])
     transport = Transport(end_to_end_credits=1, retransmission_timeout_ps=10 * US_PS, retry_limit=0)
-    outcome = both(plan_of(pair(), job, transport=transport))
+    outcome = both(packet_input_of(pair(), job, transport=transport))
     assert outcome.counters["queue_pair_errors"] == outcome.counters["probes_sent"] == 0
     assert outcome.messages["acked_at_ps"].tolist() == [acked_ps, credit_ps + acked_ps]

@@ -8,7 +8,7 @@ from property.scenarios import random_plan
 
 from weftwork.engine import packet
 from weftwork.engine.outcome import EVENT_KINDS
-from weftwork.engine.plan import DROP_REASONS
+from weftwork.engine.packet_input import DROP_REASONS
 
 SEEDS = (3, 7, 22, 26, 48, 53)
 PLENTY = 1_000_000
@@ -17,8 +17,8 @@ PLENTY = 1_000_000
 @pytest.mark.parametrize("seed", SEEDS)
 def test_events_add_up_to_the_counters_and_change_nothing(seed: int) -> None:
     """Each pause, resume, mark and drop of the counters has its row, ordered by instant; the digest stays the same."""
-    plan = random_plan(seed)
-    silent, told = packet.run(plan), packet.run(plan, event_limit=PLENTY)
+    engine_input = random_plan(seed)
+    silent, told = packet.run(engine_input), packet.run(engine_input, event_limit=PLENTY)
     assert silent.digest() == told.digest()
     assert len(silent.events) == 0
     assert np.all(np.diff(told.events["at_ps"]) >= 0)
@@ -42,9 +42,9 @@ def test_the_chosen_plans_have_something_to_tell() -> None:
 
 def test_a_limit_is_kept_and_what_is_left_out_is_counted() -> None:
     """The first rows that fit are kept; the rest is a number."""
-    plan = random_plan(SEEDS[-1])
-    everything = packet.run(plan, event_limit=PLENTY)
+    engine_input = random_plan(SEEDS[-1])
+    everything = packet.run(engine_input, event_limit=PLENTY)
     limit = len(everything.events) // 2
-    some = packet.run(plan, event_limit=limit)
+    some = packet.run(engine_input, event_limit=limit)
     assert len(some.events) == limit
     assert some.events_left_out == len(everything.events) - limit

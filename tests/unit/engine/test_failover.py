@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 from helpers.both import both
-from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, job_of, pair, plan_of, sends, wired
+from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, job_of, packet_input_of, pair, sends, wired
 
 from weftwork.base.clock import MS_PS, SECOND_PS, US_PS
 from weftwork.engine.instants import Fault
@@ -51,7 +51,7 @@ def two_rails(
 ) -> Outcome:
     """Two hosts, each with a port at each of two switches: links 0 and 1 belong to host 0, 2 and 3 to host 1."""
     fabric = wired([(0, 2), (0, 3), (1, 2), (1, 3)], hosts=2)
-    plan = lower(
+    engine_input = lower(
         fabric=fabric,
         job=job_of([list(streams), [answers or []]], nics=nics),
         transport=Transport.model_validate({"retransmission_timeout_ps": MS_PS, "lossless_priorities": ()} | changes),
@@ -64,7 +64,7 @@ def two_rails(
             until_ps=until_ps,
         ),
     )
-    return both(plan)
+    return both(engine_input)
 
 
 def message(packets: int = PACKETS, channel: int = 0, rail: Literal["own", "peer"] = "own") -> Send:
@@ -175,14 +175,14 @@ def test_a_packet_on_its_way_is_hashed_by_the_ports_it_was_sent_with() -> None:
     # link of host 1 goes down; what is on host 0's long cable then takes the way of the port it was sent from.
     by_port = Switch(forwarding_latency_ps=0, hash=HashFunction(algorithm="xor", fields=("src_ip",)))
     links = [(0, 2), (0, 2), (1, 3), (1, 3), (2, 4), (2, 5), (4, 3), (5, 3)]
-    plan = plan_of(
+    engine_input = packet_input_of(
         wired(links, hosts=2, switch=by_port, delays_ps=[5 * US_PS] * 2 + [DELAY_PS] * 6),
         job_of([[[message(400), Wait()]], []], nics=[[0, 1], [0, 1]]),
         transport=Transport(retransmission_timeout_ps=MS_PS, lossless_priorities=()),
         faults=[down(2)],
         failover_delay_ps=0,
     )
-    frames = both(plan).ports["frames"].tolist()
+    frames = both(engine_input).ports["frames"].tolist()
     assert frames[0] == frames[6] > 300  # host 0's first port, and the way that it means
     assert frames[1] == frames[7] > 50
     assert 0 < frames[2] - frames[10] < 10  # the ACKs back from host 1, but for those on the cable that broke
@@ -199,7 +199,7 @@ def test_a_lossy_link_loses_what_arrives_from_that_instant_on(late_ps: int) -> N
     ]
     job = sends(2, [Message(source=0, destination=1, size_bytes=2 * 4096)])
     transport = Transport(retransmission_timeout_ps=10 * US_PS, lossless_priorities=())
-    outcome = both(plan_of(pair(), job, transport=transport, faults=faults))
+    outcome = both(packet_input_of(pair(), job, transport=transport, faults=faults))
     assert outcome.counters["drop_link_loss"] == 1 - late_ps
     first_ack_ps = FULL_PS + DELAY_PS + ACK_PS + DELAY_PS
     again_ps = first_ack_ps + 10 * US_PS + NEXT_PS + DELAY_PS
@@ -211,10 +211,12 @@ def test_a_host_without_an_interface_gets_one_that_is_slow() -> None:
     second_ps = FULL_PS + NEXT_PS + DELAY_PS
     faults = [Fault(at_ps=second_ps, event="slow", nic=1, rate_bps=RATE_BPS // 4)]
     job = sends(2, [Message(source=0, destination=1, size_bytes=3 * 4096)])
-    outcome = both(plan_of(pair(), job, faults=faults))
+    outcome = both(packet_input_of(pair(), job, faults=faults))
     transfer_ps = 4 * (4096 + 62) * BYTE_PS
     assert outcome.messages["delivered_at_ps"].tolist() == [second_ps + 2 * transfer_ps]
-    fast = both(plan_of(pair(), job, faults=[Fault(at_ps=second_ps, event="slow", nic=0, rate_bps=RATE_BPS // 4)]))
+    fast = both(
+        packet_input_of(pair(), job, faults=[Fault(at_ps=second_ps, event="slow", nic=0, rate_bps=RATE_BPS // 4)])
+    )
     assert fast.messages["delivered_at_ps"].tolist() == [
         second_ps + NEXT_PS
     ]  # the sender's own side is for what arrives
@@ -225,7 +227,7 @@ def test_a_slow_nic_keeps_its_latency_and_what_arrived_before_its_rate(nic: Nic)
     before_ps = FIRST_BYTES * BYTE_PS if nic.pcie_rate_bps else 0
     slow = Fault(at_ps=FULL_PS + DELAY_PS + 1, event="slow", nic=1, rate_bps=RATE_BPS // 4)
     messages = [Message(source=0, destination=1, size_bytes=4096, at_ps=at_ps) for at_ps in (0, 10 * US_PS)]
-    outcome = both(plan_of(pair(nic=nic), sends(2, messages), faults=[slow]))
+    outcome = both(packet_input_of(pair(nic=nic), sends(2, messages), faults=[slow]))
     assert outcome.messages["delivered_at_ps"].tolist() == [
         FULL_PS + DELAY_PS + before_ps + US_PS,
         10 * US_PS + FULL_PS + DELAY_PS + 4 * FIRST_BYTES * BYTE_PS + US_PS,
@@ -236,7 +238,7 @@ def two_cables(operations: list[Operation], at_ps: int, failover_delay_ps: int) 
     """Ports 0 and 2 are joined by a cable that breaks, ports 1 and 3 by another."""
     job = job_of([[operations], []], nics=[[0, 1], [0, 1]])
     fabric = wired([(0, 1), (0, 1)], hosts=2)
-    return both(plan_of(fabric, job, faults=[down(0, at_ps)], failover_delay_ps=failover_delay_ps))
+    return both(packet_input_of(fabric, job, faults=[down(0, at_ps)], failover_delay_ps=failover_delay_ps))
 
 
 def test_slots_at_the_new_port_are_in_the_order_of_identity() -> None:
@@ -268,7 +270,7 @@ def test_packets_on_their_way_are_handled_where_they_arrive_and_answered_from_th
     fabric = wired([(0, 2), (0, 2), (1, 2), (1, 2)], hosts=2)
     broken_ps = FULL_PS + DELAY_PS + 1
     job = job_of([[[message(1), Wait()]], []], nics=[[0, 1], [0, 1]])
-    outcome = both(plan_of(fabric, job, faults=[down(0, broken_ps)], failover_delay_ps=0))
+    outcome = both(packet_input_of(fabric, job, faults=[down(0, broken_ps)], failover_delay_ps=0))
     there_ps = 2 * (FULL_PS + DELAY_PS)
     assert outcome.messages["delivered_at_ps"].tolist() == [there_ps]
     assert outcome.messages["acked_at_ps"].tolist() == [there_ps + BACK_PS]
@@ -282,7 +284,7 @@ def test_an_interface_that_is_fast_again_lets_nothing_overtake_what_waits_in_it(
     slow = Nic(pcie_rate_bps=RATE_BPS // 8, receive_buffer_bytes=100_000, xoff_bytes=99_000, xon_bytes=50_000)
     job = sends(2, [Message(source=0, destination=1, size_bytes=4 * 4096)])
     cure = Fault(at_ps=second_ps + 1, event="slow", nic=1, rate_bps=0)
-    outcome = both(plan_of(pair(nic=slow), job, faults=[cure]))
+    outcome = both(packet_input_of(pair(nic=slow), job, faults=[cure]))
     first_there_ps = FULL_PS + DELAY_PS + 8 * (FULL_PS - 20 * BYTE_PS)
     # The rest wait for it and for the second, whose time was set when it came, and pass with it.
     there_ps = first_there_ps + 8 * (NEXT_PS - 20 * BYTE_PS)

@@ -2,7 +2,7 @@
 
 import pytest
 from helpers.both import both
-from helpers.tiny import BYTE_PS, Message, plan_of, sends, wired
+from helpers.tiny import BYTE_PS, Message, packet_input_of, sends, wired
 
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.engine.outcome import Outcome
@@ -37,7 +37,7 @@ def test_a_gap_that_a_packet_closes_which_asks_for_nothing_is_acknowledged(recov
 
     def run(seed: int) -> Outcome:
         job = sends(2, [Message(source=0, destination=1, size_bytes=8 * 4096)])
-        return both(plan_of(detour(), job, transport=transport, path_selection="spray", seed=seed))
+        return both(packet_input_of(detour(), job, transport=transport, path_selection="spray", seed=seed))
 
     overtaken = 0
     for seed in range(1, 9):

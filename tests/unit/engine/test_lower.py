@@ -1,4 +1,4 @@
-"""Lowering: what the arrays of a plan hold, and what is refused before anything runs."""
+"""Lowering: what the arrays of an engine input hold, and what is refused before anything runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weftwork.base.clock import MS_PS, US_PS
 from weftwork.base.errors import ConfigError
 from weftwork.engine.headroom import headroom_bytes
 from weftwork.engine.lower import TELEMETRY_BYTES, Fault, lower
-from weftwork.engine.plan import HashField, Instant, Op, Plan
+from weftwork.engine.packet_input import HashField, Instant, Op, PacketInput
 from weftwork.engine.reference import simulation as reference
 from weftwork.engine.requirements import pause_caveats, reordering_mistakes
 from weftwork.engine.settings import EngineSettings
@@ -65,7 +65,7 @@ def policies(control: str | Path = "fixed-window", path: str = "ecmp", port: str
     }
 
 
-def plan_of(fabric: Fabric | None = None, job: Job | None = None, **changes: Any) -> Plan:
+def packet_input_of(fabric: Fabric | None = None, job: Job | None = None, **changes: Any) -> PacketInput:
     fabric = tree() if fabric is None else fabric
     job = permutation(hosts=len(fabric.hosts), size_bytes=10_000, seed=1) if job is None else job
     told = {"fabric": fabric, "job": job, "transport": Transport(), **policies()} | changes
@@ -86,18 +86,18 @@ def one_class(*operations: Operation, ranks: int = 8, hosts: tuple[int, ...] | N
 
 def refusal(**arguments: Any) -> str:
     with pytest.raises(ConfigError) as error:
-        plan_of(**arguments)
+        packet_input_of(**arguments)
     return str(error.value)
 
 
 def test_a_port_pays_the_propagation_and_the_latency_of_the_far_end() -> None:
     fabric = tree(switch=Switch(forwarding_latency_ps=500))
-    plan = plan_of(fabric)
+    engine_input = packet_input_of(fabric)
     host = int(fabric.ports.base[fabric.node("host0")])
-    assert plan.port_delay_ps[host] == 10_000 + 500
-    assert plan.port_delay_ps[fabric.ports.peer[host]] == 10_000 + 7
+    assert engine_input.port_delay_ps[host] == 10_000 + 500
+    assert engine_input.port_delay_ps[fabric.ports.peer[host]] == 10_000 + 7
     spine = int(fabric.ports.base[fabric.node("spine1")])
-    assert plan.port_delay_ps[spine] == 100_000 + 500
+    assert engine_input.port_delay_ps[spine] == 100_000 + 500
 
 
 def test_headroom_holds_what_arrives_after_xoff() -> None:
@@ -107,13 +107,13 @@ def test_headroom_holds_what_arrives_after_xoff() -> None:
     by_hand = 100_000 + 3 * frame + 2 * (64 + 20)
     assert headroom_bytes(rate_bps=400 * GBPS, round_trip_ps=2 * US_PS, transport=transport) == by_hand
     fabric = tree()
-    plan = plan_of(fabric)
+    engine_input = packet_input_of(fabric)
     host = int(fabric.ports.base[fabric.node("host0")])
     leaf = int(fabric.ports.peer[host])
-    assert plan.port_headroom_bytes[host] == 0
-    delays = int(plan.port_delay_ps[leaf] + plan.port_delay_ps[host])
+    assert engine_input.port_headroom_bytes[host] == 0
+    delays = int(engine_input.port_delay_ps[leaf] + engine_input.port_delay_ps[host])
     expected = headroom_bytes(rate_bps=400 * GBPS, round_trip_ps=delays, transport=transport)
-    assert plan.port_headroom_bytes[leaf] == expected
+    assert engine_input.port_headroom_bytes[leaf] == expected
 
 
 @pytest.mark.parametrize("senders", [3, 7])
@@ -121,8 +121,8 @@ def test_nothing_is_lost_with_the_headroom_that_is_computed(senders: int) -> Non
     # alpha so small that nearly every packet pauses its sender, and a shared part of little more than a frame
     fabric = tree(switch=Switch(alpha=0.01, buffer_bytes=180_000, reserve_bytes=0, xon_offset_bytes=0))
     job = incast(hosts=8, size_bytes=200_000, seed=1, senders=senders)
-    plan = plan_of(fabric, job, **policies("none"))
-    outcome = reference.run(plan)
+    engine_input = packet_input_of(fabric, job, **policies("none"))
+    outcome = reference.run(engine_input)
     assert outcome.complete
     assert outcome.ports["pauses_sent"].sum() > 10
     assert outcome.ports["drops"].sum() == 0
@@ -131,13 +131,13 @@ def test_nothing_is_lost_with_the_headroom_that_is_computed(senders: int) -> Non
 
 def test_the_shared_buffer_is_what_reserves_and_headroom_leave() -> None:
     fabric = tree(switch=Switch(headroom_bytes=50_000, reserve_bytes=1_000, buffer_bytes=1_000_000))
-    plan = plan_of(fabric)
+    engine_input = packet_input_of(fabric)
     leaf = fabric.node("leaf0")
-    assert list(plan.class_priority) == [3, 6]
-    assert list(plan.class_lossless) == [1, 0]
-    assert plan.control_class == 1
-    assert plan.shared_bytes[leaf] == 1_000_000 - 4 * 2 * 1_000 - 4 * 50_000
-    lossy = plan_of(fabric, transport=Transport(lossless_priorities=()))
+    assert list(engine_input.class_priority) == [3, 6]
+    assert list(engine_input.class_lossless) == [1, 0]
+    assert engine_input.control_class == 1
+    assert engine_input.shared_bytes[leaf] == 1_000_000 - 4 * 2 * 1_000 - 4 * 50_000
+    lossy = packet_input_of(fabric, transport=Transport(lossless_priorities=()))
     assert lossy.shared_bytes[leaf] == 1_000_000 - 4 * 2 * 1_000
     assert not lossy.port_headroom_bytes.any()
 
@@ -146,10 +146,10 @@ def test_every_lossless_class_has_a_headroom_of_its_own_at_every_port() -> None:
     fabric = tree(switch=Switch(headroom_bytes=50_000, reserve_bytes=1_000, buffer_bytes=1_000_000))
     around = Peer(rule="shift", group=Group(size=8), shift=1)
     sends = [Send(peer=around, size=KILOBYTE, priority=priority, channel=priority) for priority in (2, 3, 4)]
-    plan = plan_of(fabric, one_class(*sends), transport=Transport(lossless_priorities=(3, 4)))
+    engine_input = packet_input_of(fabric, one_class(*sends), transport=Transport(lossless_priorities=(3, 4)))
     leaf = fabric.node("leaf0")
     ports, classes, lossless = 4, 4, 2  # priorities 2, 3, 4 and that of ACKs
-    assert plan.shared_bytes[leaf] == 1_000_000 - ports * classes * 1_000 - ports * lossless * 50_000
+    assert engine_input.shared_bytes[leaf] == 1_000_000 - ports * classes * 1_000 - ports * lossless * 50_000
 
 
 def test_a_buffer_that_headroom_and_reserves_exceed_is_refused_with_the_numbers() -> None:
@@ -171,8 +171,8 @@ def test_pauses_whose_refreshes_would_fill_the_link_are_refused_with_the_remedy(
     assert "set at least 3, or flow_control: none" in text
     assert "fabric.nic.pause_quanta" in text
     # A NIC without a host interface never pauses; three quanta are sent in time; without flow control there are none.
-    plan_of(tree(switch=Switch(pause_quanta=3), nic=Nic(pause_quanta=1)))
-    plan_of(tree(switch=Switch(pause_quanta=1)), transport=Transport(lossless_priorities=()))
+    packet_input_of(tree(switch=Switch(pause_quanta=3), nic=Nic(pause_quanta=1)))
+    packet_input_of(tree(switch=Switch(pause_quanta=1)), transport=Transport(lossless_priorities=()))
 
 
 @pytest.mark.parametrize(("quanta", "is_told"), [(136, True), (137, False)])
@@ -184,19 +184,21 @@ def test_pauses_that_can_expire_are_told(quanta: int, is_told: bool) -> None:  #
 
 def test_devices_become_rows() -> None:
     hashing = HashFunction(algorithm="crc16-ccitt", seed=9, offset=3, fields=("dst_ip", "in_port"))
-    plan = plan_of(tree(switch=Switch(hash=hashing, telemetry=True), nic=Nic(pcie_rate_bps=5, xoff_bytes=11)))
-    row = plan.switches[0]
+    engine_input = packet_input_of(
+        tree(switch=Switch(hash=hashing, telemetry=True), nic=Nic(pcie_rate_bps=5, xoff_bytes=11))
+    )
+    row = engine_input.switches[0]
     assert (row["hash_algorithm"], row["hash_seed"], row["hash_offset"]) == (2, 9, 3)
     assert row["hash_fields"] == HashField.DST_IP | HashField.IN_PORT
     assert row["telemetry"] == 1
     assert row["weight"].tolist() == [16, 0, 0, 0, 0, 0, 0, 0]  # of priorities 3 and 6
-    assert (plan.nics[0]["pcie_rate_bps"], plan.nics[0]["xoff_bytes"]) == (5, 11)
+    assert (engine_input.nics[0]["pcie_rate_bps"], engine_input.nics[0]["xoff_bytes"]) == (5, 11)
 
 
 def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
     ring = Peer(rule="shift", group=Group(size=8, stride=1), shift=1, step=1)
     table = Peer(rule="table", table=(1, 0, -1, -1, -1, -1, -1, -1))
-    plan = plan_of(
+    engine_input = packet_input_of(
         job=one_class(
             Compute(duration_ps=5),
             Loop(
@@ -217,7 +219,7 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
             Milestone(name=0),
         )
     )
-    codes = [Op(code).name for code in plan.ops["code"].tolist()]
+    codes = [Op(code).name for code in engine_input.ops["code"].tolist()]
     assert codes == [
         "COMPUTE",
         "LOOP",
@@ -231,16 +233,16 @@ def test_a_loop_becomes_its_head_its_body_and_its_end() -> None:
         "MILESTONE",
         "STOP",
     ]
-    assert (plan.ops[1]["value"], plan.ops[1]["target"], plan.ops[4]["target"]) == (3, 5, 2)
-    sent = plan.ops[2]
+    assert (engine_input.ops[1]["value"], engine_input.ops[1]["target"], engine_input.ops[4]["target"]) == (3, 5, 2)
+    sent = engine_input.ops[2]
     assert [sent[name].item() for name in ("stride", "size", "shift", "step", "parts", "digits", "channel")] == [
         1, 8, 1, 1, 2, 1, 4,
     ]  # fmt: skip
-    assert plan.tables.tolist() == [1, 0, -1, -1, -1, -1, -1, -1]  # once, though two operations point there
-    assert list(plan.class_priority) == [1, 3, 6]
-    assert (plan.ops[5]["data_class"], plan.ops[2]["data_class"]) == (0, 1)
-    assert plan.tokens == 3
-    assert plan.has_receives
+    assert engine_input.tables.tolist() == [1, 0, -1, -1, -1, -1, -1, -1]  # once, though two operations point there
+    assert list(engine_input.class_priority) == [1, 3, 6]
+    assert (engine_input.ops[5]["data_class"], engine_input.ops[2]["data_class"]) == (0, 1)
+    assert engine_input.tokens == 3
+    assert engine_input.has_receives
 
 
 @pytest.mark.parametrize(
@@ -277,7 +279,9 @@ def test_what_no_engine_can_run_is_refused(operation: Operation, text: str) -> N
 
 def test_an_xor_with_a_step_reaches_every_partner() -> None:
     partner = Peer(rule="xor", group=Group(size=8), shift=1, step=1)
-    outcome = reference.run(plan_of(job=one_class(Loop(count=3, body=(Send(peer=partner, size=KILOBYTE), Wait())))))
+    outcome = reference.run(
+        packet_input_of(job=one_class(Loop(count=3, body=(Send(peer=partner, size=KILOBYTE), Wait()))))
+    )
     pairs = {(int(m["source"]), int(m["destination"])) for m in outcome.messages}
     assert pairs == {(rank, rank ^ bit) for rank in range(8) for bit in (1, 2, 4)}
 
@@ -297,7 +301,7 @@ def test_a_job_that_the_fabric_has_no_hosts_for_is_refused() -> None:
 
 def test_a_policy_that_needs_telemetry_pays_for_it_or_is_refused() -> None:
     hpcc = policies(TEST_POLICIES / "hpcc.py")
-    with_telemetry = plan_of(tree(switch=Switch(telemetry=True)), **hpcc)
+    with_telemetry = packet_input_of(tree(switch=Switch(telemetry=True)), **hpcc)
     assert with_telemetry.transport.telemetry_bytes == TELEMETRY_BYTES == 42
     text = refusal(**hpcc)
     assert "transport.congestion_control  hpcc needs in-band telemetry; switch 'plain' offers ECN and PFC" in text
@@ -319,8 +323,8 @@ def test_spraying_under_go_back_n_is_found() -> None:
 
 
 def instants_of(faults: list[Fault], fabric: Fabric, delay_ps: int = MS_PS) -> list[tuple[int, str, int]]:
-    plan = plan_of(fabric, faults=faults, reconvergence_delay_ps=delay_ps)
-    rows = plan.instants.tolist()
+    engine_input = packet_input_of(fabric, faults=faults, reconvergence_delay_ps=delay_ps)
+    rows = engine_input.instants.tolist()
     return [(at, Instant(code).name, value if code >= Instant.RATE else port) for at, code, port, value in rows]
 
 
@@ -332,11 +336,11 @@ def test_a_link_goes_down_and_comes_up_and_routes_follow() -> None:
     assert instants_of(faults, fabric, delay_ps=100) == [
         (20, "LINK_DOWN", port), (50, "LINK_UP", port), (120, "ROUTES", 1), (150, "ROUTES", 0),
     ]  # fmt: skip
-    plan = plan_of(fabric, faults=faults)
-    leaf, far = fabric.node("leaf1"), int(plan.attachment[fabric.ports.base[fabric.node("host0")]])
+    engine_input = packet_input_of(fabric, faults=faults)
+    leaf, far = fabric.node("leaf1"), int(engine_input.attachment[fabric.ports.base[fabric.node("host0")]])
     before, after = (
         table.group_ports[slice(*table.group_ptr[[g, g + 1]])]
-        for table in plan.routes
+        for table in engine_input.routes
         for g in [int(table.group_of[leaf, far])]
     )
     assert len(before) == 2
@@ -403,7 +407,7 @@ def test_a_large_plan_is_lowered_fast() -> None:
         leaves=128, spines=64, hosts_per_leaf=64, host_rate_bps=400 * GBPS, fabric_rate_bps=400 * GBPS,
         host_delay_ps=US_PS, fabric_delay_ps=US_PS, switch=Switch(), nic=Nic(),
     )  # fmt: skip
-    plan = plan_of(fabric)
-    assert len(plan.rank_ports) == 8_192
-    assert len(plan.ops) == 3
-    assert np.count_nonzero(plan.node_kind == SWITCH) == 192
+    engine_input = packet_input_of(fabric)
+    assert len(engine_input.rank_ports) == 8_192
+    assert len(engine_input.ops) == 3
+    assert np.count_nonzero(engine_input.node_kind == SWITCH) == 192

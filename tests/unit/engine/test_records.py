@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weftwork.engine import _native, outcome, packet, plan
+from weftwork.engine import _native, outcome, packet, packet_input
 from weftwork.engine.columns import column
 from weftwork.engine.flow import outcome as flow_outcome
 from weftwork.engine.flow import paths as flow_paths
@@ -18,7 +18,7 @@ from weftwork.engine.flow import run as flow_run
 from weftwork.policies import interface
 from weftwork.spec.transport import Transport
 
-MODULES: tuple[ModuleType, ...] = (plan, outcome, flow_outcome, flow_paths, flow_run, interface)
+MODULES: tuple[ModuleType, ...] = (packet_input, outcome, flow_outcome, flow_paths, flow_run, interface)
 IN_PYTHON_ALONE = {"TIER_DTYPE"}  # made from TIER_BYTES_DTYPE
 BY_NAME = {  # records that cross as dictionaries: their keys
     "TransportRow": set(packet._raw_transport(Transport())),
@@ -74,7 +74,7 @@ def test_two_fields_that_change_places_would_be_noticed() -> None:
     fields = next(fields for struct, _, _, fields in RECORDS if struct == "OpRow")
     swapped = [*fields[:3], (fields[4][0], *fields[3][1:]), (fields[3][0], *fields[4][1:]), *fields[5:]]
     with pytest.raises(AssertionError):
-        test_a_record_has_the_fields_of_its_dtype(("OpRow", "OP_DTYPE", plan.OP_DTYPE.itemsize, swapped))
+        test_a_record_has_the_fields_of_its_dtype(("OpRow", "OP_DTYPE", packet_input.OP_DTYPE.itemsize, swapped))
 
 
 def test_a_column_of_another_type_is_refused() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from helpers.both import both
-from helpers.tiny import BYTE_PS, DELAY_PS, Message, pair, plan_of, sends, wired
+from helpers.tiny import BYTE_PS, DELAY_PS, Message, packet_input_of, pair, sends, wired
 
 from weftwork.base.clock import US_PS
 from weftwork.engine.instants import Fault
@@ -39,7 +39,9 @@ def lose(*places: int, packets: int = 20, control: str = "none", **changes: obje
               (Fault(at_ps=at, event="down", link=0), Fault(at_ps=at + 1, event="up", link=0))]  # fmt: skip
     job = sends(2, [Message(source=0, destination=1, size_bytes=packets * 4096)])
     wire = pair(delays_ps=[NEAR_PS])
-    outcome = both(plan_of(wire, job, transport=transport(**changes), faults=faults, congestion_control=control))
+    outcome = both(
+        packet_input_of(wire, job, transport=transport(**changes), faults=faults, congestion_control=control)
+    )
     assert outcome.counters["drop_link_down"] == len(places)
     assert outcome.counters["retransmissions"] == outcome.counters["data_sent"] - packets
     return outcome
@@ -119,7 +121,7 @@ def test_a_retransmission_needs_no_window_and_does_not_widen_it() -> None:
         Fault(at_ps=start_ps(2) + 40_000, event="down", link=0),
         Fault(at_ps=start_ps(2) + 40_001, event="up", link=0),
     ]
-    plan = plan_of(
+    engine_input = packet_input_of(
         pair(delays_ps=[NEAR_PS]),
         job,
         transport=transport(reorder_threshold_packets=2),
@@ -127,7 +129,7 @@ def test_a_retransmission_needs_no_window_and_does_not_widen_it() -> None:
         parameters={"window_bytes": 4 * 4096},
         faults=faults,
     )
-    outcome = both(plan)
+    outcome = both(engine_input)
     # 5 overtakes 2 by three; its NAK finds an idle port.
     told_ps = start_ps(6) + NEAR_PS + ACK_PS + NEAR_PS
     assert outcome.counters["retransmissions"] == 1
@@ -145,7 +147,7 @@ def test_spraying_costs_retransmissions_without_a_threshold_and_none_with_one(
                    delays_ps=[NEAR_PS, NEAR_PS, NEAR_PS, NEAR_PS, 3 * US_PS, NEAR_PS])  # fmt: skip
     job = sends(2, [Message(source=0, destination=1, size_bytes=200 * 4096)])
     outcome = both(
-        plan_of(
+        packet_input_of(
             fabric,
             job,
             transport=transport(reorder_threshold_packets=threshold, reorder_tolerant=True),
@@ -169,13 +171,13 @@ def test_a_lost_packet_that_is_paused_does_not_hold_up_another_class() -> None:
         Message(source=0, destination=1, size_bytes=packets * 4096, priority=4),
     ]
     at_ps = 40_000
-    plan = plan_of(
+    engine_input = packet_input_of(
         pair(delays_ps=[NEAR_PS], nic=nic),
         sends(2, messages),
         transport=transport(retransmission_timeout_ps=1_000 * US_PS),
         faults=[Fault(at_ps=at_ps, event="down", link=0), Fault(at_ps=at_ps + 1, event="up", link=0)],
     )
-    outcome = both(plan)
+    outcome = both(engine_input)
     empty_ps = 2 * FULL_PS + (packets + 1) * NEXT_PS + NEAR_PS + latency_ps
     resumed_ps = empty_ps + (64 + 20) * BYTE_PS + NEAR_PS
     assert outcome.messages["delivered_at_ps"].tolist() == [resumed_ps + FULL_PS + NEAR_PS + latency_ps] * 2
@@ -187,7 +189,7 @@ def test_half_of_all_packets_lost_and_all_delivered() -> None:
     job = sends(
         2, [Message(source=0, destination=1, size_bytes=30 * 4096), Message(source=0, destination=1, size_bytes=1)]
     )
-    outcome = both(plan_of(pair(loss=0.5), job, transport=transport(retry_limit=1_000)))
+    outcome = both(packet_input_of(pair(loss=0.5), job, transport=transport(retry_limit=1_000)))
     assert (outcome.messages["acked_at_ps"] > 0).all()
     assert outcome.counters["drop_link_loss"] > 20
 
@@ -196,7 +198,7 @@ def test_a_long_wire_is_told_of_every_packet_that_is_kept() -> None:
     # Packets 0 and 1 are lost. The NAK of 2 finds the fifteenth on the way out; then the two go, then the last five.
     blink = [Fault(at_ps=FULL_PS + 10, event="down", link=0), Fault(at_ps=FULL_PS + 11, event="up", link=0)]
     job = sends(2, [Message(source=0, destination=1, size_bytes=20 * 4096)])
-    outcome = both(plan_of(pair(), job, faults=blink, transport=transport()))
+    outcome = both(packet_input_of(pair(), job, faults=blink, transport=transport()))
     nak_at_ps = start_ps(3) + DELAY_PS + ACK_PS + DELAY_PS
     assert start_ps(14) < nak_at_ps <= start_ps(15)
     again_ps = start_ps(15)
@@ -207,6 +209,6 @@ def test_a_long_wire_is_told_of_every_packet_that_is_kept() -> None:
 
 def test_a_dead_link_ends_in_an_error_after_the_last_retry() -> None:
     job = sends(2, [Message(source=0, destination=1, size_bytes=4096)])
-    outcome = both(plan_of(pair(loss=1.0), job, transport=transport(retry_limit=2)))
+    outcome = both(packet_input_of(pair(loss=1.0), job, transport=transport(retry_limit=2)))
     assert [outcome.counters[name] for name in ("timeouts", "queue_pair_errors", "data_sent")] == [3, 1, 3]
     assert outcome.messages["acked_at_ps"].tolist() == [-1]

@@ -2,7 +2,7 @@
 
 import pytest
 from helpers.both import both
-from helpers.tiny import BYTE_PS, DELAY_PS, job_of, pair, plan_of, wired
+from helpers.tiny import BYTE_PS, DELAY_PS, job_of, packet_input_of, pair, wired
 
 from weftwork.base.clock import US_PS
 from weftwork.base.errors import ConfigError
@@ -40,7 +40,7 @@ def of(rank: int, channel: int = 0) -> Receive:
 def server(*programs: list[list[Operation]], gpus: tuple[int, ...] = (0, 1, 2, 3)) -> Outcome:
     """Ranks on the GPUs of host 0, and an idle host 1 beside it."""
     job = job_of([*programs, []], hosts=[0] * len(programs) + [1], gpus=[*gpus[: len(programs)], 0])
-    return both(plan_of(pair(server=SERVER), job))
+    return both(packet_input_of(pair(server=SERVER), job))
 
 
 @pytest.mark.parametrize(("gpus", "byte_ps", "latency_ps"), [((0, 1), 2, NVLINK_PS), ((1, 2), 16, PCIE_PS)])
@@ -136,7 +136,9 @@ def test_a_delivery_comes_before_the_egress_is_free_at_that_instant() -> None:
     near = SERVER.model_copy(update={"nvlink_latency_ps": 0})
     first: list[Operation] = [to(1, 1_000), to(1, 1_000, 1), Wait(), to(1, 1_000), Wait(), to(1, 1_000, 1), Wait()]
     second: list[Operation] = [At(at_ps=2 * CHUNK_PS + 1), to(1, 2_000, 2), Wait()]
-    outcome = both(plan_of(pair(server=near), job_of([[first, second], [], []], hosts=[0, 0, 1], gpus=[0, 1, 0])))
+    outcome = both(
+        packet_input_of(pair(server=near), job_of([[first, second], [], []], hosts=[0, 0, 1], gpus=[0, 1, 0]))
+    )
     assert outcome.messages["channel"].tolist() == [0, 0, 1, 1, 2]
     assert (outcome.messages["delivered_at_ps"] // CHUNK_PS).tolist() == [1, 3, 2, 4, 6]
 
@@ -149,7 +151,7 @@ def test_packets_and_messages_inside_a_server_go_on_side_by_side() -> None:
         [[of(0), Wait(), to(3, 1_000), Wait(), Milestone(name=1)]],
         [[of(2), Wait(), Milestone(name=1)]],
     ]
-    outcome = both(plan_of(pair(server=SERVER), job_of(programs, hosts=[0, 0, 1, 1], gpus=[0, 1, 0, 1])))
+    outcome = both(packet_input_of(pair(server=SERVER), job_of(programs, hosts=[0, 0, 1, 1], gpus=[0, 1, 0, 1])))
     packet_ps = (4_096 + 62 + 16 + 20) * BYTE_PS + DELAY_PS
     ack_ps = (66 + 20) * BYTE_PS + DELAY_PS
     near_ps = NVLINK_PS + CHUNK_PS
@@ -168,9 +170,9 @@ def test_packets_and_messages_inside_a_server_go_on_side_by_side() -> None:
 def test_a_run_that_stops_before_a_delivery_does_not_have_it() -> None:
     job = job_of([[[to(1, 1_000), Wait()]], [], []], hosts=[0, 0, 1], gpus=[0, 1, 0])
     there_ps = NVLINK_PS + CHUNK_PS
-    cut = both(plan_of(pair(server=SERVER), job, until_ps=there_ps))
+    cut = both(packet_input_of(pair(server=SERVER), job, until_ps=there_ps))
     assert (cut.messages["delivered_at_ps"].tolist(), cut.complete, cut.counters["end_ps"]) == ([-1], False, 0)
-    whole = both(plan_of(pair(server=SERVER), job, until_ps=there_ps + 1))
+    whole = both(packet_input_of(pair(server=SERVER), job, until_ps=there_ps + 1))
     assert (whole.messages["delivered_at_ps"].tolist(), whole.complete) == ([there_ps], True)
 
 
@@ -182,11 +184,11 @@ def test_groups_by_members_meet_on_both_sides_of_a_server() -> None:
         Receive(peer=Peer(rule="shift", group=ring, shift=-1)),
         Wait(),
     ]
-    outcome = both(plan_of(pair(server=SERVER), job_of([[body]] * 4, hosts=[0, 0, 1, 1], gpus=[0, 1, 0, 1])))
+    outcome = both(packet_input_of(pair(server=SERVER), job_of([[body]] * 4, hosts=[0, 0, 1, 1], gpus=[0, 1, 0, 1])))
     pairs = list(zip(outcome.messages["source"].tolist(), outcome.messages["destination"].tolist(), strict=True))
     assert pairs == [(0, 3), (1, 2), (2, 0), (3, 1)]
     assert outcome.complete
-    inside = both(plan_of(pair(server=SERVER), job_of([[body]] * 4, hosts=[0, 1, 0, 1], gpus=[0, 0, 1, 1])))
+    inside = both(packet_input_of(pair(server=SERVER), job_of([[body]] * 4, hosts=[0, 1, 0, 1], gpus=[0, 0, 1, 1])))
     is_near = inside.messages["delivered_at_ps"] == inside.messages["acked_at_ps"]
     assert is_near.tolist() == [False, False, True, True]  # 2 to 0 and 3 to 1
 
@@ -200,7 +202,7 @@ def test_a_message_that_waits_for_its_turn_starts_when_the_egress_is_free() -> N
 def test_nvlink_without_a_rate_is_refused() -> None:
     job = job_of([[[to(1, 1)]], []], hosts=[0, 0], gpus=[0, 1])
     with pytest.raises(ConfigError, match="found NVLink of 0 b/s in 'n0', wanted more than 0"):
-        plan_of(pair(server=Server(gpus=2, nvlink_domain_gpus=2)), job)
+        packet_input_of(pair(server=Server(gpus=2, nvlink_domain_gpus=2)), job)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,7 @@ def test_a_column_chooses_ports_at_both_ends_and_a_rail_is_that_of_the_peer(
     send = Send(
         peer=Peer(rule="rank", shift=1), size=Size(total_bytes=1), nic=nic, rail="peer" if rail == "peer" else "own"
     )
-    outcome = both(plan_of(fabric, job_of([[[send, Wait()]], []], nics=[[0, 1], [0, 0]])))
+    outcome = both(packet_input_of(fabric, job_of([[[send, Wait()]], []], nics=[[0, 1], [0, 0]])))
     assert outcome.complete
     assert outcome.ports["frames"][:4].nonzero()[0].tolist() == ports
 
@@ -223,7 +225,7 @@ def test_the_rail_of_a_peer_is_refused_where_a_host_does_not_have_the_port() -> 
     fabric = wired([(0, 2), (0, 2), (1, 2)], hosts=2)
     send = Send(peer=Peer(rule="rank", shift=0), size=Size(total_bytes=1), rail="peer")
     with pytest.raises(ConfigError, match="found the rail of the peer with NIC port 1, but 'n1' has 1"):
-        plan_of(fabric, job_of([[], [[send]]], nics=[[0, 1], [0, 0]]))
+        packet_input_of(fabric, job_of([[], [[send]]], nics=[[0, 1], [0, 0]]))
 
 
 def test_what_is_recorded_names_queue_pairs_by_their_place_among_all_that_carry_messages() -> None:
@@ -232,7 +234,7 @@ def test_what_is_recorded_names_queue_pairs_by_their_place_among_all_that_carry_
     lossy = pair(server=SERVER, loss=1.0)
     transport = Transport(retransmission_timeout_ps=10 * US_PS, retry_limit=0)
     outcome = packet.run(
-        plan_of(lossy, job, transport=transport),
+        packet_input_of(lossy, job, transport=transport),
         series=packet.Series(every_ps=US_PS, flows=None, path_sample=1),
         event_limit=10,
     )

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.both import both
-from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, pair, plan_of, sends, star
+from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, packet_input_of, pair, sends, star
 
 from weftwork.base.clock import MS_PS, SECOND_PS, US_PS
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.plan import Plan
+from weftwork.engine.packet_input import PacketInput
 from weftwork.spec.device import Ecn, Nic, Switch
 from weftwork.spec.transport import Transport
 
@@ -39,14 +39,14 @@ def arrival_ps(frame: int) -> int:
 
 def filling(
     switch: Switch, *, wire: Transport = WIRE, shared_bytes: int | None = None, seed: int = 1, until_ps: int = MS_PS
-) -> Plan:
+) -> PacketInput:
     """Host 0 sends all frames at once; a frame takes 3.3 ms to host 1, and the run ends after 1 ms."""
     fabric = star(2, switch=switch, rates_bps=[RATE_BPS, 10_000_000])
     job = sends(2, [Message(source=0, destination=1, size_bytes=SENT * 4096)])
-    plan = plan_of(fabric, job, transport=wire, seed=seed, until_ps=until_ps)
+    engine_input = packet_input_of(fabric, job, transport=wire, seed=seed, until_ps=until_ps)
     if shared_bytes is None:
-        return plan
-    return replace(plan, shared_bytes=np.where(plan.shared_bytes > 0, shared_bytes, 0))
+        return engine_input
+    return replace(engine_input, shared_bytes=np.where(engine_input.shared_bytes > 0, shared_bytes, 0))
 
 
 def marks(ecn: Ecn, *, seed: int = 1, until_ps: int = MS_PS) -> int:
@@ -100,7 +100,7 @@ def test_a_mark_at_dequeue_counts_what_stays_behind(kmin_bytes: int, kept: int) 
     )
     fabric = star(2, switch=switch, rates_bps=[RATE_BPS, RATE_BPS // 400])
     job = sends(2, [Message(source=0, destination=1, size_bytes=SENT * 4096)])
-    outcome = both(plan_of(fabric, job, transport=WIRE))
+    outcome = both(packet_input_of(fabric, job, transport=WIRE))
     assert outcome.ports["marks"].tolist() == [0, 0, 0, SENT - 1 - (kept + 1)]
 
 
@@ -166,9 +166,9 @@ def test_what_another_ingress_holds_is_not_free(spare_bytes: int, held: int) -> 
         Message(source=0, destination=1, size_bytes=5 * 4096),
         Message(source=2, destination=3, size_bytes=SENT * 4096, at_ps=100 * FRAME_PS),
     ]
-    plan = plan_of(fabric, sends(4, messages), transport=LOSSY, until_ps=MS_PS)
-    shared_bytes = np.where(plan.shared_bytes > 0, 12 * FRAME_BYTES + spare_bytes, 0)
-    ports = both(replace(plan, shared_bytes=shared_bytes)).ports
+    engine_input = packet_input_of(fabric, sends(4, messages), transport=LOSSY, until_ps=MS_PS)
+    shared_bytes = np.where(engine_input.shared_bytes > 0, 12 * FRAME_BYTES + spare_bytes, 0)
+    ports = both(replace(engine_input, shared_bytes=shared_bytes)).ports
     assert ports["max_queue_bytes"][4:].tolist() == [0, 4 * FRAME_BYTES, 0, held * FRAME_BYTES]
     assert ports["drops"].tolist() == [0, 0, 0, 0, 0, 0, 0, SENT - 1 - held]
 
@@ -233,9 +233,11 @@ def test_a_pause_ends_at_the_offset_below_the_share_of_what_is_free(offset_bytes
         forwarding_latency_ps=0, alpha=1, reserve_bytes=0, xon_offset_bytes=offset_bytes, headroom_bytes=10_000
     )
     fabric = star(2, switch=switch, rates_bps=[RATE_BPS, RATE_BPS // 4], delays_ps=[DELAY_PS, 10 * DELAY_PS])
-    plan = plan_of(fabric, sends(2, [Message(source=0, destination=1, size_bytes=8 * 4096)]), transport=WIRE)
-    shared_bytes = np.where(plan.shared_bytes > 0, 10 * FRAME_BYTES, 0)
-    ports = both(replace(plan, shared_bytes=shared_bytes)).ports
+    engine_input = packet_input_of(
+        fabric, sends(2, [Message(source=0, destination=1, size_bytes=8 * 4096)]), transport=WIRE
+    )
+    shared_bytes = np.where(engine_input.shared_bytes > 0, 10 * FRAME_BYTES, 0)
+    ports = both(replace(engine_input, shared_bytes=shared_bytes)).ports
     assert (ports["pauses_sent"][TO_SENDER], ports["resumes_sent"][TO_SENDER]) == (1, 1)
     assert ports["paused_ps"][0] == paused * FRAME_PS
 
@@ -257,7 +259,7 @@ def test_the_gap_of_a_paced_flow_is_its_bytes_over_its_rate_rounded_down(sent_bp
     """Nineteen gaps, so that rounding up or to the nearest is seen; the last frame is shorter and its gap unseen."""
     frames = 20
     size = frames * 4096 - 1_234
-    plan = plan_of(
+    engine_input = packet_input_of(
         pair(),
         sends(2, [Message(source=0, destination=1, size_bytes=size)]),
         transport=WIRE,
@@ -267,7 +269,7 @@ def test_the_gap_of_a_paced_flow_is_its_bytes_over_its_rate_rounded_down(sent_bp
     gap_ps = (FRAME_BYTES + 20) * 8 * 10**12 // sent_bps
     last_ps = (frames - 1) * max(gap_ps, FRAME_PS)
     delivered_ps = last_ps + FRAME_PS - 1_234 * BYTE_PS + DELAY_PS
-    assert both(plan).messages["delivered_at_ps"].tolist() == [delivered_ps]
+    assert both(engine_input).messages["delivered_at_ps"].tolist() == [delivered_ps]
 
 
 def test_the_first_frame_of_a_message_and_a_short_one_have_gaps_of_their_own() -> None:
@@ -275,7 +277,7 @@ def test_the_first_frame_of_a_message_and_a_short_one_have_gaps_of_their_own() -
     sent_bps = 70_000_000_000
     messages = [Message(source=0, destination=1, size_bytes=5_000)] * 2
     wire = Transport()
-    plan = plan_of(
+    engine_input = packet_input_of(
         pair(), sends(2, messages), transport=wire, congestion_control=PACED, parameters={"sent_bps": sent_bps}
     )
     first, second = 4096 + 62 + 16 + 20, 904 + 62 + 20
@@ -283,7 +285,7 @@ def test_the_first_frame_of_a_message_and_a_short_one_have_gaps_of_their_own() -
     for line_bytes in (first, second, first):
         starts_ps.append(starts_ps[-1] + line_bytes * 8 * 10**12 // sent_bps)
     delivered_ps = [starts_ps[frame] + second * BYTE_PS + DELAY_PS for frame in (1, 3)]
-    assert both(plan).messages["delivered_at_ps"].tolist() == delivered_ps
+    assert both(engine_input).messages["delivered_at_ps"].tolist() == delivered_ps
 
 
 # Windows
@@ -297,7 +299,7 @@ def test_a_fixed_window_holds_its_payload_and_by_default_that_of_a_round_trip(wi
     """
     round_trip_ps = FRAME_PS + DELAY_PS + (66 + 20) * BYTE_PS + DELAY_PS
     assert (round_trip_ps // BYTE_PS + 4096) // 4096 == 14
-    plan = plan_of(
+    engine_input = packet_input_of(
         pair(nic=Nic(pcie_latency_ps=10 * US_PS)),
         sends(2, [Message(source=0, destination=1, size_bytes=SENT * 4096)]),
         transport=WIRE,
@@ -305,4 +307,4 @@ def test_a_fixed_window_holds_its_payload_and_by_default_that_of_a_round_trip(wi
         parameters={"window_bytes": window_bytes},
         until_ps=10 * US_PS,
     )
-    assert both(plan).ports["frames"].tolist() == [sent, 0]
+    assert both(engine_input).ports["frames"].tolist() == [sent, 0]

@@ -24,7 +24,7 @@ from weftwork.workload.traffic.patterns.permutation import permutation
 
 if TYPE_CHECKING:
     from weftwork.engine.outcome import Outcome
-    from weftwork.engine.plan import Plan
+    from weftwork.engine.packet_input import PacketInput
 
 SEEDS = (3, 7, 19, 27, 33, 45)
 BINS = 8
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.sanitize
 
 
 @cache
-def _plan(*, sprayed: bool = False, crowded: bool = False, packets: int = 64) -> Plan:
+def _plan(*, sprayed: bool = False, crowded: bool = False, packets: int = 64) -> PacketInput:
     """16 hosts in a fat tree of 4-port switches; crowded: all of them send to one, through small buffers."""
     fabric = fat_tree(
         tiers=3,
@@ -63,8 +63,8 @@ def _plan(*, sprayed: bool = False, crowded: bool = False, packets: int = 64) ->
     )
 
 
-def _run(plan: Plan, **series: Any) -> Outcome:
-    return packet.run(plan, series=Series(**series))
+def _run(engine_input: PacketInput, **series: Any) -> Outcome:
+    return packet.run(engine_input, series=Series(**series))
 
 
 def _sums(outcome: Outcome, column: str) -> np.ndarray:
@@ -77,8 +77,8 @@ def _sums(outcome: Outcome, column: str) -> np.ndarray:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_bins_add_up_to_the_counters_and_change_nothing(seed: int, bins: int) -> None:
     """However often bins were merged, their sums are the counters of the port, and the digest is what it was."""
-    plan = random_plan(seed)
-    silent, told = packet.run(plan), _run(plan, timeline_bins=bins, path_sample=1)
+    engine_input = random_plan(seed)
+    silent, told = packet.run(engine_input), _run(engine_input, timeline_bins=bins, path_sample=1)
     assert silent.digest() == told.digest()
     assert len(silent.timeline) == len(silent.paths) == silent.timeline_bin_ps == 0
     for column, counter in zip(COLUMNS, COUNTERS, strict=True):
@@ -100,11 +100,11 @@ def test_the_chosen_plans_fill_every_column() -> None:
 @pytest.mark.parametrize("crowded", [False, True])
 def test_a_bin_never_holds_more_than_the_line_carries(*, crowded: bool) -> None:
     """Rate times length, and one frame whose transmission starts in the bin and ends behind it; it gets full, too."""
-    plan = _plan(crowded=crowded)
-    told = _run(plan, timeline_bins=240).timeline
-    length = _run(plan, timeline_bins=240).timeline_bin_ps
+    engine_input = _plan(crowded=crowded)
+    told = _run(engine_input, timeline_bins=240).timeline
+    length = _run(engine_input, timeline_bins=240).timeline_bin_ps
     begin = (told["at_ps"] - 1) // length * length
-    most = plan.port_rate_bps[told["port"]] * (told["at_ps"] - begin) / 8e12
+    most = engine_input.port_rate_bps[told["port"]] * (told["at_ps"] - begin) / 8e12
     frame = MTU_BYTES + 100
     assert np.all(told["bytes"] <= most + frame)
     assert np.any(told["bytes"] >= most - 2 * frame)
@@ -112,8 +112,8 @@ def test_a_bin_never_holds_more_than_the_line_carries(*, crowded: bool) -> None:
 
 def test_merging_keeps_sums_and_largest_queues() -> None:
     """A short timeline is the long one with its bins put together."""
-    plan = _plan(crowded=True)
-    long, short = _run(plan, timeline_bins=4096), _run(plan, timeline_bins=BINS)
+    engine_input = _plan(crowded=True)
+    long, short = _run(engine_input, timeline_bins=4096), _run(engine_input, timeline_bins=BINS)
     assert long.timeline_bin_ps == US_PS
     assert short.timeline_bin_ps > 4 * US_PS
     wanted: dict[tuple[int, int], list[int]] = {}
@@ -137,8 +137,8 @@ def test_a_merged_bin_has_the_largest_queue_of_the_ends_that_it_saw() -> None:
 
     Where the largest queue is not the last one of a bin, and several have one, a sum or the last would be seen.
     """
-    plan = _plan(crowded=True)
-    long, short = _run(plan, timeline_bins=4096), _run(plan, timeline_bins=BINS)
+    engine_input = _plan(crowded=True)
+    long, short = _run(engine_input, timeline_bins=4096), _run(engine_input, timeline_bins=BINS)
     at_ps, ends_ps, bin_ps = US_PS, [], US_PS
     while at_ps < long.timeline["at_ps"].max():
         ends_ps.append(at_ps)
@@ -159,8 +159,8 @@ def test_a_merged_bin_has_the_largest_queue_of_the_ends_that_it_saw() -> None:
 
 def test_a_pause_is_told_as_it_passes() -> None:
     """What a port was paused in a bin is no longer than the bin, and together what its counter says but for the end."""
-    plan = _plan(crowded=True, packets=256)
-    told = _run(plan, timeline_bins=240)
+    engine_input = _plan(crowded=True, packets=256)
+    told = _run(engine_input, timeline_bins=240)
     assert told.ports["paused_ps"].any()
     begin = (told.timeline["at_ps"] - 1) // told.timeline_bin_ps * told.timeline_bin_ps
     assert np.all(told.timeline["paused_ps"] >= 0)
@@ -171,23 +171,23 @@ def test_a_pause_is_told_as_it_passes() -> None:
 
 def test_the_last_bin_ends_with_the_run() -> None:
     """No later than the last arrival, or where the run was cut off."""
-    plan = _plan()
-    whole = _run(plan, timeline_bins=240)
+    engine_input = _plan()
+    whole = _run(engine_input, timeline_bins=240)
     end_ps = whole.counters["end_ps"]
     assert end_ps - whole.timeline_bin_ps < whole.timeline["at_ps"].max() <= end_ps
-    longer = _run(plan, timeline_bins=3)
+    longer = _run(engine_input, timeline_bins=3)
     assert end_ps % longer.timeline_bin_ps
     assert longer.timeline["at_ps"].max() == end_ps
     cut_ps = end_ps // 2
     assert cut_ps % whole.timeline_bin_ps
-    assert _run(replace(plan, until_ps=cut_ps), timeline_bins=240).timeline["at_ps"].max() == cut_ps
+    assert _run(replace(engine_input, until_ps=cut_ps), timeline_bins=240).timeline["at_ps"].max() == cut_ps
 
 
 def test_a_quiet_fabric_keeps_short_bins() -> None:
     """A stale timer long behind the end makes no bin, and no bin longer."""
-    plan = _plan(packets=1)
-    told = _run(plan, timeline_bins=240)
-    assert plan.transport.retransmission_timeout_ps > 10_000 * US_PS
+    engine_input = _plan(packets=1)
+    told = _run(engine_input, timeline_bins=240)
+    assert engine_input.transport.retransmission_timeout_ps > 10_000 * US_PS
     assert told.timeline_bin_ps == US_PS
     assert told.timeline["at_ps"].max() < 100 * US_PS
 
@@ -195,8 +195,8 @@ def test_a_quiet_fabric_keeps_short_bins() -> None:
 @pytest.mark.parametrize("sprayed", [False, True])
 def test_paths_list_the_ports_that_a_flow_crosses(*, sprayed: bool) -> None:
     """Port by port from host to host without a gap; by ECMP the only way, sprayed as many packets on every hop."""
-    plan = _plan(sprayed=sprayed)
-    told = _run(plan, path_sample=1)
+    engine_input = _plan(sprayed=sprayed)
+    told = _run(engine_input, path_sample=1)
     assert told.counters["retransmissions"] == 0
     pairs = sorted({(int(row["source"]), int(row["destination"])) for row in told.messages})
     assert set(told.paths["queue_pair"].tolist()) == set(range(len(pairs)))
@@ -206,13 +206,16 @@ def test_paths_list_the_ports_that_a_flow_crosses(*, sprayed: bool) -> None:
         comes: dict[int, int] = {}
         goes: dict[int, int] = {}
         for row in rows:
-            here, there = int(plan.port_node[row["port"]]), int(plan.port_node[plan.port_peer[row["port"]]])
+            here, there = (
+                int(engine_input.port_node[row["port"]]),
+                int(engine_input.port_node[engine_input.port_peer[row["port"]]]),
+            )
             goes[here] = goes.get(here, 0) + int(row["packets"])
             comes[there] = comes.get(there, 0) + int(row["packets"])
-        first, last = (int(plan.port_node[plan.rank_ports[rank, 0]]) for rank in (source, destination))
+        first, last = (int(engine_input.port_node[engine_input.rank_ports[rank, 0]]) for rank in (source, destination))
         assert goes.pop(first) == comes.pop(last) == 64
         assert goes == comes
-        assert rows["queue_bytes"][rows["port"] == plan.rank_ports[source, 0]].tolist() == [0]
+        assert rows["queue_bytes"][rows["port"] == engine_input.rank_ports[source, 0]].tolist() == [0]
         if not sprayed:
             assert len(rows) == len(goes) + 1
     if sprayed:
@@ -221,8 +224,8 @@ def test_paths_list_the_ports_that_a_flow_crosses(*, sprayed: bool) -> None:
 
 def test_every_kth_packet_is_followed() -> None:
     """Of packets 0 to 63 those whose number 16 divides, and the queues that they met are among those that all met."""
-    plan = _plan(crowded=True)
-    every, some = _run(plan, path_sample=1).paths, _run(plan, path_sample=16).paths
+    engine_input = _plan(crowded=True)
+    every, some = _run(engine_input, path_sample=1).paths, _run(engine_input, path_sample=16).paths
     assert np.array_equal(every[["queue_pair", "port"]], some[["queue_pair", "port"]])
     assert set(some["packets"].tolist()) == {4}
     assert np.all(some["queue_bytes"] <= every["queue_bytes"])
@@ -232,9 +235,9 @@ def test_every_kth_packet_is_followed() -> None:
 @pytest.mark.parametrize("limit", [100, 700, 3_000])
 def test_samples_beyond_the_limit_leave_out_every_second_instant(limit: int) -> None:
     asked_ps = US_PS // 5
-    plan = _plan(crowded=True)
-    every = _run(plan, every_ps=asked_ps, ports=tuple(range(10)), flows=None)
-    kept = _run(plan, every_ps=asked_ps, ports=tuple(range(10)), flows=None, row_limit=limit)
+    engine_input = _plan(crowded=True)
+    every = _run(engine_input, every_ps=asked_ps, ports=tuple(range(10)), flows=None)
+    kept = _run(engine_input, every_ps=asked_ps, ports=tuple(range(10)), flows=None, row_limit=limit)
     assert len(every.series) > 4 * limit
     assert every.caveats == {}
     steps = np.unique(np.diff(np.unique(kept.series["at_ps"])))

@@ -13,7 +13,7 @@ import weftwork.policies
 from weftwork.base.clock import MS_PS
 from weftwork.engine import packet
 from weftwork.engine.lower import lower
-from weftwork.engine.plan import Plan
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference import simulation as reference
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
@@ -26,7 +26,7 @@ HOSTS = 6  # three on each of two leaves, below three spines
 FILES = ("congestion_control/dcqcn.py", "path_selection/ecmp.py", "port_selection/ecmp.py")
 
 
-def plan_with(control: str, path: str, port: str) -> Plan:
+def plan_with(control: str, path: str, port: str) -> PacketInput:
     """Everybody sends to everybody else, and meets marks, pauses and a choice of three spines."""
     down = [(host, HOSTS + host // 3) for host in range(HOSTS)]
     up = [(HOSTS + leaf, HOSTS + 2 + spine) for leaf in range(2) for spine in range(3)]

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.tiny import Message, pair, plan_of, sends, wired
+from helpers.tiny import Message, packet_input_of, pair, sends, wired
 
 from weftwork.base.errors import PolicyError
 from weftwork.engine import packet
-from weftwork.engine.plan import Plan
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference import simulation as reference
 from weftwork.spec.transport import Transport
 
@@ -59,21 +59,21 @@ RECEIVE_LINE = 14
 TWO_PATHS = wired([(0, 2), (1, 3), (2, 4), (3, 4), (2, 5), (3, 5)], hosts=2)
 
 
-def plan_with(tmp_path: Path, text: str, **lines: str) -> Plan:
+def plan_with(tmp_path: Path, text: str, **lines: str) -> PacketInput:
     path = tmp_path / "mine.py"
     path.write_text(text.format(**{"step": "pass", "receive": "pass"} | lines), encoding="utf-8")
     key = {CONTROL: "congestion_control", PATH: "path_selection", PORT: "port_selection"}[text]
     chosen: dict[str, Any] = {key: str(path)}
     fabric = TWO_PATHS if text == PORT else pair()
     messages = [Message(source=0, destination=1, size_bytes=10 * 4096)]
-    return plan_of(fabric, sends(2, messages), transport=Transport(reorder_tolerant=True), **chosen)
+    return packet_input_of(fabric, sends(2, messages), transport=Transport(reorder_tolerant=True), **chosen)
 
 
-def check(plan: Plan, file: Path, line: int, told: str) -> None:
+def check(engine_input: PacketInput, file: Path, line: int, told: str) -> None:
     errors = []
     for engine in (reference.run, packet.run):
         with pytest.raises(PolicyError) as caught:
-            engine(plan)
+            engine(engine_input)
         errors.append((caught.value.file, caught.value.line, caught.value.text))
     assert errors[0] == errors[1]
     assert errors[0][:2] == (str(file), line)
@@ -115,8 +115,8 @@ def test_both_engines_name_the_line_of_a_failing_receiver(tmp_path: Path, line: 
 
 @pytest.mark.parametrize("text", [CONTROL, PATH, PORT])
 def test_the_same_policies_without_the_failing_line_run(tmp_path: Path, text: str) -> None:
-    plan = plan_with(tmp_path, text)
-    assert reference.run(plan).digest() == packet.run(plan).digest()
+    engine_input = plan_with(tmp_path, text)
+    assert reference.run(engine_input).digest() == packet.run(engine_input).digest()
 
 
 def test_a_file_that_has_changed_is_compiled_anew(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_the_answer_tells_where_the_time_goes(one: Run) -> None:
 def test_several_jobs_have_a_sentence_each_and_approximations_are_said(two: Run) -> None:
     said = answer(two)
     assert [text.partition(":")[0] for text in said[1:3]] == ["pretrain", "fine-tuning"]
-    assert said[-1] == "Approximate: 5 % at most."
+    assert said[-1] == "Approximate: pretrain.iteration_ps: 5 % at most."
     text = plain(Page(run_page(two)).text)
     assert "The jobs side by side" in text
     assert text.index("pretrain stage 3") < text.index("fine-tuning stage 0")

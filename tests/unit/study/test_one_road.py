@@ -43,7 +43,7 @@ def written(folder: Path, workload: str, *, fidelity: str = "flow", more: str = 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_prepare_returns_what_the_run_of_an_example_runs(example: str, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = weftwork.prepare(weftwork.read_scenario(ROOT / example))
-    assert differences(prepared.plan, plan_of_run(ROOT / example, monkeypatch)) == []
+    assert differences(prepared.engine_input, plan_of_run(ROOT / example, monkeypatch)) == []
 
 
 @pytest.mark.parametrize("fidelity", ["packet", "flow", "reference"])
@@ -53,8 +53,8 @@ def test_prepare_returns_what_runs_at_every_fidelity(
 ) -> None:
     file = written(tmp_path, workload, fidelity=fidelity)
     prepared = weftwork.prepare(weftwork.read_scenario(file))
-    assert differences(prepared.plan, plan_of_run(file, monkeypatch)) == []
-    assert differences(prepared.plan, plan_of_run(file, monkeypatch, overrides={"transport.mtu": "1KiB"})) != []
+    assert differences(prepared.engine_input, plan_of_run(file, monkeypatch)) == []
+    assert differences(prepared.engine_input, plan_of_run(file, monkeypatch, overrides={"transport.mtu": "1KiB"})) != []
 
 
 def test_several_jobs_are_prepared_with_all_their_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_several_jobs_are_prepared_with_all_their_ranks(tmp_path: Path, monkeypa
     prepared = weftwork.prepare(weftwork.read_scenario(file))
     assert prepared.job.ranks == 16
     assert [one.name for one in prepared.jobs] == ["job0", "job1"]
-    assert differences(prepared.plan, plan_of_run(file, monkeypatch)) == []
+    assert differences(prepared.engine_input, plan_of_run(file, monkeypatch)) == []
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_a_fabric_from_python_is_prepared_as_it_is_run(tmp_path: Path, monkeypat
     file = written(tmp_path, "collective", fidelity="packet")
     fabric = fabric_of(topology="rail-optimized", gpus=16, node="dgx-h100", switch="plain", radix=64)
     prepared = weftwork.prepare(weftwork.read_scenario(file), fabric=fabric)
-    assert differences(prepared.plan, plan_of_run(file, monkeypatch, fabric=fabric)) == []
-    assert differences(prepared.plan, plan_of_run(file, monkeypatch)) != []
+    assert differences(prepared.engine_input, plan_of_run(file, monkeypatch, fabric=fabric)) == []
+    assert differences(prepared.engine_input, plan_of_run(file, monkeypatch)) != []
 
 
 def test_other_worlds_are_runs_of_their_own(tmp_path: Path) -> None:

@@ -81,15 +81,17 @@ def test_a_lone_flow_takes_its_ideal_time(
         switches=(Switch(buffer_bytes=10**9),) if switches else (),
         nics=(Nic(pcie_rate_bps=pcie[0] * 10**9, pcie_latency_ps=pcie[1], receive_latency_ps=77),),
     )
-    plan = lower(
+    engine_input = lower(
         fabric=fabric,
         job=incast(hosts=2, size_bytes=max(size_bytes, 1), seed=1, receiver=1),
         transport=Transport(mtu_bytes=mtu_bytes),
         congestion_control=load("congestion_control", "none"),
         settings=EngineSettings(port_selection=load("port_selection", "ecmp")),
     )
-    outcome = reference.run(plan)
-    ideal = ideal_times_ps(plan, plan.rank_ports[:1, 0], plan.rank_ports[1:, 0], outcome.messages["size_bytes"])
+    outcome = reference.run(engine_input)
+    ideal = ideal_times_ps(
+        engine_input, engine_input.rank_ports[:1, 0], engine_input.rank_ports[1:, 0], outcome.messages["size_bytes"]
+    )
     assert outcome.messages["delivered_at_ps"].tolist() == ideal.tolist()
 
 

@@ -44,14 +44,14 @@ def run(job: Job) -> Outcome:
         leaves=2, spines=1, hosts_per_leaf=-(-job.ranks // 2), hosts=job.ranks, host_rate_bps=100 * GBPS,
         fabric_rate_bps=400 * GBPS, host_delay_ps=10_000, fabric_delay_ps=10_000, switch=Switch(), nic=Nic(),
     )  # fmt: skip
-    plan = lower(
+    engine_input = lower(
         fabric=fabric,
         job=job,
         transport=Transport(),
         congestion_control=load("congestion_control", "none"),
         settings=EngineSettings(port_selection=load("port_selection", "ecmp")),
     )
-    outcome = reference.run(plan)
+    outcome = reference.run(engine_input)
     assert outcome.complete
     payload_bytes = int(outcome.messages["size_bytes"].sum())
     assert volume(job) == Volume(messages=len(outcome.messages), payload_bytes=payload_bytes)

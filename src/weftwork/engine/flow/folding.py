@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow.plan import FlowPlan
+    from weftwork.engine.flow.flow_input import FlowInput
 
 __all__ = ["CLASS_LIMIT", "CORE_FEW", "CORE_SLOTS", "FOLDINGS", "FlowFolding", "Folding"]
 
@@ -41,7 +41,7 @@ class FlowFolding:
 
     def __init__(
         self,
-        plan: FlowPlan,
+        engine_input: FlowInput,
         folding: Folding = "auto",
         *,
         class_limit: int = CLASS_LIMIT,
@@ -49,25 +49,25 @@ class FlowFolding:
         core_few: int = CORE_FEW,
         link_fate: Sequence[int] = (),
     ) -> None:
-        """Fold the job of a plan.
+        """Fold the job of an engine input.
 
         Parameters
         ----------
-        plan : of the flow engine
+        engine_input : of the flow engine
         folding : ``auto`` as the engine does, ``never``, ``exact`` with any number of classes, or the critical ``core``
         class_limit : classes of activities above which ``auto`` takes the core
         core_slots : operations of all ranks of the replicas that run in a core
         core_few : kinds of no more activities are kept whole
         link_fate : a number for each link, equal where capacities change alike over the run; empty: none changes
         """
-        raw: dict[str, Any] = {name: column(getattr(plan, name)) for name in _ARRAYS}
-        transport = plan.transport
+        raw: dict[str, Any] = {name: column(getattr(engine_input, name)) for name in _ARRAYS}
+        transport = engine_input.transport
         per_packet = transport.data_overhead_bytes + transport.telemetry_bytes + transport.interframe_bytes
         raw |= {
-            "seed": plan.seed,
-            "mode": int(plan.mode),
+            "seed": engine_input.seed,
+            "mode": int(engine_input.mode),
             "wire_factor": (transport.mtu_bytes + per_packet) / transport.mtu_bytes,
-            "host_rate_bps": column(_host_rates_bps(plan)),
+            "host_rate_bps": column(_host_rates_bps(engine_input)),
         }
         self._core = _native.FlowFold(raw, FOLDINGS[folding], class_limit, core_slots, core_few, list(link_fate))
 
@@ -106,9 +106,9 @@ class FlowFolding:
         return self._core.carried(amount.tolist())
 
 
-def _host_rates_bps(plan: FlowPlan) -> NDArray[np.int64]:
+def _host_rates_bps(engine_input: FlowInput) -> NDArray[np.int64]:
     """Of the host interface behind each NIC port; 0 elsewhere and where a NIC has none."""
-    rates: NDArray[np.int64] = np.zeros(len(plan.port_node), np.int64)
-    own = plan.node_kind[plan.port_node] == HOST
-    rates[own] = plan.nics["pcie_rate_bps"][plan.node_device[plan.port_node[own]]]
+    rates: NDArray[np.int64] = np.zeros(len(engine_input.port_node), np.int64)
+    own = engine_input.node_kind[engine_input.port_node] == HOST
+    rates[own] = engine_input.nics["pcie_rate_bps"][engine_input.node_device[engine_input.port_node[own]]]
     return rates

@@ -1,4 +1,4 @@
-"""From records to the plan of the flow engine. What it cannot run is refused here, with all reasons at once.
+"""From records to the engine input of the flow engine. What it cannot run is refused here, with all reasons at once.
 
 Source: docs/models/flow-engine.md.
 Leaves out: congestion control, flow control and recovery: messages share links max-min, and nothing is lost.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.engine.flow.plan import FOLDING, FlowPlan, Mode
+from weftwork.engine.flow.flow_input import FOLDING, FlowInput, Mode
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
 from weftwork.engine.lower import (
     gpu_rows,
@@ -50,8 +50,8 @@ def lower_flow(
     fold: str = "auto",
     tolerance: float = TOLERANCE,
     with_ideal: bool = False,
-) -> FlowPlan:
-    """Make the plan of a run of the flow engine.
+) -> FlowInput:
+    """Make the engine input of a run of the flow engine.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def lower_flow(
     tier_names, tier_of_port = _tiers(fabric)
     every = np.ones(len(fabric.links), np.bool_)
     found = routes(fabric, every) if with_ideal else None
-    return FlowPlan(
+    return FlowInput(
         seed=settings.seed,
         until_ps=settings.until_ps,
         mode=mode,

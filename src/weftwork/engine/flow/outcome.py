@@ -32,7 +32,7 @@ TIER_DTYPE: Final = np.dtype(
     [
         ("start_ps", np.int64),
         ("at_ps", np.int64),  # end of the bin
-        ("tier", np.int64),  # index into `FlowPlan.tier_names`
+        ("tier", np.int64),  # index into `FlowInput.tier_names`
         ("bytes", np.float64),  # headers and gaps included
         ("flows", np.float64),  # mean number under way; inside servers of ranks that communicate
         ("entropy", np.float64),  # not a number: not known
@@ -42,7 +42,7 @@ FLOW_MILESTONE_DTYPE: Final = np.dtype([("actor", np.int64), ("name", np.int64),
 SEGMENT_DTYPE: Final = np.dtype(
     [
         ("actor", np.int64),
-        ("label", np.int64),  # index into `FlowPlan.labels`, -1: none
+        ("label", np.int64),  # index into `FlowInput.labels`, -1: none
         ("code", np.int64),  # index into SPENT
         ("start_ps", np.int64),
         ("end_ps", np.int64),
@@ -57,7 +57,7 @@ ACTIVITY_DTYPE: Final = np.dtype(
         ("ranks", np.int64),  # members
         ("instances", np.int64),  # how many alike are folded into it
         ("flows", np.int64),  # of the network, of one instance
-        ("operation", np.int64),  # index into `FlowPlan.operations`, -1: a message
+        ("operation", np.int64),  # index into `FlowInput.operations`, -1: a message
         ("size_bytes", np.int64),
         ("posted_ps", np.int64),
         ("start_ps", np.int64),

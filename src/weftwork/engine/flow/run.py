@@ -1,4 +1,4 @@
-"""The flow engine: the native core on one plan, with progress and control ten times a second.
+"""The flow engine: the native core on one engine input, with progress and control ten times a second.
 
 Source: docs/models/flow-engine.md.
 Leaves out: everything that the page leaves out.
@@ -15,6 +15,7 @@ from weftwork.base.caveat import Caveat, CaveatKind, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine import _native
 from weftwork.engine.columns import column
+from weftwork.engine.flow.flow_input import FOLDING
 from weftwork.engine.flow.outcome import (
     ACTIVITY_DTYPE,
     ACTOR_DTYPE,
@@ -23,7 +24,6 @@ from weftwork.engine.flow.outcome import (
     TIER_DTYPE,
     FlowOutcome,
 )
-from weftwork.engine.flow.plan import FOLDING
 from weftwork.engine.outcome import (
     COUNTERS,
     MESSAGE_DTYPE,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow.plan import FlowPlan
+    from weftwork.engine.flow.flow_input import FlowInput
     from weftwork.spec.transport import Transport
 
     Progress = Callable[[int, int], object]
@@ -64,18 +64,18 @@ _ARRAYS: Final = (
 
 
 def run(
-    plan: FlowPlan,
+    engine_input: FlowInput,
     on_progress: Progress | None = None,
     *,
     timeline_bins: int = 0,
     tier_bins: int = 240,
     on_folded: Callable[[int], None] | None = None,
 ) -> FlowOutcome:
-    """Run a plan to its end.
+    """Run an engine input to its end.
 
     Parameters
     ----------
-    plan : what to run
+    engine_input : what to run
     on_progress : called at the start and about ten times a second with simulated picoseconds and delivered bytes; a
         KeyboardInterrupt that it raises, or that arrives meanwhile, ends the run with what there is
     timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Only for jobs that are not
@@ -88,21 +88,21 @@ def run(
     ConfigError : two ranks that talk have no path between them, or the fabric exceeds a limit of the engine
     """
     interrupted = False
-    raw = _raw_plan(plan) | {"timeline_bins": timeline_bins, "tier_bins": tier_bins}
+    raw = _raw_input(engine_input) | {"timeline_bins": timeline_bins, "tier_bins": tier_bins}
     try:
         engine = _native.FlowEngine(raw)
     except _native.LimitError as error:
         raise ConfigError("flow engine", [Mistake(path="fabric", text=str(error))]) from error
     if on_folded is not None:
         on_folded(len(engine.actors().view(ACTOR_DTYPE)))
-    if plan.has_infinite_network:
+    if engine_input.has_infinite_network:
         engine.restart(_IDEAL)
     try:
         _advance(engine, on_progress)
     except KeyboardInterrupt:
         interrupted = True
-    outcome = _outcome(plan, engine, interrupted=interrupted)
-    if interrupted or plan.has_infinite_network or not engine.is_approximate():
+    outcome = _outcome(engine_input, engine, interrupted=interrupted)
+    if interrupted or engine_input.has_infinite_network or not engine.is_approximate():
         return outcome
     fastest, slowest = (_marks_again(engine, variant, on_progress) for variant in (_FASTEST, _SLOWEST))
     return outcome if fastest is None or slowest is None else replace(outcome, bracket_milestones=(fastest, slowest))
@@ -130,7 +130,7 @@ def _marks_again(engine: _native.FlowEngine, variant: int, on_progress: Progress
     return engine.milestones().view(FLOW_MILESTONE_DTYPE)
 
 
-def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -> FlowOutcome:
+def _outcome(engine_input: FlowInput, engine: _native.FlowEngine, *, interrupted: bool) -> FlowOutcome:
     now_ps, end_ps, events, solves, _ = engine.progress()
     messages = engine.messages().view(MESSAGE_DTYPE)
     order = np.lexsort((messages["ordinal"], messages["channel"], messages["destination"], messages["source"]))
@@ -143,14 +143,14 @@ def _outcome(plan: FlowPlan, engine: _native.FlowEngine, *, interrupted: bool) -
     carried = engine.carried().view(CARRIED_DTYPE)
     ports = np.zeros(len(carried), PORT_DTYPE)
     ports["frames"] = np.rint(carried["packets"])
-    ports["bytes"] = np.rint(carried["bytes"] - carried["packets"] * plan.transport.interframe_bytes)
-    timeline, timeline_bin_ps = _timeline(plan, engine, end_ps)
+    ports["bytes"] = np.rint(carried["bytes"] - carried["packets"] * engine_input.transport.interframe_bytes)
+    timeline, timeline_bin_ps = _timeline(engine_input, engine, end_ps)
     counters = dict.fromkeys(COUNTERS, 0) | {"end_ps": end_ps}
     complete, simulated_ps = ending(
         is_done=engine.finished(),
         interrupted_at_ps=now_ps if interrupted else None,
         end_ps=end_ps,
-        until_ps=plan.until_ps,
+        until_ps=engine_input.until_ps,
         has_clock_ended=engine.clock_ended(),
     )
     packets = Outcome(
@@ -200,9 +200,9 @@ def _tiers(engine: _native.FlowEngine) -> NDArray[np.void]:
     return tiers
 
 
-def _timeline(plan: FlowPlan, engine: _native.FlowEngine, end_ps: int) -> tuple[NDArray[np.void], int]:
+def _timeline(engine_input: FlowInput, engine: _native.FlowEngine, end_ps: int) -> tuple[NDArray[np.void], int]:
     """Bytes of ports by bins; rows with nothing in them are left out, as in the packet engine's."""
-    carried = engine.timeline().view(np.float64).reshape(-1, len(plan.port_node))
+    carried = engine.timeline().view(np.float64).reshape(-1, len(engine_input.port_node))
     if len(carried) == 0:
         return np.empty(0, TIMELINE_DTYPE), 0
     bin_ps = engine.timeline_bin_ps()
@@ -239,14 +239,14 @@ def _not_simulated(events: int, solves: int) -> dict[str, Caveat]:
     return caveats_by_subject([Caveat(subject="engine.flow", kind="approximate", text=text)])
 
 
-def _raw_plan(plan: FlowPlan) -> dict[str, Any]:
-    raw: dict[str, Any] = {name: column(getattr(plan, name)) for name in _ARRAYS}
+def _raw_input(engine_input: FlowInput) -> dict[str, Any]:
+    raw: dict[str, Any] = {name: column(getattr(engine_input, name)) for name in _ARRAYS}
     for name in ("seed", "until_ps", "tolerance", "tokens"):
-        raw[name] = getattr(plan, name)
-    raw["mode"] = int(plan.mode)
-    raw["folding"] = FOLDING.index(plan.fold)
-    raw["tiers"] = len(plan.tier_names)
-    raw["wire"] = _raw_wire(plan.transport)
+        raw[name] = getattr(engine_input, name)
+    raw["mode"] = int(engine_input.mode)
+    raw["folding"] = FOLDING.index(engine_input.fold)
+    raw["tiers"] = len(engine_input.tier_names)
+    raw["wire"] = _raw_wire(engine_input.transport)
     return raw
 
 

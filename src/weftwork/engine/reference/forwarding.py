@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weftwork.engine.plan import Plan, RouteTable
+from weftwork.engine.packet_input import PacketInput, RouteTable
 
 __all__ = ["DELIVER", "UNREACHABLE", "Forwarding"]
 
@@ -17,15 +17,15 @@ UNREACHABLE: Final = -1
 
 
 class Forwarding:
-    """The next hops of every switch towards every NIC port, in the table that holds now: at first the plan's first."""
+    """The next hops of every switch towards every NIC port, in the table that holds now: at first its first."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._table = plan.routes[0]
+    def __init__(self, engine_input: PacketInput) -> None:
+        self._table = engine_input.routes[0]
         self._found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}  # in this table
-        self._attachment = plan.attachment
-        self._peer = plan.port_peer
-        self._destination_number = plan.destination_number
-        self._stride = plan.port_stride
+        self._attachment = engine_input.attachment
+        self._peer = engine_input.port_peer
+        self._destination_number = engine_input.destination_number
+        self._stride = engine_input.port_stride
 
     def use(self, table: RouteTable) -> None:
         """Let another table hold from now on."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from weftwork.engine.plan import DIGIT_DTYPE, OP_DTYPE, Op, Plan, Rule
+from weftwork.engine.packet_input import DIGIT_DTYPE, OP_DTYPE, Op, PacketInput, Rule
 from weftwork.engine.reference.clock import Agenda, Clock, Phase
 
 __all__ = ["DigitRow", "JobRun", "Network", "OpRow", "RankStream"]
@@ -217,7 +217,7 @@ class JobRun:
 
     Parameters
     ----------
-    plan : of which it reads the job's programs
+    engine_input : of which it reads the job's programs
     clock : what time it is
     network : what carries the messages
 
@@ -228,22 +228,22 @@ class JobRun:
     marks : rank, name, instant, as they happen
     """
 
-    def __init__(self, plan: Plan, clock: Clock, network: Network) -> None:
+    def __init__(self, engine_input: PacketInput, clock: Clock, network: Network) -> None:
         self.clock = clock
         self.network = network
         names = OP_DTYPE.names or ()
-        self.ops = [OpRow(**dict(zip(names, row, strict=True))) for row in plan.ops.tolist()]
-        self.tables: list[int] = plan.tables.tolist()
+        self.ops = [OpRow(**dict(zip(names, row, strict=True))) for row in engine_input.ops.tolist()]
+        self.tables: list[int] = engine_input.tables.tolist()
         terms = DIGIT_DTYPE.names or ()
-        self.digits = [DigitRow(**dict(zip(terms, row, strict=True))) for row in plan.digits.tolist()]
+        self.digits = [DigitRow(**dict(zip(terms, row, strict=True))) for row in engine_input.digits.tolist()]
         first_ops: dict[int, list[int]] = {}
-        for rank_class, first_op in plan.streams.tolist():
+        for rank_class, first_op in engine_input.streams.tolist():
             first_ops.setdefault(rank_class, []).append(first_op)
         self.streams = [
             [RankStream(self, rank, index, first_op) for index, first_op in enumerate(first_ops.get(rank_class, []))]
-            for rank, rank_class in enumerate(plan.rank_class.tolist())
+            for rank, rank_class in enumerate(engine_input.rank_class.tolist())
         ]
-        self.tokens = [[0] * plan.tokens for _ in self.streams]
+        self.tokens = [[0] * engine_input.tokens for _ in self.streams]
         self.milestones: list[tuple[int, int, int]] = []
 
     def start(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 
-from weftwork.engine.plan import Plan
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference.base_rtt import base_rtt_ps
 from weftwork.engine.reference.clock import Clock
 from weftwork.engine.reference.flow import Flow, QueuePairConfig
@@ -27,7 +27,7 @@ class QueuePair:
     Parameters
     ----------
     name : source, destination, channel
-    plan : of which it reads the ports of ranks, and links and routes for the base RTT
+    engine_input : of which it reads the ports of ranks, and links and routes for the base RTT
     config : rules of all queue pairs
     nics : by port id
     clock : what time it is
@@ -44,14 +44,14 @@ class QueuePair:
     def __init__(
         self,
         name: tuple[int, int, int],
-        plan: Plan,
+        engine_input: PacketInput,
         config: QueuePairConfig,
         nics: Mapping[int, Nic],
         clock: Clock,
         count: Callable[[str], None],
     ) -> None:
         self.source, self.destination, self.channel = name
-        self.plan = plan
+        self.engine_input = engine_input
         self.config = config
         self.nics = nics
         self.clock = clock
@@ -73,10 +73,10 @@ class QueuePair:
         return self.queue.messages
 
     def open(self, column: int, down: AbstractSet[int], *, peer_rail: bool) -> Sender:
-        """Take the ports of a column of `Plan.rank_ports`, or of the next that works: the first SEND does."""
+        """Take the ports of a column of `PacketInput.rank_ports`, or of the next that works: the first SEND does."""
         self.column, self.peer_rail = column, peer_rail
         self.source_nic, self.destination_nic = self._nics_that_work(down) or self.nics_of(column)
-        self.base_rtt_ps = base_rtt_ps(self.plan, self.source_nic.id, self.destination_nic.id)
+        self.base_rtt_ps = base_rtt_ps(self.engine_input, self.source_nic.id, self.destination_nic.id)
         self.sender = Sender(
             self.flow,
             self.config,
@@ -114,13 +114,13 @@ class QueuePair:
 
     def _nics_that_work(self, down: AbstractSet[int]) -> tuple[Nic, Nic] | None:
         """Of the first column, from that of the first SEND on, whose ports both were up at the last FAILOVER."""
-        columns = self.plan.rank_ports.shape[1]
+        columns = self.engine_input.rank_ports.shape[1]
         choices = [self.nics_of((self.column + step) % columns) for step in range(columns)]
         return next((nics for nics in choices if all(nic.id not in down for nic in nics)), None)
 
     def nics_of(self, column: int) -> tuple[Nic, Nic]:
         """NIC ports of a column at both ends."""
-        rank_ports = self.plan.rank_ports
+        rank_ports = self.engine_input.rank_ports
         source = self.nics[int(rank_ports[self.source, column])]
         destination = self.nics[int(rank_ports[self.destination, column])]
         if self.peer_rail:

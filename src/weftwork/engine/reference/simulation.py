@@ -16,7 +16,7 @@ import numpy as np
 
 from weftwork.engine.instants import LOSS_PARTS
 from weftwork.engine.outcome import COUNTERS, MESSAGE_DTYPE, MILESTONE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome, ending
-from weftwork.engine.plan import Instant, Plan
+from weftwork.engine.packet_input import Instant, PacketInput
 from weftwork.engine.reference.clock import Phase
 from weftwork.engine.reference.event_heap import EventHeap
 from weftwork.engine.reference.flow import QueuePairConfig
@@ -35,12 +35,12 @@ __all__ = ["Simulation", "run"]
 Progress = Callable[[int, int, int], object]
 
 
-def run(plan: Plan, *, on_progress: Progress | None = None) -> Outcome:
-    """Run a plan to its end.
+def run(engine_input: PacketInput, *, on_progress: Progress | None = None) -> Outcome:
+    """Run an engine input to its end.
 
     Parameters
     ----------
-    plan : what to run
+    engine_input : what to run
     on_progress : called at the start and now and then with simulated picoseconds, packet-hops and delivered bytes; a
         KeyboardInterrupt that it raises, or that arrives meanwhile, ends the run with what there is
 
@@ -48,7 +48,7 @@ def run(plan: Plan, *, on_progress: Progress | None = None) -> Outcome:
     ------
     PolicyError : a policy's step failed or wrote what no engine can obey; with file and line
     """
-    simulation = Simulation(plan)
+    simulation = Simulation(engine_input)
     with suppress(KeyboardInterrupt):
         simulation.run(on_progress)
     return simulation.outcome()
@@ -69,46 +69,50 @@ class Simulation:
     was_interrupted : `run` did not come to its end
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, engine_input: PacketInput) -> None:
+        self.engine_input = engine_input
         self.clock = EventHeap()
         self.counters = dict.fromkeys(COUNTERS, 0)
         self.queue_pairs: dict[tuple[int, int, int], QueuePair] = {}
         self.lanes: dict[tuple[int, int, int], Lane] = {}
         self.down: set[int] = set()
         self.was_interrupted = False
-        self.rank_host: list[int] = plan.port_node[plan.rank_ports[:, 0]].tolist()
+        self.rank_host: list[int] = engine_input.port_node[engine_input.rank_ports[:, 0]].tolist()
         self.server_links = [
-            tuple(_server_link(plan, self.clock, rank, link) for link in Link) for rank in range(len(plan.rank_gpu))
+            tuple(_server_link(engine_input, self.clock, rank, link) for link in Link)
+            for rank in range(len(engine_input.rank_gpu))
         ]
-        self.forwarding = Forwarding(plan)
-        self.ports = [Port(_port_config(plan, port), self.clock, self.count) for port in range(len(plan.port_peer))]
+        self.forwarding = Forwarding(engine_input)
+        self.ports = [
+            Port(_port_config(engine_input, port), self.clock, self.count)
+            for port in range(len(engine_input.port_peer))
+        ]
         self.links = [
-            OneWayLink(_link_config(plan, port), self.clock, self.ports[int(plan.port_peer[port])])
-            for port in range(len(plan.port_peer))
+            OneWayLink(_link_config(engine_input, port), self.clock, self.ports[int(engine_input.port_peer[port])])
+            for port in range(len(engine_input.port_peer))
         ]
         self.switches: dict[int, Switch] = {}
         self.nics: dict[int, Nic] = {}
-        for node, kind in enumerate(plan.node_kind.tolist()):
-            ports = self.ports[int(plan.port_base[node]) : int(plan.port_base[node + 1])]
+        for node, kind in enumerate(engine_input.node_kind.tolist()):
+            ports = self.ports[int(engine_input.port_base[node]) : int(engine_input.port_base[node + 1])]
             if kind == SWITCH:
-                config = _switch_config(plan, node)
-                self.switches[node] = Switch(config, self.clock, ports, self.forwarding, plan.port_selection)
+                config = _switch_config(engine_input, node)
+                self.switches[node] = Switch(config, self.clock, ports, self.forwarding, engine_input.port_selection)
             for port in ports:
                 if kind != SWITCH:
-                    shared_state = plan.congestion_control.new_shared_state()
-                    self.nics[port.id] = Nic(port, _nic_config(plan, node), self.clock, shared_state)
+                    shared_state = engine_input.congestion_control.new_shared_state()
+                    self.nics[port.id] = Nic(port, _nic_config(engine_input, node), self.clock, shared_state)
                 port.join(self.switches[node] if kind == SWITCH else self.nics[port.id], self.links[port.id])
         self.config = QueuePairConfig(
-            transport=plan.transport,
-            congestion_control=plan.congestion_control,
-            path_selection=plan.path_selection,
-            control_class=plan.control_class,
-            has_receives=plan.has_receives,
-            seed=plan.seed,
+            transport=engine_input.transport,
+            congestion_control=engine_input.congestion_control,
+            path_selection=engine_input.path_selection,
+            control_class=engine_input.control_class,
+            has_receives=engine_input.has_receives,
+            seed=engine_input.seed,
         )
-        self.job = JobRun(plan, self.clock, self)
-        for index, (at_ps, code, port_id, value) in enumerate(plan.instants.tolist()):
+        self.job = JobRun(engine_input, self.clock, self)
+        for index, (at_ps, code, port_id, value) in enumerate(engine_input.instants.tolist()):
             self.clock.at(at_ps, Phase.INSTANT, (index,), self._apply, code, port_id, value)
         self.job.start()
 
@@ -121,7 +125,7 @@ class Simulation:
 
         self.was_interrupted = True  # until the last line says that it was not
         tell()
-        self.clock.run(self.plan.until_ps, None if on_progress is None else tell)
+        self.clock.run(self.engine_input.until_ps, None if on_progress is None else tell)
         self.was_interrupted = False
 
     # What the parts tell
@@ -170,10 +174,12 @@ class Simulation:
         key = (source, destination, channel)
         if self.rank_host[source] != self.rank_host[destination]:
             if key not in self.queue_pairs:
-                self.queue_pairs[key] = QueuePair(key, self.plan, self.config, self.nics, self.clock, self.count)
+                self.queue_pairs[key] = QueuePair(
+                    key, self.engine_input, self.config, self.nics, self.clock, self.count
+                )
             return self.queue_pairs[key]
         if key not in self.lanes:
-            domains = self.plan.rank_gpu["domain"]
+            domains = self.engine_input.rank_gpu["domain"]
             link = Link.NVLINK if domains[source] == domains[destination] >= 0 else Link.PCIE
             egress, ingress = self.server_links[source][link], self.server_links[destination][link]
             self.lanes[key] = Lane(self.clock, *key, egress=egress, ingress=ingress)
@@ -185,14 +191,14 @@ class Simulation:
         """A fault, or what follows from one."""
         match Instant(code):
             case Instant.ROUTES:
-                self.forwarding.use(self.plan.routes[value])
+                self.forwarding.use(self.engine_input.routes[value])
             case Instant.HOST_RATE:
                 self.nics[port_id].pcie_rate_bps = value
                 self.nics[port_id].has_host_interface = True  # also at rate 0: nothing overtakes what waits in it
             case Instant.FAILOVER:
                 self._fail_over()
             case kind:
-                for end in (port_id, int(self.plan.port_peer[port_id])):
+                for end in (port_id, int(self.engine_input.port_peer[port_id])):
                     self._apply_to_end(kind, end, value)
 
     def _apply_to_end(self, kind: Instant, port_id: int, value: int) -> None:
@@ -228,7 +234,7 @@ class Simulation:
             is_done=is_done,
             interrupted_at_ps=self.clock.now_ps if self.was_interrupted else None,
             end_ps=counters["end_ps"],
-            until_ps=self.plan.until_ps,
+            until_ps=self.engine_input.until_ps,
             has_clock_ended=bool(self.clock) and not self.was_interrupted,
         )
         return Outcome(
@@ -242,57 +248,57 @@ class Simulation:
         )
 
 
-# What each part is, read from the plan
+# What each part is, read from the engine input
 
 
-def _port_config(plan: Plan, port: int) -> PortConfig:
-    node = int(plan.port_node[port])
-    devices = plan.switches if plan.node_kind[node] == SWITCH else plan.nics
+def _port_config(engine_input: PacketInput, port: int) -> PortConfig:
+    node = int(engine_input.port_node[port])
+    devices = engine_input.switches if engine_input.node_kind[node] == SWITCH else engine_input.nics
     return PortConfig(
         id=port,
-        local_index=port - int(plan.port_base[node]),
-        rate_bps=int(plan.port_rate_bps[port]),
-        classes=len(plan.class_priority),
-        pause_quanta=int(devices[int(plan.node_device[node])]["pause_quanta"]),
-        pause_frame_bytes=plan.transport.pause_frame_bytes,
-        interframe_bytes=plan.transport.interframe_bytes,
+        local_index=port - int(engine_input.port_base[node]),
+        rate_bps=int(engine_input.port_rate_bps[port]),
+        classes=len(engine_input.class_priority),
+        pause_quanta=int(devices[int(engine_input.node_device[node])]["pause_quanta"]),
+        pause_frame_bytes=engine_input.transport.pause_frame_bytes,
+        interframe_bytes=engine_input.transport.interframe_bytes,
     )
 
 
-def _link_config(plan: Plan, port: int) -> LinkConfig:
+def _link_config(engine_input: PacketInput, port: int) -> LinkConfig:
     return LinkConfig(
         port_id=port,
-        delay_ps=int(plan.port_delay_ps[port]),
-        loss=float(plan.port_loss[port]),
-        corruption=float(plan.port_corruption[port]),
-        seed=plan.seed,
+        delay_ps=int(engine_input.port_delay_ps[port]),
+        loss=float(engine_input.port_loss[port]),
+        corruption=float(engine_input.port_corruption[port]),
+        seed=engine_input.seed,
     )
 
 
-def _nic_config(plan: Plan, node: int) -> NicConfig:
-    row = plan.nics[int(plan.node_device[node])]
+def _nic_config(engine_input: PacketInput, node: int) -> NicConfig:
+    row = engine_input.nics[int(engine_input.node_device[node])]
     return NicConfig(
         pcie_rate_bps=int(row["pcie_rate_bps"]),
         pcie_latency_ps=int(row["pcie_latency_ps"]),
         receive_buffer_bytes=int(row["receive_buffer_bytes"]),
         xoff_bytes=int(row["xoff_bytes"]),
         xon_bytes=int(row["xon_bytes"]),
-        lossless=tuple(plan.class_lossless.astype(bool).tolist()),
-        control_class=plan.control_class,
+        lossless=tuple(engine_input.class_lossless.astype(bool).tolist()),
+        control_class=engine_input.control_class,
     )
 
 
-def _switch_config(plan: Plan, node: int) -> SwitchConfig:
-    row = plan.switches[int(plan.node_device[node])]
+def _switch_config(engine_input: PacketInput, node: int) -> SwitchConfig:
+    row = engine_input.switches[int(engine_input.node_device[node])]
     algorithm, seed, offset, fields = (int(row[f"hash_{name}"]) for name in ("algorithm", "seed", "offset", "fields"))
     return SwitchConfig(
         id=node,
-        seed=plan.seed,
-        shared_bytes=int(plan.shared_bytes[node]),
+        seed=engine_input.seed,
+        shared_bytes=int(engine_input.shared_bytes[node]),
         reserve_bytes=int(row["reserve_bytes"]),
         headroom_bytes={
-            port: int(plan.port_headroom_bytes[port])
-            for port in range(int(plan.port_base[node]), int(plan.port_base[node + 1]))
+            port: int(engine_input.port_headroom_bytes[port])
+            for port in range(int(engine_input.port_base[node]), int(engine_input.port_base[node + 1]))
         },
         alpha=float(row["alpha"]),
         egress_alpha=float(row["egress_alpha"]),
@@ -301,15 +307,15 @@ def _switch_config(plan: Plan, node: int) -> SwitchConfig:
         kmax_bytes=int(row["kmax_bytes"]),
         pmax=float(row["pmax"]),
         marks_at_dequeue=bool(row["mark_at_dequeue"]),
-        has_telemetry=bool(row["telemetry"]) and "telemetry" in plan.congestion_control.plugin.needs,
+        has_telemetry=bool(row["telemetry"]) and "telemetry" in engine_input.congestion_control.plugin.needs,
         hash=(algorithm, seed, offset, fields),
-        weights=tuple(row["weight"].tolist()[: len(plan.class_priority)]),
-        lossless=tuple(plan.class_lossless.astype(bool).tolist()),
+        weights=tuple(row["weight"].tolist()[: len(engine_input.class_priority)]),
+        lossless=tuple(engine_input.class_lossless.astype(bool).tolist()),
     )
 
 
-def _server_link(plan: Plan, clock: EventHeap, rank: int, link: Link) -> ServerLink:
-    row = plan.rank_gpu[rank]
+def _server_link(engine_input: PacketInput, clock: EventHeap, rank: int, link: Link) -> ServerLink:
+    row = engine_input.rank_gpu[rank]
     name = link.name.lower()
     return ServerLink(
         clock,

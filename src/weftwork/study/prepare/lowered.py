@@ -17,8 +17,8 @@ from weftwork.study.prepare.training import compute_factors
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weftwork.engine.flow.plan import FlowPlan
-    from weftwork.engine.plan import Plan
+    from weftwork.engine.flow.flow_input import FlowInput
+    from weftwork.engine.packet_input import PacketInput
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job
@@ -44,7 +44,7 @@ def lowered(
     transport: Transport,
     policies: dict[str, LoadedPolicy],
     faults: Sequence[Occurrence],
-) -> Plan | FlowPlan:
+) -> PacketInput | FlowInput:
     """Make the input of the engine that the scenario names.
 
     Parameters

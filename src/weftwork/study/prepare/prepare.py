@@ -1,4 +1,4 @@
-"""From a scenario to a plan: the one place that knows which builder, pattern and policy a word of the scenario means.
+"""From a scenario to the input of its engine: the one place that knows which builder, pattern and policy a word means.
 
 Every mistake comes back with its line in the user's file.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import CodeError, ConfigError, Mistake
 from weftwork.base.user_code import UserCode
-from weftwork.engine.plan import Plan
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.requirements import pause_caveats, reordering_mistakes
 from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
 from weftwork.policies.load import load, policy_names
@@ -200,23 +200,23 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     mistakes += [*wrong, *late]
     if mistakes or job is None or taken is None:
         raise ConfigError(scenario.source, mistakes)
-    plan = lowered(scenario, fabric=fabric, job=job, transport=transport, policies=policies, faults=faults)
+    engine_input = lowered(scenario, fabric=fabric, job=job, transport=transport, policies=policies, faults=faults)
     caveats |= fabric.caveats
-    if isinstance(plan, Plan):
-        caveats |= pause_caveats(fabric, plan.transport, int(plan.class_lossless.sum()))
+    if isinstance(engine_input, PacketInput):
+        caveats |= pause_caveats(fabric, engine_input.transport, int(engine_input.class_lossless.sum()))
     fabric = replace(fabric, caveats=caveats)
     return Prepared(
         scenario=scenario,
         fabric=fabric,
         jobs=tuple(jobs),
         job=job,
-        transport=plan.transport,
+        transport=engine_input.transport,
         policies=policies,
         faults=tuple(sorted(faults, key=lambda occurrence: occurrence.at_ps)),
         volume=sent,
         estimate=taken,
         series=series,
-        plan=plan,
+        engine_input=engine_input,
     )
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weftwork.engine.flow.plan import FlowPlan
+from weftwork.engine.flow.flow_input import FlowInput
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.engine.packet import Series
-    from weftwork.engine.plan import Plan
+    from weftwork.engine.packet_input import PacketInput
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job
@@ -45,7 +45,7 @@ class Prepared:
     volume : messages and payload of the job; None where the engine folds ranks and keeps no messages
     estimate : of the memory and the work that the run takes
     series : what the engine records over time; None: nothing
-    plan : the input of the engine
+    engine_input : the input of the engine
     """
 
     scenario: Scenario
@@ -58,12 +58,12 @@ class Prepared:
     volume: Volume | None
     estimate: Estimate
     series: Series | None
-    plan: Plan | FlowPlan
+    engine_input: PacketInput | FlowInput
 
     @property
     def is_folded(self) -> bool:
         """Whether ranks that are alike run once, so that there are no single messages."""
-        return isinstance(self.plan, FlowPlan) and self.plan.fold != "never"
+        return isinstance(self.engine_input, FlowInput) and self.engine_input.fold != "never"
 
     @property
     def job_of_program(self) -> NDArray[np.int64]:

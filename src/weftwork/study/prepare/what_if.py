@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from weftwork.engine.flow.plan import FlowPlan
+from weftwork.engine.flow.flow_input import FlowInput
 from weftwork.spec.job import Program
 from weftwork.study.prepare.lowered import lowered
 
@@ -47,11 +47,13 @@ def variations(prepared: Prepared) -> Iterator[Variation]:
     ----------
     prepared : the run itself
     """
-    plan = prepared.plan
-    if not prepared.jobs or not isinstance(plan, FlowPlan):
+    engine_input = prepared.engine_input
+    if not prepared.jobs or not isinstance(engine_input, FlowInput):
         return
     yield Variation(
-        case=INFINITE_NETWORK, job=None, prepared=replace(prepared, plan=replace(plan, has_infinite_network=True))
+        case=INFINITE_NETWORK,
+        job=None,
+        prepared=replace(prepared, engine_input=replace(engine_input, has_infinite_network=True)),
     )
     if len(prepared.jobs) > 1:
         yield from (Variation(case=ALONE, job=job, prepared=_alone(prepared, job)) for job in range(len(prepared.jobs)))
@@ -68,7 +70,7 @@ def _alone(prepared: Prepared, job: int) -> Prepared:
         for own, program in zip(prepared.job_of_program.tolist(), prepared.job.programs, strict=True)
     ]
     alone = replace(prepared.job, programs=tuple(programs))
-    plan = lowered(
+    engine_input = lowered(
         prepared.scenario,
         fabric=prepared.fabric,
         job=alone,
@@ -76,4 +78,4 @@ def _alone(prepared: Prepared, job: int) -> Prepared:
         policies=prepared.policies,
         faults=prepared.faults,
     )
-    return replace(prepared, job=alone, plan=plan)
+    return replace(prepared, job=alone, engine_input=engine_input)

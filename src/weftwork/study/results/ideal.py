@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weftwork.base.clock import NEVER_PS, SECOND_PS, serialisation_ps
-from weftwork.engine.plan import Op
+from weftwork.engine.packet_input import Op
 from weftwork.spec.fabric import HOST
 from weftwork.topology.routing import DELIVER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow.plan import FlowPlan
-    from weftwork.engine.plan import Plan
+    from weftwork.engine.flow.flow_input import FlowInput
+    from weftwork.engine.packet_input import PacketInput
 
 __all__ = ["ideal_times_ps", "nic_ports", "pipeline_ps", "spread_ps"]
 
@@ -113,7 +113,10 @@ def spread_ps(frames: tuple[int, ...], middle: int, stages: tuple[Stage, ...]) -
 
 
 def ideal_times_ps(
-    plan: Plan | FlowPlan, source_port: NDArray[Any], destination_port: NDArray[Any], size_bytes: NDArray[Any]
+    engine_input: PacketInput | FlowInput,
+    source_port: NDArray[Any],
+    destination_port: NDArray[Any],
+    size_bytes: NDArray[Any],
 ) -> NDArray[np.int64]:
     """Ideal completion times of messages.
 
@@ -121,7 +124,7 @@ def ideal_times_ps(
 
     Parameters
     ----------
-    plan : the run's
+    engine_input : the run's
     source_port, destination_port : shape (messages,), NIC ports
     size_bytes : shape (messages,)
 
@@ -131,87 +134,100 @@ def ideal_times_ps(
     """
     if len(size_bytes) == 0:
         return np.empty(0, np.int64)
-    first_hop = plan.port_peer[source_port]
-    last_hop = plan.port_peer[destination_port]
-    node = plan.port_node[destination_port]
+    first_hop = engine_input.port_peer[source_port]
+    last_hop = engine_input.port_peer[destination_port]
+    node = engine_input.port_node[destination_port]
     case = np.stack(
         [
-            plan.port_node[first_hop],
-            plan.port_rate_bps[source_port],
-            plan.port_delay_ps[source_port],
-            plan.attachment[destination_port],
-            plan.port_rate_bps[last_hop],
-            plan.port_delay_ps[last_hop],
-            plan.node_device[node],
-            np.where(plan.node_kind[plan.port_node[last_hop]] == HOST, node, -1),  # linked to a host without a switch
+            engine_input.port_node[first_hop],
+            engine_input.port_rate_bps[source_port],
+            engine_input.port_delay_ps[source_port],
+            engine_input.attachment[destination_port],
+            engine_input.port_rate_bps[last_hop],
+            engine_input.port_delay_ps[last_hop],
+            engine_input.node_device[node],
+            np.where(
+                engine_input.node_kind[engine_input.port_node[last_hop]] == HOST, node, -1
+            ),  # linked to a host without a switch
             size_bytes,
         ],
         axis=1,
     ).astype(np.int64)
     _, example, which = np.unique(case, axis=0, return_index=True, return_inverse=True)
-    is_sprayed = plan.port_selection.plugin.reorders or (  # type: ignore[union-attr]
-        plan.path_selection is not None and plan.path_selection.plugin.reorders  # type: ignore[union-attr]
+    is_sprayed = engine_input.port_selection.plugin.reorders or (  # type: ignore[union-attr]
+        engine_input.path_selection is not None and engine_input.path_selection.plugin.reorders  # type: ignore[union-attr]
     )
     paths: dict[tuple[int, int], tuple[tuple[int, ...], ...] | None] = {}
     times: list[int] = []
     for source, destination, size in zip(
         source_port[example].tolist(), destination_port[example].tolist(), size_bytes[example].tolist(), strict=True
     ):
-        ends = int(plan.port_node[plan.port_peer[source]]), int(plan.attachment[destination])
+        ends = int(engine_input.port_node[engine_input.port_peer[source]]), int(engine_input.attachment[destination])
         if ends not in paths:
-            paths[ends] = _walk(plan, *ends, width=None if is_sprayed else 1)
+            paths[ends] = _walk(engine_input, *ends, width=None if is_sprayed else 1)
         middle = paths[ends]
-        took = -1 if middle is None else _message_ps(plan, size, _stages(plan, source, destination, middle))
+        took = (
+            -1
+            if middle is None
+            else _message_ps(engine_input, size, _stages(engine_input, source, destination, middle))
+        )
         times.append(min(took, NEVER_PS))  # at 1 b/s more than int64 has
     return np.array(times, np.int64)[which.ravel()]
 
 
-def nic_ports(plan: Plan | FlowPlan, messages: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def nic_ports(
+    engine_input: PacketInput | FlowInput, messages: NDArray[np.void]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """NIC ports at both ends of messages between hosts while all links work, as docs/models/packet-engine.md says.
 
     Where a program names several columns for one channel, that of its first SEND on it stands for all.
 
     Parameters
     ----------
-    plan : the run's
+    engine_input : the run's
     messages : `weftwork.engine.outcome.MESSAGE_DTYPE`
 
     Returns
     -------
     source and destination ports, each of shape (messages,)
     """
-    ends = np.append(plan.streams["first_op"], len(plan.ops))
-    of_class = np.repeat(plan.streams["rank_class"], np.diff(ends))
-    is_send = plan.ops["code"] == Op.SEND
-    sends = plan.ops[is_send]
+    ends = np.append(engine_input.streams["first_op"], len(engine_input.ops))
+    of_class = np.repeat(engine_input.streams["rank_class"], np.diff(ends))
+    is_send = engine_input.ops["code"] == Op.SEND
+    sends = engine_input.ops[is_send]
     channels = int(max(sends["channel"].max(initial=0), messages["channel"].max(initial=0))) + 1
     known, first = np.unique(of_class[is_send] * channels + sends["channel"], return_index=True)
-    wanted = plan.rank_class[messages["source"]].astype(np.int64) * channels + messages["channel"]
+    wanted = engine_input.rank_class[messages["source"]].astype(np.int64) * channels + messages["channel"]
     send = sends[first[np.searchsorted(known, wanted)]]
-    source = plan.rank_ports[messages["source"], send["nic"]].astype(np.int64)
-    destination = plan.rank_ports[messages["destination"], send["nic"]].astype(np.int64)
-    number = destination - plan.port_base[plan.port_node[destination]]
-    of_peer = plan.port_base[plan.port_node[source]] + number
+    source = engine_input.rank_ports[messages["source"], send["nic"]].astype(np.int64)
+    destination = engine_input.rank_ports[messages["destination"], send["nic"]].astype(np.int64)
+    number = destination - engine_input.port_base[engine_input.port_node[destination]]
+    of_peer = engine_input.port_base[engine_input.port_node[source]] + number
     return np.where(send["peer_rail"] == 1, of_peer, source), destination
 
 
 def _stages(
-    plan: Plan | FlowPlan, source_port: int, destination_port: int, middle: tuple[tuple[int, ...], ...]
+    engine_input: PacketInput | FlowInput, source_port: int, destination_port: int, middle: tuple[tuple[int, ...], ...]
 ) -> tuple[Stage, ...]:
     """Links from one NIC port to another, and the host interface behind the last one."""
-    first = int(plan.port_peer[source_port])
-    is_direct = plan.port_node[first] == plan.port_node[destination_port]
-    ports = ((source_port,),) if is_direct else ((source_port,), *middle, (int(plan.port_peer[destination_port]),))
-    gap = plan.transport.interframe_bytes
-    stages = [tuple((int(plan.port_rate_bps[p]), gap, int(plan.port_delay_ps[p])) for p in stage) for stage in ports]
-    nic = plan.nics[plan.node_device[plan.port_node[destination_port]]]
+    first = int(engine_input.port_peer[source_port])
+    is_direct = engine_input.port_node[first] == engine_input.port_node[destination_port]
+    ports = (
+        ((source_port,),) if is_direct else ((source_port,), *middle, (int(engine_input.port_peer[destination_port]),))
+    )
+    gap = engine_input.transport.interframe_bytes
+    stages = [
+        tuple((int(engine_input.port_rate_bps[p]), gap, int(engine_input.port_delay_ps[p])) for p in stage)
+        for stage in ports
+    ]
+    nic = engine_input.nics[engine_input.node_device[engine_input.port_node[destination_port]]]
     if nic["pcie_rate_bps"] or nic["pcie_latency_ps"]:
         stages.append(((int(nic["pcie_rate_bps"]), 0, int(nic["pcie_latency_ps"])),))
     return tuple(stages)
 
 
-def _message_ps(plan: Plan | FlowPlan, size_bytes: int, stages: tuple[Stage, ...]) -> int:
-    transport = plan.transport
+def _message_ps(engine_input: PacketInput | FlowInput, size_bytes: int, stages: tuple[Stage, ...]) -> int:
+    transport = engine_input.transport
     extra = transport.data_overhead_bytes + transport.telemetry_bytes
     mtu = transport.mtu_bytes
     packets = max(1, -(-size_bytes // mtu))
@@ -226,7 +242,7 @@ def _message_ps(plan: Plan | FlowPlan, size_bytes: int, stages: tuple[Stage, ...
 
 
 def _walk(
-    plan: Plan | FlowPlan, node: int, attachment: int, *, width: int | None
+    engine_input: PacketInput | FlowInput, node: int, attachment: int, *, width: int | None
 ) -> tuple[tuple[int, ...], ...] | None:
     """Ports from a switch to an attachment, hop by hop; None where there is no path.
 
@@ -234,7 +250,7 @@ def _walk(
     ----------
     width : how many candidates of every switch are taken; None: all, and their links carry a message side by side
     """
-    table = plan.routes[0]
+    table = engine_input.routes[0]
     stages: list[tuple[int, ...]] = []
     nodes = [node]
     # All candidates lie on shortest paths, so that the switches of one stage are equally far from the attachment.
@@ -245,6 +261,6 @@ def _walk(
             for port in table.group_ports[table.group_ptr[group] : table.group_ptr[group + 1]][:width]
         ]
         stages.append(tuple(ports))
-        nodes = sorted({int(plan.port_node[plan.port_peer[port]]) for port in ports})
-    own = plan.attachment[plan.port_base[nodes[0]] : plan.port_base[nodes[0] + 1]]
+        nodes = sorted({int(engine_input.port_node[engine_input.port_peer[port]]) for port in ports})
+    own = engine_input.attachment[engine_input.port_base[nodes[0]] : engine_input.port_base[nodes[0] + 1]]
     return tuple(stages) if groups[0] == DELIVER or (own == attachment).any() else None

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from weftwork.engine.flow.plan import FlowPlan
-    from weftwork.engine.plan import Plan
+    from weftwork.engine.flow.flow_input import FlowInput
+    from weftwork.engine.packet_input import PacketInput
 
 __all__ = ["CARRIERS", "NVLINK", "PACKETS", "PCIE", "carriers", "inside_summary", "message_times_ps"]
 
@@ -26,23 +26,25 @@ CARRIERS: Final = ("packets", "nvlink", "pcie")
 PACKETS, NVLINK, PCIE = range(len(CARRIERS))
 
 
-def carriers(plan: Plan | FlowPlan, source: NDArray[np.int64], destination: NDArray[np.int64]) -> NDArray[np.int64]:
+def carriers(
+    engine_input: PacketInput | FlowInput, source: NDArray[np.int64], destination: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """What carries messages between ranks: an index into `CARRIERS`.
 
     Parameters
     ----------
-    plan : the run's
+    engine_input : the run's
     source, destination : shape (messages,), ranks
     """
-    node = plan.port_node[plan.rank_ports[:, 0]]
-    domain = plan.rank_gpu["domain"]
+    node = engine_input.port_node[engine_input.rank_ports[:, 0]]
+    domain = engine_input.rank_gpu["domain"]
     is_near = domain[source] == domain[destination]
     inside = np.where(is_near & (domain[source] >= 0), NVLINK, PCIE)
     return np.where(node[source] == node[destination], inside, PACKETS).astype(np.int64)
 
 
 def message_times_ps(
-    plan: Plan | FlowPlan,
+    engine_input: PacketInput | FlowInput,
     carrier: int,
     source: NDArray[np.int64],
     destination: NDArray[np.int64],
@@ -55,13 +57,13 @@ def message_times_ps(
 
     Parameters
     ----------
-    plan : the run's
+    engine_input : the run's
     carrier : `NVLINK` or `PCIE`, the same for all
     source, destination : shape (messages,), ranks
     size_bytes : shape (messages,)
     """
     kind = CARRIERS[carrier]
-    gpu = plan.rank_gpu
+    gpu = engine_input.rank_gpu
     case = np.stack(
         [
             gpu[f"{kind}_rate_bps"][source],
@@ -88,12 +90,12 @@ def _alone_ps(egress_bps: int, ingress_bps: int, latency_ps: int, slice_bytes: i
     return max(max(starts_ps, free_ps) + last_in_ps, starts_ps + last_out_ps)
 
 
-def inside_summary(plan: Plan | FlowPlan, flows: pa.Table, duration_ps: int) -> dict[str, Quantity]:
+def inside_summary(engine_input: PacketInput | FlowInput, flows: pa.Table, duration_ps: int) -> dict[str, Quantity]:
     """Numbers of a run that say what went by packet and what by message; none where nothing went inside a server.
 
     Parameters
     ----------
-    plan : the run's
+    engine_input : the run's
     flows : table of the run
     duration_ps : of the run
     """
@@ -108,18 +110,20 @@ def inside_summary(plan: Plan | FlowPlan, flows: pa.Table, duration_ps: int) -> 
         found[f"{name}_bytes"] = Quantity(value=size, unit="B", text=f"Payload delivered {text}.")
     for name in CARRIERS[1:]:
         own = flows.filter(delivered & (carrier == name))
-        share = _busiest_share(plan, name, own, duration_ps)
+        share = _busiest_share(engine_input, name, own, duration_ps)
         if share is not None:
             text = f"Share of the time in which the busiest {'NVLink' if name == 'nvlink' else 'PCIe'} port was in use."
             found[f"busiest_{name}"] = Quantity(value=share, unit="share", text=text)
     return found
 
 
-def _busiest_share(plan: Plan | FlowPlan, carrier: str, flows: pa.Table, duration_ps: int) -> float | None:
+def _busiest_share(
+    engine_input: PacketInput | FlowInput, carrier: str, flows: pa.Table, duration_ps: int
+) -> float | None:
     """Largest share of the time, over ranks and directions; None where nothing went."""
     if flows.num_rows == 0 or duration_ps <= 0:
         return None
-    rate_bps = plan.rank_gpu[f"{carrier}_rate_bps"].astype(np.float64)
+    rate_bps = engine_input.rank_gpu[f"{carrier}_rate_bps"].astype(np.float64)
     load = np.zeros((2, len(rate_bps)))
     size = flows["size_bytes"].to_numpy()
     np.add.at(load[0], flows["source_rank"].to_numpy(), size)

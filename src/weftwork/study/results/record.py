@@ -11,7 +11,7 @@ import numpy as np
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.units import SIZE, format_quantity
 from weftwork.engine.outcome import EVENT_KINDS
-from weftwork.engine.plan import DROP_REASONS
+from weftwork.engine.packet_input import DROP_REASONS
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.spec.scenario.choices import PATTERNS
 from weftwork.study.results.collective_times import collective_times
@@ -196,24 +196,26 @@ def _where(values: NDArray[Any], there: NDArray[np.bool_]) -> Any:  # noqa: ANN4
 
 
 def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
-    messages, plan, fabric = outcome.messages, prepared.plan, prepared.fabric
+    messages, engine_input, fabric = outcome.messages, prepared.engine_input, prepared.fabric
     count = len(messages)
     pair = np.stack([messages["source"], messages["destination"], messages["channel"]], axis=1)
     starts_new = np.ones(count, np.bool_)
     starts_new[1:] = (pair[1:] != pair[:-1]).any(axis=1)
     done = messages["delivered_at_ps"] >= 0
     fct = messages["delivered_at_ps"] - messages["posted_at_ps"]
-    port = plan.rank_ports[:, 0]
+    port = engine_input.rank_ports[:, 0]
     source, destination, size_bytes = (messages[name] for name in ("source", "destination", "size_bytes"))
-    carrier = carriers(plan, source, destination)
+    carrier = carriers(engine_input, source, destination)
     ideal = np.empty(count, np.int64)
     by_packet = carrier == PACKETS
-    ideal[by_packet] = ideal_times_ps(plan, *nic_ports(plan, messages[by_packet]), size_bytes[by_packet])
+    ideal[by_packet] = ideal_times_ps(
+        engine_input, *nic_ports(engine_input, messages[by_packet]), size_bytes[by_packet]
+    )
     for inside in (NVLINK, PCIE):
         own = carrier == inside
-        ideal[own] = message_times_ps(plan, inside, source[own], destination[own], size_bytes[own])
+        ideal[own] = message_times_ps(engine_input, inside, source[own], destination[own], size_bytes[own])
     measurable = done & (ideal > 0)
-    hosts = np.array(fabric.node_names, object)[plan.port_node[port]]
+    hosts = np.array(fabric.node_names, object)[engine_input.port_node[port]]
     with np.errstate(divide="ignore", invalid="ignore"):
         slowdown = fct / ideal
         goodput = messages["size_bytes"] * 8.0 * SECOND_PS / fct
@@ -341,7 +343,7 @@ def _instants(
     """One row for each event that the engine recorded with its instant, and one that counts what did not fit."""
     messages = outcome.messages[["source", "destination", "channel"]]
     pairs = [f"rank {source}->rank {destination}" for source, destination, _ in np.unique(messages).tolist()]
-    priorities = [f"priority {priority}" for priority in prepared.plan.class_priority.tolist()]
+    priorities = [f"priority {priority}" for priority in prepared.engine_input.class_priority.tolist()]
     details: Mapping[str, Sequence[str]] = {
         "pause": priorities, "resume": priorities, "mark": priorities, "drop": DROP_REASONS,
     }  # fmt: skip
@@ -416,7 +418,7 @@ def _of_messages(prepared: Prepared, execution: Execution, tables: Mapping[str, 
         "jain_index", _jain(flows), "ratio", "Fairness of the goodputs of the flows: 1 is equal, 1/n is one flow alone."
     )
     _put_collectives(tables["collectives"], put)
-    found |= inside_summary(prepared.plan, flows, counters["end_ps"])
+    found |= inside_summary(prepared.engine_input, flows, counters["end_ps"])
     put(
         "busiest_link",
         float(np.max(links["utilisation"].to_numpy(), initial=0.0)),

@@ -11,7 +11,7 @@ import numpy as np
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.clock import SECOND_PS
-from weftwork.engine.flow.plan import FlowPlan
+from weftwork.engine.flow.flow_input import FlowInput
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.study.prepare.what_if import ALONE, INFINITE_NETWORK
 from weftwork.study.results.ending import are_iterations_done, job_of_rank
@@ -89,8 +89,8 @@ def training_rows(prepared: Prepared, execution: Execution, spent: TimesOfJobs |
     """
     if not prepared.jobs:
         return {}
-    plan = prepared.plan
-    if spent is None or execution.flows is None or not isinstance(plan, FlowPlan):
+    plan = prepared.engine_input
+    if spent is None or execution.flows is None or not isinstance(plan, FlowInput):
         return {"jobs": _jobs(prepared, execution, None)}
     segments, times = spent
     what_if = _what_if(prepared, execution, times)
@@ -173,13 +173,13 @@ def bracket_caveats(prepared: Prepared, execution: Execution) -> dict[str, Cavea
             for milestones in flows.bracket_milestones
         )
         took = f"between {low / SECOND_PS:.4g} s and {high / SECOND_PS:.4g} s"
-        text = f"with the paths of hashing an iteration of {job.name} takes {took}"
+        text = f"{took} an iteration, with the paths of hashing"
         found.append(Caveat(subject=f"{job.name}.iteration_ps", kind="approximate", text=text))
     return caveats_by_subject(found)
 
 
 def _segments(
-    prepared: Prepared, plan: FlowPlan, outcome: FlowOutcome, segments: Segments, times: Sequence[JobTime]
+    prepared: Prepared, plan: FlowInput, outcome: FlowOutcome, segments: Segments, times: Sequence[JobTime]
 ) -> dict[str, Any]:
     actors = outcome.actors
     program = actors["program"]
@@ -220,7 +220,7 @@ def _passes(prepared: Prepared, program: NDArray[np.int64], milestone: NDArray[n
     return {"micro_batch": micro_batch, "virtual_stage": virtual_stage, "pass": words(PASSES, of_pass)}
 
 
-def _activities(prepared: Prepared, plan: FlowPlan, outcome: FlowOutcome) -> dict[str, Any]:
+def _activities(prepared: Prepared, plan: FlowInput, outcome: FlowOutcome) -> dict[str, Any]:
     found = outcome.activities
     job = prepared.job_of_program[outcome.actors["program"][found["actor"]]]
     return {
@@ -231,7 +231,7 @@ def _activities(prepared: Prepared, plan: FlowPlan, outcome: FlowOutcome) -> dic
     }
 
 
-def _tiers(plan: FlowPlan, outcome: FlowOutcome) -> dict[str, Any]:
+def _tiers(plan: FlowInput, outcome: FlowOutcome) -> dict[str, Any]:
     found = outcome.tiers
     entropy = found["entropy"]
     return {

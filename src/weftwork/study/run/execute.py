@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from weftwork.engine.flow.plan import FlowPlan
+from weftwork.engine.flow.flow_input import FlowInput
 from weftwork.study.prepare.estimate import refuse_actors
 from weftwork.study.prepare.job_volume import least_ps
 from weftwork.study.prepare.what_if import Variation, variations
@@ -114,17 +114,17 @@ def _run(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> 
             interrupted = True
             raise
 
-    if isinstance(prepared.plan, FlowPlan):
-        flows = _on_flows(prepared, prepared.plan, told)
+    if isinstance(prepared.engine_input, FlowInput):
+        flows = _on_flows(prepared, prepared.engine_input, told)
         return Execution(outcome=flows.packets, flows=flows, interrupted=interrupted)
     if prepared.scenario.engine.fidelity == "packet":
         from weftwork.engine import packet
 
-        outcome = packet.run(prepared.plan, series=prepared.series, event_limit=EVENT_LIMIT, on_progress=told)
+        outcome = packet.run(prepared.engine_input, series=prepared.series, event_limit=EVENT_LIMIT, on_progress=told)
         return Execution(outcome=outcome, interrupted=interrupted)
     from weftwork.engine.reference.simulation import Simulation
 
-    simulation = Simulation(prepared.plan)
+    simulation = Simulation(prepared.engine_input)
     try:
         simulation.run(told)
     except KeyboardInterrupt:
@@ -134,12 +134,12 @@ def _run(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> 
     return Execution(outcome=replace(outcome, complete=False) if interrupted else outcome, interrupted=interrupted)
 
 
-def _on_flows(prepared: Prepared, plan: FlowPlan, told: Told) -> FlowOutcome:
+def _on_flows(prepared: Prepared, engine_input: FlowInput, told: Told) -> FlowOutcome:
     from weftwork.engine.flow import run as flow
 
     bins = 0 if prepared.series is None else prepared.series.timeline_bins
     return flow.run(
-        plan,
+        engine_input,
         lambda simulated_ps, delivered: told(simulated_ps, 0, delivered),
         timeline_bins=bins,
         on_folded=partial(refuse_actors, prepared) if prepared.is_folded else None,

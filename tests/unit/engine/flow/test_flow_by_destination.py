@@ -22,7 +22,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from helpers.tiny import Message, flow_plan_of, plan_of, sends, wired
+from helpers.tiny import Message, flow_input_of, packet_input_of, sends, wired
 
 from weftwork.engine import packet
 from weftwork.engine.flow import run as flow
@@ -88,8 +88,8 @@ def test_a_flow_takes_the_port_of_its_digit_at_every_hop() -> None:
 
 def test_packets_take_the_same_ports() -> None:
     job = sends(HOSTS, [Message(source=a, destination=b, size_bytes=1) for a, b in PAIRS])
-    plan = plan_of(tree(), job, port_selection="destination-modulo")
-    told = packet.run(plan, series=packet.Series(path_sample=1)).paths
+    engine_input = packet_input_of(tree(), job, port_selection="destination-modulo")
+    told = packet.run(engine_input, series=packet.Series(path_sample=1)).paths
     for number, pair in enumerate(PAIRS):
         assert sorted(told["port"][told["queue_pair"] == number].tolist()) == sorted(digits(*pair))
 
@@ -106,7 +106,7 @@ def test_two_messages_share_a_rate_where_their_digits_meet(first: tuple[int, int
     whole_ps = SIZE / 4096 * 4178 * 20
     for pair, meets in zip(others, met, strict=True):
         job = sends(HOSTS, [Message(source=a, destination=b, size_bytes=SIZE) for a, b in (first, pair)])
-        outcome = flow.run(flow_plan_of(tree(), job, port_selection="destination-modulo")).packets
+        outcome = flow.run(flow_input_of(tree(), job, port_selection="destination-modulo")).packets
         taken = outcome.messages["delivered_at_ps"].tolist()
         assert taken == pytest.approx([whole_ps * (2 if meets else 1)] * 2, rel=0.01)
 
@@ -130,7 +130,7 @@ def test_ports_that_are_left_after_a_fault_are_counted_anew() -> None:
     job = sends(HOSTS, [Message(source=source, destination=destination, size_bytes=SIZE)])
     whole, halted = (
         flow.run(
-            flow_plan_of(
+            flow_input_of(
                 tree(), job, port_selection="destination-modulo", faults=faults, reconvergence_delay_ps=delay_ps
             )
         )

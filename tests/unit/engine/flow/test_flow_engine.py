@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.helpers.tiny import BYTE_PS, DELAY_PS, Message, flow_plan_of, job_of, pair, plan_of, sends, star, wired
+from tests.helpers.tiny import (
+    BYTE_PS,
+    DELAY_PS,
+    Message,
+    flow_input_of,
+    job_of,
+    packet_input_of,
+    pair,
+    sends,
+    star,
+    wired,
+)
 
 from weftwork.base.errors import ConfigError
 from weftwork.engine import packet
@@ -58,8 +69,8 @@ def test_a_lone_message_takes_as_long_as_packet_by_packet(fabric: str, size_byte
         "host interface": star(2, nic=Nic(pcie_rate_bps=200_000_000_000, pcie_latency_ps=300_000)),
     }
     job = sends(2 if fabric != "star" else 3, [Message(source=0, destination=1, size_bytes=size_bytes)])
-    by_packet = packet.run(plan_of(fabrics[fabric], job))
-    by_flow = flow.run(flow_plan_of(fabrics[fabric], job)).packets
+    by_packet = packet.run(packet_input_of(fabrics[fabric], job))
+    by_flow = flow.run(flow_input_of(fabrics[fabric], job)).packets
     assert fct_ps(by_flow) == pytest.approx(fct_ps(by_packet), rel=1e-3)
     acked = by_packet.messages["acked_at_ps"] - by_packet.messages["delivered_at_ps"]
     assert (by_flow.messages["acked_at_ps"] - by_flow.messages["delivered_at_ps"]).tolist() == pytest.approx(
@@ -74,8 +85,8 @@ def test_a_lone_message_inside_a_server_takes_as_long_as_by_chunks(gpus: tuple[i
     send: Operation = Send(peer=Peer(rule="rank", shift=1), size=Size(total_bytes=size_bytes))
     job = job_of([[[send, Wait()]], []], hosts=[0, 0], gpus=gpus)
     fabric = star(2, server=server)
-    assert fct_ps(flow.run(flow_plan_of(fabric, job))) == pytest.approx(
-        fct_ps(packet.run(plan_of(fabric, job))), rel=1e-4, abs=2
+    assert fct_ps(flow.run(flow_input_of(fabric, job))) == pytest.approx(
+        fct_ps(packet.run(packet_input_of(fabric, job))), rel=1e-4, abs=2
     )
 
 
@@ -84,7 +95,7 @@ def test_flows_share_a_link_and_the_rest_goes_to_who_is_left() -> None:
     job = sends(
         3, [Message(source=0, destination=2, size_bytes=MIB), Message(source=1, destination=2, size_bytes=3 * MIB)]
     )
-    short, long = fct_ps(flow.run(flow_plan_of(star(3), job)))
+    short, long = fct_ps(flow.run(flow_input_of(star(3), job)))
     assert short == pytest.approx((2 * MIB * WIRE + 4178) * BYTE_PS + 2 * DELAY_PS, rel=1e-3)
     assert long == pytest.approx((4 * MIB * WIRE + 4178) * BYTE_PS + 2 * DELAY_PS, rel=1e-3)
 
@@ -92,10 +103,10 @@ def test_flows_share_a_link_and_the_rest_goes_to_who_is_left() -> None:
 def test_messages_of_one_connection_follow_each_other() -> None:
     """On one channel one after the other without a gap, on two side by side."""
     one = sends(2, [Message(source=0, destination=1, size_bytes=MIB)] * 2)
-    first, second = sorted(fct_ps(flow.run(flow_plan_of(pair(), one))))
+    first, second = sorted(fct_ps(flow.run(flow_input_of(pair(), one))))
     assert second - first == pytest.approx(MIB * WIRE * BYTE_PS, rel=1e-3)
     two = sends(2, [Message(source=0, destination=1, size_bytes=MIB, channel=channel) for channel in (0, 1)])
-    assert fct_ps(flow.run(flow_plan_of(pair(), two))) == pytest.approx([second, second], rel=1e-3)
+    assert fct_ps(flow.run(flow_input_of(pair(), two))) == pytest.approx([second, second], rel=1e-3)
 
 
 def ring(ranks: int, steps: int) -> Job:
@@ -119,8 +130,8 @@ def ring(ranks: int, steps: int) -> Job:
 
 def test_a_ring_takes_its_steps() -> None:
     """Each step is a message and its acknowledgement, which the sender awaits."""
-    outcome = flow.run(flow_plan_of(star(4), ring(4, 3)))
-    alone, *_ = fct_ps(flow.run(flow_plan_of(star(4), ring(4, 1))))
+    outcome = flow.run(flow_input_of(star(4), ring(4, 3)))
+    alone, *_ = fct_ps(flow.run(flow_input_of(star(4), ring(4, 1))))
     acked = outcome.packets.messages["acked_at_ps"]
     assert outcome.packets.messages["ordinal"].tolist() == [0, 1, 2] * 4
     assert outcome.packets.milestones["at_ps"].max() == acked.max() == outcome.packets.simulated_ps
@@ -136,7 +147,7 @@ def test_time_of_a_stream_is_told_without_gaps() -> None:
     ]
     receiver = [Compute(duration_ps=2_000_000, label=0), Receive(peer=Peer(rule="rank", shift=0)), Wait()]
     job = job_of([[sender], [receiver]])
-    outcome = flow.run(flow_plan_of(pair(), job))
+    outcome = flow.run(flow_input_of(pair(), job))
     (delivered,) = outcome.packets.messages["delivered_at_ps"].tolist()
     told = [
         (labels[row["label"]], SPENT[row["code"]], int(row["start_ps"]), int(row["end_ps"]))
@@ -158,7 +169,7 @@ def test_a_call_behind_another_waits_for_the_network_and_not_for_others() -> Non
         operation="all-gather", size_bytes=MIB, group=Grid(axes=((1, 2),)), channel=0, pattern="ring",
         amount_bytes=MIB, label=0,
     )  # fmt: skip
-    outcome = flow.run(flow_plan_of(pair(), job_of([[[both, both, Wait()]], [[both, both, Wait()]]])))
+    outcome = flow.run(flow_input_of(pair(), job_of([[[both, both, Wait()]], [[both, both, Wait()]]])))
     assert outcome.segments["code"].tolist() == [SPENT.index("communicating")] * len(outcome.segments)
     assert len(outcome.activities) == 2
 
@@ -173,14 +184,14 @@ def test_a_call_ends_when_its_last_bytes_have_come_the_longest_way(far: int) -> 
         operation="all-gather", size_bytes=MIB, group=Grid(axes=((1, 3),)), channel=0, pattern="ring",
         amount_bytes=MIB, label=0,
     )  # fmt: skip
-    outcome = flow.run(flow_plan_of(fabric, job_of([[[ring_of_three, Wait()]]] * 3)))
+    outcome = flow.run(flow_input_of(fabric, job_of([[[ring_of_three, Wait()]]] * 3)))
     (end_ps,) = outcome.activities["end_ps"].tolist()
     assert end_ps == pytest.approx(MIB * WIRE * BYTE_PS + far_ps + DELAY_PS, abs=1)
 
 
 def test_tokens_order_streams_and_a_straggler_computes_longer() -> None:
     program = [[Compute(duration_ps=1_000), Notify(token=0, after_ps=500)], [Await(token=0), Milestone(name=0)]]
-    outcome = flow.run(flow_plan_of(pair(), job_of([program, program]), compute_factor=np.array([1.0, 1.2])))
+    outcome = flow.run(flow_input_of(pair(), job_of([program, program]), compute_factor=np.array([1.0, 1.2])))
     assert outcome.packets.milestones["at_ps"].tolist() == [1_500, 1_700]
 
 
@@ -188,7 +199,7 @@ def test_tokens_that_come_later_find_their_way_among_thousands_of_streams() -> N
     main = [Compute(duration_ps=1_000), Notify(token=0, after_ps=500)]
     ranks = 1_500  # numbers of streams beyond 11 bits
     job = job_of([[main, [Await(token=0), Milestone(name=0)]]] * ranks, hosts=[0] * ranks, gpus=range(ranks))
-    outcome = flow.run(flow_plan_of(star(2, server=Server(gpus=ranks)), job, fold="never"))
+    outcome = flow.run(flow_input_of(star(2, server=Server(gpus=ranks)), job, fold="never"))
     assert outcome.packets.milestones["at_ps"].tolist() == [1_500] * ranks
 
 
@@ -196,22 +207,22 @@ def test_a_link_that_dies_holds_its_flows_until_routes_follow() -> None:
     """Two spines: the flow stands still for the reconvergence delay, then goes on over the other one."""
     fabric = wired([(0, 2), (1, 3), (2, 4), (4, 3), (2, 5), (5, 3)], hosts=2)
     job = sends(2, [Message(source=0, destination=1, size_bytes=8 * MIB)])
-    (whole,) = fct_ps(flow.run(flow_plan_of(fabric, job)))
+    (whole,) = fct_ps(flow.run(flow_input_of(fabric, job)))
     at_ps, delay_ps = 50_000_000, 20_000_000
     times = []
     for link in (2, 4):
         faults = [Fault(at_ps=at_ps, event="down", link=link)]
-        plan = flow_plan_of(fabric, job, faults=faults, reconvergence_delay_ps=delay_ps)
-        times += fct_ps(flow.run(plan))
+        engine_input = flow_input_of(fabric, job, faults=faults, reconvergence_delay_ps=delay_ps)
+        times += fct_ps(flow.run(engine_input))
     assert sorted(times) == pytest.approx([whole, whole + delay_ps], rel=1e-6)
 
 
 def test_a_degraded_link_and_an_end_before_the_end() -> None:
     job = sends(2, [Message(source=0, destination=1, size_bytes=8 * MIB)])
     fault = Fault(at_ps=0, event="degrade", link=0, rate_bps=100_000_000_000)
-    outcome = flow.run(flow_plan_of(pair(), job, faults=[fault]))
+    outcome = flow.run(flow_input_of(pair(), job, faults=[fault]))
     assert fct_ps(outcome) == pytest.approx([8 * MIB * WIRE * BYTE_PS * 4 + DELAY_PS], rel=1e-3)
-    cut = flow.run(flow_plan_of(pair(), job, until_ps=100_000_000))
+    cut = flow.run(flow_input_of(pair(), job, until_ps=100_000_000))
     assert not cut.packets.complete
     assert cut.packets.messages["delivered_at_ps"].tolist() == [-1]
     assert cut.link_bytes[0] == pytest.approx(100_000_000 / BYTE_PS)
@@ -220,19 +231,19 @@ def test_a_degraded_link_and_an_end_before_the_end() -> None:
 def test_losses_and_policies_with_steps_are_refused() -> None:
     job = sends(2, [Message(source=0, destination=1, size_bytes=1)])
     with pytest.raises(ConfigError, match="lose or corrupt"):
-        flow_plan_of(pair(loss=0.1), job)
+        flow_input_of(pair(loss=0.1), job)
     with pytest.raises(ConfigError, match="no packets to lose"):
-        flow_plan_of(pair(), job, faults=[Fault(at_ps=0, event="lossy", link=0, loss=0.5)])
+        flow_input_of(pair(), job, faults=[Fault(at_ps=0, event="lossy", link=0, loss=0.5)])
     with pytest.raises(ConfigError, match="compute factors"):
-        flow_plan_of(pair(), job, compute_factor=np.zeros(2))
+        flow_input_of(pair(), job, compute_factor=np.zeros(2))
 
 
 def test_links_carry_what_messages_take() -> None:
     """Headers and gaps included, and frames as the packet engine counts them."""
     transport = Transport(ack_every=1 << 16)
     job = sends(2, [Message(source=0, destination=1, size_bytes=8 * MIB)])
-    by_packet = packet.run(plan_of(pair(), job, transport=transport))
-    outcome = flow.run(flow_plan_of(pair(), job, transport=transport))
+    by_packet = packet.run(packet_input_of(pair(), job, transport=transport))
+    outcome = flow.run(flow_input_of(pair(), job, transport=transport))
     assert outcome.packets.ports["frames"][0] == by_packet.ports["frames"][0]
     assert outcome.packets.ports["bytes"][0] == pytest.approx(by_packet.ports["bytes"][0], abs=2)
 
@@ -241,7 +252,7 @@ def test_links_carry_what_messages_take() -> None:
 def test_a_timeline_tells_each_bin_by_its_end(bins: int, bin_us: int) -> None:
     """A message alone fills the line from its post on: 50,000 B in a microsecond, then what is left."""
     job = sends(2, [Message(source=0, destination=1, size_bytes=MIB)])
-    outcome = flow.run(flow_plan_of(pair(), job), timeline_bins=bins).packets
+    outcome = flow.run(flow_input_of(pair(), job), timeline_bins=bins).packets
     assert outcome.timeline_bin_ps == bin_us * 1_000_000
     rows = outcome.timeline[outcome.timeline["port"] == outcome.timeline["port"][0]]
     sent_bytes = MIB * WIRE

@@ -14,7 +14,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, flow_plan_of, job_of, plan_of, sends, wired
+from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, flow_input_of, job_of, packet_input_of, sends, wired
 
 from weftwork.engine import packet
 from weftwork.engine.flow import run as flow
@@ -38,14 +38,14 @@ NEAR = 3  # picoseconds of rounding
 def delivered(
     fabric: Fabric, job: Job, faults: Sequence[Fault] = (), *, sprays: bool = False, **options: int
 ) -> list[int]:
-    plan = flow_plan_of(
+    engine_input = flow_input_of(
         fabric,
         job,
         port_selection="spray" if sprays else "ecmp",
         faults=faults,
         **{"reconvergence_delay_ps": RECONVERGENCE_PS, "failover_delay_ps": FAILOVER_PS} | options,
     )
-    found: list[int] = flow.run(plan).packets.messages["delivered_at_ps"].tolist()
+    found: list[int] = flow.run(engine_input).packets.messages["delivered_at_ps"].tolist()
     return found
 
 
@@ -250,8 +250,8 @@ def test_an_acknowledgement_takes_the_delays_of_the_way_back_and_its_bytes_on_ea
     wire = Transport(ack_bytes=ack_bytes)
     wanted_ps = sum(delays_ps) + 3 * 300_000 + 7_000 + sum((ack_bytes + 20) * 8 * 10**12 // rate for rate in rates_bps)
     for outcome in (
-        flow.run(flow_plan_of(fabric, sends(2, one(size_bytes)), transport=wire)).packets,
-        packet.run(plan_of(fabric, sends(2, one(size_bytes)), transport=wire)),
+        flow.run(flow_input_of(fabric, sends(2, one(size_bytes)), transport=wire)).packets,
+        packet.run(packet_input_of(fabric, sends(2, one(size_bytes)), transport=wire)),
     ):
         (message,) = outcome.messages
         assert message["acked_at_ps"] - message["delivered_at_ps"] == pytest.approx(wanted_ps, abs=1)
@@ -268,8 +268,8 @@ def test_each_end_has_the_latency_of_its_own_nic() -> None:
     there_ps = 2 * (FIRST_BYTES * BYTE_PS + DELAY_PS) + 300_000 + 90_000
     back_ps = 2 * (ACK_BYTES * BYTE_PS + DELAY_PS) + 300_000 + 7_000
     for outcome in (
-        packet.run(plan_of(fabric, sends(2, one(4096)))),
-        flow.run(flow_plan_of(fabric, sends(2, one(4096)))).packets,
+        packet.run(packet_input_of(fabric, sends(2, one(4096)))),
+        flow.run(flow_input_of(fabric, sends(2, one(4096)))).packets,
     ):
         (message,) = outcome.messages
         assert message["delivered_at_ps"] == pytest.approx(there_ps, abs=1)
@@ -278,7 +278,7 @@ def test_each_end_has_the_latency_of_its_own_nic() -> None:
 
 def test_a_sender_that_waits_goes_on_at_the_acknowledgement() -> None:
     """Two messages, the second posted when the first is acknowledged: the second begins then, not at the delivery."""
-    outcome = flow.run(flow_plan_of(LINE, job_of([[[*SENT, *SENT]], []]))).packets
+    outcome = flow.run(flow_input_of(LINE, job_of([[[*SENT, *SENT]], []]))).packets
     ack_ps = 3 * (ACK_BYTES * BYTE_PS + DELAY_PS)
     first_ps = alone_ps(3)
     assert outcome.messages["acked_at_ps"].tolist() == pytest.approx(
@@ -298,8 +298,8 @@ def test_acknowledged_times_are_those_of_packets_over_a_tree(selection: str) -> 
     fabric = replace(fabric, node_tier=tier.astype(fabric.node_tier.dtype))
     job = sends(4, [Message(source=0, destination=3, size_bytes=4096)])
     wire = Transport(reorder_tolerant=True)
-    by_flow = flow.run(flow_plan_of(fabric, job, port_selection=selection, transport=wire)).packets.messages
-    by_packet = packet.run(plan_of(fabric, job, port_selection=selection, transport=wire)).messages
+    by_flow = flow.run(flow_input_of(fabric, job, port_selection=selection, transport=wire)).packets.messages
+    by_packet = packet.run(packet_input_of(fabric, job, port_selection=selection, transport=wire)).messages
     for name in ("delivered_at_ps", "acked_at_ps"):
         assert by_flow[name].tolist() == pytest.approx(by_packet[name].tolist(), abs=NEAR)
     wanted_ps = 6 * (FIRST_BYTES * BYTE_PS + DELAY_PS) + 6 * (ACK_BYTES * BYTE_PS + DELAY_PS)

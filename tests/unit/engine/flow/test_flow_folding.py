@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.helpers.tiny import flow_plan_of, job_of, wired
+from tests.helpers.tiny import flow_input_of, job_of, wired
 
 from weftwork.base.errors import ConfigError
 from weftwork.engine.flow import run as flow
@@ -123,7 +123,7 @@ def test_folded_equals_unfolded(where: str, routing: str) -> None:
     fabric = fabric_of(where)
     job = training(fabric, 128, 4)
     plans = [
-        flow_plan_of(fabric, job, fold=fold, port_selection=routing, tolerance=1e-9) for fold in ("never", "exact")
+        flow_input_of(fabric, job, fold=fold, port_selection=routing, tolerance=1e-9) for fold in ("never", "exact")
     ]
     never, exact = (flow.run(plan) for plan in plans)
     assert len(never.actors) == 128
@@ -143,7 +143,7 @@ def test_folded_equals_unfolded(where: str, routing: str) -> None:
 
 def test_traffic_by_tier_is_what_links_carry() -> None:
     fabric = fabric_of(TREE)
-    plan = flow_plan_of(fabric, training(fabric, 128, 4), port_selection="ecmp")
+    plan = flow_input_of(fabric, training(fabric, 128, 4), port_selection="ecmp")
     outcome = flow.run(plan)
     of_tier = np.bincount(plan.tier_of_port, outcome.link_bytes, minlength=len(plan.tier_names))
     told = np.bincount(outcome.tiers["tier"], outcome.tiers["bytes"], minlength=len(plan.tier_names))
@@ -155,7 +155,7 @@ def test_a_ring_takes_its_bytes_over_the_slowest_edge() -> None:
     fabric = fabric_of(TREE)
     call = collect("ring", ((1, 128),), 64 * MIB, 1)
     job = job_on(fabric, 128, (Program(streams=((Milestone(name=0), call, Wait(), Milestone(name=1)),)),))
-    outcome = flow.run(flow_plan_of(fabric, job, port_selection="spray", fold="auto"))
+    outcome = flow.run(flow_input_of(fabric, job, port_selection="spray", fold="auto"))
     end_ps = int(outcome.milestones["at_ps"].max())
     alone_ps = 64 * MIB * (4096 + 82) / 4096 * 20 + 3_000_000
     assert alone_ps < end_ps < alone_ps + 10_000_000
@@ -175,7 +175,7 @@ def test_calls_wait_for_the_last_member_and_for_each_other() -> None:
     job = job_on(fabric, 16, (program,))
     factor = np.ones(16)
     factor[3] = 2.0
-    outcome = flow.run(flow_plan_of(fabric, job, port_selection="spray", fold="auto", compute_factor=factor))
+    outcome = flow.run(flow_input_of(fabric, job, port_selection="spray", fold="auto", compute_factor=factor))
     first, second = sorted(outcome.activities.tolist(), key=lambda row: row[-1])
     assert first[-3:-1] == (10_000_000, 20_000_000)
     assert second[-2] == first[-1]
@@ -191,13 +191,13 @@ def test_a_link_that_degrades_in_the_middle_folds_with_what_it_is() -> None:
     job = training(fabric, 128, 4)
     faults = [Fault(at_ps=100_000_000, event="degrade", link=5, rate_bps=100_000_000_000)]
     ends = [
-        flow.run(flow_plan_of(fabric, job, port_selection="spray", fold=fold, faults=faults, tolerance=1e-9))
+        flow.run(flow_input_of(fabric, job, port_selection="spray", fold=fold, faults=faults, tolerance=1e-9))
         .milestones["at_ps"]
         .max()
         for fold in ("never", "exact")
     ]
     assert ends[0] == pytest.approx(ends[1], rel=1e-9)
-    whole = flow.run(flow_plan_of(fabric, job, port_selection="spray", fold="exact")).milestones["at_ps"].max()
+    whole = flow.run(flow_input_of(fabric, job, port_selection="spray", fold="exact")).milestones["at_ps"].max()
     assert ends[0] > whole
 
 
@@ -205,13 +205,13 @@ def test_a_link_that_dies_reroutes_collectives() -> None:
     """They stand still until routes know, then go on over what is left."""
     fabric = fabric_of(TREE)
     job = training(fabric, 128, 4)
-    whole = flow.run(flow_plan_of(fabric, job, port_selection="ecmp", fold="never"))
+    whole = flow.run(flow_input_of(fabric, job, port_selection="ecmp", fold="never"))
     between = (fabric.node_kind[fabric.ports.node] == SWITCH) & (
         fabric.node_kind[fabric.ports.node[fabric.ports.peer]] == SWITCH
     )
     busiest = int(np.argmax(np.where(between, whole.link_bytes, 0)))
     faults = [Fault(at_ps=500_000_000, event="down", link=int(fabric.ports.link[busiest]))]
-    outcome = flow.run(flow_plan_of(fabric, job, port_selection="ecmp", fold="auto", faults=faults))
+    outcome = flow.run(flow_input_of(fabric, job, port_selection="ecmp", fold="auto", faults=faults))
     assert outcome.packets.complete
     assert len(outcome.actors) == 128
     assert outcome.milestones["at_ps"].max() > whole.milestones["at_ps"].max()
@@ -220,8 +220,8 @@ def test_a_link_that_dies_reroutes_collectives() -> None:
 def test_a_core_lies_in_its_bracket() -> None:
     fabric = fabric_of(TREE)
     job = training(fabric, 128, 4)
-    exact = flow.run(flow_plan_of(fabric, job, port_selection="ecmp", fold="exact"))
-    core = flow.run(flow_plan_of(fabric, job, port_selection="ecmp", fold="core"))
+    exact = flow.run(flow_input_of(fabric, job, port_selection="ecmp", fold="exact"))
+    core = flow.run(flow_input_of(fabric, job, port_selection="ecmp", fold="core"))
     assert core.bracket_milestones is not None
     fastest, slowest = (marks["at_ps"].max() for marks in core.bracket_milestones)
     assert fastest <= core.milestones["at_ps"].max() * (1 + 1e-9)
@@ -237,7 +237,7 @@ def test_two_jobs_count_from_their_own_first_rank() -> None:
     both = replace(
         job_on(fabric, 128, (program, program), np.repeat(np.arange(2, dtype=np.int32), 64)), first_rank=(0, 64)
     )
-    outcome = flow.run(flow_plan_of(fabric, both, port_selection="spray", fold="auto"))
+    outcome = flow.run(flow_input_of(fabric, both, port_selection="spray", fold="auto"))
     assert outcome.activities["instances"].sum() == 2
     assert len(np.unique(outcome.milestones["at_ps"])) == 1
 
@@ -247,8 +247,8 @@ def test_what_has_no_way_left_stands_still() -> None:
     fabric = wired([(0, 2), (1, 3), (2, 4), (3, 4)], hosts=2)
     program = Program(streams=((collect("ring", ((1, 2),), 64 * MIB, 1), Wait(), Milestone(name=1)),))
     job = replace(job_of([[[]], [[]]]), programs=(program,), rank_program=np.zeros(2, np.int32), labels=LABELS)
-    outcome = flow.run(flow_plan_of(fabric, job, faults=[Fault(at_ps=50_000_000, event="down", link=2)]))
+    outcome = flow.run(flow_input_of(fabric, job, faults=[Fault(at_ps=50_000_000, event="down", link=2)]))
     assert len(outcome.milestones) == 0
     assert outcome.link_bytes.max() == pytest.approx(50_000_000 / 20, rel=0.1)
     with pytest.raises(ConfigError, match="wanted one of"):
-        flow_plan_of(fabric, job, fold="perhaps")
+        flow_input_of(fabric, job, fold="perhaps")

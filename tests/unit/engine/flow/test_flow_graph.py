@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.helpers.flow_jobs import Degrees
-from tests.property.test_flow_folding import Case, fabric, plan_of
+from tests.property.test_flow_folding import Case, fabric, packet_input_of
 
 from weftwork.base.random import Stream, draw
+from weftwork.engine.flow.flow_input import FlowInput, Mode
 from weftwork.engine.flow.folding import FlowFolding
 from weftwork.engine.flow.paths import FlowPaths, RoutingMode
-from weftwork.engine.flow.plan import FlowPlan, Mode
 
 EDGE = 1 / 0.8, 1 / 0.9, 0.75  # local and network efficiency and network share of tests.helpers.flow_jobs
 Loads = dict[int, float]
@@ -24,19 +24,19 @@ Loads = dict[int, float]
 class Rules:
     """The rules, one edge after the other."""
 
-    def __init__(self, plan: FlowPlan, router: FlowPaths) -> None:
-        self.plan, self.router = plan, router
-        self.ports, self.ranks = len(plan.port_node), len(plan.rank_class)
-        wire = plan.transport
+    def __init__(self, engine_input: FlowInput, router: FlowPaths) -> None:
+        self.engine_input, self.router = engine_input, router
+        self.ports, self.ranks = len(engine_input.port_node), len(engine_input.rank_class)
+        wire = engine_input.transport
         packet = wire.mtu_bytes + wire.data_overhead_bytes + wire.telemetry_bytes + wire.interframe_bytes
         self.wire = packet / wire.mtu_bytes
-        self.columns = plan.rank_ports.shape[1]
+        self.columns = engine_input.rank_ports.shape[1]
 
     def domain(self, rank: int) -> tuple[int, int]:
-        return int(self.plan.rank_host[rank]), int(self.plan.rank_gpu["domain"][rank])
+        return int(self.engine_input.rank_host[rank]), int(self.engine_input.rank_gpu["domain"][rank])
 
     def inside(self, loads: Loads, source: int, destination: int, share: float) -> None:
-        has_nvlink = self.plan.rank_gpu["domain"][source] >= 0
+        has_nvlink = self.engine_input.rank_gpu["domain"][source] >= 0
         base = self.ports
         if has_nvlink and self.domain(source) != self.domain(destination):
             base += 2 * self.ranks  # PCIe of a rank that has NVLink as well
@@ -46,7 +46,7 @@ class Rules:
     def across(self, loads: Loads, pair: tuple[int, int, int], ports: tuple[int, int], share: float) -> None:
         source, destination, channel = pair
         flow = source << 40 | destination << 16 | channel
-        entropy = 0xC000 | (draw(self.plan.seed, Stream.PATH_CHOICE, flow, 0, 0) & 0x3FFF)
+        entropy = 0xC000 | (draw(self.engine_input.seed, Stream.PATH_CHOICE, flow, 0, 0) & 0x3FFF)
         qp = draw(0, Stream.PATH_CHOICE, flow, 1, 0) & 0xFFFFFF
         found = self.router.paths(
             np.array([ports[0]]), np.array([ports[1]]), entropy=np.array([entropy]), destination_qp=np.array([qp])
@@ -73,11 +73,14 @@ class Rules:
                     self.inside(loads, one, other, EDGE[0] / rings)
                 far = parts[(index + 1) % len(parts)]
                 door, goal = part[ring % len(part)], far[ring % len(far)]
-                if self.plan.rank_host[way[-1]] == self.plan.rank_host[goal]:
+                if self.engine_input.rank_host[way[-1]] == self.engine_input.rank_host[goal]:
                     self.inside(loads, way[-1], goal, EDGE[0] / rings)
                     continue
                 for column in range(self.columns):
-                    ports = int(self.plan.rank_ports[door, column]), int(self.plan.rank_ports[goal, column])
+                    ports = (
+                        int(self.engine_input.rank_ports[door, column]),
+                        int(self.engine_input.rank_ports[goal, column]),
+                    )
                     self.across(loads, (way[-1], goal, channel), ports, EDGE[1] / rings / self.columns)
         return loads
 
@@ -88,23 +91,23 @@ class Rules:
             for destination in members:
                 if source == destination:
                     continue
-                if self.plan.rank_host[source] == self.plan.rank_host[destination]:
+                if self.engine_input.rank_host[source] == self.engine_input.rank_host[destination]:
                     self.inside(loads, source, destination, part * EDGE[0])
                     continue
                 for column in range(self.columns):
-                    to = int(self.plan.rank_ports[destination, column])
-                    rail = to - int(self.plan.port_base[self.plan.port_node[to]])
-                    ports = int(self.plan.port_base[self.plan.rank_host[source]]) + rail, to
+                    to = int(self.engine_input.rank_ports[destination, column])
+                    rail = to - int(self.engine_input.port_base[self.engine_input.port_node[to]])
+                    ports = int(self.engine_input.port_base[self.engine_input.rank_host[source]]) + rail, to
                     share = part * EDGE[2] * EDGE[1] / self.columns
                     self.across(loads, (source, destination, channel), ports, share)
         return loads
 
     def message(self, source: int, destination: int, channel: int) -> Loads:
         loads: Loads = defaultdict(float)
-        if self.plan.rank_host[source] == self.plan.rank_host[destination]:
+        if self.engine_input.rank_host[source] == self.engine_input.rank_host[destination]:
             self.inside(loads, source, destination, 1.0)
         else:
-            ports = int(self.plan.rank_ports[source, 0]), int(self.plan.rank_ports[destination, 0])
+            ports = int(self.engine_input.rank_ports[source, 0]), int(self.engine_input.rank_ports[destination, 0])
             self.across(loads, (source, destination, channel), ports, 1.0)
         return loads
 
@@ -134,9 +137,9 @@ def hops_of(graph: dict[str, Any], activity: int, skip: int) -> Loads:
 )
 @pytest.mark.parametrize("order", ["packed", "random"])
 def test_every_activity_loads_what_its_rule_says(mode: Mode, name: str, degrees: Degrees, order: str) -> None:
-    plan = plan_of(Case(name, degrees, mode, order))
-    rules = Rules(plan, FlowPaths(fabric(name), ROUTING[mode]))
-    graph = FlowFolding(plan, "never").graph
+    engine_input = packet_input_of(Case(name, degrees, mode, order))
+    rules = Rules(engine_input, FlowPaths(fabric(name), ROUTING[mode]))
+    graph = FlowFolding(engine_input, "never").graph
     host_interfaces = rules.ports + 4 * rules.ranks
     connections = len(graph["source"])
     assert connections == 2 * (degrees.pipeline - 1) * degrees.ranks // degrees.pipeline
@@ -157,12 +160,12 @@ def test_every_activity_loads_what_its_rule_says(mode: Mode, name: str, degrees:
 
 
 def test_a_slow_host_interface_is_a_link_of_its_own() -> None:
-    plan = plan_of(Case("rails", Degrees(tensor=8, pipeline=2, data=2), Mode.SPRAY))
-    nics = plan.nics.copy()
+    engine_input = packet_input_of(Case("rails", Degrees(tensor=8, pipeline=2, data=2), Mode.SPRAY))
+    nics = engine_input.nics.copy()
     nics["pcie_rate_bps"] = 100_000_000_000
-    folded = FlowFolding(replace(plan, nics=nics), "never")
-    graph, first = folded.graph, len(plan.port_node) + 4 * len(plan.rank_class)
+    folded = FlowFolding(replace(engine_input, nics=nics), "never")
+    graph, first = folded.graph, len(engine_input.port_node) + 4 * len(engine_input.rank_class)
     crossed = np.unique(graph["hop_link"][graph["hop_link"] >= first]) - first
     # the ports by which something arrives: of every rank that a message, a ring or its embeddings reach
-    assert set(crossed.tolist()) == set(plan.rank_ports[:, 0].tolist())
+    assert set(crossed.tolist()) == set(engine_input.rank_ports[:, 0].tolist())
     assert folded.capacity[first + crossed].tolist() == pytest.approx([100e9 / 8e12] * len(crossed))

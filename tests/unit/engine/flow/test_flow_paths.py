@@ -131,20 +131,20 @@ def test_a_flow_takes_the_ports_that_its_packets_took(shape: dict[str, Any], bal
     """The packet engine itself sends a permutation; the flow engine's router names the same ports."""
     fabric = fabric_of(**shape)
     hosts = len(fabric.hosts)
-    plan = lower(
+    engine_input = lower(
         fabric=fabric,
         job=permutation(hosts=hosts, size_bytes=10_000, seed=3),
         transport=Transport(),
         congestion_control=load("congestion_control", "none"),
         settings=EngineSettings(port_selection=load("port_selection", balancing)),
     )
-    told = packet.run(plan, series=packet.Series(path_sample=1))
+    told = packet.run(engine_input, series=packet.Series(path_sample=1))
     pairs = sorted({(int(row["source"]), int(row["destination"])) for row in told.messages})
     flows = [source << 40 | destination << 16 for source, destination in pairs]
     found = FlowPaths(fabric, "hashed" if balancing == "ecmp" else "deterministic").paths(
-        plan.rank_ports[[source for source, _ in pairs], 0],
-        plan.rank_ports[[destination for _, destination in pairs], 0],
-        entropy=np.array([0xC000 | draw(plan.seed, Stream.PATH_CHOICE, flow, 0, 0) & 0x3FFF for flow in flows]),
+        engine_input.rank_ports[[source for source, _ in pairs], 0],
+        engine_input.rank_ports[[destination for _, destination in pairs], 0],
+        entropy=np.array([0xC000 | draw(engine_input.seed, Stream.PATH_CHOICE, flow, 0, 0) & 0x3FFF for flow in flows]),
         destination_qp=np.array([draw(0, Stream.PATH_CHOICE, flow, 1, 0) & 0xFFFFFF for flow in flows]),
     )
     for number in range(len(pairs)):

@@ -6,7 +6,7 @@ Source: docs/models/flow-engine.md, section "Faults": the links of a bundle carr
 from __future__ import annotations
 
 import pytest
-from helpers.tiny import BYTE_PS, RATE_BPS, Message, flow_plan_of, sends, wired
+from helpers.tiny import BYTE_PS, RATE_BPS, Message, flow_input_of, sends, wired
 
 from weftwork.engine.flow import run as flow
 from weftwork.engine.instants import Fault
@@ -26,11 +26,11 @@ def test_what_is_left_of_a_bundle_goes_at_the_rate_of_its_slowest_member(slow: i
         Fault(at_ps=DOWN_PS, event="down", link=dead),
     ]
     job = sends(2, [Message(source=0, destination=1, size_bytes=SIZE_BYTES)])
-    plan = flow_plan_of(
+    engine_input = flow_input_of(
         FABRIC, job, port_selection="spray", faults=faults, reconvergence_delay_ps=KNOWN_PS - DOWN_PS,
         failover_delay_ps=0,
     )  # fmt: skip
-    (found,) = flow.run(plan).packets.messages["delivered_at_ps"].tolist()
+    (found,) = flow.run(engine_input).packets.messages["delivered_at_ps"].tolist()
     sent_bytes = 4 * SLOW_PS / BYTE_PS + (DOWN_PS - SLOW_PS) / BYTE_PS
     wanted_ps = KNOWN_PS + (WIRE_BYTES - sent_bytes) * 4 / 3 * BYTE_PS
     assert wanted_ps < found < wanted_ps + 5_000_000  # behind the last byte come three delays and some packets
@@ -42,5 +42,5 @@ def test_a_degraded_link_is_slow_in_both_directions(link: int) -> None:
     line = wired([(0, 2), (2, 3), (3, 1)], hosts=2)
     job = sends(2, [Message(source=a, destination=1 - a, size_bytes=SIZE_BYTES) for a in (0, 1)])
     fault = Fault(at_ps=0, event="degrade", link=link, rate_bps=RATE_BPS // 4)
-    found = flow.run(flow_plan_of(line, job, faults=[fault])).packets.messages["delivered_at_ps"].tolist()
+    found = flow.run(flow_input_of(line, job, faults=[fault])).packets.messages["delivered_at_ps"].tolist()
     assert found == pytest.approx([4 * WIRE_BYTES * BYTE_PS] * 2, rel=0.01)

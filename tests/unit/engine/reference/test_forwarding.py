@@ -1,14 +1,14 @@
-"""Routes as switches and queue pairs read them from a plan, on two leaves and two spines."""
+"""Routes as switches and queue pairs read them from an engine input, on two leaves and two spines."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from helpers.tiny import BYTE_PS, DELAY_PS, plan_of, sends, wired
+from helpers.tiny import BYTE_PS, DELAY_PS, packet_input_of, sends, wired
 
 from weftwork.engine.instants import Fault
-from weftwork.engine.plan import Plan
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference.base_rtt import base_rtt_ps
 from weftwork.engine.reference.forwarding import Forwarding
 
@@ -16,47 +16,47 @@ LEAF, OTHER_LEAF, SPINE, OTHER_SPINE = 2, 3, 4, 5
 LINKS = [(0, LEAF), (1, OTHER_LEAF), (LEAF, SPINE), (LEAF, OTHER_SPINE), (OTHER_LEAF, SPINE), (OTHER_LEAF, OTHER_SPINE)]
 
 
-def two_spines() -> Plan:
+def two_spines() -> PacketInput:
     # For the last table both uplinks of the first leaf are down.
     faults = [Fault(at_ps=0, event="down", link=2), Fault(at_ps=10_000_000, event="down", link=3)]
-    return plan_of(wired(LINKS, hosts=2), sends(2, []), faults=faults)
+    return packet_input_of(wired(LINKS, hosts=2), sends(2, []), faults=faults)
 
 
-def peers(plan: Plan, node: int) -> dict[int, int]:
+def peers(engine_input: PacketInput, node: int) -> dict[int, int]:
     """Port of a node by the node that it leads to."""
-    first, last = int(plan.port_base[node]), int(plan.port_base[node + 1])
-    return {int(plan.port_node[plan.port_peer[port]]): port for port in range(first, last)}
+    first, last = int(engine_input.port_base[node]), int(engine_input.port_base[node + 1])
+    return {int(engine_input.port_node[engine_input.port_peer[port]]): port for port in range(first, last)}
 
 
 def test_a_leaf_has_every_spine_as_next_hop_and_a_spine_the_leaf() -> None:
-    plan = two_spines()
-    forwarding = Forwarding(plan)
+    engine_input = two_spines()
+    forwarding = Forwarding(engine_input)
     members, weights = forwarding.next_hops(LEAF, 1)
-    assert members == sorted(peers(plan, LEAF)[spine] for spine in (SPINE, OTHER_SPINE))
+    assert members == sorted(peers(engine_input, LEAF)[spine] for spine in (SPINE, OTHER_SPINE))
     assert weights == [1, 1]
-    assert forwarding.next_hops(SPINE, 1)[0] == [peers(plan, SPINE)[OTHER_LEAF]]
+    assert forwarding.next_hops(SPINE, 1)[0] == [peers(engine_input, SPINE)[OTHER_LEAF]]
 
 
 def test_at_its_leaf_a_packet_is_delivered() -> None:
-    plan = two_spines()
-    assert Forwarding(plan).next_hops(OTHER_LEAF, 1) == ([peers(plan, OTHER_LEAF)[1]], [1])
+    engine_input = two_spines()
+    assert Forwarding(engine_input).next_hops(OTHER_LEAF, 1) == ([peers(engine_input, OTHER_LEAF)[1]], [1])
 
 
 def test_another_table_has_other_next_hops_and_at_last_none() -> None:
-    plan = two_spines()
-    forwarding = Forwarding(plan)
+    engine_input = two_spines()
+    forwarding = Forwarding(engine_input)
     seen = []
-    for table in plan.routes:
+    for table in engine_input.routes:
         forwarding.use(table)
         seen.append(len(forwarding.next_hops(LEAF, 1)[0]))
     assert seen == [2, 1, 0]
 
 
 def test_a_port_selection_by_destination_reads_the_plans_numbers() -> None:
-    plan = two_spines()
-    for port in range(len(plan.port_peer)):
-        wanted = (int(plan.destination_number[1]), int(plan.port_stride[port]))
-        assert Forwarding(plan).digit_of(port, 1) == wanted
+    engine_input = two_spines()
+    for port in range(len(engine_input.port_peer)):
+        wanted = (int(engine_input.destination_number[1]), int(engine_input.port_stride[port]))
+        assert Forwarding(engine_input).digit_of(port, 1) == wanted
 
 
 @pytest.mark.parametrize(("source", "destination"), [(0, 1), (1, 0)])
@@ -67,5 +67,5 @@ def test_the_base_rtt_is_a_full_packet_there_and_an_ack_back_over_four_links(sou
 
 
 def test_without_a_route_there_is_no_base_rtt() -> None:
-    plan = two_spines()
-    assert base_rtt_ps(replace(plan, routes=plan.routes[-1:]), 0, 1) == 0
+    engine_input = two_spines()
+    assert base_rtt_ps(replace(engine_input, routes=engine_input.routes[-1:]), 0, 1) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from helpers.by_hand import HandClock
-from helpers.tiny import job_of, plan_of, star
+from helpers.tiny import job_of, packet_input_of, star
 
 from weftwork.engine.reference.job import JobRun, OpRow
 from weftwork.spec.job import Await, Compute, Loop, Milestone, Notify, Operation, Peer, Receive, Send, Size, Wait
@@ -38,7 +38,7 @@ class Driven:
 
     def __init__(self, *streams: list[Operation]) -> None:
         self.clock, self.network = HandClock(), HandNetwork()
-        self.job = JobRun(plan_of(star(2), job_of([list(streams), []])), self.clock, self.network)
+        self.job = JobRun(packet_input_of(star(2), job_of([list(streams), []])), self.clock, self.network)
         self.job.start()
         self.clock.go_to(0)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from helpers.by_hand import HandClock, HandWire, Tally, hand_port, queue_pair_config
-from helpers.tiny import job_of, plan_of, wired
+from helpers.tiny import job_of, packet_input_of, wired
 
-from weftwork.engine.plan import Plan
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference.base_rtt import base_rtt_ps
 from weftwork.engine.reference.nic import Nic, NicConfig
 from weftwork.engine.reference.queue_pair import QueuePair
@@ -17,7 +17,9 @@ SOURCE, SOURCE_TOO, DESTINATION, DESTINATION_TOO = range(4)  # port ids: two of 
 class Driven:
     def __init__(self, nics: tuple[tuple[int, int], tuple[int, int]] = ((0, 1), (0, 1))) -> None:
         self.clock, self.counted = HandClock(), Tally()
-        self.plan: Plan = plan_of(wired([(0, 2), (0, 3), (1, 2), (1, 3)], hosts=2), job_of([[], []], nics=nics))
+        self.engine_input: PacketInput = packet_input_of(
+            wired([(0, 2), (0, 3), (1, 2), (1, 3)], hosts=2), job_of([[], []], nics=nics)
+        )
         config = NicConfig(
             pcie_rate_bps=0,
             pcie_latency_ps=0,
@@ -32,7 +34,7 @@ class Driven:
             port = hand_port(self.clock, self.counted, port_id, local_index=port_id % 2)
             self.nics[port_id] = Nic(port, config, self.clock)
             port.join(self.nics[port_id], HandWire())
-        self.pair = QueuePair((0, 1, 0), self.plan, queue_pair_config(), self.nics, self.clock, self.counted)
+        self.pair = QueuePair((0, 1, 0), self.engine_input, queue_pair_config(), self.nics, self.clock, self.counted)
 
     def ports(self) -> tuple[int, int]:
         return self.pair.source_nic.id, self.pair.destination_nic.id
@@ -44,7 +46,7 @@ def test_it_takes_the_ports_of_its_column() -> None:
         sender = driven.pair.open(column, set(), peer_rail=False)
         assert driven.ports() == ports
         assert driven.nics[ports[0]].senders == [sender]
-        assert driven.pair.base_rtt_ps == base_rtt_ps(driven.plan, *ports) > 0
+        assert driven.pair.base_rtt_ps == base_rtt_ps(driven.engine_input, *ports) > 0
 
 
 def test_with_the_rail_of_its_peer_the_source_takes_the_port_of_the_same_number() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from helpers.tiny import BYTE_PS, DELAY_PS, Message, pair, plan_of, sends, star
+from helpers.tiny import BYTE_PS, DELAY_PS, Message, packet_input_of, pair, sends, star
 
 from weftwork.engine.instants import Fault
 from weftwork.engine.outcome import Outcome
@@ -24,7 +24,7 @@ def incast(
 ) -> tuple[Simulation, Outcome]:
     messages = [Message(source=s, destination=senders, size_bytes=size_bytes) for s in range(senders)]
     fabric = star(senders + 1, switch=switch)
-    simulation = Simulation(plan_of(fabric, sends(senders + 1, messages), faults=faults))
+    simulation = Simulation(packet_input_of(fabric, sends(senders + 1, messages), faults=faults))
     simulation.run()
     return simulation, simulation.outcome()
 
@@ -36,7 +36,9 @@ def small(**changes: object) -> Switch:
 
 def test_a_pause_waits_for_the_packet_in_flight_and_then_goes_first() -> None:
     messages = [Message(source=0, destination=1, size_bytes=2 * 4096)]
-    simulation = Simulation(plan_of(pair(), sends(2, messages), until_ps=FULL_PS + PAUSE_FRAME_PS + DELAY_PS + 1))
+    simulation = Simulation(
+        packet_input_of(pair(), sends(2, messages), until_ps=FULL_PS + PAUSE_FRAME_PS + DELAY_PS + 1)
+    )
     simulation.clock.at(
         1, Phase.INSTANT, (0,), simulation.ports[0].ask_pause, DATA
     )  # the first packet is on the wire since 0
@@ -47,14 +49,14 @@ def test_a_pause_waits_for_the_packet_in_flight_and_then_goes_first() -> None:
 
 
 def test_a_pause_expires_and_the_port_goes_on_at_that_instant() -> None:
-    simulation = Simulation(plan_of(pair(), sends(2, [Message(source=0, destination=1, size_bytes=4096)])))
+    simulation = Simulation(packet_input_of(pair(), sends(2, [Message(source=0, destination=1, size_bytes=4096)])))
     simulation.ports[0].obey(DATA, 100)
     simulation.run()
     assert simulation.outcome().messages["delivered_at_ps"].tolist() == [100 * QUANTUM_PS + FULL_PS + DELAY_PS]
 
 
 def test_control_packets_pass_a_pause_of_data() -> None:
-    simulation = Simulation(plan_of(pair(), sends(2, [Message(source=0, destination=1, size_bytes=4096)])))
+    simulation = Simulation(packet_input_of(pair(), sends(2, [Message(source=0, destination=1, size_bytes=4096)])))
     simulation.ports[1].obey(DATA, 60_000)
     simulation.run()
     ack_ps = FULL_PS + DELAY_PS + (66 + 20) * BYTE_PS + DELAY_PS
@@ -62,7 +64,7 @@ def test_control_packets_pass_a_pause_of_data() -> None:
 
 
 def test_a_pause_is_sent_again_every_half_pause_time_until_it_is_lifted() -> None:
-    simulation = Simulation(plan_of(pair(nic=Nic(pause_quanta=1_000)), IDLE))
+    simulation = Simulation(packet_input_of(pair(nic=Nic(pause_quanta=1_000)), IDLE))
     port, half_ps = simulation.ports[0], 500 * QUANTUM_PS
     port.ask_pause(DATA)
     simulation.clock.at(3 * half_ps + 1, Phase.INSTANT, (0,), port.ask_resume, DATA)
@@ -86,7 +88,7 @@ def test_without_flow_control_the_same_incast_loses_packets_and_sends_no_pause()
     messages = [Message(source=s, destination=4, size_bytes=200_000) for s in range(4)]
     switch = small(buffer_bytes=100_000)
     transport = Transport(lossless_priorities=(), retransmission_timeout_ps=50_000_000, retry_limit=50)
-    simulation = Simulation(plan_of(star(5, switch=switch), sends(5, messages), transport=transport))
+    simulation = Simulation(packet_input_of(star(5, switch=switch), sends(5, messages), transport=transport))
     simulation.run()
     outcome = simulation.outcome()
     assert outcome.ports["pauses_sent"].sum() == 0
@@ -122,7 +124,9 @@ def test_a_link_that_goes_down_forgets_its_pauses_and_frees_the_buffer() -> None
 
 def test_a_full_receive_buffer_pushes_back() -> None:
     nic = Nic(pcie_rate_bps=50_000_000_000, receive_buffer_bytes=300_000, xoff_bytes=100_000, xon_bytes=50_000)
-    simulation = Simulation(plan_of(pair(nic=nic), sends(2, [Message(source=0, destination=1, size_bytes=1_000_000)])))
+    simulation = Simulation(
+        packet_input_of(pair(nic=nic), sends(2, [Message(source=0, destination=1, size_bytes=1_000_000)]))
+    )
     simulation.run()
     outcome = simulation.outcome()
     assert outcome.ports["pauses_sent"][1] > 0
@@ -137,8 +141,10 @@ def test_weighted_classes_share_a_port_by_their_weights() -> None:
     messages = [Message(source=s, destination=2, size_bytes=400_000, channel=s, priority=s) for s in (0, 1)]
     fabric = star(3, switch=Switch(forwarding_latency_ps=0, scheduling=scheduling))
     transport = Transport(lossless_priorities=(), data_priority=0)
-    plan = plan_of(fabric, sends(3, messages), transport=transport, until_ps=2 * DELAY_PS + 100 * FULL_PS)
-    simulation = Simulation(plan)
+    engine_input = packet_input_of(
+        fabric, sends(3, messages), transport=transport, until_ps=2 * DELAY_PS + 100 * FULL_PS
+    )
+    simulation = Simulation(engine_input)
     simulation.run()
     delivered = [simulation.queue_pairs[s, 2, s].receiver.expected for s in (0, 1)]
     assert delivered[1] / delivered[0] == pytest.approx(3, rel=0.15)
@@ -146,7 +152,7 @@ def test_weighted_classes_share_a_port_by_their_weights() -> None:
 
 def test_a_strict_class_goes_before_weighted_ones() -> None:
     messages = [Message(source=s, destination=2, size_bytes=200_000, channel=s, priority=3 + 4 * s) for s in (0, 1)]
-    simulation = Simulation(plan_of(star(3), sends(3, messages), transport=Transport(lossless_priorities=())))
+    simulation = Simulation(packet_input_of(star(3), sends(3, messages), transport=Transport(lossless_priorities=())))
     simulation.run()
     weighted_ps, strict_ps = simulation.outcome().messages["delivered_at_ps"].tolist()
     assert strict_ps < weighted_ps * 0.6

@@ -2,7 +2,7 @@
 
 import numpy as np
 from helpers.both import both
-from helpers.tiny import DELAY_PS, job_of, pair, plan_of, star
+from helpers.tiny import DELAY_PS, job_of, packet_input_of, pair, star
 
 from weftwork.base.clock import US_PS
 from weftwork.engine.outcome import Outcome
@@ -32,7 +32,7 @@ def everybody(ranks: int, *streams: list[Operation]) -> Job:
 
 def alone(*streams: list[Operation]) -> Outcome:
     """A rank that sends nothing, on a host beside another."""
-    return run(plan_of(pair(), job_of([list(streams), []])))
+    return run(packet_input_of(pair(), job_of([list(streams), []])))
 
 
 def test_a_ring_all_reduce_sends_the_part_of_each_step() -> None:
@@ -46,7 +46,7 @@ def test_a_ring_all_reduce_sends_the_part_of_each_step() -> None:
         Receive(peer=Peer(rule="shift", group=group, shift=-1)),
         Wait(),
     )
-    outcome = run(plan_of(star(ranks), everybody(ranks, [Loop(count=6, body=body), Milestone(name=0)])))
+    outcome = run(packet_input_of(star(ranks), everybody(ranks, [Loop(count=6, body=body), Milestone(name=0)])))
     parts = [1001, 1001, 1000, 1000]
     of_rank_1 = outcome.messages[outcome.messages["source"] == 1]
     assert of_rank_1["size_bytes"].tolist() == [parts[(1 - step) % 4] for step in range(6)]
@@ -61,7 +61,9 @@ def test_shift_with_a_step_reaches_every_other_rank_once() -> None:
     ranks = 5
     peer = Peer(rule="shift", group=Group(size=ranks), shift=1, step=1)
     outcome = run(
-        plan_of(star(ranks), everybody(ranks, [Loop(count=4, body=(Send(peer=peer, size=Size(total_bytes=9)),))]))
+        packet_input_of(
+            star(ranks), everybody(ranks, [Loop(count=4, body=(Send(peer=peer, size=Size(total_bytes=9)),))])
+        )
     )
     pairs = {(int(m["source"]), int(m["destination"])) for m in outcome.messages}
     assert pairs == {(a, b) for a in range(ranks) for b in range(ranks) if a != b}
@@ -69,17 +71,19 @@ def test_shift_with_a_step_reaches_every_other_rank_once() -> None:
 
 def test_xor_pairs_ranks_and_strides_group_them() -> None:
     xor = Peer(rule="xor", group=Group(size=4), shift=1, step=1)
-    outcome = run(plan_of(star(4), everybody(4, [Loop(count=2, body=(Send(peer=xor, size=Size(total_bytes=9)),))])))
+    outcome = run(
+        packet_input_of(star(4), everybody(4, [Loop(count=2, body=(Send(peer=xor, size=Size(total_bytes=9)),))]))
+    )
     assert [(m["source"], m["destination"]) for m in outcome.messages if m["source"] == 2] == [(2, 0), (2, 3)]
     stride = Peer(rule="shift", group=Group(stride=2, size=2), shift=1)
-    outcome = run(plan_of(star(4), everybody(4, [Send(peer=stride, size=Size(total_bytes=9))])))
+    outcome = run(packet_input_of(star(4), everybody(4, [Send(peer=stride, size=Size(total_bytes=9))])))
     assert outcome.messages["destination"].tolist() == [2, 3, 0, 1]
 
 
 def test_a_negative_entry_of_a_table_skips_the_operation() -> None:
     table = Peer(rule="table", table=(2, -1, -1))
     outcome = run(
-        plan_of(star(3), everybody(3, [Send(peer=table, size=Size(total_bytes=9)), Wait(), Milestone(name=1)]))
+        packet_input_of(star(3), everybody(3, [Send(peer=table, size=Size(total_bytes=9)), Wait(), Milestone(name=1)]))
     )
     assert outcome.messages["source"].tolist() == [0]
     assert outcome.milestones["at_ps"].tolist()[1:] == [0, 0]
@@ -120,7 +124,9 @@ def test_marks_of_one_instant_keep_the_order_of_the_program() -> None:
 
 def test_a_wait_is_for_the_streams_own_messages_only() -> None:
     send = Send(peer=Peer(rule="rank", shift=1), size=Size(total_bytes=400_000), channel=1)
-    outcome = run(plan_of(pair(), job_of([[[send, Wait(), Milestone(name=0)], [Wait(), Milestone(name=1)]], []])))
+    outcome = run(
+        packet_input_of(pair(), job_of([[[send, Wait(), Milestone(name=0)], [Wait(), Milestone(name=1)]], []]))
+    )
     assert outcome.milestones[outcome.milestones["name"] == 1]["at_ps"].tolist() == [0]
     assert (
         outcome.milestones[outcome.milestones["name"] == 0]["at_ps"].tolist()
@@ -131,5 +137,5 @@ def test_a_wait_is_for_the_streams_own_messages_only() -> None:
 def test_a_delayed_signal_counts_later_and_holds_nobody_up() -> None:
     first = [Notify(token=0, after_ps=500), Notify(token=0, after_ps=500), Milestone(name=0)]
     second = [Await(token=0), Milestone(name=1), Await(token=0), Milestone(name=1)]
-    outcome = both(plan_of(pair(), job_of([[first, second], []])))
+    outcome = both(packet_input_of(pair(), job_of([[first, second], []])))
     assert outcome.milestones.tolist() == [(0, 0, 0), (0, 1, 500), (0, 1, 500)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from helpers.tiny import BYTE_PS, DELAY_PS, Message, job_of, pair, plan_of, sends, wired
+from helpers.tiny import BYTE_PS, DELAY_PS, Message, job_of, packet_input_of, pair, sends, wired
 
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.engine.instants import Fault
@@ -29,7 +29,7 @@ def test_half_of_all_packets_lost_and_the_run_ends_with_everything_delivered(rec
         {"recovery": recovery, "retransmission_timeout_ps": 10 * US_PS, "retry_limit": 1_000}
     )
     messages = [Message(source=0, destination=1, size_bytes=10 * 4096)]
-    outcome = run(plan_of(pair(loss=0.5), sends(2, messages), transport=transport))
+    outcome = run(packet_input_of(pair(loss=0.5), sends(2, messages), transport=transport))
     assert (outcome.messages["acked_at_ps"] > 0).all()
     assert outcome.counters["drop_link_loss"] > 5
     assert outcome.counters["retransmissions"] > 5
@@ -39,7 +39,7 @@ def test_half_of_all_packets_lost_and_the_run_ends_with_everything_delivered(rec
 def blinked(transport: Transport) -> Outcome:
     messages = [Message(source=0, destination=1, size_bytes=20 * 4096)]
     # In the gap after the second packet has started: two packets are lost, those behind arrive with a gap before them.
-    return run(plan_of(pair(), sends(2, messages), faults=blink(FULL_PS + 10), transport=transport))
+    return run(packet_input_of(pair(), sends(2, messages), faults=blink(FULL_PS + 10), transport=transport))
 
 
 def test_a_gap_is_told_once_and_the_sender_goes_back_to_it() -> None:
@@ -68,7 +68,7 @@ def test_without_naks_the_timer_repairs_the_gap() -> None:
 def test_a_dead_link_ends_in_an_error_after_the_last_retry() -> None:
     transport = Transport(retransmission_timeout_ps=10 * US_PS, retry_limit=2)
     messages = [Message(source=0, destination=1, size_bytes=4096)]
-    outcome = run(plan_of(pair(loss=1.0), sends(2, messages), transport=transport))
+    outcome = run(packet_input_of(pair(loss=1.0), sends(2, messages), transport=transport))
     assert outcome.counters["timeouts"] == 3
     assert outcome.counters["queue_pair_errors"] == 1
     assert outcome.counters["data_sent"] == 3
@@ -82,7 +82,7 @@ def two_paths(transport: Transport) -> Outcome:
     far_ps = DELAY_PS + 3 * FULL_PS // 2
     fabric = wired(links, hosts=2, delays_ps=[DELAY_PS] * 4 + [far_ps, DELAY_PS])
     messages = [Message(source=0, destination=1, size_bytes=40 * 4096)]
-    return run(plan_of(fabric, sends(2, messages), transport=transport, port_selection="spray"))
+    return run(packet_input_of(fabric, sends(2, messages), transport=transport, port_selection="spray"))
 
 
 def test_a_receiver_that_reorders_needs_no_retransmission() -> None:
@@ -103,20 +103,20 @@ def test_a_reorder_window_of_one_discards_what_comes_early() -> None:
 
 def test_every_fourth_packet_is_acknowledged_and_the_last() -> None:
     messages = [Message(source=0, destination=1, size_bytes=10 * 4096)]
-    outcome = run(plan_of(pair(), sends(2, messages), transport=Transport(ack_every=4)))
+    outcome = run(packet_input_of(pair(), sends(2, messages), transport=Transport(ack_every=4)))
     assert outcome.counters["acks_sent"] == 3  # 4, 8 and the last
 
 
 def test_a_window_that_closes_asks_for_an_ack() -> None:
     messages = [Message(source=0, destination=1, size_bytes=10 * 4096)]
-    plan = plan_of(
+    engine_input = packet_input_of(
         pair(),
         sends(2, messages),
         transport=Transport(ack_every=100),
         congestion_control="fixed_window",
         parameters={"window_bytes": 3 * 4096},
     )
-    assert run(plan).counters["acks_sent"] == 4  # 3, 6, 9 and the last
+    assert run(engine_input).counters["acks_sent"] == 4  # 3, 6, 9 and the last
 
 
 def late_receiver(transport: Transport, *, busy_ps: int, messages: int = 2) -> Outcome:
@@ -129,7 +129,7 @@ def late_receiver(transport: Transport, *, busy_ps: int, messages: int = 2) -> O
         Wait(),
         Milestone(name=0),
     ]
-    return run(plan_of(pair(), job_of([[sender], [receiver]]), transport=transport))
+    return run(packet_input_of(pair(), job_of([[sender], [receiver]]), transport=transport))
 
 
 def test_a_message_without_credit_waits_for_the_receive() -> None:
@@ -177,7 +177,7 @@ def test_a_receive_posted_before_its_message_gives_the_credit_back_at_delivery()
 
 def test_a_job_that_never_receives_takes_no_credit() -> None:
     messages = [Message(source=0, destination=1, size_bytes=4096) for _ in range(3)]
-    outcome = run(plan_of(pair(), sends(2, messages), transport=Transport(end_to_end_credits=1)))
+    outcome = run(packet_input_of(pair(), sends(2, messages), transport=Transport(end_to_end_credits=1)))
     assert (outcome.messages["acked_at_ps"] > 0).all()
 
 
@@ -186,7 +186,7 @@ def test_a_receiver_may_ask_for_anything_and_the_run_still_ends() -> None:
     messages = [Message(source=0, destination=1, size_bytes=30 * 4096)]
     transport = Transport(retransmission_timeout_ps=20 * US_PS, retry_limit=100)
     fabric = pair(loss=0.1, switch=Switch(telemetry=True))
-    outcome = run(plan_of(fabric, sends(2, messages), transport=transport, congestion_control=policy))
+    outcome = run(packet_input_of(fabric, sends(2, messages), transport=transport, congestion_control=policy))
     assert (outcome.messages["acked_at_ps"] > 0).all()
     for counter in ("cnps_sent", "credits_sent", "naks_sent"):
         assert outcome.counters[counter] > 0

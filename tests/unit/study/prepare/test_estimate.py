@@ -52,7 +52,7 @@ def test_keys_alone_count_what_the_job_then_has(
         assert asked.payload_bytes == counted.payload_bytes
     assert counted.messages == (0 if made.volume is None else made.volume.messages)
     assert counted.queue_pairs == len(queue_pairs(made.job))
-    assert counted.operations + sum(len(program.streams) for program in made.job.programs) == len(made.plan.ops)
+    assert counted.operations + sum(len(program.streams) for program in made.job.programs) == len(made.engine_input.ops)
 
 
 @pytest.mark.parametrize("fidelity", ["packet", "flow", "reference"])

@@ -46,7 +46,7 @@ def test_what_lasts_a_time_is_as_before_afterwards() -> None:
 def test_a_nic_that_is_down_is_its_link() -> None:
     nic = prepared("{at: 1us, nic: host1/nic0, event: down}")
     link = prepared("{at: 1us, link: host1-leaf0, event: down}")
-    assert nic.plan.instants.tolist() == link.plan.instants.tolist()
+    assert nic.engine_input.instants.tolist() == link.engine_input.instants.tolist()
 
 
 @pytest.mark.parametrize(

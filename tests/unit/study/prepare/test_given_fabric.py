@@ -52,7 +52,7 @@ def test_it_takes_the_place_of_the_section_and_serves_all_seeds(tmp_path: Path) 
     assert run.provenance["fabric"] == "given in Python, kept as fabric.json"
     assert "3 hosts" in run.about["fabric"]
     assert weftwork.read_scenario(run.path / "scenario.yaml").fabric.file == str(run.path / "fabric.json")
-    assert weftwork.prepare(weftwork.read_scenario(file), fabric=fabric).plan.rank_ports.size == 3
+    assert weftwork.prepare(weftwork.read_scenario(file), fabric=fabric).engine_input.rank_ports.size == 3
 
 
 def test_a_wrong_fabric_or_a_scenario_that_was_read_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from helpers.stages import run_stages
-from helpers.tiny import flow_plan_of
+from helpers.tiny import flow_input_of
 from helpers.trained import EXPERTS, QUIET, SMALL, job_of
 
 from weftwork.engine.flow.run import run
@@ -36,7 +36,7 @@ def collect_ps(one: Collect) -> int:
 def engine_ps(model: Model, plan: Parallelism, **options: Any) -> int:
     fabric = fabric_of(**FABRIC)
     job, _ = job_of(model, plan)
-    found = run(flow_plan_of(fabric, job, port_selection="spray", **options))
+    found = run(flow_input_of(fabric, job, port_selection="spray", **options))
     assert {int(name) for name in found.milestones["name"]} == {0, 1}  # everybody ended an iteration
     return int(found.milestones["at_ps"].max())
 

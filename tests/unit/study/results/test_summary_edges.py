@@ -244,7 +244,7 @@ def test_the_busiest_port_inside_a_server_is_that_of_who_sends_or_receives_most(
     np.add.at(sent, flows["source_rank"][inside].astype(int), flows["size_bytes"][inside])
     np.add.at(received, flows["destination_rank"][inside].astype(int), flows["size_bytes"][inside])
     assert received.max() == 7 * sent.max()
-    rate_bps = prepare(read_scenario(run.path / "scenario.yaml")).plan.rank_gpu["nvlink_rate_bps"][0]
+    rate_bps = prepare(read_scenario(run.path / "scenario.yaml")).engine_input.rank_gpu["nvlink_rate_bps"][0]
     share = received.max() * 8 * PS / float(rate_bps) / known["simulated_ps"]["value"]
     assert known["busiest_nvlink"]["value"] == pytest.approx(share)
     assert known["nvlink_bytes"]["value"] == flows["size_bytes"][inside].sum()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.both import both
 from helpers.cases import case_count
-from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, plan_of, wired
+from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, packet_input_of, wired
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +16,7 @@ from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError
 from weftwork.engine import packet
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.plan import Plan
+from weftwork.engine.packet_input import PacketInput
 from weftwork.spec.device import Server
 from weftwork.spec.job import Placement
 from weftwork.study.prepare.prepare import prepare
@@ -31,7 +31,7 @@ NVLINK_PS = 300_000
 CASES = [(name, operation) for name, algorithm in ALGORITHMS.items() for operation in algorithm.operations]
 
 
-def plan(found: Schedule) -> Plan:
+def engine_input(found: Schedule) -> PacketInput:
     """Servers of one NVLink domain around one switch, a NIC port for each GPU; switches behind the GPUs."""
     call = found.call
     size, servers = call.domain, call.servers
@@ -52,7 +52,7 @@ def plan(found: Schedule) -> Plan:
         nics=np.concatenate([rank % size, 0 * switch]).astype(np.int32)[:, None],
         gpu=np.concatenate([rank % size, -1 - 0 * switch]).astype(np.int32),
     )
-    return plan_of(wired(links, hosts=servers, server=server), found.job(placement))
+    return packet_input_of(wired(links, hosts=servers, server=server), found.job(placement))
 
 
 def times_ps(call: Call, outcome: Outcome) -> list[int]:
@@ -141,7 +141,7 @@ def test_both_engines_agree_and_obey_the_bounds(
         found = schedule(name, call)
     except ConfigError:
         assume(False)  # noqa: FBT003 - what the algorithm refuses is no case
-    obeys(name, call, both(plan(found)))
+    obeys(name, call, both(engine_input(found)))
 
 
 def large_calls() -> list[tuple[str, Call]]:
@@ -156,12 +156,12 @@ def large_calls() -> list[tuple[str, Call]]:
 
 @pytest.mark.parametrize(("name", "call"), large_calls())
 def test_large_messages_obey_the_bounds(name: str, call: Call) -> None:
-    obeys(name, call, packet.run(plan(schedule(name, call))))
+    obeys(name, call, packet.run(engine_input(schedule(name, call))))
 
 
 def test_a_ring_comes_close_to_its_bound() -> None:
     call = Call(operation="all-reduce", ranks=4, size_bytes=40_000_000, step_latency_ps=2_000_000)
-    (time_ps,) = times_ps(call, packet.run(plan(schedule("ring", call))))
+    (time_ps,) = times_ps(call, packet.run(engine_input(schedule("ring", call))))
     least_ps = 6 * (2 * DELAY_PS + 2_000_000 + 10_000_000 * BYTE_PS)
     assert least_ps < time_ps < 1.05 * least_ps  # headers of data and acknowledgements are 4 %
 
@@ -169,14 +169,15 @@ def test_a_ring_comes_close_to_its_bound() -> None:
 def test_pieces_overlap_steps() -> None:
     call = Call(operation="all-reduce", ranks=4, size_bytes=4_000_000, step_latency_ps=20_000_000)
     whole, pieces = (
-        times_ps(found, packet.run(plan(schedule("ring", found))))[0] for found in (call, replace(call, chunks=4))
+        times_ps(found, packet.run(engine_input(schedule("ring", found))))[0]
+        for found in (call, replace(call, chunks=4))
     )
     assert pieces < 0.95 * whole
 
 
 def test_a_flat_ring_uses_the_rail_of_each_channel() -> None:
     call = Call(operation="all-reduce", ranks=8, domain=4, size_bytes=800_000, channels=4)
-    outcome = packet.run(plan(schedule("ring", call)))
+    outcome = packet.run(engine_input(schedule("ring", call)))
     sent = outcome.ports["bytes"][: 2 * 4]  # ports of the hosts, four each
     assert sent.min() > 0
     assert sent.max() - sent.min() < 0.01 * sent.max()
@@ -186,7 +187,7 @@ def test_without_a_word_every_nic_of_every_gpu_is_used() -> None:
     keys = {"operation": "all-reduce", "algorithm": "ring", "gpus": 16, "size": 1 << 20}
     scenario = collective_scenario(keys, file=None, overrides={"fabric.node": "p5"})  # 32 NIC ports for 8 GPUs
     prepared = prepare(scenario)
-    sent = packet.run(prepared.plan).ports["bytes"]
+    sent = packet.run(prepared.engine_input).ports["bytes"]
     ports = prepared.fabric.ports
     hosts = np.concatenate([np.arange(ports.base[node], ports.base[node + 1]) for node in prepared.fabric.hosts])
     assert len(hosts) == 2 * 32
@@ -195,14 +196,14 @@ def test_without_a_word_every_nic_of_every_gpu_is_used() -> None:
 
 def test_in_switch_reduction_passes_the_bandwidth_of_a_ring() -> None:
     call = Call(operation="all-reduce", ranks=8, domain=8, size_bytes=64_000_000, channels=2, chunks=4)
-    ring, nvls = (times_ps(call, packet.run(plan(schedule(name, call))))[0] for name in ("ring", "nvls"))
+    ring, nvls = (times_ps(call, packet.run(engine_input(schedule(name, call))))[0] for name in ("ring", "nvls"))
     # 9/8 of the bytes instead of 14/8, in a pipeline of four pieces: what comes up last goes down afterwards
     assert nvls < 0.85 * ring
 
 
 def test_rails_carry_what_hierarchical_says() -> None:
     call = Call(operation="all-to-all", ranks=8, domain=4, size_bytes=800_000)
-    outcome = packet.run(plan(schedule("hierarchical", call)))
+    outcome = packet.run(engine_input(schedule("hierarchical", call)))
     rank = outcome.messages[["source", "destination"]]
     remote = outcome.messages[rank["source"] // 4 != rank["destination"] // 4]
     assert (remote["source"] % 4 == remote["destination"] % 4).all()

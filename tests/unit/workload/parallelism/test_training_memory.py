@@ -25,7 +25,7 @@ PAPER = {
 }
 
 
-def plan_of(name: str, **changes: object) -> Parallelism:
+def packet_input_of(name: str, **changes: object) -> Parallelism:
     tensor, pipeline, virtual_stages, micro_batch = PAPER[name]
     given = {
         "tensor": tensor,
@@ -39,7 +39,7 @@ def plan_of(name: str, **changes: object) -> Parallelism:
 
 @pytest.mark.parametrize("name", PAPER)
 def test_activations_of_a_layer_are_those_of_table_2(name: str) -> None:
-    found, plan = model(name), plan_of(name)
+    found, plan = model(name), packet_input_of(name)
     s, b, h, a, t = 2048, plan.micro_batch, found.hidden, found.heads, plan.tensor
     scores = 5 * a * s / h
     cases = {
@@ -58,7 +58,7 @@ def test_activations_of_a_layer_are_those_of_table_2(name: str) -> None:
 def test_selective_recomputation_saves_what_the_paper_says() -> None:
     """Section 5: 70 % of the activations of GPT-3 and 65 % of those of MT-NLG."""
     for name, share in (("gpt-3-175b", 0.70), ("gpt-529.6b", 0.65)):
-        found, plan = model(name), plan_of(name)
+        found, plan = model(name), packet_input_of(name)
         kept = [
             activation_bytes(found, plan.model_copy(update={"recompute": how}), DENSE, has_flash_attention=False)
             for how in ("none", "selective")
@@ -69,7 +69,7 @@ def test_selective_recomputation_saves_what_the_paper_says() -> None:
 @pytest.mark.parametrize("name", ["gpt-3-175b", "gpt-1008b"])
 def test_the_first_stage_keeps_what_equation_5_says(name: str) -> None:
     """All layers for plain 1F1B, and with virtual stages 1 + (p - 1) / (p v) times as many."""
-    found, plan = model(name), plan_of(name, recompute="selective")
+    found, plan = model(name), packet_input_of(name, recompute="selective")
     p, v = plan.pipeline, plan.virtual_stages
     layers = found.layers * (1 + (p - 1) / (p * v) if v > 1 else 1)
     first = stage_memory(found, plan, 0, has_flash_attention=False)
@@ -87,7 +87,7 @@ def first_virtual_stage_passes(stages: int, virtual_stages: int) -> int:
 def test_states_of_mixed_precision_are_18_bytes_without_zero() -> None:
     """Korthikanti et al., section 2: weights 2, gradients 4, Adam 12."""
     found = model("gpt-22b")
-    memory = fullest_stage(found, plan_of("gpt-22b", zero=0, gradient_bytes=4, data=2))
+    memory = fullest_stage(found, packet_input_of("gpt-22b", zero=0, gradient_bytes=4, data=2))
     states = memory.weights_bytes + memory.gradients_bytes + memory.optimizer_bytes
     assert states == pytest.approx(18 * parameters(found).total / 8, rel=1e-6)
 
@@ -137,7 +137,7 @@ def test_fewer_bits_keep_smaller_inputs_and_copies_of_the_weights() -> None:
 def test_what_is_computed_again_is_there_once() -> None:
     found = model("gpt-22b")
     none, selective, full = (
-        fullest_stage(found, plan_of("gpt-22b", recompute=how), has_flash_attention=False)
+        fullest_stage(found, packet_input_of("gpt-22b", recompute=how), has_flash_attention=False)
         for how in ("none", "selective", "full")
     )
     assert none.recomputed_bytes == 0 < selective.recomputed_bytes < full.recomputed_bytes

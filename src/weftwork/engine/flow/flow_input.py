@@ -1,7 +1,6 @@
 """The input of the flow engine: a fabric, a job and what a transport costs, lowered to plain arrays.
 
-`docs/models/flow-engine.md` says what the numbers mean; `weftwork.engine.flow.lower` makes a plan. Nothing here decides
-anything.
+`docs/models/flow-engine.md` says what the numbers mean, `weftwork.engine.flow.lower` makes it; nothing is decided here.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from weftwork.engine.plan import RouteTable
+    from weftwork.engine.packet_input import RouteTable
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.transport import Transport
 
-__all__ = ["FOLDING", "FlowPlan", "Mode"]
+__all__ = ["FOLDING", "FlowInput", "Mode"]
 
 # auto: ranks that are alike run once, or, where too many are not, the critical core; never: every rank runs;
 # exact: alike ones alone, however many are left; core: the critical core in any case
@@ -34,10 +33,10 @@ class Mode(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FlowPlan:
+class FlowInput:
     """Everything that the flow engine needs. Shapes: N nodes, P ports, R ranks.
 
-    What has the same name as in `weftwork.engine.plan.Plan` is the same.
+    What has the same name as in `weftwork.engine.packet_input.Plan` is the same.
 
     Attributes
     ----------

@@ -1,7 +1,6 @@
 """The one input of both packet engines: a fabric, a job and a transport lowered to plain arrays.
 
-`docs/models/packet-engine.md` says what the numbers mean; `weftwork.engine.lower` makes a plan. Nothing here decides
-anything.
+`docs/models/packet-engine.md` says what the numbers mean, `weftwork.engine.lower` makes it; nothing is decided here.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AXIS_DTYPE", "COLLECT_DTYPE", "DIGIT_DTYPE", "DROP_REASONS", "GPU_DTYPE", "INSTANT_DTYPE", "NIC_DTYPE",
-    "OP_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm", "HashField", "Instant", "Op", "Plan", "RouteTable",
-    "Rule",
+    "OP_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm", "HashField", "Instant", "Op", "PacketInput",
+    "RouteTable", "Rule",
 ]  # fmt: skip
 
 DROP_REASONS: Final = (
@@ -70,21 +69,24 @@ OP_DTYPE: Final = np.dtype(
         ("rule", np.int64),
         ("stride", np.int64),
         ("size", np.int64),  # of the group
-        ("members", np.int64),  # -1, or index in Plan.tables: coordinate of each rank, then rank of each coordinate
+        (
+            "members",
+            np.int64,
+        ),  # -1, or index in PacketInput.tables: coordinate of each rank, then rank of each coordinate
         ("shift", np.int64),
         ("step", np.int64),
-        ("table", np.int64),  # TABLE: index of the first entry in Plan.tables, one entry per rank
+        ("table", np.int64),  # TABLE: index of the first entry in PacketInput.tables, one entry per rank
         ("total_bytes", np.int64),
         ("parts", np.int64),
         ("part_offset", np.int64),
-        ("first_digit", np.int64),  # in Plan.digits
+        ("first_digit", np.int64),  # in PacketInput.digits
         ("digits", np.int64),  # how many
         ("span", np.int64),
         ("span_stride", np.int64),
         ("copies", np.int64),
         ("channel", np.int64),
         ("data_class", np.int64),  # class index of the message's packets
-        ("nic", np.int64),  # column of Plan.rank_ports
+        ("nic", np.int64),  # column of PacketInput.rank_ports
         ("peer_rail", np.int64),  # 1: the receiver's port numbers at both ends
         ("after_ps", np.int64),
         ("label", np.int64),  # what the time goes to, -1: nothing in particular; only the flow engine reads it
@@ -138,7 +140,7 @@ INSTANT_DTYPE: Final = np.dtype(
         ("at_ps", np.int64),
         ("code", np.int64),
         ("port", np.int64),  # the lower port id of the link; HOST_RATE: the NIC port
-        # RATE, HOST_RATE: rate_bps; ROUTES: index into Plan.routes; LOSS: probability in parts of 10^9
+        # RATE, HOST_RATE: rate_bps; ROUTES: index into PacketInput.routes; LOSS: probability in parts of 10^9
         ("value", np.int64),
     ]
 )
@@ -228,7 +230,7 @@ class RouteTable:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class PacketInput:
     """Everything that a packet engine needs. Shapes: N nodes, P ports, C classes, R ranks.
 
     Attributes

@@ -19,7 +19,7 @@ weftwork::flow::Input input_of(nb::dict input) {
   in.mode = static_cast<weftwork::flow::Mode>(number<std::int64_t>(input, "mode"));
   in.tolerance = number<double>(input, "tolerance");
   in.fabric = fabric_of(input);
-  in.nics = rows_by<weftwork::flow::DeviceId, weftwork::NicRow>(input, "nics");
+  in.nics = rows_by<weftwork::DeviceId, weftwork::NicRow>(input, "nics");
   in.live = rows<std::uint8_t>(input, "live");
   in.instants = rows<weftwork::InstantRow>(input, "instants");
   in.tokens = number<std::int64_t>(input, "tokens");

@@ -133,9 +133,9 @@ def _policies(kind: str) -> Callable[[], Iterator[str]]:
                 yield f"- Needs: {', '.join(sorted(policy.plugin.needs))}"
             if getattr(policy.plugin, "reorders", False):
                 yield "- Packets may overtake each other."
-            page = _model_page(entry.name)
-            if page is not None:
-                yield f"- Its model: [{page}](../models/{page}.md)"
+            model = _model_page(entry.name)
+            if model is not None:
+                yield f"- Its model: [{model}](../models/{model}.md)"
             yield ""
             if policy.rows:
                 yield from _parameters(policy.rows)

@@ -40,14 +40,18 @@ inline constexpr bool kIsId = false;
 template <typename Kind>
 inline constexpr bool kIsId<Id<Kind>> = true;
 
-using NodeId = Id<struct NodeKind>;            // a switch or a server
-using PortId = Id<struct PortKind>;            // of the fabric, by node
-using RankId = Id<struct RankKind>;            // of the job
-using StreamId = Id<struct StreamKind>;        // one program that runs on a rank
-using OpId = Id<struct OpKind>;                // an operation of a program
-using MessageId = Id<struct MessageKind>;      // in the order of posting
-using QueuePairId = Id<struct QueuePairKind>;  // in the order of opening
-using LaneId = Id<struct LaneKind>;            // messages of one (source, destination, channel)
+using NodeId = Id<struct NodeKind>;              // a switch or a server
+using PortId = Id<struct PortKind>;              // of the fabric, by node
+using SwitchId = Id<struct SwitchKind>;          // of the switches alone, by node
+using DeviceId = Id<struct DeviceKind>;          // settings that switches, or NICs, share
+using AttachmentId = Id<struct AttachmentKind>;  // of the nodes at which hosts hang, by node
+using RankId = Id<struct RankKind>;              // of the job
+using ProgramId = Id<struct ProgramKind>;        // that ranks run
+using StreamId = Id<struct StreamKind>;          // one program that runs on a rank
+using OpId = Id<struct OpKind>;                  // an operation of a program
+using MessageId = Id<struct MessageKind>;        // in the order of posting
+using QueuePairId = Id<struct QueuePairKind>;    // in the order of opening
+using LaneId = Id<struct LaneKind>;              // messages of one (source, destination, channel)
 
 static_assert(sizeof(PortId) == sizeof(std::int32_t) && std::is_trivially_copyable_v<PortId> &&
               std::is_standard_layout_v<PortId>);

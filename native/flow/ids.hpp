@@ -11,21 +11,16 @@ using ConstraintId = Id<struct ConstraintKind>;
 using VariableId = Id<struct VariableKind>;
 
 // The fabric.
-using DeviceId = Id<struct DeviceKind>;          // rows of switches (of a switch) or of NICs (of a server)
-using SwitchId = Id<struct SwitchKind>;          // switches alone, by node
-using AttachmentId = Id<struct AttachmentKind>;  // switches at which hosts hang, by node
-using PodId = Id<struct PodKind>;                // switches with the same leaves below them, within their tier
-using ColourId = Id<struct ColourKind>;          // switches that see the same
-using DomainId = Id<struct DomainKind>;          // NVLink domains of a job's ranks; without NVLink, of a server
-using ServerId = Id<struct ServerKind>;          // servers of a job's ranks
-using BundleId = Id<struct BundleKind>;          // links from one colour to another, by colour
+using PodId = Id<struct PodKind>;        // switches with the same leaves below them, within their tier
+using ColourId = Id<struct ColourKind>;  // switches that see the same
+using DomainId = Id<struct DomainKind>;  // NVLink domains of a job's ranks; without NVLink, of a server
+using ServerId = Id<struct ServerKind>;  // servers of a job's ranks
+using BundleId = Id<struct BundleKind>;  // links from one colour to another, by colour
 
 // The job.
 using LinkId = Id<struct LinkKind>;                  // ports first, then what is inside servers: flow/links.hpp
-using ProgramId = Id<struct ProgramKind>;            // that ranks run
-using GroupId = Id<struct GroupKind>;                // rules by which ranks form communicators: Slots::groups
+using GroupId = Id<struct RankGroupKind>;            // rules by which ranks form communicators: Slots::groups
 using ShapeId = Id<struct ShapeKind>;                // of collectives: Slots::shapes
-using OpId = Id<struct OpKind>;                      // rows of Job::ops
 using CollectId = Id<struct CollectKind>;            // rows of Job::collects
 using SlotId = Id<struct SlotIdKind>;                // among the slots of one program
 using ActivityId = Id<struct ActivityKind>;          // of the graph: its connections first, then its operations

@@ -8,19 +8,15 @@ using TrafficClass = Id<struct TrafficClassKind>;    // ascending priority
 using QueueId = Id<struct QueueKind>;                // one traffic class at one port (`State::at`)
 using LocalPort = Id<struct LocalPortKind>;          // a port among those of its node
 using LocalQueueId = Id<struct LocalQueueKind>;      // one traffic class at one port, among those of its node
-using SwitchId = Id<struct SwitchKind>;              // a switch among the switches
 using NicId = Id<struct NicKind>;                    // a NIC port among the NIC ports
-using DeviceId = Id<struct DeviceKind>;              // settings that switches, or NICs, share
 using SlotId = Id<struct SlotKind>;                  // of a queue pair that sends, at its NIC port
 using ReceiverSlotId = Id<struct ReceiverSlotKind>;  // of a queue pair that receives, at its NIC port
 using LaneSlotId = Id<struct LaneSlotKind>;          // of a lane at its egress
 using GroupId = Id<struct GroupKind>;                // ports among which a switch chooses
 using CandidateId = Id<struct CandidateKind>;        // a port of a group
-using AttachmentId = Id<struct AttachmentKind>;      // a node at which hosts hang, as routes count them
 using RouteTableId = Id<struct RouteTableKind>;
-using ColumnId = Id<struct ColumnKind>;    // a NIC port among those of its rank
-using ClaimId = Id<struct ClaimKind>;      // a receive of one mailbox, in the order of posting
-using ProgramId = Id<struct ProgramKind>;  // streams that ranks of one class run
+using ColumnId = Id<struct ColumnKind>;  // a NIC port among those of its rank
+using ClaimId = Id<struct ClaimKind>;    // a receive of one mailbox, in the order of posting
 
 /// Which of the two links inside a server.
 enum class Link : std::uint8_t { kNvlink, kPcie };

@@ -50,13 +50,13 @@ def caveats_to_json(caveats: Mapping[str, Caveat]) -> list[dict[str, str]]:
     return [{name: getattr(caveat, name) for name in _FIELDS} for caveat in caveats.values()]
 
 
-def caveats_of(document: Mapping[str, Any], source: str, *, path: str = "caveats") -> dict[str, Caveat]:
+def caveats_of(document: Mapping[str, Any], source: str) -> dict[str, Caveat]:
     """Caveats of a file: a list of records; in older files a mapping ``facts`` of texts, which become notes.
 
     Parameters
     ----------
     document : a JSON object that may have the key ``caveats`` or ``facts``
-    source, path : name of the file and of the key in it, for messages
+    source : name of the file, for messages
 
     Raises
     ------
@@ -72,9 +72,9 @@ def caveats_of(document: Mapping[str, Any], source: str, *, path: str = "caveats
         mistakes.append(Mistake(path="facts", text="wanted a mapping"))
     if not isinstance(listed, list):
         listed = []
-        mistakes.append(Mistake(path=path, text=f"wanted a list of records with {', '.join(_FIELDS)}"))
+        mistakes.append(Mistake(path="caveats", text=f"wanted a list of records with {', '.join(_FIELDS)}"))
     for number, record in enumerate(listed):
-        place = f"{path}.{number}"
+        place = f"caveats.{number}"
         if not isinstance(record, dict) or set(record) != set(_FIELDS):
             mistakes.append(Mistake(path=place, text=f"found {record!r}, wanted a record with {', '.join(_FIELDS)}"))
             continue

@@ -16,6 +16,7 @@
 
 namespace {
 
+using weftwork::python::borrow;
 using weftwork::python::number;
 using weftwork::python::rows;
 using weftwork::python::table;
@@ -60,12 +61,6 @@ std::vector<I> ids_of(nb::handle places) {
   return ids;
 }
 
-/// Lets `column` show the array of that name.
-template <typename I, typename T>
-void borrow(weftwork::IdSpan<I, const T>& column, nb::handle arrays, const char* name) {
-  column = weftwork::IdSpan<I, const T>(rows<T>(arrays, name));
-}
-
 weftwork::SeriesRequest series_of(nb::handle row) {
   return {number<std::int64_t>(row, "every_ps"),      number<bool>(row, "all_flows"),
           number<std::int64_t>(row, "row_limit"),     number<std::int64_t>(row, "event_limit"),
@@ -103,7 +98,7 @@ weftwork::Input input_of(nb::dict arrays) {
   in.ops = rows<weftwork::OpRow>(arrays, "ops");
   in.streams = rows<weftwork::StreamRow>(arrays, "streams");
   in.tables = rows<std::int64_t>(arrays, "tables");
-  borrow(in.rank_class, arrays, "rank_class");
+  borrow(in.rank_program, arrays, "rank_program");
   in.rank_ports = rows<weftwork::PortId>(arrays, "rank_ports");
   in.digits = rows<weftwork::DigitRow>(arrays, "digits");
   borrow(in.rank_gpu, arrays, "rank_gpu");
@@ -136,8 +131,8 @@ class PacketEngine {
   [[nodiscard]] nb::object failure() const {
     if (!failure_) return nb::none();
     const auto raw = [](const std::vector<std::uint8_t>& v) { return nb::bytes(v.data(), v.size()); };
-    return nb::make_tuple(failure_->kind, raw(failure_->state), raw(failure_->shared), raw(failure_->signal),
-                          raw(failure_->candidates));
+    return nb::make_tuple(failure_->kind, failure_->of_receiver, raw(failure_->state), raw(failure_->shared),
+                          raw(failure_->signal), raw(failure_->candidates));
   }
 
   /// (simulated_ps, packet_hops, delivered_bytes).
@@ -280,7 +275,7 @@ NB_MODULE(_native, module) {
       .def(nb::init<nb::dict>(), nb::arg("arrays"), nb::sig("def __init__(self, arrays: dict[str, object]) -> None"))
       .def("advance", &PacketEngine::advance, nb::arg("budget_s"))
       .def("failure", &PacketEngine::failure,
-           nb::sig("def failure(self) -> tuple[str, bytes, bytes, bytes, bytes] | None"))
+           nb::sig("def failure(self) -> tuple[str, bool, bytes, bytes, bytes, bytes] | None"))
       .def("progress", &PacketEngine::progress, nb::sig("def progress(self) -> tuple[int, int, int]"))
       .def("has_work", &PacketEngine::has_work)
       .def("finished", &PacketEngine::finished)

@@ -44,6 +44,12 @@ std::span<const T> rows(nb::handle plan, const char* name) {
   return {reinterpret_cast<const T*>(array.data()), array.shape(0) / sizeof(T)};
 }
 
+/// Lets `column` show the array of that name, by id.
+template <typename I, typename T>
+void borrow(IdSpan<I, const T>& column, nb::handle arrays, const char* name) {
+  column = IdSpan<I, const T>(rows<T>(arrays, name));
+}
+
 template <typename T>
 T number(nb::handle row, const char* name) {
   return nb::cast<T>(row[name]);

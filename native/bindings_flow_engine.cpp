@@ -5,11 +5,11 @@
 
 namespace {
 
+using weftwork::python::borrow;
 using weftwork::python::fabric_of;
 using weftwork::python::job_of;
 using weftwork::python::number;
 using weftwork::python::rows;
-using weftwork::python::rows_by;
 using weftwork::python::table;
 
 weftwork::flow::Input input_of(nb::dict input) {
@@ -19,14 +19,14 @@ weftwork::flow::Input input_of(nb::dict input) {
   in.mode = static_cast<weftwork::flow::Mode>(number<std::int64_t>(input, "mode"));
   in.tolerance = number<double>(input, "tolerance");
   in.fabric = fabric_of(input);
-  in.nics = rows_by<weftwork::DeviceId, weftwork::NicRow>(input, "nics");
+  borrow(in.nics, input, "nics");
   in.live = rows<std::uint8_t>(input, "live");
   in.instants = rows<weftwork::InstantRow>(input, "instants");
   in.tokens = number<std::int64_t>(input, "tokens");
   in.wire = weftwork::python::named<weftwork::flow::WireSizes>(input["wire"]);
   in.folding = static_cast<weftwork::flow::Folding>(number<std::int64_t>(input, "folding"));
   in.tiers = number<std::int64_t>(input, "tiers");
-  in.tier_of_port = rows_by<weftwork::PortId, std::int32_t>(input, "tier_of_port");
+  borrow(in.tier_of_port, input, "tier_of_port");
   in.tier_bins = number<std::int64_t>(input, "tier_bins");
   in.timeline_bins = number<std::int64_t>(input, "timeline_bins");
   return in;

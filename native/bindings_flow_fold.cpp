@@ -164,7 +164,8 @@ class FlowFold {
     const FabricView fabric = fabric_of(input);
     const auto mode = static_cast<Mode>(nb::cast<int>(input["mode"]));
     const auto factor = nb::cast<double>(input["wire_factor"]);
-    const auto host_rate_bps = weftwork::python::rows_by<weftwork::PortId, std::int64_t>(input, "host_rate_bps");
+    weftwork::IdSpan<weftwork::PortId, const std::int64_t> host_rate_bps;
+    weftwork::python::borrow(host_rate_bps, input, "host_rate_bps");
     const FoldOptions options{static_cast<Folding>(folding),
                               cell_limit,
                               {.slots = core_slots, .few = core_few},

@@ -121,9 +121,9 @@ WEFTWORK_RECORD(OpRow, "OP_DTYPE", code, value, target, rule, stride, size, memb
                 parts, part_offset, first_digit, digits, span, span_stride, copies, channel, data_class, nic, peer_rail,
                 after_ps, label);
 WEFTWORK_RECORD(DigitRow, "DIGIT_DTYPE", rule, stride, size, members, shift, step, weight);
-WEFTWORK_RECORD(GpuRow, "GPU_DTYPE", domain, nvlink_rate_bps, nvlink_latency_ps, pcie_rate_bps, pcie_latency_ps,
-                chunk_bytes);
-WEFTWORK_RECORD(StreamRow, "STREAM_DTYPE", rank_class, first_op);
+WEFTWORK_RECORD(GpuRow, "GPU_DTYPE", nvlink_domain, nvlink_rate_bps, nvlink_latency_ps, pcie_rate_bps, pcie_latency_ps,
+                slice_bytes);
+WEFTWORK_RECORD(StreamRow, "STREAM_DTYPE", rank_program, first_op);
 WEFTWORK_RECORD(InstantRow, "INSTANT_DTYPE", at_ps, code, port, value);
 WEFTWORK_RECORD(SwitchRow, "SWITCH_DTYPE", reserve_bytes, alpha, egress_alpha, xon_offset_bytes, pause_quanta,
                 kmin_bytes, kmax_bytes, pmax, mark_at_dequeue, hash_algorithm, hash_seed, hash_offset, hash_fields,

@@ -32,11 +32,11 @@ struct DigitRow {  // DIGIT_DTYPE
 };
 
 struct GpuRow {  // GPU_DTYPE
-  std::int64_t domain, nvlink_rate_bps, nvlink_latency_ps, pcie_rate_bps, pcie_latency_ps, chunk_bytes;
+  std::int64_t nvlink_domain, nvlink_rate_bps, nvlink_latency_ps, pcie_rate_bps, pcie_latency_ps, slice_bytes;
 };
 
 struct StreamRow {  // STREAM_DTYPE
-  std::int64_t rank_class, first_op;
+  std::int64_t rank_program, first_op;
 };
 
 enum class InstantCode : std::int64_t { kLinkDown, kLinkUp, kRate, kRoutes, kLoss, kHostRate, kFailover };

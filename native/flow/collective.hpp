@@ -28,7 +28,7 @@ class Places {
       const std::int64_t host = job.rank_host[rank].value;
       server_[rank] = servers_.try_emplace(host, servers_.size()).first->second;
       domain_[rank] =
-          domains_.try_emplace(host << 20U | (job.rank_gpu[rank].domain + 1), domains_.size()).first->second;
+          domains_.try_emplace(host << 20U | (job.rank_gpu[rank].nvlink_domain + 1), domains_.size()).first->second;
     }
   }
   [[nodiscard]] DomainId domain(RankId rank) const { return domain_[rank]; }

@@ -152,9 +152,9 @@ void build_streams(State& s) {
   for (const ActorId actor : id_range(ActorId(0), ActorId(actors))) {
     const std::int64_t program = s.program_of(actor).value;
     const auto begin = std::lower_bound(s.in.job.streams.begin(), s.in.job.streams.end(), program,
-                                        [](const StreamRow& row, std::int64_t key) { return row.rank_class < key; });
+                                        [](const StreamRow& row, std::int64_t key) { return row.rank_program < key; });
     std::int32_t number = 0;
-    for (auto row = begin; row != s.in.job.streams.end() && row->rank_class == program; ++row) {
+    for (auto row = begin; row != s.in.job.streams.end() && row->rank_program == program; ++row) {
       const StreamId index = s.streams.next_id();
       StreamState& stream = s.streams.emplace_back();
       stream.actor = actor;

@@ -34,12 +34,12 @@ struct Links {
 
 /// Whether two ranks of one server have NVLink between them.
 inline bool share_nvlink(const GpuRow& a, const GpuRow& b) {
-  return a.domain >= 0 && a.domain == b.domain;
+  return a.nvlink_domain >= 0 && a.nvlink_domain == b.nvlink_domain;
 }
 
 /// The link by which `rank` sends to (or, `in`, receives from) a rank of its server.
 inline LinkId inside_link(const Links& links, const Job& job, RankId rank, bool nvlink, bool in) {
-  const bool second = !nvlink && job.rank_gpu[rank].domain >= 0;
+  const bool second = !nvlink && job.rank_gpu[rank].nvlink_domain >= 0;
   return (second ? links.pcie(rank) : links.inside(rank)) + (in ? 1 : 0);
 }
 
@@ -55,10 +55,10 @@ inline Links links_of(const Job& job, IdSpan<PortId, const std::int64_t> port_ra
     links.capacity[link_of(port)] = static_cast<double>(port_rate_bps[port]) * kBytesPerPs;
   for (const RankId rank : job.ranks()) {
     const GpuRow& gpu = job.rank_gpu[rank];
-    const double nvlink = static_cast<double>(gpu.domain >= 0 ? gpu.nvlink_rate_bps : gpu.pcie_rate_bps);
+    const double nvlink = static_cast<double>(gpu.nvlink_domain >= 0 ? gpu.nvlink_rate_bps : gpu.pcie_rate_bps);
     const LinkId first = links.inside(rank);
     links.capacity[first] = links.capacity[first + 1] = nvlink * kBytesPerPs;
-    if (gpu.domain < 0) continue;
+    if (gpu.nvlink_domain < 0) continue;
     const LinkId pcie = links.pcie(rank);
     links.capacity[pcie] = links.capacity[pcie + 1] = static_cast<double>(gpu.pcie_rate_bps) * kBytesPerPs;
   }

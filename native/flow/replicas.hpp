@@ -33,7 +33,7 @@ inline IdVector<ProgramId, IdVector<SlotId, double>> slot_bytes(const Job& job, 
       else if (code == OpCode::kSend)
         each = static_cast<double>(op.total_bytes) * static_cast<double>(op.copies) *
                (op.parts > 0 ? static_cast<double>(op.span) / static_cast<double>(op.parts) : 1.0);
-      bytes[ProgramId(stream.rank_class)][meaning.op_slot[row]] += each * times.back();
+      bytes[ProgramId(stream.rank_program)][meaning.op_slot[row]] += each * times.back();
     }
   }
   return bytes;

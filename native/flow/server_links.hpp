@@ -33,7 +33,7 @@ inline void start_slice(State& s, ServerPortId port) {
   const GpuRow& to = s.in.job.rank_gpu[lane.destination];
   const bool nvlink = port.value % 2 == 0;
   if (lane.sent_bytes == 0) message.began_at_ps = s.now_ps;
-  const std::int64_t bytes = std::min(from.chunk_bytes, message.size_bytes - lane.sent_bytes);
+  const std::int64_t bytes = std::min(from.slice_bytes, message.size_bytes - lane.sent_bytes);
   lane.sent_bytes += bytes;
   const Ps out_ps = serialisation_ps(bytes, nvlink ? from.nvlink_rate_bps : from.pcie_rate_bps);
   const Ps in_ps = serialisation_ps(bytes, nvlink ? to.nvlink_rate_bps : to.pcie_rate_bps);

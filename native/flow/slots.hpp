@@ -116,11 +116,11 @@ inline Slots slots_of(const Job& job) {
   slots.op_slot.assign(job.ops.size(), SlotId::none());
   detail::CollectiveRules collectives(job, slots);
   for (const StreamRow& stream : job.streams)
-    slots.programs.resize(std::max(slots.programs.size(), static_cast<std::size_t>(stream.rank_class) + 1));
+    slots.programs.resize(std::max(slots.programs.size(), static_cast<std::size_t>(stream.rank_program) + 1));
   slots.sizes.resize(slots.programs.size());
   IdVector<ProgramId, std::map<std::vector<std::int64_t>, SlotId>> known(slots.programs.size());
   for (const StreamRow& stream : job.streams) {
-    const ProgramId program(stream.rank_class);
+    const ProgramId program(stream.rank_program);
     std::int64_t depth = 0;
     for (OpId row(stream.first_op); job.ops[row].code != static_cast<std::int64_t>(OpCode::kStop); ++row) {
       const OpRow& op = job.ops[row];

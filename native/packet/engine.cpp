@@ -121,16 +121,16 @@ void build_nodes(State& s) {
 
 void build_job(State& s) {
   const Input& in = s.in;
-  s.tokens.assign(in.rank_class.size() * static_cast<std::size_t>(in.tokens), 0);
+  s.tokens.assign(in.rank_program.size() * static_cast<std::size_t>(in.tokens), 0);
   IdVector<ProgramId, std::vector<std::int64_t>> first_ops;
   for (const StreamRow& row : in.streams) {
-    const ProgramId program(row.rank_class);
+    const ProgramId program(row.rank_program);
     if (first_ops.next_id() <= program) first_ops.resize(program.index() + 1);
     first_ops[program].push_back(row.first_op);
   }
-  for (const RankId rank : in.rank_class.ids()) {
+  for (const RankId rank : in.rank_program.ids()) {
     s.first_stream.push_back(s.streams.next_id());
-    const ProgramId program = in.rank_class[rank];
+    const ProgramId program = in.rank_program[rank];
     if (program.is_none() || first_ops.next_id() <= program) continue;
     for (const std::int64_t op : first_ops[program]) {
       const StreamId id = s.streams.next_id();

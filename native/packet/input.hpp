@@ -56,7 +56,7 @@ struct Input {
   std::span<const StreamRow> streams;
   std::span<const std::int64_t> tables;
   std::span<const DigitRow> digits;
-  IdSpan<RankId, const ProgramId> rank_class;
+  IdSpan<RankId, const ProgramId> rank_program;
   std::span<const PortId> rank_ports;  // by rank, then column
   IdSpan<RankId, const GpuRow> rank_gpu;
   std::int64_t tokens = 0;
@@ -67,8 +67,10 @@ struct Input {
   PortPolicy port;
   SeriesRequest series;
 
-  [[nodiscard]] JobTables job_tables() const { return {tables, digits, rank_class.size()}; }
-  [[nodiscard]] std::size_t columns() const { return rank_class.empty() ? 1 : rank_ports.size() / rank_class.size(); }
+  [[nodiscard]] JobTables job_tables() const { return {tables, digits, rank_program.size()}; }
+  [[nodiscard]] std::size_t columns() const {
+    return rank_program.empty() ? 1 : rank_ports.size() / rank_program.size();
+  }
   /// A NIC port of a rank; the first column has the one that it usually uses.
   [[nodiscard]] PortId rank_port(RankId rank, ColumnId column = ColumnId(0)) const {
     return rank_ports[rank.index() * columns() + column.index()];

@@ -75,7 +75,8 @@ struct PortPolicy {
 
 /// Which step failed and on what: enough to replay it in plain Python, which names file and line.
 struct PolicyFailure {
-  std::string kind;  // "step", "receive", "path" or "port"
+  std::string kind;          // of policy, as scenarios spell it
+  bool of_receiver = false;  // the receiver's step of a congestion control, else the first one
   std::vector<std::uint8_t> state, shared, signal, candidates;
 };
 

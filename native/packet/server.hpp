@@ -15,8 +15,8 @@ inline const GpuRow& gpu_row(const State& s, RankId rank) {
 
 /// Which link joins two ranks of one server.
 inline Link link_between(const State& s, RankId source, RankId destination) {
-  const std::int64_t domain = gpu_row(s, source).domain;
-  return domain >= 0 && domain == gpu_row(s, destination).domain ? Link::kNvlink : Link::kPcie;
+  const std::int64_t domain = gpu_row(s, source).nvlink_domain;
+  return domain >= 0 && domain == gpu_row(s, destination).nvlink_domain ? Link::kNvlink : Link::kPcie;
 }
 
 inline std::int64_t link_rate_bps(const State& s, RankId rank, Link link) {
@@ -51,7 +51,7 @@ inline void start_slice(State& s, RankId rank, Link link, Ps now_ps) {
   const MessageId number = lane.head;
   const Message& message = s.messages[number];
   const GpuRow& sender = gpu_row(s, rank);
-  const std::int64_t bytes = std::min(sender.chunk_bytes, message.size_bytes - lane.started_bytes);
+  const std::int64_t bytes = std::min(sender.slice_bytes, message.size_bytes - lane.started_bytes);
   lane.started_bytes += bytes;
   const bool last = lane.started_bytes == message.size_bytes;
   if (last) {
@@ -97,7 +97,7 @@ inline void deliver_inside(State& s, RankId rank, Ps now_ps) {
 }
 
 inline LaneId open_lane(State& s, std::uint64_t flow, RankId source, RankId destination) {
-  if (s.server_ranks.empty()) s.server_ranks.resize(s.in.rank_class.size());
+  if (s.server_ranks.empty()) s.server_ranks.resize(s.in.rank_program.size());
   const LaneId id = s.lanes.next_id();
   ServerLink& egress = s.server_ranks[source].link(link_between(s, source, destination));
   Lane& lane = s.lanes.emplace_back();

@@ -60,7 +60,7 @@ inline void call_sender(State& s, QueuePair& qp, Ps now_ps) {
   const SenderState& state = sender_state(qp);
   if (status != 0 || !(state.rate_bps > 0) || !std::isfinite(state.rate_bps) || !(state.window_bytes >= 0) ||
       !std::isfinite(state.window_bytes)) [[unlikely]]
-    throw PolicyStop({"step", s.state_copy, {}, signal_bytes(s), {}});
+    throw PolicyStop({"congestion_control", false, s.state_copy, {}, signal_bytes(s), {}});
   arm_timers(s, qp.source_port, AgendaKind::kSenderTimer, qp.sender.slot, state.timer_at_ps,
              qp.sender.timer_entry_at_ps, now_ps);
 }
@@ -78,7 +78,7 @@ inline void call_receiver(State& s, QueuePair& qp, NicPort& nic, Ps now_ps) {
   const std::int32_t status =
       policy.receive(const_cast<std::uint8_t*>(policy.params.data()), qp.receiver_record, shared, &s.signal);
   if (status != 0 || receiver_state(qp).credit_bytes < 0) [[unlikely]]
-    throw PolicyStop({"receive", s.state_copy, s.shared_copy, signal_bytes(s), {}});
+    throw PolicyStop({"congestion_control", true, s.state_copy, s.shared_copy, signal_bytes(s), {}});
   arm_timers(s, qp.destination_port, AgendaKind::kReceiverTimer, qp.receiver.slot, receiver_state(qp).timer_at_ps,
              qp.receiver.timer_entry_at_ps, now_ps);
 }
@@ -90,7 +90,7 @@ inline void call_path(State& s, const QueuePair& qp) {
   const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), qp.path, &s.signal);
   const std::int64_t entropy = path_state(qp).entropy;
   if (status != 0 || entropy < 0 || entropy > 0xFFFF) [[unlikely]]
-    throw PolicyStop({"path", s.state_copy, {}, signal_bytes(s), {}});
+    throw PolicyStop({"path_selection", false, s.state_copy, {}, signal_bytes(s), {}});
 }
 
 }  // namespace weftwork

@@ -318,7 +318,8 @@ inline PortId choose_port(State& s, const SwitchView& view, CandidateId first, s
     signal.choice = 0;
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(&signal);
     const auto* row = reinterpret_cast<const std::uint8_t*>(candidates);
-    throw PolicyStop({"port",
+    throw PolicyStop({"port_selection",
+                      false,
                       policy.state.empty() ? policy.state : s.state_copy,
                       {},
                       {bytes, bytes + sizeof(signal)},

@@ -15,7 +15,7 @@ from unittest import mock
 from weftwork.engine.reference import receiver
 from weftwork.engine.reference.port import Port
 from weftwork.engine.reference.sender import Sender
-from weftwork.engine.reference.switch import Ingress, Switch
+from weftwork.engine.reference.switch import Ingress, SwitchNode
 from weftwork.wire.ib import code_to_credits
 
 __all__ = ["DECISIONS", "watched"]
@@ -63,7 +63,7 @@ def watched() -> Generator[Counter[str]]:
         return counted
 
     def schedule(choose: Callable[..., int]) -> Callable[..., int]:
-        def counted(switch: Switch, egress: Any, ready: list[int]) -> int:
+        def counted(switch: SwitchNode, egress: Any, ready: list[int]) -> int:
             chosen = choose(switch, egress, ready)
             is_weighted = switch.config.weights[chosen] > 0
             found["classes that share a port by weight"] += len(ready) > 1 and is_weighted
@@ -73,7 +73,7 @@ def watched() -> Generator[Counter[str]]:
         return counted
 
     def headroom(settle: Callable[..., None]) -> Callable[..., None]:
-        def counted(switch: Switch, ingress: Ingress) -> None:
+        def counted(switch: SwitchNode, ingress: Ingress) -> None:
             found["headroom that counts as used again"] += ingress.headroom_used_bytes > 0
             settle(switch, ingress)
 
@@ -91,8 +91,8 @@ def watched() -> Generator[Counter[str]]:
         (Sender, "_window_allows", window),
         (Sender, "_lacks_credits", credit),
         (receiver, "credits_to_code", rounding),
-        (Switch, "_schedule", schedule),
-        (Switch, "_settle_headroom", headroom),
+        (SwitchNode, "_schedule", schedule),
+        (SwitchNode, "_settle_headroom", headroom),
         (Port, "_refresh", refresh),
     ]
     with ExitStack() as stack:

@@ -249,7 +249,7 @@ def _server(rng: Random) -> Server:
         nvlink_latency_ps=rng.choice(latencies),
         pcie_rate_bps=rng.choice(rates) * 10**6,
         pcie_latency_ps=rng.choice(latencies),
-        chunk_bytes=rng.choice((333, 1_024, 4_096, 30_000)),
+        slice_bytes=rng.choice((333, 1_024, 4_096, 30_000)),
     )
 
 

@@ -61,7 +61,7 @@ def slotted_fabric(fabric: Fabric) -> Fabric:
 def _server(server: Server) -> Server:
     latencies = {name: long_slots(getattr(server, name)) for name in ("nvlink_latency_ps", "pcie_latency_ps")}
     rates = {"nvlink_rate_bps": RATES_BPS[0] if server.nvlink_rate_bps else 0, "pcie_rate_bps": RATES_BPS[-1]}
-    return server.model_copy(update=latencies | rates | {"chunk_bytes": -(-server.chunk_bytes // 1_024) * 1_024})
+    return server.model_copy(update=latencies | rates | {"slice_bytes": -(-server.slice_bytes // 1_024) * 1_024})
 
 
 def _switch(switch: Switch) -> Switch:

@@ -58,7 +58,7 @@ def features(engine_input: PacketInput, outcome: Outcome) -> set[str]:
 
 def in_servers(engine_input: PacketInput, outcome: Outcome) -> dict[str, bool]:
     host = engine_input.port_node[engine_input.rank_ports[:, 0]]
-    domain = engine_input.rank_gpu["domain"]
+    domain = engine_input.rank_gpu["nvlink_domain"]
     source, destination = outcome.messages["source"], outcome.messages["destination"]
     is_inside = (host[source] == host[destination]) & (outcome.messages["delivered_at_ps"] >= 0)
     is_nvlink = is_inside & (domain[source] == domain[destination]) & (domain[source] >= 0)

@@ -108,12 +108,12 @@ def test_actors_of_a_core_are_stages_of_replicas() -> None:
 def test_a_core_is_taken_where_too_much_is_left() -> None:
     case = Case("leaf-spine", Degrees(tensor=2, pipeline=4, data=16, near=False), Mode.HASHED, "random", 3)
     assert not fold(case, "auto").network["approximate"]
-    assert fold(case, "auto", class_limit=100).network["approximate"]
+    assert fold(case, "auto", cell_limit=100).network["approximate"]
 
 
 def test_a_job_without_replicas_is_not_given_to_a_core() -> None:
     case = Case("leaf-spine", Degrees(tensor=1, pipeline=128, data=1, near=False), Mode.HASHED, "random", 3)
-    folded = fold(case, "auto", class_limit=100)
+    folded = fold(case, "auto", cell_limit=100)
     assert not folded.network["approximate"]
     assert folded.facts["actors"] == 128
 

@@ -195,7 +195,7 @@ def test_members_of_a_class_have_the_same_neighbours(case: Case) -> None:
             slot if slot < 0 else own[slot] - (first_operation if slot >= connections else 0) for slot in mine.tolist()
         ]
         assert cells == wanted.tolist()
-        assert engine_input.rank_class[rank] == network["actor_program"][a]
+        assert engine_input.rank_program[rank] == network["actor_program"][a]
         assert engine_input.rank_factor[rank] == network["actor_factor"][a]
     assert network["actor_ranks"].sum() == len(actor)
     assert network["activity_instances"].sum() == len(own)

@@ -7,15 +7,15 @@ from property.scenarios import random_plan
 from weftwork.base.clock import serialisation_ps
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import Instant, PacketInput
-from weftwork.engine.reference.server import Lane
+from weftwork.engine.reference.server import ServerLane
 from weftwork.engine.reference.simulation import Simulation, run
-from weftwork.engine.reference.switch import Switch
+from weftwork.engine.reference.switch import SwitchNode
 
 SEEDS = range(10_000, 10_000 + case_count(plain=40, deep=400))
 CALM_SEEDS = range(20_000, 20_000 + case_count(plain=40, deep=400))
 
 
-def quiet_buffers(switch: Switch) -> None:
+def quiet_buffers(switch: SwitchNode) -> None:
     """Counters of the shared buffer agree with what is queued."""
     held = {(port.id, c): 0 for port in switch.ports for c in range(switch.classes)}
     for port in switch.ports:
@@ -33,7 +33,7 @@ def quiet_buffers(switch: Switch) -> None:
     assert switch.shared_used_bytes == shared_used_bytes
 
 
-def nobody_below_its_reserve_is_paused(switch: Switch) -> None:
+def nobody_below_its_reserve_is_paused(switch: SwitchNode) -> None:
     for port in switch.ports:
         for c in range(switch.classes):
             ingress = switch.ingress[port.id][c]
@@ -111,7 +111,7 @@ def check_queue_pairs(simulation: Simulation) -> None:
 
 def check_servers(simulation: Simulation, *, is_at_rest: bool) -> None:
     """No link inside a server carries more than its rate, and at rest nothing is left in it."""
-    into: dict[int, list[Lane]] = {}
+    into: dict[int, list[ServerLane]] = {}
     for lane in simulation.lanes.values():
         into.setdefault(id(lane.ingress), []).append(lane)
         if is_at_rest:

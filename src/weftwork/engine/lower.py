@@ -118,7 +118,7 @@ def lower(
         streams=flat.streams,
         tables=flat.tables,
         digits=flat.digits,
-        rank_class=job.rank_program.astype(np.int32),
+        rank_program=job.rank_program.astype(np.int32),
         rank_ports=(ports.base[rank_node][:, None] + job.placement.nics).astype(np.int32),
         rank_gpu=gpu_rows(fabric, job, rank_node),
         tokens=flat.tokens,
@@ -225,12 +225,12 @@ def gpu_rows(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> NDArray[np.vo
         per_domain = server.nvlink_domain_gpus
         is_switch = gpu < 0
         domain = np.where(is_switch, -1 - gpu, gpu // per_domain) if per_domain else -np.ones(job.ranks, np.int64)
-        rows["domain"][own] = domain[own]
+        rows["nvlink_domain"][own] = domain[own]
         rows["nvlink_rate_bps"][own] = np.where(is_switch, per_domain, 1)[own] * server.nvlink_rate_bps
         rows["nvlink_latency_ps"][own] = server.nvlink_latency_ps
         rows["pcie_rate_bps"][own] = server.pcie_rate_bps
         rows["pcie_latency_ps"][own] = server.pcie_latency_ps
-        rows["chunk_bytes"][own] = server.chunk_bytes
+        rows["slice_bytes"][own] = server.slice_bytes
     return rows
 
 

@@ -28,7 +28,6 @@ __all__ = [
     "TIMELINE_DTYPE",
     "Outcome",
     "ending",
-    "flow_identity",
 ]
 
 MESSAGE_DTYPE: Final = np.dtype(
@@ -194,10 +193,3 @@ def ending(
     if is_done or (until_ps == NEVER_PS and not has_clock_ended):
         return True, end_ps
     return False, until_ps
-
-
-def flow_identity(
-    source: NDArray[np.int64], destination: NDArray[np.int64], channel: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Identity of a flow (docs/models/packet-engine.md); its order is that of source, destination, channel."""
-    return source << 40 | destination << 16 | channel

@@ -15,6 +15,7 @@ import numpy as np
 import weftwork.policies
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, EngineError, Mistake
+from weftwork.base.flow_identity import flow_identity
 from weftwork.base.units import DURATION, format_quantity
 from weftwork.engine import _native
 from weftwork.engine.columns import column
@@ -31,7 +32,6 @@ from weftwork.engine.outcome import (
     TIMELINE_DTYPE,
     Outcome,
     ending,
-    flow_identity,
 )
 from weftwork.policies.interface import CongestionControl, Kind, PathSelection, PortSelection
 
@@ -117,7 +117,7 @@ def run(
         raise ConfigError("packet engine", [Mistake(path="engine", text=str(error))]) from error
     failure = engine.failure()
     if failure is not None:
-        _replay(engine_input, *failure)
+        _replay(engine_input, failure)
     return _outcome(engine_input, engine, interrupted=interrupted, caveats=_series_caveats(series, engine))
 
 
@@ -131,13 +131,15 @@ def _series_caveats(series: Series | None, engine: _native.PacketEngine) -> dict
     return caveats_by_subject([Caveat(subject="engine.record.every", kind="approximate", text=text)])
 
 
-def _replay(
-    engine_input: PacketInput, kind: str, state: bytes, shared: bytes, signal: bytes, candidates: bytes
-) -> None:
+def _replay(engine_input: PacketInput, failure: tuple[str, bool, bytes, bytes, bytes, bytes]) -> None:
     """Repeat a failed step in plain Python, which names file and line."""
-    policy = {"path": engine_input.path_selection, "port": engine_input.port_selection}.get(
-        kind, engine_input.congestion_control
-    )
+    kind, of_receiver, state, shared, signal, candidates = failure
+    policies: dict[str, LoadedPolicy | None] = {
+        "congestion_control": engine_input.congestion_control,
+        "path_selection": engine_input.path_selection,
+        "port_selection": engine_input.port_selection,
+    }
+    policy = policies[kind]
     if policy is None:
         raise EngineError("a step failed that the engine input does not have")
     policy.replay(
@@ -145,9 +147,10 @@ def _replay(
         signal,
         candidate_bytes=candidates,
         shared_bytes=shared or None,
-        receiver=kind == "receive",
+        receiver=of_receiver,
     )
-    text = f"the compiled {kind} failed where plain Python does not; an integer may have left 64 bits"
+    step = "receiver's step" if of_receiver else "step"
+    text = f"the compiled {step} failed where plain Python does not; an integer may have left 64 bits"
     raise EngineError(f"{policy.source_path}: {text}")
 
 
@@ -206,7 +209,7 @@ def _raw_input(
         "node_kind", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
         "port_loss", "port_corruption", "port_headroom_bytes", "shared_bytes", "attachment", "switches", "nics",
         "destination_number", "port_stride",
-        "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "digits", "rank_class",
+        "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "digits", "rank_program",
         "rank_ports", "rank_gpu",
     )  # fmt: skip
     tables = ("group_of", "group_ptr", "group_ports", "group_weights")

@@ -120,7 +120,7 @@ COLLECT_DTYPE: Final = np.dtype(  # of `Op.COLLECT`, whose value is a row of it;
 )
 AXIS_DTYPE: Final = np.dtype([("stride", np.int64), ("size", np.int64)])
 
-STREAM_DTYPE: Final = np.dtype([("rank_class", np.int64), ("first_op", np.int64)])  # ordered by class
+STREAM_DTYPE: Final = np.dtype([("rank_program", np.int64), ("first_op", np.int64)])  # ordered by program
 
 
 class Instant(IntEnum):
@@ -201,12 +201,12 @@ NIC_DTYPE: Final = np.dtype(
 
 GPU_DTYPE: Final = np.dtype(  # one row per rank: its ports inside the server
     [
-        ("domain", np.int64),  # NVLink domain, unique in its server; -1: none
+        ("nvlink_domain", np.int64),  # NVLink domain, unique in its server; -1: none
         ("nvlink_rate_bps", np.int64),
         ("nvlink_latency_ps", np.int64),
         ("pcie_rate_bps", np.int64),
         ("pcie_latency_ps", np.int64),
-        ("chunk_bytes", np.int64),
+        ("slice_bytes", np.int64),
     ]
 )
 
@@ -249,9 +249,9 @@ class PacketInput:
     control_class : index of the class of ACK, NAK, CNP, CREDIT and PROBE
     routes : tables; the first holds from time 0
     instants : `INSTANT_DTYPE`, ordered by time and then as they are applied
-    ops, streams, tables : the job's programs; streams of one class are contiguous and in order
+    ops, streams, tables : the job's programs; streams of one program are contiguous and in order
     digits : `DIGIT_DTYPE`, terms of the numbers of parts
-    rank_class : (R,), class of each rank
+    rank_program : (R,), program of each rank
     rank_ports : (R, K), global ids of the NIC ports of each rank, the usual one first
     rank_gpu : (R,), `GPU_DTYPE`
     tokens : how many tokens a rank has
@@ -286,7 +286,7 @@ class PacketInput:
     streams: NDArray[np.void]
     tables: NDArray[np.int64]
     digits: NDArray[np.void]
-    rank_class: NDArray[np.int32]
+    rank_program: NDArray[np.int32]
     rank_ports: NDArray[np.int32]
     rank_gpu: NDArray[np.void]
     tokens: int

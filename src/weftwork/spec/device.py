@@ -112,4 +112,4 @@ class Server(Record):
     nvls: bool = False  # the NVLink switch reduces and multicasts
     pcie_rate_bps: int = Field(default=504_000_000_000, gt=0)  # of one GPU, one direction, where there is no NVLink
     pcie_latency_ps: int = Field(default=0, ge=0)  # from GPU to GPU
-    chunk_bytes: int = Field(default=524_288, gt=0)  # in which messages take turns; chosen: a slice of NCCL's buffers
+    slice_bytes: int = Field(default=524_288, gt=0)  # in which messages take turns; chosen: a slice of NCCL's buffers

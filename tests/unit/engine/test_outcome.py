@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from weftwork.base.clock import NEVER_PS
+from weftwork.base.flow_identity import flow_identity
 from weftwork.engine.outcome import (
     COUNTERS,
     EVENT_DTYPE,
@@ -19,7 +20,6 @@ from weftwork.engine.outcome import (
     TIMELINE_DTYPE,
     Outcome,
     ending,
-    flow_identity,
 )
 
 OUTCOME = Outcome(

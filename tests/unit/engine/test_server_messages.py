@@ -1,4 +1,4 @@
-"""Messages inside a server, worked out on paper: chunks, turns, ingresses, and how they mix with packets."""
+"""Messages inside a server, worked out on paper: slices, turns, ingresses, and how they mix with packets."""
 
 import pytest
 from helpers.both import both
@@ -14,8 +14,8 @@ from weftwork.spec.transport import Transport
 
 NVLINK_BPS, PCIE_BPS = 4_000_000_000_000, 500_000_000_000  # a byte takes 2 ps, or 16
 NVLINK_PS, PCIE_PS = 300_000, 1_000_000
-CHUNK_BYTES = 1_000
-CHUNK_PS = 2 * CHUNK_BYTES
+SLICE_BYTES = 1_000
+SLICE_PS = 2 * SLICE_BYTES
 SERVER = Server(
     gpus=4,
     nvlink_domain_gpus=2,
@@ -23,7 +23,7 @@ SERVER = Server(
     nvlink_latency_ps=NVLINK_PS,
     pcie_rate_bps=PCIE_BPS,
     pcie_latency_ps=PCIE_PS,
-    chunk_bytes=CHUNK_BYTES,
+    slice_bytes=SLICE_BYTES,
 )
 
 pytestmark = pytest.mark.sanitize
@@ -64,40 +64,40 @@ def test_a_lone_message_takes_latency_and_size_by_rate(
 def test_what_a_fast_ingress_takes_from_a_slow_egress_is_not_there_before_it_has_left() -> None:
     # The NVLink switch of a domain of two has twice the rate of a GPU.
     up = server([[to(1, 5_000)]], [], gpus=(0, -1))
-    assert up.messages["delivered_at_ps"].tolist() == [NVLINK_PS + 5 * CHUNK_PS]
+    assert up.messages["delivered_at_ps"].tolist() == [NVLINK_PS + 5 * SLICE_PS]
     down = server([], [[to(0, 5_000)]], gpus=(0, -1))
-    assert down.messages["delivered_at_ps"].tolist() == [NVLINK_PS + 5 * CHUNK_PS]
+    assert down.messages["delivered_at_ps"].tolist() == [NVLINK_PS + 5 * SLICE_PS]
     both_gpus = server([[to(2, 5_000)]], [[to(2, 5_000)]], [], gpus=(0, 1, -1))
-    # Chunks of the second GPU find the ingress taken for half a chunk's time, and are there a whole one after leaving.
-    assert both_gpus.messages["delivered_at_ps"].tolist() == [NVLINK_PS + 5 * CHUNK_PS] * 2
+    # Slices of the second GPU find the ingress taken for half a slice's time, and are there a whole one after leaving.
+    assert both_gpus.messages["delivered_at_ps"].tolist() == [NVLINK_PS + 5 * SLICE_PS] * 2
 
 
-def test_two_senders_share_the_ingress_of_one_receiver_chunk_by_chunk() -> None:
-    # Both start chunk k at k; the ingress takes them one after the other: 0's, 1's, 0's, 1's.
+def test_two_senders_share_the_ingress_of_one_receiver_slice_by_slice() -> None:
+    # Both start slice k at k; the ingress takes them one after the other: 0's, 1's, 0's, 1's.
     outcome = server([[to(2, 3_000)]], [[to(2, 3_000)]], [], gpus=(0, 1, -1))
     assert len(set(outcome.messages["delivered_at_ps"].tolist())) == 1  # the switch is fast enough for both
     slow = server([[to(1, 3_000)]], [], [[to(1, 3_000)]], gpus=(0, 1, -1))
-    # The NVLink switch starts its chunks twice as fast: at 0, 1/2, 1; GPU 0 at 0, 1, 2. Six in a row at the ingress,
+    # The NVLink switch starts its slices twice as fast: at 0, 1/2, 1; GPU 0 at 0, 1, 2. Six in a row at the ingress,
     # in the order in which they were started: 0, s, s, 0, s, 0 (at 1 the egress of the lower rank is first).
-    assert slow.messages["delivered_at_ps"].tolist() == [NVLINK_PS + 6 * CHUNK_PS, NVLINK_PS + 5 * CHUNK_PS]
+    assert slow.messages["delivered_at_ps"].tolist() == [NVLINK_PS + 6 * SLICE_PS, NVLINK_PS + 5 * SLICE_PS]
 
 
-def test_lanes_of_an_egress_take_turns_by_chunks() -> None:
-    # Chunks on the wire: a b c a b a, of lanes with 3, 2 and 1 chunks in the order of their first SEND.
+def test_lanes_of_an_egress_take_turns_by_slices() -> None:
+    # Slices on the wire: a b c a b a, of lanes with 3, 2 and 1 slices in the order of their first SEND.
     outcome = server([[to(1, 2_500, 5), to(1, 2_000, 2), to(1, 1_000, 9)]], [])
     by_channel = dict(
         zip(outcome.messages["channel"].tolist(), outcome.messages["delivered_at_ps"].tolist(), strict=True)
     )
     assert by_channel == {
-        5: NVLINK_PS + 5 * CHUNK_PS + CHUNK_PS // 2,
-        2: NVLINK_PS + 5 * CHUNK_PS,
-        9: NVLINK_PS + 3 * CHUNK_PS,
+        5: NVLINK_PS + 5 * SLICE_PS + SLICE_PS // 2,
+        2: NVLINK_PS + 5 * SLICE_PS,
+        9: NVLINK_PS + 3 * SLICE_PS,
     }
 
 
 def test_messages_of_a_lane_do_not_overtake_each_other() -> None:
     outcome = server([[to(1, 2_000), to(1, 0), to(1, 1_500)]], [])
-    arrivals = [2 * CHUNK_PS, 2 * CHUNK_PS, 2 * CHUNK_PS + CHUNK_PS * 3 // 2]
+    arrivals = [2 * SLICE_PS, 2 * SLICE_PS, 2 * SLICE_PS + SLICE_PS * 3 // 2]
     assert outcome.messages["delivered_at_ps"].tolist() == [NVLINK_PS + at for at in arrivals]
 
 
@@ -120,27 +120,27 @@ def test_a_stream_that_a_delivery_wakes_runs_before_the_next_delivery_of_that_in
 
 def test_a_stream_runs_before_a_delivery_of_that_instant() -> None:
     # At the instant of a delivery the second stream posts first; the one that the delivery wakes finds the egress busy.
-    there_ps = NVLINK_PS + CHUNK_PS
+    there_ps = NVLINK_PS + SLICE_PS
     woken: list[Operation] = [of(0), Wait(), to(0, 1_000, 1), Wait()]
     timed: list[Operation] = [At(at_ps=there_ps), to(0, 1_000, 2), Wait()]
     outcome = server([[to(1, 1_000), Wait()]], [woken, timed])
     assert outcome.messages["channel"].tolist() == [0, 1, 2]
     assert outcome.messages["posted_at_ps"].tolist() == [0, there_ps, there_ps]
     assert (outcome.messages["delivered_at_ps"] // there_ps).tolist() == [1, 2, 2]
-    assert outcome.messages["delivered_at_ps"].tolist()[1:] == [2 * there_ps + CHUNK_PS, 2 * there_ps]
+    assert outcome.messages["delivered_at_ps"].tolist()[1:] == [2 * there_ps + SLICE_PS, 2 * there_ps]
 
 
 def test_a_delivery_comes_before_the_egress_is_free_at_that_instant() -> None:
-    # Without latency a chunk is delivered when its egress is free. At 3 chunks the stream that this wakes posts on its
-    # second lane, which comes before the third, where two chunks have waited.
+    # Without latency a slice is delivered when its egress is free. At 3 slices the stream that this wakes posts on its
+    # second lane, which comes before the third, where two slices have waited.
     near = SERVER.model_copy(update={"nvlink_latency_ps": 0})
     first: list[Operation] = [to(1, 1_000), to(1, 1_000, 1), Wait(), to(1, 1_000), Wait(), to(1, 1_000, 1), Wait()]
-    second: list[Operation] = [At(at_ps=2 * CHUNK_PS + 1), to(1, 2_000, 2), Wait()]
+    second: list[Operation] = [At(at_ps=2 * SLICE_PS + 1), to(1, 2_000, 2), Wait()]
     outcome = both(
         packet_input_of(pair(server=near), job_of([[first, second], [], []], hosts=[0, 0, 1], gpus=[0, 1, 0]))
     )
     assert outcome.messages["channel"].tolist() == [0, 0, 1, 1, 2]
-    assert (outcome.messages["delivered_at_ps"] // CHUNK_PS).tolist() == [1, 3, 2, 4, 6]
+    assert (outcome.messages["delivered_at_ps"] // SLICE_PS).tolist() == [1, 3, 2, 4, 6]
 
 
 def test_packets_and_messages_inside_a_server_go_on_side_by_side() -> None:
@@ -154,7 +154,7 @@ def test_packets_and_messages_inside_a_server_go_on_side_by_side() -> None:
     outcome = both(packet_input_of(pair(server=SERVER), job_of(programs, hosts=[0, 0, 1, 1], gpus=[0, 1, 0, 1])))
     packet_ps = (4_096 + 62 + 16 + 20) * BYTE_PS + DELAY_PS
     ack_ps = (66 + 20) * BYTE_PS + DELAY_PS
-    near_ps = NVLINK_PS + CHUNK_PS
+    near_ps = NVLINK_PS + SLICE_PS
     assert outcome.messages["delivered_at_ps"].tolist() == [near_ps, packet_ps, packet_ps + near_ps]
     assert outcome.messages["acked_at_ps"].tolist() == [near_ps, packet_ps + ack_ps, packet_ps + near_ps]
     assert outcome.milestones["at_ps"].tolist() == [
@@ -169,7 +169,7 @@ def test_packets_and_messages_inside_a_server_go_on_side_by_side() -> None:
 
 def test_a_run_that_stops_before_a_delivery_does_not_have_it() -> None:
     job = job_of([[[to(1, 1_000), Wait()]], [], []], hosts=[0, 0, 1], gpus=[0, 1, 0])
-    there_ps = NVLINK_PS + CHUNK_PS
+    there_ps = NVLINK_PS + SLICE_PS
     cut = both(packet_input_of(pair(server=SERVER), job, until_ps=there_ps))
     assert (cut.messages["delivered_at_ps"].tolist(), cut.complete, cut.counters["end_ps"]) == ([-1], False, 0)
     whole = both(packet_input_of(pair(server=SERVER), job, until_ps=there_ps + 1))
@@ -194,9 +194,9 @@ def test_groups_by_members_meet_on_both_sides_of_a_server() -> None:
 
 
 def test_a_message_that_waits_for_its_turn_starts_when_the_egress_is_free() -> None:
-    # Posted in the middle of another chunk, which ends first.
-    outcome = server([[to(1, 1_000), At(at_ps=CHUNK_PS // 2), to(1, 1_000, 1)]], [])
-    assert outcome.messages["delivered_at_ps"].tolist() == [NVLINK_PS + CHUNK_PS, NVLINK_PS + 2 * CHUNK_PS]
+    # Posted in the middle of another slice, which ends first.
+    outcome = server([[to(1, 1_000), At(at_ps=SLICE_PS // 2), to(1, 1_000, 1)]], [])
+    assert outcome.messages["delivered_at_ps"].tolist() == [NVLINK_PS + SLICE_PS, NVLINK_PS + 2 * SLICE_PS]
 
 
 def test_nvlink_without_a_rate_is_refused() -> None:

@@ -44,6 +44,20 @@ def test_a_fabric_survives_a_file(fabric: Fabric, tmp_path: Path, ending: str) -
     assert equal(fabric_of(file=path), fabric)
 
 
+def test_a_device_of_an_older_file_has_the_names_of_now(tmp_path: Path) -> None:
+    new = fabric_of(topology="rail-optimized", gpus=16, node="dgx-h100", switch="tomahawk-5")
+    path = tmp_path / "fabric.json"
+    export(new, path)
+    text = path.read_text(encoding="utf-8")
+    assert '"slice_bytes": ' in text
+    path.write_text(text.replace("slice_bytes", "chunk_bytes"), encoding="utf-8")
+    assert read_fabric(path).servers == new.servers
+    path.write_text(text.replace('"slice_bytes"', '"chunk_bytes": 1, "slice_bytes"'), encoding="utf-8")
+    with pytest.raises(ConfigError) as refused:
+        read_fabric(path)
+    assert [mistake.path for mistake in refused.value.mistakes] == ["servers.0.chunk_bytes"]
+
+
 def test_names_with_signs_survive(tmp_path: Path) -> None:
     odd = 'a "<&>" é\\'
     data = {"nodes": [{"id": odd, "kind": "host"}, {"id": "s", "kind": "switch"}],

@@ -47,7 +47,7 @@ class FlowInput:
     tolerance : load of a link that is left unsettled, as a share of its capacity
     labels, operations : names of `OP_DTYPE.label` and of the rows of ``collects``
     collects, axes : `COLLECT_DTYPE` and `AXIS_DTYPE`
-    class_first_rank : by program, the rank from which its peers and groups count
+    program_first_rank : by program, the rank from which its peers and groups count
     rank_host : (R,), node of each rank
     live : (tables, P), whether the link of each port is up as far as a table of routes knows; ROUTES takes one of them
     rank_factor : (R,), how many times longer a rank computes
@@ -79,8 +79,8 @@ class FlowInput:
     digits: NDArray[np.void]
     collects: NDArray[np.void]
     axes: NDArray[np.void]
-    rank_class: NDArray[np.int32]
-    class_first_rank: NDArray[np.int64]
+    rank_program: NDArray[np.int32]
+    program_first_rank: NDArray[np.int64]
     rank_host: NDArray[np.int32]
     rank_ports: NDArray[np.int32]
     rank_gpu: NDArray[np.void]

@@ -1,4 +1,4 @@
-"""What a job folds into: the classes of ranks, links and activities that the flow engine runs once.
+"""What a job folds into: the cells of ranks, links and activities that the flow engine runs once.
 
 The work is done in `native/flow/fold.hpp`; `docs/models/flow-engine-folding.md` says what comes out. The flow engine
 calls that itself; this is for whoever wants to see it.
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
     from weftwork.engine.flow.flow_input import FlowInput
 
-__all__ = ["CLASS_LIMIT", "CORE_FEW", "CORE_SLOTS", "FOLDINGS", "FlowFolding", "Folding"]
+__all__ = ["CELL_LIMIT", "CORE_FEW", "CORE_SLOTS", "FOLDINGS", "FlowFolding", "Folding"]
 
 Folding = Literal["auto", "never", "exact", "core"]
 FOLDINGS: Final[dict[Folding, int]] = {"auto": 0, "never": 1, "exact": 2, "core": 3}  # native/flow/fold.hpp, Folding
-CLASS_LIMIT: Final = 20_000  # chosen: classes of activities that the executor runs in seconds
+CELL_LIMIT: Final = 20_000  # chosen: cells of activities that the executor runs in seconds
 CORE_SLOTS: Final = 16_384  # chosen: 21 replicas of TP 8 and PP 16
 CORE_FEW: Final = 256  # chosen: the rings of data parallelism of a stage
 
 _ARRAYS: Final = (
     "node_kind", "node_tier", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
-    "switches", "ops", "streams", "tables", "digits", "collects", "axes", "rank_class", "class_first_rank", "rank_host",
-    "rank_ports", "rank_gpu", "rank_factor",
+    "switches", "ops", "streams", "tables", "digits", "collects", "axes", "rank_program", "program_first_rank",
+    "rank_host", "rank_ports", "rank_gpu", "rank_factor",
 )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ class FlowFolding:
         engine_input: FlowInput,
         folding: Folding = "auto",
         *,
-        class_limit: int = CLASS_LIMIT,
+        cell_limit: int = CELL_LIMIT,
         core_slots: int = CORE_SLOTS,
         core_few: int = CORE_FEW,
         link_fate: Sequence[int] = (),
@@ -54,8 +54,8 @@ class FlowFolding:
         Parameters
         ----------
         engine_input : of the flow engine
-        folding : ``auto`` as the engine does, ``never``, ``exact`` with any number of classes, or the critical ``core``
-        class_limit : classes of activities above which ``auto`` takes the core
+        folding : ``auto`` as the engine does, ``never``, ``exact`` with any number of cells, or the critical ``core``
+        cell_limit : cells of activities above which ``auto`` takes the core
         core_slots : operations of all ranks of the replicas that run in a core
         core_few : kinds of no more activities are kept whole
         link_fate : a number for each link, equal where capacities change alike over the run; empty: none changes
@@ -69,7 +69,7 @@ class FlowFolding:
             "wire_factor": (transport.mtu_bytes + per_packet) / transport.mtu_bytes,
             "host_rate_bps": column(_host_rates_bps(engine_input)),
         }
-        self._core = _native.FlowFold(raw, FOLDINGS[folding], class_limit, core_slots, core_few, list(link_fate))
+        self._core = _native.FlowFold(raw, FOLDINGS[folding], cell_limit, core_slots, core_few, list(link_fate))
 
     @property
     def facts(self) -> dict[str, int]:
@@ -88,7 +88,7 @@ class FlowFolding:
 
     @property
     def graph(self) -> dict[str, Any]:
-        """The job before folding, and the class of everything."""
+        """The job before folding, and the cell of everything."""
         return self._core.graph()
 
     @property
@@ -101,7 +101,7 @@ class FlowFolding:
 
         Parameters
         ----------
-        amount : shape (classes of activities), what each activity of a class has got done; of a core, by kind
+        amount : shape (cells of activities), what each activity of a cell has got done; of a core, by kind
         """
         return self._core.carried(amount.tolist())
 

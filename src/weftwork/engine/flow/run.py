@@ -13,6 +13,7 @@ import numpy as np
 
 from weftwork.base.caveat import Caveat, CaveatKind, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.flow_identity import flow_identity
 from weftwork.engine import _native
 from weftwork.engine.columns import column
 from weftwork.engine.flow.flow_input import FOLDING
@@ -34,7 +35,6 @@ from weftwork.engine.outcome import (
     TIMELINE_DTYPE,
     Outcome,
     ending,
-    flow_identity,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ CARRIED_DTYPE: Final = np.dtype([("bytes", np.float64), ("packets", np.float64)]
 _ARRAYS: Final = (
     "node_kind", "node_tier", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
     "live", "tier_of_port", "switches", "nics", "instants", "ops", "streams", "tables", "digits", "collects", "axes",
-    "rank_class", "class_first_rank", "rank_host", "rank_ports", "rank_gpu", "rank_factor",
+    "rank_program", "program_first_rank", "rank_host", "rank_ports", "rank_gpu", "rank_factor",
 )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def run(
     timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Only for jobs that are not
         folded
     tier_bins : the same for traffic by tiers
-    on_folded : called before anything runs with how many actors there are: ranks, or classes of ranks that are alike
+    on_folded : called before anything runs with how many actors there are: ranks, or cells of ranks that are alike
 
     Raises
     ------
@@ -216,10 +216,10 @@ def _timeline(engine_input: FlowInput, engine: _native.FlowEngine, end_ps: int) 
 
 def _folding(engine: _native.FlowEngine) -> dict[str, Caveat]:
     """What was folded into what, where anything was."""
-    ranks, actors, activities, classes, _, link_classes, kept, rounds = engine.folding()
+    ranks, actors, activities, cells, _, link_cells, kept, rounds = engine.folding()
     if ranks == 0:
         return {}
-    words = f"{ranks:,} ranks run as {actors:,}, {activities:,} transfers as {classes:,} on {link_classes:,} classes of"
+    words = f"{ranks:,} ranks run as {actors:,}, {activities:,} transfers as {cells:,} on {link_cells:,} cells of"
     text = f"{words} links, after {rounds} rounds of refinement"
     if engine.is_approximate():
         text += (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from weftwork.base.flow_identity import flow_identity
 from weftwork.base.random import Stream, draw
 from weftwork.policies.load import LoadedPolicy
 from weftwork.spec.transport import Transport
@@ -36,7 +37,7 @@ class Flow:
     @classmethod
     def of(cls, source: int, destination: int, channel: int, *, seed: int) -> Flow:
         """The flow from rank to rank on a channel, in a run with this seed."""
-        identity = source << 40 | destination << 16 | channel
+        identity = flow_identity(source, destination, channel)
         return cls(
             id=identity,
             number=draw(0, Stream.PATH_CHOICE, identity, 1, 0) & 0xFFFFFF,

@@ -237,11 +237,11 @@ class JobRun:
         terms = DIGIT_DTYPE.names or ()
         self.digits = [DigitRow(**dict(zip(terms, row, strict=True))) for row in engine_input.digits.tolist()]
         first_ops: dict[int, list[int]] = {}
-        for rank_class, first_op in engine_input.streams.tolist():
-            first_ops.setdefault(rank_class, []).append(first_op)
+        for rank_program, first_op in engine_input.streams.tolist():
+            first_ops.setdefault(rank_program, []).append(first_op)
         self.streams = [
-            [RankStream(self, rank, index, first_op) for index, first_op in enumerate(first_ops.get(rank_class, []))]
-            for rank, rank_class in enumerate(engine_input.rank_class.tolist())
+            [RankStream(self, rank, index, first_op) for index, first_op in enumerate(first_ops.get(rank_program, []))]
+            for rank, rank_program in enumerate(engine_input.rank_program.tolist())
         ]
         self.tokens = [[0] * engine_input.tokens for _ in self.streams]
         self.milestones: list[tuple[int, int, int]] = []

@@ -17,7 +17,7 @@ from weftwork.engine.reference.line import PacketSink, PacketSource
 from weftwork.engine.reference.packet import Packet, PacketKind
 from weftwork.engine.reference.port import Port
 
-__all__ = ["Nic", "NicConfig"]
+__all__ = ["NicConfig", "NicPort"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ class NicConfig:
     control_class: int
 
 
-class Nic:
+class NicPort:
     """One NIC port; the ports of a host share nothing but the instant. It is the line of the queue pairs that end here.
 
     Attributes

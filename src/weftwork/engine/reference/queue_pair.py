@@ -14,7 +14,7 @@ from weftwork.engine.reference.base_rtt import base_rtt_ps
 from weftwork.engine.reference.clock import Clock
 from weftwork.engine.reference.flow import Flow, QueuePairConfig
 from weftwork.engine.reference.message import Inbox, Message, SendQueue
-from weftwork.engine.reference.nic import Nic
+from weftwork.engine.reference.nic import NicPort
 from weftwork.engine.reference.receiver import Receiver
 from weftwork.engine.reference.sender import Sender
 
@@ -46,7 +46,7 @@ class QueuePair:
         name: tuple[int, int, int],
         engine_input: PacketInput,
         config: QueuePairConfig,
-        nics: Mapping[int, Nic],
+        nics: Mapping[int, NicPort],
         clock: Clock,
         count: Callable[[str], None],
     ) -> None:
@@ -61,8 +61,8 @@ class QueuePair:
         self.inbox = Inbox(clock, self.queue.messages)
         self.column = 0
         self.peer_rail = False
-        self.source_nic: Nic
-        self.destination_nic: Nic
+        self.source_nic: NicPort
+        self.destination_nic: NicPort
         self.base_rtt_ps = 0
         self.sender: Sender | None = None
         self.receiver: Receiver | None = None
@@ -112,13 +112,13 @@ class QueuePair:
         self.receiver.move(self.destination_nic, self.source_nic.id)
         return True
 
-    def _nics_that_work(self, down: AbstractSet[int]) -> tuple[Nic, Nic] | None:
+    def _nics_that_work(self, down: AbstractSet[int]) -> tuple[NicPort, NicPort] | None:
         """Of the first column, from that of the first SEND on, whose ports both were up at the last FAILOVER."""
         columns = self.engine_input.rank_ports.shape[1]
         choices = [self.nics_of((self.column + step) % columns) for step in range(columns)]
         return next((nics for nics in choices if all(nic.id not in down for nic in nics)), None)
 
-    def nics_of(self, column: int) -> tuple[Nic, Nic]:
+    def nics_of(self, column: int) -> tuple[NicPort, NicPort]:
         """NIC ports of a column at both ends."""
         rank_ports = self.engine_input.rank_ports
         source = self.nics[int(rank_ports[self.source, column])]

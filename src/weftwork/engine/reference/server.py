@@ -1,4 +1,4 @@
-"""Inside a server of the reference engine: NVLink and PCIe of its ranks carry messages in chunks, not in packets.
+"""Inside a server of the reference engine: NVLink and PCIe of its ranks carry messages in slices, not in packets.
 
 Source: `docs/models/packet-engine.md`, section Inside a server.
 Leaves out: packets, loss and congestion inside a server; memory and CPUs.
@@ -14,7 +14,7 @@ from weftwork.base.clock import serialisation_ps
 from weftwork.engine.reference.clock import Agenda, Clock, Phase
 from weftwork.engine.reference.message import Inbox, Message
 
-__all__ = ["Lane", "Link", "ServerLink"]
+__all__ = ["Link", "ServerLane", "ServerLink"]
 
 
 class Link(IntEnum):
@@ -25,7 +25,7 @@ class Link(IntEnum):
 
 
 class ServerLink:
-    """One link of one rank: an egress that serves its lanes in turn, and an ingress that chunks take in turn.
+    """One link of one rank: an egress that serves its lanes in turn, and an ingress that slices take in turn.
 
     Attributes
     ----------
@@ -34,21 +34,21 @@ class ServerLink:
     """
 
     def __init__(
-        self, clock: Clock, rank: int, link: Link, *, rate_bps: int, latency_ps: int, chunk_bytes: int
+        self, clock: Clock, rank: int, link: Link, *, rate_bps: int, latency_ps: int, slice_bytes: int
     ) -> None:
         self.clock = clock
         self.rank = rank
         self.link = link
         self.rate_bps = rate_bps
         self.latency_ps = latency_ps
-        self.chunk_bytes = chunk_bytes
-        self.lanes: list[Lane] = []
+        self.slice_bytes = slice_bytes
+        self.lanes: list[ServerLane] = []
         self.last_served = -1  # the first lane is first
         self.is_busy = False
         self.ingress_free_at_ps = 0
 
     def start(self) -> None:
-        """Start a chunk of the first lane that has one after the lane served last, if the egress is idle."""
+        """Start a slice of the first lane that has one after the lane served last, if the egress is idle."""
         if self.is_busy:
             return
         count = len(self.lanes)
@@ -56,12 +56,12 @@ class ServerLink:
             lane = self.lanes[(self.last_served + step) % count]
             if lane.queue:
                 self.last_served = (self.last_served + step) % count
-                self._start_chunk(lane)
+                self._start_slice(lane)
                 return
 
-    def _start_chunk(self, lane: Lane) -> None:
+    def _start_slice(self, lane: ServerLane) -> None:
         now_ps = self.clock.now_ps
-        size_bytes, is_last = lane.take_chunk(self.chunk_bytes)
+        size_bytes, is_last = lane.take_slice(self.slice_bytes)
         self.is_busy = True
         left_at_ps = now_ps + serialisation_ps(size_bytes, self.rate_bps)
         self.clock.at(left_at_ps, Phase.AGENDA, (Agenda.EGRESS, self.rank, self.link), self._free)
@@ -77,7 +77,7 @@ class ServerLink:
         self.start()
 
 
-class Lane:
+class ServerLane:
     """Messages of one (source, destination, channel) inside a server, first in first out.
 
     Parameters
@@ -87,7 +87,7 @@ class Lane:
 
     Attributes
     ----------
-    queue : messages of which a chunk has not been started
+    queue : messages of which a slice has not been started
     messages : all of them
     """
 
@@ -127,9 +127,9 @@ class Lane:
         """Ask for the next message; returns whether it is there already, else ``completed`` is called when it is."""
         return self.inbox.claim(completed)
 
-    def take_chunk(self, chunk_bytes: int) -> tuple[int, bool]:
-        """The size of the next chunk, which starts now, and whether it is the last one of its message."""
-        size_bytes = min(chunk_bytes, self._left_bytes)
+    def take_slice(self, slice_bytes: int) -> tuple[int, bool]:
+        """The size of the next slice, which starts now, and whether it is the last one of its message."""
+        size_bytes = min(slice_bytes, self._left_bytes)
         self._left_bytes -= size_bytes
         if self._left_bytes > 0:
             return size_bytes, False

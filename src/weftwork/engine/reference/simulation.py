@@ -23,11 +23,11 @@ from weftwork.engine.reference.flow import QueuePairConfig
 from weftwork.engine.reference.forwarding import Forwarding
 from weftwork.engine.reference.job import JobRun, OpRow
 from weftwork.engine.reference.link import LinkConfig, OneWayLink
-from weftwork.engine.reference.nic import Nic, NicConfig
+from weftwork.engine.reference.nic import NicConfig, NicPort
 from weftwork.engine.reference.port import Port, PortConfig
 from weftwork.engine.reference.queue_pair import QueuePair
-from weftwork.engine.reference.server import Lane, Link, ServerLink
-from weftwork.engine.reference.switch import Switch, SwitchConfig
+from weftwork.engine.reference.server import Link, ServerLane, ServerLink
+from weftwork.engine.reference.switch import SwitchConfig, SwitchNode
 from weftwork.spec.fabric import SWITCH
 
 __all__ = ["Simulation", "run"]
@@ -74,7 +74,7 @@ class Simulation:
         self.clock = EventHeap()
         self.counters = dict.fromkeys(COUNTERS, 0)
         self.queue_pairs: dict[tuple[int, int, int], QueuePair] = {}
-        self.lanes: dict[tuple[int, int, int], Lane] = {}
+        self.lanes: dict[tuple[int, int, int], ServerLane] = {}
         self.down: set[int] = set()
         self.was_interrupted = False
         self.rank_host: list[int] = engine_input.port_node[engine_input.rank_ports[:, 0]].tolist()
@@ -91,17 +91,19 @@ class Simulation:
             OneWayLink(_link_config(engine_input, port), self.clock, self.ports[int(engine_input.port_peer[port])])
             for port in range(len(engine_input.port_peer))
         ]
-        self.switches: dict[int, Switch] = {}
-        self.nics: dict[int, Nic] = {}
+        self.switches: dict[int, SwitchNode] = {}
+        self.nics: dict[int, NicPort] = {}
         for node, kind in enumerate(engine_input.node_kind.tolist()):
             ports = self.ports[int(engine_input.port_base[node]) : int(engine_input.port_base[node + 1])]
             if kind == SWITCH:
                 config = _switch_config(engine_input, node)
-                self.switches[node] = Switch(config, self.clock, ports, self.forwarding, engine_input.port_selection)
+                self.switches[node] = SwitchNode(
+                    config, self.clock, ports, self.forwarding, engine_input.port_selection
+                )
             for port in ports:
                 if kind != SWITCH:
                     shared_state = engine_input.congestion_control.new_shared_state()
-                    self.nics[port.id] = Nic(port, _nic_config(engine_input, node), self.clock, shared_state)
+                    self.nics[port.id] = NicPort(port, _nic_config(engine_input, node), self.clock, shared_state)
                 port.join(self.switches[node] if kind == SWITCH else self.nics[port.id], self.links[port.id])
         self.config = QueuePairConfig(
             transport=engine_input.transport,
@@ -155,7 +157,7 @@ class Simulation:
     def send(self, source: int, destination: int, size_bytes: int, op: OpRow, completed: Callable[[], None]) -> None:
         """Post a message of a SEND; the first one opens what carries it."""
         carrier = self._carrier(source, destination, op.channel)
-        if isinstance(carrier, Lane):
+        if isinstance(carrier, ServerLane):
             carrier.post(size_bytes, completed)
             return
         sender = carrier.sender or carrier.open(op.nic, self.down, peer_rail=bool(op.peer_rail))
@@ -166,10 +168,10 @@ class Simulation:
         return self._carrier(source, destination, channel).claim(completed)
 
     @property
-    def _carriers(self) -> list[QueuePair | Lane]:
+    def _carriers(self) -> list[QueuePair | ServerLane]:
         return [*self.queue_pairs.values(), *self.lanes.values()]
 
-    def _carrier(self, source: int, destination: int, channel: int) -> QueuePair | Lane:
+    def _carrier(self, source: int, destination: int, channel: int) -> QueuePair | ServerLane:
         """What carries the messages of this name: a queue pair between hosts, a lane inside one."""
         key = (source, destination, channel)
         if self.rank_host[source] != self.rank_host[destination]:
@@ -179,10 +181,10 @@ class Simulation:
                 )
             return self.queue_pairs[key]
         if key not in self.lanes:
-            domains = self.engine_input.rank_gpu["domain"]
+            domains = self.engine_input.rank_gpu["nvlink_domain"]
             link = Link.NVLINK if domains[source] == domains[destination] >= 0 else Link.PCIE
             egress, ingress = self.server_links[source][link], self.server_links[destination][link]
-            self.lanes[key] = Lane(self.clock, *key, egress=egress, ingress=ingress)
+            self.lanes[key] = ServerLane(self.clock, *key, egress=egress, ingress=ingress)
         return self.lanes[key]
 
     # Instants
@@ -323,5 +325,5 @@ def _server_link(engine_input: PacketInput, clock: EventHeap, rank: int, link: L
         link,
         rate_bps=int(row[f"{name}_rate_bps"]),
         latency_ps=int(row[f"{name}_latency_ps"]),
-        chunk_bytes=int(row["chunk_bytes"]),
+        slice_bytes=int(row["slice_bytes"]),
     )

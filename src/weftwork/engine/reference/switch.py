@@ -19,7 +19,7 @@ from weftwork.engine.reference.port import Port
 from weftwork.policies.interface import HOPS
 from weftwork.policies.load import LoadedPolicy
 
-__all__ = ["Egress", "Ingress", "NextHops", "Switch", "SwitchConfig"]
+__all__ = ["Egress", "Ingress", "NextHops", "SwitchConfig", "SwitchNode"]
 
 QUANTUM_BYTES: Final = 1_024  # of weight 1: `weftwork.spec.device.Scheduling`
 
@@ -97,7 +97,7 @@ class Egress:
         return packet
 
 
-class Switch:
+class SwitchNode:
     """A node that forwards.
 
     Parameters

@@ -124,7 +124,7 @@ _ROWS: dict[str, tuple[str, str]] = {
         "stas00/ml-engineering, compute/accelerator/README.md: PCIe 5 x16, 63 GB/s",
     ),
     "Server.pcie_latency_ps": ("Latency from GPU to GPU over PCIe, without software.", "chosen: none"),
-    "Server.chunk_bytes": (
+    "Server.slice_bytes": (
         "Piece in which messages inside a server take turns on a port.",
         "chosen: a slice of NCCL's buffers",
     ),

@@ -22,34 +22,39 @@ SCHEMA = 2
 # The tree of schema n to the tree of schema n + 1, and notes on what was changed, each one sentence.
 Step = Callable[[Tree], tuple[Tree, list[str]]]
 
-# Schema 1 to 2: section, old key, new key. One word for one thing: a chunk is a part of a collective's data, a launch
-# is that of a kernel.
+# Schema 1 to 2: section, old key, new key. One word for one thing: a chunk is a part of a collective's data, a slice
+# what takes its turn on a port inside a server, a launch is that of a kernel.
 _RENAMED_IN_2: Final = (
     ("training", "chunks", "virtual_stages"),
     ("jobs", "chunks", "virtual_stages"),
     ("collective", "launch_latency", "base_latency"),
+    ("fabric.node", "chunk", "slice"),
 )
 
 
 def _with_new_keys(tree: Tree) -> tuple[Tree, list[str]]:
     notes: list[str] = []
     for section, old, new in _RENAMED_IN_2:
-        entry = tree.get(section)
-        if entry is None:
-            continue
-        node = _renamed(entry.node, old, new)
-        if node != entry.node:
+        renamed = _renamed(tree, section.split("."), old, new)
+        if isinstance(renamed, Tree) and renamed != tree:
             notes.append(f"'{section}.{old}' is now '{section}.{new}'")
-            places = (replace(one, node=node) if one.key == section else one for one in tree.entries)
-            tree = replace(tree, entries=tuple(places))
+            tree = renamed
     return tree, notes
 
 
-def _renamed(node: Node, old: str, new: str) -> Node:
-    """A section, or a list of them, with a key under its new name, unless that is there as well."""
+def _renamed(node: Node, path: list[str], old: str, new: str) -> Node:
+    """A tree whose section, or list of sections, at ``path`` has a key under its new name, if that is not there yet."""
     if isinstance(node, Sequence):
-        return replace(node, items=tuple(_renamed(item, old, new) for item in node.items))
-    if not isinstance(node, Tree) or node.get(new) is not None:
+        return replace(node, items=tuple(_renamed(item, path, old, new) for item in node.items))
+    if not isinstance(node, Tree):
+        return node
+    if path:
+        section, *rest = path
+        below = (
+            replace(one, node=_renamed(one.node, rest, old, new)) if one.key == section else one for one in node.entries
+        )
+        return replace(node, entries=tuple(below))
+    if node.get(new) is not None:
         return node
     return replace(node, entries=tuple(replace(one, key=new) if one.key == old else one for one in node.entries))
 
@@ -63,7 +68,7 @@ def present_key(path: str) -> str | None:
     ('jobs.0.virtual_stages', None)
     """
     around, _, key = path.rpartition(".")
-    section = around.partition(".")[0]
+    section = ".".join(part for part in around.split(".") if not part.isdigit())
     return next((f"{around}.{new}" for own, old, new in _RENAMED_IN_2 if (own, old) == (section, key)), None)
 
 

@@ -192,12 +192,12 @@ def nic_ports(
     source and destination ports, each of shape (messages,)
     """
     ends = np.append(engine_input.streams["first_op"], len(engine_input.ops))
-    of_class = np.repeat(engine_input.streams["rank_class"], np.diff(ends))
+    of_program = np.repeat(engine_input.streams["rank_program"], np.diff(ends))
     is_send = engine_input.ops["code"] == Op.SEND
     sends = engine_input.ops[is_send]
     channels = int(max(sends["channel"].max(initial=0), messages["channel"].max(initial=0))) + 1
-    known, first = np.unique(of_class[is_send] * channels + sends["channel"], return_index=True)
-    wanted = engine_input.rank_class[messages["source"]].astype(np.int64) * channels + messages["channel"]
+    known, first = np.unique(of_program[is_send] * channels + sends["channel"], return_index=True)
+    wanted = engine_input.rank_program[messages["source"]].astype(np.int64) * channels + messages["channel"]
     send = sends[first[np.searchsorted(known, wanted)]]
     source = engine_input.rank_ports[messages["source"], send["nic"]].astype(np.int64)
     destination = engine_input.rank_ports[messages["destination"], send["nic"]].astype(np.int64)

@@ -37,7 +37,7 @@ def carriers(
     source, destination : shape (messages,), ranks
     """
     node = engine_input.port_node[engine_input.rank_ports[:, 0]]
-    domain = engine_input.rank_gpu["domain"]
+    domain = engine_input.rank_gpu["nvlink_domain"]
     is_near = domain[source] == domain[destination]
     inside = np.where(is_near & (domain[source] >= 0), NVLINK, PCIE)
     return np.where(node[source] == node[destination], inside, PACKETS).astype(np.int64)
@@ -69,7 +69,7 @@ def message_times_ps(
             gpu[f"{kind}_rate_bps"][source],
             gpu[f"{kind}_rate_bps"][destination],
             gpu[f"{kind}_latency_ps"][source],
-            gpu["chunk_bytes"][source],
+            gpu["slice_bytes"][source],
             size_bytes,
         ],
         axis=1,

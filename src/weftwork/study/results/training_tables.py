@@ -192,7 +192,7 @@ def _segments(
         ranks[chosen] = [int(actors["ranks"][where == where[actor]].sum()) for actor in chosen.tolist()]
     actor, milestone = segments.actor[kept], segments.milestone[kept]
     about = _passes(prepared, program[actor], milestone)
-    first = plan.class_first_rank[program[actor]]
+    first = plan.program_first_rank[program[actor]]
     return {
         "job": words([job.name for job in prepared.jobs], prepared.job_of_program[program[actor]]),
         "stage": prepared.stage_of_program[program[actor]],

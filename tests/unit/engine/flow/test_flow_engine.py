@@ -80,7 +80,7 @@ def test_a_lone_message_takes_as_long_as_packet_by_packet(fabric: str, size_byte
 
 @pytest.mark.parametrize("gpus", [(0, 1), (0, 4)])
 @pytest.mark.parametrize("size_bytes", [0, 5, 1 << 20, (1 << 24) + 3])
-def test_a_lone_message_inside_a_server_takes_as_long_as_by_chunks(gpus: tuple[int, int], size_bytes: int) -> None:
+def test_a_lone_message_inside_a_server_takes_as_long_as_by_slices(gpus: tuple[int, int], size_bytes: int) -> None:
     server = Server(gpus=8, nvlink_domain_gpus=4, nvlink_rate_bps=3_600_000_000_000, pcie_rate_bps=400_000_000_000)
     send: Operation = Send(peer=Peer(rule="rank", shift=1), size=Size(total_bytes=size_bytes))
     job = job_of([[[send, Wait()]], []], hosts=[0, 0], gpus=gpus)

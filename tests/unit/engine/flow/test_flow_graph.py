@@ -26,17 +26,17 @@ class Rules:
 
     def __init__(self, engine_input: FlowInput, router: FlowPaths) -> None:
         self.engine_input, self.router = engine_input, router
-        self.ports, self.ranks = len(engine_input.port_node), len(engine_input.rank_class)
+        self.ports, self.ranks = len(engine_input.port_node), len(engine_input.rank_program)
         wire = engine_input.transport
         packet = wire.mtu_bytes + wire.data_overhead_bytes + wire.telemetry_bytes + wire.interframe_bytes
         self.wire = packet / wire.mtu_bytes
         self.columns = engine_input.rank_ports.shape[1]
 
     def domain(self, rank: int) -> tuple[int, int]:
-        return int(self.engine_input.rank_host[rank]), int(self.engine_input.rank_gpu["domain"][rank])
+        return int(self.engine_input.rank_host[rank]), int(self.engine_input.rank_gpu["nvlink_domain"][rank])
 
     def inside(self, loads: Loads, source: int, destination: int, share: float) -> None:
-        has_nvlink = self.engine_input.rank_gpu["domain"][source] >= 0
+        has_nvlink = self.engine_input.rank_gpu["nvlink_domain"][source] >= 0
         base = self.ports
         if has_nvlink and self.domain(source) != self.domain(destination):
             base += 2 * self.ranks  # PCIe of a rank that has NVLink as well
@@ -164,7 +164,7 @@ def test_a_slow_host_interface_is_a_link_of_its_own() -> None:
     nics = engine_input.nics.copy()
     nics["pcie_rate_bps"] = 100_000_000_000
     folded = FlowFolding(replace(engine_input, nics=nics), "never")
-    graph, first = folded.graph, len(engine_input.port_node) + 4 * len(engine_input.rank_class)
+    graph, first = folded.graph, len(engine_input.port_node) + 4 * len(engine_input.rank_program)
     crossed = np.unique(graph["hop_link"][graph["hop_link"] >= first]) - first
     # the ports by which something arrives: of every rank that a message, a ring or its embeddings reach
     assert set(crossed.tolist()) == set(engine_input.rank_ports[:, 0].tolist())

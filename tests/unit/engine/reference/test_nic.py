@@ -19,7 +19,7 @@ from helpers.by_hand import (
 
 from weftwork.base.clock import US_PS
 from weftwork.engine.reference.flow import Flow
-from weftwork.engine.reference.nic import Nic, NicConfig
+from weftwork.engine.reference.nic import NicConfig, NicPort
 from weftwork.engine.reference.packet import Packet, PacketKind
 
 HOST_PS_PER_BYTE = 80  # of 100 Gb/s
@@ -81,7 +81,7 @@ class Driven:
             "control_class": CONTROL_CLASS,
         }
         self.port = hand_port(self.clock, self.counted, 1)
-        self.nic = Nic(self.port, NicConfig(**(values | changes)), self.clock)
+        self.nic = NicPort(self.port, NicConfig(**(values | changes)), self.clock)
         self.port.join(self.nic, self.wire)
         self.receiver = HandReceiver(self.clock)
         self.nic.attach_receiver(self.receiver)

@@ -8,7 +8,7 @@ from helpers.tiny import job_of, packet_input_of, wired
 
 from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference.base_rtt import base_rtt_ps
-from weftwork.engine.reference.nic import Nic, NicConfig
+from weftwork.engine.reference.nic import NicConfig, NicPort
 from weftwork.engine.reference.queue_pair import QueuePair
 
 SOURCE, SOURCE_TOO, DESTINATION, DESTINATION_TOO = range(4)  # port ids: two of each host
@@ -29,10 +29,10 @@ class Driven:
             lossless=(True, False),
             control_class=1,
         )
-        self.nics: dict[int, Nic] = {}
+        self.nics: dict[int, NicPort] = {}
         for port_id in range(4):
             port = hand_port(self.clock, self.counted, port_id, local_index=port_id % 2)
-            self.nics[port_id] = Nic(port, config, self.clock)
+            self.nics[port_id] = NicPort(port, config, self.clock)
             port.join(self.nics[port_id], HandWire())
         self.pair = QueuePair((0, 1, 0), self.engine_input, queue_pair_config(), self.nics, self.clock, self.counted)
 

@@ -16,7 +16,7 @@ from helpers.by_hand import FRAME_BYTES, FRAME_PS, RATE_BPS, HandClock, HandWire
 from weftwork.base.random import Stream, uniform
 from weftwork.engine.reference.packet import HopTelemetry, Packet, PacketKind
 from weftwork.engine.reference.port import Port
-from weftwork.engine.reference.switch import QUANTUM_BYTES, Switch, SwitchConfig
+from weftwork.engine.reference.switch import QUANTUM_BYTES, SwitchConfig, SwitchNode
 from weftwork.policies.interface import HOPS
 from weftwork.policies.load import LoadedPolicy
 
@@ -86,7 +86,7 @@ class Driven:
         config = SwitchConfig(**(values | changes))
         self.ports = [hand_port(self.clock, self.counted, port, classes=len(config.weights)) for port in range(4)]
         self.wires = [HandWire() for _ in self.ports]
-        self.switch = Switch(config, self.clock, self.ports, self.routes, self.selection)
+        self.switch = SwitchNode(config, self.clock, self.ports, self.routes, self.selection)
         for port, wire in zip(self.ports, self.wires, strict=True):
             port.join(self.switch, wire)
 

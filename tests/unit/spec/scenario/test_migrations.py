@@ -40,6 +40,7 @@ jobs:
   - {chunks: 3}
   - {chunks: 4, virtual_stages: 5}
 collective: {chunks: 8, launch_latency: 1us}
+fabric: {node: {chunk: 1MB}, chunk: 1MB}
 """
     root, _ = read_tree(old)
     assert isinstance(root, Mapping)
@@ -48,9 +49,11 @@ collective: {chunks: 8, launch_latency: 1us}
         "schema 1 to 2: 'training.chunks' is now 'training.virtual_stages'",
         "schema 1 to 2: 'jobs.chunks' is now 'jobs.virtual_stages'",
         "schema 1 to 2: 'collective.launch_latency' is now 'collective.base_latency'",
+        "schema 1 to 2: 'fabric.node.chunk' is now 'fabric.node.slice'",
     )
     wanted = old.replace("schema: 1", "schema: 2").replace("pipeline: 4, chunks", "pipeline: 4, virtual_stages")
     wanted = wanted.replace("{chunks: 3}", "{virtual_stages: 3}").replace("launch_latency", "base_latency")
+    wanted = wanted.replace("node: {chunk:", "node: {slice:")
     assert new == read_tree(wanted)[0]
     unchanged, _ = read_tree("schema: 1\ntraining: soon\n")
     assert isinstance(unchanged, Mapping)

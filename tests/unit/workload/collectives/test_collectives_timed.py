@@ -42,7 +42,7 @@ def engine_input(found: Schedule) -> PacketInput:
         nvlink_rate_bps=NVLINK_BPS,
         nvlink_latency_ps=NVLINK_PS,
         nvls=True,
-        chunk_bytes=16_384,
+        slice_bytes=16_384,
     )
     links = [(host, servers) for host in range(servers) for _ in range(size)]
     rank = np.arange(call.ranks)

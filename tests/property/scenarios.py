@@ -301,8 +301,8 @@ def _switch(
 def _hash(rng: Random) -> HashFunction:
     return HashFunction(
         algorithm=rng.choice(("crc32", "crc32c", "crc16-ccitt", "xor", "mix")),
-        seed=rng.choice((0, 1, rng.randrange(2**32))),
-        offset=rng.choice((0, 0, 3, 8)),
+        seed=rng.choice((None, 1, rng.randrange(2**32))),
+        offset=rng.choice((None, 0, 3, 8)),
         fields=tuple(rng.sample(HASH_FIELDS, rng.randint(2, 7))) if rng.random() < 0.5 else HASH_FIELDS[:5],
     )
 

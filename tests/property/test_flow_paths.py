@@ -85,10 +85,10 @@ def walked(fabric: Fabric, table: Routes, source: int, destination: int, choose:
 
 
 def hashing(fabric: Fabric, source: int, destination: int, entropy: int, qp: int) -> Choose:
-    rows = switch_rows(fabric.switches)
+    rows, node_device = switch_rows(fabric)
 
     def choose(node: int, ingress: int, members: list[int]) -> int:
-        row = rows[fabric.node_device[node]]
+        row = rows[node_device[node]]
         data = field_bytes(
             fields=int(row["hash_fields"]), source_port=source, destination_port=destination, entropy=entropy,
             in_port=ingress - int(fabric.ports.base[node]), destination_qp=qp,

@@ -16,10 +16,11 @@ from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_
 from weftwork.engine.packet_input import GPU_DTYPE, NIC_DTYPE, SWITCH_DTYPE, HashAlgorithm, HashField, PacketInput
 from weftwork.engine.programs import flatten, job_mistakes, priorities_of, walk
 from weftwork.engine.requirements import pause_mistakes, requirement_mistakes
-from weftwork.spec.device import Nic, Switch
+from weftwork.spec.device import Nic
 from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.spec.job import Send
 from weftwork.topology.digits import destination_numbers, port_strides
+from weftwork.topology.hashes import hashed_by_tier
 from weftwork.topology.routing import attachments, routes
 
 if TYPE_CHECKING:
@@ -90,11 +91,12 @@ def lower(
     )
     ports = fabric.ports
     links = fabric.links[ports.link]
+    switches, node_device = switch_rows(fabric, used)
     return PacketInput(
         seed=settings.seed,
         until_ps=settings.until_ps,
         node_kind=fabric.node_kind.astype(np.int8),
-        node_device=fabric.node_device.astype(np.int32),
+        node_device=node_device,
         port_base=ports.base,
         port_node=ports.node,
         port_peer=ports.peer,
@@ -107,7 +109,7 @@ def lower(
         attachment=routes(fabric, np.ones(len(fabric.links), np.bool_)).attach_of_port,
         destination_number=destination_numbers(fabric),
         port_stride=port_strides(fabric),
-        switches=switch_rows(fabric.switches, used),
+        switches=switches,
         nics=nic_rows(fabric.nics),
         class_priority=np.array(used, np.int64),
         class_lossless=lossless,
@@ -292,8 +294,19 @@ def _shared_bytes(
     return shared, list(mistakes.values())
 
 
-def switch_rows(devices: Sequence[Switch], used: Sequence[int] = ()) -> NDArray[np.void]:
-    """`SWITCH_DTYPE`, one row for each kind of switch; weights of the classes whose priorities are ``used``."""
+def switch_rows(fabric: Fabric, used: Sequence[int] = ()) -> tuple[NDArray[np.void], NDArray[np.int32]]:
+    """Rows of the kinds of switches, those that hash differently apart, and the device of every node.
+
+    Parameters
+    ----------
+    fabric : whose switches hash by their tier where their devices do not say how
+    used : priorities of the traffic classes, whose weights the rows have
+
+    Returns
+    -------
+    rows, dtype `SWITCH_DTYPE`, and shape (nodes,), index into them for a switch and into ``fabric.nics`` for a host
+    """
+    devices, node_device = hashed_by_tier(fabric)
     rows = np.zeros(len(devices), SWITCH_DTYPE)
     for row, device in zip(rows, devices, strict=True):
         for name in ("reserve_bytes", "alpha", "egress_alpha", "xon_offset_bytes", "pause_quanta", "telemetry"):
@@ -305,10 +318,11 @@ def switch_rows(devices: Sequence[Switch], used: Sequence[int] = ()) -> NDArray[
         )
         row["mark_at_dequeue"] = device.ecn.at == "dequeue"
         row["hash_algorithm"] = HashAlgorithm[device.hash.algorithm.upper().replace("-", "_")]
-        row["hash_seed"], row["hash_offset"] = device.hash.seed, device.hash.offset
+        for name in ("seed", "offset"):  # `hashed_by_tier` has left none open
+            row[f"hash_{name}"] = getattr(device.hash, name)
         row["hash_fields"] = sum(HashField[name.upper()] for name in set(device.hash.fields))
         row["weight"][: len(used)] = [device.scheduling.weights[priority] for priority in used]
-    return rows
+    return rows, node_device
 
 
 def nic_rows(devices: tuple[Nic, ...]) -> NDArray[np.void]:

@@ -8,13 +8,20 @@ CPUs and the memory of a server.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = ["PRIORITIES", "Ecn", "HashFunction", "Nic", "Record", "Scheduling", "Server", "Switch"]
 
 PRIORITIES = 8  # IEEE 802.1Q, priority code point: three bits
+
+# Seed and offset of a switch by its tier, where nobody sets them. SONiC sets both by role (sonic-net/sonic-buildimage,
+# switch.json.j2): ToR 0, leaf 10, spine 25, fabric spine 40, upper spine 50, and offset 10 for the leaf alone.
+_ROLE_SEEDS: Final = (0, 10, 25, 40, 50)
+_ROLE_OFFSETS: Final = (0, 10, 20, 5, 15)  # chosen from the third tier on: SONiC's 0 would take the ToR's bits again
+_ROLE_OFFSETS_OF_16_BITS: Final = (0, 5, 10, 2, 7)  # chosen: half of them, so that bits are left
+_SHORT_DIGESTS: Final = {"crc16-ccitt": 16}  # bits of a digest that has fewer than 32
 
 
 class Record(BaseModel):
@@ -40,12 +47,13 @@ class HashFunction(Record):
     """The hash by which a switch spreads flows: member = (H(fields, seed) >> offset) mod live members.
 
     A CRC is affine: another seed only XORs a constant into every hash and does not cure polarisation; another offset,
-    polynomial or field set does. ``mix`` is not affine.
+    polynomial or field set does. ``mix`` is not affine. A seed or an offset of None follows from the tier of the switch
+    (`on_tier`), so that tiers look at different bits.
     """
 
     algorithm: Literal["crc32", "crc32c", "crc16-ccitt", "xor", "mix"] = "crc32"
-    seed: int = Field(default=0, ge=0, lt=2**32)
-    offset: int = Field(default=0, ge=0, le=24)
+    seed: int | None = Field(default=None, ge=0, lt=2**32)
+    offset: int | None = Field(default=None, ge=0, le=24)
     fields: tuple[Literal["src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_port", "destination_qp"], ...] = (
         "src_ip",
         "dst_ip",
@@ -53,6 +61,29 @@ class HashFunction(Record):
         "src_port",
         "dst_port",
     )
+
+    @property
+    def bits(self) -> int:
+        """Bits of the digest."""
+        return _SHORT_DIGESTS.get(self.algorithm, 32)
+
+    def on_tier(self, tier: int) -> HashFunction:
+        """Return the function with the seed and the offset of a tier where it says nothing itself.
+
+        Parameters
+        ----------
+        tier : 1 for leaves and so on upwards; above the fifth, as the fifth
+
+        Examples
+        --------
+        >>> spine = HashFunction(seed=3).on_tier(2)
+        >>> spine.seed, spine.offset
+        (3, 10)
+        """
+        role = min(max(tier, 1), len(_ROLE_SEEDS)) - 1
+        offsets = _ROLE_OFFSETS if self.bits == 32 else _ROLE_OFFSETS_OF_16_BITS
+        seed = _ROLE_SEEDS[role] if self.seed is None else self.seed
+        return self.model_copy(update={"seed": seed, "offset": offsets[role] if self.offset is None else self.offset})
 
 
 class Scheduling(Record):

@@ -6,6 +6,7 @@ everything that a job needs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,13 @@ from weftwork.spec.scenario.chosen import clash, means_nothing
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.fabric_checks import DEFAULT_CABLE_M, resolved_keys, servers_asked
 from weftwork.spec.scenario.findings import Collected
+from weftwork.spec.scenario.hashes import HashSection
 from weftwork.spec.scenario.kinds import Whole
 from weftwork.spec.scenario.rows import outside, rows_of
 from weftwork.spec.scenario.topology import FabricSize, Ground, Parts, Topology
 from weftwork.topology.devices import Device, nic_of, node_of, switch_of
 from weftwork.topology.from_file import read_fabric
+from weftwork.topology.hashes import with_hashes
 from weftwork.topology.room import refuse_size
 
 __all__ = ["counting_keys", "fabric_of", "fabric_of_section", "fabric_size", "overload_mistakes"]
@@ -53,8 +56,8 @@ def fabric_of_section(section: FabricSection, *, directory: Path) -> Fabric:
     CodeError : a topology of the user's own is wrong; with file and line
     """
     if section.file is not None:
-        return fabric_of(file=directory / section.file)
-    return fabric_of(**_plain_values(section))
+        return fabric_of(file=directory / section.file, hash=section.hash)
+    return fabric_of(**_plain_values(section), hash=section.hash)
 
 
 def fabric_size(section: FabricSection) -> FabricSize | None:
@@ -127,6 +130,7 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
     host_link_delay_ps: int | None = None,
     switch: Device = "plain",
     nic: Device | None = None,
+    hash: Sequence[HashSection] = (),  # noqa: A002 - the key's name
     loss: float = 0.0,
     corruption: float = 0.0,
     **options: Any,  # noqa: ANN401 - whatever the keys of the topology are
@@ -146,6 +150,7 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
     host_link_delay_ps : of the links to hosts, where it differs
     switch, nic, node : a name of the catalogue, a mapping with ``model`` and fields that differ, or the record; by
         default the node's NIC
+    hash : how some switches hash; by default as ``switch`` says, and what that leaves open by tier
     loss, corruption : probability per packet, on every link
     options : keys of the topology's own, such as ``tiers`` or ``leaves``; None for what is not given
 
@@ -158,7 +163,7 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
         fabric = read_fabric(Path(file))
         if overload := overload_mistakes(fabric):
             raise ConfigError(str(file), overload)
-        return fabric
+        return with_hashes(fabric, hash)
     asked = _asked(
         topology=topology, radix=radix, hosts=hosts, gpus=gpus, node=node, link_rate_bps=link_rate_bps,
         fabric_rate_bps=fabric_rate_bps, link_delay_ps=link_delay_ps, cable_length_m=cable_length_m,
@@ -171,7 +176,7 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
         raise ConfigError("fabric", [_by_key(mistake, "fabric.switch.radix") for mistake in wrong.mistakes]) from wrong
     if overload := overload_mistakes(fabric):
         raise ConfigError("fabric", [_by_key(mistake, "fabric.switch") for mistake in overload])
-    return fabric
+    return with_hashes(fabric, hash)
 
 
 def _asked(  # noqa: PLR0913 - as `fabric_of`

@@ -91,6 +91,7 @@ def lower_flow(
     tier_names, tier_of_port = _tiers(fabric)
     every = np.ones(len(fabric.links), np.bool_)
     found = routes(fabric, every) if with_ideal else None
+    switches, node_device = switch_rows(fabric, used)
     return FlowInput(
         seed=settings.seed,
         until_ps=settings.until_ps,
@@ -99,13 +100,13 @@ def lower_flow(
         tolerance=tolerance,
         node_kind=fabric.node_kind.astype(np.int8),
         node_tier=fabric.node_tier.astype(np.int8),
-        node_device=fabric.node_device.astype(np.int32),
+        node_device=node_device,
         port_base=ports.base,
         port_node=ports.node,
         port_peer=ports.peer,
         port_rate_bps=np.ascontiguousarray(fabric.links["rate_bps"][ports.link]),
         port_delay_ps=port_delays_ps(fabric),
-        switches=switch_rows(fabric.switches, used),
+        switches=switches,
         nics=nic_rows(fabric.nics),
         class_priority=np.array(used, np.int64),
         live=np.stack(live),

@@ -59,16 +59,17 @@ class Paths:
 def fabric_arrays(fabric: Fabric) -> dict[str, NDArray[np.generic]]:
     """What a router reads of a fabric, by the names of `FabricView` in native/flow/tiers.hpp."""
     ports = fabric.ports
+    switches, node_device = switch_rows(fabric)
     return {
         "node_kind": np.ascontiguousarray(fabric.node_kind, np.int8),
         "node_tier": np.ascontiguousarray(fabric.node_tier, np.int8),
-        "node_device": np.ascontiguousarray(fabric.node_device, np.int32),
+        "node_device": node_device,
         "port_base": ports.base,
         "port_node": ports.node,
         "port_peer": ports.peer,
         "port_rate_bps": np.ascontiguousarray(fabric.links["rate_bps"][ports.link]),
         "port_delay_ps": port_delays_ps(fabric),
-        "switches": switch_rows(fabric.switches),
+        "switches": switches,
     }
 
 

@@ -14,12 +14,12 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, Field
 
 from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
-from weftwork.spec.device import Nic, Record, Server, Switch
+from weftwork.spec.device import HashFunction, Nic, Record, Server, Switch
 from weftwork.spec.scenario.kinds import Choice, Flag, Kind, Listing, Measure, Number, Section, Text, Whole
 from weftwork.spec.scenario.rows import KeyRow
 from weftwork.spec.scenario.software import SOFTWARE_ROWS
 
-__all__ = ["DeviceChoice", "NodeModel", "device_mistakes", "device_rows", "user_key"]
+__all__ = ["DeviceChoice", "NodeModel", "device_mistakes", "device_rows", "hash_mistakes", "user_key"]
 
 _R = TypeVar("_R", bound=BaseModel)
 
@@ -87,8 +87,11 @@ _ROWS: dict[str, tuple[str, str]] = {
         "Polynomial or function; crc and xor are affine, mix is not.",
         "chosen: CRC-32 is offered by all",
     ),
-    "HashFunction.seed": ("Start value of the hash.", "chosen: 0, as switches are shipped"),
-    "HashFunction.offset": ("First bit of the hash that is used.", "chosen: 0, as switches are shipped"),
+    "HashFunction.seed": ("Start value of the hash.", "sonic-net/sonic-buildimage, switch.json.j2: seeds of roles"),
+    "HashFunction.offset": (
+        "First bit of the hash that is used.",
+        "sonic-net/sonic-buildimage, switch.json.j2: 0 and 10 on the lower two tiers; chosen: 20 on the third",
+    ),
     "HashFunction.fields": ("Header fields that are hashed.", "the usual five; sonic-net/SONiC, hash design"),
     "Scheduling.weights": (
         "Weight of each priority, 0 to 7, in deficit round robin; 0 makes a queue strict.",
@@ -129,6 +132,13 @@ _ROWS: dict[str, tuple[str, str]] = {
         "chosen: a slice of NCCL's buffers",
     ),
     **SOFTWARE_ROWS,
+}
+
+# What it means to leave out a field that has no default.
+_ABSENT = {
+    "Switch.headroom_bytes": "from cable and rate",
+    "HashFunction.seed": "by the switch's tier: 0, 10, 25, 40, 50",
+    "HashFunction.offset": "by the switch's tier: 0, 10, 20, 5, 15; half of that for crc16-ccitt",
 }
 
 
@@ -201,7 +211,7 @@ def device_rows(record: type[BaseModel]) -> dict[str, KeyRow]:
         text, source = _ROWS[f"{record.__name__}.{field}"]
         kind = _kind(field, info.annotation, info.metadata)
         default = None if info.default is None or isinstance(kind, Section) else _default_text(kind, info.default)
-        absent = "from cable and rate" if field == "headroom_bytes" else ""
+        absent = _ABSENT.get(f"{record.__name__}.{field}", "")
         rows[field] = KeyRow(
             key=user_key(field), field=field, kind=kind, default=default, absent=absent, text=text, source=source
         )
@@ -278,8 +288,23 @@ def device_mistakes(device: Switch | Nic | Server) -> list[tuple[str, str]]:
         found.append(
             ("headroom", f"found {device.headroom_bytes:,} B, wanted at most buffer, {device.buffer_bytes:,} B")
         )
-    if len(set(device.hash.fields)) < len(device.hash.fields):
-        found.append(("hash.fields", "a field stands twice"))
+    return found + [(f"hash.{key}", text) for key, text in hash_mistakes(device.hash)]
+
+
+def hash_mistakes(function: HashFunction) -> list[tuple[str, str]]:
+    """Find what the fields of a hash mean for each other.
+
+    Returns
+    -------
+    pairs of the key and what is wrong
+    """
+    found: list[tuple[str, str]] = []
+    if len(set(function.fields)) < len(function.fields):
+        found.append(("fields", "a field stands twice"))
+    if function.offset is not None and function.offset >= function.bits:
+        has = f"a {function.algorithm} has {function.bits} bits"
+        text = f"found {function.offset}, wanted at most {function.bits - 1}: {has}"
+        found.append(("offset", text))
     return found
 
 

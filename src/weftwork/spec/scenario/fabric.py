@@ -14,7 +14,8 @@ from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.choice import NoKeys
 from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.spec.scenario.devices import DeviceChoice
-from weftwork.spec.scenario.kinds import DeviceKind, FileName, Measure, Number, OfferKind, Whole
+from weftwork.spec.scenario.hashes import HashSection
+from weftwork.spec.scenario.kinds import DeviceKind, FileName, Measure, Number, OfferKind, SectionList, Whole
 from weftwork.spec.scenario.rows import row
 
 __all__ = ["FabricSection"]
@@ -119,6 +120,12 @@ class FabricSection(Record):
         unless=_FROM_FILE,
         text="Switch of the hardware catalogue, with the fields that differ.",
         source="chosen: no vendor's",
+    )
+    hash: tuple[HashSection, ...] = row(
+        "hash",
+        SectionList(model=HashSection),
+        text="How some switches or tiers hash, where they differ from `fabric.switch.hash`.",
+        source="see its keys",
     )
     nic: DeviceChoice = row(
         "nic",

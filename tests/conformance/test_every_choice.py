@@ -20,7 +20,8 @@ FABRICS: dict[str, tuple[dict[str, Any], ...]] = {
     "fat-tree": ({"radix": 4}, {"tiers": 2, "radix": 8, "hosts": 9}, {"radix": 32, "node": "dgx-h100", "hosts": 5}),
     "leaf-spine": (
         {"leaves": 4, "spines": 2, "hosts_per_leaf": 3},
-        {"hosts": 40, "radix": 16, "oversubscription": 3},
+        {"hosts": 40, "radix": 16},
+        {"hosts": 36, "radix": 16, "oversubscription": {"leaf": 3}},
         {"leaves": 4, "spines": 2, "hosts_per_leaf": 8, "node": {"nic_ports": 2}, "dual_homed": True},
     ),
     "rail-optimized": (

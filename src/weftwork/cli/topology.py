@@ -25,6 +25,7 @@ from weftwork.topology.draw import draw
 from weftwork.topology.export import export as write_export
 from weftwork.topology.from_file import FABRIC_FILES
 from weftwork.topology.measures import Measures, measure
+from weftwork.topology.oversubscription import ratio_text
 from weftwork.topology.picture import tier_words
 from weftwork.topology.reach import Reach, rails_of, reach
 from weftwork.topology.without import find_lost, measure_loss
@@ -120,7 +121,8 @@ def print_measures(out: Console, fabric: Fabric, measures: Measures) -> None:
     table.add_column(no_wrap=True)
     table.add_column()
     tiers = ", ".join(f"{count:,} {words[tier][count > 1]}" for tier, count in measures.switches_by_tier.items())
-    ratios = ", ".join(f"{words[tier][0]} {ratio:.4g}" for tier, ratio in measures.oversubscription_by_tier.items())
+    by_tier = measures.oversubscription_by_tier
+    ratios = ", ".join(f"{words[tier][0]} {ratio_text(ratio)}" for tier, ratio in by_tier.items())
     flow = measures.bisection
     share = flow.rate_bps / flow.hosts_bps if flow.hosts_bps else 0.0
     table.add_row("hosts", f"{measures.hosts:,}")

@@ -10,7 +10,7 @@ from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
 from weftwork.spec.device import Record
 from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.choice import Findings, NoKeys, Pattern, PatternInput, TrafficSize, TransportKind
-from weftwork.spec.scenario.kinds import Choice, FileName, Flag, Measure, Number, Text, Whole
+from weftwork.spec.scenario.kinds import Choice, FileName, Flag, Measure, Number, Ratio, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
 from weftwork.spec.scenario.topology import FabricSize, Ground, Parts, Topology
 
@@ -33,6 +33,7 @@ __all__ = [
     "Parts",
     "Pattern",
     "PatternInput",
+    "Ratio",
     "Record",
     "Text",
     "Topology",

@@ -16,6 +16,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from weftwork.spec.fabric import HOST, Fabric
+from weftwork.topology.oversubscription import oversubscription_by_tier
 from weftwork.topology.routing import attachments, search, switch_distances
 
 __all__ = ["Bisection", "Measures", "PathLength", "bisection", "host_kinds", "measure", "path_sample", "paths"]
@@ -106,7 +107,7 @@ def measure(fabric: Fabric) -> Measures:
         host_links=int((~between).sum()),
         switch_links=int(between.sum()),
         switches_by_tier=dict(zip(tiers.tolist(), counts.tolist(), strict=True)),
-        oversubscription_by_tier=_oversubscription(fabric),
+        oversubscription_by_tier=oversubscription_by_tier(fabric),
         bisection=bisection(fabric),
         diameter_hops=_diameter(fabric, attach_node),
         paths=paths(fabric, sample=sample),
@@ -131,18 +132,6 @@ def _diameter(fabric: Fabric, attach_node: NDArray[np.int32]) -> int:
             farthest = hops
     wires_only = bool((fabric.node_kind[attach_node] == HOST).all())
     return 1 if wires_only else farthest + 2
-
-
-def _oversubscription(fabric: Fabric) -> dict[int, float]:
-    ports = fabric.ports
-    nodes, tier = len(fabric.node_names), fabric.node_tier
-    own, other = tier[ports.node], tier[ports.node[ports.peer]]
-    rate = fabric.links["rate_bps"][ports.link].astype(np.float64)
-    up_bps = np.bincount(ports.node, np.where(other > own, rate, 0), minlength=nodes)
-    down_bps = np.bincount(ports.node, np.where(other < own, rate, 0), minlength=nodes)
-    counts = (fabric.node_kind != HOST) & (up_bps > 0)
-    ratio = down_bps[counts] / up_bps[counts]
-    return {level: float(ratio[tier[counts] == level].max()) for level in np.unique(tier[counts]).tolist()}
 
 
 def bisection(fabric: Fabric) -> Bisection:

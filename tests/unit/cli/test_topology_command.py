@@ -44,7 +44,7 @@ def printed(fabric: Fabric) -> str:
     [
         ("fat_tree_2_tiers", {"topology": "fat-tree", "tiers": 2, "switch": "quantum-2"}),
         ("fat_tree_3_tiers", {"topology": "fat-tree", "tiers": 3, "radix": 64}),
-        ("leaf_spine", {"topology": "leaf-spine", "hosts": 500, "oversubscription": 3, "switch": "tomahawk-4"}),
+        ("leaf_spine", {"topology": "leaf-spine", "hosts": 504, "oversubscription": 3, "switch": "tomahawk-4"}),
         ("rail_optimized", {"topology": "rail-optimized", "gpus": 1_024, "node": "dgx-h100", "switch": "tomahawk-5"}),
         ("rail_only", {"topology": "rail-optimized", "gpus": 256, "node": "p5", "radix": 128, "spines": 0}),
         ("two_leaves", {"file": EXAMPLES / "two_leaves.json"}),

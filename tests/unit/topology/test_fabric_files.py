@@ -272,7 +272,7 @@ def test_a_section_derives_what_it_leaves_out() -> None:
         ({"topology": "fat-tree", "radix": 66, "switch": "quantum-2"}, "found 66, but 'quantum-2' has 64 ports"),
         (
             {"topology": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4, "oversubscription": 3},
-            "found 3, wanted 2, which hosts_per_leaf, spines",
+            "found 3:1, wanted 2:1, which hosts_per_leaf, spines",
         ),
         (
             {"topology": "fat-tree", "radix": 4, "leaves": 3},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from weftwork.base.errors import ConfigError
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.fabric import Fabric
-from weftwork.topology.shapes.leaf_spine import leaf_spine, leaf_spine_counts
+from weftwork.topology.shapes.leaf_spine import LeafSpineCounts, leaf_spine, leaf_spine_counts
 
 GBPS = 10**9
 
@@ -59,7 +60,8 @@ def test_impossible_shapes_are_refused(changes: dict[str, object], path: str) ->
     [(1, 32, 32), (3, 48, 16), (1.5, 36, 24), (Fraction(5, 3), 40, 24), (0.5, 21, 42)],
 )
 def test_counts_take_exactly_the_wanted_ratio(ratio: float, hosts_per_leaf: int, uplinks: int) -> None:
-    counts = leaf_spine_counts(hosts=512, radix=64, oversubscription=ratio, host_rate_bps=1, fabric_rate_bps=1)
+    hosts = 8 * hosts_per_leaf
+    counts = leaf_spine_counts(hosts=hosts, radix=64, oversubscription=ratio, host_rate_bps=1, fabric_rate_bps=1)
     assert (counts.hosts_per_leaf, counts.spines * counts.links_per_pair) == (hosts_per_leaf, uplinks)
     assert counts.oversubscription == Fraction(ratio)
 
@@ -73,26 +75,42 @@ def test_counts_take_exactly_the_wanted_ratio(ratio: float, hosts_per_leaf: int,
 def test_derived_shapes_keep_the_ports_and_the_ratio(
     hosts: int, radix: int, ratio: Fraction, speed: tuple[int, int]
 ) -> None:
-    try:
-        counts = leaf_spine_counts(
+    """A ratio that is asked for is there in equal leaves, or the next sizes are named, which have it."""
+
+    def counts_of(hosts: int) -> LeafSpineCounts:
+        return leaf_spine_counts(
             hosts=hosts, radix=radix, oversubscription=ratio, host_rate_bps=speed[0], fabric_rate_bps=speed[1]
         )
+
+    try:
+        counts = counts_of(hosts)
     except ConfigError as refused:
-        needs = -(-ratio.denominator * speed[0] // (ratio.numerator * speed[1]))  # uplinks of a leaf with one host
-        too_many = refused.mistakes[0].path == "fabric.hosts" and hosts > radix
-        if too_many or 1 + needs > radix:
+        mistake = refused.mistakes[0]
+        sizes = re.search(r"nearest sizes that do are ([0-9 or,]+) hosts", mistake.text)
+        if sizes is None:
+            needs = -(-ratio.denominator * speed[0] // (ratio.numerator * speed[1]))  # uplinks of a leaf with one host
+            too_many = mistake.path == "fabric.hosts" and hosts > radix
+            assert too_many or 1 + needs > radix or "which no split" in mistake.text
             return
-        raise
+        found = [int(size.replace(",", "")) for size in sizes[1].split(" or ")]
+        assert hosts not in found
+        hosts = found[-1]
+        try:
+            counts = counts_of(hosts)
+        except ConfigError as refused_again:
+            assert refused_again.mistakes[0].path == "fabric.hosts"  # noqa: PT017 - more leaves than a spine has ports
+            return
     uplinks = counts.spines * counts.links_per_pair
     assert counts.hosts_per_leaf + uplinks <= radix
     assert counts.leaves * counts.links_per_pair <= radix
-    assert counts.oversubscription == Fraction(counts.hosts_per_leaf * speed[0], uplinks * speed[1]) <= ratio
-    assert (counts.leaves - 1) * counts.hosts_per_leaf < hosts <= counts.leaves * counts.hosts_per_leaf
+    assert counts.oversubscription == Fraction(counts.hosts_per_leaf * speed[0], uplinks * speed[1])
+    assert abs(counts.oversubscription - ratio) <= ratio / 1000
+    assert hosts == counts.leaves * counts.hosts_per_leaf
 
 
 def test_too_many_hosts_for_two_tiers_are_refused() -> None:
     with pytest.raises(ConfigError, match="a fat tree of 3 tiers carries more"):
-        leaf_spine_counts(hosts=2_049, radix=64, oversubscription=1, host_rate_bps=1, fabric_rate_bps=1)
+        leaf_spine_counts(hosts=2_049, radix=64, host_rate_bps=1, fabric_rate_bps=1)
 
 
 def test_a_given_number_of_hosts_per_leaf_decides_the_uplinks() -> None:
@@ -101,4 +119,6 @@ def test_a_given_number_of_hosts_per_leaf_decides_the_uplinks() -> None:
     )
     assert (counts.leaves, counts.spines * counts.links_per_pair) == (4, 4)
     with pytest.raises(ConfigError, match="wanted at most 64"):
-        leaf_spine_counts(hosts=64, radix=64, oversubscription=1, host_rate_bps=1, fabric_rate_bps=1, hosts_per_leaf=40)
+        leaf_spine_counts(hosts=64, radix=64, host_rate_bps=1, fabric_rate_bps=1, hosts_per_leaf=40)
+    with pytest.raises(ConfigError, match="64 hosts do not divide into equal leaves of 40; 40 or 80 hosts do"):
+        leaf_spine_counts(hosts=64, radix=96, oversubscription=1, host_rate_bps=1, fabric_rate_bps=1, hosts_per_leaf=40)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from weftwork.spec.fabric import Fabric
 from weftwork.spec.rails import default_rails, ports_by_rail, rail_mistakes
 from weftwork.topology.build import fabric_of
 from weftwork.topology.measures import measure
+from weftwork.topology.oversubscription import oversubscription_by_tier
 from weftwork.topology.routing import switch_distances
 from weftwork.topology.shapes.rail_optimized import rail_counts
 
@@ -52,13 +55,13 @@ def test_three_tiers_are_a_fat_tree_with_other_cables(radix: int, gpus: int) -> 
 
 
 def test_a_built_fabric_has_the_counts_of_its_shape() -> None:
-    fabric = rail_fabric(gpus=1_024, radix=32, oversubscription=3)
-    counts = rail_counts(servers=128, server=DGX, rails=8, radix=32, oversubscription=3)
+    fabric = rail_fabric(gpus=1_152, radix=32, oversubscription=3)
+    counts = rail_counts(servers=144, server=DGX, rails=8, radix=32, oversubscription=3)
     measures = measure(fabric)
     assert measures.switches == counts.switches
     assert measures.oversubscription_by_tier[1] == 3
-    assert measures.hosts == 128
-    assert fabric.gpus == 1_024
+    assert measures.hosts == 144
+    assert fabric.gpus == 1_152
 
 
 def test_rails_that_are_not_joined_are_networks_of_their_own() -> None:
@@ -101,7 +104,7 @@ def test_ports_of_one_gpu_share_a_rail_by_default() -> None:
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> dict[str, int]:
+def shapes(draw: st.DrawFn) -> dict[str, Any]:
     gpus = draw(st.sampled_from([1, 2, 4, 8]))
     planes = draw(st.sampled_from([1, 2]))
     server = Server(name="any", gpus=gpus, nic_ports=gpus * planes * draw(st.sampled_from([1, 2])))
@@ -109,12 +112,12 @@ def shapes(draw: st.DrawFn) -> dict[str, int]:
     return {
         "gpus": gpus, "nic_ports": server.nic_ports, "planes": planes, "rails": draw(st.sampled_from(possible)),
         "servers": draw(st.integers(1, 24)), "radix": draw(st.sampled_from([32, 64])),
-        "ratio": draw(st.sampled_from([1, 2, 3])), "rail_only": draw(st.booleans()),
+        "ratio": draw(st.sampled_from([None, 1, 2, 3])), "rail_only": draw(st.booleans()),
     }  # fmt: skip
 
 
 @given(shape=shapes())
-def test_any_shape_keeps_its_promises(shape: dict[str, int]) -> None:
+def test_any_shape_keeps_its_promises(shape: dict[str, Any]) -> None:
     node = {"gpus": shape["gpus"], "nic_ports": shape["nic_ports"]}
     try:
         fabric = rail_fabric(
@@ -122,7 +125,9 @@ def test_any_shape_keeps_its_promises(shape: dict[str, int]) -> None:
             oversubscription=shape["ratio"], rail_only=shape["rail_only"],
         )  # fmt: skip
     except ConfigError as refused:
-        assert "ports" in str(refused)  # noqa: PT017 - a shape too large for its switches, and that is the reason
+        text = str(refused)
+        reasons = ("ports", "do not divide into equal pods", "nothing is above these leaves")
+        assert any(reason in text for reason in reasons[: 1 if shape["ratio"] is None else 3])
         return
     server = fabric.servers[0]
     leaves = leaves_of(fabric)
@@ -139,7 +144,11 @@ def test_any_shape_keeps_its_promises(shape: dict[str, int]) -> None:
     degree = np.diff(fabric.ports.base)[len(fabric.hosts) :]
     assert (degree <= shape["radix"]).all()
     ratios = measure(fabric).oversubscription_by_tier
-    assert ratios.get(1, 0) <= shape["ratio"] + 1e-9
+    if shape["ratio"] is None:
+        assert ratios.get(1, 0) <= 1 + 1e-9
+    else:
+        assert ratios[1] == pytest.approx(shape["ratio"], rel=1e-3)
+        assert len(set(np.bincount(fabric.node_pod[fabric.hosts]).tolist())) == 1
     reached = switch_distances(fabric, np.ones(len(fabric.links), np.bool_), np.unique(leaves).astype(np.int32))
     same_plane = reached[np.unique(leaves[:, plane == 0])] if shape["planes"] == 1 and not shape["rail_only"] else None
     if same_plane is not None and len(fabric.node_names) > len(fabric.hosts) + 1 and ratios:
@@ -162,7 +171,7 @@ def test_any_shape_keeps_its_promises(shape: dict[str, int]) -> None:
         ({"gpus": 64, "radix": 64, "links_per_pair": 2}, "links_per_pair  follows from the uplinks"),
         ({"gpus": 64, "radix": 64, "leaves": 2}, "leaves  means nothing with topology rail-optimized"),
         ({"gpus": 512, "pods": 1, "spines": 4, "links_per_pair": 4, "radix": 64}, "nodes_per_pod .*80 ports of a"),
-        ({"gpus": 512, "pods": 2, "spines": 16, "oversubscription": 3, "radix": 64}, "oversubscription .*make 2;"),
+        ({"gpus": 512, "pods": 2, "spines": 16, "oversubscription": 3, "radix": 64}, "oversubscription .*make 2:1;"),
         ({"gpus": 64, "radix": 8, "node": {"gpus": 8, "nic_ports": 64}, "rails": 8}, "oversubscription .*one server"),
         ({"gpus": 8_192, "radix": 8}, "rails  found 8, wanted at most 4"),
     ],
@@ -204,3 +213,62 @@ def test_no_switch_of_three_tiers_needs_more_ports_than_it_has(*, rails: int, ra
         seen.add((shape.blocks, shape.pods % shape.pods_per_block > 0))
     assert len({blocks for blocks, _ in seen}) > 1
     assert any(is_partial for _, is_partial in seen)
+
+
+@pytest.mark.parametrize(("ratio", "per_pod", "switches"), [(1, 64, 48), (2, 64, 40), (4, 64, 36)])
+def test_pods_at_a_ratio_are_equal(ratio: int, per_pod: int, switches: int) -> None:
+    """2,048 GPUs on 128 ports: the most servers of a leaf at 2:1 are 84, but 256 servers make four pods of 64."""
+    fabric = rail_fabric(gpus=2_048, radix=128, oversubscription=ratio)
+    assert fabric.node_pod is not None
+    assert np.bincount(fabric.node_pod[fabric.hosts]).tolist() == [per_pod] * 4
+    assert oversubscription_by_tier(fabric) == {1: ratio}
+    assert len(fabric.node_names) - len(fabric.hosts) == switches
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"gpus": 2_032, "oversubscription": 2},
+         "254 servers (2,032 GPUs) do not divide into equal pods of at most 84 that have it; the nearest sizes that"),
+        ({"gpus": 2_032, "oversubscription": 2}, "are 252 or 256 servers (2,016 or 2,048 GPUs)"),
+        ({"gpus": 2_048, "oversubscription": 1.5}, "ratios that these have are 64:43 and 32:21"),
+        ({"gpus": 2_048, "oversubscription": 2, "nodes_per_pod": 84},
+         "but 256 servers (2,048 GPUs) do not divide into equal pods of 84; 252 or 336 servers"),
+        ({"gpus": 2_048, "oversubscription": 2, "pods": 3},
+         "but 256 servers (2,048 GPUs) do not divide into equal pods of 86; 172 or 258 servers"),
+        ({"gpus": 2_048, "oversubscription": 3, "pods": 4}, "gives a leaf of 64 hosts 21.3333 uplinks; a whole number"),
+        ({"gpus": 256, "oversubscription": 2, "rail_only": True}, "nothing is above these leaves"),
+        ({"gpus": 256, "oversubscription": {"leaf": 2}, "pods": 1, "spines": 0}, "nothing is above these leaves"),
+        ({"gpus": 2_048, "oversubscription": {"leaf": 2, "spine": 2}}, "found a ratio of 'spine', but these spines"),
+        ({"gpus": 2_048, "oversubscription": {"core": 2}}, "found a ratio of 'core', wanted one of leaf or spine"),
+        ({"gpus": 2_048, "oversubscription": {"leaf": 0}}, "leaf: found '0', wanted a ratio such as 2:1"),
+        ({"gpus": 32_768, "tiers": 3, "oversubscription": {"spine": 1.7}}, "which no split of the 128 ports of a spin"),
+        ({"hosts": 67 * 64, "tiers": 3, "oversubscription": {"spine": 4}, "nodes_per_pod": 64},
+         "found 4:1 of 'spine', but 67 pods do not divide into equal blocks of at most 12; 66 or 70 pods do"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_equal_pods_is_refused_with_what_does(keys: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        rail_fabric(**{"radix": 128, **keys})
+    assert [mistake.path for mistake in caught.value.mistakes] == ["fabric.oversubscription"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"leaf": 2, "spine": 3}, {1: 2, 2: 3}),
+        ({"spine": 3}, {1: 1, 2: 3}),
+        (2, {1: 2, 2: 1}),
+        (None, {1: 1, 2: 1}),
+    ],
+)
+def test_every_tier_has_its_ratio(asked: object, found: dict[int, float]) -> None:
+    fabric = rail_fabric(gpus=6_144, radix=32, tiers=3, oversubscription=asked)
+    assert oversubscription_by_tier(fabric) == pytest.approx(found)
+
+
+def test_a_tier_without_a_ratio_is_left_to_the_counts() -> None:
+    """Only a ratio that is asked for makes groups equal: the last pod of 127 servers has one less."""
+    fabric = rail_fabric(gpus=1_016, radix=64)
+    assert fabric.node_pod is not None
+    assert np.bincount(fabric.node_pod[fabric.hosts]).tolist() == [32, 32, 32, 31]

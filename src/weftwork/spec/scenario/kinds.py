@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from weftwork.base.folder import Folder, is_path
 from weftwork.base.nearest import nearest
 from weftwork.base.units import QuantityKind, UnitError, format_quantity, parse_quantity
-from weftwork.spec.scenario.yaml_tree import Node, Scalar, Sequence, show
+from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, show
 
 __all__ = [
     "FILE_PATTERN",
@@ -32,6 +32,7 @@ __all__ = [
     "Number",
     "OfferKind",
     "PolicyChoiceKind",
+    "Ratio",
     "Section",
     "SectionList",
     "Selection",
@@ -204,6 +205,58 @@ class Number:
         """JSON Schema of the number."""
         bounds = {"minimum": self.low, "maximum": self.high, "exclusiveMinimum": self.above}
         return {"type": "number", **{name: bound for name, bound in bounds.items() if bound is not None}}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ratio:
+    """A ratio such as ``2:1``, or a mapping of tiers to ratios; resolved to a number, or a mapping of numbers."""
+
+    tiers: tuple[str, ...]
+    low: float = 1e-12
+    high: float = 1e12
+    unit: str = "ratio"
+
+    @property
+    def wanted(self) -> str:
+        """What is allowed, in words."""
+        each = ", ".join(f"{tier}: 2:1" for tier in self.tiers)
+        return f"a ratio such as 2:1 or 1.5, or one by tier, {{{each}}}"
+
+    def read(self, node: Node) -> float | dict[str, float]:
+        """Resolve a scalar or a mapping."""
+        if not isinstance(node, Mapping) or not node.entries:
+            return self._number(node, "")
+        odd = next((entry.key for entry in node.entries if entry.key not in self.tiers), None)
+        if odd is not None:
+            message = f"found a ratio of '{odd}', wanted one of {either(self.tiers)}"
+            raise WrongValueError(message, nearest(odd, self.tiers))
+        return {entry.key: self._number(entry.node, f"{entry.key}: ") for entry in node.entries}
+
+    def _number(self, node: Node, where: str) -> float:
+        match = _RATIO.fullmatch(_scalar(node, self.wanted).text)
+        over, under = (float(part or 1) for part in match.group("over", "under")) if match is not None else (0.0, 1.0)
+        if not under or not self.low <= over / under <= self.high:
+            message = f"{where}found {show(node)}, wanted {self.wanted}"
+            raise WrongValueError(message)
+        return over / under
+
+    def write(self, value: Any) -> float | int | dict[str, float | int]:
+        """Write a resolved value."""
+        if isinstance(value, MappingType):
+            return {tier: Number().write(ratio) for tier, ratio in value.items()}
+        return Number().write(value)
+
+    def json(self) -> dict[str, Any]:
+        """JSON Schema of the ratio."""
+        one = [{"type": "number", "minimum": self.low, "maximum": self.high},
+               {"type": "string", "pattern": f"^{_RATIO_PATTERN}$"}]  # fmt: skip
+        tiers = {"type": "object", "properties": {tier: {"anyOf": one} for tier in self.tiers}, "minProperties": 1}
+        return {"anyOf": [*one, {**tiers, "additionalProperties": False}]}
+
+
+_NUMBER_PATTERN = r"[0-9]{1,15}(?:\.[0-9]{0,40})?(?:[eE][-+]?[0-9]{1,2})?"
+_RATIO_PATTERN = f"{_NUMBER_PATTERN}(:{_NUMBER_PATTERN})?"
+_RATIO = re.compile(f"(?P<over>{_NUMBER_PATTERN})(?::(?P<under>{_NUMBER_PATTERN}))?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -526,6 +579,7 @@ Kind = (
     Measure
     | Whole
     | Number
+    | Ratio
     | Flag
     | Choice
     | Text

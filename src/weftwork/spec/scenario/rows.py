@@ -19,13 +19,14 @@ from weftwork.spec.scenario.kinds import (
     Measure,
     Number,
     PolicyChoiceKind,
+    Ratio,
     Section,
     SectionList,
     Text,
     Whole,
     WrongValueError,
 )
-from weftwork.spec.scenario.yaml_tree import Scalar
+from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, YamlEntry
 
 __all__ = ["REQUIRED", "KeyRow", "applies", "outside", "resolved_default", "row", "rows_of", "selector", "shown"]
 
@@ -146,13 +147,20 @@ def outside(described: KeyRow, value: object) -> WrongValueError | None:
     Numbers, quantities, words and flags are judged.
     """
     kind = described.kind
-    if value is None or not isinstance(kind, Measure | Whole | Number | Flag | Choice | Text):
+    if value is None or not isinstance(kind, Measure | Whole | Number | Ratio | Flag | Choice | Text):
         return None
     try:
-        kind.read(Scalar(text=shown(kind.write(value))))
+        kind.read(_as_node(kind.write(value)))
     except WrongValueError as wrong:
         return wrong
     return None
+
+
+def _as_node(written: object) -> Node:
+    """A written value as it stands in a file."""
+    if isinstance(written, dict):
+        return Mapping(entries=tuple(YamlEntry(key=str(key), node=_as_node(one)) for key, one in written.items()))
+    return Scalar(text=shown(written))
 
 
 def applies(described: KeyRow, chosen: object) -> bool:

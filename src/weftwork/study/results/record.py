@@ -26,6 +26,7 @@ from weftwork.study.results.intra_server import (
     inside_summary,
     message_times_ps,
 )
+from weftwork.topology.oversubscription import end_to_end, oversubscription_by_tier, oversubscription_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,10 +100,12 @@ def about(prepared: Prepared) -> dict[str, str]:
     """What ran, in words."""
     scenario, fabric = prepared.scenario, prepared.fabric
     switches = len(fabric.node_names) - len(fabric.hosts)
+    parts = (f"{fabric.name}: {_hosts(fabric)}", f"{switches:,} switches", f"{len(fabric.links):,} links",
+             oversubscription_text(fabric))  # fmt: skip
     return {
         "name": scenario.name,
         "workload": _workload(prepared),
-        "fabric": f"{fabric.name}: {_hosts(fabric)}, {switches:,} switches, {len(fabric.links):,} links",
+        "fabric": ", ".join(part for part in parts if part),
         "transport": _transport(prepared),
     }
 
@@ -359,7 +362,11 @@ def _instants(
 
 def summarise(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> dict[str, Quantity]:
     """Make the numbers of a run about messages and links; where ranks are folded, those of links alone."""
-    return (_of_folded if prepared.is_folded else _of_messages)(prepared, execution, tables)
+    found = (_of_folded if prepared.is_folded else _of_messages)(prepared, execution, tables)
+    if ratios := oversubscription_by_tier(prepared.fabric):
+        text = "What hosts can send over what the top tier carries: the product of the tiers' oversubscriptions."
+        found["oversubscription"] = Quantity(value=end_to_end(ratios), unit="ratio", text=text)
+    return found
 
 
 def _of_folded(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> dict[str, Quantity]:

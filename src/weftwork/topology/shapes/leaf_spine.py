@@ -20,10 +20,11 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_names import NodeNames
-from weftwork.spec.plug_in import Findings, Flag, Ground, Number, Parts, Record, Topology, Whole, row
+from weftwork.spec.plug_in import Findings, Flag, Ground, Parts, Ratio, Record, Topology, Whole, row
 from weftwork.spec.scenario.findings import Collected
 from weftwork.spec.scenario.topology import FabricSize, full
 from weftwork.topology.assemble import assemble, links_between
+from weftwork.topology.oversubscription import Split, exact_ratio, ratio_text, wanted_ratio
 
 __all__ = ["TOPOLOGY", "LeafSpineCounts", "leaf_spine", "leaf_spine_counts"]
 
@@ -66,11 +67,13 @@ class Keys(Record):
         text="Parallel links between a leaf and a spine.",
         source="chosen: derived",
     )
-    oversubscription: float | None = row(
+    oversubscription: float | dict[str, float] | None = row(
         "oversubscription",
-        Number(low=1e-12, high=1e12),
-        absent="1, non-blocking, unless the counts of switches say otherwise",
-        text="Bandwidth of a leaf's host ports divided by that of its uplinks.",
+        Ratio(tiers=("leaf", "spine")),
+        absent="1:1, non-blocking, unless the counts of switches say otherwise",
+        text="Bandwidth of a switch's links down divided by that of its links up: of the leaves, such as 2:1, or by"
+        " tier, such as {leaf: 2:1, spine: 1.5:1}, where spines have cores above them. The groups of hosts become"
+        " equal.",
         source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23",
     )
 
@@ -91,56 +94,69 @@ class LeafSpineCounts:
     oversubscription: Fraction
 
 
-def leaf_spine_counts(
+def leaf_spine_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
     *,
     hosts: int,
     radix: int,
-    oversubscription: float | Fraction,
+    oversubscription: float | Fraction | None = None,
     host_rate_bps: int,
     fabric_rate_bps: int,
     hosts_per_leaf: int | None = None,
     ports_per_host: int = 1,
     homes: int = 1,
+    gpus_per_host: int = 1,
 ) -> LeafSpineCounts:
     """Derive a shape from the number of hosts, the ports of a switch and the wanted oversubscription.
 
-    A leaf gets as many hosts as its ports allow at exactly the wanted ratio. Where no split of the ports has that
-    ratio, it is the largest split below it. Then the fewest spines that carry all uplinks are taken, which
-    decides how many links join a pair.
+    At a ratio that is asked for, all leaves get the same number of hosts, the most that divide and have exactly that
+    ratio. Without one, a leaf gets as many hosts as its ports allow without blocking, and the last one what is left.
+    Then the fewest spines that carry all uplinks are taken, which decides how many links join a pair.
 
     Parameters
     ----------
     hosts : to be connected
     radix : ports of every switch
-    oversubscription : bandwidth down divided by bandwidth up, above 0; 1 is non-blocking
+    oversubscription : bandwidth down divided by bandwidth up, above 0; by default at most 1, non-blocking
     host_rate_bps, fabric_rate_bps : of the links
     hosts_per_leaf : fixed, instead of as many as fit
     ports_per_host : links from a host to one leaf
     homes : leaves that a host hangs on
+    gpus_per_host : for messages
 
     Raises
     ------
-    ConfigError : the ports do not suffice
+    ConfigError : the ports do not suffice, or no equal leaves have the ratio
 
     Examples
     --------
-    >>> leaf_spine_counts(hosts=1024, radix=64, oversubscription=3, host_rate_bps=1, fabric_rate_bps=1)
+    >>> leaf_spine_counts(hosts=1056, radix=64, oversubscription=3, host_rate_bps=1, fabric_rate_bps=1)
     LeafSpineCounts(leaves=22, spines=8, hosts_per_leaf=48, links_per_pair=2, oversubscription=Fraction(3, 1))
     """
     mistakes = [
         Mistake(path=f"fabric.{key}", text=f"found {value}, wanted more than 0")
-        for key, value in (("hosts", hosts), ("radix", radix), ("oversubscription", oversubscription),
+        for key, value in (("hosts", hosts), ("radix", radix),
+                           ("oversubscription", 1 if oversubscription is None else oversubscription),
                            ("link_rate", host_rate_bps), ("fabric_rate", fabric_rate_bps),
                            ("hosts_per_leaf", 1 if hosts_per_leaf is None else hosts_per_leaf))
         if value <= 0
     ]  # fmt: skip
     if mistakes:
         raise ConfigError("fabric", mistakes)
-    ratio = Fraction(oversubscription).limit_denominator(1000)  # 1.1 means 11/10, not its binary neighbour
     speed = Fraction(host_rate_bps, fabric_rate_bps)
     speed *= ports_per_host  # of all links of a host to a leaf
-    down = _hosts_per_leaf(radix, ratio, speed, hosts_per_leaf, ports_per_host)
-    uplinks = -(-down * speed // ratio)
+    split = Split(hosts=hosts, ports=radix, each=ports_per_host, speed=speed, what="leaves",
+                  gpus=gpus_per_host)  # fmt: skip
+    if oversubscription is None:
+        ratio = Fraction(1)
+        down = split.most_at_most(ratio) if hosts_per_leaf is None else hosts_per_leaf
+    else:
+        ratio = exact_ratio(oversubscription)
+        down = split.equal(ratio) if hosts_per_leaf is None else split.equal_of(hosts_per_leaf, ratio)
+    uplinks = split.uplinks(down, ratio)
+    if not split.fits(down, uplinks):
+        ports = down * ports_per_host + uplinks
+        text = f"found {down}; with {uplinks} uplinks that makes {ports} ports, wanted at most {radix}"
+        raise ConfigError("fabric", [Mistake(path="fabric.hosts_per_leaf", text=text)])
     leaves = -(-hosts // down) * homes
     if leaves > radix:
         text = (
@@ -156,23 +172,6 @@ def leaf_spine_counts(
         links_per_pair=per_pair,
         oversubscription=down * speed / uplinks,
     )
-
-
-def _hosts_per_leaf(radix: int, ratio: Fraction, speed: Fraction, wanted: int | None, each: int) -> int:
-    """Hosts of a leaf, with so many ports each: the most at exactly the ratio, else the most at no more than it."""
-    fitting = [down for down in range(1, radix) if down * each - (-down * speed // ratio) <= radix]
-    if wanted is not None:
-        if wanted not in fitting:
-            uplinks = -(-wanted * speed // ratio)
-            ports = wanted * each + uplinks
-            text = f"found {wanted}; with {uplinks} uplinks that makes {ports} ports, wanted at most {radix}"
-            raise ConfigError("fabric", [Mistake(path="fabric.hosts_per_leaf", text=text)])
-        return wanted
-    if not fitting:
-        text = f"found {float(ratio):g}: one host and its uplinks need more than the {radix} ports of a leaf"
-        raise ConfigError("fabric", [Mistake(path="fabric.oversubscription", text=text)])
-    exact = [down for down in fitting if (down * speed / ratio).denominator == 1]
-    return max(exact or fitting)
 
 
 def leaf_spine(  # noqa: PLR0913 - the parameters of a fabric, all by name
@@ -278,7 +277,10 @@ def _judge(found: Findings, *, leaves: int, hosts_per_leaf: int, hosts: int | No
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
-    if not found.is_sound("link_rate", "fabric_rate", "radix", "hosts", "gpus"):
+    if not found.is_sound("link_rate", "fabric_rate", "radix", "hosts", "gpus", "oversubscription"):
+        return keys, ground.hosts
+    if wanted_ratio(keys.oversubscription, "spine") is not None:
+        found.wrong("oversubscription", "found a ratio of 'spine', but nothing is above the spines of a leaf-spine")
         return keys, ground.hosts
     if keys.leaves is None and keys.spines is None:
         return _derived(keys, ground, found), ground.hosts
@@ -300,14 +302,15 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
         if ground.radix is not None and ports > ground.radix:
             found.wrong("radix", f"found {ground.radix}, but a {what} needs {ports:,} ports")
             break
-    ratio, asked = down * ground.speed / uplinks, keys.oversubscription
-    if asked is not None and abs(Fraction(asked) - ratio) > ratio / 1000:
+    ratio, asked = down * ground.speed / uplinks, wanted_ratio(keys.oversubscription, "leaf")
+    if asked is not None and abs(asked - ratio) > ratio / 1000:
         text = (
-            f"found {asked:g}, wanted {float(ratio):g}, which hosts_per_leaf, spines, links_per_pair and the rates"
-            " make; leave it out"
+            f"found {ratio_text(asked)}, wanted {ratio_text(ratio)}, which hosts_per_leaf, spines, links_per_pair and"
+            " the rates make; leave it out"
         )
         found.wrong("oversubscription", text)
-    keys = keys.model_copy(update={"oversubscription": float(ratio) if asked is None else asked})
+    if asked is None:
+        keys = keys.model_copy(update={"oversubscription": float(ratio)})
     return keys, full(places, "leaves", found) if ground.hosts is None else ground.hosts
 
 
@@ -321,23 +324,19 @@ def _derived(keys: Keys, ground: Ground, found: Findings) -> Keys:
     if keys.links_per_pair is not None:
         text = "follows from hosts, radix and oversubscription; give it together with leaves and spines"
         found.wrong("links_per_pair", text)
-    ratio = 1.0 if keys.oversubscription is None else keys.oversubscription
+    ratio = wanted_ratio(keys.oversubscription, "leaf")
     can_home = ground.server is not None and _can_home(ground.server, keys.homes, found)
-    if not 0.01 <= ratio <= 1_000:
-        text = f"found {ratio:g}, wanted from 0.01 to 1000 where the shape follows from it"
+    if ratio is not None and not Fraction(1, 100) <= ratio <= 1_000:
+        text = f"found {float(ratio):g}, wanted from 0.01 to 1000 where the shape follows from it"
         found.wrong("oversubscription", text)
-    elif keys.hosts_per_leaf is not None and can_home and ground.server is not None:
-        speed = ground.speed * (ground.server.nic_ports // keys.homes)
-        uplinks = keys.hosts_per_leaf * speed / Fraction(ratio).limit_denominator(1000)
-        if uplinks.denominator != 1:
-            below = keys.hosts_per_leaf * speed / max(1, int(uplinks) + 1)
-            above = keys.hosts_per_leaf * speed / max(1, int(uplinks))
-            text = (
-                f"found {ratio:g}, which gives a leaf of {keys.hosts_per_leaf} hosts {float(uplinks):g} uplinks;"
-                f" a whole number of them makes {float(below):g} or {float(above):g}"
-            )
-            found.wrong("oversubscription", text)
-    return keys.model_copy(update={"oversubscription": ratio})
+    elif ratio is not None and keys.hosts_per_leaf is not None and can_home and ground.server is not None:
+        each = ground.server.nic_ports // keys.homes
+        if ground.hosts is not None:
+            split = Split(hosts=ground.hosts, ports=0, each=each, speed=ground.speed * each, what="leaves",
+                          gpus=ground.server.gpus)  # fmt: skip
+            if (unequal := split.unequal(keys.hosts_per_leaf, ratio)) is not None:
+                found.wrong("oversubscription", unequal)
+    return keys
 
 
 def _shape(keys: Keys, parts: Parts) -> dict[str, Any]:
@@ -347,12 +346,13 @@ def _shape(keys: Keys, parts: Parts) -> dict[str, Any]:
         counts = leaf_spine_counts(
             hosts=parts.hosts or 0,
             radix=parts.ports,
-            oversubscription=1 if keys.oversubscription is None else keys.oversubscription,
+            oversubscription=wanted_ratio(keys.oversubscription, "leaf"),
             host_rate_bps=parts.host_rate_bps,
             fabric_rate_bps=parts.fabric_rate_bps,
             hosts_per_leaf=keys.hosts_per_leaf,
             ports_per_host=parts.server.nic_ports // keys.homes,
             homes=keys.homes,
+            gpus_per_host=parts.server.gpus,
         )
     return {name: getattr(counts, name) for name in ("leaves", "spines", "hosts_per_leaf", "links_per_pair")}
 

@@ -6,7 +6,7 @@ joins blocks of pods.
 Source: docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure v1.0; docs.nvidia.com, Enterprise Reference
 Architectures, HGX AI Factory (rail-optimized leaf-spine); Wang et al., Hot Interconnects 2024, arXiv:2307.12169
 (rail-only); Qian et al., SIGCOMM 2024, doi:10.1145/3651890.3672265 (planes).
-Leaves out: oversubscription above the leaves, pods of different sizes (except that the last may be filled in part).
+Leaves out: pods of different sizes, except that the last may be filled in part where nobody asks for a ratio.
 """
 
 from __future__ import annotations
@@ -23,10 +23,18 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_names import NodeNames
-from weftwork.spec.plug_in import MAX_HOSTS, Findings, Flag, Ground, Number, Parts, Record, Topology, Whole, row
+from weftwork.spec.plug_in import MAX_HOSTS, Findings, Flag, Ground, Parts, Ratio, Record, Topology, Whole, row
 from weftwork.spec.rails import default_rails, ports_by_rail, rail_mistakes
 from weftwork.spec.scenario.topology import FabricSize, full
 from weftwork.topology.assemble import assemble, links_between
+from weftwork.topology.oversubscription import (
+    Split,
+    Wanted,
+    equal_groups,
+    nearest_sizes,
+    ratio_text,
+    wanted_ratio,
+)
 
 __all__ = ["TOPOLOGY", "RailCounts", "rail_counts", "rail_optimized"]
 
@@ -92,11 +100,13 @@ class Keys(Record):
         text="Parallel links between a leaf and a spine.",
         source="chosen: derived",
     )
-    oversubscription: float | None = row(
+    oversubscription: float | dict[str, float] | None = row(
         "oversubscription",
-        Number(low=1e-12, high=1e12),
-        absent="1, non-blocking, unless the counts of switches say otherwise",
-        text="Bandwidth of a leaf's host ports divided by that of its uplinks.",
+        Ratio(tiers=("leaf", "spine")),
+        absent="1:1, non-blocking, unless the counts of switches say otherwise",
+        text="Bandwidth of a switch's links down divided by that of its links up: of the leaves, such as 2:1, or by"
+        " tier, such as {leaf: 2:1, spine: 1.5:1}, where spines have cores above them. The groups of hosts become"
+        " equal.",
         source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23",
     )
 
@@ -155,7 +165,7 @@ def rail_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
     rails: int,
     planes: int = 1,
     radix: int = 0,
-    oversubscription: float | Fraction | None = None,
+    oversubscription: Wanted = None,
     host_rate_bps: int = 1,
     fabric_rate_bps: int = 1,
     pods: int | None = None,
@@ -167,16 +177,19 @@ def rail_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
 ) -> RailCounts:
     """Derive a shape; what is given is kept, the rest follows from the ports of a switch and the oversubscription.
 
-    A pod gets as many servers as a leaf has ports for at exactly the wanted ratio, else the largest split below it;
-    then the fewest spines that carry all uplinks are taken. Where the leaves are more than a spine has ports, blocks of
-    pods have spines of their own with half of their ports down, and cores join the blocks without oversubscription.
+    At a ratio that is asked for, pods are equal: each gets the most servers that divide and for which a leaf has ports
+    at exactly that ratio. Without one, a pod gets as many servers as a leaf has ports for without blocking, and the
+    last what is left. Then the fewest spines that carry all uplinks are taken. Where the leaves are more than a spine
+    has ports, blocks of pods have spines of their own, and cores join the blocks, without oversubscription unless a
+    ratio is asked for of the spines; then blocks are equal, too.
 
     Parameters
     ----------
     servers, server : how many of which
     rails, planes : see `weftwork.spec.rails`
     radix : ports of every switch; 0: any number, and then pods and spines must be given
-    oversubscription : bandwidth down divided by up, above 0; by default 1, or what the given spines make
+    oversubscription : bandwidth down divided by up, above 0, of the leaves, or by tier (``leaf``, ``spine``); by
+        default 1, or what the given spines make
     host_rate_bps, fabric_rate_bps : of the links
     pods, nodes_per_pod, spines, links_per_pair : given instead of derived; 0 spines: nothing joins the leaves
     rail_only : each rail has spines of its own
@@ -184,7 +197,7 @@ def rail_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
 
     Raises
     ------
-    ConfigError : the ports do not suffice, or what is given contradicts itself
+    ConfigError : the ports do not suffice, no equal pods have the ratio, or what is given contradicts itself
 
     Examples
     --------
@@ -199,9 +212,7 @@ def rail_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
         raise ConfigError("fabric", wrong)
     width = server.nic_ports // (planes * rails)  # ports of a server on one leaf
     speed = Fraction(host_rate_bps, fabric_rate_bps)
-    ratio = Fraction(1 if oversubscription is None else oversubscription).limit_denominator(1000)
-    if ratio <= 0:
-        raise _refusal("oversubscription", f"found {float(ratio):g}, wanted more than 0")
+    asked, asked_of_spines = (_asked(oversubscription, tier) for tier in ("leaf", "spine"))
     if not radix and (spines is None or (pods is None and nodes_per_pod is None)):
         raise _refusal(
             "radix", "is needed: 'plain' switches have any number of ports; give the radix, a switch of the catalogue,"
@@ -212,7 +223,11 @@ def rail_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
     alone = spines == 0 or (
         spines is None and (rail_only or rails == 1) and servers * width <= (radix or servers * width)
     )
-    per_pod = _per_pod(servers, width, radix, ratio, speed, pods, nodes_per_pod, alone=alone)
+    split = Split(hosts=servers, ports=radix, each=width, speed=width * speed, what="pods", gpus=server.gpus)
+    if alone and pods is None and nodes_per_pod is None:
+        per_pod = servers
+    else:
+        per_pod = _per_pod(split, asked, pods, nodes_per_pod, has_spines=bool(spines))
     if spines is not None and spines > 0 and pods is None and nodes_per_pod is None:
         room = (radix - spines * (links_per_pair or 1)) // width
         if room < 1:
@@ -223,12 +238,13 @@ def rail_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
         raise _refusal("pods", *_wrong_pods(pods, servers, per_pod, found))
     leaves = found * (1 if rail_only or spines == 0 else rails)
     if spines == 0 or (spines is None and leaves == 1):
+        if oversubscription is not None:
+            raise _refusal("oversubscription", "found a ratio, but nothing is above these leaves; leave it out")
         return _without_spines(servers, found, per_pod, rails, planes, width, radix, is_rail_only=rails > 1)
-    uplinks = -(-per_pod * width * speed // ratio) if spines is None else spines * (links_per_pair or 1)
+    uplinks = split.uplinks(per_pod, asked or Fraction(1)) if spines is None else spines * (links_per_pair or 1)
     actual = per_pod * width * speed / uplinks
-    if spines is not None and oversubscription is not None and abs(actual - ratio) > ratio / 1000:
-        text = f"found {float(ratio):g}, but spines and links_per_pair make {float(actual):g}; leave it out"
-        raise _refusal("oversubscription", text)
+    if spines is not None and asked is not None:
+        _agree(split, per_pod, asked, actual)
     if radix and per_pod * width + uplinks > radix:
         raise _refusal(
             "nodes_per_pod", f"{per_pod:,} servers with {width} ports each and {uplinks} uplinks need"
@@ -238,11 +254,14 @@ def rail_counts(  # noqa: PLR0913 - the parameters of a shape, all by name
     lower = _Lower(leaves=leaves, uplinks=uplinks, per_pair=links_per_pair if spines is not None else 0, radix=radix)
     if tiers == 2 or (tiers is None and (not radix or leaves * max(1, lower.per_pair or 1) <= radix)):
         per_pair = _per_pair(lower, leaves, radix, spines)
+        if asked_of_spines is not None:
+            text = "found a ratio of 'spine', but these spines have nothing above them; leave it out, or give tiers: 3"
+            raise _refusal("oversubscription", text)
         return RailCounts(
             **common, rail_only=rail_only, spines=uplinks // per_pair, links_per_pair=per_pair, pods_per_block=found,
             cores=0, links_per_core=0, oversubscription=actual,
         )  # fmt: skip
-    return _three_tiers(lower, common, spines, actual, rail_only=rail_only)
+    return _three_tiers(lower, common, spines, actual, asked_of_spines, rail_only=rail_only)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -264,24 +283,31 @@ def _wrong_pods(pods: int, servers: int, per_pod: int, wanted: int) -> tuple[str
     return f"found {pods:,}, but {servers:,} servers in pods of {per_pod:,} make {wanted:,}", str(wanted)
 
 
-def _per_pod(
-    servers: int, width: int, radix: int, ratio: Fraction, speed: Fraction, pods: int | None, wanted: int | None, *,
-    alone: bool,
-) -> int:  # fmt: skip
-    """Servers of a pod: as given, all on one leaf, or the most at exactly the ratio, else at no more than the ratio."""
-    if wanted is not None:
-        return min(wanted, servers)
-    if pods is not None:
-        return -(-servers // pods)
-    if alone:
-        return servers
-    fitting = [count for count in range(1, radix // width + 1)
-               if count * width - (-count * width * speed // ratio) <= radix]  # fmt: skip
-    if not fitting:
-        text = f"found {float(ratio):g}: one server and its uplinks need more than the {radix} ports of a leaf"
+def _asked(oversubscription: Wanted, tier: str) -> Fraction | None:
+    ratio = wanted_ratio(oversubscription, tier)
+    if ratio is not None and ratio <= 0:
+        raise _refusal("oversubscription", f"found {float(ratio):g}, wanted more than 0")
+    return ratio
+
+
+def _agree(split: Split, per_pod: int, asked: Fraction, actual: Fraction) -> None:
+    """Refuse a ratio that is not the one that given spines make, or pods that are not equal."""
+    if abs(actual - asked) > asked / 1000:
+        text = f"found {ratio_text(asked)}, but spines and links_per_pair make {ratio_text(actual)}; leave it out"
         raise _refusal("oversubscription", text)
-    exact = [count for count in fitting if (count * width * speed / ratio).denominator == 1]
-    return min(max(exact or fitting), servers)
+    split.equal_of(per_pod, asked)
+
+
+def _per_pod(
+    split: Split, asked: Fraction | None, pods: int | None, wanted: int | None, *, has_spines: bool
+) -> int:  # fmt: skip
+    """Servers of a pod: as given, or the most at the ratio asked, in equal pods unless given spines make the ratio."""
+    if wanted is None and pods is None:
+        if asked is None or has_spines:
+            return min(split.most_at_most(asked or Fraction(1)), split.hosts)
+        return split.equal(asked)
+    count = min(wanted, split.hosts) if wanted is not None else -(-split.hosts // (pods or 1))
+    return count if asked is None or has_spines else split.equal_of(count, asked)
 
 
 def _without_spines(
@@ -318,24 +344,34 @@ def _per_pair(lower: _Lower, leaves: int, ports: int, spines: int | None) -> int
 
 
 def _three_tiers(
-    lower: _Lower, common: Mapping[str, int], spines: int | None, actual: Fraction, *, rail_only: bool
+    lower: _Lower,
+    common: Mapping[str, int],
+    spines: int | None,
+    actual: Fraction,
+    asked: Fraction | None,
+    *,
+    rail_only: bool,
 ) -> RailCounts:
-    """Blocks of pods with spines of their own, half of whose ports go up to cores."""
-    half = lower.radix // 2
+    """Blocks of pods with spines of their own, whose ports go up to cores: half of them, or by the ratio asked."""
+    ratio = asked or Fraction(1)
+    down = int(lower.radix * ratio / (1 + ratio))
     leaves_of_pod = 1 if rail_only else common["rails"]
-    pods_per_block = min(half // leaves_of_pod, common["pods"])
-    if pods_per_block < 1:
-        text = f"found {leaves_of_pod}, wanted at most {half}, half of the ports of a spine, which go down"
-        raise _refusal("rails", text)
-    leaves = pods_per_block * leaves_of_pod
-    per_pair = _per_pair(lower, leaves, half, spines)
-    up = leaves * per_pair
+    most = min(down // leaves_of_pod, common["pods"])
+    if most < 1:
+        which = "half of the ports of a spine, which go down" if asked is None else "the ports of a spine that go down"
+        raise _refusal("rails", f"found {leaves_of_pod}, wanted at most {down}, {which}")
+    if asked is None:
+        per_pair = _per_pair(lower, most * leaves_of_pod, down, spines)
+        block = (most, per_pair, most * leaves_of_pod * per_pair)
+    else:
+        block = _equal_block(lower, common, leaves_of_pod, down, asked)
+    pods_per_block, per_pair, up = block
     blocks = -(-common["pods"] // pods_per_block)
     if blocks > lower.radix:
-        most = lower.radix * pods_per_block * common["nodes_per_pod"]
+        room = lower.radix * pods_per_block * common["nodes_per_pod"]
         text = (
             f"{common['servers']:,} servers need {blocks:,} blocks, wanted at most {lower.radix}, the ports of a core,"
-            f" which join {most:,} servers; take a switch with more ports at this rate, planes at a lower one"
+            f" which join {room:,} servers; take a switch with more ports at this rate, planes at a lower one"
         ) + ("" if rail_only or common["rails"] == 1 else ", or rail_only: true")
         raise _refusal("hosts", text)
     per_core = max(m for m in range(1, up + 1) if up % m == 0 and blocks * m <= lower.radix)
@@ -343,6 +379,32 @@ def _three_tiers(
         **common, rail_only=rail_only, spines=lower.uplinks // per_pair, links_per_pair=per_pair,
         pods_per_block=pods_per_block, cores=up // per_core, links_per_core=per_core, oversubscription=actual,
     )  # fmt: skip
+
+
+def _equal_block(
+    lower: _Lower, common: Mapping[str, int], leaves_of_pod: int, down: int, ratio: Fraction
+) -> tuple[int, int, int]:
+    """Pods of a block, links of a pair and uplinks of a spine at exactly a ratio, with equal blocks."""
+    fitting: dict[int, tuple[int, int, int]] = {}
+    given = [lower.per_pair or 1] if lower.per_pair is None or lower.per_pair else None
+    pairs = given or [m for m in range(lower.uplinks, 0, -1) if lower.uplinks % m == 0]
+    for count in range(1, down // leaves_of_pod + 1):
+        for per_pair in pairs:
+            links = count * leaves_of_pod * per_pair
+            up = links / ratio
+            if up.denominator == 1 and links + up <= lower.radix and count not in fitting:
+                fitting[count] = (count, per_pair, int(up))
+    pods = common["pods"]
+    size = equal_groups(pods, list(fitting))
+    if size is not None:
+        return fitting[size]
+    text = f"found {ratio_text(ratio)} of 'spine', "
+    if fitting:
+        near = " or ".join(f"{one:,}" for one in nearest_sizes(pods, list(fitting)))
+        text += f"but {pods:,} pods do not divide into equal blocks of at most {max(fitting)}; {near} pods do"
+    else:
+        text += f"which no split of the {lower.radix} ports of a spine has, {leaves_of_pod} for each pod"
+    raise _refusal("oversubscription", text)
 
 
 def rail_optimized(  # noqa: PLR0913 - the parameters of a fabric, all by name

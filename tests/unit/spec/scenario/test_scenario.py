@@ -431,7 +431,7 @@ def test_the_example_of_the_page_is_right() -> None:
 def test_explain_prints_the_row_of_a_key(capsys: pytest.CaptureFixture[str]) -> None:
     explain("fabric.oversubscription", as_json=False)
     printed = capsys.readouterr().out
-    assert "Bandwidth of a leaf's host ports" in printed
+    assert "Bandwidth of a switch's links down" in printed
     assert "topology leaf-spine or rail-optimized" in printed
     assert "doi:" in printed
 

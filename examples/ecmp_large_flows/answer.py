@@ -17,11 +17,15 @@ SEEDS = 8
 US_PS = 1e6
 TOLERANT = {"transport.reorder_tolerant": "true"}
 INGRESS_TOO = {"fabric.switch.hash.fields": "[src_ip, dst_ip, protocol, src_port, dst_port, in_port]"}
+ALIKE = {"fabric.switch.hash.seed": "0", "fabric.switch.hash.offset": "0"}
+SPRAYED = {"transport.load_balancing": "spray", **TOLERANT}
 CASES = {
-    "ECMP, one hash everywhere": {},
-    "ECMP, ingress port hashed too": INGRESS_TOO,
-    "sprayed by the NIC, one hash": {"transport.load_balancing": "spray", **TOLERANT},
-    "sprayed by the NIC, ingress port too": {"transport.load_balancing": "spray", **TOLERANT, **INGRESS_TOO},
+    "ECMP, one hash everywhere": ALIKE,
+    "ECMP, ingress port hashed too": {**ALIKE, **INGRESS_TOO},
+    "ECMP, each tier its own bits": {},
+    "sprayed by the NIC, one hash": {**SPRAYED, **ALIKE},
+    "sprayed by the NIC, ingress port too": {**SPRAYED, **ALIKE, **INGRESS_TOO},
+    "sprayed by the NIC, each tier its own bits": SPRAYED,
     "sprayed by the switches": {"transport.load_balancing": "switch-spray", **TOLERANT},
     "least loaded port": {"transport.load_balancing": "least-loaded", **TOLERANT},
 }

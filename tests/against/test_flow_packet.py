@@ -39,7 +39,7 @@ SHORT = {  # flows over packets, less one: of the mean, and of the whole
     ("incast-4-100kB", "sprayed"): (0.27, 0.15),
     ("incast-4-100kB", "hashed"): (0.38, 0.15),
     ("incast-16-100kB", "sprayed"): (0.19, 0.04),
-    ("incast-16-100kB", "hashed"): (0.42, 0.04),
+    ("incast-16-100kB", "hashed"): (0.38, 0.04),
     ("incast-48-100kB", "sprayed"): (0.16, 0.01),
     ("permutation-8-100kB", "sprayed"): (-0.02, -0.07),
     ("permutation-32-1MiB", "sprayed"): (-0.13, -0.24),

@@ -94,6 +94,10 @@ def _of_ecmp_large_flows(cases: dict) -> None:
     assert ecmp.completion_us / ecmp.ideal_us == pytest.approx(7.4, abs=0.1)
     assert sprayed.high_us < cases["sprayed by the NIC, ingress port too"].low_us
     assert cases["ECMP, ingress port hashed too"].high_us < ecmp.low_us
+    assert cases["ECMP, each tier its own bits"].completion_us / ecmp.ideal_us == pytest.approx(4.3, abs=0.1)
+    by_tier, alike = (cases[f"sprayed by the NIC, {hashed}"] for hashed in ("each tier its own bits", "one hash"))
+    assert by_tier.completion_us == pytest.approx(sprayed.completion_us, rel=0.02)
+    assert alike.low_us > 3 * by_tier.high_us
     assert all(case.low_us > case.ideal_us for case in cases.values())
 
 

@@ -120,8 +120,9 @@ def flow_input_of(gpus: int, route: str, place: str, expert: int) -> FlowInput:
     place : near or far
     """
     radix = 64 if gpus <= 65_536 else 128 if gpus <= 524_288 else 256  # 256 ports of 400 Gb/s: a chip of 102.4 Tb/s
+    switch = {"radix": radix, "hash": {"seed": 0, "offset": 0}}  # all switches alike, so that hashed flows collide
     fabric = fabric_of(
-        topology="rail-optimized", hosts=gpus // 8, node={"model": "dgx-h100"}, switch={"radix": radix, "hash": {"seed": 0, "offset": 0}},
+        topology="rail-optimized", hosts=gpus // 8, node={"model": "dgx-h100"}, switch=switch,
         tiers=3 if gpus > 2_048 else 2,
     )  # fmt: skip
     programs, stride = _job(gpus, is_near=place == "near", expert=expert)

@@ -16,7 +16,7 @@ from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_
 from weftwork.engine.packet_input import GPU_DTYPE, NIC_DTYPE, SWITCH_DTYPE, HashAlgorithm, HashField, PacketInput
 from weftwork.engine.programs import flatten, job_mistakes, priorities_of, walk
 from weftwork.engine.requirements import pause_mistakes, requirement_mistakes
-from weftwork.spec.device import Nic
+from weftwork.spec.device import HashFunction, Nic, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.spec.job import Send
 from weftwork.topology.digits import destination_numbers, port_strides
@@ -275,11 +275,11 @@ def _shared_bytes(
     """Size of the shared part of each switch's buffer; one mistake per kind of switch whose buffer does not suffice."""
     ports = fabric.ports
     shared = np.zeros(len(fabric.node_names), np.int64)
-    mistakes: dict[int, Mistake] = {}
+    mistakes: dict[Switch, Mistake] = {}
     frame = full_frame_bytes(transport)
     for node in np.flatnonzero(fabric.node_kind == SWITCH).tolist():
-        kind = int(fabric.node_device[node])
-        device = fabric.switches[kind]
+        device = fabric.switches[int(fabric.node_device[node])]
+        kind = device.model_copy(update={"hash": HashFunction()})  # how it hashes takes no memory
         own = headroom[ports.base[node] : ports.base[node + 1]]
         reserve = len(own) * classes * device.reserve_bytes
         room = lossless * int(own.sum())

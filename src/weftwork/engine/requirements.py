@@ -55,7 +55,7 @@ def requirement_mistakes(
                 )
                 held = f"more than its buffer of {device.buffer_bytes:,} B can hold"
                 mistakes.append(Mistake(path=key, text=text + held))
-    return mistakes
+    return list(dict.fromkeys(mistakes))  # switches that differ in their hash alone say the same
 
 
 def _marks(device: Switch) -> bool:

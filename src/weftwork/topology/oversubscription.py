@@ -222,12 +222,11 @@ class Split:
 
 def oversubscription_by_tier(fabric: Fabric) -> dict[int, float]:
     """Bandwidth down divided by bandwidth up, by tier: the largest of any switch of the tier that has links up."""
-    ports = fabric.ports
     nodes, tier = len(fabric.node_names), fabric.node_tier
-    own, other = tier[ports.node], tier[ports.node[ports.peer]]
-    rate = fabric.links["rate_bps"][ports.link].astype(np.float64)
-    up_bps = np.bincount(ports.node, np.where(other > own, rate, 0), minlength=nodes)
-    down_bps = np.bincount(ports.node, np.where(other < own, rate, 0), minlength=nodes)
+    links = fabric.links[tier[fabric.links["a"]] != tier[fabric.links["b"]]]  # those within a tier count for neither
+    is_a_lower = tier[links["a"]] < tier[links["b"]]
+    up_bps = np.bincount(np.where(is_a_lower, links["a"], links["b"]), links["rate_bps"], minlength=nodes)
+    down_bps = np.bincount(np.where(is_a_lower, links["b"], links["a"]), links["rate_bps"], minlength=nodes)
     counts = (fabric.node_kind != HOST) & (up_bps > 0)
     ratio = down_bps[counts] / up_bps[counts]
     return {level: float(ratio[tier[counts] == level].max()) for level in np.unique(tier[counts]).tolist()}

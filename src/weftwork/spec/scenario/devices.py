@@ -8,7 +8,7 @@ Leaves out: the models themselves; the floor that knows the hardware catalogue p
 from __future__ import annotations
 
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, Field
@@ -69,11 +69,11 @@ _ROWS: dict[str, tuple[str, str]] = {
     ),
     "Ecn.kmin_bytes": (
         "Queue length up to which nothing is marked.",
-        "alibaba-edu/High-Precision-Congestion-Control, run.py: 100 KB x C/25G, here at 100 Gb/s",
+        "alibaba-edu/High-Precision-Congestion-Control, simulation/run.py: 100 KB x C/25G",
     ),
     "Ecn.kmax_bytes": (
         "Queue length from which everything is marked.",
-        "alibaba-edu/High-Precision-Congestion-Control, run.py: 400 KB x C/25G, here at 100 Gb/s",
+        "alibaba-edu/High-Precision-Congestion-Control, simulation/run.py: 400 KB x C/25G",
     ),
     "Ecn.pmax": (
         "Probability of a mark just below kmax.",
@@ -132,6 +132,14 @@ _ROWS: dict[str, tuple[str, str]] = {
 }
 
 
+# what a field that is not given follows
+_ABSENT: Final = {
+    "headroom_bytes": "from cable and rate",
+    "kmin_bytes": "100 KB x rate of the port / 25 Gb/s",
+    "kmax_bytes": "400 KB x rate of the port / 25 Gb/s",
+}
+
+
 class DeviceChoice(Record):
     """A model of the hardware catalogue, or ``plain``, and the fields that differ from it.
 
@@ -146,8 +154,8 @@ class DeviceChoice(Record):
 
         Examples
         --------
-        >>> DeviceChoice(fields={"ecn": {"pmax": 0.5}}).on(Switch()).ecn.kmin_bytes
-        400000
+        >>> DeviceChoice(fields={"ecn": {"kmin_bytes": 5_000}}).on(Switch()).ecn.kmin_bytes
+        5000
         """
         return type(base).model_validate(_merged(base.model_dump(), self.fields))
 
@@ -201,7 +209,7 @@ def device_rows(record: type[BaseModel]) -> dict[str, KeyRow]:
         text, source = _ROWS[f"{record.__name__}.{field}"]
         kind = _kind(field, info.annotation, info.metadata)
         default = None if info.default is None or isinstance(kind, Section) else _default_text(kind, info.default)
-        absent = "from cable and rate" if field == "headroom_bytes" else ""
+        absent = _ABSENT.get(field, "")
         rows[field] = KeyRow(
             key=user_key(field), field=field, kind=kind, default=default, absent=absent, text=text, source=source
         )
@@ -268,10 +276,9 @@ def device_mistakes(device: Switch | Nic | Server) -> list[tuple[str, str]]:
                 )
             )
         return found
-    if device.ecn.kmin_bytes > device.ecn.kmax_bytes:
-        found.append(
-            ("ecn.kmin", f"found {device.ecn.kmin_bytes:,} B, wanted at most kmax, {device.ecn.kmax_bytes:,} B")
-        )
+    kmin, kmax = device.ecn.kmin_bytes, device.ecn.kmax_bytes
+    if kmin is not None and kmax is not None and kmin > kmax:
+        found.append(("ecn.kmin", f"found {kmin:,} B, wanted at most kmax, {kmax:,} B"))
     if device.reserve_bytes > device.buffer_bytes:
         found.append(("reserve", f"found {device.reserve_bytes:,} B, wanted at most buffer, {device.buffer_bytes:,} B"))
     if device.headroom_bytes is not None and device.headroom_bytes > device.buffer_bytes:

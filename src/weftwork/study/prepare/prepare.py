@@ -30,9 +30,11 @@ from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.traffic import traffic_job
 from weftwork.study.prepare.training import training_jobs, training_programs
+from weftwork.study.prepare.unjoined import refuse_unjoined
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
+from weftwork.workload.queue_pairs import split_over_queue_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -201,6 +203,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     if mistakes or job is None or taken is None:
         raise ConfigError(scenario.source, mistakes)
     engine_input = lowered(scenario, fabric=fabric, job=job, transport=transport, policies=policies, faults=faults)
+    refuse_unjoined(scenario, fabric, job)
     caveats |= fabric.caveats
     if isinstance(engine_input, PacketInput):
         caveats |= pause_caveats(fabric, engine_input.transport, int(engine_input.class_lossless.sum()))
@@ -232,7 +235,9 @@ def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPo
 def _job(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, Caveat]]:
     """The job, and what is uncertain of the software around it."""
     if scenario.collective is not None:
-        return collective_job(scenario.collective, fabric, seed=scenario.engine.seed)
-    if jobs:
-        return training_programs(scenario, fabric, jobs)
-    return traffic_job(scenario, fabric), {}
+        job, caveats = collective_job(scenario.collective, fabric, seed=scenario.engine.seed)
+    elif jobs:
+        job, caveats = training_programs(scenario, fabric, jobs)
+    else:
+        return traffic_job(scenario, fabric), {}  # patterns take queue pairs in turn themselves
+    return split_over_queue_pairs(job, scenario.transport.queue_pairs), caveats

@@ -27,6 +27,7 @@ from weftwork.study.prepare.faults import occurrences
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.prepared import Prepared
+from weftwork.study.prepare.queue_pairs import with_queue_pairs
 from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.traffic import traffic_job
 from weftwork.study.prepare.training import training_jobs, training_programs
@@ -34,7 +35,6 @@ from weftwork.study.prepare.unjoined import refuse_unjoined
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
-from weftwork.workload.queue_pairs import split_over_queue_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -192,7 +192,8 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     late: list[Mistake] = []  # told behind those of transport and faults
     if not mistakes:
         job, known = _job(scenario, fabric, jobs)
-        caveats |= known
+        job, told = with_queue_pairs(scenario, job, policies)
+        caveats |= known | told
         sent = None if folds(scenario) else volume(job)
         taken = refuse_amounts(scenario, amounts_of(scenario, fabric, job, sent))
         series, late = recording(scenario, fabric, job)
@@ -235,9 +236,7 @@ def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPo
 def _job(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, Caveat]]:
     """The job, and what is uncertain of the software around it."""
     if scenario.collective is not None:
-        job, caveats = collective_job(scenario.collective, fabric, seed=scenario.engine.seed)
-    elif jobs:
-        job, caveats = training_programs(scenario, fabric, jobs)
-    else:
-        return traffic_job(scenario, fabric), {}  # patterns take queue pairs in turn themselves
-    return split_over_queue_pairs(job, scenario.transport.queue_pairs), caveats
+        return collective_job(scenario.collective, fabric, seed=scenario.engine.seed)
+    if jobs:
+        return training_programs(scenario, fabric, jobs)
+    return traffic_job(scenario, fabric), {}

@@ -70,11 +70,12 @@ class Row:
     radix: int = 8
     rate_bps: int = 400_000_000_000
     buffer_bytes: int | None = None
-    ecn: Ecn = Ecn()  # noqa: RUF009 - frozen
+    ecn: Ecn = Ecn(kmin_bytes=400_000, kmax_bytes=1_600_000)  # noqa: RUF009 - frozen; as all rows were measured
     host_delay_ps: int = LATENCY_PS
     receive_latency_ps: int = LATENCY_PS
     port_selection: str = "ecmp"
     congestion_control: str = "dcqcn"
+    variant: str | None = "paper"
     transport: dict[str, Any] = field(default_factory=dict)
     peak_rss_bytes: int | None = None
     least_pauses: float = 0.0
@@ -111,7 +112,7 @@ class Row:
             fabric=fabric,
             job=_all_reduce(fabric) if self.gpus else self.job(len(fabric.hosts)),
             transport=transport(section),
-            congestion_control=load("congestion_control", self.congestion_control),
+            congestion_control=load("congestion_control", self.congestion_control, variant=self.variant),
             settings=EngineSettings(port_selection=load("port_selection", self.port_selection), seed=SEED),
         )
 
@@ -202,6 +203,7 @@ ROWS: Final[dict[str, Row]] = {
         rate_bps=100_000_000_000,
         buffer_bytes=1_000 * MB,
         congestion_control="none",
+        variant=None,
         transport={"flow_control": "none", "ack_every": NO_ACKS},
     ),
 }

@@ -40,8 +40,7 @@ weftwork::CongestionPolicy congestion_of(nb::handle row) {
           bytes_of(row, "receiver_state"),
           bytes_of(row, "shared_state"),
           number<std::uint32_t>(row, "signals"),
-          number<bool>(row, "receive_all"),
-          number<bool>(row, "telemetry")};
+          number<bool>(row, "receive_all")};
 }
 
 weftwork::PathPolicy path_of(nb::handle row) {
@@ -82,6 +81,8 @@ weftwork::Input input_of(nb::dict arrays) {
   borrow(in.port_loss, arrays, "port_loss");
   borrow(in.port_corruption, arrays, "port_corruption");
   borrow(in.port_headroom_bytes, arrays, "port_headroom_bytes");
+  borrow(in.port_kmin_bytes, arrays, "port_kmin_bytes");
+  borrow(in.port_kmax_bytes, arrays, "port_kmax_bytes");
   borrow(in.shared_bytes, arrays, "shared_bytes");
   borrow(in.attachment, arrays, "attachment");
   borrow(in.destination_number, arrays, "destination_number");
@@ -104,6 +105,7 @@ weftwork::Input input_of(nb::dict arrays) {
   borrow(in.rank_gpu, arrays, "rank_gpu");
   in.tokens = number<std::int64_t>(arrays, "tokens");
   in.has_receives = number<bool>(arrays, "has_receives");
+  in.has_telemetry = number<bool>(arrays, "has_telemetry");
   in.transport = weftwork::python::named<weftwork::TransportRow>(arrays["transport"]);
   in.congestion = congestion_of(arrays["congestion_control"]);
   in.path = path_of(arrays["path_selection"]);

@@ -125,9 +125,8 @@ WEFTWORK_RECORD(GpuRow, "GPU_DTYPE", nvlink_domain, nvlink_rate_bps, nvlink_late
                 slice_bytes);
 WEFTWORK_RECORD(StreamRow, "STREAM_DTYPE", rank_program, first_op);
 WEFTWORK_RECORD(InstantRow, "INSTANT_DTYPE", at_ps, code, port, value);
-WEFTWORK_RECORD(SwitchRow, "SWITCH_DTYPE", reserve_bytes, alpha, egress_alpha, xon_offset_bytes, pause_quanta,
-                kmin_bytes, kmax_bytes, pmax, mark_at_dequeue, hash_algorithm, hash_seed, hash_offset, hash_fields,
-                telemetry, weight);
+WEFTWORK_RECORD(SwitchRow, "SWITCH_DTYPE", reserve_bytes, alpha, egress_alpha, xon_offset_bytes, pause_quanta, pmax,
+                mark_at_dequeue, hash_algorithm, hash_seed, hash_offset, hash_fields, telemetry, weight);
 WEFTWORK_RECORD(NicRow, "NIC_DTYPE", pcie_rate_bps, pcie_latency_ps, receive_buffer_bytes, xoff_bytes, xon_bytes,
                 pause_quanta);
 WEFTWORK_RECORD(TransportRow, "", mtu_bytes, data_overhead_bytes, first_extra_bytes, telemetry_bytes, ack_bytes,
@@ -135,7 +134,7 @@ WEFTWORK_RECORD(TransportRow, "", mtu_bytes, data_overhead_bytes, first_extra_by
                 reorder_window_packets, ack_every, retransmission_timeout_ps, retry_limit, end_to_end_credits,
                 selective_repeat, reorder_threshold_packets);
 WEFTWORK_RECORD(flow::CollectRow, "COLLECT_DTYPE", first_axis, axes, pattern, amount_bytes, size_bytes, overhead_ps,
-                local_efficiency, network_efficiency, network_share);
+                local_efficiency, network_efficiency, network_share, queue_pairs);
 WEFTWORK_RECORD(flow::AxisRow, "AXIS_DTYPE", stride, size);
 WEFTWORK_RECORD(flow::WireSizes, "", mtu_bytes, overhead_bytes, first_extra_bytes, gap_bytes, ack_bytes, ack_every);
 // Between the core and a policy's compiled step.

@@ -20,7 +20,7 @@ enum HashField : std::int64_t {
 struct SwitchRow {  // SWITCH_DTYPE
   std::int64_t reserve_bytes;
   double alpha, egress_alpha;
-  std::int64_t xon_offset_bytes, pause_quanta, kmin_bytes, kmax_bytes;
+  std::int64_t xon_offset_bytes, pause_quanta;
   double pmax;
   std::int64_t mark_at_dequeue, hash_algorithm, hash_seed, hash_offset, hash_fields, telemetry;
   std::int64_t weight[8];

@@ -93,6 +93,7 @@ class Collectives {
   Crossed add(std::span<const RankId> members, const Shape& shape, std::int64_t channel) {
     crossed_ = {};
     channel_ = channel;
+    queue_pairs_ = finder_.router.blindness() == Blindness::kFlow ? shape.queue_pairs : 1;
     local_ = 1.0 / shape.local_efficiency;
     network_ = 1.0 / shape.network_efficiency;
     if (members.size() > 1) {
@@ -148,8 +149,7 @@ class Collectives {
         }
         for (std::size_t k = 0; k < columns; ++k) {
           const PortId to = finder_.job.port(next, k);
-          note(finder_.across(last, next, channel_, finder_.job.port(door, k), to,
-                              each * network_ / static_cast<double>(columns), gather_));
+          across(last, next, finder_.job.port(door, k), to, each * network_ / static_cast<double>(columns));
           ++crossed_.flows;
         }
       }
@@ -212,11 +212,18 @@ class Collectives {
       if (finder_.links.has_host_interface(to))
         gather_.add(finder_.links.host_interface(to), count * weight * finder_.wire.host);
     } else if (blindness == Blindness::kDestination) {
-      note(finder_.across(sources[0], destination, channel_, from, to, count * weight, gather_));
+      across(sources[0], destination, from, to, count * weight);
     } else {
       for (const RankId source : sources)
-        note(finder_.across(source, destination, channel_, finder_.exit_port(source, to, column), to, weight, gather_));
+        across(source, destination, finder_.exit_port(source, to, column), to, weight);
     }
+  }
+
+  /// What one rank sends another over the network, an equal part of it on each queue pair, which has a path of its own.
+  void across(RankId source, RankId destination, PortId from, PortId to, double weight) {
+    const double each = weight / static_cast<double>(queue_pairs_);
+    for (std::int64_t i = 0; i < queue_pairs_; ++i)
+      note(finder_.across(source, destination, channel_ * queue_pairs_ + i, from, to, each, gather_));
   }
 
   /// Pairs of one leaf and another: they share all hops but the first and the last.
@@ -243,7 +250,7 @@ class Collectives {
   std::unordered_map<std::uint64_t, std::size_t> middle_of_;  // by the two leaves
   std::vector<Hop> path_;
   Crossed crossed_;
-  std::int64_t channel_ = 0;
+  std::int64_t channel_ = 0, queue_pairs_ = 1;
   double local_ = 1.0, network_ = 1.0;
 };
 

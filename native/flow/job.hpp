@@ -15,6 +15,7 @@ struct CollectRow {
   std::int64_t first_axis, axes;  // of its Grid, in Job::axes
   std::int64_t pattern, amount_bytes, size_bytes, overhead_ps;
   double local_efficiency, network_efficiency, network_share;
+  std::int64_t queue_pairs;  // over which what two ranks send each other is split evenly
 };
 
 struct AxisRow {

@@ -43,6 +43,7 @@ struct GroupRule {
 struct Shape {
   Pattern pattern;
   double local_efficiency, network_efficiency, network_share;
+  std::int64_t queue_pairs;
 };
 
 enum class SlotKind : std::uint8_t { kSend, kReceive, kCollect };
@@ -87,13 +88,13 @@ class CollectiveRules {
     for (const AxisRow& axis : axes) key.insert(key.end(), {axis.stride, axis.size});
     const auto group = groups_.try_emplace(key, slots_.groups.next_id());
     if (group.second) slots_.groups.push_back({op.channel, first_rank.value, {axes.begin(), axes.end()}, {}});
-    const auto shape =
-        shapes_.try_emplace({row.pattern, bits_of(row.local_efficiency), bits_of(row.network_efficiency),
-                             row.pattern == static_cast<std::int64_t>(Pattern::kRing) ? 0 : bits_of(row.network_share)},
-                            slots_.shapes.next_id());
+    const auto shape = shapes_.try_emplace(
+        {row.pattern, bits_of(row.local_efficiency), bits_of(row.network_efficiency),
+         row.pattern == static_cast<std::int64_t>(Pattern::kRing) ? 0 : bits_of(row.network_share), row.queue_pairs},
+        slots_.shapes.next_id());
     if (shape.second)
-      slots_.shapes.push_back(
-          {static_cast<Pattern>(row.pattern), row.local_efficiency, row.network_efficiency, row.network_share});
+      slots_.shapes.push_back({static_cast<Pattern>(row.pattern), row.local_efficiency, row.network_efficiency,
+                               row.network_share, row.queue_pairs});
     slot.group = group.first->second;
     slot.shape = shape.first->second;
     auto& known = slots_.groups[slot.group].shapes;

@@ -26,7 +26,7 @@ bool has_failover(const Input& in) {
 }
 
 std::size_t stride_of(const Input& in) {
-  if (in.congestion.telemetry) return kTelemetryStride;
+  if (in.has_telemetry) return kTelemetryStride;
   const bool several_hashes = [&] {
     for (const SwitchRow& row : in.switches)
       if (row.hash_fields != in.switches[DeviceId(0)].hash_fields ||

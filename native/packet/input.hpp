@@ -42,7 +42,7 @@ struct Input {
   IdSpan<PortId, const PortId> port_peer;  // none without a link
   IdSpan<PortId, const std::int64_t> port_rate_bps, port_delay_ps;
   IdSpan<PortId, const double> port_loss, port_corruption;
-  IdSpan<PortId, const std::int64_t> port_headroom_bytes;
+  IdSpan<PortId, const std::int64_t> port_headroom_bytes, port_kmin_bytes, port_kmax_bytes;
   IdSpan<NodeId, const std::int64_t> shared_bytes;
   IdSpan<PortId, const AttachmentId> attachment;
   IdSpan<PortId, const std::int64_t> destination_number, port_stride;
@@ -61,6 +61,7 @@ struct Input {
   IdSpan<RankId, const GpuRow> rank_gpu;
   std::int64_t tokens = 0;
   bool has_receives = false;
+  bool has_telemetry = false;  // a policy wants to know what switches write into packets
   TransportRow transport{};
   CongestionPolicy congestion;
   PathPolicy path;

@@ -56,7 +56,6 @@ struct CongestionPolicy {
   std::vector<std::uint8_t> params, state, receiver_state, shared_state;
   std::uint32_t signals = 0;  // bits of Kind
   bool receive_all = false;   // false: only marked packets
-  bool telemetry = false;
 };
 
 struct PathPolicy {

@@ -80,7 +80,7 @@ inline void fill_echo(const State& s, Signal& signal, Packet* packet, Ps now_ps)
   signal.host_delay_ps = ext.host_delay_ps;
   signal.fabric_delay_ps = signal.rtt_ps - ext.host_delay_ps;
   signal.entropy = ext.entropy;
-  if (!s.in.congestion.telemetry) return;
+  if (!s.in.has_telemetry) return;
   signal.hops = ext.hops;
   for (std::size_t i = 0; i < ext.hops; ++i) {
     const Hop& hop = hops(packet)[i];

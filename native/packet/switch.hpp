@@ -38,7 +38,7 @@ inline SwitchView switch_view(State& s, NodeId node) {
           first,
           node,
           record.weighted,
-          row.mark_at_dequeue != 0 || (s.in.congestion.telemetry && row.telemetry != 0)};
+          row.mark_at_dequeue != 0 || (s.in.has_telemetry && row.telemetry != 0)};
 }
 
 /// When the port can start something next.
@@ -159,12 +159,14 @@ inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
 
 inline bool draws_mark(const State& s, const SwitchRow& row, const Packet& packet, PortId port,
                        std::int64_t queue_bytes) {
-  if (queue_bytes <= row.kmin_bytes) return false;
-  if (queue_bytes >= row.kmax_bytes) return true;
+  const std::int64_t kmin_bytes = s.in.port_kmin_bytes[port];
+  const std::int64_t kmax_bytes = s.in.port_kmax_bytes[port];
+  if (queue_bytes <= kmin_bytes) return false;
+  if (queue_bytes >= kmax_bytes) return true;
   const std::uint64_t flow = s.queue_pairs[packet.queue_pair].flow;
   const std::uint64_t bits = draw(s.in.seed, Stream::kEcnMark, flow, identity(packet), port.index());
-  const double probability = row.pmax * static_cast<double>(queue_bytes - row.kmin_bytes) /
-                             static_cast<double>(row.kmax_bytes - row.kmin_bytes);
+  const double probability =
+      row.pmax * static_cast<double>(queue_bytes - kmin_bytes) / static_cast<double>(kmax_bytes - kmin_bytes);
   return uniform(bits) < probability;
 }
 
@@ -198,7 +200,7 @@ inline void start_switch_port(State& s, const SwitchView& view, PortId port, Ps 
         s.port_counters[port].marks += 1;
         s.note(at_ps, EventKind::kMark, port.value, klass.value);
       }
-      if (s.in.congestion.telemetry && view.row.telemetry != 0) stamp_telemetry(s, port, packet, out.bytes, at_ps);
+      if (s.in.has_telemetry && view.row.telemetry != 0) stamp_telemetry(s, port, packet, out.bytes, at_ps);
     }
     transmit(s, out, packet, at_ps);
     if (view.node.paused_ingresses != 0) [[unlikely]]

@@ -68,7 +68,7 @@ def goodput_gbps(outcome: Outcome, flows: int) -> NDArray[np.float64]:
 @pytest.mark.parametrize("flows", [2, 4, 8])
 def test_flows_under_dcqcn_share_fairly(flows: int, show: Show) -> None:
     ecn = Ecn(kmin_bytes=5_000, kmax_bytes=200_000, pmax=0.01)
-    outcome = contest(flows, rate_gbps=40, ecn=ecn, control="dcqcn", parameters={})
+    outcome = contest(flows, rate_gbps=40, ecn=ecn, control="dcqcn", parameters={"variant": "paper"})
     goodput = goodput_gbps(outcome, flows)
     show(
         f"{flows} flows, 40 Gb/s: Jain {jain(goodput):.4f}, sum {goodput.sum():.2f} Gb/s, "

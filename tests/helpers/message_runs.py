@@ -18,7 +18,7 @@ _ECN = "ecn: {kmin: 30KB, kmax: 60KB, pmax: 0.5}"
 MESSAGE_RUNS = {
     "paused": f"""schema: 1
 fabric: {{{_FABRIC}, switch: {{buffer: 1MB, {_ECN}}}}}
-transport: {{timeout: 400us}}
+transport: {{timeout: 400us, congestion_control: {{name: dcqcn, variant: paper}}}}
 traffic: {{pattern: poisson, load: 0.6, flows: 70, sizes: s.csv}}
 engine: {{seed: 3, record: {{flows: [1, 5], ports: [leaf0->spine1], every: 7us}}}}
 faults: [{{at: 150us, link: leaf0-spine1, event: down}}, {{at: 400us, link: leaf0-spine1, event: up}}]
@@ -31,7 +31,7 @@ engine: {{seed: 5}}
 faults: [{{at: 90us, link: leaf1-spine1, event: down}}]
 """,
     "stopped": f"""schema: 1
-fabric: {{{_FABRIC}, switch: {{buffer: 1MB}}}}
+fabric: {{{_FABRIC}, switch: {{buffer: 1MB, ecn: {{kmin: 400KB, kmax: 1.6MB}}}}}}
 transport: {{congestion_control: fixed-window}}
 traffic: {{pattern: poisson, load: 0.6, flows: 60, sizes: s.csv}}
 engine: {{seed: 4, until: {STOPPED_PS}ps}}

@@ -33,7 +33,7 @@ RATES_BPS = tuple(rate * 10**6 for rate in (400_000, 200_000, 100_000, 40_000, 1
 LONG_DELAY_PS = 5 * MS_PS
 TEST_ONLY = {
     "congestion_control": ("hpcc", "rccc", "outspoken"),
-    "path_selection": ("reps", "restless"),
+    "path_selection": ("reps", "restless", "hottest"),
     "port_selection": ("flowlet",),
 }
 HASH_FIELDS: Any = ("src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_port", "destination_qp")
@@ -65,15 +65,14 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False) -> P
     is_slotted = rng.random() < 0.3
     links = _links(rng, wires, is_long=is_long)
     control, path, port = _policies(rng)
-    transport = _transport(
-        rng, is_long=is_long, needs=control.plugin.needs | (path.plugin.needs if path else set()) | port.plugin.needs
-    )
+    needs = control.plugin.needs | (path.plugin.needs if path else set()) | port.plugin.needs
+    transport = _transport(rng, is_long=is_long, needs=needs)
     if is_storm or is_calm:
         transport = transport.model_copy(update={"lossless_priorities": (3,)})
     if is_slotted:
         slotted_links(rng, links)
         transport = slotted_transport(transport)
-    fabric = _fabric(rng, wires, links, transport, needs_telemetry="telemetry" in control.plugin.needs, is_calm=is_calm)
+    fabric = _fabric(rng, wires, links, transport, needs_telemetry="telemetry" in needs, is_calm=is_calm)
     fabric = _with_servers(rng, fabric)
     ports_of_host = np.bincount(np.array(wires.links).ravel(), minlength=wires.hosts)[: wires.hosts].tolist()
     priorities = rng.choice(([-1], [-1], [3, 1], [3, 4, -1], [-1, transport.control_priority]))
@@ -365,8 +364,9 @@ def _policies(rng: Random) -> tuple[LoadedPolicy, LoadedPolicy | None, LoadedPol
     if name in {"fixed_window", "fixed-window"}:
         control = _loaded("congestion_control", name, (("window_bytes", rng.choice((0, 6_000, 20_000, 100_000))),))
     elif name == "dcqcn":
-        variant = rng.choice(("paper", "vendor", "hpcc-repo", "quick"))
+        variant = rng.choice(("paper", "vendor", "hpcc-repo", "hpcc-repo-window", "quick"))
         quick = (
+            ("variant", "paper"),
             ("increase_timer_ps", 700_000),
             ("alpha_timer_ps", 500_000),
             ("increase_bytes", 9_000),

@@ -82,6 +82,7 @@ def _of_pfc_victim(cases: dict) -> None:
     assert paused.drops == 0
     # 15 messages of 4 MiB through one port of 400 Gb/s, headers left out: nobody can do the incast faster
     assert paused.incast_us > 15 * 4 * 2**20 * 8 / 400e9 * 1e6
+    assert cases["PFC, DCQCN"].victim_us <= paused.victim_us
     assert cases["PFC, window of one BDP"].pauses == 0
     dropped = cases["no PFC: packets are dropped"]
     assert dropped.pauses == 0

@@ -11,11 +11,25 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.engine.ecn import threshold_mistakes, thresholds_bytes
 from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
-from weftwork.engine.packet_input import GPU_DTYPE, NIC_DTYPE, SWITCH_DTYPE, HashAlgorithm, HashField, PacketInput
+from weftwork.engine.packet_input import (
+    GPU_DTYPE,
+    NIC_DTYPE,
+    SWITCH_DTYPE,
+    HashAlgorithm,
+    HashField,
+    PacketInput,
+    RouteTable,
+)
 from weftwork.engine.programs import flatten, job_mistakes, priorities_of, walk
-from weftwork.engine.requirements import pause_mistakes, requirement_mistakes
+from weftwork.engine.requirements import (
+    pause_mistakes,
+    requirement_mistakes,
+    switches_on_longest_path,
+    telemetry_mistakes,
+)
 from weftwork.spec.device import HashFunction, Nic, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.spec.job import Send
@@ -63,10 +77,10 @@ def lower(
     ------
     ConfigError : with every reason why this cannot run
     """
-    mistakes = requirement_mistakes(
-        fabric, transport, (congestion_control, settings.path_selection, settings.port_selection)
-    )
-    if "telemetry" in congestion_control.plugin.needs and transport.telemetry_bytes == 0:
+    policies = (congestion_control, settings.path_selection, settings.port_selection)
+    mistakes = requirement_mistakes(fabric, transport, policies)
+    has_telemetry = any("telemetry" in policy.plugin.needs for policy in policies if policy is not None)
+    if has_telemetry and transport.telemetry_bytes == 0:
         transport = transport.model_copy(update={"telemetry_bytes": TELEMETRY_BYTES})
     misplaced = placement_mistakes(fabric, job)
     mistakes += misplaced
@@ -81,17 +95,27 @@ def lower(
     headroom = _headroom(fabric, transport, delay_ps)
     shared, buffer_mistakes = _shared_bytes(fabric, transport, headroom, len(used), int(lossless.sum()))
     mistakes += buffer_mistakes
+    mistakes += threshold_mistakes(fabric)
     mistakes += _size_mistakes(fabric)
     if mistakes:
         raise ConfigError(settings.source, mistakes)
     flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
     fails_over = settings.failover_delay_ps if job.placement.nics.shape[1] > 1 else None
-    instants, tables = lower_faults(
-        fabric, settings.faults, settings.reconvergence_delay_ps, fails_over, table=route_table
-    )
+    longest: list[int] = []  # switches on a path, of each table
+
+    def table(over: Fabric, link_up: NDArray[np.bool_]) -> RouteTable:
+        if has_telemetry:
+            longest.append(switches_on_longest_path(over, link_up))
+        return route_table(over, link_up)
+
+    instants, tables = lower_faults(fabric, settings.faults, settings.reconvergence_delay_ps, fails_over, table=table)
+    mistakes = telemetry_mistakes(policies, fabric, longest)
+    if mistakes:
+        raise ConfigError(settings.source, mistakes)
     ports = fabric.ports
     links = fabric.links[ports.link]
     switches, node_device = switch_rows(fabric, used)
+    kmin, kmax = thresholds_bytes(fabric)
     return PacketInput(
         seed=settings.seed,
         until_ps=settings.until_ps,
@@ -105,6 +129,8 @@ def lower(
         port_loss=np.ascontiguousarray(links["loss"]),
         port_corruption=np.ascontiguousarray(links["corruption"]),
         port_headroom_bytes=headroom,
+        port_kmin_bytes=kmin,
+        port_kmax_bytes=kmax,
         shared_bytes=shared,
         attachment=routes(fabric, np.ones(len(fabric.links), np.bool_)).attach_of_port,
         destination_number=destination_numbers(fabric),
@@ -311,11 +337,7 @@ def switch_rows(fabric: Fabric, used: Sequence[int] = ()) -> tuple[NDArray[np.vo
     for row, device in zip(rows, devices, strict=True):
         for name in ("reserve_bytes", "alpha", "egress_alpha", "xon_offset_bytes", "pause_quanta", "telemetry"):
             row[name] = getattr(device, name)
-        row["kmin_bytes"], row["kmax_bytes"], row["pmax"] = (
-            device.ecn.kmin_bytes,
-            device.ecn.kmax_bytes,
-            device.ecn.pmax,
-        )
+        row["pmax"] = device.ecn.pmax
         row["mark_at_dequeue"] = device.ecn.at == "dequeue"
         row["hash_algorithm"] = HashAlgorithm[device.hash.algorithm.upper().replace("-", "_")]
         for name in ("seed", "offset"):  # `hashed_by_tier` has left none open

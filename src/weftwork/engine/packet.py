@@ -207,7 +207,8 @@ def _raw_input(
 ) -> dict[str, Any]:
     arrays = (
         "node_kind", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
-        "port_loss", "port_corruption", "port_headroom_bytes", "shared_bytes", "attachment", "switches", "nics",
+        "port_loss", "port_corruption", "port_headroom_bytes", "port_kmin_bytes", "port_kmax_bytes",
+        "shared_bytes", "attachment", "switches", "nics",
         "destination_number", "port_stride",
         "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "digits", "rank_program",
         "rank_ports", "rank_gpu",
@@ -215,7 +216,7 @@ def _raw_input(
     tables = ("group_of", "group_ptr", "group_ports", "group_weights")
     raw: dict[str, Any] = {name: column(getattr(engine_input, name)) for name in arrays}
     raw["routes"] = [{name: column(getattr(table, name)) for name in tables} for table in engine_input.routes]
-    for name in ("seed", "until_ps", "control_class", "tokens", "has_receives"):
+    for name in ("seed", "until_ps", "control_class", "tokens", "has_receives", "has_telemetry"):
         raw[name] = getattr(engine_input, name)
     raw["transport"] = _raw_transport(engine_input.transport)
     raw["congestion_control"] = _raw_congestion(engine_input.congestion_control, keep)
@@ -272,7 +273,6 @@ def _raw_congestion(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
         "shared_state": policy.shared.initial_bytes if policy.shared is not None else b"",
         "signals": _bits(plugin.signals | {Kind.START, Kind.TIMER}),
         "receive_all": plugin.receiver_signals == "data",
-        "telemetry": "telemetry" in plugin.needs,
     }
 
 

@@ -116,6 +116,7 @@ COLLECT_DTYPE: Final = np.dtype(  # of `Op.COLLECT`, whose value is a row of it;
         ("local_efficiency", np.float64),
         ("network_efficiency", np.float64),
         ("network_share", np.float64),
+        ("queue_pairs", np.int64),
     ]
 )
 AXIS_DTYPE: Final = np.dtype([("stride", np.int64), ("size", np.int64)])
@@ -175,8 +176,6 @@ SWITCH_DTYPE: Final = np.dtype(
         ("egress_alpha", np.float64),
         ("xon_offset_bytes", np.int64),
         ("pause_quanta", np.int64),
-        ("kmin_bytes", np.int64),
-        ("kmax_bytes", np.int64),
         ("pmax", np.float64),
         ("mark_at_dequeue", np.int64),
         ("hash_algorithm", np.int64),
@@ -242,6 +241,7 @@ class PacketInput:
     port_rate_bps, port_delay_ps : (P,), int64; of the direction that leaves the port
     port_loss, port_corruption : (P,), float64
     port_headroom_bytes : (P,), of each lossless class whose ingress is the port
+    port_kmin_bytes, port_kmax_bytes : (P,), ECN thresholds of a switch's egress; 0 at hosts
     shared_bytes : (N,), size of the shared part of a switch's buffer
     attachment : (P,), index of the attachment for the port of a host, else -1
     destination_number, port_stride : (P,), what a port selection by destination sees; see `weftwork.topology.digits`
@@ -271,6 +271,8 @@ class PacketInput:
     port_loss: NDArray[np.float64]
     port_corruption: NDArray[np.float64]
     port_headroom_bytes: NDArray[np.int64]
+    port_kmin_bytes: NDArray[np.int64]
+    port_kmax_bytes: NDArray[np.int64]
     shared_bytes: NDArray[np.int64]
     attachment: NDArray[np.int32]
     destination_number: NDArray[np.int64]
@@ -295,3 +297,9 @@ class PacketInput:
     congestion_control: LoadedPolicy
     path_selection: LoadedPolicy | None
     port_selection: LoadedPolicy
+
+    @property
+    def has_telemetry(self) -> bool:
+        """Whether the control or the path selection wants to know what switches write into packets."""
+        policies = (self.congestion_control, self.path_selection)
+        return any("telemetry" in policy.plugin.needs for policy in policies if policy is not None)

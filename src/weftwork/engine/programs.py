@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["MAX_CHANNEL", "FlatJob", "coordinates", "flatten", "job_mistakes", "peers_of", "priorities_of", "walk"]
+__all__ = [
+    "MAX_CHANNEL", "FlatJob", "coordinates", "counters_of", "flatten", "job_mistakes", "peers_of", "priorities_of",
+    "walk",
+]  # fmt: skip
 
 MAX_CHANNEL = (1 << 16) - 1  # a flow's identity keeps 16 bits for it
 MOST_BYTES: Final = 2**62  # of a message: a sum of two is an int64
@@ -261,7 +264,7 @@ class _Rows:
             (
                 len(self.axes), len(collect.group.axes), _PATTERNS.index(collect.pattern), collect.amount_bytes,
                 collect.size_bytes, collect.overhead_ps, collect.local_efficiency, collect.network_efficiency,
-                collect.network_share,
+                collect.network_share, collect.queue_pairs,
             )
         )  # fmt: skip
         self.axes.extend(collect.group.axes)
@@ -349,8 +352,12 @@ def _value_mistake(  # noqa: PLR0911 - one answer for each operation
             return (
                 "found a collective as one operation, wanted its sends and receives: only the flow engine runs it whole"
             )
-        case Collect(channel=channel) if not 0 <= channel <= MAX_CHANNEL:
-            return f"found channel {channel}, wanted 0 to {MAX_CHANNEL}"
+        case Collect(channel=channel, queue_pairs=pairs) if (
+            pairs < 1 or channel < 0 or (channel + 1) * pairs - 1 > MAX_CHANNEL
+        ):
+            return (
+                f"found channel {channel} of {pairs} queue pairs, wanted 0 to {MAX_CHANNEL} in all, at least one pair"
+            )
         case Collect() if (text := _collect_mistake(operation)) is not None:
             return text
         case Send(size=size) if (text := _size_mistake(job, size)) is not None:
@@ -403,7 +410,7 @@ def _peer_mistake(
     is_one_pair = peer.rule == "rank" and peer.shift + first < job.ranks and len(ranks) == 1
     if is_one_pair and host_of_rank[ranks[0]] != host_of_rank[peer.shift + first]:
         return None  # a quick way out, since a program per rank may have very many sends
-    for counter in _counters(peer, count):
+    for counter in counters_of(peer, count):
         local = peers_of(peer, ranks - first, counter)
         there = local != -1 if peer.rule == "table" else np.ones(len(ranks), np.bool_)
         other = np.where(there, local + first, -1)
@@ -489,7 +496,7 @@ def _xor_mistake(peer: Peer, count: int) -> str | None:
     return None
 
 
-def _counters(peer: Peer, count: int) -> range:
+def counters_of(peer: Peer, count: int) -> range:
     """Values of the loop's counter that give different peers: shifts repeat after the members of the group."""
     if peer.step == 0 or peer.rule in {"table", "rank"}:
         return range(min(count, 1))

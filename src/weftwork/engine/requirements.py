@@ -12,17 +12,25 @@ from typing import TYPE_CHECKING
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import Mistake
+from weftwork.engine.ecn import least_kmin_bytes
 from weftwork.engine.headroom import refresh_wait_bytes
+from weftwork.policies.interface import HOPS
+from weftwork.topology.routing import attachments, switch_distances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from weftwork.policies.load import LoadedPolicy
-    from weftwork.spec.device import Switch
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.transport import Transport
 
-__all__ = ["pause_caveats", "pause_mistakes", "reordering_mistakes", "requirement_mistakes"]
+__all__ = [
+    "pause_caveats", "pause_mistakes", "reordering_mistakes", "requirement_mistakes", "switches_on_longest_path",
+    "telemetry_mistakes",
+]  # fmt: skip
 
 _HALF_QUANTUM_BYTES = 32  # a quantum is 512 bit times (IEEE 802.3, annex 31B); a pause is sent again after half of it
 _KEYS = ("transport.congestion_control", "transport.path_selection", "transport.port_selection")
@@ -40,31 +48,69 @@ def requirement_mistakes(
     policies : congestion control, path selection and port selection, in this order; None where there is none
     """
     mistakes: list[Mistake] = []
+    kmins = least_kmin_bytes(fabric)
     for key, policy in zip(_KEYS, policies, strict=True):
         if policy is None:
             continue
         needs = policy.plugin.needs
-        for device in fabric.switches:
+        for device, kmin_bytes in zip(fabric.switches, kmins, strict=True):
+            marks = kmin_bytes < device.buffer_bytes  # whether a queue can ever be long enough for a mark
             if "telemetry" in needs and not device.telemetry:
-                offered = " and ".join(_offered(device, transport)) or "neither ECN nor PFC"
+                offered = " and ".join(_offered(transport, marks=marks)) or "neither ECN nor PFC"
                 text = f"{policy.name} needs in-band telemetry; switch '{device.name}' offers {offered}"
                 mistakes.append(Mistake(path=key, text=text))
-            if "ecn" in needs and not _marks(device):
-                text = (
-                    f"{policy.name} needs ECN marks; switch '{device.name}' marks above {device.ecn.kmin_bytes:,} B, "
+            if "ecn" in needs and not marks:
+                text = f"{policy.name} needs ECN marks; switch '{device.name}' marks above {kmin_bytes:,} B, "
+                held = (
+                    f"more than its buffer of {device.buffer_bytes:,} B can hold; set fabric.switch.ecn.kmin, which"
+                    " otherwise follows the rate of each port, or take a larger buffer"
                 )
-                held = f"more than its buffer of {device.buffer_bytes:,} B can hold"
                 mistakes.append(Mistake(path=key, text=text + held))
     return list(dict.fromkeys(mistakes))  # switches that differ in their hash alone say the same
 
 
-def _marks(device: Switch) -> bool:
-    """Whether a queue can ever be long enough for a mark."""
-    return device.ecn.kmin_bytes < device.buffer_bytes
+def switches_on_longest_path(fabric: Fabric, link_up: NDArray[np.bool_]) -> int:
+    """Switches on the longest of the shortest paths between two hosts.
+
+    Parameters
+    ----------
+    fabric : whose hosts and switches
+    link_up : shape (links,)
+    """
+    attach_node, _ = attachments(fabric)
+    if not len(attach_node):
+        return 0
+    return int(switch_distances(fabric, link_up, attach_node)[attach_node].max()) + 1
 
 
-def _offered(device: Switch, transport: Transport) -> list[str]:
-    return [*(["ECN"] if _marks(device) else []), *(["PFC"] if transport.lossless_priorities else [])]
+def telemetry_mistakes(
+    policies: Sequence[LoadedPolicy | None], fabric: Fabric, switches: Sequence[int]
+) -> list[Mistake]:
+    """Find policies that would be told of a part of a path only, since a packet carries `HOPS` switches at most.
+
+    Parameters
+    ----------
+    policies : congestion control, path selection and port selection, in this order; None where there is none
+    fabric : whose name is told
+    switches : on the longest path, of each table of routes; the first without faults
+    """
+    longest = max(switches, default=0)
+    if longest <= HOPS:
+        return []
+    when = "a path" if switches[0] == longest else "a path around a fault"
+    text = (
+        f"needs in-band telemetry, of which a packet carries that of {HOPS} switches; {when} in '{fabric.name}' passes"
+        f" {longest}; wanted shorter paths, or a policy without telemetry"
+    )
+    return [
+        Mistake(path=key, text=f"{policy.name} {text}")
+        for key, policy in zip(_KEYS, policies, strict=True)
+        if policy is not None and "telemetry" in policy.plugin.needs
+    ]
+
+
+def _offered(transport: Transport, *, marks: bool) -> list[str]:
+    return [*(["ECN"] if marks else []), *(["PFC"] if transport.lossless_priorities else [])]
 
 
 def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) -> list[Mistake]:

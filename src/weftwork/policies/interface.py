@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CANDIDATE_DTYPE", "CONGESTION_CONTROL_PREFIX", "HOPS", "NO_WINDOW_BYTES", "OFF", "PATH_SELECTION_PREFIX",
     "PORT_SIGNAL_DTYPE", "RECEIVER_PREFIX", "SIGNAL_DTYPE", "TIMERS", "Candidate", "CongestionControl", "Kind", "Need",
-    "PathSelection", "PathState", "Plugin", "PortSelection", "PortSignal", "ReceiverState", "SenderState", "Signal",
-    "array", "row",
+    "PathSelection", "PathSpread", "PathState", "Plugin", "PortSelection", "PortSignal", "PortSpread",
+    "ReceiverState", "SenderState", "Signal", "array", "row",
 ]  # fmt: skip
 
 TIMERS: Final = 4  # per queue pair and side, as the design says
@@ -31,6 +31,8 @@ OFF: Final = -1  # value of a timer that is not set
 NO_WINDOW_BYTES: Final = float(2**53)  # chosen: above any window, exact in float64
 
 Need = Literal["ecn", "telemetry", "rtt", "queue", "reorder-tolerance"]
+PathSpread = Literal["constant", "evenly"]
+PortSpread = Literal["hash", "destination", "evenly"]
 
 
 class Kind(IntEnum):
@@ -243,6 +245,12 @@ class PathSelection:
 
     It is called with SEND before a packet leaves (``per="packet"``) or before a message's first packet
     (``per="message"``), and with ACK, NAK and TIMEOUT where ``signals`` names them.
+
+    Parameters
+    ----------
+    spreads : what it comes to where no packet is simulated, which the flow engine reads: ``constant``, a queue pair
+        keeps the entropy that the NIC gave it; ``evenly``, its packets take many entropies equally often. None:
+        neither, and the flow engine refuses it. `weftwork.policies.spread` holds a declaration to the step
     """
 
     params: type
@@ -252,6 +260,7 @@ class PathSelection:
     per: Literal["packet", "message"] = "packet"
     signals: frozenset[Kind] = frozenset()
     reorders: bool = True
+    spreads: PathSpread | None = None
     needs: frozenset[Need] = frozenset()
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -261,6 +270,13 @@ class PortSelection:
     """A port selection at the switch: ``step(params, state, signal, candidates)`` writes ``signal.choice``.
 
     The state belongs to the switch. ``needs={"queue"}`` fills ``queue_bytes``; without it the field is 0.
+
+    Parameters
+    ----------
+    spreads : what it comes to where no packet is simulated, which the flow engine reads: ``hash``, the candidate is
+        hash mod candidates; ``destination``, destination // stride mod candidates; ``evenly``, the packets of a flow
+        leave by all candidates equally often. None: none of them, and the flow engine refuses it.
+        `weftwork.policies.spread` holds a declaration to the step
     """
 
     params: type
@@ -268,6 +284,7 @@ class PortSelection:
     step: Callable[..., None]
     source: str
     reorders: bool = False
+    spreads: PortSpread | None = None
     needs: frozenset[Need] = frozenset()
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from weftwork.policies.interface import CongestionControl, Kind, Need, PathSelection, PortSelection
+from weftwork.policies.interface import (
+    CongestionControl,
+    Kind,
+    Need,
+    PathSelection,
+    PathSpread,
+    PortSelection,
+    PortSpread,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,14 +56,47 @@ _FIELDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "per": (lambda value: value in ("packet", "message"), "'packet' or 'message'"),
     "reorders": (lambda value: isinstance(value, bool), "True or False"),
 }
+_SPREADS: Final[dict[type, tuple[str, ...]]] = {
+    PathSelection: get_args(PathSpread),
+    PortSelection: get_args(PortSpread),
+}
 
 
 def wrong_field(plugin: CongestionControl | PathSelection | PortSelection) -> str | None:
     """Say what is wrong with the type of the first wrong field, or None."""
     for field in dataclasses.fields(plugin):
+        if field.name == "spreads":
+            continue
         is_right, wanted = _FIELDS[field.name]
         value = getattr(plugin, field.name)
         if not is_right(value):
             shown = ascii(value)
             return f"PLUGIN's {field.name} is {shown if len(shown) <= 40 else shown[:37] + '...'}, wanted {wanted}"
+    if isinstance(plugin, CongestionControl):
+        return None
+    return _wrong_spread(plugin) or _wrong_need(plugin)
+
+
+def _wrong_spread(plugin: PathSelection | PortSelection) -> str | None:
+    """A word that no engine knows, or one that contradicts what is said of the order of packets."""
+    known = _SPREADS[type(plugin)]
+    if plugin.spreads is None:
+        return None
+    if plugin.spreads not in known:
+        return f"PLUGIN's spreads is {plugin.spreads!a}, wanted {', '.join(map(repr, known))} or None"
+    if plugin.reorders != (plugin.spreads == "evenly"):
+        return (
+            f"PLUGIN's spreads is {plugin.spreads!r} and its reorders {plugin.reorders}; packets that are spread evenly"
+            " overtake each other, and others do not"
+        )
+    return None
+
+
+def _wrong_need(plugin: PathSelection | PortSelection) -> str | None:
+    """A need that nothing can meet: packets tell senders of switches, and not switches of each other."""
+    if isinstance(plugin, PortSelection) and "telemetry" in plugin.needs:
+        return (
+            "PLUGIN's needs hold 'telemetry', which a switch writes into packets and a NIC reads; a port selection sees"
+            " its own candidates: wanted 'queue'"
+        )
     return None

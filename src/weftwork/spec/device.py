@@ -12,9 +12,16 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["PRIORITIES", "Ecn", "HashFunction", "Nic", "Record", "Scheduling", "Server", "Switch"]
+__all__ = [
+    "ECN_RATE_BPS", "KMAX_BYTES", "KMIN_BYTES", "PRIORITIES", "Ecn", "HashFunction", "Nic", "Record", "Scheduling",
+    "Server", "Switch",
+]  # fmt: skip
 
 PRIORITIES = 8  # IEEE 802.1Q, priority code point: three bits
+# alibaba-edu/High-Precision-Congestion-Control, simulation/run.py: 100 and 400 KB x link rate / 25 Gb/s, KB = 1,000 B
+KMIN_BYTES = 100_000
+KMAX_BYTES = 400_000
+ECN_RATE_BPS = 25_000_000_000
 
 # Seed and offset of a switch by its tier, where nobody sets them. SONiC sets both by role (sonic-net/sonic-buildimage,
 # switch.json.j2): ToR 0, leaf 10, spine 25, fabric spine 40, upper spine 50, and offset 10 for the leaf alone.
@@ -34,13 +41,29 @@ class Ecn(Record):
     """When a switch marks congestion experienced: p = pmax (q - kmin) / (kmax - kmin), 1 from kmax on.
 
     ``q`` is the length of the packet's egress queue: before it is added (``at="enqueue"``) or what stays behind it
-    when it leaves (``at="dequeue"``).
+    when it leaves (``at="dequeue"``). A threshold that is not given follows the rate of each port, in proportion.
     """
 
-    kmin_bytes: int = Field(default=400_000, ge=0)
-    kmax_bytes: int = Field(default=1_600_000, ge=0)
+    kmin_bytes: int | None = Field(default=None, ge=0)
+    kmax_bytes: int | None = Field(default=None, ge=0)
     pmax: float = Field(default=0.2, ge=0, le=1)
     at: Literal["enqueue", "dequeue"] = "enqueue"
+
+    def thresholds_bytes(self, rate_bps: int) -> tuple[int, int]:
+        """Kmin and kmax of a port: those that are given, else `KMIN_BYTES` and `KMAX_BYTES` x rate / `ECN_RATE_BPS`.
+
+        Parameters
+        ----------
+        rate_bps : nominal rate of the port's link; a fault that degrades the link does not move a switch's settings
+
+        Examples
+        --------
+        >>> Ecn().thresholds_bytes(400_000_000_000), Ecn(kmin_bytes=5_000).thresholds_bytes(100_000_000_000)
+        ((1600000, 6400000), (5000, 1600000))
+        """
+        kmin = KMIN_BYTES * rate_bps // ECN_RATE_BPS if self.kmin_bytes is None else self.kmin_bytes
+        kmax = KMAX_BYTES * rate_bps // ECN_RATE_BPS if self.kmax_bytes is None else self.kmax_bytes
+        return kmin, kmax
 
 
 class HashFunction(Record):

@@ -143,6 +143,8 @@ class Collect:
     Parameters
     ----------
     operation, size_bytes : what it is, as nccl-tests counts it, for people
+    queue_pairs : over which what two ranks send each other is split evenly; those of channel c have the numbers
+        c queue_pairs to (c + 1) queue_pairs - 1
     """
 
     operation: str
@@ -155,6 +157,7 @@ class Collect:
     local_efficiency: float = 1.0
     network_efficiency: float = 1.0
     network_share: float = 1.0
+    queue_pairs: int = 1
     label: int = -1
 
 

@@ -13,7 +13,7 @@ from weftwork.policies.interface import Kind
 from weftwork.policies.load import LoadedPolicy
 from weftwork.testing.congestion_control import fill_signal
 from weftwork.testing.network import Usage, uplink_findings
-from weftwork.testing.steps import DifferenceError, Finding, Twin
+from weftwork.testing.steps import DifferenceError, Finding, Twin, spread_findings
 
 __all__ = ["check_path_selection"]
 
@@ -47,6 +47,9 @@ def check_path_selection(
         if runs[0] != runs[1]:
             text = "a second run of the same story took other paths"
             findings.setdefault("same_signals_same_answers", Finding(check="same_signals_same_answers", text=text))
+    if not findings:
+        for finding in spread_findings(policy):
+            findings[finding.check] = finding
     found = tuple(findings.values())
     return found if run is None or found else uplink_findings(policy, run)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from weftwork.policies.load import LoadedPolicy
 from weftwork.testing.network import Usage, uplink_findings
-from weftwork.testing.steps import DifferenceError, Finding, Twin
+from weftwork.testing.steps import DifferenceError, Finding, Twin, spread_findings
 
 __all__ = ["check_port_selection"]
 
@@ -48,7 +48,7 @@ def check_port_selection(
             text = "the same packets took other ports the second time"
             findings.setdefault("same_signals_same_answers", Finding(check="same_signals_same_answers", text=text))
     if not findings:
-        for finding in _equal_candidates(policy, seed):
+        for finding in (*_equal_candidates(policy, seed), *spread_findings(policy)):
             findings[finding.check] = finding
     found = tuple(findings.values())
     return found if run is None or found else uplink_findings(policy, run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from weftwork.base.errors import PolicyError
 from weftwork.policies.load import LoadedPolicy
+from weftwork.policies.spread import spread_contradiction
 
-__all__ = ["DifferenceError", "Finding", "Twin"]
+__all__ = ["DifferenceError", "Finding", "Twin", "spread_findings"]
 
 Record = NDArray[np.uint8]
 
@@ -118,6 +119,13 @@ class Twin:
         if packed != record.tobytes():
             theirs = layout.unpack(record.tobytes())
             raise DifferenceError(f"{what} of the plain step: {plain}; of the compiled one: {theirs}")
+
+
+def spread_findings(policy: LoadedPolicy) -> Iterator[Finding]:
+    """A path or port selection has to spread packets as its ``PLUGIN`` declares, or to declare nothing."""
+    text = spread_contradiction(policy)
+    if text is not None:
+        yield Finding(check="spreads_as_declared", text=text)
 
 
 def _record(data: bytes) -> Record:

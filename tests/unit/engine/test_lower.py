@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.tiny import Message, sends, wired
 
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.base.errors import ConfigError
@@ -18,7 +19,7 @@ from weftwork.engine.reference import simulation as reference
 from weftwork.engine.requirements import pause_caveats, reordering_mistakes
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import LoadedPolicy, load
-from weftwork.spec.device import HashFunction, Nic, Switch
+from weftwork.spec.device import Ecn, HashFunction, Nic, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.spec.job import (
     Await,
@@ -307,12 +308,67 @@ def test_a_policy_that_needs_telemetry_pays_for_it_or_is_refused() -> None:
     assert "transport.congestion_control  hpcc needs in-band telemetry; switch 'plain' offers ECN and PFC" in text
 
 
-def test_a_policy_that_needs_marks_is_refused_where_none_can_be() -> None:
-    text = refusal(fabric=tree(switch=Switch(buffer_bytes=390_000)), **policies("dcqcn"))
-    assert "dcqcn needs ECN marks; switch 'plain' marks above 400,000 B, more than its buffer of 390,000 B" in text
-    assert refusal(fabric=tree(switch=Switch(buffer_bytes=390_000)), **policies("dcqcn")).startswith(
-        "scenario: 1 mistake,"
+def test_a_path_selection_is_told_of_the_switches_too() -> None:
+    hottest = policies(path=str(TEST_POLICIES / "hottest.py"))
+    found = packet_input_of(tree(switch=Switch(telemetry=True)), **hottest)
+    assert found.has_telemetry
+    assert found.transport.telemetry_bytes == TELEMETRY_BYTES
+    assert not packet_input_of(tree(switch=Switch(telemetry=True)), **policies()).has_telemetry
+    assert "transport.path_selection  hottest needs in-band telemetry; switch 'plain'" in refusal(**hottest)
+
+
+@pytest.mark.parametrize(("switches", "is_refused"), [(8, False), (9, True)])
+def test_a_path_of_more_switches_than_a_packet_tells_of_is_refused(switches: int, *, is_refused: bool) -> None:
+    chain = [(0, 2), *((at, at + 1) for at in range(2, 1 + switches)), (1, 1 + switches)]
+    fabric = wired(chain, hosts=2, switch=Switch(telemetry=True))
+    job = sends(2, [Message(source=0, destination=1, size_bytes=1)])
+    hpcc = policies(TEST_POLICIES / "hpcc.py")
+    if not is_refused:
+        assert packet_input_of(fabric, job, **hpcc).has_telemetry
+        return
+    text = refusal(fabric=fabric, job=job, **hpcc)
+    assert "transport.congestion_control  hpcc needs in-band telemetry, of which a packet carries that of 8" in text
+    assert "a path in 'tiny' passes 9" in text
+    assert not packet_input_of(fabric, job).has_telemetry
+
+
+def test_a_detour_around_a_fault_counts_as_a_path() -> None:
+    """Ring of ten switches: the near way passes two, the far way nine once a link is down."""
+    ring = [(2 + at, 2 + (at + 1) % 10) for at in range(10)]
+    fabric = wired([(0, 2), (1, 3), *ring], hosts=2, switch=Switch(telemetry=True))
+    job = sends(2, [Message(source=0, destination=1, size_bytes=1)])
+    hpcc = policies(TEST_POLICIES / "hpcc.py")
+    assert packet_input_of(fabric, job, **hpcc).has_telemetry
+    faults = (Fault(at_ps=5, event="down", link=2),)
+    assert "a path around a fault in 'tiny' passes 10" in refusal(fabric=fabric, job=job, faults=faults, **hpcc)
+
+
+def test_thresholds_follow_the_rate_of_each_port_unless_they_are_given() -> None:
+    """Hosts at 400 Gb/s, uplinks at 200: HPCC's run.py has 100 and 400 KB for every 25 Gb/s."""
+    found = packet_input_of(tree(), **policies())
+    switch = found.node_kind[found.port_node] == SWITCH
+    by_rate = {400 * GBPS: (1_600_000, 6_400_000), 200 * GBPS: (800_000, 3_200_000)}
+    kmin, kmax, rate = (
+        values.tolist() for values in (found.port_kmin_bytes, found.port_kmax_bytes, found.port_rate_bps)
     )
+    assert {rate[port] for port in np.flatnonzero(switch)} == set(by_rate)
+    assert all((kmin[port], kmax[port]) == by_rate[rate[port]] for port in np.flatnonzero(switch).tolist())
+    assert not found.port_kmin_bytes[~switch].any()
+    given = packet_input_of(tree(switch=Switch(ecn=Ecn(kmin_bytes=7))), **policies())
+    assert set(given.port_kmin_bytes[switch].tolist()) == {7}
+    assert given.port_kmax_bytes.tolist() == kmax
+    text = refusal(fabric=tree(switch=Switch(ecn=Ecn(kmin_bytes=4_000_000))))
+    assert "fabric.switch.ecn.kmin  found kmin 4,000,000 B and kmax 3,200,000 B" in text
+    assert "kmax follows from the port's 200 Gb/s unless it is given too" in text
+
+
+def test_a_policy_that_needs_marks_is_refused_where_none_can_be() -> None:
+    small = Switch(buffer_bytes=390_000, ecn=Ecn(kmin_bytes=400_000))
+    text = refusal(fabric=tree(switch=small), **policies("dcqcn"))
+    assert "dcqcn needs ECN marks; switch 'plain' marks above 400,000 B, more than its buffer of 390,000 B" in text
+    assert refusal(fabric=tree(switch=small), **policies("dcqcn")).startswith("scenario: 1 mistake,")
+    by_rate = Switch(buffer_bytes=700_000)  # the slowest ports, of 200 Gb/s, mark above 800 KB
+    assert "marks above 800,000 B" in refusal(fabric=tree(switch=by_rate), **policies("dcqcn"))
 
 
 def test_spraying_under_go_back_n_is_found() -> None:

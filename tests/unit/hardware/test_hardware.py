@@ -43,7 +43,8 @@ def test_every_figure_has_a_source_and_a_mark(catalogue: Catalogue) -> None:
 def test_every_switch_is_a_record(name: str) -> None:
     record = switch(name)
     assert record.name == name
-    assert record.ecn.kmin_bytes < record.ecn.kmax_bytes < record.buffer_bytes
+    kmin, kmax = record.ecn.thresholds_bytes(400_000_000_000)
+    assert kmin < kmax < record.buffer_bytes
 
 
 @pytest.mark.parametrize("name", sorted(NICS))

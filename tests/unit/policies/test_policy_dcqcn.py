@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from weftwork.policies.interface import OFF, Kind
+from weftwork.policies.interface import NO_WINDOW_BYTES, OFF, Kind
 from weftwork.policies.load import LoadedPolicy, load
 
 LINE_BPS = 40_000_000_000
@@ -16,7 +16,7 @@ class Sender:
     """One queue pair whose timers fire when they are due."""
 
     def __init__(self, line_bps: int = LINE_BPS, **parameters: Any) -> None:
-        variant = parameters.pop("variant", None)
+        variant = parameters.pop("variant", "paper")
         self.policy: LoadedPolicy = load("congestion_control", "dcqcn", parameters, variant)
         self.state = self.policy.new_state()
         self.signal = self.policy.new_signal()
@@ -124,7 +124,7 @@ def test_all_timers_end_when_the_rate_is_back_and_alpha_is_nothing() -> None:
     assert sender.state.alpha == 0.0
 
 
-@pytest.mark.parametrize("variant", ["paper", "vendor", "hpcc-repo"])
+@pytest.mark.parametrize("variant", ["paper", "vendor", "hpcc-repo", "hpcc-repo-window"])
 @pytest.mark.parametrize("idle_us", [1, 54, 55, 400, 5_000])
 def test_after_idle_it_is_where_running_timers_would_have_brought_it(variant: str, idle_us: int) -> None:
     busy, idle = Sender(variant=variant), Sender(variant=variant)
@@ -195,7 +195,7 @@ def test_the_hpcc_variant_starts_on_the_first_cnp_and_scales_its_increase() -> N
 
 @pytest.mark.parametrize(("interval", "sent"), [("50us", 3), (0, 11)])
 def test_the_receiver_sends_at_most_one_cnp_in_an_interval(interval: object, sent: int) -> None:
-    policy = load("congestion_control", "dcqcn", {"cnp_interval_ps": interval})
+    policy = load("congestion_control", "dcqcn", {"cnp_interval_ps": interval}, "paper")
     receiver, signal = policy.new_receiver_state(), policy.new_signal()
     signal.kind = int(Kind.DATA)
     count = 0
@@ -208,8 +208,44 @@ def test_the_receiver_sends_at_most_one_cnp_in_an_interval(interval: object, sen
 
 
 def test_an_unmarked_packet_gets_no_cnp() -> None:
-    policy = load("congestion_control", "dcqcn")
+    policy = load("congestion_control", "dcqcn", variant="paper")
     receiver, signal = policy.new_receiver_state(), policy.new_signal()
     signal.kind, signal.ecn = int(Kind.DATA), 0
     policy.call_receive(receiver, None, signal)
     assert receiver.send_cnp == 0
+
+
+def test_at_400_gbps_the_defaults_recover_sixteen_times_as_fast_as_at_25() -> None:
+    """The defaults scale with the line rate: hyper increase adds 50 Mb/s x 400 / 25 to the target."""
+    sender = Sender(400_000_000_000, variant=None)
+    for _ in range(3):
+        sender.tell(Kind.CNP)
+        sender.run_to(sender.signal.now_ps + 4 * US_PS)
+    sender.state.target_bps = 50e9
+    start_ps = sender.state.increase_at_ps
+    sender.run_to(start_ps + 300 * US_PS)
+    assert sender.state.target_bps == 50e9 + 16 * 5e6
+    sender.run_to(start_ps + 600 * US_PS)
+    assert sender.state.target_bps == 50e9 + 16 * 5e6 + 16 * 50e6
+
+
+@pytest.mark.parametrize(("follows", "left"), [(True, 0.25), (False, 1.0)])
+def test_the_window_is_some_bandwidth_delay_products_and_follows_the_rate(*, follows: bool, left: float) -> None:
+    sender = Sender(variant="hpcc-repo-window", window_bdps=2, window_follows_rate=follows)
+    sender.signal.base_rtt_ps, sender.signal.mtu_bytes = 8 * US_PS, 1_000
+    sender.tell(Kind.START)
+    full_bytes = 2 * LINE_BPS * 8e-6 / 8 + 1_000  # two times 40 Gb/s x 8 us, and a packet
+    assert sender.state.window_bytes == full_bytes == 81_000
+    sender.state.rate_bps = LINE_BPS / 4
+    sender.tell(Kind.SEND, bytes=1_000)
+    assert sender.state.window_bytes == left * full_bytes
+    sender.state.rate_bps = 1e6
+    sender.tell(Kind.SEND, bytes=1_000)
+    assert sender.state.window_bytes == (1_000 if follows else full_bytes)
+
+
+def test_without_a_window_nothing_bounds_what_is_in_flight() -> None:
+    sender = Sender(variant=None)
+    sender.signal.base_rtt_ps, sender.signal.mtu_bytes = 8 * US_PS, 1_000
+    sender.tell(Kind.SEND, bytes=1_000)
+    assert sender.state.window_bytes == NO_WINDOW_BYTES

@@ -115,9 +115,9 @@ def test_a_variant_is_a_named_set_and_parameters_override_it() -> None:
     vendor = load("congestion_control", "dcqcn", {"variant": "vendor", "fast_steps": 3})
     assert vendor.values["cnp_interval_ps"] == 4_000_000
     assert vendor.values["fast_steps"] == 3
-    assert load("congestion_control", "dcqcn", variant="paper").values == load("congestion_control", "dcqcn").values
+    assert load("congestion_control", "dcqcn", variant="hpcc-repo").values == load("congestion_control", "dcqcn").values
     (told,) = mistakes("congestion_control", "dcqcn", variant="papre")
-    assert told.endswith("found 'papre', wanted paper, vendor, hpcc-repo; did you mean 'paper'?")
+    assert told.endswith("found 'papre', wanted hpcc-repo, hpcc-repo-window, paper, vendor; did you mean 'paper'?")
 
 
 def test_a_users_file_comes_through_the_same_door(tmp_path: Path) -> None:

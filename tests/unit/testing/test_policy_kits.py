@@ -37,6 +37,12 @@ def step(params, state, signal, candidates):
 PLUGIN = PortSelection(params=Params, state=State, step=step, source="a test")
 """
 
+FIRST_LIVE = """signal.choice = 0
+    for at in range(signal.candidates):
+        if candidates[at].up == 1:
+            signal.choice = at
+            break"""
+
 
 def written(tmp_path: Path, template: str, body: str) -> Path:
     path = tmp_path / "broken.py"
@@ -117,3 +123,27 @@ def test_the_network_is_asked_when_an_engine_is_given() -> None:
     policy = load("congestion_control", "fixed-window")
     (found,) = check_congestion_control(policy, run=lambda _, flows: [0.95] if flows == 1 else [0.9, 0.05])
     assert found.check == "two_flows_share_the_link"
+
+
+@pytest.mark.parametrize(
+    ("kind", "template", "declared", "body"),
+    [
+        ("port_selection", PORT, "'hash'", "signal.choice = signal.destination % signal.candidates"),
+        ("port_selection", PORT, "'destination'", "signal.choice = signal.hash % signal.candidates"),
+        ("port_selection", PORT, "'evenly', reorders=True", FIRST_LIVE),
+        ("path_selection", PATH, "'evenly'", "state.entropy = signal.draw % 4"),
+        ("path_selection", PATH.replace("reorders=False", "reorders=False, per='message'"), "'constant'",
+         "state.entropy = signal.draw % 65536"),
+    ],
+)  # fmt: skip
+def test_a_policy_that_declares_another_spread_than_its_own_is_found_out(
+    tmp_path: Path, kind: str, template: str, declared: str, body: str
+) -> None:
+    check = check_port_selection if kind == "port_selection" else check_path_selection
+    told = template.replace('source="a test"', f'source="a test", spreads={declared}')
+    if declared == "'evenly'":
+        told = told.replace("reorders=False", "reorders=True")
+    findings = {one.check: one.text for one in check(load(kind, written(tmp_path, told, body)))}
+    assert f"declares spreads={declared.split(',', maxsplit=1)[0]}, but " in findings["spreads_as_declared"]
+    silent = told.replace(f", spreads={declared.split(',', maxsplit=1)[0]}", "")
+    assert "spreads_as_declared" not in {one.check for one in check(load(kind, written(tmp_path, silent, body)))}

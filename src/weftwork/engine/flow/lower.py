@@ -6,7 +6,7 @@ Leaves out: congestion control, flow control and recovery: messages share links 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast, get_args
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from weftwork.engine.lower import (
     switch_rows,
 )
 from weftwork.engine.programs import flatten, job_mistakes, priorities_of
+from weftwork.policies.interface import PathSpread, PortSpread
+from weftwork.policies.spread import spread_contradiction
 from weftwork.topology.picture import tier_words
 from weftwork.topology.routing import routes
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.engine.settings import EngineSettings
+    from weftwork.policies.interface import PathSelection, PortSelection
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job
@@ -56,7 +59,7 @@ def lower_flow(
     Parameters
     ----------
     fabric, job, transport : what runs on what
-    settings : what every engine is told; a policy that reorders packets sprays them, losses are refused
+    settings : what every engine is told; policies come to what they declare, losses are refused
     compute_factor : shape (ranks,), how many times longer each rank computes; None: 1
     fold : one of `FOLDING`; anything but ``never`` keeps no table of messages
     tolerance : load of a link that may be left unsettled, as a share of its capacity; 1e-9 for exact runs
@@ -72,9 +75,8 @@ def lower_flow(
         rank_node = fabric.hosts[job.placement.host]
         mistakes += job_mistakes(job, rank_node, by_packet=False)
     mistakes += fault_mistakes(fabric, settings.faults) + _loss_mistakes(fabric, settings.faults)
-    mode, text = _mode(settings.path_selection, settings.port_selection)
-    if text:
-        mistakes.append(Mistake(path="transport.port_selection", text=text))
+    mode, undeclared = _mode(settings.path_selection, settings.port_selection)
+    mistakes += undeclared
     factor = np.ones(job.ranks) if compute_factor is None else np.asarray(compute_factor, np.float64)
     if factor.shape != (job.ranks,) or not (factor > 0).all() or not np.isfinite(factor).all():
         text = f"found compute factors of shape {factor.shape}, wanted one above 0 for each of the {job.ranks} ranks"
@@ -176,13 +178,28 @@ def _loss_mistakes(fabric: Fabric, faults: Sequence[Fault]) -> list[Mistake]:
     return mistakes
 
 
-def _mode(path_selection: LoadedPolicy | None, port_selection: LoadedPolicy) -> tuple[Mode, str]:
-    """What the policies amount to, or why they amount to nothing here."""
-    if any(getattr(policy.plugin, "reorders", False) for policy in (path_selection, port_selection) if policy):
-        return Mode.SPRAY, ""
-    if port_selection.name == "destination-modulo":
-        return Mode.DETERMINISTIC, ""
-    if port_selection.name == "ecmp":
-        return Mode.HASHED, ""
-    text = f"found '{port_selection.name}', wanted ecmp, destination-modulo or one that sprays: no step is asked here"
-    return Mode.HASHED, text
+def _mode(path_selection: LoadedPolicy | None, port_selection: LoadedPolicy) -> tuple[Mode, list[Mistake]]:
+    """What the policies declare to come to, or why that cannot be told: no step is asked about a packet here."""
+    port = cast("PortSelection", port_selection.plugin).spreads
+    path = "constant" if path_selection is None else cast("PathSelection", path_selection.plugin).spreads
+    mistakes: list[Mistake] = []
+    if port is None:
+        mistakes.append(_undeclared(port_selection, get_args(PortSpread)))
+    if path_selection is not None and path is None and port in (None, "hash"):  # others do not look at the entropy
+        mistakes.append(_undeclared(path_selection, get_args(PathSpread)))
+    for policy in (path_selection, port_selection):
+        text = None if policy is None else spread_contradiction(policy)
+        if policy is not None and text is not None:
+            mistakes.append(Mistake(path=f"transport.{policy.kind}", text=text))
+    if port == "evenly" or (port == "hash" and path == "evenly"):
+        return Mode.SPRAY, mistakes
+    return (Mode.DETERMINISTIC if port == "destination" else Mode.HASHED), mistakes
+
+
+def _undeclared(policy: LoadedPolicy, words: Sequence[str]) -> Mistake:
+    text = (
+        f"'{policy.name}' does not declare how it spreads packets, and the flow engine asks no step; declare"
+        f" {' or '.join(f'spreads={word!r}' for word in words)} in its PLUGIN if that is what it does, or take"
+        " engine.fidelity: packet"
+    )
+    return Mistake(path=f"transport.{policy.kind}", text=text)

@@ -293,23 +293,21 @@ def _nic_config(engine_input: PacketInput, node: int) -> NicConfig:
 def _switch_config(engine_input: PacketInput, node: int) -> SwitchConfig:
     row = engine_input.switches[int(engine_input.node_device[node])]
     algorithm, seed, offset, fields = (int(row[f"hash_{name}"]) for name in ("algorithm", "seed", "offset", "fields"))
+    own = range(int(engine_input.port_base[node]), int(engine_input.port_base[node + 1]))
     return SwitchConfig(
         id=node,
         seed=engine_input.seed,
         shared_bytes=int(engine_input.shared_bytes[node]),
         reserve_bytes=int(row["reserve_bytes"]),
-        headroom_bytes={
-            port: int(engine_input.port_headroom_bytes[port])
-            for port in range(int(engine_input.port_base[node]), int(engine_input.port_base[node + 1]))
-        },
+        headroom_bytes={port: int(engine_input.port_headroom_bytes[port]) for port in own},
         alpha=float(row["alpha"]),
         egress_alpha=float(row["egress_alpha"]),
         xon_offset_bytes=int(row["xon_offset_bytes"]),
-        kmin_bytes=int(row["kmin_bytes"]),
-        kmax_bytes=int(row["kmax_bytes"]),
+        kmin_bytes={port: int(engine_input.port_kmin_bytes[port]) for port in own},
+        kmax_bytes={port: int(engine_input.port_kmax_bytes[port]) for port in own},
         pmax=float(row["pmax"]),
         marks_at_dequeue=bool(row["mark_at_dequeue"]),
-        has_telemetry=bool(row["telemetry"]) and "telemetry" in engine_input.congestion_control.plugin.needs,
+        has_telemetry=bool(row["telemetry"]) and engine_input.has_telemetry,
         hash=(algorithm, seed, offset, fields),
         weights=tuple(row["weight"].tolist()[: len(engine_input.class_priority)]),
         lossless=tuple(engine_input.class_lossless.astype(bool).tolist()),

@@ -46,7 +46,8 @@ class SwitchConfig:
     headroom_bytes : by port id, of each lossless class whose ingress is the port
     alpha, egress_alpha : share of what is free that an ingress of a lossless class, and an egress of another, may take
     xon_offset_bytes : a pause ends this far below its threshold
-    kmin_bytes, kmax_bytes, pmax, marks_at_dequeue : of ECN
+    kmin_bytes, kmax_bytes : of ECN, by port id
+    pmax, marks_at_dequeue : of ECN
     has_telemetry : whether it writes into data packets
     hash : algorithm, seed, offset, fields
     weights : by class index; 0: strict
@@ -61,8 +62,8 @@ class SwitchConfig:
     alpha: float
     egress_alpha: float
     xon_offset_bytes: int
-    kmin_bytes: int
-    kmax_bytes: int
+    kmin_bytes: dict[int, int]
+    kmax_bytes: dict[int, int]
     pmax: float
     marks_at_dequeue: bool
     has_telemetry: bool
@@ -318,7 +319,7 @@ class SwitchNode:
 
     def _mark(self, port: Port, packet: Packet, queue_bytes: int) -> None:
         """Mark congestion experienced on a data packet, by the length of its egress queue."""
-        kmin_bytes, kmax_bytes = self.config.kmin_bytes, self.config.kmax_bytes
+        kmin_bytes, kmax_bytes = self.config.kmin_bytes[port.id], self.config.kmax_bytes[port.id]
         if packet.kind != PacketKind.DATA or queue_bytes <= kmin_bytes:
             return
         if queue_bytes < kmax_bytes:

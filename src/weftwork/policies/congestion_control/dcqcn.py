@@ -1,6 +1,7 @@
 """DCQCN: the sender of a RoCEv2 flow sets its rate from congestion notification packets (CNPs).
 
-Source: Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484, sections 3.1 and 5; the variants as told at each of them.
+Source: Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484, sections 3.1 and 5; the defaults are those that the
+authors of HPCC ran, scaled to the line rate, since the paper's were set for 40 Gb/s; variants as told at each of them.
 Leaves out: limits of CNPs per destination or port, and the switch's ECN thresholds, which are the fabric's to set.
 
 A queue pair's timers stop while it has nothing to send. When it resumes, what fell due meanwhile is done one by one,
@@ -21,102 +22,114 @@ DECREASE_TIMER = 2
 DECREASE_LAG_PS = 1_000  # HPCC-ns3, rdma-hw.cc: the decrease timer runs 1 ns behind the alpha timer
 FULL = 0.999999  # chosen: halving a gap never closes it; a millionth below the line rate is the line rate
 NO_ALPHA = 1e-6  # chosen: alpha / 2 cuts the rate by less than FULL forgives
+PS_PER_BYTE_SECOND = 8e12  # bits per byte x picoseconds per second
 
 
 class Params:
     """The rates of increase are those at ``scale_rate_bps``; where that is 0 they are absolute."""
 
     cnp_interval_ps: int = row(
-        default="50us",
+        default=0,
         minimum=0,
-        source="SIGCOMM 2015, section 3.1 (N); unverified",
+        source="HPCC-ns3, rdma-hw.cc: every marked packet is echoed; SIGCOMM 2015, section 3.1 (N): 50 us, unverified",
         text="Receiver: shortest time between two CNPs of a queue pair; 0 answers every marked packet.",
     )
     g: float = row(
         default=1 / 256,
         minimum=0,
         maximum=1,
-        source="SIGCOMM 2015, section 5; unverified",
+        source="HPCC-ns3, simulation/run.py (EWMA_GAIN 0.00390625); SIGCOMM 2015, section 5: the same, unverified",
         text="Weight of the newest observation in alpha.",
     )
     alpha_initial: float = row(
         default=1.0, minimum=0, maximum=1, source="SIGCOMM 2015, section 3.1", text="Alpha before the first CNP."
     )
     alpha_timer_ps: int = row(
-        default="55us",
+        default="1us",
         minimum=100_000,
-        source="SIGCOMM 2015, section 3.1 (K); unverified",
+        source="HPCC-ns3, simulation/run.py, dcqcn; SIGCOMM 2015, section 3.1 (K): 55 us, unverified",
         text="Time without a CNP after which alpha decays.",
     )
     alpha_at_cnp: bool = row(
-        default=True,
-        source="SIGCOMM 2015, equation 1; false: HPCC-ns3, rdma-hw.cc",
+        default=False,
+        source="false: HPCC-ns3, rdma-hw.cc; true: SIGCOMM 2015, equation 1",
         text="Alpha rises after each cut; if false, when its timer fires after a CNP.",
     )
     decrease_timer_ps: int = row(
-        default=0,
+        default="4us",
         minimum=0,
-        source="0: SIGCOMM 2015, equation 1; HPCC-ns3, rdma-hw.cc (rate decrease interval)",
+        source="HPCC-ns3, simulation/run.py, dcqcn (rate decrease interval); 0: SIGCOMM 2015, equation 1",
         text="The rate is cut at most once in this time; 0 cuts it at every CNP.",
     )
     increase_timer_ps: int = row(
-        default="55us",
+        default="300us",
         minimum=100_000,
-        source="SIGCOMM 2015, section 5 (T); unverified",
+        source="HPCC-ns3, simulation/run.py, dcqcn; SIGCOMM 2015, section 5 (T): 55 us, unverified",
         text="Time between two increases by the timer.",
     )
     increase_bytes: int = row(
-        default="10MB",
+        default=0,
         minimum=0,
-        source="SIGCOMM 2015, section 5 (B); unverified",
+        source="0: HPCC-ns3, rdma-hw.cc, has none; SIGCOMM 2015, section 5 (B): 10 MB, unverified",
         text="Payload between two increases by the byte counter; 0: there is no counter.",
     )
     fast_steps: int = row(
-        default=5,
+        default=1,
         minimum=0,
-        source="SIGCOMM 2015, section 5 (F); unverified",
+        source="HPCC-ns3, simulation/run.py (FAST_RECOVERY_TIMES 1); SIGCOMM 2015, section 5 (F): 5, unverified",
         text="Increases that halve the way to the target before the target itself rises.",
     )
     ai_rate_bps: int = row(
-        default="40Mbps",
+        default="5Mbps",
         minimum=0,
-        source="SIGCOMM 2015, section 5 (R_AI), at 40 Gb/s; unverified",
+        source="HPCC-ns3, simulation/run.py: 5 Mb/s x C / 25G; SIGCOMM 2015, section 5 (R_AI): 40 Mb/s, unverified",
         text="Additive increase of the target.",
     )
     hai_rate_bps: int = row(
-        default="400Mbps",
+        default="50Mbps",
         minimum=0,
-        source="chosen: ten times the additive increase, as vendors ship it; unverified",
+        source="HPCC-ns3, simulation/run.py: 50 Mb/s x C / 25G",
         text="Hyper increase of the target.",
     )
     hyper_grows: bool = row(
-        default=True,
-        source="SIGCOMM 2015, section 3.1; false: HPCC-ns3, rdma-hw.cc",
+        default=False,
+        source="false: HPCC-ns3, rdma-hw.cc; true: SIGCOMM 2015, section 3.1",
         text="The n-th hyper increase in a row adds n times the hyper rate.",
     )
     min_rate_bps: int = row(
-        default="100Mbps",
+        default="1Gbps",
         minimum=1000,
-        source="HPCC-ns3, rdma-hw.cc, default; the paper has none",
+        source="HPCC-ns3, simulation/run.py (MIN_RATE 1000Mb/s), at every line rate; the paper has none",
         text="The rate is never cut below this; it limits an incast to line rate / this many senders.",
     )
     first_cnp_fraction: float = row(
-        default=0.0,
+        default=1.0,
         minimum=0,
         maximum=1,
-        source="0: SIGCOMM 2015; HPCC-ns3 rateOnFirstCnp, NVIDIA rate_to_set_on_first_cnp",
+        source="HPCC-ns3, rdma-hw.cc (rateOnFirstCnp 1.0); 0: SIGCOMM 2015, NVIDIA rate_to_set_on_first_cnp",
         text="The first CNP of a queue pair sets the rate to this fraction of itself; 0 cuts as at any other.",
     )
     clamp_target: bool = row(
-        default=True,
-        source="SIGCOMM 2015, equation 1; false: HPCC-ns3 CLAMP_TARGET_RATE 0, NVIDIA clamp_tgt_rate off",
+        default=False,
+        source="false: HPCC-ns3 CLAMP_TARGET_RATE 0, NVIDIA clamp_tgt_rate off; true: SIGCOMM 2015, equation 1",
         text="Every cut sets the target to the rate before it; if false, only the first cut after an increase.",
     )
     scale_rate_bps: int = row(
-        default=0,
+        default="25Gbps",
         minimum=0,
-        source="chosen: 0, the paper states absolute rates; HPCC-ns3, run.py scales with line rate / 25 Gb/s",
+        source="HPCC-ns3, simulation/run.py: rates x line rate / 25 Gb/s; 0: SIGCOMM 2015 states absolute rates",
         text="Line rate at which the two increases are meant; at other rates they scale. 0: they do not.",
+    )
+    window_bdps: float = row(
+        default=0.0,
+        minimum=0,
+        source="0: SIGCOMM 2015, no window; 1: HPCC-ns3, run.py, DCQCN+win",
+        text="Payload in flight at most, in line rate x base RTT of the path, and a packet; 0: no window.",
+    )
+    window_follows_rate: bool = row(
+        default=True,
+        source="HPCC-ns3, rdma-queue-pair.cc, GetWin with VAR_WIN 1: W x R / R_max",
+        text="The window shrinks with the rate, W x rate / line rate, to a packet at least.",
     )
 
 
@@ -157,6 +170,18 @@ def step(params: Params, state: State, signal: Signal) -> None:
     state.timer_at_ps[ALPHA_TIMER] = state.alpha_at_ps
     state.timer_at_ps[INCREASE_TIMER] = state.increase_at_ps
     state.timer_at_ps[DECREASE_TIMER] = state.decrease_at_ps
+    if params.window_bdps > 0.0:
+        set_window(params, state, signal)
+
+
+def set_window(params: Params, state: State, signal: Signal) -> None:
+    """Allow some bandwidth-delay products in flight, at line rate or at the rate that is left."""
+    line_bps = float(signal.line_rate_bps)
+    full_bytes = params.window_bdps * line_bps * float(signal.base_rtt_ps) / PS_PER_BYTE_SECOND + signal.mtu_bytes
+    if params.window_follows_rate:
+        state.window_bytes = max(full_bytes * state.rate_bps / line_bps, float(signal.mtu_bytes))
+    else:
+        state.window_bytes = full_bytes
 
 
 def notice(params: Params, state: State, signal: Signal) -> None:
@@ -296,8 +321,29 @@ PLUGIN = CongestionControl(
     needs=frozenset({"ecn"}),
     source="Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484",
     variants={
-        # The defaults above.
-        "paper": {},
+        # The defaults above: `dcqcn` of github.com/alibaba-edu/High-Precision-Congestion-Control, simulation/run.py,
+        # rdma-hw.cc, which its authors say are those of a production network (issue 21), scaled to the line rate.
+        "hpcc-repo": {},
+        # DCQCN+win of the HPCC paper, `dcqcn_vwin` there: the same with a window.
+        "hpcc-repo-window": {"window_bdps": 1.0},
+        # What the paper states, for 40 Gb/s; the floor of the rate is the default of HPCC-ns3, rdma-hw.cc.
+        "paper": {
+            "cnp_interval_ps": "50us",
+            "g": 1 / 256,
+            "alpha_timer_ps": "55us",
+            "alpha_at_cnp": True,
+            "decrease_timer_ps": 0,
+            "increase_timer_ps": "55us",
+            "increase_bytes": "10MB",
+            "fast_steps": 5,
+            "ai_rate_bps": "40Mbps",
+            "hai_rate_bps": "400Mbps",  # chosen: ten times the additive increase, as vendors ship it; unverified
+            "hyper_grows": True,
+            "min_rate_bps": "100Mbps",
+            "first_cnp_fraction": 0.0,
+            "clamp_target": True,
+            "scale_rate_bps": 0,
+        },
         # What NVIDIA's NICs ship with: a published mlxconfig query and the DOCA documentation of the parameters.
         "vendor": {
             "cnp_interval_ps": "4us",  # min_time_between_cnps
@@ -313,25 +359,9 @@ PLUGIN = CongestionControl(
             "hai_rate_bps": "50Mbps",  # rpg_hai_rate
             "hyper_grows": False,
             "min_rate_bps": "1Mbps",  # rpg_min_rate
+            "first_cnp_fraction": 0.0,  # rate_to_set_on_first_cnp
             "clamp_target": False,  # clamp_tgt_rate
-        },
-        # `dcqcn` of github.com/alibaba-edu/High-Precision-Congestion-Control: simulation/run.py, rdma-hw.cc.
-        "hpcc-repo": {
-            "cnp_interval_ps": 0,  # every marked packet is echoed
-            "g": 1 / 256,
-            "alpha_timer_ps": "1us",
-            "alpha_at_cnp": False,
-            "decrease_timer_ps": "4us",
-            "increase_timer_ps": "300us",
-            "increase_bytes": 0,
-            "fast_steps": 1,
-            "ai_rate_bps": "5Mbps",
-            "hai_rate_bps": "50Mbps",
-            "hyper_grows": False,
-            "min_rate_bps": "1Gbps",
-            "first_cnp_fraction": 1.0,
-            "clamp_target": False,
-            "scale_rate_bps": "25Gbps",
+            "scale_rate_bps": 0,
         },
     },
 )

@@ -29,5 +29,6 @@ PLUGIN = PathSelection(
     step=step,
     per="message",
     reorders=False,
+    spreads="constant",
     source="RFC 2992; Linux rdma_flow_label_to_udp_sport",
 )

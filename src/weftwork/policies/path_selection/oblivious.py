@@ -44,6 +44,7 @@ PLUGIN = PathSelection(
     params=Params,
     state=State,
     step=step,
+    spreads="evenly",
     needs=frozenset({"reorder-tolerance"}),
     source="uet-htsim, htsim/sim/uec_mp.cpp, UecMpOblivious",
 )

@@ -36,6 +36,7 @@ PLUGIN = PathSelection(
     params=Params,
     state=State,
     step=step,
+    spreads="evenly",
     needs=frozenset({"reorder-tolerance"}),
     source="arXiv:2407.21625, baseline OPS",
 )

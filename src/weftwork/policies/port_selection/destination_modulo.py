@@ -27,4 +27,10 @@ def step(params: Params, state: State, signal: PortSignal, candidates: list[Cand
     signal.choice = signal.destination // signal.stride % signal.candidates
 
 
-PLUGIN = PortSelection(params=Params, state=State, step=step, source="Zahavi, J. Parallel Distrib. Comput. 2012")
+PLUGIN = PortSelection(
+    params=Params,
+    state=State,
+    step=step,
+    spreads="destination",
+    source="Zahavi, J. Parallel Distrib. Comput. 2012",
+)

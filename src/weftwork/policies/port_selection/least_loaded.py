@@ -38,6 +38,7 @@ PLUGIN = PortSelection(
     state=State,
     step=step,
     reorders=True,
+    spreads="evenly",
     needs=frozenset({"queue", "reorder-tolerance"}),
     source="uet-htsim, htsim/sim, ADAPTIVE switch strategy",
 )

@@ -35,6 +35,7 @@ PLUGIN = PortSelection(
     state=State,
     step=step,
     reorders=True,
+    spreads="evenly",
     needs=frozenset({"reorder-tolerance"}),
     source="Dixit et al., INFOCOM 2013, doi:10.1109/INFCOM.2013.6567015",
 )

@@ -8,7 +8,7 @@ Leaves out: the models themselves; the floor that knows the hardware catalogue p
 from __future__ import annotations
 
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, Field
@@ -69,11 +69,11 @@ _ROWS: dict[str, tuple[str, str]] = {
     ),
     "Ecn.kmin_bytes": (
         "Queue length up to which nothing is marked.",
-        "alibaba-edu/High-Precision-Congestion-Control, run.py: 100 KB x C/25G, here at 100 Gb/s",
+        "alibaba-edu/High-Precision-Congestion-Control, simulation/run.py: 100 KB x C/25G",
     ),
     "Ecn.kmax_bytes": (
         "Queue length from which everything is marked.",
-        "alibaba-edu/High-Precision-Congestion-Control, run.py: 400 KB x C/25G, here at 100 Gb/s",
+        "alibaba-edu/High-Precision-Congestion-Control, simulation/run.py: 400 KB x C/25G",
     ),
     "Ecn.pmax": (
         "Probability of a mark just below kmax.",
@@ -137,6 +137,8 @@ _ROWS: dict[str, tuple[str, str]] = {
 # What it means to leave out a field that has no default.
 _ABSENT = {
     "Switch.headroom_bytes": "from cable and rate",
+    "Ecn.kmin_bytes": "100 KB x rate of the port / 25 Gb/s",
+    "Ecn.kmax_bytes": "400 KB x rate of the port / 25 Gb/s",
     "HashFunction.seed": "by the switch's tier: 0, 10, 25, 40, 50",
     "HashFunction.offset": "by the switch's tier: 0, 10, 20, 5, 15; half of that for crc16-ccitt",
 }
@@ -156,8 +158,8 @@ class DeviceChoice(Record):
 
         Examples
         --------
-        >>> DeviceChoice(fields={"ecn": {"pmax": 0.5}}).on(Switch()).ecn.kmin_bytes
-        400000
+        >>> DeviceChoice(fields={"ecn": {"kmin_bytes": 5_000}}).on(Switch()).ecn.kmin_bytes
+        5000
         """
         return type(base).model_validate(_merged(base.model_dump(), self.fields))
 
@@ -278,10 +280,9 @@ def device_mistakes(device: Switch | Nic | Server) -> list[tuple[str, str]]:
                 )
             )
         return found
-    if device.ecn.kmin_bytes > device.ecn.kmax_bytes:
-        found.append(
-            ("ecn.kmin", f"found {device.ecn.kmin_bytes:,} B, wanted at most kmax, {device.ecn.kmax_bytes:,} B")
-        )
+    kmin, kmax = device.ecn.kmin_bytes, device.ecn.kmax_bytes
+    if kmin is not None and kmax is not None and kmin > kmax:
+        found.append(("ecn.kmin", f"found {kmin:,} B, wanted at most kmax, {kmax:,} B"))
     if device.reserve_bytes > device.buffer_bytes:
         found.append(("reserve", f"found {device.reserve_bytes:,} B, wanted at most buffer, {device.buffer_bytes:,} B"))
     if device.headroom_bytes is not None and device.headroom_bytes > device.buffer_bytes:

@@ -146,8 +146,9 @@ class TransportSection(Record):
         "queue_pairs",
         Whole(low=1, high=256, unit="queue pairs"),
         default=1,
-        text="Queue pairs of each connection, used in turn by message.",
-        source="chosen: one",
+        text="Queue pairs of each connection: traffic takes them in turn by message, collectives split every message"
+        " evenly over them.",
+        source="NCCL, NCCL_IB_QPS_PER_CONNECTION: 1; messages are split as NCCL_IB_SPLIT_DATA_ON_QPS=1 does",
     )
     data_priority: int = row(
         "data_priority",

@@ -27,9 +27,11 @@ from weftwork.study.prepare.faults import occurrences
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.prepared import Prepared
+from weftwork.study.prepare.queue_pairs import with_queue_pairs
 from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.traffic import traffic_job
 from weftwork.study.prepare.training import training_jobs, training_programs
+from weftwork.study.prepare.unjoined import refuse_unjoined
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
@@ -190,7 +192,8 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     late: list[Mistake] = []  # told behind those of transport and faults
     if not mistakes:
         job, known = _job(scenario, fabric, jobs)
-        caveats |= known
+        job, told = with_queue_pairs(scenario, job, policies)
+        caveats |= known | told
         sent = None if folds(scenario) else volume(job)
         taken = refuse_amounts(scenario, amounts_of(scenario, fabric, job, sent))
         series, late = recording(scenario, fabric, job)
@@ -201,6 +204,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     if mistakes or job is None or taken is None:
         raise ConfigError(scenario.source, mistakes)
     engine_input = lowered(scenario, fabric=fabric, job=job, transport=transport, policies=policies, faults=faults)
+    refuse_unjoined(scenario, fabric, job)
     caveats |= fabric.caveats
     if isinstance(engine_input, PacketInput):
         caveats |= pause_caveats(fabric, engine_input.transport, int(engine_input.class_lossless.sum()))

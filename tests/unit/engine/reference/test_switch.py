@@ -83,7 +83,11 @@ class Driven:
             "weights": (0, 0),
             "lossless": (True, False),
         }
-        config = SwitchConfig(**(values | changes))
+        values |= changes
+        for name in ("kmin_bytes", "kmax_bytes"):  # the same for all ports where one number is given
+            if isinstance(values[name], int):
+                values[name] = dict.fromkeys(range(4), values[name])
+        config = SwitchConfig(**values)
         self.ports = [hand_port(self.clock, self.counted, port, classes=len(config.weights)) for port in range(4)]
         self.wires = [HandWire() for _ in self.ports]
         self.switch = SwitchNode(config, self.clock, self.ports, self.routes, self.selection)

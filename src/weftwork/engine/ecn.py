@@ -1,0 +1,70 @@
+"""ECN thresholds of every port: what its switch was given, else in proportion to the rate of its link.
+
+Source: alibaba-edu/High-Precision-Congestion-Control, simulation/run.py (`weftwork.spec.device.Ecn`).
+Leaves out: links that a fault degrades: a switch is configured for the rate that the link should have.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weftwork.base.errors import Mistake
+from weftwork.spec.fabric import SWITCH
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weftwork.spec.fabric import Fabric
+
+__all__ = ["least_kmin_bytes", "threshold_mistakes", "thresholds_bytes"]
+
+
+def thresholds_bytes(fabric: Fabric) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Kmin and kmax of every port; 0 at hosts, whose NICs mark nothing.
+
+    Returns
+    -------
+    two of shape (ports,)
+    """
+    ports = fabric.ports
+    kmin, kmax = np.zeros(len(ports.node), np.int64), np.zeros(len(ports.node), np.int64)
+    rates = fabric.links["rate_bps"][ports.link]
+    marks = fabric.node_kind[ports.node] == SWITCH
+    for kind, device in enumerate(fabric.switches):
+        own = marks & (fabric.node_device[ports.node] == kind)
+        for rate in np.unique(rates[own]).tolist():
+            kmin[own & (rates == rate)], kmax[own & (rates == rate)] = device.ecn.thresholds_bytes(int(rate))
+    return kmin, kmax
+
+
+def least_kmin_bytes(fabric: Fabric) -> list[int]:
+    """The shortest queue that a port of each kind of switch marks above; of a kind without links what it was given."""
+    ports = fabric.ports
+    kmin, _ = thresholds_bytes(fabric)
+    is_switch = fabric.node_kind[ports.node] == SWITCH
+    found = []
+    for kind, device in enumerate(fabric.switches):
+        own = kmin[is_switch & (fabric.node_device[ports.node] == kind)]
+        found.append(int(own.min()) if len(own) else device.ecn.kmin_bytes or 0)
+    return found
+
+
+def threshold_mistakes(fabric: Fabric) -> list[Mistake]:
+    """Find a threshold that was given and contradicts the other one, which follows the rate of the port."""
+    ports = fabric.ports
+    kmin, kmax = thresholds_bytes(fabric)
+    wrong = np.flatnonzero(kmin > kmax)
+    if not len(wrong):
+        return []
+    port = int(wrong[0])
+    node = ports.node[port]
+    device = fabric.switches[fabric.node_device[node]]
+    rate = int(fabric.links["rate_bps"][ports.link[port]])
+    key, other = ("kmin", "kmax") if device.ecn.kmin_bytes is not None else ("kmax", "kmin")
+    text = (
+        f"found kmin {kmin[port]:,} B and kmax {kmax[port]:,} B at '{fabric.node_names[node]}', wanted kmin at most"
+        f" kmax; {other} follows from the port's {rate / 1e9:g} Gb/s unless it is given too"
+    )
+    return [Mistake(path=f"fabric.switch.ecn.{key}", text=text)]

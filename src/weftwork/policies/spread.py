@@ -1,0 +1,98 @@
+"""Is what a policy declares of how it spreads packets true? Its step is asked about packets that differ in one thing.
+
+The flow engine reads ``PLUGIN.spreads`` and asks no step, so that a declaration that lies would give a wrong result.
+Leaves out: candidates with queues: flows have none, and evenly is meant among ports that are equally busy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from weftwork.base.random import Stream, draw
+from weftwork.policies.interface import Kind
+
+if TYPE_CHECKING:
+    from weftwork.policies.load import LoadedPolicy
+
+__all__ = ["spread_contradiction"]
+
+_PACKETS: Final = 1_024  # chosen: a share of 1 / 8 is then found within a third of it, six standard deviations
+_PER_CANDIDATE: Final = 400  # chosen: the same for candidates, however many
+_CANDIDATES: Final = (2, 3, 4, 8)
+_SLACK: Final = 1 / 3
+_LEAST_ENTROPIES: Final = 16  # chosen: with fewer a switch of 16 uplinks leaves some of them without packets
+
+
+def spread_contradiction(policy: LoadedPolicy) -> str | None:
+    """Say how a path or port selection with its parameters contradicts what it declares, or None.
+
+    Parameters
+    ----------
+    policy : a path selection or a port selection; one that declares nothing contradicts nothing
+
+    Raises
+    ------
+    PolicyError : the step breaks; with file and line
+    """
+    plugin: Any = policy.plugin
+    if policy.kind == "congestion_control" or plugin.spreads is None:
+        return None
+    found = _of_path(policy, plugin) if policy.kind == "path_selection" else _of_port(policy, plugin)
+    return None if found is None else f"'{policy.name}' declares spreads={plugin.spreads!r}, but {found}"
+
+
+def _bits(purpose: int, packet: int) -> int:
+    """62 random bits, as a step gets them."""
+    return draw(1, Stream.PORT_CHOICE, purpose, packet, 0) >> 2
+
+
+def _of_path(policy: LoadedPolicy, plugin: Any) -> str | None:  # noqa: ANN401 - one of two records
+    state, signal = policy.new_state(), policy.new_signal()
+    given = 50_000
+    state.entropy = given
+    taken: Counter[int] = Counter()
+    for packet in range(_PACKETS):
+        signal.kind, signal.seq, signal.next_seq = int(Kind.SEND), packet, packet
+        signal.now_ps, signal.bytes, signal.mtu_bytes = packet * 100_000, 4_096, 4_096
+        signal.line_rate_bps, signal.base_rtt_ps = 400_000_000_000, 10_000_000
+        signal.entropy, signal.draw = state.entropy, _bits(0, packet)
+        policy.call_step(state, signal)
+        taken[int(state.entropy)] += 1
+    if plugin.spreads == "constant":
+        others = [entropy for entropy in taken if entropy != given]
+        return None if not others else f"it moved packets of a queue pair from entropy {given} to {others[0]}"
+    most, times = taken.most_common(1)[0]
+    if times <= _PACKETS // _LEAST_ENTROPIES:
+        return None
+    return (
+        f"{times:,} of {_PACKETS:,} packets of a queue pair took the entropy {most}; wanted {_LEAST_ENTROPIES} or more"
+    )
+
+
+def _of_port(policy: LoadedPolicy, plugin: Any) -> str | None:  # noqa: ANN401
+    for count in _CANDIDATES:
+        state, signal = policy.new_state(), policy.new_port_signal()
+        candidates = policy.new_candidates(count)
+        for candidate in candidates:
+            candidate.rate_bps, candidate.up, candidate.weight = 400_000_000_000, 1, 1
+        used: Counter[int] = Counter()
+        flow = _bits(1, count) % 2**32
+        is_even = plugin.spreads == "evenly"
+        for packet in range(_PER_CANDIDATE * count if is_even else _PACKETS):
+            signal.now_ps, signal.bytes, signal.is_data = packet * 100_000, 4_174, 1
+            signal.candidates, signal.choice = count, 0
+            signal.draw = _bits(2, packet)
+            signal.hash = flow if is_even else _bits(3, packet) % 2**32
+            signal.destination = 7 if is_even else _bits(4, packet) % 100_000
+            signal.stride = 1 if is_even else (1, 4, 32)[packet % 3]
+            policy.call_step(state, signal, candidates)
+            used[int(signal.choice)] += 1
+            wanted = {"hash": signal.hash, "destination": signal.destination // signal.stride}.get(plugin.spreads)
+            if wanted is not None and signal.choice != wanted % count:
+                told = f"hash {signal.hash}" if plugin.spreads == "hash" else f"destination // stride {wanted}"
+                return f"it chose candidate {signal.choice} of {count} for {told}, wanted {wanted % count}"
+        if is_even and any(abs(used[at] - _PER_CANDIDATE) > _SLACK * _PER_CANDIDATE for at in range(count)):
+            shares = ", ".join(f"{used[at]:,}" for at in range(count))
+            return f"{count} equal candidates got {shares} packets of one flow"
+    return None

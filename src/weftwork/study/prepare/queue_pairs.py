@@ -1,0 +1,73 @@
+"""Queue pairs of a scenario's job, and where more of them cannot change its result.
+
+Leaves out: how messages are split (`weftwork.workload.queue_pairs`); patterns of traffic, which take them in turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weftwork.base.caveat import Caveat, caveats_by_subject
+from weftwork.engine.programs import walk
+from weftwork.spec.job import Arrivals, Send
+from weftwork.workload.queue_pairs import split_over_queue_pairs
+
+if TYPE_CHECKING:
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.job import Job
+    from weftwork.spec.scenario.scenario import Scenario
+
+__all__ = ["with_queue_pairs"]
+
+
+def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPolicy]) -> tuple[Job, dict[str, Caveat]]:
+    """Split the messages of a collective or of training over the queue pairs that the transport has.
+
+    Parameters
+    ----------
+    scenario : its transport, and which kind of workload it has
+    job : of that workload
+    policies : by kind
+
+    Returns
+    -------
+    the job that is run, and what a user should know where queue pairs that were asked for carry nothing
+
+    Raises
+    ------
+    ConfigError : there are more queue pairs than a connection has numbers for
+    """
+    wanted = scenario.transport.queue_pairs
+    if wanted == 1:
+        return job, {}
+    if scenario.traffic is None:
+        job, text = split_over_queue_pairs(job, wanted), _on_flows(scenario, policies)
+    else:
+        text = _of_traffic(job, wanted)
+    return job, caveats_by_subject([Caveat(subject="transport.queue_pairs", kind="note", text=text)] if text else [])
+
+
+def _on_flows(scenario: Scenario, policies: dict[str, LoadedPolicy]) -> str:
+    """Without a hash all queue pairs of a connection have the same paths, and flows know nothing else of them."""
+    plugins = {kind: policy.plugin for kind, policy in policies.items()}
+    spreads = {kind: getattr(plugins[kind], "spreads", None) for kind in ("port_selection", "path_selection")}
+    if scenario.engine.fidelity != "flow" or spreads == {"port_selection": "hash", "path_selection": "constant"}:
+        return ""
+    return (
+        f"{scenario.transport.queue_pairs} queue pairs of a connection have the same paths here, since no hash chooses"
+        " among them; they change the headers of messages alone"
+    )
+
+
+def _of_traffic(job: Job, wanted: int) -> str:
+    """A connection with one message, and flows that have a queue pair each."""
+    operations = [operation for _, operation, _ in walk(job)]
+    if any(isinstance(operation, Arrivals) for operation in operations):
+        return f"each flow has a queue pair of its own here, so that {wanted} for each connection change nothing"
+    used = 1 + max((operation.channel for operation in operations if isinstance(operation, Send)), default=0)
+    if used >= wanted:
+        return ""
+    return (
+        f"{used} of the {wanted} queue pairs of each connection carry something: they take its messages in turn, and"
+        " traffic.repeat says how many there are"
+    )

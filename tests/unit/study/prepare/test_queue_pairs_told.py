@@ -1,0 +1,59 @@
+"""Queue pairs change the result of a collective and of training, or the run says why they cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weftwork.store.runs import Run
+from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.run.run import run_scenario
+
+SCENARIO = """schema: 2
+fabric: {{topology: leaf-spine, leaves: 4, spines: 2, hosts_per_leaf: 2, link_rate: 100Gbps}}
+transport: {{congestion_control: none, queue_pairs: {pairs}, load_balancing: {balancing}, reorder_tolerant: true}}
+engine: {{fidelity: {fidelity}}}
+{workload}
+"""
+COLLECTIVE = "collective: {operation: all-reduce, algorithm: ring, size: 1MiB, protocol: none}"
+POISSON = "traffic: {pattern: poisson, flows: 20, load: 0.3}"
+
+
+def scenario(tmp_path: Path, workload: str, *, pairs: int, fidelity: str = "packet", balancing: str = "ecmp") -> Path:
+    file = tmp_path / f"{fidelity}{pairs}.yaml"
+    text = SCENARIO.format(pairs=pairs, fidelity=fidelity, balancing=balancing, workload=workload)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("fidelity", ["packet", "flow", "reference"])
+def test_a_collective_takes_another_time_with_more_queue_pairs(tmp_path: Path, fidelity: str) -> None:
+    def ran(pairs: int) -> Run:
+        return run_scenario(
+            scenario(tmp_path, COLLECTIVE, pairs=pairs, fidelity=fidelity), out=tmp_path / f"{fidelity}-{pairs}"
+        )
+
+    one, four = ran(1), ran(4)
+    assert one.value("collective_duration_ps") != four.value("collective_duration_ps")
+    assert one.value("payload_bytes") == four.value("payload_bytes")
+
+
+@pytest.mark.parametrize(
+    ("workload", "keys", "told"),
+    [
+        ("traffic: {pattern: permutation, size: 10KB}", {}, "1 of the 4 queue pairs of each connection carry"),
+        ("traffic: {pattern: permutation, size: 10KB, repeat: 3}", {}, "3 of the 4 queue pairs of each connection"),
+        ("traffic: {pattern: permutation, size: 10KB, repeat: 4}", {}, None),
+        (POISSON, {}, "each flow has a queue pair of its own here"),
+        (COLLECTIVE, {}, None),
+        (COLLECTIVE, {"fidelity": "flow"}, None),
+        (COLLECTIVE, {"fidelity": "flow", "balancing": "switch-spray"}, "have the same paths here"),
+    ],
+)
+def test_queue_pairs_that_change_nothing_are_told(
+    tmp_path: Path, workload: str, keys: dict[str, str], told: str | None
+) -> None:
+    found = prepare(read_scenario(scenario(tmp_path, workload, pairs=4, **keys))).fabric.caveats
+    assert told is None or told in found["transport.queue_pairs"].text
+    assert ("transport.queue_pairs" in found) == (told is not None)

@@ -101,10 +101,10 @@ class CollectiveSection(Record):
     )
     protocol: str = row(
         "protocol",
-        Choice(options=("none", "simple", "ll128", "ll")),
+        Choice(options=("none", "simple", "ll128", "ll", "auto")),
         default="simple",
         text="Software between the network and the data: its latencies, and the share of data in what it sends; none"
-        " for the network alone.",
+        " for the network alone, auto for the fastest at this size in closed form, as NCCL's tuning takes.",
         source="NVIDIA/nccl, src/graph/tuning.cc",
     )
     step_latency_ps: int | None = row(

@@ -17,7 +17,7 @@ from weftwork.engine.programs import walk
 from weftwork.hardware.catalogue import SERVERS, gpu, gpu_caveats
 from weftwork.spec.job import Collect, Compute
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
-from weftwork.study.prepare.collective import nvlink_domains
+from weftwork.study.prepare.collective import nvlink_domains, port_rate_bps
 from weftwork.study.prepare.engine_settings import transport_of
 from weftwork.workload.collectives.figures import collective_caveats, collective_figures, path_latency_ps
 from weftwork.workload.collectives.stepwise import stepwise
@@ -204,7 +204,7 @@ def _job(
     order = PLACEMENTS[section.placement](fabric, first + gpus, seed=scenario.engine.seed)
     figures = collective_figures(
         server,
-        nic_port_rate_bps=_port_rate(fabric),
+        nic_port_rate_bps=port_rate_bps(fabric),
         gpu=chip.name,
         network_latency_ps=path_latency_ps(fabric),
         payload_share=transport_of(scenario.transport).payload_share,
@@ -290,13 +290,6 @@ def _gpu_name(section: TrainingSection, server: Server, path: str) -> str:
         text = f"missing, wanted a GPU: the server '{server.name}' of the fabric does not say which it has"
         raise ConfigError("training", [Mistake(path=f"{path}.gpu", text=text, fix="h100")])
     return str(row.value("gpu"))
-
-
-def _port_rate(fabric: Fabric) -> int:
-    """Rate of one NIC port; of ports that differ the slowest."""
-    ports = fabric.ports
-    node = int(fabric.hosts[0])
-    return int(fabric.links["rate_bps"][ports.link[ports.base[node] : ports.base[node + 1]]].min())
 
 
 def _part(order: Placement, first: int, last: int) -> Placement:

@@ -12,7 +12,7 @@ from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.devices import DeviceChoice
 from weftwork.spec.scenario.kinds import Choice, DeviceKind, Flag, Measure, NameOrFile, Number, Section, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
-from weftwork.spec.scenario.workload import PLACEMENTS
+from weftwork.spec.scenario.workload import PLACEMENT_TEXT, PLACEMENTS
 from weftwork.spec.training import Model, Overlap, Parallelism, Software
 
 __all__ = ["LONG_SEQUENCE", "Checkpoint", "OverlapSection", "Straggler", "TrainingJobSection", "TrainingSection"]
@@ -202,7 +202,7 @@ class TrainingSection(Record):
         "placement",
         Choice(options=PLACEMENTS),
         default="packed",
-        text="Which GPU is which rank: server by server, rail by rail, over the pods in turn, or at random.",
+        text=PLACEMENT_TEXT,
         source="chosen: as launchers number ranks",
     )
     gpus: int | None = row(

@@ -5,6 +5,7 @@ Leaves out: what algorithms do (`weftwork.workload.collectives`), how ranks are 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
 from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, alone, extra_launch_ps, methods
 from weftwork.workload.collectives.figures import collective_caveats, collective_figures, path_latency_ps
 from weftwork.workload.collectives.protocols import software
-from weftwork.workload.placement import PLACEMENTS, with_nvlink_switches
+from weftwork.workload.placement import PLACEMENTS, scattered, with_nvlink_switches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -146,7 +147,11 @@ def _call(
         nic_columns=placement.nics.shape[1],
         **known,
     )
-    return call, caveats | unused
+    placed = scattered(section.placement, "collective.placement")
+    if unused and placed:
+        text = "; ".join(one["collective.placement"].text for one in (placed, unused))
+        placed = caveats_by_subject([replace(NO_DOMAINS, text=text)])
+    return call, caveats | unused | placed
 
 
 def _is_given(key: str, given: Mapping[str, int | None]) -> bool:

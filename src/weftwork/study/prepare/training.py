@@ -28,7 +28,7 @@ from weftwork.workload.models.size import iteration_flops, parameters
 from weftwork.workload.models.software import software, software_caveats
 from weftwork.workload.parallelism.memory import Memory, fullest_stage
 from weftwork.workload.parallelism.refuse import refuse
-from weftwork.workload.placement import PLACEMENTS
+from weftwork.workload.placement import PLACEMENTS, scattered
 from weftwork.workload.training.communication import GpuCluster
 from weftwork.workload.training.programs import Extras, TrainingShape, training_job
 
@@ -225,6 +225,7 @@ def _job(
         **gpu_caveats(chip.name),
         **software_caveats(made.name),
         **collective_caveats(figures),
+        **scattered(section.placement, f"{path}.placement"),
     }
     return (
         TrainingJob(

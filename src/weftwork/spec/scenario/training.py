@@ -141,6 +141,13 @@ class TrainingSection(Record):
         text="Tokens of a sequence.",
         source="Grattafiori et al., arXiv:2407.21783, section 3.4.2: 128 Ki tokens in the last stage",
     )
+    force: bool = row(
+        "force",
+        Flag(),
+        default=False,
+        text="Whether a sequence is run although it is many times longer than what the model was made for.",
+        source="chosen: a slip of the pen is likelier",
+    )
     sequence_parallel: bool = row(
         "sequence_parallel",
         Flag(),

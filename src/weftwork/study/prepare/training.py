@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainingJob", "compute_factors", "training_jobs", "training_programs"]
 
+# chosen: Llama 3 stretched its context 16 times (arXiv:2407.21783, section 3.4.2); four times that is a slip of the pen
+MOST_STRETCH = 64
 CHECKPOINT_BYTES = 14  # of a parameter: two of the weight, twelve of Adam in FP32 (arXiv:1910.02054, section 3.1)
 FROZEN_BYTES = 2  # of a parameter that is not trained: the weight alone
 
@@ -187,6 +189,7 @@ def _job(
     server = _server(fabric)
     what = _model(section.model, f"{path}.model")
     first, gpus = section.first_gpu or 0, section.gpus or fabric.gpus
+    _refuse_absurd(section, what, path)
     plan = section.parallelism(what)
     if section.data is None:
         plan = plan.model_copy(update={"data": gpus // (plan.tensor * plan.context * plan.pipeline)})
@@ -221,7 +224,7 @@ def _job(
     )
     _refuse_endless(job, path)
     caveats = {
-        **model_caveats(what.name),
+        **({} if section.model.endswith(".json") else model_caveats(what.name)),
         **gpu_caveats(chip.name),
         **software_caveats(made.name),
         **collective_caveats(figures),
@@ -241,6 +244,18 @@ def _job(
         ),
         caveats,
     )
+
+
+def _refuse_absurd(section: TrainingSection, what: Model, path: str) -> None:
+    """Ask about a sequence that is many times longer than what the model was made for, unless the user insists."""
+    limit = MOST_STRETCH * what.sequence
+    if section.force or section.sequence is None or section.sequence <= limit:
+        return
+    text = (
+        f"found {section.sequence:,} tokens, {section.sequence / what.sequence:,.0f} times the {what.sequence:,} that"
+        f" '{what.name}' was made for, wanted at most {limit:,}; to insist, set {path}.force: true"
+    )
+    raise ConfigError("training", [Mistake(path=f"{path}.sequence", text=text, fix=str(what.sequence))])
 
 
 def _refuse_endless(job: Job, path: str) -> None:

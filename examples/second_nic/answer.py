@@ -28,14 +28,18 @@ NICS = {
         "fabric.radix": "128",
     },
 }
-ZERO = "model: llama-3-70b, zero: 3, global_batch: 512, recompute: full"
-DENSE = "model: llama-3-405b, tensor: 8, pipeline: 8, global_batch: 512, recompute: selective, balanced_ends: true"
+ZERO = "model: llama-3-70b, zero: 3, global_batch: 512, recompute: full, gradients: bf16"
+DENSE = (
+    "model: llama-3-405b, tensor: 8, pipeline: 8, global_batch: 512, recompute: selective, balanced_ends: true,"
+    " gradients: bf16"
+)
+NOTHING_HIDES = "overlap: {data: 0, pipeline: 0}"
 JOBS = {
     "experts across servers": {},
     "experts, a token once a server": {"training.software": "{name: plain, deduplicated_experts: true}"},
-    "ZeRO 3, nothing hidden": {"training": f"{{{ZERO}, prefetch: false}}"},
+    "ZeRO 3, nothing hidden": {"training": f"{{{ZERO}, prefetch: false, {NOTHING_HIDES}}}"},
     "ZeRO 3, hidden": {"training": f"{{{ZERO}, overlap: {{data: 1}}}}"},
-    "dense, TP 8 in a server": {"training": f"{{{DENSE}}}"},
+    "dense, TP 8 in a server": {"training": f"{{{DENSE}, {NOTHING_HIDES}}}"},
 }
 
 

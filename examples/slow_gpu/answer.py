@@ -16,7 +16,9 @@ __all__ = ["Case", "figure", "measure", "report"]
 SECOND_PS = 1e12
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0)
 LAST, FIRST = 204, 12  # a GPU of the last stage and one of the first, both of the second pipeline
-ZERO = {"training": "{model: llama-3-70b, zero: 3, global_batch: 256, recompute: full, overlap: {data: 1}}"}
+ZERO = {
+    "training": "{model: llama-3-70b, zero: 3, global_batch: 256, recompute: full, gradients: bf16, overlap: {data: 1}}"
+}
 HEALTHY, HEALTHY_ZERO = "pipelines, all alike", "ZeRO 3, all alike"
 DRAWN = ("ZeRO 3", "pipelines, last stage", "pipelines, first stage")
 

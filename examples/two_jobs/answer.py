@@ -15,13 +15,16 @@ __all__ = ["Case", "figure", "measure", "report"]
 
 SECOND_PS = 1e12
 SEEDS = 3  # of hashing
-ZERO = "model: llama-3-70b, zero: 3, global_batch: 64, recompute: full"
-EXPERTS = "model: qwen3-30b-a3b, expert: 64, global_batch: 512, recompute: full"
-DENSE = "model: llama-3-70b, tensor: 8, pipeline: 2, global_batch: 64, recompute: full"
+ZERO = "model: llama-3-70b, zero: 3, global_batch: 64, recompute: full, gradients: bf16"
+EXPOSED = f"{ZERO}, prefetch: false, overlap: {{data: 0}}"
+EXPERTS = "model: qwen3-30b-a3b, expert: 64, global_batch: 512, recompute: full, gradients: bf16, overlap: {data: 0}"
+DENSE = (
+    "model: llama-3-70b, tensor: 8, pipeline: 2, global_batch: 64, recompute: full, gradients: bf16, overlap: {data: 0}"
+)
 IN_STEP, BESIDE_DENSE = "ZeRO 3 beside ZeRO 3, in step", "experts beside a dense job"
 PAIRS = {
-    IN_STEP: (f"{ZERO}, prefetch: false", f"{ZERO}, prefetch: false"),
-    "ZeRO 3 beside ZeRO 3, 12 ms apart": (f"{ZERO}, prefetch: false", f"{ZERO}, prefetch: false, loading: 12ms"),
+    IN_STEP: (EXPOSED, EXPOSED),
+    "ZeRO 3 beside ZeRO 3, 12 ms apart": (EXPOSED, f"{EXPOSED}, loading: 12ms"),
     "ZeRO 3 beside ZeRO 3, both hidden": (f"{ZERO}, overlap: {{data: 1}}", f"{ZERO}, overlap: {{data: 1}}"),
     "experts beside experts": (EXPERTS, EXPERTS),
     BESIDE_DENSE: (f"{EXPERTS}, iterations: 4", f"{DENSE}, iterations: 3"),

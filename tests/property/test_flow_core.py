@@ -23,7 +23,7 @@ cases = st.builds(
     fabric=st.sampled_from(sorted(FABRICS)),
     degrees=st.sampled_from(DEGREES),
     mode=st.just(Mode.HASHED),
-    order=st.sampled_from(["packed", "pods", "random"]),
+    order=st.sampled_from(["packed", "pods", "random-servers", "random"]),
     seed=st.integers(1, 20),
 )
 

@@ -69,7 +69,7 @@ def packet_input_of(case: Case, *, has_two_shapes: bool = False) -> FlowInput:
         links = built.links.copy()
         links["rate_bps"][case.slow_link % len(links)] //= 3
         built = replace(built, links=links)
-    place = getattr(placement, case.order)(built, case.degrees.ranks, seed=case.seed)
+    place = placement.PLACEMENTS[case.order](built, case.degrees.ranks, seed=case.seed)
     job = parallel_job(case.degrees, place, network_share=0.75, has_two_shapes=has_two_shapes)
     factor = np.ones(job.ranks)
     if case.straggler is not None:
@@ -120,7 +120,7 @@ cases = st.builds(
     fabric=st.sampled_from(sorted(FABRICS)),
     degrees=st.sampled_from(DEGREES),
     mode=st.sampled_from(Mode),
-    order=st.sampled_from(["packed", "rails", "pods", "random"]),
+    order=st.sampled_from(["packed", "rails", "pods", "random-servers", "random"]),
     seed=st.integers(1, 5),
     straggler=st.none() | st.integers(0, 1000),
     slow_link=st.none() | st.integers(0, 1000),

@@ -44,6 +44,7 @@ def plans(draw: st.DrawFn) -> Parallelism:
         zero=draw(st.sampled_from([0, 1, 3])),
         has_prefetch=draw(st.booleans()),
         recompute=draw(st.sampled_from(["none", "selective", "full"])),
+        gradient_bytes=draw(st.sampled_from([2, 4])),
         has_lora=draw(st.integers(0, 9)) == 0,
         order=draw(st.sampled_from(["tp-cp-dp-pp", "tp-cp-pp-dp"])),
         overlap=Overlap(
@@ -114,15 +115,17 @@ def assert_bytes(
     dense = sum(times * work.parameters for times, work in works.values())
     experts = sum(times * work.expert_parameters for times, work in works.values())
     copies = plan.tensor * plan.context * plan.data // plan.expert
-    reduced = 2 * (dense * (plan.data * plan.context > 1) + experts * (copies > 1))
+    shared = dense * (plan.data * plan.context > 1) + experts * (copies > 1)
     if plan.has_lora:
-        reduced = 0
+        shared = 0
     operation = "all-reduce" if plan.zero == 0 else "reduce-scatter"
     rounds = count if plan.zero == 3 else 1
     gathers = {0: 0, 1: 1, 3: 2 * count}[plan.zero]
     # rounding: a byte for each call
-    assert total(found, stage, operation, {4, 6}) == pytest.approx(rounds * reduced, rel=1e-5, abs=2000)
-    assert total(found, stage, "all-gather", {5, 7}) == pytest.approx(gathers * reduced, rel=1e-5, abs=2000)
+    assert total(found, stage, operation, {4, 6}) == pytest.approx(
+        rounds * plan.gradient_bytes * shared, rel=1e-5, abs=2000
+    )
+    assert total(found, stage, "all-gather", {5, 7}) == pytest.approx(gathers * 2 * shared, rel=1e-5, abs=2000)
 
 
 @given(plan=plans())

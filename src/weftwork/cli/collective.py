@@ -32,9 +32,9 @@ ELEMENT_BYTES: Final = 4  # of float, the type that nccl-tests takes where none 
 MOST_SIZES: Final = 64  # chosen: a doubling from a byte to 2^63 is no more
 _REDUCES: Final = {"all-reduce": "sum", "reduce-scatter": "sum", "reduce": "sum"}
 _ROOTED: Final = frozenset({"broadcast", "reduce"})
-_COLUMNS: Final = ("size", "count", "type", "redop", "root", "time", "algbw", "busbw")
-_UNITS: Final = ("(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)")
-_WIDTHS: Final = (14, 14, 7, 6, 5, 12, 9, 9)
+_COLUMNS: Final = ("size", "count", "type", "redop", "root", "time", "algbw", "busbw", "proto", "algorithm")
+_UNITS: Final = ("(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "")
+_WIDTHS: Final = (12, 11, 6, 6, 5, 11, 8, 8, 7)  # of all but the last, which is not padded
 
 
 def collective(
@@ -162,7 +162,7 @@ def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
     if section is not None and section.repeat > 1:
         typer.echo(f"# mean of {section.repeat:,} repetitions")
     for row in (_COLUMNS, _UNITS):
-        typer.echo("#" + "".join(text.rjust(width) for text, width in zip(row, _WIDTHS, strict=True))[1:])
+        typer.echo("#" + _in_columns(row)[1:])
 
 
 def _line(scenario: Scenario, row: Measured) -> str:
@@ -182,8 +182,15 @@ def _line(scenario: Scenario, row: Measured) -> str:
         _REDUCES.get(operation, "none"),
         str(root if operation in _ROOTED else -1),
         *(missing if value is None else f"{value / unit:.2f}" for value, unit in times),
+        row.protocol,
+        row.algorithm,
     )
-    return "".join(text.rjust(width) for text, width in zip(shown, _WIDTHS, strict=True))
+    return _in_columns(shown)
+
+
+def _in_columns(cells: Sequence[str]) -> str:
+    padded = "".join(f" {text}".rjust(width) for text, width in zip(cells[:-1], _WIDTHS, strict=True))
+    return f"{padded} {cells[-1]}".rstrip()
 
 
 def _print_foot(rows: Sequence[Measured]) -> None:

@@ -163,7 +163,11 @@ def _report(
     second: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another one, to compare with it.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="File to write; <run>.html beside it. A .json is a trace for Perfetto."),
+        typer.Option(
+            "-o",
+            "--out",
+            help="File to write, .html or .json (a trace for Perfetto); by default <run>.html beside the run.",
+        ),
     ] = None,
     is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     as_json: Json = False,

@@ -6,7 +6,7 @@ import json
 import webbrowser
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 from rich.text import Text
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["report"]
 
+_KINDS: Final = {".html": "page", ".htm": "page", ".json": "trace"}
+
 
 def report(first: Path, second: Path | None, *, out: Path | None, is_opened: bool, as_json: bool) -> None:
     """Write a page and say where it is.
@@ -32,13 +34,13 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
     ----------
     first, second : run folders; the second is measured against the first
     out : file to write; by default ``<run>.html`` beside the first run's folder, or ``<first>-<second>.html``; a name
-        that ends in ``.json`` is for a trace
+        that ends in ``.json`` is for a trace, any other suffix than ``.html`` is refused
     is_opened : show it in a browser
     as_json : one JSON object instead of words
 
     Raises
     ------
-    ConfigError : one of them is no run or damaged, or the file cannot be written
+    ConfigError : one of them is no run or damaged, the file cannot be written, or its suffix is another
     """
     from weftwork.report.page import run_page
 
@@ -46,7 +48,11 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
     file = out if out is not None else _beside(runs)
     if file.is_dir():
         raise ConfigError(str(file), [Mistake(path="--out", text="is a folder; wanted a file such as page.html")])
-    kind = "trace" if file.suffix == ".json" else "page"
+    kind = _KINDS.get(file.suffix.lower())
+    if kind is None:
+        shown = f"found '{file.suffix}'" if file.suffix else "found a name without a suffix"
+        text = f"{shown}, wanted .html (a page) or .json (a trace for Perfetto)"
+        raise ConfigError(str(file), [Mistake(path="--out", text=text, fix=str(file.with_suffix(".html")))])
     try:
         if kind == "trace":
             write_whole(file, _trace(runs))

@@ -138,7 +138,7 @@ class Parallelism(Record):
     has_prefetch: bool = True  # ZeRO 3: the next layer is gathered while this one computes
     recompute: Literal["none", "selective", "full"] = "none"
     precision: Precision = "bf16"
-    gradient_bytes: int = Field(default=2, gt=0)
+    gradient_bytes: int = Field(default=4, gt=0)  # FP32, as Megatron-LM sums them
     has_lora: bool = False
     has_balanced_ends: bool = False  # embedding and loss head count as layers when layers are given to stages
     order: Literal["tp-cp-dp-pp", "tp-cp-pp-dp"] = "tp-cp-dp-pp"  # the first changes fastest with the rank

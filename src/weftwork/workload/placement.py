@@ -1,17 +1,19 @@
 """Where ranks live: on which GPU of which server, and by which NIC ports they speak.
 
 A placement is an order of GPUs; rank r lives on the r-th of them. `PLACEMENTS` has the orders by name.
-Leaves out: fragments that other jobs leave of a cluster (give `Placement` yourself for those), and ranks that move.
+Leaves out: servers of which other jobs have a part (give `Placement` yourself for those), and ranks that move.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.random import Stream, draws
 from weftwork.spec.fabric import Fabric
@@ -27,6 +29,8 @@ __all__ = [
     "pods",
     "rails",
     "random",
+    "random_servers",
+    "scattered",
     "with_nvlink_switches",
 ]
 
@@ -85,16 +89,47 @@ def pods(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
     return _placement(fabric, host[order], gpu[order])
 
 
+def random_servers(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
+    """Whole servers in an order that the seed draws, each filled: what a scheduler finds free in a busy cluster.
+
+    Ranks of one server stay together, so that NVLink domains are as `packed` has them. Parameters as `packed`.
+    """
+    host, gpu = _gpus(fabric, ranks)
+    keys = draws(seed, Stream.PLACEMENT, np.arange(len(fabric.hosts)), 1, 0)
+    order = np.lexsort((gpu, host, keys[host]))[:ranks]
+    return _placement(fabric, host[order], gpu[order])
+
+
 def random(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
-    """GPUs of the whole fabric in an order that the seed draws. Parameters as `packed`."""
+    """Single GPUs of the whole fabric in an order that the seed draws: the worst case, which no scheduler gives.
+
+    Neighbours in rank are on different servers, so that hardly anything goes by NVLink. Parameters as `packed`.
+    """
     host, gpu = _gpus(fabric, ranks)
     keys = draws(seed, Stream.PLACEMENT, np.arange(len(host)), 0, 0)
     order = np.argsort(keys, kind="stable")[:ranks]
     return _placement(fabric, host[order], gpu[order])
 
 
+_SCATTERED: Final = (
+    "random scatters single GPUs over all servers, so that neighbours in rank hardly ever share NVLink; schedulers"
+    " give whole servers: random-servers"
+)
 # A fabric, a number of ranks and the seed of the run to a placement, by the name in a scenario.
-PLACEMENTS: dict[str, Callable[..., Placement]] = {"packed": packed, "rails": rails, "pods": pods, "random": random}
+PLACEMENTS: dict[str, Callable[..., Placement]] = {
+    "packed": packed, "rails": rails, "pods": pods, "random-servers": random_servers, "random": random,
+}  # fmt: skip
+
+
+def scattered(placement: str, path: str) -> dict[str, Caveat]:
+    """What an answer says of a placement that no scheduler gives, by the key that chose it; empty for all others.
+
+    Parameters
+    ----------
+    placement : name in `PLACEMENTS`
+    path : of the key, such as ``training.placement``
+    """
+    return caveats_by_subject([Caveat(subject=path, kind="note", text=_SCATTERED)] if placement == "random" else [])
 
 
 def gpu_ports(fabric: Fabric, host: int, gpu: int) -> list[int]:

@@ -38,7 +38,8 @@ def test_a_line_for_each_size_in_the_columns_of_nccl_tests(fabric: str, capsys: 
     assert run("all-reduce", "--fabric", fabric, "--sizes", "64KiB:256KiB") == 0
     lines = capsys.readouterr().out.splitlines()
     head = next(line for line in lines if "busbw" in line)
-    assert head.lstrip("#").split() == ["size", "count", "type", "redop", "root", "time", "algbw", "busbw"]
+    columns = ["size", "count", "type", "redop", "root", "time", "algbw", "busbw", "proto", "algorithm"]
+    assert head.lstrip("#").split() == columns
     rows = [line.split() for line in lines if not line.startswith("#")]
     assert [int(row[0]) for row in rows] == [65_536, 131_072, 262_144]
     for row in rows:
@@ -48,12 +49,42 @@ def test_a_line_for_each_size_in_the_columns_of_nccl_tests(fabric: str, capsys: 
         assert busbw == pytest.approx(algbw * float(bus_bandwidth_factor("all-reduce", 8)), rel=0.02)
 
 
+def test_each_line_says_by_which_algorithm_and_protocol(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for given, protocol in (([], "simple"), (["--set", "collective.protocol=none"], "none")):
+        assert run("all-reduce", "--fabric", fabric, "--sizes", "64KiB", "--algorithm", "tree", *given) == 0
+        (row,) = (line.split() for line in capsys.readouterr().out.splitlines() if not line.startswith("#"))
+        assert row[-2:] == [protocol, "tree"]
+
+
+def test_auto_takes_the_protocol_that_is_the_fastest_at_a_size(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ("8KiB", "32MiB", "1GiB")
+    given = ["all-reduce", "--gpus", "16", "--sizes", ",".join(sizes), "--json", "--set", "engine.fidelity=flow"]
+    found: dict[str, list[dict[str, object]]] = {}
+    for protocol in ("auto", "simple", "ll128", "ll"):
+        assert run(*given, "--set", f"collective.protocol={protocol}") == 0
+        found[protocol] = json.loads(capsys.readouterr().out)["sizes"]
+    auto = found.pop("auto")
+    assert [row["protocol"] for row in auto] == ["ll", "ll128", "simple"]
+    for index, row in enumerate(auto):
+        times = {protocol: rows[index]["time_ps"] for protocol, rows in found.items()}
+        assert row["time_ps"] == times[str(row["protocol"])]
+        assert row["protocol"] == min(times, key=lambda one: times[one])  # type: ignore[arg-type, return-value]
+
+
+def test_auto_is_refused_where_nothing_says_which_is_the_fastest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("broadcast", "--gpus", "16", "--sizes", "8KiB", "--set", "collective.protocol=auto") == 2
+    said = capsys.readouterr().err
+    assert "broadcast by ring has no closed form here" in said
+    assert "did you mean 'simple'" in said
+
+
 def test_the_same_as_json(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("all-gather", "--fabric", fabric, "--sizes", "64KiB,1MiB", "--gpus", "4", "--json") == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["operation"], document["gpus"]) == ("all-gather", 4)
     assert [row["size_bytes"] for row in document["sizes"]] == [65_536, 1_048_576]
     assert all(row["bus_bandwidth_bps"] <= 100e9 for row in document["sizes"])
+    assert {(row["algorithm"], row["protocol"]) for row in document["sizes"]} == {("ring", "simple")}
 
 
 def test_it_takes_as_long_as_the_same_scenario_in_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -175,6 +175,22 @@ def test_a_damaged_run_is_told_without_a_page(incast: Run, tmp_path: Path, capsy
     assert not (tmp_path / "run.html").exists()
 
 
+@pytest.mark.parametrize("name", ["page.pdf", "page.png", "page", "page.html.gz"])
+def test_a_file_of_a_kind_that_nobody_writes_is_refused(
+    incast: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(incast.path), "-o", str(tmp_path / name)])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "wanted .html (a page) or .json (a trace for Perfetto); did you mean" in said
+    assert "page" in said
+    assert not (tmp_path / name).exists()
+    with pytest.raises(SystemExit):
+        main(["report", str(incast.path), "-o", str(tmp_path / "PAGE.HTML")])
+    assert (tmp_path / "PAGE.HTML").is_file()
+
+
 def test_a_page_that_cannot_be_written_is_the_users_mistake(
     incast: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

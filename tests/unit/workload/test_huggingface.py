@@ -150,6 +150,103 @@ def test_gpt2_and_neox_have_plain_mlps() -> None:
     assert parameters(neox).total == pytest.approx(20.55e9, rel=0.01)  # Black et al., arXiv:2204.06745, section 2
 
 
+PHI3_MINI = {  # microsoft/Phi-3-mini-4k-instruct, config.json
+    "model_type": "phi3",
+    "hidden_size": 3072,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "vocab_size": 32064,
+    "max_position_embeddings": 4096,
+    "original_max_position_embeddings": 4096,
+    "sliding_window": 2047,
+    "tie_word_embeddings": False,
+    "resid_pdrop": 0.0,
+}
+PHI4 = {  # microsoft/phi-4, config.json
+    **PHI3_MINI,
+    "hidden_size": 5120,
+    "intermediate_size": 17920,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 40,
+    "num_key_value_heads": 10,
+    "vocab_size": 100352,
+    "max_position_embeddings": 16384,
+    "original_max_position_embeddings": 16384,
+    "sliding_window": None,
+}
+GEMMA3_1B = {  # google/gemma-3-1b-it, config.json
+    "model_type": "gemma3_text",
+    "head_dim": 256,
+    "hidden_size": 1152,
+    "intermediate_size": 6912,
+    "max_position_embeddings": 32768,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 26,
+    "num_key_value_heads": 1,
+    "query_pre_attn_scalar": 256,
+    "sliding_window": 512,
+    "sliding_window_pattern": 6,
+    "vocab_size": 262144,
+}
+GEMMA3_27B = {  # google/gemma-3-27b-it, config.json, text_config: what is not there is the default of its class
+    "model_type": "gemma3_text",
+    "head_dim": 128,
+    "hidden_size": 5376,
+    "intermediate_size": 21504,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 62,
+    "num_key_value_heads": 16,
+    "query_pre_attn_scalar": 168,
+    "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+    "sliding_window": 1024,
+}
+
+
+@pytest.mark.parametrize(
+    ("tree", "published", "windows", "sequence"),
+    [
+        (PHI3_MINI, 3_821_079_552, 32, 4_096),  # of the model's safetensors, norms included
+        (PHI4, 14_659_507_200, 0, 16_384),
+        (GEMMA3_1B, 999_885_952, 22, 32_768),
+        (GEMMA3_27B, 27.0e9, 52, 131_072),  # Gemma Team, arXiv:2503.19786, table 1: 25.6 and 1.416 billion
+    ],
+)
+def test_phi3_and_gemma3_have_their_published_parameters(
+    tree: dict[str, Any], published: float, windows: int, sequence: int
+) -> None:
+    found = model_from_config(tree, name="x")
+    assert parameters(found).total == pytest.approx(published, rel=0.001)
+    assert (found.window_layers, found.attention_window > 0, found.sequence) == (windows, windows > 0, sequence)
+    assert found.is_gated
+    assert found.has_tied_embeddings == (tree["model_type"] == "gemma3_text")
+
+
+def test_layers_of_gemma3_may_be_named_one_by_one() -> None:
+    kinds = ["sliding_attention"] * 20 + ["full_attention"] * 6
+    assert model_from_config({**GEMMA3_1B, "layer_types": kinds}, name="x").window_layers == 20
+    with pytest.raises(ConfigError, match="names 25 layers, wanted 26"):
+        model_from_config({**GEMMA3_1B, "layer_types": kinds[1:]}, name="x")
+    assert model_from_config({**GEMMA3_1B, "sliding_window_pattern": 2}, name="x").window_layers == 13
+
+
+def test_a_stretched_phi3_was_made_for_its_original_length() -> None:
+    tree = {**PHI3_MINI, "max_position_embeddings": 131_072}
+    assert model_from_config(tree, name="x").sequence == 4_096
+
+
+def test_a_model_of_images_says_where_its_text_is() -> None:
+    with pytest.raises(ConfigError, match="wanted its text_config alone, in a file of its own") as caught:
+        model_from_config({"model_type": "gemma3", "text_config": GEMMA3_27B, "vision_config": {}}, name="x")
+    assert caught.value.mistakes[0].fix is None
+
+
+def test_no_layers_are_a_mistake() -> None:
+    with pytest.raises(ConfigError, match="found 0, wanted a whole number from 1 to 100,000"):
+        model_from_config({**GEMMA3_1B, "num_hidden_layers": 0}, name="x")
+
+
 def test_windows_of_mistral_and_qwen() -> None:
     mistral = model_from_config({**LLAMA, "model_type": "mistral", "sliding_window": 4096}, name="m")
     assert (mistral.attention_window, mistral.window_layers) == (4096, 80)
@@ -193,17 +290,33 @@ def test_heads_that_do_not_divide_are_told() -> None:
     assert [mistake.path for mistake in caught.value.mistakes] == ["num_attention_heads", "num_key_value_heads"]
 
 
-def test_a_file_is_named_for_its_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("own", "name"),
+    [
+        ({"_name_or_path": "meta-llama/Llama-3-70B"}, "Llama-3-70B"),
+        ({"_name_or_path": "/home/somebody/models/wide/"}, "wide"),
+        ({"_name_or_path": "C:\\models\\wide"}, "wide"),
+        ({"_name_or_path": "./", "architectures": ["LlamaForCausalLM"]}, "mine-7b (LlamaForCausalLM)"),
+        ({"_name_or_path": ""}, "mine-7b (llama)"),
+        ({"_name_or_path": "\x1b[2J"}, "mine-7b (llama)"),
+        ({"_name_or_path": 7, "architectures": [7]}, "mine-7b"),
+        ({}, "mine-7b (llama)"),
+    ],
+)
+def test_a_model_bears_its_own_name_or_that_of_its_folder(own: dict[str, Any], name: str, tmp_path: Path) -> None:
     folder = tmp_path / "mine-7b"
     folder.mkdir()
     file = folder / "config.json"
+    file.write_text(json.dumps({**LLAMA, **own}), encoding="utf-8")
+    assert read_config(file).name == name
+
+
+def test_a_file_that_is_no_config_json_gives_its_own_name(tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
     file.write_text(json.dumps(LLAMA), encoding="utf-8")
-    assert read_config(file).name == "mine-7b"
+    assert read_config(file).name == "mine (llama)"
     assert model_of(str(file)) == read_config(file)
     assert model_of("llama-3-70b") == model("llama-3-70b")
-    other = tmp_path / "mine.json"
-    other.write_text(json.dumps(LLAMA), encoding="utf-8")
-    assert read_config(other).name == "mine"
 
 
 @pytest.mark.parametrize("text", [b"", b"[1]", b"{", b"\xff\xfe", b"nul", b"[" * 5_000, b" " * (2**20 + 1)])
@@ -220,7 +333,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         read_config(tmp_path / "config.json")
 
 
-KEYS = sorted({key for config in CONFIGS.values() for key in config} - {"model_type"})
+KEYS = sorted({key for config in [*CONFIGS.values(), PHI3_MINI, GEMMA3_1B] for key in config} - {"model_type"})
 VALUES = (
     st.none() | st.booleans() | st.integers(-2, 300) | st.integers() | st.floats() | st.text(max_size=3)
 ) | st.lists(st.sampled_from(["sliding_attention", "x", 1]), max_size=3)

@@ -20,6 +20,8 @@ from weftwork.workload.placement import (
     pods,
     rails,
     random,
+    random_servers,
+    scattered,
     with_nvlink_switches,
 )
 
@@ -57,6 +59,25 @@ def test_a_seed_is_an_order() -> None:
     one, again, other = (random(fabric, 64, seed=seed) for seed in (1, 1, 2))
     assert one.host.tolist() == again.host.tolist()
     assert one.host.tolist() != other.host.tolist()
+
+
+def test_random_servers_stay_whole_and_their_order_is_the_seeds() -> None:
+    fabric = dgx(128)
+    one, again, other = (random_servers(fabric, 60, seed=seed) for seed in (1, 1, 2))
+    assert one.gpu is not None
+    assert one.gpu.tolist() == [*range(8)] * 7 + [0, 1, 2, 3]
+    hosts = one.host[::8].tolist()
+    assert one.host.tolist() == [host for host in hosts for _ in range(8)][:60]
+    assert hosts not in (sorted(hosts), other.host[::8].tolist())
+    assert hosts == again.host[::8].tolist()
+    assert len(set(hosts)) == 8
+
+
+def test_random_alone_says_that_it_scatters_single_gpus() -> None:
+    assert [name for name in PLACEMENTS if scattered(name, "training.placement")] == ["random"]
+    (note,) = scattered("random", "training.placement").values()
+    assert (note.kind, note.subject) == ("note", "training.placement")
+    assert "random-servers" in note.text
 
 
 @given(name=st.sampled_from(sorted(PLACEMENTS)), ranks=st.integers(1, 64), seed=st.integers(0, 9))

@@ -39,6 +39,7 @@ from weftwork.spec.scenario.migrations import present_key
 from weftwork.spec.scenario.policies import ParameterCheck, ParameterValue, PolicyChoice
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, applies, resolved_default, rows_of, selector
 from weftwork.spec.scenario.transport import TransportCheck
+from weftwork.spec.scenario.unknown_key import unknown_key
 from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, YamlEntry, read_tree, show
 
 __all__ = ["Places", "Reader", "apply_override"]
@@ -91,7 +92,7 @@ class Reader:
     directory : folder to which files in the scenario are relative
     check_parameters : judges the parameters of a policy, or None
     check_transport : judges a transport with its policies, or None
-    paths : lists all keys of a scenario, to tell a user in which section a key belongs
+    paths : all keys of a scenario with the words that each takes, to tell a user where a key belongs
     nodes : servers of the catalogue by name, where the caller knows it
     user_code : which Python files of the user's own are run
     later_files : keys whose files need not be there yet
@@ -101,7 +102,7 @@ class Reader:
     directory: Path
     check_parameters: ParameterCheck | None
     check_transport: TransportCheck | None = None
-    paths: Callable[[], SequenceType[str]] = tuple
+    paths: Callable[[], MappingType[str, SequenceType[str]]] = dict
     nodes: MappingType[str, NodeModel] = field(default_factory=dict)
     user_code: UserCode = UserCode.RUN
     later_files: frozenset[str] = frozenset()
@@ -267,20 +268,13 @@ class Reader:
         return known
 
     def _unknown(self, key: str, path: str, keys: list[str], others: MappingType[str, object]) -> None:
-        is_hopeless = len(self.mistakes) >= MANY  # a file of another kind; looking for spellings would take minutes
         if (now := present_key(path)) is not None:
             self.wrong(path, "unknown key: it has another name since schema 2", now)
-            return
-        near = None if is_hopeless else nearest(key, [*keys, *others])
-        if near is None and not is_hopeless:
-            paths = self.paths()
-            leaf = nearest(key, {known.rpartition(".")[2] for known in paths})
-            elsewhere = [known for known in paths if known.rpartition(".")[2] == leaf]
-            if elsewhere:
-                self.wrong(path, "unknown key here", elsewhere[0])
-                return
-        listed = "" if near is not None else f"; wanted {_list_of(keys)}"
-        self.wrong(path, f"unknown key{listed}", near)
+        elif len(self.mistakes) >= MANY:  # a file of another kind; looking for spellings would take minutes
+            self.wrong(path, f"unknown key; wanted {_list_of(keys)}")
+        else:
+            text, fix = unknown_key(key, path, keys, self.paths(), others=others, given=self.places.lines)
+            self.wrong(path, text, fix)
 
     def _default(self, row: KeyRow, path: str) -> Any:
         kind = row.kind

@@ -26,7 +26,16 @@ from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.fabric_checks import resolve_fabric
 from weftwork.spec.scenario.faults import FaultSection, check_faults
-from weftwork.spec.scenario.kinds import DeviceKind, OfferKind, PolicyChoiceKind, Section, SectionList, Text, Whole
+from weftwork.spec.scenario.kinds import (
+    Choice,
+    DeviceKind,
+    OfferKind,
+    PolicyChoiceKind,
+    Section,
+    SectionList,
+    Text,
+    Whole,
+)
 from weftwork.spec.scenario.migrations import SCHEMA, migrate
 from weftwork.spec.scenario.policies import ParameterCheck, PolicyChoice, known_policies
 from weftwork.spec.scenario.reader import Places, Reader, apply_override
@@ -282,7 +291,7 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
         nodes=nodes or {},
         user_code=user_code,
         later_files=later_files,
-        paths=lambda: [described.path for described in rows()],
+        paths=_words_by_path,
         mistakes=mistakes,
     )
     root, notes = _to_this_schema(root, reader, source)
@@ -444,6 +453,15 @@ def rows() -> tuple[KeyRow, ...]:
     has a row for each.
     """
     return tuple(_rows_below(rows_of(Scenario).values(), ""))
+
+
+def _words_by_path() -> dict[str, tuple[str, ...]]:
+    """All keys with the words that each takes; none for numbers, names of files and the like."""
+    found: dict[str, tuple[str, ...]] = {}
+    for one in rows():
+        words = one.kind.options if isinstance(one.kind, Choice) else ()
+        found[one.path] = (*found.get(one.path, ()), *words)
+    return found
 
 
 def _rows_below(described: Iterable[KeyRow], path: str) -> Iterator[KeyRow]:

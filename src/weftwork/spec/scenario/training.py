@@ -12,13 +12,15 @@ from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.devices import DeviceChoice
 from weftwork.spec.scenario.kinds import Choice, DeviceKind, Flag, Measure, NameOrFile, Number, Section, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
-from weftwork.spec.scenario.workload import PLACEMENTS
+from weftwork.spec.scenario.workload import PLACEMENT_TEXT, PLACEMENTS
 from weftwork.spec.training import Model, Overlap, Parallelism, Software
 
 __all__ = ["LONG_SEQUENCE", "Checkpoint", "OverlapSection", "Straggler", "TrainingJobSection", "TrainingSection"]
 
 LONG_SEQUENCE = 131_072  # tokens; Grattafiori et al., arXiv:2407.21783, section 3.4.2: the last stage of Llama 3
+PIPELINE_OVERLAP = 0.8  # chosen: with virtual stages, all but what the first pass of a stage waits for
 _MEGATRON = "NVIDIA/Megatron-LM, megatron/training/arguments.py"
+_BRIDGE = "NVIDIA-NeMo/Megatron-Bridge, src/megatron/bridge/training/comm_overlap.py"
 
 
 def _degree(key: str, text: str) -> int:
@@ -28,7 +30,7 @@ def _degree(key: str, text: str) -> int:
     return degree
 
 
-def _share(key: str, what: str, default: float, source: str = "chosen: nothing hides") -> float:
+def _share(key: str, what: str, default: float, source: str) -> float:
     share: float = row(
         key,
         Number(low=0, high=1, unit="share"),
@@ -42,13 +44,38 @@ def _share(key: str, what: str, default: float, source: str = "chosen: nothing h
 class OverlapSection(Record):
     """What may hide behind computation."""
 
-    tensor: float = _share("tensor", "the communication of tensor parallelism", 0)
-    data: float = _share("data", "gradients and weights between data parallel ranks", 0)
-    pipeline: float = _share("pipeline", "activations between pipeline stages", 0)
-    expert: float = _share("expert", "the all-to-all of experts", 0)
+    tensor: float = _share(
+        "tensor",
+        "the communication of tensor parallelism",
+        0,
+        f"{_MEGATRON}: --tp-comm-overlap is off unless asked for",
+    )
+    data: float = _share(
+        "data", "gradients and weights between data parallel ranks", 0.9,
+        f"{_BRIDGE}: overlap_grad_reduce and overlap_param_gather are on with several data parallel ranks; chosen: 0.9,"
+        " all but the first and the last of a row of operations",
+    )  # fmt: skip
+    pipeline: float | None = row(
+        "pipeline",
+        Number(low=0, high=1, unit="share"),
+        absent=f"{PIPELINE_OVERLAP} with virtual stages, 0 without",
+        text="Share of activations between pipeline stages that may hide behind computation.",
+        source=f"{_BRIDGE}: overlap_p2p_comm is on with virtual stages and off without, as in Megatron-LM; chosen:"
+        f" {PIPELINE_OVERLAP}",
+    )
+    expert: float = _share(
+        "expert", "the all-to-all of experts", 0,
+        f"{_MEGATRON}: --overlap-moe-expert-parallel-comm is off unless asked for",
+    )  # fmt: skip
     context: float = _share(
         "context", "keys and values between context ranks", 0.9, "chosen: ring attention hides most"
     )
+
+    def resolved(self, virtual_stages: int) -> Overlap:
+        """Say what hides for so many virtual stages on each pipeline stage."""
+        usual = PIPELINE_OVERLAP if virtual_stages > 1 else 0.0
+        pipeline = usual if self.pipeline is None else self.pipeline
+        return Overlap(tensor=self.tensor, data=self.data, pipeline=pipeline, expert=self.expert, context=self.context)
 
 
 class Checkpoint(Record):
@@ -141,6 +168,13 @@ class TrainingSection(Record):
         text="Tokens of a sequence.",
         source="Grattafiori et al., arXiv:2407.21783, section 3.4.2: 128 Ki tokens in the last stage",
     )
+    force: bool = row(
+        "force",
+        Flag(),
+        default=False,
+        text="Whether a sequence is run although it is many times longer than what the model was made for.",
+        source="chosen: a slip of the pen is likelier",
+    )
     sequence_parallel: bool = row(
         "sequence_parallel",
         Flag(),
@@ -180,9 +214,9 @@ class TrainingSection(Record):
     gradients: str = row(
         "gradients",
         Choice(options=("bf16", "fp32")),
-        default="bf16",
+        default="fp32",
         text="Numbers in which gradients are summed and sent.",
-        source="chosen: the fewer bytes; Megatron-LM sums in fp32 unless told otherwise",
+        source=f"{_MEGATRON}: FP32 under --bf16 unless --grad-reduce-in-bf16",
     )
     phase: str = row(
         "phase",
@@ -202,7 +236,7 @@ class TrainingSection(Record):
         "placement",
         Choice(options=PLACEMENTS),
         default="packed",
-        text="Which GPU is which rank: server by server, rail by rail, over the pods in turn, or at random.",
+        text=PLACEMENT_TEXT,
         source="chosen: as launchers number ranks",
     )
     gpus: int | None = row(
@@ -302,7 +336,7 @@ class TrainingSection(Record):
                 "has_lora": self.phase == "fine-tuning-lora",
                 "has_balanced_ends": self.balanced_ends,
                 "order": self.order,
-                "overlap": Overlap(**{key: getattr(self.overlap, key) for key in OverlapSection.model_fields}),
+                "overlap": self.overlap.resolved(self.virtual_stages),
             }
         )
 

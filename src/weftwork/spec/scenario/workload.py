@@ -15,12 +15,24 @@ from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS
 from weftwork.spec.scenario.kinds import Choice, Measure, OfferKind, Section, Selection, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
 
-__all__ = ["OPERATIONS", "PLACEMENTS", "CollectiveSection", "EngineSection", "Recording", "TrafficSection"]
+__all__ = [
+    "OPERATIONS",
+    "PLACEMENTS",
+    "PLACEMENT_TEXT",
+    "CollectiveSection",
+    "EngineSection",
+    "Recording",
+    "TrafficSection",
+]
 
 OPERATIONS = (
     "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "send-receive", "barrier",
 )  # fmt: skip
-PLACEMENTS = ("packed", "rails", "pods", "random")
+PLACEMENTS = ("packed", "rails", "pods", "random-servers", "random")
+PLACEMENT_TEXT = (
+    "Which GPU is which rank: server by server, rail by rail, over the pods in turn, whole servers in random order as a"
+    " scheduler finds them free, or single GPUs at random (random: a worst case that leaves no server whole)."
+)
 
 
 class CollectiveSection(Record):
@@ -59,7 +71,7 @@ class CollectiveSection(Record):
         "placement",
         Choice(options=PLACEMENTS),
         default="packed",
-        text="Which GPU is which rank: server by server, rail by rail, over the pods in turn, or at random.",
+        text=PLACEMENT_TEXT,
         source="chosen: as launchers number ranks",
     )
     channels: int | None = row(
@@ -101,10 +113,10 @@ class CollectiveSection(Record):
     )
     protocol: str = row(
         "protocol",
-        Choice(options=("none", "simple", "ll128", "ll")),
+        Choice(options=("none", "simple", "ll128", "ll", "auto")),
         default="simple",
         text="Software between the network and the data: its latencies, and the share of data in what it sends; none"
-        " for the network alone.",
+        " for the network alone, auto for the fastest at this size in closed form, as NCCL's tuning takes.",
         source="NVIDIA/nccl, src/graph/tuning.cc",
     )
     step_latency_ps: int | None = row(

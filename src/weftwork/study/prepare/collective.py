@@ -5,6 +5,7 @@ Leaves out: what algorithms do (`weftwork.workload.collectives`), how ranks are 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,10 +14,10 @@ from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
-from weftwork.workload.collectives.closed_form import GroupShape, extra_launch_ps
-from weftwork.workload.collectives.figures import collective_caveats, collective_figures
+from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, alone, extra_launch_ps, methods
+from weftwork.workload.collectives.figures import collective_caveats, collective_figures, path_latency_ps
 from weftwork.workload.collectives.protocols import software
-from weftwork.workload.placement import PLACEMENTS, with_nvlink_switches
+from weftwork.workload.placement import PLACEMENTS, scattered, with_nvlink_switches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from weftwork.spec.job import Job, Placement
     from weftwork.spec.scenario.workload import CollectiveSection
 
-__all__ = ["collective_job", "domain_ranks", "nvlink_domains"]
+__all__ = ["collective_job", "domain_ranks", "nvlink_domains", "port_rate_bps", "protocol_used"]
 
 NO_DOMAINS: Final = Caveat(
     subject="collective.placement",
@@ -56,11 +57,61 @@ def collective_job(section: CollectiveSection, fabric: Fabric, *, seed: int) -> 
         text = f"found {ranks:,}, wanted at most {fabric.gpus:,}, the GPUs of the fabric"
         raise ConfigError("collective", [Mistake(path="collective.gpus", text=text)])
     placement = PLACEMENTS[section.placement](fabric, ranks, seed=seed)
+    section, chosen = _with_protocol(section, fabric, domain_ranks(fabric, placement), ranks)
     call, caveats = _call(section, fabric, placement, ranks)
     found = schedule(section.algorithm or "", call)
     if found.switches:
         placement, _ = with_nvlink_switches(fabric, placement)
-    return found.job(placement), caveats
+    return found.job(placement), caveats | chosen
+
+
+def protocol_used(section: CollectiveSection, fabric: Fabric, *, seed: int) -> str:
+    """Name the protocol of a collective: the section's, or the one that ``auto`` takes at this size.
+
+    Parameters
+    ----------
+    section, fabric, seed : as for `collective_job`
+
+    Raises
+    ------
+    ConfigError : ``auto`` has no protocols to choose among
+    """
+    if section.protocol != "auto":
+        return section.protocol
+    ranks = fabric.gpus if section.gpus is None else section.gpus
+    domain = domain_ranks(fabric, PLACEMENTS[section.placement](fabric, ranks, seed=seed))
+    return _with_protocol(section, fabric, domain, ranks)[0].protocol
+
+
+def port_rate_bps(fabric: Fabric) -> int:
+    """Rate of one NIC port; of ports that differ the slowest."""
+    ports = fabric.ports
+    node = int(fabric.hosts[0])
+    return int(fabric.links["rate_bps"][ports.link[ports.base[node] : ports.base[node + 1]]].min())
+
+
+def _with_protocol(
+    section: CollectiveSection, fabric: Fabric, domain: int, ranks: int
+) -> tuple[CollectiveSection, dict[str, Caveat]]:
+    """The section with the protocol that ``auto`` takes, and a note of that."""
+    if section.protocol != "auto":
+        return section, {}
+    figures = collective_figures(
+        fabric.servers[0], nic_port_rate_bps=port_rate_bps(fabric), network_latency_ps=path_latency_ps(fabric)
+    )
+    name = ALGORITHMS.load(section.algorithm or "").name
+    group = GroupShape(members=ranks, per_domain=domain, domain_gpus=max(domain, fabric.servers[0].nvlink_domain_gpus))
+    is_known = section.operation in OPERATIONS and ranks > 1
+    ways = methods(section.operation, group, figures) if is_known else ()
+    found = [alone(section.operation, way, group, section.size_bytes, figures) for way in ways if way.algorithm == name]
+    if not found:
+        text = f"found 'auto', but {section.operation} by {name} has no closed form here to choose a protocol by"
+        wanted = "wanted simple, ll128, ll or none"
+        raise ConfigError("collective", [Mistake(path="collective.protocol", text=f"{text}; {wanted}", fix="simple")])
+    protocol = min(found, key=lambda one: one.time_ps).method.protocol
+    text = f"auto took {protocol}, the fastest of {name} at {section.size_bytes:,} bytes by the closed form"
+    note = caveats_by_subject([Caveat(subject="collective.protocol", kind="note", text=text)])
+    return section.model_copy(update={"protocol": protocol}), note
 
 
 def _call(
@@ -96,7 +147,11 @@ def _call(
         nic_columns=placement.nics.shape[1],
         **known,
     )
-    return call, caveats | unused
+    placed = scattered(section.placement, "collective.placement")
+    if unused and placed:
+        text = "; ".join(one["collective.placement"].text for one in (placed, unused))
+        placed = caveats_by_subject([replace(NO_DOMAINS, text=text)])
+    return call, caveats | unused | placed
 
 
 def _is_given(key: str, given: Mapping[str, int | None]) -> bool:

@@ -17,7 +17,7 @@ from weftwork.engine.programs import walk
 from weftwork.hardware.catalogue import SERVERS, gpu, gpu_caveats
 from weftwork.spec.job import Collect, Compute
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
-from weftwork.study.prepare.collective import nvlink_domains
+from weftwork.study.prepare.collective import nvlink_domains, port_rate_bps
 from weftwork.study.prepare.engine_settings import transport_of
 from weftwork.workload.collectives.figures import collective_caveats, collective_figures, path_latency_ps
 from weftwork.workload.collectives.stepwise import stepwise
@@ -28,7 +28,7 @@ from weftwork.workload.models.size import iteration_flops, parameters
 from weftwork.workload.models.software import software, software_caveats
 from weftwork.workload.parallelism.memory import Memory, fullest_stage
 from weftwork.workload.parallelism.refuse import refuse
-from weftwork.workload.placement import PLACEMENTS
+from weftwork.workload.placement import PLACEMENTS, scattered
 from weftwork.workload.training.communication import GpuCluster
 from weftwork.workload.training.programs import Extras, TrainingShape, training_job
 
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainingJob", "compute_factors", "training_jobs", "training_programs"]
 
+# chosen: Llama 3 stretched its context 16 times (arXiv:2407.21783, section 3.4.2); four times that is a slip of the pen
+MOST_STRETCH = 64
 CHECKPOINT_BYTES = 14  # of a parameter: two of the weight, twelve of Adam in FP32 (arXiv:1910.02054, section 3.1)
 FROZEN_BYTES = 2  # of a parameter that is not trained: the weight alone
 
@@ -187,6 +189,7 @@ def _job(
     server = _server(fabric)
     what = _model(section.model, f"{path}.model")
     first, gpus = section.first_gpu or 0, section.gpus or fabric.gpus
+    _refuse_absurd(section, what, path)
     plan = section.parallelism(what)
     if section.data is None:
         plan = plan.model_copy(update={"data": gpus // (plan.tensor * plan.context * plan.pipeline)})
@@ -204,7 +207,7 @@ def _job(
     order = PLACEMENTS[section.placement](fabric, first + gpus, seed=scenario.engine.seed)
     figures = collective_figures(
         server,
-        nic_port_rate_bps=_port_rate(fabric),
+        nic_port_rate_bps=port_rate_bps(fabric),
         gpu=chip.name,
         network_latency_ps=path_latency_ps(fabric),
         payload_share=transport_of(scenario.transport).payload_share,
@@ -221,10 +224,11 @@ def _job(
     )
     _refuse_endless(job, path)
     caveats = {
-        **model_caveats(what.name),
+        **({} if section.model.endswith(".json") else model_caveats(what.name)),
         **gpu_caveats(chip.name),
         **software_caveats(made.name),
         **collective_caveats(figures),
+        **scattered(section.placement, f"{path}.placement"),
     }
     return (
         TrainingJob(
@@ -240,6 +244,18 @@ def _job(
         ),
         caveats,
     )
+
+
+def _refuse_absurd(section: TrainingSection, what: Model, path: str) -> None:
+    """Ask about a sequence that is many times longer than what the model was made for, unless the user insists."""
+    limit = MOST_STRETCH * what.sequence
+    if section.force or section.sequence is None or section.sequence <= limit:
+        return
+    text = (
+        f"found {section.sequence:,} tokens, {section.sequence / what.sequence:,.0f} times the {what.sequence:,} that"
+        f" '{what.name}' was made for, wanted at most {limit:,}; to insist, set {path}.force: true"
+    )
+    raise ConfigError("training", [Mistake(path=f"{path}.sequence", text=text, fix=str(what.sequence))])
 
 
 def _refuse_endless(job: Job, path: str) -> None:
@@ -290,13 +306,6 @@ def _gpu_name(section: TrainingSection, server: Server, path: str) -> str:
         text = f"missing, wanted a GPU: the server '{server.name}' of the fabric does not say which it has"
         raise ConfigError("training", [Mistake(path=f"{path}.gpu", text=text, fix="h100")])
     return str(row.value("gpu"))
-
-
-def _port_rate(fabric: Fabric) -> int:
-    """Rate of one NIC port; of ports that differ the slowest."""
-    ports = fabric.ports
-    node = int(fabric.hosts[0])
-    return int(fabric.links["rate_bps"][ports.link[ports.base[node] : ports.base[node + 1]]].min())
 
 
 def _part(order: Placement, first: int, last: int) -> Placement:

@@ -19,11 +19,13 @@ from weftwork.base.user_code import UserCode
 from weftwork.hardware.catalogue import node, nodes
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.scenario import load, loads
+from weftwork.study.prepare.collective import protocol_used
 from weftwork.study.prepare.prepare import check_parameters, check_transport, known_names, prepare
 from weftwork.study.results.results import results
 from weftwork.study.run.execute import execute
 from weftwork.study.run.interrupts import interrupts
 from weftwork.topology.from_file import FABRIC_FILES
+from weftwork.workload.collectives.catalogue import ALGORITHMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,12 +47,15 @@ class Measured:
     Parameters
     ----------
     size_bytes : as nccl-tests counts it
+    algorithm, protocol : by which it was done; of ``protocol: auto`` the one that it took at this size
     time_ps : from the first rank that begins to the last that has its result; None where it did not end
     algorithm_bandwidth_bps, bus_bandwidth_bps : as nccl-tests defines them; None where there is no time
     packet_hops, wall_s : what the simulation cost
     """
 
     size_bytes: int
+    algorithm: str
+    protocol: str
     time_ps: int | None
     algorithm_bandwidth_bps: float | None
     bus_bandwidth_bps: float | None
@@ -142,6 +147,8 @@ def measure_collective(
                 return
             yield Measured(
                 size_bytes=size_bytes,
+                algorithm=ALGORITHMS.load(section.algorithm or "").name,
+                protocol=protocol_used(sized, prepared.fabric, seed=scenario.engine.seed),
                 time_ps=_mean(times["duration_ps"]),
                 algorithm_bandwidth_bps=_at_mean_time(times["algorithm_bandwidth_bps"]),
                 bus_bandwidth_bps=_at_mean_time(times["bus_bandwidth_bps"]),

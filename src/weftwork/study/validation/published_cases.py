@@ -1,6 +1,7 @@
 """Published iterations as cases: a row of a table becomes a model, a plan, a cluster and the software of its time.
 
 Rules for all rows of a table, so that no row has a constant of its own:
+- All: gradients of two bytes, FP16 in the older jobs and BF16 in the recipes (grad_reduce_in_fp32 is false).
 - vTrain: Megatron-DeepSpeed, GPT with 50,257 words (padded), 1F1B, full recomputation, gradients of two
   bytes added at the end.
 - SC 2021, table 1: micro batches and interleaving of the scripts that were published with it; full recomputation.
@@ -27,6 +28,7 @@ from weftwork.workload.models.software import software
 
 __all__ = ["Case", "PublishedCluster", "bridge", "sc21", "vtrain_multi_node", "vtrain_single_node"]
 
+_GRADIENT_BYTES: Final = 2
 _VTRAIN_WORDS: Final = 50_257  # GPT-2's
 _PADDING: Final = 128  # NVIDIA/Megatron-LM, make_vocab_size_divisible_by: words a tensor rank, a multiple of this
 _RACK_GPUS: Final = 64  # of 72: jobs of whole powers of two
@@ -118,6 +120,7 @@ def _vtrain(row: Mapping[str, Any], plan_set: str) -> Case:
         sequence=sequence,
     )
     plan = Parallelism(
+        gradient_bytes=_GRADIENT_BYTES,
         tensor=row["tensor"],
         pipeline=row["pipeline"],
         data=row["data"],
@@ -146,6 +149,7 @@ def sc21() -> tuple[Case, ...]:
     for row in measured("megatron-sc21-a100").to_pylist():
         name, micro_batch, virtual_stages = _SC21[row["parameters_billion"]]
         plan = Parallelism(
+            gradient_bytes=_GRADIENT_BYTES,
             tensor=row["tensor"],
             pipeline=row["pipeline"],
             data=row["gpus"] // (row["tensor"] * row["pipeline"]),
@@ -222,6 +226,7 @@ def _bridge(row: Mapping[str, Any], name: str) -> Case:
     made = model(MODELS[row["model"]])
     stages = row["pipeline"] * (row["chunks"] or 1)
     plan = Parallelism(
+        gradient_bytes=_GRADIENT_BYTES,
         tensor=row["tensor"],
         context=row["context"],
         pipeline=row["pipeline"],

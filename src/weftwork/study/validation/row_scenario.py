@@ -19,7 +19,7 @@ from weftwork.hardware.catalogue import node
 from weftwork.spec.scenario.devices import device_rows
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.yaml_tree import write_tree
-from weftwork.spec.training import Model, Overlap, Parallelism, Software
+from weftwork.spec.training import Model, Parallelism, Software
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import software as preset
 from weftwork.workload.parallelism.memory import fullest_stage
@@ -35,6 +35,7 @@ __all__ = ["file_name", "files_of", "write_row", "yaml_name"]
 _LEAST_HOSTS: Final = 2  # of a fabric; a job of one server leaves the other one idle
 _DROPOUT: Final = 0.1  # of GPT-2's config.json; any share above 0 makes the kernels of dropout run
 _ALWAYS: Final = ("tensor", "pipeline", "data", "micro_batch", "global_batch", "sequence")
+_GRADIENTS: Final = {2: "bf16", 4: "fp32"}  # by bytes; the older of these jobs summed in FP16, of as many bytes
 _KEYS: Final = {  # of `training`, by the field of `Parallelism`
     "tensor": "tensor",
     "context": "context",
@@ -115,7 +116,7 @@ def _hosts(cluster: PublishedCluster) -> dict[str, Any]:
 
 
 def _plan(plan: Parallelism) -> dict[str, Any]:
-    """Keys of ``training`` for a plan; those that are as by default are left out."""
+    """Keys of ``training`` for a plan; what a default may decide otherwise tomorrow is always said."""
     usual = Parallelism()
     found: dict[str, Any] = {
         key: getattr(plan, field)
@@ -124,8 +125,8 @@ def _plan(plan: Parallelism) -> dict[str, Any]:
     }
     if plan.has_lora:
         found["phase"] = "fine-tuning-lora"
-    hidden = {key: share for key, share in plan.overlap.model_dump().items() if share != getattr(Overlap(), key)}
-    return {**found, "overlap": hidden} if hidden else found
+    found["gradients"] = _GRADIENTS[plan.gradient_bytes]
+    return {**found, "overlap": plan.overlap.model_dump()}
 
 
 def _memory(case: Case) -> dict[str, str]:
@@ -147,6 +148,7 @@ def _software(made: Software) -> str | dict[str, Any]:
 def _config(made: Model) -> str:
     """A dense GPT as Hugging Face writes it."""
     tree: Mapping[str, Any] = {
+        "_name_or_path": made.name,
         "model_type": "gpt2",
         "n_layer": made.layers,
         "n_embd": made.hidden,

@@ -24,7 +24,13 @@ __all__ = ["ARCHITECTURES", "model_from_config", "model_of", "read_config"]
 
 _MOST_BYTES: Final = 2**20  # chosen: a configuration has a few kilobytes
 _MOST: Final = 2**40  # chosen: no shape is larger
+_LONGEST_NAME: Final = 60  # chosen: a title still fits a line
 _MOST_LAYERS: Final = 100_000  # chosen: as above
+# What files of Gemma 3 leave out: huggingface/transformers, src/transformers/models/gemma3/configuration_gemma3.py.
+_GEMMA3: Final = {
+    "vocab_size": 262_208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+    "max_position_embeddings": 131_072, "sliding_window": 4_096,
+}  # fmt: skip
 
 
 def model_of(choice: str, *, path: str = "training.model") -> Model:
@@ -43,7 +49,10 @@ def model_of(choice: str, *, path: str = "training.model") -> Model:
 
 
 def read_config(file: Path) -> Model:
-    """Read a ``config.json``; the model is named for its folder, or for the file where that says more.
+    """Read a ``config.json``.
+
+    The model bears the name that the file gives it (``_name_or_path``, of a path its last part), else that of its
+    folder, or of the file where that says more, with its architecture.
 
     Raises
     ------
@@ -58,8 +67,20 @@ def read_config(file: Path) -> Model:
         raise _refused(file, "is no JSON text in UTF-8, wanted the config.json of a model") from error
     if not isinstance(tree, dict):
         raise _refused(file, "is no JSON object of less than 1 MiB, wanted the config.json of a model")
-    name = file.absolute().parent.name if file.stem == "config" else file.stem
-    return model_from_config(tree, name=name or "model", source=str(file))
+    place = file.absolute().parent.name if file.stem == "config" else file.stem
+    return model_from_config(tree, name=_own_name(tree, place or "model"), source=str(file))
+
+
+def _own_name(tree: Mapping[str, Any], place: str) -> str:
+    """What a model is called by its file; ``place`` is where it was found."""
+    own = tree.get("_name_or_path")
+    last = own.replace("\\", "/").rstrip("/").rpartition("/")[2].strip() if isinstance(own, str) else ""
+    if last.strip(".") and last.isprintable() and len(last) <= _LONGEST_NAME:
+        return last
+    named = tree.get("architectures")
+    kind = named[0] if isinstance(named, list) and named else tree.get("model_type")
+    is_word = isinstance(kind, str) and kind.isprintable() and 0 < len(kind) <= _LONGEST_NAME
+    return f"{place} ({kind})" if is_word else place
 
 
 def model_from_config(tree: Mapping[str, Any], *, name: str, source: str = "config.json") -> Model:
@@ -86,6 +107,9 @@ def model_from_config(tree: Mapping[str, Any], *, name: str, source: str = "conf
         found = f"found '{kind}'" if isinstance(kind, str) and kind.isprintable() else "missing, or no text"
         text = f"{found}, wanted an architecture that Weftwork knows: {', '.join(ARCHITECTURES)}"
         fix = nearest(kind, ARCHITECTURES) if isinstance(kind, str) else None
+        if isinstance(tree.get("text_config"), dict):
+            text = f"{found}, a model of more than text; wanted its text_config alone, in a file of its own"
+            fix = None
         raise ConfigError(source, [Mistake(path="model_type", text=text, fix=fix)])
     keys = _Keys(tree=tree)
     values = ARCHITECTURES[kind](keys)
@@ -142,7 +166,7 @@ class _Keys:
 
     def sequence(self) -> int:
         """Tokens it was made for: those before the context was stretched, where that is said."""
-        scaling = self.tree.get("rope_scaling")
+        scaling = self.tree.get("rope_scaling") or self.tree.get("rope_parameters")
         stretched = scaling.get("original_max_position_embeddings") if isinstance(scaling, dict) else None
         if isinstance(stretched, int) and not isinstance(stretched, bool) and 0 < stretched <= _MOST:
             return stretched
@@ -197,6 +221,34 @@ def _mistral(keys: _Keys) -> dict[str, Any]:
 def _all_windows(keys: _Keys, layers: int) -> dict[str, Any]:
     window = keys.whole("sliding_window", default=0, low=0)
     return {"attention_window": window, "window_layers": layers if window else 0}
+
+
+def _phi3(keys: _Keys) -> dict[str, Any]:
+    """As Mistral: its one matrix for query, key and value, and its one for gate and up, have the same parameters."""
+    body = _mistral(keys)
+    stretched = keys.whole("original_max_position_embeddings", default=body["sequence"])
+    return {**body, "sequence": min(body["sequence"], stretched)}
+
+
+def _gemma3(keys: _Keys) -> dict[str, Any]:
+    """A window in all layers but each sixth; ``query_pre_attn_scalar`` scales scores and changes no shape."""
+    filled = {key: value for key, value in keys.tree.items() if value is not None}
+    keys.tree = {**_GEMMA3, **filled}
+    body = {**_body(keys, is_gated=True, is_tied=True), "ffn": keys.whole("intermediate_size")}
+    kinds = _layer_types(keys, body["layers"])
+    pattern = keys.whole("sliding_window_pattern", "_sliding_window_pattern", default=6)
+    windows = kinds.count("sliding_attention") if kinds else body["layers"] - body["layers"] // pattern
+    window = keys.whole("sliding_window")
+    return {**body, "attention_window": window if windows else 0, "window_layers": windows}
+
+
+def _layer_types(keys: _Keys, layers: int) -> list[str]:
+    """What each layer is, where the file says it layer by layer."""
+    kinds = keys.texts("layer_types")
+    if kinds and len(kinds) != layers:
+        text = f"names {len(kinds)} layers, wanted {layers}, as num_hidden_layers says"
+        keys.mistakes.append(Mistake(path="layer_types", text=text))
+    return kinds
 
 
 def _mixtral(keys: _Keys) -> dict[str, Any]:
@@ -265,10 +317,7 @@ def _deepseek(keys: _Keys) -> dict[str, Any]:
 
 def _gpt_oss(keys: _Keys) -> dict[str, Any]:
     body = _body(keys, is_gated=True, is_tied=False)
-    kinds = keys.texts("layer_types")
-    if kinds and len(kinds) != body["layers"]:
-        text = f"names {len(kinds)} layers, wanted {body['layers']}, as num_hidden_layers says"
-        keys.mistakes.append(Mistake(path="layer_types", text=text))
+    kinds = _layer_types(keys, body["layers"])
     windows = kinds.count("sliding_attention") if kinds else body["layers"] // 2
     return {
         **body,
@@ -320,6 +369,8 @@ ARCHITECTURES: Final[Mapping[str, Callable[[_Keys], dict[str, Any]]]] = {
     "llama": _llama,
     "mistral": _mistral,
     "mixtral": _mixtral,
+    "phi3": _phi3,
+    "gemma3_text": _gemma3,
     "qwen2": _qwen,
     "qwen3": _qwen,
     "qwen2_moe": _qwen_experts,

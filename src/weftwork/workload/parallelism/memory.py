@@ -88,7 +88,7 @@ def fullest_stage(model: Model, plan: Parallelism, *, has_flash_attention: bool 
     >>> from weftwork.workload.models.catalogue import model
     >>> plan = Parallelism(tensor=8, pipeline=4, data=4, global_batch=128, sequence=8192)
     >>> round(fullest_stage(model("llama-3-70b"), plan).total_bytes / 1e9)
-    41
+    46
     """
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
     found = [

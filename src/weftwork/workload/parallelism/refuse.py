@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from math import gcd, log2
 from typing import Any, Final
@@ -24,6 +24,7 @@ from weftwork.workload.parallelism.memory import ADAM_BYTES, RESERVED_BYTES, WEI
 __all__ = ["Refusal", "nearest_plan", "reasons", "refuse", "settings"]
 
 MOST_PLANS: Final = 1_500  # chosen: at most a second or two
+_NO_PLAN: Final = "no plan near this one fits; take more GPUs or a smaller model"
 _RECOMPUTE: Final = ("none", "selective", "full")
 _KEYS: Final = {"is_sequence_parallel": "sequence_parallel"}  # of the scenario, where they differ from the record's
 _STEPS: Final = {"recompute": 0.5, "zero": 0.75, "micro_batch": 0.9}  # chosen: what is changed rather than a degree
@@ -75,18 +76,17 @@ def refuse(
 
     Raises
     ------
-    ConfigError : with every reason, and the nearest plan that can be as a ``--set``
+    ConfigError : with every reason; the fix of the last one is the nearest feasible plan, as ``--set`` for all of them
     """
     given = _Given(model=model, gpus=gpus, gpu=gpu, memory_bytes=memory_bytes, has_flash_attention=has_flash_attention)
     found = reasons(given, plan)
     if not found:
         return
-    mistakes = [Mistake(path=f"{path}.{_KEYS.get(one.key, one.key)}", text=one.text) for one in found]
     near = nearest_plan(given, plan)
-    text = "no plan near this one can be; take more GPUs or a smaller model"
-    if near is not None:
-        text = f"the nearest plan that can be: {settings(plan, near, path=path)}"
-    raise ConfigError(path, [*mistakes, Mistake(path=path, text=text)])
+    fix = None if near is None else settings(plan, near, path=path)
+    mistakes = [Mistake(path=f"{path}.{_KEYS.get(one.key, one.key)}", text=one.text) for one in found]
+    text = mistakes[-1].text if fix is not None else f"{mistakes[-1].text}; {_NO_PLAN}"
+    raise ConfigError(path, [*mistakes[:-1], replace(mistakes[-1], text=text, fix=fix)])
 
 
 def settings(plan: Parallelism, other: Parallelism, *, path: str = "training") -> str:

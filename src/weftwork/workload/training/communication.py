@@ -190,7 +190,7 @@ class Communication:
     def gradients(self, parameters: float, experts: float) -> tuple[TimedCollective, ...]:
         """Add gradients of so many parameters, of experts apart: whole, or the shard of each rank."""
         operation = "all-reduce" if self.plan.zero == 0 else "reduce-scatter"
-        bytes_each = self.plan.gradient_bytes if self.plan.zero < 3 else VALUE_BYTES
+        bytes_each = self.plan.gradient_bytes
         return self._data(operation, parameters * bytes_each, experts * bytes_each, GRADIENTS, EXPERT_GRADIENTS)
 
     def parameters(self, parameters: float, experts: float) -> tuple[TimedCollective, ...]:

@@ -11,7 +11,7 @@ from weftwork.spec.scenario.reference import explanation
 from weftwork.spec.scenario.scenario import Scenario, dump, loads
 from weftwork.spec.scenario.schema import json_schema
 from weftwork.spec.scenario.training import LONG_SEQUENCE, TrainingSection
-from weftwork.spec.training import Parallelism, Software
+from weftwork.spec.training import Overlap, Parallelism, Software
 from weftwork.workload.models.catalogue import model
 
 FABRIC = "schema: 1\nfabric: {topology: rail-optimized, gpus: 128, node: dgx-h100}\n"
@@ -71,12 +71,28 @@ def test_training_runs_on_the_flow_engine_and_the_rest_on_packets() -> None:
     assert read(FABRIC + "collective: {size: 1MiB}", engine__fidelity="flow").engine.fidelity == "flow"
 
 
+def test_messages_between_stages_hide_by_default_with_virtual_stages_alone() -> None:
+    found = model("llama-3-70b")
+    interleaved = {"training__virtual_stages": "2"}
+    assert training(ONE).parallelism(found).overlap.pipeline == 0
+    assert training(ONE, **interleaved).parallelism(found).overlap.pipeline == 0.8
+    for share in (0.0, 0.3):
+        given = {"training__overlap__pipeline": str(share)}
+        assert training(ONE, **given).parallelism(found).overlap.pipeline == share
+        assert training(ONE, **given, **interleaved).parallelism(found).overlap.pipeline == share
+
+
 def test_a_plan_is_the_record_of_the_section() -> None:
     found = model("llama-3-70b")
     wanted = Parallelism(tensor=8, pipeline=4, data=4, global_batch=128, sequence=8192, has_prefetch=False)
-    assert training(ONE).parallelism(found) == wanted
-    lora = training(ONE, training__phase="fine-tuning-lora", training__gradients="fp32").parallelism(found)
-    assert (lora.has_lora, lora.gradient_bytes) == (True, 4)
+    usual = wanted.model_copy(update={"overlap": Overlap(data=0.9)})
+    assert training(ONE).parallelism(found) == usual
+    nothing = {f"training__overlap__{key}": "0" for key in Overlap.model_fields}
+    alone = Overlap(context=0)
+    assert training(ONE, **nothing).parallelism(found) == wanted.model_copy(update={"overlap": alone})
+    assert wanted.gradient_bytes == 4
+    lora = training(ONE, training__phase="fine-tuning-lora", training__gradients="bf16").parallelism(found)
+    assert (lora.has_lora, lora.gradient_bytes) == (True, 2)
     assert training(ONE, training__zero="3").parallelism(found).has_prefetch
     assert training(ONE, training__overlap__tensor="0.7").parallelism(found).overlap.tensor == 0.7
 

@@ -47,7 +47,12 @@ def engine_ps(model: Model, plan: Parallelism, **options: Any) -> int:
         (Parallelism(global_batch=4), 1e-9),  # nothing is sent
         (Parallelism(tensor=8, global_batch=4), 1e-6),  # one server
         (Parallelism(tensor=4, data=2, global_batch=8, zero=1), 1e-6),
-        (Parallelism(tensor=2, context=2, data=2, global_batch=8, zero=3, overlap=Overlap(data=1.0)), 0.1),  # shared
+        (
+            Parallelism(
+                tensor=2, context=2, data=2, global_batch=8, zero=3, gradient_bytes=2, overlap=Overlap(data=1.0)
+            ),
+            0.1,  # shared
+        ),
         (Parallelism(tensor=8, data=4, global_batch=8, zero=0), 0.05),  # headers, latency
         (Parallelism(tensor=2, data=8, pipeline=2, virtual_stages=2, global_batch=64, overlap=Overlap(data=0.9)), 0.05),
     ],

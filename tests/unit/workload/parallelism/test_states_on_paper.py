@@ -169,7 +169,7 @@ def test_full_recomputation_keeps_the_input_of_each_layer_and_one_layer_once() -
 
 
 def test_the_fullest_stage_is_the_one_with_the_largest_sum() -> None:
-    plan = plan_on_paper(**SPREAD, zero=0)
+    plan = plan_on_paper(**SPREAD, zero=0, gradient_bytes=2)
     stages = [stage_memory(MIXED, plan, stage) for stage in (0, 1)]
     assert fullest_stage(MIXED, plan) == max(stages, key=lambda one: sum(one.items.values()))
     states = [16 * sum(held) for held in HELD]

@@ -97,7 +97,8 @@ def test_zero_shards_one_state_after_the_other(zero: int, bytes_each: float) -> 
     """Rajbhandari et al., arXiv:1910.02054, figure 1, with two bytes for a gradient."""
     found = model("llama-3-8b")
     memory = fullest_stage(
-        found, Parallelism.model_validate({"data": 8, "global_batch": 8, "sequence": 2048, "zero": zero})
+        found,
+        Parallelism.model_validate({"data": 8, "global_batch": 8, "sequence": 2048, "zero": zero, "gradient_bytes": 2}),
     )
     states = memory.weights_bytes + memory.gradients_bytes + memory.optimizer_bytes
     assert states == pytest.approx(bytes_each * parameters(found).total, rel=1e-6)

@@ -239,13 +239,13 @@ def streams_of(model: Model, plan: Parallelism, stage: int) -> tuple[list[Collec
 
 @pytest.mark.parametrize("zero", [0, 1, 2, 3])
 def test_gradients_and_parameters_of_each_level_of_zero(zero: int) -> None:
-    """Gradients of four bytes once an iteration, of ZeRO 3 two bytes in each of two backward passes.
+    """Gradients of four bytes once an iteration, of ZeRO 3 in each of two backward passes.
 
     Six data ranks hold the same dense weights and two the same experts. ZeRO 3 gathers parameters before each of the
     two passes of each micro batch; 1 and 2 once, behind the update; 0 never.
     """
     found = run(MIXED, plan_on_paper(**SPREAD, zero=zero))
-    reduced, gathered = {0: (4, 0), 1: (4, 2), 2: (4, 2), 3: (2 * 2, 2 * 2 * 2)}[zero]
+    reduced, gathered = {0: (4, 0), 1: (4, 2), 2: (4, 2), 3: (2 * 4, 2 * 2 * 2)}[zero]
     for stage, (dense, experts) in enumerate(HELD):
         for channel, held in ((GRADIENTS, dense), (EXPERT_GRADIENTS, experts)):
             ((operation, (_, size)),) = calls(found, stage, channel).items()

@@ -166,11 +166,12 @@ class FlowFold {
     const auto factor = nb::cast<double>(input["wire_factor"]);
     weftwork::IdSpan<weftwork::PortId, const std::int64_t> host_rate_bps;
     weftwork::python::borrow(host_rate_bps, input, "host_rate_bps");
-    const FoldOptions options{static_cast<Folding>(folding),
-                              cell_limit,
-                              {.slots = core_slots, .few = core_few},
-                              {factor, factor},
-                              weftwork::IdSpan<LinkId, const std::uint64_t>(link_fate)};
+    FoldOptions options;
+    options.folding = static_cast<Folding>(folding);
+    options.cell_limit = cell_limit;
+    options.core = {.slots = core_slots, .few = core_few};
+    options.wire = {factor, factor};
+    options.link_fate = weftwork::IdSpan<LinkId, const std::uint64_t>(link_fate);
     const nb::gil_scoped_release released;
     const Links links = links_of(job, fabric.port_rate_bps, host_rate_bps);
     const Router router(fabric, mode);

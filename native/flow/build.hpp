@@ -185,17 +185,18 @@ void build_collectives(HopFinder<Router>& finder, Gather& gather, Graph& graph) 
 
 }  // namespace detail
 
-/// The graph of a job on a fabric. Throws NoPath where two ranks that talk are not joined.
+/// The graph of a job on a fabric. Throws NoPath where two ranks that talk are not joined, unless `outage` says what
+/// they cross.
 template <PathFinder Router>
-Graph build_graph(const Job& job, const Links& links, const Router& router, Wire wire) {
+Graph build_graph(const Job& job, const Links& links, const Router& router, Wire wire, const Outage& outage = {}) {
   Graph graph;
   graph.meaning = slots_of(job);
   graph.slot_ptr.reserve(job.rank_count() + 1);
   for (const ProgramId program : job.rank_program)
     graph.slot_ptr.push_back(graph.slot_ptr.back() + static_cast<std::int64_t>(graph.meaning.programs[program].size()));
   graph.slots.assign(static_cast<std::size_t>(graph.slot_ptr.back()), ActivityId(kSkipped));
-  HopFinder<Router> finder(job, links, router, wire);
-  Gather gather(links.capacity.size());
+  HopFinder<Router> finder(job, links, router, wire, outage);
+  Gather gather(links.capacity.size() + 1);  // with the link that is never up
   detail::build_connections(finder, gather, graph);
   detail::match_receives(job, gather, graph);
   detail::build_collectives(finder, gather, graph);

@@ -86,7 +86,7 @@ inline void end_part(State& s, CommunicatorCell communicator) {
   const Operation& operation = s.network->operations[call.operation];
   record_call_flow(s, communicator, call);
   Ps latency_ps = 0;
-  for (const ActivityCell i : waited_for(operation)) latency_ps = std::max(latency_ps, s.network->latency_ps[i]);
+  for (const ActivityCell i : waited_for(operation)) latency_ps = std::max(latency_ps, s.latency_ps(i));
   s.push(s.now_ps + latency_ps, Event::kCallEnds, communicator);
 }
 

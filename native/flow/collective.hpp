@@ -148,8 +148,7 @@ class Collectives {
           continue;
         }
         for (std::size_t k = 0; k < columns; ++k) {
-          const PortId to = finder_.job.port(next, k);
-          across(last, next, finder_.job.port(door, k), to, each * network_ / static_cast<double>(columns));
+          across(last, next, finder_.own_ports(door, next, k), each * network_ / static_cast<double>(columns));
           ++crossed_.flows;
         }
       }
@@ -194,8 +193,8 @@ class Collectives {
 
   /// All members of one server send to one of another.
   void towards(std::span<const RankId> sources, RankId destination, std::size_t column, double weight) {
-    const PortId to = finder_.job.port(destination, column);
-    const PortId from = finder_.exit_port(sources[0], to, column);
+    const PortPair ports = finder_.rail_ports(sources[0], destination, column);
+    const auto [from, to] = ports;
     const auto count = static_cast<double>(sources.size());
     crossed_.flows += static_cast<std::int64_t>(sources.size());
     const bool is_one_port = sources.size() == 1 || !finder_.router.rail_port(from, to).is_none();
@@ -212,18 +211,18 @@ class Collectives {
       if (finder_.links.has_host_interface(to))
         gather_.add(finder_.links.host_interface(to), count * weight * finder_.wire.host);
     } else if (blindness == Blindness::kDestination) {
-      across(sources[0], destination, from, to, count * weight);
+      across(sources[0], destination, ports, count * weight);
     } else {
       for (const RankId source : sources)
-        across(source, destination, finder_.exit_port(source, to, column), to, weight);
+        across(source, destination, finder_.rail_ports(source, destination, column), weight);
     }
   }
 
   /// What one rank sends another over the network, an equal part of it on each queue pair, which has a path of its own.
-  void across(RankId source, RankId destination, PortId from, PortId to, double weight) {
+  void across(RankId source, RankId destination, PortPair ports, double weight) {
     const double each = weight / static_cast<double>(queue_pairs_);
     for (std::int64_t i = 0; i < queue_pairs_; ++i)
-      note(finder_.across(source, destination, channel_ * queue_pairs_ + i, from, to, each, gather_));
+      note(finder_.across(source, destination, channel_ * queue_pairs_ + i, ports, each, gather_));
   }
 
   /// Pairs of one leaf and another: they share all hops but the first and the last.
@@ -235,7 +234,10 @@ class Collectives {
   void between(const Middle& middle, double weight) {
     path_.clear();
     const std::int64_t latency_ps = finder_.router.path(middle.from, middle.to, 0, 0, path_);
-    if (latency_ps < 0) throw NoPath{middle.from, middle.to};
+    if (latency_ps < 0) {
+      finder_.nowhere({middle.from, middle.to}, gather_);
+      return;
+    }
     note(latency_ps);
     for (std::size_t i = 1; i + 1 < path_.size(); ++i)
       gather_.add(path_[i].link, middle.count * weight * path_[i].weight * finder_.wire.link);

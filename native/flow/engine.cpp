@@ -5,6 +5,7 @@
 #include <ctime>
 #include <utility>
 
+#include "flow/epochs.hpp"
 #include "flow/instants.hpp"
 #include "flow/streams.hpp"
 
@@ -47,13 +48,13 @@ void build_links(State& s) {
   s.seen_bytes.assign(ports, 0.0);
 }
 
-/// Equal where capacities change alike over the run; empty where none does.
+/// Equal where capacities change alike over the run; empty where none does. Without what bundles share.
 IdVector<LinkId, std::uint64_t> fates(const State& s) {
   IdVector<LinkId, std::uint64_t> fate;
   for (const InstantRow& row : s.in.instants) {
     const auto code = static_cast<InstantCode>(row.code);
     if (code == InstantCode::kRoutes || code == InstantCode::kFailover) continue;
-    fate.resize(s.links.capacity.size(), 0);
+    fate.resize(s.links.capacity.size() + 1, 0);
     const auto tell = [&](LinkId link) {
       std::uint64_t& own = fate[link];
       own = mix(own, static_cast<std::uint64_t>(row.at_ps), static_cast<std::uint64_t>(row.value * 8 + row.code) + 1);
@@ -66,47 +67,141 @@ IdVector<LinkId, std::uint64_t> fates(const State& s) {
       tell(link_of(s.in.fabric.peer(port)));
     }
   }
-  if (fate.empty()) return fate;
-  for (const PortId port : s.in.fabric.ports()) {  // a bundle shares what its members have
-    const PortId bundle = s.router->bundle_of_port(port);
-    if (bundle == port || fate[link_of(port)] == 0) continue;
-    std::uint64_t& own = fate[link_of(bundle)];
-    own = mix(own, fate[link_of(port)], 1);
-  }
   return fate;
+}
+
+/// The graphs of a job by epoch, and what its links go through.
+struct Paths {
+  std::vector<Graph> graphs;                           // those that differ
+  std::vector<IdVector<PortId, double>> bundle_links;  // as State::bundle_links, by graph
+  IdVector<LinkId, std::uint64_t> fate;                // of the copies of links, by graph; empty: none changes
+};
+
+/// Fates of the links of one graph, which tell its links from those of others; a bundle shares what its members go
+/// through, by the bundles that hold now.
+void add_fates(const State& s, const IdVector<LinkId, std::uint64_t>& own, std::int32_t graph, Paths& paths) {
+  if (own.empty()) return;
+  const std::int32_t first_link = graph * s.ground.copy;
+  if (std::cmp_less_equal(paths.fate.size(), first_link))
+    for (const std::uint64_t fate : own)
+      paths.fate.push_back(graph == 0 ? fate : mix(fate, static_cast<std::uint64_t>(graph), 2));
+  for (const PortId port : s.in.fabric.ports()) {
+    const PortId bundle = s.router->bundle_of_port(port);
+    if (bundle == port || own[link_of(port)] == 0) continue;
+    std::uint64_t& shared = paths.fate[link_of(bundle) + first_link];
+    shared = mix(shared, own[link_of(port)], 1);
+  }
+}
+
+/// The graph of every epoch; tells which one each instant begins.
+Paths find_paths(State& s, Wire wire) {
+  Paths paths;
+  const std::size_t ports = s.in.fabric.port_node.size();
+  const IdVector<LinkId, std::uint64_t> fate = fates(s);
+  const LinkId nowhere = s.links.capacity.next_id();
+  Schedule schedule = schedule_of(s.in.instants, s.in.fabric);
+  std::vector<std::int32_t> graph_of_rules;
+  std::size_t table = 0;
+  for (const PathRules& rules : schedule.rules) {
+    if (rules.table != table) s.router->use(s.in.live.subspan(rules.table * ports, ports));
+    table = rules.table;
+    const bool is_first = paths.graphs.empty();  // what has no path before any fault is refused
+    const Outage outage{IdSpan<PortId, const char>(rules.down.items()), is_first ? LinkId::none() : nowhere};
+    Graph graph = build_graph(s.in.job, s.links, Routed(*s.router), wire, outage);
+    const auto same = std::find_if(paths.graphs.begin(), paths.graphs.end(),
+                                   [&](const Graph& known) { return have_same_paths(known, graph); });
+    const auto number = static_cast<std::int32_t>(same - paths.graphs.begin());
+    graph_of_rules.push_back(number);
+    add_fates(s, fate, number, paths);
+    if (same != paths.graphs.end()) continue;
+    paths.graphs.push_back(std::move(graph));
+    count_bundles(s);
+    paths.bundle_links.push_back(s.bundle_links);
+  }
+  if (table != 0) s.router->use(s.in.live.first(ports));
+  count_bundles(s);
+  for (std::int32_t& begins : schedule.begins)
+    if (begins >= 0) begins = graph_of_rules[static_cast<std::size_t>(begins)];
+  s.ground.epoch_begins = std::move(schedule.begins);
+  return paths;
+}
+
+/// Fold what goes on in all epochs at once.
+Folded fold_all(const State& s, Paths& paths, FoldOptions options) {
+  if (paths.graphs.size() == 1) {
+    if (!paths.fate.empty()) paths.fate.resize(s.links.capacity.size());
+    options.link_fate = IdSpan<LinkId, const std::uint64_t>(paths.fate.items());
+    return fold(s.in.job, IdSpan<LinkId, const double>(s.links.capacity.items()), std::move(paths.graphs.front()),
+                options);
+  }
+  const IdVector<ActivityId, std::uint64_t> latency = latency_fates(paths.graphs);
+  IdVector<LinkId, double> capacity;
+  for (std::size_t epoch = 0; epoch < paths.graphs.size(); ++epoch) {
+    for (const double own : s.links.capacity) capacity.push_back(own);
+    capacity.push_back(0.0);
+  }
+  options.link_fate = IdSpan<LinkId, const std::uint64_t>(paths.fate.items());
+  options.activity_fate = IdSpan<ActivityId, const std::uint64_t>(latency.items());
+  options.has_core = false;
+  return fold(s.in.job, IdSpan<LinkId, const double>(capacity.items()), joined(paths.graphs, s.ground.copy), options);
+}
+
+/// What cells of links and of activities are in each epoch.
+void tell_epochs(State& s, const Paths& paths) {
+  const Folded& found = *s.ground.folded;
+  const auto copy = s.ground.copy;
+  const bool is_one = paths.graphs.size() == 1;
+  const auto& count = found.network.link_count;
+  const bool is_apart = !found.network.folded && !found.network.approximate &&
+                        std::all_of(count.begin(), count.end(), [](std::int32_t links) { return links == 1; });
+  if (is_apart) s.ground.link_of_cell.assign(found.network.capacity.size(), LinkId::none());
+  if (!is_one) s.ground.epoch_of_cell.assign(found.network.capacity.size(), 0);
+  for (const LinkId link : found.network.link_cell.ids()) {
+    const LinkCell cell = found.network.link_cell[link];
+    if (cell.is_none()) continue;
+    if (is_apart) s.ground.link_of_cell[cell] = LinkId(link.value % copy);
+    if (!is_one) s.ground.epoch_of_cell[cell] = link.value / copy;
+  }
+  const std::size_t cells = found.network.approximate
+                                ? found.network.connections.size() + found.network.operations.size()
+                                : found.network.latency_ps.size();
+  Epoch empty;
+  empty.tier_weight.assign(cells, std::vector<double>(static_cast<std::size_t>(s.in.tiers), 0.0));
+  s.ground.epochs.assign(paths.graphs.size(), empty);
+  if (!is_one)
+    for (std::size_t epoch = 0; epoch < paths.graphs.size(); ++epoch) {
+      IdVector<ActivityCell, Ps>& latency_ps = s.ground.epochs[epoch].latency_ps;
+      latency_ps.resize(cells);
+      for (const ActivityId a : found.graph.activities())
+        latency_ps[found.cells.activity[a]] = paths.graphs[epoch].latency_ps[a];
+    }
+  if (s.in.tiers == 0) return;
+  std::vector<Hop> hops;
+  for (std::size_t epoch = 0; epoch < paths.graphs.size(); ++epoch) {
+    const Graph& graph = is_one ? found.graph : paths.graphs[epoch];
+    s.bundle_links = paths.bundle_links[epoch];
+    for (const ActivityId a : graph.activities()) {
+      hops.clear();
+      for (const GraphHop& hop : graph.hops_of(a)) hops.push_back({hop.link, graph.weights[hop.weight]});
+      const std::vector<double> weight = tier_weight(s, hops);
+      std::vector<double>& sum = s.ground.epochs[epoch].tier_weight[found.cells.activity[a]];
+      for (std::size_t tier = 0; tier < weight.size(); ++tier) sum[tier] += weight[tier];
+    }
+  }
+  s.bundle_links = paths.bundle_links.front();
 }
 
 /// Cells of the job's graph, or the graph as it is; nothing where every message is posted by itself.
 void build_network(State& s) {
   if (s.in.job.collects.empty() && s.in.folding == Folding::kNever) return;
   if (s.in.job.collects.empty() && slots_of(s.in.job).has_later) return;
-  const auto follows = [](const InstantRow& row) { return static_cast<InstantCode>(row.code) == InstantCode::kRoutes; };
-  const bool is_rerouted = std::any_of(s.in.instants.begin(), s.in.instants.end(), follows);
-  const IdVector<LinkId, std::uint64_t> fate = fates(s);
-  FoldOptions options = fold_options(s, is_rerouted ? Folding::kNever : s.in.folding);
-  options.link_fate = IdSpan<LinkId, const std::uint64_t>(fate.items());
-  s.ground.folded = std::make_unique<Folded>(fold(s.in.job, s.links, Routed(*s.router), options));
-  const Folded& found = *s.ground.folded;
-  const auto& count = found.network.link_count;
-  if (!found.network.folded && !found.network.approximate &&
-      std::all_of(count.begin(), count.end(), [](std::int32_t links) { return links == 1; })) {
-    s.ground.link_of_cell.assign(found.network.capacity.size(), LinkId::none());
-    for (const LinkId link : found.network.link_cell.ids())
-      if (const LinkCell cell = found.network.link_cell[link]; !cell.is_none()) s.ground.link_of_cell[cell] = link;
-  }
-  const std::size_t cells = found.network.approximate
-                                ? found.network.connections.size() + found.network.operations.size()
-                                : found.network.latency_ps.size();
-  s.ground.tier_weight.assign(cells, std::vector<double>(static_cast<std::size_t>(s.in.tiers), 0.0));
-  if (s.in.tiers == 0) return;
-  std::vector<Hop> hops;
-  for (const ActivityId a : found.graph.activities()) {
-    hops.clear();
-    for (const GraphHop& hop : found.graph.hops_of(a)) hops.push_back({hop.link, found.graph.weights[hop.weight]});
-    const std::vector<double> weight = tier_weight(s, hops);
-    std::vector<double>& sum = s.ground.tier_weight[found.cells.activity[a]];
-    for (std::size_t tier = 0; tier < weight.size(); ++tier) sum[tier] += weight[tier];
-  }
+  FoldOptions options;
+  options.folding = s.in.folding;
+  options.wire = {s.in.wire.factor(), s.in.wire.host_factor()};
+  s.ground.copy = static_cast<std::int32_t>(s.links.capacity.size()) + 1;
+  Paths paths = find_paths(s, options.wire);
+  s.ground.folded = std::make_unique<Folded>(fold_all(s, paths, options));
+  tell_epochs(s, paths);
 }
 
 void build_fluid(State& s) {
@@ -117,16 +212,13 @@ void build_fluid(State& s) {
   const Network& network = *s.network;
   std::vector<ConstraintHop> hops;
   for (const ActivityCell i : network.activities()) {
-    hops.clear();
-    for (const CellHop& hop : network.hops_of(i))
-      hops.push_back(
-          {ConstraintId(s.has_link_cells() ? hop.link.value : s.ground.link_of_cell[hop.link].value), hop.weight});
+    s.hops_now(i, hops);
     s.variable_of_activity.push_back(s.fluid->add_variable(hops));
   }
   s.is_companion_busy.assign(network.latency_ps.size(), 0);
   const Graph& graph = s.ground.folded->graph;
   s.lanes.resize(network.connections.size());
-  IdVector<ActivityCell, LaneId> lane_of_cell(s.ground.tier_weight.size());
+  IdVector<ActivityCell, LaneId> lane_of_cell(s.ground.epochs.front().tier_weight.size());
   for (const ConnectionCell connection : network.connections.ids()) {
     const LaneId index(connection.value);
     s.lanes[index].folded = connection;
@@ -143,7 +235,7 @@ void build_fluid(State& s) {
     lane.inside = node_of_rank(s, lane.source) == node_of_rank(s, lane.destination);
   }
   s.communicators.resize(network.communicators.size());
-  s.done.assign(s.ground.tier_weight.size(), 0.0);
+  s.done.assign(s.ground.epochs.front().tier_weight.size(), 0.0);
 }
 
 void build_streams(State& s) {
@@ -220,7 +312,7 @@ void handle_instant(State& s) {
   std::sort(s.finished.begin(), s.finished.end());  // the order of identity, not of the fluid
   for (const std::int64_t activity : s.finished) end_of_flow(s, activity);
   while (s.next_instant < s.in.instants.size() && s.in.instants[s.next_instant].at_ps <= s.now_ps)
-    apply_instant(s, s.in.instants[s.next_instant++]);
+    apply_instant(s, s.next_instant++);
   while (!s.agenda.empty() && s.agenda.top().at_ps <= s.now_ps) {
     const AgendaRow row = s.agenda.top();
     s.agenda.pop();
@@ -245,11 +337,6 @@ void begin_run(State& s, const Network* network) {
   s.port_bytes = Bins(static_cast<std::size_t>(s.in.timeline_bins), tells_ports ? s.in.fabric.port_rate_bps.size() : 0);
 }
 
-void build_bundles(State& s) {
-  s.ground.bundle_links.assign(s.in.fabric.port_node.size(), 0.0);
-  for (const PortId port : s.in.fabric.ports()) s.ground.bundle_links[s.router->bundle_of_port(port)] += 1.0;
-}
-
 }  // namespace
 
 Engine::Engine(Input input) : state_(std::make_unique<State>()) {
@@ -257,7 +344,7 @@ Engine::Engine(Input input) : state_(std::make_unique<State>()) {
   s.in = input;
   build_links(s);
   s.router = std::make_unique<Router>(s.in.fabric, s.in.mode);
-  build_bundles(s);
+  count_bundles(s);
   build_network(s);
   begin_run(s, s.ground.folded == nullptr ? nullptr : &s.ground.folded->network);
 }
@@ -272,6 +359,7 @@ void Engine::restart(Variant variant) {
   State& s = *state_;
   build_links(s);
   if (!s.in.live.empty()) s.router->use(s.in.live.first(s.in.fabric.port_rate_bps.size()));
+  count_bundles(s);
   const Folded* folded = s.ground.folded.get();
   if (folded == nullptr)
     begin_run(s, nullptr);
@@ -313,7 +401,8 @@ IdVector<PortId, Carried> Engine::carried() {
   IdVector<PortId, Carried> found(s.carried_bytes.size());
   IdVector<PortId, double> packets(found.size(), 0.0);
   IdVector<LinkId, double> bytes;
-  if (s.has_link_cells()) {
+  const bool is_told_by_cells = s.has_link_cells() && s.link_copies() == 1;
+  if (is_told_by_cells) {
     const Folded& folded = *s.ground.folded;
     bytes = weftwork::flow::carried(folded.graph, folded.cells.activity,
                                     IdSpan<ActivityCell, const double>(s.done.items()), s.links.capacity.size());
@@ -327,7 +416,7 @@ IdVector<PortId, Carried> Engine::carried() {
   const double full = static_cast<double>(s.in.wire.mtu_bytes) * s.in.wire.factor();
   for (const PortId port : found.ids()) {
     const PortId bundle = s.router->bundle_of_port(port);
-    found[port].bytes = s.has_link_cells() ? bytes[link_of(bundle)] : s.carried_bytes[port];
+    found[port].bytes = is_told_by_cells ? bytes[link_of(bundle)] : s.carried_bytes[port];
     found[port].packets = s.network != nullptr ? found[port].bytes / full : packets[bundle];
   }
   return found;

@@ -23,7 +23,9 @@ struct FoldOptions {
   std::int64_t cell_limit = 20'000;  // of activities; chosen: what the executor runs in seconds
   CoreSize core{};
   Wire wire;
-  IdSpan<LinkId, const std::uint64_t> link_fate;  // see Traits
+  IdSpan<LinkId, const std::uint64_t> link_fate;          // see Traits
+  IdSpan<ActivityId, const std::uint64_t> activity_fate;  // see Traits
+  bool has_core = true;  // false: what does not fold exactly is run as it is, since paths change in mid-run
 };
 
 /// How it went, for people.
@@ -43,13 +45,14 @@ struct Folded {
   FoldFacts facts;
 };
 
-template <PathFinder Router>
-Folded fold(const Job& job, const Links& links, const Router& router, const FoldOptions& options) {
+/// Fold a graph whose links have these capacities.
+inline Folded fold(const Job& job, IdSpan<LinkId, const double> capacity, Graph built, const FoldOptions& options) {
   Folded out;
-  out.graph = build_graph(job, links, router, options.wire);
+  out.graph = std::move(built);
   const Graph& graph = out.graph;
-  const Traits traits{.capacity = IdSpan<LinkId, const double>(links.capacity.items()),
+  const Traits traits{.capacity = capacity,
                       .link_fate = options.link_fate,
+                      .activity_fate = options.activity_fate,
                       .party = {},
                       .kind = {}};
   Folding folding = graph.meaning.has_later ? Folding::kNever : options.folding;
@@ -57,6 +60,7 @@ Folded fold(const Job& job, const Links& links, const Router& router, const Fold
     out.cells = stable(job, graph, traits, folding == Folding::kAuto ? options.cell_limit : 0);
     if (!out.cells.is_stable) folding = Folding::kCore;
   }
+  if (folding == Folding::kCore && !options.has_core) folding = Folding::kNever;
   if (folding == Folding::kCore) {
     Traits structural = traits;
     structural.use_links = false;
@@ -76,7 +80,7 @@ Folded fold(const Job& job, const Links& links, const Router& router, const Fold
       folding = Folding::kNever;
     }
   }
-  if (folding == Folding::kNever) out.cells = identity(graph, links.capacity.size());
+  if (folding == Folding::kNever) out.cells = identity(graph, capacity.size());
   if (folding != Folding::kCore) {
     out.facts.rounds = out.cells.rounds;
     out.network = quotient(job, graph, traits, out.cells);
@@ -85,12 +89,19 @@ Folded fold(const Job& job, const Links& links, const Router& router, const Fold
   out.facts.actors = static_cast<std::int64_t>(out.network.actor_rank.size());
   out.facts.activities = static_cast<std::int64_t>(graph.latency_ps.size());
   out.facts.activity_cells = static_cast<std::int64_t>(out.network.latency_ps.size());
-  IdVector<LinkId, char> crossed(links.capacity.size(), 0);
+  IdVector<LinkId, char> crossed(capacity.size(), 0);
   for (const GraphHop& hop : graph.hops) crossed[hop.link] = 1;
   out.facts.links = std::count(crossed.begin(), crossed.end(), char{1});
   out.facts.link_cells = static_cast<std::int64_t>(out.network.capacity.size());
   out.facts.hops = static_cast<std::int64_t>(graph.hops.size());
   return out;
+}
+
+/// Fold a job on a fabric.
+template <PathFinder Router>
+Folded fold(const Job& job, const Links& links, const Router& router, const FoldOptions& options) {
+  return fold(job, IdSpan<LinkId, const double>(links.capacity.items()), build_graph(job, links, router, options.wire),
+              options);
 }
 
 /// Bytes that every link carries when each activity of a cell has got `amount` of its cell done: exact for a core

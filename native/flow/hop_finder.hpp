@@ -7,6 +7,7 @@
 #include <exception>
 #include <vector>
 
+#include "base/failover.hpp"
 #include "base/flow_identity.hpp"
 #include "flow/graph.hpp"
 #include "flow/hop.hpp"
@@ -34,6 +35,12 @@ concept PathFinder = requires(const Router& router, PortId port, std::uint32_t w
   { router.entry(port) } -> std::same_as<PortId>;
 };
 
+/// Which NIC ports do not work, and what becomes of those that no path joins.
+struct Outage {
+  IdSpan<PortId, const char> down;  // not 0 for ports that were down at the last failover; empty: there was none
+  LinkId nowhere;                   // a link that is never up: what has no path crosses it; none: `NoPath` is thrown
+};
+
 /// Two NIC ports that no path joins; the caller turns it into words.
 struct NoPath : std::exception {
   PortId from, to;
@@ -44,13 +51,14 @@ struct NoPath : std::exception {
 template <PathFinder Router>
 class HopFinder {
  public:
-  HopFinder(const Job& job, const Links& links, const Router& router, Wire wire)
-      : job(job), links(links), router(router), wire(wire) {}
+  HopFinder(const Job& job, const Links& links, const Router& router, Wire wire, Outage outage)
+      : job(job), links(links), router(router), wire(wire), outage(outage) {}
 
   const Job& job;
   const Links& links;
   const Router& router;
   Wire wire;
+  Outage outage;
 
   [[nodiscard]] bool share_host(RankId a, RankId b) const { return host(a) == host(b); }
   [[nodiscard]] NodeId host(RankId rank) const { return job.rank_host[rank]; }
@@ -65,8 +73,9 @@ class HopFinder {
   }
 
   /// Add `weight` bytes of payload of the queue pair (source, destination, channel) from port to port.
-  std::int64_t across(RankId source, RankId destination, std::int64_t channel, PortId from, PortId to, double weight,
+  std::int64_t across(RankId source, RankId destination, std::int64_t channel, PortPair ports, double weight,
                       Gather& gather) {
+    const auto [from, to] = ports;
     std::uint32_t entropy = 0, number = 0;
     if (router.blindness() == Blindness::kFlow) {  // docs/models/packet-engine.md, "Entropy" and "Hash"
       const std::uint64_t flow = flow_identity(source.value, destination.value, channel);
@@ -75,29 +84,49 @@ class HopFinder {
     }
     scratch_.clear();
     const std::int64_t latency_ps = router.path(from, to, entropy, number, scratch_);
-    if (latency_ps < 0) throw NoPath{from, to};
+    if (latency_ps < 0) return nowhere({from, to}, gather);
     for (const Hop& hop : scratch_) gather.add(hop.link, weight * hop.weight * wire.link);
     if (links.has_host_interface(to)) gather.add(links.host_interface(to), weight * wire.host);
     return latency_ps;
   }
 
-  /// The port by which `owner`'s server sends to port `to`: on the receiver's rail, else the owner's own.
-  [[nodiscard]] PortId exit_port(RankId owner, PortId to, std::size_t column) const {
-    const PortId own = job.port(owner, column);
-    const PortId rail = router.rail_port(own, to);
-    return rail.is_none() ? own : rail;
+  /// What no path joins stands still; returns its latency, none.
+  std::int64_t nowhere(PortPair ports, Gather& gather) const {
+    if (outage.nowhere.is_none()) throw NoPath{ports.source, ports.destination};
+    gather.add(outage.nowhere, 1.0);
+    return 0;
+  }
+
+  /// The ports between two ranks by one column, or by those that work instead. `door` is whose port the sender uses.
+  [[nodiscard]] PortPair own_ports(RankId door, RankId destination, std::size_t column) const {
+    return working(column, [&](std::size_t k) { return PortPair{job.port(door, k), job.port(destination, k)}; });
+  }
+  /// The same where the sender's server sends on the receiver's rail; the owner's own port where it has none there.
+  [[nodiscard]] PortPair rail_ports(RankId owner, RankId destination, std::size_t column) const {
+    return working(column, [&](std::size_t k) {
+      const PortId own = job.port(owner, k), to = job.port(destination, k);
+      const PortId rail = router.rail_port(own, to);
+      return PortPair{rail.is_none() ? own : rail, to};
+    });
   }
 
   /// Hops of the messages of a SEND row; returns their latency.
   std::int64_t connection(RankId source, RankId destination, const OpRow& op, Gather& gather) {
     if (share_host(source, destination)) return inside(source, destination, 1.0, gather);
     const auto column = static_cast<std::size_t>(op.nic);
-    const PortId to = job.port(destination, column);
-    const PortId from = op.peer_rail != 0 ? exit_port(source, to, column) : job.port(source, column);
-    return across(source, destination, op.channel, from, to, 1.0, gather);
+    const PortPair ports =
+        op.peer_rail != 0 ? rail_ports(source, destination, column) : own_ports(source, destination, column);
+    return across(source, destination, op.channel, ports, 1.0, gather);
   }
 
  private:
+  template <typename PortsOf>
+  [[nodiscard]] PortPair working(std::size_t column, PortsOf&& ports_of) const {
+    const PortPair ports = ports_of(column);
+    if (outage.down.empty()) return ports;
+    return working_ports(job.columns(), column, ports, [&](PortId port) { return outage.down[port] == 0; }, ports_of);
+  }
+
   std::vector<Hop> scratch_;
 };
 

@@ -14,9 +14,12 @@ inline double port_capacity(const State& s, PortId port) {
   return s.is_down[port] != 0 ? 0.0 : s.links.capacity[link_of(port)];
 }
 
+/// Also that of its copies in other epochs.
 inline void set_capacity(State& s, LinkId link, double capacity) {
-  const ConstraintId constraint = s.constraint_of(link);
-  if (!constraint.is_none()) s.fluid->set_capacity(constraint, capacity, static_cast<double>(s.now_ps));
+  for (std::int32_t epoch = 0; epoch < s.link_copies(); ++epoch) {
+    const ConstraintId constraint = s.constraint_of(link, epoch);
+    if (!constraint.is_none()) s.fluid->set_capacity(constraint, capacity, static_cast<double>(s.now_ps));
+  }
 }
 
 /// Give the link that stands for a port's bundle the capacity of the slowest.
@@ -29,13 +32,26 @@ inline void settle_bundle(State& s, PortId port) {
   set_capacity(s, link_of(bundle), least);
 }
 
+/// How many links each port stands for by the bundles that hold now.
+inline void count_bundles(State& s) {
+  s.bundle_links.assign(s.in.fabric.port_node.size(), 0.0);
+  for (const PortId port : s.in.fabric.ports()) s.bundle_links[s.router->bundle_of_port(port)] += 1.0;
+}
+
+/// What a port has carried so far, and what it stands for.
+inline double carried_by(const State& s, PortId port) {
+  double bytes = 0.0;
+  for (std::int32_t epoch = 0; epoch < s.link_copies(); ++epoch) {
+    const ConstraintId constraint = s.constraint_of(link_of(port), epoch);
+    if (!constraint.is_none()) bytes += s.fluid->carried(constraint, static_cast<double>(s.now_ps));
+  }
+  return bytes;
+}
+
 /// Tell what every port has sent, by the bundles that hold now.
 inline void settle_carried(State& s) {
   IdVector<PortId, double> total(s.carried_bytes.size());
-  for (const PortId port : total.ids()) {
-    const ConstraintId constraint = s.constraint_of(link_of(port));
-    total[port] = constraint.is_none() ? 0.0 : s.fluid->carried(constraint, static_cast<double>(s.now_ps));
-  }
+  for (const PortId port : total.ids()) total[port] = carried_by(s, port);
   for (const PortId port : total.ids()) {
     const PortId bundle = s.router->bundle_of_port(port);
     s.carried_bytes[port] += total[bundle] - s.seen_bytes[bundle];
@@ -43,19 +59,14 @@ inline void settle_carried(State& s) {
   s.seen_bytes = std::move(total);
 }
 
-/// The activities of a network that is not folded take the paths that hold now; where one of them has none, all stay.
-inline void reroute_network(State& s) {
-  Graph now;
-  try {
-    now = build_graph(s.in.job, s.links, Routed(*s.router), fold_options(s, Folding::kNever).wire);
-  } catch (const NoPath&) {
-    return;  // what has no path stands still on the one that it had, over a link that is down
-  }
+/// The activities of the network take the paths of another epoch, with what they still have to get.
+inline void begin_epoch(State& s, std::int32_t epoch) {
+  if (epoch == s.epoch) return;
+  s.epoch = epoch;
   std::vector<ConstraintHop> hops;
-  for (const ActivityId a : now.activities()) {
-    hops.clear();
-    for (const GraphHop& hop : now.hops_of(a)) hops.push_back({s.constraint_of(hop.link), now.weights[hop.weight]});
-    s.fluid->set_hops(s.variable_of_activity[ActivityCell(a.value)], hops, static_cast<double>(s.now_ps));
+  for (const ActivityCell activity : s.network->activities()) {
+    s.hops_now(activity, hops);
+    s.fluid->set_hops(s.variable_of_activity[activity], hops, static_cast<double>(s.now_ps));
   }
 }
 
@@ -63,6 +74,7 @@ inline void use_routes(State& s, std::size_t table) {
   const std::size_t ports = s.carried_bytes.size();
   settle_carried(s);
   s.router->use(s.in.live.subspan(table * ports, ports));
+  count_bundles(s);
   IdVector<PortId, double> least(ports, kInfinity);
   for (const PortId port : least.ids()) {
     const PortId bundle = s.router->bundle_of_port(port);
@@ -71,10 +83,10 @@ inline void use_routes(State& s, std::size_t table) {
   for (const PortId port : least.ids())
     if (least[port] < kInfinity) set_capacity(s, link_of(port), least[port]);
   reroute(s, false);
-  if (s.network != nullptr) reroute_network(s);
 }
 
-inline void apply_instant(State& s, const InstantRow& row) {
+inline void apply_instant(State& s, std::size_t number) {
+  const InstantRow& row = s.in.instants[number];
   const PortId port(row.port);
   const auto code = static_cast<InstantCode>(row.code);
   switch (code) {
@@ -106,6 +118,7 @@ inline void apply_instant(State& s, const InstantRow& row) {
     case InstantCode::kLoss:  // refused before the run
       break;
   }
+  if (s.network != nullptr && s.ground.epoch_begins[number] >= 0) begin_epoch(s, s.ground.epoch_begins[number]);
 }
 
 }  // namespace weftwork::flow

@@ -119,22 +119,21 @@ inline PathId path_of(State& s, const Lane& lane) {
 }
 
 /// NIC ports of a lane by one column of the ranks' ports.
-inline void take_ports(const State& s, Lane& lane, std::size_t column) {
-  lane.destination_port = s.in.job.port(lane.destination, column);
-  lane.source_port = s.in.job.port(lane.source, column);
-  if (!lane.peer_rail) return;
+inline PortPair ports_of_column(const State& s, const Lane& lane, std::size_t column) {
+  const PortPair ports{s.in.job.port(lane.source, column), s.in.job.port(lane.destination, column)};
+  if (!lane.peer_rail) return ports;
   const auto base = [&](PortId port) { return s.in.fabric.first(s.in.fabric.owner(port)); };
-  lane.source_port = base(lane.source_port) + (lane.destination_port - base(lane.destination_port));
+  return {base(ports.source) + (ports.destination - base(ports.destination)), ports.destination};
 }
 
-/// The ports of the first column, cyclic from its own, whose two ports were up at the last failover; else as it is.
+/// The ports of a lane that worked at the last failover; where there are none, as it is.
 inline void take_working_ports(const State& s, Lane& lane) {
-  const Lane before = lane;
-  for (std::size_t step = 0; step < s.in.job.columns(); ++step) {
-    take_ports(s, lane, (static_cast<std::size_t>(lane.column) + step) % s.in.job.columns());
-    if (s.down_at_failover[lane.source_port] == 0 && s.down_at_failover[lane.destination_port] == 0) return;
-  }
-  lane = before;
+  const PortPair ports = working_ports(
+      s.in.job.columns(), static_cast<std::size_t>(lane.column), {lane.source_port, lane.destination_port},
+      [&](PortId port) { return s.down_at_failover[port] == 0; },
+      [&](std::size_t column) { return ports_of_column(s, lane, column); });
+  lane.source_port = ports.source;
+  lane.destination_port = ports.destination;
 }
 
 inline LaneId open_lane(State& s, RankId source, RankId destination, const OpRow& op) {
@@ -157,17 +156,12 @@ inline void give_path(State& s, Lane& lane, const OpRow& op) {
   if (!lane.inside) {
     lane.column = static_cast<std::int32_t>(op.nic);
     lane.peer_rail = op.peer_rail != 0;
-    take_ports(s, lane, static_cast<std::size_t>(lane.column));
+    const PortPair ports = ports_of_column(s, lane, static_cast<std::size_t>(lane.column));
+    lane.source_port = ports.source;
+    lane.destination_port = ports.destination;
     if (!s.down_at_failover.empty()) take_working_ports(s, lane);
   }
   lane.path = path_of(s, lane);
-}
-
-inline FoldOptions fold_options(const State& s, Folding folding) {
-  FoldOptions options;
-  options.folding = folding;
-  options.wire = {s.in.wire.factor(), s.in.wire.host_factor()};
-  return options;
 }
 
 /// Activities for which nobody waits start again, those that have ended.
@@ -253,7 +247,7 @@ inline Rest rest_of(State& s, const Lane& lane, std::int64_t size_bytes) {
   if (!lane.folded.is_none()) {
     const Connection& connection = s.network->connections[lane.folded];
     Ps latency = 0;
-    for (const ActivityCell i : waited_for(connection)) latency = std::max(latency, s.network->latency_ps[i]);
+    for (const ActivityCell i : waited_for(connection)) latency = std::max(latency, s.latency_ps(i));
     return {latency, lane.inside ? 0 : latency};
   }
   const MessagePath& path = s.paths[lane.path].path;

@@ -63,7 +63,7 @@ inline std::vector<double> tier_weight(const State& s, std::span<const Hop> hops
   if (weight.empty()) return weight;
   for (const Hop& hop : hops) {
     if (const PortId port(hop.link.value); s.links.is_port(hop.link))
-      weight[s.in.tier_of_port[port]] += hop.weight * s.ground.bundle_links[port];
+      weight[s.in.tier_of_port[port]] += hop.weight * s.bundle_links[port];
     else if (hop.link < s.links.pcie(RankId(0)) && (hop.link - s.links.inside(RankId(0))) % 2 == 0)
       weight.back() += hop.weight;  // what leaves a GPU inside its server
   }
@@ -98,7 +98,7 @@ inline void record_flow(State& s, Lane& lane, const Message& message) {
   if (!lane.folded.is_none()) {
     const Connection& connection = s.network->connections[lane.folded];
     s.done[done_of(s, lane.folded)] += amount;
-    record_tiers(s, s.ground.tier_weight[done_of(s, lane.folded)], amount, static_cast<double>(connection.instances),
+    record_tiers(s, s.tier_weight_of(done_of(s, lane.folded)), amount, static_cast<double>(connection.instances),
                  message.began_at_ps, s.now_ps);
     return;
   }
@@ -122,7 +122,7 @@ inline void record_call_flow(State& s, CommunicatorCell communicator, const Coll
   const auto instances = static_cast<double>(s.network->communicators[communicator].instances);
   const double flows = instances * static_cast<double>(std::max<std::int64_t>(1, operation.flows));
   s.done[done_of(s, call.operation)] += amount;
-  record_tiers(s, s.ground.tier_weight[done_of(s, call.operation)], amount, flows, call.began_at_ps, s.now_ps);
+  record_tiers(s, s.tier_weight_of(done_of(s, call.operation)), amount, flows, call.began_at_ps, s.now_ps);
 }
 
 }  // namespace weftwork::flow

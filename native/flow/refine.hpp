@@ -76,6 +76,7 @@ struct Partition {
 struct Traits {
   IdSpan<LinkId, const double> capacity;
   IdSpan<LinkId, const std::uint64_t> link_fate;  // equal for links whose capacity changes alike; empty: none does
+  IdSpan<ActivityId, const std::uint64_t> activity_fate;  // equal where latencies change alike; empty: none does
   bool use_links = true;  // false: ranks and activities alone, whatever paths they take and however long these are
   IdSpan<RankId, const PartyId> party;          // empty: none
   IdSpan<ActivityId, const std::int32_t> kind;  // not empty: links and activities alone, with these kinds
@@ -98,7 +99,7 @@ class Refinement {
     weight_.resize(graph.weights.size());
     for (const WeightId w : weight_.ids()) weight_[w] = mix(std::bit_cast<std::uint64_t>(graph.weights[w]), 1, salt_);
     begin_links(traits);
-    begin_activities(traits.kind);
+    begin_activities(traits);
     if (!use_ranks_) return;
     begin_ranks(job, traits.party);
     communicator.resize(graph.group.size());
@@ -133,11 +134,11 @@ class Refinement {
     sum_.resize(link.size());
   }
 
-  void begin_activities(IdSpan<ActivityId, const std::int32_t> kind) {
+  void begin_activities(const Traits& traits) {
     activity.resize(graph_.latency_ps.size());
     for (const ActivityId a : activity.ids()) {
       if (!use_ranks_) {
-        activity[a] = mix(static_cast<std::uint64_t>(kind[a]), 4, salt_);
+        activity[a] = mix(static_cast<std::uint64_t>(traits.kind[a]), 4, salt_);
         continue;
       }
       const std::uint64_t flows = graph_.is_connection(a) || !use_links_
@@ -145,6 +146,7 @@ class Refinement {
                                       : static_cast<std::uint64_t>(graph_.flows[graph_.operation_of(a)]) + 1;
       const auto latency_ps = use_links_ ? static_cast<std::uint64_t>(graph_.latency_ps[a]) : 0;
       activity[a] = mix(latency_ps, flows, salt_);
+      if (!traits.activity_fate.empty()) activity[a] = pair(activity[a], traits.activity_fate[a]);
     }
     if (!use_ranks_) return;
     for (const ConnectionId c : graph_.connections()) {

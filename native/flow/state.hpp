@@ -117,19 +117,29 @@ struct AgendaRow {
   }
 };
 
+/// What the network's activities are in one epoch: see flow/epochs.hpp.
+struct Epoch {
+  IdVector<ActivityCell, Ps> latency_ps;                    // empty: there is one epoch, and the network tells it
+  IdVector<ActivityCell, std::vector<double>> tier_weight;  // bytes by tier for each unit of amount; see done_of
+};
+
 /// What a run is made on; a second run of the same input takes it over.
 struct Ground {
-  std::unique_ptr<Folded> folded;                           // where the job is run by cells, or has whole collectives
-  IdVector<LinkCell, LinkId> link_of_cell;                  // where no links are folded
-  IdVector<PortId, double> bundle_links;                    // how many links a port stands for
-  IdVector<ActivityCell, std::vector<double>> tier_weight;  // bytes by tier for each unit of amount; see done_of
+  std::unique_ptr<Folded> folded;           // where the job is run by cells, or has whole collectives
+  IdVector<LinkCell, LinkId> link_of_cell;  // where no links are folded
+  std::vector<Epoch> epochs;                // of the network
+  std::vector<std::int32_t> epoch_begins;   // by instant: the epoch that it begins, or -1
+  std::int32_t copy = 0;                    // links of an epoch: how far its copies are from those of the one before
+  IdVector<LinkCell, std::int32_t> epoch_of_cell;  // where there are several
 };
 
 struct State {
   Input in;
   Ground ground;
-  bool is_ideal = false;  // the network takes no time
-  Links links;            // capacities that hold now, a link of the fabric by itself
+  bool is_ideal = false;                  // the network takes no time
+  Links links;                            // capacities that hold now, a link of the fabric by itself
+  std::int32_t epoch = 0;                 // of the ground's, that holds now
+  IdVector<PortId, double> bundle_links;  // how many links a port stands for now
   std::unique_ptr<Router> router;
   const Network* network = nullptr;  // of the ground; null: lanes open as messages are posted
   std::unique_ptr<Fluid> fluid;
@@ -169,9 +179,31 @@ struct State {
 
   /// Whether a constraint is a cell of links.
   [[nodiscard]] bool has_link_cells() const { return network != nullptr && ground.link_of_cell.empty(); }
-  /// The constraint that a link is, or none where nothing crosses it.
-  [[nodiscard]] ConstraintId constraint_of(LinkId link) const {
-    return ConstraintId(has_link_cells() ? network->link_cell[link].value : link.value);
+  /// The constraint that a link is in an epoch, or none where nothing crosses it then.
+  [[nodiscard]] ConstraintId constraint_of(LinkId link, std::int32_t in_epoch) const {
+    return ConstraintId(has_link_cells() ? network->link_cell[link + in_epoch * ground.copy].value : link.value);
+  }
+  /// How many copies of its links the network has as constraints of their own.
+  [[nodiscard]] std::int32_t link_copies() const {
+    return has_link_cells() ? static_cast<std::int32_t>(ground.epochs.size()) : 1;
+  }
+  /// Of an activity of the network now.
+  [[nodiscard]] Ps latency_ps(ActivityCell activity) const {
+    const Epoch& now = ground.epochs[static_cast<std::size_t>(epoch)];
+    return now.latency_ps.empty() ? network->latency_ps[activity] : now.latency_ps[activity];
+  }
+  /// Of what `done_of` names, now.
+  [[nodiscard]] std::span<const double> tier_weight_of(ActivityCell done_cell) const {
+    return ground.epochs[static_cast<std::size_t>(epoch)].tier_weight[done_cell];
+  }
+  /// Hops of an activity of the network now, as the fluid has them.
+  void hops_now(ActivityCell activity, std::vector<ConstraintHop>& hops) const {
+    hops.clear();
+    for (const CellHop& hop : network->hops_of(activity)) {
+      if (!ground.epoch_of_cell.empty() && ground.epoch_of_cell[hop.link] != epoch) continue;
+      hops.push_back(
+          {ConstraintId(has_link_cells() ? hop.link.value : ground.link_of_cell[hop.link].value), hop.weight});
+    }
   }
   void push(Ps at_ps, Event event, std::int64_t what, std::int64_t detail = 0) {
     agenda.push({at_ps, order++, event, what, detail});

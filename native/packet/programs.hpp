@@ -52,15 +52,11 @@ inline PortPair ports_of_column(const State& s, const QueuePair& qp, ColumnId co
   return {source, destination};
 }
 
-/// The ports of the first column, cyclic from that of its first SEND, whose two ports were up at the last failover;
-/// `otherwise` if there is none.
+/// The ports of a queue pair that were up at the last failover; `otherwise` where an end has none.
 inline PortPair working_ports(const State& s, const QueuePair& qp, PortPair otherwise) {
-  const auto was_up = [&](PortId port) { return !s.down_at_failover[port]; };
-  for (std::size_t step = 0; step < s.in.columns(); ++step) {
-    const PortPair ports = ports_of_column(s, qp, ColumnId((qp.column.index() + step) % s.in.columns()));
-    if (was_up(ports.source) && was_up(ports.destination)) return ports;
-  }
-  return otherwise;
+  return weftwork::working_ports(
+      s.in.columns(), qp.column.index(), otherwise, [&](PortId port) { return !s.down_at_failover[port]; },
+      [&](std::size_t column) { return ports_of_column(s, qp, ColumnId(column)); });
 }
 
 inline QueuePairId open_queue_pair(State& s, std::uint64_t flow, RankId source, RankId destination, const OpRow& op) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/failover.hpp"
 #include "packet/containers.hpp"
 #include "packet/ids.hpp"
 #include "packet/packet.hpp"
@@ -89,11 +90,6 @@ struct alignas(64) Receiver {
   EarlyPackets kept;       // only with a reordering receiver
   EarlyPackets kept_asks;  // of those kept: whether it asked for an ACK
   Ps timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
-};
-
-/// The NIC ports at both ends of a queue pair.
-struct PortPair {
-  PortId source, destination;
 };
 
 struct QueuePair {

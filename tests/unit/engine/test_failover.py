@@ -133,6 +133,18 @@ def test_where_no_column_works_a_queue_pair_stays_and_its_timeouts_go_on() -> No
     assert outcome.complete
 
 
+def test_ends_that_have_lost_ports_of_different_columns_meet_where_the_fabric_joins_them() -> None:
+    """Host 0 has only its second switch left, host 1 only its first: by the cable between the two switches."""
+    fabric = wired([(0, 2), (0, 3), (1, 2), (1, 3), (2, 3)], hosts=2)
+    job = job_of([[[message(), Wait()]], [[]]], nics=((0, 1), (0, 1)))
+    delays = {"reconvergence_delay_ps": 0, "failover_delay_ps": FAILOVER_PS}
+    outcome = both(packet_input_of(fabric, job, faults=[down(0), down(3)], **delays))
+    assert outcome.complete
+    assert outcome.counters["timeouts"] == 0
+    assert outcome.ports["frames"][1] == PACKETS - ACKED  # of host 0, to the second switch
+    assert outcome.messages["delivered_at_ps"].tolist() == [MOVED_PS + (PACKETS - ACKED + 2) * NEXT_PS + 3 * DELAY_PS]
+
+
 def test_a_queue_pair_that_opens_later_chooses_by_what_was_up_at_the_last_failover() -> None:
     later: list[Operation] = [At(at_ps=MOVED_PS), message(1, channel=1), Wait()]
     outcome = two_rails([message(1), Wait()], later, faults=[down(0)])

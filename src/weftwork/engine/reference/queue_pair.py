@@ -113,10 +113,18 @@ class QueuePair:
         return True
 
     def _nics_that_work(self, down: AbstractSet[int]) -> tuple[NicPort, NicPort] | None:
-        """Of the first column, from that of the first SEND on, whose ports both were up at the last FAILOVER."""
+        """Of the first column, from that of the first SEND on, whose ports both were up at the last FAILOVER.
+
+        Where there is no such column, the first port at each end that was; None where an end has none.
+        """
         columns = self.engine_input.rank_ports.shape[1]
         choices = [self.nics_of((self.column + step) % columns) for step in range(columns)]
-        return next((nics for nics in choices if all(nic.id not in down for nic in nics)), None)
+        together = next((nics for nics in choices if all(nic.id not in down for nic in nics)), None)
+        if together is not None:
+            return together
+        source = next((nic for nic, _ in choices if nic.id not in down), None)
+        destination = next((nic for _, nic in choices if nic.id not in down), None)
+        return None if source is None or destination is None else (source, destination)
 
     def nics_of(self, column: int) -> tuple[NicPort, NicPort]:
         """NIC ports of a column at both ends."""

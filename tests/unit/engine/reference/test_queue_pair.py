@@ -62,9 +62,15 @@ def test_where_a_port_at_either_end_is_down_it_takes_the_next_column_that_works(
     assert driven.ports() == (SOURCE_TOO, DESTINATION_TOO)
 
 
-def test_where_none_works_it_takes_its_own_all_the_same() -> None:
+def test_where_no_column_works_each_end_takes_the_first_port_that_does() -> None:
     driven = Driven()
     driven.pair.open(1, {SOURCE, DESTINATION_TOO}, peer_rail=False)
+    assert driven.ports() == (SOURCE_TOO, DESTINATION)
+
+
+def test_where_an_end_has_no_port_left_it_takes_its_own_all_the_same() -> None:
+    driven = Driven()
+    driven.pair.open(1, {SOURCE, SOURCE_TOO, DESTINATION_TOO}, peer_rail=False)
     assert driven.ports() == (SOURCE_TOO, DESTINATION_TOO)
 
 

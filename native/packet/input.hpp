@@ -61,6 +61,7 @@ struct Input {
   IdSpan<RankId, const GpuRow> rank_gpu;
   std::int64_t tokens = 0;
   bool has_receives = false;
+  Ps watch_ps = kSecondPs;  // between two looks for a deadlock
   TransportRow transport{};
   CongestionPolicy congestion;
   PathPolicy path;

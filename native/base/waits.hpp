@@ -25,7 +25,8 @@ struct WaitRow {
   std::int64_t size_bytes;  // -1: not known
   std::int64_t state;       // WaitState
   std::int64_t source_port, destination_port;  // NIC ports of a message that is posted; -1 inside a server
-  std::int64_t missing;                        // members of a collective that have not come
+  std::int64_t
+      missing;  // members of a collective that have not come; of a send messages that arrived on its channel unasked
 };
 
 /// A receive, or what else a stream waits for: who asked, by which operation.

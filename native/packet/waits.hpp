@@ -1,6 +1,7 @@
 /// What the streams of a job still wait for, from the state in which a run of the packet engine ends.
 /// Source: docs/models/packet-engine.md, "Waits".
 #pragma once
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -57,6 +58,8 @@ inline std::vector<WaitRow> waits_of(const State& s) {
     row.channel = ends.channel;
     row.ordinal = message.ordinal;
     detail::describe(s, message, row);
+    const auto box = s.mailboxes.find(flow);
+    if (box != s.mailboxes.end()) row.missing = std::max<std::int64_t>(0, box->second.delivered - box->second.claimed);
     found.push_back(row);
   }
   for (const auto& [flow, box] : s.mailboxes) {

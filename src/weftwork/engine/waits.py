@@ -33,7 +33,7 @@ WAIT_DTYPE: Final = np.dtype(
         ("state", np.int64),  # index into WAIT_STATES
         ("source_port", np.int64),  # NIC port of a message that is posted; -1: none
         ("destination_port", np.int64),
-        ("missing", np.int64),  # members of a collective that have not come
+        ("missing", np.int64),  # members of a collective that have not come; of a send messages that came unasked
     ]
 )
 

@@ -243,6 +243,7 @@ class Simulation:
             until_ps=self.engine_input.until_ps,
             has_clock_ended=bool(self.clock) and not self.was_interrupted and not len(self.watch.cycle),
         )
+        streams = [stream for of_rank in self.job.streams for stream in of_rank]
         return Outcome(
             messages=np.array(messages, MESSAGE_DTYPE),
             ports=np.array([tuple(port.counts.values()) for port in self.ports], PORT_DTYPE),
@@ -251,7 +252,7 @@ class Simulation:
             series=np.empty(0, SERIES_DTYPE),
             complete=complete,
             simulated_ps=simulated_ps,
-            waits=waits_of((stream for of_rank in self.job.streams for stream in of_rank), self.carrier),
+            waits=waits_of(streams, self.carrier, has_receives=self.engine_input.has_receives),
             deadlock=self.watch.cycle,
         )
 

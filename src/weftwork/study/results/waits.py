@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["wait_rows"]
 
-MOST_ROWS: Final = 50_000  # chosen: some megabytes; those with a cause go first
+MOST_ROWS: Final = 50_000  # chosen: some megabytes
 _PASS: Final = 0  # `weftwork.workload.training.programs.MILESTONES`: a pass of the pipeline begins
 
 
@@ -146,23 +146,26 @@ class _Waits:
         self.is_at_rest = not is_cut or len(execution.outcome.deadlock) > 0
         self.fabric = _Fabric(prepared, execution.outcome.simulated_ps if is_cut else self.input.until_ps)
         self.streams_of: defaultdict[int, set[int]] = defaultdict(set)
-        for rank, stream in zip(self.waits["rank"].tolist(), self.waits["stream"].tolist(), strict=True):
+        for rank, stream in np.unique(self.waits[["rank", "stream"]]).tolist():
             self.streams_of[rank].add(stream)
         flows = execution.flows
         self.ranks_of = {} if flows is None else dict(flows.actors[["rank", "ranks"]].tolist())
         self._known: dict[tuple[int, int, int, int], _Cause | None] = {}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One for each row of the engine, by its order; of very many those with a cause."""
-        causes = [self._cause(row) for row in self.waits]
+        """One for each row of the engine, by its order; of very many those that failed or have a dead link first."""
         kept = np.arange(len(self.waits))
         if len(kept) > MOST_ROWS:
-            has_none = np.array([cause is None for cause in causes])
-            kept = np.sort(np.argsort(has_none, kind="stable")[:MOST_ROWS])
-        return [self._row(self.waits[place], causes[place]) for place in kept.tolist()]
+            dead = np.flatnonzero(np.isin(self.fabric.ports.link, list(self.fabric.down_since)))
+            is_first = self.waits["state"] == WAIT_STATES.index("failed")
+            is_first |= np.isin(self.waits["source_port"], dead) | np.isin(self.waits["destination_port"], dead)
+            _, begin, stream = np.unique(self.waits[["rank", "stream"]], return_index=True, return_inverse=True)
+            place = kept - begin[stream]  # within its stream, so that every rank has rows
+            kept = np.sort(np.lexsort((place, ~is_first))[:MOST_ROWS])
+        return [self._row(wait) for wait in self.waits[kept]]
 
-    def _row(self, wait: np.void, cause: _Cause | None) -> dict[str, Any]:
-        rank = int(wait["rank"])
+    def _row(self, wait: np.void) -> dict[str, Any]:
+        rank, cause = int(wait["rank"]), self._cause(wait)
         blocked_by = None if cause is not None else self._blocked_by(wait)
         found = self._words(wait) | {
             "rank": rank,
@@ -252,6 +255,8 @@ class _Waits:
             return self._cause_of_collective(wait)
         source, destination = (rank, peer) if kind == "send" else (peer, rank)
         ports = (int(wait["source_port"]), int(wait["destination_port"]))
+        if ports[0] < 0 and self._host(source) != self._host(destination):
+            ports = self._ports_of(source, destination, int(wait["channel"]))
         key = (*ports, int(wait["state"]), -1 if ports[0] >= 0 else source << 32 | destination)
         if key not in self._known:
             self._known[key] = self._cause_of_message(source, destination, ports, state)
@@ -262,8 +267,6 @@ class _Waits:
 
     def _cause_of_message(self, source: int, destination: int, ports: tuple[int, int], state: str) -> _Cause | None:
         is_inside = self._host(source) == self._host(destination)
-        if ports[0] < 0 and not is_inside:  # of a flow that is folded, whose ports nobody kept
-            ports = (int(self.input.rank_ports[source, 0]), int(self.input.rank_ports[destination, 0]))
         cause = self.fabric.between(*ports)
         if cause is not None:
             return cause
@@ -274,6 +277,26 @@ class _Waits:
         if len(self.execution.outcome.deadlock):
             return _Cause("deadlock")
         return _Cause("held back" if self.execution.flows is None else "no route")
+
+    def _ports_of(self, source: int, destination: int, channel: int) -> tuple[int, int]:
+        """NIC ports of a message of a folded flow, which keeps none: by the sends of its channel, if all agree."""
+        sends = self._sends_of.get(channel, [])
+        if len(sends) != 1:
+            return (-1, -1)
+        column, is_peer_rail = sends[0]
+        ends = [int(self.input.rank_ports[rank, column]) for rank in (source, destination)]
+        if is_peer_rail:
+            base, node = self.input.port_base, self.input.port_node
+            ends[0] = int(base[node[ends[0]]] + ends[1] - base[node[ends[1]]])
+        return (ends[0], ends[1])
+
+    @cached_property
+    def _sends_of(self) -> dict[int, list[tuple[int, int]]]:
+        """Columns of NIC ports, and whose rails, of the sends of each channel."""
+        ops, found = self.input.ops, defaultdict[int, list[tuple[int, int]]](list)
+        for channel, column, rail in np.unique(ops[ops["code"] == Op.SEND][["channel", "nic", "peer_rail"]]).tolist():
+            found[channel].append((column, rail))
+        return found
 
     def _lacks_receives(self, wait: np.void) -> bool:
         """Whether credits hold back a message: what came before it fills the buffers, and nobody asks for it."""

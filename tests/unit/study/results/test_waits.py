@@ -9,6 +9,7 @@ import pytest
 from helpers.tiny import wired
 
 import weftwork
+from weftwork.cli.run import _is_stuck
 from weftwork.report.answer import answer
 from weftwork.report.waiting import waiting_lines
 from weftwork.spec.device import Switch
@@ -185,7 +186,8 @@ traffic: {pattern: ./waits.py}
         encoding="utf-8",
     )
     run = run_of(tmp_path, text, fabric=wired(links, hosts=count, switch=switch))
-    assert run.status == "deadlocked"
+    assert run.status == weftwork.open_run(run.path).status == "deadlocked"
+    assert _is_stuck(run)  # so that the command exits with 1
     cycle = run.table("deadlock").to_pylist()
     assert [row["name"] for row in cycle] == [f"n{8 + i}->n{8 + (i + 1) % 8}" for i in range(count)]
     assert [row["paused_by"] for row in cycle] == [f"n{8 + (i + 1) % 8}" for i in range(count)]

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from weftwork.engine.reference.queue_pair import QueuePair
     from weftwork.engine.reference.switch import SwitchNode
 
-__all__ = ["DeadlockWatch", "Network"]
+__all__ = ["DeadlockWatch", "SimulationParts"]
 
 _VAIN: Final = (Agenda.RETRANSMISSION, Agenda.CONGESTION_CONTROL, Agenda.RECEIVER, Agenda.REFRESH)
 
 
-class Network(Protocol):
+class SimulationParts(Protocol):
     """What is looked at: all parts of a simulation, by the names of `Simulation`."""
 
     engine_input: PacketInput
@@ -55,7 +55,7 @@ class DeadlockWatch:
     cycle : `DEADLOCK_DTYPE`, what was found; empty: nothing
     """
 
-    def __init__(self, simulation: Network) -> None:
+    def __init__(self, simulation: SimulationParts) -> None:
         self.simulation = simulation
         self.step_ps = simulation.engine_input.watch_ps
         self.at_ps = self.step_ps

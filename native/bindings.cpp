@@ -13,6 +13,7 @@
 #include "bindings_flow.hpp"
 #include "bindings_paths.hpp"
 #include "packet/engine.hpp"
+#include "packet/waits.hpp"
 
 namespace {
 
@@ -106,6 +107,7 @@ weftwork::Input input_of(nb::dict arrays) {
   in.tokens = number<std::int64_t>(arrays, "tokens");
   in.has_receives = number<bool>(arrays, "has_receives");
   in.has_telemetry = number<bool>(arrays, "has_telemetry");
+  in.watch_ps = number<std::int64_t>(arrays, "watch_ps");
   in.transport = weftwork::python::named<weftwork::TransportRow>(arrays["transport"]);
   in.congestion = congestion_of(arrays["congestion_control"]);
   in.path = path_of(arrays["path_selection"]);
@@ -234,6 +236,19 @@ class PacketEngine {
     return table<weftwork::Counters>(1, [&](weftwork::Counters& row, std::size_t) { row = s.count; });
   }
 
+  /// What every stream still waits for.
+  [[nodiscard]] auto waits() const {
+    const std::vector<weftwork::WaitRow> found = weftwork::waits_of(engine_.state());
+    return table<weftwork::WaitRow>(found.size(), [&](weftwork::WaitRow& row, std::size_t i) { row = found[i]; });
+  }
+
+  /// The cycle of ports that ended the run, in order; empty where none did.
+  [[nodiscard]] auto deadlock() const {
+    const std::vector<weftwork::DeadlockRow>& found = engine_.state().deadlock;
+    return table<weftwork::DeadlockRow>(found.size(),
+                                        [&](weftwork::DeadlockRow& row, std::size_t i) { row = found[i]; });
+  }
+
   /// Whether every program has run to its end and every message is acknowledged.
   [[nodiscard]] bool finished() const { return engine_.state().open_work == 0; }
 
@@ -293,7 +308,9 @@ NB_MODULE(_native, module) {
       .def("timeline_bin_ps", &PacketEngine::timeline_bin_ps)
       .def("paths", &PacketEngine::paths)
       .def("queue_pairs", &PacketEngine::queue_pairs)
-      .def("counters", &PacketEngine::counters);
+      .def("counters", &PacketEngine::counters)
+      .def("waits", &PacketEngine::waits)
+      .def("deadlock", &PacketEngine::deadlock);
   weftwork::bind_flow(module);
   weftwork::bind_flow_fold(module);
   weftwork::bind_paths(module);

@@ -2,6 +2,7 @@
 #include "bindings.hpp"
 #include "bindings_flow.hpp"
 #include "flow/engine.hpp"
+#include "flow/waits.hpp"
 
 namespace {
 
@@ -151,6 +152,12 @@ class FlowEngine {
                                               [&](weftwork::flow::ActivityRow& row, std::size_t i) { row = found[i]; });
   }
 
+  /// What every stream still waits for.
+  [[nodiscard]] auto waits() const {
+    const std::vector<weftwork::WaitRow> found = weftwork::flow::waits_of(engine_.state());
+    return table<weftwork::WaitRow>(found.size(), [&](weftwork::WaitRow& row, std::size_t i) { row = found[i]; });
+  }
+
   [[nodiscard]] auto actors() const {
     const weftwork::flow::State& s = engine_.state();
     return table<weftwork::python::ActorRow>(s.actors().size(), [&](weftwork::python::ActorRow& row, std::size_t i) {
@@ -186,5 +193,6 @@ void weftwork::python::bind_flow_engine(nb::module_& module) {
       .def("milestones", &FlowEngine::milestones)
       .def("segments", &FlowEngine::segments)
       .def("activities", &FlowEngine::activities)
-      .def("actors", &FlowEngine::actors);
+      .def("actors", &FlowEngine::actors)
+      .def("waits", &FlowEngine::waits);
 }

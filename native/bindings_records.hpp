@@ -10,6 +10,7 @@
 
 #include "base/ids.hpp"
 #include "base/job.hpp"
+#include "base/waits.hpp"
 #include "base/wiring.hpp"
 #include "flow/engine.hpp"
 #include "flow/hop.hpp"
@@ -173,12 +174,17 @@ WEFTWORK_RECORD(flow::SegmentRow, "SEGMENT_DTYPE", actor, label, code, start_ps,
 WEFTWORK_RECORD(flow::ActivityRow, "ACTIVITY_DTYPE", label, channel, pattern, actor, ranks, instances, flows, operation,
                 size_bytes, posted_ps, start_ps, end_ps);
 
+WEFTWORK_RECORD(WaitRow, "WAIT_DTYPE", rank, stream, stands_at, turn, kind, op, peer, channel, ordinal, size_bytes,
+                state, source_port, destination_port, missing);
+WEFTWORK_RECORD(DeadlockRow, "DEADLOCK_DTYPE", port, traffic_class, waiting_bytes, held_bytes);
+
 /// All of them; `rows` and `table` check that a record is among them, so that it is exported.
-using Records = std::tuple<OpRow, DigitRow, GpuRow, StreamRow, InstantRow, SwitchRow, NicRow, TransportRow,
-                           flow::CollectRow, flow::AxisRow, flow::WireSizes, Signal, PortSignal, Candidate, SenderState,
-                           ReceiverState, PathState, MessageRow, PortRow, TimelineRow, PathRow, QueuePairRow,
-                           MilestoneRecord, SeriesRow, EventRow, Counters, TierRow, LaneRow, ActorRow, RouteRow,
-                           flow::Hop, flow::Carried, flow::MilestoneRow, flow::SegmentRow, flow::ActivityRow>;
+using Records =
+    std::tuple<OpRow, DigitRow, GpuRow, StreamRow, InstantRow, SwitchRow, NicRow, TransportRow, flow::CollectRow,
+               flow::AxisRow, flow::WireSizes, Signal, PortSignal, Candidate, SenderState, ReceiverState, PathState,
+               MessageRow, PortRow, TimelineRow, PathRow, QueuePairRow, MilestoneRecord, SeriesRow, EventRow, Counters,
+               TierRow, LaneRow, ActorRow, RouteRow, flow::Hop, flow::Carried, flow::MilestoneRow, flow::SegmentRow,
+               flow::ActivityRow, WaitRow, DeadlockRow>;
 
 template <typename T, typename List>
 inline constexpr bool kIsAmong = false;

@@ -226,6 +226,7 @@ inline void post(State& s, StreamId stream, LaneId index, const OpRow& op, std::
   message.lane = index;
   message.stream = stream;
   message.label = static_cast<std::int32_t>(op.label);
+  message.op = static_cast<std::int32_t>(s.streams[stream].op);
   s.open_work += 1;
   if (!lane.tail.is_none()) s.messages[lane.tail].next = number;
   lane.tail = number;
@@ -299,7 +300,7 @@ inline void deliver(State& s, MessageId number) {
   record_message(s, lane, message);
   const Cause cause{message.label, true, message.began_at_ps};
   const auto ordinal = static_cast<std::size_t>(lane.delivered++);
-  if (lane.delivered <= lane.claimed) complete_posted(s, lane.claims[ordinal], cause);
+  if (lane.delivered <= lane.claimed) complete_posted(s, lane.claims[ordinal].stream, cause);
   const Ps ack_ps = rest_of(s, lane, message.size_bytes).ack_ps;
   if (ack_ps > 0)
     s.push(s.now_ps + ack_ps, Event::kAck, number);
@@ -311,7 +312,7 @@ inline void deliver(State& s, MessageId number) {
 inline void claim(State& s, StreamId stream, LaneId index) {
   Lane& lane = s.lanes[index];
   lane.claimed += 1;
-  lane.claims.push_back(stream);
+  lane.claims.push_back({stream, static_cast<std::int32_t>(s.streams[stream].op)});
   if (lane.claimed > lane.delivered) s.streams[stream].outstanding += 1;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/programs.hpp"
+#include "base/waits.hpp"
 #include "flow/bins.hpp"
 #include "flow/fluid.hpp"
 #include "flow/fold.hpp"
@@ -42,6 +43,7 @@ struct Message {
   StreamId stream;
   MessageId next;  // of the lane
   std::int32_t label = -1, left = 0;
+  std::int32_t op = 0;  // that posted it
 };
 
 /// Messages of one (source, destination, channel), one after the other.
@@ -58,7 +60,7 @@ struct Lane {
   MessageId head, tail;
   std::int64_t messages = 0, packets = 0;
   std::int64_t claimed = 0, delivered = 0;
-  std::vector<StreamId> claims;  // in order
+  std::vector<Claim> claims;  // in order
 };
 
 /// A path that messages share, with its variable of the fluid.

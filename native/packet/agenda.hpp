@@ -62,6 +62,12 @@ class Agenda {
     next_at_ps_ = heap_.front().at_ps;
   }
 
+  /// Whether any entry, also a stale one, is one of those that `wanted` says.
+  template <typename Wanted>
+  [[nodiscard]] bool any(Wanted&& wanted) const {
+    return std::any_of(heap_.begin(), heap_.end(), wanted);
+  }
+
   AgendaEntry pop() {
     std::pop_heap(heap_.begin(), heap_.end(), later);
     const AgendaEntry entry = heap_.back();

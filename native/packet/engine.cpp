@@ -3,6 +3,7 @@
 #include <ctime>
 #include <utility>
 
+#include "packet/deadlock.hpp"
 #include "packet/window.hpp"
 
 namespace weftwork {
@@ -174,6 +175,7 @@ Engine::Engine(Input input)
   build_nodes(s);
   prepare_hash_functions(s);
   build_job(s);
+  watch_at_ps_ = input_.watch_ps;
   s.sample_every_ps = input_.series.every_ps;
   if (s.sample_every_ps > 0) s.next_sample_at_ps = 0;
 }
@@ -198,8 +200,25 @@ void Engine::apply_cut(Ps at_ps) {
     s.next_sample_at_ps = at_ps > kNeverPs - rest_ps ? kNeverPs : at_ps + rest_ps;
   }
   if (at_ps == timeline_.next_ps()) timeline_.end_bin(s);
+  if (at_ps == watch_at_ps_ && watch(at_ps)) return;
   while (s.next_instant < input_.instants.size() && input_.instants[s.next_instant].at_ps == at_ps)
     apply_instant(s, input_.instants[s.next_instant++]);
+}
+
+/// Look for a deadlock; true if there is one. The next look is when something can have changed.
+bool Engine::watch(Ps at_ps) {
+  State& s = *state_;
+  const bool is_quiet = s.count.packet_hops == s.hops_at_last_watch;
+  const Ps step_ps = input_.watch_ps;
+  s.hops_at_last_watch = s.count.packet_hops;
+  watch_at_ps_ = at_ps + step_ps;
+  if (s.paused_ingresses > 0 && is_quiet) s.deadlock = find_deadlock(s, at_ps);
+  if (!s.deadlock.empty()) return true;
+  if (s.paused_ingresses > 0 && !is_quiet) return false;
+  const bool instants_left = s.next_instant < input_.instants.size();
+  const Ps next_ps = std::min(instants_left ? input_.instants[s.next_instant].at_ps : kNeverPs, s.calendar.next_ps());
+  watch_at_ps_ = std::max(watch_at_ps_, next_ps / step_ps * step_ps + step_ps);
+  return false;
 }
 
 bool Engine::advance(double budget_s) {
@@ -210,7 +229,7 @@ bool Engine::advance(double budget_s) {
     const Ps instant_ps = instants_left ? input_.instants[s.next_instant].at_ps : kNeverPs;
     if (s.open_work == 0) s.next_sample_at_ps = kNeverPs;  // what is left are stale timers
     if (timeline_.is_on() && !in_window_) timeline_.pass_quiet(std::min(instant_ps, s.calendar.next_ps()));
-    const Ps cut_ps = std::min({instant_ps, s.next_sample_at_ps, timeline_.next_ps(), input_.until_ps});
+    const Ps cut_ps = std::min({instant_ps, s.next_sample_at_ps, timeline_.next_ps(), watch_at_ps_, input_.until_ps});
     if (!in_window_) {
       const Ps next_ps = s.calendar.next_ps();
       if (next_ps == kNeverPs && !instants_left) {
@@ -225,6 +244,10 @@ bool Engine::advance(double budget_s) {
     if (simulated_until_ps_ >= input_.until_ps) return true;
     if (cut_ps <= simulated_until_ps_) {
       apply_cut(simulated_until_ps_);
+      if (!s.deadlock.empty()) {
+        has_work_ = false;
+        return true;
+      }
       continue;
     }
     const Ps end_ps = std::min(cut_ps, s.calendar.end_ps());

@@ -28,11 +28,13 @@ class Engine {
   void handle(Ps start_ps, Ps end_ps);
   void apply_cut(Ps at_ps);
   void sample(Ps at_ps);
+  bool watch(Ps at_ps);
 
   Input input_;
   std::unique_ptr<State> state_;
   Timeline timeline_;
   Ps simulated_until_ps_ = 0;
+  Ps watch_at_ps_ = 0;
   bool in_window_ = false;
   bool has_work_ = true;
 };

@@ -57,6 +57,7 @@ inline void bring_down(State& s, PortId port, Ps now_ps) {
         auto& paused = view.node.paused;
         paused.erase(std::find(paused.begin(), paused.end(), s.at(port, klass)));
         view.node.paused_ingresses -= 1;
+        s.paused_ingresses -= 1;
       }
       fold_headroom(view, ingress);
     }

@@ -27,7 +27,7 @@ inline void deliver(State& s, std::uint64_t flow, QueuePairId queue_pair, Messag
   Mailbox& box = s.mailboxes[flow];
   box.queue_pair = queue_pair;
   box.delivered += 1;
-  if (box.delivered <= box.claimed) complete_posted(s, box.waiting[ClaimId(box.delivered - 1)], now_ps);
+  if (box.delivered <= box.claimed) complete_posted(s, box.waiting[ClaimId(box.delivered - 1)].stream, now_ps);
 }
 
 }  // namespace weftwork

@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "base/programs.hpp"
+#include "base/waits.hpp"
 #include "packet/ids.hpp"
 
 namespace weftwork {
@@ -17,6 +18,7 @@ struct Message {
   MessageId next;                   // of the same queue pair or lane
   StreamId stream;
   std::int32_t ordinal = 0;
+  std::int32_t op = 0;  // that posted it
   TrafficClass klass{0};
 };
 
@@ -24,7 +26,7 @@ struct Message {
 struct Mailbox {
   std::int64_t delivered = 0;
   std::int64_t claimed = 0;
-  IdVector<ClaimId, StreamId> waiting;
+  IdVector<ClaimId, Claim> waiting;
   QueuePairId queue_pair;  // none before its first message
 };
 

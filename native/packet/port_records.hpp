@@ -63,6 +63,13 @@ struct ControlFrame {
   std::int32_t quanta;
 };
 
+/// One step of a deadlock: this class waits at this port, which the node of the next one has paused.
+struct DeadlockRow {
+  std::int64_t port, traffic_class;
+  std::int64_t waiting_bytes;  // at this port
+  std::int64_t held_bytes;     // of this port, at the far end's ingress
+};
+
 /// A hash function of some switches, and how its digest follows from the one that packets carry.
 struct HashFunction {
   HashAlgorithm algorithm = HashAlgorithm::kCrc32;

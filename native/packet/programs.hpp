@@ -113,6 +113,7 @@ inline void post(State& s, StreamId stream, RankId destination, const OpRow& op,
   message.end = sender.end + packets;
   message.queue_pair = id;
   message.stream = stream;
+  message.op = static_cast<std::int32_t>(s.streams[stream].op);
   message.ordinal = qp.messages++;
   message.klass = TrafficClass(op.data_class);
   if (message.end > std::int64_t{UINT32_MAX})
@@ -142,7 +143,7 @@ inline void claim(State& s, StreamId id, RankId peer, const OpRow& op, Ps now_ps
   const std::uint64_t flow = flow_identity(peer.value, stream.rank.value, op.channel);
   Mailbox& box = s.mailboxes[flow];
   box.claimed += 1;
-  box.waiting.push_back(id);
+  box.waiting.push_back({id, static_cast<std::int32_t>(stream.op)});
   if (box.claimed > box.delivered) {
     stream.outstanding += 1;
     return;

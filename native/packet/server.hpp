@@ -125,6 +125,7 @@ inline void post_inside(State& s, StreamId stream, RankId destination, std::int6
   message.posted_at_ps = now_ps;
   message.lane = id;
   message.stream = stream;
+  message.op = static_cast<std::int32_t>(s.streams[stream].op);
   message.ordinal = lane.messages++;
   if (!lane.last.is_none()) s.messages[lane.last].next = number;
   lane.last = number;

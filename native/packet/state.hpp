@@ -71,9 +71,12 @@ struct State {
   IdVector<RankId, StreamId> first_stream;  // one more at the end
   std::vector<std::int64_t> tokens;         // by rank, then token
   std::vector<MilestoneRecord> milestones;
-  std::int64_t delivered_bytes = 0;  // payload that has arrived once, for progress
-  std::int64_t agenda_entries = 0;   // handled in this window by this node
-  std::int64_t open_work = 0;        // streams that have not ended and messages that are not acknowledged
+  std::int64_t delivered_bytes = 0;      // payload that has arrived once, for progress
+  std::int64_t agenda_entries = 0;       // handled in this window by this node
+  std::int64_t open_work = 0;            // streams that have not ended and messages that are not acknowledged
+  std::int64_t paused_ingresses = 0;     // of all switches
+  std::int64_t hops_at_last_watch = -1;  // `count.packet_hops`, when a deadlock was looked for last
+  std::vector<DeadlockRow> deadlock;     // the cycle that ended the run; empty: none
 
   RouteTableId route_table{0};  // that packets follow
   Routes routes;

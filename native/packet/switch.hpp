@@ -153,6 +153,7 @@ inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
     ingress.refresh_at_ps = kOff;
     send_frame(s, view.node, s.port_of(place), s.class_of(place), 0, at_ps);
   }
+  s.paused_ingresses -= static_cast<std::int64_t>(node.paused.size() - kept);
   node.paused.resize(kept);
   node.paused_ingresses = static_cast<std::int32_t>(kept);
 }
@@ -349,6 +350,7 @@ inline void pause_ingress(State& s, const SwitchView& view, PortId port, Traffic
   auto& paused = view.node.paused;
   paused.insert(std::lower_bound(paused.begin(), paused.end(), place), place);
   view.node.paused_ingresses += 1;
+  s.paused_ingresses += 1;
   schedule_refresh(s, view.id, port, klass, view.row.pause_quanta, at_ps);
   send_frame(s, view.node, port, klass, view.row.pause_quanta, at_ps);
 }

@@ -17,7 +17,7 @@ def both(engine_input: PacketInput, name: str = "the engine input") -> Outcome:
     wanted, got = reference.run(engine_input), packet.run(engine_input)
     assert got.digest() == wanted.digest(), f"{name}:\n{difference(wanted, got)}"
     assert got.counters == wanted.counters, name
-    for table in ("messages", "ports", "milestones"):
+    for table in ("messages", "ports", "milestones", "waits", "deadlock"):
         assert getattr(got, table).tolist() == getattr(wanted, table).tolist(), name
     assert (got.complete, got.simulated_ps) == (wanted.complete, wanted.simulated_ps), name
     return wanted

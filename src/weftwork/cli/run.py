@@ -80,7 +80,7 @@ def _is_stuck(result: Run) -> bool:
     """Whether messages can never arrive, the clock has ended, or a queue pair has given up."""
     if has_clock_ended(result):
         return True
-    return result.status == "stuck" or bool(result.summary.get("queue_pair_errors", {}).get("value"))
+    return result.status in ("stuck", "deadlocked") or bool(result.summary.get("queue_pair_errors", {}).get("value"))
 
 
 def run_document(result: Run) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.clock import NEVER_PS
+from weftwork.engine.waits import DEADLOCK_DTYPE, WAIT_DTYPE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -144,6 +145,9 @@ class Outcome:
     timeline_bin_ps : length of a bin; 0 without a timeline
     paths : `PATH_DTYPE` by (queue pair, port), empty unless asked for; like the timeline no part of the digest
     caveats : what a user should know of this run, besides what is known before it
+    waits : `WAIT_DTYPE`, what streams still wait for; empty after a run that did all; like `deadlock` no part of the
+        digest
+    deadlock : `DEADLOCK_DTYPE`, the cycle of ports that ended the run, in order; empty: none did
     """
 
     messages: NDArray[np.void]
@@ -159,6 +163,8 @@ class Outcome:
     timeline_bin_ps: int = 0
     paths: NDArray[np.void] = field(default_factory=lambda: np.empty(0, PATH_DTYPE))
     caveats: dict[str, Caveat] = field(default_factory=dict)
+    waits: NDArray[np.void] = field(default_factory=lambda: np.empty(0, WAIT_DTYPE))
+    deadlock: NDArray[np.void] = field(default_factory=lambda: np.empty(0, DEADLOCK_DTYPE))
 
     def digest(self) -> str:
         """SHA-256 over every completion time and counter; two runs that agree to the bit have the same."""

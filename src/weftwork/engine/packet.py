@@ -33,6 +33,7 @@ from weftwork.engine.outcome import (
     Outcome,
     ending,
 )
+from weftwork.engine.waits import DEADLOCK_DTYPE, WAIT_DTYPE, in_order
 from weftwork.policies.interface import CongestionControl, Kind, PathSelection, PortSelection
 
 if TYPE_CHECKING:
@@ -174,12 +175,13 @@ def _outcome(
     paths = _view(engine.paths(), PATH_DTYPE)
     paths["queue_pair"] = place[paths["queue_pair"]]
     counters = dict(zip(COUNTERS, (int(value) for value in engine.counters().view(np.int64)), strict=True))
+    deadlock = _view(engine.deadlock(), DEADLOCK_DTYPE)
     complete, simulated_ps = ending(
         is_done=engine.finished(),
         interrupted_at_ps=engine.progress()[0] if interrupted else None,
         end_ps=counters["end_ps"],
         until_ps=engine_input.until_ps,
-        has_clock_ended=engine.clock_ended(),
+        has_clock_ended=engine.clock_ended() and not len(deadlock),
     )
     return Outcome(
         messages=messages[order],
@@ -195,6 +197,8 @@ def _outcome(
         timeline_bin_ps=engine.timeline_bin_ps(),
         paths=paths[np.lexsort((paths["port"], paths["queue_pair"]))],
         caveats=caveats,
+        waits=in_order(_view(engine.waits(), WAIT_DTYPE)),
+        deadlock=deadlock,
     )
 
 
@@ -216,7 +220,7 @@ def _raw_input(
     tables = ("group_of", "group_ptr", "group_ports", "group_weights")
     raw: dict[str, Any] = {name: column(getattr(engine_input, name)) for name in arrays}
     raw["routes"] = [{name: column(getattr(table, name)) for name in tables} for table in engine_input.routes]
-    for name in ("seed", "until_ps", "control_class", "tokens", "has_receives", "has_telemetry"):
+    for name in ("seed", "until_ps", "control_class", "tokens", "has_receives", "has_telemetry", "watch_ps"):
         raw[name] = getattr(engine_input, name)
     raw["transport"] = _raw_transport(engine_input.transport)
     raw["congestion_control"] = _raw_congestion(engine_input.congestion_control, keep)

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from weftwork.base.clock import serialisation_ps
+from weftwork.spec.fabric import SWITCH
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -18,11 +21,13 @@ if TYPE_CHECKING:
     from weftwork.spec.transport import Transport
 
 __all__ = [
-    "AXIS_DTYPE", "COLLECT_DTYPE", "DIGIT_DTYPE", "DROP_REASONS", "GPU_DTYPE", "INSTANT_DTYPE", "NIC_DTYPE",
-    "OP_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm", "HashField", "Instant", "Op", "PacketInput",
-    "RouteTable", "Rule",
+    "AXIS_DTYPE", "COLLECT_DTYPE", "DIGIT_DTYPE", "DROP_REASONS", "GPU_DTYPE", "INSTANT_DTYPE",
+    "LEAST_WATCH_PS", "NIC_DTYPE", "OP_DTYPE", "PAUSE_UNIT_BYTES", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm",
+    "HashField", "Instant", "Op", "PacketInput", "RouteTable", "Rule",
 ]  # fmt: skip
 
+PAUSE_UNIT_BYTES: Final = 64  # one quantum is 512 bit times: IEEE 802.3, annex 31B.2
+LEAST_WATCH_PS: Final = 100_000_000  # chosen: some 100 windows, so that a look costs nothing
 DROP_REASONS: Final = (
     "no_route",
     "link_down",
@@ -303,3 +308,13 @@ class PacketInput:
         """Whether the control or the path selection wants to know what switches write into packets."""
         policies = (self.congestion_control, self.path_selection)
         return any("telemetry" in policy.plugin.needs for policy in policies if policy is not None)
+
+    @property
+    def watch_ps(self) -> int:
+        """Time between two looks for a deadlock: the longest pause of a switch, and at least `LEAST_WATCH_PS`."""
+        quanta = np.zeros(len(self.port_node), np.int64)
+        of_switch = (self.node_kind[self.port_node] == SWITCH) & (self.port_peer >= 0)
+        quanta[of_switch] = self.switches["pause_quanta"][self.node_device[self.port_node[of_switch]]]
+        pauses = np.unique(np.stack([quanta, self.port_rate_bps], axis=1)[of_switch], axis=0).tolist()
+        longest_ps = (serialisation_ps(PAUSE_UNIT_BYTES * units, rate_bps) for units, rate_bps in pauses)
+        return max(LEAST_WATCH_PS, *longest_ps, 0)

@@ -21,6 +21,7 @@ from weftwork.report.training_answer import (
     training_sentences,
     what_if_of,
 )
+from weftwork.report.waiting import waiting_lines
 from weftwork.report.words import (
     CLOCK_ENDED,
     FIGURE_KINDS,
@@ -47,6 +48,7 @@ _PARTIAL = {
     "interrupted": "PARTIAL: interrupted at {at} of simulated time; what follows is what was done until then.",
     "stopped": "PARTIAL: stopped at engine.until, {at} of simulated time, with work left.",
     "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived.",
+    "deadlocked": "NOT FINISHED: a deadlock by {at} of simulated time; only refreshes of pauses were left.",
 }
 _INSIDE = {"nvlink": "NVLink", "pcie": "PCIe"}
 _NO_PATH = (
@@ -85,7 +87,7 @@ def answer(run: Run, *, busiest: Callable[[Run], str] | None = None) -> list[str
     about = run.about
     said: list[str] = []
     if not run.is_complete and not run.seeds:
-        said.append(_partial(run))
+        said += [_partial(run), *waiting_lines(run)]
     elif run.status == "interrupted":
         counted, wanted = len(run.provenance["seeds"]), run.provenance["seeds_wanted"]
         said.append(f"PARTIAL: {run.status}; {counted} of {wanted} seeds are counted.")

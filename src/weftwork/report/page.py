@@ -127,6 +127,8 @@ def _ending(run: Run) -> list[str]:
         said.append("This run was stopped at engine.until with work left: everything here is what was done until then.")
     elif run.status == "stuck":
         said.append("This run did not finish: nothing was left to do, and some flows had not arrived.")
+    elif run.status == "deadlocked":
+        said.append("This run did not finish: packets pause each other in a circle.")
     if not run.seeds and (errors := int(run.summary.get("queue_pair_errors", {}).get("value") or 0)):
         said.append(f"{sentence(plural(errors, 'connection'))} failed after too many timeouts.")
     return said

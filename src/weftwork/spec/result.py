@@ -220,6 +220,47 @@ _WHAT_IF = (
     _column("iteration_ps", "int64", "ps", "What an iteration would take."),
     _column("text", "string", "name", "How it was found: simulated again, or a bound by a sum."),
 )
+_WAITS = (
+    _column("job", "string", "name", "Job."),
+    _column("rank", "int64", "number", "Rank that waits."),
+    _column("host", "string", "name", "Where it is."),
+    _column("ranks", "int64", "count", "Ranks that it stands for where ranks are folded, itself included."),
+    _column("stream", "int64", "number", "Stream of its program, from 0."),
+    _column("operation", "string", "name", "What it is about, such as all-reduce, or data all-reduce of training."),
+    _column("pass", "string", "name", "Training: pass of the pipeline that the rank has begun; empty: none."),
+    _column("micro_batch", "int64", "number", "Training: its micro batch; -1: none."),
+    _column("step", "int64", "number", "Turn of the innermost loop, from 0: the step of a collective."),
+    _column("waits_for", "string", "name", "send, receive, token, collective, or time."),
+    _column(
+        "peer", "int64", "number", "Other end of the message; of a collective the first to be missing.", optional=True
+    ),
+    _column("peer_host", "string", "name", "Where that is.", optional=True),
+    _column("channel", "int64", "number", "Channel of the message or collective.", optional=True),
+    _column("ordinal", "int64", "number", "Number of message, call or token, from 0.", optional=True),
+    _column("size_bytes", "int64", "B", "Payload of the message; buffer of the collective.", optional=True),
+    _column("state", "string", "name", "not posted, under way, arrived (and not acknowledged) or failed."),
+    _column("missing", "int64", "count", "Members of a collective that have not come; of a send what came unasked."),
+    _column("blocked_by", "int64", "number", "Rank whose own wait has to end first.", optional=True),
+    _column(
+        "stopped_by",
+        "string",
+        "name",
+        "What stopped it: dead link, no path, no route, deadlock, retries exhausted, receive missing, held back, never"
+        " sent, never joined or never notified.",
+        optional=True,
+    ),
+    _column("where", "string", "name", "Link of a fault that stopped it.", optional=True),
+    _column("since_ps", "int64", "ps", "Instant of that fault.", optional=True),
+)
+_DEADLOCK = (
+    _column("step", "int64", "number", "Place in the cycle, from 0."),
+    _column("port", "int64", "number", "Number of a sending port at which packets wait."),
+    _column("name", "string", "name", "Its direction of the link; the next row's port belongs to the node at its end."),
+    _column("paused_by", "string", "name", "Switch at the other end, which has paused it."),
+    _column("priority", "int64", "number", "Priority that is paused."),
+    _column("waiting_bytes", "int64", "B", "Packets of that priority that wait at the port."),
+    _column("held_bytes", "int64", "B", "What that switch holds of those that came by this link, headroom included."),
+)
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
     {
@@ -236,5 +277,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "tiers": _TIERS,
         "jobs": _JOBS,
         "what_if": _WHAT_IF,
+        "waits": _WAITS,
+        "deadlock": _DEADLOCK,
     }
 )

@@ -187,7 +187,11 @@ class Run:
 
     @property
     def status(self) -> str:
-        """``complete``, ``interrupted``, ``stopped`` (at engine.until) or ``stuck`` (flows that can never finish)."""
+        """One word for how it ended.
+
+        ``complete``, ``interrupted``, ``stopped`` (at engine.until), ``stuck`` (flows that can never finish) or
+        ``deadlocked`` (packets that pause each other for ever).
+        """
         return str(self.provenance["status"])
 
     @property

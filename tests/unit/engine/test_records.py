@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weftwork.engine import _native, outcome, packet, packet_input
+from weftwork.engine import _native, outcome, packet, packet_input, waits
 from weftwork.engine.columns import column
 from weftwork.engine.flow import outcome as flow_outcome
 from weftwork.engine.flow import paths as flow_paths
@@ -18,7 +18,7 @@ from weftwork.engine.flow import run as flow_run
 from weftwork.policies import interface
 from weftwork.spec.transport import Transport
 
-MODULES: tuple[ModuleType, ...] = (packet_input, outcome, flow_outcome, flow_paths, flow_run, interface)
+MODULES: tuple[ModuleType, ...] = (packet_input, outcome, waits, flow_outcome, flow_paths, flow_run, interface)
 IN_PYTHON_ALONE = {"TIER_DTYPE"}  # made from TIER_BYTES_DTYPE
 BY_NAME = {  # records that cross as dictionaries: their keys
     "TransportRow": set(packet._raw_transport(Transport())),

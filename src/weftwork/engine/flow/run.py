@@ -36,6 +36,7 @@ from weftwork.engine.outcome import (
     Outcome,
     ending,
 )
+from weftwork.engine.waits import WAIT_DTYPE, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -165,6 +166,7 @@ def _outcome(engine_input: FlowInput, engine: _native.FlowEngine, *, interrupted
         timeline_bin_ps=timeline_bin_ps,
         paths=_paths(engine, messages),
         caveats=_not_simulated(events, solves) | _folding(engine),
+        waits=in_order(engine.waits().view(WAIT_DTYPE)),
     )
     return FlowOutcome(
         packets=packets,

@@ -6,7 +6,7 @@ Source: `docs/models/packet-engine.md`, section Time. Leaves out: what the event
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from weftwork.engine.reference.clock import Phase
@@ -39,10 +39,31 @@ class EventHeap:
         self._serial += 1
         heapq.heappush(self._events, (at_ps, phase, identity, self._serial, action, arguments))
 
-    def run(self, until_ps: int, on_turn: Callable[[], None] | None = None) -> None:
-        """Handle events until none is left before ``until_ps``; ``on_turn`` is called now and then."""
+    def pending(self) -> Iterator[tuple[Phase, tuple[int, ...]]]:
+        """Phase and identity of every event to come, in no order; events that mean nothing any more are among them."""
+        return ((phase, identity) for _, phase, identity, *_ in self._events)
+
+    def run(
+        self,
+        until_ps: int,
+        on_turn: Callable[[], None] | None = None,
+        look: Callable[[int], bool] | None = None,
+    ) -> None:
+        """Handle events until none is left before an instant.
+
+        Parameters
+        ----------
+        until_ps : the instant
+        on_turn : called now and then
+        look : called before each event with its instant, or with the last before ``until_ps``; ends the run if it
+            returns True
+        """
         events, handled = self._events, 0
-        while events and events[0][0] < until_ps:
+        while events:
+            if look is not None and look(min(events[0][0], until_ps - 1)):
+                return
+            if events[0][0] >= until_ps:
+                break
             self.now_ps, _, _, _, action, arguments = heapq.heappop(events)
             action(*arguments)
             handled += 1

@@ -6,14 +6,15 @@ Leaves out: collectives, which are programs of sends and receives by now.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from weftwork.engine.packet_input import DIGIT_DTYPE, OP_DTYPE, Op, PacketInput, Rule
 from weftwork.engine.reference.clock import Agenda, Clock, Phase
 
-__all__ = ["DigitRow", "JobRun", "Network", "OpRow", "RankStream"]
+__all__ = ["DigitRow", "JobRun", "Network", "OpRow", "Posted", "RankStream"]
 
 NOT_AWAITING = -1
 
@@ -71,6 +72,16 @@ class Network(Protocol):
         """Ask for the next message of this name; returns whether it is there, else ``completed`` is called then."""
 
 
+class Posted(NamedTuple):
+    """A message that a stream has sent, or asked for, and where to find it again."""
+
+    kind: Literal["send", "receive"]
+    op: int  # index of the operation
+    peer: int
+    channel: int
+    ordinal: int  # on its (source, destination, channel)
+
+
 class RankStream:
     """One stream of one rank: where it is in its program and what it waits for."""
 
@@ -86,6 +97,8 @@ class RankStream:
         self.awaits = NOT_AWAITING
         self.is_scheduled = False
         self.has_stopped = False
+        self.is_timed = False  # until an instant that its program names
+        self.posted: list[Posted] = []  # whether complete or not
 
     def schedule(self, at_ps: int) -> None:
         """Go on at an instant; once, however many ask for it."""
@@ -102,6 +115,9 @@ class RankStream:
     def run(self) -> None:
         """Run until something blocks."""
         self.is_scheduled = False
+        if self.is_timed:
+            self.is_timed = False
+            self.position += 1
         while self._run_one(self.job.ops[self.position]):
             pass
 
@@ -113,15 +129,14 @@ class RankStream:
                 self.has_stopped = True
                 return False
             case Op.COMPUTE:
-                self.position += 1
+                self.is_timed = True
                 self.schedule(now_ps + op.value)
                 return False
             case Op.AT:
-                self.position += 1
                 if op.value > now_ps:
+                    self.is_timed = True
                     self.schedule(op.value)
                     return False
-                return True
             case Op.WAIT:
                 self.is_waiting = self.pending > 0
                 if self.is_waiting:
@@ -156,15 +171,23 @@ class RankStream:
                 peer = self._peer(op)
                 if peer >= 0:
                     self.pending += 1
+                    self._note("send", peer, op.channel, self.job.sent[self.rank, peer, op.channel])
+                    self.job.sent[self.rank, peer, op.channel] += 1
                     self.job.network.send(self.rank, peer, self._size_bytes(op), op, self.completed)
             case Op.RECEIVE:
                 peer = self._peer(op)
-                if peer >= 0 and not self.job.network.claim(peer, self.rank, op.channel, self.completed):
-                    self.pending += 1
+                if peer >= 0:
+                    self._note("receive", peer, op.channel, self.job.asked[peer, self.rank, op.channel])
+                    self.job.asked[peer, self.rank, op.channel] += 1
+                    if not self.job.network.claim(peer, self.rank, op.channel, self.completed):
+                        self.pending += 1
             case Op.NOTIFY:
                 self._signal(op)
             case Op.MILESTONE:
                 self.job.milestones.append((self.rank, op.value, self.clock.now_ps))
+
+    def _note(self, kind: Literal["send", "receive"], peer: int, channel: int, ordinal: int) -> None:
+        self.posted.append(Posted(kind, self.position, peer, channel, ordinal))
 
     def _signal(self, op: OpRow) -> None:
         if op.after_ps == 0:
@@ -175,7 +198,8 @@ class RankStream:
         self.clock.at(at_ps, Phase.AGENDA, identity, lambda: self.job.signal(self.rank, op.value))
 
     @property
-    def _counter(self) -> int:
+    def turn(self) -> int:
+        """Counter of the innermost loop; 0 outside one."""
         return self.loops[-1][0] if self.loops else 0
 
     def _peer(self, op: OpRow) -> int:
@@ -199,8 +223,8 @@ class RankStream:
     def _combined(self, row: OpRow | DigitRow) -> int:
         """The coordinate that rule, shift and the loop's counter lead to."""
         if row.rule == Rule.SHIFT:
-            return (self._coordinate(row) + row.shift + row.step * self._counter) % row.size
-        return self._coordinate(row) ^ row.shift << row.step * self._counter
+            return (self._coordinate(row) + row.shift + row.step * self.turn) % row.size
+        return self._coordinate(row) ^ row.shift << row.step * self.turn
 
     def _size_bytes(self, op: OpRow) -> int:
         """Of the message; see `weftwork.spec.job.Size`."""
@@ -225,7 +249,8 @@ class JobRun:
     ----------
     streams : by rank and index
     tokens : by rank and token
-    marks : rank, name, instant, as they happen
+    milestones : rank, name, instant, as they happen
+    sent, asked : messages sent and asked for, by (source, destination, channel)
     """
 
     def __init__(self, engine_input: PacketInput, clock: Clock, network: Network) -> None:
@@ -245,6 +270,8 @@ class JobRun:
         ]
         self.tokens = [[0] * engine_input.tokens for _ in self.streams]
         self.milestones: list[tuple[int, int, int]] = []
+        self.sent: Counter[tuple[int, int, int]] = Counter()
+        self.asked: Counter[tuple[int, int, int]] = Counter()
 
     def start(self) -> None:
         """Let every stream begin at 0."""

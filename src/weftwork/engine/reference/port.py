@@ -10,18 +10,17 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
+from typing import Protocol
 
 from weftwork.base.clock import serialisation_ps
 from weftwork.engine.outcome import PORT_DTYPE
+from weftwork.engine.packet_input import PAUSE_UNIT_BYTES
 from weftwork.engine.reference.clock import Agenda, Clock, Phase
 from weftwork.engine.reference.link import Wire
 from weftwork.engine.reference.packet import Packet
 from weftwork.policies.interface import OFF
 
-__all__ = ["PAUSE_UNIT_BYTES", "Node", "Port", "PortConfig"]
-
-PAUSE_UNIT_BYTES: Final = 64  # one quantum is 512 bit times: IEEE 802.3, annex 31B.2
+__all__ = ["Node", "Port", "PortConfig"]
 
 
 class Node(Protocol):

@@ -18,6 +18,7 @@ from weftwork.engine.instants import LOSS_PARTS
 from weftwork.engine.outcome import COUNTERS, MESSAGE_DTYPE, MILESTONE_DTYPE, PORT_DTYPE, SERIES_DTYPE, Outcome, ending
 from weftwork.engine.packet_input import Instant, PacketInput
 from weftwork.engine.reference.clock import Phase
+from weftwork.engine.reference.deadlock import DeadlockWatch
 from weftwork.engine.reference.event_heap import EventHeap
 from weftwork.engine.reference.flow import QueuePairConfig
 from weftwork.engine.reference.forwarding import Forwarding
@@ -28,6 +29,7 @@ from weftwork.engine.reference.port import Port, PortConfig
 from weftwork.engine.reference.queue_pair import QueuePair
 from weftwork.engine.reference.server import Link, ServerLane, ServerLink
 from weftwork.engine.reference.switch import SwitchConfig, SwitchNode
+from weftwork.engine.reference.waits import waits_of
 from weftwork.spec.fabric import SWITCH
 
 __all__ = ["Simulation", "run"]
@@ -66,6 +68,7 @@ class Simulation:
     server_links : NVLink and PCIe by rank
     down : ids of the ports that were down at the last FAILOVER
     counters : what the parts count, by the names of `COUNTERS`; links and lanes know the rest themselves
+    watch : whether the run has ended in a deadlock
     was_interrupted : `run` did not come to its end
     """
 
@@ -114,6 +117,7 @@ class Simulation:
             seed=engine_input.seed,
         )
         self.job = JobRun(engine_input, self.clock, self)
+        self.watch = DeadlockWatch(self)
         for index, (at_ps, code, port_id, value) in enumerate(engine_input.instants.tolist()):
             self.clock.at(at_ps, Phase.INSTANT, (index,), self._apply, code, port_id, value)
         self.job.start()
@@ -127,7 +131,7 @@ class Simulation:
 
         self.was_interrupted = True  # until the last line says that it was not
         tell()
-        self.clock.run(self.engine_input.until_ps, None if on_progress is None else tell)
+        self.clock.run(self.engine_input.until_ps, None if on_progress is None else tell, self.watch.look)
         self.was_interrupted = False
 
     # What the parts tell
@@ -156,7 +160,7 @@ class Simulation:
 
     def send(self, source: int, destination: int, size_bytes: int, op: OpRow, completed: Callable[[], None]) -> None:
         """Post a message of a SEND; the first one opens what carries it."""
-        carrier = self._carrier(source, destination, op.channel)
+        carrier = self.carrier(source, destination, op.channel)
         if isinstance(carrier, ServerLane):
             carrier.post(size_bytes, completed)
             return
@@ -165,13 +169,13 @@ class Simulation:
 
     def claim(self, source: int, destination: int, channel: int, completed: Callable[[], None]) -> bool:
         """Ask for the next message of this name; returns whether it is there, else ``completed`` is called then."""
-        return self._carrier(source, destination, channel).claim(completed)
+        return self.carrier(source, destination, channel).claim(completed)
 
     @property
     def _carriers(self) -> list[QueuePair | ServerLane]:
         return [*self.queue_pairs.values(), *self.lanes.values()]
 
-    def _carrier(self, source: int, destination: int, channel: int) -> QueuePair | ServerLane:
+    def carrier(self, source: int, destination: int, channel: int) -> QueuePair | ServerLane:
         """What carries the messages of this name: a queue pair between hosts, a lane inside one."""
         key = (source, destination, channel)
         if self.rank_host[source] != self.rank_host[destination]:
@@ -237,8 +241,9 @@ class Simulation:
             interrupted_at_ps=self.clock.now_ps if self.was_interrupted else None,
             end_ps=counters["end_ps"],
             until_ps=self.engine_input.until_ps,
-            has_clock_ended=bool(self.clock) and not self.was_interrupted,
+            has_clock_ended=bool(self.clock) and not self.was_interrupted and not len(self.watch.cycle),
         )
+        streams = [stream for of_rank in self.job.streams for stream in of_rank]
         return Outcome(
             messages=np.array(messages, MESSAGE_DTYPE),
             ports=np.array([tuple(port.counts.values()) for port in self.ports], PORT_DTYPE),
@@ -247,6 +252,8 @@ class Simulation:
             series=np.empty(0, SERIES_DTYPE),
             complete=complete,
             simulated_ps=simulated_ps,
+            waits=waits_of(streams, self.carrier, has_receives=self.engine_input.has_receives),
+            deadlock=self.watch.cycle,
         )
 
 

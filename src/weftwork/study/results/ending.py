@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from weftwork.engine.waits import WAIT_KINDS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["actor_ranks", "are_iterations_done", "is_done", "job_of_rank", "status"]
 
+_OF_OTHERS: Final = [WAIT_KINDS.index(kind) for kind in ("receive", "token", "collective")]
 ITERATION: Final = "iteration"  # of `weftwork.workload.training.programs.MILESTONES`
 
 
@@ -32,11 +35,15 @@ def status(prepared: Prepared, execution: Execution) -> str:
         return "interrupted"
     if is_done(prepared, execution):
         return "complete"  # also where engine.until cut the last acknowledgements off
+    if len(execution.outcome.deadlock):
+        return "deadlocked"
     return "stuck" if execution.outcome.complete else "stopped"
 
 
 def is_done(prepared: Prepared, execution: Execution) -> bool:
     """Whether every message has arrived, as far as there are single ones, and every iteration has ended.
+
+    Without iterations nobody may wait for a message that was never sent, or for another stream, either.
 
     Parameters
     ----------
@@ -47,6 +54,8 @@ def is_done(prepared: Prepared, execution: Execution) -> bool:
         delivered = int((execution.outcome.messages["delivered_at_ps"] >= 0).sum())
         if delivered != prepared.volume.messages:
             return False
+    if not prepared.jobs and np.isin(execution.outcome.waits["kind"], _OF_OTHERS).any():
+        return False
     return bool(are_iterations_done(prepared, execution).all())
 
 

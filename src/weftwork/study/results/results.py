@@ -12,6 +12,7 @@ from weftwork.spec.result import TABLES
 from weftwork.study.results.ending import status
 from weftwork.study.results.record import about, message_rows, summarise, table
 from weftwork.study.results.training_tables import bracket_caveats, job_times, training_rows, training_summary
+from weftwork.study.results.waits import wait_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +60,7 @@ def results(prepared: Prepared, execution: Execution) -> Results:
     outcome, flows = execution.outcome, execution.flows
     spent = job_times(prepared, flows) if prepared.jobs and flows is not None else None
     rows = message_rows(prepared, execution) | training_rows(prepared, execution, spent)
+    rows |= wait_rows(prepared, execution)
     tables = {
         name: table(name, rows.get(name, {column.name: () for column in columns})) for name, columns in TABLES.items()
     }

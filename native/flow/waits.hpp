@@ -1,0 +1,118 @@
+/// What the streams of a job still wait for, from the state in which a run of the flow engine ends. Where ranks are
+/// folded a row is of the rank that stands for those that are alike.
+/// Source: docs/models/flow-engine.md.
+#pragma once
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/waits.hpp"
+#include "flow/state.hpp"
+
+namespace weftwork::flow {
+
+namespace detail {
+
+inline WaitRow wait_row(const State& s, StreamId id, WaitKind kind, std::int64_t op) {
+  const StreamState& stream = s.streams[id];
+  WaitRow row{};
+  row.rank = s.rank_of(stream.actor).value;
+  row.stream = stream.number;
+  row.stands_at = stream.op;
+  row.turn = stream.turn();
+  row.kind = static_cast<std::int64_t>(kind);
+  row.op = op;
+  row.peer = row.channel = row.ordinal = row.size_bytes = row.source_port = row.destination_port = -1;
+  row.state = static_cast<std::int64_t>(WaitState::kNotPosted);
+  return row;
+}
+
+/// Say what is known of a message that is posted.
+inline void describe(const Lane& lane, const Message& message, WaitRow& row) {
+  row.size_bytes = message.size_bytes;
+  row.state = static_cast<std::int64_t>(message.delivered_at_ps >= 0 ? WaitState::kArrived : WaitState::kUnderWay);
+  if (lane.inside || !lane.folded.is_none()) return;  // a connection of the network keeps no ports
+  row.source_port = lane.source_port.value;
+  row.destination_port = lane.destination_port.value;
+}
+
+/// The first participant that has not posted a call; none if all have.
+inline ActorId who_is_missing(const State& s, CommunicatorCell communicator, std::int64_t number) {
+  const Communicator& of = s.network->communicators[communicator];
+  const auto& posted = s.communicators[communicator].posted;
+  for (std::int32_t i = 0; i < of.participants; ++i) {
+    const ActorId actor = s.network->participants[static_cast<std::size_t>(of.first_participant + i)];
+    const auto calls = posted.find(actor);
+    if (calls == posted.end() || calls->second <= number) return actor;
+  }
+  return ActorId::none();
+}
+
+inline void add_calls(const State& s, std::vector<WaitRow>& found) {
+  for (const CommunicatorCell communicator : s.communicators.ids()) {
+    const Communicating& at = s.communicators[communicator];
+    for (std::int64_t number = at.head; std::cmp_less(number, at.calls.size()); ++number) {
+      const CollectiveCall& call = at.calls[static_cast<std::size_t>(number)];
+      const ActorId missing = who_is_missing(s, communicator, number);
+      const bool is_running = at.running && number == at.head;
+      for (const StreamId stream : call.streams) {
+        WaitRow row = wait_row(s, stream, WaitKind::kCollective, call.row.value);
+        row.peer = missing.is_none() ? -1 : s.rank_of(missing).value;
+        row.channel = s.network->communicators[communicator].channel;
+        row.ordinal = number;
+        row.size_bytes = s.in.job.collect(s.in.job.ops[call.row]).size_bytes;
+        row.state = static_cast<std::int64_t>(is_running ? WaitState::kUnderWay : WaitState::kNotPosted);
+        row.missing = s.network->communicators[communicator].participants - call.posted;
+        found.push_back(row);
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
+/// One row for each message, receive, collective, token or instant that a stream still waits for.
+inline std::vector<WaitRow> waits_of(const State& s) {
+  std::vector<WaitRow> found;
+  IdVector<LaneId, std::vector<MessageId>> under_way(s.lanes.size());
+  for (const MessageId id : s.messages.ids()) {
+    const Message& message = s.messages[id];
+    const Lane& lane = s.lanes[message.lane];
+    if (message.delivered_at_ps < 0) under_way[message.lane].push_back(id);
+    if (message.acked_at_ps >= 0) continue;
+    WaitRow row = detail::wait_row(s, message.stream, WaitKind::kSend, message.op);
+    row.peer = lane.destination.value;
+    row.channel = lane.channel;
+    row.ordinal = message.ordinal;
+    detail::describe(lane, message, row);
+    found.push_back(row);
+  }
+  for (const LaneId id : s.lanes.ids()) {
+    const Lane& lane = s.lanes[id];
+    std::vector<MessageId>& posted = under_way[id];
+    std::sort(posted.begin(), posted.end(),
+              [&](MessageId a, MessageId b) { return s.messages[a].ordinal < s.messages[b].ordinal; });
+    for (std::int64_t ordinal = lane.delivered; ordinal < lane.claimed; ++ordinal) {
+      const Claim& claim = lane.claims[static_cast<std::size_t>(ordinal)];
+      WaitRow row = detail::wait_row(s, claim.stream, WaitKind::kReceive, claim.op);
+      row.peer = lane.source.value;
+      row.channel = lane.channel;
+      row.ordinal = ordinal;
+      const auto place = static_cast<std::size_t>(ordinal - lane.delivered);
+      if (place < posted.size()) detail::describe(lane, s.messages[posted[place]], row);
+      found.push_back(row);
+    }
+  }
+  detail::add_calls(s, found);
+  for (const StreamId id : s.streams.ids()) {
+    const StreamState& stream = s.streams[id];
+    if (stream.done) continue;
+    if (stream.wait == StreamWait::kTime) found.push_back(detail::wait_row(s, id, WaitKind::kTime, stream.op));
+    if (stream.wait != StreamWait::kToken) continue;
+    found.push_back(detail::wait_row(s, id, WaitKind::kToken, stream.op));
+    found.back().ordinal = stream.token;
+  }
+  return found;
+}
+
+}  // namespace weftwork::flow

@@ -1,0 +1,91 @@
+/// What the streams of a job still wait for, from the state in which a run of the packet engine ends.
+/// Source: docs/models/packet-engine.md, "Waits".
+#pragma once
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/flow_identity.hpp"
+#include "base/waits.hpp"
+#include "packet/state.hpp"
+
+namespace weftwork {
+
+namespace detail {
+
+inline WaitRow row_of(const State& s, StreamId id, WaitKind kind, std::int64_t op) {
+  const StreamState& stream = s.streams[id];
+  WaitRow row{};
+  row.rank = stream.rank.value;
+  row.stream = id - s.first_stream[stream.rank];
+  row.stands_at = stream.op;
+  row.turn = stream.turn();
+  row.kind = static_cast<std::int64_t>(kind);
+  row.op = op;
+  row.peer = row.channel = row.ordinal = row.size_bytes = row.source_port = row.destination_port = -1;
+  row.state = static_cast<std::int64_t>(WaitState::kNotPosted);
+  return row;
+}
+
+/// Say what is known of a message that is posted.
+inline void describe(const State& s, const Message& message, WaitRow& row) {
+  row.size_bytes = message.size_bytes;
+  WaitState state = message.delivered_at_ps >= 0 ? WaitState::kArrived : WaitState::kUnderWay;
+  if (!message.queue_pair.is_none()) {
+    const QueuePair& qp = s.queue_pairs[message.queue_pair];
+    row.source_port = qp.source_port.value;
+    row.destination_port = qp.destination_port.value;
+    if (qp.sender.failed && state == WaitState::kUnderWay) state = WaitState::kFailed;
+  }
+  row.state = static_cast<std::int64_t>(state);
+}
+
+}  // namespace detail
+
+/// One row for each message, receive, token or instant that a stream still waits for.
+inline std::vector<WaitRow> waits_of(const State& s) {
+  std::vector<WaitRow> found;
+  std::unordered_map<std::uint64_t, std::vector<MessageId>> under_way;  // of a flow, in order
+  for (const MessageId id : s.messages.ids()) {
+    const Message& message = s.messages[id];
+    const std::uint64_t flow = s.flow_of(message);
+    if (message.delivered_at_ps < 0) under_way[flow].push_back(id);
+    if (message.acked_at_ps >= 0) continue;
+    WaitRow row = detail::row_of(s, message.stream, WaitKind::kSend, message.op);
+    const FlowEnds ends = flow_ends(flow);
+    row.peer = ends.destination;
+    row.channel = ends.channel;
+    row.ordinal = message.ordinal;
+    detail::describe(s, message, row);
+    const auto box = s.mailboxes.find(flow);
+    if (box != s.mailboxes.end()) row.missing = std::max<std::int64_t>(0, box->second.delivered - box->second.claimed);
+    found.push_back(row);
+  }
+  for (const auto& [flow, box] : s.mailboxes) {
+    const auto posted = under_way.find(flow);
+    for (std::int64_t ordinal = box.delivered; ordinal < box.claimed; ++ordinal) {
+      const Claim& claim = box.waiting[ClaimId(ordinal)];
+      WaitRow row = detail::row_of(s, claim.stream, WaitKind::kReceive, claim.op);
+      const FlowEnds ends = flow_ends(flow);
+      row.peer = ends.source;
+      row.channel = ends.channel;
+      row.ordinal = ordinal;
+      const auto place = static_cast<std::size_t>(ordinal - box.delivered);
+      if (posted != under_way.end() && place < posted->second.size())
+        detail::describe(s, s.messages[posted->second[place]], row);
+      found.push_back(row);
+    }
+  }
+  for (const StreamId id : s.streams.ids()) {
+    const StreamState& stream = s.streams[id];
+    if (stream.done) continue;
+    if (stream.wait == StreamWait::kTime) found.push_back(detail::row_of(s, id, WaitKind::kTime, stream.op));
+    if (stream.wait != StreamWait::kToken) continue;
+    found.push_back(detail::row_of(s, id, WaitKind::kToken, stream.op));
+    found.back().ordinal = stream.token;
+  }
+  return found;
+}
+
+}  // namespace weftwork

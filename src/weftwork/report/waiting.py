@@ -1,0 +1,192 @@
+"""Who waits for whom in a run that did not end by itself, from the table ``waits``: what is stopped comes first.
+
+Leaves out: how waits and their causes are found, see `weftwork.study.results.waits`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+from weftwork.report.words import amount, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from weftwork.store.runs import Run
+
+__all__ = ["waiting_lines"]
+
+Row = dict[str, Any]
+
+_SHOWN_CAUSES: Final = 3  # chosen: an answer, not a list; waits.parquet has all
+_SHOWN_CHAIN: Final = 4  # chosen: likewise
+_SHOWN_PORTS: Final = 16  # chosen: a ring of so many switches is told whole
+_CAUSES: Final = {
+    "dead link": "link {where} is down since {since}",
+    "no path": "no path is left to there{down}",
+    "no route": "no route leads there{down}",
+    "deadlock": "it is held in the deadlock",
+    "retries exhausted": "its queue pair gave up after too many timeouts",
+    "receive missing": "rank {receiver} posts no receive for it, and there are no credits without one",
+    "held back": "neither window nor credits ever let it go",
+    "never sent": "rank {peer} has ended without sending it",
+    "never joined": "rank {peer} has ended without taking part",
+    "never notified": "no other stream of the rank is left that would notify it",
+}
+
+
+def waiting_lines(run: Run) -> list[str]:
+    """Say who waits for whom, from what is stopped on outwards; no line where nobody waits.
+
+    Parameters
+    ----------
+    run : of one seed; one that an older Weftwork wrote tells nothing
+    """
+    rows = _rows(run, "waits")
+    causes: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["stopped_by"] is not None:
+            causes[row["stopped_by"], row["where"]].append(row)
+    chain = _chain(rows)
+    if not rows or (run.status == "interrupted" and not causes):
+        return _deadlock(_rows(run, "deadlock"))
+    said = _deadlock(_rows(run, "deadlock"))
+    roots = [found[0] for found in causes.values()][:_SHOWN_CAUSES]
+    if chain[-1]["stopped_by"] is not None:  # that which the chain leads to stands for its cause
+        key = (chain[-1]["stopped_by"], chain[-1]["where"])
+        roots = [chain[-1], *(found[0] for cause, found in causes.items() if cause != key)][:_SHOWN_CAUSES]
+    said += [f"{_who(row)} {_what(row)}: {_why(row)}." for row in roots]
+    if len(causes) > len(roots):
+        said.append(f"{plural(len(causes) - len(roots), 'more cause')}: table waits.")
+    if not roots:
+        said.append(_without_cause(chain, rows))
+        return said
+    behind = [row for row in reversed(chain[:-1]) if row["blocked_by"] != row["rank"]]  # of other ranks
+    said += [f"{_who(row)} {_what(row)}; {_behind(row)}." for row in behind[:_SHOWN_CHAIN]]
+    ranks = _ranks(rows)
+    if ranks > 1:
+        said.append(f"{ranks:,} ranks wait in all.")
+    return said
+
+
+def _rows(run: Run, name: str) -> list[Row]:
+    return list(run.table(name).to_pylist()) if (run.path / f"{name}.parquet").exists() else []
+
+
+def _ranks(rows: Sequence[Row]) -> int:
+    """How many ranks the rows stand for."""
+    return sum({row["rank"]: row["ranks"] for row in rows}.values())
+
+
+def _deadlock(cycle: Sequence[Row]) -> list[str]:
+    """The cycle of a deadlock port by port."""
+    if not cycle:
+        return []
+    ports = plural(len(cycle), "port")
+    said = [f"Deadlock: {ports} in a circle, each paused by the switch at its end, which waits for the next one:"]
+    said += [
+        f"  {row['name']}: {amount(row['waiting_bytes'], 'B')} of priority {row['priority']} wait; {row['paused_by']}"
+        f" holds {amount(row['held_bytes'], 'B')} from it"
+        for row in cycle[:_SHOWN_PORTS]
+    ]
+    if len(cycle) > _SHOWN_PORTS:
+        said.append(f"  and {plural(len(cycle) - _SHOWN_PORTS, 'more port')} (table deadlock), then the first again")
+    return said
+
+
+def _chain(rows: Sequence[Row]) -> list[Row]:
+    """From a wait to the one that has to end first; it ends with a cause, or where it would repeat itself."""
+    by_rank: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_rank[row["rank"]].append(row)
+    longest: list[Row] = []
+    for start in rows:
+        if start["blocked_by"] is None and start["stopped_by"] is None:
+            continue
+        chain = _follow(start, by_rank)
+        is_better = (chain[-1]["stopped_by"] is not None, len(chain)) > (
+            bool(longest) and longest[-1]["stopped_by"] is not None,
+            len(longest),
+        )
+        longest = chain if is_better else longest
+        if len(longest) > _SHOWN_CHAIN and longest[-1]["stopped_by"] is not None:
+            break
+    return longest or list(rows[:1])
+
+
+def _follow(start: Row, by_rank: Mapping[int, list[Row]]) -> list[Row]:
+    chain, seen = [start], {start["rank"], (start["rank"], start["stream"])}
+    while chain[-1]["stopped_by"] is None and chain[-1]["blocked_by"] is not None:
+        row = chain[-1]
+        is_own = row["blocked_by"] == row["rank"]
+        others = [
+            other
+            for other in by_rank.get(row["blocked_by"], ())
+            if (other["rank"], other["stream"]) not in seen or (is_own and other["stopped_by"] is not None)
+        ]
+        if not others or (not is_own and row["blocked_by"] in seen):
+            return chain
+        chain.append(min(others, key=_preference))
+        seen |= {chain[-1]["rank"], (chain[-1]["rank"], chain[-1]["stream"])}
+    return chain
+
+
+def _preference(row: Row) -> tuple[bool, bool]:
+    """What has a cause first, then what another rank holds up, then what is the rank's own."""
+    return row["stopped_by"] is None, row["blocked_by"] in (None, row["rank"])
+
+
+def _who(row: Row) -> str:
+    others = f" (and {plural(row['ranks'] - 1, 'rank')} like it)" if row["ranks"] > 1 else ""
+    return f"Rank {row['rank']} ({row['host']}){others}"
+
+
+def _what(row: Row) -> str:
+    """Operation and message for which a rank waits."""
+    where = [row["operation"]] if row["operation"] else []
+    if row["pass"]:
+        of = f" of micro batch {row['micro_batch']}" if row["micro_batch"] >= 0 else ""
+        where.append(f"{row['pass']}{of}")
+    if row["operation"] and row["waits_for"] in ("send", "receive"):
+        where.append(f"step {row['step']}")
+    inside = f" in {', '.join(where)}" if where else ""
+    size = "" if row["size_bytes"] is None else f", {amount(row['size_bytes'], 'B')}"
+    match row["waits_for"]:
+        case "send" | "receive":
+            towards = "to" if row["waits_for"] == "send" else "from"
+            message = f"message {row['ordinal']} {towards} rank {row['peer']} ({row['peer_host']})"
+            return f"waits{inside} for {message}, channel {row['channel']}{size}"
+        case "collective":
+            return f"waits{inside} for call {row['ordinal']} of its group{size}"
+        case "token":
+            return f"waits{inside} for another stream of its own"
+    return f"computes{inside}"
+
+
+def _why(row: Row) -> str:
+    down = "" if row["where"] is None else f" (down: {row['where']}, since {amount(row['since_ps'], 'ps')})"
+    receiver = row["peer"] if row["waits_for"] == "send" else row["rank"]
+    text = _CAUSES[row["stopped_by"]]
+    since = amount(row["since_ps"], "ps")
+    return text.format(where=row["where"], since=since, peer=row["peer"], receiver=receiver, down=down)
+
+
+def _behind(row: Row) -> str:
+    """For whom a rank waits that is not stopped itself."""
+    if row["waits_for"] == "collective":
+        return f"{plural(row['missing'], 'member is', 'members are')} not there yet, the first rank {row['blocked_by']}"
+    if row["waits_for"] == "send":
+        return f"rank {row['blocked_by']} has not asked for what came before it, and there are no credits left"
+    return f"rank {row['blocked_by']} has not sent it"
+
+
+def _without_cause(chain: Sequence[Row], rows: Sequence[Row]) -> str:
+    """A run that was cut, or ranks that wait for each other."""
+    ranks = f"{plural(_ranks(rows), 'rank')} had work left"
+    row = chain[-1]
+    if row["blocked_by"] is None or any(each["waits_for"] == "time" or each["state"] == "under way" for each in rows):
+        under_way = next((each for each in rows if each["state"] == "under way"), row)
+        return f"{ranks}; {_who(under_way).replace('Rank', 'rank', 1)} {_what(under_way)}, which is under way."
+    circle = ", ".join(str(each["rank"]) for each in chain)
+    return f"{ranks}: ranks wait for each other and nobody sends ({circle}, and again). {_who(row)} {_what(row)}."

@@ -18,7 +18,17 @@ from scipy.sparse.csgraph import maximum_flow
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.topology.routing import attachments, search, switch_distances
 
-__all__ = ["Bisection", "Measures", "PathLength", "bisection", "host_kinds", "measure", "path_sample", "paths"]
+__all__ = [
+    "Bisection",
+    "Measures",
+    "PathLength",
+    "bisection",
+    "host_kinds",
+    "measure",
+    "oversubscription",
+    "path_sample",
+    "paths",
+]
 
 WORK = 20_000_000  # chosen: port visits per level of the search over paths, about a second
 MOST = 2**31 - 1  # SciPy's max-flow counts in 32 bits
@@ -106,7 +116,7 @@ def measure(fabric: Fabric) -> Measures:
         host_links=int((~between).sum()),
         switch_links=int(between.sum()),
         switches_by_tier=dict(zip(tiers.tolist(), counts.tolist(), strict=True)),
-        oversubscription_by_tier=_oversubscription(fabric),
+        oversubscription_by_tier=oversubscription(fabric),
         bisection=bisection(fabric),
         diameter_hops=_diameter(fabric, attach_node),
         paths=paths(fabric, sample=sample),
@@ -133,7 +143,8 @@ def _diameter(fabric: Fabric, attach_node: NDArray[np.int32]) -> int:
     return 1 if wires_only else farthest + 2
 
 
-def _oversubscription(fabric: Fabric) -> dict[int, float]:
+def oversubscription(fabric: Fabric) -> dict[int, float]:
+    """Tier to bandwidth down divided by bandwidth up, the largest of any switch of the tier that has links up."""
     ports = fabric.ports
     nodes, tier = len(fabric.node_names), fabric.node_tier
     own, other = tier[ports.node], tier[ports.node[ports.peer]]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weftwork.spec.result import TABLES
+from weftwork.study.answer.answer import answer_of
 from weftwork.study.results.ending import status
 from weftwork.study.results.record import about, message_rows, summarise, table
 from weftwork.study.results.training_tables import bracket_caveats, job_times, training_rows, training_summary
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from weftwork.base.caveat import Caveat
+    from weftwork.spec.answer import Answer
     from weftwork.spec.result import Quantity
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
@@ -38,6 +40,7 @@ class Results:
     caveats : what a user should know of devices, software and engine
     summary : numbers by name
     tables : all of `weftwork.spec.result`
+    answer : what it took, what limited it, who is to blame
     """
 
     status: str
@@ -46,6 +49,7 @@ class Results:
     caveats: Mapping[str, Caveat]
     summary: Mapping[str, Quantity]
     tables: Mapping[str, pa.Table]
+    answer: Answer
 
 
 def results(prepared: Prepared, execution: Execution) -> Results:
@@ -62,11 +66,13 @@ def results(prepared: Prepared, execution: Execution) -> Results:
     tables = {
         name: table(name, rows.get(name, {column.name: () for column in columns})) for name, columns in TABLES.items()
     }
+    summary = training_summary(prepared, spent, tables) | summarise(prepared, execution, tables)
     return Results(
         status=status(prepared, execution),
         digest=outcome.digest(),
         about=about(prepared),
         caveats=prepared.fabric.caveats | outcome.caveats | bracket_caveats(prepared, execution),
-        summary=training_summary(prepared, spent, tables) | summarise(prepared, execution, tables),
+        summary=summary,
         tables=tables,
+        answer=answer_of(prepared, execution, summary=summary, tables=tables),
     )

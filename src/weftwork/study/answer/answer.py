@@ -1,0 +1,209 @@
+"""The answer of a run: what it took, what limited it, and who is to blame.
+
+The rules stand in `docs/models/answer.md`. Leaves out: which worlds were simulated for it
+(`weftwork.study.answer.worlds`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.clock import SECOND_PS
+from weftwork.spec.answer import Answer, Culprit, Limit, Took
+from weftwork.study.answer.measure import computed_ps, demand_ps, taken_ps
+from weftwork.study.answer.suspects import suspects
+from weftwork.study.answer.victims import worst_victim
+from weftwork.study.results.ending import is_done
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from weftwork.spec.result import Quantity
+    from weftwork.study.answer.suspects import Suspect
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.run.execute import Execution
+
+__all__ = ["answer_of"]
+
+LEAST_SHARE: Final = 0.01  # chosen: of what a run took; who costs less is nobody's culprit
+_COMMAND: Final = "weftwork run FILE --what-if all"
+_GROUPS: Final = {  # numbers of the summary, and what they are called
+    "computing_share": "computing",
+    "exposed_share": "exposed communication",
+    "bubble_share": "the bubble",
+    "waiting_share": "waiting for other ranks",
+}
+
+
+def answer_of(
+    prepared: Prepared, execution: Execution, *, summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]
+) -> Answer:
+    """Find the answer of a run.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution : of it, and of the worlds beside it
+    summary, tables : of the run
+    """
+    taken = taken_ps(prepared, execution)
+    what, number = _what(prepared)
+    took = Took(what=what, seconds=None if taken is None else max(taken) / SECOND_PS, number=number)
+    limited_by = _limit(summary, tables)
+    if taken is None:
+        return Answer(took=took, limited_by=limited_by, culprit=_of_unfinished(prepared, execution))
+    found = sorted(_tried(prepared, execution, taken), key=lambda one: -(one.cost_share or 0.0))
+    victim = worst_victim(prepared, execution)
+    guilty = [one for one in found if one.how == "simulated" and (one.cost_share or 0.0) >= LEAST_SHARE]
+    bounds = [one for one in found if one.how == "bound" and (one.cost_share or 0.0) >= LEAST_SHARE]
+    culprit = guilty[0] if guilty else None
+    if victim is not None and (culprit is None or (victim.cost_share or 0.0) > (culprit.cost_share or 0.0)):
+        # where the scenario names the root of the pauses, it is the suspect that was tried
+        at_root = [one for one in guilty if one.name.partition("/")[0] == victim.name]
+        culprit = replace(at_root[0], text=f"{at_root[0].text}; it {victim.text}") if at_root else victim
+    if culprit is None and bounds:
+        culprit = bounds[0]
+    culprit = culprit or _nobody()
+    others = tuple(one for one in found if (one.name, one.of) != (culprit.name, culprit.of))
+    return Answer(took=took, limited_by=limited_by, culprit=culprit, others=others)
+
+
+def _what(prepared: Prepared) -> tuple[str, str]:
+    """Of what the time is told, and the number in the summary that has it."""
+    if prepared.jobs:
+        return "an iteration", "iteration_ps"
+    if prepared.scenario.collective is not None:
+        return "the collective", "collective_duration_ps"
+    return "all messages", "completion_ps"
+
+
+def _limit(summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]) -> Limit:
+    """What most of the time went to, or the port that was busiest."""
+    groups = {number: float(summary[number].value or 0.0) for number in _GROUPS if number in summary}
+    if any(groups.values()):
+        number = max(groups, key=lambda one: groups[one])
+        return Limit(name=_GROUPS[number], share=groups[number], number=number)
+    links = tables["links"]
+    use = links["utilisation"].to_numpy()
+    if not len(use) or not use.max():
+        return Limit(name="", share=None, number="busiest_link")
+    return Limit(name=links["name"][int(use.argmax())].as_py(), share=float(use.max()), number="busiest_link")
+
+
+def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> list[Culprit]:
+    """All suspects: those without whom the run was simulated at what they cost, the others at most at a bound."""
+    again = {world.suspect.label: (other, ran) for world, other, ran in execution.worlds if world.suspect is not None}
+    found = []
+    for suspect in suspects(prepared, execution):
+        if suspect.label in again:
+            without = taken_ps(*again[suspect.label])
+            if without is not None:
+                found.append(_simulated(suspect, prepared, taken, without))
+                continue
+        found.append(_bounded(suspect, prepared, execution, taken))
+    return found
+
+
+def _simulated(suspect: Suspect, prepared: Prepared, taken: Sequence[int], without: Sequence[int]) -> Culprit:
+    jobs = range(len(taken)) if suspect.job is None else (suspect.job,)
+    worst = max(jobs, key=lambda job: (taken[job] - without[job]) / max(1, taken[job]))
+    cost_ps = taken[worst] - without[worst]
+    return Culprit(
+        kind=suspect.kind,
+        name=suspect.name,
+        key=suspect.key,
+        text=suspect.text,
+        cost_s=cost_ps / SECOND_PS,
+        cost_share=cost_ps / max(1, taken[worst]),
+        how="simulated",
+        of=_whose(prepared, worst),
+        start_s=None if suspect.start_ps is None else suspect.start_ps / SECOND_PS,
+        end_s=None if suspect.end_ps is None else suspect.end_ps / SECOND_PS,
+    )
+
+
+def _whose(prepared: Prepared, job: int) -> str:
+    return prepared.jobs[job].name if len(prepared.jobs) > 1 else "the run"
+
+
+def _bounded(suspect: Suspect, prepared: Prepared, execution: Execution, taken: Sequence[int]) -> Culprit:
+    worst = suspect.job or 0
+    share = suspect.bound_share
+    if share is None:
+        share = 1 - _least_ps(prepared, execution, worst) / max(1, taken[worst])
+    share = min(max(share, 0.0), 1.0)
+    return Culprit(
+        kind=suspect.kind,
+        name=suspect.name,
+        key=suspect.key,
+        text=suspect.text,
+        cost_s=share * taken[worst] / SECOND_PS,
+        cost_share=share,
+        how="bound",
+        of=_whose(prepared, worst),
+        command=None if suspect.make is None else _COMMAND,
+        start_s=None if suspect.start_ps is None else suspect.start_ps / SECOND_PS,
+        end_s=None if suspect.end_ps is None else suspect.end_ps / SECOND_PS,
+    )
+
+
+def _least_ps(prepared: Prepared, execution: Execution, job: int) -> float:
+    """No run is shorter, whoever is to blame: what a job computes, or what the busiest NIC port carries."""
+    if prepared.jobs:
+        own = np.flatnonzero(prepared.job_of_program == job).tolist()
+        computed = computed_ps(prepared)
+        return max(computed[program] for program in own) / prepared.jobs[job].section.iterations
+    if prepared.scenario.collective is not None or prepared.volume is None:
+        return 0.0
+    return float(demand_ps(prepared, execution))
+
+
+def _nobody() -> Culprit:
+    return Culprit(
+        kind="none",
+        name="nothing",
+        key=None,
+        text="its own size alone limits it",
+        cost_s=0.0,
+        cost_share=0.0,
+        how="recorded",
+        of="the run",
+    )
+
+
+def _of_unfinished(prepared: Prepared, execution: Execution) -> Culprit:
+    """Who stopped a run that did not end: what had gone down and not come back, where anything had."""
+    end_ps = execution.outcome.simulated_ps
+    state: dict[str, tuple[str, int]] = {}
+    for fault in prepared.faults:
+        if fault.at_ps <= end_ps:
+            state[fault.where] = (fault.event, fault.at_ps)
+    down = [(name, at_ps) for name, (event, at_ps) in state.items() if event == "down"]
+    if not down or is_done(prepared, execution) or not execution.outcome.complete:
+        return Culprit(
+            kind="unknown",
+            name="not known",
+            key=None,
+            text="the run did not end",
+            cost_s=None,
+            cost_share=None,
+            how="recorded",
+            of="the run",
+        )
+    suspect = next(one for one in suspects(prepared, execution) if one.name == down[-1][0])
+    return Culprit(
+        kind=suspect.kind,
+        name=suspect.name,
+        key=suspect.key,
+        text=f"{suspect.text}, and there was no way round it",
+        cost_s=None,
+        cost_share=None,
+        how="recorded",
+        of="the run",
+        start_s=down[-1][1] / SECOND_PS,
+    )

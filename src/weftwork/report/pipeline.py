@@ -197,6 +197,11 @@ def _lead(run: Run, job: str) -> str:
     return "" if first == [job] else f"{job}."
 
 
+def _number(kind: str) -> str:
+    """What the number of the summary is called, without its unit."""
+    return f"exposed_{kind}" if kind in EXPOSED else kind
+
+
 def share_of(run: Run, job: Mapping[str, Any], kind: str, ps: float) -> float:
     """Share of an iteration that a kind of time is, as the summary has it; of an older Weftwork counted here.
 
@@ -205,7 +210,7 @@ def share_of(run: Run, job: Mapping[str, Any], kind: str, ps: float) -> float:
     run, kind, ps : of `time_by_kind`
     job : row of the table `jobs`
     """
-    number = run.summary.get(f"{_lead(run, job['job'])}time_{kind}_share")
+    number = run.summary.get(f"{_lead(run, job['job'])}{_number(kind)}_share")
     if number is not None and number["value"] is not None:
         return float(number["value"])
     return ps / float(job["iteration_ps"])
@@ -227,8 +232,8 @@ def time_by_kind(run: Run, job: str) -> dict[str, float]:
     ps by kind, only those that there are
     """
     lead = _lead(run, job)
-    numbers = {kind: run.summary.get(f"{lead}time_{kind}_ps") for kind in KINDS}
-    if any(numbers.values()):
+    numbers = {kind: run.summary.get(f"{lead}{_number(kind)}_ps") for kind in KINDS}
+    if all(numbers.values()):
         return {kind: float(number["value"]) for kind, number in numbers.items() if number and number["value"]}
     return _time_of_segments(run, job)
 

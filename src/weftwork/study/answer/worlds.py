@@ -55,6 +55,11 @@ class World:
     suspect: Suspect | None = None
     job: int | None = None
 
+    @property
+    def name(self) -> str:
+        """Its case, or who is left out of it."""
+        return f"without {self.suspect.name}" if self.suspect is not None else self.case
+
 
 def worlds(prepared: Prepared, execution: Execution) -> Iterator[World]:
     """All worlds that can be simulated beside a run that ended, those first that matter most.

@@ -8,6 +8,7 @@ Leaves out: which worlds are asked and when (`weftwork.study.answer`); what a su
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -61,7 +62,7 @@ def on_fabric(prepared: Prepared, **parts: Any) -> Prepared:  # noqa: ANN401 - f
 
 
 def with_rates(prepared: Prepared, rate_bps: NDArray[np.integer], *, delay_ps: int | None = None) -> Prepared:
-    """The run on links of other rates.
+    """The run on links of other rates; memories of switches grow as the links that grow most, as PFC asks them to.
 
     Parameters
     ----------
@@ -70,10 +71,14 @@ def with_rates(prepared: Prepared, rate_bps: NDArray[np.integer], *, delay_ps: i
     delay_ps : of all links; None: as they are
     """
     links = prepared.fabric.links.copy()
+    grown = max(1, math.ceil(np.max(rate_bps / links["rate_bps"], initial=1)))
     links["rate_bps"] = rate_bps
     if delay_ps is not None:
         links["delay_ps"] = delay_ps
-    return on_fabric(prepared, links=links)
+    switches = tuple(
+        switch.model_copy(update={"buffer_bytes": switch.buffer_bytes * grown}) for switch in prepared.fabric.switches
+    )
+    return on_fabric(prepared, links=links, switches=switches)
 
 
 def on_infinite_network(prepared: Prepared) -> Prepared:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.spec.result import TABLES
 from weftwork.study.answer.answer import answer_of
 from weftwork.study.results.ending import status
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from weftwork.base.caveat import Caveat
     from weftwork.spec.answer import Answer
     from weftwork.spec.result import Quantity
     from weftwork.study.prepare.prepared import Prepared
@@ -71,8 +71,20 @@ def results(prepared: Prepared, execution: Execution) -> Results:
         status=status(prepared, execution),
         digest=outcome.digest(),
         about=about(prepared),
-        caveats=prepared.fabric.caveats | outcome.caveats | bracket_caveats(prepared, execution),
+        caveats=prepared.fabric.caveats | outcome.caveats | bracket_caveats(prepared, execution) | _refused(execution),
         summary=summary,
         tables=tables,
         answer=answer_of(prepared, execution, summary=summary, tables=tables),
+    )
+
+
+def _refused(execution: Execution) -> dict[str, Caveat]:
+    """Other worlds that could not be simulated."""
+    return caveats_by_subject(
+        Caveat(
+            subject=f"what_if.{world.name}",
+            kind="note",
+            text=f"was not simulated: {reason}",
+        )
+        for world, reason in execution.refused
     )

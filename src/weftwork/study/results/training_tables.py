@@ -141,11 +141,14 @@ def _spent(job: TrainingJob, time: JobTime | None, iteration_ps: int | None) -> 
     if time is not None:
         each = {kind: value / job.section.iterations for kind, value in time.by_kind_ps.items()}
     for kind in SPENT:
+        if kind == "bubble":  # which the table jobs has
+            continue
         text = f"Time of an average rank that went to {SPENT[kind]}."
         known = time is not None
-        found[f"time_{kind}_ps"] = Quantity(value=round(each.get(kind, 0.0)) if known else None, unit="ps", text=text)
+        name = f"exposed_{kind}" if kind in COMMUNICATION else kind
+        found[f"{name}_ps"] = Quantity(value=round(each.get(kind, 0.0)) if known else None, unit="ps", text=text)
         share = each.get(kind, 0.0) / iteration_ps if known and iteration_ps else None
-        found[f"time_{kind}_share"] = Quantity(value=share, unit="share", text="The same as a share of the iteration.")
+        found[f"{name}_share"] = Quantity(value=share, unit="share", text="The same as a share of the iteration.")
     for name, kinds, text in (
         ("computing_share", COMPUTATION, "Share of the time of an average rank that went to computing."),
         ("waiting_share", ("skew",), "Share of the time of an average rank that went to waiting for other ranks."),
@@ -164,6 +167,8 @@ def _what_if_columns(prepared: Prepared, execution: Execution, times: Sequence[J
 def _what_if(prepared: Prepared, execution: Execution, times: Sequence[JobTime]) -> list[tuple[str, str, int, str]]:
     """What an iteration of each job would be in other worlds: job, case, iteration_ps, how it was found."""
     found: list[tuple[str, str, int, str]] = []
+    if execution.interrupted:  # perhaps in one of the worlds: none of them is told
+        return found
     for world, other, ran in execution.worlds:
         if not world.case or (took_ps := taken_ps(other, ran)) is None:
             continue

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.errors import ConfigError
 from weftwork.engine.flow.flow_input import FlowInput
 from weftwork.study.answer.worlds import Extent, World, chosen
 from weftwork.study.prepare.estimate import refuse_actors
@@ -60,12 +61,14 @@ class Execution:
     interrupted : whether somebody stopped the run
     worlds : other worlds, what was prepared for each, and what came of it; empty where none was asked for, or where
         the run did not end
+    refused : other worlds that cannot be, each with the reason
     """
 
     outcome: Outcome
     flows: FlowOutcome | None = None
     interrupted: bool = False
     worlds: tuple[tuple[World, Prepared, Execution], ...] = ()
+    refused: tuple[tuple[World, str], ...] = ()
 
 
 def execute(
@@ -84,13 +87,18 @@ def execute(
     if what_if == "none" or found.interrupted or not is_done(prepared, found):
         return found
     others: list[tuple[World, Prepared, Execution]] = []
+    refused: list[tuple[World, str]] = []
     for world in chosen(prepared, found, what_if):
-        other = replace(world.make(), series=None)
+        try:
+            other = replace(world.make(), series=None)
+        except ConfigError as wrong:  # such as a memory that does not hold the headroom of other links
+            refused.append((world, "; ".join(mistake.text for mistake in wrong.mistakes)))
+            continue
         ran = _run(other, on_progress)
         if ran.interrupted:
             return replace(found, interrupted=True)
         others.append((world, other, ran))
-    return replace(found, worlds=tuple(others))
+    return replace(found, worlds=tuple(others), refused=tuple(refused))
 
 
 def _run(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> Execution:

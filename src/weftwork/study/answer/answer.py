@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["answer_of"]
 
 LEAST_SHARE: Final = 0.01  # chosen: of what a run took; who costs less is nobody's culprit
+_STRETCHED: Final = 2  # chosen: times the length of a fault; more is not its own doing
+_OF_THIS_RUN: Final = ("faults", "stragglers", "jobs", "fabric")
+_BUILT: Final = ("fabric.oversubscription", "fabric.switch.buffer")
+_ANSWERS: Final = ("transport.timeout", "transport.congestion_control")  # keys of what answers to others
 _COMMAND: Final = "weftwork run FILE --what-if all"
 _GROUPS: Final = {  # numbers of the summary, and what they are called
     "computing_share": "computing",
@@ -61,7 +65,7 @@ def answer_of(
     victim = worst_victim(prepared, execution)
     guilty = [one for one in found if one.how == "simulated" and (one.cost_share or 0.0) >= LEAST_SHARE]
     bounds = [one for one in found if one.how == "bound" and (one.cost_share or 0.0) >= LEAST_SHARE]
-    culprit = guilty[0] if guilty else None
+    culprit = _most_guilty(guilty, prepared, execution) if guilty else None
     if victim is not None and (culprit is None or (victim.cost_share or 0.0) > (culprit.cost_share or 0.0)):
         # where the scenario names the root of the pauses, it is the suspect that was tried
         at_root = [one for one in guilty if one.name.partition("/")[0] == victim.name]
@@ -71,6 +75,35 @@ def answer_of(
     culprit = culprit or _nobody()
     others = tuple(one for one in found if (one.name, one.of) != (culprit.name, culprit.of))
     return Answer(took=took, limited_by=limited_by, culprit=culprit, others=others)
+
+
+def _most_guilty(guilty: Sequence[Culprit], prepared: Prepared, execution: Execution) -> Culprit:
+    """The dearest suspect, or who made it so dear.
+
+    A fault that is over holds nobody up any longer: where it cost more than twice the time that it lasted, who made it
+    last is to blame. What is built or set for all runs yields to what is wrong in this one, and a timeout or a
+    congestion control, which answer to what others did, yields to both, where that cost at least half as much.
+    """
+    lasts_ps = {(one.key, one.name): one.lasts_ps for one in suspects(prepared, execution)}
+
+    def is_stretched(one: Culprit) -> bool:
+        lasts = lasts_ps.get((one.key, one.name))
+        return lasts is not None and (one.cost_s or 0.0) * SECOND_PS > _STRETCHED * lasts
+
+    first, *rest = guilty
+    near = [one for one in rest if (one.cost_s or 0.0) >= (first.cost_s or 0.0) / _STRETCHED]
+    if is_stretched(first):
+        other = next((one for one in near if one.key in _ANSWERS), None)
+        return first if other is None else replace(other, text=f"{other.text}, after {first.name} {first.text}")
+    graver = [one for one in near if _rank(one) < _rank(first) and not is_stretched(one)]
+    return min(graver, key=_rank) if graver else first
+
+
+def _rank(one: Culprit) -> int:
+    """0: wrong in this run; 1: built or set like that; 2: an answer to others."""
+    if one.key in _ANSWERS:
+        return 2
+    return 0 if one.key is None or (one.key.partition(".")[0] in _OF_THIS_RUN and one.key not in _BUILT) else 1
 
 
 def _what(prepared: Prepared) -> tuple[str, str]:

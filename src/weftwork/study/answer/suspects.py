@@ -23,7 +23,7 @@ from weftwork.study.results.link_use import siblings_use, up_use
 from weftwork.topology.measures import oversubscription
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -40,6 +40,7 @@ _UNEVEN: Final = 1.02  # chosen: times the work of a mean stage; less costs less
 _COLLIDED: Final = 1.2  # chosen: times the bytes of the mean of equal ports
 _BUSY: Final = 0.3  # chosen: of the time; what is used less held nobody up for long
 _BUFFERS: Final = 16  # times the memory; chosen: more than any switch of its generation has
+_HASTY: Final = 16  # of the timeout; chosen: what is left of it costs little beside the whole
 _PATIENT: Final = 1_000  # times the timeout; chosen: longer than any run that ends
 
 
@@ -54,6 +55,7 @@ class Suspect:
     job : index of the job whose time it costs; None: of all
     bound_share : at most so much of what the run took; None: what computing leaves
     start_ps, end_ps : when it is at work; None: all the time
+    lasts_ps : for how long it holds anybody up by itself, all its turns together; None: to the end
     """
 
     kind: CulpritKind
@@ -65,6 +67,7 @@ class Suspect:
     bound_share: float | None = None
     start_ps: int | None = None
     end_ps: int | None = None
+    lasts_ps: int | None = None
 
     @property
     def label(self) -> str:
@@ -108,7 +111,23 @@ def _faults(prepared: Prepared) -> Iterator[Suspect]:
             make=partial(what_if.with_section, prepared, faults=rest),
             start_ps=first.at_ps,
             end_ps=max(last_ps) if len(last_ps) > 1 else None,
+            lasts_ps=_lasts_ps(prepared, [prepared.scenario.faults[index] for index in indices]),
         )
+
+
+def _lasts_ps(prepared: Prepared, faults: Sequence[FaultSection]) -> int | None:
+    """For how long faults of one place hold anybody up; what is down does so until routes or NICs go round it."""
+    total = 0
+    for fault in faults:
+        turns = fault.times or 1
+        if fault.for_ps is not None:
+            total += turns * fault.for_ps
+        elif fault.event == "down":
+            section = prepared.scenario.fabric
+            total += turns * max(section.reconvergence_delay_ps, section.failover_delay_ps)
+        elif fault.event != "up":
+            return None
+    return total
 
 
 _PLACES: Final[dict[str, CulpritKind]] = {"link": "link", "switch": "switch", "nic": "nic"}
@@ -261,8 +280,8 @@ def _settings(prepared: Prepared, execution: Execution) -> Iterator[Suspect]:
     """Settings and policies that the run recorded at work."""
     counters = execution.outcome.counters
     by_packet = execution.flows is None
-    if by_packet and counters["timeouts"] and not _drops(counters):
-        yield _impatient(prepared)
+    if by_packet and counters["timeouts"]:
+        yield _timeout(prepared, timeouts=counters["timeouts"], has_losses=_drops(counters) > 0)
     if by_packet and (counters["drop_buffer_full"] or counters["drop_egress_threshold"]):
         yield _small_buffer(prepared)
     ratios = {tier: ratio for tier, ratio in oversubscription(prepared.fabric).items() if ratio > 1.001}
@@ -302,14 +321,20 @@ def _drops(counters: Mapping[str, int]) -> int:
     return sum(count for name, count in counters.items() if name.startswith("drop_"))
 
 
-def _impatient(prepared: Prepared) -> Suspect:
+def _timeout(prepared: Prepared, *, timeouts: int, has_losses: bool) -> Suspect:
+    """A timeout that is too short where nothing was lost, and else too long."""
     timeout_ps = prepared.transport.retransmission_timeout_ps
+    told = format_quantity(DURATION, timeout_ps)
+    text = f"of {told} ran out {timeouts:,} times though nothing was lost"
+    if has_losses:
+        text = f"of {told} passed before what was lost was sent again, {timeouts:,} times"
+    other_ps = max(1, timeout_ps // _HASTY) if has_losses else timeout_ps * _PATIENT
     return Suspect(
         kind="setting",
         name="timeout",
         key="transport.timeout",
-        text=f"of {format_quantity(DURATION, timeout_ps)} ran out though nothing was lost",
-        make=partial(_with_transport, prepared, timeout_ps=timeout_ps * _PATIENT),
+        text=text,
+        make=partial(_with_transport, prepared, timeout_ps=other_ps),
     )
 
 

@@ -50,6 +50,9 @@ _RESTS_ON = {  # kinds of caveats, one and several
     "approximate": ("approximation", "approximations"),
     "note": ("note", "notes"),
 }
+_ROWS = {  # short, so that two tables stand side by side on 80 columns
+    **{kind: kind for kind in EXPOSED}, "launch": "waiting for CPU", "skew": "waiting for ranks",
+}  # fmt: skip
 _EQUAL = 0.0005  # a difference that rounds to 0.0 %
 _WAIT_SHARE = 0.02  # chosen: ranks that end together to 2 % of the time wait for nobody
 _KEY_NUMBERS = (
@@ -149,11 +152,11 @@ def _times(run: Run) -> str:
     middle, tail = _amount(run, "fct_p50_ps"), _amount(run, "fct_p99_ps")
     slow_middle, slow_tail = _amount(run, "slowdown_p50"), _amount(run, "slowdown_p99")
     if run.value("flows_completed") == 1:
-        return f"It took {middle}, {slow_middle} times as long as alone on an empty fabric."
-    which = "the flows" if run.value("flows_completed") == run.value("flows") else "those that completed"
+        return f"It took {slow_middle} times as long as alone on an empty fabric."
+    which = "Flows" if run.value("flows_completed") == run.value("flows") else "Those that completed"
     return (
-        f"Half of {which} took up to {middle}, 99 % up to {tail}: {slow_middle} and {slow_tail} times as long as"
-        " alone on an empty fabric (p50, p99)."
+        f"{which} took p50 {middle}, p99 {tail}; that is p50 {slow_middle}, p99 {slow_tail} times as long as alone on "
+        "an empty fabric."
     )
 
 
@@ -226,6 +229,8 @@ def print_answer(run: Run, console: Console, *, is_verbose: bool = True, has_sou
     if is_verbose:
         tables = _tables(run)
         said = details(run)
+        if is_training(run) and (bounds := _bounds(run)):
+            said.insert(0, bounds)
         for part in (tables, said) if is_training(run) else (said, tables):
             if part:
                 console.print()
@@ -278,22 +283,27 @@ def _tables(run: Run) -> list[Table]:
 def _training_tables(run: Run) -> list[Table]:
     """Where the time goes, and beside it what an iteration would be in other worlds; one for each job."""
     tables: list[Table] = []
-    jobs = [job for job in jobs_of(run) if job["iteration_ps"] is not None]
-    for job in jobs:
-        several = "" if len(jobs) == 1 else f" in {job['job']}"
-        spent = _table(f"where the time goes{several}", "time", "share")
+    for job in (job for job in jobs_of(run) if job["iteration_ps"] is not None):
+        spent = _table("time goes to", "time", "share")
         for kind, ps in time_by_kind(run, job["job"]).items():
             exposed = ", exposed" if kind in EXPOSED else ""
             share = amount(share_of(run, job, kind, ps), "share")
-            spent.add_row(f"{KIND_WORDS[kind]}{exposed}", amount(ps, "ps"), share)
+            spent.add_row(f"{_ROWS.get(kind, KIND_WORDS[kind])}{exposed}", amount(ps, "ps"), share)
         cases = _table("what it would be with", "time", "change")
         for case in what_if_of(run, job["job"]):
-            bound = "at least " if is_bound(case) else ""
+            bound = ">= " if is_bound(case) else ""
             cases.add_row(case["case"], f"{bound}{amount(case['iteration_ps'], 'ps')}", _change(case, job))
-        both = Table.grid(padding=(0, 3, 0, 0))
+        both = Table.grid(padding=(0, 1, 0, 0))
         both.add_row(spent, cases)
         tables.append(both if cases.row_count else spent)
     return tables
+
+
+def _bounds(run: Run) -> str:
+    """What holds the bounds among the what-ifs back."""
+    rows = {row["case"]: row["text"] for job in jobs_of(run) for row in what_if_of(run, job["job"]) if is_bound(row)}
+    told = "; ".join(f"{case}: {text.removeprefix('a bound: ')}" for case, text in rows.items())
+    return f"Bounds (>=) are not simulated. {sentence(told)}." if told else ""
 
 
 def _change(case: Mapping[str, Any], job: Mapping[str, Any]) -> str:

@@ -199,7 +199,9 @@ def _lead(run: Run, job: str) -> str:
 
 def _number(kind: str) -> str:
     """What the number of the summary is called, without its unit."""
-    return f"exposed_{kind}" if kind in EXPOSED else kind
+    if kind == "bubble":
+        return kind
+    return f"exposed_{kind}" if kind in EXPOSED else f"spent_{kind}"
 
 
 def share_of(run: Run, job: Mapping[str, Any], kind: str, ps: float) -> float:

@@ -158,8 +158,8 @@ def _hottest(run: Run) -> str:
     if not rows or not rows[0]["utilisation"]:
         return ""
     alike = run.query(f"select count(*) as n from links where utilisation >= {_ALIKE * rows[0]['utilisation']}")  # noqa: S608
-    if (others := alike["n"][0].as_py() - 1) >= _HOT:
+    if alike["n"][0].as_py() > _HOT:
         used = amount(rows[0]["utilisation"], "share")
-        return f"The hottest links were {rows[0]['name']} and {others:,} like it, in use {used} of the time."
+        return f"The hottest links were {rows[0]['name']} and others like it, in use {used} of the time."
     told = ", ".join(f"{row['name']} in use {amount(row['utilisation'], 'share')} of the time" for row in rows)
     return f"The hottest link{'s were' if len(rows) > 1 else ' was'} {told}."

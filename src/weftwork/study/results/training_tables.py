@@ -40,7 +40,8 @@ __all__ = ["bracket_caveats", "job_times", "training_rows", "training_summary"]
 MOST_SEGMENTS: Final = 300_000  # chosen: some megabytes; beyond, one rank stands for its stage
 _COUNTED: Final = ("ranks", "instances", "flows", "size_bytes", "posted_ps", "start_ps", "end_ps")
 SIMULATED: Final = "simulated again"
-SUMMED: Final = "a bound by a sum"
+BUSIEST: Final = "a bound: the GPU that is busiest computes and communicates as long"
+LONGER: Final = "a bound: the longer of computing and communicating stays, and so does the bubble"
 
 
 def job_times(prepared: Prepared, outcome: FlowOutcome) -> TimesOfJobs:
@@ -145,7 +146,7 @@ def _spent(job: TrainingJob, time: JobTime | None, iteration_ps: int | None) -> 
             continue
         text = f"Time of an average rank that went to {SPENT[kind]}."
         known = time is not None
-        name = f"exposed_{kind}" if kind in COMMUNICATION else kind
+        name = f"exposed_{kind}" if kind in COMMUNICATION else f"spent_{kind}"
         found[f"{name}_ps"] = Quantity(value=round(each.get(kind, 0.0)) if known else None, unit="ps", text=text)
         share = each.get(kind, 0.0) / iteration_ps if known and iteration_ps else None
         found[f"{name}_share"] = Quantity(value=share, unit="share", text="The same as a share of the iteration.")
@@ -182,8 +183,8 @@ def _what_if(prepared: Prepared, execution: Execution, times: Sequence[JobTime])
     for job, time in zip(prepared.jobs, times, strict=False):
         each = job.section.iterations
         if job.plan.pipeline > 1:
-            found.append((job.name, "no bubble", round(time.busiest_ps / each), SUMMED))
-        found.append((job.name, "perfect overlap", round(time.overlapped_ps / each), SUMMED))
+            found.append((job.name, "no bubble", round(time.busiest_ps / each), BUSIEST))
+        found.append((job.name, "perfect overlap", round(time.overlapped_ps / each), LONGER))
     order = {job.name: place for place, job in enumerate(prepared.jobs)}
     return sorted(found, key=lambda row: order[row[0]])
 

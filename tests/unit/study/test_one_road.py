@@ -158,7 +158,7 @@ def test_weeks_are_asked_of_packets_too(tmp_path: Path) -> None:
     assert 0.9 < share < 1
     said = " ".join(answer(run))
     assert "Over weeks" in said
-    assert f"took {run.value('iteration_ps') / 1e9:.3g} ms" in said
+    assert f"Took {run.value('iteration_ps') / 1e9:.3g} ms" in said
 
 
 def test_an_iteration_of_packets_that_does_not_end_has_no_time(tmp_path: Path) -> None:

@@ -91,10 +91,10 @@ def execute(
     for world in chosen(prepared, found, what_if):
         try:
             other = replace(world.make(), series=None)
+            ran = _run(other, on_progress)
         except ConfigError as wrong:  # such as a memory that does not hold the headroom of other links
             refused.append((world, "; ".join(mistake.text for mistake in wrong.mistakes)))
             continue
-        ran = _run(other, on_progress)
         if ran.interrupted:
             return replace(found, interrupted=True)
         others.append((world, other, ran))

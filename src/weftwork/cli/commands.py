@@ -5,6 +5,7 @@ What a command needs is imported when it runs, so that ``weftwork --help`` answe
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ TRUST = (
 
 app = typer.Typer(
     name="weftwork",
-    help="PacketInput, simulate and operate the network that trains large models.",
+    help="Plan, simulate and operate the network that trains large models.",
     epilog=TRUST,
     no_args_is_help=True,
     add_completion=False,
@@ -41,6 +42,16 @@ Sets = Annotated[
 NoUserCode = Annotated[
     bool, typer.Option("--no-user-code", help="Refuse every Python file that the scenario names outside the package.")
 ]
+
+
+class WhatIf(StrEnum):
+    """How many other worlds are simulated beside a run, see `weftwork.study.answer.worlds.Extent`."""
+
+    AUTO = "auto"
+    ALL = "all"
+    NONE = "none"
+
+
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="In place of the file's value; may be repeated."),
@@ -58,7 +69,7 @@ def _weftwork(
 
 
 @app.command("run", epilog=TRUST)
-def _run(
+def _run(  # noqa: PLR0913 - the options, all by name
     *,
     file: Annotated[Path, typer.Argument(help="Scenario, a YAML file.")],
     out: Annotated[
@@ -66,6 +77,13 @@ def _run(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="In place of engine.seed.")] = None,
     seeds: Annotated[int, typer.Option(help="Runs, with consecutive seeds; means and 95 % intervals.")] = 1,
+    what_if: Annotated[
+        WhatIf,
+        typer.Option(
+            help="Simulate again without each suspect, and what one could buy: auto does what costs less than the run."
+        ),
+    ] = WhatIf.AUTO,
+    sources: Annotated[bool, typer.Option("--sources", help="Write out what each figure rests on.")] = False,
     settings: Settings = None,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
@@ -73,9 +91,18 @@ def _run(
     """Simulate a scenario and write its run folder."""
     from weftwork.cli.run import run
 
-    user_code = not no_user_code
     raise typer.Exit(
-        run(file, out=out, seed=seed, seeds=seeds, settings=settings, user_code=user_code, as_json=as_json)
+        run(
+            file,
+            out=out,
+            seed=seed,
+            seeds=seeds,
+            what_if=what_if.value,
+            has_sources=sources,
+            settings=settings,
+            user_code=not no_user_code,
+            as_json=as_json,
+        )
     )
 
 

@@ -12,7 +12,8 @@ from weftwork.cli.console import console
 from weftwork.cli.leave import FAILED
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
-from weftwork.report.answer import answer, finished, print_answer
+from weftwork.report.answer import details, finished, print_answer
+from weftwork.report.three_lines import LABELS, three_lines
 from weftwork.report.words import has_clock_ended
 from weftwork.study.run.run import run_scenario
 
@@ -20,18 +21,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weftwork.store.runs import Run
+    from weftwork.study.answer.worlds import Extent
 
 __all__ = ["run", "run_document"]
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count; `weftwork.base.stop` makes 143 of it after SIGTERM
 
 
-def run(
+def run(  # noqa: PLR0913 - the options, all by name
     file: Path,
     *,
     out: Path | None,
     seed: int | None,
     seeds: int,
+    what_if: Extent,
+    has_sources: bool,
     settings: Sequence[str] | None,
     user_code: bool,
     as_json: bool,
@@ -43,6 +47,8 @@ def run(
     file : the scenario
     out : run folder
     seed, seeds : first seed, and how many
+    what_if : which other worlds are simulated, see `weftwork.study.run.execute.execute`
+    has_sources : whether every caveat is written out
     settings : ``key=value`` texts of ``--set``
     user_code : False refuses every Python file of the user's own that the scenario names
     as_json : one JSON object instead of words
@@ -63,6 +69,7 @@ def run(
             out=out,
             seed=seed,
             seeds=seeds,
+            what_if=what_if,
             overrides=overrides(settings),
             user_code=user_code,
             progress=line,
@@ -70,7 +77,7 @@ def run(
     if as_json:
         typer.echo(json.dumps(run_document(result), indent=2))
     else:
-        print_answer(result, console())
+        print_answer(result, console(), has_sources=has_sources)
     if result.status == "interrupted":
         return INTERRUPTED
     return FAILED if any(_is_stuck(part) for part in result.seeds or (result,)) else 0
@@ -90,7 +97,9 @@ def run_document(result: Run) -> dict[str, object]:
         "status": result.status,
         "about": result.about,
         "finished": dict(zip(("runs", "of"), finished(result), strict=True)),
-        "answer": answer(result),
+        "answer": None if result.answer is None else result.answer.to_json(),
+        "lines": dict(zip(LABELS, three_lines(result), strict=True)),
+        "said": details(result),
         "numbers": result.summary,
         "seeds": {str(part.provenance["seed"]): str(part.path) for part in result.seeds},
     }

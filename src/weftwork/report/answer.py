@@ -5,51 +5,36 @@ Reads the run's folder and nothing else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
-from weftwork.report.pipeline import EXPOSED, is_training, time_by_kind
-from weftwork.report.tables import busiest_links, drops_by_reason, flows_by_size, pausing_ports
+from weftwork.report.pipeline import EXPOSED, is_training, share_of, time_by_kind
+from weftwork.report.tables import busiest_links, drops_by_reason, pausing_ports
+from weftwork.report.three_lines import LABELS, three_lines
 from weftwork.report.training_answer import (
     KIND_WORDS,
     goodput_sentence,
-    is_approximation,
+    is_bound,
     jobs_of,
-    rates_sentence,
     training_sentences,
     what_if_of,
 )
 from weftwork.report.waiting import waiting_lines
-from weftwork.report.words import (
-    CLOCK_ENDED,
-    FIGURE_KINDS,
-    amount,
-    caveat_lines,
-    doubtful_figures,
-    has_clock_ended,
-    label,
-    plural,
-    sentence,
-)
+from weftwork.report.words import amount, caveat_lines, label, plural, sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping
 
     from rich.console import Console
 
-    from weftwork.base.caveat import Caveat
     from weftwork.store.runs import Run
 
-__all__ = ["answer", "finished", "print_answer"]
+__all__ = ["answer", "details", "finished", "print_answer"]
 
-_PARTIAL = {
-    "interrupted": "PARTIAL: interrupted at {at} of simulated time; what follows is what was done until then.",
-    "stopped": "PARTIAL: stopped at engine.until, {at} of simulated time, with work left.",
-    "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived.",
-    "deadlocked": "NOT FINISHED: a deadlock by {at} of simulated time; only refreshes of pauses were left.",
-}
 _INSIDE = {"nvlink": "NVLink", "pcie": "PCIe"}
 _NO_PATH = (
     "No fault took a path away: the fabric has none between some of those that talked; `weftwork topology` says which "
@@ -60,6 +45,16 @@ _NO_PACKETS = (
     "(engine.fidelity: flow)."
 )
 _SHOWN_FAULTS = 3  # chosen: a sentence, not a list; events.parquet has all
+_RESTS_ON = {  # kinds of caveats, one and several
+    "unverified": ("figure that nobody has verified", "figures that nobody has verified"),
+    "chosen": ("figure that was chosen", "figures that were chosen"),
+    "approximate": ("approximation", "approximations"),
+    "note": ("note", "notes"),
+}
+_ROWS = {  # short, so that two tables stand side by side on 80 columns
+    **{kind: kind for kind in EXPOSED}, "launch": "waiting for CPU", "skew": "waiting for ranks",
+}  # fmt: skip
+_EQUAL = 0.0005  # a difference that rounds to 0.0 %
 _WAIT_SHARE = 0.02  # chosen: ranks that end together to 2 % of the time wait for nobody
 _KEY_NUMBERS = (
     "iteration_ps", "tokens_per_s", "mfu", "exposed_share", "bubble_share",
@@ -69,46 +64,39 @@ _KEY_NUMBERS = (
 )  # fmt: skip
 
 
-def _partial(run: Run) -> str:
-    """How a run ended that is not complete."""
-    if has_clock_ended(run):
-        return f"NOT FINISHED: {CLOCK_ENDED}"
-    return _PARTIAL[run.status].format(at=_amount(run, "simulated_ps"))
-
-
-def answer(run: Run, *, busiest: Callable[[Run], str] | None = None) -> list[str]:
-    """Say in a few sentences how a run went.
+def answer(run: Run) -> list[str]:
+    """Say in a few sentences how a run went: the three lines first, then what stands behind them.
 
     Parameters
     ----------
     run : that was written
-    busiest : what to say of its links in place of the busiest one, where it has anything to say
     """
-    about = run.about
-    said: list[str] = []
-    if not run.is_complete and not run.seeds:
-        said += [_partial(run), *waiting_lines(run)]
-    elif run.status == "interrupted":
-        counted, wanted = len(run.provenance["seeds"]), run.provenance["seeds_wanted"]
-        said.append(f"PARTIAL: {run.status}; {counted} of {wanted} seeds are counted.")
+    lines = [f"{sentence(label_)} {text}." for label_, text in zip(LABELS, three_lines(run), strict=True) if text]
+    return [*lines, *details(run)]
+
+
+def details(run: Run) -> list[str]:
+    """What stands behind the three lines, as sentences.
+
+    Parameters
+    ----------
+    run : that was written
+    """
+    waits = [] if run.is_complete or run.seeds else waiting_lines(run)
     if is_training(run):
-        return said + training_sentences(run)
+        return waits + training_sentences(run)
     done, counted = finished(run)
+    said: list[str] = [*waits]
     if run.seeds and done < counted:
         some = "None" if done == 0 else f"{done}"
         said.append(f"NOT FINISHED: {some} of {counted} seeds delivered everything, so there is no average time.")
-    if done == counted:
-        every = " on average" if run.seeds else ""
-        said.append(f"{sentence(about['workload'])} took {_duration(run)}{every}.")
-    else:
-        said.append(f"Not done: {about['workload']}.")
-    said += [rates_sentence(run), _flows(run)]
+    said.append(_flows(run))
     if done == counted or not run.seeds:
-        said += [_collective(run), _times(run)]
-    said += [_inside(run)]
+        said.append(_times(run))
+    said.append(_inside(run))
     said += [_NO_PACKETS] if run.provenance["engine"] == "flow" else [_losses(run), _pauses(run)]
     if not run.seeds:
-        said += [_faults(run), _waits(run), (busiest is not None and busiest(run)) or _busiest(run)]
+        said += [_faults(run), _waits(run)]
     said += [goodput_sentence(run)]
     return [text for text in said if text]
 
@@ -132,37 +120,14 @@ def _amount(run: Run, name: str) -> str:
 
 def _flows(run: Run) -> str:
     flows, done = _value(run, "flows"), _value(run, "flows_completed")
-    which = f"All {plural(flows, 'flow')}" if done == flows else f"{amount(done, 'count')} of {plural(flows, 'flow')}"
-    if done == flows == 1:
-        which = "The one flow"
+    text = ""
     if done == 0:
         text = f"None of {plural(flows, 'flow')} completed."
-    elif not run.value("payload_bytes"):
-        text = f"{which} completed, without payload."
-    else:
-        text = (
-            f"{which} completed: {_amount(run, 'payload_bytes')} of payload at {_amount(run, 'goodput_bps')} together."
-        )
+    elif done < flows:
+        text = f"{amount(done, 'count')} of {plural(flows, 'flow')} completed."
     if errors := _value(run, "queue_pair_errors"):
         text += f" {sentence(plural(errors, 'connection'))} failed after too many timeouts."
-    return text
-
-
-def _duration(run: Run) -> str:
-    """How long it took; a collective counts from the first rank that begins, and an iteration with its computing."""
-    if "iteration_ps" in run.summary and run.value("iteration_ps") is not None:
-        return _amount(run, "iteration_ps")
-    if "collective_duration_ps" not in run.summary or run.value("collective_duration_ps") is None:
-        return _amount(run, "completion_ps")
-    each = " each" if _value(run, "collective_repetitions") > 1 else ""
-    return f"{_amount(run, 'collective_duration_ps')}{each}"
-
-
-def _collective(run: Run) -> str:
-    if "collective_bus_bandwidth_bps" not in run.summary or run.value("collective_bus_bandwidth_bps") is None:
-        return ""
-    bandwidth = _amount(run, "collective_bus_bandwidth_bps")
-    return f"That is a bus bandwidth of {bandwidth} as nccl-tests counts it."
+    return text.strip()
 
 
 def _inside(run: Run) -> str:
@@ -189,11 +154,11 @@ def _times(run: Run) -> str:
     middle, tail = _amount(run, "fct_p50_ps"), _amount(run, "fct_p99_ps")
     slow_middle, slow_tail = _amount(run, "slowdown_p50"), _amount(run, "slowdown_p99")
     if run.value("flows_completed") == 1:
-        return f"It took {middle}, {slow_middle} times as long as alone on an empty fabric."
-    which = "the flows" if run.value("flows_completed") == run.value("flows") else "those that completed"
+        return f"It took {slow_middle} times as long as alone on an empty fabric."
+    which = "Flows" if run.value("flows_completed") == run.value("flows") else "Those that completed"
     return (
-        f"Half of {which} took up to {middle}, 99 % up to {tail}: {slow_middle} and {slow_tail} times as long as"
-        " alone on an empty fabric (p50, p99)."
+        f"{which} took p50 {middle}, p99 {tail}; that is p50 {slow_middle}, p99 {slow_tail} times as long as alone on "
+        "an empty fabric."
     )
 
 
@@ -245,41 +210,48 @@ def _pauses(run: Run) -> str:
     return f"{paused}; {said}."
 
 
-def _busiest(run: Run) -> str:
-    rows = busiest_links(run, 1).to_pylist()
-    if not rows:
-        return ""
-    return f"The busiest link was {rows[0]['name']}, in use {amount(rows[0]['utilisation'], 'share')} of the time."
-
-
-def print_answer(run: Run, console: Console, *, is_verbose: bool = True) -> None:
+def print_answer(run: Run, console: Console, *, is_verbose: bool = True, has_sources: bool = False) -> None:
     """Write a run for people.
 
     Parameters
     ----------
     run : that was written
     console : where to
-    is_verbose : whether the tables follow the words
+    is_verbose : whether details and tables follow the three lines
+    has_sources : whether every caveat is written out
     """
     about = run.about
-    console.print(Text(about["name"], style="bold"))
+    console.print(Text(about["name"], style="bold"), Text(sentence(about["workload"])), sep=": ", soft_wrap=True)
     for key in ("fabric", "transport"):
-        _print_text(console, f"{key:<10}{about[key]}", "dim")
+        _print_text(console, f"{key:<11}{about[key]}", "dim", indent=11)
     console.print()
-    for text in answer(run):
-        _print_text(console, text)
+    for label_, text in zip(LABELS, three_lines(run), strict=True):
+        if text:
+            _print_text(console, f"{label_:<11}{text}", "bold", indent=11)
     if is_verbose:
-        for table in _tables(run):
-            console.print()
-            console.print(table)
-    _print_notes(run, console)
-    console.print()
+        tables = _tables(run)
+        said = details(run)
+        if is_training(run) and (bounds := _bounds(run)):
+            said.insert(0, bounds)
+        for part in (tables, said) if is_training(run) else (said, tables):
+            if part:
+                console.print()
+            for each in part:
+                if isinstance(each, str):
+                    _print_text(console, each)
+                else:
+                    console.print(each)
+    if "assumes" in about:
+        _print_text(console, f"{'assumes':<11}{about['assumes']}", "dim", indent=11)
+    _print_notes(run, console, has_sources=has_sources)
     console.print(Text(f"run folder: {run.path}"), soft_wrap=True)
 
 
-def _print_text(console: Console, text: str, style: str = "") -> None:
+def _print_text(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:
     """Wrap at the edge of a terminal; a file or a pipe gets whole lines."""
-    console.print(Text(text, style=style), soft_wrap=not console.is_terminal)
+    if console.is_terminal:
+        text = "\n".join(wrap(text, console.width, subsequent_indent=" " * indent))
+    console.print(Text(text, style=style), soft_wrap=True)
 
 
 def _tables(run: Run) -> list[Table]:
@@ -288,25 +260,13 @@ def _tables(run: Run) -> list[Table]:
     if is_training(run):
         return _training_tables(run)
     tables: list[Table] = []
-    rows = flows_by_size(run).to_pylist()
-    if rows:
-        # Two narrow tables rather than one wide one, which a terminal of 80 columns would break.
-        for title, name, suffix, unit in (
-            ("completion time", "fct", "_ps", "ps"),
-            ("slowdown", "slowdown", "", "ratio"),
-        ):
-            table = _table(f"{title} of flows", "flows", "p50", "p95", "p99", "p99.9")
-            for row in rows:
-                found = (amount(row[f"{name}_{quantile}{suffix}"], unit) for quantile in ("p50", "p95", "p99", "p999"))
-                table.add_row(row["size"], f"{row['flows']:,}", *found)
-            tables.append(table)
     rows = busiest_links(run).to_pylist()
     if rows:
         table = _table("busiest links", "rate", "in use", "longest queue", "marks", "drops")
         for row in rows:
             table.add_row(
                 row["name"],
-                amount(row["rate_bps"], "b/s"),
+                amount(row["mean_rate_bps"], "b/s"),
                 amount(row["utilisation"], "share"),
                 amount(row["max_queue_bytes"], "B"),
                 f"{row['marks']:,}",
@@ -323,24 +283,34 @@ def _tables(run: Run) -> list[Table]:
 
 
 def _training_tables(run: Run) -> list[Table]:
-    """Where the time goes, what would help, and the hottest links."""
+    """Where the time goes, and beside it what an iteration would be in other worlds; one for each job."""
     tables: list[Table] = []
-    jobs = [job for job in jobs_of(run) if job["iteration_ps"] is not None]
-    for job in jobs:
-        title = "where the time goes" if len(jobs) == 1 else job["job"]
-        table = _table(title, "time", "share")
+    for job in (job for job in jobs_of(run) if job["iteration_ps"] is not None):
+        spent = _table("time goes to", "time", "share")
         for kind, ps in time_by_kind(run, job["job"]).items():
-            exposed = " communication, exposed" if kind in EXPOSED else ""
-            table.add_row(f"{KIND_WORDS[kind]}{exposed}", amount(ps, "ps"), amount(ps / job["iteration_ps"], "share"))
-        table.add_row("an iteration", amount(job["iteration_ps"], "ps"), "")
+            exposed = ", exposed" if kind in EXPOSED else ""
+            share = amount(share_of(run, job, kind, ps), "share")
+            spent.add_row(f"{_ROWS.get(kind, KIND_WORDS[kind])}{exposed}", amount(ps, "ps"), share)
+        cases = _table("what it would be with", "time", "change")
         for case in what_if_of(run, job["job"]):
-            change = f"{100 * (case['iteration_ps'] / job['iteration_ps'] - 1):+.1f} %"
-            table.add_row(f"what if: {case['case']}", amount(case["iteration_ps"], "ps"), change)
-        tables.append(table)
-    table = _table("hottest links", "rate", "in use")
-    for row in busiest_links(run).to_pylist():
-        table.add_row(row["name"], amount(row["rate_bps"], "b/s"), amount(row["utilisation"], "share"))
-    return [*tables, table] if table.row_count else tables
+            bound = ">= " if is_bound(case) else ""
+            cases.add_row(case["case"], f"{bound}{amount(case['iteration_ps'], 'ps')}", _change(case, job))
+        both = Table.grid(padding=(0, 1, 0, 0))
+        both.add_row(spent, cases)
+        tables.append(both if cases.row_count else spent)
+    return tables
+
+
+def _bounds(run: Run) -> str:
+    """What holds the bounds among the what-ifs back."""
+    rows = {row["case"]: row["text"] for job in jobs_of(run) for row in what_if_of(run, job["job"]) if is_bound(row)}
+    told = "; ".join(f"{case}: {text.removeprefix('a bound: ')}" for case, text in rows.items())
+    return f"Bounds (>=) are not simulated. {sentence(told)}." if told else ""
+
+
+def _change(case: Mapping[str, Any], job: Mapping[str, Any]) -> str:
+    change = case["iteration_ps"] / job["iteration_ps"] - 1
+    return "the same" if abs(change) < _EQUAL else f"{100 * change:+.3g} %"
 
 
 def _seed_table(run: Run) -> Table:
@@ -362,14 +332,15 @@ def _table(first: str, *others: str) -> Table:
     return table
 
 
-def _print_notes(run: Run, console: Console) -> None:
-    notes = [*run.provenance.get("notes", [])]
-    caveats: Sequence[Caveat] = run.caveats
-    if is_training(run):  # rests on dozens of figures: their names here, their sources on the page
-        notes += doubtful_figures(caveats, where="on the page of weftwork report and in provenance.json")
-        caveats = [caveat for caveat in caveats if caveat.kind not in FIGURE_KINDS and not is_approximation(caveat)]
-    notes += caveat_lines(caveats)
-    if notes:
-        console.print()
-        for note in notes:
-            _print_text(console, f"note: {note}", "dim")
+def _print_notes(run: Run, console: Console, *, has_sources: bool) -> None:
+    """Notes of the scenario, and how many caveats there are; each of them where the sources are wanted."""
+    for note in run.provenance.get("notes", []):
+        _print_text(console, f"note: {note}", "dim")
+    if has_sources:
+        for line in caveat_lines(run.caveats):
+            _print_text(console, f"source: {line}", "dim")
+        return
+    counts = Counter(str(caveat.kind) for caveat in run.caveats)
+    told = ", ".join(plural(counts[kind], *words) for kind, words in _RESTS_ON.items() if counts[kind])
+    if told:
+        _print_text(console, f"rests on   {told}: --sources lists them", "dim", indent=11)

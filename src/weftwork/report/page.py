@@ -168,7 +168,7 @@ def _direction_of(run: Run, name: str) -> str:
 
 
 def _answer(run: Run) -> PageSection:
-    said = answer(run, busiest=bottleneck)
+    said = answer(run)
     shown = []
     timed = "collective_duration_ps" in run.summary and run.value("collective_duration_ps") is not None
     for name, words in _TILES:

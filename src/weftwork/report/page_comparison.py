@@ -15,7 +15,7 @@ from weftwork.report.figures.axes import figure
 from weftwork.report.figures.distribution import distribution
 from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.over_time import directions, read_over_time
-from weftwork.report.page import bottleneck, warnings
+from weftwork.report.page import warnings
 from weftwork.report.page_elements import PageSection, notice, paragraphs, port, render, table
 from weftwork.report.page_flows import flow_values
 from weftwork.report.page_over_time import moments, not_recorded
@@ -140,7 +140,7 @@ def _answer(first: Run, second: Run, headline: str, differences: Sequence[_Diffe
 
 
 def _in_words(run: Run) -> list[str]:
-    return answer(run, busiest=bottleneck)
+    return answer(run)
 
 
 def _training(first: Run, second: Run) -> list[PageSection]:

@@ -17,11 +17,23 @@ import numpy as np
 from weftwork.report.over_time import has_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from weftwork.store.runs import Run
 
-__all__ = ["EXPOSED", "KINDS", "PASSES", "Pipeline", "PipelineRow", "is_training", "read_pipeline", "time_by_kind"]
+__all__ = [
+    "EXPOSED",
+    "KINDS",
+    "PASSES",
+    "Pipeline",
+    "PipelineRow",
+    "is_training",
+    "read_pipeline",
+    "share_of",
+    "time_by_kind",
+]
 
 MOST_ROWS: Final = 64  # chosen: what a page can show below each other
 MOST_PIECES: Final = 150_000  # chosen: they take less than 1 MB of a page
@@ -179,8 +191,57 @@ def _merged(pieces: NDArray[np.void]) -> NDArray[np.void]:
     return merged
 
 
+def _lead(run: Run, job: str) -> str:
+    """What numbers of a job begin with in the summary: nothing for the first."""
+    first = run.query("select job from jobs limit 1")["job"].to_pylist()
+    return "" if first == [job] else f"{job}."
+
+
+def _number(kind: str) -> str:
+    """What the number of the summary is called, without its unit."""
+    if kind == "bubble":
+        return kind
+    return f"exposed_{kind}" if kind in EXPOSED else f"spent_{kind}"
+
+
+def share_of(run: Run, job: Mapping[str, Any], kind: str, ps: float) -> float:
+    """Share of an iteration that a kind of time is, as the summary has it; of an older Weftwork counted here.
+
+    Parameters
+    ----------
+    run, kind, ps : of `time_by_kind`
+    job : row of the table `jobs`
+    """
+    number = run.summary.get(f"{_lead(run, job['job'])}{_number(kind)}_share")
+    if number is not None and number["value"] is not None:
+        return float(number["value"])
+    return ps / float(job["iteration_ps"])
+
+
 def time_by_kind(run: Run, job: str) -> dict[str, float]:
     """Time of an average rank of a job in an iteration, by `KINDS`; they add up to the iteration.
+
+    It is that of the summary, which counts every rank; of an older Weftwork, that of the ranks whose segments were
+    kept.
+
+    Parameters
+    ----------
+    run : of training jobs, one seed
+    job : its name
+
+    Returns
+    -------
+    ps by kind, only those that there are
+    """
+    lead = _lead(run, job)
+    numbers = {kind: run.summary.get(f"{lead}{_number(kind)}_ps") for kind in KINDS}
+    if all(numbers.values()):
+        return {kind: float(number["value"]) for kind, number in numbers.items() if number and number["value"]}
+    return _time_of_segments(run, job)
+
+
+def _time_of_segments(run: Run, job: str) -> dict[str, float]:
+    """The same from the segments that were kept.
 
     Of several iterations the mean; what came before the first one that is measured does not count.
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weftwork.report.network_flows import network_flows
-from weftwork.report.pipeline import EXPOSED, time_by_kind
 from weftwork.report.tables import busiest_links
-from weftwork.report.words import amount, plural, sentence
+from weftwork.report.words import amount, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +25,8 @@ __all__ = [
     "few_flows_sentence",
     "goodput_sentence",
     "is_approximation",
+    "is_bound",
     "jobs_of",
-    "rates_sentence",
     "training_sentences",
     "what_if_of",
 ]
@@ -65,7 +64,6 @@ _OF_ENGINE: Final = "engine."  # subjects that tell how it was run; notes tell t
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told in a sentence
 _HOT: Final = 3  # links that a sentence names
 _ALIKE: Final = 0.999  # of the utilisation of the hottest link
-_EQUAL: Final = 0.0005  # a difference that rounds to 0.0 %
 
 
 def jobs_of(run: Run) -> list[dict[str, Any]]:
@@ -89,106 +87,36 @@ def is_approximation(caveat: Caveat) -> bool:
     return caveat.kind == "approximate" and not caveat.subject.startswith(_OF_ENGINE)
 
 
+def is_bound(case: Mapping[str, Any]) -> bool:
+    """Whether a what-if is a sum over the run, below which nothing can be, and not a simulation."""
+    return str(case["text"]).startswith("a bound")
+
+
 def training_sentences(run: Run) -> list[str]:
-    """Say how the jobs of a run went; for several seeds, on average."""
-    if run.seeds:
-        return [text for text in (_mean(run), rates_sentence(run), goodput_sentence(run)) if text]
-    said = []
-    jobs = jobs_of(run)
-    if len(jobs) == 1:
-        said += _of_job(run, jobs[0])
-    else:
-        said += [f"{sentence(run.about['workload'])}.", *(_in_short(run, job) for job in jobs)]
-    return [
-        text
-        for text in (*said, few_flows_sentence(run), _hottest(run), goodput_sentence(run), *approximations(run))
-        if text
-    ]
+    """What stands behind the three lines of training jobs; for several seeds, on average."""
+    said = [goodput_sentence(run)]
+    if not run.seeds:
+        jobs = jobs_of(run)
+        behind = [_memory(jobs[0])] if len(jobs) == 1 else [_in_short(run, job) for job in jobs]
+        said = [*behind, _hottest(run), *said, *approximations(run)]
+    return [text for text in said if text]
 
 
-def _in_short(run: Run, job: dict[str, Any]) -> str:
+def _memory(job: Mapping[str, Any]) -> str:
+    if not job["memory_bytes"]:
+        return ""
+    return f"The GPU that needs most has {amount(job['memory_bytes'], 'B')} in its memory."
+
+
+def _in_short(run: Run, job: Mapping[str, Any]) -> str:
     """One of several jobs, in a sentence."""
     what = f"{job['job']}: {job['model']} on {plural(job['gpus'], 'GPU')}"
     if job["iteration_ps"] is None:
         return f"{what} finished no iteration."
     alone = next((case for case in what_if_of(run, job["job"]) if case["case"] == "alone"), None)
-    cost = ""
-    if alone is not None:
-        by = amount(job["iteration_ps"] / alone["iteration_ps"] - 1, "share")
-        cost = f" ({amount(alone['iteration_ps'], 'ps')} if it had the fabric to itself: the others cost it {by})"
-    return (
-        f"{what} takes {amount(job['iteration_ps'], 'ps')} for an iteration{cost}: "
-        f"{amount(round(job['tokens_per_s']), 'count')} tokens per second, MFU {amount(job['mfu'], 'share')}, "
-        f"{amount(job['exposed_share'], 'share')} exposed communication, {amount(job['bubble_share'], 'share')} bubble."
-    )
-
-
-def _of_job(run: Run, job: dict[str, Any]) -> list[str]:
-    if job["iteration_ps"] is None:
-        return ["No iteration was finished."]
-    what = run.about["workload"]
-    spent = time_by_kind(run, job["job"])
-    return [
-        f"{sentence(what)} took {amount(job['iteration_ps'], 'ps')}.",
-        _rates(job),
-        _where(spent, job["iteration_ps"]),
-        _exposed(spent, job["iteration_ps"]),
-        _what_if(what_if_of(run, job["job"]), job["iteration_ps"]),
-        f"The GPU that needs most has {amount(job['memory_bytes'], 'B')} in its memory." if job["memory_bytes"] else "",
-    ]
-
-
-def _mean(run: Run) -> str:
-    number = run.summary.get("iteration_ps")
-    if number is None or number["value"] is None:
-        return ""
-    span = f"{amount(number['low'], 'ps')} to {amount(number['high'], 'ps')}"
-    whole = f"{sentence(run.about['workload'])} took {amount(number['value'], 'ps')} on average"
-    return f"{whole}; 95 % interval of the mean: {span}."
-
-
-def rates_sentence(run: Run) -> str:
-    """Say how fast the first job of a run trains, from its summary; nothing where it trains nothing or did not end."""
-    return _rates({name: run.value(name) if name in run.summary else None for name in ("tokens_per_s", "mfu")})
-
-
-def _rates(job: Mapping[str, Any]) -> str:
-    if job["tokens_per_s"] is None:
-        return ""
-    each = f", {amount(job['tokens_per_s_per_gpu'], 'count')} for each GPU" if "tokens_per_s_per_gpu" in job else ""
-    mfu = f", at a model FLOP utilisation (MFU) of {amount(job['mfu'], 'share')}" if job["mfu"] is not None else ""
-    return f"That is {amount(round(job['tokens_per_s']), 'count')} tokens per second{each}{mfu}."
-
-
-def _where(spent: Mapping[str, float], whole: float) -> str:
-    told = [
-        f"{amount(ps / whole, 'share')} {KIND_WORDS[kind]}"
-        for kind, ps in sorted(spent.items(), key=lambda item: -item[1])
-        if kind not in EXPOSED and ps >= _SMALL * whole
-    ]
-    return f"Of the time of an average GPU went: {', '.join(told)}." if told else ""
-
-
-def _exposed(spent: Mapping[str, float], whole: float) -> str:
-    kinds = sorted((kind for kind in EXPOSED if spent.get(kind)), key=lambda kind: -spent[kind])
-    if not kinds:
-        return "No communication was exposed: computation hid all of it."
-    total = sum(spent[kind] for kind in kinds)
-    told = ", ".join(f"{KIND_WORDS[kind]} {amount(spent[kind] / whole, 'share')}" for kind in kinds)
-    first = f"{amount(total / whole, 'share')} ({amount(total, 'ps')}) was exposed communication"
-    return f"{first}, which computation did not hide: {told}."
-
-
-def _what_if(rows: list[dict[str, Any]], whole: float) -> str:
-    told = [f"{row['case']} {amount(row['iteration_ps'], 'ps')} ({_less(row, whole)})" for row in rows]
-    return f"What it would be: {'; '.join(told)}." if told else ""
-
-
-def _less(row: Mapping[str, Any], whole: float) -> str:
-    change = row["iteration_ps"] / whole - 1
-    if abs(change) < _EQUAL:
-        return "the same"
-    return f"{amount(abs(change), 'share')} {'less' if change < 0 else 'more'}"
+    if alone is None:
+        return f"{what}."
+    return f"{what}; with the fabric to itself it would take {amount(alone['iteration_ps'], 'ps')}."
 
 
 def few_flows_sentence(run: Run) -> str:
@@ -230,8 +158,8 @@ def _hottest(run: Run) -> str:
     if not rows or not rows[0]["utilisation"]:
         return ""
     alike = run.query(f"select count(*) as n from links where utilisation >= {_ALIKE * rows[0]['utilisation']}")  # noqa: S608
-    if (others := alike["n"][0].as_py() - 1) >= _HOT:
+    if alike["n"][0].as_py() > _HOT:
         used = amount(rows[0]["utilisation"], "share")
-        return f"The hottest links were {rows[0]['name']} and {others:,} like it, in use {used} of the time."
+        return f"The hottest links were {rows[0]['name']} and others like it, in use {used} of the time."
     told = ", ".join(f"{row['name']} in use {amount(row['utilisation'], 'share')} of the time" for row in rows)
     return f"The hottest link{'s were' if len(rows) > 1 else ' was'} {told}."

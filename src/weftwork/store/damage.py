@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weftwork.base.caveat import caveats_of
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.plain_file import read_ends, read_plain
+from weftwork.spec.answer import Answer
 from weftwork.spec.result import TABLES
 from weftwork.spec.scenario.yaml_tree import Mapping, read_tree
 
@@ -107,6 +108,11 @@ def _in_summary(document: dict[str, Any]) -> list[str]:
     wrong = []
     if not isinstance(about, dict) or not all(isinstance(text, str) for text in about.values()):
         wrong.append("'about' is missing or holds something other than text")
+    if "answer" in document:
+        try:
+            Answer.of(document["answer"], "summary.json")
+        except ConfigError as error:
+            wrong += [f"'{mistake.path}' {mistake.text}" for mistake in error.mistakes]
     if not isinstance(numbers, dict):
         return [*wrong, "'numbers' is missing"]
     for name, number in numbers.items():

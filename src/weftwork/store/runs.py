@@ -23,6 +23,7 @@ from weftwork.base.caveat import Caveat, caveats_of
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.stop import unfinished
 from weftwork.base.whole_file import temporary_beside, write_whole
+from weftwork.spec.answer import Answer
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.store.damage import FORMAT, damages, read_json
 
@@ -82,6 +83,7 @@ def write_run(
     summary: Mapping[str, Quantity],
     tables: Mapping[str, pa.Table],
     provenance: Mapping[str, Any],
+    answer: Answer | None = None,
     files: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
     """Write a run's folder.
@@ -94,6 +96,7 @@ def write_run(
     summary : the numbers
     tables : by the names of `weftwork.spec.result.TABLES`
     provenance : version, seed, hashes, ``status`` and so on
+    answer : what it took, what limited it, who is to blame; None where nobody asked
     files : further files of the run, name to text
 
     Raises
@@ -108,7 +111,7 @@ def write_run(
             (folder / name).write_text(text, encoding="utf-8")
         for name, table in tables.items():
             pq.write_table(table, folder / f"{name}.parquet")
-        _write_json(folder / "summary.json", _summary_document(about, summary))
+        _write_json(folder / "summary.json", _summary_document(about, summary, answer))
         # last: a folder without it is no run
         _write_json(folder / "provenance.json", {"format": FORMAT, **provenance, "tables": sorted(tables)})
     return Run(path)
@@ -208,6 +211,18 @@ class Run:
     def summary(self) -> dict[str, dict[str, Any]]:
         """Numbers by name, each with ``value``, ``unit`` and ``text``; with several seeds ``low`` and ``high`` too."""
         return dict(self._summary["numbers"])
+
+    @cached_property
+    def answer(self) -> Answer | None:
+        """What it took, what limited it, who is to blame; None in folders of several seeds and of an older Weftwork.
+
+        Raises
+        ------
+        ConfigError : the file has something else in its place
+        """
+        if "answer" not in self._summary:
+            return None
+        return Answer.of(self._summary["answer"], str(self.path / "summary.json"))
 
     def value(self, name: str) -> float | None:
         """One number of the summary.
@@ -342,9 +357,12 @@ def fresh_folder(path: Path) -> Iterator[Path]:
         folder.rename(path)
 
 
-def _summary_document(about: Mapping[str, str], summary: Mapping[str, Quantity]) -> dict[str, Any]:
+def _summary_document(
+    about: Mapping[str, str], summary: Mapping[str, Quantity], answer: Answer | None
+) -> dict[str, Any]:
     numbers = {name: {"value": q.value, "unit": q.unit, "text": q.text} for name, q in summary.items()}
-    return {"about": dict(about), "numbers": numbers}
+    told = {} if answer is None else {"answer": answer.to_json()}
+    return {"about": dict(about), **told, "numbers": numbers}
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:

@@ -19,7 +19,16 @@ from weftwork.spec.fabric import HOST, Fabric
 from weftwork.topology.oversubscription import oversubscription_by_tier
 from weftwork.topology.routing import attachments, search, switch_distances
 
-__all__ = ["Bisection", "Measures", "PathLength", "bisection", "host_kinds", "measure", "path_sample", "paths"]
+__all__ = [
+    "Bisection",
+    "Measures",
+    "PathLength",
+    "bisection",
+    "host_kinds",
+    "measure",
+    "path_sample",
+    "paths",
+]
 
 WORK = 20_000_000  # chosen: port visits per level of the search over paths, about a second
 MOST = 2**31 - 1  # SciPy's max-flow counts in 32 bits

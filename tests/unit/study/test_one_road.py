@@ -11,7 +11,7 @@ import weftwork
 from weftwork.base.errors import ConfigError
 from weftwork.engine.flow import run as flow
 from weftwork.report.answer import answer
-from weftwork.study.prepare.what_if import ALONE, INFINITE_NETWORK
+from weftwork.study.answer.worlds import ALONE, FAST_FABRIC, FAST_NVLINK, INFINITE_NETWORK
 from weftwork.study.run.execute import Progress
 from weftwork.topology.build import fabric_of
 
@@ -104,18 +104,20 @@ def test_a_fabric_from_python_is_prepared_as_it_is_run(tmp_path: Path, monkeypat
 def test_other_worlds_are_runs_of_their_own(tmp_path: Path) -> None:
     prepared = weftwork.prepare(weftwork.read_scenario(written(tmp_path, "jobs")))
     found = weftwork.execute(prepared)
-    assert [(one.case, one.job) for one, _ in found.what_if] == [(INFINITE_NETWORK, None), (ALONE, 0), (ALONE, 1)]
-    for variation, other in found.what_if:
-        again = weftwork.execute(variation.prepared, what_if=False)
-        assert again.outcome.digest() == other.outcome.digest()
-        assert again.what_if == ()
+    asked = [(world.case, world.job) for world, _, _ in found.worlds]
+    assert asked[:3] == [(ALONE, 0), (ALONE, 1), (INFINITE_NETWORK, None)]
+    assert {case for case, _ in asked[3:]} >= {FAST_FABRIC, FAST_NVLINK}
+    for _, other, ran in found.worlds:
+        again = weftwork.execute(other, what_if="none")
+        assert again.outcome.digest() == ran.outcome.digest()
+        assert again.worlds == ()
     told = weftwork.results(prepared, found).tables["what_if"].to_pylist()
-    ideal = found.what_if[0][1].outcome.milestones
+    ideal = next(ran for world, _, ran in found.worlds if world.case == INFINITE_NETWORK).outcome.milestones
     ranks = {"job0": ideal["rank"] < 8, "job1": ideal["rank"] >= 8}
     for row in told:
         if row["case"] == INFINITE_NETWORK:
             assert row["iteration_ps"] == ideal["at_ps"][ranks[row["job"]]].max()
-    assert weftwork.execute(prepared, what_if=False).what_if == ()
+    assert weftwork.execute(prepared, what_if="none").worlds == ()
 
 
 def test_other_worlds_can_be_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +158,7 @@ def test_weeks_are_asked_of_packets_too(tmp_path: Path) -> None:
     assert 0.9 < share < 1
     said = " ".join(answer(run))
     assert "Over weeks" in said
-    assert f"took {run.value('iteration_ps') / 1e9:.3g} ms" in said
+    assert f"Took {run.value('iteration_ps') / 1e9:.3g} ms" in said
 
 
 def test_an_iteration_of_packets_that_does_not_end_has_no_time(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ Leaves out: the models themselves; the floor that knows the hardware catalogue p
 from __future__ import annotations
 
 from types import UnionType
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, Field

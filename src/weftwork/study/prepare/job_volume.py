@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from weftwork.spec.job import Job
 
-__all__ = ["Volume", "least_ps", "volume"]
+__all__ = ["Volume", "computing_ps", "least_ps", "volume"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,14 +64,15 @@ def _sent(operations: tuple[Operation, ...], ranks: NDArray[np.int64]) -> tuple[
 
 def least_ps(job: Job) -> int:
     """What the busiest program computes in its main stream: no run is shorter."""
-    return max(_computed_ps(program.streams[0]) for program in job.programs)
+    return max(computing_ps(program.streams[0]) for program in job.programs)
 
 
-def _computed_ps(operations: tuple[Operation, ...]) -> int:
+def computing_ps(operations: tuple[Operation, ...]) -> int:
+    """What a stream computes, loops unrolled."""
     total = 0
     for operation in operations:
         if isinstance(operation, Compute):
             total += operation.duration_ps
         elif isinstance(operation, Loop):
-            total += operation.count * _computed_ps(operation.body)
+            total += operation.count * computing_ps(operation.body)
     return total

@@ -1,65 +1,139 @@
-"""Other worlds of a prepared run: what is asked beside it, as runs of their own.
+"""Other worlds of a prepared run: the same run with one thing changed, prepared as a run of its own.
 
-Training on flows is run again on a network that takes no time, and each of several jobs with the fabric to itself.
-Leaves out: what a sum over the run itself answers (`weftwork.study.results.training_tables`).
+A world is made when it is asked for, and through the same preparation as the run itself, so that everything which
+follows from what is changed follows here too.
+Leaves out: which worlds are asked and when (`weftwork.study.answer`); what a sum over the run itself answers
+(`weftwork.study.results.training_tables`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from weftwork.engine.flow.flow_input import FlowInput
 from weftwork.spec.job import Program
+from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import lowered
+from weftwork.study.prepare.prepare import prepare
+from weftwork.topology.oversubscription import oversubscription_by_tier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
+    from typing import Any
 
+    from numpy.typing import NDArray
+
+    from weftwork.spec.fabric import Fabric
     from weftwork.study.prepare.prepared import Prepared
 
-__all__ = ["ALONE", "INFINITE_NETWORK", "Variation", "variations"]
+__all__ = [
+    "FAST",
+    "NIC_RATES_BPS",
+    "alone",
+    "next_nic_rate_bps",
+    "on_fabric",
+    "on_infinite_network",
+    "with_balanced_stages",
+    "with_fast_fabric",
+    "with_fast_nvlink",
+    "with_next_nic",
+    "with_rates",
+    "with_section",
+    "without_oversubscription",
+]
 
-INFINITE_NETWORK: Final = "infinite network"
-ALONE: Final = "alone"
+FAST: Final = 1_000  # times as fast; chosen: what is left of its time is below 0.1 %
+# Rates of one port of Ethernet NICs: IEEE 802.3ba, 802.3bs and 802.3df, and 1.6 Tb/s of 802.3dj (draft)
+NIC_RATES_BPS: Final = tuple(rate * 10**9 for rate in (25, 50, 100, 200, 400, 800, 1_600, 3_200))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Variation:
-    """One other world.
-
-    Attributes
-    ----------
-    case : its name in the table ``what_if``
-    job : index of the job that it is about; None: all of them
-    prepared : what to run
-    """
-
-    case: str
-    job: int | None
-    prepared: Prepared
+def with_section(prepared: Prepared, **sections: Any) -> Prepared:  # noqa: ANN401 - sections of a scenario
+    """The run with other sections of its scenario, on its fabric."""
+    return prepare(prepared.scenario.model_copy(update=sections), fabric=prepared.fabric)
 
 
-def variations(prepared: Prepared) -> Iterator[Variation]:
-    """List the other worlds of a run; none for runs that train nothing, and for packets.
+def on_fabric(prepared: Prepared, **parts: Any) -> Prepared:  # noqa: ANN401 - fields of a fabric
+    """The run on its fabric with other parts."""
+    return prepare(prepared.scenario, fabric=replace(prepared.fabric, **parts))
+
+
+def with_rates(prepared: Prepared, rate_bps: NDArray[np.integer], *, delay_ps: int | None = None) -> Prepared:
+    """The run on links of other rates; memories of switches grow as the links that grow most, as PFC asks them to.
 
     Parameters
     ----------
-    prepared : the run itself
+    prepared : the run
+    rate_bps : shape (links,)
+    delay_ps : of all links; None: as they are
     """
-    engine_input = prepared.engine_input
-    if not prepared.jobs or not isinstance(engine_input, FlowInput):
-        return
-    yield Variation(
-        case=INFINITE_NETWORK,
-        job=None,
-        prepared=replace(prepared, engine_input=replace(engine_input, has_infinite_network=True)),
+    links = prepared.fabric.links.copy()
+    grown = max(1, math.ceil(np.max(rate_bps / links["rate_bps"], initial=1)))
+    links["rate_bps"] = rate_bps
+    if delay_ps is not None:
+        links["delay_ps"] = delay_ps
+    switches = tuple(
+        switch.model_copy(update={"buffer_bytes": switch.buffer_bytes * grown}) for switch in prepared.fabric.switches
     )
-    if len(prepared.jobs) > 1:
-        yield from (Variation(case=ALONE, job=job, prepared=_alone(prepared, job)) for job in range(len(prepared.jobs)))
+    return on_fabric(prepared, links=links, switches=switches)
 
 
-def _alone(prepared: Prepared, job: int) -> Prepared:
+def on_infinite_network(prepared: Prepared) -> Prepared:
+    """The run on a network that takes no time, inside servers and between them; on flows alone."""
+    if not isinstance(prepared.engine_input, FlowInput):
+        raise TypeError("packets know no network without time")
+    return replace(prepared, engine_input=replace(prepared.engine_input, has_infinite_network=True))
+
+
+def with_fast_fabric(prepared: Prepared) -> Prepared:
+    """The run on a fabric whose links are `FAST` times as fast, with a delay of 1 ps, the least that packets know."""
+    return with_rates(prepared, prepared.fabric.links["rate_bps"] * FAST, delay_ps=1)
+
+
+def with_fast_nvlink(prepared: Prepared) -> Prepared:
+    """The run on servers whose NVLink is `FAST` times as fast, without latency."""
+    servers = tuple(
+        server.model_copy(update={"nvlink_rate_bps": server.nvlink_rate_bps * FAST, "nvlink_latency_ps": 0})
+        for server in prepared.fabric.servers
+    )
+    return on_fabric(prepared, servers=servers)
+
+
+def next_nic_rate_bps(fabric: Fabric) -> int | None:
+    """The next rate of Ethernet above that of the slowest NIC port; None above all."""
+    ends = fabric.node_tier[fabric.links["a"]], fabric.node_tier[fabric.links["b"]]
+    own = fabric.links["rate_bps"][np.minimum(*ends) == 0]
+    return next((rate for rate in NIC_RATES_BPS if len(own) and rate > int(own.min())), None)
+
+
+def with_next_nic(prepared: Prepared) -> Prepared:
+    """The run on NICs of the next rate, and on links between switches that are as many times faster."""
+    links = prepared.fabric.links
+    next_bps = next_nic_rate_bps(prepared.fabric)
+    if next_bps is None:
+        raise ValueError("there is no faster NIC")
+    ends = prepared.fabric.node_tier[links["a"]], prepared.fabric.node_tier[links["b"]]
+    slowest = int(links["rate_bps"][np.minimum(*ends) == 0].min())
+    return with_rates(prepared, np.rint(links["rate_bps"] * (next_bps / slowest)).astype(np.int64))
+
+
+def without_oversubscription(prepared: Prepared) -> Prepared:
+    """The run on links between switches that are fast enough for all that comes from below."""
+    fabric = prepared.fabric
+    ratios = oversubscription_by_tier(fabric)
+    lower = np.minimum(fabric.node_tier[fabric.links["a"]], fabric.node_tier[fabric.links["b"]])
+    factor = np.ones(len(fabric.links))
+    product = 1.0
+    for tier in sorted(ratios):  # a faster link below asks for a faster one above
+        product *= max(1.0, ratios[tier])
+        factor[lower == tier] = product
+    return with_rates(prepared, np.ceil(fabric.links["rate_bps"] * factor).astype(np.int64))
+
+
+def alone(prepared: Prepared, job: int) -> Prepared:
     """One of the jobs alone: the ranks of the others are there, and do nothing.
 
     Ranks keep their numbers, and with them their paths under hashing.
@@ -69,13 +143,35 @@ def _alone(prepared: Prepared, job: int) -> Prepared:
         program if own == job else idle
         for own, program in zip(prepared.job_of_program.tolist(), prepared.job.programs, strict=True)
     ]
-    alone = replace(prepared.job, programs=tuple(programs))
+    only = replace(prepared.job, programs=tuple(programs))
     engine_input = lowered(
         prepared.scenario,
         fabric=prepared.fabric,
-        job=alone,
+        job=only,
         transport=prepared.transport,
         policies=prepared.policies,
         faults=prepared.faults,
     )
-    return replace(prepared, job=alone, engine_input=engine_input)
+    sent = None if prepared.volume is None else volume(only)
+    return replace(prepared, job=only, volume=sent, engine_input=engine_input)
+
+
+def with_balanced_stages(prepared: Prepared, computed_ps: Mapping[int, int]) -> Prepared:
+    """The run with the computing of each job spread evenly over its stages; on flows alone.
+
+    Parameters
+    ----------
+    prepared : the run
+    computed_ps : by program, what it computes
+    """
+    engine_input = prepared.engine_input
+    if not isinstance(engine_input, FlowInput):
+        raise TypeError("packets know no factor of computing")
+    factor = np.ones(len(prepared.job.programs))
+    for job in range(len(prepared.jobs)):
+        own = np.flatnonzero(prepared.job_of_program == job).tolist()
+        mean = sum(computed_ps[program] for program in own) / len(own)
+        for program in own:
+            factor[program] = mean / computed_ps[program] if computed_ps[program] else 1.0
+    factors = engine_input.rank_factor * factor[prepared.job.rank_program]
+    return replace(prepared, engine_input=replace(engine_input, rank_factor=factors))

@@ -75,7 +75,18 @@ def are_iterations_done(prepared: Prepared, execution: Execution) -> NDArray[np.
     ended = milestones["rank"][milestones["name"] == prepared.job.milestone_names.index(ITERATION)]
     wanted = np.bincount(job_of[actor_ranks(prepared, execution)], minlength=jobs)
     wanted *= np.array([job.section.iterations for job in prepared.jobs])
+    wanted[_idle_jobs(prepared)] = 0
     return np.asarray(np.bincount(job_of[ended], minlength=jobs) == wanted)
+
+
+def _idle_jobs(prepared: Prepared) -> list[int]:
+    """Jobs whose ranks do nothing: those beside one that is run alone."""
+    busy = {
+        int(job)
+        for job, program in zip(prepared.job_of_program, prepared.job.programs, strict=True)
+        if any(program.streams)
+    }
+    return [job for job in range(len(prepared.jobs)) if job not in busy]
 
 
 def job_of_rank(prepared: Prepared) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from weftwork.engine.outcome import EVENT_KINDS
 from weftwork.engine.packet_input import DROP_REASONS
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.spec.scenario.choices import PATTERNS
+from weftwork.study.results.assumptions import assumptions
 from weftwork.study.results.collective_times import collective_times
 from weftwork.study.results.fabric_tables import node_rows, path_rows, timeline_rows, wire_bytes
 from weftwork.study.results.ideal import ideal_times_ps, nic_ports
@@ -26,6 +27,7 @@ from weftwork.study.results.intra_server import (
     inside_summary,
     message_times_ps,
 )
+from weftwork.study.results.link_use import link_use, mean_rates_bps, sent_bytes
 from weftwork.topology.oversubscription import end_to_end, oversubscription_by_tier, oversubscription_text
 
 if TYPE_CHECKING:
@@ -107,6 +109,7 @@ def about(prepared: Prepared) -> dict[str, str]:
         "workload": _workload(prepared),
         "fabric": ", ".join(part for part in parts if part),
         "transport": _transport(prepared),
+        **({"assumes": assumptions(prepared)} if prepared.jobs else {}),
     }
 
 
@@ -243,31 +246,20 @@ def _flows(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _sent_bytes(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
-    """What each port has sent, headers and gaps included; shape (ports,)."""
-    if execution.flows is not None:
-        return execution.flows.link_bytes
-    ports = execution.outcome.ports
-    return np.asarray(ports["bytes"] + ports["frames"] * prepared.transport.interframe_bytes, np.float64)
-
-
 def _kept_links(prepared: Prepared, execution: Execution) -> NDArray[np.int64]:
     """Ports that have a row: all of them; where ranks are folded and ports very many, the busiest."""
     every = np.arange(len(prepared.fabric.ports.link))
     if not prepared.is_folded or len(every) <= MOST_LINKS:
         return every
     rate_bps = prepared.fabric.links["rate_bps"][prepared.fabric.ports.link]
-    return np.sort(np.argsort(-_sent_bytes(prepared, execution) / rate_bps, kind="stable")[:KEPT_LINKS])
+    return np.sort(np.argsort(-sent_bytes(prepared, execution) / rate_bps, kind="stable")[:KEPT_LINKS])
 
 
 def _links(prepared: Prepared, execution: Execution, kept: NDArray[np.int64], names: Sequence[str]) -> dict[str, Any]:
     fabric, outcome = prepared.fabric, execution.outcome
     ports = fabric.ports
     rate_bps = fabric.links["rate_bps"][ports.link]
-    # flows in flight carry bytes long after the last arrival, so that theirs count until where the run was stopped
-    end_s = (outcome.counters["end_ps"] if execution.flows is None else outcome.simulated_ps) / SECOND_PS
-    sent_bytes = _sent_bytes(prepared, execution)
-    utilisation = sent_bytes * 8.0 / (rate_bps * end_s) if end_s > 0 else np.zeros(len(rate_bps))
+    utilisation, mean_bps = link_use(prepared, execution), mean_rates_bps(prepared, execution)[ports.link]
     counted = outcome.ports[kept]
     columns: dict[str, Any] = {
         "port": kept,
@@ -276,6 +268,7 @@ def _links(prepared: Prepared, execution: Execution, kept: NDArray[np.int64], na
         "node": ports.node[kept],
         "peer": ports.node[ports.peer[kept]],
         "rate_bps": rate_bps[kept],
+        "mean_rate_bps": np.rint(mean_bps[kept]).astype(np.int64),
         "utilisation": utilisation[kept],
     }
     return columns | {name: counted[name] for name in counted.dtype.names or ()}
@@ -372,7 +365,7 @@ def summarise(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.
 def _of_folded(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> dict[str, Quantity]:
     simulated_ps = execution.outcome.simulated_ps
     busiest = float(np.max(tables["links"]["utilisation"].to_numpy(), initial=0.0))
-    carried = float(_sent_bytes(prepared, execution).sum())
+    carried = float(sent_bytes(prepared, execution).sum())
     return {
         "simulated_ps": Quantity(value=simulated_ps, unit="ps", text="How far the run came."),
         "busiest_link": Quantity(value=busiest, unit="share", text="Utilisation of the busiest link."),

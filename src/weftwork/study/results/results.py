@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.spec.result import TABLES
+from weftwork.study.answer.answer import answer_of
 from weftwork.study.results.ending import status
 from weftwork.study.results.record import about, message_rows, summarise, table
 from weftwork.study.results.training_tables import bracket_caveats, job_times, training_rows, training_summary
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from weftwork.base.caveat import Caveat
+    from weftwork.spec.answer import Answer
     from weftwork.spec.result import Quantity
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
@@ -39,6 +41,7 @@ class Results:
     caveats : what a user should know of devices, software and engine
     summary : numbers by name
     tables : all of `weftwork.spec.result`
+    answer : what it took, what limited it, who is to blame
     """
 
     status: str
@@ -47,6 +50,7 @@ class Results:
     caveats: Mapping[str, Caveat]
     summary: Mapping[str, Quantity]
     tables: Mapping[str, pa.Table]
+    answer: Answer
 
 
 def results(prepared: Prepared, execution: Execution) -> Results:
@@ -64,11 +68,25 @@ def results(prepared: Prepared, execution: Execution) -> Results:
     tables = {
         name: table(name, rows.get(name, {column.name: () for column in columns})) for name, columns in TABLES.items()
     }
+    summary = training_summary(prepared, spent, tables) | summarise(prepared, execution, tables)
     return Results(
         status=status(prepared, execution),
         digest=outcome.digest(),
         about=about(prepared),
-        caveats=prepared.fabric.caveats | outcome.caveats | bracket_caveats(prepared, execution),
-        summary=training_summary(prepared, spent, tables) | summarise(prepared, execution, tables),
+        caveats=prepared.fabric.caveats | outcome.caveats | bracket_caveats(prepared, execution) | _refused(execution),
+        summary=summary,
         tables=tables,
+        answer=answer_of(prepared, execution, summary=summary, tables=tables),
+    )
+
+
+def _refused(execution: Execution) -> dict[str, Caveat]:
+    """Other worlds that could not be simulated."""
+    return caveats_by_subject(
+        Caveat(
+            subject=f"what_if.{world.name}",
+            kind="note",
+            text=f"was not simulated: {reason}",
+        )
+        for world, reason in execution.refused
     )

@@ -5,6 +5,7 @@ Leaves out: messages and links (`weftwork.study.results.record`); on flows, coll
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,11 +14,11 @@ from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.clock import SECOND_PS
 from weftwork.engine.flow.flow_input import FlowInput
 from weftwork.spec.result import TABLES, Quantity
-from weftwork.study.prepare.what_if import ALONE, INFINITE_NETWORK
+from weftwork.study.answer.measure import taken_ps
 from weftwork.study.results.ending import are_iterations_done, job_of_rank
 from weftwork.study.results.goodput import over_weeks
 from weftwork.study.results.record import words
-from weftwork.study.results.training_time import COMMUNICATION, COMPUTATION, job_time, segments_of, with_tails
+from weftwork.study.results.training_time import COMMUNICATION, COMPUTATION, SPENT, job_time, segments_of, with_tails
 from weftwork.workload.training.programs import PASSES
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ __all__ = ["bracket_caveats", "job_times", "training_rows", "training_summary"]
 MOST_SEGMENTS: Final = 300_000  # chosen: some megabytes; beyond, one rank stands for its stage
 _COUNTED: Final = ("ranks", "instances", "flows", "size_bytes", "posted_ps", "start_ps", "end_ps")
 SIMULATED: Final = "simulated again"
-SUMMED: Final = "a bound by a sum"
+BUSIEST: Final = "a bound: the GPU that is busiest computes and communicates as long"
+LONGER: Final = "a bound: the longer of computing and communicating stays, and so does the bubble"
 
 
 def job_times(prepared: Prepared, outcome: FlowOutcome) -> TimesOfJobs:
@@ -54,9 +56,10 @@ def job_times(prepared: Prepared, outcome: FlowOutcome) -> TimesOfJobs:
     has_pipeline = [one.plan.pipeline > 1 for one in prepared.jobs]
     found = segments_of(outcome, prepared.job.labels)
     segments = with_tails(found, job=job, has_pipeline=has_pipeline, passed_ps=_passed_ps(prepared, outcome, found))
+    by_pass = _by_pass(prepared, outcome, segments)
     return segments, [
         job_time(
-            segments,
+            by_pass,
             actors=(own := np.flatnonzero(job == index)),
             ranks=outcome.actors["ranks"][own],
             stage=prepared.stage_of_program[outcome.actors["program"][own]],
@@ -65,14 +68,23 @@ def job_times(prepared: Prepared, outcome: FlowOutcome) -> TimesOfJobs:
     ]
 
 
+def _by_pass(prepared: Prepared, outcome: FlowOutcome, segments: Segments) -> Segments:
+    """Segments whose computing has the kind of its pass, ``forward`` or ``backward``, or ``other``."""
+    kinds = (*segments.kinds, "forward", "backward")
+    of_pass = np.full(len(PASSES), kinds.index("other"), np.int64)
+    for name in ("forward", "backward"):
+        of_pass[PASSES.index(name)] = kinds.index(name)
+    found = _pass_of(prepared, outcome.actors["program"][segments.actor], segments.milestone)
+    is_computing = segments.kind == kinds.index("compute")
+    return replace(segments, kind=np.where(is_computing, of_pass[found], segments.kind), kinds=kinds)
+
+
 def _passed_ps(prepared: Prepared, outcome: FlowOutcome, segments: Segments) -> NDArray[np.int64]:
     """When each actor ended its last forward or backward pass."""
     program = outcome.actors["program"][segments.actor]
-    of_pass = np.zeros(len(program), np.bool_)
-    for index in np.unique(program).tolist():
-        is_pass = np.isin(prepared.passes(index)["pass"], (PASSES.index("forward"), PASSES.index("backward")))
-        own = np.flatnonzero((program == index) & (segments.milestone >= 0) & (segments.milestone < len(is_pass)))
-        of_pass[own] = is_pass[segments.milestone[own]]
+    of_pass = np.isin(
+        _pass_of(prepared, program, segments.milestone), (PASSES.index("forward"), PASSES.index("backward"))
+    )
     passed_ps = np.zeros(len(outcome.actors), np.int64)
     np.maximum.at(passed_ps, segments.actor[of_pass], segments.end_ps[of_pass])
     return passed_ps
@@ -91,15 +103,14 @@ def training_rows(prepared: Prepared, execution: Execution, spent: TimesOfJobs |
         return {}
     plan = prepared.engine_input
     if spent is None or execution.flows is None or not isinstance(plan, FlowInput):
-        return {"jobs": _jobs(prepared, execution, None)}
+        return {"jobs": _jobs(prepared, execution, None), "what_if": _what_if_columns(prepared, execution, ())}
     segments, times = spent
-    what_if = _what_if(prepared, execution, times)
     return {
         "segments": _segments(prepared, plan, execution.flows, segments, times),
         "activities": _activities(prepared, plan, execution.flows),
         "tiers": _tiers(plan, execution.flows),
         "jobs": _jobs(prepared, execution, times),
-        "what_if": {c.name: [row[i] for row in what_if] for i, c in enumerate(TABLES["what_if"])},
+        "what_if": _what_if_columns(prepared, execution, times),
     }
 
 
@@ -117,35 +128,65 @@ def training_summary(
                      "exposed_ps", "bubble_ps", "exposed_share", "bubble_share", "memory_bytes"):  # fmt: skip
             column = next(c for c in TABLES["jobs"] if c.name == name)
             found[f"{lead}{name}"] = Quantity(value=row[name], unit=column.unit, text=column.text)
-        for kind in COMMUNICATION:
-            value = None if spent is None else round(spent[1][place].by_kind_ps.get(kind, 0.0) / job.section.iterations)
-            text = f"Time of an average rank that went to {kind} communication which did not hide."
-            found[f"{lead}exposed_{kind}_ps"] = Quantity(value=value, unit="ps", text=text)
+        time = None if spent is None else spent[1][place]
+        found |= {f"{lead}{name}": number for name, number in _spent(job, time, row["iteration_ps"]).items()}
         if prepared.scenario.reliability is not None and row["iteration_ps"] is not None:
             found |= {f"{lead}{name}": number for name, number in over_weeks(prepared, job, row).items()}
     return found
 
 
+def _spent(job: TrainingJob, time: JobTime | None, iteration_ps: int | None) -> dict[str, Quantity]:
+    """What the time of an average rank of a job went to, by kind and in groups; None where the engine is silent."""
+    found: dict[str, Quantity] = {}
+    each: dict[str, float] = {}
+    if time is not None:
+        each = {kind: value / job.section.iterations for kind, value in time.by_kind_ps.items()}
+    for kind in SPENT:
+        if kind == "bubble":  # which the table jobs has
+            continue
+        text = f"Time of an average rank that went to {SPENT[kind]}."
+        known = time is not None
+        name = f"exposed_{kind}" if kind in COMMUNICATION else f"spent_{kind}"
+        found[f"{name}_ps"] = Quantity(value=round(each.get(kind, 0.0)) if known else None, unit="ps", text=text)
+        share = each.get(kind, 0.0) / iteration_ps if known and iteration_ps else None
+        found[f"{name}_share"] = Quantity(value=share, unit="share", text="The same as a share of the iteration.")
+    for name, kinds, text in (
+        ("computing_share", COMPUTATION, "Share of the time of an average rank that went to computing."),
+        ("waiting_share", ("skew",), "Share of the time of an average rank that went to waiting for other ranks."),
+    ):
+        total = sum(each.get(kind, 0.0) for kind in kinds)
+        value = total / iteration_ps if time is not None and iteration_ps else None
+        found[name] = Quantity(value=value, unit="share", text=text)
+    return found
+
+
+def _what_if_columns(prepared: Prepared, execution: Execution, times: Sequence[JobTime]) -> dict[str, list[Any]]:
+    rows = _what_if(prepared, execution, times)
+    return {column.name: [row[place] for row in rows] for place, column in enumerate(TABLES["what_if"])}
+
+
 def _what_if(prepared: Prepared, execution: Execution, times: Sequence[JobTime]) -> list[tuple[str, str, int, str]]:
     """What an iteration of each job would be in other worlds: job, case, iteration_ps, how it was found."""
-    if not execution.what_if:
-        return []
     found: list[tuple[str, str, int, str]] = []
-    again = {(variation.case, variation.job): other for variation, other in execution.what_if}
-    for index, (job, time) in enumerate(zip(prepared.jobs, times, strict=True)):
+    if execution.interrupted:  # perhaps in one of the worlds: none of them is told
+        return found
+    for world, other, ran in execution.worlds:
+        if not world.case or (took_ps := taken_ps(other, ran)) is None:
+            continue
+        found += [
+            (job.name, world.case, took_ps[index], SIMULATED)
+            for index, job in enumerate(prepared.jobs)
+            if world.job in {None, index}
+        ]
+    if not are_iterations_done(prepared, execution).all():
+        return found
+    for job, time in zip(prepared.jobs, times, strict=False):
         each = job.section.iterations
-        end_ps = _last_milestone_ps(prepared, again[INFINITE_NETWORK, None], index)
-        found.append((job.name, INFINITE_NETWORK, round(end_ps / each), SIMULATED))
         if job.plan.pipeline > 1:
-            found.append((job.name, "no bubble", round(time.busiest_ps / each), SUMMED))
-        found.append((job.name, "perfect overlap", round(time.overlapped_ps / each), SUMMED))
-    for index, job in enumerate(prepared.jobs):
-        alone = again.get((ALONE, index))
-        if alone is not None and alone.flows is not None:
-            _, own = job_times(prepared, alone.flows)
-            took_ps = own[index].end_ps - own[index].start_ps
-            found.append((job.name, ALONE, round(took_ps / job.section.iterations), SIMULATED))
-    return found
+            found.append((job.name, "no bubble", round(time.busiest_ps / each), BUSIEST))
+        found.append((job.name, "perfect overlap", round(time.overlapped_ps / each), LONGER))
+    order = {job.name: place for place, job in enumerate(prepared.jobs)}
+    return sorted(found, key=lambda row: order[row[0]])
 
 
 def _last_milestone_ps(prepared: Prepared, execution: Execution, job: int) -> int:
@@ -205,19 +246,31 @@ def _segments(
     }
 
 
+def _pass_of(prepared: Prepared, program: NDArray[np.int64], milestone: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Pass of each segment, an index into `PASSES`."""
+    found = np.full(len(milestone), PASSES.index("update"), np.int64)
+    for index in np.unique(program).tolist():
+        passes = prepared.passes(index)
+        own = np.flatnonzero((program == index) & (milestone >= 0) & (milestone < len(passes)))
+        found[own] = passes["pass"][milestone[own]]
+    return found
+
+
 def _passes(prepared: Prepared, program: NDArray[np.int64], milestone: NDArray[np.int64]) -> dict[str, Any]:
     """Pass, micro batch and virtual stage of each segment, by its program and the milestones behind it."""
-    of_pass = np.full(len(milestone), PASSES.index("update"), np.int64)
     micro_batch = np.full(len(milestone), -1, np.int64)
     virtual_stage = np.full(len(milestone), -1, np.int64)
     for index in np.unique(program).tolist():
         passes = prepared.passes(index)
         own = np.flatnonzero(program == index)
         own = own[(milestone[own] >= 0) & (milestone[own] < len(passes))]
-        of_pass[own] = passes["pass"][milestone[own]]
         micro_batch[own] = passes["micro_batch"][milestone[own]]
         virtual_stage[own] = passes["virtual_stage"][milestone[own]]
-    return {"micro_batch": micro_batch, "virtual_stage": virtual_stage, "pass": words(PASSES, of_pass)}
+    return {
+        "micro_batch": micro_batch,
+        "virtual_stage": virtual_stage,
+        "pass": words(PASSES, _pass_of(prepared, program, milestone)),
+    }
 
 
 def _activities(prepared: Prepared, plan: FlowInput, outcome: FlowOutcome) -> dict[str, Any]:

@@ -21,11 +21,34 @@ if TYPE_CHECKING:
 
     from weftwork.engine.flow.outcome import FlowOutcome
 
-__all__ = ["COMMUNICATION", "COMPUTATION", "IDLE", "JobTime", "Segments", "job_time", "segments_of", "with_tails"]
+__all__ = [
+    "COMMUNICATION",
+    "COMPUTATION",
+    "IDLE",
+    "SPENT",
+    "JobTime",
+    "Segments",
+    "job_time",
+    "segments_of",
+    "with_tails",
+]
 
-COMPUTATION: Final = ("compute", "recompute", "optimizer", "launch")
+COMPUTATION: Final = ("forward", "backward", "compute", "recompute", "optimizer", "launch")
 COMMUNICATION: Final = ("tensor", "context", "expert", "pipeline", "data")
 IDLE: Final = ("bubble", "skew")
+SPENT: Final[dict[str, str]] = {  # all kinds that the time of a rank goes to, in the order of figures
+    "forward": "forward passes",
+    "backward": "backward passes",
+    "recompute": "recomputation",
+    "optimizer": "the optimizer",
+    "launch": "waiting for the CPU",
+    **{kind: f"{kind} parallel communication that computing did not hide" for kind in COMMUNICATION},
+    "bubble": "the bubble of the pipeline",
+    "skew": "waiting for other ranks",
+    "checkpoint": "checkpoints",
+    "loading": "loading data",
+    "other": "other things",
+}
 _WAITING: Final = 1  # code of weftwork.engine.flow.outcome.SEGMENT_DTYPE
 
 
@@ -83,7 +106,7 @@ def segments_of(outcome: FlowOutcome, labels: Sequence[str], *, milestone_name: 
     found = outcome.segments
     order = np.lexsort((found["start_ps"], found["actor"]))
     found = found[order]
-    kinds = tuple(dict.fromkeys((*COMPUTATION, *COMMUNICATION, *IDLE, "other", *labels)))
+    kinds = tuple(dict.fromkeys(("compute", *COMPUTATION[3:], *COMMUNICATION, *IDLE, "other", *labels)))
     place = np.array([kinds.index(name) for name in labels] or [0], np.int64)
     kind = np.where(found["label"] >= 0, place[np.maximum(found["label"], 0)], kinds.index("other"))
     idle = np.where(kind == kinds.index("pipeline"), kinds.index("bubble"), kinds.index("skew"))

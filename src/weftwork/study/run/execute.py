@@ -1,7 +1,6 @@
 """Execute what was prepared: one call for every workload and every fidelity.
 
-Training on flows is asked besides what would be in other worlds (`weftwork.study.prepare.what_if`); each is executed
-as the run itself.
+Beside a run that ended, other worlds are executed as the run itself (`weftwork.study.answer.worlds`).
 Leaves out: what comes of it in tables and numbers (`weftwork.study.results.results`).
 """
 
@@ -11,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.errors import ConfigError
 from weftwork.engine.flow.flow_input import FlowInput
+from weftwork.study.answer.worlds import Extent, World, chosen
 from weftwork.study.prepare.estimate import refuse_actors
 from weftwork.study.prepare.job_volume import least_ps
-from weftwork.study.prepare.what_if import Variation, variations
 from weftwork.study.results.ending import is_done
 
 if TYPE_CHECKING:
@@ -59,17 +59,20 @@ class Execution:
     outcome : messages, marks, ports and counters
     flows : what only the flow engine tells, such as where time went; else None
     interrupted : whether somebody stopped the run
-    what_if : other worlds, and what came of them; empty where none was asked for, or where the run did not end
+    worlds : other worlds, what was prepared for each, and what came of it; empty where none was asked for, or where
+        the run did not end
+    refused : other worlds that cannot be, each with the reason
     """
 
     outcome: Outcome
     flows: FlowOutcome | None = None
     interrupted: bool = False
-    what_if: tuple[tuple[Variation, Execution], ...] = ()
+    worlds: tuple[tuple[World, Prepared, Execution], ...] = ()
+    refused: tuple[tuple[World, str], ...] = ()
 
 
 def execute(
-    prepared: Prepared, on_progress: Callable[[Progress], None] | None = None, *, what_if: bool = True
+    prepared: Prepared, on_progress: Callable[[Progress], None] | None = None, *, what_if: Extent = "auto"
 ) -> Execution:
     """Run what was prepared on the engine that its scenario names.
 
@@ -77,18 +80,25 @@ def execute(
     ----------
     prepared : from `weftwork.study.prepare.prepare`
     on_progress : called at the start and about ten times a second; may raise KeyboardInterrupt to stop the run
-    what_if : whether other worlds are asked besides, where the run has any
+    what_if : which other worlds are simulated besides: ``auto``: those that cost less than the run itself; ``all``;
+        ``none``
     """
     found = _run(prepared, on_progress)
-    if not what_if or found.interrupted or not is_done(prepared, found):
+    if what_if == "none" or found.interrupted or not is_done(prepared, found):
         return found
-    others: list[tuple[Variation, Execution]] = []
-    for variation in variations(prepared):
-        other = execute(variation.prepared, on_progress, what_if=False)
-        if other.interrupted:
+    others: list[tuple[World, Prepared, Execution]] = []
+    refused: list[tuple[World, str]] = []
+    for world in chosen(prepared, found, what_if):
+        try:
+            other = replace(world.make(), series=None)
+            ran = _run(other, on_progress)
+        except ConfigError as wrong:  # such as a memory that does not hold the headroom of other links
+            refused.append((world, "; ".join(mistake.text for mistake in wrong.mistakes)))
+            continue
+        if ran.interrupted:
             return replace(found, interrupted=True)
-        others.append((variation, other))
-    return replace(found, what_if=tuple(others))
+        others.append((world, other, ran))
+    return replace(found, worlds=tuple(others), refused=tuple(refused))
 
 
 def _run(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> Execution:

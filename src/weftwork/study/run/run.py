@@ -16,6 +16,7 @@ from weftwork.base.memory import peak_memory_bytes
 from weftwork.base.version import VERSION
 from weftwork.spec.scenario.scenario import Scenario, dump
 from weftwork.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
+from weftwork.study.answer.worlds import EXTENTS, Extent
 from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
 from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
 from weftwork.study.prepare.prepare import located, prepare, read_scenario
@@ -36,12 +37,13 @@ __all__ = ["MAX_SEED", "run_scenario"]
 MAX_SEED = 2**31 - 1  # as engine.seed allows
 
 
-def run_scenario(
+def run_scenario(  # noqa: PLR0913 - what can be asked of a run, all by name
     scenario: str | Path | Scenario,
     *,
     out: str | Path | None = None,
     seed: int | None = None,
     seeds: int = 1,
+    what_if: Extent = "auto",
     overrides: Mapping[str, str] | None = None,
     fabric: Fabric | None = None,
     user_code: bool = True,
@@ -57,6 +59,8 @@ def run_scenario(
     out : folder to write, which must not exist; by default ``runs/<name>-<time>``
     seed : in place of the scenario's
     seeds : how many runs, with this seed and those that follow; the result then holds means and 95 % intervals
+    what_if : which other worlds are simulated besides, without a suspect or with what one could buy: ``auto``: those
+        that cost less than the run itself; ``all``; ``none``
     overrides : dotted key to YAML text, for a file
     fabric : built in Python, in place of the whole section of a scenario's file; it is kept as ``fabric.json`` in the
         run folder, and ``fabric`` of the provenance says so
@@ -73,7 +77,7 @@ def run_scenario(
     CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
     UsageError : an argument has another type
     """
-    _want_types(scenario, out, seed, seeds, overrides)
+    _want_types(scenario, out, seed, seeds, what_if, overrides)
     if isinstance(scenario, Scenario) and not user_code:
         raise UsageError("user_code=False is for a file: a scenario that was read has run its Python files already")
     if isinstance(scenario, Scenario) and overrides:
@@ -98,11 +102,11 @@ def run_scenario(
         scenario = placed(scenario, folder)
     with interrupts() as interrupt:
         if seeds == 1:
-            return _run_one(_with_seed(scenario, first), folder, interrupt, progress, given)
-        return _run_several(scenario, range(first, first + seeds), folder, interrupt, progress, given)
+            return _run_one(_with_seed(scenario, first), folder, interrupt, progress, given, what_if)
+        return _run_several(scenario, range(first, first + seeds), folder, interrupt, progress, given, what_if)
 
 
-def _want_types(scenario: object, out: object, seed: object, seeds: object, overrides: object) -> None:
+def _want_types(scenario: object, out: object, seed: object, seeds: object, what_if: object, overrides: object) -> None:
     """Refuse what a type checker would have refused, before it fails somewhere inside."""
     is_text = isinstance(overrides, Mapping) and all(isinstance(t, str) for item in overrides.items() for t in item)
     for name, value, is_right, wanted in (
@@ -110,6 +114,7 @@ def _want_types(scenario: object, out: object, seed: object, seeds: object, over
         ("out", out, out is None or isinstance(out, (str, Path)), "a path or None"),
         ("seed", seed, seed is None or type(seed) is int, "an int or None"),
         ("seeds", seeds, type(seeds) is int, "an int"),
+        ("what_if", what_if, what_if in EXTENTS, " or ".join(EXTENTS)),
         ("overrides", overrides, overrides is None or is_text, "a mapping of dotted keys to YAML text"),
     ):
         if not is_right:
@@ -128,6 +133,7 @@ def _run_one(
     interrupt: Interrupt,
     progress: Callable[[Progress], None] | None,
     given: GivenFabric | None,
+    what_if: Extent,
 ) -> Run:
     started = datetime.now(UTC)
     clock = time.perf_counter()
@@ -141,7 +147,7 @@ def _run_one(
     try:
         prepared = prepare(scenario, fabric=None if given is None else given.fabric)
         prepared_at_s = time.perf_counter()
-        execution = execute(prepared, on_progress)
+        execution = execute(prepared, on_progress, what_if=what_if)
     except ConfigError as error:
         raise located(scenario, error) from error
     simulated_at_s = time.perf_counter()
@@ -169,6 +175,7 @@ def _run_one(
         scenario=dump(scenario),
         about=found.about,
         summary=found.summary,
+        answer=found.answer,
         tables=found.tables,
         provenance=provenance,
         files={} if given is None else {FABRIC_FILE: given.text},
@@ -201,6 +208,7 @@ def _run_several(
     interrupt: Interrupt,
     progress: Callable[[Progress], None] | None,
     given: GivenFabric | None,
+    what_if: Extent,
 ) -> Run:
     started = datetime.now(UTC)
     clock = time.perf_counter()
@@ -228,7 +236,9 @@ def _run_several(
 
     def run(place: int, where: Path) -> Run:
         told = _part(progress, place, len(seeds))
-        return _run_one(_with_seed(scenario, seeds[place]), where / f"seed-{seeds[place]}", interrupt, told, given)
+        return _run_one(
+            _with_seed(scenario, seeds[place]), where / f"seed-{seeds[place]}", interrupt, told, given, what_if
+        )
 
     with fresh_folder(folder) as fresh:
         runs.append(run(0, fresh))

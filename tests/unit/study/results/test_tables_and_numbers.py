@@ -68,7 +68,7 @@ def test_the_use_of_links_follows_from_their_bytes(run: Run) -> None:
     links = columns(run.path, "links")
     wire = links["bytes"] + links["frames"] * GAP_BYTES
     busy = wire > 0
-    end_ps = (wire * 8 * PS / links["rate_bps"])[busy] / links["utilisation"][busy]
+    end_ps = (wire * 8 * PS / links["mean_rate_bps"])[busy] / links["utilisation"][busy]
     known = numbers(run)
     assert end_ps.max() - end_ps.min() < 1e-9 * end_ps.max()
     assert (links["utilisation"][~busy] == 0).all()

@@ -1,0 +1,170 @@
+"""The three lines with which every answer begins: what it took, what limited it, who is to blame at what price.
+
+All numbers are those of `summary.json`. Leaves out: everything behind them (`weftwork.report.answer`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import fmean
+from typing import TYPE_CHECKING, Final
+
+from weftwork.base.clock import SECOND_PS
+from weftwork.report.words import CLOCK_ENDED, amount, has_clock_ended
+
+if TYPE_CHECKING:
+    from weftwork.spec.answer import Culprit
+    from weftwork.store.runs import Run
+
+__all__ = ["LABELS", "culprit_text", "partial_text", "three_lines"]
+
+LABELS: Final = ("took", "limited by", "to blame")
+_PARTIAL: Final = {
+    "interrupted": "PARTIAL: interrupted at {at} of simulated time; what follows is what was done until then",
+    "stopped": "PARTIAL: stopped at engine.until, {at} of simulated time, with work left",
+    "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived",
+    "deadlocked": "NOT FINISHED: a deadlock by {at} of simulated time; only refreshes of pauses were left",
+}
+_GROUPS: Final = (  # what an iteration may be limited by: numbers of the summary, and what people call them
+    ("computing_share", "computing"),
+    ("exposed_share", "exposed communication"),
+    ("bubble_share", "the bubble"),
+    ("waiting_share", "waiting for other ranks"),
+)
+_SMALL: Final = 0.005  # of the iteration; what takes less is not told
+
+
+def three_lines(run: Run) -> tuple[str, str, str]:
+    """What a run took, what limited it, who is to blame; each without its label, empty where nothing is known.
+
+    Parameters
+    ----------
+    run : of one seed or several
+    """
+    return _took(run), _limited_by(run), _to_blame(run)
+
+
+def partial_text(run: Run) -> str:
+    """How a run ended that is not complete; empty for one that is."""
+    if run.seeds:
+        if run.status != "interrupted":
+            return ""
+        counted, wanted = len(run.provenance["seeds"]), run.provenance["seeds_wanted"]
+        return f"PARTIAL: {run.status}; {counted} of {wanted} seeds are counted"
+    if has_clock_ended(run):
+        return f"NOT FINISHED: {CLOCK_ENDED}".rstrip(".")
+    if run.is_complete:
+        return ""
+    return _PARTIAL[run.status].format(at=amount(run.value("simulated_ps"), "ps"))
+
+
+def _known(run: Run, name: str) -> bool:
+    return name in run.summary and run.summary[name]["value"] is not None
+
+
+def _told(run: Run, name: str) -> str:
+    number = run.summary[name]
+    return amount(number["value"], number["unit"])
+
+
+def _took(run: Run) -> str:
+    partial = partial_text(run)
+    if partial and not run.seeds:
+        return partial
+    lead = f"{partial}; " if partial else ""
+    name = next((one for one in ("iteration_ps", "collective_duration_ps", "completion_ps") if _known(run, one)), None)
+    if name is None or not _ended(run):
+        return f"{lead}no time: it did not finish"
+    told = _told(run, name)
+    if run.seeds:
+        low, high = (amount(run.summary[name][end], "ps") for end in ("low", "high"))
+        told = f"{told} on average, 95 % interval {low} to {high}"
+    if name == "iteration_ps":
+        return f"{lead}{told} an iteration{_rates(run)}"
+    if name == "collective_duration_ps":
+        each = " each" if (run.value("collective_repetitions") or 0) > 1 else ""
+        bandwidth = ""
+        if _known(run, "collective_bus_bandwidth_bps"):
+            bandwidth = f": bus bandwidth {_told(run, 'collective_bus_bandwidth_bps')}, as nccl-tests counts it"
+        return f"{lead}{told}{each}{bandwidth}"
+    if not run.value("payload_bytes"):
+        return f"{lead}{told}"
+    return f"{lead}{told}: {_told(run, 'payload_bytes')} of payload at {_told(run, 'goodput_bps')} together"
+
+
+def _ended(run: Run) -> bool:
+    return all(part.is_complete for part in run.seeds) if run.seeds else run.is_complete
+
+
+def _rates(run: Run) -> str:
+    if not _known(run, "tokens_per_s"):
+        return ""
+    each = f", {_whole(run, 'tokens_per_s_per_gpu')} for each GPU" if _known(run, "tokens_per_s_per_gpu") else ""
+    mfu = f", MFU {_told(run, 'mfu')}" if _known(run, "mfu") else ""
+    return f": {_whole(run, 'tokens_per_s')} tokens/s{each}{mfu}"
+
+
+def _whole(run: Run, name: str) -> str:
+    return amount(round(run.value(name) or 0), "count")
+
+
+def _limited_by(run: Run) -> str:
+    if _known(run, "computing_share"):
+        shares = [(run.value(name) or 0.0, name, words) for name, words in _GROUPS if name in run.summary]
+        shares.sort(key=lambda one: -one[0])
+        (_, first, words), *rest = [one for one in shares if one[0] >= _SMALL] or shares[:1]
+        told = f"{words}, {_told(run, first)} of the time"
+        behind = ", ".join(f"{words} {_told(run, name)}" for _, name, words in rest)
+        return f"{told}; {behind}" if behind else told
+    found = run.answer if not run.seeds else next((one.answer for one in run.seeds if one.answer is not None), None)
+    if found is None or found.limited_by.share is None:
+        return ""
+    use = amount(found.limited_by.share, "share")
+    some = " in the first seed" if run.seeds else ""
+    return f"{found.limited_by.name}, in use {use} of the time{some}"
+
+
+def _to_blame(run: Run) -> str:
+    if not run.seeds:
+        return "" if run.answer is None else culprit_text(run.answer.culprit)
+    answers = [part.answer for part in run.seeds if part.answer is not None]
+    if not answers:
+        return ""
+    (kind, name), count = Counter((one.culprit.kind, one.culprit.name) for one in answers).most_common(1)[0]
+    own = [one.culprit for one in answers if (one.culprit.kind, one.culprit.name) == (kind, name)]
+    if kind in {"none", "unknown"} or any(one.cost_s is None for one in own):
+        return f"{culprit_text(own[0])} ({count} of {len(answers)} seeds)"
+    return f"{_named(own[0])}: {_price(own)} on average of {count} of {len(answers)} seeds{_found(own[0])}"
+
+
+def culprit_text(culprit: Culprit) -> str:
+    """Say who is to blame, at what price, and how that was found."""
+    if culprit.kind == "none":
+        return f"{culprit.name}: {culprit.text}"
+    if culprit.cost_s is None:
+        return _named(culprit)
+    bound = "at most " if culprit.how == "bound" else ""
+    return f"{_named(culprit)}: {bound}{_price([culprit])}{_of(culprit)}{_found(culprit)}"
+
+
+def _named(culprit: Culprit) -> str:
+    key = f" ({culprit.key})" if culprit.key else ""
+    return f"{culprit.name}{key} {culprit.text}"
+
+
+def _price(culprits: list[Culprit]) -> str:
+    cost_s = fmean(one.cost_s or 0.0 for one in culprits)
+    share = fmean(one.cost_share or 0.0 for one in culprits)
+    return f"{amount(cost_s * SECOND_PS, 'ps')}, {amount(share, 'share')}"
+
+
+def _of(culprit: Culprit) -> str:
+    return "" if culprit.of == "the run" else f" of the time of {culprit.of}"
+
+
+def _found(culprit: Culprit) -> str:
+    if culprit.how == "simulated":
+        return " (simulated again without it)"
+    if culprit.how == "recorded":
+        return " (recorded)"
+    return f" (a bound; {culprit.command} simulates it)" if culprit.command else " (a bound)"

@@ -1,0 +1,133 @@
+"""The answer of a run: what it took, what limited it, and who is to blame at what price.
+
+`docs/models/answer.md` has the rules by which it is found. Leaves out: how it is found (`weftwork.study.answer`), and
+how it is told (`weftwork.report`).
+"""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from weftwork.base.errors import ConfigError, Mistake
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CULPRIT_KINDS", "HOW", "Answer", "Culprit", "CulpritKind", "How", "Limit", "Took"]
+
+CulpritKind = Literal[
+    "none", "link", "nic", "gpu", "server", "switch", "stage", "policy", "fault", "job", "setting", "unknown"
+]
+CULPRIT_KINDS: Final[tuple[str, ...]] = typing.get_args(CulpritKind)
+# recorded: it follows from what the run wrote down; simulated: run again without the suspect; bound: it cannot be more
+How = Literal["recorded", "simulated", "bound"]
+HOW: Final[tuple[str, ...]] = typing.get_args(How)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Took:
+    """What a run took.
+
+    Attributes
+    ----------
+    what : of what it is the time: ``an iteration``, ``the collective``, ``all messages``
+    seconds : the time; None where it did not end
+    number : name of the number in the summary
+    """
+
+    what: str
+    seconds: float | None
+    number: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limit:
+    """What limited a run.
+
+    Attributes
+    ----------
+    name : ``computing``, ``exposed communication``, ``the bubble``, ``waiting``, or the port that was busiest
+    share : of the time: what went to it, or for which the port was busy; None where the run did not end
+    number : name of the number in the summary that is ``share``
+    """
+
+    name: str
+    share: float | None
+    number: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Culprit:
+    """Who is to blame, and what that cost.
+
+    Attributes
+    ----------
+    kind : of thing; ``none`` where nothing but its own size limits the run, ``unknown`` where that was not found out
+    name : as in the scenario or the fabric
+    key : dotted key of the scenario that has it, such as ``faults.0``; None where none has
+    text : what is the matter with it, behind its name
+    cost_s : what it cost; None where that is not known
+    cost_share : the same as a share of what it took
+    how : the cost was found
+    of : whose time it cost: of the run, of a job, or of one flow
+    command : what simulates the run without it, where ``how`` is a bound
+    start_s, end_s : when it was at work, for marks on a time line; None: all the time
+    """
+
+    kind: CulpritKind
+    name: str
+    key: str | None
+    text: str
+    cost_s: float | None
+    cost_share: float | None
+    how: How
+    of: str
+    command: str | None = None
+    start_s: float | None = None
+    end_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """Three lines.
+
+    Attributes
+    ----------
+    took, limited_by, culprit : see there
+    others : suspects that were tried beside the culprit, the dearest first
+    """
+
+    took: Took
+    limited_by: Limit
+    culprit: Culprit
+    others: tuple[Culprit, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as files hold it."""
+        return asdict(self) | {"others": [asdict(one) for one in self.others]}
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], source: str) -> Answer:
+        """The answer of a file.
+
+        Raises
+        ------
+        ConfigError : the file has something else in its place
+        """
+        try:
+            made = cls(
+                took=Took(**document["took"]),
+                limited_by=Limit(**document["limited_by"]),
+                culprit=Culprit(**document["culprit"]),
+                others=tuple(Culprit(**one) for one in document["others"]),
+            )
+        except (KeyError, TypeError, AttributeError) as wrong:
+            names = ", ".join(one.name for one in fields(cls))
+            text = f"is no answer ({wrong}), wanted a record with {names}"
+            raise ConfigError(source, [Mistake(path="answer", text=text)]) from wrong
+        if made.culprit.kind not in CULPRIT_KINDS or made.culprit.how not in HOW:
+            text = f"found the kind {made.culprit.kind!r} and {made.culprit.how!r}"
+            raise ConfigError(source, [Mistake(path="answer.culprit", text=text)])
+        return made

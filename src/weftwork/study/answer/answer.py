@@ -1,0 +1,259 @@
+"""The answer of a run: what it took, what limited it, and who is to blame.
+
+The rules stand in `docs/models/answer.md`. Leaves out: which worlds were simulated for it
+(`weftwork.study.answer.worlds`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weftwork.base.clock import SECOND_PS
+from weftwork.spec.answer import Answer, Culprit, Limit, Took
+from weftwork.study.answer.measure import computed_ps, demand_ps, taken_ps
+from weftwork.study.answer.suspects import suspects
+from weftwork.study.answer.victims import worst_victim
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from weftwork.spec.answer import CulpritKind
+    from weftwork.spec.result import Quantity
+    from weftwork.study.answer.suspects import Suspect
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.run.execute import Execution
+
+__all__ = ["answer_of"]
+
+LEAST_SHARE: Final = 0.01  # chosen: of what a run took; who costs less is nobody's culprit
+_STRETCHED: Final = 2  # chosen: times the length of a fault; more is not its own doing
+_OF_THIS_RUN: Final = ("faults", "stragglers", "jobs", "fabric")
+_BUILT: Final = ("fabric.oversubscription", "fabric.switch.buffer")
+_ANSWERS: Final = ("transport.timeout", "transport.congestion_control")  # keys of what answers to others
+_COMMAND: Final = "weftwork run FILE --what-if all"
+_GROUPS: Final = {  # numbers of the summary, and what they are called
+    "computing_share": "computing",
+    "exposed_share": "exposed communication",
+    "bubble_share": "the bubble",
+    "waiting_share": "waiting for other ranks",
+}
+
+
+def answer_of(
+    prepared: Prepared, execution: Execution, *, summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]
+) -> Answer:
+    """Find the answer of a run.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution : of it, and of the worlds beside it
+    summary, tables : of the run
+    """
+    taken = taken_ps(prepared, execution)
+    what, number = _what(prepared)
+    took = Took(what=what, seconds=None if taken is None else max(taken) / SECOND_PS, number=number)
+    limited_by = _limit(summary, tables)
+    if taken is None:
+        return Answer(took=took, limited_by=limited_by, culprit=_of_unfinished(prepared, execution, tables))
+    found = sorted(_tried(prepared, execution, taken), key=lambda one: -(one.cost_share or 0.0))
+    victim = worst_victim(prepared, execution)
+    guilty = [one for one in found if one.how == "simulated" and (one.cost_share or 0.0) >= LEAST_SHARE]
+    bounds = [one for one in found if one.how == "bound" and (one.cost_share or 0.0) >= LEAST_SHARE]
+    culprit = _most_guilty(guilty, prepared, execution) if guilty else None
+    if victim is not None and (culprit is None or (victim.cost_share or 0.0) > (culprit.cost_share or 0.0)):
+        # where the scenario names the root of the pauses, it is the suspect that was tried
+        at_root = [one for one in guilty if one.name.partition("/")[0] == victim.name]
+        culprit = replace(at_root[0], text=f"{at_root[0].text}; it {victim.text}") if at_root else victim
+    if culprit is None and bounds:
+        culprit = bounds[0]
+    culprit = culprit or _nobody()
+    others = tuple(one for one in found if (one.name, one.of) != (culprit.name, culprit.of))
+    return Answer(took=took, limited_by=limited_by, culprit=culprit, others=others)
+
+
+def _most_guilty(guilty: Sequence[Culprit], prepared: Prepared, execution: Execution) -> Culprit:
+    """The dearest suspect, or who made it so dear.
+
+    A fault that is over holds nobody up any longer: where it cost more than twice the time that it lasted, who made it
+    last is to blame. What is built or set for all runs yields to what is wrong in this one, and a timeout or a
+    congestion control, which answer to what others did, yields to both, where that cost at least half as much.
+    """
+    lasts_ps = {(one.key, one.name): one.lasts_ps for one in suspects(prepared, execution)}
+
+    def is_stretched(one: Culprit) -> bool:
+        lasts = lasts_ps.get((one.key, one.name))
+        return lasts is not None and (one.cost_s or 0.0) * SECOND_PS > _STRETCHED * lasts
+
+    first, *rest = guilty
+    near = [one for one in rest if (one.cost_s or 0.0) >= (first.cost_s or 0.0) / _STRETCHED]
+    if is_stretched(first):
+        other = next((one for one in near if one.key in _ANSWERS), None)
+        return first if other is None else replace(other, text=f"{other.text}, after {first.name} {first.text}")
+    graver = [one for one in near if _rank(one) < _rank(first) and not is_stretched(one)]
+    return min(graver, key=_rank) if graver else first
+
+
+def _rank(one: Culprit) -> int:
+    """0: wrong in this run; 1: built or set like that; 2: an answer to others."""
+    if one.key in _ANSWERS:
+        return 2
+    return 0 if one.key is None or (one.key.partition(".")[0] in _OF_THIS_RUN and one.key not in _BUILT) else 1
+
+
+def _what(prepared: Prepared) -> tuple[str, str]:
+    """Of what the time is told, and the number in the summary that has it."""
+    if prepared.jobs:
+        return "an iteration", "iteration_ps"
+    if prepared.scenario.collective is not None:
+        return "the collective", "collective_duration_ps"
+    return "all messages", "completion_ps"
+
+
+def _limit(summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]) -> Limit:
+    """What most of the time went to, or the port that was busiest."""
+    groups = {number: float(summary[number].value or 0.0) for number in _GROUPS if number in summary}
+    if any(groups.values()):
+        number = max(groups, key=lambda one: groups[one])
+        return Limit(name=_GROUPS[number], share=groups[number], number=number)
+    links = tables["links"]
+    use = links["utilisation"].to_numpy()
+    if not len(use) or not use.max():
+        return Limit(name="", share=None, number="busiest_link")
+    return Limit(name=links["name"][int(use.argmax())].as_py(), share=float(use.max()), number="busiest_link")
+
+
+def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> list[Culprit]:
+    """All suspects: those without whom the run was simulated at what they cost, the others at most at a bound."""
+    again = {world.suspect.label: (other, ran) for world, other, ran in execution.worlds if world.suspect is not None}
+    found = []
+    for suspect in suspects(prepared, execution):
+        if suspect.label in again:
+            without = taken_ps(*again[suspect.label])
+            if without is not None:
+                found.append(_simulated(suspect, prepared, taken, without))
+                continue
+        found.append(_bounded(suspect, prepared, execution, taken))
+    return found
+
+
+def _simulated(suspect: Suspect, prepared: Prepared, taken: Sequence[int], without: Sequence[int]) -> Culprit:
+    jobs = range(len(taken)) if suspect.job is None else (suspect.job,)
+    worst = max(jobs, key=lambda job: (taken[job] - without[job]) / max(1, taken[job]))
+    cost_ps = taken[worst] - without[worst]
+    return Culprit(
+        kind=suspect.kind,
+        name=suspect.name,
+        key=suspect.key,
+        text=suspect.text,
+        cost_s=cost_ps / SECOND_PS,
+        cost_share=cost_ps / max(1, taken[worst]),
+        how="simulated",
+        of=_whose(prepared, worst),
+        start_s=None if suspect.start_ps is None else suspect.start_ps / SECOND_PS,
+        end_s=None if suspect.end_ps is None else suspect.end_ps / SECOND_PS,
+    )
+
+
+def _whose(prepared: Prepared, job: int) -> str:
+    return prepared.jobs[job].name if len(prepared.jobs) > 1 else "the run"
+
+
+def _bounded(suspect: Suspect, prepared: Prepared, execution: Execution, taken: Sequence[int]) -> Culprit:
+    worst = suspect.job or 0
+    share = suspect.bound_share
+    if share is None:
+        share = 1 - _least_ps(prepared, execution, worst) / max(1, taken[worst])
+    share = min(max(share, 0.0), 1.0)
+    return Culprit(
+        kind=suspect.kind,
+        name=suspect.name,
+        key=suspect.key,
+        text=suspect.text,
+        cost_s=share * taken[worst] / SECOND_PS,
+        cost_share=share,
+        how="bound",
+        of=_whose(prepared, worst),
+        command=None if suspect.make is None else _COMMAND,
+        start_s=None if suspect.start_ps is None else suspect.start_ps / SECOND_PS,
+        end_s=None if suspect.end_ps is None else suspect.end_ps / SECOND_PS,
+    )
+
+
+def _least_ps(prepared: Prepared, execution: Execution, job: int) -> float:
+    """No run is shorter, whoever is to blame: what a job computes, or what the busiest NIC port carries."""
+    if prepared.jobs:
+        own = np.flatnonzero(prepared.job_of_program == job).tolist()
+        computed = computed_ps(prepared)
+        return max(computed[program] for program in own) / prepared.jobs[job].section.iterations
+    if prepared.scenario.collective is not None or prepared.volume is None:
+        return 0.0
+    return float(demand_ps(prepared, execution))
+
+
+def _nobody() -> Culprit:
+    return Culprit(
+        kind="none",
+        name="nothing",
+        key=None,
+        text="its own size alone limits it",
+        cost_s=0.0,
+        cost_share=0.0,
+        how="recorded",
+        of="the run",
+    )
+
+
+def _of_unfinished(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> Culprit:
+    """Who stopped a run that did not end: what is down, a deadlock, or the rule that stopped those who wait."""
+    if tables["deadlock"].num_rows:
+        ports = tables["deadlock"]["name"].to_pylist()
+        return _stopped("setting", "flow_control", "transport.flow_control", f"locked {len(ports)} ports in a circle")
+    down = _down(prepared, execution)
+    causes = tables["waits"].select(["stopped_by", "where"]).to_pylist()
+    of_faults = [row["where"] for row in causes if row["where"] is not None]
+    if down and execution.outcome.complete and (of_faults or not causes):
+        name, at_ps = next((one for one in down if one[0] in of_faults), down[-1])
+        suspect = next(one for one in suspects(prepared, execution) if one.name == name)
+        found = _stopped(suspect.kind, name, suspect.key, f"{suspect.text}, and there was no way round it")
+        return replace(found, start_s=at_ps / SECOND_PS)
+    words = Counter(row["stopped_by"] for row in causes if row["stopped_by"] is not None)
+    if not words:
+        return _stopped("unknown", "not known", None, "the run did not end")
+    return _stopped(*_RULES[words.most_common(1)[0][0]])
+
+
+def _stopped(kind: CulpritKind, name: str, key: str | None, text: str) -> Culprit:
+    return Culprit(kind=kind, name=name, key=key, text=text, cost_s=None, cost_share=None, how="recorded", of="the run")
+
+
+def _down(prepared: Prepared, execution: Execution) -> list[tuple[str, int]]:
+    """What had gone down at the end, by name, and since when."""
+    state: dict[str, tuple[str, int]] = {}
+    for fault in prepared.faults:
+        if fault.at_ps <= execution.outcome.simulated_ps:
+            state[fault.where] = (fault.event, fault.at_ps)
+    return [(name, at_ps) for name, (event, at_ps) in state.items() if event == "down"]
+
+
+# Rules that stop those who wait, by the words of the table `waits`: kind, name, key and text of a culprit.
+_RULES: Final[dict[str, tuple[CulpritKind, str, str | None, str]]] = {
+    "dead link": ("link", "a link", "faults", "is down, and there was no way round it"),
+    "no path": ("setting", "topology", "fabric.topology", "leaves no path between ranks that talk"),
+    "no route": ("setting", "topology", "fabric.topology", "leaves no route to a rank"),
+    "deadlock": ("setting", "flow_control", "transport.flow_control", "locked ports in a circle"),
+    "retries exhausted": (
+        "setting", "retry_limit", "transport.retry_limit", "was reached, and a queue pair gave up"
+    ),
+    "receive missing": ("job", "the job", None, "sends what nobody asks for"),
+    "held back": ("policy", "congestion_control", "transport.congestion_control", "never let a message go"),
+    "never sent": ("job", "the job", None, "waits for what nobody sends"),
+    "never joined": ("job", "the job", None, "waits for members that have ended"),
+    "never notified": ("job", "the job", None, "waits for itself"),
+}  # fmt: skip

@@ -1,0 +1,90 @@
+"""What a run took, as one number for each of its jobs, and the least that its NICs need for its messages.
+
+Leaves out: why (`weftwork.study.answer.suspects`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weftwork.base.clock import SECOND_PS
+from weftwork.study.results.collective_times import collective_times
+from weftwork.study.results.ending import are_iterations_done, is_done, job_of_rank
+from weftwork.study.results.fabric_tables import wire_bytes
+from weftwork.study.results.intra_server import PACKETS, carriers
+
+if TYPE_CHECKING:
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.run.execute import Execution
+
+__all__ = ["computed_ps", "demand_ps", "taken_ps"]
+
+
+def taken_ps(prepared: Prepared, execution: Execution) -> list[int] | None:
+    """What a run took: an iteration of each training job, a collective, or all messages.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution : of it
+
+    Returns
+    -------
+    picoseconds, one for each training job, or one alone; None where it did not end
+    """
+    if not is_done(prepared, execution):
+        return None
+    if prepared.jobs:
+        if not are_iterations_done(prepared, execution).all():
+            return None
+        milestones = execution.outcome.milestones
+        of_job = job_of_rank(prepared)[milestones["rank"]]
+        ends = [int(milestones["at_ps"][of_job == job].max(initial=0)) for job in range(len(prepared.jobs))]
+        return [round(end / job.section.iterations) for end, job in zip(ends, prepared.jobs, strict=True)]
+    if prepared.scenario.collective is not None:
+        each = [end - start for start, end in _repetitions(prepared, execution)]
+        return [round(sum(each) / len(each))] if each else None
+    messages = execution.outcome.messages
+    if not len(messages):
+        return None
+    return [int(messages["delivered_at_ps"].max() - messages["posted_at_ps"].min())]
+
+
+def _repetitions(prepared: Prepared, execution: Execution) -> list[tuple[int, int]]:
+    rows = collective_times(prepared, execution.outcome)
+    return [(start, end) for start, end in zip(rows["start_ps"], rows["end_ps"], strict=True) if end is not None]
+
+
+def demand_ps(prepared: Prepared, execution: Execution) -> int:
+    """No fabric carries the messages of a run faster: what the busiest NIC port has to send or to receive.
+
+    Parameters
+    ----------
+    prepared : a run that keeps its messages
+    execution : of it
+    """
+    messages, engine_input = execution.outcome.messages, prepared.engine_input
+    source, destination = messages["source"], messages["destination"]
+    by_packet = carriers(engine_input, source, destination) == PACKETS
+    size = wire_bytes(prepared.transport, messages["size_bytes"][by_packet]).astype(np.float64)
+    links = prepared.fabric.links["rate_bps"][prepared.fabric.ports.link].astype(np.float64)
+    ports = engine_input.rank_ports
+    if ports.shape[1] == 1:  # ranks may share a port
+        end_of_rank, rate_bps = ports[:, 0].astype(np.int64), links
+    else:
+        end_of_rank = np.arange(len(ports), dtype=np.int64)
+        rate_bps = np.array([links[sorted(set(row))].sum() for row in ports.tolist()])
+    least = 0.0
+    for end in (source[by_packet], destination[by_packet]):
+        load = np.bincount(end_of_rank[end], size, minlength=len(rate_bps))
+        least = max(least, float(np.max(load * 8.0 * SECOND_PS / rate_bps, initial=0.0)))
+    return round(least)
+
+
+def computed_ps(prepared: Prepared) -> dict[int, int]:
+    """What the main stream of each program computes, in all iterations; by program."""
+    from weftwork.study.prepare.job_volume import computing_ps
+
+    return {index: computing_ps(program.streams[0]) for index, program in enumerate(prepared.job.programs)}

@@ -1,0 +1,107 @@
+"""Which other worlds are simulated beside a run, and when: only where they cost less than the run itself.
+
+The work of a world is that of the run, as it was estimated before it ran, so that the choice does not depend on the
+machine. All worlds together may take as much work as the run, or what a machine does in a few seconds, whichever is
+more; suspects come before what one can buy (`docs/models/answer.md`, section Other worlds).
+Leaves out: what comes of them (`weftwork.study.answer.answer`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from weftwork.base.units import RATE, format_quantity
+from weftwork.engine.flow.flow_input import FlowInput
+from weftwork.study.answer.suspects import Suspect, suspects
+from weftwork.study.prepare import what_if
+from weftwork.topology.oversubscription import oversubscription_by_tier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.run.execute import Execution
+
+__all__ = ["ALONE", "EXTENTS", "FAST_FABRIC", "FAST_NVLINK", "INFINITE_NETWORK", "Extent", "World", "chosen", "worlds"]
+
+# auto: what costs less than the run itself; all; none
+Extent = Literal["auto", "all", "none"]
+EXTENTS: Final[tuple[str, ...]] = get_args(Extent)
+INFINITE_NETWORK: Final = "infinite network"
+FAST_FABRIC: Final = "infinitely fast fabric"
+FAST_NVLINK: Final = "infinitely fast NVLink"
+NO_OVERSUBSCRIPTION: Final = "no oversubscription"
+ALONE: Final = "alone"
+# Work that a machine does in about a second, by fidelity; chosen: an answer may come a second later
+_SOON: Final = {"packet": 15_000_000, "flow": 500_000, "reference": 50_000}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class World:
+    """One other world.
+
+    Attributes
+    ----------
+    case : its name in the table ``what_if``; empty for a suspect, which is no case
+    suspect : without whom; None for what one can buy
+    job : index of the job that it is about; None: all of them
+    make : prepares it
+    """
+
+    case: str
+    make: Callable[[], Prepared]
+    suspect: Suspect | None = None
+    job: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Its case, or who is left out of it."""
+        return f"without {self.suspect.name}" if self.suspect is not None else self.case
+
+
+def worlds(prepared: Prepared, execution: Execution) -> Iterator[World]:
+    """All worlds that can be simulated beside a run that ended, those first that matter most.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution : of it
+    """
+    for suspect in suspects(prepared, execution):
+        if suspect.make is not None:
+            case = ALONE if suspect.kind == "job" else ""
+            yield World(case=case, suspect=suspect, job=suspect.job, make=suspect.make)
+    if not prepared.jobs:
+        return
+    if isinstance(prepared.engine_input, FlowInput):
+        yield World(case=INFINITE_NETWORK, make=partial(what_if.on_infinite_network, prepared))
+    yield World(case=FAST_FABRIC, make=partial(what_if.with_fast_fabric, prepared))
+    if any(server.nvlink_rate_bps for server in prepared.fabric.servers):
+        yield World(case=FAST_NVLINK, make=partial(what_if.with_fast_nvlink, prepared))
+    if (rate_bps := what_if.next_nic_rate_bps(prepared.fabric)) is not None:
+        case = f"NICs of {format_quantity(RATE, rate_bps)}"
+        yield World(case=case, make=partial(what_if.with_next_nic, prepared))
+    if any(ratio > 1.001 for ratio in oversubscription_by_tier(prepared.fabric).values()):
+        yield World(case=NO_OVERSUBSCRIPTION, make=partial(what_if.without_oversubscription, prepared))
+
+
+def chosen(prepared: Prepared, execution: Execution, extent: Extent) -> list[World]:
+    """Those worlds that are simulated.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution : of it
+    extent : ``auto``: while all of them together cost less than the run, or than a second
+    """
+    if extent == "none":
+        return []
+    every = list(worlds(prepared, execution))
+    if extent == "all":
+        return every
+    work = max(1, prepared.estimate.work)
+    if prepared.scenario.engine.fidelity == "flow":
+        work += prepared.job.ranks + len(prepared.fabric.links)  # which are folded first
+    return every[: max(1, _SOON[prepared.scenario.engine.fidelity] // work)]

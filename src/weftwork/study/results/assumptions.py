@@ -1,0 +1,63 @@
+"""What the answer of a training job assumes, in one line: what a practitioner asks for first.
+
+Leaves out: figures of devices and software, which are caveats.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from weftwork.spec.training import Parallelism
+    from weftwork.study.prepare.prepared import Prepared
+
+__all__ = ["assumptions"]
+
+_ZERO: Final = {
+    0: "nothing sharded among data ranks",
+    1: "optimizer sharded (ZeRO 1)",
+    2: "optimizer and gradients sharded (ZeRO 2)",
+    3: "optimizer, gradients and weights sharded (ZeRO 3)",
+}
+_SUMS: Final = {1: "FP8", 2: "BF16", 4: "FP32"}  # bytes of a gradient
+
+
+def assumptions(prepared: Prepared) -> str:
+    """Overlap, schedule, gradients, sharding and collectives; of several jobs those of the first, and who differs.
+
+    Parameters
+    ----------
+    prepared : a run of training jobs
+    """
+    told = [_of(job.plan) for job in prepared.jobs]
+    differ = [job.name for job, text in zip(prepared.jobs, told, strict=True) if text != told[0]]
+    who = f" ({prepared.jobs[0].name}; {', '.join(differ)} otherwise)" if differ else ""
+    collectives = "collectives by the fastest of ring, tree and NVLS"
+    if prepared.scenario.engine.fidelity != "flow":
+        collectives = "collectives as rings and direct exchanges, none of which hides"
+    return f"{told[0]}{who}; {collectives}"
+
+
+def _of(plan: Parallelism) -> str:
+    schedule = "GPipe" if plan.schedule == "gpipe" else "1F1B"
+    if plan.virtual_stages > 1:
+        schedule = f"interleaved {schedule}"
+    return "; ".join([
+        f"overlap {_overlap(plan)}",
+        *([f"schedule {schedule}"] if plan.pipeline > 1 else []),
+        f"gradients summed in {_SUMS.get(plan.gradient_bytes, f'{plan.gradient_bytes} bytes')}",
+        _ZERO[plan.zero],
+    ])  # fmt: skip
+
+
+def _overlap(plan: Parallelism) -> str:
+    """Shares of the kinds of communication that the plan has; what is split over one rank has none."""
+    degrees = {
+        "tensor": plan.tensor,
+        "context": plan.context,
+        "expert": plan.expert,
+        "pipeline": plan.pipeline,
+        "data": plan.data,
+    }
+    told = [f"{kind} {100 * getattr(plan.overlap, kind):g} %" for kind, degree in degrees.items() if degree > 1]
+    return ", ".join(told) if told else "nothing to hide"

@@ -1,0 +1,127 @@
+"""How busy links were, measured by the rate that they had: a fault that slows a link or takes it down counts.
+
+Leaves out: which of them is to blame (`weftwork.study.answer`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weftwork.base.clock import SECOND_PS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.run.execute import Execution
+
+__all__ = ["link_use", "mean_rates_bps", "sent_bytes", "siblings_use", "up_use"]
+
+
+def sent_bytes(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
+    """What each port has sent, headers and gaps included; shape (ports,)."""
+    if execution.flows is not None:
+        return execution.flows.link_bytes
+    ports = execution.outcome.ports
+    return np.asarray(ports["bytes"] + ports["frames"] * prepared.transport.interframe_bytes, np.float64)
+
+
+def mean_rates_bps(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
+    """Rate of each link from the begin of a run to its end, faults counted; shape (links,).
+
+    Parameters
+    ----------
+    prepared : its faults
+    execution : the run
+    """
+    end_ps = _end_ps(execution)
+    links = prepared.fabric.links
+    mean = links["rate_bps"].astype(np.float64)
+    if end_ps <= 0:
+        return mean
+    changes: dict[int, list[tuple[int, str, int]]] = {}
+    for occurrence in prepared.faults:
+        for fault in occurrence.faults:
+            affected = [] if fault.link < 0 else [fault.link]
+            if fault.switch >= 0:
+                affected = np.flatnonzero((links["a"] == fault.switch) | (links["b"] == fault.switch)).tolist()
+            if fault.event in {"up", "down", "degrade"}:
+                for link in affected:
+                    changes.setdefault(link, []).append((fault.at_ps, fault.event, fault.rate_bps or 0))
+    for link, happened in changes.items():
+        nominal_bps = rate_bps = int(links["rate_bps"][link])
+        is_up, since_ps, carried = True, 0, 0.0
+        for at_ps, event, new_bps in happened:
+            now_ps = min(at_ps, end_ps)
+            carried += (now_ps - since_ps) * (rate_bps if is_up else 0)
+            since_ps = now_ps
+            is_up = event != "down" if event in {"up", "down"} else is_up
+            rate_bps = new_bps or nominal_bps if event == "degrade" else rate_bps
+        carried += (end_ps - since_ps) * (rate_bps if is_up else 0)
+        mean[link] = carried / end_ps
+    return mean
+
+
+def link_use(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
+    """Share of the time for which each port sent, at the rate that its link had; shape (ports,)."""
+    mean_bps = mean_rates_bps(prepared, execution)[prepared.fabric.ports.link]
+    carried = sent_bytes(prepared, execution) * 8.0
+    could = mean_bps * (_end_ps(execution) / SECOND_PS)
+    return np.divide(carried, could, out=np.zeros(len(carried)), where=could > 0)
+
+
+def _end_ps(execution: Execution) -> int:
+    """Until when links are counted.
+
+    Flows in flight carry bytes long after the last arrival, so that theirs count until where the run was stopped.
+    """
+    outcome = execution.outcome
+    return outcome.counters["end_ps"] if execution.flows is None else outcome.simulated_ps
+
+
+def _up_ports(prepared: Prepared) -> NDArray[np.int64]:
+    """Ports of switches that lead a tier up."""
+    ports, tier = prepared.fabric.ports, prepared.fabric.node_tier
+    own, other = tier[ports.node], tier[ports.node[ports.peer]]
+    return np.flatnonzero((own > 0) & (other > own))
+
+
+def up_use(prepared: Prepared, execution: Execution, tier: int) -> float:
+    """Use of the busiest port, up or down, of the links between a tier and the next one."""
+    up = _up_ports(prepared)
+    ports = prepared.fabric.ports
+    up = up[prepared.fabric.node_tier[ports.node[up]] == tier]
+    use = link_use(prepared, execution)
+    return float(max(np.max(use[up], initial=0.0), np.max(use[ports.peer[up]], initial=0.0)))
+
+
+def siblings_use(prepared: Prepared, execution: Execution) -> tuple[float, str, float]:
+    """The port up that carried most compared with the mean of its switch's equal ports.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution : of it
+
+    Returns
+    -------
+    how many times the mean it carried, its name, and the share of the time for which it sent; 1, '' and 0 where no
+    switch has two ports up
+    """
+    up = _up_ports(prepared)
+    fabric = prepared.fabric
+    carried = sent_bytes(prepared, execution)
+    node = fabric.ports.node[up]
+    count = np.bincount(node, minlength=len(fabric.node_tier))
+    total = np.bincount(node, carried[up], minlength=len(fabric.node_tier))
+    several = up[(count[node] > 1) & (total[node] > 0)]
+    if not len(several):
+        return 1.0, "", 0.0
+    use = link_use(prepared, execution)
+    worst = int(several[np.argmax(use[several])])  # the busiest, which others waited for
+    own = fabric.ports.node[worst]
+    names = fabric.node_names
+    name = f"{names[int(own)]}->{names[int(fabric.ports.node[fabric.ports.peer[worst]])]}"
+    return float(carried[worst] * count[own] / total[own]), name, float(use[worst])

@@ -1,0 +1,189 @@
+"""Who is to blame: one thing is wrong in each scenario, and the answer names it, with what it costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import weftwork
+from weftwork.spec.answer import Culprit
+from weftwork.store.runs import Run
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+
+TRAINING = """schema: 2
+fabric: {{topology: rail-optimized, gpus: 64, node: dgx-h100, switch: tomahawk-5}}
+training: {{model: llama-3-8b, tensor: 8, pipeline: {pipeline}, global_batch: 64, recompute: none}}
+transport: {{load_balancing: switch-spray, reorder_tolerant: true}}
+engine: {{fidelity: flow}}
+{more}
+"""
+NETWORK = """schema: 2
+fabric: {{topology: leaf-spine, leaves: 4, spines: {spines}, hosts_per_leaf: 4, link_rate: 400Gbps{fabric}}}
+transport: {{congestion_control: {control}, load_balancing: {balancing}{transport}}}
+traffic: {{pattern: permutation, size: 4MiB}}
+{more}
+"""
+
+
+def training(more: str = "", *, pipeline: int = 1) -> str:
+    return TRAINING.format(pipeline=pipeline, more=more)
+
+
+def network(more: str = "", *, balancing: str = "switch-spray", spines: int = 4, control: str = "none",
+            fabric: str = "", transport: str = "") -> str:  # fmt: skip
+    tolerant = ", reorder_tolerant: true" if balancing == "switch-spray" else ""
+    return NETWORK.format(
+        spines=spines, fabric=fabric, control=control, balancing=balancing, transport=tolerant + transport, more=more
+    )
+
+
+def answered(text: str, tmp_path: Path, **options: object) -> Run:
+    tmp_path.mkdir(exist_ok=True)
+    file = tmp_path / "scenario.yaml"
+    file.write_text(text, encoding="utf-8")
+    return weftwork.run(file, out=tmp_path / "run", **options)  # type: ignore[arg-type]
+
+
+def culprit(run: Run) -> Culprit:
+    assert run.answer is not None
+    return run.answer.culprit
+
+
+DEGRADED = "faults: [{at: 0s, link: host3-leaf0, event: degrade, fraction: 0.25}]"
+CASES = {
+    "a link at a quarter of its rate": (training(DEGRADED), "link", "host3-leaf0", "faults.0"),
+    "a flapping link": (
+        training("faults: [{at: 1s, link: host3-leaf0, event: down, for: 30ms, times: 5, every: 60ms}]"),
+        "link", "host3-leaf0", "faults.0",
+    ),
+    "a slow GPU": (training("stragglers: [{gpu: 12, factor: 1.25}]", pipeline=2), "gpu", "GPU 12", "stragglers.0"),
+    "a slow NIC": (
+        training("faults: [{at: 0s, nic: host3/nic0, event: slow, fraction: 0.1}]"), "nic", "host3/nic0", "faults.0"
+    ),
+    "a stage with too much work": (training(pipeline=4), "stage", "stage 3", "training.pipeline"),
+    "a neighbour": ((EXAMPLES / "two_jobs/scenario.yaml").read_text(encoding="utf-8"), "job", "right", "jobs.1"),
+    "a lossy link": (
+        network("faults: [{at: 0s, link: leaf0-spine0, event: lossy, loss: 0.001}]", balancing="ecmp",
+                control="fixed-window"),
+        "link", "leaf0-spine0", "faults.0",
+    ),
+    "a link that dies": (
+        network("faults: [{at: 20us, link: leaf0-spine0, event: down}]", balancing="ecmp", transport=", timeout: 1ms"),
+        "link", "leaf0-spine0", "faults.0",
+    ),
+    "a timeout": (
+        (EXAMPLES / "link_dies/scenario.yaml").read_text(encoding="utf-8"), "setting", "timeout", "transport.timeout"
+    ),
+    "a buffer": (
+        network(balancing="ecmp", fabric=", switch: {buffer: 1MB}",
+                transport=", flow_control: none, recovery: selective-repeat, timeout: 1ms").replace(
+            "{pattern: permutation, size: 4MiB}", "{pattern: incast, senders: 8, receiver: 0, size: 2MiB}"
+        ),
+        "setting", "buffer", "fabric.switch.buffer",
+    ),
+    "a rate limiter that recovers too slowly": (
+        network("faults: [{at: 10us, link: host5-leaf1, event: degrade, fraction: 0.1, for: 100us}]",
+                control="{name: dcqcn, variant: paper}").replace("4MiB", "64MiB"),
+        "policy", "dcqcn", "transport.congestion_control",
+    ),
+    "oversubscription": (network(spines=1), "setting", "oversubscription", "fabric.oversubscription"),
+    "a collision of hashes": (network(balancing="ecmp"), "policy", "ecmp", "transport.load_balancing"),
+    "the root of a pause storm": (
+        network("faults: [{at: 0s, nic: host3/nic0, event: slow, fraction: 0.02}]", balancing="ecmp"),
+        "nic", "host3/nic0", "faults.0",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_culprit_is_named_with_what_it_costs(case: str, tmp_path: Path) -> None:
+    text, kind, name, key = CASES[case]
+    run = answered(text, tmp_path, what_if="all")
+    found = culprit(run)
+    assert (found.kind, found.name, found.key) == (kind, name, key)
+    assert found.how == "simulated"
+    assert run.answer is not None
+    assert run.answer.took.seconds is not None
+    assert found.cost_s is not None
+    assert found.cost_share is not None
+    assert 0.01 <= found.cost_share < 1
+    if found.of == "the run":
+        assert found.cost_s == pytest.approx(found.cost_share * run.answer.took.seconds, rel=1e-9)
+
+
+def test_the_cost_is_what_the_run_saves_without_the_culprit(tmp_path: Path) -> None:
+    slow = answered(training(DEGRADED), tmp_path / "slow")
+    plain = answered(training(), tmp_path / "plain")
+    saved_ps = slow.summary["iteration_ps"]["value"] - plain.summary["iteration_ps"]["value"]
+    assert (culprit(slow).cost_s or 0) * 1e12 == pytest.approx(saved_ps, abs=2)
+
+
+def test_a_victim_of_pauses_is_told_with_the_root_and_what_it_lost(tmp_path: Path) -> None:
+    run = answered((EXAMPLES / "pfc_victim/scenario.yaml").read_text(encoding="utf-8"), tmp_path)
+    found = culprit(run)
+    assert (found.kind, found.name, found.how) == ("link", "host0-leaf0", "recorded")
+    assert "host10->host2" in found.of
+    (victim,) = run.query(
+        "select fct_ps, ideal_fct_ps from flows where source = 'host10' and destination = 'host2'"
+    ).to_pylist()
+    assert (found.cost_s or 0) * 1e12 == pytest.approx(victim["fct_ps"] - victim["ideal_fct_ps"], abs=1)
+    assert found.cost_share == pytest.approx(1 - victim["ideal_fct_ps"] / victim["fct_ps"])
+
+
+@pytest.mark.parametrize("text", [training(), network()], ids=["training", "network"])
+def test_a_healthy_run_says_that_its_own_size_limits_it(text: str, tmp_path: Path) -> None:
+    found = culprit(answered(text, tmp_path, what_if="all"))
+    assert (found.kind, found.cost_s) == ("none", 0)
+    assert "its own size" in found.text
+
+
+def test_a_run_that_cannot_end_names_what_is_down(tmp_path: Path) -> None:
+    run = answered(training("faults: [{at: 1s, link: host3-leaf0, event: down}]"), tmp_path)
+    assert run.status == "stuck"
+    found = culprit(run)
+    assert (found.kind, found.name, found.key, found.cost_s) == ("link", "host3-leaf0", "faults.0", None)
+    assert run.answer is not None
+    assert run.answer.took.seconds is None
+
+
+def test_without_another_simulation_the_cost_is_a_bound_with_the_command(tmp_path: Path) -> None:
+    asked = answered(training(DEGRADED), tmp_path / "all", what_if="all")
+    silent = answered(training(DEGRADED), tmp_path / "none", what_if="none")
+    found = culprit(silent)
+    assert (found.name, found.how) == ("host3-leaf0", "bound")
+    assert found.command is not None
+    assert "--what-if all" in found.command
+    assert (found.cost_s or 0) >= (culprit(asked).cost_s or 0) > 0
+    assert silent.summary["iteration_ps"] == asked.summary["iteration_ps"]
+
+
+def test_a_link_that_was_slowed_is_as_busy_as_its_rate_allows(tmp_path: Path) -> None:
+    slow = answered(training(DEGRADED), tmp_path / "slow")
+    links = {row["name"]: row for row in slow.links.to_pylist()}
+    own, peer = links["host3->leaf0"], links["host4->leaf0"]
+    assert own["rate_bps"] == peer["rate_bps"] == peer["mean_rate_bps"] == 4 * own["mean_rate_bps"]
+    assert own["bytes"] == peer["bytes"]
+    assert own["utilisation"] == pytest.approx(4 * peer["utilisation"])
+    assert own["utilisation"] == max(row["utilisation"] for row in links.values())
+
+
+def test_a_link_in_the_fabric_that_is_slower_than_its_peers_is_named(tmp_path: Path) -> None:
+    run = answered(network(), tmp_path / "whole", what_if="none")
+    from weftwork.study.prepare.prepare import prepare, read_scenario
+    from weftwork.study.prepare.what_if import with_rates
+    from weftwork.study.results.results import results
+    from weftwork.study.run.execute import execute
+
+    prepared = prepare(read_scenario(tmp_path / "whole" / "scenario.yaml"))
+    rates = prepared.fabric.links["rate_bps"].copy()
+    slow = prepared.fabric.link("host5-leaf1")
+    rates[slow] //= 4
+    uneven = with_rates(prepared, rates)
+    found = results(uneven, execute(uneven)).answer
+    assert (found.culprit.kind, found.culprit.name) == ("link", "host5-leaf1")
+    assert found.took.seconds is not None
+    whole_ps = run.value("completion_ps")
+    assert whole_ps is not None
+    assert found.took.seconds - (found.culprit.cost_s or 0) == pytest.approx(whole_ps / 1e12, rel=0.01)

@@ -1,0 +1,106 @@
+"""Every number that an answer tells stands in the folder of its run: nothing is counted twice, and two ways."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import weftwork
+from weftwork.report.answer import print_answer
+from weftwork.report.words import amount
+from weftwork.store.runs import Run
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+SCENARIOS = sorted(EXAMPLES.glob("*.yaml")) + sorted(EXAMPLES.glob("*/scenario.yaml"))
+# a number with its unit, that is no part of a name such as host0, leaf3->spine1 or llama-3-8b
+NUMBER = re.compile(
+    r"(?<![\w.,+>-])[+-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?"
+    r"(?: (?:%|[munp]?s|min|h|d|[TGMk]?b/s|[TGMk]?B/s|[TGMk]?B)(?![\w/]))?(?![\w.-]*\w)"
+)
+WIDTH = 80
+
+
+def printed(run: Run) -> str:
+    out = io.StringIO()
+    print_answer(run, Console(file=out, width=WIDTH, highlight=False, emoji=False, markup=False))
+    return out.getvalue()
+
+
+def known(run: Run) -> set[str]:
+    """How the numbers of a run's folder are written: the summary, its answer, and the rows that the tables show."""
+    document = json.loads((run.path / "summary.json").read_text(encoding="utf-8"))
+    found = {amount(number["value"], number["unit"]) for number in document["numbers"].values()}
+    found |= {amount(round(number["value"]), "count") for number in document["numbers"].values() if number["value"]}
+    answer = document["answer"]
+    for culprit in (answer["culprit"], *answer["others"]):
+        found |= {amount((culprit["cost_s"] or 0) * 1e12, "ps"), amount(culprit["cost_share"] or 0, "share")}
+    found.add(amount(answer["limited_by"]["share"], "share"))
+    for text in (*document["about"].values(), answer["culprit"]["text"], answer["culprit"]["name"]):
+        found.update(NUMBER.findall(text))
+    jobs = {row["job"]: row for row in run.table("jobs").to_pylist()}
+    found |= {f"{row['gpus']:,}" for row in jobs.values()}
+    for row in run.table("what_if").to_pylist():
+        found |= {amount(row["iteration_ps"], "ps")}
+        change = 100 * (row["iteration_ps"] / jobs[row["job"]]["iteration_ps"] - 1)
+        found |= {f"{change:+.3g} %", *NUMBER.findall(row["case"])}
+    for row in run.query("select distinct at_ps from events where event = 'fault'").to_pylist():
+        found.add(amount(row["at_ps"], "ps"))
+    for row in run.links.to_pylist():
+        found |= {
+            amount(row["mean_rate_bps"], "b/s"), amount(row["utilisation"], "share"), amount(row["paused_ps"], "ps"),
+            amount(row["max_queue_bytes"], "B"), *(f"{row[name]:,}" for name in ("marks", "drops", "pauses_sent")),
+        }  # fmt: skip
+    return found
+
+
+def numbers(text: str) -> list[str]:
+    return [found for found in NUMBER.findall(text) if found.strip("+-0., %")]
+
+
+@pytest.fixture(
+    scope="module", params=SCENARIOS, ids=lambda path: path.parent.name if path.stem == "scenario" else path.stem
+)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return weftwork.run(request.param, out=tmp_path_factory.mktemp("truth") / "run")
+
+
+def body(text: str) -> str:
+    """What is said of the run; the head repeats what ran, the foot counts caveats and names the folder."""
+    lines = text.split("\n\n", 1)[1].splitlines()
+    return "\n".join(line for line in lines if not line.startswith(("rests on", "run folder", "assumes", "note:")))
+
+
+def test_every_number_that_is_told_is_a_number_of_the_run(run: Run) -> None:
+    there = known(run)
+    told = numbers(body(printed(run)))
+    assert len(told) >= 4
+    assert [number for number in told if number not in there] == []
+
+
+def test_an_answer_begins_with_three_lines_and_fits_one_screen(run: Run) -> None:
+    lines = printed(run).splitlines()
+    first = lines.index("") + 1
+    assert [line[:11].strip() for line in lines[first : first + 3]] == ["took", "limited by", "to blame"]
+    assert len(lines) <= 45
+
+
+def test_no_number_is_told_twice_in_the_three_lines(run: Run) -> None:
+    lines = printed(run).splitlines()
+    first = lines.index("") + 1
+    told = [number for line in lines[first : first + 3] for number in numbers(line) if " " in number]
+    assert sorted(told) == sorted(set(told))
+
+
+def test_the_shares_of_an_iteration_add_up(run: Run) -> None:
+    summary: dict[str, Any] = run.summary
+    if "computing_share" not in summary or summary["computing_share"]["value"] is None:
+        pytest.skip("the run tells no shares of an iteration")
+    others = [f"spent_{kind}_share" for kind in ("checkpoint", "loading", "other")]
+    groups = ["computing_share", "exposed_share", "bubble_share", "waiting_share", *others]
+    assert sum(summary[name]["value"] or 0 for name in groups) == pytest.approx(1, abs=1e-6)

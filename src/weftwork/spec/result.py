@@ -82,6 +82,11 @@ _LINKS = (
         "max_ingress_bytes", "int64", "B", "Largest memory that one priority of this port took, headroom included."
     ),
 )
+_RATES = (
+    _column("port", "int64", "number", "Number of the sending port; only those whose rate a fault changed."),
+    _column("at_ps", "int64", "ps", "Instant from which its link had this rate."),
+    _column("rate_bps", "int64", "b/s", "Rate; 0 while the link is down."),
+)
 _COLLECTIVES = (
     _column("operation", "string", "name", "What was done."),
     _column("repetition", "int64", "number", "Which time, from 0."),
@@ -226,6 +231,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
     {
         "flows": _FLOWS,
         "links": _LINKS,
+        "rates": _RATES,
         "collectives": _COLLECTIVES,
         "series": _SERIES,
         "events": _EVENTS,

@@ -148,6 +148,7 @@ _SEGMENTS = (
     _column("stage", "int64", "number", "Stage of its pipeline, from 0."),
     _column("rank", "int64", "number", "A rank of the job that did this; it stands for all that did the same."),
     _column("ranks", "int64", "count", "Ranks that did the same at the same time, itself included."),
+    _column("gpu", "int64", "number", "GPU of that rank, counted over all servers from 0.", optional=True),
     _column("micro_batch", "int64", "number", "Micro batch, from 0; -1 where the time belongs to none."),
     _column(
         "virtual_stage", "int64", "number", "Virtual stage on the stage, from 0; -1 where the time belongs to none."

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.scenario.training import TrainingSection
 
-__all__ = ["TrainingJob", "compute_factors", "training_jobs", "training_programs"]
+__all__ = ["TrainingJob", "compute_factors", "gpu_numbers", "training_jobs", "training_programs"]
 
 CHECKPOINT_BYTES = 14  # of a parameter: two of the weight, twelve of Adam in FP32 (arXiv:1910.02054, section 3.1)
 FROZEN_BYTES = 2  # of a parameter that is not trained: the weight alone
@@ -164,6 +164,12 @@ def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[Trainin
     return steps, caveats_by_subject([Caveat(subject="training.packets", kind="approximate", text=text)])
 
 
+def gpu_numbers(fabric: Fabric, placement: Placement) -> NDArray[np.int64]:
+    """GPU of each rank, counted over all servers from 0; shape (ranks,)."""
+    local = 0 if placement.gpu is None else placement.gpu
+    return np.asarray(placement.host.astype(np.int64) * _server(fabric).gpus + local, np.int64)
+
+
 def compute_factors(scenario: Scenario, fabric: Fabric, placement: Placement) -> NDArray[np.float64] | None:
     """How many times longer each rank computes; None where all are alike.
 
@@ -174,7 +180,7 @@ def compute_factors(scenario: Scenario, fabric: Fabric, placement: Placement) ->
     """
     if not scenario.stragglers:
         return None
-    number = placement.host.astype(np.int64) * _server(fabric).gpus + (0 if placement.gpu is None else placement.gpu)
+    number = gpu_numbers(fabric, placement)
     factor = np.ones(len(number))
     for slow in scenario.stragglers:
         factor[number == slow.gpu] = slow.factor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.table import Table
@@ -12,12 +12,15 @@ from rich.text import Text
 
 from weftwork.cli.console import console
 from weftwork.report.answer import finished
+from weftwork.report.three_lines import LABELS, culprits, three_lines
 from weftwork.report.words import amount, label
 from weftwork.store.runs import open_run
 from weftwork.study.results.compare import Comparison, NumberPair, compare
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from weftwork.store.runs import Run
 
 __all__ = ["compare_runs", "headline"]
 
@@ -41,7 +44,8 @@ def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
     if as_json:
         paths = {"first": str(first), "second": str(second)}
         ended = {f"{name}_status": run.status for name, run in zip(paths, runs, strict=True)}
-        typer.echo(json.dumps({**paths, **ended, **asdict(found)}, indent=2))
+        blamed = {f"{name}_culprit": _culprit(run) for name, run in zip(paths, runs, strict=True)}
+        typer.echo(json.dumps({**paths, **ended, **blamed, **asdict(found)}, indent=2))
         return
     out = console()
     for run in runs:
@@ -51,6 +55,9 @@ def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
             out.print(Text(f"{run.path} is {run.status}{seeds}: its numbers are partial"))
     is_whole = all(done == counted for done, counted in map(finished, runs))
     out.print(Text(headline(found, is_whole=is_whole)))
+    for name, run in zip(("first", "second"), runs, strict=True):
+        if culprit := three_lines(run)[2]:
+            out.print(Text(f"{LABELS[2]} in the {name}: {culprit}"), soft_wrap=True)
     if found.differences:
         out.print()
         out.print(_difference_table(found))
@@ -60,6 +67,12 @@ def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
         out.print(_number_table(changed))
         out.print()
         out.print(Text(f"{len(found.numbers) - len(changed)} other numbers are equal"))
+
+
+def _culprit(run: Run) -> dict[str, Any] | None:
+    """The culprit as JSON; of several seeds the first of those that most name."""
+    found = culprits(run)
+    return asdict(found[0]) if found else None
 
 
 def headline(found: Comparison, *, is_whole: bool, second: str = "The second") -> str:

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.report.link_rates import read_link_rates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from weftwork.report.link_rates import LinkRates
     from weftwork.store.runs import Run
 
 __all__ = ["Direction", "OverTime", "directions", "has_nodes", "plural_role", "read_over_time"]
@@ -47,7 +49,8 @@ class OverTime:
     bin_ps, end_ps : length of a bin, and the end of the last one
     ports : how many there are
     columns : of the table, by name; ``port`` and ``bin`` say which
-    rate_bps, wire_factor : shape (ports,); rate, and bytes on the wire with gaps for every byte of a frame
+    rate_bps, wire_factor : shape (ports,); nominal rate, and bytes on the wire with gaps for every byte of a frame
+    rates : that ports had over time
     """
 
     bin_ps: int
@@ -56,6 +59,7 @@ class OverTime:
     columns: dict[str, NDArray[np.int64]]
     rate_bps: NDArray[np.int64]
     wire_factor: NDArray[np.float64]
+    rates: LinkRates
 
     @cached_property
     def edges_ps(self) -> NDArray[np.int64]:
@@ -105,10 +109,17 @@ class OverTime:
         return np.bincount(self.columns["bin"], self.columns[name], self.bins).astype(np.int64)
 
     def utilisation(self, ports: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Share of the time that ports were sending, gaps counted; shape (ports, bins), at most 1."""
+        """Share of the time that ports were sending, gaps counted; shape (ports, bins), at most 1.
+
+        It is measured by the rate that their links had at the time; 0 while a link was down.
+        """
         wire_bytes = self.values("bytes", ports) * self.wire_factor[ports, None]
         could = self.rate_bps[ports, None] * (self.length_ps / (8 * SECOND_PS))
-        return np.minimum(wire_bytes / could, 1.0)
+        for place, port in enumerate(ports.tolist()):
+            if port in self.rates.steps:
+                could[place] = self.rates.could_bytes(port, self.edges_ps)
+        used = np.divide(wire_bytes, could, out=np.zeros_like(could), where=could > 0)
+        return np.minimum(used, 1.0)
 
     def within(self, name: str, port: int, start_ps: int, end_ps: int) -> float:
         """Sum of a column of one port between two instants; bins at the ends count by the share that is inside."""
@@ -137,9 +148,10 @@ def read_over_time(run: Run) -> OverTime | None:
     starts, ends = columns.pop("start_ps"), columns.pop("at_ps")
     bin_ps = int((ends - starts).max())
     columns["bin"] = starts // bin_ps
-    links = run.query("select rate_bps, utilisation, bytes from links order by port")
+    links = run.query("select * from links order by port")
     rate, used, sent = (links[name].to_numpy() for name in ("rate_bps", "utilisation", "bytes"))
-    wire_bytes = used * rate * ((run.value("simulated_ps") or 0) / (8 * SECOND_PS))
+    mean_bps = links["mean_rate_bps"].to_numpy() if "mean_rate_bps" in links.column_names else rate
+    wire_bytes = used * mean_bps * ((run.value("simulated_ps") or 0) / (8 * SECOND_PS))
     factor = np.ones(len(rate))
     np.divide(wire_bytes, sent, out=factor, where=sent > 0)
     # An interrupted run counts its utilisation until the last arrival, which is a little earlier than where it stopped.
@@ -150,6 +162,7 @@ def read_over_time(run: Run) -> OverTime | None:
         columns=columns,
         rate_bps=rate,
         wire_factor=np.clip(factor, 1.0, 2.0),
+        rates=read_link_rates(run),
     )
 
 

@@ -6,19 +6,32 @@ Reads the run's folder and nothing else. Leaves out: tables that a run does not 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from weftwork.report.answer import answer
+from weftwork.base.clock import SECOND_PS
+from weftwork.report.answer import details
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.fabric import fabric_picture
 from weftwork.report.over_time import directions, has_nodes, read_over_time
-from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, port, render, table, tiles
+from weftwork.report.page_elements import (
+    PageSection,
+    Tile,
+    answer_lines,
+    notice,
+    paragraphs,
+    port,
+    render,
+    table,
+    tiles,
+)
 from weftwork.report.page_flows import completion, slowest
 from weftwork.report.page_over_time import congestion, utilisation
 from weftwork.report.page_training import SCRIPTS, training_sections
 from weftwork.report.pipeline import is_training
 from weftwork.report.tables import busiest_links
+from weftwork.report.three_lines import LABELS, culprits, three_lines
 from weftwork.report.words import (
     CLOCK_ENDED,
     amount,
@@ -32,9 +45,10 @@ from weftwork.report.words import (
 )
 
 if TYPE_CHECKING:
+    from weftwork.report.over_time import OverTime
     from weftwork.store.runs import Run
 
-__all__ = ["bottleneck", "run_page", "warnings", "what_ran"]
+__all__ = ["bottleneck", "run_page", "three_lines_list", "warnings", "what_ran"]
 
 _TILES: Final = (
     ("iteration_ps", "time of an iteration"),
@@ -88,7 +102,7 @@ def run_page(run: Run) -> str:
         sections += (
             [_seeds(run)]
             if run.seeds
-            else [utilisation(run, over_time), congestion(run, over_time), slowest(run, over_time), _fabric(run)]
+            else [_utilisation(run, over_time), congestion(run, over_time), slowest(run, over_time), _fabric(run)]
         )
     sections.append(_provenance(run))
     return render(run.about["name"], what_ran(run), sections, scripts=scripts)
@@ -161,6 +175,12 @@ def bottleneck(run: Run) -> str:
     )
 
 
+def _utilisation(run: Run, over_time: OverTime | None) -> PageSection:
+    """How busy links were, and first in words which was busiest."""
+    part = utilisation(run, over_time)
+    return replace(part, lead=f"{bottleneck(run)} {part.lead}".strip())
+
+
 def _direction_of(run: Run, name: str) -> str:
     number = run.query("select name, port from links").to_pydict()
     ports = dict(zip(number["name"], number["port"], strict=True))
@@ -168,7 +188,6 @@ def _direction_of(run: Run, name: str) -> str:
 
 
 def _answer(run: Run) -> PageSection:
-    said = answer(run)
     shown = []
     timed = "collective_duration_ps" in run.summary and run.value("collective_duration_ps") is not None
     for name, words in _TILES:
@@ -180,8 +199,41 @@ def _answer(run: Run) -> PageSection:
             low, high = amount(number["low"], number["unit"]), amount(number["high"], number["unit"])
             interval = f"95 %: {low} to {high}"
         shown.append(Tile(name=words, value=amount(number["value"], number["unit"]), note=interval))
-    content = paragraphs(said, "answer") + notice(warnings(run, is_ending_told=True)) + tiles(shown)
+    content = (
+        three_lines_list(run)
+        + paragraphs(details(run), "told")
+        + notice(warnings(run, is_ending_told=True))
+        + tiles(shown)
+        + _others(run)
+    )
     return PageSection(id="answer", short="Answer", title="The answer", content=content)
+
+
+def three_lines_list(run: Run) -> str:
+    """The three lines of the answer with their labels; a culprit stands out."""
+    found = culprits(run)
+    name = found[0].name if found and found[0].kind not in {"none", "unknown"} else ""
+    return answer_lines(LABELS, three_lines(run), name)
+
+
+def _others(run: Run) -> str:
+    """Who else was suspected, and what each of them cost."""
+    if run.answer is None or not run.answer.others:
+        return ""
+    rows = [
+        [
+            escape(one.name),
+            escape(typeset(f"{'at most ' if one.how == 'bound' else ''}{amount(one.cost_s * SECOND_PS, 'ps')}"))
+            if one.cost_s is not None
+            else "\u2013",
+            "\u2013" if one.cost_share is None else escape(typeset(amount(one.cost_share, "share"))),
+            escape(one.text),
+        ]
+        for one in run.answer.others
+    ]
+    head = ("also suspected", "cost", "share", "what was the matter")
+    folded = f"{plural(len(rows), 'other suspect')} and what each cost"
+    return f"<details><summary>{folded}</summary>{table(head, rows, texts=(3,))}</details>"
 
 
 def _seeds(run: Run) -> PageSection:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from weftwork.report.answer import answer
+from weftwork.report.answer import details
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.distribution import distribution
 from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.over_time import directions, read_over_time
-from weftwork.report.page import warnings
+from weftwork.report.page import three_lines_list, warnings
 from weftwork.report.page_elements import PageSection, notice, paragraphs, port, render, table
 from weftwork.report.page_flows import flow_values
 from weftwork.report.page_over_time import moments, not_recorded
@@ -127,7 +127,7 @@ def _answer(first: Run, second: Run, headline: str, differences: Sequence[_Diffe
     ]
     each = "".join(
         f'<figure><figcaption>{name} <small class="port">{escape(run.path.name)}</small></figcaption>'
-        f"{paragraphs(_in_words(run), 'told')}</figure>"
+        f"{three_lines_list(run)}{paragraphs(details(run), 'told')}</figure>"
         for name, run in (("A", first), ("B", second))
     )
     content = (
@@ -137,10 +137,6 @@ def _answer(first: Run, second: Run, headline: str, differences: Sequence[_Diffe
         + f'<div class="two">{each}</div>'
     )
     return PageSection(id="answer", short="Answer", title="The answer", content=content)
-
-
-def _in_words(run: Run) -> list[str]:
-    return answer(run)
 
 
 def _training(first: Run, second: Run) -> list[PageSection]:

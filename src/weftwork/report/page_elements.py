@@ -19,7 +19,7 @@ from weftwork.report.words import typeset
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["PageSection", "Tile", "bar", "notice", "paragraphs", "port", "render", "table", "tiles"]
+__all__ = ["PageSection", "Tile", "answer_lines", "bar", "notice", "paragraphs", "port", "render", "table", "tiles"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +97,25 @@ def tiles(found: Sequence[Tile]) -> str:
 def paragraphs(texts: Sequence[str], kind: str) -> str:
     """Sentences below each other."""
     return f'<div class="{kind}">' + "".join(f"<p>{escape(typeset(text))}</p>" for text in texts) + "</div>"
+
+
+def answer_lines(labels: Sequence[str], texts: Sequence[str], culprit: str) -> str:
+    """The three lines of an answer as a list of labels and texts; those that are empty are left out.
+
+    Parameters
+    ----------
+    labels, texts : what each line is called, and what it says
+    culprit : name with which the last line begins, which stands out; empty for nobody
+    """
+    made = []
+    for label, text in zip(labels, texts, strict=True):
+        if not text:
+            continue
+        told = escape(typeset(text))
+        if culprit and label == labels[-1] and text.startswith(culprit):
+            told = f'<b class="culprit">{escape(culprit)}</b>{escape(typeset(text[len(culprit) :]))}'
+        made.append(f"<dt>{escape(label)}</dt><dd>{told}</dd>")
+    return f'<dl class="lines">{"".join(made)}</dl>'
 
 
 def notice(texts: Sequence[str]) -> str:

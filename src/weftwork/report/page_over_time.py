@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.units import RATE, format_quantity
+from weftwork.report.culprit_marks import TO_BLAME, faults_of, is_to_blame
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.fabric import scale
 from weftwork.report.figures.heat_map import heat_map, rows_of
@@ -44,13 +45,16 @@ def not_recorded(run: Run) -> str:
 
 
 def moments(run: Run, end_ps: int) -> list[Moment]:
-    """Faults of the scenario that happened."""
-    rows = run.query("select detail, \"where\", at_ps from events where event = 'fault' order by at_ps").to_pylist()
-    return [
-        Moment(at=row["at_ps"] / end_ps, text=f"{row['where']} {row['detail']}")
-        for row in rows
-        if row["at_ps"] <= end_ps
-    ]
+    """Faults of the scenario that happened; the first of the culprit says that it is to blame."""
+    found: list[Moment] = []
+    for row in faults_of(run):
+        if row["at_ps"] > end_ps:
+            continue
+        is_culprit = is_to_blame(run, row["where"])
+        blamed = f", {TO_BLAME}" if is_culprit and not any(one.is_culprit for one in found) else ""
+        text = f"{row['where']} {row['detail']}{blamed}"
+        found.append(Moment(at=row["at_ps"] / end_ps, text=text, is_culprit=is_culprit))
+    return found
 
 
 def utilisation(run: Run, over_time: OverTime | None) -> PageSection:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weftwork.report.culprit_marks import fault_times, is_culprit_row
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.gantt import KIND_NAMES, gantt
 from weftwork.report.figures.lines import Curve, curves
@@ -59,8 +60,16 @@ def pipeline_figure(run: Run) -> str:
     for job in jobs:
         for kind, ps in time_by_kind(run, job["job"]).items():
             totals[kind] += ps * job["gpus"] / sum(one["gpus"] for one in jobs)
-    drawing = gantt(found, {kind: ps for kind, ps in totals.items() if ps})
-    return figure("", drawing, note=_of_the_chart(found))
+    culprit = None if run.answer is None else run.answer.culprit
+    faults = fault_times(run)
+    blamed = [is_culprit_row(culprit, row, jobs=len(jobs)) for row in found.rows]
+    drawing = gantt(found, {kind: ps for kind, ps in totals.items() if ps}, faults=faults, culprits=blamed)
+    said = _of_the_chart(found)
+    if any(blamed):
+        said += " A row with a bar before its name is to blame."
+    if faults:
+        said += " Bands are faults, from when to when each was at work."
+    return figure("", drawing, note=said)
 
 
 def _of_the_chart(found: Pipeline) -> str:

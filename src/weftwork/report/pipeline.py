@@ -57,7 +57,7 @@ class PipelineRow:
 
     Attributes
     ----------
-    job, stage, rank, ranks : as in the table `segments`
+    job, stage, rank, ranks, gpu : as in the table `segments`; of an older Weftwork the GPU is None
     pieces : structured array of ``start_ps``, ``end_ps``, ``kind`` (index into `KINDS`) and ``block``, by time
     blocks : structured array of ``micro_batch``, ``virtual_stage`` and ``pass`` (index into `PASSES`)
     """
@@ -66,6 +66,7 @@ class PipelineRow:
     stage: int
     rank: int
     ranks: int
+    gpu: int | None
     pieces: NDArray[np.void]
     blocks: NDArray[np.void]
 
@@ -109,9 +110,12 @@ def read_pipeline(
     most_rows : above which some are left out; None: none
     most_pieces : above which the pieces of a pass are merged by kind; None: never
     """
+    known = run.query("select * from segments limit 0").column_names
+    gpu = "gpu" if "gpu" in known else "null::bigint as gpu"
     actors = run.query(
-        "with jobs as (select job, row_number() over () as place from jobs) "
-        "select distinct place, job, stage, rank, ranks from segments join jobs using (job) order by place, stage, rank"
+        "with jobs as (select job, row_number() over () as place from jobs) "  # noqa: S608 - of ours
+        f"select distinct place, job, stage, rank, ranks, {gpu} from segments join jobs using (job) "
+        "order by place, stage, rank"
     ).to_pylist()
     if not actors:
         return None
@@ -119,7 +123,6 @@ def read_pipeline(
     shown = actors[::each]
     wanted = ", ".join(f"({i}, {_quoted(a['job'])}, {a['stage']}, {a['rank']})" for i, a in enumerate(shown))
     passes = " ".join(f"when '{name}' then {place}" for place, name in enumerate(PASSES) if name)
-    known = run.query("select * from segments limit 0").column_names
     virtual_stage = "virtual_stage" if "virtual_stage" in known else "chunk"  # as runs of before call it
     kinds = " ".join(f"when '{kind}' then {place}" for place, kind in enumerate(KINDS))
     table = run.query(
@@ -168,6 +171,7 @@ def _row(actor: dict[str, Any], columns: dict[str, NDArray[Any]], *, is_merged: 
         stage=actor["stage"],
         rank=actor["rank"],
         ranks=actor["ranks"],
+        gpu=actor["gpu"],
         pieces=_merged(pieces) if is_merged else pieces,
         blocks=blocks,
     )

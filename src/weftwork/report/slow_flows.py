@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.report.link_rates import read_link_rates
 from weftwork.report.over_time import has_table
 from weftwork.report.words import amount, plural, sentence
 
@@ -180,7 +181,7 @@ def _hops(
 ) -> tuple[FlowHop, ...] | None:
     pair = int(row["queue_pair"])
     ports = run.query(
-        "select p.*, l.name, l.rate_bps, n.name as peer from paths p join links l using (port) "  # noqa: S608 - numbers
+        "select p.*, l.name, n.name as peer from paths p join links l using (port) "  # noqa: S608 - numbers
         f"join nodes n on n.node = l.peer where queue_pair = {pair} order by port"
     ).to_pylist()
     others_of = {
@@ -200,16 +201,16 @@ def _hops(
         return None
     sent = max(port["packets"] for port in ports)  # all of them by the port of the host
     hops = []
+    rates = read_link_rates(run) if over_time is None else over_time.rates
     for port in ports:
         share = port["packets"] / sent
+        rate_bps = rates.mean_bps(port["port"], start_ps, end_ps)
         own = others = paused = None
         if over_time is not None and end_ps - start_ps >= _LEAST_BINS * over_time.bin_ps:
-            own = min(
-                share * row.get("wire_bytes", row["size_bytes"]) * 8 * SECOND_PS / port["rate_bps"], end_ps - start_ps
-            )
+            own = _sending_ps(share * row.get("wire_bytes", row["size_bytes"]), rate_bps, end_ps - start_ps)
             number = port["port"]
             wire = over_time.within("bytes", number, start_ps, end_ps) * over_time.wire_factor[number]
-            busy = min(wire * 8 * SECOND_PS / port["rate_bps"], end_ps - start_ps)
+            busy = _sending_ps(wire, rate_bps, end_ps - start_ps)
             own = min(own, busy)
             others = busy - own
             paused = min(over_time.within("paused_ps", number, start_ps, end_ps), end_ps - start_ps - busy)
@@ -219,7 +220,7 @@ def _hops(
                 name=port["name"],
                 peer=port["peer"],
                 share=share,
-                wait_ps=port["mean_queue_bytes"] * 8 * SECOND_PS / port["rate_bps"],
+                wait_ps=_sending_ps(port["mean_queue_bytes"], rate_bps, end_ps - start_ps),
                 queue_bytes=port["mean_queue_bytes"],
                 own_ps=own,
                 others_ps=others,
@@ -229,6 +230,13 @@ def _hops(
             )
         )
     return tuple(hops)
+
+
+def _sending_ps(size_bytes: float, rate_bps: float, most_ps: int) -> float:
+    """How long a port sends so many bytes at a rate, at most so long; all that long where it had no rate at all."""
+    if rate_bps <= 0:
+        return float(most_ps) if size_bytes else 0.0
+    return min(size_bytes * 8 * SECOND_PS / rate_bps, float(most_ps))
 
 
 def why(slow: SlowFlow) -> list[SlowReason]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from weftwork.spec.answer import Culprit
     from weftwork.store.runs import Run
 
-__all__ = ["LABELS", "culprit_text", "partial_text", "three_lines"]
+__all__ = ["LABELS", "culprit_text", "culprits", "partial_text", "three_lines"]
 
 LABELS: Final = ("took", "limited by", "to blame")
 _PARTIAL: Final = {
@@ -82,7 +82,8 @@ def _took(run: Run) -> str:
     if name == "iteration_ps":
         return f"{lead}{told} an iteration{_rates(run)}"
     if name == "collective_duration_ps":
-        each = " each" if (run.value("collective_repetitions") or 0) > 1 else ""
+        repetitions = run.value("collective_repetitions") if _known(run, "collective_repetitions") else None
+        each = " each" if (repetitions or 0) > 1 else ""
         bandwidth = ""
         if _known(run, "collective_bus_bandwidth_bps"):
             bandwidth = f": bus bandwidth {_told(run, 'collective_bus_bandwidth_bps')}, as nccl-tests counts it"
@@ -124,17 +125,28 @@ def _limited_by(run: Run) -> str:
     return f"{found.limited_by.name}, in use {use} of the time{some}"
 
 
-def _to_blame(run: Run) -> str:
-    if not run.seeds:
-        return "" if run.answer is None else culprit_text(run.answer.culprit)
-    answers = [part.answer for part in run.seeds if part.answer is not None]
+def culprits(run: Run) -> list[Culprit]:
+    """The culprit of a run; of several seeds that of most of them, once for each that names it.
+
+    Nobody in a run of an older Weftwork.
+    """
+    answers = [part.answer for part in run.seeds or (run,) if part.answer is not None]
     if not answers:
+        return []
+    (kind, name), _ = Counter((one.culprit.kind, one.culprit.name) for one in answers).most_common(1)[0]
+    return [one.culprit for one in answers if (one.culprit.kind, one.culprit.name) == (kind, name)]
+
+
+def _to_blame(run: Run) -> str:
+    own = culprits(run)
+    if not own:
         return ""
-    (kind, name), count = Counter((one.culprit.kind, one.culprit.name) for one in answers).most_common(1)[0]
-    own = [one.culprit for one in answers if (one.culprit.kind, one.culprit.name) == (kind, name)]
-    if kind in {"none", "unknown"} or any(one.cost_s is None for one in own):
-        return f"{culprit_text(own[0])} ({count} of {len(answers)} seeds)"
-    return f"{_named(own[0])}: {_price(own)} on average of {count} of {len(answers)} seeds{_found(own[0])}"
+    if not run.seeds:
+        return culprit_text(own[0])
+    of = sum(part.answer is not None for part in run.seeds)
+    if own[0].kind in {"none", "unknown"} or any(one.cost_s is None for one in own):
+        return f"{culprit_text(own[0])} ({len(own)} of {of} seeds)"
+    return f"{_named(own[0])}: {_price(own)} on average of {len(own)} of {of} seeds{_found(own[0])}"
 
 
 def culprit_text(culprit: Culprit) -> str:

@@ -82,6 +82,11 @@ _LINKS = (
         "max_ingress_bytes", "int64", "B", "Largest memory that one priority of this port took, headroom included."
     ),
 )
+_RATES = (
+    _column("port", "int64", "number", "Number of the sending port; only those whose rate a fault changed."),
+    _column("at_ps", "int64", "ps", "Instant from which its link had this rate."),
+    _column("rate_bps", "int64", "b/s", "Rate; 0 while the link is down."),
+)
 _COLLECTIVES = (
     _column("operation", "string", "name", "What was done."),
     _column("repetition", "int64", "number", "Which time, from 0."),
@@ -143,6 +148,7 @@ _SEGMENTS = (
     _column("stage", "int64", "number", "Stage of its pipeline, from 0."),
     _column("rank", "int64", "number", "A rank of the job that did this; it stands for all that did the same."),
     _column("ranks", "int64", "count", "Ranks that did the same at the same time, itself included."),
+    _column("gpu", "int64", "number", "GPU of that rank, counted over all servers from 0.", optional=True),
     _column("micro_batch", "int64", "number", "Micro batch, from 0; -1 where the time belongs to none."),
     _column(
         "virtual_stage", "int64", "number", "Virtual stage on the stage, from 0; -1 where the time belongs to none."
@@ -267,6 +273,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
     {
         "flows": _FLOWS,
         "links": _LINKS,
+        "rates": _RATES,
         "collectives": _COLLECTIVES,
         "series": _SERIES,
         "events": _EVENTS,

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weftwork.report.culprit_marks import TO_BLAME
 from weftwork.report.figures.colours import kind_colours
 from weftwork.report.figures.png import png_of
 from weftwork.report.pipeline import KINDS, PASSES
 from weftwork.report.words import amount, typeset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from weftwork.report.culprit_marks import FaultTime
     from weftwork.report.pipeline import Pipeline, PipelineRow
 
 __all__ = ["KIND_NAMES", "gantt", "kind_legend", "packed"]
@@ -50,35 +52,60 @@ _NOTHING: Final = 15  # kind of a gap between pieces; a piece is written as 16 x
 _COLUMNS: Final = 960  # of the picture without a script
 _ROW_PX: Final = (9, 32)
 _HEIGHT_PX: Final = 560
+_TOP_PX: Final = 20  # above the rows, for the names of faults
 
 
-def gantt(pipeline: Pipeline, totals: Mapping[str, float]) -> str:
+def gantt(
+    pipeline: Pipeline,
+    totals: Mapping[str, float],
+    *,
+    faults: Sequence[FaultTime] = (),
+    culprits: Sequence[bool] = (),
+) -> str:
     """Draw the rows.
 
     Parameters
     ----------
     pipeline : of `weftwork.report.pipeline.read_pipeline`
     totals : ps by kind of an average rank, for the legend
+    faults : bands from when to when each was at work
+    culprits : of each row, whether it is to blame; nothing where none is
     """
     rows = pipeline.rows
     row_px = int(np.clip(_HEIGHT_PX // len(rows), *_ROW_PX))
     span = max(pipeline.end_ps - pipeline.start_ps, 1)
     names = [_name(pipeline, row) for row in rows]
+    blamed = [bool(culprits) and culprits[place] for place in range(len(rows))]
+    shown = [one for one in faults if one.start_ps < pipeline.end_ps]
+    top_px = _TOP_PX if shown else 0
     meta: dict[str, Any] = {
         "unit": span / _TICKS,
         "start": pipeline.start_ps,
         "end": _TICKS,
         "row": row_px,
-        "rows": [f"{name}: rank {row.rank}{_others(row)}" for name, row in zip(names, rows, strict=True)],
+        "top": top_px,
+        "faults": [_band(pipeline, one, span / _TICKS) for one in shown],
+        "rows": [
+            f"{name}: rank {row.rank}{_others(row)}{f', {TO_BLAME}' if is_blamed else ''}"
+            for name, row, is_blamed in zip(names, rows, blamed, strict=True)
+        ],
         "kinds": [KIND_NAMES[kind] for kind in KINDS],
         "passes": PASSES,
     }
-    labels = "".join(f'<span style="height:{row_px}px">{escape(name)}</span>' for name in names)
+    marked = f' class="culprit" title="{TO_BLAME}"'
+    labels = "".join(
+        f'<span{marked if is_blamed else ""} style="height:{row_px}px">{escape(name)}</span>'
+        for name, is_blamed in zip(names, blamed, strict=True)
+    )
     said = escape(f"{len(rows)} rows over {amount(span, 'ps')}. Ctrl and wheel, or plus and minus, zoom; arrows move.")
+    for one in shown:
+        until = "the end" if one.end_ps is None else amount(one.end_ps - pipeline.start_ps, "ps")
+        begin = amount(max(one.start_ps - pipeline.start_ps, 0), "ps")
+        said += escape(f" {_fault_text(one)} from {begin} to {until}.")
+    heights = f"--rows:{len(rows) * row_px}px;--row:{row_px}px;--top:{top_px}px"
     data = escape(json.dumps(meta, separators=(",", ":")), quote=True)
     return (
-        kind_legend(totals)
-        + f'<div class="gantt" data-meta="{data}" style="--rows:{len(rows) * row_px}px;--row:{row_px}px">'
+        kind_legend(totals) + f'<div class="gantt" data-meta="{data}" style="{heights}">'
         '<div class="keysline" hidden><button type="button" data-do="in">zoom in</button>'
         '<button type="button" data-do="out">zoom out</button><button type="button" data-do="left">earlier</button>'
         '<button type="button" data-do="right">later</button><button type="button" data-do="all">all</button>'
@@ -87,6 +114,17 @@ def gantt(pipeline: Pipeline, totals: Mapping[str, float]) -> str:
         f'<canvas tabindex="0" role="img" aria-label="{said}" hidden></canvas><noscript>{_picture(pipeline)}</noscript>'
         f'</div><script type="text/plain">{base64.b64encode(packed(pipeline)).decode()}</script></div>'
     )
+
+
+def _fault_text(fault: FaultTime) -> str:
+    return f"{fault.text}, {TO_BLAME}" if fault.is_culprit else fault.text
+
+
+def _band(pipeline: Pipeline, fault: FaultTime, unit_ps: float) -> list[Any]:
+    """Where a fault begins and ends, in steps of the chart, what it is called, and 1 where it is to blame."""
+    end_ps = pipeline.end_ps if fault.end_ps is None else min(fault.end_ps, pipeline.end_ps)
+    places = (max(at_ps - pipeline.start_ps, 0) / unit_ps for at_ps in (fault.start_ps, end_ps))
+    return [*map(round, places), _fault_text(fault), int(fault.is_culprit)]
 
 
 def _name(pipeline: Pipeline, row: PipelineRow) -> str:

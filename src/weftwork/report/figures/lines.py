@@ -43,6 +43,7 @@ class Moment:
 
     at: float
     text: str
+    is_culprit: bool = False
 
 
 def time_ticks(end_ps: int) -> list[Tick]:
@@ -107,9 +108,14 @@ def curves(
 
 
 def _moments(moments: Sequence[Moment]) -> tuple[str, str]:
-    lines = "".join(f'<path class="moment" d="M{SPAN * moment.at:.1f} 0V{SPAN}"/>' for moment in moments)
+    kinds = ["moment culprit" if moment.is_culprit else "moment" for moment in moments]
+    lines = "".join(
+        f'<path class="{kind}" d="M{SPAN * moment.at:.1f} 0V{SPAN}"/>'
+        for kind, moment in zip(kinds, moments, strict=True)
+    )
     words = "".join(
-        f'<span class="moment" style="{_side(moment.at)};top:{14 * (number % 3)}px">{escape(moment.text)}</span>'
+        f'<span class="{kinds[number]}" style="{_side(moment.at)};top:{14 * (number % 3)}px">'
+        f"{escape(moment.text)}</span>"
         for number, moment in enumerate(moments)
         if moment.text
     )

@@ -5,7 +5,7 @@ for (const chart of document.querySelectorAll(".gantt")) {
   const canvas = chart.querySelector("canvas");
   const where = chart.querySelector(".where");
   const pen = canvas.getContext("2d");
-  const NOTHING = 15, AXIS = 22, KINDS = meta.kinds.length;
+  const NOTHING = 15, AXIS = 22, TOP = meta.top, KINDS = meta.kinds.length;
 
   const unpack = (text) => {
     const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -50,12 +50,12 @@ for (const chart of document.querySelectorAll(".gantt")) {
     return ps < 1 ? "0" : `${three(ps)}\u202fps`;
   };
 
-  let from = 0, to = meta.end, asked = false, colours = [], ink = "", soft = "", panel = "";
+  let from = 0, to = meta.end, asked = false, colours = [], ink = "", soft = "", panel = "", warn = "";
   const readColours = () => {
     const style = getComputedStyle(document.documentElement);
     const of = (name) => style.getPropertyValue(name).trim();
     colours = meta.kinds.map((_, place) => of(`--k${place}`));
-    [ink, soft, panel] = [of("--ink"), of("--soft"), of("--panel")];
+    [ink, soft, panel, warn] = [of("--ink"), of("--soft"), of("--panel"), of("--warn-line")];
   };
 
   // shares of one pixel, or of a block whose pieces are narrower than that, as heights
@@ -131,15 +131,46 @@ for (const chart of document.querySelectorAll(".gantt")) {
       pen.fillText(time(tick), x, top + 13);
     }
   };
+  // faults as bands over the rows; the culprit's name comes first where there is no room for all
+  const drawFaults = (width, bottom) => {
+    const taken = [];
+    for (const [begin, end, text, blamed] of [...meta.faults].sort((a, b) => b[3] - a[3])) {
+      const x = (begin - from) * width / (to - from), last = (end - from) * width / (to - from);
+      if (last < 0 || x > width) continue;
+      const left = Math.max(x, 0), right = Math.min(last, width);
+      pen.fillStyle = pen.strokeStyle = blamed ? warn : soft;
+      pen.globalAlpha = 0.16;
+      pen.fillRect(left, TOP, right - left, bottom - TOP);
+      pen.globalAlpha = 1;
+      pen.lineWidth = blamed ? 2 : 1.25;
+      pen.setLineDash([5, 3]);
+      for (const edge of [x, last]) {
+        if (edge < 0 || edge > width) continue;
+        pen.beginPath();
+        pen.moveTo(edge, 0);
+        pen.lineTo(edge, bottom);
+        pen.stroke();
+      }
+      pen.setLineDash([]);
+      pen.font = `${blamed ? 600 : 500} 12px system-ui, sans-serif`;
+      const wide = Math.min(pen.measureText(text).width, width), start = Math.min(left + 5, width - wide);
+      if (taken.some(([a, b]) => start < b + 8 && start + wide > a - 8)) continue;
+      taken.push([start, start + wide]);
+      pen.fillStyle = ink;
+      pen.textAlign = "left";
+      pen.fillText(text, start, TOP / 2, width);
+    }
+  };
   const draw = () => {
     asked = false;
-    const width = canvas.clientWidth, height = rows.length * meta.row + AXIS, dots = devicePixelRatio || 1;
+    const width = canvas.clientWidth, height = TOP + rows.length * meta.row + AXIS, dots = devicePixelRatio || 1;
     canvas.width = Math.round(width * dots);
     canvas.height = Math.round(height * dots);
     pen.setTransform(dots, 0, 0, dots, 0, 0);
     pen.textBaseline = "middle";
-    rows.forEach((row, place) => drawRow(row, place * meta.row, meta.row - 1.5, width));
-    drawAxis(width, rows.length * meta.row);
+    rows.forEach((row, place) => drawRow(row, TOP + place * meta.row, meta.row - 1.5, width));
+    drawFaults(width, TOP + rows.length * meta.row);
+    drawAxis(width, TOP + rows.length * meta.row);
   };
   const ask = () => { if (!asked) { asked = true; requestAnimationFrame(draw); } };
   const show = (begin, span) => {
@@ -188,7 +219,7 @@ for (const chart of document.querySelectorAll(".gantt")) {
   canvas.addEventListener("pointerleave", weftwork.hide);
 
   const tell = (event) => {
-    const box = canvas.getBoundingClientRect(), row = rows[Math.floor((event.clientY - box.top) / meta.row)];
+    const box = canvas.getBoundingClientRect(), row = rows[Math.floor((event.clientY - box.top - TOP) / meta.row)];
     const at = from + shareOf(event.clientX) * (to - from);
     if (!row || at < row.start[0] || at >= row.start[row.kind.length]) { weftwork.hide(); return; }
     const piece = lastAt((place) => row.start[place], row.kind.length, at);
@@ -206,7 +237,7 @@ for (const chart of document.querySelectorAll(".gantt")) {
     const name = (kind) => meta.kinds[kind] ?? "nothing recorded";
     const long = (p) => time(row.start[p + 1] - row.start[p]);
     weftwork.show(event, [
-      weftwork.node("b", row.name), weftwork.node("div", what.filter((text) => text).join(", ")),
+      weftwork.node("b", row.name), ...meta.faults.filter(([begin, end]) => at >= begin && at < end).map(([, , text]) => weftwork.node("div", text)), weftwork.node("div", what.filter((text) => text).join(", ")),
       line(row.kind[piece], `${name(row.kind[piece])}: ${long(piece)}, from ${time(row.start[piece])} on`),
       ...(end - first > 1 ? [weftwork.node("div", `all of it, ${time(row.start[end] - row.start[first])}:`),
         ...[...sums.keys()].filter((kind) => sums[kind]).map((kind) => line(kind, `${name(kind)}: ${time(sums[kind])}`))] : []),

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.scenario.training import TrainingSection
 
-__all__ = ["TrainingJob", "compute_factors", "training_jobs", "training_programs"]
+__all__ = ["TrainingJob", "compute_factors", "gpu_numbers", "training_jobs", "training_programs"]
 
 # chosen: Llama 3 stretched its context 16 times (arXiv:2407.21783, section 3.4.2); four times that is a slip of the pen
 MOST_STRETCH = 64
@@ -166,6 +166,12 @@ def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[Trainin
     return steps, caveats_by_subject([Caveat(subject="training.packets", kind="approximate", text=text)])
 
 
+def gpu_numbers(fabric: Fabric, placement: Placement) -> NDArray[np.int64]:
+    """GPU of each rank, counted over all servers from 0; shape (ranks,)."""
+    local = 0 if placement.gpu is None else placement.gpu
+    return np.asarray(placement.host.astype(np.int64) * _server(fabric).gpus + local, np.int64)
+
+
 def compute_factors(scenario: Scenario, fabric: Fabric, placement: Placement) -> NDArray[np.float64] | None:
     """How many times longer each rank computes; None where all are alike.
 
@@ -176,7 +182,7 @@ def compute_factors(scenario: Scenario, fabric: Fabric, placement: Placement) ->
     """
     if not scenario.stragglers:
         return None
-    number = placement.host.astype(np.int64) * _server(fabric).gpus + (0 if placement.gpu is None else placement.gpu)
+    number = gpu_numbers(fabric, placement)
     factor = np.ones(len(number))
     for slow in scenario.stragglers:
         factor[number == slow.gpu] = slow.factor

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
-__all__ = ["link_use", "mean_rates_bps", "sent_bytes", "siblings_use", "up_use"]
+__all__ = ["link_use", "mean_rates_bps", "rate_rows", "rate_steps", "sent_bytes", "siblings_use", "up_use"]
 
 
 def sent_bytes(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
@@ -26,6 +26,57 @@ def sent_bytes(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
         return execution.flows.link_bytes
     ports = execution.outcome.ports
     return np.asarray(ports["bytes"] + ports["frames"] * prepared.transport.interframe_bytes, np.float64)
+
+
+def rate_steps(prepared: Prepared, end_ps: int) -> dict[int, list[tuple[int, int]]]:
+    """When faults changed the rate of a link, and to what; 0 while it is down.
+
+    Parameters
+    ----------
+    prepared : its faults
+    end_ps : of the run; what comes later did not happen
+
+    Returns
+    -------
+    of each link that changed: instants and rates in b/s from then on, by time; the first is what it has at 0
+    """
+    links = prepared.fabric.links
+    changes: dict[int, list[tuple[int, str, int]]] = {}
+    for occurrence in prepared.faults:
+        for fault in occurrence.faults:
+            if fault.event not in {"up", "down", "degrade"} or fault.at_ps > end_ps:
+                continue
+            affected = [] if fault.link < 0 else [fault.link]
+            if fault.switch >= 0:
+                affected = np.flatnonzero((links["a"] == fault.switch) | (links["b"] == fault.switch)).tolist()
+            for link in affected:
+                changes.setdefault(link, []).append((fault.at_ps, fault.event, fault.rate_bps or 0))
+    steps: dict[int, list[tuple[int, int]]] = {}
+    for link, happened in changes.items():
+        nominal_bps = rate_bps = int(links["rate_bps"][link])
+        is_up = True
+        steps[link] = [(0, nominal_bps)]
+        for at_ps, event, new_bps in sorted(happened, key=lambda one: one[0]):
+            is_up = event != "down" if event in {"up", "down"} else is_up
+            rate_bps = new_bps or nominal_bps if event == "degrade" else rate_bps
+            steps[link].append((at_ps, rate_bps if is_up else 0))
+    return steps
+
+
+def rate_rows(prepared: Prepared, execution: Execution, kept: NDArray[np.int64]) -> dict[str, list[int]]:
+    """Columns of the table ``rates``: a row for each rate that a port had, where a fault changed it.
+
+    Parameters
+    ----------
+    prepared : its faults
+    execution : the run
+    kept : ports that have a row in the table ``links``
+    """
+    steps = rate_steps(prepared, _end_ps(execution))
+    link = prepared.fabric.ports.link
+    own = kept[np.isin(link[kept], list(steps))].tolist()
+    rows = [(port, at_ps, rate_bps) for port in own for at_ps, rate_bps in steps[int(link[port])]]
+    return {name: [row[place] for row in rows] for place, name in enumerate(("port", "at_ps", "rate_bps"))}
 
 
 def mean_rates_bps(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
@@ -37,29 +88,12 @@ def mean_rates_bps(prepared: Prepared, execution: Execution) -> NDArray[np.float
     execution : the run
     """
     end_ps = _end_ps(execution)
-    links = prepared.fabric.links
-    mean = links["rate_bps"].astype(np.float64)
+    mean = prepared.fabric.links["rate_bps"].astype(np.float64)
     if end_ps <= 0:
         return mean
-    changes: dict[int, list[tuple[int, str, int]]] = {}
-    for occurrence in prepared.faults:
-        for fault in occurrence.faults:
-            affected = [] if fault.link < 0 else [fault.link]
-            if fault.switch >= 0:
-                affected = np.flatnonzero((links["a"] == fault.switch) | (links["b"] == fault.switch)).tolist()
-            if fault.event in {"up", "down", "degrade"}:
-                for link in affected:
-                    changes.setdefault(link, []).append((fault.at_ps, fault.event, fault.rate_bps or 0))
-    for link, happened in changes.items():
-        nominal_bps = rate_bps = int(links["rate_bps"][link])
-        is_up, since_ps, carried = True, 0, 0.0
-        for at_ps, event, new_bps in happened:
-            now_ps = min(at_ps, end_ps)
-            carried += (now_ps - since_ps) * (rate_bps if is_up else 0)
-            since_ps = now_ps
-            is_up = event != "down" if event in {"up", "down"} else is_up
-            rate_bps = new_bps or nominal_bps if event == "degrade" else rate_bps
-        carried += (end_ps - since_ps) * (rate_bps if is_up else 0)
+    for link, steps in rate_steps(prepared, end_ps).items():
+        until = [at_ps for at_ps, _ in steps[1:]] + [end_ps]
+        carried = sum((end - at_ps) * float(rate_bps) for (at_ps, rate_bps), end in zip(steps, until, strict=True))
         mean[link] = carried / end_ps
     return mean
 

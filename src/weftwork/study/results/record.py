@@ -27,7 +27,7 @@ from weftwork.study.results.intra_server import (
     inside_summary,
     message_times_ps,
 )
-from weftwork.study.results.link_use import link_use, mean_rates_bps, sent_bytes
+from weftwork.study.results.link_use import link_use, mean_rates_bps, rate_rows, sent_bytes
 from weftwork.topology.oversubscription import end_to_end, oversubscription_by_tier, oversubscription_text
 
 if TYPE_CHECKING:
@@ -157,6 +157,7 @@ def message_rows(prepared: Prepared, execution: Execution) -> dict[str, dict[str
     found = {
         "links": _links(prepared, execution, kept, names),
         "nodes": node_rows(prepared.fabric),
+        "rates": rate_rows(prepared, execution, kept),
         "events": _events(prepared, outcome, names),
     }
     if prepared.is_folded:

@@ -15,6 +15,7 @@ from weftwork.base.clock import SECOND_PS
 from weftwork.engine.flow.flow_input import FlowInput
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.study.answer.measure import taken_ps
+from weftwork.study.prepare.training import gpu_numbers
 from weftwork.study.results.ending import are_iterations_done, job_of_rank
 from weftwork.study.results.goodput import over_weeks
 from weftwork.study.results.record import words
@@ -239,6 +240,7 @@ def _segments(
         "stage": prepared.stage_of_program[program[actor]],
         "rank": actors["rank"][actor] - first,
         "ranks": ranks[actor],
+        "gpu": gpu_numbers(prepared.fabric, prepared.job.placement)[actors["rank"][actor]],
         **about,
         "kind": words(segments.kinds, segments.kind[kept]),
         "start_ps": segments.start_ps[kept],

@@ -1,0 +1,88 @@
+"""Who is to blame, where a page has time or rows: which faults were when, and which of them is the culprit.
+
+Reads `summary.json` and the table `events` of a run's folder. Leaves out: culprits that have no time and no row, such
+as a setting; the three lines name them (`weftwork.report.three_lines`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from weftwork.report.pipeline import PipelineRow
+    from weftwork.spec.answer import Culprit
+    from weftwork.store.runs import Run
+
+__all__ = ["TO_BLAME", "FaultTime", "fault_times", "faults_of", "is_culprit_row", "is_to_blame"]
+
+TO_BLAME: Final = "to blame"
+_ENDS: Final = " ends"  # behind what a fault did, where that is undone
+_UP: Final = "up"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FaultTime:
+    """A fault of the scenario, from when to when it was at work.
+
+    Attributes
+    ----------
+    text : what happened, such as ``leaf0-spine1 down``
+    start_ps, end_ps : from when to when; None where nothing undid it
+    is_culprit : whether its place is to blame
+    """
+
+    text: str
+    start_ps: int
+    end_ps: int | None
+    is_culprit: bool
+
+
+def faults_of(run: Run) -> list[dict[str, Any]]:
+    """What happened to the fabric: ``detail``, ``where`` and ``at_ps``, by time."""
+    rows: list[dict[str, Any]] = run.query(
+        "select detail, \"where\", at_ps from events where event = 'fault' order by at_ps"
+    ).to_pylist()
+    return rows
+
+
+def is_to_blame(run: Run, where: str) -> bool:
+    """Whether a link, a switch or a NIC is the culprit of a run; False in a run of an older Weftwork."""
+    return run.answer is not None and run.answer.culprit.name == where
+
+
+def fault_times(run: Run) -> list[FaultTime]:
+    """The faults of a run, each with its end: where it ended, the link came up, or the same place had another."""
+    open_at: dict[str, FaultTime] = {}
+    found: list[FaultTime] = []
+    for row in faults_of(run):
+        where, at_ps = row["where"], int(row["at_ps"])
+        if (before := open_at.pop(where, None)) is not None:
+            found.append(_until(before, at_ps))
+        if row["detail"].endswith(_ENDS) or row["detail"] == _UP:
+            continue
+        text = f"{where} {row['detail']}"
+        open_at[where] = FaultTime(text=text, start_ps=at_ps, end_ps=None, is_culprit=is_to_blame(run, where))
+    return sorted([*found, *open_at.values()], key=lambda one: one.start_ps)
+
+
+def _until(fault: FaultTime, end_ps: int) -> FaultTime:
+    return FaultTime(text=fault.text, start_ps=fault.start_ps, end_ps=end_ps, is_culprit=fault.is_culprit)
+
+
+def is_culprit_row(culprit: Culprit | None, row: PipelineRow, *, jobs: int) -> bool:
+    """Whether a row of the pipeline is the culprit's: its GPU, its stage, or its job.
+
+    Parameters
+    ----------
+    culprit : of the run; None in a run of an older Weftwork
+    row : of `weftwork.report.pipeline.read_pipeline`
+    jobs : how many the run has
+    """
+    if culprit is None:
+        return False
+    if culprit.kind == "gpu":
+        return row.gpu is not None and culprit.name == f"GPU {row.gpu}"
+    if culprit.kind == "stage":
+        return culprit.name == (f"stage {row.stage}" if jobs == 1 else f"stage {row.stage} of {row.job}")
+    return culprit.kind == "job" and culprit.name == row.job

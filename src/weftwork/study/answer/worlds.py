@@ -35,7 +35,7 @@ FAST_NVLINK: Final = "infinitely fast NVLink"
 NO_OVERSUBSCRIPTION: Final = "no oversubscription"
 ALONE: Final = "alone"
 # Work that a machine does in about a second, by fidelity; chosen: an answer may come a second later
-_SOON: Final = {"packet": 15_000_000, "flow": 500_000, "reference": 50_000}
+_SOON: Final = {"packet": 15_000_000, "flow": 4_000_000, "reference": 50_000}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

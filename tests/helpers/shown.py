@@ -102,6 +102,15 @@ def prose(part: Element) -> str:
     return " ".join(one.text for one in part.all("p"))
 
 
+def three_lines(found: Element | str) -> dict[str, str]:
+    """The three lines of an answer, by their labels: of a part of a page, or of a terminal."""
+    if isinstance(found, str):
+        return {label: match[1] for label in ("took", "limited by", "to blame")
+                if (match := re.search(rf"^{label} +(.+?) *$", found, re.MULTILINE))}  # fmt: skip
+    (listed,) = found.all("dl", kind="lines")
+    return {name.text: line.text for name, line in zip(listed.all("dt"), listed.all("dd"), strict=True)}
+
+
 def rows(part: Element, head: str) -> list[dict[str, str]]:
     """The table whose first heading is ``head``: a mapping of headings to texts for each row; headings that occur
     again, as ``p99`` of a second quantity does, get an ordinal behind them.
@@ -115,6 +124,16 @@ def rows(part: Element, head: str) -> list[dict[str, str]]:
             body = [[cell.text for cell in row.all("td")] for row in table.all("tr")]
             return [dict(zip(names, cells, strict=True)) for cells in body if cells]
     raise AssertionError(f"no table begins with {head!r}: {[one.text[:40] for one in part.all('table')]}")
+
+
+def printed_beside(text: str, head: str, other: str) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """Two tables of an answer in a terminal that stand side by side, by their first headings."""
+    lines = text.splitlines()
+    begin = next(place for place, line in enumerate(lines) if line.startswith(f"{head} ") and other in line)
+    end = next(place for place, line in enumerate(lines) if place > begin and not line.strip())
+    at = lines[begin].index(other)
+    left, right = ("\n".join(part) for part in zip(*((line[:at], line[at:]) for line in lines[begin:end]), strict=True))
+    return printed(left, head), printed(right, other)
 
 
 def printed(text: str, head: str) -> list[dict[str, str]]:

@@ -150,7 +150,12 @@ def _what_if(plan: Plan, job: Mapping[str, Any]) -> list[dict[str, Any]]:
         "perfect overlap": lambda: job["iteration_ps"] - job["exposed_ps"] // 2,
     }
     return [
-        {"job": plan.job, "case": case, "iteration_ps": time(), "text": "A bound by a sum."}
+        {
+            "job": plan.job,
+            "case": case,
+            "iteration_ps": time(),
+            "text": "simulated again" if case == "infinite network" else "a bound: a sum",
+        }
         for case, time in less.items()
     ]
 
@@ -171,7 +176,8 @@ def _links() -> list[dict[str, Any]]:
             used = 0.62 if node >= 8 and peer >= 8 else 0.2 + 0.01 * node
             rows.append({
                 "port": len(rows), "name": "->".join(names), "link": "-".join(sorted(names)), "node": node,
-                "peer": peer, "rate_bps": 400 * 10**9, "utilisation": used, "bytes": int(used * 10**10), "frames": 0,
+                "peer": peer, "rate_bps": 400 * 10**9, "mean_rate_bps": 400 * 10**9,
+                "utilisation": used, "bytes": int(used * 10**10), "frames": 0,
                 "drops": 0, "marks": 0, "pauses_sent": 0, "resumes_sent": 0, "paused_ps": 0, "max_queue_bytes": 0,
                 "max_ingress_bytes": 0,
             })  # fmt: skip
@@ -206,8 +212,8 @@ def training_run(folder: Path, *plans: Plan, caveats: Sequence[Caveat] = (), sta
         first += gpus
     rows["tiers"], rows["nodes"], rows["links"] = list(_tiers(every)), list(_NODES), list(_links())
     slowest = max(rows["jobs"], key=lambda job: job["iteration_ps"])
-    units = {"iteration_ps": "ps", "tokens_per_s": "1/s", "mfu": "share", "model_flops": "FLOP",
-             "exposed_share": "share", "bubble_share": "share", "memory_bytes": "B"}  # fmt: skip
+    units = {"iteration_ps": "ps", "tokens_per_s": "1/s", "tokens_per_s_per_gpu": "1/s", "mfu": "share",
+             "model_flops": "FLOP", "exposed_share": "share", "bubble_share": "share", "memory_bytes": "B"}  # fmt: skip
     summary = {name: Quantity(value=slowest[name], unit=unit, text=f"The {name}.") for name, unit in units.items()}
     return write_run(
         folder,

@@ -234,13 +234,14 @@ def print_answer(run: Run, console: Console, *, is_verbose: bool = True, has_sou
         if is_training(run) and (bounds := _bounds(run)):
             said.insert(0, bounds)
         for part in (tables, said) if is_training(run) else (said, tables):
-            if part:
-                console.print()
-            for each in part:
+            for place, each in enumerate(part):
+                if place == 0 or not isinstance(each, str):
+                    console.print()
                 if isinstance(each, str):
                     _print_text(console, each)
                 else:
                     console.print(each)
+    console.print()
     if "assumes" in about:
         _print_text(console, f"{'assumes':<11}{about['assumes']}", "dim", indent=11)
     _print_notes(run, console, has_sources=has_sources)
@@ -285,8 +286,9 @@ def _tables(run: Run) -> list[Table]:
 def _training_tables(run: Run) -> list[Table]:
     """Where the time goes, and beside it what an iteration would be in other worlds; one for each job."""
     tables: list[Table] = []
-    for job in (job for job in jobs_of(run) if job["iteration_ps"] is not None):
-        spent = _table("time goes to", "time", "share")
+    jobs = jobs_of(run)
+    for job in (job for job in jobs if job["iteration_ps"] is not None):
+        spent = _table("time goes to" if len(jobs) == 1 else f"time of {job['job']}", "time", "share")
         for kind, ps in time_by_kind(run, job["job"]).items():
             exposed = ", exposed" if kind in EXPOSED else ""
             share = amount(share_of(run, job, kind, ps), "share")

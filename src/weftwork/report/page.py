@@ -261,6 +261,7 @@ def _fabric(run: Run) -> PageSection:
         return PageSection(id="fabric", short=short, title=title, content=notice([text]))
     links = run.query("select * from links order by port")
     ports = links["port"].to_numpy()
+    rate = "mean_rate_bps" if "mean_rate_bps" in links.column_names else "rate_bps"
     if len(ports) and int(ports[-1]) >= len(ports):  # a picture of some links would be one of another fabric
         text = f"The fabric is so large that only the {len(ports):,} busiest directions of its links were kept."
         return PageSection(id="fabric", short=short, title=title, content=notice([text]))
@@ -271,7 +272,7 @@ def _fabric(run: Run) -> PageSection:
         rows.append([
             f'<span class="badge here">{one.badge}</span> {port(row["name"])}',
             *(escape(typeset(amount(row[name], unit))) for name, unit in (
-                ("utilisation", "share"), ("rate_bps", "b/s"), ("max_queue_bytes", "B"), ("marks", "count"),
+                ("utilisation", "share"), (rate, "b/s"), ("max_queue_bytes", "B"), ("marks", "count"),
                 ("paused_ps", "ps"), ("drops", "count"))),
         ])  # fmt: skip
     head = ("busiest links", "in use", "rate", "longest queue", "marks", "was paused", "drops")

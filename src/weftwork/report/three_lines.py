@@ -30,6 +30,9 @@ _GROUPS: Final = (  # what an iteration may be limited by: numbers of the summar
     ("exposed_share", "exposed communication"),
     ("bubble_share", "the bubble"),
     ("waiting_share", "waiting for other ranks"),
+    ("spent_checkpoint_share", "checkpoints"),
+    ("spent_loading_share", "loading data"),
+    ("spent_other_share", "other things"),
 )
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told
 
@@ -151,7 +154,7 @@ def _to_blame(run: Run) -> str:
 
 def culprit_text(culprit: Culprit) -> str:
     """Say who is to blame, at what price, and how that was found."""
-    if culprit.kind == "none":
+    if culprit.kind in {"none", "unknown"}:
         return f"{culprit.name}: {culprit.text}"
     if culprit.cost_s is None:
         return _named(culprit)

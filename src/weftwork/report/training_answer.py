@@ -97,9 +97,13 @@ def training_sentences(run: Run) -> list[str]:
     said = [goodput_sentence(run)]
     if not run.seeds:
         jobs = jobs_of(run)
-        behind = [_memory(jobs[0])] if len(jobs) == 1 else [_in_short(run, job) for job in jobs]
+        behind = [_unfinished(jobs[0]), _memory(jobs[0])] if len(jobs) == 1 else [_in_short(run, job) for job in jobs]
         said = [*behind, _hottest(run), *said, *approximations(run)]
     return [text for text in said if text]
+
+
+def _unfinished(job: Mapping[str, Any]) -> str:
+    return "No iteration was finished." if job["iteration_ps"] is None else ""
 
 
 def _memory(job: Mapping[str, Any]) -> str:

@@ -130,7 +130,7 @@ def test_collectives_are_compared_by_the_times_that_their_answers_tell(command: 
     for run, algorithm in (("ring", "ring"), ("tree", "tree")):
         chosen = f"collective.algorithm={algorithm}"
         out = command("run", "tiny.yaml", "-o", run, "--set", "traffic=null", "--set", collective, "--set", chosen).out
-        took.append(next(line for line in out.splitlines() if " took " in line).rpartition(" took ")[2].rstrip("."))
+        took.append(next(line for line in out.splitlines() if line.startswith("took ")).split(None, 1)[1].split(":")[0])
     headline = command("compare", "ring", "tree").out.splitlines()[0]
     assert headline.endswith(f": {took[1]} against {took[0]}.")
 
@@ -258,7 +258,7 @@ def test_ctrl_c_keeps_what_was_done(tmp_path: Path) -> None:
     assert process.returncode == 130
     document = json.loads(out)
     assert document["status"] == weftwork.open_run(tmp_path / "out").status == "interrupted"
-    assert document["answer"][0].startswith("PARTIAL: interrupted at")
+    assert document["lines"]["took"].startswith("PARTIAL: interrupted at")
     assert document["numbers"]["flows_completed"]["value"] > 0
 
 

@@ -13,6 +13,7 @@ from helpers.pages import Page, lose_tables, plain, simulated
 from weftwork.cli import main
 from weftwork.cli.report import report
 from weftwork.report.page import run_page
+from weftwork.report.words import amount
 from weftwork.store.runs import Run, open_run
 from weftwork.study.run.run import run_scenario
 
@@ -45,9 +46,13 @@ def test_a_page_has_every_section_and_loads_nothing(incast: Run) -> None:
 
 def test_the_answer_comes_first_and_names_the_bottleneck(incast: Run) -> None:
     text = plain(Page(run_page(incast)).text)
-    assert "Incast 7:1 of 256 KB took" in text
-    assert "The bottleneck was leaf0->host0 (leaf \u2192 host): it was in use 9" in text
-    assert text.index("The bottleneck") < text.index("Completion time of flows") < text.index("How busy the links were")
+    assert "Incast 7:1 of 256 KB" in text
+    assert f"took{amount(incast.value('completion_ps'), 'ps')}: 1.79 MB of payload" in text  # 7 x 256 kB
+    assert incast.answer is not None
+    used = amount(incast.answer.limited_by.share, "share")
+    assert f"limited byleaf0->host0, in use {used} of the time" in text
+    assert f"The bottleneck was leaf0->host0 (leaf \u2192 host): it was in use {used} of the time" in text
+    assert text.index("limited by") < text.index("Completion time of flows") < text.index("The bottleneck")
 
 
 def test_every_direction_of_the_fabric_has_its_chart_and_heat_map(incast: Run) -> None:

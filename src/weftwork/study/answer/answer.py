@@ -42,6 +42,9 @@ _GROUPS: Final = {  # numbers of the summary, and what they are called
     "exposed_share": "exposed communication",
     "bubble_share": "the bubble",
     "waiting_share": "waiting for other ranks",
+    "spent_checkpoint_share": "checkpoints",
+    "spent_loading_share": "loading data",
+    "spent_other_share": "other things",
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import yaml
-from helpers.shown import charts, columns, is_shown, printed, rows, section, told, value_of, wrong
+from helpers.shown import charts, columns, is_shown, printed, rows, section, three_lines, told, value_of, wrong
 from numpy.typing import NDArray
 
 from weftwork.cli import main
@@ -173,11 +173,29 @@ def test_the_headline_says_which_was_faster(pair: Pair, turned: Pair, where: str
         assert wrong([("now", now, after), ("then", then, before)]) == []
 
 
+def test_both_culprits_are_named(pair: Pair) -> None:
+    lines = pair.terminal.splitlines()
+    for name, run in zip(("first", "second"), pair[:2], strict=True):
+        assert run.answer is not None
+        line = next(line for line in lines if line.startswith(f"to blame in the {name}: "))
+        assert line.partition(": ")[2].startswith(run.answer.culprit.name)
+    out = StringIO()
+    with redirect_stdout(out), pytest.raises(SystemExit):
+        main(["compare", str(pair.first.path), str(pair.second.path), "--json"])
+    found = json.loads(out.getvalue())
+    for name, run in zip(("first", "second"), pair[:2], strict=True):
+        known = json.loads((run.path / "summary.json").read_text())["answer"]["culprit"]
+        assert found[f"{name}_culprit"] == known
+
+
 def test_each_run_is_told_in_its_own_half(pair: Pair) -> None:
     part = section(pair.page, "answer")
     for name, run in zip("AB", pair[:2], strict=True):
         (text,) = (one.text for one in part.all("figure") if one.text.startswith(f"{name} {run.path.name}"))
-        took, goodput = told(text, "took {}.")[0], told(text, "of payload at {} together")[0]
+        lines = three_lines(next(one for one in part.all("figure") if one.text == text))
+        took, goodput = told(lines["took"], "{}: ")[0], told(lines["took"], "of payload at {} together")[0]
+        assert run.answer is not None
+        assert lines["to blame"].startswith(run.answer.culprit.name)
         known = numbers(run)
         assert (
             wrong([(name, took, known["completion_ps"]["value"]), (name, goodput, known["goodput_bps"]["value"])]) == []
@@ -236,7 +254,15 @@ def over_time(run: Run) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
     wire = np.zeros((len(links["port"]), len(edges) - 1))
     np.add.at(wire, (line["port"].astype(int), np.searchsorted(edges, line["at_ps"]) - 1), line["bytes"])
     gap = np.divide(links["frames"] * GAP_BYTES, links["bytes"], out=np.zeros(len(wire)), where=links["bytes"] > 0)
-    shares = wire * (1 + gap[:, None]) * 8e12 / (links["rate_bps"][:, None] * np.diff(edges))
+    up = np.tile(np.diff(edges).astype(float), (len(wire), 1))
+    events = columns(run.path, "events")
+    for event, where, what, at in zip(*(events[one] for one in ("event", "where", "detail", "at_ps")), strict=True):
+        if event == "fault":  # a link that goes down and stays down, which is all that happens here
+            assert what == "down"
+            up[links["link"] == where] *= np.clip((at - edges[:-1]) / np.diff(edges), 0.0, 1.0)
+    could = links["rate_bps"][:, None] * up
+    sent = wire * (1 + gap[:, None]) * 8e12
+    shares = np.divide(sent, could, out=np.zeros_like(sent), where=could > 0)
     kinds = [
         f"{nodes['role'][int(a)]} \u2192 {nodes['role'][int(b)]}"
         for a, b in zip(links["node"], links["peer"], strict=True)

@@ -11,12 +11,13 @@ from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import StringIO
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.message_runs import GAP_BYTES, MESSAGE_RUNS, STOPPED_PS, message_run
-from helpers.shown import charts, columns, is_shown, printed, rows, section, told, value_of, wrong
+from helpers.shown import charts, columns, is_shown, printed, rows, section, three_lines, told, value_of, wrong
 from numpy.typing import NDArray
 from rich.console import Console
 
@@ -50,6 +51,7 @@ class Facts:
     def __init__(self, run: Run) -> None:
         self.flows, self.links, self.nodes = (columns(run.path, name) for name in ("flows", "links", "nodes"))
         self.events, self.timeline = columns(run.path, "events"), columns(run.path, "timeline")
+        self.end_ps = float(run.summary["simulated_ps"]["value"])
         self.done = ~np.isnan(self.flows["delivered_ps"].astype(float))
         self.fct_ps = (self.flows["delivered_ps"] - self.flows["start_ps"]).astype(float)[self.done]
         self.slowdown = self.fct_ps / self.flows["ideal_fct_ps"].astype(float)[self.done]
@@ -84,12 +86,31 @@ class Facts:
         return found[ports]
 
     def shares(self, ports: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Share of the time of each bin in which ports were sending, gaps included; shape (ports, bins)."""
+        """Share of the time of each bin that sending took of what the link was up, gaps included; (ports, bins)."""
         sending = np.stack([self.sending_ps(int(port)) for port in ports])
-        return np.minimum(sending / np.diff(self.edges_ps), 1.0)
+        edges = self.edges_ps
+        up = np.array([[self.up_ps(int(port), a, b) for a, b in pairwise(edges)] for port in ports])
+        return np.minimum(np.divide(sending, up, out=np.zeros_like(sending), where=up > 0), 1.0)
+
+    def up_ps(self, port: int, start_ps: float, end_ps: float) -> float:
+        """For how long between two instants a port's link was up: faults of these runs do nothing else to a rate."""
+        left, since = 0.0, start_ps
+        rows = zip(*(self.events[name] for name in ("event", "where", "detail", "at_ps")), strict=True)
+        mine = [(float(at), what) for event, where, what, at in rows
+                if event == "fault" and where == self.links["link"][port]]  # fmt: skip
+        is_up = True
+        for at, what in [*sorted(mine), (end_ps, "end")]:
+            now = min(max(at, start_ps), end_ps)
+            left += (now - since) if is_up else 0.0
+            since, is_up = now, what != "down"
+        return left
+
+    def mean_bps(self, port: int, start_ps: float, end_ps: float) -> float:
+        """Rate of a port's link between two instants."""
+        return float(self.links["rate_bps"][port]) * self.up_ps(port, start_ps, end_ps) / (end_ps - start_ps)
 
     def sending_ps(self, port: int) -> NDArray[np.float64]:
-        """Time that what a port began to send in each bin takes, gaps included; shape (bins,)."""
+        """Time that what a port began to send in each bin takes at its nominal rate, gaps included; shape (bins,)."""
         frames, sent, rate = (float(self.links[name][port]) for name in ("frames", "bytes", "rate_bps"))
         gap = frames * GAP_BYTES / sent if sent else 0.0
         return np.asarray(self.by_bin("bytes", np.array([port]))[0] * (1 + gap) * 8 * PS / rate)
@@ -126,25 +147,23 @@ def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
 
 @pytest.mark.parametrize("where", ["page", "terminal"])
 def test_the_sentences_of_an_answer(run: Run, facts: Facts, page: str, terminal: str, where: str) -> None:
-    text = section(page, "answer").text if where == "page" else " ".join(terminal.split())
+    part = section(page, "answer")
+    text = part.text if where == "page" else " ".join(terminal.split())
+    lines = three_lines(part if where == "page" else terminal)
     posted, done = len(facts.flows["flow"]), int(facts.done.sum())
     pairs: list[tuple[str, str, float | None]] = []
     payload = float(facts.size_bytes.sum())
     if facts.done.all():
-        (took,) = told(text, "took {}.")
-        (count,) = told(text, "All {} flows completed")
-        pairs += [("took", took, facts.took_ps), ("flows", count, posted)]
+        took, size, rate = told(lines["took"], "{}: {} of payload at {} together")
+        pairs += [("took", took, facts.took_ps), ("payload", size, payload)]
+        pairs.append(("goodput", rate, payload * 8 * PS / facts.took_ps))
+        assert "flows completed" not in text
     else:
-        (until,) = told(text, "PARTIAL: stopped at engine.until, {} of simulated time")
+        (until,) = told(lines["took"], "PARTIAL: stopped at engine.until, {} of simulated time, with work left")
         first, second = told(text, "{} of {} flows completed")
-        assert "Not done: " in text
         pairs += [("until", until, STOPPED_PS), ("completed", first, done), ("flows", second, posted)]
-    size, rate = told(text, "completed: {} of payload at {} together.")
-    pairs += [("payload", size, payload), ("goodput", rate, payload * 8 * PS / facts.took_ps)]
-    which = "the flows" if facts.done.all() else "those that completed"
-    half, most, slow, slowest = told(
-        text, f"Half of {which} took up to {{}}, 99 % up to {{}}: {{}} and {{}} times as long"
-    )
+    which = "Flows" if facts.done.all() else "Those that completed"
+    half, most, slow, slowest = told(text, f"{which} took p50 {{}}, p99 {{}}; that is p50 {{}}, p99 {{}} times as long")
     times, ratios = quantiles(facts.fct_ps), quantiles(facts.slowdown)
     pairs += [("p50", half, times["p50"]), ("p99", most, times["p99"])]
     pairs += [("slowdown p50", slow, ratios["p50"]), ("slowdown p99", slowest, ratios["p99"])]
@@ -181,14 +200,53 @@ def test_the_sentences_of_an_answer(run: Run, facts: Facts, page: str, terminal:
     assert wrong(pairs) == []
 
 
+def test_what_the_answer_leaves_to_the_list_of_numbers(facts: Facts, page: str) -> None:
+    shown = {row["number"]: row["value"] for row in rows(section(page, "provenance"), "number")}
+    payload = float(facts.size_bytes.sum())
+    wanted = {
+        "flows": len(facts.flows["flow"]), "flows completed": int(facts.done.sum()), "payload": payload,
+        "goodput": payload * 8 * PS / facts.took_ps, "FCT p95": quantiles(facts.fct_ps)["p95"],
+        "FCT p99.9": quantiles(facts.fct_ps)["p99.9"], "slowdown p95": quantiles(facts.slowdown)["p95"],
+        "slowdown p99.9": quantiles(facts.slowdown)["p99.9"],
+    }  # fmt: skip
+    assert wrong([(name, shown[name], value) for name, value in wanted.items()]) == []
+
+
+@pytest.mark.parametrize("where", ["page", "terminal"])
+def test_who_is_to_blame(run: Run, facts: Facts, page: str, terminal: str, where: str) -> None:
+    """The culprit of the folder; its cost is that of the flow that it names, or of a run without it."""
+    line = three_lines(section(page, "answer") if where == "page" else terminal)["to blame"]
+    assert run.answer is not None
+    culprit = run.answer.culprit
+    assert line.startswith(culprit.name)
+    marked = [one.text for one in section(page, "answer").all("b", kind="culprit")]
+    assert marked == ([] if culprit.kind == "unknown" else [culprit.name])
+    if not facts.done.all():
+        assert line == "not known: the run did not end"
+        return
+    cost, share = told(line, ": {}, {}")[:2] if culprit.how == "simulated" else told(line, ": {}, {} of the time of")
+    if culprit.how == "recorded":
+        source, _, destination = told(line, "of the flow {w}, which")[0].partition("->")
+        mine = (facts.flows["source"] == source) & (facts.flows["destination"] == destination)
+        took, ideal = (facts.flows[name][mine].astype(float) for name in ("fct_ps", "ideal_fct_ps"))
+        lost = (took - ideal) / took
+        worst = int(lost.argmax())
+        assert wrong([("cost", cost, float((took - ideal)[worst])), ("share", share, float(lost[worst]))]) == []
+    else:
+        assert wrong([("cost", cost, (culprit.cost_s or 0) * PS), ("share", share, culprit.cost_share)]) == []
+        assert culprit.cost_share == pytest.approx((culprit.cost_s or 0) * PS / facts.took_ps)
+
+
 def test_the_bottleneck_is_the_busiest_link(facts: Facts, page: str, terminal: str) -> None:
     order = np.lexsort((facts.links["port"], -facts.links["utilisation"]))
     first, second = order[:2]
     names, share = facts.links["name"], facts.links["utilisation"]
-    name, used = told(" ".join(terminal.split()), "The busiest link was {w}, in use {} of the time.")
+    for found in (terminal, section(page, "answer")):
+        name, used = told(three_lines(found)["limited by"], "{w}, in use {} of the time")
+        assert (name, is_shown(used, share[first])) == (names[first], True)
     assert (name, is_shown(used, share[first])) == (names[first], True)
     kind = f"{facts.role[facts.links['node'][first]]} \u2192 {facts.role[facts.links['peer'][first]]}"
-    text = section(page, "answer").text
+    text = section(page, "links").text
     assert f"{names[first]} ({kind})" in text
     if share[first] >= 0.85:
         (used,) = told(text, f"The bottleneck was {names[first]} ({kind}): it was in use {{}} of the time")
@@ -230,7 +288,7 @@ def of_size(facts: Facts, name: str) -> NDArray[np.bool_]:
     return (facts.size_bytes > low) & (facts.size_bytes <= high)
 
 
-def test_the_tables_by_size(facts: Facts, page: str, terminal: str) -> None:
+def test_the_table_by_size(facts: Facts, page: str) -> None:
     pairs: list[tuple[str, str, float | None]] = []
     own = facts.size_bytes * 8 * PS / facts.fct_ps
     found = rows(section(page, "times"), "size")
@@ -246,15 +304,6 @@ def test_the_tables_by_size(facts: Facts, page: str, terminal: str) -> None:
         }  # fmt: skip
         assert set(row) == {"size", *wanted}
         pairs += [(f"{row['size']} {name}", row[name], value) for name, value in wanted.items()]
-    for head, values in (("completion time of flows", facts.fct_ps), ("slowdown of flows", facts.slowdown)):
-        shown = printed(terminal, head)
-        assert [row[head] for row in shown] == there
-        for row in shown:
-            mine = of_size(facts, row[head])
-            pairs += [
-                (f"{head} {row[head]} {name}", row[name], value) for name, value in quantiles(values[mine]).items()
-            ]
-            pairs.append((f"{head} {row[head]} flows", row["flows"], int(mine.sum())))
     assert wrong(pairs) == []
 
 
@@ -264,8 +313,11 @@ def test_the_tables_of_links(facts: Facts, page: str, terminal: str) -> None:
     pairs: list[tuple[str, str, float | None]] = []
     shown = printed(terminal, "busiest links")
     assert [row["busiest links"] for row in shown] == [links["name"][at] for at in kept[:5]]
+    wanted_bps = {at: facts.mean_bps(at, 0.0, facts.end_ps) for at in kept}
+    for at in kept:
+        assert links["mean_rate_bps"][at] == pytest.approx(wanted_bps[at], rel=1e-6)
     names = {
-        "rate": "rate_bps",
+        "rate": "mean_rate_bps",
         "in use": "utilisation",
         "longest queue": "max_queue_bytes",
         "marks": "marks",
@@ -452,7 +504,7 @@ class Story:
     end_ps: float
     behind: int
     share: dict[int, float]  # port to share of its packets
-    wait_ps: dict[int, float]
+    queue_bytes: dict[int, float]
     there: dict[int, set[float]]  # port to queue pairs
 
     @classmethod
@@ -464,18 +516,30 @@ class Story:
         mine = paths["queue_pair"] == pair
         ports = [int(port) for port in paths["port"][mine]]
         packets, queue = paths["packets"][mine], paths["mean_queue_bytes"][mine]
-        rates = facts.links["rate_bps"][ports]
         return cls(
             facts=facts, flow=flow, pair=int(pair), start_ps=start, end_ps=float(free[flow]), behind=int(waiting.sum()),
             begun_ps=min(float(free[waiting].max(initial=start)), float(free[flow])),
             share=dict(zip(ports, (packets / packets.max()).tolist(), strict=True)),
-            wait_ps=dict(zip(ports, (queue * 8 * PS / rates).tolist(), strict=True)),
+            queue_bytes=dict(zip(ports, queue.tolist(), strict=True)),
             there={port: set(paths["queue_pair"][paths["port"] == port].tolist()) for port in ports},
         )  # fmt: skip
 
     @property
     def took_ps(self) -> float:
         return self.end_ps - self.start_ps
+
+    def rate_bps(self, port: int) -> float:
+        return self.facts.mean_bps(port, self.begun_ps, self.end_ps)
+
+    def at_its_rate_ps(self, port: int, size_bytes: float) -> float:
+        """Time that bytes take at the rate that the link had, at most that of the flow."""
+        whole, rate = self.end_ps - self.begun_ps, self.rate_bps(port)
+        if not rate:
+            return whole if size_bytes else 0.0
+        return min(size_bytes * 8 * PS / rate, whole)
+
+    def wait_ps(self, port: int) -> float:
+        return self.at_its_rate_ps(port, self.queue_bytes[port])
 
     def inside(self) -> NDArray[np.float64]:
         """Share of each bin in which the flow was under way."""
@@ -484,11 +548,12 @@ class Story:
         return np.clip(both, 0, None) / np.diff(edges)
 
     def busy_ps(self, port: int) -> float:
-        return min(float((self.facts.sending_ps(port) * self.inside()).sum()), self.end_ps - self.begun_ps)
+        nominal_ps = float((self.facts.sending_ps(port) * self.inside()).sum())
+        return self.at_its_rate_ps(port, nominal_ps * float(self.facts.links["rate_bps"][port]) / (8 * PS))
 
     def others_ps(self, port: int) -> float:
-        own = self.share[port] * float(self.facts.flows["wire_bytes"][self.flow]) * 8 * PS
-        return self.busy_ps(port) - min(own / float(self.facts.links["rate_bps"][port]), self.busy_ps(port))
+        own = self.at_its_rate_ps(port, self.share[port] * float(self.facts.flows["wire_bytes"][self.flow]))
+        return self.busy_ps(port) - min(own, self.busy_ps(port))
 
     def paused_ps(self, port: int) -> float:
         paused = float((self.facts.by_bin("paused_ps", np.array([port]))[0] * self.inside()).sum())
@@ -518,11 +583,10 @@ def paused(story: Story, text: str) -> list[tuple[str, str, float | None]]:
 def queued(story: Story, text: str) -> list[tuple[str, str, float | None]]:
     name, size, waited = told(text, "Queued at {w}: {} stood before a packet on average, {} of waiting")
     port = story.facts.port[name]
-    weights = {at: story.wait_ps[at] * story.share[at] for at in story.share}
+    weights = {at: story.wait_ps(at) * story.share[at] for at in story.share}
     assert weights[port] == max(weights.values())
-    wait = story.wait_ps[port]
-    pairs: list[tuple[str, str, float | None]] = [("waiting", waited, wait)]
-    pairs.append(("queue", size, wait * float(story.facts.links["rate_bps"][port]) / 8 / PS))
+    pairs: list[tuple[str, str, float | None]] = [("waiting", waited, story.wait_ps(port))]
+    pairs.append(("queue", size, story.queue_bytes[port]))
     assert ("of all queueing" in text) == (len(weights) > 1)
     if len(weights) > 1:
         (share,) = told(text, "of waiting, {} of all queueing")

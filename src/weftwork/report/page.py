@@ -232,7 +232,7 @@ def _others(run: Run) -> str:
         for one in run.answer.others
     ]
     head = ("also suspected", "cost", "share", "what was the matter")
-    folded = f"{plural(len(rows), 'other suspect')} and what each cost"
+    folded = f"{plural(len(rows), 'other suspect')}, and at what cost"
     return f"<details><summary>{folded}</summary>{table(head, rows, texts=(3,))}</details>"
 
 

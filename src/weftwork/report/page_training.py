@@ -68,7 +68,7 @@ def pipeline_figure(run: Run) -> str:
     if any(blamed):
         said += " A row with a bar before its name is to blame."
     if faults:
-        said += " Bands are faults, from when to when each was at work."
+        said += " Bands above the rows are faults, from when to when each was at work."
     return figure("", drawing, note=said)
 
 

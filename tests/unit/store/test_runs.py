@@ -57,9 +57,9 @@ def test_the_folder_holds_what_the_design_names(tmp_path: Path) -> None:
     written(tmp_path / "run")
     assert sorted(file.name for file in (tmp_path / "run").iterdir()) == [
         "activities.parquet", "collectives.parquet", "deadlock.parquet", "events.parquet", "flows.parquet",
-        "jobs.parquet", "links.parquet", "nodes.parquet", "paths.parquet", "provenance.json", "scenario.yaml",
-        "segments.parquet", "series.parquet", "summary.json", "tiers.parquet", "timeline.parquet", "waits.parquet",
-        "what_if.parquet",
+        "jobs.parquet", "links.parquet", "nodes.parquet", "paths.parquet", "provenance.json", "rates.parquet",
+        "scenario.yaml", "segments.parquet", "series.parquet", "summary.json", "tiers.parquet", "timeline.parquet",
+        "waits.parquet", "what_if.parquet",
     ]  # fmt: skip
     assert [file.name for file in tmp_path.iterdir()] == ["run"]
 

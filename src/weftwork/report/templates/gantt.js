@@ -131,7 +131,7 @@ for (const chart of document.querySelectorAll(".gantt")) {
       pen.fillText(time(tick), x, top + 13);
     }
   };
-  // faults as bands over the rows; the culprit's name comes first where there is no room for all
+  // faults as bands above the rows, their begins and ends as lines through them; the culprit's name comes first where there is no room for all
   const drawFaults = (width, bottom) => {
     const taken = [];
     for (const [begin, end, text, blamed] of [...meta.faults].sort((a, b) => b[3] - a[3])) {
@@ -139,8 +139,8 @@ for (const chart of document.querySelectorAll(".gantt")) {
       if (last < 0 || x > width) continue;
       const left = Math.max(x, 0), right = Math.min(last, width);
       pen.fillStyle = pen.strokeStyle = blamed ? warn : soft;
-      pen.globalAlpha = 0.16;
-      pen.fillRect(left, TOP, right - left, bottom - TOP);
+      pen.globalAlpha = 0.3; // above the rows only, whose colours have a meaning
+      pen.fillRect(left, 0, Math.max(right - left, 1), TOP - 3);
       pen.globalAlpha = 1;
       pen.lineWidth = blamed ? 2 : 1.25;
       pen.setLineDash([5, 3]);
@@ -158,7 +158,7 @@ for (const chart of document.querySelectorAll(".gantt")) {
       taken.push([start, start + wide]);
       pen.fillStyle = ink;
       pen.textAlign = "left";
-      pen.fillText(text, start, TOP / 2, width);
+      pen.fillText(text, start, (TOP - 3) / 2, width);
     }
   };
   const draw = () => {

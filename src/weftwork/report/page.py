@@ -34,6 +34,7 @@ from weftwork.report.tables import busiest_links
 from weftwork.report.three_lines import LABELS, culprits, three_lines
 from weftwork.report.words import (
     CLOCK_ENDED,
+    FIGURE_KINDS,
     amount,
     caveat_lines,
     doubtful_figures,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from weftwork.report.over_time import OverTime
     from weftwork.store.runs import Run
 
-__all__ = ["bottleneck", "run_page", "three_lines_list", "warnings", "what_ran"]
+__all__ = ["bottleneck", "rests_on", "run_page", "three_lines_list", "warnings", "what_ran"]
 
 _TILES: Final = (
     ("iteration_ps", "time of an iteration"),
@@ -119,7 +120,7 @@ def what_ran(run: Run) -> list[tuple[str, str]]:
 
 
 def warnings(run: Run, *, is_ending_told: bool) -> list[str]:
-    """What a reader must not overlook: a run that is not whole, notes, figures that nobody has verified.
+    """What a reader must not overlook: a run that is not whole, and notes.
 
     Parameters
     ----------
@@ -127,8 +128,20 @@ def warnings(run: Run, *, is_ending_told: bool) -> list[str]:
     """
     said = [] if is_ending_told else _ending(run)
     said += [str(note) for note in run.provenance.get("notes", [])]
-    said += doubtful_figures(run.caveats, where="at the end")
     return said
+
+
+def rests_on(run: Run) -> str:
+    """Figures that nobody has verified and those that were chosen, folded: how many, and inside which."""
+    said = doubtful_figures(run.caveats, where="at the end")
+    if not said:
+        return ""
+    counts = [sum(caveat.kind == kind for caveat in run.caveats) for kind in FIGURE_KINDS]
+    words = ("that nobody has verified", "that were chosen")
+    told = " and ".join(
+        f"{plural(count, 'figure')} {which}" for count, which in zip(counts, words, strict=True) if count
+    )
+    return f"<details><summary>Rests on {told}</summary>{notice(said)}</details>"
 
 
 def _ending(run: Run) -> list[str]:
@@ -205,6 +218,7 @@ def _answer(run: Run) -> PageSection:
         + notice(warnings(run, is_ending_told=True))
         + tiles(shown)
         + _others(run)
+        + rests_on(run)
     )
     return PageSection(id="answer", short="Answer", title="The answer", content=content)
 

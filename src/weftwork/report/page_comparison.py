@@ -15,7 +15,7 @@ from weftwork.report.figures.axes import figure
 from weftwork.report.figures.distribution import distribution
 from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.over_time import directions, read_over_time
-from weftwork.report.page import three_lines_list, warnings
+from weftwork.report.page import rests_on, three_lines_list, warnings
 from weftwork.report.page_elements import PageSection, notice, paragraphs, port, render, table
 from weftwork.report.page_flows import flow_values
 from weftwork.report.page_over_time import moments, not_recorded
@@ -127,14 +127,14 @@ def _answer(first: Run, second: Run, headline: str, differences: Sequence[_Diffe
     ]
     each = "".join(
         f'<figure><figcaption>{name} <small class="port">{escape(run.path.name)}</small></figcaption>'
-        f"{three_lines_list(run)}{paragraphs(details(run), 'told')}</figure>"
+        f"{three_lines_list(run)}{paragraphs(details(run), 'told')}{rests_on(run)}</figure>"
         for name, run in (("A", first), ("B", second))
     )
     content = (
         paragraphs(said, "answer")
         + notice(told)
-        + table(("key of the scenario", "A", "B"), rows, texts=(1, 2))
         + f'<div class="two">{each}</div>'
+        + table(("key of the scenario", "A", "B"), rows, texts=(1, 2))
     )
     return PageSection(id="answer", short="Answer", title="The answer", content=content)
 

@@ -30,7 +30,7 @@ def run(
     seeds : how many runs, with the scenario's seed and those that follow
     """
     with tempfile.TemporaryDirectory() as folder:
-        return read(weftwork.run(scenario, out=Path(folder) / "run", overrides=changes, seeds=seeds))
+        return read(weftwork.run(scenario, out=Path(folder) / "run", overrides=changes, seeds=seeds, what_if="all"))
 
 
 def number(run: weftwork.Run, name: str) -> float:

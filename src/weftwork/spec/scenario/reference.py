@@ -30,8 +30,8 @@ def row(path: str) -> KeyRow:
 
     Examples
     --------
-    >>> row("fabric.oversubscription").text
-    "Bandwidth of a leaf's host ports divided by that of its uplinks."
+    >>> row("fabric.cable_length").text
+    'Length of every cable, at 5 ns per metre.'
     """
     return rows_at(path)[0]
 

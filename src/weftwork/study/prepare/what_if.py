@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 FAST: Final = 1_000  # times as fast; chosen: what is left of its time is below 0.1 %
+FASTEST_BPS: Final = 10**16  # chosen: 64 bits hold it times the GPUs of a domain; what is as fast stays as it is
 # Rates of one port of Ethernet NICs: IEEE 802.3ba, 802.3bs and 802.3df, and 1.6 Tb/s of 802.3dj (draft)
 NIC_RATES_BPS: Final = tuple(rate * 10**9 for rate in (25, 50, 100, 200, 400, 800, 1_600, 3_200))
 
@@ -90,13 +91,19 @@ def on_infinite_network(prepared: Prepared) -> Prepared:
 
 def with_fast_fabric(prepared: Prepared) -> Prepared:
     """The run on a fabric whose links are `FAST` times as fast, with a delay of 1 ps, the least that packets know."""
-    return with_rates(prepared, prepared.fabric.links["rate_bps"] * FAST, delay_ps=1)
+    rate_bps = prepared.fabric.links["rate_bps"]
+    return with_rates(prepared, np.maximum(rate_bps, np.minimum(rate_bps, FASTEST_BPS // FAST) * FAST), delay_ps=1)
 
 
 def with_fast_nvlink(prepared: Prepared) -> Prepared:
     """The run on servers whose NVLink is `FAST` times as fast, without latency."""
     servers = tuple(
-        server.model_copy(update={"nvlink_rate_bps": server.nvlink_rate_bps * FAST, "nvlink_latency_ps": 0})
+        server.model_copy(
+            update={
+                "nvlink_rate_bps": max(server.nvlink_rate_bps, min(server.nvlink_rate_bps * FAST, FASTEST_BPS)),
+                "nvlink_latency_ps": 0,
+            }
+        )
         for server in prepared.fabric.servers
     )
     return on_fabric(prepared, servers=servers)

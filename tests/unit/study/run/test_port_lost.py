@@ -24,7 +24,7 @@ fabric:
   failover_delay: 50us
   reconvergence_delay: 50us
 transport: {timeout: 200us}
-training: {model: tiny.json, tensor: 8, global_batch: 8}
+training: {model: tiny.json, tensor: 8, global_batch: 8, overlap: {data: 0}}
 """
 FAULTS = {
     "a port": "[{at: 0s, nic: host0/nic0, event: down}]",

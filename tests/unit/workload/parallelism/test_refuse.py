@@ -77,7 +77,7 @@ def test_memory_that_does_not_fit_is_told_item_by_item() -> None:
     plan: dict[str, object] = {**LLAMA, "tensor": 1, "data": 32}
     ((path, text),), near = refused("llama-3-70b", 128, plan, gpu=gpu("h100"))
     assert path == "training.memory"
-    assert "of 80.0 GB: weights 36.3, gradients 72.6, optimizer" in text
+    assert "of 80.0 GB: weights 36.3, gradients 72.7, optimizer" in text
     mended = Parallelism.model_validate(changed(plan, near))
     refuse(model("llama-3-70b"), mended, gpus=128, gpu=gpu("h100"))
     refuse(model("llama-3-70b"), Parallelism.model_validate(plan), gpus=128, gpu=gpu("h100"), memory_bytes=10**12)

@@ -62,7 +62,7 @@ struct Input {
   std::int64_t tokens = 0;
   bool has_receives = false;
   bool has_telemetry = false;  // a policy wants to know what switches write into packets
-  Ps watch_ps = kSecondPs;  // between two looks for a deadlock
+  Ps watch_ps = kSecondPs;     // between two looks for a deadlock
   TransportRow transport{};
   CongestionPolicy congestion;
   PathPolicy path;

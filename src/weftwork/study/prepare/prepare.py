@@ -30,6 +30,7 @@ from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.traffic import traffic_job
 from weftwork.study.prepare.training import training_jobs, training_programs
+from weftwork.study.prepare.without_effect import keys_without_effect
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
@@ -201,7 +202,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     if mistakes or job is None or taken is None:
         raise ConfigError(scenario.source, mistakes)
     engine_input = lowered(scenario, fabric=fabric, job=job, transport=transport, policies=policies, faults=faults)
-    caveats |= fabric.caveats
+    caveats |= fabric.caveats | keys_without_effect(scenario, fabric, reorders=_reorders(chosen))
     if isinstance(engine_input, PacketInput):
         caveats |= pause_caveats(fabric, engine_input.transport, int(engine_input.class_lossless.sum()))
     fabric = replace(fabric, caveats=caveats)
@@ -220,11 +221,15 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     )
 
 
+def _reorders(chosen: tuple[LoadedPolicy, LoadedPolicy]) -> bool:
+    return any(getattr(policy.plugin, "reorders", False) for policy in chosen)
+
+
 def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPolicy, LoadedPolicy]) -> Transport:
     """Under selective repeat, a threshold that the user has not given follows from whether packets overtake."""
     if transport.recovery != "selective-repeat" or scenario.transport.reorder_threshold_packets is not None:
         return transport
-    if not any(getattr(policy.plugin, "reorders", False) for policy in chosen):
+    if not _reorders(chosen):
         return transport
     return transport.model_copy(update={"reorder_threshold_packets": SPRAYED_REORDER_THRESHOLD_PACKETS})
 

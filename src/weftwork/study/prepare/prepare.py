@@ -24,13 +24,13 @@ from weftwork.study.prepare.collective import collective_job
 from weftwork.study.prepare.engine_settings import policies_of, transport_of
 from weftwork.study.prepare.estimate import amounts_asked, amounts_of, refuse_amounts
 from weftwork.study.prepare.faults import occurrences
+from weftwork.study.prepare.ignored_keys import ignored_keys
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.traffic import traffic_job
 from weftwork.study.prepare.training import training_jobs, training_programs
-from weftwork.study.prepare.without_effect import keys_without_effect
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
@@ -187,6 +187,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     policies = policies_of(scenario)
     chosen = (policies["path_selection"], policies["port_selection"])
     jobs, mistakes, caveats = training_jobs(scenario, fabric)
+    caveats |= ignored_keys(scenario, fabric, reorders=_reorders(chosen))
     job, sent, series, taken = None, None, None, None
     late: list[Mistake] = []  # told behind those of transport and faults
     if not mistakes:
@@ -202,7 +203,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     if mistakes or job is None or taken is None:
         raise ConfigError(scenario.source, mistakes)
     engine_input = lowered(scenario, fabric=fabric, job=job, transport=transport, policies=policies, faults=faults)
-    caveats |= fabric.caveats | keys_without_effect(scenario, fabric, reorders=_reorders(chosen))
+    caveats |= fabric.caveats
     if isinstance(engine_input, PacketInput):
         caveats |= pause_caveats(fabric, engine_input.transport, int(engine_input.class_lossless.sum()))
     fabric = replace(fabric, caveats=caveats)

@@ -9,7 +9,7 @@ from helpers.keys import printed_keys
 
 import weftwork
 from weftwork.spec.scenario.schema import json_schema
-from weftwork.study.prepare.without_effect import FLOWS_LEAVE_OUT
+from weftwork.study.prepare.ignored_keys import FLOWS_LEAVE_OUT
 
 TRAFFIC = "schema: 2\nfabric: {radix: 4, tiers: 2, link_rate: 100Gbps}\ntraffic: {pattern: permutation, size: 64KiB}\n"
 TRAINING = """schema: 2

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.scenario.scenario import Scenario
 
-__all__ = ["FLOWS_LEAVE_OUT", "keys_without_effect"]
+__all__ = ["FLOWS_LEAVE_OUT", "ignored_keys"]
 
 _NO_QUEUES: Final = "share links and fill no queues"
 _NO_LOSS: Final = "lose nothing and send nothing again"
@@ -65,7 +65,7 @@ _FAST_HOST: Final = ("fabric.nic.receive_buffer", "fabric.nic.xoff", "fabric.nic
 _DEGREES: Final = ("tensor", "context", "pipeline", "expert", "data")
 
 
-def keys_without_effect(scenario: Scenario, fabric: Fabric, *, reorders: bool) -> dict[str, Caveat]:
+def ignored_keys(scenario: Scenario, fabric: Fabric, *, reorders: bool) -> dict[str, Caveat]:
     """Find the keys that the user has set for nothing.
 
     Parameters

@@ -20,7 +20,9 @@ import weftwork
 from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.migrations import SCHEMA
 
-__all__ = ["Refused", "Row", "Said", "printed_keys", "rows_in", "said_of", "with_value"]
+FIDELITIES = ("packet", "flow")  # the reference agrees with packets to the bit, which is a test of its own
+
+__all__ = ["FIDELITIES", "Refused", "Row", "Said", "printed_keys", "rows_in", "said_of", "with_value"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,8 @@ class Row:
     first, second : the values
     changes : other keys of the base that have another value, by their path; None takes one away
     differs : what is different
-    fidelities : those that the row is tried on; None: the one that the scenario has by itself
+    fidelities : those on which it is different
+    refused_on : those on which the key is refused
     dead : why the key does nothing yet; empty where it does
     """
 
@@ -44,19 +47,20 @@ class Row:
     second: Any
     changes: Mapping[str, Any] = field(default_factory=dict)
     differs: tuple[str, ...] = ("digest",)
-    fidelities: tuple[str | None, ...] = (None,)
+    fidelities: tuple[str, ...] = FIDELITIES
+    refused_on: tuple[str, ...] = ()
     dead: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What a run said, as far as values of keys are told apart by it."""
+    """What a run said, as far as values of keys are told apart by it; ``notes`` by what they are about."""
 
     digest: str
     summary: str
     tables: Mapping[str, str]
     about: Mapping[str, str]
-    notes: tuple[str, ...]
+    notes: Mapping[str, str]
 
     def of(self, what: str) -> object:
         """One part of it, such as ``digest``, ``tables`` or ``tables.series``."""
@@ -105,17 +109,16 @@ def rows_in(text: str) -> list[Row]:
 
 
 def _row(one: dict[str, Any]) -> Row:
-    lists = {name: tuple(one.pop(name)) for name in ("differs", "fidelities") if name in one}
+    lists = {name: tuple(one.pop(name)) for name in ("differs", "fidelities", "refused_on") if name in one}
     return Row(changes=one.pop("with", {}), **one, **lists)
 
 
-def with_value(base: Mapping[str, Any], row: Row, value: Any, fidelity: str | None = None) -> dict[str, Any]:
+def with_value(base: Mapping[str, Any], row: Row, value: Any, fidelity: str) -> dict[str, Any]:
     """The scenario of a row in which its key has a value."""
     document: dict[str, Any] = {"schema": SCHEMA, **deepcopy(dict(base))}
     for path, other in row.changes.items():
         _put(document, path, other)
-    if fidelity is not None:
-        _put(document, "engine.fidelity", fidelity)
+    _put(document, "engine.fidelity", fidelity)
     _put(document, row.key, value)
     return document
 
@@ -156,5 +159,5 @@ def said_of(document: Mapping[str, Any], folder: Path) -> Said | Refused:
         summary=str({name: (quantity.value, quantity.unit) for name, quantity in result.summary.items()}),
         tables={name: str(table.to_pydict()) for name, table in result.tables.items()},
         about={name: text for name, text in result.about.items() if name != "name" or text != file.stem},
-        notes=tuple(scenario.notes),
+        notes={one.subject: one.text for one in result.caveats.values() if one.kind == "note"},
     )

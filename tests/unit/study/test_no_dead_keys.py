@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 import yaml
-from helpers.keys import Refused, Row, Said, printed_keys, rows_in, said_of, with_value
+from helpers.keys import FIDELITIES, Refused, Row, Said, printed_keys, rows_in, said_of, with_value
 
 import weftwork
+from weftwork import policies
 from weftwork.spec.scenario.schema import json_schema
 from weftwork.topology.export import export
 
 HERE = Path(__file__).parent / "keys"
+INSTALLED = Path(policies.__file__).parent
 ROWS = rows_in((HERE / "rows.yaml").read_text(encoding="utf-8"))
 BASES: dict[str, Any] = yaml.safe_load((HERE / "bases.yaml").read_text(encoding="utf-8"))
 FABRIC = """schema: 2
@@ -28,18 +30,19 @@ traffic: {{pattern: permutation}}
 """
 
 
-def cases() -> list[Any]:
-    """A case for each row and fidelity; that of a dead key has to fail until somebody mends it."""
+def cases(*, alive: bool) -> list[Any]:
+    """A case for each row and fidelity on which its key is alive, or is not."""
     found = []
-    for row, numbered in zip(ROWS, _numbers(ROWS), strict=True):
-        for fidelity in row.fidelities:
+    for row, name in zip(ROWS, _names(ROWS), strict=True):
+        for fidelity in FIDELITIES:
+            if (fidelity in row.fidelities) is not alive:
+                continue
             marks = [pytest.mark.xfail(reason=row.dead, strict=True)] if row.dead else []
-            name = numbered if fidelity is None else f"{numbered}-{fidelity}"
-            found.append(pytest.param(row, fidelity, id=name, marks=marks))
+            found.append(pytest.param(row, fidelity, id=f"{name}-{fidelity}", marks=marks))
     return found
 
 
-def _numbers(rows: list[Row]) -> list[str]:
+def _names(rows: list[Row]) -> list[str]:
     seen: Counter[str] = Counter()
     names = []
     for row in rows:
@@ -56,7 +59,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Any:
         file = made / f"{name}.yaml"
         file.write_text(FABRIC.format(spines=spines), encoding="utf-8")
         export(weftwork.prepare(weftwork.read_scenario(file)).fabric, made / f"{name}.json")
-    folders = {"{here}": HERE, "{made}": made, "{policies}": HERE.parents[2] / "policies"}
+    folders = {"{here}": HERE, "{made}": made, "{policies}": HERE.parents[2] / "policies", "{installed}": INSTALLED}
 
     @cache
     def once(text: str) -> Said | Refused:
@@ -78,8 +81,8 @@ def test_every_row_has_a_key() -> None:
     assert {row.key for row in ROWS} - set(printed_keys(json_schema())) == set()
 
 
-@pytest.mark.parametrize(("row", "fidelity"), cases())
-def test_two_values_of_a_key_have_different_results(row: Row, fidelity: str | None, said: Any) -> None:
+@pytest.mark.parametrize(("row", "fidelity"), cases(alive=True))
+def test_two_values_of_a_key_have_different_results(row: Row, fidelity: str, said: Any) -> None:
     one, other = (said(with_value(BASES[row.base], row, value, fidelity)) for value in (row.first, row.second))
     if row.differs == ("refused",):
         assert isinstance(one, Refused) != isinstance(other, Refused), (one, other)
@@ -88,3 +91,21 @@ def test_two_values_of_a_key_have_different_results(row: Row, fidelity: str | No
     assert isinstance(other, Said), other.text
     same = [what for what in row.differs if one.of(what) == other.of(what)]
     assert not same, f"{row.key}: {row.first} and {row.second} have the same {', '.join(same)}"
+    assert not other.notes.get(row.key, "").startswith("changes nothing")
+
+
+@pytest.mark.parametrize(("row", "fidelity"), cases(alive=False))
+def test_a_key_that_cannot_matter_is_refused_or_told(row: Row, fidelity: str, said: Any) -> None:
+    one, other = (said(with_value(BASES[row.base], row, value, fidelity)) for value in (row.first, row.second))
+    if fidelity in row.refused_on:
+        assert isinstance(other, Refused) or isinstance(one, Refused)
+        return
+    assert isinstance(one, Said), one.text
+    assert isinstance(other, Said), other.text
+    assert one.digest == other.digest
+    assert [subject for subject in other.notes if is_about(subject, row.key)]
+
+
+def is_about(subject: str, key: str) -> bool:
+    """Whether a note is about a key, about one below it, or about what it belongs to."""
+    return f"{subject}.".startswith(f"{key}.") or f"{key}.".startswith(f"{subject}.")

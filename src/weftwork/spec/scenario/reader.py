@@ -62,9 +62,10 @@ _HEADS = ("name", "file")  # of a policy; every other key is a parameter
 
 @dataclass(kw_only=True)
 class Places:
-    """Where each key stands: its line, or None where it came from ``--set``."""
+    """Where each key stands: its line, or None where it came from ``--set``; and which of them ``--set`` took away."""
 
     lines: dict[str, int | None] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
 
     def line_of(self, path: str) -> int | None:
         """Line of a key, or of the nearest section around it that is in the file."""
@@ -259,7 +260,9 @@ class Reader:
             at = _join(path, _shown_key(entry.key))
             self.places.lines[at] = entry.line
             if entry.key in keys or entry.key in others:
-                if not _is_removed(entry):
+                if _is_removed(entry):
+                    self.places.removed.add(at)
+                else:
                     known[entry.key] = entry.node
             elif entry.key in later:
                 self.wrong(at, later[entry.key])

@@ -165,6 +165,10 @@ class Scenario(Record):
         """Line of a key such as ``fabric.radix``, or of the nearest section around it that is in the file, or None."""
         return self._places.line_of(path)
 
+    def is_set(self, path: str) -> bool:
+        """Whether a key such as ``fabric.radix`` is in the file or in an override, and not a default."""
+        return path in self._places.lines and path not in self._places.removed
+
     def mistake(self, path: str, text: str, fix: str | None = None) -> Mistake:
         """Make a mistake at a key, with its line or the ``--set`` that brought it."""
         return self._places.mistake(path, text, fix)

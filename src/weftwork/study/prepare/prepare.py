@@ -24,6 +24,7 @@ from weftwork.study.prepare.collective import collective_job
 from weftwork.study.prepare.engine_settings import policies_of, transport_of
 from weftwork.study.prepare.estimate import amounts_asked, amounts_of, refuse_amounts
 from weftwork.study.prepare.faults import occurrences
+from weftwork.study.prepare.ignored_keys import ignored_keys
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.prepared import Prepared
@@ -188,6 +189,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     policies = policies_of(scenario)
     chosen = (policies["path_selection"], policies["port_selection"])
     jobs, mistakes, caveats = training_jobs(scenario, fabric)
+    caveats |= ignored_keys(scenario, fabric, reorders=_reorders(chosen))
     job, sent, series, taken = None, None, None, None
     late: list[Mistake] = []  # told behind those of transport and faults
     if not mistakes:
@@ -224,11 +226,15 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     )
 
 
+def _reorders(chosen: tuple[LoadedPolicy, LoadedPolicy]) -> bool:
+    return any(getattr(policy.plugin, "reorders", False) for policy in chosen)
+
+
 def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPolicy, LoadedPolicy]) -> Transport:
     """Under selective repeat, a threshold that the user has not given follows from whether packets overtake."""
     if transport.recovery != "selective-repeat" or scenario.transport.reorder_threshold_packets is not None:
         return transport
-    if not any(getattr(policy.plugin, "reorders", False) for policy in chosen):
+    if not _reorders(chosen):
         return transport
     return transport.model_copy(update={"reorder_threshold_packets": SPRAYED_REORDER_THRESHOLD_PACKETS})
 

@@ -24,7 +24,8 @@ collective: {operation: all-reduce, size: 4MiB, algorithm: ring}
 TRAINING = """schema: 2
 fabric: {topology: leaf-spine, hosts: 8, radix: 8, node: {gpus: 1}, link_rate: 100Gbps}
 transport: {congestion_control: none, timeout: 100us}
-training: {model: gpt-1.7b, gpu: h100, pipeline: 2, micro_batch: 1, global_batch: 8, gradients: bf16, overlap: {data: 0}}
+training: {model: gpt-1.7b, gpu: h100, pipeline: 2, micro_batch: 1, global_batch: 8, gradients: bf16,
+           overlap: {data: 0}}
 """
 DEAD = "faults: [{at: 50us, nic: host3, event: down}]\n"
 PROGRAMS = '''"""Programs that wait for ever. Source: chosen: for tests. Leaves out: any sense."""

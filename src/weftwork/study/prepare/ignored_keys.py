@@ -1,0 +1,114 @@
+"""Keys that somebody has set and that change nothing in this run: each is told by a note.
+
+Only keys that stand in the user's file or in ``--set`` are told; defaults are nobody's wish.
+Source: docs/models/flow-engine.md, what the flow engine leaves out; the tests compare the results of two values.
+Leaves out: keys that mean nothing beside another key or another choice, which reading refuses
+(`weftwork.spec.scenario.reader`); queue pairs, of which messages decide.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from weftwork.base.caveat import Caveat, caveats_by_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.scenario.scenario import Scenario
+
+__all__ = ["FLOWS_LEAVE_OUT", "ignored_keys"]
+
+_NO_QUEUES: Final = "share links and fill no queues"
+_NO_LOSS: Final = "lose nothing and send nothing again"
+_NO_ACKS: Final = "send no acknowledgements"
+_NO_ORDER: Final = "have no packets that could overtake each other"
+_NO_PRIORITIES: Final = "share links alike, whatever their priority"
+
+# key -> what flows do instead
+FLOWS_LEAVE_OUT: Final[Mapping[str, str]] = {
+    "fabric.switch.buffer": _NO_QUEUES,
+    "fabric.switch.reserve": _NO_QUEUES,
+    "fabric.switch.headroom": _NO_QUEUES,
+    "fabric.switch.alpha": _NO_QUEUES,
+    "fabric.switch.xon_offset": _NO_QUEUES,
+    "fabric.switch.egress_alpha": _NO_QUEUES,
+    "fabric.switch.pause_quanta": _NO_QUEUES,
+    "fabric.switch.ecn.kmin": _NO_QUEUES,
+    "fabric.switch.ecn.kmax": _NO_QUEUES,
+    "fabric.switch.ecn.pmax": _NO_QUEUES,
+    "fabric.switch.ecn.at": _NO_QUEUES,
+    "fabric.switch.scheduling.weights": _NO_PRIORITIES,
+    "fabric.switch.telemetry": "ask no congestion control, so that nobody reads it",
+    "fabric.nic.receive_buffer": _NO_QUEUES,
+    "fabric.nic.xoff": _NO_QUEUES,
+    "fabric.nic.xon": _NO_QUEUES,
+    "fabric.nic.pause_quanta": _NO_QUEUES,
+    "transport.congestion_control": "have their fair share of every link at once",
+    "transport.flow_control": _NO_QUEUES,
+    "transport.recovery": _NO_LOSS,
+    "transport.ack_every": _NO_ACKS,
+    "transport.timeout": _NO_LOSS,
+    "transport.retry_limit": _NO_LOSS,
+    "transport.reorder_tolerant": _NO_ORDER,
+    "transport.reorder_window": _NO_ORDER,
+    "transport.reorder_threshold": _NO_ORDER,
+    "transport.end_to_end_credits": _NO_ACKS,
+    "transport.data_priority": _NO_PRIORITIES,
+    "transport.control_priority": _NO_PRIORITIES,
+    "traffic.priority": _NO_PRIORITIES,
+}
+
+_LETS_REORDER: Final = ("transport.reorder_tolerant", "transport.recovery")
+_FAST_HOST: Final = ("fabric.nic.receive_buffer", "fabric.nic.xoff", "fabric.nic.xon", "fabric.nic.pause_quanta")
+_DEGREES: Final = ("tensor", "context", "pipeline", "expert", "data")
+
+
+def ignored_keys(scenario: Scenario, fabric: Fabric, *, reorders: bool) -> dict[str, Caveat]:
+    """Find the keys that the user has set for nothing.
+
+    Parameters
+    ----------
+    scenario : that was read; of one that was made in Python nobody knows what was set
+    fabric : on which it runs
+    reorders : whether packets of a connection take several paths, which is refused unless the receiver is told to cope
+
+    Returns
+    -------
+    a note for each of them, by the key
+    """
+    told: dict[str, str] = {}
+    if scenario.engine.fidelity == "flow":
+        told |= {key: f"changes nothing: flows {why}; take fidelity: packet" for key, why in FLOWS_LEAVE_OUT.items()}
+        if reorders:
+            told = {key: text for key, text in told.items() if key not in _LETS_REORDER}
+    else:
+        told |= dict(_beside_packets(fabric))
+    told |= dict(_without_faults(scenario)) | dict(_of_training(scenario))
+    notes = [Caveat(subject=key, kind="note", text=text) for key, text in told.items() if scenario.is_set(key)]
+    return caveats_by_subject(notes)
+
+
+def _beside_packets(fabric: Fabric) -> Iterator[tuple[str, str]]:
+    if not any(nic.pcie_rate_bps or nic.pcie_latency_ps for nic in fabric.nics):
+        text = "changes nothing: the host takes every packet at once; set fabric.nic.pcie_rate"
+        yield from ((key, text) for key in _FAST_HOST)
+
+
+def _without_faults(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    if not scenario.faults:
+        for key in ("fabric.reconvergence_delay", "fabric.failover_delay"):
+            yield key, "changes nothing: the scenario has no faults"
+
+
+def _of_training(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    for index, job in enumerate(scenario.trainings):
+        path = "training" if scenario.training is not None else f"jobs.{index}"
+        if job.prefetch and job.overlap.data == 0:
+            text = f"changes no time: gathers hide nothing before {path}.overlap.data says so; memory counts it"
+            yield f"{path}.prefetch", text
+        for degree in _DEGREES:
+            if getattr(job, degree) == 1:
+                text = f"changes nothing: {path}.{degree} is 1, so that there is nothing to hide"
+                yield f"{path}.overlap.{degree}", text

@@ -1,0 +1,81 @@
+"""Keys that change nothing in a run are told, and only those that somebody has set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.keys import printed_keys
+
+import weftwork
+from weftwork.spec.scenario.schema import json_schema
+from weftwork.study.prepare.ignored_keys import FLOWS_LEAVE_OUT
+
+TRAFFIC = "schema: 2\nfabric: {radix: 4, tiers: 2, link_rate: 100Gbps}\ntraffic: {pattern: permutation, size: 64KiB}\n"
+TRAINING = """schema: 2
+fabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, switch: tomahawk-5}
+training: {model: llama-3-8b, tensor: 2, global_batch: 16}
+"""
+
+
+def told(folder: Path, text: str, **overrides: str) -> dict[str, str]:
+    """Notes of what was prepared, by what they are about; ``__`` in the name of an override stands for a dot."""
+    file = folder / "scenario.yaml"
+    file.write_text(text, encoding="utf-8")
+    scenario = weftwork.read_scenario(file, {key.replace("__", "."): value for key, value in overrides.items()})
+    caveats = weftwork.prepare(scenario).fabric.caveats.values()
+    return {one.subject: one.text for one in caveats if one.kind == "note" and one.text.startswith("changes no")}
+
+
+def test_flows_tell_of_keys_in_the_file_and_in_overrides(tmp_path: Path) -> None:
+    in_file = TRAFFIC + "transport: {ack_every: 16}\nengine: {fidelity: flow}\n"
+    notes = told(tmp_path, in_file, transport__timeout="1ms", transport__mtu="1024")
+    assert notes == {
+        "transport.ack_every": "changes nothing: flows send no acknowledgements; take fidelity: packet",
+        "transport.timeout": "changes nothing: flows lose nothing and send nothing again; take fidelity: packet",
+    }
+
+
+def test_nothing_is_told_of_defaults_or_of_packets_or_of_a_key_that_was_taken_away(tmp_path: Path) -> None:
+    assert told(tmp_path, TRAFFIC, engine__fidelity="flow") == {}
+    assert told(tmp_path, TRAFFIC, transport__ack_every="16") == {}
+    in_file = TRAFFIC + "transport: {ack_every: 16}\n"
+    assert told(tmp_path, in_file, transport__ack_every="null", engine__fidelity="flow") == {}
+
+
+def test_what_lets_packets_overtake_is_not_told_where_a_policy_needs_it(tmp_path: Path) -> None:
+    tolerant = {"transport__reorder_tolerant": "true", "engine__fidelity": "flow"}
+    assert set(told(tmp_path, TRAFFIC, **tolerant)) == {"transport.reorder_tolerant"}
+    assert told(tmp_path, TRAFFIC, **tolerant, transport__load_balancing="spray") == {}
+
+
+def test_a_part_of_a_device_is_told_by_its_own_key(tmp_path: Path) -> None:
+    switch = "{buffer: 8MB, forwarding_latency: 1us, ecn: {kmin: 5KB}}"
+    assert set(told(tmp_path, TRAFFIC, fabric__switch=switch, engine__fidelity="flow")) == {
+        "fabric.switch.buffer",
+        "fabric.switch.ecn.kmin",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value", "beside"),
+    [
+        (TRAFFIC, "fabric.reconvergence_delay", "2ms", {"faults": "[{at: 1us, link: leaf0-spine0, event: down}]"}),
+        (TRAFFIC, "fabric.failover_delay", "2ms", {"faults": "[{at: 1us, link: leaf0-spine0, event: down}]"}),
+        (TRAFFIC, "fabric.nic.xoff", "950KB", {"fabric.nic.pcie_rate": "50Gbps"}),
+        (TRAINING, "training.overlap.context", "0.5", {"training.context": "2"}),
+        (TRAINING, "training.overlap.pipeline", "0.5", {"training.pipeline": "2"}),
+        (TRAINING, "training.prefetch", "true", {"training.overlap.data": "0.5"}),
+    ],
+)
+def test_a_key_is_told_until_what_it_needs_is_there(
+    tmp_path: Path, text: str, key: str, value: str, beside: dict[str, str]
+) -> None:
+    more = {"training.zero": "3"} if key == "training.prefetch" else {}
+    settings = {name.replace(".", "__"): given for name, given in ({key: value} | more).items()}
+    assert key in told(tmp_path, text, **settings)
+    assert key not in told(tmp_path, text, **settings, **{name.replace(".", "__"): on for name, on in beside.items()})
+
+
+def test_all_that_flows_leave_out_are_keys() -> None:
+    assert set(FLOWS_LEAVE_OUT) - set(printed_keys(json_schema())) == set()

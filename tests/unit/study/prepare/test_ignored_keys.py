@@ -71,10 +71,13 @@ def test_a_part_of_a_device_is_told_by_its_own_key(tmp_path: Path) -> None:
 def test_a_key_is_told_until_what_it_needs_is_there(
     tmp_path: Path, text: str, key: str, value: str, beside: dict[str, str]
 ) -> None:
-    more = {"training.zero": "3"} if key == "training.prefetch" else {}
-    settings = {name.replace(".", "__"): given for name, given in ({key: value} | more).items()}
-    assert key in told(tmp_path, text, **settings)
-    assert key not in told(tmp_path, text, **settings, **{name.replace(".", "__"): on for name, on in beside.items()})
+    more = {"training.zero": "3", "training.overlap.data": "0"} if key == "training.prefetch" else {}
+
+    def settings(*parts: dict[str, str]) -> dict[str, str]:
+        return {name.replace(".", "__"): given for part in parts for name, given in part.items()}
+
+    assert key in told(tmp_path, text, **settings({key: value}, more))
+    assert key not in told(tmp_path, text, **settings({key: value}, more, beside))
 
 
 def test_all_that_flows_leave_out_are_keys() -> None:

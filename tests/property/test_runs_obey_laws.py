@@ -90,7 +90,9 @@ def test_a_scenario_is_refused_or_obeys_the_laws(
 
 def attempt(text: str, folder: Path) -> Run | ConfigError:
     try:
-        return run_scenario(loads(text, known=known_names(), check_parameters=check_parameters), out=folder)
+        return run_scenario(
+            loads(text, known=known_names(), check_parameters=check_parameters), out=folder, what_if="none"
+        )
     except ConfigError as error:
         return error
 

@@ -36,7 +36,9 @@ def test_latencies_of_weeks_add_up_to_the_end_of_the_clock(tmp_path: Path, fidel
     run = ran(tmp_path, fabric=FABRIC, collective=late, engine={"fidelity": fidelity})
     assert run.status == "stopped"
     assert run.value("simulated_ps") == NEVER_PS
-    assert answer(run)[0].startswith("NOT FINISHED: simulated time ends after 2,305,843 s, and there was work left;")
+    assert answer(run)[0].startswith(
+        "Took NOT FINISHED: simulated time ends after 2,305,843 s, and there was work left;"
+    )
 
 
 @pytest.mark.parametrize("fidelity", ["packet", "flow"])

@@ -38,6 +38,10 @@ def cases(*, alive: bool) -> list[Any]:
             if (fidelity in row.fidelities) is not alive:
                 continue
             marks = [pytest.mark.xfail(reason=row.dead, strict=True)] if row.dead else []
+            if alive and fidelity != next(one for one in FIDELITIES if one in row.fidelities):
+                marks.append(pytest.mark.deep)  # each key once in the test command, its second fidelity in `truth`
+            if row.key.startswith("jobs[]."):
+                marks.append(pytest.mark.deep)  # they are those of training
             found.append(pytest.param(row, fidelity, id=f"{name}-{fidelity}", marks=marks))
     return found
 

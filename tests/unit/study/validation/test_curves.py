@@ -19,7 +19,7 @@ def test_a_row_is_what_its_scenario_runs(tmp_path: Path) -> None:
     point = next(point for point in one_server()[0].points if point.name == "H100, 256 MiB")
     folder = tmp_path / "rows"
     assert write_scenarios(folder, ["nccl-one-server"]) == len(rows_of("nccl-one-server")) == 13
-    run = weftwork.run(folder / "nccl-one-server" / "H100-256-MiB-1.yaml", out=tmp_path / "run")
+    run = weftwork.run(folder / "nccl-one-server" / "H100-256-MiB-1.yaml", out=tmp_path / "run", what_if="none")
     assert run.collectives["duration_ps"].to_pylist() == [round(point.predicted_s * 1e12)]
 
 

@@ -159,7 +159,7 @@ def test_a_row_that_is_written_and_run_has_the_number_of_the_scorecard(key: str,
     assert make is not None
     case = make(True)[0][row]  # noqa: FBT003 - all rows
     assert len(list((tmp_path / "rows" / key).glob("*.yaml"))) == len(make(True)[0])  # noqa: FBT003
-    found = weftwork.run(tmp_path / "rows" / key / file_name(case), out=tmp_path / "run")
+    found = weftwork.run(tmp_path / "rows" / key / file_name(case), out=tmp_path / "run", what_if="none")
     predicted = predict(case)
     assert found.value("iteration_ps") == round(predicted.iteration_s * 1e12)
     assert found.value("mfu") == pytest.approx(predicted.peak_s / predicted.iteration_s)

@@ -60,7 +60,7 @@ def took(tmp_path: Path) -> Took:
         file = tmp_path / "plan.yaml"
         file.write_text(yaml.safe_dump(tree), encoding="utf-8")
         prepared = prepare(read_scenario(file))
-        found = results(prepared, execute(prepared)).summary["iteration_ps"].value
+        found = results(prepared, execute(prepared, what_if="none")).summary["iteration_ps"].value
         assert found is not None
         return float(found)
 
@@ -84,7 +84,7 @@ def drawn(seed: int) -> Tree:
         "model": draw.choice(models), "tensor": tensor, "pipeline": pipeline, "context": context, "data": data,
         "gpus": tensor * pipeline * context * data, "micro_batch": draw.choice([1, 2]),
         "sequence": draw.choice([1024, 4096]), "memory": "100TB",
-        "recompute": draw.choice(["none", "selective", "full"]), "zero": draw.choice([0, 1, 2, 3]),
+        "recompute": draw.choice(["none", "selective", "full"]), "zero": draw.choice([0, 1, 2, 3]), "gradients": "bf16",
     }  # fmt: skip
     training["global_batch"] = data * training["micro_batch"] * draw.choice([1, 2, 4])
     if has_experts:

@@ -7,27 +7,20 @@ from __future__ import annotations
 
 from collections import Counter
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
-from weftwork.report.pipeline import EXPOSED, is_training, share_of, time_by_kind
-from weftwork.report.tables import busiest_links, drops_by_reason, pausing_ports
+from weftwork.report.answer_tables import answer_tables
+from weftwork.report.pipeline import is_training
+from weftwork.report.tables import drops_by_reason
 from weftwork.report.three_lines import LABELS, three_lines
-from weftwork.report.training_answer import (
-    KIND_WORDS,
-    goodput_sentence,
-    is_bound,
-    jobs_of,
-    training_sentences,
-    what_if_of,
-)
+from weftwork.report.training_answer import goodput_sentence, is_bound, jobs_of, training_sentences, what_if_of
 from weftwork.report.waiting import waiting_lines
-from weftwork.report.words import amount, caveat_lines, label, plural, sentence
+from weftwork.report.words import FIGURE_KINDS, amount, breaking, caveat_lines, plural, sentence, unbroken
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from rich.console import Console
 
@@ -45,23 +38,13 @@ _NO_PACKETS = (
     "(engine.fidelity: flow)."
 )
 _SHOWN_FAULTS = 3  # chosen: a sentence, not a list; events.parquet has all
-_RESTS_ON = {  # kinds of caveats, one and several
-    "unverified": ("figure that nobody has verified", "figures that nobody has verified"),
-    "chosen": ("figure that was chosen", "figures that were chosen"),
+_LABEL_WIDTH = 11
+_RESTS_ON = {  # kinds of caveats beside figures, one and several
     "approximate": ("approximation", "approximations"),
     "note": ("note", "notes"),
 }
-_ROWS = {  # short, so that two tables stand side by side on 80 columns
-    **{kind: kind for kind in EXPOSED}, "launch": "waiting for CPU", "skew": "waiting for ranks",
-}  # fmt: skip
-_EQUAL = 0.0005  # a difference that rounds to 0.0 %
+_TAILS = ("p99", "p95")
 _WAIT_SHARE = 0.02  # chosen: ranks that end together to 2 % of the time wait for nobody
-_KEY_NUMBERS = (
-    "iteration_ps", "tokens_per_s", "mfu", "exposed_share", "bubble_share",
-    "completion_ps", "goodput_bps", "fct_p50_ps", "fct_p95_ps", "fct_p99_ps", "fct_p99.9_ps", "slowdown_p50",
-    "slowdown_p95", "slowdown_p99", "slowdown_p99.9", "collective_duration_ps", "collective_bus_bandwidth_bps",
-    "jain_index", "busiest_link", "drops", "retransmissions", "pauses", "paused_ps", "marks",
-)  # fmt: skip
 
 
 def answer(run: Run) -> list[str]:
@@ -82,11 +65,19 @@ def details(run: Run) -> list[str]:
     ----------
     run : that was written
     """
-    waits = [] if run.is_complete or run.seeds else waiting_lines(run)
+    return [*_waiting(run), *_sentences(run)]
+
+
+def _waiting(run: Run) -> list[str]:
+    """Who waits for what, where a run could not go on."""
+    return [] if run.is_complete or run.seeds else waiting_lines(run)
+
+
+def _sentences(run: Run) -> list[str]:
     if is_training(run):
-        return waits + training_sentences(run)
+        return training_sentences(run)
     done, counted = finished(run)
-    said: list[str] = [*waits]
+    said: list[str] = []
     if run.seeds and done < counted:
         some = "None" if done == 0 else f"{done}"
         said.append(f"NOT FINISHED: {some} of {counted} seeds delivered everything, so there is no average time.")
@@ -151,15 +142,16 @@ def _inside(run: Run) -> str:
 def _times(run: Run) -> str:
     if run.value("fct_p50_ps") is None:
         return ""
-    middle, tail = _amount(run, "fct_p50_ps"), _amount(run, "fct_p99_ps")
-    slow_middle, slow_tail = _amount(run, "slowdown_p50"), _amount(run, "slowdown_p99")
     if run.value("flows_completed") == 1:
-        return f"It took {slow_middle} times as long as alone on an empty fabric."
+        return f"It took {_amount(run, 'slowdown_p50')} times as long as alone on an empty fabric."
     which = "Flows" if run.value("flows_completed") == run.value("flows") else "Those that completed"
-    return (
-        f"{which} took p50 {middle}, p99 {tail}; that is p50 {slow_middle}, p99 {slow_tail} times as long as alone on "
-        "an empty fabric."
+    # of few flows p99 is the last, which the first of the three lines tells
+    tail = next((one for one in _TAILS if _amount(run, f"fct_{one}_ps") not in three_lines(run)[0]), _TAILS[-1])
+    times, factors = (
+        ", ".join(f"{one} {_amount(run, name.format(one))}" for one in ("p50", tail))
+        for name in ("fct_{}_ps", "slowdown_{}")
     )
+    return f"{which} took {times}; that is {factors} times as long as alone on an empty fabric."
 
 
 def _losses(run: Run) -> str:
@@ -222,116 +214,62 @@ def print_answer(run: Run, console: Console, *, is_verbose: bool = True, has_sou
     """
     about = run.about
     console.print(Text(about["name"], style="bold"), Text(sentence(about["workload"])), sep=": ", soft_wrap=True)
-    for key in ("fabric", "transport"):
-        _print_text(console, f"{key:<11}{about[key]}", "dim", indent=11)
-    console.print()
     for label_, text in zip(LABELS, three_lines(run), strict=True):
         if text:
-            _print_text(console, f"{label_:<11}{text}", "bold", indent=11)
+            _print_labelled(console, label_, text, "bold")
     if is_verbose:
-        tables = _tables(run)
-        said = details(run)
-        if is_training(run) and (bounds := _bounds(run)):
-            said.insert(0, bounds)
-        for part in (tables, said) if is_training(run) else (said, tables):
-            for place, each in enumerate(part):
-                if place == 0 or not isinstance(each, str):
-                    console.print()
-                if isinstance(each, str):
-                    _print_text(console, each)
-                else:
-                    console.print(each)
+        _print_behind(run, console)
     console.print()
-    if "assumes" in about:
-        _print_text(console, f"{'assumes':<11}{about['assumes']}", "dim", indent=11)
+    for label_ in ("fabric", "transport", "assumes"):
+        if label_ in about:
+            _print_labelled(console, label_, about[label_], "dim")
     _print_notes(run, console, has_sources=has_sources)
     console.print(Text(f"run folder: {run.path}"), soft_wrap=True)
 
 
-def _print_text(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:
-    """Wrap at the edge of a terminal; a file or a pipe gets whole lines."""
-    if console.is_terminal:
-        text = "\n".join(wrap(text, console.width, subsequent_indent=" " * indent))
-    console.print(Text(text, style=style), soft_wrap=True)
-
-
-def _tables(run: Run) -> list[Table]:
-    if run.seeds:
-        return [_seed_table(run)]
+def _print_behind(run: Run, console: Console) -> None:
+    """Who waits, tables and sentences; of a training run the tables come first."""
+    for place, line in enumerate(_waiting(run)):
+        if place == 0:
+            console.print()
+        _print_text(console, line)
+    tables = answer_tables(run, console, finished=finished(run))
+    said = [text for text in (_bounds(run), *_sentences(run)) if text]
+    if said and not is_training(run):
+        console.print()
+        _print_paragraph(console, said)
+    for table in tables:
+        console.print()
+        console.print(table)
     if is_training(run):
-        return _training_tables(run)
-    tables: list[Table] = []
-    rows = busiest_links(run).to_pylist()
-    if rows:
-        table = _table("busiest links", "rate", "in use", "longest queue", "marks", "drops")
-        for row in rows:
-            table.add_row(
-                row["name"],
-                amount(row["mean_rate_bps"], "b/s"),
-                amount(row["utilisation"], "share"),
-                amount(row["max_queue_bytes"], "B"),
-                f"{row['marks']:,}",
-                f"{row['drops']:,}",
-            )
-        tables.append(table)
-    rows = pausing_ports(run).to_pylist()
-    if rows:
-        table = _table("paused longest", "for", "pause frames")
-        for row in rows:
-            table.add_row(row["name"], amount(row["paused_ps"], "ps"), f"{row['pauses']:,}")
-        tables.append(table)
-    return tables
+        _print_paragraph(console, said)
 
 
-def _training_tables(run: Run) -> list[Table]:
-    """Where the time goes, and beside it what an iteration would be in other worlds; one for each job."""
-    tables: list[Table] = []
-    jobs = jobs_of(run)
-    for job in (job for job in jobs if job["iteration_ps"] is not None):
-        spent = _table("time goes to" if len(jobs) == 1 else f"time of {job['job']}", "time", "share")
-        for kind, ps in time_by_kind(run, job["job"]).items():
-            exposed = ", exposed" if kind in EXPOSED else ""
-            share = amount(share_of(run, job, kind, ps), "share")
-            spent.add_row(f"{_ROWS.get(kind, KIND_WORDS[kind])}{exposed}", amount(ps, "ps"), share)
-        cases = _table("what it would be with", "time", "change")
-        for case in what_if_of(run, job["job"]):
-            bound = ">= " if is_bound(case) else ""
-            cases.add_row(case["case"], f"{bound}{amount(case['iteration_ps'], 'ps')}", _change(case, job))
-        both = Table.grid(padding=(0, 1, 0, 0))
-        both.add_row(spent, cases)
-        tables.append(both if cases.row_count else spent)
-    return tables
+def _print_labelled(console: Console, label_: str, text: str, style: str) -> None:
+    _print_text(console, f"{label_:<{_LABEL_WIDTH}}{text}", style, indent=_LABEL_WIDTH)
+
+
+def _print_paragraph(console: Console, said: Sequence[str]) -> None:
+    """Write one sentence behind the other where a screen is to be filled; a file or a pipe gets a line for each."""
+    for text in [" ".join(said)] if console.is_terminal and said else said:
+        _print_text(console, text)
+
+
+def _print_text(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:
+    """Wrap at the edge of a terminal, no number without its unit; a file or a pipe gets whole lines."""
+    if console.is_terminal:
+        lines = wrap(unbroken(text), console.width, subsequent_indent=" " * indent, break_on_hyphens=False)
+        text = breaking("\n".join(lines))
+    console.print(Text(text, style=style), soft_wrap=True)
 
 
 def _bounds(run: Run) -> str:
     """What holds the bounds among the what-ifs back."""
+    if run.seeds or not is_training(run):
+        return ""
     rows = {row["case"]: row["text"] for job in jobs_of(run) for row in what_if_of(run, job["job"]) if is_bound(row)}
-    told = "; ".join(f"{case}: {text.removeprefix('a bound: ')}" for case, text in rows.items())
-    return f"Bounds (>=) are not simulated. {sentence(told)}." if told else ""
-
-
-def _change(case: Mapping[str, Any], job: Mapping[str, Any]) -> str:
-    change = case["iteration_ps"] / job["iteration_ps"] - 1
-    return "the same" if abs(change) < _EQUAL else f"{100 * change:+.3g} %"
-
-
-def _seed_table(run: Run) -> Table:
-    done, counted = finished(run)
-    partial = "" if done == counted else f", {done} finished"
-    table = _table(f"mean of {counted} seeds{partial}", "mean", "95 % from", "to")
-    for name in _KEY_NUMBERS:
-        if name in run.summary and run.value(name) is not None:
-            number = run.summary[name]
-            table.add_row(label(name), *(amount(number[key], number["unit"]) for key in ("value", "low", "high")))
-    return table
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(first, no_wrap=True)
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
+    told = "; ".join(f"{text.removeprefix('a bound: ')} ({case})" for case, text in rows.items())
+    return f"Bounds (>=): {told}." if told else ""
 
 
 def _print_notes(run: Run, console: Console, *, has_sources: bool) -> None:
@@ -343,6 +281,9 @@ def _print_notes(run: Run, console: Console, *, has_sources: bool) -> None:
             _print_text(console, f"source: {line}", "dim")
         return
     counts = Counter(str(caveat.kind) for caveat in run.caveats)
-    told = ", ".join(plural(counts[kind], *words) for kind, words in _RESTS_ON.items() if counts[kind])
+    told = [plural(counts[kind], *words) for kind, words in _RESTS_ON.items() if counts[kind]]
+    figures = [f"{counts[kind]:,} {kind}" for kind in FIGURE_KINDS if counts[kind]]
+    if figures:
+        told.insert(0, f"{', '.join(figures)} figures")
     if told:
-        _print_text(console, f"rests on   {told}: --sources lists them", "dim", indent=11)
+        _print_labelled(console, "rests on", f"{', '.join(told)}: --sources", "dim")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
+
+from weftwork.report.words import amount
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from weftwork.store.runs import Run
 
-__all__ = ["SIZE_BINS", "busiest_links", "drops_by_reason", "flows_by_size", "pausing_ports"]
+__all__ = ["SIZE_BINS", "busiest_groups", "busiest_links", "drops_by_reason", "flows_by_size", "pausing_ports"]
 
 # chosen: the bins of most papers on flow completion times; upper ends in bytes
 SIZE_BINS: Final = (10_000, 100_000, 1_000_000, 10_000_000)
+_READ: Final = 1_000  # chosen: links among which those alike are counted; fewer than a run keeps
 _LABELS: Final = ("up to 10 kB", "10 to 100 kB", "100 kB to 1 MB", "1 to 10 MB", "over 10 MB")
 
 
@@ -55,6 +59,38 @@ def busiest_links(run: Run, top: int = 5) -> pa.Table:
     if "mean_rate_bps" not in table.column_names:  # of an older Weftwork
         table = table.append_column("mean_rate_bps", table["rate_bps"])
     return table.select(["name", "utilisation", "mean_rate_bps", "max_queue_bytes", "marks", "drops"])
+
+
+def busiest_groups(run: Run, top: int) -> list[dict[str, str]]:
+    """Directions of links that were used most, those alike in all that is told of them as one row.
+
+    Parameters
+    ----------
+    run : of one seed
+    top : how many rows at most
+
+    Returns
+    -------
+    ``name`` of the first, ``names`` with how many are like it, and ``rate``, ``use``, ``queue``, ``marks``, ``drops``
+    as people read them
+    """
+    rows = [
+        {
+            "name": row["name"],
+            "rate": amount(row["mean_rate_bps"], "b/s"),
+            "use": amount(row["utilisation"], "share"),
+            "queue": amount(row["max_queue_bytes"], "B"),
+            "marks": f"{row['marks']:,}",
+            "drops": f"{row['drops']:,}",
+        }
+        for row in busiest_links(run, _READ).to_pylist()
+    ]
+    groups = [list(alike) for _, alike in groupby(rows, key=lambda row: [*row.values()][1:])]
+    found: list[dict[str, str]] = []
+    for first, *others in groups[:top]:
+        count = f"{len(others):,} " if len(rows) < _READ or len(found) + 1 < len(groups) else ""
+        found.append({**first, "names": f"{first['name']} and {count}like it" if others else first["name"]})
+    return found
 
 
 def pausing_ports(run: Run, top: int = 5) -> pa.Table:

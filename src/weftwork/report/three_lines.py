@@ -10,13 +10,14 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.report.tables import busiest_groups
 from weftwork.report.words import CLOCK_ENDED, amount, has_clock_ended
 
 if TYPE_CHECKING:
     from weftwork.spec.answer import Culprit
     from weftwork.store.runs import Run
 
-__all__ = ["LABELS", "culprit_text", "culprits", "partial_text", "three_lines"]
+__all__ = ["LABELS", "culprit_text", "culprits", "partial_text", "three_lines", "told_numbers"]
 
 LABELS: Final = ("took", "limited by", "to blame")
 _PARTIAL: Final = {
@@ -34,6 +35,7 @@ _GROUPS: Final = (  # what an iteration may be limited by: numbers of the summar
     ("spent_loading_share", "loading data"),
     ("spent_other_share", "other things"),
 )
+_TIMES: Final = ("iteration_ps", "collective_duration_ps", "completion_ps")  # what a run took, the first that there is
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told
 
 
@@ -75,13 +77,14 @@ def _took(run: Run) -> str:
     if partial and not run.seeds:
         return partial
     lead = f"{partial}; " if partial else ""
-    name = next((one for one in ("iteration_ps", "collective_duration_ps", "completion_ps") if _known(run, one)), None)
+    name = next((one for one in _TIMES if _known(run, one)), None)
     if name is None or not _ended(run):
         return f"{lead}no time: it did not finish"
     told = _told(run, name)
     if run.seeds:
         low, high = (amount(run.summary[name][end], "ps") for end in ("low", "high"))
         told = f"{told} on average, 95 % interval {low} to {high}"
+        return f"{lead}{told}{' an iteration' if name == 'iteration_ps' else ''}"
     if name == "iteration_ps":
         return f"{lead}{told} an iteration{_rates(run)}"
     if name == "collective_duration_ps":
@@ -113,19 +116,41 @@ def _whole(run: Run, name: str) -> str:
 
 
 def _limited_by(run: Run) -> str:
-    if _known(run, "computing_share"):
-        shares = [(run.value(name) or 0.0, name, words) for name, words in _GROUPS if name in run.summary]
-        shares.sort(key=lambda one: -one[0])
-        (_, first, words), *rest = [one for one in shares if one[0] >= _SMALL] or shares[:1]
-        told = f"{words}, {_told(run, first)} of the time"
-        behind = ", ".join(f"{words} {_told(run, name)}" for _, name, words in rest)
-        return f"{told}; {behind}" if behind else told
+    if groups := _groups(run):
+        return ", ".join(f"{words} {_told(run, name)}" for name, words in groups)
     found = run.answer if not run.seeds else next((one.answer for one in run.seeds if one.answer is not None), None)
     if found is None or found.limited_by.share is None:
         return ""
     use = amount(found.limited_by.share, "share")
-    some = " in the first seed" if run.seeds else ""
-    return f"{found.limited_by.name}, in use {use} of the time{some}"
+    if run.seeds:
+        return f"{found.limited_by.name}, in use {use} of the time in the first seed"
+    alike = next((row for row in busiest_groups(run, 1) if row["name"] == found.limited_by.name), None)
+    if alike is None:
+        return f"{found.limited_by.name}, in use {use} of the time"
+    counts = [f"{alike[name]} {name}" for name in ("marks", "drops") if alike[name] != "0"]
+    queue = [f"a queue of up to {alike['queue']}"] if alike["queue"] != amount(0, "B") else []
+    behind = ", ".join(queue + counts)
+    return f"{alike['names']}, in use {use} of the time at {alike['rate']}{'; ' if behind else ''}{behind}"
+
+
+def _groups(run: Run) -> list[tuple[str, str]]:
+    """What most of an iteration went to, the longest first, as numbers of the summary and words."""
+    if not _known(run, "computing_share"):
+        return []
+    shares = [(run.value(name) or 0.0, name, words) for name, words in _GROUPS if name in run.summary]
+    shares.sort(key=lambda one: -one[0])
+    return [(name, words) for share, name, words in shares if share >= _SMALL] or [shares[0][1:]]
+
+
+def told_numbers(run: Run) -> set[str]:
+    """Names of the numbers of the summary which the first two lines tell of several seeds.
+
+    Parameters
+    ----------
+    run : of several seeds
+    """
+    times = [name for name in _TIMES if _known(run, name)][:1]
+    return {*times, *(name for name, _ in _groups(run))}
 
 
 def culprits(run: Run) -> list[Culprit]:

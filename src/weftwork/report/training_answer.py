@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weftwork.report.network_flows import network_flows
-from weftwork.report.tables import busiest_links
-from weftwork.report.words import amount, plural
+from weftwork.report.tables import busiest_groups
+from weftwork.report.words import amount, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,8 +62,6 @@ _GOODPUT: Final = {  # numbers of `weftwork.workload.reliability`, and what thos
 }
 _OF_ENGINE: Final = "engine."  # subjects that tell how it was run; notes tell them
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told in a sentence
-_HOT: Final = 3  # links that a sentence names
-_ALIKE: Final = 0.999  # of the utilisation of the hottest link
 
 
 def jobs_of(run: Run) -> list[dict[str, Any]]:
@@ -97,30 +95,22 @@ def training_sentences(run: Run) -> list[str]:
     said = [goodput_sentence(run)]
     if not run.seeds:
         jobs = jobs_of(run)
-        behind = [_unfinished(jobs[0]), _memory(jobs[0])] if len(jobs) == 1 else [_in_short(run, job) for job in jobs]
+        behind = [_memory(jobs[0])] if len(jobs) == 1 else []
+        behind += [_unfinished(job, is_alone=len(jobs) == 1) for job in jobs]
         said = [*behind, _hottest(run), *said, *approximations(run)]
     return [text for text in said if text]
 
 
-def _unfinished(job: Mapping[str, Any]) -> str:
-    return "No iteration was finished." if job["iteration_ps"] is None else ""
+def _unfinished(job: Mapping[str, Any], *, is_alone: bool) -> str:
+    if job["iteration_ps"] is not None:
+        return ""
+    return "No iteration was finished." if is_alone else f"{sentence(job['job'])} finished no iteration."
 
 
 def _memory(job: Mapping[str, Any]) -> str:
     if not job["memory_bytes"]:
         return ""
-    return f"The GPU that needs most has {amount(job['memory_bytes'], 'B')} in its memory."
-
-
-def _in_short(run: Run, job: Mapping[str, Any]) -> str:
-    """One of several jobs, in a sentence."""
-    what = f"{job['job']}: {job['model']} on {plural(job['gpus'], 'GPU')}"
-    if job["iteration_ps"] is None:
-        return f"{what} finished no iteration."
-    alone = next((case for case in what_if_of(run, job["job"]) if case["case"] == "alone"), None)
-    if alone is None:
-        return f"{what}."
-    return f"{what}; with the fabric to itself it would take {amount(alone['iteration_ps'], 'ps')}."
+    return f"A GPU needs up to {amount(job['memory_bytes'], 'B')} of memory."
 
 
 def few_flows_sentence(run: Run) -> str:
@@ -157,13 +147,7 @@ def goodput_sentence(run: Run) -> str:
 
 
 def _hottest(run: Run) -> str:
-    rows = busiest_links(run, _HOT).to_pylist()
-    rows = [row for row in rows if row["utilisation"] >= _SMALL * rows[0]["utilisation"]]
-    if not rows or not rows[0]["utilisation"]:
+    rows = busiest_groups(run, 1)
+    if not rows or rows[0]["use"] == amount(0, "share"):
         return ""
-    alike = run.query(f"select count(*) as n from links where utilisation >= {_ALIKE * rows[0]['utilisation']}")  # noqa: S608
-    if alike["n"][0].as_py() > _HOT:
-        used = amount(rows[0]["utilisation"], "share")
-        return f"The hottest links were {rows[0]['name']} and others like it, in use {used} of the time."
-    told = ", ".join(f"{row['name']} in use {amount(row['utilisation'], 'share')} of the time" for row in rows)
-    return f"The hottest link{'s were' if len(rows) > 1 else ' was'} {told}."
+    return f"The busiest link is {rows[0]['names']}, in use {rows[0]['use']} of the time."

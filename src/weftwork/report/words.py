@@ -17,6 +17,7 @@ __all__ = [
     "CLOCK_ENDED",
     "FIGURE_KINDS",
     "amount",
+    "breaking",
     "caveat_lines",
     "doubtful_figures",
     "has_clock_ended",
@@ -24,6 +25,7 @@ __all__ = [
     "plural",
     "sentence",
     "typeset",
+    "unbroken",
 ]
 
 # of a run that has come to the end of simulated time
@@ -43,9 +45,9 @@ _STEPS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
 }
 
 
-_UNITS: Final = re.compile(
-    r"(?<=\d)(?: (%|(?:s|ms|us|ns|ps|[TGMk]?b/s|[TGMk]?B/s|[TGMk]?B)\b)|([TGMKk](?:iB|B|bps)\b))"
-)
+_UNIT: Final = r"(?:%|(?:s|ms|us|ns|ps|[TGMk]?b/s|[TGMk]?B/s|[TGMk]?B)\b)"
+_UNITS: Final = re.compile(rf"(?<=\d)(?: ({_UNIT})|([TGMKk](?:iB|B|bps)\b))")
+_SPACED: Final = re.compile(rf"(?<=\d) (?={_UNIT})")
 _UNITS_IN_NAMES: Final = ("_ps", "_bps", "_bytes")
 _IN_CAPITALS: Final = {"fct": "FCT", "acks": "ACKs", "naks": "NAKs", "cnps": "CNPs", "jain": "Jain"}
 
@@ -132,6 +134,16 @@ def typeset(text: str) -> str:
     True
     """
     return _UNITS.sub(lambda found: "\u202f" + (found[1] or found[2]).replace("us", "\u00b5s"), text)
+
+
+def unbroken(text: str) -> str:
+    """Tie each number to its unit with a space at which no line breaks; `breaking` makes it a space again."""
+    return _SPACED.sub("\u00a0", text)
+
+
+def breaking(text: str) -> str:
+    """Undo `unbroken`."""
+    return text.replace("\u00a0", " ")
 
 
 def doubtful_figures(caveats: Iterable[Caveat], *, where: str) -> list[str]:

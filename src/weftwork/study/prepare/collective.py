@@ -84,10 +84,12 @@ def protocol_used(section: CollectiveSection, fabric: Fabric, *, seed: int) -> s
 
 
 def port_rate_bps(fabric: Fabric) -> int:
-    """Rate of one NIC port; of ports that differ the slowest."""
+    """What one NIC port carries, by its link or by the host interface behind it; of ports that differ the slowest."""
     ports = fabric.ports
     node = int(fabric.hosts[0])
-    return int(fabric.links["rate_bps"][ports.link[ports.base[node] : ports.base[node + 1]]].min())
+    link_bps = int(fabric.links["rate_bps"][ports.link[ports.base[node] : ports.base[node + 1]]].min())
+    pcie_bps = fabric.nics[fabric.node_device[node]].pcie_rate_bps
+    return min(link_bps, pcie_bps) if pcie_bps else link_bps
 
 
 def _with_protocol(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["assumptions"]
 
 _ZERO: Final = {
-    0: "nothing sharded among data ranks",
+    0: "optimizer not sharded",
     1: "optimizer sharded (ZeRO 1)",
     2: "optimizer and gradients sharded (ZeRO 2)",
     3: "optimizer, gradients and weights sharded (ZeRO 3)",
@@ -32,9 +32,9 @@ def assumptions(prepared: Prepared) -> str:
     told = [_of(job.plan) for job in prepared.jobs]
     differ = [job.name for job, text in zip(prepared.jobs, told, strict=True) if text != told[0]]
     who = f" ({prepared.jobs[0].name}; {', '.join(differ)} otherwise)" if differ else ""
-    collectives = "collectives by the fastest of ring, tree and NVLS"
+    collectives = "fastest of ring, tree and NVLS"
     if prepared.scenario.engine.fidelity != "flow":
-        collectives = "collectives as rings and direct exchanges, none of which hides"
+        collectives = "rings and direct exchanges, none of which hides"
     return f"{told[0]}{who}; {collectives}"
 
 
@@ -44,8 +44,8 @@ def _of(plan: Parallelism) -> str:
         schedule = f"interleaved {schedule}"
     return "; ".join([
         f"overlap {_overlap(plan)}",
-        *([f"schedule {schedule}"] if plan.pipeline > 1 else []),
-        f"gradients summed in {_SUMS.get(plan.gradient_bytes, f'{plan.gradient_bytes} bytes')}",
+        *([schedule] if plan.pipeline > 1 else []),
+        f"{_SUMS.get(plan.gradient_bytes, f'{plan.gradient_bytes}-byte')} gradients",
         _ZERO[plan.zero],
     ])  # fmt: skip
 

@@ -47,6 +47,7 @@ QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)
 _SERIES_KINDS: Final = ("rate_bps", "window_bytes", "queue_bytes")
 MOST_LINKS: Final = 100_000  # chosen: some megabytes
 KEPT_LINKS: Final = 2_000  # chosen: of those the busiest, more than anybody reads
+_NAMED_JOBS: Final = 3  # chosen: in a heading; the table jobs has all
 _OF_QUEUES: Final = ("max_queue_bytes", "marks", "pauses", "paused_ps")
 _COUNTED: Final = {  # events that are counted over the whole fabric, by the name of the counter
     "retransmission": "retransmissions",
@@ -117,8 +118,7 @@ def _transport(prepared: Prepared) -> str:
     transport, policies = prepared.transport, prepared.policies
     paths = f"paths by {policies['path_selection'].name}, ports by {policies['port_selection'].name}"
     if prepared.is_folded:
-        shared = "bandwidth shared max-min, without congestion control, queues and flow control"
-        return f"{transport.name}, {paths}; {shared}"
+        return f"{transport.name}, {paths}; max-min shares, no queues"
     control = "lossless by PFC" if transport.lossless_priorities else "lossy"
     return f"{transport.name}, {policies['congestion_control'].name}, {paths}, {control}, {transport.recovery}"
 
@@ -134,7 +134,9 @@ def _hosts(fabric: Fabric) -> str:
 def _workload(prepared: Prepared) -> str:
     scenario, jobs = prepared.scenario, prepared.jobs
     if len(jobs) > 1:
-        return f"{len(jobs)} training jobs on one fabric: {', '.join(job.name for job in jobs)}"
+        told = [f"{job.name} ({job.model.name} on {job.plan.ranks:,} GPUs)" for job in jobs[:_NAMED_JOBS]]
+        more = [f"{len(jobs) - len(told):,} more"] if len(jobs) > len(told) else []
+        return f"{len(jobs)} training jobs on one fabric: {', '.join(told + more)}"
     if jobs:
         return f"an iteration of {jobs[0].model.name} on {jobs[0].plan.ranks:,} GPUs ({jobs[0].words})"
     if scenario.collective is not None:

@@ -41,8 +41,8 @@ __all__ = ["bracket_caveats", "job_times", "training_rows", "training_summary"]
 MOST_SEGMENTS: Final = 300_000  # chosen: some megabytes; beyond, one rank stands for its stage
 _COUNTED: Final = ("ranks", "instances", "flows", "size_bytes", "posted_ps", "start_ps", "end_ps")
 SIMULATED: Final = "simulated again"
-BUSIEST: Final = "a bound: the GPU that is busiest computes and communicates as long"
-LONGER: Final = "a bound: the longer of computing and communicating stays, and so does the bubble"
+BUSIEST: Final = "a bound: the busiest GPU works as long"
+LONGER: Final = "a bound: the longer of computing and communicating stays, with the bubble"
 
 
 def job_times(prepared: Prepared, outcome: FlowOutcome) -> TimesOfJobs:

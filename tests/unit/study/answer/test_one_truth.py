@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import weftwork
-from weftwork.report.answer import print_answer
+from weftwork.report.answer import details, print_answer
 from weftwork.report.words import amount
 from weftwork.store.runs import Run
 
@@ -26,10 +27,22 @@ NUMBER = re.compile(
 WIDTH = 80
 
 
+SCREEN = 30  # lines; terminals open with 24 to 40 and more
+LABELS = ["took", "limited by", "to blame"]
+
+
 def printed(run: Run) -> str:
+    """The answer on a terminal of 80 columns."""
     out = io.StringIO()
-    print_answer(run, Console(file=out, width=WIDTH, highlight=False, emoji=False, markup=False))
+    print_answer(run, Console(file=out, width=WIDTH, force_terminal=True, color_system=None, highlight=False))
     return out.getvalue()
+
+
+def three(run: Run) -> tuple[str, str]:
+    """The three lines of an answer, and what stands behind them."""
+    first = printed(run).index("\n") + 1
+    lines, behind = printed(run)[first:].split("\n\n", 1)
+    return lines, behind
 
 
 def known(run: Run) -> set[str]:
@@ -51,11 +64,15 @@ def known(run: Run) -> set[str]:
         found |= {f"{change:+.3g} %", *NUMBER.findall(row["case"])}
     for row in run.query("select distinct at_ps from events where event = 'fault'").to_pylist():
         found.add(amount(row["at_ps"], "ps"))
+    shown = [
+        (amount(row["mean_rate_bps"], "b/s"), amount(row["utilisation"], "share"), amount(row["max_queue_bytes"], "B"),
+         f"{row['marks']:,}", f"{row['drops']:,}")
+        for row in run.query("select * from links where bytes > 0").to_pylist()
+    ]  # fmt: skip
+    found |= {text for row in shown for text in row}
+    found |= {f"{count - 1:,}" for count in Counter(shown).values()}  # how many are like the first of them
     for row in run.links.to_pylist():
-        found |= {
-            amount(row["mean_rate_bps"], "b/s"), amount(row["utilisation"], "share"), amount(row["paused_ps"], "ps"),
-            amount(row["max_queue_bytes"], "B"), *(f"{row[name]:,}" for name in ("marks", "drops", "pauses_sent")),
-        }  # fmt: skip
+        found |= {amount(row["paused_ps"], "ps"), f"{row['pauses_sent']:,}"}
     return found
 
 
@@ -75,9 +92,8 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def body(text: str) -> str:
-    """What is said of the run; the head repeats what ran, the foot counts caveats and names the folder."""
-    lines = text.split("\n\n", 1)[1].splitlines()
-    return "\n".join(line for line in lines if not line.startswith(("rests on", "run folder", "assumes", "note:")))
+    """What is said of the run; the head repeats what ran, the foot what was assumed."""
+    return text[text.index("\n") + 1 : text.rindex("\n\n")]
 
 
 def test_every_number_that_is_told_is_a_number_of_the_run(run: Run) -> None:
@@ -88,17 +104,24 @@ def test_every_number_that_is_told_is_a_number_of_the_run(run: Run) -> None:
 
 
 def test_an_answer_begins_with_three_lines_and_fits_one_screen(run: Run) -> None:
-    lines = printed(run).splitlines()
-    first = lines.index("") + 1
-    assert [line[:11].strip() for line in lines[first : first + 3]] == ["took", "limited by", "to blame"]
-    assert len(lines) <= 45
+    lines = three(run)[0].splitlines()
+    assert [line[:11].strip() for line in lines if not line.startswith(" ")] == LABELS
+    assert [line for line in printed(run).splitlines()[1:-1] if len(line) > WIDTH] == []  # but the folder's name
+    whole = printed(run).splitlines()
+    more = 5 * ("effective_share" in run.summary)  # what was asked for beside the answer
+    assert sum(-(-max(1, len(line.rstrip())) // WIDTH) for line in whole) <= SCREEN + more
 
 
-def test_no_number_is_told_twice_in_the_three_lines(run: Run) -> None:
-    lines = printed(run).splitlines()
-    first = lines.index("") + 1
-    told = [number for line in lines[first : first + 3] for number in numbers(line) if " " in number]
+def test_no_number_is_told_twice(run: Run) -> None:
+    """Not inside the three lines, not in a sentence behind them; and no table has the port that they are about."""
+    lines, behind = three(run)
+    told = [number for number in numbers(lines) if " " in number]
     assert sorted(told) == sorted(set(told))
+    assert [number for number in told for text in details(run) if number in numbers(text)] == []
+    assert run.answer is not None
+    port = run.answer.limited_by.name
+    rows = [line for line in behind.splitlines() if line.split()[:1] == [port]]
+    assert "->" not in port or rows == []
 
 
 def test_the_shares_of_an_iteration_add_up(run: Run) -> None:

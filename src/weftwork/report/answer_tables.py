@@ -1,0 +1,144 @@
+"""The tables under the three lines of an answer in a terminal, short enough that an answer fits one screen.
+
+Numbers that the three lines tell are left out. Leaves out: sentences (`weftwork.report.answer`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.table import Table
+
+from weftwork.report.pipeline import EXPOSED, KINDS, is_training, time_by_kind
+from weftwork.report.tables import busiest_groups, pausing_ports
+from weftwork.report.three_lines import told_numbers
+from weftwork.report.training_answer import KIND_WORDS, is_bound, jobs_of, what_if_of
+from weftwork.report.words import amount, label
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import Console
+
+    from weftwork.store.runs import Run
+
+__all__ = ["answer_tables"]
+
+_ROWS: Final = {  # short, so that two tables stand side by side on 80 columns
+    **{kind: f"{kind}, exposed" for kind in EXPOSED}, "launch": "waiting for CPU", "skew": "waiting for ranks",
+}  # fmt: skip
+_LEAST: Final = 0.001  # chosen: of an iteration; the page and summary.json have what takes less
+_EQUAL: Final = 0.0005  # a difference that rounds to 0.0 %
+_MOST_JOBS: Final = 4  # chosen: as many fit 80 columns
+_LINKS: Final = 5  # chosen: rows of a table that is looked at, not read
+_PAUSES: Final = 3  # chosen: below the table of links
+_KEY_NUMBERS: Final = (
+    "iteration_ps", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "exposed_share", "bubble_share",
+    "completion_ps", "goodput_bps", "fct_p50_ps", "fct_p95_ps", "fct_p99_ps", "fct_p99.9_ps", "slowdown_p50",
+    "slowdown_p95", "slowdown_p99", "slowdown_p99.9", "collective_duration_ps", "collective_bus_bandwidth_bps",
+    "jain_index", "busiest_link", "drops", "retransmissions", "pauses", "paused_ps", "marks",
+)  # fmt: skip
+
+
+def answer_tables(run: Run, console: Console, *, finished: tuple[int, int]) -> list[Table]:
+    """Make the tables of a run of one seed or several.
+
+    Parameters
+    ----------
+    run : that was written
+    console : where they are to stand, two side by side where both fit
+    finished : how many of its seeds delivered everything, and how many count
+    """
+    if run.seeds:
+        return [_seeds(run, *finished)]
+    if is_training(run):
+        return _training(run, console)
+    return [table for table in (_links(run), _pauses(run)) if table.row_count]
+
+
+def _seeds(run: Run, done: int, counted: int) -> Table:
+    partial = "" if done == counted else f", {done} finished"
+    table = _table(f"mean of {counted} seeds{partial}", "mean", "95 % from", "to")
+    told = told_numbers(run)
+    for name in _KEY_NUMBERS:
+        if name in run.summary and name not in told and run.value(name) is not None:
+            number = run.summary[name]
+            table.add_row(label(name), *(amount(number[key], number["unit"]) for key in ("value", "low", "high")))
+    return table
+
+
+def _links(run: Run) -> Table:
+    """Those that were in use longest after the one that limited the run."""
+    found = None if run.answer is None else run.answer.limited_by.name
+    rest = [row for row in busiest_groups(run, _LINKS + 1) if row["name"] != found][:_LINKS]
+    table = _table("busiest links" if found is None else "next busiest links", "rate", "in use", "longest queue",
+                   "marks", "drops")  # fmt: skip
+    for row in rest:
+        table.add_row(row["names"], row["rate"], row["use"], row["queue"], row["marks"], row["drops"])
+    return table
+
+
+def _pauses(run: Run) -> Table:
+    table = _table("paused longest", "for", "pause frames")
+    for row in pausing_ports(run, _PAUSES).to_pylist():
+        table.add_row(row["name"], amount(row["paused_ps"], "ps"), f"{row['pauses']:,}")
+    return table
+
+
+def _training(run: Run, console: Console) -> list[Table]:
+    """Where the time goes, and what an iteration would be in other worlds."""
+    jobs = [job for job in jobs_of(run) if job["iteration_ps"] is not None]
+    if not jobs:
+        return []
+    shown = jobs[:_MOST_JOBS]
+    tables = [table for table in (_spent(run, shown), _cases(run, shown)) if table.row_count]
+    if sum(console.measure(table).maximum for table in tables) < console.width:
+        beside = Table.grid(padding=(0, 1, 0, 0))
+        beside.add_row(*tables)
+        tables = [beside]
+    if len(jobs) > len(shown):
+        tables[-1].caption = f"{len(jobs) - len(shown):,} more jobs: weftwork report, or --json"
+    return tables
+
+
+def _spent(run: Run, jobs: Sequence[Mapping[str, Any]]) -> Table:
+    spent = [time_by_kind(run, job["job"]) for job in jobs]
+    table = _table("time goes to", *(["time"] if len(jobs) == 1 else [job["job"] for job in jobs]))
+    for kind in KINDS:
+        parts = [own.get(kind, 0.0) for own in spent]
+        if any(ps >= _LEAST * job["iteration_ps"] for ps, job in zip(parts, jobs, strict=True)):
+            table.add_row(_ROWS.get(kind, KIND_WORDS[kind]), *(amount(ps, "ps") for ps in parts))
+    return table
+
+
+def _cases(run: Run, jobs: Sequence[Mapping[str, Any]]) -> Table:
+    cases = [{case["case"]: case for case in what_if_of(run, job["job"])} for job in jobs]
+    names = dict.fromkeys(name for own in cases for name in own)
+    heads = ["time", "change"] if len(jobs) == 1 else [job["job"] for job in jobs]
+    table = _table("what it would be with", *heads)
+    for name in names:
+        cells = [_case_time(own.get(name)) for own in cases]
+        if len(jobs) == 1:
+            cells.append(_change(cases[0][name], jobs[0]))
+        table.add_row(name, *cells)
+    return table
+
+
+def _case_time(case: Mapping[str, Any] | None) -> str:
+    if case is None:
+        return "-"
+    bound = ">= " if is_bound(case) else ""
+    return f"{bound}{amount(case['iteration_ps'], 'ps')}"
+
+
+def _change(case: Mapping[str, Any], job: Mapping[str, Any]) -> str:
+    change = case["iteration_ps"] / job["iteration_ps"] - 1
+    return "the same" if abs(change) < _EQUAL else f"{100 * change:+.3g} %"
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table

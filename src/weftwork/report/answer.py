@@ -146,9 +146,9 @@ def _times(run: Run) -> str:
         return f"It took {_amount(run, 'slowdown_p50')} times as long as alone on an empty fabric."
     which = "Flows" if run.value("flows_completed") == run.value("flows") else "Those that completed"
     # of few flows p99 is the last, which the first of the three lines tells
-    tail = next((one for one in _TAILS if _amount(run, f"fct_{one}_ps") not in three_lines(run)[0]), _TAILS[-1])
+    tails = [one for one in _TAILS if _amount(run, f"fct_{one}_ps") not in three_lines(run)[0]]
     times, factors = (
-        ", ".join(f"{one} {_amount(run, name.format(one))}" for one in ("p50", tail))
+        ", ".join(f"{one} {_amount(run, name.format(one))}" for one in ("p50", *tails[:1]))
         for name in ("fct_{}_ps", "slowdown_{}")
     )
     return f"{which} took {times}; that is {factors} times as long as alone on an empty fabric."
@@ -241,7 +241,9 @@ def _print_behind(run: Run, console: Console) -> None:
     for table in tables:
         console.print()
         console.print(table)
-    if is_training(run):
+    if is_training(run) and said:
+        if not console.is_terminal:  # a screen has few lines
+            console.print()
         _print_paragraph(console, said)
 
 

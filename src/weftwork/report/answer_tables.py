@@ -107,7 +107,7 @@ def _spent(run: Run, jobs: Sequence[Mapping[str, Any]]) -> Table:
     for kind in KINDS:
         parts = [own.get(kind, 0.0) for own in spent]
         if any(ps >= _LEAST * job["iteration_ps"] for ps, job in zip(parts, jobs, strict=True)):
-            table.add_row(_ROWS.get(kind, KIND_WORDS[kind]), *(amount(ps, "ps") for ps in parts))
+            table.add_row(_ROWS.get(kind, KIND_WORDS[kind]), *(amount(ps or None, "ps") for ps in parts))
     return table
 
 

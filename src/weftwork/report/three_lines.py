@@ -149,7 +149,7 @@ def told_numbers(run: Run) -> set[str]:
     ----------
     run : of several seeds
     """
-    times = [name for name in _TIMES if _known(run, name)][:1]
+    times = [name for name in _TIMES if _known(run, name)][:1] if _ended(run) else []
     return {*times, *(name for name, _ in _groups(run))}
 
 

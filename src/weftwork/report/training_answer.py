@@ -95,8 +95,8 @@ def training_sentences(run: Run) -> list[str]:
     said = [goodput_sentence(run)]
     if not run.seeds:
         jobs = jobs_of(run)
-        behind = [_memory(jobs[0])] if len(jobs) == 1 else []
-        behind += [_unfinished(job, is_alone=len(jobs) == 1) for job in jobs]
+        behind = [_unfinished(job, is_alone=len(jobs) == 1) for job in jobs]
+        behind += [_memory(jobs[0])] if len(jobs) == 1 else []
         said = [*behind, _hottest(run), *said, *approximations(run)]
     return [text for text in said if text]
 

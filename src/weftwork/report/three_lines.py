@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.report.words import CLOCK_ENDED, amount, has_clock_ended
+from weftwork.spec.answer import TIME_GROUPS
 
 if TYPE_CHECKING:
     from weftwork.spec.answer import Culprit
@@ -25,15 +26,6 @@ _PARTIAL: Final = {
     "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived",
     "deadlocked": "NOT FINISHED: a deadlock by {at} of simulated time; only refreshes of pauses were left",
 }
-_GROUPS: Final = (  # what an iteration may be limited by: numbers of the summary, and what people call them
-    ("computing_share", "computing"),
-    ("exposed_share", "exposed communication"),
-    ("bubble_share", "the bubble"),
-    ("waiting_share", "waiting for other ranks"),
-    ("spent_checkpoint_share", "checkpoints"),
-    ("spent_loading_share", "loading data"),
-    ("spent_other_share", "other things"),
-)
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told
 
 
@@ -114,7 +106,7 @@ def _whole(run: Run, name: str) -> str:
 
 def _limited_by(run: Run) -> str:
     if _known(run, "computing_share"):
-        shares = [(run.value(name) or 0.0, name, words) for name, words in _GROUPS if name in run.summary]
+        shares = [(run.value(name) or 0.0, name, words) for name, words in TIME_GROUPS.items() if name in run.summary]
         shares.sort(key=lambda one: -one[0])
         (_, first, words), *rest = [one for one in shares if one[0] >= _SMALL] or shares[:1]
         told = f"{words}, {_told(run, first)} of the time"

@@ -15,7 +15,7 @@ from weftwork.base.errors import ConfigError, Mistake
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CULPRIT_KINDS", "HOW", "Answer", "Culprit", "CulpritKind", "How", "Limit", "Took"]
+__all__ = ["CULPRIT_KINDS", "HOW", "TIME_GROUPS", "Answer", "Culprit", "CulpritKind", "How", "Limit", "Took"]
 
 CulpritKind = Literal[
     "none", "link", "nic", "gpu", "server", "switch", "stage", "policy", "fault", "job", "setting", "unknown"
@@ -24,6 +24,16 @@ CULPRIT_KINDS: Final[tuple[str, ...]] = typing.get_args(CulpritKind)
 # recorded: it follows from what the run wrote down; simulated: run again without the suspect; bound: it cannot be more
 How = Literal["recorded", "simulated", "bound"]
 HOW: Final[tuple[str, ...]] = typing.get_args(How)
+# groups of the time of an iteration, one of which limits it: numbers of the summary, and what people call them
+TIME_GROUPS: Final = {
+    "computing_share": "computing",
+    "exposed_share": "exposed communication",
+    "bubble_share": "the bubble",
+    "waiting_share": "waiting for other ranks",
+    "spent_checkpoint_share": "checkpoints",
+    "spent_loading_share": "loading data",
+    "spent_other_share": "other things",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +58,7 @@ class Limit:
 
     Attributes
     ----------
-    name : ``computing``, ``exposed communication``, ``the bubble``, ``waiting``, or the port that was busiest
+    name : one of `TIME_GROUPS`, or the port that was busiest
     share : of the time: what went to it, or for which the port was busy; None where the run did not end
     number : name of the number in the summary that is ``share``
     """

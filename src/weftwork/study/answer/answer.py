@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
-from weftwork.spec.answer import Answer, Culprit, Limit, Took
+from weftwork.spec.answer import TIME_GROUPS, Answer, Culprit, Limit, Took
 from weftwork.study.answer.measure import computed_ps, demand_ps, taken_ps
 from weftwork.study.answer.suspects import suspects
 from weftwork.study.answer.victims import worst_victim
@@ -37,15 +37,6 @@ _OF_THIS_RUN: Final = ("faults", "stragglers", "jobs", "fabric")
 _BUILT: Final = ("fabric.oversubscription", "fabric.switch.buffer")
 _ANSWERS: Final = ("transport.timeout", "transport.congestion_control")  # keys of what answers to others
 _COMMAND: Final = "weftwork run FILE --what-if all"
-_GROUPS: Final = {  # numbers of the summary, and what they are called
-    "computing_share": "computing",
-    "exposed_share": "exposed communication",
-    "bubble_share": "the bubble",
-    "waiting_share": "waiting for other ranks",
-    "spent_checkpoint_share": "checkpoints",
-    "spent_loading_share": "loading data",
-    "spent_other_share": "other things",
-}
 
 
 def answer_of(
@@ -121,10 +112,10 @@ def _what(prepared: Prepared) -> tuple[str, str]:
 
 def _limit(summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]) -> Limit:
     """What most of the time went to, or the port that was busiest."""
-    groups = {number: float(summary[number].value or 0.0) for number in _GROUPS if number in summary}
+    groups = {number: float(summary[number].value or 0.0) for number in TIME_GROUPS if number in summary}
     if any(groups.values()):
         number = max(groups, key=lambda one: groups[one])
-        return Limit(name=_GROUPS[number], share=groups[number], number=number)
+        return Limit(name=TIME_GROUPS[number], share=groups[number], number=number)
     links = tables["links"]
     use = links["utilisation"].to_numpy()
     if not len(use) or not use.max():

@@ -15,7 +15,7 @@ import numpy as np
 from weftwork.base.clock import SECOND_PS
 from weftwork.spec.answer import TIME_GROUPS, Answer, Culprit, Limit, Took
 from weftwork.study.answer.measure import computed_ps, demand_ps, taken_ps
-from weftwork.study.answer.suspects import suspects
+from weftwork.study.answer.suspects import fault_suspects
 from weftwork.study.answer.victims import worst_victim
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def answer_of(
     Parameters
     ----------
     prepared : what was run
-    execution : of it, and of the worlds beside it
+    execution : of it, its suspects, and the worlds beside it
     summary, tables : of the run
     """
     taken = taken_ps(prepared, execution)
@@ -60,7 +60,7 @@ def answer_of(
     victim = worst_victim(prepared, execution)
     guilty = [one for one in found if one.how == "simulated" and (one.cost_share or 0.0) >= LEAST_SHARE]
     bounds = [one for one in found if one.how == "bound" and (one.cost_share or 0.0) >= LEAST_SHARE]
-    culprit = _most_guilty(guilty, prepared, execution) if guilty else None
+    culprit = _most_guilty(guilty, execution.suspects) if guilty else None
     if victim is not None and (culprit is None or (victim.cost_share or 0.0) > (culprit.cost_share or 0.0)):
         # where the scenario names the root of the pauses, it is the suspect that was tried
         at_root = [one for one in guilty if one.name.partition("/")[0] == victim.name]
@@ -72,14 +72,14 @@ def answer_of(
     return Answer(took=took, limited_by=limited_by, culprit=culprit, others=others)
 
 
-def _most_guilty(guilty: Sequence[Culprit], prepared: Prepared, execution: Execution) -> Culprit:
+def _most_guilty(guilty: Sequence[Culprit], suspects: Sequence[Suspect]) -> Culprit:
     """The dearest suspect, or who made it so dear.
 
     A fault that is over holds nobody up any longer: where it cost more than twice the time that it lasted, who made it
     last is to blame. What is built or set for all runs yields to what is wrong in this one, and a timeout or a
     congestion control, which answer to what others did, yields to both, where that cost at least half as much.
     """
-    lasts_ps = {(one.key, one.name): one.lasts_ps for one in suspects(prepared, execution)}
+    lasts_ps = {(one.key, one.name): one.lasts_ps for one in suspects}
 
     def is_stretched(one: Culprit) -> bool:
         lasts = lasts_ps.get((one.key, one.name))
@@ -127,7 +127,7 @@ def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> li
     """All suspects: those without whom the run was simulated at what they cost, the others at most at a bound."""
     again = {world.suspect.label: (other, ran) for world, other, ran in execution.worlds if world.suspect is not None}
     found = []
-    for suspect in suspects(prepared, execution):
+    for suspect in execution.suspects:
         if suspect.label in again:
             without = taken_ps(*again[suspect.label])
             if without is not None:
@@ -214,7 +214,7 @@ def _of_unfinished(prepared: Prepared, execution: Execution, tables: Mapping[str
     of_faults = [row["where"] for row in causes if row["where"] is not None]
     if down and execution.outcome.complete and (of_faults or not causes):
         name, at_ps = next((one for one in down if one[0] in of_faults), down[-1])
-        suspect = next(one for one in suspects(prepared, execution) if one.name == name)
+        suspect = next(one for one in fault_suspects(prepared) if one.name == name)
         found = _stopped(suspect.kind, name, suspect.key, f"{suspect.text}, and there was no way round it")
         return replace(found, start_s=at_ps / SECOND_PS)
     words = Counter(row["stopped_by"] for row in causes if row["stopped_by"] is not None)

@@ -106,12 +106,12 @@ def test_a_world_that_cannot_be_is_a_note_of_the_answer(training: Prepared, monk
 def test_worlds_together_cost_no_more_than_the_run_or_a_second(training: Prepared, work: int) -> None:
     from dataclasses import replace
 
-    execution = weftwork.execute(training, what_if="none")
-    every = list(worlds(training, execution))
+    suspects = weftwork.execute(training, what_if="none").suspects
+    every = list(worlds(training, suspects))
     large = replace(training, estimate=replace(training.estimate, work=work))
-    found = chosen(large, execution, "auto")
+    found = chosen(large, suspects, "auto")
     assert 1 <= len(found) <= len(every)
     assert len(found) == {1: len(every), 4_000_000: 1, 10**9: 1}[work]
     assert [one.name for one in found] == [one.name for one in every][: len(found)]
-    assert len(chosen(large, execution, "all")) == len(every)
-    assert chosen(large, execution, "none") == []
+    assert len(chosen(large, suspects, "all")) == len(every)
+    assert chosen(large, suspects, "none") == []

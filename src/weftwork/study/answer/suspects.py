@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
-__all__ = ["Suspect", "fault_suspects", "suspects"]
+__all__ = ["ALONE", "NO_OVERSUBSCRIPTION", "Suspect", "fault_suspects", "suspects"]
+
+ALONE: Final = "alone"
+NO_OVERSUBSCRIPTION: Final = "no oversubscription"
 _FEW: Final = 0.1  # chosen: of the links or NICs of a tier; where more of them differ, the fabric is built like that
 _UNEVEN: Final = 1.02  # chosen: times the work of a mean stage; less costs less than an answer tells
 _COLLIDED: Final = 1.2  # chosen: times the bytes of the mean of equal ports
@@ -52,6 +55,7 @@ class Suspect:
     kind, name, key, text : as in `weftwork.spec.answer.Culprit`
     make : prepares the run without it; None where no engine can run that
     job : index of the job whose time it costs; None: of all
+    case : of the table ``what_if``, where one can also buy the world without it; else empty
     bound_share : at most so much of what the run took; None: what computing leaves
     start_ps, end_ps : when it is at work; None: all the time
     lasts_ps : for how long it holds anybody up by itself, all its turns together; None: to the end
@@ -63,6 +67,7 @@ class Suspect:
     text: str
     make: Callable[[], Prepared] | None
     job: int | None = None
+    case: str = ""
     bound_share: float | None = None
     start_ps: int | None = None
     end_ps: int | None = None
@@ -181,6 +186,7 @@ def _neighbours(prepared: Prepared) -> Iterator[Suspect]:
             text=f"shares the fabric with {prepared.jobs[index].name}",
             make=partial(what_if.alone, prepared, index),
             job=index,
+            case=ALONE,
         )
 
 
@@ -298,6 +304,7 @@ def _settings(prepared: Prepared, execution: Execution) -> Iterator[Suspect]:
             key="fabric.oversubscription" if prepared.scenario.fabric.topology != "file" else "fabric",
             text=f"is {told} (rate down to rate up of a switch)",
             make=partial(what_if.without_oversubscription, prepared),
+            case=NO_OVERSUBSCRIPTION,
         )
     if _is_hashed(prepared):
         uneven, port, its_use = siblings_use(prepared, execution, use)

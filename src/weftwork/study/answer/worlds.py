@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from weftwork.base.units import RATE, format_quantity
 from weftwork.engine.flow.flow_input import FlowInput
+from weftwork.study.answer.suspects import NO_OVERSUBSCRIPTION
 from weftwork.study.prepare import what_if
 from weftwork.topology.oversubscription import oversubscription_by_tier
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from weftwork.study.answer.suspects import Suspect
     from weftwork.study.prepare.prepared import Prepared
 
-__all__ = ["ALONE", "EXTENTS", "FAST_FABRIC", "FAST_NVLINK", "INFINITE_NETWORK", "Extent", "World", "chosen", "worlds"]
+__all__ = ["EXTENTS", "FAST_FABRIC", "FAST_NVLINK", "INFINITE_NETWORK", "Extent", "World", "chosen", "worlds"]
 
 # auto: what costs less than the run itself; all; none
 Extent = Literal["auto", "all", "none"]
@@ -31,8 +32,6 @@ EXTENTS: Final[tuple[str, ...]] = get_args(Extent)
 INFINITE_NETWORK: Final = "infinite network"
 FAST_FABRIC: Final = "infinitely fast fabric"
 FAST_NVLINK: Final = "infinitely fast NVLink"
-NO_OVERSUBSCRIPTION: Final = "no oversubscription"
-ALONE: Final = "alone"
 # Work that a machine does in about a second, by fidelity; chosen: an answer may come a second later
 _SOON: Final = {"packet": 15_000_000, "flow": 4_000_000, "reference": 50_000}
 
@@ -66,12 +65,11 @@ def worlds(prepared: Prepared, suspects: Sequence[Suspect]) -> Iterator[World]:
     Parameters
     ----------
     prepared : what was run
-    suspects : of the run
+    suspects : of the run; a world without one of them that can be bought too is simulated once
     """
     for suspect in suspects:
         if suspect.make is not None:
-            case = ALONE if suspect.kind == "job" else ""
-            yield World(case=case, suspect=suspect, job=suspect.job, make=suspect.make)
+            yield World(case=suspect.case, suspect=suspect, job=suspect.job, make=suspect.make)
     if not prepared.jobs:
         return
     if isinstance(prepared.engine_input, FlowInput):
@@ -82,7 +80,8 @@ def worlds(prepared: Prepared, suspects: Sequence[Suspect]) -> Iterator[World]:
     if (rate_bps := what_if.next_nic_rate_bps(prepared.fabric)) is not None:
         case = f"NICs of {format_quantity(RATE, rate_bps)}"
         yield World(case=case, make=partial(what_if.with_next_nic, prepared))
-    if any(ratio > 1.001 for ratio in oversubscription_by_tier(prepared.fabric).values()):
+    is_suspect = any(suspect.case == NO_OVERSUBSCRIPTION for suspect in suspects)
+    if not is_suspect and any(ratio > 1.001 for ratio in oversubscription_by_tier(prepared.fabric).values()):
         yield World(case=NO_OVERSUBSCRIPTION, make=partial(what_if.without_oversubscription, prepared))
 
 

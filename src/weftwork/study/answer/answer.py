@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from weftwork.spec.answer import CulpritKind
+    from weftwork.spec.answer import CulpritKind, How
     from weftwork.spec.result import Quantity
     from weftwork.study.answer.suspects import Suspect
     from weftwork.study.prepare.prepared import Prepared
@@ -138,18 +138,37 @@ def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> li
 
 
 def _simulated(suspect: Suspect, prepared: Prepared, taken: Sequence[int], without: Sequence[int]) -> Culprit:
+    """A suspect at what the job saved without it that saved most."""
     jobs = range(len(taken)) if suspect.job is None else (suspect.job,)
     worst = max(jobs, key=lambda job: (taken[job] - without[job]) / max(1, taken[job]))
     cost_ps = taken[worst] - without[worst]
+    found = _culprit(suspect, how="simulated", of=_whose(prepared, worst))
+    return replace(found, cost_s=cost_ps / SECOND_PS, cost_share=cost_ps / max(1, taken[worst]))
+
+
+def _bounded(suspect: Suspect, prepared: Prepared, execution: Execution, taken: Sequence[int]) -> Culprit:
+    """A suspect at what it cannot have cost more than."""
+    worst = suspect.job or 0
+    share = suspect.bound_share
+    if share is None:
+        share = 1 - _least_ps(prepared, execution, worst) / max(1, taken[worst])
+    share = min(max(share, 0.0), 1.0)
+    found = _culprit(suspect, how="bound", of=_whose(prepared, worst))
+    command = None if suspect.make is None else _COMMAND
+    return replace(found, cost_s=share * taken[worst] / SECOND_PS, cost_share=share, command=command)
+
+
+def _culprit(suspect: Suspect, *, how: How, of: str) -> Culprit:
+    """A suspect as an answer tells it, without what it cost."""
     return Culprit(
         kind=suspect.kind,
         name=suspect.name,
         key=suspect.key,
         text=suspect.text,
-        cost_s=cost_ps / SECOND_PS,
-        cost_share=cost_ps / max(1, taken[worst]),
-        how="simulated",
-        of=_whose(prepared, worst),
+        cost_s=None,
+        cost_share=None,
+        how=how,
+        of=of,
         start_s=None if suspect.start_ps is None else suspect.start_ps / SECOND_PS,
         end_s=None if suspect.end_ps is None else suspect.end_ps / SECOND_PS,
     )
@@ -157,27 +176,6 @@ def _simulated(suspect: Suspect, prepared: Prepared, taken: Sequence[int], witho
 
 def _whose(prepared: Prepared, job: int) -> str:
     return prepared.jobs[job].name if len(prepared.jobs) > 1 else "the run"
-
-
-def _bounded(suspect: Suspect, prepared: Prepared, execution: Execution, taken: Sequence[int]) -> Culprit:
-    worst = suspect.job or 0
-    share = suspect.bound_share
-    if share is None:
-        share = 1 - _least_ps(prepared, execution, worst) / max(1, taken[worst])
-    share = min(max(share, 0.0), 1.0)
-    return Culprit(
-        kind=suspect.kind,
-        name=suspect.name,
-        key=suspect.key,
-        text=suspect.text,
-        cost_s=share * taken[worst] / SECOND_PS,
-        cost_share=share,
-        how="bound",
-        of=_whose(prepared, worst),
-        command=None if suspect.make is None else _COMMAND,
-        start_s=None if suspect.start_ps is None else suspect.start_ps / SECOND_PS,
-        end_s=None if suspect.end_ps is None else suspect.end_ps / SECOND_PS,
-    )
 
 
 def _least_ps(prepared: Prepared, execution: Execution, job: int) -> float:

@@ -31,7 +31,7 @@ from weftwork.report.page_over_time import congestion, utilisation
 from weftwork.report.page_training import SCRIPTS, training_sections
 from weftwork.report.pipeline import is_training
 from weftwork.report.tables import busiest_links
-from weftwork.report.three_lines import LABELS, culprits, three_lines
+from weftwork.report.three_lines import LABELS, three_lines
 from weftwork.report.words import (
     CLOCK_ENDED,
     FIGURE_KINDS,
@@ -225,8 +225,8 @@ def _answer(run: Run) -> PageSection:
 
 def three_lines_list(run: Run) -> str:
     """The three lines of the answer with their labels; a culprit stands out."""
-    found = culprits(run)
-    name = found[0].name if found and found[0].kind not in {"none", "unknown"} else ""
+    found = None if run.answer is None else run.answer.culprit
+    name = found.name if found is not None and found.kind not in {"none", "unknown"} else ""
     return answer_lines(LABELS, three_lines(run), name)
 
 

@@ -5,8 +5,6 @@ All numbers are those of `summary.json`. Leaves out: everything behind them (`we
 
 from __future__ import annotations
 
-from collections import Counter
-from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.clock import SECOND_PS
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from weftwork.spec.answer import Culprit
     from weftwork.store.runs import Run
 
-__all__ = ["LABELS", "culprit_text", "culprits", "partial_text", "three_lines"]
+__all__ = ["LABELS", "culprit_text", "partial_text", "three_lines"]
 
 LABELS: Final = ("took", "limited by", "to blame")
 _PARTIAL: Final = {
@@ -112,46 +110,37 @@ def _limited_by(run: Run) -> str:
         told = f"{words}, {_told(run, first)} of the time"
         behind = ", ".join(f"{words} {_told(run, name)}" for _, name, words in rest)
         return f"{told}; {behind}" if behind else told
-    found = run.answer if not run.seeds else next((one.answer for one in run.seeds if one.answer is not None), None)
+    found = run.answer
     if found is None or found.limited_by.share is None:
         return ""
     use = amount(found.limited_by.share, "share")
-    some = " in the first seed" if run.seeds else ""
-    return f"{found.limited_by.name}, in use {use} of the time{some}"
-
-
-def culprits(run: Run) -> list[Culprit]:
-    """The culprit of a run; of several seeds that of most of them, once for each that names it.
-
-    Nobody in a run of an older Weftwork.
-    """
-    answers = [part.answer for part in run.seeds or (run,) if part.answer is not None]
-    if not answers:
-        return []
-    (kind, name), _ = Counter((one.culprit.kind, one.culprit.name) for one in answers).most_common(1)[0]
-    return [one.culprit for one in answers if (one.culprit.kind, one.culprit.name) == (kind, name)]
+    mean = f" (mean of {_seeds(found.limited_by.named_by, found.seeds)})" if found.seeds > 1 else ""
+    return f"{found.limited_by.name}, in use {use} of the time{mean}"
 
 
 def _to_blame(run: Run) -> str:
-    own = culprits(run)
-    if not own:
-        return ""
-    if not run.seeds:
-        return culprit_text(own[0])
-    of = sum(part.answer is not None for part in run.seeds)
-    if own[0].kind in {"none", "unknown"} or any(one.cost_s is None for one in own):
-        return f"{culprit_text(own[0])} ({len(own)} of {of} seeds)"
-    return f"{_named(own[0])}: {_price(own)} on average of {len(own)} of {of} seeds{_found(own[0])}"
+    return "" if run.answer is None else culprit_text(run.answer.culprit, seeds=run.answer.seeds)
 
 
-def culprit_text(culprit: Culprit) -> str:
-    """Say who is to blame, at what price, and how that was found."""
-    if culprit.kind in {"none", "unknown"}:
-        return f"{culprit.name}: {culprit.text}"
-    if culprit.cost_s is None:
-        return _named(culprit)
+def culprit_text(culprit: Culprit, *, seeds: int = 1) -> str:
+    """Say who is to blame, at what price, and how that was found.
+
+    Parameters
+    ----------
+    culprit : of an answer
+    seeds : of how many runs it is the answer
+    """
+    named_by = _seeds(culprit.named_by, seeds)
+    text = f"{culprit.name}: {culprit.text}" if culprit.kind in {"none", "unknown"} else _named(culprit)
+    if culprit.kind in {"none", "unknown"} or culprit.cost_s is None:
+        return f"{text} ({named_by})" if seeds > 1 else text
     bound = "at most " if culprit.how == "bound" else ""
-    return f"{_named(culprit)}: {bound}{_price([culprit])}{_of(culprit)}{_found(culprit)}"
+    mean = f" on average of {named_by}" if seeds > 1 else ""
+    return f"{text}: {bound}{_price(culprit)}{_of(culprit)}{mean}{_found(culprit)}"
+
+
+def _seeds(named_by: int, seeds: int) -> str:
+    return f"{seeds} seeds" if named_by == seeds else f"{named_by} of {seeds} seeds"
 
 
 def _named(culprit: Culprit) -> str:
@@ -159,10 +148,8 @@ def _named(culprit: Culprit) -> str:
     return f"{culprit.name}{key} {culprit.text}"
 
 
-def _price(culprits: list[Culprit]) -> str:
-    cost_s = fmean(one.cost_s or 0.0 for one in culprits)
-    share = fmean(one.cost_share or 0.0 for one in culprits)
-    return f"{amount(cost_s * SECOND_PS, 'ps')}, {amount(share, 'share')}"
+def _price(culprit: Culprit) -> str:
+    return f"{amount((culprit.cost_s or 0.0) * SECOND_PS, 'ps')}, {amount(culprit.cost_share or 0.0, 'share')}"
 
 
 def _of(culprit: Culprit) -> str:

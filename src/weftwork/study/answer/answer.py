@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
-__all__ = ["answer_of"]
+__all__ = ["answer_of", "limit_of_time"]
 
 LEAST_SHARE: Final = 0.01  # chosen: of what a run took; who costs less is nobody's culprit
 _STRETCHED: Final = 2  # chosen: times the length of a fault; more is not its own doing
@@ -112,15 +112,26 @@ def _what(prepared: Prepared) -> tuple[str, str]:
 
 def _limit(summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]) -> Limit:
     """What most of the time went to, or the port that was busiest."""
-    groups = {number: float(summary[number].value or 0.0) for number in TIME_GROUPS if number in summary}
-    if any(groups.values()):
-        number = max(groups, key=lambda one: groups[one])
-        return Limit(name=TIME_GROUPS[number], share=groups[number], number=number)
+    found = limit_of_time({name: number.value for name, number in summary.items()})
+    if found is not None:
+        return found
     links = tables["links"]
     use = links["utilisation"].to_numpy()
     if not len(use) or not use.max():
         return Limit(name="", share=None, number="busiest_link")
     return Limit(name=links["name"][int(use.argmax())].as_py(), share=float(use.max()), number="busiest_link")
+
+
+def limit_of_time(numbers: Mapping[str, float | None]) -> Limit | None:
+    """The group of time that took the largest share of an iteration; None where nothing is trained, or known of it.
+
+    Parameters
+    ----------
+    numbers : values of a summary, by name
+    """
+    shares = {name: float(numbers.get(name) or 0.0) for name in TIME_GROUPS}
+    name = max(shares, key=lambda one: shares[one])
+    return Limit(name=TIME_GROUPS[name], share=shares[name], number=name) if shares[name] else None
 
 
 def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> list[Culprit]:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from weftwork.base.clock import SECOND_PS
 from weftwork.report.answer import details
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.fabric import fabric_picture
@@ -31,7 +30,7 @@ from weftwork.report.page_over_time import congestion, utilisation
 from weftwork.report.page_training import SCRIPTS, training_sections
 from weftwork.report.pipeline import is_training
 from weftwork.report.tables import busiest_links
-from weftwork.report.three_lines import LABELS, three_lines
+from weftwork.report.three_lines import LABELS, cost_texts, three_lines
 from weftwork.report.words import (
     CLOCK_ENDED,
     FIGURE_KINDS,
@@ -237,10 +236,7 @@ def _others(run: Run) -> str:
     rows = [
         [
             escape(one.name),
-            escape(typeset(f"{'at most ' if one.how == 'bound' else ''}{amount(one.cost_s * SECOND_PS, 'ps')}"))
-            if one.cost_s is not None
-            else "\u2013",
-            "\u2013" if one.cost_share is None else escape(typeset(amount(one.cost_share, "share"))),
+            *(escape(typeset(text)) for text in cost_texts(one)),
             escape(one.text),
         ]
         for one in run.answer.others

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from weftwork.spec.answer import Culprit
     from weftwork.store.runs import Run
 
-__all__ = ["LABELS", "culprit_text", "partial_text", "three_lines"]
+__all__ = ["LABELS", "cost_texts", "culprit_text", "partial_text", "three_lines"]
 
 LABELS: Final = ("took", "limited by", "to blame")
 _PARTIAL: Final = {
@@ -24,6 +24,7 @@ _PARTIAL: Final = {
     "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived",
     "deadlocked": "NOT FINISHED: a deadlock by {at} of simulated time; only refreshes of pauses were left",
 }
+_NOT_KNOWN: Final = "\u2013"
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told
 
 
@@ -134,9 +135,8 @@ def culprit_text(culprit: Culprit, *, seeds: int = 1) -> str:
     text = f"{culprit.name}: {culprit.text}" if culprit.kind in {"none", "unknown"} else _named(culprit)
     if culprit.kind in {"none", "unknown"} or culprit.cost_s is None:
         return f"{text} ({named_by})" if seeds > 1 else text
-    bound = "at most " if culprit.how == "bound" else ""
     mean = f" on average of {named_by}" if seeds > 1 else ""
-    return f"{text}: {bound}{_price(culprit)}{_of(culprit)}{mean}{_found(culprit)}"
+    return f"{text}: {', '.join(cost_texts(culprit))}{_of(culprit)}{mean}{_found(culprit)}"
 
 
 def _seeds(named_by: int, seeds: int) -> str:
@@ -148,8 +148,19 @@ def _named(culprit: Culprit) -> str:
     return f"{culprit.name}{key} {culprit.text}"
 
 
-def _price(culprit: Culprit) -> str:
-    return f"{amount((culprit.cost_s or 0.0) * SECOND_PS, 'ps')}, {amount(culprit.cost_share or 0.0, 'share')}"
+def cost_texts(culprit: Culprit) -> tuple[str, str]:
+    """Say what a suspect cost, as a time and as a share of what the run took.
+
+    Parameters
+    ----------
+    culprit : or another suspect; ``nothing`` and 0 % where the run was no faster without it
+    """
+    if culprit.cost_s is None or culprit.cost_share is None:
+        return _NOT_KNOWN, _NOT_KNOWN
+    if culprit.cost_s <= 0:
+        return "nothing", amount(0.0, "share")
+    bound = "at most " if culprit.how == "bound" else ""
+    return f"{bound}{amount(culprit.cost_s * SECOND_PS, 'ps')}", amount(culprit.cost_share, "share")
 
 
 def _of(culprit: Culprit) -> str:

@@ -337,9 +337,10 @@ def _timeout(prepared: Prepared, *, timeouts: int, has_losses: bool) -> Suspect:
     """A timeout that is too short where nothing was lost, and else too long."""
     timeout_ps = prepared.transport.retransmission_timeout_ps
     told = format_quantity(DURATION, timeout_ps)
-    text = f"of {told} ran out {timeouts:,} times though nothing was lost"
+    often = "once" if timeouts == 1 else f"{timeouts:,} times"
+    text = f"of {told} ran out {often} though nothing was lost"
     if has_losses:
-        text = f"of {told} passed before what was lost was sent again, {timeouts:,} times"
+        text = f"of {told} passed before what was lost was sent again, {often}"
     other_ps = max(1, timeout_ps // _HASTY) if has_losses else timeout_ps * _PATIENT
     return Suspect(
         kind="setting",

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/ids.hpp"
+#include "base/programs.hpp"
 
 namespace weftwork {
 
@@ -28,6 +29,20 @@ struct WaitRow {
   std::int64_t
       missing;  // members of a collective that have not come; of a send messages that arrived on its channel unasked
 };
+
+/// A wait of a stream of a rank of which nothing more is known: of no message that is posted.
+inline WaitRow wait_of(RankId rank, std::int64_t stream, const StreamProgress& at, WaitKind kind, std::int64_t op) {
+  WaitRow row{};
+  row.rank = rank.value;
+  row.stream = stream;
+  row.stands_at = at.op;
+  row.turn = at.turn();
+  row.kind = static_cast<std::int64_t>(kind);
+  row.op = op;
+  row.peer = row.channel = row.ordinal = row.size_bytes = row.source_port = row.destination_port = -1;
+  row.state = static_cast<std::int64_t>(WaitState::kNotPosted);
+  return row;
+}
 
 /// A receive, or what else a stream waits for: who asked, by which operation.
 struct Claim {

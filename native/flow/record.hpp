@@ -4,7 +4,8 @@
 
 namespace weftwork::flow {
 
-/// Time of an actor's first stream from `from_ps` to now; pieces of one kind that touch are one.
+/// Time of an actor's first stream from `from_ps` to now; pieces of one kind that touch are one, unless a milestone
+/// stands between them.
 inline void spend(State& s, ActorId actor, std::int64_t label, Spent code, Ps from_ps, Ps to_ps) {
   if (to_ps <= from_ps) return;
   std::int64_t& last = s.last_segment[actor];

@@ -81,7 +81,10 @@ struct FlowProgram {
     else
       raise_token(s, stream.actor, op.value, stream.cause);
   }
-  void milestone(const OpRow& op) { s.milestones.push_back({stream.actor.value, op.value, s.now_ps}); }
+  void milestone(const OpRow& op) {
+    s.milestones.push_back({stream.actor.value, op.value, s.now_ps});
+    if (stream.number == 0) s.last_segment[stream.actor] = -1;  // what follows belongs to another pass
+  }
   void end() { s.open_work -= 1; }
 };
 

@@ -15,16 +15,7 @@ namespace detail {
 
 inline WaitRow wait_row(const State& s, StreamId id, WaitKind kind, std::int64_t op) {
   const StreamState& stream = s.streams[id];
-  WaitRow row{};
-  row.rank = s.rank_of(stream.actor).value;
-  row.stream = stream.number;
-  row.stands_at = stream.op;
-  row.turn = stream.turn();
-  row.kind = static_cast<std::int64_t>(kind);
-  row.op = op;
-  row.peer = row.channel = row.ordinal = row.size_bytes = row.source_port = row.destination_port = -1;
-  row.state = static_cast<std::int64_t>(WaitState::kNotPosted);
-  return row;
+  return wait_of(s.rank_of(stream.actor), stream.number, stream, kind, op);
 }
 
 /// Say what is known of a message that is posted.

@@ -14,18 +14,9 @@ namespace weftwork {
 
 namespace detail {
 
-inline WaitRow row_of(const State& s, StreamId id, WaitKind kind, std::int64_t op) {
+inline WaitRow wait_row(const State& s, StreamId id, WaitKind kind, std::int64_t op) {
   const StreamState& stream = s.streams[id];
-  WaitRow row{};
-  row.rank = stream.rank.value;
-  row.stream = id - s.first_stream[stream.rank];
-  row.stands_at = stream.op;
-  row.turn = stream.turn();
-  row.kind = static_cast<std::int64_t>(kind);
-  row.op = op;
-  row.peer = row.channel = row.ordinal = row.size_bytes = row.source_port = row.destination_port = -1;
-  row.state = static_cast<std::int64_t>(WaitState::kNotPosted);
-  return row;
+  return wait_of(stream.rank, id - s.first_stream[stream.rank], stream, kind, op);
 }
 
 /// Say what is known of a message that is posted.
@@ -52,7 +43,7 @@ inline std::vector<WaitRow> waits_of(const State& s) {
     const std::uint64_t flow = s.flow_of(message);
     if (message.delivered_at_ps < 0) under_way[flow].push_back(id);
     if (message.acked_at_ps >= 0) continue;
-    WaitRow row = detail::row_of(s, message.stream, WaitKind::kSend, message.op);
+    WaitRow row = detail::wait_row(s, message.stream, WaitKind::kSend, message.op);
     const FlowEnds ends = flow_ends(flow);
     row.peer = ends.destination;
     row.channel = ends.channel;
@@ -66,7 +57,7 @@ inline std::vector<WaitRow> waits_of(const State& s) {
     const auto posted = under_way.find(flow);
     for (std::int64_t ordinal = box.delivered; ordinal < box.claimed; ++ordinal) {
       const Claim& claim = box.waiting[ClaimId(ordinal)];
-      WaitRow row = detail::row_of(s, claim.stream, WaitKind::kReceive, claim.op);
+      WaitRow row = detail::wait_row(s, claim.stream, WaitKind::kReceive, claim.op);
       const FlowEnds ends = flow_ends(flow);
       row.peer = ends.source;
       row.channel = ends.channel;
@@ -80,9 +71,9 @@ inline std::vector<WaitRow> waits_of(const State& s) {
   for (const StreamId id : s.streams.ids()) {
     const StreamState& stream = s.streams[id];
     if (stream.done) continue;
-    if (stream.wait == StreamWait::kTime) found.push_back(detail::row_of(s, id, WaitKind::kTime, stream.op));
+    if (stream.wait == StreamWait::kTime) found.push_back(detail::wait_row(s, id, WaitKind::kTime, stream.op));
     if (stream.wait != StreamWait::kToken) continue;
-    found.push_back(detail::row_of(s, id, WaitKind::kToken, stream.op));
+    found.push_back(detail::wait_row(s, id, WaitKind::kToken, stream.op));
     found.back().ordinal = stream.token;
   }
   return found;

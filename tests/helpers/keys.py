@@ -38,7 +38,6 @@ class Row:
     differs : what is different
     fidelities : those on which it is different
     refused_on : those on which the key is refused
-    dead : why the key does nothing yet; empty where it does
     """
 
     key: str
@@ -49,7 +48,6 @@ class Row:
     differs: tuple[str, ...] = ("digest",)
     fidelities: tuple[str, ...] = FIDELITIES
     refused_on: tuple[str, ...] = ()
-    dead: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from weftwork.cli.console import console
 from weftwork.report.answer import finished
-from weftwork.report.three_lines import LABELS, culprits, three_lines
+from weftwork.report.three_lines import LABELS, three_lines
 from weftwork.report.words import amount, label
 from weftwork.store.runs import open_run
 from weftwork.study.results.compare import Comparison, NumberPair, compare
@@ -70,9 +70,8 @@ def compare_runs(first: Path, second: Path, *, as_json: bool) -> None:
 
 
 def _culprit(run: Run) -> dict[str, Any] | None:
-    """The culprit as JSON; of several seeds the first of those that most name."""
-    found = culprits(run)
-    return asdict(found[0]) if found else None
+    """The culprit as JSON."""
+    return None if run.answer is None else asdict(run.answer.culprit)
 
 
 def headline(found: Comparison, *, is_whole: bool, second: str = "The second") -> str:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from weftwork.base.clock import SECOND_PS
 from weftwork.report.answer import details
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.fabric import fabric_picture
@@ -31,7 +30,7 @@ from weftwork.report.page_over_time import congestion, utilisation
 from weftwork.report.page_training import SCRIPTS, training_sections
 from weftwork.report.pipeline import is_training
 from weftwork.report.tables import busiest_links
-from weftwork.report.three_lines import LABELS, culprits, three_lines
+from weftwork.report.three_lines import LABELS, cost_texts, three_lines
 from weftwork.report.words import (
     CLOCK_ENDED,
     FIGURE_KINDS,
@@ -225,8 +224,8 @@ def _answer(run: Run) -> PageSection:
 
 def three_lines_list(run: Run) -> str:
     """The three lines of the answer with their labels; a culprit stands out."""
-    found = culprits(run)
-    name = found[0].name if found and found[0].kind not in {"none", "unknown"} else ""
+    found = None if run.answer is None else run.answer.culprit
+    name = found.name if found is not None and found.kind not in {"none", "unknown"} else ""
     return answer_lines(LABELS, three_lines(run), name)
 
 
@@ -237,10 +236,7 @@ def _others(run: Run) -> str:
     rows = [
         [
             escape(one.name),
-            escape(typeset(f"{'at most ' if one.how == 'bound' else ''}{amount(one.cost_s * SECOND_PS, 'ps')}"))
-            if one.cost_s is not None
-            else "\u2013",
-            "\u2013" if one.cost_share is None else escape(typeset(amount(one.cost_share, "share"))),
+            *(escape(typeset(text)) for text in cost_texts(one)),
             escape(one.text),
         ]
         for one in run.answer.others

@@ -5,19 +5,18 @@ All numbers are those of `summary.json`. Leaves out: everything behind them (`we
 
 from __future__ import annotations
 
-from collections import Counter
-from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.report.tables import busiest_groups
 from weftwork.report.words import CLOCK_ENDED, amount, has_clock_ended
+from weftwork.spec.answer import TIME_GROUPS
 
 if TYPE_CHECKING:
     from weftwork.spec.answer import Culprit
     from weftwork.store.runs import Run
 
-__all__ = ["LABELS", "culprit_text", "culprits", "partial_text", "three_lines", "told_numbers"]
+__all__ = ["LABELS", "cost_texts", "culprit_text", "partial_text", "three_lines", "told_numbers"]
 
 LABELS: Final = ("took", "limited by", "to blame")
 _PARTIAL: Final = {
@@ -26,16 +25,8 @@ _PARTIAL: Final = {
     "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived",
     "deadlocked": "NOT FINISHED: a deadlock by {at} of simulated time; only refreshes of pauses were left",
 }
-_GROUPS: Final = (  # what an iteration may be limited by: numbers of the summary, and what people call them
-    ("computing_share", "computing"),
-    ("exposed_share", "exposed communication"),
-    ("bubble_share", "the bubble"),
-    ("waiting_share", "waiting for other ranks"),
-    ("spent_checkpoint_share", "checkpoints"),
-    ("spent_loading_share", "loading data"),
-    ("spent_other_share", "other things"),
-)
 _TIMES: Final = ("iteration_ps", "collective_duration_ps", "completion_ps")  # what a run took, the first that there is
+_NOT_KNOWN: Final = "\u2013"
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told
 
 
@@ -118,12 +109,13 @@ def _whole(run: Run, name: str) -> str:
 def _limited_by(run: Run) -> str:
     if groups := _groups(run):
         return ", ".join(f"{words} {_told(run, name)}" for name, words in groups)
-    found = run.answer if not run.seeds else next((one.answer for one in run.seeds if one.answer is not None), None)
+    found = run.answer
     if found is None or found.limited_by.share is None:
         return ""
     use = amount(found.limited_by.share, "share")
     if run.seeds:
-        return f"{found.limited_by.name}, in use {use} of the time in the first seed"
+        mean = f" (mean of {_seeds(found.limited_by.named_by, found.seeds)})" if found.seeds > 1 else ""
+        return f"{found.limited_by.name}, in use {use} of the time{mean}"
     alike = next((row for row in busiest_groups(run, 1) if row["name"] == found.limited_by.name), None)
     if alike is None:
         return f"{found.limited_by.name}, in use {use} of the time"
@@ -137,7 +129,7 @@ def _groups(run: Run) -> list[tuple[str, str]]:
     """What most of an iteration went to, the longest first, as numbers of the summary and words."""
     if not _known(run, "computing_share"):
         return []
-    shares = [(run.value(name) or 0.0, name, words) for name, words in _GROUPS if name in run.summary]
+    shares = [(run.value(name) or 0.0, name, words) for name, words in TIME_GROUPS.items() if name in run.summary]
     shares.sort(key=lambda one: -one[0])
     return [(name, words) for share, name, words in shares if share >= _SMALL] or [shares[0][1:]]
 
@@ -153,38 +145,28 @@ def told_numbers(run: Run) -> set[str]:
     return {*times, *(name for name, _ in _groups(run))}
 
 
-def culprits(run: Run) -> list[Culprit]:
-    """The culprit of a run; of several seeds that of most of them, once for each that names it.
-
-    Nobody in a run of an older Weftwork.
-    """
-    answers = [part.answer for part in run.seeds or (run,) if part.answer is not None]
-    if not answers:
-        return []
-    (kind, name), _ = Counter((one.culprit.kind, one.culprit.name) for one in answers).most_common(1)[0]
-    return [one.culprit for one in answers if (one.culprit.kind, one.culprit.name) == (kind, name)]
-
-
 def _to_blame(run: Run) -> str:
-    own = culprits(run)
-    if not own:
-        return ""
-    if not run.seeds:
-        return culprit_text(own[0])
-    of = sum(part.answer is not None for part in run.seeds)
-    if own[0].kind in {"none", "unknown"} or any(one.cost_s is None for one in own):
-        return f"{culprit_text(own[0])} ({len(own)} of {of} seeds)"
-    return f"{_named(own[0])}: {_price(own)} on average of {len(own)} of {of} seeds{_found(own[0])}"
+    return "" if run.answer is None else culprit_text(run.answer.culprit, seeds=run.answer.seeds)
 
 
-def culprit_text(culprit: Culprit) -> str:
-    """Say who is to blame, at what price, and how that was found."""
-    if culprit.kind in {"none", "unknown"}:
-        return f"{culprit.name}: {culprit.text}"
-    if culprit.cost_s is None:
-        return _named(culprit)
-    bound = "at most " if culprit.how == "bound" else ""
-    return f"{_named(culprit)}: {bound}{_price([culprit])}{_of(culprit)}{_found(culprit)}"
+def culprit_text(culprit: Culprit, *, seeds: int = 1) -> str:
+    """Say who is to blame, at what price, and how that was found.
+
+    Parameters
+    ----------
+    culprit : of an answer
+    seeds : of how many runs it is the answer
+    """
+    named_by = _seeds(culprit.named_by, seeds)
+    text = f"{culprit.name}: {culprit.text}" if culprit.kind in {"none", "unknown"} else _named(culprit)
+    if culprit.kind in {"none", "unknown"} or culprit.cost_s is None:
+        return f"{text} ({named_by})" if seeds > 1 else text
+    mean = f" on average of {named_by}" if seeds > 1 else ""
+    return f"{text}: {', '.join(cost_texts(culprit))}{_of(culprit)}{mean}{_found(culprit)}"
+
+
+def _seeds(named_by: int, seeds: int) -> str:
+    return f"{seeds} seeds" if named_by == seeds else f"{named_by} of {seeds} seeds"
 
 
 def _named(culprit: Culprit) -> str:
@@ -192,10 +174,19 @@ def _named(culprit: Culprit) -> str:
     return f"{culprit.name}{key} {culprit.text}"
 
 
-def _price(culprits: list[Culprit]) -> str:
-    cost_s = fmean(one.cost_s or 0.0 for one in culprits)
-    share = fmean(one.cost_share or 0.0 for one in culprits)
-    return f"{amount(cost_s * SECOND_PS, 'ps')}, {amount(share, 'share')}"
+def cost_texts(culprit: Culprit) -> tuple[str, str]:
+    """Say what a suspect cost, as a time and as a share of what the run took.
+
+    Parameters
+    ----------
+    culprit : or another suspect; ``nothing`` and 0 % where the run was no faster without it
+    """
+    if culprit.cost_s is None or culprit.cost_share is None:
+        return _NOT_KNOWN, _NOT_KNOWN
+    if culprit.cost_s <= 0:
+        return "nothing", amount(0.0, "share")
+    bound = "at most " if culprit.how == "bound" else ""
+    return f"{bound}{amount(culprit.cost_s * SECOND_PS, 'ps')}", amount(culprit.cost_share, "share")
 
 
 def _of(culprit: Culprit) -> str:

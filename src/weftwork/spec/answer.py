@@ -15,7 +15,7 @@ from weftwork.base.errors import ConfigError, Mistake
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CULPRIT_KINDS", "HOW", "Answer", "Culprit", "CulpritKind", "How", "Limit", "Took"]
+__all__ = ["CULPRIT_KINDS", "HOW", "TIME_GROUPS", "Answer", "Culprit", "CulpritKind", "How", "Limit", "Took"]
 
 CulpritKind = Literal[
     "none", "link", "nic", "gpu", "server", "switch", "stage", "policy", "fault", "job", "setting", "unknown"
@@ -24,6 +24,16 @@ CULPRIT_KINDS: Final[tuple[str, ...]] = typing.get_args(CulpritKind)
 # recorded: it follows from what the run wrote down; simulated: run again without the suspect; bound: it cannot be more
 How = Literal["recorded", "simulated", "bound"]
 HOW: Final[tuple[str, ...]] = typing.get_args(How)
+# groups of the time of an iteration, one of which limits it: numbers of the summary, and what people call them
+TIME_GROUPS: Final = {
+    "computing_share": "computing",
+    "exposed_share": "exposed communication",
+    "bubble_share": "the bubble",
+    "waiting_share": "waiting for other ranks",
+    "spent_checkpoint_share": "checkpoints",
+    "spent_loading_share": "loading data",
+    "spent_other_share": "other things",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,14 +58,16 @@ class Limit:
 
     Attributes
     ----------
-    name : ``computing``, ``exposed communication``, ``the bubble``, ``waiting``, or the port that was busiest
+    name : one of `TIME_GROUPS`, or the port that was busiest
     share : of the time: what went to it, or for which the port was busy; None where the run did not end
     number : name of the number in the summary that is ``share``
+    named_by : in how many seeds it is what limited the run
     """
 
     name: str
     share: float | None
     number: str
+    named_by: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +86,7 @@ class Culprit:
     of : whose time it cost: of the run, of a job, or of one flow
     command : what simulates the run without it, where ``how`` is a bound
     start_s, end_s : when it was at work, for marks on a time line; None: all the time
+    named_by : how many seeds name it, of the others tried it; costs are their mean, ``text`` is of the first of them
     """
 
     kind: CulpritKind
@@ -87,6 +100,7 @@ class Culprit:
     command: str | None = None
     start_s: float | None = None
     end_s: float | None = None
+    named_by: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,12 +111,14 @@ class Answer:
     ----------
     took, limited_by, culprit : see there
     others : suspects that were tried beside the culprit, the dearest first
+    seeds : of how many runs it is the answer
     """
 
     took: Took
     limited_by: Limit
     culprit: Culprit
     others: tuple[Culprit, ...] = ()
+    seeds: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """The answer as files hold it."""
@@ -122,6 +138,7 @@ class Answer:
                 limited_by=Limit(**document["limited_by"]),
                 culprit=Culprit(**document["culprit"]),
                 others=tuple(Culprit(**one) for one in document["others"]),
+                seeds=document.get("seeds", 1),
             )
         except (KeyError, TypeError, AttributeError) as wrong:
             names = ", ".join(one.name for one in fields(cls))

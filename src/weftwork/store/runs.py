@@ -111,7 +111,8 @@ def write_run(
             (folder / name).write_text(text, encoding="utf-8")
         for name, table in tables.items():
             pq.write_table(table, folder / f"{name}.parquet")
-        _write_json(folder / "summary.json", _summary_document(about, summary, answer))
+        numbers = {name: {"value": q.value, "unit": q.unit, "text": q.text} for name, q in summary.items()}
+        _write_json(folder / "summary.json", _summary_document(about, numbers, answer))
         # last: a folder without it is no run
         _write_json(folder / "provenance.json", {"format": FORMAT, **provenance, "tables": sorted(tables)})
     return Run(path)
@@ -124,19 +125,18 @@ def write_run_set(
     about: Mapping[str, str],
     numbers: Mapping[str, Mapping[str, Any]],
     provenance: Mapping[str, Any],
+    answer: Answer | None = None,
 ) -> None:
     """Write what stands beside the runs of several seeds, each file whole; what was there before is replaced.
 
     Parameters
     ----------
     folder : that holds ``seed-<n>`` for every seed so far
-    scenario, about, provenance : as in `write_run`
+    scenario, about, provenance, answer : as in `write_run`
     numbers : by name, with ``value`` (the mean), ``low``, ``high``, ``unit`` and ``text``
     """
     write_whole(folder / "scenario.yaml", scenario)
-    _write_json(
-        folder / "summary.json", {"about": dict(about), "numbers": {key: dict(v) for key, v in numbers.items()}}
-    )
+    _write_json(folder / "summary.json", _summary_document(about, numbers, answer))
     _write_json(folder / "provenance.json", {"format": FORMAT, **provenance})
 
 
@@ -214,7 +214,7 @@ class Run:
 
     @cached_property
     def answer(self) -> Answer | None:
-        """What it took, what limited it, who is to blame; None in folders of several seeds and of an older Weftwork.
+        """What it took, what limited it, who is to blame; of several seeds on average. None in an older folder.
 
         Raises
         ------
@@ -358,11 +358,10 @@ def fresh_folder(path: Path) -> Iterator[Path]:
 
 
 def _summary_document(
-    about: Mapping[str, str], summary: Mapping[str, Quantity], answer: Answer | None
+    about: Mapping[str, str], numbers: Mapping[str, Mapping[str, Any]], answer: Answer | None
 ) -> dict[str, Any]:
-    numbers = {name: {"value": q.value, "unit": q.unit, "text": q.text} for name, q in summary.items()}
     told = {} if answer is None else {"answer": answer.to_json()}
-    return {"about": dict(about), **told, "numbers": numbers}
+    return {"about": dict(about), **told, "numbers": {name: dict(number) for name, number in numbers.items()}}
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:

@@ -11,7 +11,8 @@ import weftwork
 from weftwork.base.errors import ConfigError
 from weftwork.engine.flow import run as flow
 from weftwork.report.answer import answer
-from weftwork.study.answer.worlds import ALONE, FAST_FABRIC, FAST_NVLINK, INFINITE_NETWORK
+from weftwork.study.answer.suspects import ALONE
+from weftwork.study.answer.worlds import FAST_FABRIC, FAST_NVLINK, INFINITE_NETWORK
 from weftwork.study.run.execute import Progress
 from weftwork.topology.build import fabric_of
 

@@ -77,7 +77,7 @@ class FlowOutcome:
     actors : `ACTOR_DTYPE`, what ran: a rank, or the representative of ``ranks`` that are alike
     milestones : `FLOW_MILESTONE_DTYPE`, in the order of time
     segments : `SEGMENT_DTYPE`, what the time of each actor's first stream went to; without gaps between its begin and
-        its end
+        its end, and none goes on over a milestone
     activities : `ACTIVITY_DTYPE`, whole collectives, and messages that have a label
     link_bytes : shape (ports,), what each port has sent, headers and gaps included
     tiers : `TIER_DTYPE`, traffic over time by what links join, by (bin, tier)

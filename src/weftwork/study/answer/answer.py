@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
-from weftwork.spec.answer import Answer, Culprit, Limit, Took
+from weftwork.spec.answer import TIME_GROUPS, Answer, Culprit, Limit, Took
 from weftwork.study.answer.measure import computed_ps, demand_ps, taken_ps
-from weftwork.study.answer.suspects import suspects
+from weftwork.study.answer.suspects import fault_suspects
 from weftwork.study.answer.victims import worst_victim
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from weftwork.spec.answer import CulpritKind
+    from weftwork.spec.answer import CulpritKind, How
     from weftwork.spec.result import Quantity
     from weftwork.study.answer.suspects import Suspect
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
-__all__ = ["answer_of"]
+__all__ = ["answer_of", "limit_of_time"]
 
 LEAST_SHARE: Final = 0.01  # chosen: of what a run took; who costs less is nobody's culprit
 _STRETCHED: Final = 2  # chosen: times the length of a fault; more is not its own doing
@@ -37,15 +37,6 @@ _OF_THIS_RUN: Final = ("faults", "stragglers", "jobs", "fabric")
 _BUILT: Final = ("fabric.oversubscription", "fabric.switch.buffer")
 _ANSWERS: Final = ("transport.timeout", "transport.congestion_control")  # keys of what answers to others
 _COMMAND: Final = "weftwork run FILE --what-if all"
-_GROUPS: Final = {  # numbers of the summary, and what they are called
-    "computing_share": "computing",
-    "exposed_share": "exposed communication",
-    "bubble_share": "the bubble",
-    "waiting_share": "waiting for other ranks",
-    "spent_checkpoint_share": "checkpoints",
-    "spent_loading_share": "loading data",
-    "spent_other_share": "other things",
-}
 
 
 def answer_of(
@@ -56,7 +47,7 @@ def answer_of(
     Parameters
     ----------
     prepared : what was run
-    execution : of it, and of the worlds beside it
+    execution : of it, its suspects, and the worlds beside it
     summary, tables : of the run
     """
     taken = taken_ps(prepared, execution)
@@ -69,7 +60,7 @@ def answer_of(
     victim = worst_victim(prepared, execution)
     guilty = [one for one in found if one.how == "simulated" and (one.cost_share or 0.0) >= LEAST_SHARE]
     bounds = [one for one in found if one.how == "bound" and (one.cost_share or 0.0) >= LEAST_SHARE]
-    culprit = _most_guilty(guilty, prepared, execution) if guilty else None
+    culprit = _most_guilty(guilty, execution.suspects) if guilty else None
     if victim is not None and (culprit is None or (victim.cost_share or 0.0) > (culprit.cost_share or 0.0)):
         # where the scenario names the root of the pauses, it is the suspect that was tried
         at_root = [one for one in guilty if one.name.partition("/")[0] == victim.name]
@@ -81,14 +72,14 @@ def answer_of(
     return Answer(took=took, limited_by=limited_by, culprit=culprit, others=others)
 
 
-def _most_guilty(guilty: Sequence[Culprit], prepared: Prepared, execution: Execution) -> Culprit:
+def _most_guilty(guilty: Sequence[Culprit], suspects: Sequence[Suspect]) -> Culprit:
     """The dearest suspect, or who made it so dear.
 
     A fault that is over holds nobody up any longer: where it cost more than twice the time that it lasted, who made it
     last is to blame. What is built or set for all runs yields to what is wrong in this one, and a timeout or a
     congestion control, which answer to what others did, yields to both, where that cost at least half as much.
     """
-    lasts_ps = {(one.key, one.name): one.lasts_ps for one in suspects(prepared, execution)}
+    lasts_ps = {(one.key, one.name): one.lasts_ps for one in suspects}
 
     def is_stretched(one: Culprit) -> bool:
         lasts = lasts_ps.get((one.key, one.name))
@@ -121,10 +112,9 @@ def _what(prepared: Prepared) -> tuple[str, str]:
 
 def _limit(summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]) -> Limit:
     """What most of the time went to, or the port that was busiest."""
-    groups = {number: float(summary[number].value or 0.0) for number in _GROUPS if number in summary}
-    if any(groups.values()):
-        number = max(groups, key=lambda one: groups[one])
-        return Limit(name=_GROUPS[number], share=groups[number], number=number)
+    found = limit_of_time({name: number.value for name, number in summary.items()})
+    if found is not None:
+        return found
     links = tables["links"]
     use = links["utilisation"].to_numpy()
     if not len(use) or not use.max():
@@ -132,11 +122,23 @@ def _limit(summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]) -> L
     return Limit(name=links["name"][int(use.argmax())].as_py(), share=float(use.max()), number="busiest_link")
 
 
+def limit_of_time(numbers: Mapping[str, float | None]) -> Limit | None:
+    """The group of time that took the largest share of an iteration; None where nothing is trained, or known of it.
+
+    Parameters
+    ----------
+    numbers : values of a summary, by name
+    """
+    shares = {name: float(numbers.get(name) or 0.0) for name in TIME_GROUPS}
+    name = max(shares, key=lambda one: shares[one])
+    return Limit(name=TIME_GROUPS[name], share=shares[name], number=name) if shares[name] else None
+
+
 def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> list[Culprit]:
     """All suspects: those without whom the run was simulated at what they cost, the others at most at a bound."""
     again = {world.suspect.label: (other, ran) for world, other, ran in execution.worlds if world.suspect is not None}
     found = []
-    for suspect in suspects(prepared, execution):
+    for suspect in execution.suspects:
         if suspect.label in again:
             without = taken_ps(*again[suspect.label])
             if without is not None:
@@ -147,18 +149,37 @@ def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> li
 
 
 def _simulated(suspect: Suspect, prepared: Prepared, taken: Sequence[int], without: Sequence[int]) -> Culprit:
+    """A suspect at what the job saved without it that saved most."""
     jobs = range(len(taken)) if suspect.job is None else (suspect.job,)
     worst = max(jobs, key=lambda job: (taken[job] - without[job]) / max(1, taken[job]))
     cost_ps = taken[worst] - without[worst]
+    found = _culprit(suspect, how="simulated", of=_whose(prepared, worst))
+    return replace(found, cost_s=cost_ps / SECOND_PS, cost_share=cost_ps / max(1, taken[worst]))
+
+
+def _bounded(suspect: Suspect, prepared: Prepared, execution: Execution, taken: Sequence[int]) -> Culprit:
+    """A suspect at what it cannot have cost more than."""
+    worst = suspect.job or 0
+    share = suspect.bound_share
+    if share is None:
+        share = 1 - _least_ps(prepared, execution, worst) / max(1, taken[worst])
+    share = min(max(share, 0.0), 1.0)
+    found = _culprit(suspect, how="bound", of=_whose(prepared, worst))
+    command = None if suspect.make is None else _COMMAND
+    return replace(found, cost_s=share * taken[worst] / SECOND_PS, cost_share=share, command=command)
+
+
+def _culprit(suspect: Suspect, *, how: How, of: str) -> Culprit:
+    """A suspect as an answer tells it, without what it cost."""
     return Culprit(
         kind=suspect.kind,
         name=suspect.name,
         key=suspect.key,
         text=suspect.text,
-        cost_s=cost_ps / SECOND_PS,
-        cost_share=cost_ps / max(1, taken[worst]),
-        how="simulated",
-        of=_whose(prepared, worst),
+        cost_s=None,
+        cost_share=None,
+        how=how,
+        of=of,
         start_s=None if suspect.start_ps is None else suspect.start_ps / SECOND_PS,
         end_s=None if suspect.end_ps is None else suspect.end_ps / SECOND_PS,
     )
@@ -166,27 +187,6 @@ def _simulated(suspect: Suspect, prepared: Prepared, taken: Sequence[int], witho
 
 def _whose(prepared: Prepared, job: int) -> str:
     return prepared.jobs[job].name if len(prepared.jobs) > 1 else "the run"
-
-
-def _bounded(suspect: Suspect, prepared: Prepared, execution: Execution, taken: Sequence[int]) -> Culprit:
-    worst = suspect.job or 0
-    share = suspect.bound_share
-    if share is None:
-        share = 1 - _least_ps(prepared, execution, worst) / max(1, taken[worst])
-    share = min(max(share, 0.0), 1.0)
-    return Culprit(
-        kind=suspect.kind,
-        name=suspect.name,
-        key=suspect.key,
-        text=suspect.text,
-        cost_s=share * taken[worst] / SECOND_PS,
-        cost_share=share,
-        how="bound",
-        of=_whose(prepared, worst),
-        command=None if suspect.make is None else _COMMAND,
-        start_s=None if suspect.start_ps is None else suspect.start_ps / SECOND_PS,
-        end_s=None if suspect.end_ps is None else suspect.end_ps / SECOND_PS,
-    )
 
 
 def _least_ps(prepared: Prepared, execution: Execution, job: int) -> float:
@@ -223,7 +223,7 @@ def _of_unfinished(prepared: Prepared, execution: Execution, tables: Mapping[str
     of_faults = [row["where"] for row in causes if row["where"] is not None]
     if down and execution.outcome.complete and (of_faults or not causes):
         name, at_ps = next((one for one in down if one[0] in of_faults), down[-1])
-        suspect = next(one for one in suspects(prepared, execution) if one.name == name)
+        suspect = next(one for one in fault_suspects(prepared) if one.name == name)
         found = _stopped(suspect.kind, name, suspect.key, f"{suspect.text}, and there was no way round it")
         return replace(found, start_s=at_ps / SECOND_PS)
     words = Counter(row["stopped_by"] for row in causes if row["stopped_by"] is not None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.study.prepare.job_volume import computing_ps
 from weftwork.study.results.collective_times import collective_times
 from weftwork.study.results.ending import are_iterations_done, is_done, job_of_rank
 from weftwork.study.results.fabric_tables import wire_bytes
@@ -85,6 +86,4 @@ def demand_ps(prepared: Prepared, execution: Execution) -> int:
 
 def computed_ps(prepared: Prepared) -> dict[int, int]:
     """What the main stream of each program computes, in all iterations; by program."""
-    from weftwork.study.prepare.job_volume import computing_ps
-
     return {index: computing_ps(program.streams[0]) for index, program in enumerate(prepared.job.programs)}

@@ -3,7 +3,7 @@
 A suspect is something without which the run can be simulated again. Those that the scenario names come first: faults,
 slow GPUs, other jobs, devices that are slower than their peers, stages with too much work. Others are suspects only
 where the run recorded that they were at work (`docs/models/answer.md`, section Suspects).
-Leaves out: what each of them cost (`weftwork.study.answer.culprit`).
+Leaves out: what each of them cost (`weftwork.study.answer.answer`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weftwork.engine.flow.flow_input import FlowInput, Mode
 from weftwork.spec.scenario.policies import PRESETS, PolicyChoice
 from weftwork.study.answer.measure import computed_ps
 from weftwork.study.prepare import what_if
-from weftwork.study.results.link_use import siblings_use, up_use
+from weftwork.study.results.link_use import link_use, siblings_use, up_use
 from weftwork.topology.oversubscription import oversubscription_by_tier
 
 if TYPE_CHECKING:
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
-__all__ = ["Suspect", "suspects"]
+__all__ = ["ALONE", "NO_OVERSUBSCRIPTION", "Suspect", "fault_suspects", "suspects"]
 
+ALONE: Final = "alone"
+NO_OVERSUBSCRIPTION: Final = "no oversubscription"
 _FEW: Final = 0.1  # chosen: of the links or NICs of a tier; where more of them differ, the fabric is built like that
 _UNEVEN: Final = 1.02  # chosen: times the work of a mean stage; less costs less than an answer tells
 _COLLIDED: Final = 1.2  # chosen: times the bytes of the mean of equal ports
@@ -53,6 +55,7 @@ class Suspect:
     kind, name, key, text : as in `weftwork.spec.answer.Culprit`
     make : prepares the run without it; None where no engine can run that
     job : index of the job whose time it costs; None: of all
+    case : of the table ``what_if``, where one can also buy the world without it; else empty
     bound_share : at most so much of what the run took; None: what computing leaves
     start_ps, end_ps : when it is at work; None: all the time
     lasts_ps : for how long it holds anybody up by itself, all its turns together; None: to the end
@@ -64,6 +67,7 @@ class Suspect:
     text: str
     make: Callable[[], Prepared] | None
     job: int | None = None
+    case: str = ""
     bound_share: float | None = None
     start_ps: int | None = None
     end_ps: int | None = None
@@ -84,7 +88,7 @@ def suspects(prepared: Prepared, execution: Execution) -> list[Suspect]:
     execution : of it
     """
     return [
-        *_faults(prepared),
+        *fault_suspects(prepared),
         *_stragglers(prepared),
         *_neighbours(prepared),
         *_unlike_peers(prepared),
@@ -93,8 +97,13 @@ def suspects(prepared: Prepared, execution: Execution) -> list[Suspect]:
     ]
 
 
-def _faults(prepared: Prepared) -> Iterator[Suspect]:
-    """One for each place at which something happens; what undoes it belongs to it."""
+def fault_suspects(prepared: Prepared) -> Iterator[Suspect]:
+    """One for each place at which a fault happens; what undoes it belongs to it.
+
+    Parameters
+    ----------
+    prepared : what was run
+    """
     places: dict[tuple[str, str], list[int]] = {}
     for index, fault in enumerate(prepared.scenario.faults):
         kind, name = next((kind, name) for kind in _PLACES if (name := getattr(fault, kind)) is not None)
@@ -177,6 +186,7 @@ def _neighbours(prepared: Prepared) -> Iterator[Suspect]:
             text=f"shares the fabric with {prepared.jobs[index].name}",
             make=partial(what_if.alone, prepared, index),
             job=index,
+            case=ALONE,
         )
 
 
@@ -285,7 +295,8 @@ def _settings(prepared: Prepared, execution: Execution) -> Iterator[Suspect]:
     if by_packet and (counters["drop_buffer_full"] or counters["drop_egress_threshold"]):
         yield _small_buffer(prepared)
     ratios = {tier: ratio for tier, ratio in oversubscription_by_tier(prepared.fabric).items() if ratio > 1.001}
-    if any(up_use(prepared, execution, tier) > _BUSY for tier in ratios):
+    use = link_use(prepared, execution)
+    if any(up_use(prepared, use, tier) > _BUSY for tier in ratios):
         told = ", ".join(f"{ratio:.3g}:1" for ratio in ratios.values())
         yield Suspect(
             kind="setting",
@@ -293,10 +304,11 @@ def _settings(prepared: Prepared, execution: Execution) -> Iterator[Suspect]:
             key="fabric.oversubscription" if prepared.scenario.fabric.topology != "file" else "fabric",
             text=f"is {told} (rate down to rate up of a switch)",
             make=partial(what_if.without_oversubscription, prepared),
+            case=NO_OVERSUBSCRIPTION,
         )
     if _is_hashed(prepared):
-        uneven, port, use = siblings_use(prepared, execution)
-        if uneven > _COLLIDED and use > _BUSY:
+        uneven, port, its_use = siblings_use(prepared, execution, use)
+        if uneven > _COLLIDED and its_use > _BUSY:
             yield Suspect(
                 kind="policy",
                 name=prepared.policies["port_selection"].name,
@@ -325,9 +337,10 @@ def _timeout(prepared: Prepared, *, timeouts: int, has_losses: bool) -> Suspect:
     """A timeout that is too short where nothing was lost, and else too long."""
     timeout_ps = prepared.transport.retransmission_timeout_ps
     told = format_quantity(DURATION, timeout_ps)
-    text = f"of {told} ran out {timeouts:,} times though nothing was lost"
+    often = "once" if timeouts == 1 else f"{timeouts:,} times"
+    text = f"of {told} ran out {often} though nothing was lost"
     if has_losses:
-        text = f"of {told} passed before what was lost was sent again, {timeouts:,} times"
+        text = f"of {told} passed before what was lost was sent again, {often}"
     other_ps = max(1, timeout_ps // _HASTY) if has_losses else timeout_ps * _PATIENT
     return Suspect(
         kind="setting",

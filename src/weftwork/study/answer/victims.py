@@ -1,9 +1,9 @@
 """Flows that stood still for others: who paused them, and where the congestion was that they had no part in.
 
 A victim is a message that took longer than its own NICs explain, over ports that were paused, and that does not use
-the port where the pauses begin. From the first of these
-the pauses are followed: a port is paused by the node at its other end, which was full since its longest queue did not
-drain; where that queue's port was paused itself, the next node is to blame, and so on to a port that was not: the root.
+the port where the pauses begin. From the port of its path that was paused longest the pauses are followed: a port is
+paused by the node at its other end, which was full since its longest queue did not drain. Where the port of that queue
+was paused itself, the next node is to blame, and so on to a port that was not: the root.
 Needs paths and pauses, which packets alone have. Leaves out: victims of queues without pauses.
 """
 

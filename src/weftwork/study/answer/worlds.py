@@ -1,8 +1,8 @@
 """Which other worlds are simulated beside a run, and when: only where they cost less than the run itself.
 
 The work of a world is that of the run, as it was estimated before it ran, so that the choice does not depend on the
-machine. All worlds together may take as much work as the run, or what a machine does in a few seconds, whichever is
-more; suspects come before what one can buy (`docs/models/answer.md`, section Other worlds).
+machine. All worlds together may take as much work as the run, or what a machine does in about a second, whichever
+is more; suspects come before what one can buy (`docs/models/answer.md`, section Other worlds).
 Leaves out: what comes of them (`weftwork.study.answer.answer`).
 """
 
@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from weftwork.base.units import RATE, format_quantity
 from weftwork.engine.flow.flow_input import FlowInput
-from weftwork.study.answer.suspects import Suspect, suspects
+from weftwork.study.answer.suspects import NO_OVERSUBSCRIPTION
 from weftwork.study.prepare import what_if
 from weftwork.topology.oversubscription import oversubscription_by_tier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from weftwork.study.answer.suspects import Suspect
     from weftwork.study.prepare.prepared import Prepared
-    from weftwork.study.run.execute import Execution
 
-__all__ = ["ALONE", "EXTENTS", "FAST_FABRIC", "FAST_NVLINK", "INFINITE_NETWORK", "Extent", "World", "chosen", "worlds"]
+__all__ = ["EXTENTS", "FAST_FABRIC", "FAST_NVLINK", "INFINITE_NETWORK", "Extent", "World", "chosen", "worlds"]
 
 # auto: what costs less than the run itself; all; none
 Extent = Literal["auto", "all", "none"]
@@ -32,8 +32,6 @@ EXTENTS: Final[tuple[str, ...]] = get_args(Extent)
 INFINITE_NETWORK: Final = "infinite network"
 FAST_FABRIC: Final = "infinitely fast fabric"
 FAST_NVLINK: Final = "infinitely fast NVLink"
-NO_OVERSUBSCRIPTION: Final = "no oversubscription"
-ALONE: Final = "alone"
 # Work that a machine does in about a second, by fidelity; chosen: an answer may come a second later
 _SOON: Final = {"packet": 15_000_000, "flow": 4_000_000, "reference": 50_000}
 
@@ -61,18 +59,17 @@ class World:
         return f"without {self.suspect.name}" if self.suspect is not None else self.case
 
 
-def worlds(prepared: Prepared, execution: Execution) -> Iterator[World]:
+def worlds(prepared: Prepared, suspects: Sequence[Suspect]) -> Iterator[World]:
     """All worlds that can be simulated beside a run that ended, those first that matter most.
 
     Parameters
     ----------
     prepared : what was run
-    execution : of it
+    suspects : of the run; a world without one of them that can be bought too is simulated once
     """
-    for suspect in suspects(prepared, execution):
+    for suspect in suspects:
         if suspect.make is not None:
-            case = ALONE if suspect.kind == "job" else ""
-            yield World(case=case, suspect=suspect, job=suspect.job, make=suspect.make)
+            yield World(case=suspect.case, suspect=suspect, job=suspect.job, make=suspect.make)
     if not prepared.jobs:
         return
     if isinstance(prepared.engine_input, FlowInput):
@@ -83,22 +80,23 @@ def worlds(prepared: Prepared, execution: Execution) -> Iterator[World]:
     if (rate_bps := what_if.next_nic_rate_bps(prepared.fabric)) is not None:
         case = f"NICs of {format_quantity(RATE, rate_bps)}"
         yield World(case=case, make=partial(what_if.with_next_nic, prepared))
-    if any(ratio > 1.001 for ratio in oversubscription_by_tier(prepared.fabric).values()):
+    is_suspect = any(suspect.case == NO_OVERSUBSCRIPTION for suspect in suspects)
+    if not is_suspect and any(ratio > 1.001 for ratio in oversubscription_by_tier(prepared.fabric).values()):
         yield World(case=NO_OVERSUBSCRIPTION, make=partial(what_if.without_oversubscription, prepared))
 
 
-def chosen(prepared: Prepared, execution: Execution, extent: Extent) -> list[World]:
+def chosen(prepared: Prepared, suspects: Sequence[Suspect], extent: Extent) -> list[World]:
     """Those worlds that are simulated.
 
     Parameters
     ----------
     prepared : what was run
-    execution : of it
+    suspects : of the run
     extent : ``auto``: while all of them together cost less than the run, or than a second
     """
     if extent == "none":
         return []
-    every = list(worlds(prepared, execution))
+    every = list(worlds(prepared, suspects))
     if extent == "all":
         return every
     work = max(1, prepared.estimate.work)

@@ -122,22 +122,22 @@ def _up_ports(prepared: Prepared) -> NDArray[np.int64]:
     return np.flatnonzero((own > 0) & (other > own))
 
 
-def up_use(prepared: Prepared, execution: Execution, tier: int) -> float:
-    """Use of the busiest port, up or down, of the links between a tier and the next one."""
+def up_use(prepared: Prepared, use: NDArray[np.float64], tier: int) -> float:
+    """Use of the busiest port, up or down, of the links between a tier and the next one; ``use`` is of `link_use`."""
     up = _up_ports(prepared)
     ports = prepared.fabric.ports
     up = up[prepared.fabric.node_tier[ports.node[up]] == tier]
-    use = link_use(prepared, execution)
     return float(max(np.max(use[up], initial=0.0), np.max(use[ports.peer[up]], initial=0.0)))
 
 
-def siblings_use(prepared: Prepared, execution: Execution) -> tuple[float, str, float]:
+def siblings_use(prepared: Prepared, execution: Execution, use: NDArray[np.float64]) -> tuple[float, str, float]:
     """The port up that carried most compared with the mean of its switch's equal ports.
 
     Parameters
     ----------
     prepared : what was run
     execution : of it
+    use : of `link_use`
 
     Returns
     -------
@@ -153,7 +153,6 @@ def siblings_use(prepared: Prepared, execution: Execution) -> tuple[float, str, 
     several = up[(count[node] > 1) & (total[node] > 0)]
     if not len(several):
         return 1.0, "", 0.0
-    use = link_use(prepared, execution)
     worst = int(several[np.argmax(use[several])])  # the busiest, which others waited for
     own = fabric.ports.node[worst]
     names = fabric.node_names

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError
 from weftwork.engine.flow.flow_input import FlowInput
+from weftwork.study.answer.suspects import Suspect, suspects
 from weftwork.study.answer.worlds import Extent, World, chosen
 from weftwork.study.prepare.estimate import refuse_actors
 from weftwork.study.prepare.job_volume import least_ps
@@ -59,6 +60,7 @@ class Execution:
     outcome : messages, marks, ports and counters
     flows : what only the flow engine tells, such as where time went; else None
     interrupted : whether somebody stopped the run
+    suspects : who may be to blame for what the run took, the likeliest first; empty where it did not end
     worlds : other worlds, what was prepared for each, and what came of it; empty where none was asked for, or where
         the run did not end
     refused : other worlds that cannot be, each with the reason
@@ -67,6 +69,7 @@ class Execution:
     outcome: Outcome
     flows: FlowOutcome | None = None
     interrupted: bool = False
+    suspects: tuple[Suspect, ...] = ()
     worlds: tuple[tuple[World, Prepared, Execution], ...] = ()
     refused: tuple[tuple[World, str], ...] = ()
 
@@ -84,11 +87,14 @@ def execute(
         ``none``
     """
     found = _run(prepared, on_progress)
-    if what_if == "none" or found.interrupted or not is_done(prepared, found):
+    if not is_done(prepared, found):
+        return found
+    found = replace(found, suspects=tuple(suspects(prepared, found)))
+    if what_if == "none" or found.interrupted:
         return found
     others: list[tuple[World, Prepared, Execution]] = []
     refused: list[tuple[World, str]] = []
-    for world in chosen(prepared, found, what_if):
+    for world in chosen(prepared, found.suspects, what_if):
         try:
             other = replace(world.make(), series=None)
             ran = _run(other, on_progress)

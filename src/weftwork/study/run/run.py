@@ -16,6 +16,7 @@ from weftwork.base.memory import peak_memory_bytes
 from weftwork.base.version import VERSION
 from weftwork.spec.scenario.scenario import Scenario, dump
 from weftwork.store.runs import Run, fresh_folder, new_folder, refuse_existing, write_run, write_run_set
+from weftwork.study.answer.of_seeds import answer_of_seeds
 from weftwork.study.answer.worlds import EXTENTS, Extent
 from weftwork.study.prepare.given_fabric import FILE as FABRIC_FILE
 from weftwork.study.prepare.given_fabric import GivenFabric, placed, with_fabric
@@ -232,7 +233,15 @@ def _run_several(
             "wall_s": round(time.perf_counter() - clock, 6),
         }
         numbers = mean_numbers([run.summary for run in whole])
-        write_run_set(where, scenario=dump(scenario), about=runs[0].about, numbers=numbers, provenance=provenance)
+        answers = [run.answer for run in whole if run.answer is not None]
+        write_run_set(
+            where,
+            scenario=dump(scenario),
+            about=runs[0].about,
+            numbers=numbers,
+            answer=answer_of_seeds(answers, numbers),
+            provenance=provenance,
+        )
 
     def run(place: int, where: Path) -> Run:
         told = _part(progress, place, len(seeds))

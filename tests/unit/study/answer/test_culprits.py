@@ -9,6 +9,7 @@ import pytest
 import weftwork
 from weftwork.spec.answer import Culprit
 from weftwork.store.runs import Run
+from weftwork.study.answer.suspects import _timeout
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
@@ -167,6 +168,17 @@ def test_a_link_that_was_slowed_is_as_busy_as_its_rate_allows(tmp_path: Path) ->
     assert own["bytes"] == peer["bytes"]
     assert own["utilisation"] == pytest.approx(4 * peer["utilisation"])
     assert own["utilisation"] == max(row["utilisation"] for row in links.values())
+
+
+@pytest.mark.parametrize(("timeouts", "often"), [(1, "once"), (2, "2 times"), (1_234, "1,234 times")])
+def test_how_often_a_timeout_passed_is_told_in_words(timeouts: int, often: str, tmp_path: Path) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(network(), encoding="utf-8")
+    prepared = weftwork.prepare(weftwork.read_scenario(file))
+    assert _timeout(prepared, timeouts=timeouts, has_losses=True).text.endswith(
+        f" before what was lost was sent again, {often}"
+    )
+    assert f" ran out {often} though nothing was lost" in _timeout(prepared, timeouts=timeouts, has_losses=False).text
 
 
 def test_a_link_in_the_fabric_that_is_slower_than_its_peers_is_named(tmp_path: Path) -> None:

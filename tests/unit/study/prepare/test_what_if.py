@@ -9,6 +9,7 @@ import pytest
 
 import weftwork
 from weftwork.study.answer.measure import computed_ps
+from weftwork.study.answer.suspects import NO_OVERSUBSCRIPTION
 from weftwork.study.answer.worlds import chosen, worlds
 from weftwork.study.prepare import what_if
 from weftwork.study.prepare.prepared import Prepared
@@ -90,6 +91,28 @@ def test_what_only_flows_can_be_is_refused_to_packets(tmp_path: Path) -> None:
         what_if.with_balanced_stages(run, {})
 
 
+def test_a_suspect_that_one_can_buy_is_simulated_once_and_told_in_both_places(tmp_path: Path) -> None:
+    text = TRAINING.replace("tensor: 8, pipeline: 2", "tensor: 1, pipeline: 1, overlap: {data: 0}")
+    run = prepared(text.replace("FIDELITY", "flow").replace("llama-3-8b", "gpt-1.7b"), tmp_path)
+    found = weftwork.execute(run, what_if="all")
+    assert [one.case for one in found.suspects] == [NO_OVERSUBSCRIPTION]
+    cases = [world.case for world, _, _ in found.worlds]
+    assert len(cases) == len(set(cases))
+    told = weftwork.results(run, found)
+    (row,) = (row for row in told.tables["what_if"].to_pylist() if row["case"] == NO_OVERSUBSCRIPTION)
+    (tried,) = (one for one in (told.answer.culprit, *told.answer.others) if one.name == "oversubscription")
+    assert tried.how == "simulated"
+    assert told.answer.took.seconds is not None
+    assert (told.answer.took.seconds - (tried.cost_s or 0)) * 1e12 == pytest.approx(row["iteration_ps"], abs=2)
+
+
+def test_what_nobody_suspects_can_still_be_bought(training: Prepared) -> None:
+    found = weftwork.execute(training, what_if="all")
+    assert not any(one.case for one in found.suspects)  # no link up was in use for long
+    (world,) = (world for world, _, _ in found.worlds if world.case == NO_OVERSUBSCRIPTION)
+    assert world.suspect is None
+
+
 def test_a_world_that_cannot_be_is_a_note_of_the_answer(training: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(_: Prepared) -> Prepared:
         raise weftwork.ConfigError("scenario", [])
@@ -106,12 +129,12 @@ def test_a_world_that_cannot_be_is_a_note_of_the_answer(training: Prepared, monk
 def test_worlds_together_cost_no_more_than_the_run_or_a_second(training: Prepared, work: int) -> None:
     from dataclasses import replace
 
-    execution = weftwork.execute(training, what_if="none")
-    every = list(worlds(training, execution))
+    suspects = weftwork.execute(training, what_if="none").suspects
+    every = list(worlds(training, suspects))
     large = replace(training, estimate=replace(training.estimate, work=work))
-    found = chosen(large, execution, "auto")
+    found = chosen(large, suspects, "auto")
     assert 1 <= len(found) <= len(every)
     assert len(found) == {1: len(every), 4_000_000: 1, 10**9: 1}[work]
     assert [one.name for one in found] == [one.name for one in every][: len(found)]
-    assert len(chosen(large, execution, "all")) == len(every)
-    assert chosen(large, execution, "none") == []
+    assert len(chosen(large, suspects, "all")) == len(every)
+    assert chosen(large, suspects, "none") == []

@@ -1,0 +1,76 @@
+"""The answer of several seeds: mean time, mean shares, and the culprit that most seeds name.
+
+`docs/models/answer.md` has the rules (section Several seeds). Leaves out: the answer of one run
+(`weftwork.study.answer.answer`), and intervals, which the summary has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from weftwork.spec.answer import Answer, Culprit, Limit, Took
+from weftwork.study.answer.answer import limit_of_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["answer_of_seeds"]
+
+
+def answer_of_seeds(answers: Sequence[Answer], numbers: Mapping[str, Mapping[str, Any]]) -> Answer:
+    """Join the answers of several seeds of one scenario.
+
+    Parameters
+    ----------
+    answers : of each seed, at least one
+    numbers : their means, as `weftwork.study.run.seeds.mean_numbers` makes them
+    """
+    culprits = [one.culprit for one in answers]
+    ((kind, name), _), *_ = Counter((one.kind, one.name) for one in culprits).most_common(1)
+    culprit = _mean([one for one in culprits if (one.kind, one.name) == (kind, name)])
+    suspects: dict[tuple[str, str, str], list[Culprit]] = {}
+    for answer in answers:
+        for one in (answer.culprit, *answer.others):
+            if (one.kind, one.name) != (kind, name) and one.kind not in {"none", "unknown"}:
+                suspects.setdefault((one.kind, one.name, one.of), []).append(one)
+    return Answer(
+        took=_took([one.took for one in answers]),
+        limited_by=_limit([one.limited_by for one in answers], numbers),
+        culprit=culprit,
+        others=tuple(sorted(map(_mean, suspects.values()), key=lambda one: -(one.cost_share or 0.0))),
+        seeds=len(answers),
+    )
+
+
+def _took(each: Sequence[Took]) -> Took:
+    """The mean; none where a seed did not end, since those that end are not a fair sample."""
+    seconds = [one.seconds for one in each if one.seconds is not None]
+    return replace(each[0], seconds=fmean(seconds) if len(seconds) == len(each) else None)
+
+
+def _limit(each: Sequence[Limit], numbers: Mapping[str, Mapping[str, Any]]) -> Limit:
+    """The group of time with the largest mean share; without training the port that most seeds name."""
+    found = limit_of_time({name: number["value"] for name, number in numbers.items()})
+    if found is not None:
+        return replace(found, named_by=sum(one.name == found.name for one in each))
+    (name, count), *_ = Counter(one.name for one in each).most_common(1)
+    shares = [one.share for one in each if one.name == name and one.share is not None]
+    return Limit(name=name, share=fmean(shares) if shares else None, number=each[0].number, named_by=count)
+
+
+def _mean(same: Sequence[Culprit]) -> Culprit:
+    """One suspect of several seeds: what it cost on average, found as in the least certain of them."""
+    costs_s = [one.cost_s for one in same if one.cost_s is not None]
+    shares = [one.cost_share for one in same if one.cost_share is not None]
+    bound = next((one for one in same if one.how == "bound"), None)
+    return replace(
+        same[0],
+        cost_s=fmean(costs_s) if len(costs_s) == len(same) else None,
+        cost_share=fmean(shares) if len(shares) == len(same) else None,
+        how=same[0].how if bound is None else bound.how,
+        command=same[0].command if bound is None else bound.command,
+        named_by=len(same),
+    )

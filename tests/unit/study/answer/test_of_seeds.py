@@ -1,0 +1,130 @@
+"""The answer of several seeds: means, the culprit that most of them name, and how many they are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+import weftwork
+from weftwork.cli.run import run_document
+from weftwork.report.three_lines import three_lines
+from weftwork.report.words import amount
+from weftwork.spec.answer import Answer, Culprit, How, Limit, Took
+from weftwork.store.runs import Run
+from weftwork.study.answer.of_seeds import answer_of_seeds
+
+HASHED = """schema: 2
+fabric: {topology: leaf-spine, leaves: 4, spines: 4, hosts_per_leaf: 4, link_rate: 400Gbps}
+transport: {congestion_control: none, load_balancing: ecmp}
+traffic: {pattern: permutation, size: 1MiB}
+"""
+TRAINING = """schema: 2
+fabric: {topology: rail-optimized, gpus: 64, node: dgx-h100, switch: tomahawk-5}
+training: {model: llama-3-8b, tensor: 8, pipeline: 2, global_batch: 64}
+stragglers: [{gpu: 12, factor: 1.25}]
+transport: {load_balancing: switch-spray, reorder_tolerant: true}
+engine: {fidelity: flow}
+"""
+
+
+def ran(text: str, tmp_path: Path, **options: Any) -> Run:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(text, encoding="utf-8")
+    return weftwork.run(file, out=tmp_path / "run", **options)
+
+
+def culprit(name: str, share: float | None, *, how: How = "simulated") -> Culprit:
+    return Culprit(
+        kind="none" if name == "nothing" else "link", name=name, key=None, text="is slow",
+        cost_s=None if share is None else 2 * share, cost_share=share, how=how, of="the run",
+        command="again" if how == "bound" else None,
+    )  # fmt: skip
+
+
+def answer(*suspects: Culprit, seconds: float | None = 2.0, port: str = "a->b", share: float | None = 0.5) -> Answer:
+    return Answer(
+        took=Took(what="all messages", seconds=seconds, number="completion_ps"),
+        limited_by=Limit(name=port, share=share, number="busiest_link"),
+        culprit=suspects[0],
+        others=suspects[1:],
+    )
+
+
+def test_most_seeds_name_the_culprit_and_its_cost_is_their_mean() -> None:
+    found = answer_of_seeds(
+        [
+            answer(culprit("x", 0.2), culprit("y", 0.1), seconds=1.0),
+            answer(culprit("y", 0.5), culprit("x", 0.4), seconds=2.0),
+            answer(culprit("x", 0.6), seconds=6.0),
+        ],
+        {},
+    )
+    assert (found.seeds, found.took.seconds) == (3, 3.0)
+    assert (found.culprit.name, found.culprit.named_by) == ("x", 2)
+    assert (found.culprit.cost_share, found.culprit.cost_s) == pytest.approx((0.4, 0.8))
+    (other,) = found.others
+    assert (other.name, other.named_by) == ("y", 2)
+    assert other.cost_share == pytest.approx(0.3)
+
+
+def test_the_port_that_most_seeds_name_limits_them() -> None:
+    nobody = culprit("nothing", 0.0)
+    each = [answer(nobody, port=port, share=share) for port, share in (("a", 0.9), ("b", 0.4), ("b", 0.6))]
+    found = answer_of_seeds(each, {"exposed_share": {"value": None}})
+    assert found.limited_by == Limit(name="b", share=0.5, number="busiest_link", named_by=2)
+    assert (found.culprit.kind, found.culprit.named_by, found.others) == ("none", 3, ())
+
+
+def test_the_largest_mean_share_limits_an_iteration() -> None:
+    each = [
+        replace(answer(culprit("x", 0.1)), limited_by=Limit(name=name, share=0.6, number="any"))
+        for name in ("exposed communication", "computing", "computing")
+    ]
+    numbers = {"computing_share": {"value": 0.3}, "exposed_share": {"value": 0.45}, "bubble_share": {"value": 0.25}}
+    found = answer_of_seeds(each, numbers).limited_by
+    assert found == Limit(name="exposed communication", share=0.45, number="exposed_share", named_by=1)
+
+
+def test_one_bound_makes_the_mean_a_bound_and_a_cost_that_is_not_known_leaves_none() -> None:
+    mixed = answer_of_seeds([answer(culprit("x", 0.2)), answer(culprit("x", 0.4, how="bound"))], {}).culprit
+    assert (mixed.how, mixed.command) == ("bound", "again")
+    assert mixed.cost_share == pytest.approx(0.3)
+    unknown = answer_of_seeds([answer(culprit("x", 0.2)), answer(culprit("x", None), seconds=None)], {})
+    assert (unknown.culprit.cost_s, unknown.culprit.cost_share, unknown.took.seconds) == (None, None, None)
+
+
+def test_a_set_of_seeds_has_an_answer_in_its_folder_in_python_and_in_json(tmp_path: Path) -> None:
+    run = ran(HASHED, tmp_path, seeds=3)
+    found = run.answer
+    assert found is not None
+    each = [part.answer for part in run.seeds]
+    assert all(one is not None for one in each)
+    own = [one.culprit for one in each if one is not None and one.culprit.name == found.culprit.name]
+    assert (found.culprit.name, found.culprit.named_by, found.seeds) == ("ecmp", len(own), 3)
+    assert found.culprit.cost_s == pytest.approx(fmean(one.cost_s or 0 for one in own))
+    assert found.took.seconds == pytest.approx(fmean(one.took.seconds or 0 for one in each if one is not None))
+    assert (run.value("completion_ps") or 0) * 1e-12 == pytest.approx(found.took.seconds)
+    document = json.loads(json.dumps(run_document(run)))
+    assert Answer.of(document["answer"], "json") == found
+    assert weftwork.open_run(run.path).answer == found
+    _, limited_by, to_blame = three_lines(run)
+    assert limited_by.startswith(f"{found.limited_by.name}, in use ")
+    assert amount(found.limited_by.share, "share") in limited_by
+    assert to_blame.startswith(f"ecmp (transport.load_balancing) {found.culprit.text}: ")
+    assert amount((found.culprit.cost_s or 0) * 1e12, "ps") in to_blame
+    seeds = "3 seeds" if len(own) == 3 else f"{len(own)} of 3 seeds"
+    assert to_blame.endswith(f" on average of {seeds} (simulated again without it)")
+
+
+def test_a_set_of_training_runs_is_limited_by_the_largest_mean_share(tmp_path: Path) -> None:
+    run = ran(TRAINING, tmp_path, seeds=2)
+    found = run.answer
+    assert found is not None
+    assert found.limited_by.share == run.value(found.limited_by.number)
+    assert three_lines(run)[1].startswith(f"{found.limited_by.name} ")
+    assert (found.culprit.name, found.culprit.named_by) == ("GPU 12", 2)

@@ -195,9 +195,10 @@ def _least_ps(prepared: Prepared, execution: Execution, job: int) -> float:
         own = np.flatnonzero(prepared.job_of_program == job).tolist()
         computed = computed_ps(prepared)
         return max(computed[program] for program in own) / prepared.jobs[job].section.iterations
-    if prepared.scenario.collective is not None or prepared.volume is None:
+    if prepared.volume is None:
         return 0.0
-    return float(demand_ps(prepared, execution))
+    collective = prepared.scenario.collective
+    return demand_ps(prepared, execution) / (1 if collective is None else collective.repeat)
 
 
 def _nobody() -> Culprit:

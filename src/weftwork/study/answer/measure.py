@@ -61,6 +61,8 @@ def _repetitions(prepared: Prepared, execution: Execution) -> list[tuple[int, in
 def demand_ps(prepared: Prepared, execution: Execution) -> int:
     """No fabric carries the messages of a run faster: what the busiest NIC port has to send or to receive.
 
+    Every port counts as fast as the fastest, since a slow port may be the suspect.
+
     Parameters
     ----------
     prepared : a run that keeps its messages
@@ -70,8 +72,9 @@ def demand_ps(prepared: Prepared, execution: Execution) -> int:
     source, destination = messages["source"], messages["destination"]
     by_packet = carriers(engine_input, source, destination) == PACKETS
     size = wire_bytes(prepared.transport, messages["size_bytes"][by_packet]).astype(np.float64)
-    links = prepared.fabric.links["rate_bps"][prepared.fabric.ports.link].astype(np.float64)
-    ports = engine_input.rank_ports
+    ports, on_fabric = engine_input.rank_ports, prepared.fabric.ports
+    fastest_bps = prepared.fabric.links["rate_bps"][on_fabric.link[np.unique(ports)]].max()
+    links = np.full(len(on_fabric.link), fastest_bps, np.float64)
     if ports.shape[1] == 1:  # ranks may share a port
         end_of_rank, rate_bps = ports[:, 0].astype(np.int64), links
     else:

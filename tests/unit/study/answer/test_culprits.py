@@ -114,6 +114,21 @@ def test_the_culprit_is_named_with_what_it_costs(case: str, tmp_path: Path) -> N
         assert found.cost_s == pytest.approx(found.cost_share * run.answer.took.seconds, rel=1e-9)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_nobody_costs_more_than_the_bound_says(case: str, tmp_path: Path) -> None:
+    text = CASES[case][0]
+    bounds, costs = (
+        {(one.kind, one.name, one.of): one for one in (run.answer.culprit, *run.answer.others)}
+        for what_if in ("none", "all")
+        for run in [answered(text, tmp_path / what_if, what_if=what_if)]
+        if run.answer is not None
+    )
+    compared = [who for who in bounds if bounds[who].how == "bound" and who in costs and costs[who].how == "simulated"]
+    assert compared
+    for who in compared:
+        assert (costs[who].cost_share or 0) <= (bounds[who].cost_share or 0) + 1e-6
+
+
 def test_the_cost_is_what_the_run_saves_without_the_culprit(tmp_path: Path) -> None:
     slow = answered(training(DEGRADED), tmp_path / "slow")
     plain = answered(training(), tmp_path / "plain")
@@ -199,3 +214,6 @@ def test_a_link_in_the_fabric_that_is_slower_than_its_peers_is_named(tmp_path: P
     whole_ps = run.value("completion_ps")
     assert whole_ps is not None
     assert found.took.seconds - (found.culprit.cost_s or 0) == pytest.approx(whole_ps / 1e12, rel=0.01)
+    bound = results(uneven, execute(uneven, what_if="none")).answer.culprit
+    assert (bound.name, bound.how) == ("host5-leaf1", "bound")
+    assert (bound.cost_s or 0) >= (found.culprit.cost_s or 0)

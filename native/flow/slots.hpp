@@ -116,8 +116,12 @@ inline Slots slots_of(const Job& job) {
   Slots slots;
   slots.op_slot.assign(job.ops.size(), SlotId::none());
   detail::CollectiveRules collectives(job, slots);
+  std::size_t programs = 0;
   for (const StreamRow& stream : job.streams)
-    slots.programs.resize(std::max(slots.programs.size(), static_cast<std::size_t>(stream.rank_program) + 1));
+    programs = std::max(programs, static_cast<std::size_t>(stream.rank_program) + 1);
+  for (const ProgramId program : job.rank_program)  // which may have no stream
+    programs = std::max(programs, program.index() + 1);
+  slots.programs.resize(programs);
   slots.sizes.resize(slots.programs.size());
   IdVector<ProgramId, std::map<std::vector<std::int64_t>, SlotId>> known(slots.programs.size());
   for (const StreamRow& stream : job.streams) {

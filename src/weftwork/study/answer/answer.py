@@ -1,12 +1,11 @@
 """The answer of a run: what it took, what limited it, and who is to blame.
 
 The rules stand in `docs/models/answer.md`. Leaves out: which worlds were simulated for it
-(`weftwork.study.answer.worlds`).
+(`weftwork.study.answer.worlds`), and who stopped a run that did not end (`weftwork.study.answer.unfinished`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -15,15 +14,16 @@ import numpy as np
 from weftwork.base.clock import SECOND_PS
 from weftwork.spec.answer import TIME_GROUPS, Answer, Culprit, Limit, Took
 from weftwork.study.answer.measure import computed_ps, demand_ps, taken_ps
-from weftwork.study.answer.suspects import fault_suspects
+from weftwork.study.answer.unfinished import who_stopped
 from weftwork.study.answer.victims import worst_victim
+from weftwork.study.results.ending import is_done
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
-    from weftwork.spec.answer import CulpritKind, How
+    from weftwork.spec.answer import How
     from weftwork.spec.result import Quantity
     from weftwork.study.answer.suspects import Suspect
     from weftwork.study.prepare.prepared import Prepared
@@ -55,7 +55,9 @@ def answer_of(
     took = Took(what=what, seconds=None if taken is None else max(taken) / SECOND_PS, number=number)
     limited_by = _limit(summary, tables)
     if taken is None:
-        return Answer(took=took, limited_by=limited_by, culprit=_of_unfinished(prepared, execution, tables))
+        is_empty = is_done(prepared, execution)  # nothing was sent, so that nothing has a time
+        stopped_by = _nobody() if is_empty else who_stopped(prepared, execution, tables)
+        return Answer(took=took, limited_by=limited_by, culprit=stopped_by)
     found = sorted(_tried(prepared, execution, taken), key=lambda one: -(one.cost_share or 0.0))
     victim = worst_victim(prepared, execution)
     guilty = [one for one in found if one.how == "simulated" and (one.cost_share or 0.0) >= LEAST_SHARE]
@@ -212,52 +214,3 @@ def _nobody() -> Culprit:
         how="recorded",
         of="the run",
     )
-
-
-def _of_unfinished(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> Culprit:
-    """Who stopped a run that did not end: what is down, a deadlock, or the rule that stopped those who wait."""
-    if tables["deadlock"].num_rows:
-        ports = tables["deadlock"]["name"].to_pylist()
-        return _stopped("setting", "flow_control", "transport.flow_control", f"locked {len(ports)} ports in a circle")
-    down = _down(prepared, execution)
-    causes = tables["waits"].select(["stopped_by", "where"]).to_pylist()
-    of_faults = [row["where"] for row in causes if row["where"] is not None]
-    if down and execution.outcome.complete and (of_faults or not causes):
-        name, at_ps = next((one for one in down if one[0] in of_faults), down[-1])
-        suspect = next(one for one in fault_suspects(prepared) if one.name == name)
-        found = _stopped(suspect.kind, name, suspect.key, f"{suspect.text}, and there was no way round it")
-        return replace(found, start_s=at_ps / SECOND_PS)
-    words = Counter(row["stopped_by"] for row in causes if row["stopped_by"] is not None)
-    if not words:
-        return _stopped("unknown", "not known", None, "the run did not end")
-    return _stopped(*_RULES[words.most_common(1)[0][0]])
-
-
-def _stopped(kind: CulpritKind, name: str, key: str | None, text: str) -> Culprit:
-    return Culprit(kind=kind, name=name, key=key, text=text, cost_s=None, cost_share=None, how="recorded", of="the run")
-
-
-def _down(prepared: Prepared, execution: Execution) -> list[tuple[str, int]]:
-    """What had gone down at the end, by name, and since when."""
-    state: dict[str, tuple[str, int]] = {}
-    for fault in prepared.faults:
-        if fault.at_ps <= execution.outcome.simulated_ps:
-            state[fault.where] = (fault.event, fault.at_ps)
-    return [(name, at_ps) for name, (event, at_ps) in state.items() if event == "down"]
-
-
-# Rules that stop those who wait, by the words of the table `waits`: kind, name, key and text of a culprit.
-_RULES: Final[dict[str, tuple[CulpritKind, str, str | None, str]]] = {
-    "dead link": ("link", "a link", "faults", "is down, and there was no way round it"),
-    "no path": ("setting", "topology", "fabric.topology", "leaves no path between ranks that talk"),
-    "no route": ("setting", "topology", "fabric.topology", "leaves no route to a rank"),
-    "deadlock": ("setting", "flow_control", "transport.flow_control", "locked ports in a circle"),
-    "retries exhausted": (
-        "setting", "retry_limit", "transport.retry_limit", "was reached, and a queue pair gave up"
-    ),
-    "receive missing": ("job", "the job", None, "sends what nobody asks for"),
-    "held back": ("policy", "congestion_control", "transport.congestion_control", "never let a message go"),
-    "never sent": ("job", "the job", None, "waits for what nobody sends"),
-    "never joined": ("job", "the job", None, "waits for members that have ended"),
-    "never notified": ("job", "the job", None, "waits for itself"),
-}  # fmt: skip

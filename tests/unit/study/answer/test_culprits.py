@@ -129,6 +129,34 @@ def test_nobody_costs_more_than_the_bound_says(case: str, tmp_path: Path) -> Non
         assert (costs[who].cost_share or 0) <= (bounds[who].cost_share or 0) + 1e-6
 
 
+def test_of_two_faults_the_one_that_cost_more_is_to_blame_and_the_other_is_told_with_its_cost(tmp_path: Path) -> None:
+    text = """schema: 2
+fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps}
+transport: {congestion_control: none, load_balancing: switch-spray, reorder_tolerant: true}
+collective: {operation: all-reduce, size: 16MiB, algorithm: ring}
+faults:
+  - {at: 100us, link: host1-leaf0, event: degrade, fraction: 0.1, for: 100us}
+  - {at: 500us, link: host2-leaf0, event: degrade, fraction: 0.1, for: 400us}
+"""
+    run = answered(text, tmp_path, what_if="all")
+    found = culprit(run)
+    assert run.answer is not None
+    other = run.answer.others[0]
+    assert (found.name, other.name) == ("host2-leaf0", "host1-leaf0")
+    assert 0.01 <= (other.cost_share or 0) < (found.cost_share or 0) / 2
+    shares = [one.cost_share or 0 for one in run.answer.others]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_the_flow_to_a_slow_receiver_is_no_victim_of_it(tmp_path: Path) -> None:
+    text = network("faults: [{at: 0s, nic: host0/nic0, event: slow, fraction: 0.02}]", balancing="ecmp")
+    text = text.replace("pattern: permutation", "pattern: incast, senders: 1, receiver: 0")
+    run = answered(text, tmp_path, what_if="none")
+    assert run.summary["pauses"]["value"] > 0
+    found = culprit(run)
+    assert (found.kind, found.name, found.of, found.how) == ("nic", "host0/nic0", "the run", "bound")
+
+
 def test_the_cost_is_what_the_run_saves_without_the_culprit(tmp_path: Path) -> None:
     slow = answered(training(DEGRADED), tmp_path / "slow")
     plain = answered(training(), tmp_path / "plain")

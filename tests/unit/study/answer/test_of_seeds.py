@@ -58,8 +58,8 @@ def answer(*suspects: Culprit, seconds: float | None = 2.0, port: str = "a->b", 
 def test_most_seeds_name_the_culprit_and_its_cost_is_their_mean() -> None:
     found = answer_of_seeds(
         [
-            answer(culprit("x", 0.2), culprit("y", 0.1), seconds=1.0),
             answer(culprit("y", 0.5), culprit("x", 0.4), seconds=2.0),
+            answer(culprit("x", 0.2), culprit("y", 0.1), seconds=1.0),
             answer(culprit("x", 0.6), seconds=6.0),
         ],
         {},

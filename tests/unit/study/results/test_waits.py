@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from helpers.pages import lose_tables
 from helpers.tiny import wired
+from helpers.waiting import PROGRAMS, run_of, run_programs
 
 import weftwork
 from weftwork.cli.run import _is_stuck
@@ -28,46 +29,6 @@ training: {model: gpt-1.7b, gpu: h100, pipeline: 2, micro_batch: 1, global_batch
            overlap: {data: 0}}
 """
 DEAD = "faults: [{at: 50us, nic: host3, event: down}]\n"
-PROGRAMS = '''"""Programs that wait for ever. Source: chosen: for tests. Leaves out: any sense."""
-
-import numpy as np
-
-from weftwork.spec.job import Await, Job, Peer, Program, Receive, Send, Size, Wait
-from weftwork.spec.plug_in import Findings, Pattern, PatternInput, Record
-from weftwork.workload.placement import one_per_host
-
-
-class Keys(Record):
-    """None."""
-
-
-def job(keys: Keys, given: PatternInput) -> Job:
-    to, of = Peer(rule="rank", shift=1), Peer(rule="rank", shift=0)
-    send, receive = Send(peer=to, size=Size(total_bytes=10_000)), Receive(peer=of)
-    streams = {streams}
-    programs = tuple(Program(streams=each) for each in streams) + (Program(streams=()),)
-    number = np.minimum(np.arange(given.hosts), len(streams)).astype(np.int32)
-    return Job(name="waits", ranks=given.hosts, programs=programs, rank_program=number,
-               placement=one_per_host(given.hosts))
-
-
-PATTERN = Pattern(keys=Keys, job=job, source="chosen: for tests")
-'''
-
-
-def run_of(folder: Path, text: str, **options: Any) -> Run:
-    folder.mkdir(exist_ok=True)
-    file = folder / "scenario.yaml"
-    file.write_text(text, encoding="utf-8")
-    return weftwork.run(file, out=folder / "run", **options)
-
-
-def run_programs(folder: Path, streams: str, more: str = "") -> Run:
-    """Two hosts whose programs are given as Python."""
-    folder.mkdir(exist_ok=True)
-    (folder / "waits.py").write_text(PROGRAMS.replace("{streams}", streams), encoding="utf-8")
-    text = "schema: 2\nfabric: {topology: leaf-spine, hosts: 4, radix: 8}\ntraffic: {pattern: ./waits.py}\n"
-    return run_of(folder, text + more)
 
 
 def rows(run: Run, **wanted: object) -> list[dict[str, Any]]:

@@ -1,0 +1,90 @@
+"""Who stopped a run that did not end: a deadlock, what is down, or the rule that stopped those who wait.
+
+`docs/models/answer.md` has the rules (section Runs that did not end). Leaves out: who waits for whom, which the tables
+``waits`` and ``deadlock`` have (`weftwork.study.results.waits`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from weftwork.base.clock import SECOND_PS
+from weftwork.spec.answer import Culprit
+from weftwork.study.answer.suspects import fault_suspects
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from weftwork.spec.answer import CulpritKind
+    from weftwork.study.prepare.prepared import Prepared
+    from weftwork.study.run.execute import Execution
+
+__all__ = ["who_stopped"]
+
+_GOES_DOWN: Final = ("down", "up ends")
+_COMES_UP: Final = ("up", "down ends")
+_LOST_AT_FAULTS: Final = ("drop_link_down", "drop_no_route")
+
+
+def who_stopped(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> Culprit:
+    """Name the culprit of a run that did not end.
+
+    Parameters
+    ----------
+    prepared : what was run
+    execution, tables : of it
+    """
+    if cycle := tables["deadlock"].num_rows:
+        return _stopped("setting", "flow_control", "transport.flow_control", f"locked {cycle} ports in a circle")
+    waits = tables["waits"].select(["stopped_by", "where", "since_ps"]).to_pylist()
+    dead = {mark for row in waits if row["where"] is not None for mark in (row["where"], row["since_ps"])}
+    down = _down(prepared, execution)
+    if down and (dead or (execution.outcome.complete and (not waits or _is_lost_at_faults(execution)))):
+        name, at_ps = next((one for one in down if not dead.isdisjoint(one)), down[-1])
+        suspect = next(one for one in fault_suspects(prepared) if one.name == name)
+        found = _stopped(suspect.kind, name, suspect.key, f"{suspect.text}, and no way round it was found")
+        return replace(found, start_s=at_ps / SECOND_PS)
+    words = Counter(row["stopped_by"] for row in waits if row["stopped_by"] in _RULES)
+    if not words:
+        return _stopped("unknown", "not known", None, "the run did not end")
+    found = _stopped(*_RULES[words.most_common(1)[0][0]])
+    return replace(found, name=prepared.policies[found.name].name) if found.kind == "policy" else found
+
+
+def _is_lost_at_faults(execution: Execution) -> bool:
+    """Whether most of what was lost was lost where a link was down, or for want of a route."""
+    drops = {name: count for name, count in execution.outcome.counters.items() if name.startswith("drop_")}
+    return 2 * sum(drops[name] for name in _LOST_AT_FAULTS) > sum(drops.values())
+
+
+def _stopped(kind: CulpritKind, name: str, key: str | None, text: str) -> Culprit:
+    return Culprit(kind=kind, name=name, key=key, text=text, cost_s=None, cost_share=None, how="recorded", of="the run")
+
+
+def _down(prepared: Prepared, execution: Execution) -> list[tuple[str, int]]:
+    """What was down at the end, by name, and since when; what went down last comes last."""
+    since_ps: dict[str, int] = {}
+    for fault in prepared.faults:
+        if fault.at_ps > execution.outcome.simulated_ps:
+            continue
+        if fault.event in _GOES_DOWN + _COMES_UP:
+            since_ps.pop(fault.where, None)
+        if fault.event in _GOES_DOWN:
+            since_ps[fault.where] = fault.at_ps
+    return list(since_ps.items())
+
+
+# What stops those who wait, by the words of the table `waits`: kind, name, key and text of a culprit. A policy has the
+# name of its kind. What is stopped by a fault or by a deadlock has its culprit above.
+_RULES: Final[dict[str, tuple[CulpritKind, str, str | None, str]]] = {
+    "retries exhausted": ("setting", "retry_limit", "transport.retry_limit", "was reached, and a queue pair gave up"),
+    "receive missing": ("job", "the job", None, "sends what nobody asks for"),
+    "held back": ("policy", "congestion_control", "transport.congestion_control", "never let a message go"),
+    "never sent": ("job", "the job", None, "waits for what nobody sends"),
+    "never joined": ("job", "the job", None, "waits for members that have ended"),
+    "never notified": ("job", "the job", None, "waits for itself"),
+}

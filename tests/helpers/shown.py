@@ -89,11 +89,16 @@ class _Builder(HTMLParser):
         self.open[-1].children.append(data)
 
 
-def section(html: str, name: str) -> Element:
-    """The section of a page with this id."""
+def page_of(html: str) -> Element:
+    """A whole page."""
     builder = _Builder()
     builder.feed(html)
-    (found,) = builder.root.all("section", id=name)
+    return builder.root
+
+
+def section(html: str, name: str) -> Element:
+    """The section of a page with this id."""
+    (found,) = page_of(html).all("section", id=name)
     return found
 
 

@@ -17,7 +17,13 @@ from weftwork.report.over_time import has_nodes
 from weftwork.report.page_elements import PageSection, bar, notice, paragraphs, port, table
 from weftwork.report.pipeline import KINDS, read_pipeline, time_by_kind
 from weftwork.report.tables import busiest_links
-from weftwork.report.training_answer import few_flows_sentence, goodput_sentence, jobs_of, what_if_of
+from weftwork.report.training_answer import (
+    few_flows_sentence,
+    goodput_sentence,
+    jobs_of,
+    what_if_change,
+    what_if_of,
+)
 from weftwork.report.words import amount, plural, typeset
 
 if TYPE_CHECKING:
@@ -112,7 +118,7 @@ def _waterfall(run: Run, job: dict[str, Any], *, is_alone: bool) -> str:
             length_ps=case["iteration_ps"],
             colour="case",
             starts_anew=True,
-            note=f"{100 * (case['iteration_ps'] / whole - 1):+.1f} %",
+            note=what_if_change(case, job),
         )
         for case in cases
     ]

@@ -19,6 +19,7 @@ __all__ = [
     "amount",
     "breaking",
     "caveat_lines",
+    "change",
     "doubtful_figures",
     "has_clock_ended",
     "label",
@@ -77,6 +78,17 @@ def amount(value: float | None, unit: str) -> str:
         if abs(value) >= factor * 0.9995 or factor == _STEPS[unit][-1][0]:
             return f"{_three(value / factor)} {name}"
     return f"{_three(value)} {unit}"
+
+
+def change(share: float) -> str:
+    """Write a change with its sign, in the digits of a share.
+
+    Examples
+    --------
+    >>> change(-0.00178), change(0.52), change(24.0)
+    ('-0.178 %', '+52 %', '+2,400 %')
+    """
+    return f"{'-' if share < 0 else '+'}{amount(abs(share), 'share')}"
 
 
 def has_clock_ended(run: Run) -> bool:

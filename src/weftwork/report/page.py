@@ -11,6 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from weftwork.report.answer import details
+from weftwork.report.culprit_places import culprit_place
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.fabric import fabric_picture
 from weftwork.report.over_time import directions, has_nodes, read_over_time
@@ -275,7 +276,8 @@ def _fabric(run: Run) -> PageSection:
     if len(ports) and int(ports[-1]) >= len(ports):  # a picture of some links would be one of another fabric
         text = f"The fabric is so large that only the {len(ports):,} busiest directions of its links were kept."
         return PageSection(id="fabric", short=short, title=title, content=notice([text]))
-    drawing, hot, note = fabric_picture(run.query("select * from nodes order by node"), links)
+    blamed = culprit_place(run)
+    drawing, hot, note = fabric_picture(run.query("select * from nodes order by node"), links, blamed)
     rows = []
     for one in hot:
         row = links.slice(one.row, 1).to_pylist()[0]
@@ -289,7 +291,7 @@ def _fabric(run: Run) -> PageSection:
     content = figure("", drawing, note=note) + table(head, rows)
     lead = (
         "A line has the colour and the width of the busiest of its links and directions, as a mean over the run. The "
-        "numbers mark the busiest links."
+        "numbers mark the busiest links." + ("" if blamed is None else " What is outlined is to blame.")
     )
     return PageSection(id="fabric", short=short, title=title, lead=lead, content=content)
 

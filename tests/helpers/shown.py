@@ -217,6 +217,11 @@ def is_shown(text: str, value: float | None, slack: float = 0.0) -> bool:
     return abs(digits * factor - value) <= (0.5 * 10.0**-place * 1.0001 + (1e-9 + slack) * magnitude) * factor
 
 
+def is_told(text: str, value: float) -> bool:
+    """Whether any quantity of a text is a number, in as many digits as are shown."""
+    return any(is_shown(found, value) for found in re.findall(rf"(?<![\w.>-]){QUANTITY}(?![\w.-]*\w)", text))
+
+
 def wrong(pairs: Sequence[tuple[str, str, float | None]], slack: float = 0.0) -> list[str]:
     """Of names, texts and values those whose text does not show the value."""
     return [

@@ -39,6 +39,7 @@ from weftwork.report.words import (
     caveat_lines,
     doubtful_figures,
     has_clock_ended,
+    has_word,
     label,
     plural,
     sentence,
@@ -71,6 +72,10 @@ _TILES: Final = (
     ("drops", "packets lost"),
     ("retransmissions", "packets sent again"),
 )
+_IN_LINES: Final = {  # tiles that are left out where the three lines tell them
+    "iteration_ps", "mfu", "tokens_per_s", "exposed_share", "bubble_share", "completion_ps", "collective_duration_ps",
+    "collective_bus_bandwidth_bps", "goodput_bps", "busiest_link", "fct_p99_ps",
+}  # fmt: skip
 _BY_SEED: Final = (
     "iteration_ps", "tokens_per_s", "mfu", "exposed_share", "completion_ps", "goodput_bps", "fct_p99_ps",
     "slowdown_p99", "drops", "pauses", "marks",
@@ -202,16 +207,21 @@ def _direction_of(run: Run, name: str) -> str:
 
 def _answer(run: Run) -> PageSection:
     shown = []
+    lines = "; ".join(three_lines(run))
     timed = "collective_duration_ps" in run.summary and run.value("collective_duration_ps") is not None
     for name, words in _TILES:
         number = run.summary.get(name)
         if number is None or number["value"] is None or (timed and name == "completion_ps"):
             continue
-        interval = ""
+        value, interval = amount(number["value"], number["unit"]), ""
+        parts: tuple[str, ...] = (value,)
         if "low" in number and number["low"] is not None:
             low, high = amount(number["low"], number["unit"]), amount(number["high"], number["unit"])
             interval = f"95 %: {low} to {high}"
-        shown.append(Tile(name=words, value=amount(number["value"], number["unit"]), note=interval))
+            parts = (value, low, high)
+        if all(has_word(lines, part) for part in parts) and name in _IN_LINES:
+            continue
+        shown.append(Tile(name=words, value=value, note=interval))
     content = (
         three_lines_list(run)
         + paragraphs(details(run), "told")

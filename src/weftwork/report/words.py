@@ -22,6 +22,7 @@ __all__ = [
     "change",
     "doubtful_figures",
     "has_clock_ended",
+    "has_word",
     "label",
     "plural",
     "sentence",
@@ -89,6 +90,19 @@ def change(share: float) -> str:
     ('-0.178 %', '+52 %', '+2,400 %')
     """
     return f"{'-' if share < 0 else '+'}{amount(abs(share), 'share')}"
+
+
+def has_word(text: str, word: str) -> bool:
+    """Whether a text has a name or a number that is no part of another one.
+
+    Examples
+    --------
+    >>> has_word("host3-leaf0 is down", "host3-leaf0"), has_word("host3-leaf0 is down", "host3")
+    (True, False)
+    >>> has_word("took 12.3 us: 4 MB", "2.3 us"), has_word("took 12.3 us: 4 MB", "12.3 us")
+    (False, True)
+    """
+    return re.search(rf"(?<![\w./,-]){re.escape(word)}(?![\w/-]|[.,]\w)", text) is not None
 
 
 def has_clock_ended(run: Run) -> bool:

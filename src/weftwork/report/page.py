@@ -72,9 +72,9 @@ _TILES: Final = (
     ("drops", "packets lost"),
     ("retransmissions", "packets sent again"),
 )
-_IN_LINES: Final = {  # tiles that are left out where the three lines tell them
+_IN_WORDS: Final = {  # tiles that are left out where the three lines or the sentences below them tell them
     "iteration_ps", "mfu", "tokens_per_s", "exposed_share", "bubble_share", "completion_ps", "collective_duration_ps",
-    "collective_bus_bandwidth_bps", "goodput_bps", "busiest_link", "fct_p99_ps",
+    "collective_bus_bandwidth_bps", "goodput_bps", "busiest_link", "fct_p99_ps", "memory_bytes",
 }  # fmt: skip
 _BY_SEED: Final = (
     "iteration_ps", "tokens_per_s", "mfu", "exposed_share", "completion_ps", "goodput_bps", "fct_p99_ps",
@@ -207,7 +207,8 @@ def _direction_of(run: Run, name: str) -> str:
 
 def _answer(run: Run) -> PageSection:
     shown = []
-    lines = "; ".join(three_lines(run))
+    said = details(run)
+    words_above = "; ".join((*three_lines(run), *said))
     timed = "collective_duration_ps" in run.summary and run.value("collective_duration_ps") is not None
     for name, words in _TILES:
         number = run.summary.get(name)
@@ -219,12 +220,12 @@ def _answer(run: Run) -> PageSection:
             low, high = amount(number["low"], number["unit"]), amount(number["high"], number["unit"])
             interval = f"95 %: {low} to {high}"
             parts = (value, low, high)
-        if all(has_word(lines, part) for part in parts) and name in _IN_LINES:
+        if all(has_word(words_above, part) for part in parts) and name in _IN_WORDS:
             continue
         shown.append(Tile(name=words, value=value, note=interval))
     content = (
         three_lines_list(run)
-        + paragraphs(details(run), "told")
+        + paragraphs(said, "told")
         + notice(warnings(run, is_ending_told=True))
         + tiles(shown)
         + _others(run)

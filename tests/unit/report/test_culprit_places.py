@@ -92,7 +92,7 @@ def test_a_link_to_blame_is_outlined_in_both_heat_maps_and_in_the_fabric(tmp_pat
         names = json.loads(heat.all("i", kind="cells")[0].attributes["data-rows"])
         drawn = re.fullmatch(r"M2 ([\d.]+)H998V([\d.]+)H2Z", outline.attributes["d"])
         assert drawn
-        row, end = (round(float(at) * len(names) / 1000) for at in drawn.groups())
+        row, end = (round(float(at) * len(names) / 1000) for at in drawn.groups())  # a pixel outside
         assert end == row + 1
         marked[names[row]] = (label.text, figure.all("p", kind="note")[0].text)
     assert marked == {

@@ -95,7 +95,9 @@ def heat_map(
     data = escape(json.dumps(rows.names, separators=(",", ":")), quote=True)
     numbers = base64.b64encode(indices.tobytes()).decode()
     runs = _runs(culprits)
-    outlines = "".join(_outline(first, end, count) for first, end in runs if height_px / count >= _LEAST_ROW_PX)
+    outlines = "".join(
+        _outline(first, end, count, height_px) for first, end in runs if height_px / count >= _LEAST_ROW_PX
+    )
     blamed = f"; {TO_BLAME}: {', '.join(rows.names[row] for row in sorted(culprits))}" if culprits else ""
     return plot(
         images + outlines,
@@ -121,8 +123,13 @@ def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _outline(first: int, end: int, count: int) -> str:
-    """A frame around rows: a light one below, so that it is seen on every colour."""
-    top, bottom = SPAN * first / count, SPAN * end / count
-    path = f'd="M2 {top:.1f}H{SPAN - 2}V{bottom:.1f}H2Z"'
-    return f'<path class="halo" {path}/><path class="blame" {path}/>'
+def _outline(first: int, end: int, count: int, height_px: int) -> str:
+    """A frame around rows, which leaves them free, and around it a light one, so that it is seen on every colour."""
+    pixel = SPAN / height_px
+
+    def frame(kind: str, outside_px: float) -> str:
+        top = max(SPAN * first / count - outside_px * pixel, pixel)
+        bottom = min(SPAN * end / count + outside_px * pixel, SPAN - pixel)
+        return f'<path class="{kind}" d="M2 {top:.1f}H{SPAN - 2}V{bottom:.1f}H2Z"/>'
+
+    return frame("halo", 2) + frame("blame", 1)

@@ -89,11 +89,16 @@ class _Builder(HTMLParser):
         self.open[-1].children.append(data)
 
 
-def section(html: str, name: str) -> Element:
-    """The section of a page with this id."""
+def page_of(html: str) -> Element:
+    """A whole page."""
     builder = _Builder()
     builder.feed(html)
-    (found,) = builder.root.all("section", id=name)
+    return builder.root
+
+
+def section(html: str, name: str) -> Element:
+    """The section of a page with this id."""
+    (found,) = page_of(html).all("section", id=name)
     return found
 
 
@@ -210,6 +215,11 @@ def is_shown(text: str, value: float | None, slack: float = 0.0) -> bool:
     place = 0 if magnitude >= 100 else 2 - math.floor(math.log10(magnitude)) if magnitude > 0 else 3
     place = min(place, 3) if magnitude >= 0.01 else place
     return abs(digits * factor - value) <= (0.5 * 10.0**-place * 1.0001 + (1e-9 + slack) * magnitude) * factor
+
+
+def is_told(text: str, value: float) -> bool:
+    """Whether any quantity of a text is a number, in as many digits as are shown."""
+    return any(is_shown(found, value) for found in re.findall(rf"(?<![\w.>-]){QUANTITY}(?![\w.-]*\w)", text))
 
 
 def wrong(pairs: Sequence[tuple[str, str, float | None]], slack: float = 0.0) -> list[str]:

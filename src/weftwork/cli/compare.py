@@ -13,7 +13,7 @@ from rich.text import Text
 from weftwork.cli.console import console
 from weftwork.report.answer import finished
 from weftwork.report.three_lines import LABELS, three_lines
-from weftwork.report.words import amount, label
+from weftwork.report.words import amount, change, label
 from weftwork.store.runs import open_run
 from weftwork.study.results.compare import Comparison, NumberPair, compare
 
@@ -116,6 +116,6 @@ def _number_table(pairs: list[NumberPair]) -> Table:
     for name in ("first", "second", "change"):
         table.add_column(name, justify="right", no_wrap=True)
     for pair in pairs:
-        change = "-" if pair.change is None else f"{100 * pair.change:+,.1f} %"
-        table.add_row(label(pair.name), amount(pair.first, pair.unit), amount(pair.second, pair.unit), change)
+        told = "-" if pair.change is None else change(pair.change)
+        table.add_row(label(pair.name), amount(pair.first, pair.unit), amount(pair.second, pair.unit), told)
     return table

@@ -38,6 +38,8 @@ _NO_PACKETS = (
     "(engine.fidelity: flow)."
 )
 _SHOWN_FAULTS = 3  # chosen: a sentence, not a list; events.parquet has all
+_AND_MORE = ", and more"  # behind what a suspect did first, where it did several things
+_AFTER = ", after "  # before the fault that a timeout or a congestion control made last
 _LABEL_WIDTH = 11
 _RESTS_ON = {  # kinds of caveats beside figures, one and several
     "approximate": ("approximation", "approximations"),
@@ -169,13 +171,30 @@ def _losses(run: Run) -> str:
 
 
 def _faults(run: Run) -> str:
-    """What was done to the fabric, the first few of it; or that it never had a path which was wanted."""
+    """What was done to the fabric, the first few of it; or that it never had a path which was wanted.
+
+    What the third line tells already is left out.
+    """
     rows = run.query("select detail, \"where\", at_ps from events where event = 'fault' order by at_ps").to_pylist()
     if not rows:
         return _NO_PATH if _value(run, "drop_no_route") else ""
+    rows = [row for row in rows if not _is_told_above(run, row["where"])]
+    if not rows:
+        return ""
     told = ", ".join(f"{row['where']} {row['detail']} at {amount(row['at_ps'], 'ps')}" for row in rows[:_SHOWN_FAULTS])
     more = f" and {len(rows) - _SHOWN_FAULTS:,} more" if len(rows) > _SHOWN_FAULTS else ""
     return f"Faults: {told}{more}."
+
+
+def _is_told_above(run: Run, where: str) -> bool:
+    """Whether the third line says what happened at a place: it is to blame for that, or it made another cost much."""
+    if run.answer is None:
+        return False
+    culprit = run.answer.culprit
+    if culprit.text.endswith(_AND_MORE):
+        return False
+    is_fault = culprit.key is not None and culprit.key.startswith("faults.")
+    return (is_fault and culprit.name == where) or f"{_AFTER}{where} " in culprit.text
 
 
 def _waits(run: Run) -> str:

@@ -12,7 +12,7 @@ from rich.table import Table
 from weftwork.report.pipeline import EXPOSED, KINDS, is_training, time_by_kind
 from weftwork.report.tables import busiest_groups, pausing_ports
 from weftwork.report.three_lines import told_numbers
-from weftwork.report.training_answer import KIND_WORDS, is_bound, jobs_of, what_if_of
+from weftwork.report.training_answer import KIND_WORDS, is_bound, jobs_of, what_if_change, what_if_of
 from weftwork.report.words import amount, label
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _ROWS: Final = {  # short, so that two tables stand side by side on 80 columns
     **{kind: f"{kind}, exposed" for kind in EXPOSED}, "launch": "waiting for CPU", "skew": "waiting for ranks",
 }  # fmt: skip
 _LEAST: Final = 0.001  # chosen: of an iteration; the page and summary.json have what takes less
-_EQUAL: Final = 0.0005  # a difference that rounds to 0.0 %
 _MOST_JOBS: Final = 4  # chosen: as many fit 80 columns
 _LINKS: Final = 5  # chosen: rows of a table that is looked at, not read
 _PAUSES: Final = 3  # chosen: below the table of links
@@ -119,7 +118,7 @@ def _cases(run: Run, jobs: Sequence[Mapping[str, Any]]) -> Table:
     for name in names:
         cells = [_case_time(own.get(name)) for own in cases]
         if len(jobs) == 1:
-            cells.append(_change(cases[0][name], jobs[0]))
+            cells.append(what_if_change(cases[0][name], jobs[0]))
         table.add_row(name, *cells)
     return table
 
@@ -129,11 +128,6 @@ def _case_time(case: Mapping[str, Any] | None) -> str:
         return "-"
     bound = ">= " if is_bound(case) else ""
     return f"{bound}{amount(case['iteration_ps'], 'ps')}"
-
-
-def _change(case: Mapping[str, Any], job: Mapping[str, Any]) -> str:
-    change = case["iteration_ps"] / job["iteration_ps"] - 1
-    return "the same" if abs(change) < _EQUAL else f"{100 * change:+.3g} %"
 
 
 def _table(first: str, *others: str) -> Table:

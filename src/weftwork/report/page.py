@@ -11,6 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from weftwork.report.answer import details
+from weftwork.report.culprit_places import culprit_place
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.fabric import fabric_picture
 from weftwork.report.over_time import directions, has_nodes, read_over_time
@@ -38,6 +39,7 @@ from weftwork.report.words import (
     caveat_lines,
     doubtful_figures,
     has_clock_ended,
+    has_word,
     label,
     plural,
     sentence,
@@ -70,6 +72,10 @@ _TILES: Final = (
     ("drops", "packets lost"),
     ("retransmissions", "packets sent again"),
 )
+_IN_WORDS: Final = {  # tiles that are left out where the three lines or the sentences below them tell them
+    "iteration_ps", "mfu", "tokens_per_s", "exposed_share", "bubble_share", "completion_ps", "collective_duration_ps",
+    "collective_bus_bandwidth_bps", "goodput_bps", "busiest_link", "fct_p99_ps", "memory_bytes",
+}  # fmt: skip
 _BY_SEED: Final = (
     "iteration_ps", "tokens_per_s", "mfu", "exposed_share", "completion_ps", "goodput_bps", "fct_p99_ps",
     "slowdown_p99", "drops", "pauses", "marks",
@@ -201,19 +207,25 @@ def _direction_of(run: Run, name: str) -> str:
 
 def _answer(run: Run) -> PageSection:
     shown = []
+    said = details(run)
+    words_above = "; ".join((*three_lines(run), *said))
     timed = "collective_duration_ps" in run.summary and run.value("collective_duration_ps") is not None
     for name, words in _TILES:
         number = run.summary.get(name)
         if number is None or number["value"] is None or (timed and name == "completion_ps"):
             continue
-        interval = ""
+        value, interval = amount(number["value"], number["unit"]), ""
+        parts: tuple[str, ...] = (value,)
         if "low" in number and number["low"] is not None:
             low, high = amount(number["low"], number["unit"]), amount(number["high"], number["unit"])
             interval = f"95 %: {low} to {high}"
-        shown.append(Tile(name=words, value=amount(number["value"], number["unit"]), note=interval))
+            parts = (value, low, high)
+        if all(has_word(words_above, part) for part in parts) and name in _IN_WORDS:
+            continue
+        shown.append(Tile(name=words, value=value, note=interval))
     content = (
         three_lines_list(run)
-        + paragraphs(details(run), "told")
+        + paragraphs(said, "told")
         + notice(warnings(run, is_ending_told=True))
         + tiles(shown)
         + _others(run)
@@ -275,7 +287,8 @@ def _fabric(run: Run) -> PageSection:
     if len(ports) and int(ports[-1]) >= len(ports):  # a picture of some links would be one of another fabric
         text = f"The fabric is so large that only the {len(ports):,} busiest directions of its links were kept."
         return PageSection(id="fabric", short=short, title=title, content=notice([text]))
-    drawing, hot, note = fabric_picture(run.query("select * from nodes order by node"), links)
+    blamed = culprit_place(run)
+    drawing, hot, note = fabric_picture(run.query("select * from nodes order by node"), links, blamed)
     rows = []
     for one in hot:
         row = links.slice(one.row, 1).to_pylist()[0]
@@ -289,7 +302,7 @@ def _fabric(run: Run) -> PageSection:
     content = figure("", drawing, note=note) + table(head, rows)
     lead = (
         "A line has the colour and the width of the busiest of its links and directions, as a mean over the run. The "
-        "numbers mark the busiest links."
+        "numbers mark the busiest links." + ("" if blamed is None else " What is outlined is to blame.")
     )
     return PageSection(id="fabric", short=short, title=title, lead=lead, content=content)
 

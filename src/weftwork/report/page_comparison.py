@@ -21,7 +21,7 @@ from weftwork.report.page_flows import flow_values
 from weftwork.report.page_over_time import moments, not_recorded
 from weftwork.report.page_training import SCRIPTS, job_waterfalls, pipeline_figure
 from weftwork.report.pipeline import is_training
-from weftwork.report.words import amount, label, plural, typeset
+from weftwork.report.words import amount, change, label, plural, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -255,7 +255,7 @@ def _change(pair: _Pair) -> str:
     if pair.change is None:
         return "\u2013"
     seeds = "" if pair.is_clear is None else " (clear)" if pair.is_clear else " (within the seeds)"
-    return escape(typeset(f"{100 * pair.change:+,.1f} %{seeds}"))
+    return escape(typeset(f"{change(pair.change)}{seeds}"))
 
 
 def _origins(first: Run, second: Run) -> PageSection:

@@ -85,7 +85,9 @@ def _file(name: str) -> str:
 
 
 def tiles(found: Sequence[Tile]) -> str:
-    """Numbers side by side."""
+    """Numbers side by side; nothing where there is none."""
+    if not found:
+        return ""
     made = "".join(
         f'<div class="tile"><span>{escape(tile.name)}</span><b>{escape(typeset(tile.value))}</b>'
         f"{f'<i>{escape(typeset(tile.note))}</i>' if tile.note else ''}</div>"

@@ -178,7 +178,7 @@ def _folded(flows: list[SlowFlow]) -> str:
 def _line(slow: SlowFlow, text: str = "") -> str:
     facts = ", ".join(_facts(slow))
     said = f" {escape(typeset(text))}" if text else ""
-    return f"<li><b>{escape(slow.name)}</b> {escape(typeset(facts))}.{said}{_split(slow)}</li>"
+    return f"<li><b>{escape(slow.name)}</b> <span>{escape(typeset(facts))}.</span>{said}{_split(slow)}</li>"
 
 
 def _card(run: Run, number: int, flows: list[SlowFlow]) -> str:

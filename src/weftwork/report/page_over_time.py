@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.units import RATE, format_quantity
-from weftwork.report.culprit_marks import TO_BLAME, faults_of, is_to_blame
+from weftwork.report.culprit_marks import TO_BLAME, fault_times, faults_of, is_to_blame
+from weftwork.report.culprit_places import culprit_place
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.fabric import scale
 from weftwork.report.figures.heat_map import heat_map, rows_of
@@ -18,12 +19,16 @@ from weftwork.report.page_elements import PageSection, notice
 from weftwork.report.words import amount, plural, sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from weftwork.report.over_time import Direction, OverTime
     from weftwork.store.runs import Run
 
-__all__ = ["congestion", "moments", "not_recorded", "utilisation"]
+__all__ = ["congestion", "moments", "not_recorded", "utilisation", "without_words"]
 
 _MOST_LINES: Final = 6  # of one chart, as there are colours
+_MOST_WORDS: Final = 6  # chosen: moments whose words have room in a chart
+_MOST_NAMES: Final = 4  # chosen: of links that a note below a chart names
 _HALF: Final = 0.5  # of its rate: where no link ever comes so far, axes end at the busiest
 _SMALL: Final = 0.01  # of the longest queue; what stays below is not drawn
 _STRIPS: Final = (  # column of the timeline, what it is called, unit
@@ -45,16 +50,31 @@ def not_recorded(run: Run) -> str:
 
 
 def moments(run: Run, end_ps: int) -> list[Moment]:
-    """Faults of the scenario that happened; the first of the culprit says that it is to blame."""
+    """Faults of the scenario that happened, those of the culprit with a band from begin to end.
+
+    The first of the culprit says that it is to blame. Where there are many, the first of each place has words.
+    """
+    ends = {(one.text, one.start_ps): one.end_ps for one in fault_times(run)}
     found: list[Moment] = []
-    for row in faults_of(run):
-        if row["at_ps"] > end_ps:
-            continue
+    rows = [row for row in faults_of(run) if row["at_ps"] <= end_ps]
+    places: set[str] = set()
+    for row in rows:
         is_culprit = is_to_blame(run, row["where"])
         blamed = f", {TO_BLAME}" if is_culprit and not any(one.is_culprit for one in found) else ""
-        text = f"{row['where']} {row['detail']}{blamed}"
-        found.append(Moment(at=row["at_ps"] / end_ps, text=text, is_culprit=is_culprit))
+        what = f"{row['where']} {row['detail']}"
+        until = None
+        if is_culprit and (what, row["at_ps"]) in ends:
+            until = min(ends[what, row["at_ps"]] or end_ps, end_ps) / end_ps
+        has_words = len(rows) <= _MOST_WORDS or row["where"] not in places
+        places.add(row["where"])
+        text = f"{what}{blamed}" if has_words else ""
+        found.append(Moment(at=row["at_ps"] / end_ps, text=text, is_culprit=is_culprit, until=until))
     return found
+
+
+def without_words(found: Sequence[Moment]) -> list[Moment]:
+    """The same without their words, which stand in the first of several charts."""
+    return [replace(one, text="") for one in found]
 
 
 def utilisation(run: Run, over_time: OverTime | None) -> PageSection:
@@ -65,10 +85,14 @@ def utilisation(run: Run, over_time: OverTime | None) -> PageSection:
     names = run.query("select name from links order by port")["name"].to_pylist()
     found = [direction for direction in directions(run) if len(direction.ports)]
     faults = moments(run, over_time.end_ps)
-    lines = [replace(fault, text="") for fault in faults]  # their words stand in the first chart only
+    lines = without_words(faults)
+    place = culprit_place(run)
+    blamed = frozenset[int]() if place is None else place.ports
     top = max((float(over_time.utilisation(one.ports).max(initial=0.0)) for one in found), default=1.0)
     high = 1.0 if top > _HALF else max(top, 1e-6)
-    cards = [_direction(one, over_time, names, lines if place else faults, high) for place, one in enumerate(found)]
+    cards = [
+        _direction(one, over_time, names, lines if number else faults, high, blamed) for number, one in enumerate(found)
+    ]
     width = amount(over_time.bin_ps, "ps")
     lead = (
         f"Share of the time in which links were sending, gaps between frames included, in steps of {width}. Below each "
@@ -88,7 +112,14 @@ def utilisation(run: Run, over_time: OverTime | None) -> PageSection:
     )
 
 
-def _direction(direction: Direction, over_time: OverTime, names: list[str], faults: list[Moment], high: float) -> str:
+def _direction(
+    direction: Direction,
+    over_time: OverTime,
+    names: list[str],
+    faults: list[Moment],
+    high: float,
+    blamed: frozenset[int],
+) -> str:
     shares = over_time.utilisation(direction.ports)
     chart = curves(
         f"Utilisation, {direction.name}",
@@ -107,11 +138,19 @@ def _direction(direction: Direction, over_time: OverTime, names: list[str], faul
     count = plural(len(direction.ports), "link")
     rates = {int(rate) for rate in over_time.rate_bps[direction.ports].tolist()}
     of = f"{count} of {each}" if len(rates) == 1 else f"{count} of {each} on average"
-    note = ""
+    notes = []
     if rows.links_per_row > 1:
-        note = f"Each row shows {rows.links_per_row} links of about the same mean: the largest of them at each time."
-    body = chart + heat_map(f"Heat map of {direction.name}", rows, edges_ps=over_time.edges_ps, high=high)
-    return figure(direction.name, body, aside=of, note=note)
+        notes.append(f"Each row shows {rows.links_per_row} links of about the same mean: the largest at each time.")
+    ports = direction.ports.tolist()
+    own = [at for at, port in enumerate(ports) if port in blamed]
+    if own:
+        links = ", ".join(names[ports[at]] for at in own[:_MOST_NAMES])
+        more = f" and {len(own) - _MOST_NAMES} more" if len(own) > _MOST_NAMES else ""
+        notes.append(f"{sentence(TO_BLAME)}: {links}{more}.")
+    marked = sorted({int(rows.row_of[at]) for at in own})
+    title = f"Heat map of {direction.name}"
+    body = chart + heat_map(title, rows, edges_ps=over_time.edges_ps, high=high, culprits=marked)
+    return figure(direction.name, body, aside=of, note=" ".join(notes))
 
 
 def congestion(run: Run, over_time: OverTime | None) -> PageSection:
@@ -153,7 +192,7 @@ def congestion(run: Run, over_time: OverTime | None) -> PageSection:
             edges_ps=over_time.edges_ps,
             unit=unit,
             height_px=90,
-            moments=[replace(fault, text="") for fault in faults],
+            moments=without_words(faults),
             first_colour=(4, 4, 5, 2)[number],
         )
         parts.append(figure(what, strip))

@@ -15,9 +15,16 @@ from weftwork.report.figures.waterfall import Step, waterfall
 from weftwork.report.network_flows import network_flows
 from weftwork.report.over_time import has_nodes
 from weftwork.report.page_elements import PageSection, bar, notice, paragraphs, port, table
+from weftwork.report.page_over_time import moments, without_words
 from weftwork.report.pipeline import KINDS, read_pipeline, time_by_kind
 from weftwork.report.tables import busiest_links
-from weftwork.report.training_answer import few_flows_sentence, goodput_sentence, jobs_of, what_if_of
+from weftwork.report.training_answer import (
+    few_flows_sentence,
+    goodput_sentence,
+    jobs_of,
+    what_if_change,
+    what_if_of,
+)
 from weftwork.report.words import amount, plural, typeset
 
 if TYPE_CHECKING:
@@ -112,7 +119,7 @@ def _waterfall(run: Run, job: dict[str, Any], *, is_alone: bool) -> str:
             length_ps=case["iteration_ps"],
             colour="case",
             starts_anew=True,
-            note=f"{100 * (case['iteration_ps'] / whole - 1):+.1f} %",
+            note=what_if_change(case, job),
         )
         for case in cases
     ]
@@ -192,6 +199,7 @@ def _tiers(run: Run) -> str:
     )
     ends = run.query("select coalesce(max(end_ps), 0) as e from activities")["e"][0].as_py()
     cards = [_flows(run, np.linspace(0, ends, _BINS + 1).astype(np.int64))] if ends else []
+    is_first = True  # words of faults stand in the first chart of a tier
     for name in names["tier"].to_pylist()[:_MOST_TIERS]:
         found = run.query(f"select * from tiers where tier = '{name.replace(chr(39), chr(39) * 2)}' order by start_ps")  # noqa: S608 - quoted
         starts, ends = (found[column].to_numpy() for column in ("start_ps", "at_ps"))
@@ -199,7 +207,10 @@ def _tiers(run: Run) -> str:
         rate_bps = np.zeros(len(edges) - 1)
         rate_bps[np.searchsorted(edges, starts)] = found["bytes"].to_numpy() * 8e12 / np.maximum(ends - starts, 1)
         curve = Curve(name="all links together", values=rate_bps, is_area=True)
-        chart = curves(f"Rate, {_arrow(name)}", [curve], edges_ps=edges, unit="b/s", height_px=110)
+        faults = moments(run, int(edges[-1]))
+        shown = faults if is_first else without_words(faults)
+        chart = curves(f"Rate, {_arrow(name)}", [curve], edges_ps=edges, unit="b/s", height_px=110, moments=shown)
+        is_first = False
         cards.append(figure(_arrow(name), chart, aside="all links together"))
     return "".join(cards)
 
@@ -208,11 +219,12 @@ def _flows(run: Run, edges: NDArray[np.int64]) -> str:
     found = network_flows(run, edges)
     if found is None:
         return figure("flows on the network", "", note="Nothing crossed the network.")
+    faults = without_words(moments(run, int(edges[-1])))
     both = (
         curves("Flows under way", [Curve(name="flows", values=found.flows)], edges_ps=edges, unit="count",
-               height_px=60, first_colour=2),
+               height_px=60, first_colour=2, moments=faults),
         curves("Entropy", [Curve(name="entropy, bit", values=found.entropy)], edges_ps=edges, unit="bit", height_px=50,
-               first_colour=3),
+               first_colour=3, moments=faults),
     )  # fmt: skip
     aside = f"{amount(found.mean_flows, 'count')} at once while there are any; below, their entropy in bit"
     return figure("flows on the network", "".join(both), aside=aside)

@@ -11,7 +11,7 @@ import numpy as np
 
 from weftwork.report.network_flows import network_flows
 from weftwork.report.tables import busiest_groups
-from weftwork.report.words import amount, sentence
+from weftwork.report.words import amount, change, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,7 @@ __all__ = [
     "is_bound",
     "jobs_of",
     "training_sentences",
+    "what_if_change",
     "what_if_of",
 ]
 
@@ -62,6 +63,7 @@ _GOODPUT: Final = {  # numbers of `weftwork.workload.reliability`, and what thos
 }
 _OF_ENGINE: Final = "engine."  # subjects that tell how it was run; notes tell them
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told in a sentence
+_EQUAL: Final = 0.0005  # a difference that rounds to 0.0 %
 
 
 def jobs_of(run: Run) -> list[dict[str, Any]]:
@@ -88,6 +90,12 @@ def is_approximation(caveat: Caveat) -> bool:
 def is_bound(case: Mapping[str, Any]) -> bool:
     """Whether a what-if is a sum over the run, below which nothing can be, and not a simulation."""
     return str(case["text"]).startswith("a bound")
+
+
+def what_if_change(case: Mapping[str, Any], job: Mapping[str, Any]) -> str:
+    """By how much an iteration of a what-if is longer or shorter than that of its job."""
+    share = case["iteration_ps"] / job["iteration_ps"] - 1
+    return "the same" if abs(share) < _EQUAL else change(share)
 
 
 def training_sentences(run: Run) -> list[str]:

@@ -19,8 +19,10 @@ __all__ = [
     "amount",
     "breaking",
     "caveat_lines",
+    "change",
     "doubtful_figures",
     "has_clock_ended",
+    "has_word",
     "label",
     "plural",
     "sentence",
@@ -77,6 +79,30 @@ def amount(value: float | None, unit: str) -> str:
         if abs(value) >= factor * 0.9995 or factor == _STEPS[unit][-1][0]:
             return f"{_three(value / factor)} {name}"
     return f"{_three(value)} {unit}"
+
+
+def change(share: float) -> str:
+    """Write a change with its sign, in the digits of a share.
+
+    Examples
+    --------
+    >>> change(-0.00178), change(0.52), change(24.0)
+    ('-0.178 %', '+52 %', '+2,400 %')
+    """
+    return f"{'-' if share < 0 else '+'}{amount(abs(share), 'share')}"
+
+
+def has_word(text: str, word: str) -> bool:
+    """Whether a text has a name or a number that is no part of another one.
+
+    Examples
+    --------
+    >>> has_word("host3-leaf0 is down", "host3-leaf0"), has_word("host3-leaf0 is down", "host3")
+    (True, False)
+    >>> has_word("took 12.3 us: 4 MB", "2.3 us"), has_word("took 12.3 us: 4 MB", "12.3 us")
+    (False, True)
+    """
+    return re.search(rf"(?<![\w./,-]){re.escape(word)}(?![\w/-]|[.,]\w)", text) is not None
 
 
 def has_clock_ended(run: Run) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers.pages import simulated
 
 import weftwork
 from weftwork.base.errors import ConfigError
-from weftwork.report.answer import answer
+from weftwork.report.answer import answer, details
 from weftwork.report.words import amount
 
 SCENARIO = """schema: 1
@@ -24,6 +25,37 @@ def test_faults_are_told_with_their_instants(tmp_path: Path) -> None:
     run = weftwork.run(file, out=tmp_path / "run")
     told = " ".join(answer(run))
     assert "Faults: host3 down at 1 us, host3 down ends at 3 us, host3 down at 11 us and 1 more." in told
+
+
+ONE = "{at: 20us, link: leaf0-spine1, event: degrade, fraction: 0.05}"
+SLIGHT = "{at: 1us, link: leaf1-spine0, event: degrade, fraction: 0.98}"
+
+
+@pytest.mark.parametrize(
+    ("faults", "below"),
+    [
+        (f"{ONE}", []),  # the third line says it
+        (f"{SLIGHT}, {ONE}", ["leaf1-spine0 degrade at 1 us"]),
+        (f"{ONE}, {{at: 25us, link: leaf0-spine1, event: lossy, loss: 0.001}}",  # the line says: and more
+         ["leaf0-spine1 degrade at 20 us, leaf0-spine1 lossy at 25 us"]),
+    ],
+)  # fmt: skip
+def test_a_fault_that_the_third_line_tells_is_not_told_again(tmp_path: Path, faults: str, below: list[str]) -> None:
+    run = simulated(tmp_path, f"traffic: {{pattern: permutation, size: 1MB}}\nfaults: [{faults}]")
+    assert run.answer is not None
+    assert (run.answer.culprit.name, run.answer.culprit.key is not None) == ("leaf0-spine1", True)
+    told = [text for text in details(run) if text.startswith("Faults: ")]
+    assert told == [f"Faults: {text}." for text in below]
+
+
+def test_a_fault_after_which_something_else_cost_most_is_not_told_again(tmp_path: Path) -> None:
+    run = simulated(
+        tmp_path, "traffic: {pattern: permutation, size: 1MB}\nfaults: [{at: 20us, link: leaf0-spine1, event: down}]"
+    )
+    assert run.answer is not None
+    culprit = run.answer.culprit
+    assert (culprit.name, ", after leaf0-spine1 is down" in culprit.text) == ("timeout", True)
+    assert not any(text.startswith("Faults: ") for text in details(run))
 
 
 def test_the_rank_that_all_waited_for_is_named(tmp_path: Path) -> None:

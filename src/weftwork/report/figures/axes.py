@@ -27,11 +27,19 @@ DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4")  # by category, so 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tick:
-    """A place from 0 to 1 on an axis and its text; ``is_extra`` ones are left out on a phone."""
+    """A place from 0 to 1 on an axis and its text.
+
+    Attributes
+    ----------
+    at, text : where, and what stands there
+    is_extra : whether it is left out on a phone
+    is_culprit : whether it names who is to blame
+    """
 
     at: float
     text: str
     is_extra: bool = False
+    is_culprit: bool = False
 
 
 def ticks(high: float, unit: str, *, most: int = 6) -> list[Tick]:
@@ -167,9 +175,11 @@ def plot(
     """
     grid = "".join(f'<path class="grid" d="M0 {_number(SPAN * (1 - tick.at))}H{SPAN}"/>' for tick in y_ticks)
     told = f" data-tip='{escape(json.dumps(tip, separators=(',', ':')), quote=True)}'" if tip is not None else ""
-    left = "".join(f'<span style="bottom:{100 * tick.at:.2f}%">{escape(tick.text)}</span>' for tick in y_ticks)
+    left = "".join(
+        f'<span{_kind(tick)} style="bottom:{100 * tick.at:.2f}%">{escape(tick.text)}</span>' for tick in y_ticks
+    )
     below = "".join(
-        f'<span style="left:{100 * tick.at:.2f}%"{_extra(tick)}>{escape(tick.text)}</span>' for tick in x_ticks
+        f'<span style="left:{100 * tick.at:.2f}%"{_kind(tick)}>{escape(tick.text)}</span>' for tick in x_ticks
     )
     return (
         f'<div class="plot {kind}"><div class="yt" style="height:{height_px}px">{left}</div>'
@@ -180,8 +190,8 @@ def plot(
     )
 
 
-def _extra(tick: Tick) -> str:
-    return ' class="extra"' if tick.is_extra else ""
+def _kind(tick: Tick) -> str:
+    return ' class="blame"' if tick.is_culprit else ' class="extra"' if tick.is_extra else ""
 
 
 def legend(entries: Sequence[tuple[str, str, str]]) -> str:

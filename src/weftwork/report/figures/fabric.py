@@ -1,7 +1,8 @@
 """The fabric with its hot links: a row of cells for each tier, and a line for all links between two cells.
 
 Hosts that hang on the same switches share a cell; so do neighbours in a row that has too many. A line has the colour
-and the width of the busiest direction of any of its links.
+and the width of the busiest direction of any of its links. What is to blame has a cell of its own, is outlined,
+and has its name beside it.
 Leaves out: where things stand in a hall; and, in a very large fabric, the links that did least, which the note tells.
 """
 
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weftwork.report.culprit_marks import TO_BLAME
 from weftwork.report.figures.axes import SPAN
 from weftwork.report.figures.colours import RAMP_STEPS
 from weftwork.report.over_time import plural_role
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from weftwork.report.culprit_places import CulpritPlace
+
 __all__ = ["Hot", "fabric_picture", "scale"]
 
 MOST_CELLS = 160  # chosen: of a row, so that a cell is some six pixels wide on a page
@@ -31,6 +35,9 @@ MOST_LINES = 2_500  # chosen: some 300 kB
 BADGES = 5
 _NAMED_CELLS, _NUMBERED_CELLS = 16, 40  # that have room for their names, or for their numbers
 _ROW_PX, _CELL_PX, _TOP_PX = 118, 24, 24
+_BELOW_PX = 16  # chosen: room for a name below the lowest row
+_NEAR_AN_EDGE = 0.15  # chosen: of the width, where a name in the middle would not fit
+_AT_THE_TOP = 0.86  # chosen: of a line, where the name of a link stands, above all badges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,21 +56,23 @@ class _Cell:
     tier: int
 
 
-def fabric_picture(nodes: pa.Table, links: pa.Table) -> tuple[str, list[Hot], str]:
+def fabric_picture(nodes: pa.Table, links: pa.Table, blamed: CulpritPlace | None = None) -> tuple[str, list[Hot], str]:
     """Draw it.
 
     Parameters
     ----------
     nodes, links : tables of the run, links by port
+    blamed : what is to blame; None where nothing of the fabric is
 
     Returns
     -------
     HTML; the links that have a number in it, busiest first; and a note on what is drawn together or left out
     """
-    cells, cell_of, is_grouped = _cells(nodes, links)
+    cells, cell_of, is_grouped = _cells(nodes, links, _apart(links, blamed))
     tiers = sorted({cell.tier for cell in cells}, reverse=True)
     y_px = {tier: _TOP_PX + _ROW_PX * row for row, tier in enumerate(tiers)}
-    height_px = _TOP_PX + _ROW_PX * (len(tiers) - 1) + _CELL_PX + 6
+    own_cells = sorted({int(cell_of[node]) for node in blamed.nodes}) if blamed else []
+    height_px = _TOP_PX + _ROW_PX * (len(tiers) - 1) + _CELL_PX + 6 + (_BELOW_PX if own_cells else 0)
     a, b = (cell_of[links[name].to_numpy()] for name in ("node", "peer"))
     used = links["utilisation"].to_numpy()
     low, high = np.minimum(a, b), np.maximum(a, b)
@@ -77,8 +86,10 @@ def fabric_picture(nodes: pa.Table, links: pa.Table) -> tuple[str, list[Hot], st
     most = float(hottest.max(initial=0.0)) or 1.0
     order = np.argsort(hottest, kind="stable")
     left_out = max(0, len(order) - MOST_LINES)
+    own_ports = sorted(blamed.ports) if blamed else []
+    own_lines = set(inverse[own_ports].tolist())
     lines = []
-    for place in order[left_out:].tolist():
+    for place in [*(one for one in order[left_out:].tolist() if one not in own_lines), *sorted(own_lines)]:
         one, other = divmod(int(key[place]), len(cells))
         if one == other:
             continue
@@ -86,24 +97,34 @@ def fabric_picture(nodes: pa.Table, links: pa.Table) -> tuple[str, list[Hot], st
             f"{amount(falling[place], 'share')} back"
             + (f"; busiest of {ports[place] // 2} links" if ports[place] > 2 else "")
         )
-        lines.append(
-            f'<path {_stroke(hottest[place] / most)} d="{_link(cells[one], cells[other], y_px, height_px)}">'
-            f"<title>{escape(typeset(tip))}</title></path>"
-        )
+        path = f'd="{_link(cells[one], cells[other], y_px, height_px)}"'
+        if place in own_lines:
+            tip += f"; {TO_BLAME}: {blamed.name if blamed else ''}"
+            lines.append(f'<path class="blame" {path}/><path class="halo" {path}/>')
+        lines.append(f"<path {_stroke(hottest[place] / most)} {path}><title>{escape(typeset(tip))}</title></path>")
     hot = _hot(used, links)
     badges = _badges([(int(a[one.row]), int(b[one.row]), one.badge) for one in hot], cells, y_px)
-    rects = "".join(_rect(cell, _count(cells, cell.tier), y_px, height_px) for cell in cells)
+    rects = "".join(
+        _rect(cell, _count(cells, cell.tier), y_px, height_px, is_blamed=place in own_cells)
+        for place, cell in enumerate(cells)
+    )
     labels = "".join(_label(cell, _count(cells, cell.tier), y_px) for cell in cells)
     rows = "".join(_row_name(nodes, tier, y_px[tier]) for tier in tiers)
     label = "The fabric, tier by tier; the busiest links are listed below it."
+    names = ""
+    if blamed is not None:
+        label += f" {escape(blamed.name)} is to blame."
+        ends = [divmod(int(key[place]), len(cells)) for place in sorted(own_lines)]
+        names = _blamed_name(blamed.name, [cells[cell] for cell in own_cells], ends, cells, y_px)
     drawing = (
         f'{scale(most)}<div class="fabric"><div class="pa" style="height:{height_px}px">'
         f'<svg viewBox="0 0 {SPAN} {SPAN}" preserveAspectRatio="none" role="img" aria-label="{label}">'
-        f"{''.join(lines)}{rects}</svg>{rows}{labels}{badges}</div></div>"
+        f"{''.join(lines)}{rects}</svg>{rows}{labels}{badges}{names}</div></div>"
     )
     notes = []
     if is_grouped:
         notes.append(f"Rows of more than {MOST_CELLS} are drawn with several neighbours in one cell.")
+    left_out -= len(own_lines & set(order[:left_out].tolist()))
     if left_out:
         notes.append(f"The {left_out:,} lines that were used least are left out.")
     return drawing, hot, " ".join(notes)
@@ -120,7 +141,15 @@ def _count(cells: list[_Cell], tier: int) -> int:
     return sum(cell.tier == tier for cell in cells)
 
 
-def _cells(nodes: pa.Table, links: pa.Table) -> tuple[list[_Cell], NDArray[np.int64], bool]:
+def _apart(links: pa.Table, blamed: CulpritPlace | None) -> frozenset[int]:
+    """Nodes that share no cell with others: those that are to blame, or the ends of a link that is."""
+    if blamed is None or blamed.nodes:
+        return blamed.nodes if blamed else frozenset()
+    sends = links["node"].to_pylist()
+    return frozenset(sends[port] for port in blamed.ports)
+
+
+def _cells(nodes: pa.Table, links: pa.Table, apart: frozenset[int]) -> tuple[list[_Cell], NDArray[np.int64], bool]:
     """Cells from the lowest tier up, the cell of every node, and whether neighbours share one."""
     names, roles, tiers, kinds = (nodes[name].to_pylist() for name in ("name", "role", "tier", "kind"))
     peers: defaultdict[int, list[int]] = defaultdict(list)
@@ -132,11 +161,19 @@ def _cells(nodes: pa.Table, links: pa.Table) -> tuple[list[_Cell], NDArray[np.in
     for tier in sorted(set(tiers)):
         groups: defaultdict[Any, list[int]] = defaultdict(list)
         for node in (node for node, own in enumerate(tiers) if own == tier):
-            groups[tuple(sorted(set(peers[node]))) if kinds[node] == "host" else node].append(node)
+            alike = tuple(sorted(set(peers[node]))) if kinds[node] == "host" else node
+            groups[alike, node in apart].append(node)
         each = -(-len(groups) // MOST_CELLS)
-        parts = list(groups.values())
         is_grouped |= each > 1
-        merged = [[n for part in parts[start : start + each] for n in part] for start in range(0, len(parts), each)]
+        merged: list[list[int]] = []
+        room = 0  # for groups in the last cell
+        for part in groups.values():
+            if room and part[0] not in apart:
+                merged[-1] += part
+                room -= 1
+            else:
+                merged.append(list(part))
+                room = 0 if part[0] in apart else each - 1
         for place, members in enumerate(merged):
             cell_of[members] = len(cells)
             first, last = names[members[0]], names[members[-1]]
@@ -161,12 +198,12 @@ def _stroke(share: float) -> str:
     return f'class="l u{step}" stroke-width="{0.7 + 2.8 * min(share, 1.0) ** 2:.1f}"'
 
 
-def _rect(cell: _Cell, count: int, y_px: dict[int, int], height_px: int) -> str:
+def _rect(cell: _Cell, count: int, y_px: dict[int, int], height_px: int, *, is_blamed: bool) -> str:
     width = min(0.86 / count, 0.11) * SPAN
     x, y = SPAN * cell.x - width / 2, SPAN * y_px[cell.tier] / height_px
     return (
-        f'<rect class="cell t{min(cell.tier, 4)}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
-        f'height="{SPAN * _CELL_PX / height_px:.1f}"><title>{escape(cell.name)}</title></rect>'
+        f'<rect class="cell t{min(cell.tier, 4)}{" blame" if is_blamed else ""}" x="{x:.1f}" y="{y:.1f}" '
+        f'width="{width:.1f}" height="{SPAN * _CELL_PX / height_px:.1f}"><title>{escape(cell.name)}</title></rect>'
     )
 
 
@@ -201,6 +238,25 @@ def _hot(used: NDArray[np.float64], links: pa.Table) -> list[Hot]:
             seen.add(names[row])
             found.append(Hot(row=row, badge=len(found) + 1))
     return found
+
+
+def _blamed_name(
+    name: str, own: list[_Cell], ends: list[tuple[int, int]], cells: list[_Cell], y_px: dict[int, int]
+) -> str:
+    """Who is to blame: below its first server or switch, else beside the upper end of its first line."""
+    if own:
+        x, y = own[0].x, float(y_px[own[0].tier] + _CELL_PX + 11)
+    elif ends:
+        low, high = sorted((cells[cell] for cell in ends[0]), key=lambda cell: cell.tier)
+        start_px, end_px = y_px[low.tier], y_px[high.tier] + _CELL_PX
+        x, y = low.x + (high.x - low.x) * _AT_THE_TOP, start_px + (end_px - start_px) * _AT_THE_TOP
+    else:
+        return ""
+    side = f"left:{100 * x:.2f}%" if x < _NEAR_AN_EDGE else f"right:{100 * (1 - x):.2f}%"
+    middle = "" if x < _NEAR_AN_EDGE or x > 1 - _NEAR_AN_EDGE else " middle"
+    if middle:
+        side = f"left:{100 * x:.2f}%"
+    return f'<span class="blamed{middle}" style="{side};top:{y:.0f}px">{escape(name)}, {TO_BLAME}</span>'
 
 
 def _badges(hot: list[tuple[int, int, int]], cells: list[_Cell], y_px: dict[int, int]) -> str:

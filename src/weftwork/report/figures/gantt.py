@@ -53,6 +53,7 @@ _COLUMNS: Final = 960  # of the picture without a script
 _ROW_PX: Final = (9, 32)
 _HEIGHT_PX: Final = 560
 _TOP_PX: Final = 20  # above the rows, for the names of faults
+_NAME_PERCENT: Final = 30  # chosen: of the width, room for the name of a fault in the picture without a script
 
 
 def gantt(
@@ -111,7 +112,8 @@ def gantt(
         '<button type="button" data-do="right">later</button><button type="button" data-do="all">all</button>'
         '<span class="where"></span></div>'
         f'<div class="stages">{labels}</div><div class="lanes">'
-        f'<canvas tabindex="0" role="img" aria-label="{said}" hidden></canvas><noscript>{_picture(pipeline)}</noscript>'
+        f'<canvas tabindex="0" role="img" aria-label="{said}" hidden></canvas>'
+        f'<noscript><div class="still">{_picture(pipeline)}{_bands(pipeline, shown)}</div></noscript>'
         f'</div><script type="text/plain">{base64.b64encode(packed(pipeline)).decode()}</script></div>'
     )
 
@@ -125,6 +127,23 @@ def _band(pipeline: Pipeline, fault: FaultTime, unit_ps: float) -> list[Any]:
     end_ps = pipeline.end_ps if fault.end_ps is None else min(fault.end_ps, pipeline.end_ps)
     places = (max(at_ps - pipeline.start_ps, 0) / unit_ps for at_ps in (fault.start_ps, end_ps))
     return [*map(round, places), _fault_text(fault), int(fault.is_culprit)]
+
+
+def _bands(pipeline: Pipeline, faults: Sequence[FaultTime]) -> str:
+    """The bands of faults over the picture without a script; names where they have room, the culprit's first."""
+    unit_ps = max(pipeline.end_ps - pipeline.start_ps, 1) / _TICKS
+    bands = [_band(pipeline, fault, unit_ps) for fault in faults]
+    made = []
+    named: list[float] = []
+    for begin, end, text, blamed in sorted(bands, key=lambda band: -band[3]):
+        left, width = 100 * begin / _TICKS, 100 * (end - begin) / _TICKS
+        kind = "culprit" if blamed else "other"
+        made.append(f'<div class="{kind}" style="left:{left:.2f}%;width:{width:.2f}%"><i></i></div>')
+        if all(abs(left - other) >= _NAME_PERCENT for other in named):
+            named.append(left)
+            side = f"left:{left:.2f}%" if left < 100 - _NAME_PERCENT else f"right:{100 - left:.2f}%"
+            made.append(f'<b class="{kind}" style="{side}">{escape(text)}</b>')
+    return "".join(made)
 
 
 def _name(pipeline: Pipeline, row: PipelineRow) -> str:

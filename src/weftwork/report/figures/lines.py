@@ -39,11 +39,20 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """Something that happened at one instant, such as a fault; ``at`` is from 0 to 1, ``text`` may be empty."""
+    """Something that happened at one instant, such as a fault.
+
+    Attributes
+    ----------
+    at : from 0 to 1
+    text : beside it; may be empty
+    is_culprit : whether it is to blame
+    until : to where it is shaded, from 0 to 1; None where it is not
+    """
 
     at: float
     text: str
     is_culprit: bool = False
+    until: float | None = None
 
 
 def time_ticks(end_ps: int) -> list[Tick]:
@@ -92,9 +101,9 @@ def curves(
         ],
     }
     peaks = "; ".join(f"{c.name}: at most {amount(float(np.max(c.values, initial=0)), unit)}" for c in found)
-    lines, words = _moments(moments)
+    bands, lines, words = _moments(moments)
     chart = plot(
-        "".join(drawing) + lines,
+        bands + "".join(drawing) + lines,
         label=f"{title}. {peaks}",
         x_ticks=time_ticks(end_ps),
         y_ticks=ticks(top, unit, most=max(2, min(5, height_px // 40))),
@@ -107,7 +116,8 @@ def curves(
     return legend([(c.name, f"c{first_colour + n}", DASHES[n]) for n, c in enumerate(found)]) + chart
 
 
-def _moments(moments: Sequence[Moment]) -> tuple[str, str]:
+def _moments(moments: Sequence[Moment]) -> tuple[str, str, str]:
+    """Bands below the curves, lines above them, and the words."""
     kinds = ["moment culprit" if moment.is_culprit else "moment" for moment in moments]
     lines = "".join(
         f'<path class="{kind}" d="M{SPAN * moment.at:.1f} 0V{SPAN}"/>'
@@ -119,7 +129,12 @@ def _moments(moments: Sequence[Moment]) -> tuple[str, str]:
         for number, moment in enumerate(moments)
         if moment.text
     )
-    return lines, words
+    bands = "".join(
+        f'<path class="band" d="M{SPAN * moment.at:.1f} 0H{SPAN * moment.until:.1f}V{SPAN}H{SPAN * moment.at:.1f}Z"/>'
+        for moment in moments
+        if moment.until is not None
+    )
+    return bands, lines, words
 
 
 def _side(at: float) -> str:

@@ -52,7 +52,7 @@ def waterfall(steps: Sequence[Step]) -> str:
         left, width = 100 * (end - step.length_ps) / widest, 100 * step.length_ps / widest
         share = "" if step.starts_anew else typeset(amount(step.length_ps / whole, "share"))
         lines.append(
-            f'<div class="fall{" sum" if step.starts_anew else ""}"><span>{escape(step.name)}</span>'
+            f'<div class="fall{" sum" if step.starts_anew else ""}"><span>{escape(typeset(step.name))}</span>'
             f'<span class="way"><i class="{step.colour}" style="left:{left:.3f}%;width:{max(width, 0.15):.3f}%"></i>'
             f"</span><b>{escape(typeset(amount(step.length_ps, 'ps')))}</b>"
             f"<em>{escape(typeset(step.note) or share)}</em></div>"

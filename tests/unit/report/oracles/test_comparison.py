@@ -149,7 +149,7 @@ def test_the_numbers_that_changed(pair: Pair, where: str) -> None:
         if change is None:
             assert cells[2] in {"-", "\u2013"}
         else:
-            assert value_of(cells[2]) == pytest.approx(change, abs=0.000501)
+            pairs.append((f"{name} change", cells[2], change))
             assert cells[2][0] == ("+" if change >= 0 else "-")
     assert wrong(pairs) == []
     (same,) = told(text, "{} other numbers are equal")

@@ -1,4 +1,8 @@
-"""Every number that an answer tells stands in the folder of its run: nothing is counted twice, and two ways."""
+"""Every number that an answer or a page tells stands in the folder of its run: nothing is counted twice, and two ways.
+
+A number of a page may also be a sum, a mean or a quantile of a table (`helpers.page_numbers`), and one of a comparison
+the difference of two runs.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.page_numbers import counted, visible
+from helpers.pages import plain
+from helpers.shown import page_of
 from rich.console import Console
 
 import weftwork
+from weftwork.cli import main
 from weftwork.report.answer import details, print_answer
-from weftwork.report.words import amount
+from weftwork.report.page import run_page
+from weftwork.report.words import amount, typeset
 from weftwork.store.runs import Run
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -22,7 +31,7 @@ SCENARIOS = sorted(EXAMPLES.glob("*.yaml")) + sorted(EXAMPLES.glob("*/scenario.y
 # a number with its unit, that is no part of a name such as host0, leaf3->spine1 or llama-3-8b
 NUMBER = re.compile(
     r"(?<![\w.,+>-])[+-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?"
-    r"(?: (?:%|[munp]?s|min|h|d|[TGMk]?b/s|[TGMk]?B/s|[TGMk]?B)(?![\w/]))?(?![\w.-]*\w)"
+    r"(?: (?:%|[munp]?s|min|h|d|days|[TGMk]?b/s|[TGMk]?B/s|[TGMk]?B|[KMGT]i?B|[kMGT]bps)(?![\w/]))?(?![\w.-]*\w)"
 )
 WIDTH = 80
 
@@ -132,3 +141,61 @@ def test_the_shares_of_an_iteration_add_up(run: Run) -> None:
     others = [f"spent_{kind}_share" for kind in ("checkpoint", "loading", "other")]
     groups = ["computing_share", "exposed_share", "bubble_share", "waiting_share", *others]
     assert sum(summary[name]["value"] or 0 for name in groups) == pytest.approx(1, abs=1e-6)
+
+
+def told_by(document: dict[str, Any], run: Run) -> set[str]:
+    """Numbers in words that stand in the folder: what ran, what suspects and other worlds are called, and notes."""
+    words = [*document["about"].values(), *run.provenance.get("notes", [])]
+    words += [one["text"] for one in document["answer"]["others"]]
+    words += [row["case"] for row in run.table("what_if").to_pylist()]
+    return {number for text in words for number in NUMBER.findall(plain(typeset(text)))}
+
+
+def test_every_number_with_a_unit_of_a_page_is_a_number_of_the_run(run: Run) -> None:
+    page = page_of(run_page(run))
+    document = json.loads((run.path / "summary.json").read_text(encoding="utf-8"))
+    there = known(run) | told_by(document, run) | counted(run, page)
+    told = [(one.tag, number) for one, text in visible(page) for number in numbers(text) if " " in number]
+    assert len(told) >= 20
+    assert [(tag, number) for tag, number in told if number not in there] == []
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    """A run of messages and one of training, that others are compared with."""
+    folder = tmp_path_factory.mktemp("others")
+    names = ("pfc_victim", "slow_gpu")
+    return [weftwork.run(EXAMPLES / name / "scenario.yaml", out=folder / name) for name in names]
+
+
+def differences(first: Run, second: Run) -> set[str]:
+    """How changes from a run to another are written: of each number, as a share and as a multiple."""
+    found: set[str] = set()
+    for name, number in first.summary.items():
+        before, after = number["value"], second.summary.get(name, {"value": None})["value"]
+        if before and after is not None:
+            share = after / before - 1
+            found |= {f"{'-' if share < 0 else '+'}{amount(abs(share), 'share')}", amount(abs(share), "share")}
+            found.add(amount(1 + share, "ratio"))
+    return found
+
+
+def test_every_number_of_a_comparison_is_of_one_of_the_runs_or_their_difference(
+    run: Run, others: list[Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    most = 0
+    for other in others:
+        with pytest.raises(SystemExit):
+            main(["compare", str(run.path), str(other.path)])
+        both = (run, other)
+        there = differences(*both)
+        for one in both:
+            values = [amount(number["value"], number["unit"]) for number in one.summary.values()]
+            there |= known(one) | set(values) | set(NUMBER.findall(one.scenario))
+        names = {*run.summary, *other.summary}
+        values_of = [{name: one.summary.get(name, {"value": None})["value"] for name in names} for one in both]
+        there.add(str(sum(values_of[0][name] == values_of[1][name] for name in names)))
+        told = numbers(capsys.readouterr().out)
+        most = max(most, len(told))
+        assert [number for number in told if number not in there] == []
+    assert most >= 20  # one of the two is of its kind, and has numbers in common

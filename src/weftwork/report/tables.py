@@ -88,7 +88,7 @@ def busiest_groups(run: Run, top: int) -> list[dict[str, str]]:
     groups = [list(alike) for _, alike in groupby(rows, key=lambda row: [*row.values()][1:])]
     found: list[dict[str, str]] = []
     for first, *others in groups[:top]:
-        count = f"{len(others):,} " if len(rows) < _READ or len(found) + 1 < len(groups) else ""
+        count = f"{len(others):,} " if len(rows) < _READ or len(found) + 1 < len(groups) else "others "
         found.append({**first, "names": f"{first['name']} and {count}like it" if others else first["name"]})
     return found
 

@@ -133,7 +133,7 @@ WEFTWORK_RECORD(NicRow, "NIC_DTYPE", pcie_rate_bps, pcie_latency_ps, receive_buf
 WEFTWORK_RECORD(TransportRow, "", mtu_bytes, data_overhead_bytes, first_extra_bytes, telemetry_bytes, ack_bytes,
                 cnp_bytes, credit_bytes, pause_frame_bytes, interframe_bytes, go_back_n, reorder_tolerant,
                 reorder_window_packets, ack_every, retransmission_timeout_ps, retry_limit, end_to_end_credits,
-                selective_repeat, reorder_threshold_packets);
+                selective_repeat, reorder_threshold_packets, resends_at_once);
 WEFTWORK_RECORD(flow::CollectRow, "COLLECT_DTYPE", first_axis, axes, pattern, amount_bytes, size_bytes, overhead_ps,
                 local_efficiency, network_efficiency, network_share, queue_pairs);
 WEFTWORK_RECORD(flow::AxisRow, "AXIS_DTYPE", stride, size);

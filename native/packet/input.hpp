@@ -16,7 +16,8 @@ namespace weftwork {
 struct TransportRow {
   std::int64_t mtu_bytes, data_overhead_bytes, first_extra_bytes, telemetry_bytes, ack_bytes, cnp_bytes, credit_bytes,
       pause_frame_bytes, interframe_bytes, go_back_n, reorder_tolerant, reorder_window_packets, ack_every,
-      retransmission_timeout_ps, retry_limit, end_to_end_credits, selective_repeat, reorder_threshold_packets;
+      retransmission_timeout_ps, retry_limit, end_to_end_credits, selective_repeat, reorder_threshold_packets,
+      resends_at_once;
 };
 
 /// What is recorded over time: the state of chosen ports and queue pairs every `every_ps` (0: nothing), events, a

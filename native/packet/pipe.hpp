@@ -63,7 +63,8 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
   s.count.data_sent += 1;
   if (seq < sender.high) s.count.retransmissions += 1;
   if (again) [[unlikely]] {
-    qp.selective->take();
+    qp.selective->resend(sender.nxt);
+    sender.away_bytes -= payload;
   } else {
     sender.nxt += 1;
     sender.nxt_bytes += payload;
@@ -71,7 +72,7 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
     sender.high = std::max(sender.high, sender.nxt);
   }
   const bool asks = again || last || (seq + 1) % transport.ack_every == 0 || [&] {
-    const std::int64_t inflight = sender.nxt_bytes - sender.una_bytes;  // not zero, so the window alone decides
+    const std::int64_t inflight = inflight_bytes(sender);  // not zero, so the window alone decides
     return static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) > sender_state(qp).window_bytes;
   }();
   slot->flags = static_cast<PacketFlags>(kForward | (asks ? kAckRequest : 0) | (first ? kFirst : 0));

@@ -49,22 +49,28 @@ enum class Standing : std::uint8_t { kBlocked, kReady, kPaced };
 struct alignas(64) Sender {
   std::int64_t una = 0, nxt = 0, high = 0, end = 0;
   std::int64_t una_bytes = 0, nxt_bytes = 0, end_bytes = 0;  // payload before una, nxt and end
+  std::int64_t away_bytes = 0;                               // payload from una to nxt that is not in flight
   Ps next_send_at_ps = 0;
   Ps deadline_at_ps = kOff, deadline_entry_at_ps = kOff;
   std::int64_t credit_limit = 0;
   MessageId una_message, nxt_message, last_message;
   SlotId slot;
-  std::int64_t retries = 0;
-  std::uint32_t probes = 0;
+  std::uint32_t retries = 0;
   std::uint16_t attempt = 0;
   std::uint16_t entropy = 0;  // that the next packet carries
   std::uint32_t hash = 0;     // digest for that entropy
   Standing standing = Standing::kBlocked;
   bool failed = false;
   bool started = false;
+  std::uint32_t probes = 0;
   Ps base_rtt_ps = 0;
   Ps timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
 };
+
+/// Payload that was sent and of which nothing is known: neither acknowledged, nor kept by the receiver, nor lost.
+inline std::int64_t inflight_bytes(const Sender& sender) {
+  return sender.nxt_bytes - sender.una_bytes - sender.away_bytes;
+}
 
 /// Flags of packets that arrived early: a ring by packet number, one place for each packet of the window.
 class EarlyPackets {

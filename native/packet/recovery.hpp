@@ -20,10 +20,17 @@ inline std::uint8_t credit_code(std::int64_t credits) {
   return static_cast<std::uint8_t>(above_it - kCredits.begin() - 1);
 }
 
+/// What is acknowledged is neither kept nor lost any more.
+inline void forget_below(const State& s, QueuePair& qp, std::int64_t expected) {
+  Selective& known = *qp.selective;
+  for (std::int64_t seq = known.take_away_below(expected); seq >= 0; seq = known.take_away_below(expected))
+    qp.sender.away_bytes -= payload_bytes(s, message_of(s, qp, seq), seq);
+}
+
 /// The payload and the messages between `una` and `expected` are acknowledged.
 inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, Ps now_ps) {
   Sender& sender = qp.sender;
-  const std::int64_t una = sender.una;
+  if (qp.selective != nullptr) forget_below(s, qp, expected);
   std::int64_t bytes = 0;
   while (sender.una < expected) {
     Message& message = s.messages[sender.una_message];
@@ -38,7 +45,6 @@ inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, 
     complete_posted(s, message.stream, now_ps);
   }
   sender.una_bytes += bytes;
-  if (s.in.transport.selective_repeat != 0 && qp.selective != nullptr) qp.selective->acknowledge(una, expected);
   if (sender.nxt < expected) {
     sender.nxt = expected;
     sender.nxt_bytes = sender.una_bytes;
@@ -49,17 +55,27 @@ inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, 
   return bytes;
 }
 
-inline Selective& selective_of(const State& s, QueuePair& qp) {
-  if (qp.selective == nullptr)
-    qp.selective = std::make_unique<Selective>(qp.sender.una, s.in.transport.reorder_window_packets);
+inline Selective& selective_of(QueuePair& qp) {
+  if (qp.selective == nullptr) qp.selective = std::make_unique<Selective>();
   return *qp.selective;
+}
+
+/// The receiver keeps `kept`, at or above `una`: what it has overtaken by more than the threshold is lost.
+inline void handle_kept(const State& s, QueuePair& qp, std::int64_t kept) {
+  Sender& sender = qp.sender;
+  Selective& known = selective_of(qp);
+  const auto leave = [&](std::int64_t seq) { sender.away_bytes += payload_bytes(s, message_of(s, qp, seq), seq); };
+  if (known.keep(kept, sender.una)) leave(kept);
+  const std::int64_t end = kept - s.in.transport.reorder_threshold_packets;
+  for (std::int64_t seq = known.judge(sender.una, end); seq >= 0; seq = known.judge(sender.una, end)) leave(seq);
 }
 
 /// Resend from the first packet that is not acknowledged; under selective repeat without those that the receiver keeps.
 inline void go_back(State& s, QueuePair& qp) {
   Sender& sender = qp.sender;
   if (s.in.transport.selective_repeat != 0) {
-    selective_of(s, qp).lose_all(sender.una, sender.nxt);
+    selective_of(qp).lose_all(sender.una, sender.nxt);
+    sender.away_bytes = sender.nxt_bytes - sender.una_bytes;
     sender.deadline_at_ps = kOff;
     return;
   }
@@ -139,7 +155,7 @@ inline void handle_ack(State& s, QueuePair& qp, Packet* packet, Ps now_ps) {
   const std::int64_t bytes = news ? acknowledge(s, qp, expected, now_ps) : 0;
   if (selects) {
     const std::int64_t kept = extension(packet).refused;
-    if (kept >= sender.una) selective_of(s, qp).keep(kept, kept - s.in.transport.reorder_threshold_packets);
+    if (kept >= sender.una) handle_kept(s, qp, kept);
   }
   if (news || !nak || selects) tell(s, qp, Kind::kAck, packet, bytes, now_ps);
   if (selects) {
@@ -175,7 +191,7 @@ inline void handle_timeout(State& s, QueuePairId id, Ps now_ps) {
     s.count.timeouts += 1;
     s.note(now_ps, EventKind::kTimeout, id.value, 0);
     sender.retries += 1;
-    if (sender.retries > s.in.transport.retry_limit) {
+    if (std::cmp_greater(sender.retries, s.in.transport.retry_limit)) {
       s.count.queue_pair_errors += 1;
       sender.failed = true;
       stop_timers(qp);

@@ -29,12 +29,23 @@ inline bool has_lost(const State& s, const QueuePair& qp) {
   return s.in.transport.selective_repeat != 0 && qp.selective != nullptr && qp.selective->has_lost();
 }
 
+/// The message of packet `seq`, which is not acknowledged, of a queue pair that has lost something.
+inline const Message& message_of(const State& s, const QueuePair& qp, std::int64_t seq) {
+  MessageId& found = qp.selective->message;
+  if (found.is_none() || s.messages[found].first > seq) found = qp.sender.una_message;
+  while (s.messages[found].end <= seq) found = s.messages[found].next;
+  return s.messages[found];
+}
+
 /// The message of the first lost packet, if there is one.
 inline const Message& lost_message(const State& s, const QueuePair& qp) {
-  MessageId& found = qp.selective->message;
-  if (found.is_none()) found = qp.sender.una_message;
-  while (s.messages[found].end <= qp.selective->first_lost()) found = s.messages[found].next;
-  return s.messages[found];
+  return message_of(s, qp, qp.selective->first_lost());
+}
+
+inline bool window_allows(const QueuePair& qp, std::int64_t payload) {
+  const std::int64_t inflight = inflight_bytes(qp.sender);
+  const double window = sender_state(qp).window_bytes;
+  return static_cast<double>(inflight + payload) <= window || (inflight == 0 && window > 0);
 }
 
 /// Whether window, credits and data allow another packet that has not been sent; pacing and pauses are not asked.
@@ -42,15 +53,19 @@ inline bool can_send_next(const State& s, const QueuePair& qp) {
   const Sender& sender = qp.sender;
   if (sender.failed || sender.nxt >= sender.end) return false;
   const Message& message = s.messages[sender.nxt_message];
-  const std::int64_t inflight = sender.nxt_bytes - sender.una_bytes;
-  const double window = sender_state(qp).window_bytes;
-  const bool fits = static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) <= window;
-  return (fits || (inflight == 0 && window > 0)) && !credit_blocked(s, qp);
+  return window_allows(qp, payload_bytes(s, message, sender.nxt)) && !credit_blocked(s, qp);
 }
 
-/// The same for any packet, lost ones too.
+/// Whether the window allows the first lost packet, if there is one; credits do not count, since its message has begun.
+inline bool can_send_lost(const State& s, const QueuePair& qp) {
+  if (qp.sender.failed || !has_lost(s, qp)) return false;
+  if (s.in.transport.resends_at_once != 0) return true;
+  return window_allows(qp, payload_bytes(s, lost_message(s, qp), qp.selective->first_lost()));
+}
+
+/// The same for any packet.
 inline bool can_send(const State& s, const QueuePair& qp) {
-  return can_send_next(s, qp) || (has_lost(s, qp) && !qp.sender.failed);
+  return can_send_next(s, qp) || can_send_lost(s, qp);
 }
 
 inline TrafficClass class_to_send(const State& s, const QueuePair& qp) {
@@ -103,9 +118,9 @@ inline bool class_paused(const State& s, PortId port, TrafficClass klass, Ps at_
   return s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
 }
 
-/// Whether the lost packet of a queue pair that has one is sent, not the next one: unless its class is paused.
+/// Whether a lost packet of a queue pair is sent, not the next one: unless the window or a pause holds it back.
 inline bool sends_lost(const State& s, const QueuePair& qp, PortId port, Ps at_ps) {
-  return has_lost(s, qp) && !class_paused(s, port, lost_message(s, qp).klass, at_ps);
+  return can_send_lost(s, qp) && !class_paused(s, port, lost_message(s, qp).klass, at_ps);
 }
 
 /// From when on no pause holds back a queue pair that may send as far as window and credits are concerned.
@@ -113,7 +128,7 @@ inline Ps open_from_ps(const State& s, const QueuePair& qp, PortId port) {
   const auto open = [&](TrafficClass klass) { return s.queue_controls[s.at(port, klass)].paused_until_ps; };
   if (!has_lost(s, qp)) [[likely]]
     return open(class_to_send(s, qp));
-  const Ps lost = open(lost_message(s, qp).klass);
+  const Ps lost = can_send_lost(s, qp) ? open(lost_message(s, qp).klass) : kNeverPs;
   return can_send_next(s, qp) ? std::min(lost, open(class_to_send(s, qp))) : lost;
 }
 

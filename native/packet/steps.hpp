@@ -46,7 +46,7 @@ inline Signal& sender_signal(State& s, const QueuePair& qp, Kind kind, Ps now_ps
   signal.line_rate_bps = s.rate_bps[qp.source_port];
   signal.base_rtt_ps = qp.sender.base_rtt_ps;
   signal.mtu_bytes = s.in.transport.mtu_bytes;
-  signal.inflight_bytes = qp.sender.nxt_bytes - qp.sender.una_bytes;
+  signal.inflight_bytes = inflight_bytes(qp.sender);
   signal.backlog_bytes = qp.sender.end_bytes - qp.sender.nxt_bytes;
   return signal;
 }

@@ -86,6 +86,7 @@ def credit_plan(seed: int) -> PacketInput:
         end_to_end_credits=credits_,
         ack_every=rng.choice((1, 4)),
         recovery=rng.choice(("go-back-n", "selective-repeat")),
+        resend=rng.choice(("by-window", "at-once")),
         retransmission_timeout_ps=rng.choice((8, 50)) * US_PS,
         retry_limit=7,
     )

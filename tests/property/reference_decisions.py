@@ -39,8 +39,8 @@ def watched() -> Generator[Counter[str]]:
     found: Counter[str] = Counter()
 
     def window(allows: Callable[..., bool]) -> Callable[..., bool]:
-        def counted(sender: Sender, inflight_bytes: int, seq: int) -> bool:
-            result = allows(sender, inflight_bytes, seq)
+        def counted(sender: Sender, seq: int) -> bool:
+            result = allows(sender, seq)
             found["a window that holds back"] += not result
             return result
 

@@ -337,6 +337,7 @@ def _transport(rng: Random, *, is_long: bool, needs: Any) -> Transport:
         control_priority=rng.choice((6, 6, 6, 3)),
         recovery=rng.choice(("go-back-n", "go-back-n", "timeout", "selective-repeat", "selective-repeat")),
         reorder_threshold_packets=rng.choice((0, 0, 1, 4, 40)),
+        resend=rng.choice(("by-window", "by-window", "at-once")),
         reorder_tolerant="reorder-tolerance" in needs or rng.random() < 0.2,
         reorder_window_packets=rng.choice((4096, 16, 3)),
         ack_every=rng.choice((1, 1, 2, 4, 16)),

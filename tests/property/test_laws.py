@@ -98,13 +98,16 @@ def check_queue_pairs(simulation: Simulation) -> None:
         received_bytes = queue_pair.queue.bytes_before(min(receiver.expected, queue_pair.queue.end))
         assert sum(m.size_bytes for m in queue_pair.messages[: queue_pair.inbox.delivered]) <= received_bytes
         assert sender.una <= receiver.expected <= sender.high
-        assert sender.inflight_bytes == queue_pair.queue.payload_bytes(sender.una, sender.nxt)
+        away = set() if sender.scoreboard is None else sender.scoreboard.away
+        in_flight = set(range(sender.una, sender.nxt)) - away
+        assert sender.inflight_bytes == sum(queue_pair.queue.payload_bytes(one, one + 1) for one in in_flight)
         assert queue_pair.source_nic.senders[sender.slot] is sender
         scoreboard = sender.scoreboard
         if scoreboard is not None:
             assert sender.nxt == sender.high  # it never goes back
-            assert scoreboard.lost_below <= sender.nxt
-            assert scoreboard.next_lost <= sender.nxt
+            assert scoreboard.judged_below <= sender.nxt
+            assert all(sender.una <= packet < sender.nxt for packet in scoreboard.lost)
+            assert not scoreboard.lost & scoreboard.sacked
             assert all(sender.una < packet < sender.nxt for packet in scoreboard.sacked)
             assert all(packet < receiver.expected or packet in receiver.early for packet in scoreboard.sacked)
 

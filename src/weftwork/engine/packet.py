@@ -249,6 +249,7 @@ def _raw_transport(transport: Transport) -> dict[str, int]:
     return {name: int(getattr(transport, name)) for name in fields} | {
         "go_back_n": int(transport.recovery == "go-back-n"),
         "selective_repeat": int(transport.recovery == "selective-repeat"),
+        "resends_at_once": int(transport.resend == "at-once"),
     }
 
 

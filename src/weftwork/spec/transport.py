@@ -33,6 +33,7 @@ class Transport(Record):
     lossless_priorities: tuple[int, ...] = (3,)  # empty: no flow control
     recovery: Literal["go-back-n", "timeout", "selective-repeat"] = "go-back-n"
     reorder_threshold_packets: int = Field(default=0, ge=0, le=1 << 20)  # selective repeat: overtaken by more is lost
+    resend: Literal["by-window", "at-once"] = "by-window"  # selective repeat: when a packet known to be lost may leave
     reorder_tolerant: bool = False
     reorder_window_packets: int = Field(default=1024, gt=0, le=1 << 20)
     ack_every: int = Field(default=1, gt=0)

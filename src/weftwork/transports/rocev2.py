@@ -36,6 +36,8 @@ def transport(section: TransportSection, _: NoKeys | None = None) -> Transport:
         reordering["reorder_window_packets"] = section.reorder_window_packets
     if section.reorder_threshold_packets is not None:
         reordering["reorder_threshold_packets"] = section.reorder_threshold_packets
+    if section.resend is not None:
+        reordering["resend"] = section.resend
     return Transport(
         name="rocev2",
         mtu_bytes=section.mtu_bytes,

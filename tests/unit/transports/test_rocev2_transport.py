@@ -44,10 +44,10 @@ def test_under_pfc_the_priority_of_the_data_is_lossless_and_no_other(flow_contro
 
 def test_every_key_stands_where_the_engines_read_it() -> None:
     found = resolved(
-        "recovery: selective-repeat, reorder_tolerant: true, reorder_window: 77, reorder_threshold: 11, ack_every: 3,"
-        " timeout: 2ms, retry_limit: 5, end_to_end_credits: 9, interframe: 12B"
+        "recovery: selective-repeat, reorder_tolerant: true, reorder_window: 77, reorder_threshold: 11,"
+        " resend: at-once, ack_every: 3, timeout: 2ms, retry_limit: 5, end_to_end_credits: 9, interframe: 12B"
     )
-    assert (found.recovery, found.reorder_tolerant) == ("selective-repeat", True)
+    assert (found.recovery, found.resend, found.reorder_tolerant) == ("selective-repeat", "at-once", True)
     assert (found.reorder_window_packets, found.reorder_threshold_packets) == (77, 11)
     assert (found.ack_every, found.retransmission_timeout_ps, found.retry_limit) == (3, 2_000_000_000, 5)
     assert (found.end_to_end_credits, found.interframe_bytes) == (9, 12)

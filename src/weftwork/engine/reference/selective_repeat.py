@@ -10,29 +10,46 @@ __all__ = ["Scoreboard"]
 
 
 class Scoreboard:
-    """State by the names of the page: ``sacked``, ``lost_below``, ``next_lost``."""
+    """State by the names of the page: ``sacked``, ``lost``, ``judged_below``, ``resent``."""
 
     def __init__(self) -> None:
         self.sacked: set[int] = set()
-        self.lost_below = 0
-        self.next_lost = 0
+        self.lost: set[int] = set()
+        self.judged_below = 0
+        self.resent: list[tuple[int, int]] = []
 
-    def first_lost(self, una: int) -> int | None:
+    @property
+    def first_lost(self) -> int | None:
         """The packet that has to be sent again next."""
-        candidates = range(max(una, self.next_lost), self.lost_below)
-        return next((packet for packet in candidates if packet not in self.sacked), None)
+        return min(self.lost, default=None)
+
+    @property
+    def away(self) -> set[int]:
+        """Packets that were sent and are not in flight."""
+        return self.sacked | self.lost
 
     def advance(self, una: int) -> None:
         """Forget what is acknowledged."""
         self.sacked = {packet for packet in self.sacked if packet >= una}
-        self.next_lost = max(self.next_lost, una)
+        self.lost = {packet for packet in self.lost if packet >= una}
 
-    def keeps(self, packet: int, threshold_packets: int) -> None:
+    def keeps(self, packet: int, *, una: int, threshold_packets: int) -> None:
         """The receiver has told that it keeps ``packet``: what it has overtaken by more than a threshold is lost."""
         self.sacked.add(packet)
-        self.lost_below = max(self.lost_below, packet - threshold_packets)
+        below = packet - threshold_packets
+        overtaken = set(range(max(una, self.judged_below), below))
+        self.judged_below = max(self.judged_below, below)
+        overtaken |= {again for again, mark in self.resent if mark <= below and again >= una}
+        self.resent = [(again, mark) for again, mark in self.resent if mark > below]
+        self.lost = (self.lost | overtaken) - self.sacked
+
+    def sends_again(self, packet: int, nxt: int) -> None:
+        """A lost packet goes again; those from ``nxt`` on are sent after it."""
+        self.lost.remove(packet)
+        self.resent.append((packet, nxt))
 
     def lose_all(self, una: int, nxt: int) -> None:
         """Nothing has come back for a whole timeout, or all that is under way is given up: send it again."""
-        self.lost_below = nxt
-        self.next_lost = una
+        self.lost = set(range(una, nxt)) - self.sacked
+        self.judged_below = nxt
+        self.resent = []

@@ -67,7 +67,6 @@ class Sender:
         self.una = 0
         self.nxt = 0
         self.high = 0
-        self.inflight_bytes = 0
         self.next_send_at_ps = 0
         self.deadline_at_ps = OFF
         self.retries = 0
@@ -107,34 +106,42 @@ class Sender:
         return self.transport.end_to_end_credits == 0 or self.queue.ordinal_of(self.nxt) < self.credit_limit
 
     @property
+    def inflight_bytes(self) -> int:
+        """Payload that was sent and of which nothing is known: not acknowledged, not kept by the receiver, not lost."""
+        away = () if self.scoreboard is None else self.scoreboard.away
+        left_bytes = sum(self.queue.payload_bytes(packet, packet + 1) for packet in away)
+        return self.queue.payload_bytes(self.una, self.nxt) - left_bytes
+
+    @property
     def first_lost(self) -> int | None:
         """The packet that selective repeat has to send again next."""
-        return None if self.scoreboard is None else self.scoreboard.first_lost(self.una)
+        return None if self.scoreboard is None else self.scoreboard.first_lost
 
     def wants_to_send(self) -> bool:
         """Whether there is a packet that only time, a pause, the window or credits hold back."""
         return not self.has_failed and (self.nxt < self.end or self.first_lost is not None)
 
     def next_packet(self) -> int | None:
-        """The packet that may leave now: a lost one, whatever window and credits say, or else the next new one."""
+        """The packet that may leave now: a lost one, whatever credits say, or else the next new one."""
         if not self.wants_to_send() or self.next_send_at_ps > self.clock.now_ps:
             return None
         lost = self.first_lost
-        if lost is not None and not self._is_paused(lost):
+        if lost is not None and not self._is_paused(lost) and (self._resends_at_once or self._window_allows(lost)):
             return lost
         may_leave = (
-            self.nxt < self.end
-            and not self._is_paused(self.nxt)
-            and self.has_credit
-            and self._window_allows(self.inflight_bytes, self.nxt)
+            self.nxt < self.end and not self._is_paused(self.nxt) and self.has_credit and self._window_allows(self.nxt)
         )
         return self.nxt if may_leave else None
 
     def _is_paused(self, seq: int) -> bool:
         return self.line.is_paused(self.queue.message_of(seq).traffic_class)
 
-    def _window_allows(self, inflight_bytes: int, seq: int) -> bool:
-        window_bytes = self.state.window_bytes
+    @property
+    def _resends_at_once(self) -> bool:
+        return self.transport.resend == "at-once"
+
+    def _window_allows(self, seq: int) -> bool:
+        inflight_bytes, window_bytes = self.inflight_bytes, self.state.window_bytes
         payload_bytes = self.queue.payload_bytes(seq, seq + 1)
         return bool(inflight_bytes + payload_bytes <= window_bytes or (inflight_bytes == 0 and window_bytes > 0))
 
@@ -176,15 +183,14 @@ class Sender:
             self.count("retransmissions")
         if self.scoreboard is not None and is_lost:
             packet.asks_ack = True
-            self.scoreboard.next_lost = seq + 1
+            self.scoreboard.sends_again(seq, self.nxt)
         else:
             self.nxt += 1
             self.high = max(self.high, self.nxt)
-            self.inflight_bytes += payload_bytes
             packet.asks_ack = (
                 self.nxt == message.end
                 or self.nxt % self.transport.ack_every == 0
-                or (self.nxt < self.end and not self._window_allows(self.inflight_bytes, self.nxt))
+                or (self.nxt < self.end and not self._window_allows(self.nxt))
             )
         if self.deadline_at_ps == OFF:
             self._set_deadline()
@@ -241,7 +247,8 @@ class Sender:
         if is_new:
             self._advance(expected)
         if self.scoreboard is not None and packet.echo is not None and is_nak and packet.echo.seq >= self.una:
-            self.scoreboard.keeps(packet.echo.seq, self.transport.reorder_threshold_packets)
+            threshold = self.transport.reorder_threshold_packets
+            self.scoreboard.keeps(packet.echo.seq, una=self.una, threshold_packets=threshold)
         if self.transport.end_to_end_credits:
             self.credit_limit = max(self.credit_limit, packet.msn + (code_to_credits(packet.credit_code) or 0))
         if is_new or not is_nak or self.scoreboard is not None:
@@ -269,7 +276,6 @@ class Sender:
         if self.scoreboard is not None:
             self.scoreboard.advance(expected)
         self.nxt = max(self.nxt, expected)
-        self.inflight_bytes = self.queue.payload_bytes(self.una, self.nxt)
         self.retries = 0
         if self.una == self.nxt:
             self.deadline_at_ps = OFF
@@ -308,7 +314,6 @@ class Sender:
             self.scoreboard.lose_all(self.una, self.nxt)
         else:
             self.nxt = self.una
-            self.inflight_bytes = 0
             self.attempt = (self.attempt + 1) % ATTEMPTS
         self.deadline_at_ps = OFF
 

@@ -135,6 +135,15 @@ class TransportSection(Record):
         text="Under selective repeat, packets by which one must be overtaken before it counts as lost.",
         source="Mittal et al., SIGCOMM 2018: 0 on one path; chosen: 128 when sprayed, 0.5 MiB, some 10 us at 400 Gb/s",
     )
+    resend: str | None = row(
+        "resend",
+        Choice(options=("by-window", "at-once")),
+        only=("recovery", ("selective-repeat",)),
+        absent="by-window",
+        text="Under selective repeat, when a packet that is known to be lost is sent again: when the window has room"
+        " for it, or at once, whatever the window says.",
+        source="RFC 6675, section 5: a retransmission takes room in the pipe",
+    )
     end_to_end_credits: int = row(
         "end_to_end_credits",
         Whole(low=0, high=32_768, unit="messages"),

@@ -54,6 +54,7 @@ FLOWS_LEAVE_OUT: Final[Mapping[str, str]] = {
     "transport.reorder_tolerant": _NO_ORDER,
     "transport.reorder_window": _NO_ORDER,
     "transport.reorder_threshold": _NO_ORDER,
+    "transport.resend": _NO_LOSS,
     "transport.end_to_end_credits": _NO_ACKS,
     "transport.data_priority": _NO_PRIORITIES,
     "transport.control_priority": _NO_PRIORITIES,

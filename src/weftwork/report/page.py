@@ -115,11 +115,11 @@ def run_page(run: Run) -> str:
 
 
 def what_ran(run: Run) -> list[tuple[str, str]]:
-    """Workload, fabric and transport, and what the run has of them."""
+    """Workload, fabric, transport and assumptions, what the run has of them."""
     about = run.about
     return [
         (key, sentence(about[key]) if key == "workload" else about[key])
-        for key in ("workload", "fabric", "transport")
+        for key in ("workload", "fabric", "transport", "assumes")
         if key in about
     ]
 

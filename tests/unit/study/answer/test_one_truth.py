@@ -199,3 +199,11 @@ def test_every_number_of_a_comparison_is_of_one_of_the_runs_or_their_difference(
         most = max(most, len(told))
         assert [number for number in told if number not in there] == []
     assert most >= 20  # one of the two is of its kind, and has numbers in common
+
+
+def test_what_training_assumes_is_told_in_the_terminal_and_on_the_page(run: Run) -> None:
+    assumed = run.about.get("assumes")
+    assert (assumed is not None) == bool(run.table("jobs").num_rows)
+    if assumed is not None:
+        assert " ".join(assumed.split()) in " ".join(printed(run).split())
+        assert assumed in [text for _, text in visible(page_of(run_page(run)))]

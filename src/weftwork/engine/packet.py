@@ -176,7 +176,7 @@ def _replay(policy: LoadedPolicy, stopped: _Failure | None, *, failed: tuple[str
     stopped : what the repeated run tells
     failed : kind of policy, whether it was the receiver's step, and number of the call that failed in the first run
     """
-    if stopped is None or stopped[:3] != failed:
+    if stopped is None or stopped[:3] != failed or not stopped[3]:
         raise EngineError(f"{policy.source_path}: a step failed, and not when the run was repeated")
     _, of_receiver, _, state, shared, signal, candidates = stopped
     policy.replay(

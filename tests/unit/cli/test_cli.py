@@ -224,7 +224,7 @@ def test_progress_says_share_rate_and_time_left() -> None:
     unknown = Progress(simulated_ps=5, packet_hops=0, share=None)
     assert line(unknown, unknown, 10.0) == "5 ps simulated"
     repeated = Progress(simulated_ps=5, packet_hops=0, share=0.5, is_repeat=True)
-    assert line(repeated, repeated, 10.0).startswith("a policy's step failed; repeating the run to find its line")
+    assert line(repeated, repeated, 10.0).startswith("a step failed; repeating to find its line")
 
 
 def test_progress_counts_from_the_start_of_each_run(monkeypatch: pytest.MonkeyPatch) -> None:

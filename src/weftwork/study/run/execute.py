@@ -42,7 +42,7 @@ class Progress:
     ----------
     simulated_ps, packet_hops : so far
     share : of the work to do, in a repeated run of the work up to the failed step; None where an engine does not tell
-    estimate : of the memory and the work of the whole run; None where nobody made one
+    estimate : of the memory and the work of the whole run; None where nobody made one, and in a repeated run
     is_repeat : whether a policy's step has failed and the run is repeated to find line and reason
     """
 
@@ -132,7 +132,7 @@ def _run(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> 
                     simulated_ps=simulated_ps,
                     packet_hops=packet_hops,
                     share=share,
-                    estimate=prepared.estimate,
+                    estimate=None if is_repeat else prepared.estimate,
                     is_repeat=is_repeat,
                 )
                 on_progress(now)

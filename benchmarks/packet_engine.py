@@ -31,8 +31,9 @@ HERE: Final = Path(__file__).resolve().parent
 NS3: Final = "ns3"
 RATIOS: Final = (
     ("reference engine / packet engine", "small-reference", "small", None),
-    ("ns-3 / packet engine", NS3, "as-ns3", 50.0),
+    ("ns-3 / packet engine", NS3, "as-ns3", ">= 50"),
     ("series on / off", "series", "permutation", None),
+    ("16,384 flowlets / ECMP", "flowlets", "permutation", "<= 1.5"),
     ("one flow among 8,192 hosts / among 128", "one-flow-8192", "one-flow", None),
     ("8,192 hosts / 128 hosts, sprayed", "spray-8192", "spray", None),
     ("50 ns / 1 us to a host", "short-links", "permutation", None),

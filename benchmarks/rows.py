@@ -9,6 +9,7 @@ Leaves out: how a row is timed (`measure`), and ns-3 (`ns3_permutation`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.clock import NS_PS, US_PS
@@ -60,6 +61,7 @@ class Row:
     peak_rss_bytes : memory that is wanted at most
     least_pauses : pauses per 100 data packets without which the row does not show what it is for
     series_every_ps : time between two samples of all rates, windows and queues; 0: nothing is recorded
+    port_selection : of the catalogue, or the path of a file
     on_reference : the reference engine runs it, not the native one
     """
 
@@ -183,6 +185,11 @@ ROWS: Final[dict[str, Row]] = {
     "incast-8192": Row(text="k=32, 8,192 hosts, incast 64:1", job=_incast(64, 512), radix=32, target_ns=120),
     "one-flow": Row(text="k=8, 128 hosts, one flow of 32,768 packets over 6 links", job=_one_flow(32_768)),
     "one-flow-8192": Row(text="k=32, 8,192 hosts, the same flow", job=_one_flow(32_768), radix=32),
+    "flowlets": Row(
+        text="k=8, permutation by flowlets, 16,384 of them in the state of each switch",
+        job=_permutation(),
+        port_selection=str(Path(__file__).with_name("flowlets.py")),
+    ),
     "short-links": Row(
         text="k=8, permutation by ECMP, 50 ns to a host",
         job=_permutation(),

@@ -96,7 +96,7 @@ def _cells(name: str, row: dict[str, Any]) -> dict[str, str]:
 
 
 def _wish(ratio: dict[str, Any]) -> str:
-    return f">= {ratio['wanted']:g}" if ratio["wanted"] is not None else ""
+    return "" if ratio["wanted"] is None else str(ratio["wanted"])
 
 
 def _line(cells: tuple[str, ...] | list[str]) -> str:

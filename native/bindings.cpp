@@ -108,6 +108,7 @@ weftwork::Input input_of(nb::dict arrays) {
   in.has_receives = number<bool>(arrays, "has_receives");
   in.has_telemetry = number<bool>(arrays, "has_telemetry");
   in.watch_ps = number<std::int64_t>(arrays, "watch_ps");
+  in.stop_before_call = number<std::int64_t>(arrays, "stop_before_call");
   in.transport = weftwork::python::named<weftwork::TransportRow>(arrays["transport"]);
   in.congestion = congestion_of(arrays["congestion_control"]);
   in.path = path_of(arrays["path_selection"]);
@@ -131,12 +132,13 @@ class PacketEngine {
     }
   }
 
-  /// (kind, state, shared, signal, candidates) of the step that stopped the run, or None.
+  /// (kind, of the receiver, call, state, shared, signal, candidates) of the step that stopped the run, or None; the
+  /// records are empty where the run did not stop before a call.
   [[nodiscard]] nb::object failure() const {
     if (!failure_) return nb::none();
     const auto raw = [](const std::vector<std::uint8_t>& v) { return nb::bytes(v.data(), v.size()); };
-    return nb::make_tuple(failure_->kind, failure_->of_receiver, raw(failure_->state), raw(failure_->shared),
-                          raw(failure_->signal), raw(failure_->candidates));
+    return nb::make_tuple(failure_->kind, failure_->of_receiver, failure_->call, raw(failure_->state),
+                          raw(failure_->shared), raw(failure_->signal), raw(failure_->candidates));
   }
 
   /// (simulated_ps, packet_hops, delivered_bytes).
@@ -292,7 +294,7 @@ NB_MODULE(_native, module) {
       .def(nb::init<nb::dict>(), nb::arg("arrays"), nb::sig("def __init__(self, arrays: dict[str, object]) -> None"))
       .def("advance", &PacketEngine::advance, nb::arg("budget_s"))
       .def("failure", &PacketEngine::failure,
-           nb::sig("def failure(self) -> tuple[str, bool, bytes, bytes, bytes, bytes] | None"))
+           nb::sig("def failure(self) -> tuple[str, bool, int, bytes, bytes, bytes, bytes] | None"))
       .def("progress", &PacketEngine::progress, nb::sig("def progress(self) -> tuple[int, int, int]"))
       .def("has_work", &PacketEngine::has_work)
       .def("finished", &PacketEngine::finished)

@@ -167,7 +167,6 @@ Engine::Engine(Input input)
   s.moves = s.extended && has_failover(input_);
   s.keys.resize(1024);
   s.histogram.resize(2049);
-  s.state_copy.resize(input_.congestion.state.size());
   for (const TrafficClass klass : input_.class_lossless.ids())
     if (input_.class_lossless[klass] != 0) s.lossless |= bit_of(klass);
   build_ports(s);

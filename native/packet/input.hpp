@@ -62,8 +62,9 @@ struct Input {
   IdSpan<RankId, const GpuRow> rank_gpu;
   std::int64_t tokens = 0;
   bool has_receives = false;
-  bool has_telemetry = false;  // a policy wants to know what switches write into packets
-  Ps watch_ps = kSecondPs;     // between two looks for a deadlock
+  bool has_telemetry = false;         // a policy wants to know what switches write into packets
+  Ps watch_ps = kSecondPs;            // between two looks for a deadlock
+  std::int64_t stop_before_call = 0;  // of a step: the run stops there with its records; 0: nowhere
   TransportRow transport{};
   CongestionPolicy congestion;
   PathPolicy path;

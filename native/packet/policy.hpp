@@ -72,11 +72,13 @@ struct PortPolicy {
   bool plain_ecmp = false;  // the catalogue's own ecmp: hash mod candidates, computed in place
 };
 
-/// Which step failed and on what: enough to replay it in plain Python, which names file and line.
+/// Which call of a step failed. A run is repeated up to this call to have its records, which plain Python replays to
+/// name file and line.
 struct PolicyFailure {
   std::string kind;          // of policy, as scenarios spell it
   bool of_receiver = false;  // the receiver's step of a congestion control, else the first one
-  std::vector<std::uint8_t> state, shared, signal, candidates;
+  std::int64_t call = 0;     // counted over all steps of the run, from 1
+  std::vector<std::uint8_t> state, shared, signal, candidates;  // before the call; empty but in the repeated run
 };
 
 }  // namespace weftwork

@@ -83,7 +83,7 @@ struct State {
   IdVector<CandidateId, Candidate> candidates;  // of every group, one after the other, as port selection sees them
   IdVector<DeviceId, HashFunction> hash_functions;
   std::vector<std::unique_ptr<std::uint64_t[]>> records;  // of policies
-  std::vector<std::uint8_t> state_copy, shared_copy;      // before a step, for a replay
+  std::int64_t step_calls = 0;                            // of all policies, so far
   Signal signal{};
   PortSignal port_signal{};
   std::vector<std::uint64_t> keys, scratch;  // arrivals of a window

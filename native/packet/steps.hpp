@@ -1,7 +1,8 @@
-/// Calls of a policy's compiled steps: fill the signal, keep a copy of the state, check what was written.
+/// Calls of a policy's compiled steps: fill the signal, count the call, check what was written.
 #pragma once
 #include <cmath>
 
+#include "packet/step_calls.hpp"
 #include "packet/timers.hpp"
 
 namespace weftwork {
@@ -29,11 +30,6 @@ inline std::uint8_t* new_record(State& s, const std::vector<std::uint8_t>& initi
   return record;
 }
 
-inline std::vector<std::uint8_t> signal_bytes(const State& s) {
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&s.signal);
-  return {bytes, bytes + sizeof(Signal)};
-}
-
 /// The signal with what every step of a sender sees; telemetry is zero unless filled.
 inline Signal& sender_signal(State& s, const QueuePair& qp, Kind kind, Ps now_ps) {
   Signal& signal = s.signal;
@@ -54,13 +50,12 @@ inline Signal& sender_signal(State& s, const QueuePair& qp, Kind kind, Ps now_ps
 /// Call the sender's step with `s.signal`, which is filled.
 inline void call_sender(State& s, QueuePair& qp, Ps now_ps) {
   const CongestionPolicy& policy = s.in.congestion;
-  if (s.state_copy.size() != policy.state.size()) s.state_copy.resize(policy.state.size());  // other steps share it
-  std::memcpy(s.state_copy.data(), qp.congestion, policy.state.size());
+  count_call(s, "congestion_control", false, {{qp.congestion, policy.state.size()}, {}, bytes_of(&s.signal), {}});
   const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), qp.congestion, &s.signal);
   const SenderState& state = sender_state(qp);
   if (status != 0 || !(state.rate_bps > 0) || !std::isfinite(state.rate_bps) || !(state.window_bytes >= 0) ||
       !std::isfinite(state.window_bytes)) [[unlikely]]
-    throw PolicyStop({"congestion_control", false, s.state_copy, {}, signal_bytes(s), {}});
+    stop_with(s, "congestion_control", false, {});
   arm_timers(s, qp.source_port, AgendaKind::kSenderTimer, qp.sender.slot, state.timer_at_ps,
              qp.sender.timer_entry_at_ps, now_ps);
 }
@@ -73,12 +68,15 @@ inline bool wants(std::uint32_t signals, Kind kind) {
 inline void call_receiver(State& s, QueuePair& qp, NicPort& nic, Ps now_ps) {
   const CongestionPolicy& policy = s.in.congestion;
   auto* shared = reinterpret_cast<std::uint8_t*>(nic.shared.data());
-  s.state_copy.assign(qp.receiver_record, qp.receiver_record + policy.receiver_state.size());
-  s.shared_copy.assign(shared, shared + policy.shared_state.size());
+  count_call(s, "congestion_control", true,
+             {{qp.receiver_record, policy.receiver_state.size()},
+              {shared, policy.shared_state.size()},
+              bytes_of(&s.signal),
+              {}});
   const std::int32_t status =
       policy.receive(const_cast<std::uint8_t*>(policy.params.data()), qp.receiver_record, shared, &s.signal);
   if (status != 0 || receiver_state(qp).credit_bytes < 0) [[unlikely]]
-    throw PolicyStop({"congestion_control", true, s.state_copy, s.shared_copy, signal_bytes(s), {}});
+    stop_with(s, "congestion_control", true, {});
   arm_timers(s, qp.destination_port, AgendaKind::kReceiverTimer, qp.receiver.slot, receiver_state(qp).timer_at_ps,
              qp.receiver.timer_entry_at_ps, now_ps);
 }
@@ -86,11 +84,11 @@ inline void call_receiver(State& s, QueuePair& qp, NicPort& nic, Ps now_ps) {
 /// Call path selection with `s.signal`, which is filled.
 inline void call_path(State& s, const QueuePair& qp) {
   const PathPolicy& policy = s.in.path;
-  s.state_copy.assign(qp.path, qp.path + policy.state.size());
+  count_call(s, "path_selection", false, {{qp.path, policy.state.size()}, {}, bytes_of(&s.signal), {}});
   const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), qp.path, &s.signal);
   const std::int64_t entropy = path_state(qp).entropy;
   if (status != 0 || entropy < 0 || entropy > 0xFFFF) [[unlikely]]
-    throw PolicyStop({"path_selection", false, s.state_copy, {}, signal_bytes(s), {}});
+    stop_with(s, "path_selection", false, {});
 }
 
 }  // namespace weftwork

@@ -11,6 +11,7 @@
 #include "packet/line.hpp"
 #include "packet/loss.hpp"
 #include "packet/paths.hpp"
+#include "packet/step_calls.hpp"
 
 namespace weftwork {
 
@@ -315,19 +316,12 @@ inline PortId choose_port(State& s, const SwitchView& view, CandidateId first, s
       s.candidates[candidate].queue_bytes = s.queues[s.at(port, klass)].bytes;
     }
   auto* record = reinterpret_cast<std::uint8_t*>(view.node.port_policy.data());
-  if (!policy.state.empty()) s.state_copy.assign(record, record + policy.state.size());
+  count_call(
+      s, "port_selection", false,
+      {{record, policy.state.size()}, {}, bytes_of(&signal), bytes_of(candidates, static_cast<std::size_t>(count))});
   const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), record, &signal, candidates);
-  if (status != 0 || signal.choice < 0 || signal.choice >= count) [[unlikely]] {
-    signal.choice = 0;
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(&signal);
-    const auto* row = reinterpret_cast<const std::uint8_t*>(candidates);
-    throw PolicyStop({"port_selection",
-                      false,
-                      policy.state.empty() ? policy.state : s.state_copy,
-                      {},
-                      {bytes, bytes + sizeof(signal)},
-                      {row, row + static_cast<std::size_t>(count) * sizeof(Candidate)}});
-  }
+  if (status != 0 || signal.choice < 0 || signal.choice >= count) [[unlikely]]
+    stop_with(s, "port_selection", false, {});
   return s.routes.port(first + static_cast<std::int32_t>(signal.choice));
 }
 

@@ -31,6 +31,7 @@ class ProgressLine:
         self._stream = chosen
         self._made_s = self._last_s = time.monotonic()
         self._first: tuple[float, Progress] | None = None
+        self._hops = 0  # that it was told of last
         self._width = 0
 
     def __enter__(self) -> Self:
@@ -49,8 +50,9 @@ class ProgressLine:
     def __call__(self, now: Progress) -> None:
         """Write the line anew, at most ten times a second."""
         at_s = time.monotonic()
-        if self._first is None or now.packet_hops < self._first[1].packet_hops:
-            self._first = at_s, now  # the run begins, or that of the next seed
+        if self._first is None or now.packet_hops < self._hops:
+            self._first = at_s, now  # the run begins, or that of the next seed, or is repeated
+        self._hops = now.packet_hops
         if not self._is_on or at_s - self._made_s < _QUIET_S or at_s - self._last_s < _EVERY_S:
             return
         self._last_s = at_s
@@ -62,7 +64,7 @@ class ProgressLine:
 
 def line(now: Progress, before: Progress, elapsed_s: float) -> str:
     """Say how far a run is, and how fast it has gone since it was ``before``, ``elapsed_s`` seconds ago."""
-    parts = []
+    parts = ["a step failed; repeating to find its line"] if now.is_repeat else []
     if now.share is not None:
         parts.append(f"{100 * now.share:.1f} %")
     parts.append(f"{amount(now.simulated_ps, 'ps')} simulated")

@@ -1,5 +1,8 @@
 """The packet engine: the native core on one engine input, with progress and control ten times a second.
 
+The core keeps nothing for the case that a policy's step fails. A run is deterministic: it is repeated up to the call
+that failed, and plain Python replays this call, which names file, line and reason.
+
 Source: docs/models/packet-engine.md; `weftwork.engine.reference.simulation` computes the same in plain Python.
 Leaves out: everything that the page leaves out; series are sampled here and have no mirror in the reference.
 """
@@ -14,7 +17,7 @@ import numpy as np
 
 import weftwork.policies
 from weftwork.base.caveat import Caveat, caveats_by_subject
-from weftwork.base.errors import ConfigError, EngineError, Mistake
+from weftwork.base.errors import ConfigError, EngineError, Mistake, PolicyError
 from weftwork.base.flow_identity import flow_identity
 from weftwork.base.units import DURATION, format_quantity
 from weftwork.engine import _native
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from weftwork.spec.transport import Transport
 
     Progress = Callable[[int, int, int], object]
+    _Failure = tuple[str, bool, int, bytes, bytes, bytes, bytes]  # as `_native.PacketEngine.failure` tells it
 
 __all__ = ["Series", "run"]
 
@@ -85,6 +89,7 @@ def run(
     series: Series | None = None,
     event_limit: int = 0,
     on_progress: Progress | None = None,
+    on_repeat: Callable[[], object] | None = None,
 ) -> Outcome:
     """Run an engine input to its end.
 
@@ -95,17 +100,39 @@ def run(
     event_limit : how many pauses, marks, drops, timeouts and returns to record with their instants; 0: none
     on_progress : called at the start and about ten times a second with simulated picoseconds, packet-hops and delivered
         bytes; a KeyboardInterrupt that it raises, or that arrives meanwhile, ends the run with what there is
+    on_repeat : called where a policy's step has failed, before the run is repeated to find line and reason;
+        ``on_progress`` then begins at 0 again
 
     Raises
     ------
-    PolicyError : a policy's step failed or wrote what it may not; with file and line
+    PolicyError : a policy's step failed or wrote what it may not; with file and line. If somebody interrupts the
+        repeated run, the line is where the step begins and the reason is not known
     ConfigError : the engine input exceeds a limit of the engine
     EngineError : an invariant of the engine does not hold
     """
     keep: list[Any] = []  # compiled steps must outlive the run
-    interrupted = False
+    raw = _raw_input(engine_input, series, keep, event_limit)
+    engine, interrupted = _advanced(raw, on_progress)
+    failure = engine.failure()
+    if failure is None:
+        return _outcome(engine_input, engine, interrupted=interrupted, caveats=_series_caveats(series, engine))
+    del engine  # so that two runs are never in memory at once
+    kind, of_receiver, call, *_ = failure
+    policy = _policy_of(engine_input, kind)
+    if not interrupted:
+        if on_repeat is not None:
+            on_repeat()
+        again, interrupted = _advanced(raw | {"stop_before_call": call}, on_progress)
+        failure = again.failure()
+    if not interrupted or (failure is not None and failure[3]):
+        _replay(policy, failure, failed=(kind, of_receiver, call))
+    raise _unexplained(policy, of_receiver=of_receiver, call=call)
+
+
+def _advanced(raw: dict[str, Any], on_progress: Progress | None) -> tuple[_native.PacketEngine, bool]:
+    """Give the core after a run, to the end unless a step failed, and whether somebody has interrupted it."""
     try:
-        engine = _native.PacketEngine(_raw_input(engine_input, series, keep, event_limit))
+        engine = _native.PacketEngine(raw)
         try:
             if on_progress is not None:
                 on_progress(*engine.progress())
@@ -113,13 +140,10 @@ def run(
                 if on_progress is not None:
                     on_progress(*engine.progress())
         except KeyboardInterrupt:
-            interrupted = True
+            return engine, True
     except _native.LimitError as error:
         raise ConfigError("packet engine", [Mistake(path="engine", text=str(error))]) from error
-    failure = engine.failure()
-    if failure is not None:
-        _replay(engine_input, failure)
-    return _outcome(engine_input, engine, interrupted=interrupted, caveats=_series_caveats(series, engine))
+    return engine, False
 
 
 def _series_caveats(series: Series | None, engine: _native.PacketEngine) -> dict[str, Caveat]:
@@ -132,9 +156,7 @@ def _series_caveats(series: Series | None, engine: _native.PacketEngine) -> dict
     return caveats_by_subject([Caveat(subject="engine.record.every", kind="approximate", text=text)])
 
 
-def _replay(engine_input: PacketInput, failure: tuple[str, bool, bytes, bytes, bytes, bytes]) -> None:
-    """Repeat a failed step in plain Python, which names file and line."""
-    kind, of_receiver, state, shared, signal, candidates = failure
+def _policy_of(engine_input: PacketInput, kind: str) -> LoadedPolicy:
     policies: dict[str, LoadedPolicy | None] = {
         "congestion_control": engine_input.congestion_control,
         "path_selection": engine_input.path_selection,
@@ -143,6 +165,20 @@ def _replay(engine_input: PacketInput, failure: tuple[str, bool, bytes, bytes, b
     policy = policies[kind]
     if policy is None:
         raise EngineError("a step failed that the engine input does not have")
+    return policy
+
+
+def _replay(policy: LoadedPolicy, stopped: _Failure | None, *, failed: tuple[str, bool, int]) -> None:
+    """Call in plain Python the step before which the repeated run has stopped; the error names file and line.
+
+    Parameters
+    ----------
+    stopped : what the repeated run tells
+    failed : kind of policy, whether it was the receiver's step, and number of the call that failed in the first run
+    """
+    if stopped is None or stopped[:3] != failed or not stopped[3]:
+        raise EngineError(f"{policy.source_path}: a step failed, and not when the run was repeated")
+    _, of_receiver, _, state, shared, signal, candidates = stopped
     policy.replay(
         state,
         signal,
@@ -153,6 +189,16 @@ def _replay(engine_input: PacketInput, failure: tuple[str, bool, bytes, bytes, b
     step = "receiver's step" if of_receiver else "step"
     text = f"the compiled {step} failed where plain Python does not; an integer may have left 64 bits"
     raise EngineError(f"{policy.source_path}: {text}")
+
+
+def _unexplained(policy: LoadedPolicy, *, of_receiver: bool, call: int) -> PolicyError:
+    """Give the error for a failed call whose repeated run was interrupted."""
+    plugin = policy.plugin
+    step = plugin.receive if of_receiver and isinstance(plugin, CongestionControl) else plugin.step
+    if step is None:
+        raise EngineError(f"{policy.source_path}: a step failed that the policy does not have")
+    text = f"'{step.__name__}' failed at call {call:,} of a step; the run that repeats it to say why was interrupted"
+    return PolicyError(str(policy.source_path), step.__code__.co_firstlineno, text)
 
 
 def _outcome(
@@ -222,6 +268,7 @@ def _raw_input(
     raw["routes"] = [{name: column(getattr(table, name)) for name in tables} for table in engine_input.routes]
     for name in ("seed", "until_ps", "control_class", "tokens", "has_receives", "has_telemetry", "watch_ps"):
         raw[name] = getattr(engine_input, name)
+    raw["stop_before_call"] = 0
     raw["transport"] = _raw_transport(engine_input.transport)
     raw["congestion_control"] = _raw_congestion(engine_input.congestion_control, keep)
     raw["path_selection"] = _raw_path(engine_input.path_selection, keep)

@@ -223,6 +223,19 @@ def test_progress_says_share_rate_and_time_left() -> None:
     assert line(late, first, 10.0).endswith("2:38:10 left")
     unknown = Progress(simulated_ps=5, packet_hops=0, share=None)
     assert line(unknown, unknown, 10.0) == "5 ps simulated"
+    repeated = Progress(simulated_ps=5, packet_hops=0, share=0.5, is_repeat=True)
+    assert line(repeated, repeated, 10.0).startswith("a step failed; repeating to find its line")
+
+
+def test_progress_counts_from_the_start_of_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("weftwork.cli.progress.time.monotonic", lambda: clock[0])
+    stream = Terminal()
+    with ProgressLine(stream) as progress:
+        for at_s, hops in ((100.0, 0), (200.0, 10**9), (201.0, 0), (202.0, 2 * 10**6)):
+            clock[0] = at_s
+            progress(Progress(simulated_ps=1, packet_hops=hops, share=None))
+        assert stream.getvalue().rstrip().endswith("2.00 M packet-hops/s")
 
 
 def test_progress_is_quiet_in_the_first_second_and_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

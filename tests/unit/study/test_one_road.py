@@ -8,7 +8,8 @@ import pytest
 from helpers.road import differences, plan_of_run
 
 import weftwork
-from weftwork.base.errors import ConfigError
+from weftwork.base.errors import ConfigError, PolicyError
+from weftwork.engine import packet
 from weftwork.engine.flow import run as flow
 from weftwork.report.answer import answer
 from weftwork.study.answer.suspects import ALONE
@@ -139,6 +140,36 @@ def test_other_worlds_can_be_interrupted(tmp_path: Path, monkeypatch: pytest.Mon
     assert found.tables["what_if"].num_rows == 0
     whole = weftwork.results(prepared, weftwork.execute(prepared))
     assert found.summary["iteration_ps"].value == whole.summary["iteration_ps"].value
+
+
+FAILING = """\
+from weftwork.policies.interface import CongestionControl, Kind, SenderState, Signal
+class Params: ...
+class State(SenderState):
+    acks: int
+def step(params: Params, state: State, signal: Signal) -> None:
+    state.acks += 1
+    if state.acks > 40:
+        state.rate_bps = -1.0
+PLUGIN = CongestionControl(params=Params, state=State, step=step, signals=frozenset({Kind.ACK}), source="none")
+"""
+
+
+def test_a_run_that_is_repeated_for_a_failed_step_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packet, "_SLICE_S", 1e-9)  # so that progress is told every few windows
+    (tmp_path / "mine.py").write_text(FAILING, encoding="utf-8")
+    more = f"transport: {{congestion_control: {tmp_path / 'mine.py'}}}"
+    prepared = weftwork.prepare(weftwork.read_scenario(written(tmp_path, "traffic", fidelity="packet", more=more)))
+    told: list[Progress] = []
+    with pytest.raises(PolicyError, match=r"mine\.py, line 8: rate_bps became -1\.0"):
+        weftwork.execute(prepared, told.append)
+    begin = [now.is_repeat for now in told].index(True)
+    assert all(now.is_repeat for now in told[begin:])
+    first, repeated = told[:begin], told[begin:]
+    assert [now.packet_hops for now in repeated] == [now.packet_hops for now in first]
+    assert (repeated[0].share, repeated[-1].share) == (0, 1)  # of the work up to the failure
+    assert first[-1].share is not None
+    assert 0 < first[-1].share < 1  # of the whole run
 
 
 @pytest.mark.parametrize("until", ["20us", "60us", "150us"])

@@ -41,14 +41,16 @@ class Progress:
     Attributes
     ----------
     simulated_ps, packet_hops : so far
-    share : of the work to do; None where an engine does not tell
-    estimate : of the memory and the work of the whole run; None where nobody made one
+    share : of the work to do, in a repeated run of the work up to the failed step; None where an engine does not tell
+    estimate : of the memory and the work of the whole run; None where nobody made one, and in a repeated run
+    is_repeat : whether a policy's step has failed and the run is repeated to find line and reason
     """
 
     simulated_ps: int
     packet_hops: int
     share: float | None
     estimate: Estimate | None = None
+    is_repeat: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,26 +111,38 @@ def execute(
 
 def _run(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> Execution:
     """One run of one engine."""
-    interrupted = False
+    interrupted = is_repeat = False
+    told_hops = failed_hops = 0
     payload_bytes = 0 if prepared.volume is None else prepared.volume.payload_bytes
     shortest_ps = least_ps(prepared.job) if prepared.volume is None else 0
 
     def told(simulated_ps: int, packet_hops: int = 0, delivered_bytes: int | None = None) -> None:
-        nonlocal interrupted
+        nonlocal interrupted, told_hops
         share = None
-        if shortest_ps:
+        told_hops = packet_hops
+        if is_repeat:
+            share = min(1.0, packet_hops / failed_hops) if failed_hops else None
+        elif shortest_ps:
             share = min(ALMOST_ALL, simulated_ps / shortest_ps)
         elif delivered_bytes is not None and payload_bytes > 0:
             share = min(1.0, delivered_bytes / payload_bytes)
         try:
             if on_progress is not None:
                 now = Progress(
-                    simulated_ps=simulated_ps, packet_hops=packet_hops, share=share, estimate=prepared.estimate
+                    simulated_ps=simulated_ps,
+                    packet_hops=packet_hops,
+                    share=share,
+                    estimate=None if is_repeat else prepared.estimate,
+                    is_repeat=is_repeat,
                 )
                 on_progress(now)
         except KeyboardInterrupt:
             interrupted = True
             raise
+
+    def repeats() -> None:
+        nonlocal is_repeat, failed_hops
+        is_repeat, failed_hops = True, told_hops
 
     if isinstance(prepared.engine_input, FlowInput):
         flows = _on_flows(prepared, prepared.engine_input, told)
@@ -136,7 +150,13 @@ def _run(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> 
     if prepared.scenario.engine.fidelity == "packet":
         from weftwork.engine import packet
 
-        outcome = packet.run(prepared.engine_input, series=prepared.series, event_limit=EVENT_LIMIT, on_progress=told)
+        outcome = packet.run(
+            prepared.engine_input,
+            series=prepared.series,
+            event_limit=EVENT_LIMIT,
+            on_progress=told,
+            on_repeat=repeats,
+        )
         return Execution(outcome=outcome, interrupted=interrupted)
     from weftwork.engine.reference.simulation import Simulation
 

@@ -1,0 +1,37 @@
+/// Calls of policies' steps are counted, so that a run can be repeated up to the one that failed.
+/// Nothing is copied before a call: the state may be large, and a run is deterministic.
+#pragma once
+#include <span>
+
+#include "packet/state.hpp"
+
+namespace weftwork {
+
+/// The records of a call, as its step sees them.
+struct CallRecords {
+  std::span<const std::uint8_t> state, shared, signal, candidates;
+};
+
+template <typename Record>
+std::span<const std::uint8_t> bytes_of(const Record* records, std::size_t count = 1) {
+  return {reinterpret_cast<const std::uint8_t*>(records), count * sizeof(Record)};
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void stop_with(const State& s, const char* kind, bool of_receiver,
+                                                             const CallRecords& records) {
+  const auto copy = [](std::span<const std::uint8_t> bytes) {
+    return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
+  };
+  throw PolicyStop({kind, of_receiver, s.step_calls, copy(records.state), copy(records.shared), copy(records.signal),
+                    copy(records.candidates)});
+}
+
+/// Count a call of a step, which follows; stop before the one that the repeated run is for.
+[[gnu::always_inline]] inline void count_call(State& s, const char* kind, bool of_receiver,
+                                              const CallRecords& records) {
+  s.step_calls += 1;
+  if (s.step_calls == s.in.stop_before_call) [[unlikely]]
+    stop_with(s, kind, of_receiver, records);
+}
+
+}  // namespace weftwork

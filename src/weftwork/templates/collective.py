@@ -6,8 +6,8 @@ that do the same. docs/howto/own-collective.md explains every part.
     weftwork run collective.yaml    times an all-reduce of eight GPUs
     weftwork test collective.py     runs the programs on symbols: every rank must end with the right pieces
 
-Source: Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002 (the ring); two ways: chosen, so that
-links are used in both directions by every rank.
+Source: Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002 (the ring); two ways: chosen, since where
+ranks are linked in a ring, one way alone leaves half of each link unused.
 Leaves out: other operations, and cutting parts into pieces, by which steps would overlap.
 """
 
@@ -36,7 +36,7 @@ class Keys(Record):
         Flag(),
         default=True,
         text="Whether every second channel goes down the ranks.",
-        source="chosen: full-duplex links",
+        source="chosen: links of a ring then carry data in both directions",
     )
 
 

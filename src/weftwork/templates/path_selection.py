@@ -4,7 +4,7 @@ Weftwork calls `step` at the NIC before each packet (SEND) and at each acknowled
 ``state.entropy``, which the packet carries as its UDP source port; switches hash it, so another entropy usually takes
 another path. docs/models/writing-a-policy.md lists what a step may use.
 
-    weftwork run path_selection.yaml    simulates eight hosts that send over four spines
+    weftwork run path_selection.yaml    simulates 16 hosts that send over four spines
     weftwork test path_selection.py     checks the rules that every path selection keeps
 
 Source: Le et al., REPS, EuroSys 2026, arXiv:2407.21625, section 3, much shortened.

@@ -3,7 +3,7 @@
 Weftwork calls `step` at each switch for each packet that could leave by more than one port. The step writes
 ``signal.choice``, the index of a candidate. docs/models/writing-a-policy.md lists what a step may use.
 
-    weftwork run port_selection.yaml    simulates eight hosts that send over four spines
+    weftwork run port_selection.yaml    simulates 16 hosts that send over four spines
     weftwork test port_selection.py     checks the rules that every port selection keeps
 
 Source: Ghorbani et al., DRILL, SIGCOMM 2017, doi:10.1145/3098822.3098839, section 3.

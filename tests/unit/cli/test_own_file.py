@@ -115,6 +115,22 @@ def test_a_policy_says_the_same_in_both_packet_engines(command: Command, kind: s
     assert one == other
 
 
+@pytest.mark.parametrize(
+    ("kind", "other", "quantity", "share"),
+    [
+        ("congestion_control", "none", "max_queue_bytes", 0.02),  # 141 kB after the start, instead of 12.8 MB
+        ("path_selection", "ecmp", "fct_max_ps", 0.7),  # hashes collide, and two flows share an uplink
+        ("port_selection", "ecmp", "fct_max_ps", 0.7),
+    ],
+)
+def test_a_template_does_what_it_is_for(command: Command, kind: str, other: str, quantity: str, share: float) -> None:
+    command("new", kind, "mine")
+    command("run", "mine.yaml", "-o", "own")
+    command("run", "mine.yaml", "--set", f"transport.{kind}={other}", "-o", "other")
+    own, others = (float(weftwork.open_run(run).summary[quantity]["value"]) for run in ("own", "other"))
+    assert 0 < own < share * others
+
+
 def test_new_answers_in_json(command: Command) -> None:
     answer = json.loads(command("new", "topology", "mesh", "--json").out)
     assert answer["files"] == ["mesh.py", "mesh.yaml"]

@@ -118,7 +118,7 @@ def test_a_policy_says_the_same_in_both_packet_engines(command: Command, kind: s
 @pytest.mark.parametrize(
     ("kind", "other", "quantity", "share"),
     [
-        ("congestion_control", "none", "max_queue_bytes", 0.02),  # 141 kB after the start, instead of 12.8 MB
+        ("congestion_control", "none", "max_queue_bytes", 0.02),  # 141 kB in place of 12.8 MB
         ("path_selection", "ecmp", "fct_max_ps", 0.7),  # hashes collide, and two flows share an uplink
         ("port_selection", "ecmp", "fct_max_ps", 0.7),
     ],

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from examples import cases, figures
+from examples import cases
 
 import weftwork
+from weftwork.report.figures import cards
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -71,10 +72,10 @@ def report(measured: list[Case]) -> str:
 
 def figure(measured: list[Case]) -> str:
     """The figure of README.md, as SVG."""
-    return figures.lines(
+    return cards.lines(
         "All-reduce on 64 H100: eight DGX H100, one 400 Gb/s rail for each GPU",
         [
-            figures.Line(name=case.name, points=tuple((float(size), bus) for size, bus in case.bus.items()))
+            cards.Polyline(name=case.name, points=tuple((float(size), bus) for size, bus in case.bus.items()))
             for case in measured
         ],
         x_axis="bytes of each GPU",

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from examples import cases, figures
+from examples import cases
 
 import weftwork
+from weftwork.report.figures import cards
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -153,9 +154,9 @@ def figure(measured: list[Case]) -> str:
             own = {case.billions: 100 * case.exposed for case in measured if case.line == SLOW} | own
         return tuple(own.items())
 
-    return figures.lines(
+    return cards.lines(
         "Exposed communication of GPT models, by assumption",
-        [figures.Line(name=line, points=points(line)) for line in LINES if line != NOT_HIDDEN],
+        [cards.Polyline(name=line, points=points(line)) for line in LINES if line != NOT_HIDDEN],
         x_axis="parameters, billions",
         y_axis="exposed, % of an iteration",
         x_ticks=[(billions, f"{billions:.0f}") for billions in MODELS],

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from examples import cases, figures
+from examples import cases
 
 import weftwork
+from weftwork.report.figures import cards
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -82,17 +83,17 @@ def report(measured: list[Case]) -> str:
 def figure(measured: list[Case]) -> str:
     """The figure of README.md, as SVG."""
     rows = [
-        figures.Bar(
+        cards.Bar(
             name=case.name,
             value=case.completion_us,
             text=f"{case.completion_us:,.0f} us",
             low=case.low_us,
             high=case.high_us,
-            colour=figures.VERMILION if case.name == "ECMP, one hash everywhere" else figures.BLUE,
+            colour=cards.VERMILION if case.name == "ECMP, one hash everywhere" else cards.BLUE,
         )
         for case in measured
     ]
-    return figures.bars(
+    return cards.bars(
         "A permutation of 128 hosts, 4 MiB each, on a non-blocking fat tree",
         rows,
         axis=f"until the last flow is done: mean of {SEEDS} seeds, 95 % interval",

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from examples import cases, figures
+from examples import cases
 
 import weftwork
+from weftwork.report.figures import cards
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -106,9 +107,9 @@ def figure(measured: list[Case]) -> str:
         first = [] if domain == RACKS or own[0].expert == DEGREES[0] else [inside]
         return tuple((float(case.expert), 100 * case.share) for case in (*first, *own))
 
-    return figures.lines(
+    return cards.lines(
         "Tokens to experts and back: DeepSeek-V3 on 1,024 GPUs",
-        [figures.Line(name=domain, points=points(domain)) for domain in (EVERY, COPIED, RACKS)],
+        [cards.Polyline(name=domain, points=points(domain)) for domain in (EVERY, COPIED, RACKS)],
         x_axis="GPUs over which the experts of a stage are spread",
         y_axis="exposed, % of an iteration",
         x_ticks=[(float(degree), f"{degree}") for degree in DEGREES],

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from examples import cases, figures
+from examples import cases
 
 import weftwork
 from weftwork.base.clock import SECOND_PS
+from weftwork.report.figures import cards
 from weftwork.spec.scenario.reliability import Reliability
 from weftwork.workload.reliability import goodput
 
@@ -110,10 +111,10 @@ def report(measured: list[Case]) -> str:
 def figure(measured: list[Case]) -> str:
     """The figure of README.md, as SVG."""
     names = (AS_IT_IS, "checkpoint every 20 min", "half the failures", QUICK)
-    return figures.lines(
+    return cards.lines(
         "What failures leave of the time of Llama 3 405B",
         [
-            figures.Line(name=name, points=tuple((float(case.gpus), 100 * case.share[name]) for case in measured))
+            cards.Polyline(name=name, points=tuple((float(case.gpus), 100 * case.share[name]) for case in measured))
             for name in names
         ],
         x_axis="GPUs",

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from examples import cases, figures
+from examples import cases
 
 import weftwork
+from weftwork.report.figures import cards
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -105,8 +106,8 @@ def report(measured: list[Case]) -> str:
 
 def figure(measured: list[Case]) -> str:
     """The figure of README.md, as SVG."""
-    drawn = [figures.Line(name=case.name, points=case.progress) for case in measured if case.name in DRAWN]
-    return figures.lines(
+    drawn = [cards.Polyline(name=case.name, points=case.progress) for case in measured if case.name in DRAWN]
+    return cards.lines(
         "A ring all-reduce of 64 MiB on 16 hosts; a link dies after 0.5 ms",
         drawn,
         x_axis="time, ms",

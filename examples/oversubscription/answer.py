@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from examples import cases, figures
+from examples import cases
 
 import weftwork
+from weftwork.report.figures import cards
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -67,9 +68,9 @@ def report(measured: list[Case]) -> str:
 
 def figure(measured: list[Case]) -> str:
     """The figure of README.md, as SVG."""
-    return figures.lines(
+    return cards.lines(
         "Fewer uplinks for 64 H100 in two pods",
-        [figures.Line(name=case.name, points=_relative(case)) for case in measured],
+        [cards.Polyline(name=case.name, points=_relative(case)) for case in measured],
         x_axis="oversubscription of the leaves",
         y_axis="times as long as at 1:1",
         x_ticks=[(float(ratio), f"{ratio}:1") for ratio in RATIOS],

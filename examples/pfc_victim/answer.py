@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from examples import cases, figures
+from examples import cases
 
 import weftwork
+from weftwork.report.figures import cards
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -71,17 +72,17 @@ def report(measured: list[Case]) -> str:
 def figure(measured: list[Case]) -> str:
     """The figure of README.md, as SVG."""
     alone_us = measured[0].victim_us
-    colours = {"alone": figures.GREEN, "PFC, no congestion control": figures.VERMILION}
+    colours = {"alone": cards.GREEN, "PFC, no congestion control": cards.VERMILION}
     rows = [
-        figures.Bar(
+        cards.Bar(
             name=case.name,
             value=case.victim_us,
             text=f"{case.victim_us:,.0f} us",
-            colour=colours.get(case.name, figures.BLUE),
+            colour=colours.get(case.name, cards.BLUE),
         )
         for case in measured
     ]
-    return figures.bars(
+    return cards.bars(
         "A flow that shares no congested port, beside an incast of 15 to 1",
         rows,
         axis="completion time of the victim, 4 MiB at 400 Gb/s",

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from examples import cases, figures
+from examples import cases
 
 import weftwork
+from weftwork.report.figures import cards
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -92,10 +93,10 @@ def figure(measured: list[Case]) -> str:
     """The figure of README.md, as SVG."""
     rows = []
     for case in measured:
-        for nics, colour in ((TWO, figures.BLUE), (LIMIT, figures.ORANGE)):
+        for nics, colour in ((TWO, cards.BLUE), (LIMIT, cards.ORANGE)):
             share = 100 * case.saved(nics)
-            rows.append(figures.Bar(name=f"{case.name}: {nics}", value=share, text=f"{share:.1f} %", colour=colour))
-    return figures.bars(
+            rows.append(cards.Bar(name=f"{case.name}: {nics}", value=share, text=f"{share:.1f} %", colour=colour))
+    return cards.bars(
         "What a second port of 400 Gb/s saves, and the most that any NIC could", rows, axis="part of an iteration, %"
     )
 

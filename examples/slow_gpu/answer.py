@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from examples import cases, figures
+from examples import cases
 
 import weftwork
+from weftwork.report.figures import cards
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -150,10 +151,10 @@ def figure(measured: list[Case]) -> str:
     """The figure of README.md, as SVG."""
     costs = _costs(measured)
     drawn = [
-        figures.Line(name=place, points=((1.0, 0.0), *((f, 100 * costs[f"{place} x {f:g}"]) for f in FACTORS)))
+        cards.Polyline(name=place, points=((1.0, 0.0), *((f, 100 * costs[f"{place} x {f:g}"]) for f in FACTORS)))
         for place in DRAWN
     ]
-    return figures.lines(
+    return cards.lines(
         "One of 256 GPUs takes longer to compute: what an iteration takes longer",
         drawn,
         x_axis="times that the slow GPU takes for what others compute in one",

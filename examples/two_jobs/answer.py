@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from examples import cases, figures
+from examples import cases
 
 import weftwork
+from weftwork.report.figures import cards
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -107,12 +108,10 @@ def figure(measured: list[Case]) -> str:
     """The figure of README.md, as SVG."""
     rows = []
     for case in measured:
-        for fabric, colour in (("4:1 sprayed", figures.BLUE), ("4:1 hashed", figures.ORANGE)):
+        for fabric, colour in (("4:1 sprayed", cards.BLUE), ("4:1 hashed", cards.ORANGE)):
             cost = 100 * case.costs(fabric)
-            rows.append(
-                figures.Bar(name=f"{case.name}, {fabric[4:]}", value=cost, text=f"+{cost:.1f} %", colour=colour)
-            )
-    return figures.bars(
+            rows.append(cards.Bar(name=f"{case.name}, {fabric[4:]}", value=cost, text=f"+{cost:.1f} %", colour=colour))
+    return cards.bars(
         "Two jobs in both pods, a quarter of the uplinks: what the neighbour costs",
         rows,
         axis="an iteration takes longer than alone on the same servers, %",

@@ -49,7 +49,7 @@ def test_every_file_is_named_for_the_thing_in_it() -> None:
 
 
 def test_no_two_classes_share_a_name() -> None:
-    catalogues = [ROOT / "src/weftwork" / folder for folder in ("policies", "topology/shapes", "workload")]
+    catalogues = [ROOT / "src/weftwork" / folder for folder in ("policies", "topology/shapes", "workload", "templates")]
     found: dict[str, list[str]] = {}
     for path in (path for path in SOURCES if path.is_relative_to(ROOT / "src")):
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -52,3 +52,11 @@ def test_a_transport_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     # 1,024 bytes of payload, 62 of headers and 20 between frames; the tunnel adds 50
     ratio = summary(tmp_path, "tunnel", "fct_max_ps") / summary(tmp_path, "plain", "fct_max_ps")
     assert ratio == pytest.approx((1_024 + 82 + 50) / (1_024 + 82), rel=0.02)
+
+
+def test_a_file_of_your_own_from_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow("own-policy.md", tmp_path, monkeypatch)
+    assert {file.name for file in (tmp_path / "pictures").iterdir()} == {"my_cc-goodput.svg", "my_port-uplinks.svg"}
+    # the parameter counts, and a quarter of the queueing delay still fills the link
+    first, short = (summary(tmp_path, run, "fct_max_ps") for run in ("first", "short"))
+    assert first < short < 1.1 * first

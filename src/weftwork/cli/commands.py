@@ -20,6 +20,8 @@ TRUST = (
     "trust read these files first, or give --no-user-code."
 )
 
+TEST_TRUST = "The file is a program: it runs with all your rights. Of a file that you do not trust read it first."
+
 app = typer.Typer(
     name="weftwork",
     help="Plan, simulate and operate the network that trains large models.",
@@ -168,6 +170,43 @@ def _topology(
         without=without or (),
         user_code=not no_user_code,
     )
+
+
+@app.command("new")
+def _new(
+    *,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="congestion-control, path-selection, port-selection, collective, topology, traffic or transport."
+        ),
+    ],
+    name: Annotated[str, typer.Argument(help="Of the files, such as my_cc: a name of Python without suffix.")],
+    as_json: Json = False,
+) -> None:
+    """Write a file of your own to begin with, and a scenario that runs it."""
+    from weftwork.cli.new import new_file
+
+    new_file(kind, name, as_json=as_json)
+
+
+@app.command("test", epilog=TEST_TRUST)
+def _test(
+    *,
+    file: Annotated[Path, typer.Argument(help="Python file of your own: a policy, topology, collective and so on.")],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Write pictures of what was run, as SVG.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter or key of the file; may be repeated."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Hold a file of your own to the rules of its kind."""
+    from weftwork.cli.test import test_file
+
+    raise typer.Exit(test_file(file, out=out, settings=settings, as_json=as_json))
 
 
 @app.command("compare")

@@ -13,7 +13,8 @@ from typing import Any
 
 from weftwork.policies.interface import HOPS, NO_WINDOW_BYTES, OFF, TIMERS, Kind
 from weftwork.policies.load import LoadedPolicy
-from weftwork.testing.steps import DifferenceError, Finding, Twin
+from weftwork.testing.declarations import declaration_findings
+from weftwork.testing.steps import BREAKS, DifferenceError, Finding, Twin
 
 __all__ = ["check_congestion_control", "network_findings"]
 
@@ -37,12 +38,12 @@ def check_congestion_control(policy: LoadedPolicy, *, run: Run | None = None, se
     -------
     what is wrong, in words; empty when nothing is
     """
-    findings: dict[str, Finding] = {}
+    findings = {finding.check: finding for finding in declaration_findings(policy)}
     for number in range(_STORIES):
         for finding in _story_findings(policy, seed * 1_000 + number):
             findings.setdefault(finding.check, finding)
     found = tuple(findings.values())
-    return found if run is None or found else network_findings(policy, run)
+    return (*found, *network_findings(policy, run)) if run is not None and BREAKS.isdisjoint(findings) else found
 
 
 def network_findings(policy: LoadedPolicy, run: Run) -> tuple[Finding, ...]:

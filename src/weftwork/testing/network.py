@@ -28,6 +28,8 @@ from weftwork.topology.assemble import assemble
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
     from weftwork.engine.outcome import Outcome
     from weftwork.engine.packet_input import PacketInput
     from weftwork.policies.load import LoadedPolicy
@@ -73,11 +75,36 @@ class Bottleneck:
         -------
         the goodput of each, as a fraction of what one flow without a control gets
         """
-        (whole,) = self._goodputs(load("congestion_control", "none"), 1)
-        return tuple(goodput / whole for goodput in self._goodputs(policy, flows))
+        return self.shares(self.messages(policy, flows), flows)
 
-    def _goodputs(self, policy: LoadedPolicy, flows: int) -> list[int]:
+    def shares(self, messages: NDArray[np.void], flows: int) -> tuple[float, ...]:
+        """Goodput of each flow, as a fraction of what one flow without a control gets.
+
+        Parameters
+        ----------
+        messages : of a run, see `messages`
+        flows : of that run
+        """
+        (whole,) = self._goodputs(self.messages(load("congestion_control", "none"), 1), 1)
+        return tuple(goodput / whole for goodput in self._goodputs(messages, flows))
+
+    def _goodputs(self, messages: NDArray[np.void], flows: int) -> list[int]:
         """Bytes of each flow that arrived in the interval."""
+        is_counted = messages["delivered_at_ps"] >= self.settled_at_ps
+        return [int(messages["size_bytes"][is_counted & (messages["source"] == flow)].sum()) for flow in range(flows)]
+
+    def messages(self, policy: LoadedPolicy, flows: int) -> NDArray[np.void]:
+        """Run long flows and return their messages; flow i is sent by rank i.
+
+        Parameters
+        ----------
+        policy : a congestion control
+        flows : how many
+
+        Returns
+        -------
+        rows of `weftwork.engine.outcome`; ``delivered_at_ps`` is negative where the run ended before
+        """
         transport = Transport(reorder_tolerant="reorder-tolerance" in policy.plugin.needs)
         links = [(host, flows + 1) for host in range(flows + 1)]
         size = _MESSAGE_PACKETS * transport.mtu_bytes
@@ -90,9 +117,7 @@ class Bottleneck:
             congestion_control=policy,
             settings=EngineSettings(port_selection=load("port_selection", "ecmp"), until_ps=self.until_ps),
         )
-        messages = _run(engine_input, self.engine).messages
-        is_counted = messages["delivered_at_ps"] >= self.settled_at_ps
-        return [int(messages["size_bytes"][is_counted & (messages["source"] == flow)].sum()) for flow in range(flows)]
+        return _run(engine_input, self.engine).messages
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

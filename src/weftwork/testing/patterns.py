@@ -20,7 +20,7 @@ from weftwork.testing.choices import key_findings, offer_findings, read
 from weftwork.testing.runs import finished
 from weftwork.topology.build import fabric_of_section
 
-__all__ = ["check_pattern"]
+__all__ = ["check_pattern", "job_findings", "pattern_document"]
 
 _RATE_BPS = 400_000_000_000  # of a plain host's link
 
@@ -43,18 +43,20 @@ def check_pattern(
     label = str(pattern)
     findings = list(offer_findings(PATTERNS, label, TrafficSection))
     for count in hosts if not findings else ():
-        document = _document(label, keys, count)
-        found = list(key_findings(PATTERNS, label, "traffic", document)) or list(_made(label, document, count))
+        document = pattern_document(label, keys, count)
+        found = list(key_findings(PATTERNS, label, "traffic", document)) or list(job_findings(label, document, count))
         findings += [f"with {count} hosts: {text}" for text in found]
     return findings
 
 
-def _document(label: str, keys: Mapping[str, object], hosts: int) -> dict[str, Any]:
+def pattern_document(label: str, keys: Mapping[str, object], hosts: int) -> dict[str, Any]:
+    """Return a scenario with a pattern on so many hosts."""
     shape = {"topology": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": -(-hosts // 2), "hosts": hosts}
     return {"schema": SCHEMA, "fabric": shape, "traffic": {"pattern": label, **keys}}
 
 
-def _made(label: str, document: Mapping[str, object], hosts: int) -> Iterator[str]:
+def job_findings(label: str, document: Mapping[str, object], hosts: int) -> Iterator[str]:
+    """Yield what is wrong with the job of a scenario, and with a run of it."""
     scenario = read(document)
     if scenario.traffic is None:
         raise AssertionError("the document has a section traffic")

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from weftwork.policies.load import LoadedPolicy
+from weftwork.testing.declarations import declaration_findings
 from weftwork.testing.network import Usage, uplink_findings
-from weftwork.testing.steps import DifferenceError, Finding, Twin, spread_findings
+from weftwork.testing.steps import BREAKS, DifferenceError, Finding, Twin, spread_findings
 
 __all__ = ["check_port_selection"]
 
@@ -36,7 +37,7 @@ def check_port_selection(
     -------
     what is wrong, in words; empty when nothing is
     """
-    findings: dict[str, Finding] = {}
+    findings = {finding.check: finding for finding in declaration_findings(policy)}
     for number in range(_STORIES):
         runs = []
         for _ in range(2):
@@ -47,11 +48,12 @@ def check_port_selection(
         if runs[0] != runs[1]:
             text = "the same packets took other ports the second time"
             findings.setdefault("same_signals_same_answers", Finding(check="same_signals_same_answers", text=text))
-    if not findings:
+    is_sound = BREAKS.isdisjoint(findings)
+    if is_sound:
         for finding in (*_equal_candidates(policy, seed), *spread_findings(policy)):
             findings[finding.check] = finding
     found = tuple(findings.values())
-    return found if run is None or found else uplink_findings(policy, run)
+    return (*found, *uplink_findings(policy, run)) if run is not None and is_sound else found
 
 
 def _equal_candidates(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:

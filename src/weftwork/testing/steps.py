@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,13 @@ from weftwork.base.errors import PolicyError
 from weftwork.policies.load import LoadedPolicy
 from weftwork.policies.spread import spread_contradiction
 
-__all__ = ["DifferenceError", "Finding", "Twin", "spread_findings"]
+__all__ = ["BREAKS", "DifferenceError", "Finding", "Twin", "spread_findings"]
 
 Record = NDArray[np.uint8]
+# Checks after which nothing more is asked of a step: it fails, or a run with it would never end.
+BREAKS: Final = frozenset(
+    {"compiled_equals_plain", "no_packet_breaks_the_step", "no_signal_breaks_the_step", "timers_move_on"}
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,7 @@ from weftwork.topology.build import fabric_of_section, fabric_size
 from weftwork.topology.reach import reach
 from weftwork.topology.routing import attachments
 
-__all__ = ["check_topology"]
+__all__ = ["built_findings", "check_topology"]
 
 
 def check_topology(topology: str | Path, keys: Mapping[str, object]) -> list[str]:
@@ -39,10 +39,11 @@ def check_topology(topology: str | Path, keys: Mapping[str, object]) -> list[str
     document = {"schema": SCHEMA, "fabric": {"topology": label, **keys}, "traffic": {"pattern": "permutation"}}
     findings = list(offer_findings(TOPOLOGIES, label, FabricSection))
     findings = findings or list(key_findings(TOPOLOGIES, label, "fabric", document))
-    return findings or list(_built(document))
+    return findings or list(built_findings(document))
 
 
-def _built(document: Mapping[str, object]) -> Iterator[str]:
+def built_findings(document: Mapping[str, object]) -> Iterator[str]:
+    """Yield what is wrong with the fabric of a scenario."""
     section = read(document).fabric
     try:
         fabric, again = (fabric_of_section(section, directory=Path.cwd()) for _ in range(2))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from weftwork.base.errors import CodeError, ConfigError
 from weftwork.spec.scenario.choice import PatternInput
@@ -18,7 +19,7 @@ from weftwork.testing.choices import key_findings, offer_findings, read
 from weftwork.testing.runs import finished
 from weftwork.topology.build import fabric_of_section
 
-__all__ = ["check_transport"]
+__all__ = ["check_transport", "sent_findings", "transport_document"]
 
 _FABRIC = {"topology": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 2}
 
@@ -36,18 +37,24 @@ def check_transport(transport: str | Path, keys: Mapping[str, object] = {}) -> l
     what is wrong, a sentence each; empty if nothing is
     """
     label = str(transport)
-    document = {
+    document = transport_document(label, keys)
+    findings = list(offer_findings(TRANSPORTS, label, TransportSection))
+    findings = findings or list(key_findings(TRANSPORTS, label, "transport", document))
+    return findings or list(sent_findings(label, document))
+
+
+def transport_document(label: str, keys: Mapping[str, object]) -> dict[str, Any]:
+    """Return a scenario in which four hosts send a permutation by a transport."""
+    return {
         "schema": SCHEMA,
         "fabric": _FABRIC,
         "transport": {"protocol": label, **keys},
         "traffic": {"pattern": "permutation", "size": "20KB"},
     }
-    findings = list(offer_findings(TRANSPORTS, label, TransportSection))
-    findings = findings or list(key_findings(TRANSPORTS, label, "transport", document))
-    return findings or list(_sent(label, document))
 
 
-def _sent(label: str, document: Mapping[str, object]) -> Iterator[str]:
+def sent_findings(label: str, document: Mapping[str, object]) -> Iterator[str]:
+    """Yield what is wrong with the record that the engines take, and with a run by it."""
     scenario = read(document)
     section = scenario.transport
     try:

@@ -107,10 +107,29 @@ def arguments(command: str, key: str) -> list[str]:
 
 def test_every_command_is_judged_here() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group has them
-    reads = {name for name, one in commands.items() if any("--set" in option.opts for option in one.params)}
+    reads = {name for name, one in commands.items() if any("--set" in option.opts for option in one.params)} - {"test"}
     refuses = {name for name, one in commands.items() if any("--no-user-code" in option.opts for option in one.params)}
     assert reads == refuses == set(RUN_BY)
-    assert set(commands) == set(RUN_BY) | {"compare", "report", "validate", "list", "explain", "schema"}
+    assert set(commands) == set(RUN_BY) | {
+        "test", "new", "compare", "report", "validate", "list", "explain", "schema",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KINDS)
+def test_test_runs_the_file_that_it_is_given_and_says_so(folder: Path, said: Said, key: str) -> None:
+    name = key.rpartition(".")[2]
+    answer = said("test", f"{name}.py")
+    assert (answer.code, marks(folder)) == (2, {key})
+    assert f"{name}.py, line 2: RuntimeError: I was run" in answer.err
+    help_text = " ".join(said("test", "--help").out.split())
+    assert "The file is a program: it runs with all your rights." in help_text
+
+
+def test_new_runs_nothing(folder: Path, said: Said) -> None:
+    for kind in ("congestion-control", "topology"):
+        assert said("new", kind, "algorithm").code == 2
+        assert said("new", kind, f"my_{kind.replace('-', '_')}").code == 0
+    assert marks(folder) == set()
 
 
 @pytest.mark.parametrize("key", KINDS)

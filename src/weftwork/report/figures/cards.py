@@ -1,4 +1,4 @@
-"""The figures of the examples: bars with intervals and lines, as small SVG text that reads on light and dark pages.
+"""Figures that stand alone: bars with intervals and lines, as small SVG text that reads on light and dark pages.
 
 Colours are those of Okabe and Ito (jfly.uni-koeln.de/color), which the colour-blind tell apart; every bar has its name
 beside it and lines differ in their dashes too. The figure brings its own light card, whatever the page behind it is.
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Bar", "Line", "bars", "lines"]
+__all__ = ["Bar", "Polyline", "bars", "lines"]
 
 BLUE, ORANGE, GREEN, VERMILION, PINK, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 DASHES = ("none", "none", "8 4", "2 3", "12 4 2 4", "5 5")
@@ -35,7 +35,7 @@ class Bar:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class Polyline:
     """One line: its name and its points (x, y), in order of x."""
 
     name: str
@@ -88,7 +88,7 @@ def bars(title: str, rows: Sequence[Bar], *, axis: str, bound: tuple[float, str]
 
 def lines(
     title: str,
-    rows: Sequence[Line],
+    rows: Sequence[Polyline],
     *,
     x_axis: str,
     y_axis: str,

@@ -1,0 +1,63 @@
+"""Recycled paths: a NIC sends again over paths whose last packet met no congestion, and else draws a new one.
+
+Weftwork calls `step` at the NIC before each packet (SEND) and at each acknowledgement (ACK). The step writes
+``state.entropy``, which the packet carries as its UDP source port; switches hash it, so another entropy usually takes
+another path. docs/models/writing-a-policy.md lists what a step may use.
+
+    weftwork run path_selection.yaml    simulates 16 hosts that send over four spines
+    weftwork test path_selection.py     checks the rules that every path selection keeps
+
+Source: Le et al., REPS, EuroSys 2026, arXiv:2407.21625, section 3, much shortened.
+Leaves out: what REPS does when packets are lost. The receiver must tolerate reordering.
+"""
+
+from __future__ import annotations
+
+from weftwork.policies.interface import Kind, PathSelection, PathState, Signal, array, row
+
+PLACES = 8  # chosen: as in REPS; one entropy for each packet that is soon acknowledged
+
+
+class Params:
+    """What a scenario may set, as in ``path_selection: {file: ./path_selection.py, entropies: 256}``."""
+
+    entropies: int = row(
+        default=65_536,
+        minimum=1,
+        maximum=65_536,
+        source="arXiv:2407.21625",
+        text="New ones are drawn below this number.",
+    )
+
+
+class State(PathState):
+    """What the step remembers of one queue pair; `PathState` already has ``entropy``."""
+
+    good: list[int] = array(PLACES)  # entropies that came back without a mark; a stack
+    count: int
+
+
+def step(params: Params, state: State, signal: Signal) -> None:
+    """Keep the entropy of an unmarked packet; give the next packet the newest one kept."""
+    if signal.kind == Kind.ACK:
+        if signal.ecn == 0 and state.count < PLACES:
+            state.good[state.count] = signal.entropy
+            state.count += 1
+    elif signal.kind == Kind.SEND:
+        if state.count > 0:
+            state.count -= 1
+            state.entropy = state.good[state.count]
+        else:
+            state.entropy = signal.draw % params.entropies  # 62 random bits that belong to this packet alone
+
+
+PLUGIN = PathSelection(
+    params=Params,
+    state=State,
+    step=step,
+    signals=frozenset({Kind.ACK}),  # besides SEND; NAK and TIMEOUT could be named, too
+    reorders=True,  # packets of one queue pair overtake each other
+    spreads="evenly",  # what the flow engine takes it for, where no packet is simulated
+    needs=frozenset({"ecn", "reorder-tolerance"}),
+    source="arXiv:2407.21625, section 3",
+)

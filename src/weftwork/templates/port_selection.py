@@ -1,0 +1,71 @@
+"""Best of three: each packet leaves by the shortest queue among two random ports and the port used last.
+
+Weftwork calls `step` at each switch for each packet that could leave by more than one port. The step writes
+``signal.choice``, the index of a candidate. docs/models/writing-a-policy.md lists what a step may use.
+
+    weftwork run port_selection.yaml    simulates 16 hosts that send over four spines
+    weftwork test port_selection.py     checks the rules that every port selection keeps
+
+Source: Ghorbani et al., DRILL, SIGCOMM 2017, doi:10.1145/3098822.3098839, section 3.
+Leaves out: weights for links of different rates. The receiver must tolerate reordering.
+"""
+
+from __future__ import annotations
+
+from weftwork.policies.interface import Candidate, PortSelection, PortSignal, row
+
+
+class Params:
+    """What a scenario may set, as in ``port_selection: {file: ./port_selection.py, samples: 3}``."""
+
+    samples: int = row(
+        default=2, minimum=1, maximum=8, source="DRILL, section 3.1: two suffice", text="Ports drawn for each packet."
+    )
+
+
+class State:
+    """What the step remembers of one switch: the port of the packet before."""
+
+    last: int
+
+
+def next_up(first: int, signal: PortSignal, candidates: list[Candidate]) -> int:
+    """Return the first port that is up, from ``first`` on; ``first`` itself where none is."""
+    found = first
+    for offset in range(signal.candidates):
+        index = (first + offset) % signal.candidates
+        if candidates[index].up == 1:
+            found = index
+            break
+    return found
+
+
+def drain_s(candidate: Candidate) -> float:
+    """Seconds, times 8, that a queue takes to drain: bytes / rate."""
+    return float(candidate.queue_bytes) / float(candidate.rate_bps)
+
+
+def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
+    """Choose the port that drains first among some random ones and the last one; a tie goes to the first drawn."""
+    rest = signal.draw  # 62 random bits that belong to this packet at this switch
+    signal.choice = next_up(rest % signal.candidates, signal, candidates)
+    for _ in range(params.samples - 1):
+        rest = rest // signal.candidates
+        drawn = next_up(rest % signal.candidates, signal, candidates)
+        if drain_s(candidates[drawn]) < drain_s(candidates[signal.choice]):
+            signal.choice = drawn
+    last = next_up(state.last % signal.candidates, signal, candidates)
+    if drain_s(candidates[last]) < drain_s(candidates[signal.choice]):
+        signal.choice = last
+    state.last = signal.choice
+
+
+PLUGIN = PortSelection(
+    params=Params,
+    state=State,
+    step=step,
+    reorders=True,  # packets of one flow overtake each other
+    spreads="evenly",  # what the flow engine takes it for, where no packet is simulated
+    needs=frozenset({"queue", "reorder-tolerance"}),  # without "queue" all queue_bytes are 0
+    source="doi:10.1145/3098822.3098839, section 3",
+)

@@ -1,0 +1,147 @@
+"""The kit of whole files sees what is wrong with each kind: a template is broken in one way, and that way is found."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from weftwork.policies.load import load
+from weftwork.testing.checks import CHECKS
+from weftwork.testing.declarations import declaration_findings
+from weftwork.testing.files import FileReport, check_file
+
+
+def broken(tmp_path: Path, kind: str, old: str, new: str) -> FileReport:
+    """What is found in a template of which one text is changed."""
+    text = (files("weftwork") / "templates" / f"{kind}.py").read_text(encoding="utf-8")
+    assert old in text
+    file = tmp_path / "broken.py"
+    file.write_text(text.replace(old, new), encoding="utf-8")
+    return check_file(file)
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "check", "came"),
+    [
+        ("congestion_control", "state.window_bytes = path_bytes + packet_bytes", "state.window_bytes = -1.0",
+         "no_signal_breaks_the_step", "window_bytes became -1.0"),
+        ("congestion_control", "path_bytes + target_bytes + packet_bytes", "packet_bytes",
+         "one_flow_fills_the_link", "it gets"),
+        ("path_selection", "state.entropy = signal.draw % params.entropies", "state.entropy = 7 % params.entropies",
+         "uses_every_uplink", "the uplinks sent"),
+        ("path_selection", "state.entropy = signal.draw % params.entropies", "state.entropy = 7 % params.entropies",
+         "spreads_as_declared", "took the entropy 7"),
+        ("path_selection", 'reorders=True,  # packets of one queue pair overtake each other\n    spreads="evenly",',
+         "reorders=False,", "keeps_its_path", "moved a packet"),
+        ("port_selection", "if candidates[index].up == 1:", "if index >= 0:", "avoids_dead_ports", "which is down"),
+        ("port_selection", "next_up(rest % signal.candidates, signal, candidates)",
+         "next_up(rest % 2, signal, candidates)", "no_packet_breaks_the_step", "list index out of range"),
+        ("collective", "lane.receive(behind, reduce=True)", "lane.receive(behind)", "computes_the_collective", "has"),
+        ("collective", "steps = sum(rounds(call))\n    edges", "steps = 1 + sum(rounds(call))\n    edges",
+         "computes_the_collective", "closed form"),
+        ("collective", "owners = tuple(", "owners = (1 / 0,) + tuple(", "computes_the_collective", "ZeroDivisionError"),
+        ("topology", "np.concatenate([down, across])", "down", "builds_a_fabric", "does not build"),
+        ("topology", 'source="chosen: small enough to see"', 'source=""', "describes_itself", "no text or no source"),
+        ("traffic", "rank_program=np.zeros(given.hosts, np.int32)", "rank_program=np.ones(given.hosts, np.int32)",
+         "makes_a_job", "program"),
+        ("traffic", "workers + (worker + stripe) % storage for", "worker for", "makes_a_job", "it cannot run"),
+        ("transport", '"name": "rocev2 over ipv6"', '"ack_every": 9', "carries_messages", "ack_every is 9"),
+        ("transport", "if keys.vlan_tag and", "if 1 / 0 and", "reads_its_keys", "ZeroDivisionError"),
+    ],
+)  # fmt: skip
+def test_a_template_that_is_broken_is_found_out(
+    tmp_path: Path, kind: str, old: str, new: str, check: str, came: str
+) -> None:
+    report = broken(tmp_path, kind, old, new)
+    assert check in {failure.check for failure in report.failures}
+    assert any(came in failure.came for failure in report.failures if failure.check == check)
+
+
+def test_what_was_not_checked_is_said(tmp_path: Path) -> None:
+    report = broken(
+        tmp_path, "congestion_control", "state.window_bytes = path_bytes + packet_bytes", "state.window_bytes = -1.0"
+    )
+    assert "one_flow_fills_the_link" in report.left_out
+    assert not set(report.left_out) & set(report.checks)
+
+
+def test_of_many_alike_three_are_written_out(tmp_path: Path) -> None:
+    report = broken(tmp_path, "collective", "lane.receive(behind, reduce=True)", "lane.receive(behind)")
+    assert len(report.failures) == 3
+    assert report.more["computes_the_collective"] > 3
+
+
+def test_every_check_has_words() -> None:
+    for name, check in CHECKS.items():
+        assert check.done, name
+        assert check.wanted, name
+
+
+CONTROL = """
+from weftwork.policies.interface import CongestionControl, Kind, row
+class Params:
+    {params}
+class State: pass
+def step(params, state, signal):
+    {body}
+PLUGIN = CongestionControl(params=Params, state=State, step=step, source="a test", {declared})
+"""
+PATH = """
+from weftwork.policies.interface import Kind, PathSelection
+class Params: pass
+class State: pass
+def step(params, state, signal):
+    {body}
+PLUGIN = PathSelection(params=Params, state=State, step=step, source="a test", {declared})
+"""
+PORT = """
+from weftwork.policies.interface import PortSelection
+class Params: pass
+class State: pass
+def step(params, state, signal, candidates):
+    {body}
+PLUGIN = PortSelection(params=Params, state=State, step=step, source="a test", {declared})
+"""
+SIGNALS = "signals=frozenset({{{}}})"
+GAIN = 'gain: float = row(default=1.0, source="chosen: a test", text="Nothing.")'
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "params", "body", "declared", "told"),
+    [
+        ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("Kind.TRIM"), "no switch cuts packets"),
+        ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("Kind.DATA"), "step of a receiver"),
+        ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("Kind.CNP"), "sets send_cnp"),
+        ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("Kind.CREDIT"), "sets credit_bytes"),
+        ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("") + ", shared_state=State", "shared_state is"),
+        ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("") + ", receiver_signals='ecn'", "no receive"),
+        ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("") + ", needs={'queue'}", "needs hold 'queue'"),
+        ("congestion_control", CONTROL, GAIN, "pass", SIGNALS.format(""), "parameter 'gain' is read by no step"),
+        ("congestion_control", CONTROL, "pass", "if signal.kind == Kind.NAK: state.rate_bps = 1e9",
+         SIGNALS.format("Kind.ACK"), "a step asks for NAK"),
+        ("path_selection", PATH, "", "pass", SIGNALS.format("Kind.CNP"), "a path selection is never told"),
+        ("path_selection", PATH, "", "pass", SIGNALS.format("Kind.TIMER"), "signals hold TIMER"),
+        ("path_selection", PATH, "", "if signal.kind == Kind.ACK: state.entropy = 1", "", "a step asks for ACK"),
+        ("port_selection", PORT, "", "signal.choice = 0", "needs={'rtt'}", "a switch measures no round trip"),
+        ("port_selection", PORT, "", "signal.choice = 0", "needs={'ecn'}", "a switch is told no marks"),
+    ],
+)  # fmt: skip
+def test_what_never_comes_is_refused(
+    tmp_path: Path, kind: str, text: str, params: str, body: str, declared: str, told: str
+) -> None:
+    path = tmp_path / "vain.py"
+    path.write_text(text.format(params=params, body=body, declared=declared), encoding="utf-8")
+    (finding,) = declaration_findings(load(kind, path))
+    assert told in finding.text
+    assert finding.text.count("\n") == 0
+
+
+def test_all_that_never_comes_is_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "vain.py"
+    declared = SIGNALS.format("Kind.TRIM, Kind.CNP") + ", needs={'queue'}"
+    path.write_text(CONTROL.format(params=GAIN, body="pass", declared=declared), encoding="utf-8")
+    failures = [failure for failure in check_file(path).failures if failure.check == "declares_what_comes"]
+    assert len(failures) == 3
+    assert check_file(path).more == {"declares_what_comes": 1}

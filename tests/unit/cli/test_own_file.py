@@ -94,7 +94,9 @@ def test_new_then_run_then_test_work_as_they_are_printed(command: Command, kind:
     assert tested.out.startswith(f"mine.py: {kind.replace('_', ' ')}; all ")
 
 
-@pytest.mark.parametrize("fidelity", FIDELITIES)
+@pytest.mark.parametrize(
+    "fidelity", [pytest.param(one, marks=[pytest.mark.deep] if one == "reference" else []) for one in FIDELITIES]
+)
 @pytest.mark.parametrize("kind", TEMPLATES)
 def test_a_template_runs_at_every_fidelity(command: Command, kind: str, fidelity: str) -> None:
     command("new", kind, "mine")
@@ -106,6 +108,7 @@ def test_a_template_runs_at_every_fidelity(command: Command, kind: str, fidelity
     assert str(Path("mine.py").resolve()) in named
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["congestion_control", "port_selection", "path_selection"])
 def test_a_policy_says_the_same_in_both_packet_engines(command: Command, kind: str) -> None:
     command("new", kind, "mine")

@@ -1,5 +1,7 @@
 """Laws that every run obeys, whatever the scenario: nothing is invented, nothing is kept, nobody waits for ever."""
 
+from itertools import product
+
 import pytest
 from helpers.cases import Saw, case_count
 from property.scenarios import random_plan
@@ -51,9 +53,10 @@ def ideal_ps(
         return serialisation_ps(size_bytes, slower_bps) + lane.egress.latency_ps
     queue_pair = simulation.queue_pairs[source, destination, channel]
     changed = [int(row["value"]) for row in engine_input.instants if row["code"] == Instant.RATE]
+    columns = [queue_pair.nics_of(column) for column in range(engine_input.rank_ports.shape[1])]
     ideal = []
-    for column in range(engine_input.rank_ports.shape[1]):  # any of them, since queue pairs fail over
-        source_nic, destination_nic = queue_pair.nics_of(column)
+    # any of them at either end, since queue pairs fail over, each end to its first port that is up
+    for source_nic, destination_nic in product((source for source, _ in columns), (to for _, to in columns)):
         delay_ps = int(engine_input.port_delay_ps[source_nic.id])
         if engine_input.port_peer[source_nic.id] != destination_nic.id:
             delay_ps += int(engine_input.port_delay_ps[engine_input.port_peer[destination_nic.id]])

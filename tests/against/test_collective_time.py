@@ -131,7 +131,13 @@ def test_every_size_and_group_is_within_the_bound_or_what_is_said_of_it(algorith
 
 @pytest.mark.parametrize(
     ("server", "operation", "method", "group", "size_bytes"),
-    cases(("dgx-h100",), (MIB, 16 * MIB), (8, 32)),
+    [
+        *cases(("dgx-h100",), (MIB,), (8,)),
+        *(
+            pytest.param(*case.values, id=case.id, marks=pytest.mark.deep)
+            for case in [*cases(("dgx-h100",), (16 * MIB,), (8,)), *cases(("dgx-h100",), (MIB, 16 * MIB), (32,))]
+        ),
+    ],
 )
 def test_packets_take_as_long_as_flows(
     server: str, operation: str, method: Method, group: GroupShape, size_bytes: int

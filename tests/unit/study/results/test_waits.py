@@ -163,8 +163,15 @@ traffic: {pattern: ./waits.py}
     assert answer(run)[0].startswith("Took NOT FINISHED: a deadlock by ")
 
 
-@pytest.mark.parametrize("text", [COLLECTIVE, TRAINING], ids=["collective", "training"])
-@pytest.mark.parametrize("fidelity", ["packet", "flow"])
+@pytest.mark.parametrize(
+    ("text", "fidelity"),
+    [
+        pytest.param(COLLECTIVE, "packet", id="collective by packets"),
+        pytest.param(COLLECTIVE, "flow", id="collective by flows"),
+        pytest.param(TRAINING, "packet", id="training by packets", marks=pytest.mark.deep),
+        pytest.param(TRAINING, "flow", id="training by flows"),
+    ],
+)
 def test_a_healthy_run_has_no_rows(tmp_path: Path, text: str, fidelity: str) -> None:
     run = run_of(tmp_path, f"{text}engine: {{fidelity: {fidelity}}}\n")
     assert run.status == "complete"

@@ -78,7 +78,7 @@ def test_flows_give_each_pass_the_time_that_its_program_computes(plan: str, tmp_
     assert {"forward", "backward"} <= set(rows)
 
 
-@pytest.mark.parametrize("fidelity", ["packet", "reference"])
+@pytest.mark.parametrize("fidelity", ["packet", pytest.param("reference", marks=pytest.mark.deep)])
 def test_packets_tell_no_time_of_a_pass(fidelity: str, tmp_path: Path) -> None:
     run = ran(scenario(tmp_path, PLANS["data, one micro batch"], fidelity=fidelity))
     assert run.status == "complete"
@@ -86,7 +86,7 @@ def test_packets_tell_no_time_of_a_pass(fidelity: str, tmp_path: Path) -> None:
     assert run.value("spent_backward_ps") is None
 
 
-@pytest.mark.parametrize("fidelity", ["flow", "packet", "reference"])
+@pytest.mark.parametrize("fidelity", ["flow", "packet", pytest.param("reference", marks=pytest.mark.deep)])
 def test_a_run_that_is_cut_in_a_backward_pass_waits_in_it(fidelity: str, tmp_path: Path) -> None:
     plan = "{data: 8, global_batch: 8, zero: 0}"  # so that the first forward pass begins with the run
     prepared = prepare(read_scenario(scenario(tmp_path, plan, fidelity=fidelity)))

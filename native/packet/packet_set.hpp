@@ -30,11 +30,6 @@ class PacketSet {
     count_ -= 1;
   }
 
-  void clear() {
-    std::fill(words_.begin(), words_.end(), 0);
-    count_ = 0;
-  }
-
   /// The smallest member of a set that is not empty.
   [[nodiscard]] std::int64_t first() const {
     std::int64_t seq = floor_;

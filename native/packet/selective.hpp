@@ -21,9 +21,6 @@ class Selective {
   [[nodiscard]] bool has_lost() const { return !lost_.empty(); }
   /// The first lost packet, if there is one.
   [[nodiscard]] std::int64_t first_lost() const { return lost_.first(); }
-  /// Whether `seq` is not in flight: the receiver keeps it, or it is lost.
-  [[nodiscard]] bool is_away(std::int64_t seq) const { return kept_.contains(seq) || lost_.contains(seq); }
-
   /// The first packet below `end` that is not in flight leaves; -1 where there is none.
   std::int64_t take_away_below(std::int64_t end) {
     for (PacketSet* set : {&kept_, &lost_}) {
@@ -77,7 +74,7 @@ class Selective {
 
  private:
   bool lose(std::int64_t seq, std::int64_t una) {
-    if (is_away(seq)) return false;
+    if (kept_.contains(seq) || lost_.contains(seq)) return false;
     lost_.insert(seq, una);
     return true;
   }

@@ -148,7 +148,8 @@ def _times(run: Run) -> str:
         return f"It took {_amount(run, 'slowdown_p50')} times as long as alone on an empty fabric."
     which = "Flows" if run.value("flows_completed") == run.value("flows") else "Those that completed"
     # of few flows p99 is the last, which the first of the three lines tells
-    tails = [one for one in _TAILS if _amount(run, f"fct_{one}_ps") not in three_lines(run)[0]]
+    took = three_lines(run)[0]
+    tails = [one for one in _TAILS if _amount(run, f"fct_{one}_ps") not in took]
     times, factors = (
         ", ".join(f"{one} {_amount(run, name.format(one))}" for one in ("p50", *tails[:1]))
         for name in ("fct_{}_ps", "slowdown_{}")

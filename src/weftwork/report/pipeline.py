@@ -17,7 +17,6 @@ import numpy as np
 from weftwork.report.over_time import has_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -31,7 +30,6 @@ __all__ = [
     "PipelineRow",
     "is_training",
     "read_pipeline",
-    "share_of",
     "time_by_kind",
 ]
 
@@ -206,20 +204,6 @@ def _number(kind: str) -> str:
     if kind == "bubble":
         return kind
     return f"exposed_{kind}" if kind in EXPOSED else f"spent_{kind}"
-
-
-def share_of(run: Run, job: Mapping[str, Any], kind: str, ps: float) -> float:
-    """Share of an iteration that a kind of time is, as the summary has it; of an older Weftwork counted here.
-
-    Parameters
-    ----------
-    run, kind, ps : of `time_by_kind`
-    job : row of the table `jobs`
-    """
-    number = run.summary.get(f"{_lead(run, job['job'])}{_number(kind)}_share")
-    if number is not None and number["value"] is not None:
-        return float(number["value"])
-    return ps / float(job["iteration_ps"])
 
 
 def time_by_kind(run: Run, job: str) -> dict[str, float]:

@@ -17,7 +17,6 @@ import numpy as np
 from weftwork.report.over_time import has_table
 
 if TYPE_CHECKING:
-
     from numpy.typing import NDArray
 
     from weftwork.store.runs import Run

@@ -33,7 +33,7 @@ def step(params: Params, state: State, signal: PortSignal, candidates: list[Cand
     """Keep the port of a flowlet that goes on, if it is up; draw one for each new flowlet."""
     entry = signal.hash % ENTRIES
     is_new = state.last_at_ps[entry] == OFF or signal.now_ps - state.last_at_ps[entry] > params.gap_ps
-    if is_new or state.port[entry] >= signal.candidates or candidates[state.port[entry]].up == 0:
+    if is_new or state.port[entry] >= signal.candidates:
         state.port[entry] = signal.draw % signal.candidates
     state.last_at_ps[entry] = signal.now_ps
     signal.choice = state.port[entry]

@@ -41,7 +41,8 @@ weftwork::CongestionPolicy congestion_of(nb::handle row) {
           bytes_of(row, "receiver_state"),
           bytes_of(row, "shared_state"),
           number<std::uint32_t>(row, "signals"),
-          number<bool>(row, "receive_all")};
+          number<bool>(row, "receive_all"),
+          number<bool>(row, "moves_departures")};
 }
 
 weftwork::PathPolicy path_of(nb::handle row) {
@@ -50,8 +51,16 @@ weftwork::PathPolicy path_of(nb::handle row) {
 }
 
 weftwork::PortPolicy port_of(nb::handle row) {
-  return {function_at<weftwork::PortFunction>(row, "step"), bytes_of(row, "params"), bytes_of(row, "state"),
-          number<bool>(row, "queue"), number<bool>(row, "plain_ecmp")};
+  return {function_at<weftwork::PortFunction>(row, "step"),
+          bytes_of(row, "params"),
+          bytes_of(row, "state"),
+          bytes_of(row, "port_state"),
+          number<bool>(row, "queue"),
+          number<bool>(row, "plain_ecmp"),
+          number<bool>(row, "hops_left"),
+          number<bool>(row, "non_minimal"),
+          number<bool>(row, "always"),
+          number<bool>(row, "at_delivery")};
 }
 
 template <typename I>
@@ -85,6 +94,8 @@ weftwork::Input input_of(nb::dict arrays) {
   borrow(in.port_kmin_bytes, arrays, "port_kmin_bytes");
   borrow(in.port_kmax_bytes, arrays, "port_kmax_bytes");
   borrow(in.shared_bytes, arrays, "shared_bytes");
+  borrow(in.node_tier, arrays, "node_tier");
+  borrow(in.node_group, arrays, "node_group");
   borrow(in.attachment, arrays, "attachment");
   borrow(in.destination_number, arrays, "destination_number");
   borrow(in.port_stride, arrays, "port_stride");
@@ -95,7 +106,10 @@ weftwork::Input input_of(nb::dict arrays) {
   in.control_class = weftwork::TrafficClass(number<std::int64_t>(arrays, "control_class"));
   for (const nb::handle table : nb::cast<nb::list>(arrays["routes"]))
     in.routes.push_back({rows<std::int32_t>(table, "group_of"), rows<std::int64_t>(table, "group_ptr"),
-                         rows<std::int32_t>(table, "group_ports"), rows<std::int32_t>(table, "group_weights")});
+                         rows<std::int32_t>(table, "group_ports"), rows<std::int32_t>(table, "group_weights"),
+                         rows<std::int32_t>(table, "second_of"), rows<std::int16_t>(table, "distance")});
+  in.trim_class = weftwork::TrafficClass(number<std::int64_t>(arrays, "trim_class"));
+  in.virtual_channels = number<std::int32_t>(arrays, "virtual_channels");
   in.instants = rows<weftwork::InstantRow>(arrays, "instants");
   in.ops = rows<weftwork::OpRow>(arrays, "ops");
   in.streams = rows<weftwork::StreamRow>(arrays, "streams");
@@ -107,6 +121,9 @@ weftwork::Input input_of(nb::dict arrays) {
   in.tokens = number<std::int64_t>(arrays, "tokens");
   in.has_receives = number<bool>(arrays, "has_receives");
   in.has_telemetry = number<bool>(arrays, "has_telemetry");
+  in.echoes_time = number<bool>(arrays, "echoes_time");
+  in.echoes_entropy = number<bool>(arrays, "echoes_entropy");
+  in.fabric_base_rtt_ps = number<std::int64_t>(arrays, "fabric_base_rtt_ps");
   in.watch_ps = number<std::int64_t>(arrays, "watch_ps");
   in.stop_before_call = number<std::int64_t>(arrays, "stop_before_call");
   in.transport = weftwork::python::named<weftwork::TransportRow>(arrays["transport"]);
@@ -170,7 +187,7 @@ class PacketEngine {
         max_ingress = std::max<std::int64_t>(max_ingress, s.ingresses[s.at(port, klass)].max_bytes);
       }
       row = {s.ports[port].frames, s.ports[port].bytes, c.drops,   c.marks,    c.pauses_sent,
-             c.resumes_sent,       c.paused_ps,         max_queue, max_ingress};
+             c.resumes_sent,       c.paused_ps,         max_queue, max_ingress, c.trims};
     });
   }
 

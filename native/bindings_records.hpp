@@ -28,7 +28,8 @@ struct MessageRow {
 };
 
 struct PortRow {
-  std::int64_t frames, bytes, drops, marks, pauses_sent, resumes_sent, paused_ps, max_queue_bytes, max_ingress_bytes;
+  std::int64_t frames, bytes, drops, marks, pauses_sent, resumes_sent, paused_ps, max_queue_bytes, max_ingress_bytes,
+      trims;
 };
 
 struct TimelineRow {
@@ -133,26 +134,30 @@ WEFTWORK_RECORD(NicRow, "NIC_DTYPE", pcie_rate_bps, pcie_latency_ps, receive_buf
 WEFTWORK_RECORD(TransportRow, "", mtu_bytes, data_overhead_bytes, first_extra_bytes, telemetry_bytes, ack_bytes,
                 cnp_bytes, credit_bytes, pause_frame_bytes, interframe_bytes, go_back_n, reorder_tolerant,
                 reorder_window_packets, ack_every, retransmission_timeout_ps, retry_limit, end_to_end_credits,
-                selective_repeat, reorder_threshold_packets, resends_at_once);
+                selective_repeat, reorder_threshold_packets, resends_at_once, telemetry_hop_bytes, echo_bytes, trim_bytes,
+                timeout_low_ps, timeout_low_packets);
 WEFTWORK_RECORD(flow::CollectRow, "COLLECT_DTYPE", first_axis, axes, pattern, amount_bytes, size_bytes, overhead_ps,
                 local_efficiency, network_efficiency, network_share, queue_pairs);
 WEFTWORK_RECORD(flow::AxisRow, "AXIS_DTYPE", stride, size);
 WEFTWORK_RECORD(flow::WireSizes, "", mtu_bytes, overhead_bytes, first_extra_bytes, gap_bytes, ack_bytes, ack_every);
 // Between the core and a policy's compiled step.
 WEFTWORK_RECORD(Signal, "SIGNAL_DTYPE", kind, now_ps, bytes, rtt_ps, ecn, host_delay_ps, fabric_delay_ps, seq, next_seq,
-                entropy, timer, line_rate_bps, base_rtt_ps, mtu_bytes, inflight_bytes, backlog_bytes, draw, hops,
-                hop_queue_bytes, hop_tx_bytes, hop_rate_bps, hop_at_ps);
+                entropy, timer, line_rate_bps, base_rtt_ps, mtu_bytes, inflight_bytes, backlog_bytes, draw, arrived_bytes,
+                marked_bytes, lost_bytes, completed_messages, last_hop, request_bytes, fabric_base_rtt_ps, hops,
+                hop_queue_bytes, hop_tx_bytes, hop_rate_bps, hop_at_ps, hop_port);
 WEFTWORK_RECORD(PortSignal, "PORT_SIGNAL_DTYPE", now_ps, hash, draw, bytes, candidates, is_data, destination, stride,
-                choice);
-WEFTWORK_RECORD(Candidate, "CANDIDATE_DTYPE", queue_bytes, rate_bps, up, weight);
-WEFTWORK_RECORD(SenderState, "CONGESTION_CONTROL_PREFIX", rate_bps, window_bytes, timer_at_ps);
-WEFTWORK_RECORD(ReceiverState, "RECEIVER_PREFIX", send_cnp, send_ack, credit_bytes, timer_at_ps);
-WEFTWORK_RECORD(PathState, "PATH_SELECTION_PREFIX", entropy);
+                node, tier, group, in_port, ports, hops, queue_pair_hash, edge, from_edge, to_edge, edges, delivered,
+                virtual_channel, word, via, choice);
+WEFTWORK_RECORD(Candidate, "CANDIDATE_DTYPE", queue_bytes, rate_bps, weight, port, paused, hops_left, minimal);
+WEFTWORK_RECORD(SenderState, "CONGESTION_CONTROL_PREFIX", rate_bps, window_bytes, timer_at_ps, timeout_ps,
+                segment_bytes, request_bytes, send_request);
+WEFTWORK_RECORD(ReceiverState, "RECEIVER_PREFIX", send_cnp, send_ack, credit_bytes, send_credit, timer_at_ps);
+WEFTWORK_RECORD(PathState, "PATH_SELECTION_PREFIX", entropy, timer_at_ps);
 // Out of the core.
 WEFTWORK_RECORD(MessageRow, "MESSAGE_DTYPE", source, destination, channel, ordinal, size_bytes, posted_at_ps,
                 delivered_at_ps, acked_at_ps);
 WEFTWORK_RECORD(PortRow, "PORT_DTYPE", frames, bytes, drops, marks, pauses_sent, resumes_sent, paused_ps,
-                max_queue_bytes, max_ingress_bytes);
+                max_queue_bytes, max_ingress_bytes, trims);
 WEFTWORK_RECORD(TimelineRow, "TIMELINE_DTYPE", at_ps, port, bytes, queue_bytes, marks, drops, pauses, paused_ps);
 WEFTWORK_RECORD(PathRow, "PATH_DTYPE", queue_pair, port, packets, queue_bytes);
 WEFTWORK_RECORD(QueuePairRow, "QUEUE_PAIR_DTYPE", source, destination, channel);
@@ -162,7 +167,7 @@ WEFTWORK_RECORD(EventRow, "EVENT_DTYPE", at_ps, kind, place, detail);
 WEFTWORK_RECORD(Counters, "COUNTERS", packet_hops, data_sent, retransmissions, acks_sent, naks_sent, cnps_sent,
                 credits_sent, probes_sent, timeouts, queue_pair_errors, out_of_order_discards, duplicates,
                 drop_no_route, drop_link_down, drop_link_loss, drop_corrupted, drop_buffer_full, drop_egress_threshold,
-                drop_headroom_full, drop_receive_buffer, end_ps);
+                drop_headroom_full, drop_receive_buffer, requests_sent, trims, end_ps);
 WEFTWORK_RECORD(TierRow, "TIER_BYTES_DTYPE", start_ps, at_ps, tier, bytes, flows);
 WEFTWORK_RECORD(LaneRow, "LANE_DTYPE", source, destination, channel, port, packets);
 WEFTWORK_RECORD(ActorRow, "ACTOR_DTYPE", rank, ranks, program);

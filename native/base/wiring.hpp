@@ -35,6 +35,8 @@ struct RouteTable {  // group_of is row by node, column by attachment
   std::span<const std::int64_t> group_ptr;
   std::span<const std::int32_t> group_ports;
   std::span<const std::int32_t> group_weights;
+  std::span<const std::int32_t> second_of;  // as group_of: ports that are on no shortest path; empty where nobody asks
+  std::span<const std::int16_t> distance;   // hops over switches, as group_of; empty where nobody asks
 };
 
 }  // namespace weftwork

@@ -17,7 +17,7 @@ struct TransportRow {
   std::int64_t mtu_bytes, data_overhead_bytes, first_extra_bytes, telemetry_bytes, ack_bytes, cnp_bytes, credit_bytes,
       pause_frame_bytes, interframe_bytes, go_back_n, reorder_tolerant, reorder_window_packets, ack_every,
       retransmission_timeout_ps, retry_limit, end_to_end_credits, selective_repeat, reorder_threshold_packets,
-      resends_at_once;
+      resends_at_once, telemetry_hop_bytes, echo_bytes, trim_bytes, timeout_low_ps, timeout_low_packets;
 };
 
 /// What is recorded over time: the state of chosen ports and queue pairs every `every_ps` (0: nothing), events, a
@@ -45,12 +45,15 @@ struct Input {
   IdSpan<PortId, const double> port_loss, port_corruption;
   IdSpan<PortId, const std::int64_t> port_headroom_bytes, port_kmin_bytes, port_kmax_bytes;
   IdSpan<NodeId, const std::int64_t> shared_bytes;
+  IdSpan<NodeId, const std::int64_t> node_tier, node_group;
   IdSpan<PortId, const AttachmentId> attachment;
   IdSpan<PortId, const std::int64_t> destination_number, port_stride;
   IdSpan<DeviceId, const SwitchRow> switches;
   IdSpan<DeviceId, const NicRow> nics;
   IdSpan<TrafficClass, const std::int64_t> class_priority, class_lossless;
   TrafficClass control_class{0};
+  TrafficClass trim_class{0};          // of packets that were cut
+  std::int32_t virtual_channels = 1;   // of each priority: classes that follow each other
   IdVector<RouteTableId, RouteTable> routes;
   std::span<const InstantRow> instants;
   std::span<const OpRow> ops;
@@ -63,6 +66,9 @@ struct Input {
   std::int64_t tokens = 0;
   bool has_receives = false;
   bool has_telemetry = false;         // a policy wants to know what switches write into packets
+  bool echoes_time = false;           // of the packet that an ACK answers
+  bool echoes_entropy = false;
+  Ps fabric_base_rtt_ps = 0;          // of the farthest two NIC ports
   Ps watch_ps = kSecondPs;            // between two looks for a deadlock
   std::int64_t stop_before_call = 0;  // of a step: the run stops there with its records; 0: nowhere
   TransportRow transport{};

@@ -11,7 +11,7 @@ inline constexpr int kTimers = 4;
 inline constexpr int kHops = 8;
 inline constexpr double kNoWindowBytes = 9007199254740992.0;  // NO_WINDOW_BYTES
 
-enum class Kind : std::int64_t { kStart, kResume, kSend, kAck, kCnp, kNak, kTrim, kTimeout, kTimer, kCredit, kData };
+enum class Kind : std::int64_t { kStart, kResume, kSend, kAck, kCnp, kNak, kTrim, kTimeout, kTimer, kCredit, kData, kRequest };
 
 constexpr std::uint32_t bit(Kind kind) {
   return 1U << static_cast<unsigned>(kind);
@@ -19,36 +19,40 @@ constexpr std::uint32_t bit(Kind kind) {
 
 struct Signal {  // SIGNAL_DTYPE
   std::int64_t kind, now_ps, bytes, rtt_ps, ecn, host_delay_ps, fabric_delay_ps, seq, next_seq, entropy, timer,
-      line_rate_bps, base_rtt_ps, mtu_bytes, inflight_bytes, backlog_bytes, draw, hops;
-  std::int64_t hop_queue_bytes[kHops], hop_tx_bytes[kHops], hop_rate_bps[kHops], hop_at_ps[kHops];
+      line_rate_bps, base_rtt_ps, mtu_bytes, inflight_bytes, backlog_bytes, draw, arrived_bytes, marked_bytes,
+      lost_bytes, completed_messages, last_hop, request_bytes, fabric_base_rtt_ps, hops;
+  std::int64_t hop_queue_bytes[kHops], hop_tx_bytes[kHops], hop_rate_bps[kHops], hop_at_ps[kHops], hop_port[kHops];
 };
-static_assert(sizeof(Signal) == 400);
+static_assert(sizeof(Signal) == 520);
 
 struct PortSignal {  // PORT_SIGNAL_DTYPE
-  std::int64_t now_ps, hash, draw, bytes, candidates, is_data, destination, stride, choice;
+  std::int64_t now_ps, hash, draw, bytes, candidates, is_data, destination, stride, node, tier, group, in_port, ports,
+      hops, queue_pair_hash, edge, from_edge, to_edge, edges, delivered, virtual_channel, word, via, choice;
 };
 
 struct Candidate {  // CANDIDATE_DTYPE
-  std::int64_t queue_bytes, rate_bps, up, weight;
+  std::int64_t queue_bytes, rate_bps, weight, port, paused, hops_left, minimal;
 };
 
 struct SenderState {  // CONGESTION_CONTROL_PREFIX
   double rate_bps, window_bytes;
   std::int64_t timer_at_ps[kTimers];
+  std::int64_t timeout_ps, segment_bytes, request_bytes, send_request;
 };
 
 struct ReceiverState {  // RECEIVER_PREFIX
-  std::int64_t send_cnp, send_ack, credit_bytes;
+  std::int64_t send_cnp, send_ack, credit_bytes, send_credit;
   std::int64_t timer_at_ps[kTimers];
 };
 
 struct PathState {  // PATH_SELECTION_PREFIX
   std::int64_t entropy;
+  std::int64_t timer_at_ps[kTimers];
 };
 
 using StepFunction = std::int32_t (*)(void* params, void* state, void* signal);
 using ReceiveFunction = std::int32_t (*)(void* params, void* state, void* shared, void* signal);
-using PortFunction = std::int32_t (*)(void* params, void* state, void* signal, void* candidates);
+using PortFunction = std::int32_t (*)(void* params, void* state, void* ports, void* signal, void* candidates);
 
 struct CongestionPolicy {
   StepFunction step = nullptr;
@@ -56,6 +60,7 @@ struct CongestionPolicy {
   std::vector<std::uint8_t> params, state, receiver_state, shared_state;
   std::uint32_t signals = 0;  // bits of Kind
   bool receive_all = false;   // false: only marked packets
+  bool moves_departures = false;
 };
 
 struct PathPolicy {
@@ -67,9 +72,13 @@ struct PathPolicy {
 
 struct PortPolicy {
   PortFunction step = nullptr;
-  std::vector<std::uint8_t> params, state;
+  std::vector<std::uint8_t> params, state, port_state;  // the last: of one port; empty: none
   bool queue = false;
   bool plain_ecmp = false;  // the catalogue's own ecmp: hash mod candidates, computed in place
+  bool hops_left = false;
+  bool non_minimal = false;
+  bool always = false;
+  bool at_delivery = false;
 };
 
 /// Which call of a step failed. A run is repeated up to this call to have its records, which plain Python replays to

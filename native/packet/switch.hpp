@@ -284,7 +284,7 @@ inline void use_routes(State& s, RouteTableId table) {
   s.candidates.resize(s.routes.candidates().size());
   for (const CandidateId candidate : s.candidates.ids()) {
     const PortId port = s.routes.port(candidate);
-    s.candidates[candidate] = {0, s.rate_bps[port], s.ports[port].up ? 1 : 0, s.routes.weight(candidate)};
+    s.candidates[candidate] = {0, s.rate_bps[port], s.routes.weight(candidate), s.local_port(port).value, 0, 0, 1};
   }
 }
 
@@ -299,15 +299,15 @@ inline PortId choose_port(State& s, const SwitchView& view, CandidateId first, s
   const std::uint64_t flow = s.queue_pairs[packet->queue_pair].flow;
   const std::uint64_t place = view.id.index();
   PortSignal& signal = s.port_signal;
-  signal = {at_ps,
-            static_cast<std::int64_t>(hash),
-            static_cast<std::int64_t>(draw(s.in.seed, Stream::kPortChoice, flow, identity(*packet), place) >> 2),
-            packet->bytes,
-            count,
-            packet->kind == PacketKind::kData ? 1 : 0,
-            s.in.destination_number[packet->destination_port],
-            s.in.port_stride[s.routes.port(first)],
-            0};
+  signal.now_ps = at_ps;
+  signal.hash = static_cast<std::int64_t>(hash);
+  signal.draw = static_cast<std::int64_t>(draw(s.in.seed, Stream::kPortChoice, flow, identity(*packet), place) >> 2);
+  signal.bytes = packet->bytes;
+  signal.candidates = count;
+  signal.is_data = packet->kind == PacketKind::kData ? 1 : 0;
+  signal.destination = s.in.destination_number[packet->destination_port];
+  signal.stride = s.in.port_stride[s.routes.port(first)];
+  signal.choice = 0;
   Candidate* candidates = &s.candidates[first];
   if (policy.queue)
     for (const CandidateId candidate : id_range(first, first + count)) {
@@ -319,7 +319,7 @@ inline PortId choose_port(State& s, const SwitchView& view, CandidateId first, s
   count_call(
       s, "port_selection", false,
       {{record, policy.state.size()}, {}, bytes_of(&signal), bytes_of(candidates, static_cast<std::size_t>(count))});
-  const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), record, &signal, candidates);
+  const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), record, nullptr, &signal, candidates);
   if (status != 0 || signal.choice < 0 || signal.choice >= count) [[unlikely]]
     stop_with(s, "port_selection", false, {});
   return s.routes.port(first + static_cast<std::int32_t>(signal.choice));

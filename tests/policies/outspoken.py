@@ -64,7 +64,7 @@ def receive(params: Params, state: Receiver, shared: Shared, signal: Signal) -> 
         if turn == 0:
             state.send_ack = 1
         elif turn == 1:
-            state.credit_bytes = signal.bytes + 1
+            state.credit_bytes += signal.bytes + 1
             state.timer_at_ps[3] = signal.now_ps + params.timer_ps
 
 
@@ -76,6 +76,6 @@ PLUGIN = CongestionControl(
     receiver_state=Receiver,
     receive=receive,
     shared_state=Shared,
-    needs=frozenset({"telemetry"}),
+    needs=frozenset({"telemetry", "rtt", "entropy"}),
     source="none",
 )

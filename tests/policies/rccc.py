@@ -51,8 +51,9 @@ def receive(params: Params, state: Receiver, shared: Shared, signal: Signal) -> 
         if state.timer_at_ps[0] == OFF:
             state.timer_at_ps[0] = grant_at(params, shared, signal)
     elif signal.kind == Kind.TIMER and state.owed_bytes > 0:
-        state.credit_bytes = min(state.owed_bytes, params.credit_packets * signal.mtu_bytes)
-        state.owed_bytes -= state.credit_bytes
+        granted_bytes = min(state.owed_bytes, params.credit_packets * signal.mtu_bytes)
+        state.credit_bytes += granted_bytes
+        state.owed_bytes -= granted_bytes
         state.timer_at_ps[0] = OFF
         if state.owed_bytes > 0:
             state.timer_at_ps[0] = grant_at(params, shared, signal)

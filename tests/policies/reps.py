@@ -79,6 +79,6 @@ PLUGIN = PathSelection(
     state=State,
     step=step,
     signals=frozenset({Kind.ACK, Kind.TIMEOUT}),
-    needs=frozenset({"ecn", "reorder-tolerance"}),
+    needs=frozenset({"ecn", "entropy", "reorder-tolerance"}),
     source="arXiv:2407.21625",
 )

@@ -8,6 +8,7 @@ pause works here at the instant at which it arrives, and cells (a packet takes i
 from __future__ import annotations
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.policies.interface import HOPS
 from weftwork.spec.transport import Transport
 
 __all__ = ["full_frame_bytes", "headroom_bytes", "refresh_wait_bytes"]
@@ -15,14 +16,17 @@ __all__ = ["full_frame_bytes", "headroom_bytes", "refresh_wait_bytes"]
 
 def full_frame_bytes(transport: Transport) -> int:
     """Largest packet of a transport on the line: a full payload, all headers and the gap between frames."""
-    data = transport.mtu_bytes + transport.data_overhead_bytes + transport.first_extra_bytes + transport.telemetry_bytes
-    return max(data, transport.ack_bytes, transport.cnp_bytes, transport.credit_bytes) + transport.interframe_bytes
+    telemetry = transport.telemetry_bytes + HOPS * transport.telemetry_hop_bytes
+    data = transport.mtu_bytes + transport.data_overhead_bytes + transport.first_extra_bytes + telemetry
+    ack = transport.ack_bytes + transport.echo_bytes + telemetry
+    return max(data, ack, transport.cnp_bytes, transport.credit_bytes) + transport.interframe_bytes
 
 
 def refresh_wait_bytes(transport: Transport) -> int:
     """Most bytes that a port sends before a pause frame is out: parts 2 and 3 of `headroom_bytes`."""
     pause_frame = transport.pause_frame_bytes + transport.interframe_bytes
-    return full_frame_bytes(transport) + 2 * len(transport.lossless_priorities) * pause_frame
+    classes = len(transport.lossless_priorities) * transport.virtual_channels
+    return full_frame_bytes(transport) + 2 * classes * pause_frame
 
 
 def headroom_bytes(*, rate_bps: int, round_trip_ps: int, transport: Transport) -> int:

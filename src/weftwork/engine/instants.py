@@ -15,7 +15,7 @@ import numpy as np
 from weftwork.base.errors import Mistake
 from weftwork.engine.packet_input import INSTANT_DTYPE, Instant, RouteTable
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
-from weftwork.topology.routing import routes
+from weftwork.topology.routing import routes, second_groups, switch_distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,14 +103,26 @@ def _event_mistake(fabric: Fabric, fault: Fault) -> str | None:
     return None
 
 
-def route_table(fabric: Fabric, link_up: NDArray[np.bool_]) -> RouteTable:
-    """Routes over the links that are up, all candidates with the same weight."""
+def route_table(
+    fabric: Fabric, link_up: NDArray[np.bool_], *, has_distances: bool = False, has_seconds: bool = False
+) -> RouteTable:
+    """Routes over the links that are up, all candidates with the same weight.
+
+    Parameters
+    ----------
+    has_distances, has_seconds : whether the table tells distances, and groups of ports on no shortest path
+    """
     found = routes(fabric, link_up)
+    seconds = second_groups(fabric, link_up, found) if has_seconds else None
+    distance = switch_distances(fabric, link_up, found.attach_node) if has_distances else np.empty((0, 0), np.int16)
+    group_ports = found.group_ports if seconds is None else seconds.group_ports
     return RouteTable(
         group_of=found.group_of,
-        group_ptr=found.group_ptr,
-        group_ports=found.group_ports,
-        group_weights=np.ones(len(found.group_ports), np.int32),
+        group_ptr=found.group_ptr if seconds is None else seconds.group_ptr,
+        group_ports=group_ports,
+        group_weights=np.ones(len(group_ports), np.int32),
+        second_of=np.empty((0, 0), np.int32) if seconds is None else seconds.group_of,
+        distance=distance,
     )
 
 

@@ -6,11 +6,13 @@ Leaves out: decisions of any kind; what is not in the records is not in the engi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.engine.base_rtt import fabric_base_rtt_ps
 from weftwork.engine.ecn import threshold_mistakes, thresholds_bytes
 from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
@@ -22,6 +24,7 @@ from weftwork.engine.packet_input import (
     HashField,
     PacketInput,
     RouteTable,
+    is_asked,
 )
 from weftwork.engine.programs import flatten, job_mistakes, priorities_of, walk
 from weftwork.engine.requirements import (
@@ -30,6 +33,7 @@ from weftwork.engine.requirements import (
     switches_on_longest_path,
     telemetry_mistakes,
 )
+from weftwork.policies.interface import MOST_CLASSES, PortSelection
 from weftwork.spec.device import HashFunction, Nic, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.spec.job import Send
@@ -48,11 +52,13 @@ if TYPE_CHECKING:
     from weftwork.spec.transport import Transport
 
 __all__ = [
-    "TELEMETRY_BYTES", "Fault", "gpu_rows", "lower", "nic_rows",
+    "TELEMETRY_BYTES", "TELEMETRY_HOP_BYTES", "Fault", "gpu_rows", "lower", "nic_rows",
     "placement_mistakes", "port_delays_ps", "switch_rows",
 ]  # fmt: skip
 
-TELEMETRY_BYTES: Final = 42  # INT of five hops: Li et al., SIGCOMM 2019, doi:10.1145/3341302.3342085, section 4.1
+# INT as Li et al. lay it out, SIGCOMM 2019, doi:10.1145/3341302.3342085, figure 7: nHop and pathID, then 64 bits a hop.
+TELEMETRY_BYTES: Final = 2
+TELEMETRY_HOP_BYTES: Final = 8
 MAX_ROUTES: Final = 1 << 28  # chosen: nodes x leaves of a route table, 4 bytes each, and twice that while it is made
 MAX_RANKS: Final = 1 << 23  # a flow's identity keeps 24 bits for each rank, and is an int64
 
@@ -79,9 +85,10 @@ def lower(
     """
     policies = (congestion_control, settings.path_selection, settings.port_selection)
     mistakes = requirement_mistakes(fabric, transport, policies)
-    has_telemetry = any("telemetry" in policy.plugin.needs for policy in policies if policy is not None)
-    if has_telemetry and transport.telemetry_bytes == 0:
-        transport = transport.model_copy(update={"telemetry_bytes": TELEMETRY_BYTES})
+    port_plugin = cast("PortSelection", settings.port_selection.plugin)
+    channels = port_plugin.virtual_channels
+    transport = _with_what_is_asked(transport, policies, channels)
+    has_telemetry = is_asked("telemetry", policies)
     misplaced = placement_mistakes(fabric, job)
     mistakes += misplaced
     if not misplaced:
@@ -89,24 +96,33 @@ def lower(
         mistakes += job_mistakes(job, rank_node)
     mistakes += fault_mistakes(fabric, settings.faults)
     used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
-    lossless = np.array([priority in transport.lossless_priorities for priority in used], np.int64)
+    trim_priority = transport.control_priority if transport.trim_priority is None else transport.trim_priority
+    used = sorted({*used, *([trim_priority] if transport.trim_bytes else [])})
+    classes = [priority for priority in used for _ in range(channels)]
+    mistakes += _class_mistakes(used, channels)
+    lossless = np.array([priority in transport.lossless_priorities for priority in classes], np.int64)
     mistakes += pause_mistakes(fabric, transport, int(lossless.sum()))
     delay_ps = port_delays_ps(fabric)
     headroom = _headroom(fabric, transport, delay_ps)
-    shared, buffer_mistakes = _shared_bytes(fabric, transport, headroom, len(used), int(lossless.sum()))
+    shared, buffer_mistakes = _shared_bytes(fabric, transport, headroom, len(classes), int(lossless.sum()))
     mistakes += buffer_mistakes
     mistakes += threshold_mistakes(fabric)
     mistakes += _size_mistakes(fabric)
     if mistakes:
         raise ConfigError(settings.source, mistakes)
-    flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
+    flat = flatten(job, {priority: index * channels for index, priority in enumerate(used)}, transport.data_priority)
     fails_over = settings.failover_delay_ps if job.placement.nics.shape[1] > 1 else None
     longest: list[int] = []  # switches on a path, of each table
 
     def table(over: Fabric, link_up: NDArray[np.bool_]) -> RouteTable:
         if has_telemetry:
             longest.append(switches_on_longest_path(over, link_up))
-        return route_table(over, link_up)
+        return route_table(
+            over,
+            link_up,
+            has_distances="hops-left" in port_plugin.needs,
+            has_seconds="non-minimal" in port_plugin.needs,
+        )
 
     instants, tables = lower_faults(fabric, settings.faults, settings.reconvergence_delay_ps, fails_over, table=table)
     mistakes = telemetry_mistakes(policies, fabric, longest)
@@ -114,9 +130,9 @@ def lower(
         raise ConfigError(settings.source, mistakes)
     ports = fabric.ports
     links = fabric.links[ports.link]
-    switches, node_device = switch_rows(fabric, used)
+    switches, node_device = switch_rows(fabric, classes)
     kmin, kmax = thresholds_bytes(fabric)
-    return PacketInput(
+    made = PacketInput(
         seed=settings.seed,
         until_ps=settings.until_ps,
         node_kind=fabric.node_kind.astype(np.int8),
@@ -132,14 +148,21 @@ def lower(
         port_kmin_bytes=kmin,
         port_kmax_bytes=kmax,
         shared_bytes=shared,
+        node_tier=fabric.node_tier.astype(np.int64),
+        node_group=-np.ones(len(fabric.node_kind), np.int64)
+        if fabric.node_pod is None
+        else fabric.node_pod.astype(np.int64),
         attachment=routes(fabric, np.ones(len(fabric.links), np.bool_)).attach_of_port,
         destination_number=destination_numbers(fabric),
         port_stride=port_strides(fabric),
         switches=switches,
         nics=nic_rows(fabric.nics),
-        class_priority=np.array(used, np.int64),
+        class_priority=np.array(classes, np.int64),
         class_lossless=lossless,
-        control_class=used.index(transport.control_priority),
+        control_class=classes.index(transport.control_priority),
+        trim_class=classes.index(trim_priority) if transport.trim_bytes else classes.index(transport.control_priority),
+        virtual_channels=channels,
+        fabric_base_rtt_ps=0,
         routes=tables,
         instants=instants,
         ops=flat.ops,
@@ -156,6 +179,33 @@ def lower(
         path_selection=settings.path_selection,
         port_selection=settings.port_selection,
     )
+    if not any("fabric_base_rtt_ps" in policy.source_text for policy in policies if policy is not None):
+        return made
+    return replace(made, fabric_base_rtt_ps=fabric_base_rtt_ps(made))
+
+
+def _with_what_is_asked(transport: Transport, policies: Sequence[LoadedPolicy | None], channels: int) -> Transport:
+    """Give the sizes that the policies' questions lead to: telemetry, times, entropies and requests in headers."""
+    changed: dict[str, int] = {"virtual_channels": channels}
+    if is_asked("telemetry", policies):
+        changed["telemetry_bytes"] = transport.telemetry_bytes or TELEMETRY_BYTES
+        changed["telemetry_hop_bytes"] = transport.telemetry_hop_bytes or TELEMETRY_HOP_BYTES
+    time_bytes = transport.timestamp_bytes if is_asked("rtt", policies) else 0
+    entropy_bytes = transport.entropy_echo_bytes if is_asked("entropy", policies) else 0
+    request_bytes = transport.request_overhead_bytes if is_asked("request", policies) else 0
+    changed["data_overhead_bytes"] = transport.data_overhead_bytes + time_bytes + request_bytes
+    changed["echo_bytes"] = time_bytes + entropy_bytes
+    return transport.model_copy(update=changed)
+
+
+def _class_mistakes(used: Sequence[int], channels: int) -> list[Mistake]:
+    if len(used) * channels <= MOST_CLASSES:
+        return []
+    text = (
+        f"{channels} virtual channels of each of {len(used)} priorities are {len(used) * channels} queues of a port,"
+        f" wanted at most {MOST_CLASSES}"
+    )
+    return [Mistake(path="transport.port_selection", text=text)]
 
 
 def _size_mistakes(fabric: Fabric) -> list[Mistake]:

@@ -55,6 +55,7 @@ PORT_DTYPE: Final = np.dtype(
         ("paused_ps", np.int64),  # summed over classes
         ("max_queue_bytes", np.int64),  # largest egress queue of one class, after an enqueue
         ("max_ingress_bytes", np.int64),  # largest use of one (port, class), headroom included
+        ("trims", np.int64),  # packets that were cut because they found no room towards this port
     ]
 )
 
@@ -79,6 +80,8 @@ COUNTERS: Final = (
     "drop_egress_threshold",
     "drop_headroom_full",
     "drop_receive_buffer",
+    "requests_sent",
+    "trims",  # packets that a switch has cut to their headers
     "end_ps",  # instant of the last arrival of a packet
 )
 

@@ -258,15 +258,19 @@ def _raw_input(
     arrays = (
         "node_kind", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
         "port_loss", "port_corruption", "port_headroom_bytes", "port_kmin_bytes", "port_kmax_bytes",
-        "shared_bytes", "attachment", "switches", "nics",
+        "shared_bytes", "node_tier", "node_group", "attachment", "switches", "nics",
         "destination_number", "port_stride",
         "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "digits", "rank_program",
         "rank_ports", "rank_gpu",
     )  # fmt: skip
-    tables = ("group_of", "group_ptr", "group_ports", "group_weights")
+    tables = ("group_of", "group_ptr", "group_ports", "group_weights", "second_of", "distance")
     raw: dict[str, Any] = {name: column(getattr(engine_input, name)) for name in arrays}
     raw["routes"] = [{name: column(getattr(table, name)) for name in tables} for table in engine_input.routes]
-    for name in ("seed", "until_ps", "control_class", "tokens", "has_receives", "has_telemetry", "watch_ps"):
+    numbers = (
+        "seed", "until_ps", "control_class", "trim_class", "virtual_channels", "tokens", "has_receives",
+        "has_telemetry", "echoes_time", "echoes_entropy", "fabric_base_rtt_ps", "watch_ps",
+    )  # fmt: skip
+    for name in numbers:
         raw[name] = getattr(engine_input, name)
     raw["stop_before_call"] = 0
     raw["transport"] = _raw_transport(engine_input.transport)
@@ -292,6 +296,7 @@ def _raw_transport(transport: Transport) -> dict[str, int]:
         "mtu_bytes", "data_overhead_bytes", "first_extra_bytes", "telemetry_bytes", "ack_bytes", "cnp_bytes",
         "credit_bytes", "pause_frame_bytes", "interframe_bytes", "reorder_tolerant", "reorder_window_packets",
         "ack_every", "retransmission_timeout_ps", "retry_limit", "end_to_end_credits", "reorder_threshold_packets",
+        "telemetry_hop_bytes", "echo_bytes", "trim_bytes", "timeout_low_ps", "timeout_low_packets",
     )  # fmt: skip
     return {name: int(getattr(transport, name)) for name in fields} | {
         "go_back_n": int(transport.recovery == "go-back-n"),
@@ -325,6 +330,7 @@ def _raw_congestion(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
         "shared_state": policy.shared.initial_bytes if policy.shared is not None else b"",
         "signals": _bits(plugin.signals | {Kind.START, Kind.TIMER}),
         "receive_all": plugin.receiver_signals == "data",
+        "moves_departures": plugin.moves_departures,
     }
 
 
@@ -345,6 +351,11 @@ def _raw_port(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
     if not isinstance(plugin, PortSelection):
         raise EngineError(f"{policy.name} is no port selection")
     return _raw_step(policy, keep) | {
+        "port_state": policy.port_state.initial_bytes if policy.port_state is not None else b"",
         "queue": "queue" in plugin.needs,
+        "hops_left": "hops-left" in plugin.needs,
+        "non_minimal": "non-minimal" in plugin.needs,
+        "always": plugin.always,
+        "at_delivery": plugin.at_delivery,
         "plain_ecmp": policy.source_path == _CATALOGUE_ECMP,
     }

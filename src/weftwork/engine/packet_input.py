@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -15,15 +15,18 @@ from weftwork.base.clock import serialisation_ps
 from weftwork.spec.fabric import SWITCH
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
+    from weftwork.policies.interface import Need
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.transport import Transport
 
 __all__ = [
     "AXIS_DTYPE", "COLLECT_DTYPE", "DIGIT_DTYPE", "DROP_REASONS", "GPU_DTYPE", "INSTANT_DTYPE",
     "LEAST_WATCH_PS", "NIC_DTYPE", "OP_DTYPE", "PAUSE_UNIT_BYTES", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm",
-    "HashField", "Instant", "Op", "PacketInput", "RouteTable", "Rule",
+    "HashField", "Instant", "Op", "PacketInput", "RouteTable", "Rule", "is_asked",
 ]  # fmt: skip
 
 PAUSE_UNIT_BYTES: Final = 64  # one quantum is 512 bit times: IEEE 802.3, annex 31B.2
@@ -38,6 +41,11 @@ DROP_REASONS: Final = (
     "headroom_full",
     "receive_buffer",
 )
+
+
+def is_asked(need: Need, policies: Iterable[LoadedPolicy | None]) -> bool:
+    """Whether one of the policies names a need."""
+    return any(need in policy.plugin.needs for policy in policies if policy is not None)
 
 
 class Op(IntEnum):
@@ -225,12 +233,17 @@ class RouteTable:
     group_ptr : shape (groups + 1,), int64
     group_ports : int32, global ids of the candidate ports, ascending within a group
     group_weights : int32, weight of each candidate
+    second_of : shape (nodes, attachments), int32: group of the ports to other switches from which an attachment can be
+        reached and that are on no shortest path, -1: none; shape (0, 0) where no policy asks
+    distance : shape (nodes, attachments), int16: hops over switches, -1 unreachable; shape (0, 0) where no policy asks
     """
 
     group_of: NDArray[np.int32]
     group_ptr: NDArray[np.int64]
     group_ports: NDArray[np.int32]
     group_weights: NDArray[np.int32]
+    second_of: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 0), np.int32))
+    distance: NDArray[np.int16] = field(default_factory=lambda: np.empty((0, 0), np.int16))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -248,10 +261,14 @@ class PacketInput:
     port_headroom_bytes : (P,), of each lossless class whose ingress is the port
     port_kmin_bytes, port_kmax_bytes : (P,), ECN thresholds of a switch's egress; 0 at hosts
     shared_bytes : (N,), size of the shared part of a switch's buffer
+    node_tier, node_group : (N,), tier (0: hosts), and pod or group (-1: none)
     attachment : (P,), index of the attachment for the port of a host, else -1
     destination_number, port_stride : (P,), what a port selection by destination sees; see `weftwork.topology.digits`
-    class_priority, class_lossless : (C,), ascending priorities in use
-    control_class : index of the class of ACK, NAK, CNP, CREDIT and PROBE
+    class_priority, class_lossless : (C,), ascending priorities in use, each ``virtual_channels`` times
+    control_class : index of the class of ACK, NAK, CNP, CREDIT, REQUEST and PROBE
+    trim_class : index of the class of packets that were cut
+    virtual_channels : classes of one priority, which follow each other
+    fabric_base_rtt_ps : longest base RTT of any two NIC ports, 0 where no policy reads it
     routes : tables; the first holds from time 0
     instants : `INSTANT_DTYPE`, ordered by time and then as they are applied
     ops, streams, tables : the job's programs; streams of one program are contiguous and in order
@@ -279,6 +296,8 @@ class PacketInput:
     port_kmin_bytes: NDArray[np.int64]
     port_kmax_bytes: NDArray[np.int64]
     shared_bytes: NDArray[np.int64]
+    node_tier: NDArray[np.int64]
+    node_group: NDArray[np.int64]
     attachment: NDArray[np.int32]
     destination_number: NDArray[np.int64]
     port_stride: NDArray[np.int64]
@@ -287,6 +306,9 @@ class PacketInput:
     class_priority: NDArray[np.int64]
     class_lossless: NDArray[np.int64]
     control_class: int
+    trim_class: int
+    virtual_channels: int
+    fabric_base_rtt_ps: int
     routes: tuple[RouteTable, ...]
     instants: NDArray[np.void]
     ops: NDArray[np.void]
@@ -306,8 +328,20 @@ class PacketInput:
     @property
     def has_telemetry(self) -> bool:
         """Whether the control or the path selection wants to know what switches write into packets."""
-        policies = (self.congestion_control, self.path_selection)
-        return any("telemetry" in policy.plugin.needs for policy in policies if policy is not None)
+        return self._is_asked("telemetry")
+
+    @property
+    def echoes_time(self) -> bool:
+        """Whether packets carry the time of their departure and ACKs and NAKs echo it."""
+        return self._is_asked("rtt")
+
+    @property
+    def echoes_entropy(self) -> bool:
+        """Whether ACKs and NAKs echo the entropy of the packet that caused them."""
+        return self._is_asked("entropy")
+
+    def _is_asked(self, need: Need) -> bool:
+        return is_asked(need, (self.congestion_control, self.path_selection))
 
     @property
     def watch_ps(self) -> int:

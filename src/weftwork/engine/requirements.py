@@ -132,7 +132,7 @@ def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) ->
         )
         for policy in policies
         if policy is not None
-        and (getattr(policy.plugin, "reorders", False) or "reorder-tolerance" in policy.plugin.needs)
+        and (getattr(policy.plugin, "reorders", "never") == "always" or "reorder-tolerance" in policy.plugin.needs)
     ]
 
 

@@ -45,9 +45,10 @@ class RecordType:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordsType:
-    """The candidates: an array of records that the step may read."""
+    """An array of records, such as the candidates; ``writable`` as in `RecordType`."""
 
     layout: RecordLayout
+    writable: frozenset[str] | None = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -253,6 +254,9 @@ class _Function:
                 return assigned | {name}
             case ast.Attribute(value=ast.Name(id=owner), attr=name):
                 self.store_field(target, owner, name, kind)
+            case ast.Attribute(value=ast.Subscript(value=ast.Name(id=owner), slice=index), attr=name):
+                self.want_int(index, self.expression(index, assigned), "an index")
+                self.store_field(target, owner, name, kind)
             case ast.Subscript(value=ast.Attribute(value=ast.Name(id=owner), attr=name) as array, slice=index):
                 record = self.types.get(owner)
                 kind_of_array = self.expression(array, assigned)
@@ -267,6 +271,8 @@ class _Function:
 
     def store_field(self, target: ast.expr, owner: str, name: str, kind: Type) -> None:
         record = self.types.get(owner)
+        if isinstance(record, RecordsType):
+            record = RecordType(layout=record.layout, writable=record.writable)
         if not isinstance(record, RecordType):
             raise self.wrong(target, f"'{owner}' has no fields to write")
         wanted = self.field_type(target, record, owner, name)
@@ -299,7 +305,7 @@ class _Function:
                 if isinstance(array, _ArrayType):
                     return array.element
                 if isinstance(array, RecordsType):
-                    return RecordType(layout=array.layout)
+                    return RecordType(layout=array.layout, writable=array.writable)
                 raise self.wrong(node, "only arrays of a state or signal and the candidates have an index")
             case ast.BinOp():
                 left = self.expression(node.left, assigned)

@@ -57,12 +57,16 @@ class EntryPoint:
     ----------
     name : of the function in the file
     arguments : in order, the dtype of a record, or None for an argument that the policy does not have
-    candidates : whether the last argument is an array whose length is ``candidates`` of the argument before it
+    lengths : by the place of an argument that is an array, the field of the signal that is its length
+    signal : place of the signal
+    left_out : places of arguments that the caller gives and the step does not take
     """
 
     name: str
     arguments: tuple[np.dtype[np.void] | None, ...]
-    candidates: bool = False
+    lengths: tuple[tuple[int, str], ...] = ()
+    signal: int = 0
+    left_out: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,16 +128,19 @@ def _footer(module: ModuleType, functions: set[str], entries: tuple[EntryPoint, 
 
 def _wrapper(entry: EntryPoint) -> str:
     name = entry.name
-    pointers, passed = [], []
+    pointers, passed, lengths = [], [], dict(entry.lengths)
     for index, dtype in enumerate(entry.arguments):
         if dtype is None:
             pointers.append("_numba.types.voidptr")
-            passed.append("None")
+            if index not in entry.left_out:
+                passed.append("None")
             continue
         pointers.append(f"_numba.types.CPointer(_numba.from_dtype(_numpy.dtype({dtype.descr!r})))")
-        is_array = entry.candidates and index == len(entry.arguments) - 1
-        length = f"_numba.carray(a{index - 1}, 1)[0].candidates" if is_array else "1"
-        passed.append(f"_numba.carray(a{index}, {length})" + ("" if is_array else "[0]"))
+        if index in lengths:
+            length = f"_numba.carray(a{entry.signal}, 1)[0].{lengths[index]}"
+            passed.append(f"_numba.carray(a{index}, {length})")
+        else:
+            passed.append(f"_numba.carray(a{index}, 1)[0]")
     names = ", ".join(f"a{index}" for index in range(len(entry.arguments)))
     return f"""
 

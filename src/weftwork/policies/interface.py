@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_type_hints
 
 import numpy as np
 
@@ -19,18 +19,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "CANDIDATE_DTYPE", "CONGESTION_CONTROL_PREFIX", "HOPS", "NO_WINDOW_BYTES", "OFF", "PATH_SELECTION_PREFIX",
-    "PORT_SIGNAL_DTYPE", "RECEIVER_PREFIX", "SIGNAL_DTYPE", "TIMERS", "Candidate", "CongestionControl", "Kind", "Need",
-    "PathSelection", "PathSpread", "PathState", "Plugin", "PortSelection", "PortSignal", "PortSpread",
-    "ReceiverState", "SenderState", "Signal", "array", "row",
+    "CANDIDATE_DTYPE", "CONGESTION_CONTROL_PREFIX", "HOPS", "INTERFACE", "MOST_CLASSES", "NO_WINDOW_BYTES", "OFF",
+    "PATH_SELECTION_PREFIX", "PORT_SIGNAL_DTYPE", "RECEIVER_PREFIX", "SIGNAL_DTYPE", "TIMERS",
+    "WRITTEN_BY_PORT_SELECTION", "Candidate", "CongestionControl", "Kind", "Need", "PathSelection", "PathSpread",
+    "PathState", "Plugin", "PortSelection", "PortSignal", "PortSpread", "ReceiverState", "Reorders", "SenderState",
+    "Signal", "array", "row",
 ]  # fmt: skip
 
+INTERFACE: Final = 1  # version of all that stands here; docs/models/policy-interface.md says what is stable
 TIMERS: Final = 4  # per queue pair and side, as the design says
 HOPS: Final = 8  # chosen: switches on the longest path whose telemetry a packet carries
+MOST_CLASSES: Final = 8  # traffic classes of a port: IEEE 802.1Q, clause 8.6.6
 OFF: Final = -1  # value of a timer that is not set
 NO_WINDOW_BYTES: Final = float(2**53)  # chosen: above any window, exact in float64
 
-Need = Literal["ecn", "telemetry", "rtt", "queue", "reorder-tolerance"]
+Need = Literal[
+    "ecn", "telemetry", "rtt", "entropy", "request", "trimming", "queue", "hops-left", "non-minimal",
+    "reorder-tolerance",
+]  # fmt: skip
+Reorders = Literal["never", "on-move", "always"]
 PathSpread = Literal["constant", "evenly"]
 PortSpread = Literal["hash", "destination", "evenly"]
 
@@ -44,154 +51,142 @@ class Kind(IntEnum):
     ACK = 3  # an acknowledgement; under spraying it may acknowledge nothing new (0 bytes) and still tell RTT and mark
     CNP = 4  # a congestion notification packet has arrived
     NAK = 5  # the receiver asks to go back
-    TRIM = 6  # a packet's payload was cut on the way
+    TRIM = 6  # a packet's payload was cut on the way: the receiver has its headers, the sender is told
     TIMEOUT = 7  # the retransmission timer has fired
     TIMER = 8  # one of the policy's own timers has fired
     CREDIT = 9  # the receiver has granted credit
     DATA = 10  # receiver: a data packet has arrived
+    REQUEST = 11  # receiver: the sender asks for credit
 
 
-SIGNAL_DTYPE: Final = np.dtype(
-    [
-        ("kind", np.int64),  # a Kind
-        ("now_ps", np.int64),
-        ("bytes", np.int64),  # ACK: payload newly acknowledged; SEND, DATA: payload; CREDIT: bytes granted
-        ("rtt_ps", np.int64),  # of the packet that is acknowledged; 0: not known
-        ("ecn", np.int64),  # 1: it was marked
-        ("host_delay_ps", np.int64),  # part of the RTT spent in the receiving host
-        ("fabric_delay_ps", np.int64),  # the rest of it
-        ("seq", np.int64),  # ACK, NAK: next sequence number expected; SEND, DATA: of the packet (packets, not wrapped)
-        ("next_seq", np.int64),  # the next one that the sender will send
-        ("entropy", np.int64),  # ACK: echoed from the packet; SEND: that the packet carries
-        ("timer", np.int64),  # TIMER: which of the four
-        ("line_rate_bps", np.int64),
-        ("base_rtt_ps", np.int64),  # of the path without queues
-        ("mtu_bytes", np.int64),  # payload of a full packet
-        ("inflight_bytes", np.int64),  # payload sent and not acknowledged
-        ("backlog_bytes", np.int64),  # payload posted and not sent yet
-        ("draw", np.int64),  # path selection: 62 random bits of this packet's identity
-        ("hops", np.int64),  # telemetry: switches passed
-        ("hop_queue_bytes", np.int64, (HOPS,)),
-        ("hop_tx_bytes", np.int64, (HOPS,)),
-        ("hop_rate_bps", np.int64, (HOPS,)),
-        ("hop_at_ps", np.int64, (HOPS,)),
-    ]
-)
-
-PORT_SIGNAL_DTYPE: Final = np.dtype(
-    [
-        ("now_ps", np.int64),
-        ("hash", np.int64),  # of the chosen fields, by the switch's own hash, after its offset
-        ("draw", np.int64),  # 62 random bits of this packet's identity at this switch
-        ("bytes", np.int64),  # of the frame
-        ("candidates", np.int64),  # how many; the array holds as many
-        ("is_data", np.int64),  # 0: ACK, CNP and other control packets
-        ("destination", np.int64),  # number of the NIC port that the packet goes to, counted leaf by leaf
-        ("stride", np.int64),  # consecutive numbers that the tiers below have already told apart; 1 at a leaf
-        ("choice", np.int64),  # written by the step: index of the candidate
-    ]
-)
-
-CANDIDATE_DTYPE: Final = np.dtype(
-    [
-        ("queue_bytes", np.int64),  # of the packet's priority at that port, exact at this instant
-        ("rate_bps", np.int64),
-        ("up", np.int64),  # 0: the link is down and routes have not converged yet
-        ("weight", np.int64),
-    ]
-)
-
-# The first fields of every state; a policy's own fields follow in the order of its class.
-CONGESTION_CONTROL_PREFIX: Final = (
-    ("rate_bps", np.float64),  # what the NIC paces by
-    ("window_bytes", np.float64),  # payload that may be in flight
-    ("timer_at_ps", np.int64, (TIMERS,)),  # when to call back, or OFF
-)
-RECEIVER_PREFIX: Final = (
-    ("send_cnp", np.int64),  # set to 1: the NIC sends a CNP now and clears it
-    ("send_ack", np.int64),  # set to 1: the NIC acknowledges now and clears it
-    ("credit_bytes", np.int64),  # above 0: the NIC grants that much now and clears it
-    ("timer_at_ps", np.int64, (TIMERS,)),
-)
-PATH_SELECTION_PREFIX: Final = (("entropy", np.int64),)  # 0..65535, carried as the UDP source port
-
-
-class Signal:
-    """`SIGNAL_DTYPE` as a step's author sees it; for type checkers, the dtype decides."""
-
-    kind: int
-    now_ps: int
-    bytes: int
-    rtt_ps: int
-    ecn: int
-    host_delay_ps: int
-    fabric_delay_ps: int
-    seq: int
-    next_seq: int
-    entropy: int
-    timer: int
-    line_rate_bps: int
-    base_rtt_ps: int
-    mtu_bytes: int
-    inflight_bytes: int
-    backlog_bytes: int
-    draw: int
-    hops: int
-    hop_queue_bytes: list[int]
-    hop_tx_bytes: list[int]
-    hop_rate_bps: list[int]
-    hop_at_ps: list[int]
-
-
-class PortSignal:
-    """`PORT_SIGNAL_DTYPE` as a step's author sees it."""
-
-    now_ps: int
-    hash: int
-    draw: int
-    bytes: int
-    candidates: int
-    is_data: int
-    destination: int
-    stride: int
-    choice: int
-
-
-class Candidate:
-    """`CANDIDATE_DTYPE` as a step's author sees it."""
-
-    queue_bytes: int
-    rate_bps: int
-    up: int
-    weight: int
-
-
-class SenderState:
-    """The prefix of a sender's state; a policy's ``State`` inherits it for type checkers and adds its own fields."""
-
-    rate_bps: float
-    window_bytes: float
-    timer_at_ps: list[int]
-
-
-class ReceiverState:
-    """The prefix of a receiver's state."""
-
-    send_cnp: int
-    send_ack: int
-    credit_bytes: int
-    timer_at_ps: list[int]
-
-
-class PathState:
-    """The prefix of a path selection's state."""
-
-    entropy: int
+def _record(owner: type) -> tuple[tuple[str, type] | tuple[str, type, tuple[int]], ...]:
+    """The columns of a record, from the annotated fields of its class: the one place where its names stand."""
+    columns: list[tuple[str, type] | tuple[str, type, tuple[int]]] = []
+    for name, hint in get_type_hints(owner).items():
+        default = owner.__dict__.get(name)
+        kind = np.float64 if hint in (float, list[float]) else np.int64
+        columns.append((name, kind, (len(default),)) if isinstance(default, list) else (name, kind))
+    return tuple(columns)
 
 
 def array(size: int, fill: float = 0) -> Any:  # noqa: ANN401
     """Make the default of a small fixed array in a state: ``last_at_ps: list[int] = array(8, OFF)``."""
     return [fill] * size
+
+
+class Signal:
+    """What a sender's step, a receiver's step and a path selection are told; read only."""
+
+    kind: int  # a Kind
+    now_ps: int
+    bytes: int  # ACK: payload newly acknowledged; SEND, DATA, TRIM: payload; CREDIT: bytes newly granted
+    rtt_ps: int  # of the packet that is acknowledged; 0: not known
+    ecn: int  # 1: it was marked
+    host_delay_ps: int  # part of the RTT spent in the receiving host
+    fabric_delay_ps: int  # the rest of it
+    seq: int  # ACK, NAK: next number expected; SEND, DATA, TRIM: of the packet (packets, not wrapped)
+    next_seq: int  # the next one that the sender will send for the first time
+    entropy: int  # ACK, NAK, TRIM: echoed from the packet; SEND: that it carries; TIMEOUT: of the oldest packet
+    timer: int  # TIMER: which of the four
+    line_rate_bps: int
+    base_rtt_ps: int  # of the path without queues
+    mtu_bytes: int  # payload of a full packet
+    inflight_bytes: int  # payload that was sent and of which nothing is known
+    backlog_bytes: int  # payload posted and not sent yet
+    draw: int  # path selection: 62 random bits of this packet's identity
+    arrived_bytes: int  # ACK: payload newly known to have arrived, also beyond gaps
+    marked_bytes: int  # ACK: payload that has arrived with a mark since the last ACK signal
+    lost_bytes: int  # ACK, NAK, TRIM, TIMEOUT: payload newly known to be lost
+    completed_messages: int  # ACK: messages newly acknowledged whole
+    last_hop: int  # TRIM: 1: the switch that cut the packet is the receiver's own
+    request_bytes: int  # DATA, TRIM, REQUEST at the receiver: what the sender's state said
+    fabric_base_rtt_ps: int  # the longest base RTT of any two NIC ports
+    hops: int  # switches that the packet has passed, from its TTL
+    hop_queue_bytes: list[int] = array(HOPS)
+    hop_tx_bytes: list[int] = array(HOPS)
+    hop_rate_bps: list[int] = array(HOPS)
+    hop_at_ps: list[int] = array(HOPS)
+    hop_port: list[int] = array(HOPS)  # global id of the port by which it left
+
+
+class PortSignal:
+    """What a port selection is told; it writes the last three fields."""
+
+    now_ps: int
+    hash: int  # of the chosen fields, by the switch's own hash, after its offset
+    draw: int  # 62 random bits of this packet's identity at this switch
+    bytes: int  # of the frame
+    candidates: int  # how many; the array holds as many
+    is_data: int  # 0: ACK, CNP and other control packets
+    destination: int  # number of the NIC port that the packet goes to, counted leaf by leaf
+    stride: int  # consecutive numbers that the tiers below have already told apart; 1 at a leaf
+    node: int  # id of this switch
+    tier: int  # of this switch: 1 a leaf, and so on upwards
+    group: int  # pod or group of this switch; -1: none
+    in_port: int  # local index of the port by which the packet came in
+    ports: int  # of this switch; the rows of `port_state` are as many
+    hops: int  # switches passed before this one
+    queue_pair_hash: int  # 62 bits of the queue pair's identity, the same everywhere
+    edge: int  # number of this switch among those with hosts; -1: it has none
+    from_edge: int  # of the switch of the NIC port that has sent the packet
+    to_edge: int  # of the switch of the NIC port that it goes to
+    edges: int  # how many there are
+    delivered: int  # 1: the only candidate leads to the receiver's NIC port
+    virtual_channel: int  # of the packet within its priority, from 0; may be written
+    word: int  # travels with the packet, 0 at its NIC; may be written
+    via: int  # edge that the packet passes first, or OFF; may be written
+    choice: int  # written: index of the candidate
+
+
+class Candidate:
+    """One port by which a packet may leave; it is up."""
+
+    queue_bytes: int  # of the packet's class at that port, exact at this instant
+    rate_bps: int
+    weight: int
+    port: int  # local index at this switch
+    paused: int  # 1: the far end forbids the packet's class now
+    hops_left: int  # switches that the packet passes after this one, if it goes on by a shortest path
+    minimal: int  # 1: on a shortest path
+
+
+class SenderState:
+    """The prefix of a sender's state; a policy's ``State`` inherits it for type checkers and adds its own fields."""
+
+    rate_bps: float  # what the NIC paces by
+    window_bytes: float  # payload that may be in flight
+    timer_at_ps: list[int] = array(TIMERS, OFF)  # when to call back, or OFF
+    timeout_ps: int  # own retransmission timeout; 0: the transport's
+    segment_bytes: int  # frames that leave back to back before the next pause; 0: every packet is paced
+    request_bytes: int  # carried in the header of each packet that is sent
+    send_request: int  # set to 1: the NIC sends a REQUEST now and clears it
+
+
+class ReceiverState:
+    """The prefix of a receiver's state."""
+
+    send_cnp: int  # set to 1: the NIC sends a CNP now and clears it
+    send_ack: int  # set to 1: the NIC acknowledges now and clears it
+    credit_bytes: int  # all that was ever granted: the NIC sends a CREDIT with it whenever it has grown
+    send_credit: int  # set to 1: the NIC sends the CREDIT again and clears it
+    timer_at_ps: list[int] = array(TIMERS, OFF)
+
+
+class PathState:
+    """The prefix of a path selection's state."""
+
+    entropy: int  # 0..65535, carried as the UDP source port
+    timer_at_ps: list[int] = array(TIMERS, OFF)
+
+
+SIGNAL_DTYPE: Final = np.dtype(list(_record(Signal)))
+PORT_SIGNAL_DTYPE: Final = np.dtype(list(_record(PortSignal)))
+CANDIDATE_DTYPE: Final = np.dtype(list(_record(Candidate)))
+# The first fields of every state; a policy's own fields follow in the order of its class.
+CONGESTION_CONTROL_PREFIX: Final = _record(SenderState)
+RECEIVER_PREFIX: Final = _record(ReceiverState)
+PATH_SELECTION_PREFIX: Final = _record(PathState)
+WRITTEN_BY_PORT_SELECTION: Final = ("virtual_channel", "word", "via", "choice")
 
 
 def row(
@@ -219,11 +214,14 @@ class CongestionControl:
     step : ``step(params, state, signal)`` at the sending NIC
     signals : kinds at which ``step`` is called; others cost nothing. TIMER and START are always included
     receiver_state, receive : the optional step of the receiving NIC, ``receive(params, state, shared, signal)``
-    receiver_signals : DATA (every data packet), or "ecn" for marked ones only; TIMER is always included
+    receiver_signals : DATA (every data packet), or "ecn" for marked ones only; TIMER, TRIM and REQUEST are always
+        included
     shared_state : class of a record that all queue pairs of one receiving NIC share, or None
+    moves_departures : whether a change of the rate moves the departure that is already set
     needs : what it needs of switches and transport, so that a scenario is refused before it runs
     source : the paper or specification
     variants : named sets of parameters, such as ``paper``
+    interface : version of this module that the file was written for
     """
 
     params: type
@@ -235,8 +233,10 @@ class CongestionControl:
     receive: Callable[..., None] | None = None
     receiver_signals: Literal["data", "ecn"] = "data"
     shared_state: type | None = None
+    moves_departures: bool = False
     needs: frozenset[Need] = frozenset()
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    interface: int = INTERFACE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -244,10 +244,12 @@ class PathSelection:
     """A path selection at the NIC: ``step(params, state, signal)`` writes ``state.entropy``.
 
     It is called with SEND before a packet leaves (``per="packet"``) or before a message's first packet
-    (``per="message"``), and with ACK, NAK and TIMEOUT where ``signals`` names them.
+    (``per="message"``), with TIMER, and with START, RESUME, ACK, NAK, TRIM and TIMEOUT where ``signals`` names them.
 
     Parameters
     ----------
+    reorders : whether packets of a queue pair overtake each other: ``never``; ``on-move``, when it changes the path;
+        ``always``
     spreads : what it comes to where no packet is simulated, which the flow engine reads: ``constant``, a queue pair
         keeps the entropy that the NIC gave it; ``evenly``, its packets take many entropies equally often. None:
         neither, and the flow engine refuses it. `weftwork.policies.spread` holds a declaration to the step
@@ -259,20 +261,30 @@ class PathSelection:
     source: str
     per: Literal["packet", "message"] = "packet"
     signals: frozenset[Kind] = frozenset()
-    reorders: bool = True
+    reorders: Reorders = "always"
     spreads: PathSpread | None = None
     needs: frozenset[Need] = frozenset()
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    interface: int = INTERFACE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PortSelection:
     """A port selection at the switch: ``step(params, state, signal, candidates)`` writes ``signal.choice``.
 
-    The state belongs to the switch. ``needs={"queue"}`` fills ``queue_bytes``; without it the field is 0.
+    The state belongs to the switch. Candidates are up. ``needs={"queue"}`` fills ``queue_bytes`` and ``paused``,
+    ``"hops-left"`` fills ``hops_left``; without it a field is 0. ``"non-minimal"`` adds the other ports that lead to
+    the destination, behind the minimal ones.
 
     Parameters
     ----------
+    port_state : class of a record that each port of the switch has, or None. The step is then
+        ``step(params, state, ports, signal, candidates)``; ``ports[candidates[i].port]`` is the record of a candidate
+    always : whether the step is called where there is one candidate too
+    at_delivery : whether it is called at the last switch, where the one candidate leads to the receiver
+    virtual_channels : queues that each priority has at a port; the step moves a packet by ``signal.virtual_channel``
+    reorders : whether packets of a flow overtake each other: ``never``; ``on-move``, when it changes the port;
+        ``always``
     spreads : what it comes to where no packet is simulated, which the flow engine reads: ``hash``, the candidate is
         hash mod candidates; ``destination``, destination // stride mod candidates; ``evenly``, the packets of a flow
         leave by all candidates equally often. None: none of them, and the flow engine refuses it.
@@ -283,10 +295,15 @@ class PortSelection:
     state: type
     step: Callable[..., None]
     source: str
-    reorders: bool = False
+    port_state: type | None = None
+    always: bool = False
+    at_delivery: bool = False
+    virtual_channels: int = 1
+    reorders: Reorders = "never"
     spreads: PortSpread | None = None
     needs: frozenset[Need] = frozenset()
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    interface: int = INTERFACE
 
 
 Plugin = CongestionControl | PathSelection | PortSelection

@@ -25,10 +25,12 @@ from weftwork.policies.compile import Compiled, EntryPoint, compile_entries
 from weftwork.policies.interface import (
     CANDIDATE_DTYPE,
     CONGESTION_CONTROL_PREFIX,
+    OFF,
     PATH_SELECTION_PREFIX,
     PORT_SIGNAL_DTYPE,
     RECEIVER_PREFIX,
     SIGNAL_DTYPE,
+    WRITTEN_BY_PORT_SELECTION,
     CongestionControl,
     PathSelection,
     Plugin,
@@ -50,7 +52,7 @@ _PREFIX: Final = {
     "port_selection": (),
 }
 _SIGNAL: Final = RecordLayout.of_dtype("Signal", SIGNAL_DTYPE)
-_PORT_SIGNAL: Final = RecordLayout.of_dtype("PortSignal", PORT_SIGNAL_DTYPE, watched=("choice",))
+_PORT_SIGNAL: Final = RecordLayout.of_dtype("PortSignal", PORT_SIGNAL_DTYPE, watched=WRITTEN_BY_PORT_SELECTION)
 _CANDIDATE: Final = RecordLayout.of_dtype("Candidate", CANDIDATE_DTYPE)
 
 
@@ -143,7 +145,7 @@ class LoadedPolicy:
     plugin : its ``PLUGIN``
     rows : its parameters, for documentation
     values : parameter to number
-    state, receiver, shared : layouts of its states; the last two None where it has none
+    state, receiver, shared, port_state : layouts of its states; the last three None where it has none
     params : plain object of the parameters
     """
 
@@ -159,6 +161,7 @@ class LoadedPolicy:
         self.state = file.state
         self.receiver = file.receiver
         self.shared = file.shared
+        self.port_state = file.port_state
         self._params = parameter_layout(file.rows, values)
         self.params = self._params.new()
 
@@ -193,6 +196,10 @@ class LoadedPolicy:
     def new_shared_state(self) -> Any:  # noqa: ANN401
         """A new record that the queue pairs of one receiving NIC share, or None."""
         return None if self.shared is None else self.shared.new()
+
+    def new_port_states(self, ports: int) -> list[Any] | None:
+        """New records of the ports of one switch, or None where the policy has none."""
+        return None if self.port_state is None else [self.port_state.new() for _ in range(ports)]
 
     @staticmethod
     def new_signal() -> Any:  # noqa: ANN401
@@ -239,8 +246,15 @@ class LoadedPolicy:
         signal = self.signal_layout.dtype
         params = self._params.dtype
         if self.kind == "port_selection":
-            arguments = (params, self.state.dtype, signal, _CANDIDATE.dtype)
-            entries = [EntryPoint(name=self.plugin.step.__name__, arguments=arguments, candidates=True)]
+            rows = None if self.port_state is None else self.port_state.dtype
+            entry = EntryPoint(
+                name=self.plugin.step.__name__,
+                arguments=(params, self.state.dtype, rows, signal, _CANDIDATE.dtype),
+                lengths=((2, "ports"), (4, "candidates")),
+                signal=3,
+                left_out=(2,) if rows is None else (),
+            )
+            entries = [entry]
         else:
             entries = [EntryPoint(name=self.plugin.step.__name__, arguments=(params, self.state.dtype, signal))]
         if self.receiver is not None:
@@ -252,30 +266,53 @@ class LoadedPolicy:
 
     # Calls in plain Python, with the errors of the file's author.
 
-    def call_step(self, state: Any, signal: Any, candidates: Any = None) -> None:  # noqa: ANN401
+    def call_step(
+        self,
+        state: Any,  # noqa: ANN401
+        signal: Any,  # noqa: ANN401
+        candidates: Any = None,  # noqa: ANN401
+        ports: Any = None,  # noqa: ANN401
+    ) -> None:
         """Call the step as plain Python and look at what it wrote.
+
+        Parameters
+        ----------
+        state, signal : its records
+        candidates : of a port selection
+        ports : records of the ports of the switch, for a port selection with a ``port_state``
 
         Raises
         ------
         PolicyError : it raised, or wrote what no engine can obey; with file and line
         """
-        self._call(self.plugin.step, (self.params, state, signal, *(() if candidates is None else (candidates,))))
+        rows = () if ports is None else (ports,)
+        told = () if candidates is None else (candidates,)
+        self._call(self.plugin.step, (self.params, state, *rows, signal, *told))
         if self.kind == "congestion_control":
             self._want(state, "rate_bps", 0 < state.rate_bps < math.inf, "wanted a finite rate above 0")
             self._want(state, "window_bytes", 0 <= state.window_bytes < math.inf, "wanted a finite window from 0 on")
+            for name in ("timeout_ps", "segment_bytes", "request_bytes"):
+                self._want(state, name, getattr(state, name) >= 0, "wanted 0 or more")
         elif self.kind == "path_selection":
             self._want(state, "entropy", 0 <= state.entropy <= 65535, "wanted 0 to 65535")
         else:
             last = signal.candidates - 1
             self._want(signal, "choice", 0 <= signal.choice <= last, f"wanted 0 to {last}, the last candidate")
+            most = cast("PortSelection", self.plugin).virtual_channels - 1
+            held = signal.virtual_channel
+            self._want(signal, "virtual_channel", 0 <= held <= most, f"wanted 0 to {most}, the last one of PLUGIN")
+            edges = signal.edges - 1
+            self._want(signal, "via", OFF <= signal.via <= edges, f"wanted OFF or 0 to {edges}, the last edge")
 
     def call_receive(self, state: Any, shared: Any, signal: Any) -> None:  # noqa: ANN401
         """Call the receiver's step as plain Python and look at what it wrote; as `call_step`."""
+        before = state.credit_bytes
         receive = cast("CongestionControl", self.plugin).receive
         if receive is None:
             raise UsageError(f"{self.name} has no receiver's step")
         self._call(receive, (self.params, state, shared, signal))
-        self._want(state, "credit_bytes", state.credit_bytes >= 0, "wanted 0 or more")
+        granted = f"wanted at least {before}, which is granted; it counts all credit"
+        self._want(state, "credit_bytes", state.credit_bytes >= before, granted)
 
     def replay(
         self,
@@ -283,6 +320,7 @@ class LoadedPolicy:
         signal_bytes: bytes,
         *,
         candidate_bytes: bytes = b"",
+        port_bytes: bytes = b"",
         shared_bytes: bytes | None = None,
         receiver: bool = False,
     ) -> None:
@@ -291,7 +329,7 @@ class LoadedPolicy:
         Parameters
         ----------
         state_bytes, signal_bytes : records before the call; with ``receiver`` the state is the receiver's
-        candidate_bytes : the array of candidates, for a port selection
+        candidate_bytes, port_bytes : the arrays of candidates and of the ports' records, for a port selection
         shared_bytes : the shared record, where the policy has one
 
         Raises
@@ -306,11 +344,9 @@ class LoadedPolicy:
             shared = None if self.shared is None or shared_bytes is None else self.shared.unpack(shared_bytes)
             self.call_receive(self.receiver.unpack(state_bytes), shared, signal)
             return
-        size = _CANDIDATE.dtype.itemsize
-        starts = range(0, len(candidate_bytes), size)
-        candidates = [_CANDIDATE.unpack(candidate_bytes[at : at + size]) for at in starts]
-        is_port = self.kind == "port_selection"
-        self.call_step(self.state.unpack(state_bytes), signal, candidates if is_port else None)
+        candidates = _rows(_CANDIDATE, candidate_bytes) if self.kind == "port_selection" else None
+        ports = None if self.port_state is None else _rows(self.port_state, port_bytes)
+        self.call_step(self.state.unpack(state_bytes), signal, candidates, ports)
 
     def _call(self, step: Any, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
         try:
@@ -328,6 +364,12 @@ class LoadedPolicy:
         return PolicyError(str(self.source_path), line or self.plugin.step.__code__.co_firstlineno, text)
 
 
+def _rows(layout: RecordLayout, data: bytes) -> list[Any]:
+    """The bytes of an array of records as plain objects."""
+    size = layout.dtype.itemsize
+    return [layout.unpack(data[at : at + size]) for at in range(0, len(data), size)]
+
+
 class _PolicyFile:
     """One file, imported and checked."""
 
@@ -343,7 +385,9 @@ class _PolicyFile:
         try:
             self.rows = parameter_rows(self.plugin.params)
             self.state = RecordLayout("State", state_fields(self.plugin.state, _PREFIX[kind]))
-            self.receiver = self.shared = None
+            self.receiver = self.shared = self.port_state = None
+            if isinstance(self.plugin, PortSelection) and self.plugin.port_state is not None:
+                self.port_state = RecordLayout("PortState", state_fields(self.plugin.port_state, ()))
             if isinstance(self.plugin, CongestionControl) and self.plugin.receive is not None:
                 if self.plugin.receiver_state is not None:
                     owner = self.plugin.receiver_state
@@ -363,8 +407,9 @@ class _PolicyFile:
         signal: Type = RecordType(layout=_SIGNAL)
         arguments: tuple[Type, ...] = (params, state, signal)
         if self.kind == "port_selection":
-            signal = RecordType(layout=_PORT_SIGNAL, writable=frozenset({"choice"}))
-            arguments = (params, state, signal, RecordsType(layout=_CANDIDATE))
+            signal = RecordType(layout=_PORT_SIGNAL, writable=frozenset(WRITTEN_BY_PORT_SELECTION))
+            rows = () if self.port_state is None else (RecordsType(layout=self.port_state, writable=None),)
+            arguments = (params, state, *rows, signal, RecordsType(layout=_CANDIDATE))
         steps: list[tuple[Any, tuple[Type, ...]]] = [(self.plugin.step, arguments)]
         if isinstance(self.plugin, CongestionControl) and self.plugin.receive is not None:
             if self.receiver is None:

@@ -6,6 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from weftwork.policies.interface import (
+    INTERFACE,
+    MOST_CLASSES,
     CongestionControl,
     Kind,
     Need,
@@ -13,6 +15,7 @@ from weftwork.policies.interface import (
     PathSpread,
     PortSelection,
     PortSpread,
+    Reorders,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +57,16 @@ _FIELDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "needs": (lambda value: _is_set_of(value, _is_need), f"a frozenset of {', '.join(get_args(Need))}"),
     "variants": (_are_variants, "a dict of dicts by name"),
     "per": (lambda value: value in ("packet", "message"), "'packet' or 'message'"),
-    "reorders": (lambda value: isinstance(value, bool), "True or False"),
+    "reorders": (lambda value: value in get_args(Reorders), "'never', 'on-move' or 'always'"),
+    "moves_departures": (lambda value: isinstance(value, bool), "True or False"),
+    "port_state": (_is_class_or_none, "a class or None"),
+    "always": (lambda value: isinstance(value, bool), "True or False"),
+    "at_delivery": (lambda value: isinstance(value, bool), "True or False"),
+    "virtual_channels": (
+        lambda value: type(value) is int and 1 <= value <= MOST_CLASSES,
+        f"an int from 1 to {MOST_CLASSES}",
+    ),
+    "interface": (lambda value: value == INTERFACE, f"{INTERFACE}, the version that this Weftwork has"),
 }
 _SPREADS: Final[dict[type, tuple[str, ...]]] = {
     PathSelection: get_args(PathSpread),
@@ -84,10 +96,10 @@ def _wrong_spread(plugin: PathSelection | PortSelection) -> str | None:
         return None
     if plugin.spreads not in known:
         return f"PLUGIN's spreads is {plugin.spreads!a}, wanted {', '.join(map(repr, known))} or None"
-    if plugin.reorders != (plugin.spreads == "evenly"):
+    if (plugin.reorders == "always") != (plugin.spreads == "evenly"):
         return (
-            f"PLUGIN's spreads is {plugin.spreads!r} and its reorders {plugin.reorders}; packets that are spread evenly"
-            " overtake each other, and others do not"
+            f"PLUGIN's spreads is {plugin.spreads!r} and its reorders {plugin.reorders!r}; packets that are spread"
+            " evenly always overtake each other, and others do not"
         )
     return None
 

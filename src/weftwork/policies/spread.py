@@ -75,7 +75,7 @@ def _of_port(policy: LoadedPolicy, plugin: Any) -> str | None:  # noqa: ANN401
         state, signal = policy.new_state(), policy.new_port_signal()
         candidates = policy.new_candidates(count)
         for candidate in candidates:
-            candidate.rate_bps, candidate.up, candidate.weight = 400_000_000_000, 1, 1
+            candidate.rate_bps, candidate.weight, candidate.minimal = 400_000_000_000, 1, 1
         used: Counter[int] = Counter()
         flow = _bits(1, count) % 2**32
         is_even = plugin.spreads == "evenly"

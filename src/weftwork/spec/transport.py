@@ -1,7 +1,7 @@
 """A transport as the engines see it: sizes on the wire, recovery, priorities and flow control, all resolved to numbers.
 
 `weftwork.transports` fills this record from a scenario; the sizes come from `weftwork.wire`.
-Leaves out: credits between switches, and trimming, which later issues add.
+Leaves out: credits between switches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ class Transport(Record):
     mtu_bytes: int = Field(default=4096, gt=0, le=16384)  # payload of a full packet
     data_overhead_bytes: int = Field(default=62, ge=0)
     first_extra_bytes: int = Field(default=16, ge=0)
-    telemetry_bytes: int = Field(default=0, ge=0)
+    telemetry_bytes: int = Field(default=0, ge=0)  # of a packet that carries in-band telemetry, beside its hops
+    telemetry_hop_bytes: int = Field(default=0, ge=0)  # that each switch adds
+    timestamp_bytes: int = Field(default=4, ge=0)  # chosen: as TCP's TSval, RFC 7323; where RTTs are asked for
+    entropy_echo_bytes: int = Field(default=2, ge=0)  # a UDP source port, in an ACK; where it is asked for
+    request_overhead_bytes: int = Field(default=4, ge=0)  # chosen: 32 bits; where receivers are told of requests
+    echo_bytes: int = Field(default=0, ge=0)  # of all echoes in an ACK or NAK, resolved for a run
+    trim_bytes: int = Field(default=0, ge=0)  # frame of a packet that was cut for want of room; 0: it is dropped
+    trim_priority: int | None = Field(default=None, ge=0, le=7)  # of what was cut; None: the control priority
     ack_bytes: int = Field(default=66, gt=0)
     cnp_bytes: int = Field(default=78, gt=0)
     credit_bytes: int = Field(default=66, gt=0)
@@ -31,6 +38,7 @@ class Transport(Record):
     data_priority: int = Field(default=3, ge=0, le=7)
     control_priority: int = Field(default=6, ge=0, le=7)
     lossless_priorities: tuple[int, ...] = (3,)  # empty: no flow control
+    virtual_channels: int = Field(default=1, gt=0, le=8)  # of each priority, resolved for a run
     recovery: Literal["go-back-n", "timeout", "selective-repeat"] = "go-back-n"
     reorder_threshold_packets: int = Field(default=0, ge=0, le=1 << 20)  # selective repeat: overtaken by more is lost
     resend: Literal["by-window", "at-once"] = "by-window"  # selective repeat: when a packet known to be lost may leave
@@ -38,6 +46,8 @@ class Transport(Record):
     reorder_window_packets: int = Field(default=1024, gt=0, le=1 << 20)
     ack_every: int = Field(default=1, gt=0)
     retransmission_timeout_ps: int = Field(default=67_108_864_000, gt=0)  # 4.096 us x 2^14, IBTA vol. 1, 9.7.6.1.3
+    timeout_low_ps: int = Field(default=0, ge=0)  # with few packets outstanding; 0: the same as with many
+    timeout_low_packets: int = Field(default=0, ge=0)  # at most so many are few
     retry_limit: int = Field(default=7, ge=0)
     end_to_end_credits: int = Field(default=0, ge=0)  # 0: not used
 

@@ -56,8 +56,8 @@ PLUGIN = PathSelection(
     state=State,
     step=step,
     signals=frozenset({Kind.ACK}),  # besides SEND; NAK and TIMEOUT could be named, too
-    reorders=True,  # packets of one queue pair overtake each other
+    reorders="always",  # packets of one queue pair overtake each other
     spreads="evenly",  # what the flow engine takes it for, where no packet is simulated
-    needs=frozenset({"ecn", "reorder-tolerance"}),
+    needs=frozenset({"ecn", "entropy", "reorder-tolerance"}),
     source="arXiv:2407.21625, section 3",
 )

@@ -29,17 +29,6 @@ class State:
     last: int
 
 
-def next_up(first: int, signal: PortSignal, candidates: list[Candidate]) -> int:
-    """Return the first port that is up, from ``first`` on; ``first`` itself where none is."""
-    found = first
-    for offset in range(signal.candidates):
-        index = (first + offset) % signal.candidates
-        if candidates[index].up == 1:
-            found = index
-            break
-    return found
-
-
 def drain_s(candidate: Candidate) -> float:
     """Seconds, times 8, that a queue takes to drain: bytes / rate."""
     return float(candidate.queue_bytes) / float(candidate.rate_bps)
@@ -48,13 +37,13 @@ def drain_s(candidate: Candidate) -> float:
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
     """Choose the port that drains first among some random ones and the last one; a tie goes to the first drawn."""
     rest = signal.draw  # 62 random bits that belong to this packet at this switch
-    signal.choice = next_up(rest % signal.candidates, signal, candidates)
+    signal.choice = rest % signal.candidates
     for _ in range(params.samples - 1):
         rest = rest // signal.candidates
-        drawn = next_up(rest % signal.candidates, signal, candidates)
+        drawn = rest % signal.candidates
         if drain_s(candidates[drawn]) < drain_s(candidates[signal.choice]):
             signal.choice = drawn
-    last = next_up(state.last % signal.candidates, signal, candidates)
+    last = state.last % signal.candidates  # ports that are down are no candidates
     if drain_s(candidates[last]) < drain_s(candidates[signal.choice]):
         signal.choice = last
     state.last = signal.choice
@@ -64,7 +53,7 @@ PLUGIN = PortSelection(
     params=Params,
     state=State,
     step=step,
-    reorders=True,  # packets of one flow overtake each other
+    reorders="always",  # packets of one flow overtake each other
     spreads="evenly",  # what the flow engine takes it for, where no packet is simulated
     needs=frozenset({"queue", "reorder-tolerance"}),  # without "queue" all queue_bytes are 0
     source="doi:10.1145/3098822.3098839, section 3",

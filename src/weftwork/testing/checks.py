@@ -49,7 +49,7 @@ CHECKS: Final[dict[str, Check]] = {
         done="told the same story one second later", wanted="the same rates and windows as before"
     ),
     "keeps_its_path": Check(
-        done="sent packets of one flow, for a policy with reorders=False",
+        done="sent packets of one flow, for a policy with reorders='never'",
         wanted="all of them take one path, so that none overtakes another",
     ),
     "avoids_dead_ports": Check(

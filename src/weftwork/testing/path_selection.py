@@ -81,7 +81,7 @@ def _story(policy: LoadedPolicy, seed: int, taken: list[int]) -> Iterator[Findin
             return
         if kind == Kind.SEND:
             taken.append(twin.state.entropy)
-            if not plugin.reorders and plugin.per == "packet" and before != twin.state.entropy:
+            if plugin.reorders != "always" and plugin.per == "packet" and before != twin.state.entropy:
                 text = f"it says that it does not reorder, and moved a packet from entropy {before} to {taken[-1]}"
                 yield Finding(check="keeps_its_path", text=text)
                 return

@@ -69,7 +69,7 @@ def _equal_candidates(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
         signal.destination, signal.stride = source.randrange(100_000), source.choice(_STRIDES)
         candidates = policy.new_candidates(_ALIKE)
         for candidate in candidates:
-            candidate.rate_bps, candidate.up, candidate.weight = 400_000_000_000, 1, 1
+            candidate.rate_bps, candidate.weight, candidate.minimal = 400_000_000_000, 1, 1
         twin.step(signal, candidates)
         used.add(signal.choice)
     if len(used) < _ALIKE:
@@ -95,7 +95,6 @@ def _packets(policy: LoadedPolicy, seed: int, taken: list[int]) -> Iterator[Find
         for candidate in candidates:
             candidate.queue_bytes = source.choice((0, source.randrange(1_000_000))) if sees_queues else 0
             candidate.rate_bps = source.choice((100_000_000_000, 400_000_000_000))
-            candidate.up = int(source.random() < 0.9)
             candidate.weight = source.randrange(1, 9)
         choices = []
         for _ in range(2):  # two packets of one flow at one instant
@@ -111,14 +110,7 @@ def _packets(policy: LoadedPolicy, seed: int, taken: list[int]) -> Iterator[Find
                 return
             choices.append(signal.choice)
         taken += choices
-        # One that keeps a flow's path has to stay until the routes tell it; one that is free has no excuse.
-        is_avoidable = plugin.reorders and any(candidate.up for candidate in candidates)
-        if is_avoidable and not candidates[choices[0]].up:
-            text = f"it chose port {choices[0]}, which is down, though others are up"
-            yield Finding(check="avoids_dead_ports", text=text)
-            return
-        is_stuck = choices[0] != choices[1] and not plugin.reorders
-        if is_stuck and candidates[choices[0]].up:
+        if choices[0] != choices[1] and plugin.reorders != "always":
             text = f"it says that it does not reorder, and sent two packets of one flow at once to ports {choices}"
             yield Finding(check="keeps_its_path", text=text)
             return

@@ -3,7 +3,7 @@
 All shortest paths by hop count are candidates, as ECMP uses them (RFC 2992 describes the choice among them). Hosts do
 not forward. Routes are kept per attachment, not per host, and equal sets of ports are kept once: a fat tree of 8,192
 hosts needs 512 columns and some thousand groups.
-Leaves out: weights, non-minimal paths, and how long a routing protocol takes (engines apply a delay to new routes).
+Leaves out: weights, and how long a routing protocol takes (engines apply a delay to new routes).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from weftwork.base.errors import UsageError
 from weftwork.spec.fabric import HOST, Fabric
 
-__all__ = ["DELIVER", "UNREACHABLE", "Routes", "attachments", "routes", "search", "switch_distances"]
+__all__ = ["DELIVER", "UNREACHABLE", "Routes", "attachments", "routes", "search", "second_groups", "switch_distances"]
 
 MOST_WORDS = 1 << 24  # chosen: 128 MiB of neighbours' words at a time; a million GPUs have some 2^29 of them
 UNREACHABLE = -1
@@ -167,6 +167,52 @@ def routes(fabric: Fabric, link_up: NDArray[np.bool_]) -> Routes:
         group_of=group_of,
         group_ptr=group_ptr,
         group_ports=np.concatenate(members) if members else np.empty(0, np.int32),
+    )
+
+
+def second_groups(fabric: Fabric, link_up: NDArray[np.bool_], found: Routes) -> Routes:
+    """The other ways: ports to switches from which an attachment can be reached, and that are on no shortest path.
+
+    Parameters
+    ----------
+    fabric, link_up : as of `routes`
+    found : its result
+
+    Returns
+    -------
+    groups of ``found``, then these; ``group_of`` tells of these alone, `UNREACHABLE` where there are none
+    """
+    ports = fabric.ports
+    distance = switch_distances(fabric, link_up, found.attach_node)
+    is_switch = fabric.node_kind != HOST
+    peer_node = ports.node[ports.peer]
+    usable = np.flatnonzero(link_up[ports.link] & is_switch[ports.node] & is_switch[peer_node])
+    group_of = np.full(distance.shape, UNREACHABLE, np.int32)
+    sizes = [np.diff(found.group_ptr)]
+    members = [found.group_ports]
+    groups = len(found.group_ptr) - 1
+    owners, starts = np.unique(ports.node[usable], return_index=True)
+    bounds = np.append(starts, len(usable)).tolist()
+    for node, start, end in zip(owners.tolist(), bounds[:-1], bounds[1:], strict=True):
+        own = usable[start:end]
+        far = distance[peer_node[own]]
+        longer = (far >= distance[node]) & (distance[node] > 0)
+        chosen, column_set = _distinct_columns(longer)
+        filled = longer[:, chosen].any(axis=0)
+        number = np.where(filled, groups + np.cumsum(filled) - 1, UNREACHABLE)
+        group_of[node] = number[column_set]
+        sets = longer[:, chosen[filled]].T
+        sizes.append(sets.sum(axis=1))
+        members.append(own[np.nonzero(sets)[1]].astype(np.int32))
+        groups += int(filled.sum())
+    group_ptr = np.zeros(groups + 1, np.int64)
+    np.cumsum(np.concatenate(sizes), out=group_ptr[1:])
+    return Routes(
+        attach_node=found.attach_node,
+        attach_of_port=found.attach_of_port,
+        group_of=group_of,
+        group_ptr=group_ptr,
+        group_ports=np.concatenate(members).astype(np.int32),
     )
 
 

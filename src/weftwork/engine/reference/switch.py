@@ -169,8 +169,9 @@ class SwitchNode:
             other = self._port_of[member]
             candidate.queue_bytes = self.egress[member].queue_bytes[packet.traffic_class] if self.wants_queue else 0
             candidate.rate_bps = other.rate_bps
-            candidate.up = int(other.is_up)
             candidate.weight = weight
+            candidate.port = other.local_index
+            candidate.minimal = 1
         signal = self.selection.new_port_signal()
         signal.now_ps = self.clock.now_ps
         signal.hash = self._hash(port, packet)

@@ -28,7 +28,7 @@ PLUGIN = PathSelection(
     state=State,
     step=step,
     per="message",
-    reorders=False,
+    reorders="never",
     spreads="constant",
     source="RFC 2992; Linux rdma_flow_label_to_udp_sport",
 )

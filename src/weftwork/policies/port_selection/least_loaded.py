@@ -20,24 +20,23 @@ class State:
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Choose the least queue bytes / rate among ports that are up; ties go to the first after a random start."""
+    """Choose the least queue bytes / rate; ties go to the first after a random start."""
     start = signal.draw % signal.candidates
     signal.choice = start
     least = -1.0
     for offset in range(signal.candidates):
         index = (start + offset) % signal.candidates
-        if candidates[index].up == 1:
-            load = float(candidates[index].queue_bytes) / candidates[index].rate_bps
-            if least < 0.0 or load < least:
-                least = load
-                signal.choice = index
+        load = float(candidates[index].queue_bytes) / candidates[index].rate_bps
+        if least < 0.0 or load < least:
+            least = load
+            signal.choice = index
 
 
 PLUGIN = PortSelection(
     params=Params,
     state=State,
     step=step,
-    reorders=True,
+    reorders="always",
     spreads="evenly",
     needs=frozenset({"queue", "reorder-tolerance"}),
     source="uet-htsim, htsim/sim, ADAPTIVE switch strategy",

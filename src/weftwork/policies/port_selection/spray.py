@@ -20,21 +20,15 @@ class State:
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Choose the first port that is up, from one drawn at random on."""
-    start = signal.draw % signal.candidates
-    signal.choice = start
-    for offset in range(signal.candidates):
-        index = (start + offset) % signal.candidates
-        if candidates[index].up == 1:
-            signal.choice = index
-            break
+    """Choose a port at random."""
+    signal.choice = signal.draw % signal.candidates
 
 
 PLUGIN = PortSelection(
     params=Params,
     state=State,
     step=step,
-    reorders=True,
+    reorders="always",
     spreads="evenly",
     needs=frozenset({"reorder-tolerance"}),
     source="Dixit et al., INFOCOM 2013, doi:10.1109/INFCOM.2013.6567015",

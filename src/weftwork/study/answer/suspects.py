@@ -370,7 +370,7 @@ def _is_hashed(prepared: Prepared) -> bool:
     if isinstance(prepared.engine_input, FlowInput):
         return prepared.engine_input.mode == Mode.HASHED
     chosen = (prepared.policies["path_selection"], prepared.policies["port_selection"])
-    return chosen[1].name == "ecmp" and not any(getattr(one.plugin, "reorders", False) for one in chosen)
+    return chosen[1].name == "ecmp" and not any(getattr(one.plugin, "reorders", "never") == "always" for one in chosen)
 
 
 def _sprayed(prepared: Prepared) -> Prepared:

@@ -227,7 +227,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
 
 
 def _reorders(chosen: tuple[LoadedPolicy, LoadedPolicy]) -> bool:
-    return any(getattr(policy.plugin, "reorders", False) for policy in chosen)
+    return any(getattr(policy.plugin, "reorders", "never") == "always" for policy in chosen)
 
 
 def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPolicy, LoadedPolicy]) -> Transport:

@@ -154,8 +154,8 @@ def ideal_times_ps(
         axis=1,
     ).astype(np.int64)
     _, example, which = np.unique(case, axis=0, return_index=True, return_inverse=True)
-    is_sprayed = engine_input.port_selection.plugin.reorders or (  # type: ignore[union-attr]
-        engine_input.path_selection is not None and engine_input.path_selection.plugin.reorders  # type: ignore[union-attr]
+    is_sprayed = engine_input.port_selection.plugin.reorders == "always" or (  # type: ignore[union-attr]
+        engine_input.path_selection is not None and engine_input.path_selection.plugin.reorders == "always"  # type: ignore[union-attr]
     )
     paths: dict[tuple[int, int], tuple[tuple[int, ...], ...] | None] = {}
     times: list[int] = []

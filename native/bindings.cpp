@@ -123,6 +123,8 @@ weftwork::Input input_of(nb::dict arrays) {
   in.has_telemetry = number<bool>(arrays, "has_telemetry");
   in.echoes_time = number<bool>(arrays, "echoes_time");
   in.echoes_entropy = number<bool>(arrays, "echoes_entropy");
+  in.extended = number<bool>(arrays, "extended");
+  in.wide = number<bool>(arrays, "wide");
   in.fabric_base_rtt_ps = number<std::int64_t>(arrays, "fabric_base_rtt_ps");
   in.watch_ps = number<std::int64_t>(arrays, "watch_ps");
   in.stop_before_call = number<std::int64_t>(arrays, "stop_before_call");
@@ -186,7 +188,7 @@ class PacketEngine {
         max_queue = std::max<std::int64_t>(max_queue, s.queues[s.at(port, klass)].max_bytes);
         max_ingress = std::max<std::int64_t>(max_ingress, s.ingresses[s.at(port, klass)].max_bytes);
       }
-      row = {s.ports[port].frames, s.ports[port].bytes, c.drops,   c.marks,    c.pauses_sent,
+      row = {s.ports[port].frames, s.ports[port].bytes, c.drops,   c.marks,     c.pauses_sent,
              c.resumes_sent,       c.paused_ps,         max_queue, max_ingress, c.trims};
     });
   }

@@ -134,17 +134,17 @@ WEFTWORK_RECORD(NicRow, "NIC_DTYPE", pcie_rate_bps, pcie_latency_ps, receive_buf
 WEFTWORK_RECORD(TransportRow, "", mtu_bytes, data_overhead_bytes, first_extra_bytes, telemetry_bytes, ack_bytes,
                 cnp_bytes, credit_bytes, pause_frame_bytes, interframe_bytes, go_back_n, reorder_tolerant,
                 reorder_window_packets, ack_every, retransmission_timeout_ps, retry_limit, end_to_end_credits,
-                selective_repeat, reorder_threshold_packets, resends_at_once, telemetry_hop_bytes, echo_bytes, trim_bytes,
-                timeout_low_ps, timeout_low_packets);
+                selective_repeat, reorder_threshold_packets, resends_at_once, telemetry_hop_bytes, echo_bytes,
+                trim_bytes, timeout_low_ps, timeout_low_packets);
 WEFTWORK_RECORD(flow::CollectRow, "COLLECT_DTYPE", first_axis, axes, pattern, amount_bytes, size_bytes, overhead_ps,
                 local_efficiency, network_efficiency, network_share, queue_pairs);
 WEFTWORK_RECORD(flow::AxisRow, "AXIS_DTYPE", stride, size);
 WEFTWORK_RECORD(flow::WireSizes, "", mtu_bytes, overhead_bytes, first_extra_bytes, gap_bytes, ack_bytes, ack_every);
 // Between the core and a policy's compiled step.
 WEFTWORK_RECORD(Signal, "SIGNAL_DTYPE", kind, now_ps, bytes, rtt_ps, ecn, host_delay_ps, fabric_delay_ps, seq, next_seq,
-                entropy, timer, line_rate_bps, base_rtt_ps, mtu_bytes, inflight_bytes, backlog_bytes, draw, arrived_bytes,
-                marked_bytes, lost_bytes, completed_messages, last_hop, request_bytes, fabric_base_rtt_ps, hops,
-                hop_queue_bytes, hop_tx_bytes, hop_rate_bps, hop_at_ps, hop_port);
+                entropy, timer, line_rate_bps, base_rtt_ps, mtu_bytes, inflight_bytes, backlog_bytes, draw,
+                arrived_bytes, marked_bytes, lost_bytes, completed_messages, last_hop, request_bytes,
+                fabric_base_rtt_ps, hops, hop_queue_bytes, hop_tx_bytes, hop_rate_bps, hop_at_ps, hop_port);
 WEFTWORK_RECORD(PortSignal, "PORT_SIGNAL_DTYPE", now_ps, hash, draw, bytes, candidates, is_data, destination, stride,
                 node, tier, group, in_port, ports, hops, queue_pair_hash, edge, from_edge, to_edge, edges, delivered,
                 virtual_channel, word, via, choice);

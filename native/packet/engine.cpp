@@ -27,7 +27,8 @@ bool has_failover(const Input& in) {
 }
 
 std::size_t stride_of(const Input& in) {
-  if (in.has_telemetry) return kTelemetryStride;
+  if (in.has_telemetry) return in.wide ? kWideTelemetryStride : kTelemetryStride;
+  if (in.wide) return kWideStride;
   const bool several_hashes = [&] {
     for (const SwitchRow& row : in.switches)
       if (row.hash_fields != in.switches[DeviceId(0)].hash_fields ||
@@ -40,7 +41,7 @@ std::size_t stride_of(const Input& in) {
   const bool origin = several_hashes && has_failover(in);
   const bool entropy = in.path.step != nullptr && (several_hashes || in.congestion.receive != nullptr);
   const bool replies = in.transport.end_to_end_credits > 0 || in.transport.selective_repeat != 0;
-  return echo || entropy || origin || replies ? kExtendedStride : kPlainStride;
+  return echo || entropy || origin || replies || in.extended ? kExtendedStride : kPlainStride;
 }
 
 void build_ports(State& s) {
@@ -162,6 +163,7 @@ Engine::Engine(Input input)
   state_ = std::make_unique<State>(input_, lookahead_ps(input_), stride_of(input_));
   State& s = *state_;
   s.extended = s.pool.stride() > kPlainStride;
+  s.wide = input_.wide;
   s.entropy_per_packet = s.extended && input_.path.step != nullptr;
   s.path_sample = input_.series.path_sample;
   s.moves = s.extended && has_failover(input_);

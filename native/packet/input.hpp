@@ -52,8 +52,8 @@ struct Input {
   IdSpan<DeviceId, const NicRow> nics;
   IdSpan<TrafficClass, const std::int64_t> class_priority, class_lossless;
   TrafficClass control_class{0};
-  TrafficClass trim_class{0};          // of packets that were cut
-  std::int32_t virtual_channels = 1;   // of each priority: classes that follow each other
+  TrafficClass trim_class{0};         // of packets that were cut
+  std::int32_t virtual_channels = 1;  // of each priority: classes that follow each other
   IdVector<RouteTableId, RouteTable> routes;
   std::span<const InstantRow> instants;
   std::span<const OpRow> ops;
@@ -65,9 +65,11 @@ struct Input {
   IdSpan<RankId, const GpuRow> rank_gpu;
   std::int64_t tokens = 0;
   bool has_receives = false;
-  bool has_telemetry = false;         // a policy wants to know what switches write into packets
-  bool echoes_time = false;           // of the packet that an ACK answers
+  bool has_telemetry = false;  // a policy wants to know what switches write into packets
+  bool echoes_time = false;    // of the packet that an ACK answers
   bool echoes_entropy = false;
+  bool extended = false;              // a policy reads what only an extended packet carries
+  bool wide = false;                  // a policy reads or writes what only a wide packet carries
   Ps fabric_base_rtt_ps = 0;          // of the farthest two NIC ports
   Ps watch_ps = kSecondPs;            // between two looks for a deadlock
   std::int64_t stop_before_call = 0;  // of a step: the run stops there with its records; 0: nowhere

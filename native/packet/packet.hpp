@@ -1,7 +1,7 @@
-/// A packet between two ports: a record of 32, 64 or 256 bytes, one stride a run, written once per hop into the stream
-/// of its egress port. Departing stamps its arrival. Streams are chains of blocks from one pool, so they grow without
-/// copying. Invariant: the record at a stream's tail has `at_ps` = never, so a reader at the tail knows that nothing is
-/// there.
+/// A packet between two ports: a record of 32, 64, 128, 256 or 512 bytes, one stride a run, written once per hop into
+/// the stream of its egress port. Departing stamps its arrival. Streams are chains of blocks from one pool, so they
+/// grow without copying. Invariant: the record at a stream's tail has `at_ps` = never, so a reader at the tail knows
+/// that nothing is there.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +16,7 @@
 
 namespace weftwork {
 
-enum class PacketKind : std::uint8_t { kData, kAck, kNak, kCnp, kCredit, kProbe };
+enum class PacketKind : std::uint8_t { kData, kAck, kNak, kCnp, kCredit, kProbe, kRequest };
 
 /// Value of `Packet::at_ps` for a packet that was dropped before it departed; the reader passes over it.
 inline constexpr Ps kFlushedPs = -2;
@@ -28,6 +28,8 @@ enum PacketFlag : std::uint8_t {
   kLost = 8,        // its link went down while it was on the wire
   kHasEcho = 16,    // ACK, NAK: the extension echoes the packet that caused it
   kForward = 32,    // travels from the queue pair's source to its destination
+  kCut = 64,        // DATA: cut to its headers; NAK: of such a packet
+  kLastHop = 128,   // with kCut: by the switch of the receiver
 };
 
 /// A set of flags; an enumeration of its own, since a byte could alias everything and would cost reloads.
@@ -64,11 +66,23 @@ struct Extension {
   std::uint32_t msn;  // ACK, NAK: messages delivered
   std::uint16_t entropy;
   std::uint8_t credit_code;  // ACK, NAK
-  std::uint8_t hops;         // telemetry: switches passed
+  std::uint8_t hops;         // DATA: switches passed; ACK, NAK: by the packet that caused it
   PortId origin_port;        // the NIC port that has sent the packet; filled where queue pairs may move
   std::uint32_t refused;     // NAK under selective repeat: number of the packet that caused it
 };
 static_assert(sizeof(Extension) == 32);
+
+/// Third and fourth 32 bytes, where a policy reads or writes one of these.
+struct Wide {
+  std::int64_t word = 0;  // of port selection
+  union {
+    std::int64_t request_bytes;  // DATA, REQUEST
+    std::int64_t marked_bytes;   // ACK, NAK: the receiver's count
+  };
+  AttachmentId via;  // that is passed first; none
+  std::uint8_t unused[44];
+};
+static_assert(sizeof(Wide) == 64);
 
 /// What one switch writes into a packet: 64 + 44 + 41 + 40 bits of instant, bytes sent, rate and queue.
 struct Hop {
@@ -91,13 +105,23 @@ static_assert(sizeof(Hop) == 24);
 
 inline constexpr std::size_t kPlainStride = 32;
 inline constexpr std::size_t kExtendedStride = 64;
-inline constexpr std::size_t kTelemetryStride = 256;  // 64 + 8 x 24
+inline constexpr std::size_t kWideStride = 128;
+inline constexpr std::size_t kTelemetryStride = 256;      // 64 + 8 x 24
+inline constexpr std::size_t kWideTelemetryStride = 512;  // 128 + 8 x 24, and 8 x 4 of ports
 
 inline Extension& extension(Packet* packet) {
   return *reinterpret_cast<Extension*>(reinterpret_cast<std::uint8_t*>(packet) + sizeof(Packet));
 }
-inline Hop* hops(Packet* packet) {
-  return reinterpret_cast<Hop*>(reinterpret_cast<std::uint8_t*>(packet) + kExtendedStride);
+inline Wide& wide(Packet* packet) {
+  return *reinterpret_cast<Wide*>(reinterpret_cast<std::uint8_t*>(packet) + kExtendedStride);
+}
+/// Records of telemetry; in a wide packet behind `Wide`.
+inline Hop* hops(Packet* packet, bool is_wide) {
+  return reinterpret_cast<Hop*>(reinterpret_cast<std::uint8_t*>(packet) + (is_wide ? kWideStride : kExtendedStride));
+}
+/// Ports by which a packet has left the switches of its records; only in a wide packet.
+inline PortId* hop_ports(Packet* packet) {
+  return reinterpret_cast<PortId*>(reinterpret_cast<std::uint8_t*>(packet) + kWideStride + kHops * sizeof(Hop));
 }
 
 /// The identity of a packet within its flow (weftwork.base.random.draw).

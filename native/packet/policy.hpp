@@ -11,7 +11,20 @@ inline constexpr int kTimers = 4;
 inline constexpr int kHops = 8;
 inline constexpr double kNoWindowBytes = 9007199254740992.0;  // NO_WINDOW_BYTES
 
-enum class Kind : std::int64_t { kStart, kResume, kSend, kAck, kCnp, kNak, kTrim, kTimeout, kTimer, kCredit, kData, kRequest };
+enum class Kind : std::int64_t {
+  kStart,
+  kResume,
+  kSend,
+  kAck,
+  kCnp,
+  kNak,
+  kTrim,
+  kTimeout,
+  kTimer,
+  kCredit,
+  kData,
+  kRequest
+};
 
 constexpr std::uint32_t bit(Kind kind) {
   return 1U << static_cast<unsigned>(kind);

@@ -42,7 +42,8 @@ inline void send_reply(State& s, QueuePair& qp, QueuePairId id, PacketKind kind,
         ext.entropy = extension(cause).entropy;
         ext.hops = extension(cause).hops;
         if (kind == PacketKind::kNak) ext.refused = cause->seq;
-        if (s.in.has_telemetry) std::copy_n(hops(cause), static_cast<std::size_t>(ext.hops), hops(reply));
+        if (s.in.has_telemetry)
+          std::copy_n(hops(cause, s.wide), static_cast<std::size_t>(ext.hops), hops(reply, s.wide));
       }
       ext.msn = static_cast<std::uint32_t>(receiver.delivered);
       if (transport.end_to_end_credits > 0) {

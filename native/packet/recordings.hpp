@@ -33,8 +33,7 @@ struct Counters {
                credits_sent = 0, probes_sent = 0, timeouts = 0, queue_pair_errors = 0, out_of_order_discards = 0,
                duplicates = 0, drop_no_route = 0, drop_link_down = 0, drop_link_loss = 0, drop_corrupted = 0,
                drop_buffer_full = 0, drop_egress_threshold = 0, drop_headroom_full = 0, drop_receive_buffer = 0,
-               requests_sent = 0, trims = 0,
-               end_ps = 0;
+               requests_sent = 0, trims = 0, end_ps = 0;
 };
 
 }  // namespace weftwork

@@ -99,7 +99,7 @@ inline void fill_echo(const State& s, Signal& signal, Packet* packet, Ps now_ps)
   if (!s.in.has_telemetry) return;
   signal.hops = ext.hops;
   for (std::size_t i = 0; i < ext.hops; ++i) {
-    const Hop& hop = hops(packet)[i];
+    const Hop& hop = hops(packet, s.wide)[i];
     signal.hop_queue_bytes[i] = hop.queue_bytes();
     signal.hop_tx_bytes[i] = hop.tx_bytes();
     signal.hop_rate_bps[i] = hop.rate_bps();

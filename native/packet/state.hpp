@@ -97,6 +97,7 @@ struct State {
   Ps next_sample_at_ps = kNeverPs;
   Ps sample_every_ps = 0;
   bool extended = false;
+  bool wide = false;
   bool entropy_per_packet = false;
   bool loses = false;             // some link has a random loss or corruption, or will have
   std::uint32_t lossless = 0;     // classes, as bits

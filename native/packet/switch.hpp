@@ -175,7 +175,7 @@ inline bool draws_mark(const State& s, const SwitchRow& row, const Packet& packe
 inline void stamp_telemetry(State& s, PortId port, Packet* packet, std::int64_t bytes_sent, Ps at_ps) {
   Extension& ext = extension(packet);
   if (ext.hops >= kHops) return;
-  hops(packet)[ext.hops++] = Hop::of(at_ps, s.queued_bytes(port), bytes_sent, s.rate_bps[port]);
+  hops(packet, s.wide)[ext.hops++] = Hop::of(at_ps, s.queued_bytes(port), bytes_sent, s.rate_bps[port]);
 }
 
 /// Start what the port has to send at `at_ps`; something is ready and the port is idle.
@@ -319,7 +319,8 @@ inline PortId choose_port(State& s, const SwitchView& view, CandidateId first, s
   count_call(
       s, "port_selection", false,
       {{record, policy.state.size()}, {}, bytes_of(&signal), bytes_of(candidates, static_cast<std::size_t>(count))});
-  const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), record, nullptr, &signal, candidates);
+  const std::int32_t status =
+      policy.step(const_cast<std::uint8_t*>(policy.params.data()), record, nullptr, &signal, candidates);
   if (status != 0 || signal.choice < 0 || signal.choice >= count) [[unlikely]]
     stop_with(s, "port_selection", false, {});
   return s.routes.port(first + static_cast<std::int32_t>(signal.choice));

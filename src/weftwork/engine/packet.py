@@ -56,6 +56,8 @@ __all__ = ["Series", "run"]
 # The hash is the core's own, so the catalogue's own ECMP needs no call; a copy of the file under another name gets one.
 _CATALOGUE_ECMP: Final = Path(weftwork.policies.__file__).parent / "port_selection" / "ecmp.py"
 SERIES_ROWS: Final = 4_000_000  # chosen: 128 MB in the engine, and some 500 MB where they become a table
+_EXTENDED_FIELDS: Final = (".hops", "Kind.TRIM")
+_WIDE_FIELDS: Final = (".word", ".via", "marked_bytes", "request_bytes", "hop_port")
 _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
 
 
@@ -272,6 +274,7 @@ def _raw_input(
     )  # fmt: skip
     for name in numbers:
         raw[name] = getattr(engine_input, name)
+    raw |= _packet_parts(engine_input)
     raw["stop_before_call"] = 0
     raw["transport"] = _raw_transport(engine_input.transport)
     raw["congestion_control"] = _raw_congestion(engine_input.congestion_control, keep)
@@ -289,6 +292,16 @@ def _raw_input(
         "flows": flow_identity(*np.array(chosen.flows or (), np.int64).reshape(-1, 3).T).tolist(),
     }
     return raw
+
+
+def _packet_parts(engine_input: PacketInput) -> dict[str, bool]:
+    """Say which parts of a packet's record somebody reads: the core carries no others."""
+    policies = (engine_input.congestion_control, engine_input.path_selection, engine_input.port_selection)
+    texts = "".join(policy.source_text for policy in policies if policy is not None)
+    return {
+        "extended": any(name in texts for name in _EXTENDED_FIELDS),
+        "wide": any(name in texts for name in _WIDE_FIELDS),
+    }
 
 
 def _raw_transport(transport: Transport) -> dict[str, int]:

@@ -74,7 +74,7 @@ static_assert(sizeof(Extension) == 32);
 
 /// Third and fourth 32 bytes, where a policy reads or writes one of these.
 struct Wide {
-  std::int64_t word = 0;  // of port selection
+  std::int64_t word;  // of port selection
   union {
     std::int64_t request_bytes;  // DATA, REQUEST
     std::int64_t marked_bytes;   // ACK, NAK: the receiver's count

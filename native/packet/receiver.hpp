@@ -259,6 +259,8 @@ inline void arrive_at_host(State& s, NodeId node, PortId port, Packet* packet, P
     case PacketKind::kProbe:
       send_reply(s, qp, packet->queue_pair, PacketKind::kAck, nullptr, 0, now_ps);
       return;
+    case PacketKind::kRequest:  // no sender asks yet
+      return;
   }
   kick_nic(s, qp.source_port, now_ps);
 }

@@ -49,7 +49,14 @@ class Wires:
     links: tuple[tuple[int, int], ...]
 
 
-def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False) -> PacketInput:
+WIDE = {
+    "congestion_control": ("talkative", "talkative", "outspoken", "dcqcn"),
+    "path_selection": ("wanderer", "wanderer", "reps", "ecmp"),
+    "port_selection": ("voyager", "voyager", "ecmp", "flowlet"),
+}  # policies that use what the plain ones do not
+
+
+def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_wide: bool = False) -> PacketInput:
     """The engine input of this number; the same one everywhere and always.
 
     Parameters
@@ -57,16 +64,19 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False) -> P
     seed : the number
     is_calm : no faults, and flow control with the headroom that cables and rates ask for
     is_torn : links of hosts with two of them go down and up all the time, and queue pairs change their ports
+    is_wide : rings and dragonflies too, policies of `WIDE`, packets that are cut, and two timeouts
     """
     rng = Random(seed)
-    wires = _two_of_each(rng) if is_torn else _wires(rng)
+    wires = _two_of_each(rng) if is_torn else _wide_wires(rng) if is_wide else _wires(rng)
     is_long = rng.random() < 0.3 and not is_torn
     is_storm = rng.random() < 0.15 and not is_torn
     is_slotted = rng.random() < 0.3
     links = _links(rng, wires, is_long=is_long)
-    control, path, port = _policies(rng)
+    control, path, port = _wide_policies(rng) if is_wide else _policies(rng)
     needs = control.plugin.needs | (path.plugin.needs if path else set()) | port.plugin.needs
     transport = _transport(rng, is_long=is_long, needs=needs)
+    if is_wide:
+        transport = _wide_transport(rng, transport)
     if is_storm or is_calm:
         transport = transport.model_copy(update={"lossless_priorities": (3,)})
     if is_slotted:
@@ -171,6 +181,30 @@ def _wires(rng: Random) -> Wires:
             ]
             up = [(aggregation + 2 * pod + i, core + i) for pod in range(2) for i in range(2)]
             return Wires(hosts=hosts, switches=10, links=(*down, *middle, *up))
+
+
+def _wide_wires(rng: Random) -> Wires:
+    """Rings and small dragonflies, and everything else."""
+    match rng.choice(("ring", "ring", "dragonfly", "dragonfly", "other", "other")):
+        case "ring":
+            switches, per_switch = rng.randint(3, 6), rng.randint(1, 2)
+            hosts = switches * per_switch
+            down = [(h, hosts + h // per_switch) for h in range(hosts)]
+            return Wires(
+                hosts=hosts,
+                switches=switches,
+                links=(*down, *((hosts + i, hosts + (i + 1) % switches) for i in range(switches))),
+            )
+        case "dragonfly":
+            # three groups of two routers, each with a host or two and one link to another group
+            per_router = rng.randint(1, 2)
+            hosts = 6 * per_router
+            down = [(h, hosts + h // per_router) for h in range(hosts)]
+            local = [(hosts + 2 * group, hosts + 2 * group + 1) for group in range(3)]
+            between = [(hosts, hosts + 2), (hosts + 1, hosts + 4), (hosts + 3, hosts + 5)]
+            return Wires(hosts=hosts, switches=6, links=(*down, *local, *between))
+        case _:
+            return _wires(rng)
 
 
 def _two_of_each(rng: Random) -> Wires:
@@ -347,6 +381,21 @@ def _transport(rng: Random, *, is_long: bool, needs: Any) -> Transport:
     )
 
 
+def _wide_transport(rng: Random, transport: Transport) -> Transport:
+    """Perhaps a transport whose packets are cut, and with an early timeout for few packets."""
+    changed: dict[str, Any] = {}
+    if rng.random() < 0.6:
+        lossless = rng.choice(((), (), (4,)))
+        changed |= {"recovery": "selective-repeat", "trim_bytes": rng.choice((64, 90)), "lossless_priorities": lossless}
+        changed |= {"trim_priority": rng.choice((None, 5)), "reorder_threshold_packets": rng.choice((0, 4, 40))}
+    if rng.random() < 0.5:
+        changed |= {
+            "timeout_low_ps": transport.retransmission_timeout_ps // rng.choice((2, 3)),
+            "timeout_low_packets": rng.choice((1, 3)),
+        }
+    return transport.model_copy(update=changed)
+
+
 @cache
 def _loaded(
     kind: str, name: str, parameters: tuple[tuple[str, Any], ...] = (), variant: str | None = None
@@ -358,6 +407,12 @@ def _loaded(
 @cache
 def _names(kind: str) -> tuple[str, ...]:
     return tuple(entry.name for entry in catalogue(kind)) + TEST_ONLY[kind]
+
+
+def _wide_policies(rng: Random) -> tuple[LoadedPolicy, LoadedPolicy | None, LoadedPolicy]:
+    control = _loaded("congestion_control", rng.choice(WIDE["congestion_control"]))
+    path = _loaded("path_selection", rng.choice(WIDE["path_selection"])) if rng.random() < 0.8 else None
+    return control, path, _loaded("port_selection", rng.choice(WIDE["port_selection"]))
 
 
 def _policies(rng: Random) -> tuple[LoadedPolicy, LoadedPolicy | None, LoadedPolicy]:

@@ -1,0 +1,65 @@
+"""Both engines agree on plans with what policies may do beyond sending and marking, counted by feature.
+
+Words, virtual channels, intermediate switches and detours; packets that are cut; requests, credit that counts, segments,
+moved departures and timers of path selection. The policies fold every field that they see into what they do, so that a
+field that one engine fills in another way shows in the digest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from helpers.both import both
+from helpers.cases import Saw, case_count
+from property.scenarios import random_plan
+
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.packet_input import Instant, PacketInput
+
+PLANS = case_count(plain=60, deep=400)
+SANITIZED_PLANS = 20
+FEATURES = 12
+WANTED_OF_A_FEATURE = PLANS * 60 // 400  # in the suite's 400 plans, 60 of each
+
+
+def features(engine_input: PacketInput, outcome: Outcome) -> set[str]:
+    """What the two engines had to agree on."""
+    plugins = (engine_input.congestion_control.plugin, engine_input.port_selection.plugin)
+    counters, happened = outcome.counters, engine_input.instants["code"][:]
+    is_voyager = engine_input.port_selection.name == "voyager" and counters["packet_hops"] > 0
+    is_selective = engine_input.transport.recovery == "selective-repeat"
+    path = engine_input.path_selection
+    found = {
+        "trim": counters["trims"] > 0,
+        "trim with a policy's ear": counters["trims"] > 0 and engine_input.congestion_control.name == "talkative",
+        "class change": is_voyager,
+        "class change under pauses": is_voyager and bool(outcome.ports["pauses_sent"].any()),
+        "SACK": is_selective and counters["retransmissions"] > 0,
+        "out-of-order delivery": engine_input.transport.reorder_tolerant
+        and counters["naks_sent"] + counters["duplicates"] > 0,
+        "request": counters["requests_sent"] > 0,
+        "credit": counters["credits_sent"] > 0,
+        "moved departures": getattr(plugins[0], "moves_departures", False) and counters["data_sent"] > 0,
+        "path timers": path is not None and path.name == "wanderer",
+        "two timeouts": engine_input.transport.timeout_low_ps > 0 and counters["timeouts"] > 0,
+        "faults": bool((happened != Instant.ROUTES).any()) and counters["drop_link_down"] > 0,
+    }
+    return {name for name, is_there in found.items() if is_there}
+
+
+@pytest.mark.sanitize
+def test_the_first_wide_plans_agree(saw: Saw) -> None:
+    saw(SANITIZED_PLANS)
+    for seed in range(SANITIZED_PLANS):
+        both(random_plan(seed, is_wide=True), f"wide plan {seed}")
+
+
+def test_the_engines_agree_on_wide_plans(saw: Saw) -> None:
+    found: Counter[str] = Counter()
+    for seed in range(PLANS):
+        engine_input = random_plan(seed, is_wide=True)
+        found.update(features(engine_input, both(engine_input, f"wide plan {seed}")))
+    saw(PLANS, ", ".join(f"{name}: {found[name]}" for name in sorted(found)))
+    assert len(found) == FEATURES, found
+    assert min(found.values()) >= WANTED_OF_A_FEATURE, found

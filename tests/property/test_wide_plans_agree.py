@@ -1,8 +1,8 @@
 """Both engines agree on plans with what policies may do beyond sending and marking, counted by feature.
 
-Words, virtual channels, intermediate switches and detours; packets that are cut; requests, credit that counts, segments,
-moved departures and timers of path selection. The policies fold every field that they see into what they do, so that a
-field that one engine fills in another way shows in the digest.
+Words, virtual channels, intermediate switches and detours; packets that are cut; requests, credit that counts,
+segments, moved departures and timers of path selection. The policies fold every field that they see into what they do,
+so that a field that one engine fills in another way shows in the digest.
 """
 
 from __future__ import annotations

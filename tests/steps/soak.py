@@ -1,0 +1,115 @@
+"""Both packet engines on random plans for as long as is asked: equal digests, or the seed of each plan that differs.
+
+Plans are those of `property.scenarios`, of five families in turn. A plan that differs, or breaks an engine, is told at
+once with the command that repeats it. At the end stand the plans by family and by feature, and the time.
+Usage: python tests/steps/soak.py [MINUTES] [--plans N] [--seed FIRST] [--family NAME] [--workers N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Final, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from helpers.both import both
+from property import test_engines_agree, test_wide_plans_agree
+from property.scenarios import random_plan
+
+from weftwork.base.errors import WeftworkError
+
+FAMILIES: Final[dict[str, dict[str, bool]]] = {
+    "wide": {"is_wide": True},
+    "plain": {},
+    "wide-calm": {"is_wide": True, "is_calm": True},
+    "torn": {"is_torn": True},
+    "calm": {"is_calm": True},
+}
+FIRST_SEED: Final = 1_000_000  # chosen: beyond the seeds of the suite
+AT_A_TIME: Final = 20  # plans of a piece of work
+
+
+class Piece(NamedTuple):
+    """What a worker has seen: family, plans, features, and the failures as (seed, what)."""
+
+    family: str
+    plans: int
+    features: Counter[str]
+    failures: list[tuple[int, str]]
+
+
+def looked_at(family: str, first: int, count: int) -> Piece:
+    """Run ``count`` plans of one family on both engines."""
+    piece = Piece(family, count, Counter(), [])
+    for seed in range(first, first + count):
+        engine_input = random_plan(seed, **FAMILIES[family])
+        try:
+            outcome = both(engine_input, f"{family} plan {seed}")
+        except (AssertionError, WeftworkError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            piece.failures.append((seed, f"{type(error).__name__}: {error}"))
+            continue
+        piece.features.update(test_engines_agree.features(engine_input, outcome))
+        piece.features.update(test_wide_plans_agree.features(engine_input, outcome))
+    return piece
+
+
+def main() -> int:
+    """Run plans until the limit; 1 if any of them failed."""
+    arguments = parsed()
+    started_s = time.monotonic()
+    names = [arguments.family] if arguments.family else list(FAMILIES)
+    done, features, failures = Counter[str](), Counter[str](), 0
+    with ProcessPoolExecutor(arguments.workers) as pool:
+        rest = pieces(names, arguments.seed, arguments.plans)
+        pending: set[Future[Piece]] = set()
+        while True:
+            is_time_left = time.monotonic() - started_s < 60 * arguments.minutes
+            if is_time_left:
+                free = 2 * arguments.workers - len(pending)
+                pending |= {pool.submit(looked_at, *each) for each in itertools.islice(rest, free)}
+            if not pending:
+                break
+            ready, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for piece in (future.result() for future in ready):
+                done[piece.family] += piece.plans
+                features.update(piece.features)
+                failures += len(piece.failures)
+                for seed, what in piece.failures:
+                    print(f"FAILED {piece.family} plan {seed}: {what}")
+                    print(f"  again: python tests/steps/soak.py --family {piece.family} --seed {seed} --plans 1")
+            print(f"{sum(done.values()):,} plans, {failures} failed, {time.monotonic() - started_s:,.0f} s", flush=True)
+    for name, count in sorted(features.items()):
+        print(f"{count:>8,}  {name}")
+    by_family = ", ".join(f"{name} {count:,}" for name, count in done.items())
+    print(f"{sum(done.values()):,} plans ({by_family}) in {time.monotonic() - started_s:,.0f} s: {failures} failed")
+    return 1 if failures else 0
+
+
+def parsed() -> argparse.Namespace:
+    """The arguments, as the docstring of the file names them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("minutes", nargs="?", type=float, default=60.0)
+    parser.add_argument("--plans", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--family", choices=FAMILIES)
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    return parser.parse_args()
+
+
+def pieces(names: list[str], seed: int, plans: int) -> Iterator[tuple[str, int, int]]:
+    """Pieces of work, the families in turn."""
+    for turn in range(-(-plans // AT_A_TIME)):
+        round_, place = divmod(turn, len(names))
+        yield names[place], seed + round_ * AT_A_TIME, min(AT_A_TIME, plans - turn * AT_A_TIME)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

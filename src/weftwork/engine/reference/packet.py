@@ -24,6 +24,7 @@ class PacketKind(IntEnum):
     CNP = 3
     CREDIT = 4
     PROBE = 5
+    REQUEST = 6
 
 
 @dataclass(kw_only=True, slots=True)
@@ -34,6 +35,7 @@ class HopTelemetry:
     tx_bytes: int
     rate_bps: int
     at_ps: int
+    port: int  # global id of the port by which the packet left
 
 
 @dataclass(kw_only=True, slots=True)
@@ -62,6 +64,14 @@ class Packet:
     echo: Packet | None = None  # ACK, NAK: the data packet that caused it
     host_delay_ps: int = 0  # DATA, once handled, and read through the echo
     ingress: int = -1  # id of the port by which it came into this switch
+    arrival_class: int = 0  # class by which it came into this switch
+    hop_count: int = 0  # switches that it has passed, as its TTL tells
+    word: int = 0  # of port selections; travels with the packet
+    via: int = -1  # attachment that it passes first, or OFF
+    is_cut: bool = False  # DATA: a switch has cut its payload; `payload_bytes` still tells how much that was
+    is_cut_at_last_hop: bool = False  # DATA: that switch was the destination's own
+    request_bytes: int = 0  # DATA, REQUEST: of the sender's state
+    marked_bytes: int = 0  # ACK, NAK: the receiver's count
 
     @property
     def identity(self) -> int:

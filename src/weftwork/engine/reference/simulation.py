@@ -115,6 +115,9 @@ class Simulation:
             control_class=engine_input.control_class,
             has_receives=engine_input.has_receives,
             seed=engine_input.seed,
+            echoes_time=engine_input.echoes_time,
+            echoes_entropy=engine_input.echoes_entropy,
+            fabric_base_rtt_ps=engine_input.fabric_base_rtt_ps,
         )
         self.job = JobRun(engine_input, self.clock, self)
         self.watch = DeadlockWatch(self)

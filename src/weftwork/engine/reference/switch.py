@@ -294,7 +294,9 @@ class SwitchNode:
             sent_bytes = port.counts["bytes"]
             behind_bytes = sum(egress.queue_bytes)
             packet.hops.append(
-                HopTelemetry(queue_bytes=behind_bytes, tx_bytes=sent_bytes, rate_bps=port.rate_bps, at_ps=now_ps)
+                HopTelemetry(
+                    queue_bytes=behind_bytes, tx_bytes=sent_bytes, rate_bps=port.rate_bps, at_ps=now_ps, port=port.id
+                )
             )
         if self.config.marks_at_dequeue:
             self._mark(port, packet, egress.queue_bytes[c])

@@ -359,7 +359,7 @@ def test_a_control_is_told_only_of_what_it_asked_for_and_of_starts_and_timers() 
 def test_an_ack_tells_times_marks_and_telemetry_of_the_packet_that_it_answers() -> None:
     driven = drive(2 * MTU_BYTES)
     (packet, _) = driven.sends(2)
-    packet.hops.append(HopTelemetry(queue_bytes=11, tx_bytes=22, rate_bps=33, at_ps=44))
+    packet.hops.append(HopTelemetry(queue_bytes=11, tx_bytes=22, rate_bps=33, at_ps=44, port=55))
     driven.clock.go_to(9 * US_PS)
     driven.hears(ACK, 1, echo=packet, is_marked=True, host_delay_ps=2 * US_PS)
     told = driven.control.heard[-1]

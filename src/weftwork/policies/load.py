@@ -208,8 +208,10 @@ class LoadedPolicy:
 
     @staticmethod
     def new_port_signal() -> Any:  # noqa: ANN401
-        """A plain signal for a port selection."""
-        return _PORT_SIGNAL.new()
+        """A plain signal for a port selection, all 0, of a packet that goes to its destination at once."""
+        signal = _PORT_SIGNAL.new()
+        signal.via = OFF
+        return signal
 
     @staticmethod
     def new_candidates(count: int) -> list[Any]:
@@ -272,6 +274,8 @@ class LoadedPolicy:
         signal: Any,  # noqa: ANN401
         candidates: Any = None,  # noqa: ANN401
         ports: Any = None,  # noqa: ANN401
+        *,
+        keeps_via: bool = False,
     ) -> None:
         """Call the step as plain Python and look at what it wrote.
 
@@ -280,12 +284,14 @@ class LoadedPolicy:
         state, signal : its records
         candidates : of a port selection
         ports : records of the ports of the switch, for a port selection with a ``port_state``
+        keeps_via : whether a port selection has changed ``via`` of this packet at this switch before
 
         Raises
         ------
         PolicyError : it raised, or wrote what no engine can obey; with file and line
         """
         rows = () if ports is None else (ports,)
+        via = signal.via if keeps_via else None
         told = () if candidates is None else (candidates,)
         self._call(self.plugin.step, (self.params, state, *rows, signal, *told))
         if self.kind == "congestion_control":
@@ -303,6 +309,8 @@ class LoadedPolicy:
             self._want(signal, "virtual_channel", 0 <= held <= most, f"wanted 0 to {most}, the last one of PLUGIN")
             edges = signal.edges - 1
             self._want(signal, "via", OFF <= signal.via <= edges, f"wanted OFF or 0 to {edges}, the last edge")
+            once = f"wanted {via}: a packet's via changes once at a switch"
+            self._want(signal, "via", via is None or signal.via == via, once)
 
     def call_receive(self, state: Any, shared: Any, signal: Any) -> None:  # noqa: ANN401
         """Call the receiver's step as plain Python and look at what it wrote; as `call_step`."""
@@ -323,6 +331,7 @@ class LoadedPolicy:
         port_bytes: bytes = b"",
         shared_bytes: bytes | None = None,
         receiver: bool = False,
+        keeps_via: bool = False,
     ) -> None:
         """Repeat in plain Python a compiled call that failed, from copies of its records before the call.
 
@@ -331,6 +340,7 @@ class LoadedPolicy:
         state_bytes, signal_bytes : records before the call; with ``receiver`` the state is the receiver's
         candidate_bytes, port_bytes : the arrays of candidates and of the ports' records, for a port selection
         shared_bytes : the shared record, where the policy has one
+        keeps_via : as of `call_step`
 
         Raises
         ------
@@ -346,7 +356,7 @@ class LoadedPolicy:
             return
         candidates = _rows(_CANDIDATE, candidate_bytes) if self.kind == "port_selection" else None
         ports = None if self.port_state is None else _rows(self.port_state, port_bytes)
-        self.call_step(self.state.unpack(state_bytes), signal, candidates, ports)
+        self.call_step(self.state.unpack(state_bytes), signal, candidates, ports, keeps_via=keeps_via)
 
     def _call(self, step: Any, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
         try:

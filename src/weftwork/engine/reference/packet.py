@@ -65,12 +65,12 @@ class Packet:
     host_delay_ps: int = 0  # DATA, once handled, and read through the echo
     ingress: int = -1  # id of the port by which it came into this switch
     arrival_class: int = 0  # class by which it came into this switch
-    hop_count: int = 0  # switches that it has passed, as its TTL tells
-    word: int = 0  # of port selections; travels with the packet
+    word: int = 0  # of port selection
     via: int = -1  # attachment that it passes first, or OFF
-    is_cut: bool = False  # DATA: a switch has cut its payload; `payload_bytes` still tells how much that was
-    is_cut_at_last_hop: bool = False  # DATA: that switch was the destination's own
-    request_bytes: int = 0  # DATA, REQUEST: of the sender's state
+    hop_count: int = 0  # DATA, REQUEST: switches that it has passed
+    is_cut: bool = False  # DATA: its payload was cut at a switch; `payload_bytes` tells what it had
+    is_cut_at_last_hop: bool = False  # at that of the destination
+    request_bytes: int = 0  # DATA, REQUEST: what the sender's state said
     marked_bytes: int = 0  # ACK, NAK: the receiver's count
 
     @property

@@ -272,6 +272,8 @@ class LoadedPolicy:
         signal: Any,  # noqa: ANN401
         candidates: Any = None,  # noqa: ANN401
         ports: Any = None,  # noqa: ANN401
+        *,
+        keeps_via: bool = False,
     ) -> None:
         """Call the step as plain Python and look at what it wrote.
 
@@ -280,6 +282,7 @@ class LoadedPolicy:
         state, signal : its records
         candidates : of a port selection
         ports : records of the ports of the switch, for a port selection with a ``port_state``
+        keeps_via : whether it may not change ``via``, since it has changed it in its first call for this packet
 
         Raises
         ------
@@ -287,6 +290,7 @@ class LoadedPolicy:
         """
         rows = () if ports is None else (ports,)
         told = () if candidates is None else (candidates,)
+        via_before = signal.via if keeps_via else None
         self._call(self.plugin.step, (self.params, state, *rows, signal, *told))
         if self.kind == "congestion_control":
             self._want(state, "rate_bps", 0 < state.rate_bps < math.inf, "wanted a finite rate above 0")
@@ -303,6 +307,9 @@ class LoadedPolicy:
             self._want(signal, "virtual_channel", 0 <= held <= most, f"wanted 0 to {most}, the last one of PLUGIN")
             edges = signal.edges - 1
             self._want(signal, "via", OFF <= signal.via <= edges, f"wanted OFF or 0 to {edges}, the last edge")
+            via = OFF if signal.via == signal.edge else signal.via
+            kept = f"wanted {via_before} in the second call for a packet, which has its new via by then"
+            self._want(signal, "via", via_before in {None, via}, kept)
 
     def call_receive(self, state: Any, shared: Any, signal: Any) -> None:  # noqa: ANN401
         """Call the receiver's step as plain Python and look at what it wrote; as `call_step`."""
@@ -323,6 +330,7 @@ class LoadedPolicy:
         port_bytes: bytes = b"",
         shared_bytes: bytes | None = None,
         receiver: bool = False,
+        keeps_via: bool = False,
     ) -> None:
         """Repeat in plain Python a compiled call that failed, from copies of its records before the call.
 
@@ -331,6 +339,7 @@ class LoadedPolicy:
         state_bytes, signal_bytes : records before the call; with ``receiver`` the state is the receiver's
         candidate_bytes, port_bytes : the arrays of candidates and of the ports' records, for a port selection
         shared_bytes : the shared record, where the policy has one
+        keeps_via : as of `call_step`
 
         Raises
         ------
@@ -346,7 +355,7 @@ class LoadedPolicy:
             return
         candidates = _rows(_CANDIDATE, candidate_bytes) if self.kind == "port_selection" else None
         ports = None if self.port_state is None else _rows(self.port_state, port_bytes)
-        self.call_step(self.state.unpack(state_bytes), signal, candidates, ports)
+        self.call_step(self.state.unpack(state_bytes), signal, candidates, ports, keeps_via=keeps_via)
 
     def _call(self, step: Any, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
         try:

@@ -152,13 +152,14 @@ class PacketEngine {
     }
   }
 
-  /// (kind, of the receiver, call, state, shared, signal, candidates) of the step that stopped the run, or None; the
-  /// records are empty where the run did not stop before a call.
+  /// (kind, of the receiver, call, state, shared, signal, candidates, ports, whether `via` may not change again) of the
+  /// step that stopped the run, or None; the records are empty where the run did not stop before a call.
   [[nodiscard]] nb::object failure() const {
     if (!failure_) return nb::none();
     const auto raw = [](const std::vector<std::uint8_t>& v) { return nb::bytes(v.data(), v.size()); };
     return nb::make_tuple(failure_->kind, failure_->of_receiver, failure_->call, raw(failure_->state),
-                          raw(failure_->shared), raw(failure_->signal), raw(failure_->candidates));
+                          raw(failure_->shared), raw(failure_->signal), raw(failure_->candidates), raw(failure_->ports),
+                          failure_->keeps_via);
   }
 
   /// (simulated_ps, packet_hops, delivered_bytes).
@@ -314,7 +315,7 @@ NB_MODULE(_native, module) {
       .def(nb::init<nb::dict>(), nb::arg("arrays"), nb::sig("def __init__(self, arrays: dict[str, object]) -> None"))
       .def("advance", &PacketEngine::advance, nb::arg("budget_s"))
       .def("failure", &PacketEngine::failure,
-           nb::sig("def failure(self) -> tuple[str, bool, int, bytes, bytes, bytes, bytes] | None"))
+           nb::sig("def failure(self) -> tuple[str, bool, int, bytes, bytes, bytes, bytes, bytes, bool] | None"))
       .def("progress", &PacketEngine::progress, nb::sig("def progress(self) -> tuple[int, int, int]"))
       .def("has_work", &PacketEngine::has_work)
       .def("finished", &PacketEngine::finished)

@@ -11,7 +11,8 @@ enum class Stream : std::uint64_t {
   kLinkCorruption = 4,
   kEcnMark = 5,
   kPortChoice = 6,
-  kPathChoice = 7
+  kPathChoice = 7,
+  kQueuePair = 8
 };
 
 inline std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c) {

@@ -69,33 +69,36 @@ inline bool has_receiver_timer(const QueuePair& qp) {
   return std::any_of(std::begin(at_ps), std::end(at_ps), [](Ps timer) { return timer != kOff; });
 }
 
-/// The egress port by which the first held packet of an ingress wants to leave its switch, or none.
-inline PortId next_held(const State& s, PortId ingress, TrafficClass klass) {
+/// The queue in which the first held packet that came in by (port, class) waits to leave its switch, or none.
+inline QueueId next_held(const State& s, PortId ingress, TrafficClass klass) {
   const NodeId node = s.in.port_node[ingress];
-  const LocalPort local = s.local_port(ingress);
-  for (const PortId port : s.ports_of(node)) {
-    const Queue& queue = s.queues[s.at(port, klass)];
-    for (Packet* packet = queue.departure; packet != queue.tail; packet = s.pool.next(packet))
-      if (packet->ingress == static_cast<std::uint16_t>(local.value)) return port;
-  }
-  return PortId::none();
+  const LocalQueueId came_by = s.at(s.local_port(ingress), klass);
+  for (const PortId port : s.ports_of(node))
+    for (const TrafficClass other : s.classes()) {
+      const Queue& queue = s.queues[s.at(port, other)];
+      for (Packet* packet = queue.departure; packet != queue.tail; packet = s.pool.next(packet))
+        if (LocalQueueId(packet->ingress) == came_by) return s.at(port, other);
+    }
+  return QueueId::none();
 }
 
 /// The cycle that a held queue leads to, from its lowest port on; empty if it leads to none.
-inline std::vector<DeadlockRow> cycle_from(const State& s, PortId port, TrafficClass klass) {
-  std::vector<PortId> path;
+inline std::vector<DeadlockRow> cycle_from(const State& s, QueueId held) {
+  std::vector<QueueId> path;
   auto begin = path.end();
-  for (; begin == path.end(); begin = std::find(path.begin(), path.end(), port)) {
-    path.push_back(port);
-    port = next_held(s, s.peer_of(port), klass);
-    if (port.is_none()) return {};
+  for (; begin == path.end(); begin = std::find(path.begin(), path.end(), held)) {
+    path.push_back(held);
+    held = next_held(s, s.peer_of(s.port_of(held)), s.class_of(held));
+    if (held.is_none()) return {};
   }
   path.erase(path.begin(), begin);
   std::rotate(path.begin(), std::min_element(path.begin(), path.end()), path.end());
   std::vector<DeadlockRow> rows;
-  for (const PortId each : path) {
-    const Ingress& ingress = s.ingresses[s.at(s.peer_of(each), klass)];
-    rows.push_back({each.value, klass.value, s.queues[s.at(each, klass)].bytes, ingress.used + ingress.headroom_used});
+  for (const QueueId each : path) {
+    const PortId port = s.port_of(each);
+    const TrafficClass klass = s.class_of(each);
+    const Ingress& ingress = s.ingresses[s.at(s.peer_of(port), klass)];
+    rows.push_back({port.value, klass.value, s.queues[each].bytes, ingress.used + ingress.headroom_used});
   }
   return rows;
 }
@@ -115,7 +118,7 @@ inline std::vector<DeadlockRow> find_deadlock(const State& s, Ps at_ps) {
       held = port;
   }
   if (held.is_none()) return {};
-  return cycle_from(s, held, lowest(s.ports[held].pending));
+  return cycle_from(s, s.at(held, lowest(s.ports[held].pending)));
 }
 
 }  // namespace weftwork

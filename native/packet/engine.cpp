@@ -1,6 +1,7 @@
 #include "packet/engine.hpp"
 
 #include <ctime>
+#include <string>
 #include <utility>
 
 #include "packet/deadlock.hpp"
@@ -80,6 +81,15 @@ void build_ports(State& s) {
     }
 }
 
+/// A packet's record holds the port and the class by which it came into a switch in 16 bits.
+void refuse_many_ports(const State& s, std::size_t ports) {
+  const std::size_t most = (std::size_t{1} << 16) >> s.class_shift;
+  if (ports <= most) return;
+  throw LimitError("a switch with " + std::to_string(ports) + " ports, wanted at most " + std::to_string(most) +
+                   " where packets have " + std::to_string(s.class_count) +
+                   " traffic classes; take smaller switches, fewer priorities or fewer virtual channels");
+}
+
 void build_nodes(State& s) {
   const Input& in = s.in;
   const std::size_t nodes = in.node_kind.size();
@@ -97,6 +107,12 @@ void build_nodes(State& s) {
       record.device = in.node_device[node];
       record.port_policy.assign(in.port.state.size() / 8 + 1, 0);
       std::copy(in.port.state.begin(), in.port.state.end(), reinterpret_cast<std::uint8_t*>(record.port_policy.data()));
+      const std::size_t ports_here = s.ports_of(node).size();
+      refuse_many_ports(s, ports_here);
+      record.port_states.assign(ports_here * (in.port.port_state.size() / 8), 0);
+      for (std::size_t i = 0; i < ports_here; ++i)
+        std::copy(in.port.port_state.begin(), in.port.port_state.end(),
+                  reinterpret_cast<std::uint8_t*>(record.port_states.data()) + i * in.port.port_state.size());
       const SwitchRow& row = in.switches[in.node_device[node]];
       std::uint16_t lowest_weighted = 0;  // deficit round robin begins there
       while (lowest_weighted + 1 < s.class_count && row.weight[lowest_weighted] == 0) ++lowest_weighted;
@@ -116,6 +132,11 @@ void build_nodes(State& s) {
       std::copy(in.congestion.shared_state.begin(), in.congestion.shared_state.end(),
                 reinterpret_cast<std::uint8_t*>(nic.shared.data()));
     }
+  }
+  for (const PortId port : in.attachment.ids()) {
+    if (in.attachment[port].is_none() || in.port_peer[port].is_none()) continue;
+    const SwitchId edge = s.switch_of_node[in.port_node[in.port_peer[port]]];
+    if (!edge.is_none()) s.switches[edge].edge = in.attachment[port];
   }
   s.inbound_mask.assign(s.mask_base.back(), 0);
   s.frame_mask = s.outbound_mask = s.inbound_mask;
@@ -166,6 +187,8 @@ Engine::Engine(Input input)
   s.wide = input_.wide;
   s.keeps_entropies = input_.path.step != nullptr &&
                       (wants(input_.path.signals, Kind::kTimeout) || wants(input_.congestion.signals, Kind::kTimeout));
+  const PortPolicy& port = input_.port;
+  s.steers = !port.plain_ecmp && (s.wide || port.always || port.at_delivery || port.non_minimal);
   s.entropy_per_packet = s.extended && input_.path.step != nullptr;
   s.path_sample = input_.series.path_sample;
   s.moves = s.extended && has_failover(input_);

@@ -105,18 +105,23 @@ inline std::uint32_t carried_hash(const State& s, const QueuePair& qp, bool forw
   return digest(first.algorithm, 0, field_bytes(first.fields, hash_input(qp, from_port, to_port, entropy, 0)));
 }
 
+/// The NIC port that has sent a packet.
+inline PortId origin_port(const State& s, const QueuePair& qp, Packet* packet) {
+  if (s.moves) return extension(packet).origin_port;
+  return has(packet->flags, kForward) ? qp.source_port : qp.destination_port;
+}
+
 /// The hash of a packet at a switch, shifted by the switch's offset.
 inline std::uint32_t switch_hash(State& s, const HashFunction& function, Packet* packet) {
   std::uint32_t value = packet->hash;
   if (!function.carried) {
     const QueuePair& qp = s.queue_pairs[packet->queue_pair];
-    const PortId from_port = s.moves                        ? extension(packet).origin_port
-                             : has(packet->flags, kForward) ? qp.source_port
-                                                            : qp.destination_port;
+    const PortId from_port = origin_port(s, qp, packet);
     const std::uint16_t entropy =
         packet->kind == PacketKind::kData && s.entropy_per_packet ? extension(packet).entropy : qp.own_entropy;
+    const auto in_port = static_cast<std::uint16_t>(s.ingress_port(*packet).value);
     const FieldBytes bytes =
-        field_bytes(function.fields, hash_input(qp, from_port, packet->destination_port, entropy, packet->ingress));
+        field_bytes(function.fields, hash_input(qp, from_port, packet->destination_port, entropy, in_port));
     value = digest(function.algorithm, function.algorithm == HashAlgorithm::kMix ? 0 : function.seed, bytes);
   } else {
     value ^= function.seed_effect;

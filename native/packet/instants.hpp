@@ -35,7 +35,7 @@ inline void flush_queue(State& s, NodeId node, PortId port, TrafficClass klass, 
     drop(s, port, s.count.drop_link_down, now_ps);
     if (!host) {
       const SwitchView view = switch_view(s, node);
-      release(view, s.ingresses[s.at(s.first_port(node) + LocalPort(packet->ingress), klass)], packet->bytes);
+      release(view, view.ingresses[LocalQueueId(packet->ingress)], packet->bytes);
     }
     packet->at_ps = kFlushedPs;
   }

@@ -50,7 +50,7 @@ struct Packet {
   std::uint32_t hash;  // digest of the fields that the fabric's first hash function takes
   PortId destination_port;
   std::uint16_t bytes;    // of the frame
-  std::uint16_t ingress;  // local port by which it came into this node
+  std::uint16_t ingress;  // LocalQueueId of the port and class by which it came into this node
   std::uint16_t attempt;  // transmission number, part of the identity
   PacketKind kind;
   PacketFlags flags;
@@ -70,7 +70,7 @@ struct Extension {
   };
   std::uint16_t entropy;
   std::uint8_t credit_code;  // ACK, NAK
-  std::uint8_t hops;         // DATA: switches passed; ACK, NAK: by the packet that caused it
+  std::uint8_t hops;         // DATA, REQUEST: switches passed; ACK, NAK: by the packet that caused it
   PortId origin_port;        // the NIC port that has sent the packet; filled where queue pairs may move
   std::uint32_t refused;     // NAK under selective repeat: number of the packet that caused it
 };
@@ -132,6 +132,14 @@ inline PortId* hop_ports(Packet* packet) {
 /// passes offer it, and one that was cut has lost it.
 inline std::size_t recorded_hops(Packet* packet) {
   return has(packet->flags, kCut) ? 0 : std::min<std::size_t>(extension(packet).hops, kHops);
+}
+/// Whether a packet counts the switches that it passes in its extension.
+inline bool counts_switches(const Packet& packet) {
+  return packet.kind == PacketKind::kData || packet.kind == PacketKind::kRequest;
+}
+/// Whether it is a data packet that was not cut: it takes marks and telemetry.
+inline bool is_whole_data(const Packet& packet) {
+  return packet.kind == PacketKind::kData && !has(packet.flags, kCut);
 }
 
 /// The identity of a packet within its flow (weftwork.base.random.draw).

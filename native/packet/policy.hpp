@@ -100,7 +100,9 @@ struct PolicyFailure {
   std::string kind;          // of policy, as scenarios spell it
   bool of_receiver = false;  // the receiver's step of a congestion control, else the first one
   std::int64_t call = 0;     // counted over all steps of the run, from 1
-  std::vector<std::uint8_t> state, shared, signal, candidates;  // before the call; empty but in the repeated run
+  // Records before the call; empty but in the repeated run.
+  std::vector<std::uint8_t> state, shared, signal, candidates, ports;
+  bool keeps_via = false;  // a port selection's second call for a packet
 };
 
 }  // namespace weftwork

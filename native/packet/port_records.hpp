@@ -86,9 +86,11 @@ struct SwitchNode {
   Ps next_due_at_ps = kNeverPs;  // no port can start anything earlier
   std::int32_t paused_ingresses = 0;
   DeviceId device;
+  AttachmentId edge;                       // that this switch is; none
   std::uint32_t weighted = 0;              // classes that share a port by weight
   std::vector<QueueId> paused;             // ingresses, ascending
   std::vector<std::uint64_t> port_policy;  // state record of port selection
+  std::vector<std::uint64_t> port_states;  // its records of the ports, one after the other
 };
 
 }  // namespace weftwork

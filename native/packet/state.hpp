@@ -81,6 +81,9 @@ struct State {
   RouteTableId route_table{0};  // that packets follow
   Routes routes;
   IdVector<CandidateId, Candidate> candidates;  // of every group, one after the other, as port selection sees them
+  IdVector<GroupId, Ways> ways;                 // of every group, those candidates that are up
+  IdVector<CandidateId, PortId> way_ports;      // ports of the candidates
+  std::vector<Candidate> joined_candidates;     // of one packet, where they are no group of the table
   IdVector<DeviceId, HashFunction> hash_functions;
   std::vector<std::unique_ptr<std::uint64_t[]>> records;  // of policies
   std::int64_t step_calls = 0;                            // of all policies, so far
@@ -105,6 +108,7 @@ struct State {
   std::uint32_t lossless = 0;     // classes, as bits
   std::uint32_t path_sample = 0;  // every so many data packets are followed on their path; 0: none
   bool moves = false;             // queue pairs may change their ports
+  bool steers = false;            // port selection does more than choose among several ports of shortest paths
 
   State(const Input& input, Ps lookahead, std::size_t stride)
       : in(input),
@@ -125,6 +129,8 @@ struct State {
   [[nodiscard]] LocalQueueId at(LocalPort local, TrafficClass klass) const {
     return LocalQueueId((local.value << class_shift) + klass.value);
   }
+  /// The local port by which a packet came into its switch.
+  [[nodiscard]] LocalPort ingress_port(const Packet& packet) const { return LocalPort(packet.ingress >> class_shift); }
   /// The port that `at` was asked for.
   [[nodiscard]] PortId port_of(QueueId place) const { return PortId(place.value >> class_shift); }
   [[nodiscard]] TrafficClass class_of(QueueId place) const {

@@ -12,26 +12,33 @@ struct CallRecords {
   std::span<const std::uint8_t> state, shared, signal, candidates;
 };
 
+/// What a call of a port selection has besides: its records of the ports, and whether it may not change `via` again.
+struct PortCallRecords {
+  std::span<const std::uint8_t> ports;
+  bool keeps_via = false;
+};
+
 template <typename Record>
 std::span<const std::uint8_t> bytes_of(const Record* records, std::size_t count = 1) {
   return {reinterpret_cast<const std::uint8_t*>(records), count * sizeof(Record)};
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void stop_with(const State& s, const char* kind, bool of_receiver,
-                                                             const CallRecords& records) {
+                                                             const CallRecords& records,
+                                                             const PortCallRecords& more = {}) {
   const auto copy = [](std::span<const std::uint8_t> bytes) {
     return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
   };
   throw PolicyStop({kind, of_receiver, s.step_calls, copy(records.state), copy(records.shared), copy(records.signal),
-                    copy(records.candidates)});
+                    copy(records.candidates), copy(more.ports), more.keeps_via});
 }
 
 /// Count a call of a step, which follows; stop before the one that the repeated run is for.
-[[gnu::always_inline]] inline void count_call(State& s, const char* kind, bool of_receiver,
-                                              const CallRecords& records) {
+[[gnu::always_inline]] inline void count_call(State& s, const char* kind, bool of_receiver, const CallRecords& records,
+                                              const PortCallRecords& more = {}) {
   s.step_calls += 1;
   if (s.step_calls == s.in.stop_before_call) [[unlikely]]
-    stop_with(s, kind, of_receiver, records);
+    stop_with(s, kind, of_receiver, records, more);
 }
 
 }  // namespace weftwork

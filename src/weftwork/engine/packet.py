@@ -49,14 +49,15 @@ if TYPE_CHECKING:
     from weftwork.spec.transport import Transport
 
     Progress = Callable[[int, int, int], object]
-    _Failure = tuple[str, bool, int, bytes, bytes, bytes, bytes]  # as `_native.PacketEngine.failure` tells it
+    # As `_native.PacketEngine.failure` tells it.
+    _Failure = tuple[str, bool, int, bytes, bytes, bytes, bytes, bytes, bool]
 
 __all__ = ["Series", "run"]
 
 # The hash is the core's own, so the catalogue's own ECMP needs no call; a copy of the file under another name gets one.
 _CATALOGUE_ECMP: Final = Path(weftwork.policies.__file__).parent / "port_selection" / "ecmp.py"
 SERIES_ROWS: Final = 4_000_000  # chosen: 128 MB in the engine, and some 500 MB where they become a table
-_EXTENDED_FIELDS: Final = (".hops", "Kind.TRIM")
+_EXTENDED_FIELDS: Final = (".hops", ".from_edge", "Kind.TRIM")
 _WIDE_FIELDS: Final = (".word", ".via", "marked_bytes", "request_bytes", "hop_port")
 _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
 
@@ -180,13 +181,15 @@ def _replay(policy: LoadedPolicy, stopped: _Failure | None, *, failed: tuple[str
     """
     if stopped is None or stopped[:3] != failed or not stopped[3]:
         raise EngineError(f"{policy.source_path}: a step failed, and not when the run was repeated")
-    _, of_receiver, _, state, shared, signal, candidates = stopped
+    _, of_receiver, _, state, shared, signal, candidates, ports, keeps_via = stopped
     policy.replay(
         state,
         signal,
         candidate_bytes=candidates,
+        port_bytes=ports,
         shared_bytes=shared or None,
         receiver=of_receiver,
+        keeps_via=keeps_via,
     )
     step = "receiver's step" if of_receiver else "step"
     text = f"the compiled {step} failed where plain Python does not; an integer may have left 64 bits"

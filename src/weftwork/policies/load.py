@@ -284,15 +284,15 @@ class LoadedPolicy:
         state, signal : its records
         candidates : of a port selection
         ports : records of the ports of the switch, for a port selection with a ``port_state``
-        keeps_via : whether a port selection has changed ``via`` of this packet at this switch before
+        keeps_via : whether it may not change ``via``, since it has changed it in its first call for this packet
 
         Raises
         ------
         PolicyError : it raised, or wrote what no engine can obey; with file and line
         """
         rows = () if ports is None else (ports,)
-        via = signal.via if keeps_via else None
         told = () if candidates is None else (candidates,)
+        via_before = signal.via if keeps_via else None
         self._call(self.plugin.step, (self.params, state, *rows, signal, *told))
         if self.kind == "congestion_control":
             self._want(state, "rate_bps", 0 < state.rate_bps < math.inf, "wanted a finite rate above 0")
@@ -309,8 +309,9 @@ class LoadedPolicy:
             self._want(signal, "virtual_channel", 0 <= held <= most, f"wanted 0 to {most}, the last one of PLUGIN")
             edges = signal.edges - 1
             self._want(signal, "via", OFF <= signal.via <= edges, f"wanted OFF or 0 to {edges}, the last edge")
-            once = f"wanted {via}: a packet's via changes once at a switch"
-            self._want(signal, "via", via is None or signal.via == via, once)
+            via = OFF if signal.via == signal.edge else signal.via
+            kept = f"wanted {via_before} in the second call for a packet, which has its new via by then"
+            self._want(signal, "via", via_before in {None, via}, kept)
 
     def call_receive(self, state: Any, shared: Any, signal: Any) -> None:  # noqa: ANN401
         """Call the receiver's step as plain Python and look at what it wrote; as `call_step`."""

@@ -1,0 +1,130 @@
+/// The buffer of a switch: what each (ingress port, class) holds of it, and whether another packet finds room.
+/// Counters over-estimate, since departures are lazy; checks that pass are exact all the same (departures).
+/// Source of the dynamic threshold: Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998, doi:10.1109/90.664262.
+#pragma once
+#include "packet/state.hpp"
+
+namespace weftwork {
+
+struct SwitchView {
+  SwitchNode& node;
+  const SwitchRow& row;
+  IdSpan<LocalQueueId, Ingress> ingresses;
+  IdSpan<LocalQueueId, Packet*> inbound;  // next packet on the wire towards the port
+  PortId first;                           // id of its first port
+  NodeId id;
+  std::uint32_t weighted;  // classes that share a port by weight
+  bool marks_or_stamps;    // when a packet departs
+};
+
+inline SwitchView switch_view(State& s, NodeId node) {
+  SwitchNode& record = s.switches[s.switch_of_node[node]];
+  const SwitchRow& row = s.in.switches[record.device];
+  const PortId first = s.first_port(node);
+  const QueueId first_queue = s.at(first, TrafficClass(0));
+  const std::size_t queues = s.ports_of(node).size() << s.class_shift;
+  return {record,
+          row,
+          IdSpan<LocalQueueId, Ingress>({&s.ingresses[first_queue], queues}),
+          IdSpan<LocalQueueId, Packet*>({&s.inbound[first_queue], queues}),
+          first,
+          node,
+          record.weighted,
+          row.mark_at_dequeue != 0 || (s.in.has_telemetry && row.telemetry != 0)};
+}
+
+inline std::int64_t above(std::int64_t value, std::int64_t limit) {
+  return value > limit ? value - limit : 0;
+}
+
+/// Give back what a packet of (ingress, class) holds.
+inline void release(const SwitchView& view, Ingress& ingress, std::int32_t bytes) {
+  if (ingress.headroom_used > 0) {
+    const std::int32_t taken = std::min(ingress.headroom_used, bytes);
+    ingress.headroom_used -= taken;
+    bytes -= taken;
+  }
+  const std::int64_t reserve = view.row.reserve_bytes;
+  const std::int64_t before = above(ingress.used, reserve);
+  ingress.used -= bytes;
+  view.node.shared_used -= before - above(ingress.used, reserve);
+}
+
+/// From now on what the ingress holds in its headroom counts as used.
+inline void fold_headroom(const SwitchView& view, Ingress& ingress) {
+  const std::int64_t reserve = view.row.reserve_bytes;
+  const std::int64_t before = above(ingress.used, reserve);
+  ingress.used += ingress.headroom_used;
+  ingress.headroom_used = 0;
+  view.node.shared_used += above(ingress.used, reserve) - before;
+}
+
+inline std::int64_t free_bytes(const SwitchNode& node) {
+  return node.shared_bytes > node.shared_used ? node.shared_bytes - node.shared_used : 0;
+}
+
+inline std::int64_t share(double factor, std::int64_t bytes) {
+  return static_cast<std::int64_t>(factor * static_cast<double>(bytes));
+}
+
+/// Queues and ingresses count in 32 bits.
+inline void refuse_above_limit(std::int32_t bytes) {
+  constexpr std::int32_t kMostBytes = 1 << 30;
+  if (bytes > kMostBytes) [[unlikely]]
+    throw LimitError("a queue of a switch holds more than 1 GiB; take a smaller buffer, or flow control");
+}
+
+enum class Admission : std::uint8_t { kShared, kHeadroom, kBufferFull, kEgressThreshold, kHeadroomFull };
+
+struct Verdict {
+  Admission admission;
+  bool pause;
+};
+
+inline bool is_refused(const Verdict& verdict) {
+  return verdict.admission != Admission::kShared && verdict.admission != Admission::kHeadroom;
+}
+
+/// What would happen to `bytes` from an ingress towards a queue, without changing anything.
+inline Verdict judge(const SwitchView& view, const Ingress& ingress, std::int64_t headroom, const Queue& queue,
+                     std::int64_t bytes, bool lossless) {
+  const SwitchRow& row = view.row;
+  if (lossless && ingress.paused)
+    return {ingress.headroom_used + bytes <= headroom ? Admission::kHeadroom : Admission::kHeadroomFull, false};
+  const std::int64_t growth = above(ingress.used + bytes, row.reserve_bytes) - above(ingress.used, row.reserve_bytes);
+  const std::int64_t shared_used = view.node.shared_used + growth;
+  const bool full = shared_used > view.node.shared_bytes;
+  if (!lossless) {
+    const std::int64_t over = queue.bytes + bytes - row.reserve_bytes;
+    if (over > 0 && over > share(row.egress_alpha, free_bytes(view.node))) return {Admission::kEgressThreshold, false};
+    return {full ? Admission::kBufferFull : Admission::kShared, false};
+  }
+  if (full)
+    return ingress.headroom_used + bytes <= headroom ? Verdict{Admission::kHeadroom, true}
+                                                     : Verdict{Admission::kBufferFull, false};
+  const std::int64_t over = ingress.used + bytes - row.reserve_bytes;
+  const bool pause =
+      (over > 0 && over > share(row.alpha, view.node.shared_bytes - shared_used)) || ingress.headroom_used > 0;
+  return {Admission::kShared, pause};
+}
+
+/// Admit a packet if no check of the buffer fires even on counters that over-estimate; false: ask `admit`.
+[[gnu::always_inline]] inline bool admits_at_once(const SwitchView& view, Ingress& ingress, const Queue& queue,
+                                                  std::int64_t bytes, bool lossless) {
+  const SwitchRow& row = view.row;
+  const std::int64_t used = ingress.used + bytes;
+  const std::int64_t over = above(used, row.reserve_bytes);
+  const std::int64_t shared_used = view.node.shared_used + over - above(ingress.used, row.reserve_bytes);
+  const std::int64_t left = view.node.shared_bytes - shared_used;
+  if (left < 0 || used + ingress.headroom_used > ingress.max_bytes) return false;
+  if (lossless) {
+    if (ingress.paused || ingress.headroom_used != 0 || (over > 0 && over > share(row.alpha, left))) return false;
+  } else if (queue.bytes + bytes > row.reserve_bytes) {
+    return false;
+  }
+  ingress.used = static_cast<std::int32_t>(used);
+  view.node.shared_used = shared_used;
+  return true;
+}
+
+}  // namespace weftwork

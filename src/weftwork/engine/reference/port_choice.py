@@ -113,10 +113,9 @@ class PortChoice:
         -------
         None where there is no way; a port that is down where all ways begin with one
         """
+        packet.via = self._ahead(packet.via)
         is_again = False
         while True:
-            if packet.via == self.edge:
-                packet.via = OFF
             target = self.routes.edge_of_nic(packet.destination) if packet.via == OFF else packet.via
             is_delivered = target == self.edge
             ways = [self.routes.delivery(packet.destination)] if is_delivered else self._next_hops(target)
@@ -132,6 +131,10 @@ class PortChoice:
             if packet.via == via:
                 return self._port_of[candidates[choice].port]
             is_again = True
+
+    def _ahead(self, via: int) -> int:
+        """A via that is this switch itself is OFF."""
+        return OFF if via == self.edge else via
 
     def _next_hops(self, target: int) -> list[NextHop]:
         found = self.routes.next_hops(self.config.node, target)
@@ -185,7 +188,7 @@ class PortChoice:
         signal.delivered = int(is_delivered)
         signal.virtual_channel, signal.word, signal.via = channel, packet.word, packet.via
         self.selection.call_step(self.state, signal, rows, self.port_states, keeps_via=keeps_via)
-        packet.word, packet.via = signal.word, signal.via
+        packet.word, packet.via = signal.word, self._ahead(signal.via)
         packet.traffic_class += signal.virtual_channel - channel
         return int(signal.choice)
 

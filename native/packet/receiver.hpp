@@ -205,7 +205,7 @@ inline void handle_cut(State& s, Packet* packet, Ps now_ps) {
     signal.last_hop = has(packet->flags, kLastHop) ? 1 : 0;
     acknowledge_now = tell_receiver(s, qp, id, now_ps);
   }
-  const bool is_duplicate = packet->seq < receiver.expected || keeps(s, qp, packet->seq);
+  const bool is_duplicate = std::cmp_less(packet->seq, receiver.expected) || keeps(s, qp, packet->seq);
   if (is_duplicate) s.count.duplicates += 1;
   send_reply(s, qp, id, is_duplicate ? PacketKind::kAck : PacketKind::kNak, packet, 0, now_ps);
   if (acknowledge_now) send_reply(s, qp, id, PacketKind::kAck, nullptr, 0, now_ps);

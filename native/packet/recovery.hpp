@@ -115,7 +115,7 @@ inline void go_back(State& s, QueuePair& qp) {
 }
 
 /// What the packet that caused an ACK or NAK tells.
-inline void fill_echo(State& s, Signal& signal, Packet* packet, Ps now_ps) {
+inline void fill_echo(const State& s, Signal& signal, Packet* packet, Ps now_ps) {
   if (!s.extended || !has(packet->flags, kHasEcho)) return;
   const Extension& ext = extension(packet);
   if (s.in.echoes_entropy) signal.entropy = ext.entropy;

@@ -97,7 +97,7 @@ inline SlotId add_slot(NicPort& nic, QueuePairId queue_pair) {
 }
 
 /// Let a queue pair wait for its next departure.
-inline void push_paced(State& s, NicPort& nic, QueuePair& qp) {
+inline void push_paced(const State& s, NicPort& nic, QueuePair& qp) {
   Sender& sender = qp.sender;
   sender.standing = Standing::kPaced;
   nic.paced.push_back({sender.next_send_at_ps, sender.slot});

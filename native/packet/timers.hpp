@@ -15,7 +15,7 @@ inline void arm(Agenda& agenda, Ps& entry_at_ps, Ps at_ps, std::uint64_t key) {
 }
 
 /// Timers of one slot of a sender: those of congestion control, then those of path selection.
-inline constexpr std::uint64_t kSenderTimers = 2 * kTimers;
+inline constexpr std::uint64_t kSenderTimers = std::uint64_t{2} * kTimers;
 
 /// Put the timers that a step has set into the agenda; `rest` is that of the first one's key.
 inline void arm_timers(State& s, PortId port, AgendaKind kind, std::uint64_t rest, const std::int64_t* timer_at_ps,

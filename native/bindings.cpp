@@ -132,6 +132,7 @@ weftwork::Input input_of(nb::dict arrays) {
   in.stop_before_call = number<std::int64_t>(arrays, "stop_before_call");
   in.transport = weftwork::python::named<weftwork::TransportRow>(arrays["transport"]);
   in.congestion = congestion_of(arrays["congestion_control"]);
+  in.keeps_segments = in.congestion.moves_departures || number<bool>(arrays, "keeps_segments");
   in.path = path_of(arrays["path_selection"]);
   in.port = port_of(arrays["port_selection"]);
   in.series = series_of(arrays["series"]);

@@ -38,7 +38,7 @@ std::size_t stride_of(const Input& in) {
     return false;
   }();
   const bool echo = wants(in.congestion.signals, Kind::kAck) || wants(in.congestion.signals, Kind::kCredit) ||
-                    (in.path.step != nullptr && in.path.signals != 0);
+                    (in.path.step != nullptr && in.path.signals != 0) || in.echoes_time || in.echoes_entropy;
   const bool origin = several_hashes && has_failover(in);
   const bool entropy = in.path.step != nullptr && (several_hashes || in.congestion.receive != nullptr);
   const bool replies = in.transport.end_to_end_credits > 0 || in.transport.selective_repeat != 0;
@@ -185,6 +185,8 @@ Engine::Engine(Input input)
   State& s = *state_;
   s.extended = s.pool.stride() > kPlainStride;
   s.wide = input_.wide;
+  s.keeps_entropies = input_.path.step != nullptr &&
+                      (wants(input_.path.signals, Kind::kTimeout) || wants(input_.congestion.signals, Kind::kTimeout));
   const PortPolicy& port = input_.port;
   s.steers = !port.plain_ecmp && (s.wide || port.always || port.at_delivery || port.non_minimal);
   s.entropy_per_packet = s.extended && input_.path.step != nullptr;

@@ -9,12 +9,12 @@ namespace weftwork {
 inline void leave_slots(State& s, QueuePair& qp) {
   NicPort& source = nic_of(s, qp.source_port);
   Sender& sender = qp.sender;
-  if (sender.standing == Standing::kPaced) {
+  qp.paced_entry_at_ps = kOff;
+  if (sender.standing == Standing::kPaced || s.in.congestion.moves_departures) {
     std::erase_if(source.paced, [&](const NicPort::Paced& paced) { return paced.slot == sender.slot; });
     std::make_heap(source.paced.begin(), source.paced.end(), later_paced);
-  } else if (sender.standing == Standing::kReady) {
-    clear_ready(source, sender);
   }
+  if (sender.standing == Standing::kReady) clear_ready(source, sender);
   sender.standing = Standing::kBlocked;
   source.slots[sender.slot] = kMovedAway;
   if (!qp.receiver.slot.is_none()) nic_of(s, qp.destination_port).receivers[qp.receiver.slot] = kMovedAway;
@@ -27,8 +27,13 @@ inline void take_slots(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
   sender.deadline_entry_at_ps = kOff;
   if (sender.deadline_at_ps != kOff) set_deadline(s, qp, sender.deadline_at_ps);
   std::fill_n(sender.timer_entry_at_ps, kTimers, kOff);
-  arm_timers(s, qp.source_port, AgendaKind::kSenderTimer, sender.slot, sender_state(qp).timer_at_ps,
+  std::fill_n(qp.path_timer_entry_at_ps, kTimers, kOff);
+  const std::uint64_t first_timer = sender.slot.index() * kSenderTimers;
+  arm_timers(s, qp.source_port, AgendaKind::kSenderTimer, first_timer, sender_state(qp).timer_at_ps,
              sender.timer_entry_at_ps, now_ps);
+  if (qp.path != nullptr)
+    arm_timers(s, qp.source_port, AgendaKind::kSenderTimer, first_timer + kTimers, path_state(qp).timer_at_ps,
+               qp.path_timer_entry_at_ps, now_ps);
   Receiver& receiver = qp.receiver;
   if (receiver.slot.is_none()) return;
   NicPort& destination = nic_of(s, qp.destination_port);
@@ -36,8 +41,8 @@ inline void take_slots(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
   destination.receivers.push_back(id);
   if (qp.receiver_record == nullptr) return;
   std::fill_n(receiver.timer_entry_at_ps, kTimers, kOff);
-  arm_timers(s, qp.destination_port, AgendaKind::kReceiverTimer, receiver.slot, receiver_state(qp).timer_at_ps,
-             receiver.timer_entry_at_ps, now_ps);
+  arm_timers(s, qp.destination_port, AgendaKind::kReceiverTimer, receiver.slot.index() * kTimers,
+             receiver_state(qp).timer_at_ps, receiver.timer_entry_at_ps, now_ps);
 }
 
 inline void move_to(State& s, QueuePairId id, const PortPair& ports, Ps now_ps) {

@@ -70,6 +70,7 @@ struct Input {
   bool echoes_entropy = false;
   bool extended = false;              // a policy reads what only an extended packet carries
   bool wide = false;                  // a policy reads or writes what only a wide packet carries
+  bool keeps_segments = false;        // a control sends several packets back to back, or moves departures
   Ps fabric_base_rtt_ps = 0;          // of the farthest two NIC ports
   Ps watch_ps = kSecondPs;            // between two looks for a deadlock
   std::int64_t stop_before_call = 0;  // of a step: the run stops there with its records; 0: nowhere

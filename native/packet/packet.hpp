@@ -3,6 +3,7 @@
 /// grow without copying. Invariant: the record at a stream's tail has `at_ps` = never, so a reader at the tail knows
 /// that nothing is there.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -28,7 +29,7 @@ enum PacketFlag : std::uint8_t {
   kLost = 8,        // its link went down while it was on the wire
   kHasEcho = 16,    // ACK, NAK: the extension echoes the packet that caused it
   kForward = 32,    // travels from the queue pair's source to its destination
-  kCut = 64,        // DATA: cut to its headers; NAK: of such a packet
+  kCut = 64,        // DATA: cut to its headers; ACK, NAK: of such a packet
   kLastHop = 128,   // with kCut: by the switch of the receiver
 };
 
@@ -63,7 +64,10 @@ struct Extension {
     Ps host_delay_ps;           // ACK, NAK
     std::int64_t credit_bytes;  // CREDIT
   };
-  std::uint32_t msn;  // ACK, NAK: messages delivered
+  union {
+    std::uint32_t msn;            // ACK, NAK: messages delivered
+    std::uint32_t payload_bytes;  // DATA, also when it is cut
+  };
   std::uint16_t entropy;
   std::uint8_t credit_code;  // ACK, NAK
   std::uint8_t hops;         // DATA, REQUEST: switches passed; ACK, NAK: by the packet that caused it
@@ -124,6 +128,11 @@ inline PortId* hop_ports(Packet* packet) {
   return reinterpret_cast<PortId*>(reinterpret_cast<std::uint8_t*>(packet) + kWideStride + kHops * sizeof(Hop));
 }
 
+/// How many switches have written into a data packet, or into the one that an ACK or NAK echoes; all that telemetry
+/// passes offer it, and one that was cut has lost it.
+inline std::size_t recorded_hops(Packet* packet) {
+  return has(packet->flags, kCut) ? 0 : std::min<std::size_t>(extension(packet).hops, kHops);
+}
 /// Whether a packet counts the switches that it passes in its extension.
 inline bool counts_switches(const Packet& packet) {
   return packet.kind == PacketKind::kData || packet.kind == PacketKind::kRequest;

@@ -12,6 +12,61 @@
 
 namespace weftwork {
 
+/// What port selection finds in a packet that begins, and a number of the packet's kind.
+inline void set_wide(Packet* packet, std::int64_t number) {
+  Wide& part = wide(packet);
+  part.word = 0;
+  part.request_bytes = number;
+  part.via = AttachmentId::none();
+}
+
+/// Queue a control packet at a NIC port and return it for the rest to be filled in.
+inline Packet* queue_control(State& s, PortId port, QueuePairId queue_pair, PacketKind kind, bool forward,
+                             std::int64_t seq, std::uint16_t attempt, std::int64_t bytes) {
+  const QueuePair& qp = s.queue_pairs[queue_pair];
+  Queue& queue = s.queues[s.at(port, s.in.control_class)];
+  Packet* slot = queue.tail;
+  queue.tail = s.pool.extend(slot);
+  *slot = {kNeverPs,
+           queue_pair,
+           static_cast<std::uint32_t>(seq),
+           forward ? carried_hash(s, qp, true, qp.own_entropy) : qp.reverse_hash,
+           forward ? qp.destination_port : qp.source_port,
+           static_cast<std::uint16_t>(bytes),
+           0,
+           attempt,
+           kind,
+           static_cast<PacketFlags>(forward ? kForward : 0)};
+  if (s.extended) {
+    extension(slot) = {};
+    extension(slot).origin_port = port;
+  }
+  if (s.wide) set_wide(slot, 0);
+  queue.bytes += static_cast<std::int32_t>(bytes);
+  s.ports[port].pending = 1;
+  return slot;
+}
+
+/// Ask the receiver for credit.
+[[gnu::noinline]] inline void send_request(State& s, QueuePair& qp) {
+  SenderState& state = sender_state(qp);
+  state.send_request = 0;
+  s.count.requests_sent += 1;
+  const QueuePairId id = nic_of(s, qp.source_port).slots[qp.sender.slot];
+  Packet* request = queue_control(s, qp.source_port, id, PacketKind::kRequest, true, qp.sender.nxt, qp.requests++,
+                                  s.in.transport.credit_bytes);
+  if (s.wide) wide(request).request_bytes = state.request_bytes;
+}
+
+/// Call the sender's step with `s.signal`, which is filled, and do what it asks for.
+inline void tell_sender(State& s, QueuePair& qp, Kind kind, Ps now_ps) {
+  call_sender(s, qp, now_ps);
+  if (s.in.congestion.moves_departures && kind != Kind::kSend) [[unlikely]]
+    move_departure(s, qp, now_ps);
+  if (sender_state(qp).send_request != 0) [[unlikely]]
+    send_request(s, qp);
+}
+
 inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t payload, std::uint64_t packet_id,
                         Ps at_ps) {
   Sender& sender = qp.sender;
@@ -21,7 +76,7 @@ inline void select_path(State& s, QueuePair& qp, std::int64_t seq, std::int64_t 
   signal.entropy = qp.own_entropy;
   signal.draw =
       static_cast<std::int64_t>(draw(s.in.seed, Stream::kPathChoice, qp.flow, packet_id, qp.source_port.index()) >> 2);
-  call_path(s, qp);
+  call_path(s, qp, at_ps);
   const auto entropy = static_cast<std::uint16_t>(path_state(qp).entropy);
   if (entropy == sender.entropy) return;
   sender.entropy = entropy;
@@ -53,12 +108,14 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
   if (s.in.path.step != nullptr && (first || !s.in.path.per_message))
     select_path(s, qp, seq, payload, identity(*slot), at_ps);
   slot->hash = sender.hash;
+  if (s.keeps_entropies) qp.sent_entropies.put(seq, sender.una, sender.entropy);
   if (s.extended) {
     Extension& ext = extension(slot);
     ext = {};
     ext.sent_at_ps = at_ps;
     ext.entropy = sender.entropy;
     ext.origin_port = port;
+    ext.payload_bytes = static_cast<std::uint32_t>(payload);
   }
   s.count.data_sent += 1;
   if (seq < sender.high) s.count.retransmissions += 1;
@@ -80,17 +137,20 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
   queue.departure = queue.tail;
   if (is_sampled(s, *slot)) [[unlikely]]
     record_path(s, *slot, port, 0);
-  if (sender.deadline_at_ps == kOff) set_deadline(s, qp, at_ps + transport.retransmission_timeout_ps);
+  if (sender.deadline_at_ps == kOff) set_deadline(s, qp, at_ps + timeout_ps(s, qp));
   if (wants(s.in.congestion.signals, Kind::kSend)) {
     Signal& signal = sender_signal(s, qp, Kind::kSend, at_ps);
     signal.bytes = payload;
     signal.seq = seq;
     signal.entropy = sender.entropy;
-    call_sender(s, qp, at_ps);
+    tell_sender(s, qp, Kind::kSend, at_ps);
   }
+  if (s.wide) set_wide(slot, sender_state(qp).request_bytes);
   const std::int64_t line_bytes = slot->bytes + transport.interframe_bytes;
-  const double gap_ps = static_cast<double>(line_bytes) * 8e12 / sender_state(qp).rate_bps;
-  sender.next_send_at_ps = at_ps + (gap_ps < static_cast<double>(kNeverPs) ? static_cast<Ps>(gap_ps) : kNeverPs);
+  if (s.in.keeps_segments) [[unlikely]]
+    pace_segment(qp, line_bytes, at_ps);
+  else
+    sender.next_send_at_ps = at_ps + gap_ps(qp, line_bytes);
   transmit(s, out, slot, at_ps);
   nic.turn = sender.slot + 1;
   if (sender.next_send_at_ps <= out.free_at_ps && can_send(s, qp)) return;  // stays ready
@@ -103,9 +163,12 @@ inline void start_nic_port(State& s, PortId port, Ps at_ps) {
   Port& out = s.ports[port];
   NicPort& nic = nic_of(s, port);
   while (!nic.paced.empty() && nic.paced.front().at_ps <= at_ps) {
-    Sender& sender = queue_pair_at(s, nic, nic.paced.front().slot).sender;
     std::pop_heap(nic.paced.begin(), nic.paced.end(), later_paced);
+    const NicPort::Paced entry = nic.paced.back();
     nic.paced.pop_back();
+    if (s.in.congestion.moves_departures && !takes_departure(s, nic, entry, at_ps)) [[unlikely]]
+      continue;
+    Sender& sender = queue_pair_at(s, nic, entry.slot).sender;
     sender.standing = Standing::kBlocked;
     set_ready(nic, sender);
   }
@@ -134,32 +197,6 @@ inline void drain_nic(State& s, PortId port, Ps at_ps) {
 inline void kick_nic(State& s, PortId port, Ps at_ps) {
   s.due_at_ps[port] = std::max(at_ps, nic_due(s, port));
   drain_nic(s, port, at_ps);
-}
-
-/// Queue a control packet at a NIC port and return it for the rest to be filled in.
-inline Packet* queue_control(State& s, PortId port, QueuePairId queue_pair, PacketKind kind, bool forward,
-                             std::int64_t seq, std::uint16_t attempt, std::int64_t bytes) {
-  const QueuePair& qp = s.queue_pairs[queue_pair];
-  Queue& queue = s.queues[s.at(port, s.in.control_class)];
-  Packet* slot = queue.tail;
-  queue.tail = s.pool.extend(slot);
-  *slot = {kNeverPs,
-           queue_pair,
-           static_cast<std::uint32_t>(seq),
-           forward ? carried_hash(s, qp, true, qp.own_entropy) : qp.reverse_hash,
-           forward ? qp.destination_port : qp.source_port,
-           static_cast<std::uint16_t>(bytes),
-           0,
-           attempt,
-           kind,
-           static_cast<PacketFlags>(forward ? kForward : 0)};
-  if (s.extended) {
-    extension(slot) = {};
-    extension(slot).origin_port = port;
-  }
-  queue.bytes += static_cast<std::int32_t>(bytes);
-  s.ports[port].pending = 1;
-  return slot;
 }
 
 }  // namespace weftwork

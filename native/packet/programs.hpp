@@ -29,16 +29,19 @@ bool follow_first_path(const State& s, PortId source, PortId destination, Add&& 
 inline Ps base_rtt_ps(const State& s, PortId source, PortId destination) {
   const TransportRow& transport = s.in.transport;
   Ps total = 0;
-  const auto leg = [&](std::int64_t bytes) {
-    return [&s, &total, bytes](PortId port) {
-      total += s.ports[port].delay_ps + serialisation_ps(bytes, s.in.port_rate_bps[port]);
+  std::int64_t bytes = transport.mtu_bytes + transport.data_overhead_bytes + transport.telemetry_bytes;
+  std::int64_t hop_bytes = 0;  // that all switches so far have added
+  const auto pass = [&](std::int64_t added_bytes) {
+    return [&, added_bytes](PortId port) {
+      total += s.ports[port].delay_ps +
+               serialisation_ps(bytes + hop_bytes + transport.interframe_bytes, s.in.port_rate_bps[port]);
+      hop_bytes += added_bytes;
     };
   };
-  const bool there = follow_first_path(s, source, destination,
-                                       leg(transport.mtu_bytes + transport.data_overhead_bytes +
-                                           transport.telemetry_bytes + transport.interframe_bytes));
-  const bool back = follow_first_path(s, destination, source, leg(transport.ack_bytes + transport.interframe_bytes));
-  return there && back ? total : 0;
+  if (!follow_first_path(s, source, destination, pass(transport.telemetry_hop_bytes))) return 0;
+  hop_bytes -= transport.telemetry_hop_bytes;  // the last link leads to no switch
+  bytes = transport.ack_bytes + transport.echo_bytes + transport.telemetry_bytes;
+  return follow_first_path(s, destination, source, pass(0)) ? total : 0;
 }
 
 /// The ports that a queue pair has by one column of `PacketInput.rank_ports`.
@@ -85,11 +88,11 @@ inline QueuePairId open_queue_pair(State& s, std::uint64_t flow, RankId source, 
   SenderState& state = sender_state(qp);
   state.rate_bps = static_cast<double>(s.rate_bps[qp.source_port]);
   state.window_bytes = kNoWindowBytes;
-  stop_timers(qp);
   if (s.in.path.step != nullptr) {
     qp.path = new_record(s, s.in.path.state);
     path_state(qp).entropy = qp.own_entropy;
   }
+  stop_timers(qp);
   return id;
 }
 
@@ -127,10 +130,7 @@ inline void post(State& s, StreamId stream, RankId destination, const OpRow& op,
   if (qp.receiver.message.is_none()) qp.receiver.message = number;
   const Kind kind = sender.started ? Kind::kResume : Kind::kStart;
   if (!sender.failed && (!sender.started || idle)) {
-    if (kind == Kind::kStart || wants(s.in.congestion.signals, kind)) {
-      sender_signal(s, qp, kind, now_ps);
-      call_sender(s, qp, now_ps);
-    }
+    tell(s, qp, {.kind = kind}, now_ps);
     sender.started = true;
   }
   guard_credits(s, qp, now_ps);

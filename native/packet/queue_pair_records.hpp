@@ -1,6 +1,5 @@
 /// What a NIC port and the two ends of a queue pair hold.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "packet/packet.hpp"
 #include "packet/policy.hpp"
 #include "packet/selective.hpp"
+#include "packet/sent_entropies.hpp"
 
 namespace weftwork {
 
@@ -23,18 +23,14 @@ struct NicPort {
     Ps at_ps;
     SlotId slot;
   };
-  struct Arrived {
-    Ps complete_at_ps;
-    Ps arrived_at_ps;
-    std::array<std::uint8_t, kTelemetryStride> packet;
-  };
   IdVector<SlotId, QueuePairId> slots;  // or kMovedAway
   IdBitmap<SlotId> ready;               // may send as far as pacing is concerned
   std::vector<Paced> paced;             // heap by (instant, slot)
   SlotId turn{0};                       // that is asked first
   std::uint32_t ready_count = 0;
   IdVector<ReceiverSlotId, QueuePairId> receivers;  // or kMovedAway
-  Fifo<Arrived> host_interface;
+  Packet* interface_head = nullptr;                 // of the packets in the host interface, each with its arrival
+  Packet* interface_tail = nullptr;
   Ps pcie_free_at_ps = 0;
   std::int64_t pcie_rate_bps = 0;   // 0: takes no time
   bool has_host_interface = false;  // data packets pass one
@@ -45,7 +41,7 @@ struct NicPort {
 
 enum class Standing : std::uint8_t { kBlocked, kReady, kPaced };
 
-/// What sending a packet and its ACK touch fills two cache lines.
+/// What sending a packet and its ACK touch fills two cache lines; what some runs need is in the third.
 struct alignas(64) Sender {
   std::int64_t una = 0, nxt = 0, high = 0, end = 0;
   std::int64_t una_bytes = 0, nxt_bytes = 0, end_bytes = 0;  // payload before una, nxt and end
@@ -65,7 +61,10 @@ struct alignas(64) Sender {
   std::uint32_t probes = 0;
   Ps base_rtt_ps = 0;
   Ps timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
+  Ps segment_at_ps = 0;  // when the segment began; kept where `Input::keeps_segments`
+  std::int64_t segment_sent_bytes = 0;
 };
+static_assert(sizeof(Sender) == 192);
 
 /// Payload that was sent and of which nothing is known: neither acknowledged, nor kept by the receiver, nor lost.
 inline std::int64_t inflight_bytes(const Sender& sender) {
@@ -114,6 +113,14 @@ struct QueuePair {
   std::unique_ptr<Selective> selective;  // under selective repeat, from the first loss on
   ColumnId column;                       // of its first SEND
   bool peer_rail = false;
+  std::uint16_t requests = 0;          // sent so far
+  std::int64_t granted_bytes = 0;      // at the sender: the most that a CREDIT has told
+  std::int64_t credited_bytes = 0;     // at the receiver: what its last CREDIT told
+  std::int64_t marked_bytes = 0;       // at the receiver: payload that has arrived with a mark
+  std::int64_t marked_bytes_seen = 0;  // at the sender: of that count
+  Ps paced_entry_at_ps = kOff;         // entry among `NicPort::paced` that counts, where departures move
+  Ps path_timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
+  SentEntropies sent_entropies;  // where `State::keeps_entropies`
 };
 
 }  // namespace weftwork

@@ -19,6 +19,16 @@ inline std::uint8_t current_credits(State& s, const QueuePair& qp) {
   return credit_code(s.in.transport.end_to_end_credits - qp.receiver.delivered + claimed);
 }
 
+/// Frame of an ACK or NAK that echoes `cause`, or nothing.
+inline std::int64_t answer_bytes(const State& s, Packet* cause) {
+  const TransportRow& transport = s.in.transport;
+  if (cause == nullptr) return transport.ack_bytes;
+  const std::int64_t bytes = transport.ack_bytes + transport.echo_bytes;
+  if (!s.in.has_telemetry) return bytes;
+  return bytes + transport.telemetry_bytes +
+         transport.telemetry_hop_bytes * static_cast<std::int64_t>(recorded_hops(cause));
+}
+
 /// Send what the receiver has to say; `cause` is the data packet that it echoes, or null.
 inline void send_reply(State& s, QueuePair& qp, QueuePairId id, PacketKind kind, Packet* cause, Ps host_delay_ps,
                        Ps now_ps) {
@@ -27,7 +37,7 @@ inline void send_reply(State& s, QueuePair& qp, QueuePairId id, PacketKind kind,
   const bool answers = kind == PacketKind::kAck || kind == PacketKind::kNak;
   Packet* reply = queue_control(s, qp.destination_port, id, kind, false, receiver.expected, receiver.control_packets++,
                                 kind == PacketKind::kCnp ? transport.cnp_bytes
-                                : answers                ? transport.ack_bytes
+                                : answers                ? answer_bytes(s, cause)
                                                          : transport.credit_bytes);
   if (answers) {
     (kind == PacketKind::kAck ? s.count.acks_sent : s.count.naks_sent) += 1;
@@ -42,9 +52,14 @@ inline void send_reply(State& s, QueuePair& qp, QueuePairId id, PacketKind kind,
         ext.entropy = extension(cause).entropy;
         ext.hops = extension(cause).hops;
         if (kind == PacketKind::kNak) ext.refused = cause->seq;
-        if (s.in.has_telemetry)
-          std::copy_n(hops(cause, s.wide), static_cast<std::size_t>(ext.hops), hops(reply, s.wide));
+        if (has(cause->flags, kCut)) reply->flags = with(reply->flags, kCut);
+        if (has(cause->flags, kLastHop)) reply->flags = with(reply->flags, kLastHop);
+        if (s.in.has_telemetry) {
+          std::copy_n(hops(cause, s.wide), recorded_hops(cause), hops(reply, s.wide));
+          if (s.wide) std::copy_n(hop_ports(cause), recorded_hops(cause), hop_ports(reply));
+        }
       }
+      if (s.wide) wide(reply).marked_bytes = qp.marked_bytes;
       ext.msn = static_cast<std::uint32_t>(receiver.delivered);
       if (transport.end_to_end_credits > 0) {
         ext.credit_code = current_credits(s, qp);
@@ -55,7 +70,7 @@ inline void send_reply(State& s, QueuePair& qp, QueuePairId id, PacketKind kind,
     s.count.cnps_sent += 1;
   } else {
     s.count.credits_sent += 1;
-    extension(reply).credit_bytes = receiver_state(qp).credit_bytes;
+    if (s.extended) extension(reply).credit_bytes = receiver_state(qp).credit_bytes;
   }
   kick_nic(s, qp.destination_port, now_ps);
 }
@@ -67,9 +82,10 @@ inline bool obey_receiver_step(State& s, QueuePair& qp, QueuePairId id, Ps now_p
     state.send_cnp = 0;
     send_reply(s, qp, id, PacketKind::kCnp, nullptr, 0, now_ps);
   }
-  if (state.credit_bytes > 0) {
+  if (state.credit_bytes > qp.credited_bytes || state.send_credit != 0) {
+    state.send_credit = 0;
+    qp.credited_bytes = state.credit_bytes;
     send_reply(s, qp, id, PacketKind::kCredit, nullptr, 0, now_ps);
-    state.credit_bytes = 0;
   }
   const bool acknowledge_now = state.send_ack != 0;
   state.send_ack = 0;
@@ -77,9 +93,7 @@ inline bool obey_receiver_step(State& s, QueuePair& qp, QueuePairId id, Ps now_p
 }
 
 inline Signal& receiver_signal(State& s, const QueuePair& qp, Kind kind, Ps now_ps) {
-  Signal& signal = s.signal;
-  if (signal.hops != 0) std::memset(signal.hop_queue_bytes, 0, sizeof(Signal) - offsetof(Signal, hop_queue_bytes));
-  std::memset(static_cast<void*>(&signal), 0, offsetof(Signal, hop_queue_bytes));
+  Signal& signal = empty_signal(s);
   signal.kind = static_cast<std::int64_t>(kind);
   signal.now_ps = now_ps;
   signal.line_rate_bps = s.rate_bps[qp.destination_port];
@@ -109,6 +123,13 @@ inline bool accept(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
     receiver.message = message.next;
   }
   return asked;
+}
+
+/// Whether a packet beyond a gap has arrived before.
+inline bool keeps(const State& s, QueuePair& qp, std::int64_t seq) {
+  Receiver& receiver = qp.receiver;
+  return receiver.kept_count > 0 && seq - receiver.expected < s.in.transport.reorder_window_packets &&
+         receiver.kept[seq];
 }
 
 /// kAcceptedAndOwed: over the gap that it has closed lies a packet that asked for an ACK.
@@ -146,38 +167,89 @@ inline Fate place(State& s, QueuePair& qp, QueuePairId id, std::int64_t seq, boo
   return Fate::kRefused;
 }
 
+/// Call the receiver's step with `signal`, which is filled, and do what it asks for; true if it wants an ACK.
+inline bool tell_receiver(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
+  call_receiver(s, qp, nic_of(s, qp.destination_port), now_ps);
+  return obey_receiver_step(s, qp, id, now_ps);
+}
+
+/// With the first packet that is handled a receiver has a slot, and the record of its step.
+inline void open_receiver(State& s, QueuePair& qp, QueuePairId id) {
+  if (!qp.receiver.slot.is_none()) return;
+  auto& receivers = nic_of(s, qp.destination_port).receivers;  // not where the packet came in, if the queue pair has
+  qp.receiver.slot = receivers.next_id();                      // moved meanwhile
+  receivers.push_back(id);
+  if (s.in.congestion.receive != nullptr) qp.receiver_record = new_record(s, s.in.congestion.receiver_state);
+}
+
+/// What the receiver's step sees of a packet that comes from its sender.
+inline Signal& packet_signal(State& s, const QueuePair& qp, Kind kind, Packet* packet, Ps now_ps) {
+  Signal& signal = receiver_signal(s, qp, kind, now_ps);
+  signal.seq = packet->seq;
+  if (s.extended) signal.hops = extension(packet).hops;
+  if (s.wide) signal.request_bytes = wide(packet).request_bytes;
+  return signal;
+}
+
+/// A packet that was cut has come in: its sender is told to send it again.
+inline void handle_cut(State& s, Packet* packet, Ps now_ps) {
+  const QueuePairId id = packet->queue_pair;
+  QueuePair& qp = s.queue_pairs[id];
+  const Receiver& receiver = qp.receiver;
+  open_receiver(s, qp, id);
+  bool acknowledge_now = false;
+  if (s.in.congestion.receive != nullptr) {
+    Signal& signal = packet_signal(s, qp, Kind::kTrim, packet, now_ps);
+    signal.bytes = extension(packet).payload_bytes;
+    signal.entropy = extension(packet).entropy;
+    signal.last_hop = has(packet->flags, kLastHop) ? 1 : 0;
+    acknowledge_now = tell_receiver(s, qp, id, now_ps);
+  }
+  const bool is_duplicate = packet->seq < receiver.expected || keeps(s, qp, packet->seq);
+  if (is_duplicate) s.count.duplicates += 1;
+  send_reply(s, qp, id, is_duplicate ? PacketKind::kAck : PacketKind::kNak, packet, 0, now_ps);
+  if (acknowledge_now) send_reply(s, qp, id, PacketKind::kAck, nullptr, 0, now_ps);
+}
+
+/// The sender has asked for credit.
+inline void handle_request(State& s, Packet* packet, Ps now_ps) {
+  const QueuePairId id = packet->queue_pair;
+  QueuePair& qp = s.queue_pairs[id];
+  open_receiver(s, qp, id);
+  if (s.in.congestion.receive == nullptr) return;
+  packet_signal(s, qp, Kind::kRequest, packet, now_ps);
+  if (tell_receiver(s, qp, id, now_ps)) send_reply(s, qp, id, PacketKind::kAck, nullptr, 0, now_ps);
+}
+
 /// The receiver handles a data packet that came in at `arrived_ps` and has passed the host interface.
 inline void handle_data(State& s, Packet* packet, Ps arrived_ps, Ps now_ps) {
   const QueuePairId id = packet->queue_pair;
   QueuePair& qp = s.queue_pairs[id];
-  NicPort& nic = nic_of(s, qp.destination_port);  // not where the packet came in, if the queue pair has moved meanwhile
   Receiver& receiver = qp.receiver;
-  if (receiver.slot.is_none()) {
-    receiver.slot = nic.receivers.next_id();
-    nic.receivers.push_back(id);
-    if (s.in.congestion.receive != nullptr) qp.receiver_record = new_record(s, s.in.congestion.receiver_state);
-  }
+  open_receiver(s, qp, id);
   const bool marked = has(packet->flags, kMarked);
   const Ps host_delay_ps = now_ps - arrived_ps;
   bool acknowledge_now = false;
   const TransportRow& transport = s.in.transport;
-  const std::int64_t payload = packet->bytes - transport.data_overhead_bytes - transport.telemetry_bytes -
-                               (has(packet->flags, kFirst) ? transport.first_extra_bytes : 0);
+  const std::int64_t payload = s.extended ? extension(packet).payload_bytes
+                                          : packet->bytes - transport.data_overhead_bytes - transport.telemetry_bytes -
+                                                (has(packet->flags, kFirst) ? transport.first_extra_bytes : 0);
   if (s.in.congestion.receive != nullptr && (marked || s.in.congestion.receive_all)) {
-    Signal& signal = receiver_signal(s, qp, Kind::kData, now_ps);
+    Signal& signal = packet_signal(s, qp, Kind::kData, packet, now_ps);
     signal.bytes = payload;
     signal.ecn = marked ? 1 : 0;
-    signal.seq = packet->seq;
     signal.entropy = s.extended ? extension(packet).entropy : qp.own_entropy;
     signal.host_delay_ps = host_delay_ps;
-    call_receiver(s, qp, nic, now_ps);
-    acknowledge_now = obey_receiver_step(s, qp, id, now_ps);
+    acknowledge_now = tell_receiver(s, qp, id, now_ps);
   }
   receiver.marked |= marked;
   const bool asks_ack = has(packet->flags, kAckRequest);
   const Fate fate = place(s, qp, id, packet->seq, asks_ack, now_ps);
   const bool told = fate == Fate::kRefused || fate == Fate::kKeptAndTold;
-  if (fate != Fate::kDuplicate && fate != Fate::kDiscarded && fate != Fate::kRefused) s.delivered_bytes += payload;
+  if (fate != Fate::kDuplicate && fate != Fate::kDiscarded && fate != Fate::kRefused) {
+    s.delivered_bytes += payload;
+    if (marked) qp.marked_bytes += payload;
+  }
   const bool asks = (asks_ack && !told && fate != Fate::kDiscarded) || fate == Fate::kAcceptedAndOwed;
   if (told) send_reply(s, qp, id, PacketKind::kNak, packet, host_delay_ps, now_ps);
   if (asks || fate == Fate::kDuplicate || acknowledge_now)
@@ -202,13 +274,12 @@ inline void nic_flow_control(State& s, NodeId node, PortId port, bool pause, Ps 
 /// The oldest packet in the receive buffer has reached the host.
 inline void leave_host_interface(State& s, NodeId node, PortId port, Ps now_ps) {
   NicPort& nic = nic_of(s, port);
-  NicPort::Arrived arrived = nic.host_interface.front();
-  nic.host_interface.pop();
-  auto* packet = reinterpret_cast<Packet*>(arrived.packet.data());
+  Packet* packet = nic.interface_head;
   nic.receive_used_bytes -= packet->bytes;
   if (nic.pauses && nic.receive_used_bytes <= nic_row(s, port).xon_bytes)
     nic_flow_control(s, node, port, false, now_ps);
-  handle_data(s, packet, arrived.arrived_at_ps, now_ps);
+  handle_data(s, packet, packet->at_ps, now_ps);
+  nic.interface_head = s.pool.consume(packet);
 }
 
 inline void enter_host_interface(State& s, NodeId node, PortId port, const Packet* packet, Ps now_ps) {
@@ -222,9 +293,11 @@ inline void enter_host_interface(State& s, NodeId node, PortId port, const Packe
   nic.pcie_free_at_ps = std::max(now_ps, nic.pcie_free_at_ps) +
                         (nic.pcie_rate_bps > 0 ? serialisation_ps(packet->bytes, nic.pcie_rate_bps) : 0);
   const Ps complete_ps = nic.pcie_free_at_ps + row.pcie_latency_ps;
-  NicPort::Arrived arrived{complete_ps, now_ps, {}};
-  std::memcpy(arrived.packet.data(), packet, s.pool.stride());
-  nic.host_interface.push(arrived);
+  if (nic.interface_tail == nullptr) nic.interface_head = nic.interface_tail = s.pool.open();
+  Packet* slot = nic.interface_tail;
+  nic.interface_tail = s.pool.extend(slot);
+  s.pool.copy(slot, packet);
+  slot->at_ps = now_ps;
   s.agendas[node].push(complete_ps, port_key(AgendaKind::kHostInterface, s.local_port(port), 0));
   const bool lossless =
       std::any_of(s.in.class_lossless.begin(), s.in.class_lossless.end(), [](auto l) { return l != 0; });
@@ -241,7 +314,9 @@ inline void arrive_at_host(State& s, NodeId node, PortId port, Packet* packet, P
   QueuePair& qp = s.queue_pairs[packet->queue_pair];
   switch (packet->kind) {
     case PacketKind::kData:
-      if (nic_of(s, port).has_host_interface)
+      if (has(packet->flags, kCut)) [[unlikely]]
+        handle_cut(s, packet, now_ps);
+      else if (nic_of(s, port).has_host_interface)
         enter_host_interface(s, node, port, packet, now_ps);
       else
         handle_data(s, packet, now_ps, now_ps);
@@ -251,15 +326,16 @@ inline void arrive_at_host(State& s, NodeId node, PortId port, Packet* packet, P
       handle_ack(s, qp, packet, now_ps);
       break;
     case PacketKind::kCnp:
-      handle_notice(s, qp, Kind::kCnp, 0, now_ps);
+      handle_cnp(s, qp, now_ps);
       break;
     case PacketKind::kCredit:
-      handle_notice(s, qp, Kind::kCredit, extension(packet).credit_bytes, now_ps);
+      handle_credit(s, qp, packet, now_ps);
       break;
     case PacketKind::kProbe:
       send_reply(s, qp, packet->queue_pair, PacketKind::kAck, nullptr, 0, now_ps);
       return;
-    case PacketKind::kRequest:  // no sender asks yet
+    case PacketKind::kRequest:
+      handle_request(s, packet, now_ps);
       return;
   }
   kick_nic(s, qp.source_port, now_ps);

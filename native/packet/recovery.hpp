@@ -1,5 +1,5 @@
-/// What comes back to a sender, and what does not: ACKs and NAKs, go-back-N or selective repeat, CNPs, end-to-end
-/// credits, and the retransmission timer.
+/// What comes back to a sender, and what does not: ACKs and NAKs, go-back-N or selective repeat, trims, CNPs, credits,
+/// and the retransmission timer.
 /// Source: IBTA vol. 1, chapter 9.7 (reliable connections), as docs/models/packet-engine.md states it.
 #pragma once
 #include <algorithm>
@@ -20,17 +20,29 @@ inline std::uint8_t credit_code(std::int64_t credits) {
   return static_cast<std::uint8_t>(above_it - kCredits.begin() - 1);
 }
 
-/// What is acknowledged is neither kept nor lost any more.
-inline void forget_below(const State& s, QueuePair& qp, std::int64_t expected) {
+/// What an event tells the policies of a sender, beside the packet that has brought it.
+struct News {
+  Kind kind = Kind::kAck;
+  Packet* packet = nullptr;
+  std::int64_t bytes = 0;
+  std::int64_t arrived_bytes = 0, lost_bytes = 0, completed_messages = 0;
+  std::uint16_t entropy = 0;  // of the oldest packet, at a timeout
+};
+
+/// What is acknowledged is neither kept nor lost any more; what was kept has arrived before.
+inline void forget_below(const State& s, QueuePair& qp, std::int64_t expected, News& news) {
   Selective& known = *qp.selective;
-  for (std::int64_t seq = known.take_away_below(expected); seq >= 0; seq = known.take_away_below(expected))
-    qp.sender.away_bytes -= payload_bytes(s, message_of(s, qp, seq), seq);
+  for (auto away = known.take_away_below(expected); away.seq >= 0; away = known.take_away_below(expected)) {
+    const std::int64_t payload = payload_bytes(s, message_of(s, qp, away.seq), away.seq);
+    qp.sender.away_bytes -= payload;
+    if (away.kept) news.arrived_bytes -= payload;
+  }
 }
 
 /// The payload and the messages between `una` and `expected` are acknowledged.
-inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, Ps now_ps) {
+inline void acknowledge(State& s, QueuePair& qp, std::int64_t expected, Ps now_ps, News& news) {
   Sender& sender = qp.sender;
-  if (qp.selective != nullptr) forget_below(s, qp, expected);
+  if (qp.selective != nullptr) forget_below(s, qp, expected, news);
   std::int64_t bytes = 0;
   while (sender.una < expected) {
     Message& message = s.messages[sender.una_message];
@@ -40,6 +52,7 @@ inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, 
     sender.una = upto;
     if (upto < message.end) break;
     message.acked_at_ps = now_ps;
+    news.completed_messages += 1;
     s.open_work -= 1;
     sender.una_message = message.next;
     complete_posted(s, message.stream, now_ps);
@@ -51,8 +64,9 @@ inline std::int64_t acknowledge(State& s, QueuePair& qp, std::int64_t expected, 
     sender.nxt_message = sender.una_message;
   }
   sender.retries = 0;
-  set_deadline(s, qp, sender.una == sender.nxt ? kOff : now_ps + s.in.transport.retransmission_timeout_ps);
-  return bytes;
+  set_deadline(s, qp, sender.una == sender.nxt ? kOff : now_ps + timeout_ps(s, qp));
+  news.bytes = bytes;
+  news.arrived_bytes += bytes;
 }
 
 inline Selective& selective_of(QueuePair& qp) {
@@ -61,13 +75,26 @@ inline Selective& selective_of(QueuePair& qp) {
 }
 
 /// The receiver keeps `kept`, at or above `una`: what it has overtaken by more than the threshold is lost.
-inline void handle_kept(const State& s, QueuePair& qp, std::int64_t kept) {
+inline void handle_kept(const State& s, QueuePair& qp, std::int64_t kept, News& news) {
   Sender& sender = qp.sender;
   Selective& known = selective_of(qp);
-  const auto leave = [&](std::int64_t seq) { sender.away_bytes += payload_bytes(s, message_of(s, qp, seq), seq); };
-  if (known.keep(kept, sender.una)) leave(kept);
+  const auto payload = [&](std::int64_t seq) { return payload_bytes(s, message_of(s, qp, seq), seq); };
+  const Selective::Before before = known.keep(kept, sender.una);
+  if (before != Selective::Before::kKept) news.arrived_bytes += payload(kept);
+  if (before == Selective::Before::kInFlight) sender.away_bytes += payload(kept);
   const std::int64_t end = kept - s.in.transport.reorder_threshold_packets;
-  for (std::int64_t seq = known.judge(sender.una, end); seq >= 0; seq = known.judge(sender.una, end)) leave(seq);
+  for (std::int64_t seq = known.judge(sender.una, end); seq >= 0; seq = known.judge(sender.una, end))
+    news.lost_bytes += payload(seq);
+  sender.away_bytes += news.lost_bytes;
+}
+
+/// Packet `cut` was cut on its way: it is lost. Returns whether that is news.
+inline bool handle_trim(const State& s, QueuePair& qp, std::int64_t cut, News& news) {
+  Sender& sender = qp.sender;
+  if (cut < sender.una || cut >= sender.nxt || !selective_of(qp).trim(cut, sender.una)) return false;
+  news.lost_bytes = payload_bytes(s, message_of(s, qp, cut), cut);
+  sender.away_bytes += news.lost_bytes;
+  return true;
 }
 
 /// Resend from the first packet that is not acknowledged; under selective repeat without those that the receiver keeps.
@@ -87,41 +114,59 @@ inline void go_back(State& s, QueuePair& qp) {
   if (sender.standing == Standing::kReady) clear_ready(nic_of(s, qp.source_port), sender);
 }
 
-inline void fill_echo(const State& s, Signal& signal, Packet* packet, Ps now_ps) {
-  signal.ecn = has(packet->flags, kMarked) ? 1 : 0;
-  signal.seq = packet->seq;
+/// What the packet that caused an ACK or NAK tells.
+inline void fill_echo(State& s, Signal& signal, Packet* packet, Ps now_ps) {
   if (!s.extended || !has(packet->flags, kHasEcho)) return;
   const Extension& ext = extension(packet);
+  if (s.in.echoes_entropy) signal.entropy = ext.entropy;
+  signal.hops = ext.hops;
+  if (signal.kind == static_cast<std::int64_t>(Kind::kNak) || !s.in.echoes_time) return;
   signal.rtt_ps = now_ps - ext.sent_at_ps;
   signal.host_delay_ps = ext.host_delay_ps;
   signal.fabric_delay_ps = signal.rtt_ps - ext.host_delay_ps;
-  signal.entropy = ext.entropy;
-  if (!s.in.has_telemetry) return;
-  signal.hops = ext.hops;
-  for (std::size_t i = 0; i < ext.hops; ++i) {
+}
+
+inline void fill_telemetry(State& s, Signal& signal, Packet* packet) {
+  s.signal_has_hops = true;
+  for (std::size_t i = 0; i < recorded_hops(packet); ++i) {
     const Hop& hop = hops(packet, s.wide)[i];
     signal.hop_queue_bytes[i] = hop.queue_bytes();
     signal.hop_tx_bytes[i] = hop.tx_bytes();
     signal.hop_rate_bps[i] = hop.rate_bps();
     signal.hop_at_ps[i] = hop.at_ps;
+    if (s.wide) signal.hop_port[i] = hop_ports(packet)[i].value;
+  }
+}
+
+inline void fill_news(State& s, const QueuePair& qp, const News& news, Ps now_ps) {
+  Signal& signal = sender_signal(s, qp, news.kind, now_ps);
+  signal.bytes = news.bytes;
+  signal.lost_bytes = news.lost_bytes;
+  signal.entropy = news.entropy;
+  if (news.packet == nullptr) return;
+  signal.seq = news.packet->seq;
+  fill_echo(s, signal, news.packet, now_ps);
+  if (news.kind == Kind::kAck) {
+    signal.ecn = has(news.packet->flags, kMarked) ? 1 : 0;
+    signal.arrived_bytes = news.arrived_bytes;
+    signal.completed_messages = news.completed_messages;
+    if (s.wide) signal.marked_bytes = std::max<std::int64_t>(0, wide(news.packet).marked_bytes - qp.marked_bytes_seen);
+    if (s.in.has_telemetry && has(news.packet->flags, kHasEcho)) fill_telemetry(s, signal, news.packet);
+  } else if (news.kind == Kind::kTrim) {
+    signal.seq = extension(news.packet).refused;
+    signal.last_hop = has(news.packet->flags, kLastHop) ? 1 : 0;
   }
 }
 
 /// Tell path selection and congestion control, as far as they want to know.
-inline void tell(State& s, QueuePair& qp, Kind kind, Packet* packet, std::int64_t bytes, Ps now_ps) {
-  const auto fill = [&] {
-    Signal& signal = sender_signal(s, qp, kind, now_ps);
-    signal.bytes = bytes;
-    if (kind == Kind::kAck) fill_echo(s, signal, packet, now_ps);
-    if (kind == Kind::kNak) signal.seq = packet->seq;
-  };
-  if (s.in.path.step != nullptr && wants(s.in.path.signals, kind)) {
-    fill();
-    call_path(s, qp);
+inline void tell(State& s, QueuePair& qp, const News& news, Ps now_ps) {
+  if (s.in.path.step != nullptr && wants(s.in.path.signals, news.kind)) {
+    fill_news(s, qp, news, now_ps);
+    call_path(s, qp, now_ps);
   }
-  if (wants(s.in.congestion.signals, kind)) {
-    fill();
-    call_sender(s, qp, now_ps);
+  if (wants(s.in.congestion.signals, news.kind)) {
+    fill_news(s, qp, news, now_ps);
+    tell_sender(s, qp, news.kind, now_ps);
   }
 }
 
@@ -133,7 +178,32 @@ inline void guard_credits(State& s, QueuePair& qp, Ps now_ps) {
   if (sender.failed || !credit_blocked(s, qp))
     sender.deadline_at_ps = kOff;
   else if (sender.deadline_at_ps == kOff)
-    set_deadline(s, qp, now_ps + s.in.transport.retransmission_timeout_ps);
+    set_deadline(s, qp, now_ps + timeout_ps(s, qp));
+}
+
+/// Both policies get ACK, which tells of all marks so far.
+inline void tell_ack(State& s, QueuePair& qp, const News& news, Ps now_ps) {
+  tell(s, qp, news, now_ps);
+  if (s.wide) qp.marked_bytes_seen = std::max(qp.marked_bytes_seen, wide(news.packet).marked_bytes);
+}
+
+/// A NAK under selective repeat, after what it acknowledges: it tells of one packet that the receiver keeps, or that
+/// was cut.
+inline void handle_selective_nak(State& s, QueuePair& qp, bool advances, bool had_lost, News& news, Ps now_ps) {
+  Packet* packet = news.packet;
+  const std::int64_t caused_by = extension(packet).refused;
+  if (has(packet->flags, kCut)) {
+    const bool is_news = handle_trim(s, qp, caused_by, news);
+    if (advances) tell_ack(s, qp, news, now_ps);
+    if (is_news)
+      tell(s, qp, {.kind = Kind::kTrim, .packet = packet, .bytes = news.lost_bytes, .lost_bytes = news.lost_bytes},
+           now_ps);
+    return;
+  }
+  if (caused_by >= qp.sender.una) handle_kept(s, qp, caused_by, news);
+  tell_ack(s, qp, news, now_ps);
+  if (!had_lost && has_lost(s, qp))
+    tell(s, qp, {.kind = Kind::kNak, .packet = packet, .lost_bytes = news.lost_bytes}, now_ps);
 }
 
 inline void handle_ack(State& s, QueuePair& qp, Packet* packet, Ps now_ps) {
@@ -151,35 +221,46 @@ inline void handle_ack(State& s, QueuePair& qp, Packet* packet, Ps now_ps) {
     const Extension& ext = extension(packet);
     sender.credit_limit = std::max(sender.credit_limit, ext.msn + kCredits[ext.credit_code]);
   }
-  const bool news = expected > sender.una;
-  const std::int64_t bytes = news ? acknowledge(s, qp, expected, now_ps) : 0;
+  News news{.packet = packet};
+  const bool advances = expected > sender.una;
+  if (advances) acknowledge(s, qp, expected, now_ps, news);
   if (selects) {
-    const std::int64_t kept = extension(packet).refused;
-    if (kept >= sender.una) handle_kept(s, qp, kept);
-  }
-  if (news || !nak || selects) tell(s, qp, Kind::kAck, packet, bytes, now_ps);
-  if (selects) {
-    if (!had_lost && has_lost(s, qp)) tell(s, qp, Kind::kNak, packet, 0, now_ps);
-  } else if (nak && expected == sender.una && sender.nxt > sender.una) {
-    go_back(s, qp);
-    s.note(now_ps, EventKind::kGoBack, packet->queue_pair.value, 0);
-    tell(s, qp, Kind::kNak, packet, 0, now_ps);
+    handle_selective_nak(s, qp, advances, had_lost, news, now_ps);
+  } else {
+    const bool goes_back = nak && sender.nxt > sender.una;
+    if (goes_back) news.lost_bytes = inflight_bytes(sender);
+    if (advances || !nak) tell_ack(s, qp, news, now_ps);
+    if (goes_back) {
+      go_back(s, qp);
+      s.note(now_ps, EventKind::kGoBack, packet->queue_pair.value, 0);
+      tell(s, qp, {.kind = Kind::kNak, .packet = packet, .lost_bytes = news.lost_bytes}, now_ps);
+    }
   }
   if (sender.una == sender.end) stop_timers(qp);
   guard_credits(s, qp, now_ps);
   reconsider(s, qp);
 }
 
-/// A CNP or a grant of credit.
-inline void handle_notice(State& s, QueuePair& qp, Kind kind, std::int64_t bytes, Ps now_ps) {
-  const Sender& sender = qp.sender;
-  if (sender.failed || (kind == Kind::kCnp && sender.una == sender.end)) return;
-  if (wants(s.in.congestion.signals, kind)) {
-    Signal& signal = sender_signal(s, qp, kind, now_ps);
-    signal.bytes = bytes;
-    call_sender(s, qp, now_ps);
-  }
+/// Something that concerns congestion control alone.
+inline void tell_control(State& s, QueuePair& qp, Kind kind, std::int64_t bytes, Ps now_ps) {
+  if (!wants(s.in.congestion.signals, kind)) return;
+  sender_signal(s, qp, kind, now_ps).bytes = bytes;
+  tell_sender(s, qp, kind, now_ps);
   reconsider(s, qp);
+}
+
+inline void handle_cnp(State& s, QueuePair& qp, Ps now_ps) {
+  if (qp.sender.failed || qp.sender.una == qp.sender.end) return;
+  tell_control(s, qp, Kind::kCnp, 0, now_ps);
+}
+
+/// A CREDIT tells all that was granted so far.
+inline void handle_credit(State& s, QueuePair& qp, Packet* packet, Ps now_ps) {
+  if (qp.sender.failed || !s.extended) return;  // a control that asks for CREDIT has extended packets
+  const std::int64_t more_bytes = extension(packet).credit_bytes - qp.granted_bytes;
+  if (more_bytes <= 0) return;
+  qp.granted_bytes += more_bytes;
+  tell_control(s, qp, Kind::kCredit, more_bytes, now_ps);
 }
 
 /// The retransmission timer has fired for good.
@@ -198,13 +279,15 @@ inline void handle_timeout(State& s, QueuePairId id, Ps now_ps) {
       if (sender.standing == Standing::kReady) clear_ready(nic_of(s, qp.source_port), sender);
       return;
     }
+    News news{.kind = Kind::kTimeout, .lost_bytes = inflight_bytes(sender)};
+    news.entropy = s.keeps_entropies ? qp.sent_entropies.of(sender.una) : qp.own_entropy;
     go_back(s, qp);
-    tell(s, qp, Kind::kTimeout, nullptr, 0, now_ps);
+    tell(s, qp, news, now_ps);
   } else if (credit_blocked(s, qp)) {
     s.count.probes_sent += 1;
     queue_control(s, qp.source_port, id, PacketKind::kProbe, true, sender.una,
                   static_cast<std::uint16_t>(sender.probes++), s.in.transport.ack_bytes);
-    set_deadline(s, qp, now_ps + s.in.transport.retransmission_timeout_ps);
+    set_deadline(s, qp, now_ps + timeout_ps(s, qp));
   }
   guard_credits(s, qp, now_ps);
   reconsider(s, qp);

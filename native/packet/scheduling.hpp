@@ -96,6 +96,16 @@ inline SlotId add_slot(NicPort& nic, QueuePairId queue_pair) {
   return slot;
 }
 
+/// Let a queue pair wait for its next departure.
+inline void push_paced(State& s, NicPort& nic, QueuePair& qp) {
+  Sender& sender = qp.sender;
+  sender.standing = Standing::kPaced;
+  nic.paced.push_back({sender.next_send_at_ps, sender.slot});
+  std::push_heap(nic.paced.begin(), nic.paced.end(), later_paced);
+  if (s.in.congestion.moves_departures) [[unlikely]]
+    qp.paced_entry_at_ps = sender.next_send_at_ps;
+}
+
 /// After anything that may let a blocked queue pair send: put it where the port will find it.
 inline void reconsider(State& s, QueuePair& qp) {
   Sender& sender = qp.sender;
@@ -105,13 +115,61 @@ inline void reconsider(State& s, QueuePair& qp) {
     set_ready(nic, sender);
     return;
   }
-  sender.standing = Standing::kPaced;
-  nic.paced.push_back({sender.next_send_at_ps, sender.slot});
-  std::push_heap(nic.paced.begin(), nic.paced.end(), later_paced);
+  push_paced(s, nic, qp);
 }
 
 inline QueuePair& queue_pair_at(State& s, const NicPort& nic, SlotId slot) {
   return s.queue_pairs[nic.slots[slot]];
+}
+
+/// Whether an entry of the paced, which has just left the heap at `at_ps`, lets its queue pair go on. One that counts
+/// no more, since the departure has moved to an earlier instant, does not; nor does one that is too early.
+[[gnu::noinline]] inline bool takes_departure(State& s, NicPort& nic, const NicPort::Paced& entry, Ps at_ps) {
+  QueuePair& qp = queue_pair_at(s, nic, entry.slot);
+  if (qp.paced_entry_at_ps != entry.at_ps) return false;
+  qp.paced_entry_at_ps = kOff;
+  if (qp.sender.next_send_at_ps <= at_ps) return true;
+  push_paced(s, nic, qp);
+  return false;
+}
+
+/// Time that `bytes` take at the rate that congestion control has set.
+inline Ps gap_ps(const QueuePair& qp, std::int64_t bytes) {
+  const double gap_ps = static_cast<double>(bytes) * 8e12 / sender_state(qp).rate_bps;
+  return gap_ps < static_cast<double>(kNeverPs) ? static_cast<Ps>(gap_ps) : kNeverPs;
+}
+
+/// When the next packet may leave, after one of `line_bytes` at `at_ps`, where several may leave back to back.
+[[gnu::noinline]] inline void pace_segment(QueuePair& qp, std::int64_t line_bytes, Ps at_ps) {
+  Sender& sender = qp.sender;
+  const std::int64_t segment_bytes = sender_state(qp).segment_bytes;
+  if (sender.segment_sent_bytes == 0 || sender.segment_sent_bytes >= segment_bytes ||
+      at_ps >= sender.segment_at_ps + gap_ps(qp, sender.segment_sent_bytes)) {
+    sender.segment_at_ps = at_ps;
+    sender.segment_sent_bytes = 0;
+  }
+  sender.segment_sent_bytes += line_bytes;
+  sender.next_send_at_ps =
+      sender.segment_sent_bytes < segment_bytes ? at_ps : sender.segment_at_ps + gap_ps(qp, sender.segment_sent_bytes);
+}
+
+/// The rate may have changed: move the departure that is set. `reconsider` follows.
+[[gnu::noinline]] inline void move_departure(State& s, QueuePair& qp, Ps now_ps) {
+  Sender& sender = qp.sender;
+  if (sender.next_send_at_ps <= now_ps) return;
+  sender.next_send_at_ps = std::max(now_ps, sender.segment_at_ps + gap_ps(qp, sender.segment_sent_bytes));
+  NicPort& nic = nic_of(s, qp.source_port);
+  if (sender.standing == Standing::kReady && sender.next_send_at_ps > s.ports[qp.source_port].free_at_ps) {
+    clear_ready(nic, sender);
+  } else if (sender.standing == Standing::kPaced && sender.next_send_at_ps < qp.paced_entry_at_ps) {
+    if (nic.paced.size() > 2 * nic.slots.size()) {  // most of them count no more
+      std::erase_if(nic.paced, [&](const NicPort::Paced& entry) {
+        return queue_pair_at(s, nic, entry.slot).paced_entry_at_ps != entry.at_ps;
+      });
+      std::make_heap(nic.paced.begin(), nic.paced.end(), later_paced);
+    }
+    push_paced(s, nic, qp);
+  }
 }
 
 inline bool class_paused(const State& s, PortId port, TrafficClass klass, Ps at_ps) {

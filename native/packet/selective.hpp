@@ -21,24 +21,42 @@ class Selective {
   [[nodiscard]] bool has_lost() const { return !lost_.empty(); }
   /// The first lost packet, if there is one.
   [[nodiscard]] std::int64_t first_lost() const { return lost_.first(); }
-  /// The first packet below `end` that is not in flight leaves; -1 where there is none.
-  std::int64_t take_away_below(std::int64_t end) {
+  /// A packet that is not in flight any more; -1: there is none.
+  struct Away {
+    std::int64_t seq = -1;
+    bool kept = false;  // by the receiver; else lost
+  };
+  /// The first packet below `end` that is not in flight leaves.
+  Away take_away_below(std::int64_t end) {
     for (PacketSet* set : {&kept_, &lost_}) {
       if (set->empty() || set->first() >= end) continue;
       const std::int64_t seq = set->first();
       set->erase(seq);
-      return seq;
+      return {seq, set == &kept_};
     }
-    return -1;
+    return {};
   }
 
-  /// The receiver keeps `seq`. Returns whether it was in flight until now.
-  bool keep(std::int64_t seq, std::int64_t una) {
-    if (kept_.contains(seq)) return false;
+  /// What was known of a packet that the receiver is now known to keep.
+  enum class Before : std::uint8_t { kInFlight, kLost, kKept };
+  /// The receiver keeps `seq`.
+  Before keep(std::int64_t seq, std::int64_t una) {
+    if (kept_.contains(seq)) return Before::kKept;
     const bool was_lost = lost_.contains(seq);
     if (was_lost) lost_.erase(seq);
     kept_.insert(seq, una);
-    return !was_lost;
+    return was_lost ? Before::kLost : Before::kInFlight;
+  }
+
+  /// `seq` was cut on its way. Returns whether it is lost by that and was in flight until now.
+  bool trim(std::int64_t seq, std::int64_t una) {
+    if (!lose(seq, una)) return false;
+    auto& items = resent_.items;
+    items.erase(std::remove_if(items.begin() + static_cast<std::ptrdiff_t>(resent_.head), items.end(),
+                               [&](const Resent& entry) { return entry.seq == seq; }),
+                items.end());
+    if (resent_.empty()) resent_.clear();
+    return true;
   }
 
   /// Packets below `end`, or sent again before `end` was sent, are lost unless they are kept: the next one that was not

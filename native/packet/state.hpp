@@ -101,6 +101,8 @@ struct State {
   Ps sample_every_ps = 0;
   bool extended = false;
   bool wide = false;
+  bool keeps_entropies = false;  // of the packets that are sent: a TIMEOUT tells that of the oldest one
+  bool signal_has_hops = false;  // the arrays of `signal` are not zero
   bool entropy_per_packet = false;
   bool loses = false;             // some link has a random loss or corruption, or will have
   std::uint32_t lossless = 0;     // classes, as bits

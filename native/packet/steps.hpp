@@ -1,6 +1,8 @@
 /// Calls of a policy's compiled steps: fill the signal, count the call, check what was written.
 #pragma once
 #include <cmath>
+#include <cstring>
+#include <memory>
 
 #include "packet/step_calls.hpp"
 #include "packet/timers.hpp"
@@ -19,44 +21,60 @@ inline PathState& path_state(const QueuePair& qp) {
 
 /// Idle queue pairs and dead ones have no timers.
 inline void stop_timers(const QueuePair& qp) {
-  for (std::int64_t& timer : sender_state(qp).timer_at_ps) timer = kOff;
+  std::fill_n(sender_state(qp).timer_at_ps, kTimers, kOff);
+  if (qp.path != nullptr) std::fill_n(path_state(qp).timer_at_ps, kTimers, kOff);
 }
 
-/// A new record that starts as `initial`.
+/// A new record that starts as `initial`, in cache lines of its own.
 inline std::uint8_t* new_record(State& s, const std::vector<std::uint8_t>& initial) {
-  s.records.push_back(std::make_unique<std::uint64_t[]>(initial.size() / 8 + 1));
-  auto* record = reinterpret_cast<std::uint8_t*>(s.records.back().get());
+  constexpr std::size_t kLine = 64;
+  s.records.push_back(std::make_unique<std::uint64_t[]>((initial.size() + kLine + 7) / 8));
+  void* place = s.records.back().get();
+  std::size_t room = initial.size() + kLine;
+  auto* record = static_cast<std::uint8_t*>(std::align(kLine, initial.size(), place, room));
   std::copy(initial.begin(), initial.end(), record);
   return record;
 }
 
+/// `s.signal` without what the last call has filled in.
+inline Signal& empty_signal(State& s) {
+  Signal& signal = s.signal;
+  std::memset(static_cast<void*>(&signal), 0, offsetof(Signal, hop_queue_bytes));
+  if (s.signal_has_hops) std::memset(signal.hop_queue_bytes, 0, sizeof(Signal) - offsetof(Signal, hop_queue_bytes));
+  s.signal_has_hops = false;
+  return signal;
+}
+
 /// The signal with what every step of a sender sees; telemetry is zero unless filled.
 inline Signal& sender_signal(State& s, const QueuePair& qp, Kind kind, Ps now_ps) {
-  Signal& signal = s.signal;
-  const std::int64_t hops_before = signal.hops;
-  std::memset(static_cast<void*>(&signal), 0, offsetof(Signal, hop_queue_bytes));
-  if (hops_before != 0) std::memset(signal.hop_queue_bytes, 0, sizeof(Signal) - offsetof(Signal, hop_queue_bytes));
+  Signal& signal = empty_signal(s);
   signal.kind = static_cast<std::int64_t>(kind);
   signal.now_ps = now_ps;
   signal.next_seq = qp.sender.nxt;
   signal.line_rate_bps = s.rate_bps[qp.source_port];
   signal.base_rtt_ps = qp.sender.base_rtt_ps;
+  signal.fabric_base_rtt_ps = s.in.fabric_base_rtt_ps;
   signal.mtu_bytes = s.in.transport.mtu_bytes;
   signal.inflight_bytes = inflight_bytes(qp.sender);
   signal.backlog_bytes = qp.sender.end_bytes - qp.sender.nxt_bytes;
   return signal;
 }
 
-/// Call the sender's step with `s.signal`, which is filled.
+/// What the sender's step may not leave behind.
+inline bool is_refused(const SenderState& state) {
+  return !(state.rate_bps > 0) || !std::isfinite(state.rate_bps) || !(state.window_bytes >= 0) ||
+         !std::isfinite(state.window_bytes) || (state.timeout_ps | state.segment_bytes | state.request_bytes) < 0;
+}
+
+/// Call the sender's step with `s.signal`, which is filled; what it asks for is up to `tell_sender`.
 inline void call_sender(State& s, QueuePair& qp, Ps now_ps) {
   const CongestionPolicy& policy = s.in.congestion;
   count_call(s, "congestion_control", false, {{qp.congestion, policy.state.size()}, {}, bytes_of(&s.signal), {}});
   const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), qp.congestion, &s.signal);
   const SenderState& state = sender_state(qp);
-  if (status != 0 || !(state.rate_bps > 0) || !std::isfinite(state.rate_bps) || !(state.window_bytes >= 0) ||
-      !std::isfinite(state.window_bytes)) [[unlikely]]
+  if (status != 0 || is_refused(state)) [[unlikely]]
     stop_with(s, "congestion_control", false, {});
-  arm_timers(s, qp.source_port, AgendaKind::kSenderTimer, qp.sender.slot, state.timer_at_ps,
+  arm_timers(s, qp.source_port, AgendaKind::kSenderTimer, qp.sender.slot.index() * kSenderTimers, state.timer_at_ps,
              qp.sender.timer_entry_at_ps, now_ps);
 }
 
@@ -75,20 +93,22 @@ inline void call_receiver(State& s, QueuePair& qp, NicPort& nic, Ps now_ps) {
               {}});
   const std::int32_t status =
       policy.receive(const_cast<std::uint8_t*>(policy.params.data()), qp.receiver_record, shared, &s.signal);
-  if (status != 0 || receiver_state(qp).credit_bytes < 0) [[unlikely]]
+  if (status != 0 || receiver_state(qp).credit_bytes < qp.credited_bytes) [[unlikely]]
     stop_with(s, "congestion_control", true, {});
-  arm_timers(s, qp.destination_port, AgendaKind::kReceiverTimer, qp.receiver.slot, receiver_state(qp).timer_at_ps,
-             qp.receiver.timer_entry_at_ps, now_ps);
+  arm_timers(s, qp.destination_port, AgendaKind::kReceiverTimer, qp.receiver.slot.index() * kTimers,
+             receiver_state(qp).timer_at_ps, qp.receiver.timer_entry_at_ps, now_ps);
 }
 
 /// Call path selection with `s.signal`, which is filled.
-inline void call_path(State& s, const QueuePair& qp) {
+inline void call_path(State& s, QueuePair& qp, Ps now_ps) {
   const PathPolicy& policy = s.in.path;
   count_call(s, "path_selection", false, {{qp.path, policy.state.size()}, {}, bytes_of(&s.signal), {}});
   const std::int32_t status = policy.step(const_cast<std::uint8_t*>(policy.params.data()), qp.path, &s.signal);
   const std::int64_t entropy = path_state(qp).entropy;
   if (status != 0 || entropy < 0 || entropy > 0xFFFF) [[unlikely]]
     stop_with(s, "path_selection", false, {});
+  arm_timers(s, qp.source_port, AgendaKind::kSenderTimer, qp.sender.slot.index() * kSenderTimers + kTimers,
+             path_state(qp).timer_at_ps, qp.path_timer_entry_at_ps, now_ps);
 }
 
 }  // namespace weftwork

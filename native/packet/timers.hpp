@@ -14,16 +14,30 @@ inline void arm(Agenda& agenda, Ps& entry_at_ps, Ps at_ps, std::uint64_t key) {
   agenda.push(at_ps, key);
 }
 
-/// Put the timers that a step has set into the agenda.
-template <typename Slot>
-void arm_timers(State& s, PortId port, AgendaKind kind, Slot slot, const std::int64_t* timer_at_ps, Ps* entry_at_ps,
-                Ps now_ps) {
+/// Timers of one slot of a sender: those of congestion control, then those of path selection.
+inline constexpr std::uint64_t kSenderTimers = 2 * kTimers;
+
+/// Put the timers that a step has set into the agenda; `rest` is that of the first one's key.
+inline void arm_timers(State& s, PortId port, AgendaKind kind, std::uint64_t rest, const std::int64_t* timer_at_ps,
+                       Ps* entry_at_ps, Ps now_ps) {
+  static_assert(kTimers == 4 && kOff == -1);
+  if ((timer_at_ps[0] & timer_at_ps[1] & timer_at_ps[2] & timer_at_ps[3]) == kOff) return;  // all of them are
   Agenda& agenda = s.agendas[s.in.port_node[port]];
-  for (int timer = 0; timer < kTimers; ++timer) {
-    if (timer_at_ps[timer] == kOff) continue;
-    const std::uint64_t rest = slot.index() * kTimers + static_cast<std::uint64_t>(timer);
-    arm(agenda, entry_at_ps[timer], std::max<Ps>(timer_at_ps[timer], now_ps), port_key(kind, s.local_port(port), rest));
-  }
+  for (int timer = 0; timer < kTimers; ++timer)
+    if (timer_at_ps[timer] != kOff)
+      arm(agenda, entry_at_ps[timer], std::max<Ps>(timer_at_ps[timer], now_ps),
+          port_key(kind, s.local_port(port), rest + static_cast<std::uint64_t>(timer)));
+}
+
+/// How long a sender waits for news of its packets.
+inline Ps timeout_ps(const State& s, const QueuePair& qp) {
+  const TransportRow& transport = s.in.transport;
+  const Ps own_ps = reinterpret_cast<const SenderState*>(qp.congestion)->timeout_ps;
+  if (own_ps > 0) [[unlikely]]
+    return std::min(own_ps, kNeverPs);
+  if (transport.timeout_low_ps > 0 && qp.sender.nxt - qp.sender.una <= transport.timeout_low_packets)
+    return transport.timeout_low_ps;
+  return transport.retransmission_timeout_ps;
 }
 
 /// The retransmission timer ends at `deadline_ps`, or, for kOff, is off.

@@ -144,24 +144,28 @@ inline void refresh_pause(State& s, NodeId node, const AgendaEntry& entry) {
 }
 
 inline void fire_sender_timer(State& s, NodeId node, PortId port, const AgendaEntry& entry) {
-  const QueuePairId id = nic_of(s, port).slots[SlotId(entry.rest() / kTimers)];
+  const QueuePairId id = nic_of(s, port).slots[SlotId(entry.rest() / kSenderTimers)];
   if (id == kMovedAway) return;
   QueuePair& qp = s.queue_pairs[id];
+  const bool of_path = entry.rest() % kSenderTimers >= kTimers;
   const std::uint64_t timer = entry.rest() % kTimers;
-  SenderState& state = sender_state(qp);
+  Ps& entry_at_ps = of_path ? qp.path_timer_entry_at_ps[timer] : qp.sender.timer_entry_at_ps[timer];
+  Ps& timer_at_ps = of_path ? path_state(qp).timer_at_ps[timer] : sender_state(qp).timer_at_ps[timer];
   drain_nic(s, port, entry.at_ps);
-  if (!take_timer(s, node, qp.sender.timer_entry_at_ps[timer], state.timer_at_ps[timer], entry)) return;
-  state.timer_at_ps[timer] = kOff;
+  if (!take_timer(s, node, entry_at_ps, timer_at_ps, entry)) return;
+  timer_at_ps = kOff;
   Signal& signal = sender_signal(s, qp, Kind::kTimer, entry.at_ps);
   signal.timer = static_cast<std::int64_t>(timer);
-  call_sender(s, qp, entry.at_ps);
+  if (of_path)
+    call_path(s, qp, entry.at_ps);
+  else
+    tell_sender(s, qp, Kind::kTimer, entry.at_ps);
   reconsider(s, qp);
   kick_nic(s, port, entry.at_ps);
 }
 
 inline void fire_receiver_timer(State& s, NodeId node, PortId port, const AgendaEntry& entry) {
-  NicPort& nic = nic_of(s, port);
-  const QueuePairId id = nic.receivers[ReceiverSlotId(entry.rest() / kTimers)];
+  const QueuePairId id = nic_of(s, port).receivers[ReceiverSlotId(entry.rest() / kTimers)];
   if (id == kMovedAway) return;
   QueuePair& qp = s.queue_pairs[id];
   const std::uint64_t timer = entry.rest() % kTimers;
@@ -170,8 +174,7 @@ inline void fire_receiver_timer(State& s, NodeId node, PortId port, const Agenda
   if (!take_timer(s, node, qp.receiver.timer_entry_at_ps[timer], state.timer_at_ps[timer], entry)) return;
   state.timer_at_ps[timer] = kOff;
   receiver_signal(s, qp, Kind::kTimer, entry.at_ps).timer = static_cast<std::int64_t>(timer);
-  call_receiver(s, qp, nic, entry.at_ps);
-  if (obey_receiver_step(s, qp, id, entry.at_ps)) send_reply(s, qp, id, PacketKind::kAck, nullptr, 0, entry.at_ps);
+  if (tell_receiver(s, qp, id, entry.at_ps)) send_reply(s, qp, id, PacketKind::kAck, nullptr, 0, entry.at_ps);
   kick_nic(s, port, entry.at_ps);
 }
 

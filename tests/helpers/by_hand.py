@@ -26,6 +26,7 @@ MTU_BYTES = 4096
 FRAME_BYTES = MTU_BYTES + 62  # of a full packet: `wire` has no header that only the first one carries
 FRAME_PS = (FRAME_BYTES + 20) * BYTE_PS  # with what follows a frame
 CONTROL_CLASS = 1
+FABRIC_BASE_RTT_PS = 9_000_000
 FLOW = Flow.of(0, 1, 0, seed=1)
 
 
@@ -141,20 +142,36 @@ class Tally(Counter[str]):
 class HandControl:
     """A congestion control that does what the test says, and remembers what it was told."""
 
-    def __init__(self, *, signals: frozenset[Kind] = frozenset(Kind), receiver_signals: str | None = None) -> None:
-        self.plugin = SimpleNamespace(signals=signals, receiver_signals=receiver_signals or "data")
+    def __init__(
+        self,
+        *,
+        signals: frozenset[Kind] = frozenset(Kind),
+        receiver_signals: str | None = None,
+        moves_departures: bool = False,
+    ) -> None:
+        self.plugin = SimpleNamespace(
+            signals=signals, receiver_signals=receiver_signals or "data", moves_departures=moves_departures
+        )
         self.has_receiver = receiver_signals is not None
         self.on_step: Callable[[Any, Any], None] = lambda _state, _signal: None
         self.heard: list[Any] = []
         self.new_signal = LoadedPolicy.new_signal
 
     def new_state(self) -> Any:
-        return SimpleNamespace(rate_bps=0.0, window_bytes=0.0, timer_at_ps=[OFF] * TIMERS)
+        return SimpleNamespace(
+            rate_bps=0.0,
+            window_bytes=0.0,
+            timer_at_ps=[OFF] * TIMERS,
+            timeout_ps=0,
+            segment_bytes=0,
+            request_bytes=0,
+            send_request=0,
+        )
 
     def new_receiver_state(self) -> Any:
         if not self.has_receiver:
             return None
-        return SimpleNamespace(send_cnp=0, send_ack=0, credit_bytes=0, timer_at_ps=[OFF] * TIMERS)
+        return SimpleNamespace(send_cnp=0, send_ack=0, credit_bytes=0, send_credit=0, timer_at_ps=[OFF] * TIMERS)
 
     def call_step(self, state: Any, signal: Any) -> None:
         self.heard.append(signal)
@@ -186,15 +203,24 @@ class HandPath:
 
     def __init__(self, per: str, signals: frozenset[Kind] = frozenset()) -> None:
         self.plugin = SimpleNamespace(signals=signals, per=per)
+        self.on_step: Callable[[Any, Any], None] = lambda _state, _signal: None
         self.heard: list[Any] = []
+        self.sends = 0
 
     def new_state(self) -> Any:
-        return SimpleNamespace(entropy=0)
+        return SimpleNamespace(entropy=0, timer_at_ps=[OFF] * TIMERS)
 
     def call_step(self, state: Any, signal: Any) -> None:
         self.heard.append(signal)
+        self.on_step(state, signal)
         if signal.kind == Kind.SEND:
-            state.entropy = len(self.heard)
+            self.sends += 1
+            state.entropy = self.sends
+
+    def kinds(self) -> list[str]:
+        """What it was told of since the last call."""
+        told, self.heard = self.heard, []
+        return [Kind(signal.kind).name for signal in told]
 
 
 def wire(**changes: Any) -> Transport:
@@ -203,7 +229,7 @@ def wire(**changes: Any) -> Transport:
 
 
 def queue_pair_config(
-    policy: Any = None, path: Any = None, *, has_receives: bool = True, **changes: Any
+    policy: Any = None, path: Any = None, *, has_receives: bool = True, echoes: bool = True, **changes: Any
 ) -> QueuePairConfig:
     """Rules of a queue pair whose congestion control is a `HandControl`; changes are those of the transport."""
     return QueuePairConfig(
@@ -213,6 +239,9 @@ def queue_pair_config(
         control_class=CONTROL_CLASS,
         has_receives=has_receives,
         seed=1,
+        echoes_time=echoes,
+        echoes_entropy=echoes,
+        fabric_base_rtt_ps=FABRIC_BASE_RTT_PS,
     )
 
 

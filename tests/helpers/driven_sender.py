@@ -68,8 +68,15 @@ class Driven:
         return self.leaves() is None
 
 
-def drive(*sizes_bytes: int, window_bytes: float | None = None, path: HandPath | None = None, **changes: Any) -> Driven:
-    clock, line, control, counted = HandClock(), HandLine(), HandControl(), Tally()
+def drive(
+    *sizes_bytes: int,
+    window_bytes: float | None = None,
+    path: HandPath | None = None,
+    moves_departures: bool = False,
+    **changes: Any,
+) -> Driven:
+    clock, line, counted = HandClock(), HandLine(), Tally()
+    control = HandControl(moves_departures=moves_departures)
     config = queue_pair_config(control, path, **({"retransmission_timeout_ps": TIMEOUT_PS} | changes))
     queue = SendQueue(MTU_BYTES)
     sender = Sender(

@@ -15,7 +15,8 @@ from unittest import mock
 from weftwork.engine.reference import receiver
 from weftwork.engine.reference.port import Port
 from weftwork.engine.reference.sender import Sender
-from weftwork.engine.reference.switch import Ingress, SwitchNode
+from weftwork.engine.reference.shared_buffer import SharedBuffer
+from weftwork.engine.reference.switch import SwitchNode
 from weftwork.wire.ib import code_to_credits
 
 __all__ = ["DECISIONS", "watched"]
@@ -73,9 +74,9 @@ def watched() -> Generator[Counter[str]]:
         return counted
 
     def headroom(settle: Callable[..., None]) -> Callable[..., None]:
-        def counted(switch: SwitchNode, ingress: Ingress) -> None:
-            found["headroom that counts as used again"] += ingress.headroom_used_bytes > 0
-            settle(switch, ingress)
+        def counted(buffer: SharedBuffer, port: int, traffic_class: int) -> None:
+            found["headroom that counts as used again"] += buffer.ingress[port][traffic_class].headroom_used_bytes > 0
+            settle(buffer, port, traffic_class)
 
         return counted
 
@@ -92,7 +93,7 @@ def watched() -> Generator[Counter[str]]:
         (Sender, "_lacks_credits", credit),
         (receiver, "credits_to_code", rounding),
         (SwitchNode, "_schedule", schedule),
-        (SwitchNode, "_settle_headroom", headroom),
+        (SharedBuffer, "settle_headroom", headroom),
         (Port, "_refresh", refresh),
     ]
     with ExitStack() as stack:

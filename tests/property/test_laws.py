@@ -25,22 +25,22 @@ def quiet_buffers(switch: SwitchNode) -> None:
         for c, queue in enumerate(egress.queues):
             assert egress.queue_bytes[c] == sum(packet.size_bytes for packet in queue)
             for packet in queue:
-                held[packet.ingress, c] += packet.size_bytes
+                held[packet.ingress, packet.arrival_class] += packet.size_bytes
     shared_used_bytes = 0
     for (port_id, c), size_bytes in held.items():
-        ingress = switch.ingress[port_id][c]
+        ingress = switch.buffer.ingress[port_id][c]
         assert ingress.used_bytes + ingress.headroom_used_bytes == size_bytes
-        assert 0 <= ingress.headroom_used_bytes <= switch.config.headroom_bytes[port_id]
-        shared_used_bytes += max(0, ingress.used_bytes - switch.config.reserve_bytes)
-    assert switch.shared_used_bytes == shared_used_bytes
+        assert 0 <= ingress.headroom_used_bytes <= switch.buffer.config.headroom_bytes[port_id]
+        shared_used_bytes += max(0, ingress.used_bytes - switch.buffer.config.reserve_bytes)
+    assert switch.buffer.shared_used_bytes == shared_used_bytes
 
 
 def nobody_below_its_reserve_is_paused(switch: SwitchNode) -> None:
     for port in switch.ports:
         for c in range(switch.classes):
-            ingress = switch.ingress[port.id][c]
+            ingress = switch.buffer.ingress[port.id][c]
             if port.asked[c] and ingress.headroom_used_bytes == 0:
-                assert ingress.used_bytes > switch.config.reserve_bytes
+                assert ingress.used_bytes > switch.buffer.config.reserve_bytes
 
 
 def ideal_ps(
@@ -173,7 +173,7 @@ def test_every_run_obeys_the_laws(block: int, saw: Saw) -> None:
             quiet_buffers(switch)
             nobody_below_its_reserve_is_paused(switch)
             if is_at_rest:
-                assert switch.shared_used_bytes == 0
+                assert switch.buffer.shared_used_bytes == 0
                 assert not any(any(port.asked) for port in switch.ports)
 
 

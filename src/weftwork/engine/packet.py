@@ -299,12 +299,13 @@ def _raw_input(
 
 
 def _packet_parts(engine_input: PacketInput) -> dict[str, bool]:
-    """Say which parts of a packet's record somebody reads: the core carries no others."""
+    """Say which parts of packets and queue pairs somebody reads or writes: the core keeps no others."""
     policies = (engine_input.congestion_control, engine_input.path_selection, engine_input.port_selection)
     texts = "".join(policy.source_text for policy in policies if policy is not None)
     return {
         "extended": any(name in texts for name in _EXTENDED_FIELDS),
         "wide": any(name in texts for name in _WIDE_FIELDS),
+        "keeps_segments": "segment_bytes" in texts,
     }
 
 

@@ -208,8 +208,10 @@ class LoadedPolicy:
 
     @staticmethod
     def new_port_signal() -> Any:  # noqa: ANN401
-        """A plain signal for a port selection."""
-        return _PORT_SIGNAL.new()
+        """A plain signal for a port selection, all 0, of a packet that goes to its destination at once."""
+        signal = _PORT_SIGNAL.new()
+        signal.via = OFF
+        return signal
 
     @staticmethod
     def new_candidates(count: int) -> list[Any]:

@@ -135,27 +135,35 @@ class DeadlockWatch:
         held = [p.id for p in simulation.ports if p.is_up and p.id not in simulation.nics and self._waiting(p.id)]
         if not held:
             return np.empty(0, DEADLOCK_DTYPE)
-        port: int | None = held[0]
-        traffic_class, path = self._waiting(held[0])[0], list[int]()
-        while port is not None and port not in path:
-            path.append(port)
-            port = self._next_held(int(peer_of[port]), traffic_class)
-        if port is None:
+        at: tuple[int, int] | None = (held[0], self._waiting(held[0])[0])
+        path: list[tuple[int, int]] = []
+        while at is not None and at not in path:
+            path.append(at)
+            at = self._next_held(int(peer_of[at[0]]), at[1])
+        if at is None:
             return np.empty(0, DEADLOCK_DTYPE)
-        cycle = path[path.index(port) :]
+        cycle = path[path.index(at) :]
         first = cycle.index(min(cycle))
         rows = []
-        for each in cycle[first:] + cycle[:first]:
-            far = int(peer_of[each])
-            ingress = simulation.switches[int(simulation.engine_input.port_node[far])].ingress[far][traffic_class]
-            waiting_bytes = sum(packet.size_bytes for packet in self._egress_queues(each)[traffic_class])
-            rows.append((each, traffic_class, waiting_bytes, ingress.used_bytes + ingress.headroom_used_bytes))
+        for port, traffic_class in cycle[first:] + cycle[:first]:
+            far = int(peer_of[port])
+            buffer = simulation.switches[int(simulation.engine_input.port_node[far])].buffer
+            waiting_bytes = sum(packet.size_bytes for packet in self._egress_queues(port)[traffic_class])
+            rows.append((port, traffic_class, waiting_bytes, buffer.ingress[far][traffic_class].held_bytes))
         return np.array(rows, DEADLOCK_DTYPE)
 
-    def _next_held(self, ingress: int, traffic_class: int) -> int | None:
-        """The egress port by which a packet of an ingress wants to leave its switch."""
+    def _next_held(self, ingress: int, traffic_class: int) -> tuple[int, int] | None:
+        """The first egress port, and there the lowest class, in which a packet waits that came in by an ingress."""
         node = self.simulation.switches.get(int(self.simulation.engine_input.port_node[ingress]))
         if node is None:
             return None
-        queues = ((port.id, node.egress[port.id].queues[traffic_class]) for port in node.ports)
-        return next((port for port, queue in queues if any(packet.ingress == ingress for packet in queue)), None)
+        queues = ((port.id, c, queue) for port in node.ports for c, queue in enumerate(node.egress[port.id].queues))
+        came_in = (ingress, traffic_class)
+        return next(
+            (
+                (port, c)
+                for port, c, queue in queues
+                if any((packet.ingress, packet.arrival_class) == came_in for packet in queue)
+            ),
+            None,
+        )

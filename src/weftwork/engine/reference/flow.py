@@ -53,9 +53,11 @@ class QueuePairConfig:
     ----------
     transport : sizes, recovery, timeout and credits
     congestion_control, path_selection : policies; no path selection means constant entropy
-    control_class : class index of ACK, NAK, CNP, CREDIT and PROBE
+    control_class : class index of ACK, NAK, CNP, CREDIT, REQUEST and PROBE
     has_receives : whether a message keeps its buffer until the receiving rank has asked for it
     seed : of the run
+    echoes_time, echoes_entropy : whether a policy asks for round trips, and for the entropies that packets carried
+    fabric_base_rtt_ps : longest base RTT of any two NIC ports, for policies
     """
 
     transport: Transport
@@ -64,3 +66,6 @@ class QueuePairConfig:
     control_class: int
     has_receives: bool
     seed: int
+    echoes_time: bool
+    echoes_entropy: bool
+    fabric_base_rtt_ps: int

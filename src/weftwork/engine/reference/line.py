@@ -50,6 +50,12 @@ class PacketSink(Protocol):
     def handle(self, packet: Packet) -> None:
         """Take a data packet that has passed the host interface."""
 
+    def handle_cut(self, packet: Packet) -> None:
+        """Take what a switch has left of a data packet."""
+
+    def requested(self, packet: Packet) -> None:
+        """Take a REQUEST."""
+
     def probed(self) -> None:
         """Answer a PROBE."""
 
@@ -66,7 +72,10 @@ class Line(Protocol):
         """Line rate, now."""
 
     def queue_control(self, packet: Packet) -> None:
-        """Hand over a packet that is not data; control packets keep their order and are not asked for."""
+        """Hand over a packet that is not data; control packets keep their order and are not asked for.
+
+        What a sender hands over while it is asked for a packet goes behind that packet.
+        """
 
 
 class SenderLine(Line, Protocol):

@@ -60,6 +60,7 @@ class NicPort:
         self.senders: list[PacketSource | None] = []  # None: the queue pair has another port now
         self.last_served = -1  # slot; slot 0 is first
         self.control_queue: deque[Packet] = deque()
+        self._asks_sender = False  # for a packet, which goes first
         self.receiver_slots = 0
         self.shared_state = shared_state
         self._sender_of: dict[int, PacketSource] = {}  # by flow: every queue pair that has ever had this port
@@ -98,7 +99,8 @@ class NicPort:
     def queue_control(self, packet: Packet) -> None:
         """Queue what is not data; control packets keep their order."""
         self.control_queue.append(packet)
-        self.port.start()
+        if not self._asks_sender:
+            self.port.start()
 
     # Sending
 
@@ -114,7 +116,10 @@ class NicPort:
             seq = sender.next_packet() if sender is not None else None
             if sender is not None and seq is not None:
                 self.last_served = slot
-                port.transmit(sender.send(seq))
+                self._asks_sender = True
+                packet = sender.send(seq)
+                self._asks_sender = False
+                port.transmit(packet)
                 return
         now_ps = self.clock.now_ps
         waiting = [sender.next_send_at_ps for sender in self.senders if sender is not None and sender.wants_to_send()]
@@ -136,15 +141,19 @@ class NicPort:
     # Receiving
 
     def receive(self, port: Port, packet: Packet) -> None:
-        """Hand a packet to its queue pair; data passes the host interface."""
+        """Hand a packet to its queue pair; data that was not cut passes the host interface."""
         if packet.destination != port.id:
             port.drop("no_route")  # hosts do not forward
         elif packet.kind == PacketKind.DATA:
             packet.arrived_at_ps = self.clock.now_ps
-            if self.has_host_interface:
+            if packet.is_cut:
+                self._receiver_of[packet.flow.id].handle_cut(packet)
+            elif self.has_host_interface:
                 self._enter_buffer(packet)
             else:
                 self._receiver_of[packet.flow.id].handle(packet)
+        elif packet.kind == PacketKind.REQUEST:
+            self._receiver_of[packet.flow.id].requested(packet)
         elif packet.kind == PacketKind.PROBE:
             self._receiver_of[packet.flow.id].probed()
         else:

@@ -24,6 +24,7 @@ class PacketKind(IntEnum):
     CNP = 3
     CREDIT = 4
     PROBE = 5
+    REQUEST = 6
 
 
 @dataclass(kw_only=True, slots=True)
@@ -34,6 +35,7 @@ class HopTelemetry:
     tx_bytes: int
     rate_bps: int
     at_ps: int
+    port: int  # global id of the port by which the packet left
 
 
 @dataclass(kw_only=True, slots=True)
@@ -62,6 +64,14 @@ class Packet:
     echo: Packet | None = None  # ACK, NAK: the data packet that caused it
     host_delay_ps: int = 0  # DATA, once handled, and read through the echo
     ingress: int = -1  # id of the port by which it came into this switch
+    arrival_class: int = 0  # class by which it came into this switch
+    word: int = 0  # of port selection
+    via: int = -1  # attachment that it passes first, or OFF
+    hop_count: int = 0  # DATA, REQUEST: switches that it has passed
+    is_cut: bool = False  # DATA: its payload was cut at a switch; `payload_bytes` tells what it had
+    is_cut_at_last_hop: bool = False  # at that of the destination
+    request_bytes: int = 0  # DATA, REQUEST: what the sender's state said
+    marked_bytes: int = 0  # ACK, NAK: the receiver's count
 
     @property
     def identity(self) -> int:

@@ -91,9 +91,11 @@ class Receiver:
         self.early: dict[int, EarlyPacket] = {}  # packets kept behind a gap
         self.has_sent_nak = False  # since the gap opened
         self.is_marked = False
+        self.marked_bytes = 0  # payload that has arrived with a mark
+        self.credit_bytes_told = 0  # by the last CREDIT
         self.control_packets = 0
         self.last_credit_code: int | None = None
-        self.slot = OFF  # at the NIC, from the first data packet on
+        self.slot = OFF  # at the NIC, from the first data packet or REQUEST on
         self.control = config.congestion_control
         self.state: Any = self.control.new_receiver_state()
         self.wants_all_data = cast("CongestionControl", self.control.plugin).receiver_signals == "data"
@@ -105,14 +107,14 @@ class Receiver:
 
     def handle(self, packet: Packet) -> None:
         """Take a data packet that has passed the host interface."""
-        if self.slot == OFF:
-            self.slot = self.line.new_receiver_slot()
+        self._take_slot()
         packet.host_delay_ps = self.clock.now_ps - packet.arrived_at_ps
         wants_ack = self._run_step_on_data(packet)
         self.is_marked = self.is_marked or packet.is_marked
         sent_nak = discarded = duplicate = owes_ack = False
         n = packet.seq
         if n == self.expected:
+            self._count_mark(packet)
             owes_ack = self._in_order(packet)
         elif n < self.expected or n in self.early:
             duplicate = True
@@ -121,6 +123,7 @@ class Receiver:
                 self.early[n] = kept._replace(asks_ack=kept.asks_ack or packet.asks_ack)
             self.count("duplicates")
         elif self.keeps_early and n - self.expected < self.transport.reorder_window_packets:
+            self._count_mark(packet)
             self.early[n] = EarlyPacket(packet.asks_ack, packet.ends_message)
             if self.is_selective:
                 sent_nak = True
@@ -150,6 +153,33 @@ class Receiver:
             self.inbox.deliver()
         return owes_ack
 
+    def _take_slot(self) -> None:
+        if self.slot == OFF:
+            self.slot = self.line.new_receiver_slot()
+
+    def _count_mark(self, packet: Packet) -> None:
+        """Count the payload of a marked packet that has arrived."""
+        if packet.is_marked:
+            self.marked_bytes += packet.payload_bytes
+
+    def handle_cut(self, packet: Packet) -> None:
+        """Take what a switch has left of a data packet: tell the sender that its payload is missing."""
+        self._take_slot()
+        packet.host_delay_ps = 0  # it passes no host interface
+        wants_ack = self.state is not None and self._run_step(self._packet_signal(Kind.TRIM, packet))
+        is_missing = packet.seq >= self.expected and packet.seq not in self.early
+        if not is_missing:
+            self.count("duplicates")
+        self._answer(PacketKind.NAK if is_missing else PacketKind.ACK, packet)
+        if wants_ack:
+            self._answer(PacketKind.ACK, None)
+
+    def requested(self, packet: Packet) -> None:
+        """Take a REQUEST, which nobody but the step hears."""
+        self._take_slot()
+        if self.state is not None and self._run_step(self._packet_signal(Kind.REQUEST, packet)):
+            self._answer(PacketKind.ACK, None)
+
     def probed(self) -> None:
         """Answer a PROBE."""
         self._answer(PacketKind.ACK, None)
@@ -173,14 +203,23 @@ class Receiver:
 
     def _answer(self, kind: PacketKind, echo: Packet | None) -> None:
         """Queue an ACK or NAK; without an echo it says nothing about a packet."""
-        packet = self._control_packet(kind, self.transport.ack_bytes)
+        packet = self._control_packet(kind, self.transport.ack_bytes + self._echo_bytes(echo))
         packet.is_marked, self.is_marked = self.is_marked, False
         packet.echo = echo
         packet.host_delay_ps = echo.host_delay_ps if echo is not None else 0
+        packet.marked_bytes = self.marked_bytes
         packet.msn = self.inbox.delivered
         if self.transport.end_to_end_credits:
             packet.credit_code = self.last_credit_code = credits_to_code(self._free_buffers())
         self.line.queue_control(packet)
+
+    def _echo_bytes(self, echo: Packet | None) -> int:
+        """What an answer is larger for what it tells of a packet."""
+        if echo is None:
+            return 0
+        transport = self.transport
+        telemetry_bytes = transport.telemetry_bytes + len(echo.hops) * transport.telemetry_hop_bytes
+        return transport.echo_bytes + telemetry_bytes
 
     def _free_buffers(self) -> int:
         inbox = self.inbox
@@ -209,13 +248,22 @@ class Receiver:
         """Call the step if it wants this packet; returns whether it asks for an ACK."""
         if self.state is None or not (self.wants_all_data or packet.is_marked):
             return False
-        signal = self._signal(Kind.DATA)
-        signal.bytes = packet.payload_bytes
-        signal.seq = packet.seq
+        signal = self._packet_signal(Kind.DATA, packet)
         signal.ecn = int(packet.is_marked)
-        signal.entropy = packet.entropy
         signal.host_delay_ps = packet.host_delay_ps
         return self._run_step(signal)
+
+    def _packet_signal(self, kind: Kind, packet: Packet) -> Any:  # noqa: ANN401
+        """Make the signal of a packet from the sender: DATA, a cut one or not, or REQUEST."""
+        signal = self._signal(kind)
+        signal.seq = packet.seq
+        signal.request_bytes = packet.request_bytes
+        signal.hops = packet.hop_count
+        if kind != Kind.REQUEST:
+            signal.bytes = packet.payload_bytes
+            signal.entropy = packet.entropy
+            signal.last_hop = int(packet.is_cut_at_last_hop)
+        return signal
 
     def _signal(self, kind: Kind) -> Any:  # noqa: ANN401 - the record of the policies
         signal = self.control.new_signal()
@@ -229,15 +277,14 @@ class Receiver:
     def _run_step(self, signal: Any) -> bool:  # noqa: ANN401
         state = self.state
         self.control.call_receive(state, self.line.shared_state, signal)
-        wants_ack = bool(state.send_ack)
-        state.send_ack = 0
-        if state.send_cnp:
-            state.send_cnp = 0
+        wants_cnp, wants_ack = bool(state.send_cnp), bool(state.send_ack)
+        wants_credit = bool(state.send_credit) or state.credit_bytes > self.credit_bytes_told
+        state.send_cnp = state.send_credit = state.send_ack = 0
+        if wants_cnp:
             self.line.queue_control(self._control_packet(PacketKind.CNP, self.transport.cnp_bytes))
-        if state.credit_bytes > 0:
+        if wants_credit:
             packet = self._control_packet(PacketKind.CREDIT, self.transport.credit_bytes)
-            packet.credit_bytes = int(state.credit_bytes)
-            state.credit_bytes = 0
+            packet.credit_bytes = self.credit_bytes_told = int(state.credit_bytes)
             self.line.queue_control(packet)
         if self.timers is not None:
             self.timers.schedule(self.line.id, self.slot)

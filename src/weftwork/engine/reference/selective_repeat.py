@@ -33,8 +33,12 @@ class Scoreboard:
         self.sacked = {packet for packet in self.sacked if packet >= una}
         self.lost = {packet for packet in self.lost if packet >= una}
 
-    def keeps(self, packet: int, *, una: int, threshold_packets: int) -> None:
-        """The receiver has told that it keeps ``packet``: what it has overtaken by more than a threshold is lost."""
+    def keeps(self, packet: int, *, una: int, threshold_packets: int) -> set[int]:
+        """The receiver has told that it keeps ``packet``: what it has overtaken by more than a threshold is lost.
+
+        Returns the packets that are lost since now.
+        """
+        before = self.lost
         self.sacked.add(packet)
         below = packet - threshold_packets
         overtaken = set(range(max(una, self.judged_below), below))
@@ -42,14 +46,28 @@ class Scoreboard:
         overtaken |= {again for again, mark in self.resent if mark <= below and again >= una}
         self.resent = [(again, mark) for again, mark in self.resent if mark > below]
         self.lost = (self.lost | overtaken) - self.sacked
+        return self.lost - before
+
+    def trims(self, packet: int, *, una: int, nxt: int) -> bool:
+        """A switch has cut ``packet``; returns whether it is lost since now."""
+        if not una <= packet < nxt or packet in self.away:
+            return False
+        self.lost = self.lost | {packet}
+        self.resent = [(again, mark) for again, mark in self.resent if again != packet]
+        return True
 
     def sends_again(self, packet: int, nxt: int) -> None:
         """A lost packet goes again; those from ``nxt`` on are sent after it."""
         self.lost.remove(packet)
         self.resent.append((packet, nxt))
 
-    def lose_all(self, una: int, nxt: int) -> None:
-        """Nothing has come back for a whole timeout, or all that is under way is given up: send it again."""
+    def lose_all(self, una: int, nxt: int) -> set[int]:
+        """Nothing has come back for a whole timeout, or all that is under way is given up: send it again.
+
+        Returns the packets that are lost since now.
+        """
+        before = self.lost
         self.lost = set(range(una, nxt)) - self.sacked
         self.judged_below = nxt
         self.resent = []
+        return self.lost - before

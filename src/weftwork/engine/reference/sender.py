@@ -1,30 +1,30 @@
 """The sending end of a queue pair: window, pacing, acknowledgements, sending again, timeouts and credits.
 
 Source: `docs/models/packet-engine.md`, section Queue pairs and the sending NIC; go-back-N and its timer are those of
-IBTA vol. 1, 9.7.5 and 9.7.6. What selective repeat remembers is in `selective_repeat`.
+IBTA vol. 1, 9.7.5 and 9.7.6. What selective repeat remembers is in `selective_repeat`, when the next packet may leave
+in `pacing`, and what policies are told and ask for in `signals` and `steps`.
 Leaves out: RNR NAKs; the network, of which it sees a clock and a line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterable
+from typing import Final
 
-from weftwork.base.clock import NEVER_PS
-from weftwork.base.random import Stream
 from weftwork.engine.reference.clock import Agenda, Clock, Phase
 from weftwork.engine.reference.flow import Flow, QueuePairConfig
 from weftwork.engine.reference.line import SenderLine
 from weftwork.engine.reference.message import SendQueue
+from weftwork.engine.reference.pacing import Pacer
 from weftwork.engine.reference.packet import Packet, PacketKind
 from weftwork.engine.reference.selective_repeat import Scoreboard
-from weftwork.engine.reference.timers import PolicyTimers
-from weftwork.policies.interface import NO_WINDOW_BYTES, OFF, CongestionControl, Kind, PathSelection
+from weftwork.engine.reference.signals import News, SenderSignals
+from weftwork.engine.reference.steps import SenderSteps
+from weftwork.policies.interface import OFF, Kind
 from weftwork.wire.ib import code_to_credits
 
 __all__ = ["Sender"]
 
-PS_PER_BYTE_SECOND: Final = 8e12
 ATTEMPTS: Final = 1 << 16
 
 
@@ -59,7 +59,6 @@ class Sender:
         self.clock = clock
         self.line = line
         self.destination = destination
-        self.base_rtt_ps = base_rtt_ps
         self.count = count
         self.transport = config.transport
         self.queue = queue
@@ -67,31 +66,30 @@ class Sender:
         self.una = 0
         self.nxt = 0
         self.high = 0
-        self.next_send_at_ps = 0
         self.deadline_at_ps = OFF
         self.retries = 0
         self.attempt = 0
         self.probes = 0
+        self.requests = 0
+        self.granted_bytes = 0
+        self.marked_bytes_seen = 0
+        self.entropy_of: dict[int, int] = {}  # by packet: of its last transmission
         self.acked_messages = 0
         self.has_failed = False
         self.credit_limit = self.transport.end_to_end_credits
         self.scoreboard = Scoreboard() if self.transport.recovery == "selective-repeat" else None
-        self.control = config.congestion_control
-        self.state: Any = self.control.new_state()
-        self.state.rate_bps = float(line.rate_bps)
-        self.state.window_bytes = NO_WINDOW_BYTES
-        self.timers = PolicyTimers(clock, Agenda.CONGESTION_CONTROL, self.state, self._timer_fires)
-        self.control_signals = cast("CongestionControl", self.control.plugin).signals | {Kind.START, Kind.TIMER}
-        self.path = config.path_selection
-        self.path_entropy = flow.entropy
-        self.path_state: Any = None
-        self.path_signals: frozenset[Kind] = frozenset()
-        if self.path is not None:
-            plugin = cast("PathSelection", self.path.plugin)
-            self.path_signals = plugin.signals
-            self.path_per_packet = plugin.per == "packet"
-            self.path_state = self.path.new_state()
-            self.path_state.entropy = flow.entropy
+        self.pacer = Pacer()
+        self.signals = SenderSignals(config, clock, self, base_rtt_ps)
+        self.steps = SenderSteps(
+            flow,
+            config,
+            clock=clock,
+            sender=self,
+            signals=self.signals,
+            pacer=self.pacer,
+            queue_request=self._queue_request,
+        )
+        self.state = self.steps.state
 
     # What may be sent
 
@@ -111,6 +109,16 @@ class Sender:
         away = () if self.scoreboard is None else self.scoreboard.away
         left_bytes = sum(self.queue.payload_bytes(packet, packet + 1) for packet in away)
         return self.queue.payload_bytes(self.una, self.nxt) - left_bytes
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Payload posted and not sent yet."""
+        return self.queue.payload_bytes(self.nxt, self.end)
+
+    @property
+    def next_send_at_ps(self) -> int:
+        """Before this instant pacing holds it back."""
+        return self.pacer.next_send_at_ps
 
     @property
     def first_lost(self) -> int | None:
@@ -151,9 +159,9 @@ class Sender:
         was_idle = self.una == self.end
         self.queue.append(size_bytes, traffic_class, self.clock.now_ps, completed)
         if is_new:
-            self._tell_control(self._signal(Kind.START))
+            self.steps.tell(self.signals.of(Kind.START))
         elif was_idle:
-            self._tell_control(self._signal(Kind.RESUME))
+            self.steps.tell(self.signals.of(Kind.RESUME))
         self._watch_credits()
         self.line.start()
 
@@ -177,7 +185,7 @@ class Sender:
         packet.payload_bytes = payload_bytes
         packet.ends_message = seq + 1 == message.end
         packet.sent_at_ps = now_ps
-        packet.entropy = self._choose_entropy(packet, is_first=is_first)
+        packet.entropy = self.entropy_of[seq] = self.steps.choose_entropy(packet, is_first=is_first)
         self.count("data_sent")
         if seq < self.high:
             self.count("retransmissions")
@@ -194,9 +202,10 @@ class Sender:
             )
         if self.deadline_at_ps == OFF:
             self._set_deadline()
-        self._tell_control(self._signal(Kind.SEND, bytes=payload_bytes, seq=seq, entropy=packet.entropy))
-        gap = (packet.size_bytes + self.transport.interframe_bytes) * PS_PER_BYTE_SECOND / self.state.rate_bps
-        self.next_send_at_ps = now_ps + int(min(gap, float(NEVER_PS)))
+        sent = self.signals.of(Kind.SEND, bytes=payload_bytes, seq=seq, entropy=packet.entropy)
+        self.steps.tell_control(sent)
+        packet.request_bytes = int(self.state.request_bytes)
+        self.pacer.sent(now_ps, packet.size_bytes + self.transport.interframe_bytes, self.state)
         return packet
 
     def _packet(self, kind: PacketKind, *, seq: int, attempt: int, size_bytes: int, traffic_class: int) -> Packet:
@@ -212,17 +221,6 @@ class Sender:
             entropy=self.flow.entropy,
         )
 
-    def _choose_entropy(self, packet: Packet, *, is_first: bool) -> int:
-        path = self.path
-        if path is not None and (self.path_per_packet or is_first):
-            draw_bits = packet.draw(self.config.seed, Stream.PATH_CHOICE, self.line.id) >> 2
-            signal = self._signal(
-                Kind.SEND, bytes=packet.payload_bytes, seq=packet.seq, draw=draw_bits, entropy=self.flow.entropy
-            )
-            path.call_step(self.path_state, signal)
-            self.path_entropy = int(self.path_state.entropy)
-        return self.path_entropy
-
     # What the receiver says
 
     def receive(self, packet: Packet) -> None:
@@ -231,35 +229,72 @@ class Sender:
             return
         if packet.kind == PacketKind.CNP:
             if self.una < self.end:
-                self._tell_control(self._signal(Kind.CNP))
+                self.steps.tell_control(self.signals.of(Kind.CNP))
         elif packet.kind == PacketKind.CREDIT:
-            self._tell_control(self._signal(Kind.CREDIT, bytes=packet.credit_bytes))
+            self._granted(packet.credit_bytes)
         elif packet.seq >= self.una or (packet.kind == PacketKind.NAK and self.scoreboard is not None):
             self._acknowledged(packet)
         self.line.start()
 
+    def _granted(self, all_bytes: int) -> None:
+        """A CREDIT tells all that was ever granted: one that tells no more than another before it is old."""
+        newly_bytes = all_bytes - self.granted_bytes
+        if newly_bytes > 0:
+            self.granted_bytes = all_bytes
+            self.steps.tell_control(self.signals.of(Kind.CREDIT, bytes=newly_bytes))
+
     def _acknowledged(self, packet: Packet) -> None:
         """An ACK or NAK whose expected number is not old; under selective repeat, an old NAK tells what is kept."""
         expected, is_nak = max(self.una, packet.seq), packet.kind == PacketKind.NAK
+        is_trim = self.scoreboard is not None and is_nak and packet.echo is not None and packet.echo.is_cut
         had_lost = self.first_lost is not None
         is_new = expected > self.una
-        newly_bytes = self.queue.payload_bytes(self.una, expected)
-        if is_new:
-            self._advance(expected)
-        if self.scoreboard is not None and packet.echo is not None and is_nak and packet.echo.seq >= self.una:
-            threshold = self.transport.reorder_threshold_packets
-            self.scoreboard.keeps(packet.echo.seq, una=self.una, threshold_packets=threshold)
+        acked_bytes = self.queue.payload_bytes(self.una, expected)
+        arrived_bytes = acked_bytes - self._sacked_bytes(expected)
+        completed_messages = self._advance(expected) if is_new else 0
+        joined, lost = self._learn_of_gaps(packet) if is_nak else (set[int](), set[int]())
+        lost_bytes = self._payload_of(lost)
         if self.transport.end_to_end_credits:
             self.credit_limit = max(self.credit_limit, packet.msn + (code_to_credits(packet.credit_code) or 0))
-        if is_new or not is_nak or self.scoreboard is not None:
-            self._tell_path(self._ack_signal(packet, expected, newly_bytes))
-            self._tell_control(self._ack_signal(packet, expected, newly_bytes))
+        if is_new or not is_nak or (self.scoreboard is not None and not is_trim):
+            news = News(
+                acked_bytes=acked_bytes,
+                arrived_bytes=arrived_bytes + self._payload_of(joined),
+                lost_bytes=lost_bytes,
+                marked_bytes=max(0, packet.marked_bytes - self.marked_bytes_seen),
+                completed_messages=completed_messages,
+            )
+            self.steps.tell(self.signals.ack(packet, expected, news))
+            self.marked_bytes_seen = max(self.marked_bytes_seen, packet.marked_bytes)
+        if is_trim and lost:
+            self.steps.tell(self.signals.trim(packet, lost_bytes))
         if self.una == self.end:  # idle
-            self.timers.stop()
-        if is_nak and self._recovers(had_lost=had_lost):
-            self._tell_path(self._signal(Kind.NAK, seq=expected))
-            self._tell_control(self._signal(Kind.NAK, seq=expected))
+            self.steps.stop()
+        if is_nak and not is_trim and self._recovers(had_lost=had_lost):
+            self.steps.tell(self.signals.nak(packet, expected, lost_bytes))
         self._watch_credits()
+
+    def _sacked_bytes(self, expected: int) -> int:
+        """Payload below ``expected`` of which it is known already that it has arrived."""
+        sacked = () if self.scoreboard is None else self.scoreboard.sacked
+        return self._payload_of(seq for seq in sacked if seq < expected)
+
+    def _payload_of(self, packets: Iterable[int]) -> int:
+        return sum(self.queue.payload_bytes(seq, seq + 1) for seq in packets)
+
+    def _learn_of_gaps(self, packet: Packet) -> tuple[set[int], set[int]]:
+        """What a NAK tells beyond its number: packets newly known to have arrived, and newly known to be lost."""
+        board, told = self.scoreboard, packet.echo
+        if board is None:
+            return set(), set(range(self.una, self.nxt))  # goes back
+        if told is None or told.seq < self.una:
+            return set(), set()
+        if told.is_cut:
+            is_lost = board.trims(told.seq, una=self.una, nxt=self.nxt)
+            return set(), {told.seq} if is_lost else set()
+        joined = {told.seq} - board.sacked
+        lost = board.keeps(told.seq, una=self.una, threshold_packets=self.transport.reorder_threshold_packets)
+        return joined, lost
 
     def _recovers(self, *, had_lost: bool) -> bool:
         """What a NAK leads to: returns whether policies are told of it."""
@@ -270,8 +305,11 @@ class Sender:
             return True
         return False
 
-    def _advance(self, expected: int) -> None:
-        messages = self.queue.messages
+    def _advance(self, expected: int) -> int:
+        """Take what is below ``expected`` for acknowledged; returns how many messages that completes."""
+        messages, before = self.queue.messages, self.acked_messages
+        for seq in range(self.una, expected):
+            self.entropy_of.pop(seq, None)
         self.una = expected
         if self.scoreboard is not None:
             self.scoreboard.advance(expected)
@@ -284,43 +322,35 @@ class Sender:
         while self.acked_messages < len(messages) and messages[self.acked_messages].end <= expected:
             messages[self.acked_messages].acknowledged(self.clock.now_ps)
             self.acked_messages += 1
+        return self.acked_messages - before
 
-    def _ack_signal(self, packet: Packet, expected: int, newly_bytes: int) -> Any:  # noqa: ANN401 - the record of the policies
-        echo = packet.echo
-        if echo is None:
-            return self._signal(Kind.ACK, bytes=newly_bytes, seq=expected, ecn=int(packet.is_marked))
-        rtt_ps = self.clock.now_ps - echo.sent_at_ps
-        signal = self._signal(
-            Kind.ACK,
-            bytes=newly_bytes,
-            seq=expected,
-            ecn=int(packet.is_marked),
-            rtt_ps=rtt_ps,
-            host_delay_ps=packet.host_delay_ps,
-            fabric_delay_ps=rtt_ps - packet.host_delay_ps,
-            entropy=echo.entropy,
-            hops=len(echo.hops),
-        )
-        for index, hop in enumerate(echo.hops):
-            signal.hop_queue_bytes[index] = hop.queue_bytes
-            signal.hop_tx_bytes[index] = hop.tx_bytes
-            signal.hop_rate_bps[index] = hop.rate_bps
-            signal.hop_at_ps[index] = hop.at_ps
-        return signal
+    def send_again(self) -> int:
+        """All that is under way, from `una` on: go back, or under selective repeat what the receiver does not keep.
 
-    def send_again(self) -> None:
-        """All that is under way, from `una` on: go back, or under selective repeat what the receiver does not keep."""
-        if self.scoreboard is not None:
-            self.scoreboard.lose_all(self.una, self.nxt)
-        else:
-            self.nxt = self.una
-            self.attempt = (self.attempt + 1) % ATTEMPTS
+        Returns the payload that was in flight and is lost since now.
+        """
         self.deadline_at_ps = OFF
+        if self.scoreboard is not None:
+            return self._payload_of(self.scoreboard.lose_all(self.una, self.nxt))
+        lost_bytes = self.queue.payload_bytes(self.una, self.nxt)
+        self.nxt = self.una
+        self.attempt = (self.attempt + 1) % ATTEMPTS
+        return lost_bytes
 
     # Timers
 
+    @property
+    def timeout_ps(self) -> int:
+        """Of a deadline that is set now: the policy's own, the one for few packets, or the usual one."""
+        transport = self.transport
+        if self.state.timeout_ps > 0:
+            return int(self.state.timeout_ps)
+        if transport.timeout_low_ps > 0 and self.nxt - self.una <= transport.timeout_low_packets:
+            return transport.timeout_low_ps
+        return transport.retransmission_timeout_ps
+
     def _set_deadline(self) -> None:
-        self.deadline_at_ps = self.clock.now_ps + self.transport.retransmission_timeout_ps
+        self.deadline_at_ps = self.clock.now_ps + self.timeout_ps
         self._await_deadline()
 
     def _await_deadline(self) -> None:
@@ -358,11 +388,11 @@ class Sender:
         if self.retries > self.transport.retry_limit:
             self.has_failed = True
             self.count("queue_pair_errors")
-            self.timers.stop()
+            self.steps.stop()
             return
-        self.send_again()
-        self._tell_path(self._signal(Kind.TIMEOUT))
-        self._tell_control(self._signal(Kind.TIMEOUT))
+        entropy = self.entropy_of[self.una]
+        lost_bytes = self.send_again()
+        self.steps.tell(self.signals.of(Kind.TIMEOUT, lost_bytes=lost_bytes, entropy=entropy))
 
     def _probe(self) -> None:
         packet = self._packet(
@@ -376,6 +406,19 @@ class Sender:
         self.count("probes_sent")
         self.line.queue_control(packet)
 
+    def _queue_request(self) -> None:
+        packet = self._packet(
+            PacketKind.REQUEST,
+            seq=self.nxt,
+            attempt=self.requests % ATTEMPTS,
+            size_bytes=self.transport.credit_bytes,
+            traffic_class=self.config.control_class,
+        )
+        packet.request_bytes = int(self.state.request_bytes)
+        self.requests += 1
+        self.count("requests_sent")
+        self.line.queue_control(packet)
+
     # Failover
 
     def move(self, line: SenderLine, destination: int) -> None:
@@ -383,39 +426,9 @@ class Sender:
         self.line.detach(self.slot)
         self.line, self.destination = line, destination
         self.slot = line.attach(self)
-        self.timers.schedule(self.line.id, self.slot)
+        self.steps.move()
         if self.una < self.nxt:
             self.send_again()
         elif self.deadline_at_ps != OFF:
             self._await_deadline()
         self._watch_credits()
-
-    # Policies
-
-    def _signal(self, kind: Kind, **fields: int) -> Any:  # noqa: ANN401 - the record of the policies
-        signal = self.control.new_signal()
-        signal.kind = int(kind)
-        signal.now_ps = self.clock.now_ps
-        signal.next_seq = self.nxt
-        signal.line_rate_bps = self.line.rate_bps
-        signal.base_rtt_ps = self.base_rtt_ps
-        signal.mtu_bytes = self.transport.mtu_bytes
-        signal.inflight_bytes = self.inflight_bytes
-        signal.backlog_bytes = self.queue.payload_bytes(self.nxt, self.end)
-        for name, value in fields.items():
-            setattr(signal, name, value)
-        return signal
-
-    def _tell_path(self, signal: Any) -> None:  # noqa: ANN401
-        if self.path is not None and signal.kind in self.path_signals:
-            self.path.call_step(self.path_state, signal)
-
-    def _tell_control(self, signal: Any) -> None:  # noqa: ANN401
-        if signal.kind not in self.control_signals:
-            return
-        self.control.call_step(self.state, signal)
-        self.timers.schedule(self.line.id, self.slot)
-
-    def _timer_fires(self, timer: int) -> None:
-        self._tell_control(self._signal(Kind.TIMER, timer=timer))
-        self.line.start()

@@ -26,8 +26,10 @@ from weftwork.engine.reference.job import JobRun, OpRow
 from weftwork.engine.reference.link import LinkConfig, OneWayLink
 from weftwork.engine.reference.nic import NicConfig, NicPort
 from weftwork.engine.reference.port import Port, PortConfig
+from weftwork.engine.reference.port_choice import PortChoiceConfig
 from weftwork.engine.reference.queue_pair import QueuePair
 from weftwork.engine.reference.server import Link, ServerLane, ServerLink
+from weftwork.engine.reference.shared_buffer import BufferConfig
 from weftwork.engine.reference.switch import SwitchConfig, SwitchNode
 from weftwork.engine.reference.waits import waits_of
 from weftwork.spec.fabric import SWITCH
@@ -115,6 +117,9 @@ class Simulation:
             control_class=engine_input.control_class,
             has_receives=engine_input.has_receives,
             seed=engine_input.seed,
+            echoes_time=engine_input.echoes_time,
+            echoes_entropy=engine_input.echoes_entropy,
+            fabric_base_rtt_ps=engine_input.fabric_base_rtt_ps,
         )
         self.job = JobRun(engine_input, self.clock, self)
         self.watch = DeadlockWatch(self)
@@ -301,23 +306,34 @@ def _switch_config(engine_input: PacketInput, node: int) -> SwitchConfig:
     row = engine_input.switches[int(engine_input.node_device[node])]
     algorithm, seed, offset, fields = (int(row[f"hash_{name}"]) for name in ("algorithm", "seed", "offset", "fields"))
     own = range(int(engine_input.port_base[node]), int(engine_input.port_base[node + 1]))
+    transport = engine_input.transport
     return SwitchConfig(
-        id=node,
-        seed=engine_input.seed,
-        shared_bytes=int(engine_input.shared_bytes[node]),
-        reserve_bytes=int(row["reserve_bytes"]),
-        headroom_bytes={port: int(engine_input.port_headroom_bytes[port]) for port in own},
-        alpha=float(row["alpha"]),
-        egress_alpha=float(row["egress_alpha"]),
-        xon_offset_bytes=int(row["xon_offset_bytes"]),
+        choice=PortChoiceConfig(
+            node=node,
+            seed=engine_input.seed,
+            tier=int(engine_input.node_tier[node]),
+            group=int(engine_input.node_group[node]),
+            hash=(algorithm, seed, offset, fields),
+            virtual_channels=engine_input.virtual_channels,
+        ),
+        buffer=BufferConfig(
+            shared_bytes=int(engine_input.shared_bytes[node]),
+            reserve_bytes=int(row["reserve_bytes"]),
+            headroom_bytes={port: int(engine_input.port_headroom_bytes[port]) for port in own},
+            alpha=float(row["alpha"]),
+            egress_alpha=float(row["egress_alpha"]),
+            xon_offset_bytes=int(row["xon_offset_bytes"]),
+            lossless=tuple(engine_input.class_lossless.astype(bool).tolist()),
+        ),
         kmin_bytes={port: int(engine_input.port_kmin_bytes[port]) for port in own},
         kmax_bytes={port: int(engine_input.port_kmax_bytes[port]) for port in own},
         pmax=float(row["pmax"]),
         marks_at_dequeue=bool(row["mark_at_dequeue"]),
         has_telemetry=bool(row["telemetry"]) and engine_input.has_telemetry,
-        hash=(algorithm, seed, offset, fields),
+        telemetry_hop_bytes=transport.telemetry_hop_bytes,
+        trim_bytes=transport.trim_bytes,
+        trim_class=engine_input.trim_class,
         weights=tuple(row["weight"].tolist()[: len(engine_input.class_priority)]),
-        lossless=tuple(engine_input.class_lossless.astype(bool).tolist()),
     )
 
 

@@ -1,7 +1,7 @@
-"""A switch of the reference engine: routing, shared buffer, pause, marks and scheduling.
+"""A switch of the reference engine: what happens to a packet from its arrival to its departure, marks and scheduling.
 
-Source: `docs/models/packet-engine.md`, section Switches; the dynamic threshold is that of Choudhury and Hahne, IEEE/ACM
-ToN 6(2), 1998, doi:10.1109/90.664262, the scheduler Shreedhar and Varghese's deficit round robin, SIGCOMM 1995.
+Source: `docs/models/packet-engine.md`, section Switches; the scheduler is Shreedhar and Varghese's deficit round robin,
+SIGCOMM 1995. Where a packet goes is in `port_choice`, whether there is room in `shared_buffer`.
 Leaves out: cells, cut-through, multicast.
 """
 
@@ -9,29 +9,22 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
+from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.random import Stream, uniform
-from weftwork.engine.hashing import field_bytes, final_hash
 from weftwork.engine.reference.clock import Clock
 from weftwork.engine.reference.packet import HopTelemetry, Packet, PacketKind
 from weftwork.engine.reference.port import Port
+from weftwork.engine.reference.port_choice import PortChoice, PortChoiceConfig, Routes
+from weftwork.engine.reference.shared_buffer import BufferConfig, SharedBuffer
 from weftwork.policies.interface import HOPS
 from weftwork.policies.load import LoadedPolicy
 
-__all__ = ["Egress", "Ingress", "NextHops", "SwitchConfig", "SwitchNode"]
+__all__ = ["Egress", "SwitchConfig", "SwitchNode"]
 
 QUANTUM_BYTES: Final = 1_024  # of weight 1: `weftwork.spec.device.Scheduling`
-
-
-class NextHops(Protocol):
-    """The routes as a switch sees them."""
-
-    def next_hops(self, node: int, destination: int) -> tuple[list[int], list[int]]:
-        """Ports of a switch that lead to a NIC port, and their weights; none: there is no route."""
-
-    def digit_of(self, port: int, destination: int) -> tuple[int, int]:
-        """What a port selection by destination sees: number of the NIC port, and stride of the candidates' tier."""
+_COUNTS_HOPS: Final = (PacketKind.DATA, PacketKind.REQUEST)  # whose count the receiver's step is told
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,44 +33,25 @@ class SwitchConfig:
 
     Parameters
     ----------
-    id : of the node
-    seed : of the run
-    shared_bytes, reserve_bytes : shared part of the buffer, and what each (port, class) has for itself
-    headroom_bytes : by port id, of each lossless class whose ingress is the port
-    alpha, egress_alpha : share of what is free that an ingress of a lossless class, and an egress of another, may take
-    xon_offset_bytes : a pause ends this far below its threshold
+    choice, buffer : what its port selection and its buffer see
     kmin_bytes, kmax_bytes : of ECN, by port id
     pmax, marks_at_dequeue : of ECN
-    has_telemetry : whether it writes into data packets
-    hash : algorithm, seed, offset, fields
+    has_telemetry, telemetry_hop_bytes : whether it writes into data packets, and by how much that lengthens them
+    trim_bytes, trim_class : frame of a packet that was cut, and the index of its class; 0 bytes: none is cut
     weights : by class index; 0: strict
-    lossless : by class index
     """
 
-    id: int
-    seed: int
-    shared_bytes: int
-    reserve_bytes: int
-    headroom_bytes: dict[int, int]
-    alpha: float
-    egress_alpha: float
-    xon_offset_bytes: int
+    choice: PortChoiceConfig
+    buffer: BufferConfig
     kmin_bytes: dict[int, int]
     kmax_bytes: dict[int, int]
     pmax: float
     marks_at_dequeue: bool
     has_telemetry: bool
-    hash: tuple[int, int, int, int]
+    telemetry_hop_bytes: int
+    trim_bytes: int
+    trim_class: int
     weights: tuple[int, ...]
-    lossless: tuple[bool, ...]
-
-
-class Ingress:
-    """Buffer that packets of one (port, class) hold."""
-
-    def __init__(self) -> None:
-        self.used_bytes = 0
-        self.headroom_used_bytes = 0
 
 
 class Egress:
@@ -111,41 +85,40 @@ class SwitchNode:
 
     Attributes
     ----------
-    ingress : by port id and class
+    buffer : that its ports share
+    choice : of the port by which a packet leaves
     egress : by port id
-    shared_used_bytes : sum over all ingresses of what each uses above the reserve
     """
 
     def __init__(
-        self, config: SwitchConfig, clock: Clock, ports: list[Port], routes: NextHops, selection: LoadedPolicy
+        self, config: SwitchConfig, clock: Clock, ports: list[Port], routes: Routes, selection: LoadedPolicy
     ) -> None:
         self.config = config
         self.clock = clock
         self.ports = ports
-        self.routes = routes
-        self.selection = selection
-        self.selection_state = selection.new_state()
-        self.wants_queue = "queue" in selection.plugin.needs
         self.classes = len(config.weights)
         self.weighted = [c for c in range(self.classes) if config.weights[c] > 0]
-        self.shared_used_bytes = 0
         first_weighted = self.weighted[0] if self.weighted else 0
-        self.ingress = {port.id: [Ingress() for _ in range(self.classes)] for port in ports}
+        self.buffer = SharedBuffer(config.buffer, [port.id for port in ports])
         self.egress = {port.id: Egress(self.classes, first_weighted) for port in ports}
-        self._port_of = {port.id: port for port in ports}
+        self.choice = PortChoice(config.choice, clock, ports, routes, selection, self._queue_bytes)
+
+    def _queue_bytes(self, port: int, traffic_class: int) -> int:
+        return self.egress[port].queue_bytes[traffic_class]
 
     # Arrival
 
     def receive(self, port: Port, packet: Packet) -> None:
-        """Route, admit, pause, mark, enqueue (steps b to g of the page)."""
-        packet.ingress = port.id
-        egress_port = self._route(port, packet)
+        """Route, admit, pause, mark, enqueue (steps 2 to 6 of the page)."""
+        packet.ingress, packet.arrival_class = port.id, packet.traffic_class
+        egress_port = self.choice.choose(port, packet)
         if egress_port is None:
             port.drop("no_route")
         elif not egress_port.is_up:
             egress_port.drop("link_down")
         elif self._admit(port, egress_port, packet):
-            self._pause_if_needed(port, packet.traffic_class)
+            if not port.asked[packet.arrival_class] and self.buffer.wants_pause(port.id, packet.arrival_class):
+                port.ask_pause(packet.arrival_class)
             egress = self.egress[egress_port.id]
             if not self.config.marks_at_dequeue:
                 self._mark(egress_port, packet, egress.queue_bytes[packet.traffic_class])
@@ -155,128 +128,40 @@ class SwitchNode:
             egress_port.counts["max_queue_bytes"] = max(egress_port.counts["max_queue_bytes"], depth_bytes)
             egress_port.start()
 
-    def _route(self, port: Port, packet: Packet) -> Port | None:
-        members, weights = self.routes.next_hops(self.config.id, packet.destination)
-        if not members:
-            return None
-        choice = self._choose(port, packet, members, weights) if len(members) > 1 else 0
-        return self._port_of[members[choice]]
-
-    def _choose(self, port: Port, packet: Packet, members: list[int], weights: list[int]) -> int:
-        """Ask the port selection."""
-        candidates = self.selection.new_candidates(len(members))
-        for candidate, member, weight in zip(candidates, members, weights, strict=True):
-            other = self._port_of[member]
-            candidate.queue_bytes = self.egress[member].queue_bytes[packet.traffic_class] if self.wants_queue else 0
-            candidate.rate_bps = other.rate_bps
-            candidate.weight = weight
-            candidate.port = other.local_index
-            candidate.minimal = 1
-        signal = self.selection.new_port_signal()
-        signal.now_ps = self.clock.now_ps
-        signal.hash = self._hash(port, packet)
-        signal.draw = packet.draw(self.config.seed, Stream.PORT_CHOICE, self.config.id) >> 2
-        signal.bytes = packet.size_bytes
-        signal.candidates = len(members)
-        signal.is_data = int(packet.kind == PacketKind.DATA)
-        signal.destination, signal.stride = self.routes.digit_of(members[0], packet.destination)
-        self.selection.call_step(self.selection_state, signal, candidates)
-        return int(signal.choice)
-
-    def _hash(self, port: Port, packet: Packet) -> int:
-        algorithm, seed, offset, fields = self.config.hash
-        data = field_bytes(
-            fields=fields,
-            source_port=packet.origin,
-            destination_port=packet.destination,
-            entropy=packet.entropy,
-            in_port=port.local_index,
-            destination_qp=packet.flow.number,
-        )
-        return final_hash(algorithm, seed, offset, data)
-
-    # The shared buffer
-
-    @property
-    def free_bytes(self) -> int:
-        """Of the shared part."""
-        return max(0, self.config.shared_bytes - self.shared_used_bytes)
-
     def _admit(self, port: Port, egress_port: Port, packet: Packet) -> bool:
-        """Find room for a packet, or drop it with the reason."""
-        config, c, size_bytes = self.config, packet.traffic_class, packet.size_bytes
-        ingress = self.ingress[port.id][c]
-        over_reserve = max(0, ingress.used_bytes - config.reserve_bytes)
-        growth = max(0, ingress.used_bytes + size_bytes - config.reserve_bytes) - over_reserve
-        is_full = self.shared_used_bytes + growth > config.shared_bytes
-        if config.lossless[c]:
-            if port.asked[c] or is_full:
-                if ingress.headroom_used_bytes + size_bytes > config.headroom_bytes[port.id]:
-                    port.drop("headroom_full" if port.asked[c] else "buffer_full")
-                    return False
-                ingress.headroom_used_bytes += size_bytes
-                self._note_use(port, ingress)
-                return True
-        else:
-            threshold = config.reserve_bytes + int(config.egress_alpha * self.free_bytes)
-            if self.egress[egress_port.id].queue_bytes[c] + size_bytes > threshold:
-                egress_port.drop("egress_threshold")
-                return False
-            if is_full:
-                port.drop("buffer_full")
-                return False
-        self._use(ingress, size_bytes)
-        self._note_use(port, ingress)
+        """Find room for a packet or for what a cut leaves of it, or drop it with the reason."""
+        reason = self._find_room(port, egress_port, packet)
+        if reason is not None and self._may_cut(packet):
+            self._cut(egress_port, packet)
+            reason = self._find_room(port, egress_port, packet)
+        if reason is not None:
+            (egress_port if reason == "egress_threshold" else port).drop(reason)
+            return False
+        held_bytes = self.buffer.ingress[port.id][packet.arrival_class].held_bytes
+        port.counts["max_ingress_bytes"] = max(port.counts["max_ingress_bytes"], held_bytes)
         return True
 
-    def _use(self, ingress: Ingress, change_bytes: int) -> None:
-        """Change the use of an ingress and what it takes of the shared part."""
-        before = max(0, ingress.used_bytes - self.config.reserve_bytes)
-        ingress.used_bytes += change_bytes
-        self.shared_used_bytes += max(0, ingress.used_bytes - self.config.reserve_bytes) - before
+    def _find_room(self, port: Port, egress_port: Port, packet: Packet) -> str | None:
+        return self.buffer.admit(
+            port.id,
+            packet.arrival_class,
+            packet.size_bytes,
+            is_paused=port.asked[packet.arrival_class],
+            queue_bytes=self._queue_bytes(egress_port.id, packet.traffic_class),
+        )
 
-    @staticmethod
-    def _note_use(port: Port, ingress: Ingress) -> None:
-        use_bytes = ingress.used_bytes + ingress.headroom_used_bytes
-        port.counts["max_ingress_bytes"] = max(port.counts["max_ingress_bytes"], use_bytes)
+    def _may_cut(self, packet: Packet) -> bool:
+        is_lossy_data = packet.kind == PacketKind.DATA and not self.config.buffer.lossless[packet.arrival_class]
+        return is_lossy_data and not packet.is_cut and packet.size_bytes > self.config.trim_bytes > 0
 
-    def _release(self, packet: Packet) -> None:
-        """Give back a packet's bytes, those of the headroom first."""
-        ingress = self.ingress[packet.ingress][packet.traffic_class]
-        from_headroom = min(ingress.headroom_used_bytes, packet.size_bytes)
-        ingress.headroom_used_bytes -= from_headroom
-        self._use(ingress, from_headroom - packet.size_bytes)
-
-    def _settle_headroom(self, ingress: Ingress) -> None:
-        """What is in the headroom counts as used from now on."""
-        moved_bytes, ingress.headroom_used_bytes = ingress.headroom_used_bytes, 0
-        self._use(ingress, moved_bytes)
-
-    # Pause
-
-    def _pause_if_needed(self, port: Port, c: int) -> None:
-        if not self.config.lossless[c] or port.asked[c]:
-            return
-        ingress = self.ingress[port.id][c]
-        limit_bytes = int(self.config.alpha * self.free_bytes)
-        if ingress.used_bytes - self.config.reserve_bytes > limit_bytes or ingress.headroom_used_bytes > 0:
-            port.ask_pause(c)
-
-    def _resume_where_possible(self) -> None:
-        """Test every paused ingress, not only that of the packet that left: engine rule against a pause for ever."""
-        for port in self.ports:
-            for c in range(self.classes):
-                if port.asked[c]:
-                    self._resume_if_possible(port, c)
-
-    def _resume_if_possible(self, port: Port, c: int) -> None:
-        ingress = self.ingress[port.id][c]
-        limit_bytes = int(self.config.alpha * self.free_bytes) - self.config.xon_offset_bytes
-        if ingress.used_bytes + ingress.headroom_used_bytes <= self.config.reserve_bytes:
-            self._settle_headroom(ingress)
-            port.ask_resume(c)
-        elif ingress.headroom_used_bytes == 0 and ingress.used_bytes - self.config.reserve_bytes <= limit_bytes:
-            port.ask_resume(c)
+    def _cut(self, egress_port: Port, packet: Packet) -> None:
+        """Leave the headers alone, which go on in a class of their own."""
+        packet.is_cut, packet.is_cut_at_last_hop = True, self.choice.is_last(packet)
+        packet.size_bytes = self.config.trim_bytes
+        packet.arrival_class = packet.traffic_class = self.config.trim_class
+        packet.hops.clear()
+        egress_port.count("trims")
+        egress_port.counts["trims"] += 1
 
     # Departure
 
@@ -288,18 +173,41 @@ class SwitchNode:
             return
         c = self._schedule(egress, ready)
         packet = egress.take(c)
-        self._release(packet)
-        if self.config.has_telemetry and packet.kind == PacketKind.DATA and len(packet.hops) < HOPS:
-            now_ps = self.clock.now_ps
-            sent_bytes = port.counts["bytes"]
-            behind_bytes = sum(egress.queue_bytes)
-            packet.hops.append(
-                HopTelemetry(queue_bytes=behind_bytes, tx_bytes=sent_bytes, rate_bps=port.rate_bps, at_ps=now_ps)
-            )
+        self.buffer.release(packet.ingress, packet.arrival_class, packet.size_bytes)
+        if packet.kind in _COUNTS_HOPS:
+            packet.hop_count += 1
+        if self.config.has_telemetry and packet.kind == PacketKind.DATA and not packet.is_cut:
+            self._write_telemetry(port, packet, sum(egress.queue_bytes))
         if self.config.marks_at_dequeue:
             self._mark(port, packet, egress.queue_bytes[c])
         port.transmit(packet)
         self._resume_where_possible()
+
+    def _write_telemetry(self, port: Port, packet: Packet, behind_bytes: int) -> None:
+        """Lengthen a packet by what this switch tells: queue and buffer held it without, the wire carries it with."""
+        if len(packet.hops) == HOPS:
+            text = (
+                f"a packet with telemetry has passed more than {HOPS} switches;"
+                " take shorter paths, or a policy without telemetry"
+            )
+            raise ConfigError("packet engine", [Mistake(path="engine", text=text)])
+        packet.hops.append(
+            HopTelemetry(
+                queue_bytes=behind_bytes,
+                tx_bytes=port.counts["bytes"],
+                rate_bps=port.rate_bps,
+                at_ps=self.clock.now_ps,
+                port=port.id,
+            )
+        )
+        packet.size_bytes += self.config.telemetry_hop_bytes
+
+    def _resume_where_possible(self) -> None:
+        """Test every paused ingress, not only that of the packet that left: engine rule against a pause for ever."""
+        for port in self.ports:
+            for c in range(self.classes):
+                if port.asked[c] and self.buffer.resumes(port.id, c):
+                    port.ask_resume(c)
 
     def _schedule(self, egress: Egress, ready: list[int]) -> int:
         """Strict classes first, the highest first; then deficit round robin; one class alone is not accounted."""
@@ -321,10 +229,10 @@ class SwitchNode:
     def _mark(self, port: Port, packet: Packet, queue_bytes: int) -> None:
         """Mark congestion experienced on a data packet, by the length of its egress queue."""
         kmin_bytes, kmax_bytes = self.config.kmin_bytes[port.id], self.config.kmax_bytes[port.id]
-        if packet.kind != PacketKind.DATA or queue_bytes <= kmin_bytes:
+        if packet.kind != PacketKind.DATA or packet.is_cut or queue_bytes <= kmin_bytes:
             return
         if queue_bytes < kmax_bytes:
-            luck = uniform(packet.draw(self.config.seed, Stream.ECN_MARK, port.id))
+            luck = uniform(packet.draw(self.config.choice.seed, Stream.ECN_MARK, port.id))
             if luck >= self.config.pmax * (queue_bytes - kmin_bytes) / (kmax_bytes - kmin_bytes):
                 return
         packet.is_marked = True
@@ -337,7 +245,8 @@ class SwitchNode:
         egress = self.egress[port.id]
         for c in range(self.classes):
             while egress.queues[c]:
-                self._release(egress.take(c))
+                packet = egress.take(c)
+                self.buffer.release(packet.ingress, packet.arrival_class, packet.size_bytes)
                 port.drop("link_down")
-            self._settle_headroom(self.ingress[port.id][c])
+            self.buffer.settle_headroom(port.id, c)
         self._resume_where_possible()

@@ -16,13 +16,31 @@ __all__ = ["PolicyTimers"]
 
 
 class PolicyTimers:
-    """Watches ``state.timer_at_ps`` and calls ``fire(timer)`` when one is due, after it has been set OFF."""
+    """Watches ``state.timer_at_ps`` and calls ``fire(timer)`` when one is due, after it has been set OFF.
 
-    def __init__(self, clock: Clock, kind: Agenda, state: Any, fire: Callable[[int], None]) -> None:  # noqa: ANN401 - the class is the policy's
+    Parameters
+    ----------
+    clock : what time it is
+    kind : of the agenda
+    state : of the policy
+    fire : called with the number of the timer
+    first : number of the first timer in the agenda, where two policies share a slot
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        kind: Agenda,
+        state: Any,  # noqa: ANN401 - the class is the policy's
+        fire: Callable[[int], None],
+        *,
+        first: int = 0,
+    ) -> None:
         self.clock = clock
         self.kind = kind
         self.state = state
         self.fire = fire
+        self.first = first
         self.place = (OFF, OFF)  # port and slot; the agenda's events of another place mean nothing
         self.events: list[tuple[int, tuple[int, int]] | None] = [None] * TIMERS  # latest of each timer: instant, place
         self.stop()
@@ -43,7 +61,8 @@ class PolicyTimers:
             event = (due_ps, self.place)
             if self.events[timer] != event:
                 self.events[timer] = event
-                self.clock.at(due_ps, Phase.AGENDA, (self.kind, port, slot, timer), self._wake, timer, self.place)
+                identity = (self.kind, port, slot, self.first + timer)
+                self.clock.at(due_ps, Phase.AGENDA, identity, self._wake, timer, self.place)
 
     def _wake(self, timer: int, place: tuple[int, int]) -> None:
         now_ps = self.clock.now_ps

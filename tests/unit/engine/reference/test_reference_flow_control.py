@@ -118,7 +118,7 @@ def test_a_link_that_goes_down_forgets_its_pauses_and_frees_the_buffer() -> None
     simulation, outcome = incast(small(), faults=[Fault(at_ps=6_000_000, event="down", link=4)])
     assert outcome.counters["drop_link_down"] > 0
     switch = simulation.switches[5]
-    assert switch.shared_used_bytes == 0
+    assert switch.buffer.shared_used_bytes == 0
     assert not any(any(port.asked) for port in simulation.ports)
 
 

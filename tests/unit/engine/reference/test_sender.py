@@ -13,15 +13,13 @@ from helpers.by_hand import (
     MTU_BYTES,
     RATE_BPS,
     HandLine,
-    HandPath,
     data,
 )
 from helpers.driven_sender import ACK, CNP, CREDIT, NAK, TIMEOUT_PS, drive
 
 from weftwork.base.clock import NEVER_PS, US_PS
-from weftwork.engine.reference.clock import Agenda, Phase
-from weftwork.engine.reference.packet import HopTelemetry, PacketKind
-from weftwork.policies.interface import NO_WINDOW_BYTES, OFF, Kind
+from weftwork.engine.reference.packet import PacketKind
+from weftwork.policies.interface import NO_WINDOW_BYTES, OFF
 from weftwork.wire.ib import credits_to_code
 
 # What leaves
@@ -324,104 +322,6 @@ def test_a_timer_that_was_set_at_the_port_before_means_nothing() -> None:
     assert driven.counted["timeouts"] == 0
     driven.clock.go_to(FRAME_PS + TIMEOUT_PS)
     assert driven.counted["timeouts"] == 1
-
-
-# What policies are told and may do
-
-
-def test_a_control_is_told_of_a_start_of_every_packet_and_of_what_comes_back() -> None:
-    driven = drive(MTU_BYTES, MTU_BYTES)
-    driven.sends(2)
-    driven.hears(CNP)
-    driven.hears(CREDIT, credit_bytes=9)
-    driven.hears(ACK, 2)
-    assert driven.control.kinds() == ["START", "SEND", "SEND", "CNP", "CREDIT", "ACK"]
-    driven.hears(CNP)  # an idle queue pair has nothing to slow down
-    driven.hears(CREDIT)
-    driven.post(MTU_BYTES)
-    assert driven.control.kinds() == ["CREDIT", "RESUME"]
-    driven.sends(1)
-    driven.clock.go_to(driven.sender.deadline_at_ps)
-    driven.sends(1)
-    driven.hears(NAK, 2)
-    assert driven.control.kinds() == ["SEND", "TIMEOUT", "SEND", "NAK"]  # a NAK without news is no ACK
-
-
-def test_a_control_is_told_only_of_what_it_asked_for_and_of_starts_and_timers() -> None:
-    driven = drive()
-    driven.sender.control_signals = frozenset({Kind.START, Kind.TIMER})
-    driven.post(MTU_BYTES)
-    driven.sends(1)
-    driven.hears(ACK, 1)
-    assert driven.control.kinds() == ["START"]
-
-
-def test_an_ack_tells_times_marks_and_telemetry_of_the_packet_that_it_answers() -> None:
-    driven = drive(2 * MTU_BYTES)
-    (packet, _) = driven.sends(2)
-    packet.hops.append(HopTelemetry(queue_bytes=11, tx_bytes=22, rate_bps=33, at_ps=44))
-    driven.clock.go_to(9 * US_PS)
-    driven.hears(ACK, 1, echo=packet, is_marked=True, host_delay_ps=2 * US_PS)
-    told = driven.control.heard[-1]
-    assert (told.rtt_ps, told.host_delay_ps, told.fabric_delay_ps) == (9 * US_PS, 2 * US_PS, 7 * US_PS)
-    assert (told.bytes, told.seq, told.ecn, told.hops) == (MTU_BYTES, 1, 1, 1)
-    assert (told.hop_queue_bytes[0], told.hop_tx_bytes[0]) == (11, 22)
-    assert (told.hop_rate_bps[0], told.hop_at_ps[0]) == (33, 44)
-    assert (told.inflight_bytes, told.backlog_bytes, told.next_seq) == (MTU_BYTES, 0, 2)
-    assert (told.line_rate_bps, told.base_rtt_ps, told.mtu_bytes) == (RATE_BPS, 7 * US_PS, MTU_BYTES)
-
-
-def test_a_timer_of_a_control_fires_at_the_senders_place_and_is_off_while_idle() -> None:
-    driven = drive()
-    driven.control.on_step = lambda state, signal: state.timer_at_ps.__setitem__(1, signal.now_ps + US_PS)
-    driven.post(MTU_BYTES)
-    assert (US_PS, Phase.AGENDA, (Agenda.CONGESTION_CONTROL, 0, 0, 1)) in driven.clock.calls
-    driven.clock.go_to(2 * US_PS)
-    assert driven.control.kinds() == ["START", "TIMER", "TIMER"]
-    driven.sends(1)
-    driven.hears(ACK, 1)
-    assert driven.sender.state.timer_at_ps == [OFF] * 4
-    driven.control.kinds()
-    driven.clock.go_to(10 * US_PS)
-    assert driven.control.kinds() == []
-
-
-@pytest.mark.parametrize(("per", "wanted"), [("packet", [1, 2, 3, 4]), ("message", [1, 1, 1, 2])])
-def test_a_path_is_chosen_for_each_packet_or_for_each_message(per: str, wanted: list[int]) -> None:
-    sent = drive(3 * MTU_BYTES, MTU_BYTES, path=HandPath(per)).sends(4)
-    assert [packet.entropy for packet in sent] == wanted
-
-
-def test_a_path_selection_is_told_of_answers_and_timeouts_where_it_asks_for_them() -> None:
-    path = HandPath("packet", frozenset({Kind.ACK, Kind.NAK, Kind.TIMEOUT}))
-    driven = drive(3 * MTU_BYTES, path=path)
-    driven.sends(2)
-    driven.hears(ACK, 1, echo=data(0, entropy=77))
-    driven.hears(NAK, 1)
-    driven.sends(1)
-    driven.clock.go_to(driven.sender.deadline_at_ps)
-    told = [(Kind(signal.kind).name, signal.seq, signal.entropy) for signal in path.heard if signal.kind != Kind.SEND]
-    assert told == [("ACK", 1, 77), ("NAK", 1, 0), ("TIMEOUT", 0, 0)]
-    deaf = HandPath("packet")
-    driven = drive(MTU_BYTES, path=deaf)
-    driven.sends(1)
-    driven.hears(ACK, 1)
-    assert [signal.kind for signal in deaf.heard] == [Kind.SEND]
-
-
-def test_without_a_path_selection_all_packets_carry_the_flows_own_entropy() -> None:
-    assert {packet.entropy for packet in drive(3 * MTU_BYTES).sends(3)} == {FLOW.entropy}
-
-
-def test_a_path_selection_draws_by_the_packet_and_the_port() -> None:
-    draws = []
-    for _ in range(2):
-        path = HandPath("packet")
-        drive(3 * MTU_BYTES, path=path).sends(3)
-        draws.append([told.draw for told in path.heard])
-    assert draws[0] == draws[1]
-    assert len(set(draws[0])) == 3
-    assert all(0 <= bits < 1 << 62 for bits in draws[0])
 
 
 def test_control_packets_go_in_the_class_of_control() -> None:

@@ -1,136 +1,22 @@
-"""The switch alone, between ports whose wires the test holds: routes, buffer, pause, marks and scheduling.
+"""The switch alone, between ports whose wires the test holds: buffer, pause, marks and scheduling.
 
-Ports 0 and 1 are where packets come in, port 2 is where they go; class 0 is lossless, class 1 is not, unless a test
-says so. Port 2 is paused where a test wants a queue.
+`helpers.hand_switch` says which ports and classes it has.
 """
 
 from __future__ import annotations
 
 import random
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from helpers.by_hand import FRAME_BYTES, FRAME_PS, RATE_BPS, HandClock, HandWire, Tally, answer, data, hand_port
+from helpers.by_hand import FRAME_BYTES, FRAME_PS, RATE_BPS, answer, data
+from helpers.hand_switch import IN, LOSSLESS, LOSSY, OTHER_IN, OUT, SEED, SPARE, Driven
 
+from weftwork.base.errors import ConfigError
 from weftwork.base.random import Stream, uniform
-from weftwork.engine.reference.packet import HopTelemetry, Packet, PacketKind
-from weftwork.engine.reference.port import Port
-from weftwork.engine.reference.switch import QUANTUM_BYTES, SwitchConfig, SwitchNode
+from weftwork.engine.reference.forwarding import NextHop
+from weftwork.engine.reference.packet import HopTelemetry, PacketKind
+from weftwork.engine.reference.switch import QUANTUM_BYTES
 from weftwork.policies.interface import HOPS
-from weftwork.policies.load import LoadedPolicy
-
-IN, OTHER_IN, OUT, SPARE = 0, 1, 2, 3
-LOSSLESS, LOSSY = 0, 1
-NODE, SEED = 9, 7
-
-
-class HandRoutes:
-    """Where every packet goes."""
-
-    def __init__(self, *members: int) -> None:
-        self.members = list(members)
-        self.weights = [1] * len(members)
-
-    def next_hops(self, node: int, destination: int) -> tuple[list[int], list[int]]:
-        assert (node, destination) == (NODE, 1)
-        return self.members, self.weights
-
-    def digit_of(self, port: int, destination: int) -> tuple[int, int]:
-        return 100 + destination, 10 + port
-
-
-class HandSelection:
-    """A port selection that takes the candidate that the test names, and remembers what it was shown."""
-
-    def __init__(self) -> None:
-        self.plugin = SimpleNamespace(needs=frozenset({"queue"}))
-        self.choice = 0
-        self.signal: Any = None
-        self.new_port_signal = LoadedPolicy.new_port_signal
-        self.new_candidates = LoadedPolicy.new_candidates
-
-    def new_state(self) -> Any:
-        return object()
-
-    def call_step(self, state: Any, signal: Any, candidates: Any) -> None:
-        del state
-        self.signal, self.candidates = signal, candidates
-        signal.choice = self.choice
-
-
-class Driven:
-    """A switch of four ports with all that it sees."""
-
-    def __init__(self, **changes: Any) -> None:
-        self.clock, self.counted = HandClock(), Tally()
-        self.routes, self.selection = HandRoutes(OUT), HandSelection()
-        values: dict[str, Any] = {
-            "id": NODE,
-            "seed": SEED,
-            "shared_bytes": 10**9,
-            "reserve_bytes": 0,
-            "headroom_bytes": dict.fromkeys(range(4), 0),
-            "alpha": 1.0,
-            "egress_alpha": 1.0,
-            "xon_offset_bytes": 0,
-            "kmin_bytes": 10**9,
-            "kmax_bytes": 10**9 + 1,
-            "pmax": 1.0,
-            "marks_at_dequeue": False,
-            "has_telemetry": False,
-            "hash": (4, 0, 0, 63),
-            "weights": (0, 0),
-            "lossless": (True, False),
-        }
-        values |= changes
-        for name in ("kmin_bytes", "kmax_bytes"):  # the same for all ports where one number is given
-            if isinstance(values[name], int):
-                values[name] = dict.fromkeys(range(4), values[name])
-        config = SwitchConfig(**values)
-        self.ports = [hand_port(self.clock, self.counted, port, classes=len(config.weights)) for port in range(4)]
-        self.wires = [HandWire() for _ in self.ports]
-        self.switch = SwitchNode(config, self.clock, self.ports, self.routes, self.selection)
-        for port, wire in zip(self.ports, self.wires, strict=True):
-            port.join(self.switch, wire)
-
-    @property
-    def out(self) -> Port:
-        return self.ports[OUT]
-
-    def holds(self, *classes: int) -> None:
-        """The far end of port 2 lets nothing of these classes go."""
-        for traffic_class in classes or range(self.switch.classes):
-            self.out.pause_until_ps[traffic_class] = 10**15
-
-    def lets_go(self, packets: int) -> None:
-        """The far end of port 2 lets so many packets go, one after the other."""
-        for _ in range(packets):
-            self.out.pause_until_ps = [0] * self.switch.classes
-            self.out.start()
-            self.holds()
-            self.clock.go_to(self.out.busy_until_ps)
-
-    def takes(self, packets: int, port: int = IN, *, traffic_class: int = LOSSLESS, first: int = 0) -> list[Packet]:
-        """So many full packets arrive at one instant."""
-        arrived = [data(seq, traffic_class=traffic_class) for seq in range(first, first + packets)]
-        for packet in arrived:
-            self.ports[port].receive(packet)
-        return arrived
-
-    def asked(self, port: int = IN) -> list[str]:
-        """Pause and resume frames that this port has sent."""
-        self.clock.go_to(self.clock.now_ps + 10 * FRAME_PS)
-        return ["pause" if quanta else "resume" for _, _, quanta in self.wires[port].pauses]
-
-    def sent(self) -> list[Packet]:
-        return [packet for _, packet in self.wires[OUT].packets]
-
-    def queued(self, traffic_class: int = LOSSLESS) -> int:
-        return len(self.switch.egress[OUT].queues[traffic_class])
-
-
-# Routes
 
 
 def test_a_packet_leaves_towards_its_next_hop_when_it_is_there_whole() -> None:
@@ -138,55 +24,8 @@ def test_a_packet_leaves_towards_its_next_hop_when_it_is_there_whole() -> None:
     driven.clock.go_to(5)
     (packet,) = driven.takes(1)
     assert driven.wires[OUT].packets == [(5 + FRAME_PS, packet)]
-    assert driven.selection.signal is None  # there was nothing to choose
-    assert driven.switch.shared_used_bytes == 0
-
-
-def test_a_packet_without_a_route_is_dropped_where_it_came_in() -> None:
-    driven = Driven()
-    driven.routes.members = []
-    driven.takes(1)
-    assert driven.counted == {"drop_no_route": 1}
-    assert driven.ports[IN].counts["drops"] == 1
-
-
-def test_a_packet_to_a_port_that_is_down_is_dropped_there() -> None:
-    driven = Driven()
-    driven.out.go_down()
-    driven.takes(1)
-    assert driven.counted == {"drop_link_down": 1}
-    assert driven.out.counts["drops"] == 1
-
-
-def test_among_several_the_port_selection_chooses_by_what_it_is_shown() -> None:
-    driven = Driven()
-    driven.holds()
-    driven.takes(2)
-    driven.routes.members, driven.routes.weights = [OUT, SPARE], [3, 5]
-    driven.ports[SPARE].is_up = False
-    driven.ports[SPARE].rate_bps = RATE_BPS // 2
-    driven.selection.choice = 0
-    (packet,) = driven.takes(1)
-    shown = [(one.queue_bytes, one.rate_bps, one.up, one.weight) for one in driven.selection.candidates]
-    assert shown == [(2 * FRAME_BYTES, RATE_BPS, 1, 3), (0, RATE_BPS // 2, 0, 5)]
-    told = driven.selection.signal
-    assert (told.bytes, told.candidates, told.is_data, told.destination, told.stride) == (FRAME_BYTES, 2, 1, 101, 12)
-    assert told.draw == packet.draw(SEED, Stream.PORT_CHOICE, NODE) >> 2
-    assert driven.queued() == 3
-    driven.ports[SPARE].is_up = True
-    driven.selection.choice = 1
-    driven.takes(1)
-    assert len(driven.wires[SPARE].packets) == 1
-
-
-def test_packets_of_a_flow_hash_alike_and_those_with_another_entropy_do_not() -> None:
-    driven = Driven()
-    driven.routes = driven.switch.routes = HandRoutes(OUT, SPARE)
-    hashes = []
-    for entropy in (50_000, 50_000, 50_001):
-        driven.ports[IN].receive(data(0, entropy=entropy))
-        hashes.append(driven.selection.signal.hash)
-    assert hashes[0] == hashes[1] != hashes[2]
+    assert driven.selection.signals == []  # there was nothing to choose
+    assert driven.switch.buffer.shared_used_bytes == 0
 
 
 # Marks
@@ -262,9 +101,9 @@ def test_a_lossy_packet_above_the_reserve_of_its_ingress_is_dropped_where_the_bu
     driven.holds()
     driven.takes(3, OTHER_IN)  # its reserve, and all that is shared
     driven.ports[SPARE].pause_until_ps = driven.out.pause_until_ps
-    driven.routes.members = [SPARE]
+    driven.routes.ways[1] = [NextHop(port=SPARE)]
     driven.takes(2, traffic_class=LOSSY)  # the reserve of this ingress
-    driven.routes.members = [OUT]
+    driven.routes.ways[1] = [NextHop(port=OUT)]
     driven.takes(1, traffic_class=LOSSY)  # whose queue is empty
     assert driven.counted == {"drop_buffer_full": 1}
     assert driven.ports[IN].counts["drops"] == 1
@@ -289,7 +128,7 @@ def test_the_reserve_counts_before_the_shared_buffer() -> None:
     driven = Driven(shared_bytes=10 * FRAME_BYTES, reserve_bytes=2 * FRAME_BYTES)
     driven.holds()
     driven.takes(7)
-    assert driven.switch.shared_used_bytes == 5 * FRAME_BYTES
+    assert driven.switch.buffer.shared_used_bytes == 5 * FRAME_BYTES
     assert driven.asked() == []
     driven.takes(1)
     assert driven.asked() == ["pause"]
@@ -342,8 +181,8 @@ def paused(headroom_bytes: int) -> Driven:
 def test_what_comes_after_xoff_fills_the_headroom_to_the_byte_and_the_rest_is_lost(spare_bytes: int, kept: int) -> None:
     driven = paused(3 * FRAME_BYTES + spare_bytes)
     driven.takes(5)
-    assert driven.switch.ingress[IN][LOSSLESS].headroom_used_bytes == kept * FRAME_BYTES
-    assert driven.switch.shared_used_bytes == 6 * FRAME_BYTES
+    assert driven.ingress().headroom_used_bytes == kept * FRAME_BYTES
+    assert driven.switch.buffer.shared_used_bytes == 6 * FRAME_BYTES
     assert driven.counted == {"drop_headroom_full": 5 - kept}
     assert driven.ports[IN].counts["max_ingress_bytes"] == (6 + kept) * FRAME_BYTES
 
@@ -351,7 +190,7 @@ def test_what_comes_after_xoff_fills_the_headroom_to_the_byte_and_the_rest_is_lo
 def test_a_departure_frees_the_headroom_first() -> None:
     driven = paused(10**6)
     driven.takes(2)
-    ingress = driven.switch.ingress[IN][LOSSLESS]
+    ingress = driven.ingress()
     seen = []
     for _ in range(3):
         driven.lets_go(1)
@@ -366,7 +205,7 @@ def test_a_packet_that_the_shared_buffer_does_not_hold_goes_to_the_headroom_and_
     assert driven.asked() == []
     driven.takes(1, OTHER_IN)
     driven.takes(1)
-    assert driven.switch.ingress[IN][LOSSLESS].headroom_used_bytes == FRAME_BYTES
+    assert driven.ingress().headroom_used_bytes == FRAME_BYTES
     assert driven.asked() == ["pause"]
 
 
@@ -388,7 +227,7 @@ def test_nobody_at_its_reserve_stays_paused_and_what_is_in_the_headroom_counts_a
     )
     driven.holds()
     driven.takes(5)
-    ingress = driven.switch.ingress[IN][LOSSLESS]
+    ingress = driven.ingress()
     assert ingress.headroom_used_bytes > 0
     while driven.ports[IN].asked[LOSSLESS]:
         driven.lets_go(1)
@@ -408,7 +247,7 @@ def test_what_is_in_the_headroom_of_an_ingress_at_its_reserve_counts_as_used() -
         driven.ports[IN].receive(data(seq, size_bytes=size_bytes))
     driven.takes(1, OTHER_IN)  # all that is shared
     driven.ports[IN].receive(data(3, size_bytes=500))
-    ingress = driven.switch.ingress[IN][LOSSLESS]
+    ingress = driven.ingress()
     assert (ingress.used_bytes, ingress.headroom_used_bytes) == (1_900, 500)
     driven.lets_go(1)
     assert driven.ports[IN].asked[LOSSLESS]
@@ -462,14 +301,13 @@ def test_whatever_comes_and_goes_the_buffer_adds_up(seed: int) -> None:
                 held_bytes = sum(
                     packet.size_bytes for packet in queued if (packet.ingress, packet.traffic_class) == (port, c)
                 )
-                ingress = switch.ingress[port][c]
+                ingress = driven.ingress(port, c)
                 assert ingress.used_bytes + ingress.headroom_used_bytes == held_bytes
-        over_reserve = [
-            max(0, i.used_bytes - switch.config.reserve_bytes) for own in switch.ingress.values() for i in own
-        ]
-        assert switch.shared_used_bytes == sum(over_reserve) <= switch.config.shared_bytes
+        reserve_bytes = switch.buffer.config.reserve_bytes
+        over_reserve = [max(0, i.used_bytes - reserve_bytes) for own in switch.buffer.ingress.values() for i in own]
+        assert switch.buffer.shared_used_bytes == sum(over_reserve) <= switch.buffer.config.shared_bytes
     driven.lets_go(len(queued))
-    assert switch.shared_used_bytes == 0
+    assert switch.buffer.shared_used_bytes == 0
     assert not any(any(port.asked) for port in driven.ports)
 
 
@@ -538,14 +376,62 @@ def test_a_class_whose_queue_becomes_empty_loses_its_deficit() -> None:
 # Telemetry, and a port that goes down
 
 
-def test_a_switch_writes_what_is_behind_a_packet_into_it_and_nothing_beyond_the_last_hop() -> None:
+def hop(**changes: int) -> HopTelemetry:
+    values = {"queue_bytes": 0, "tx_bytes": 0, "rate_bps": RATE_BPS, "at_ps": 0, "port": OUT}
+    return HopTelemetry(**values | changes)
+
+
+def test_a_switch_writes_what_is_behind_a_packet_and_by_which_port_it_goes() -> None:
     driven = Driven(has_telemetry=True)
     driven.holds()
     first, second = driven.takes(2)
-    second.hops = [HopTelemetry(queue_bytes=0, tx_bytes=0, rate_bps=0, at_ps=0)] * HOPS
+    second.hops = [hop(port=77)]
     driven.lets_go(2)
-    assert first.hops == [HopTelemetry(queue_bytes=FRAME_BYTES, tx_bytes=0, rate_bps=RATE_BPS, at_ps=0)]
-    assert len(second.hops) == HOPS
+    assert first.hops == [hop(queue_bytes=FRAME_BYTES)]
+    assert second.hops == [hop(port=77), hop(tx_bytes=FRAME_BYTES, at_ps=FRAME_PS)]
+
+
+def test_a_hop_lengthens_the_frame_on_the_wire_and_in_what_the_port_has_sent_and_nowhere_else() -> None:
+    driven = Driven(has_telemetry=True, telemetry_hop_bytes=8)
+    driven.holds()
+    first, second = driven.takes(2)
+    assert driven.ingress().held_bytes == 2 * FRAME_BYTES
+    driven.lets_go(1)
+    assert driven.switch.egress[OUT].queue_bytes[LOSSLESS] == driven.ingress().held_bytes == FRAME_BYTES
+    driven.lets_go(1)
+    assert driven.ingress().held_bytes == driven.switch.buffer.shared_used_bytes == 0
+    assert [packet.size_bytes for packet in (first, second)] == [FRAME_BYTES + 8] * 2
+    longer_ps = FRAME_PS + 8 * 20
+    assert [left_ps for left_ps, _ in driven.wires[OUT].packets] == [longer_ps, 2 * longer_ps]
+    assert second.hops == [hop(tx_bytes=FRAME_BYTES + 8, at_ps=longer_ps)]
+    assert driven.out.counts["bytes"] == 2 * (FRAME_BYTES + 8)
+
+
+def test_control_packets_have_no_telemetry_and_keep_their_size() -> None:
+    driven = Driven(has_telemetry=True, telemetry_hop_bytes=8)
+    ack = answer(PacketKind.ACK, 1, destination=1)
+    driven.ports[IN].receive(ack)
+    assert (ack.size_bytes, ack.hops) == (66, [])
+
+
+def test_a_ninth_switch_that_would_write_ends_the_run() -> None:
+    driven = Driven(has_telemetry=True)
+    driven.ports[IN].receive(data(0, hops=[hop()] * (HOPS - 1)))
+    driven.clock.go_to(driven.out.busy_until_ps)
+    with pytest.raises(ConfigError, match="a packet with telemetry has passed more than 8 switches"):
+        driven.ports[IN].receive(data(1, hops=[hop()] * HOPS))
+
+
+def test_a_data_packet_and_a_request_count_the_switches_that_they_have_passed() -> None:
+    driven = Driven()
+    kinds = (PacketKind.DATA, PacketKind.REQUEST, PacketKind.ACK, PacketKind.CNP)
+    packets = [data(seq, kind=kind, hop_count=4) for seq, kind in enumerate(kinds)]
+    driven.holds()
+    for packet in packets:
+        driven.ports[IN].receive(packet)
+    assert [packet.hop_count for packet in packets] == [4, 4, 4, 4]
+    driven.lets_go(4)
+    assert [packet.hop_count for packet in packets] == [5, 5, 4, 4]
 
 
 def test_with_a_port_its_queue_is_lost_the_buffer_is_free_and_senders_go_on() -> None:
@@ -553,6 +439,6 @@ def test_with_a_port_its_queue_is_lost_the_buffer_is_free_and_senders_go_on() ->
     driven.takes(2)
     driven.out.go_down()
     assert driven.counted == {"drop_link_down": 8}
-    assert (driven.queued(), driven.switch.shared_used_bytes) == (0, 0)
+    assert (driven.queued(), driven.switch.buffer.shared_used_bytes) == (0, 0)
     assert driven.asked() == ["pause", "resume"]
     assert driven.wires[OUT].cuts == 1

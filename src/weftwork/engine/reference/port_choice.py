@@ -1,0 +1,202 @@
+"""The port by which a packet leaves a switch of the reference engine: its candidates, and what port selection sees.
+
+Source: `docs/models/packet-engine.md`, sections Route and What policies see and write.
+Leaves out: what a packet does before and after, which is the switch's to say; how routes are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from weftwork.base.random import Stream, draw
+from weftwork.engine.hashing import field_bytes, final_hash
+from weftwork.engine.reference.clock import Clock
+from weftwork.engine.reference.forwarding import NextHop
+from weftwork.engine.reference.packet import Packet, PacketKind
+from weftwork.engine.reference.port import Port
+from weftwork.policies.interface import OFF, PortSelection
+from weftwork.policies.load import LoadedPolicy
+
+__all__ = ["PortChoice", "PortChoiceConfig", "Routes"]
+
+
+class Routes(Protocol):
+    """The routes as a switch sees them; `weftwork.engine.reference.forwarding.Forwarding` says what each tells."""
+
+    @property
+    def edges(self) -> int:
+        """How many attachments there are."""
+
+    def edge_of(self, node: int) -> int:
+        """The attachment that a switch is, or -1."""
+
+    def edge_of_nic(self, port: int) -> int:
+        """The attachment of a NIC port."""
+
+    def delivery(self, destination: int) -> NextHop:
+        """The port that leads from its attachment to a NIC port."""
+
+    def next_hops(self, node: int, edge: int) -> list[NextHop]:
+        """Ways from a switch to another one with hosts."""
+
+    def hops_left(self, port: int, edge: int) -> int:
+        """Switches that a packet passes from the far end of a port to an attachment."""
+
+    def digit_of(self, port: int, destination: int) -> tuple[int, int]:
+        """What a port selection by destination sees: number of the NIC port, and stride of the candidates' tier."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PortChoiceConfig:
+    """A switch as its port selection sees it.
+
+    Parameters
+    ----------
+    node : its id
+    seed : of the run
+    tier, group : of the switch; group -1: none
+    hash : algorithm, seed, offset, fields
+    virtual_channels : classes of one priority
+    """
+
+    node: int
+    seed: int
+    tier: int
+    group: int
+    hash: tuple[int, int, int, int]
+    virtual_channels: int
+
+
+class PortChoice:
+    """Chooses for one switch.
+
+    Parameters
+    ----------
+    config : what the switch is
+    clock : what time it is
+    ports : of the switch
+    routes : where a packet may go
+    selection : port selection, which chooses among several
+    queue_bytes : of the egress queue of a port id and a class
+    """
+
+    def __init__(
+        self,
+        config: PortChoiceConfig,
+        clock: Clock,
+        ports: list[Port],
+        routes: Routes,
+        selection: LoadedPolicy,
+        queue_bytes: Callable[[int, int], int],
+    ) -> None:
+        self.config = config
+        self.clock = clock
+        self.routes = routes
+        self.selection = selection
+        self.queue_bytes = queue_bytes
+        self.plugin = cast("PortSelection", selection.plugin)
+        self.state = selection.new_state()
+        self.port_states = selection.new_port_states(len(ports))
+        self.edge = routes.edge_of(config.node)
+        self._port_of = {port.id: port for port in ports}
+
+    def is_last(self, packet: Packet) -> bool:
+        """Whether this switch is the one to which the destination is attached."""
+        return self.edge == self.routes.edge_of_nic(packet.destination)
+
+    def choose(self, in_port: Port, packet: Packet) -> Port | None:
+        """The port by which a packet leaves, which takes along what the port selection wrote.
+
+        Returns
+        -------
+        None where there is no way; a port that is down where all ways begin with one
+        """
+        is_again = False
+        while True:
+            if packet.via == self.edge:
+                packet.via = OFF
+            target = self.routes.edge_of_nic(packet.destination) if packet.via == OFF else packet.via
+            is_delivered = target == self.edge
+            ways = [self.routes.delivery(packet.destination)] if is_delivered else self._next_hops(target)
+            if not ways:
+                return None
+            candidates = [way for way in ways if self._port_of[way.port].is_up]
+            if not candidates:
+                return self._port_of[ways[0].port]
+            if not (is_again or self._is_asked(len(candidates), is_delivered=is_delivered)):
+                return self._port_of[candidates[0].port]
+            via = packet.via
+            choice = self._ask(in_port, packet, target, candidates, is_delivered=is_delivered, keeps_via=is_again)
+            if packet.via == via:
+                return self._port_of[candidates[choice].port]
+            is_again = True
+
+    def _next_hops(self, target: int) -> list[NextHop]:
+        found = self.routes.next_hops(self.config.node, target)
+        return found if "non-minimal" in self.plugin.needs else [way for way in found if way.is_minimal]
+
+    def _is_asked(self, candidates: int, *, is_delivered: bool) -> bool:
+        if is_delivered:
+            return self.plugin.at_delivery
+        return candidates > 1 or self.plugin.always
+
+    def _ask(
+        self,
+        in_port: Port,
+        packet: Packet,
+        target: int,
+        candidates: list[NextHop],
+        *,
+        is_delivered: bool,
+        keeps_via: bool,
+    ) -> int:
+        """Call the port selection and let the packet take along what it wrote; returns the index that it chose."""
+        rows = self.selection.new_candidates(len(candidates))
+        for row, way in zip(rows, candidates, strict=True):
+            port = self._port_of[way.port]
+            row.rate_bps = port.rate_bps
+            row.weight = way.weight
+            row.port = port.local_index
+            row.minimal = int(way.is_minimal)
+            if "queue" in self.plugin.needs:
+                row.queue_bytes = self.queue_bytes(port.id, packet.traffic_class)
+                row.paused = int(port.is_paused(packet.traffic_class))
+            if "hops-left" in self.plugin.needs:
+                row.hops_left = self.routes.hops_left(port.id, target)
+        config, routes = self.config, self.routes
+        channel = packet.traffic_class % config.virtual_channels
+        signal = self.selection.new_port_signal()
+        signal.now_ps = self.clock.now_ps
+        signal.hash = self._hash(in_port, packet)
+        signal.draw = packet.draw(config.seed, Stream.PORT_CHOICE, config.node) >> 2
+        signal.bytes = packet.size_bytes
+        signal.candidates = len(candidates)
+        signal.is_data = int(packet.kind == PacketKind.DATA)
+        signal.destination, signal.stride = routes.digit_of(candidates[0].port, packet.destination)
+        signal.node, signal.tier, signal.group = config.node, config.tier, config.group
+        signal.in_port, signal.ports = in_port.local_index, len(self._port_of)
+        signal.hops = packet.hop_count
+        signal.queue_pair_hash = draw(config.seed, Stream.QUEUE_PAIR, packet.flow.id, 0, 0) >> 2
+        signal.edge, signal.edges = self.edge, routes.edges
+        signal.from_edge = routes.edge_of_nic(packet.origin)
+        signal.to_edge = routes.edge_of_nic(packet.destination)
+        signal.delivered = int(is_delivered)
+        signal.virtual_channel, signal.word, signal.via = channel, packet.word, packet.via
+        self.selection.call_step(self.state, signal, rows, self.port_states, keeps_via=keeps_via)
+        packet.word, packet.via = signal.word, signal.via
+        packet.traffic_class += signal.virtual_channel - channel
+        return int(signal.choice)
+
+    def _hash(self, in_port: Port, packet: Packet) -> int:
+        algorithm, seed, offset, fields = self.config.hash
+        data = field_bytes(
+            fields=fields,
+            source_port=packet.origin,
+            destination_port=packet.destination,
+            entropy=packet.entropy,
+            in_port=in_port.local_index,
+            destination_qp=packet.flow.number,
+        )
+        return final_hash(algorithm, seed, offset, data)

@@ -105,11 +105,10 @@ inline void look_at_candidates(State& s, const SwitchView& view, const PortQuest
   if (is_refused) [[unlikely]]
     stop_with(s, "port_selection", false, {});
   if (s.wide) {
-    const std::int64_t wanted = signal.via == signal.edge ? kOff : signal.via;  // it is here already
-    if (question.keeps_via && wanted != via) [[unlikely]]
+    if (question.keeps_via && signal.via != via) [[unlikely]]
       stop_with(s, "port_selection", false, {});
     wide(packet).word = signal.word;
-    wide(packet).via = AttachmentId(wanted);
+    wide(packet).via = AttachmentId(signal.via);
   }
   return {view.first + LocalPort(question.candidates[signal.choice].port),
           klass + static_cast<std::int32_t>(signal.virtual_channel - channel)};

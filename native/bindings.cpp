@@ -56,6 +56,8 @@ weftwork::PortPolicy port_of(nb::handle row) {
           bytes_of(row, "state"),
           bytes_of(row, "port_state"),
           number<bool>(row, "queue"),
+          number<bool>(row, "paused"),
+          number<bool>(row, "origin"),
           number<bool>(row, "plain_ecmp"),
           number<bool>(row, "hops_left"),
           number<bool>(row, "non_minimal"),

@@ -111,21 +111,21 @@ inline PortId origin_port(const State& s, const QueuePair& qp, Packet* packet) {
   return has(packet->flags, kForward) ? qp.source_port : qp.destination_port;
 }
 
+/// The digest of the fields of a packet that does not carry it.
+[[gnu::noinline]] inline std::uint32_t hash_of_fields(const State& s, const HashFunction& function, Packet* packet) {
+  const QueuePair& qp = s.queue_pairs[packet->queue_pair];
+  const PortId from_port = origin_port(s, qp, packet);
+  const std::uint16_t entropy =
+      packet->kind == PacketKind::kData && s.entropy_per_packet ? extension(packet).entropy : qp.own_entropy;
+  const auto in_port = static_cast<std::uint16_t>(s.ingress_port(*packet).value);
+  const FieldBytes bytes =
+      field_bytes(function.fields, hash_input(qp, from_port, packet->destination_port, entropy, in_port));
+  return digest(function.algorithm, function.algorithm == HashAlgorithm::kMix ? 0 : function.seed, bytes);
+}
+
 /// The hash of a packet at a switch, shifted by the switch's offset.
-inline std::uint32_t switch_hash(State& s, const HashFunction& function, Packet* packet) {
-  std::uint32_t value = packet->hash;
-  if (!function.carried) {
-    const QueuePair& qp = s.queue_pairs[packet->queue_pair];
-    const PortId from_port = origin_port(s, qp, packet);
-    const std::uint16_t entropy =
-        packet->kind == PacketKind::kData && s.entropy_per_packet ? extension(packet).entropy : qp.own_entropy;
-    const auto in_port = static_cast<std::uint16_t>(s.ingress_port(*packet).value);
-    const FieldBytes bytes =
-        field_bytes(function.fields, hash_input(qp, from_port, packet->destination_port, entropy, in_port));
-    value = digest(function.algorithm, function.algorithm == HashAlgorithm::kMix ? 0 : function.seed, bytes);
-  } else {
-    value ^= function.seed_effect;
-  }
+[[gnu::always_inline]] inline std::uint32_t switch_hash(const State& s, const HashFunction& function, Packet* packet) {
+  std::uint32_t value = function.carried ? packet->hash ^ function.seed_effect : hash_of_fields(s, function, packet);
   if (function.algorithm == HashAlgorithm::kMix)
     value = static_cast<std::uint32_t>(mix(value, function.seed, 0) >> 32U);
   return value >> function.offset;

@@ -87,6 +87,8 @@ struct PortPolicy {
   PortFunction step = nullptr;
   std::vector<std::uint8_t> params, state, port_state;  // the last: of one port; empty: none
   bool queue = false;
+  bool paused = false;      // the step reads `paused`
+  bool origin = false;      // the step reads `queue_pair_hash`, `from_edge` or `to_edge`
   bool plain_ecmp = false;  // the catalogue's own ecmp: hash mod candidates, computed in place
   bool hops_left = false;
   bool non_minimal = false;

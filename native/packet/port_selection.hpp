@@ -48,17 +48,19 @@ inline void look_at_candidates(State& s, const SwitchView& view, const PortQuest
     if (s.in.port.queue) {
       drain_port(s, view, port, at_ps);
       candidate.queue_bytes = s.queues[s.at(port, klass)].bytes;
-      candidate.paused =
-          contains(s.ports[port].paused, klass) && s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
+      if (s.in.port.paused)
+        candidate.paused =
+            contains(s.ports[port].paused, klass) && s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
     }
     if (s.in.port.hops_left) candidate.hops_left = s.routes.distance(s.ports[port].peer_node, question.target) + 1;
   }
 }
 
 /// Ask port selection by which candidate a packet leaves; the packet takes `word` and `via` with it, and its class.
-inline Egress call_port_selection(State& s, const SwitchView& view, const PortQuestion& question, std::uint32_t hash,
-                                  Packet* packet, TrafficClass klass, Ps at_ps) {
+[[gnu::noinline]] inline Egress call_port_selection(State& s, const SwitchView& view, const PortQuestion& question,
+                                                    Packet* packet, TrafficClass klass, Ps at_ps) {
   const PortPolicy& policy = s.in.port;
+  const std::uint32_t hash = switch_hash(s, s.hash_functions[view.node.device], packet);
   PortSignal& signal = s.port_signal;
   if (signal.node != view.id.value) [[unlikely]]
     describe_switch(s, view);
@@ -73,9 +75,11 @@ inline Egress call_port_selection(State& s, const SwitchView& view, const PortQu
   signal.destination = s.in.destination_number[packet->destination_port];
   signal.stride = s.in.port_stride[view.first + LocalPort(question.candidates[0].port)];
   signal.in_port = s.ingress_port(*packet).value;
-  signal.queue_pair_hash = static_cast<std::int64_t>(draw(s.in.seed, Stream::kQueuePair, qp.flow, 0, 0) >> 2);
-  signal.from_edge = s.in.attachment[origin_port(s, qp, packet)].value;
-  signal.to_edge = s.in.attachment[packet->destination_port].value;
+  if (policy.origin) {
+    signal.queue_pair_hash = static_cast<std::int64_t>(draw(s.in.seed, Stream::kQueuePair, qp.flow, 0, 0) >> 2);
+    signal.from_edge = s.in.attachment[origin_port(s, qp, packet)].value;
+    signal.to_edge = s.in.attachment[packet->destination_port].value;
+  }
   signal.delivered = question.delivered ? 1 : 0;
   signal.choice = 0;
   if (s.extended) signal.hops = counts_switches(*packet) ? extension(packet).hops : 0;
@@ -101,11 +105,10 @@ inline Egress call_port_selection(State& s, const SwitchView& view, const PortQu
   if (is_refused) [[unlikely]]
     stop_with(s, "port_selection", false, {});
   if (s.wide) {
-    const std::int64_t wanted = signal.via == signal.edge ? kOff : signal.via;  // it is here already
-    if (question.keeps_via && wanted != via) [[unlikely]]
+    if (question.keeps_via && signal.via != via) [[unlikely]]
       stop_with(s, "port_selection", false, {});
     wide(packet).word = signal.word;
-    wide(packet).via = AttachmentId(wanted);
+    wide(packet).via = AttachmentId(signal.via);
   }
   return {view.first + LocalPort(question.candidates[signal.choice].port),
           klass + static_cast<std::int32_t>(signal.virtual_channel - channel)};

@@ -83,8 +83,7 @@ inline AttachmentId target_of(const State& s, const SwitchView& view, Packet* pa
     if (!asks && !is_second) return {view.first + LocalPort(question.candidates[0].port), klass};
     question.keeps_via = is_second;
     const AttachmentId via = s.wide ? wide(packet).via : AttachmentId::none();
-    const std::uint32_t hash = switch_hash(s, s.hash_functions[view.node.device], packet);
-    const Egress egress = call_port_selection(s, view, question, hash, packet, klass, at_ps);
+    const Egress egress = call_port_selection(s, view, question, packet, klass, at_ps);
     if (!s.wide || wide(packet).via == via) return egress;
     klass = egress.klass;
   }
@@ -104,10 +103,11 @@ inline AttachmentId target_of(const State& s, const SwitchView& view, Packet* pa
   if (ways.count == 1) return {s.way_ports[ways.first], klass};
   if (ways.count == 0) [[unlikely]]
     return {s.routes.port(s.routes.first(group)), klass};
-  const std::uint32_t hash = switch_hash(s, s.hash_functions[view.node.device], packet);
-  if (s.in.port.plain_ecmp)
+  if (s.in.port.plain_ecmp) {
+    const std::uint32_t hash = switch_hash(s, s.hash_functions[view.node.device], packet);
     return {s.way_ports[ways.first + static_cast<std::int32_t>(hash % static_cast<std::uint32_t>(ways.count))], klass};
-  return call_port_selection(s, view, {&s.candidates[ways.first], ways.count, target}, hash, packet, klass, at_ps);
+  }
+  return call_port_selection(s, view, {&s.candidates[ways.first], ways.count, target}, packet, klass, at_ps);
 }
 
 }  // namespace weftwork

@@ -59,6 +59,7 @@ _CATALOGUE_ECMP: Final = Path(weftwork.policies.__file__).parent / "port_selecti
 SERIES_ROWS: Final = 4_000_000  # chosen: 128 MB in the engine, and some 500 MB where they become a table
 _EXTENDED_FIELDS: Final = (".hops", ".from_edge", "Kind.TRIM")
 _WIDE_FIELDS: Final = (".word", ".via", "marked_bytes", "request_bytes", "hop_port")
+_ORIGIN_FIELDS: Final = (".queue_pair_hash", ".from_edge", ".to_edge")
 _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
 
 
@@ -370,6 +371,8 @@ def _raw_port(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
     return _raw_step(policy, keep) | {
         "port_state": policy.port_state.initial_bytes if policy.port_state is not None else b"",
         "queue": "queue" in plugin.needs,
+        "paused": "queue" in plugin.needs and ".paused" in policy.source_text,
+        "origin": any(name in policy.source_text for name in _ORIGIN_FIELDS),
         "hops_left": "hops-left" in plugin.needs,
         "non_minimal": "non-minimal" in plugin.needs,
         "always": plugin.always,

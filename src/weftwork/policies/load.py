@@ -309,9 +309,8 @@ class LoadedPolicy:
             self._want(signal, "virtual_channel", 0 <= held <= most, f"wanted 0 to {most}, the last one of PLUGIN")
             edges = signal.edges - 1
             self._want(signal, "via", OFF <= signal.via <= edges, f"wanted OFF or 0 to {edges}, the last edge")
-            via = OFF if signal.via == signal.edge else signal.via
             kept = f"wanted {via_before} in the second call for a packet, which has its new via by then"
-            self._want(signal, "via", via_before in {None, via}, kept)
+            self._want(signal, "via", via_before in {None, signal.via}, kept)
 
     def call_receive(self, state: Any, shared: Any, signal: Any) -> None:  # noqa: ANN401
         """Call the receiver's step as plain Python and look at what it wrote; as `call_step`."""

@@ -12,7 +12,7 @@ enum class Stream : std::uint64_t {
   kEcnMark = 5,
   kPortChoice = 6,
   kPathChoice = 7,
-  kQueuePair = 8
+  kQueuePair = 10
 };
 
 inline std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c) {

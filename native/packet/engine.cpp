@@ -185,6 +185,7 @@ Engine::Engine(Input input)
   State& s = *state_;
   s.extended = s.pool.stride() > kPlainStride;
   s.wide = input_.wide;
+  s.port_signal.node = -1;  // none of which it tells
   s.keeps_entropies = input_.path.step != nullptr &&
                       (wants(input_.path.signals, Kind::kTimeout) || wants(input_.congestion.signals, Kind::kTimeout));
   const PortPolicy& port = input_.port;

@@ -120,7 +120,7 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
   s.count.data_sent += 1;
   if (seq < sender.high) s.count.retransmissions += 1;
   if (again) [[unlikely]] {
-    qp.selective->resend(sender.nxt);
+    qp.selective->resend(sender.una, sender.nxt);
     sender.away_bytes -= payload;
   } else {
     sender.nxt += 1;

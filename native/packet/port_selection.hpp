@@ -105,10 +105,11 @@ inline void look_at_candidates(State& s, const SwitchView& view, const PortQuest
   if (is_refused) [[unlikely]]
     stop_with(s, "port_selection", false, {});
   if (s.wide) {
-    if (question.keeps_via && signal.via != via) [[unlikely]]
+    const std::int64_t ahead = signal.via == signal.edge ? kOff : signal.via;  // one that is this switch is off
+    if (question.keeps_via && ahead != via) [[unlikely]]
       stop_with(s, "port_selection", false, {});
     wide(packet).word = signal.word;
-    wide(packet).via = AttachmentId(signal.via);
+    wide(packet).via = AttachmentId(ahead);
   }
   return {view.first + LocalPort(question.candidates[signal.choice].port),
           klass + static_cast<std::int32_t>(signal.virtual_channel - channel)};

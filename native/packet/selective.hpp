@@ -51,6 +51,7 @@ class Selective {
   /// `seq` was cut on its way. Returns whether it is lost by that and was in flight until now.
   bool trim(std::int64_t seq, std::int64_t una) {
     if (!lose(seq, una)) return false;
+    if (spared_.contains(seq)) spared_.erase(seq);
     auto& items = resent_.items;
     items.erase(std::remove_if(items.begin() + static_cast<std::ptrdiff_t>(resent_.head), items.end(),
                                [&](const Resent& entry) { return entry.seq == seq; }),
@@ -59,12 +60,15 @@ class Selective {
     return true;
   }
 
-  /// Packets below `end`, or sent again before `end` was sent, are lost unless they are kept: the next one that was not
+  /// Packets below `end` that were not sent again, or were sent again before `end` was sent, are lost unless they are kept: the next one that was not
   /// known to be; -1 where there is none.
   std::int64_t judge(std::int64_t una, std::int64_t end) {
     for (judged_below_ = std::max(judged_below_, una); judged_below_ < end;) {
       const std::int64_t seq = judged_below_++;
-      if (lose(seq, una)) return seq;
+      if (spared_.contains(seq))
+        spared_.erase(seq);
+      else if (lose(seq, una))
+        return seq;
     }
     while (!resent_.empty() && resent_.front().mark <= end) {
       const std::int64_t seq = resent_.front().seq;
@@ -75,9 +79,13 @@ class Selective {
   }
 
   /// The first lost packet is sent again, with `nxt` the next one that has not been sent.
-  void resend(std::int64_t nxt) {
+  void resend(std::int64_t una, std::int64_t nxt) {
     const std::int64_t seq = lost_.first();
     lost_.erase(seq);
+    if (seq >= judged_below_) {
+      while (!spared_.empty() && spared_.first() < una) spared_.erase(spared_.first());
+      spared_.insert(seq, una);
+    }
     resent_.push({seq, nxt});
   }
 
@@ -86,6 +94,7 @@ class Selective {
     for (std::int64_t seq = una; seq < nxt; ++seq) lose(seq, una);
     judged_below_ = nxt;
     while (!resent_.empty()) resent_.pop();
+    spared_ = {};
   }
 
   MessageId message;  // the last one that was looked for; none: look from the oldest message on
@@ -100,6 +109,7 @@ class Selective {
   PacketSet kept_, lost_;
   std::int64_t judged_below_ = 0;
   Fifo<Resent> resent_;
+  PacketSet spared_;  // of those, packets from `judged_below_` on: lost, since they were cut, before one overtook them
 };
 
 }  // namespace weftwork

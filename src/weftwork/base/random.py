@@ -33,7 +33,7 @@ class Stream(IntEnum):
     PATH_CHOICE = 7
     SIZE = 8
     ARRIVAL = 9
-    QUEUE_PAIR = 8  # of docs/models/packet-engine.md; SIZE, which is drawn before a run, has the same number
+    QUEUE_PAIR = 10
     PLACEMENT = 32  # from 32 on no engine draws
     FAILURE = 33
 

@@ -41,7 +41,7 @@ class Scoreboard:
         before = self.lost
         self.sacked.add(packet)
         below = packet - threshold_packets
-        overtaken = set(range(max(una, self.judged_below), below))
+        overtaken = set(range(max(una, self.judged_below), below)) - {again for again, _ in self.resent}
         self.judged_below = max(self.judged_below, below)
         overtaken |= {again for again, mark in self.resent if mark <= below and again >= una}
         self.resent = [(again, mark) for again, mark in self.resent if mark > below]

@@ -187,8 +187,9 @@ class SwitchNode:
         """Lengthen a packet by what this switch tells: queue and buffer held it without, the wire carries it with."""
         if len(packet.hops) == HOPS:
             text = (
-                f"a packet with telemetry has passed more than {HOPS} switches;"
-                " take shorter paths, or a policy without telemetry"
+                "a packet has come to a ninth switch with in-band telemetry, and has room for what eight write, since a"
+                " port selection has sent it another way than a shortest one; take a port selection that makes fewer"
+                " detours, or a congestion control and a path selection without telemetry"
             )
             raise ConfigError("packet engine", [Mistake(path="engine", text=text)])
         packet.hops.append(

@@ -418,7 +418,7 @@ def test_a_ninth_switch_that_would_write_ends_the_run() -> None:
     driven = Driven(has_telemetry=True)
     driven.ports[IN].receive(data(0, hops=[hop()] * (HOPS - 1)))
     driven.clock.go_to(driven.out.busy_until_ps)
-    with pytest.raises(ConfigError, match="a packet with telemetry has passed more than 8 switches"):
+    with pytest.raises(ConfigError, match="a packet has come to a ninth switch"):
         driven.ports[IN].receive(data(1, hops=[hop()] * HOPS))
 
 

@@ -1,6 +1,8 @@
 /// A packet at a switch that does not find room at once: the switch is brought up to date, then the packet is admitted,
 /// cut to its headers or dropped, and its ingress perhaps paused.
 #pragma once
+#include <utility>
+
 #include "packet/departures.hpp"
 #include "packet/loss.hpp"
 #include "packet/routing.hpp"
@@ -42,9 +44,9 @@ inline void cut(State& s, const SwitchView& view, LocalPort local, PortId target
   drain_switch(s, view, at_ps);
   const PortId port = view.first + local;
   Verdict verdict = judge_packet(s, view, local, klass, egress, *packet);
-  const auto trim_bytes = static_cast<std::int32_t>(s.in.transport.trim_bytes);
+  const std::int64_t trim_bytes = s.in.transport.trim_bytes;
   if (is_refused(verdict) && !contains(s.lossless, klass) && is_whole_data(*packet) && trim_bytes > 0 &&
-      packet->bytes > trim_bytes) {
+      std::cmp_greater(packet->bytes, trim_bytes)) {
     cut(s, view, local, egress.port, packet);
     klass = egress.klass = s.in.trim_class;
     verdict = judge_packet(s, view, local, klass, egress, *packet);

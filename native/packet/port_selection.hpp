@@ -41,18 +41,24 @@ inline std::int64_t virtual_channel(const State& s, TrafficClass klass) {
 }
 
 /// Fill what a port selection asks to know of the queues and ways behind its candidates.
-inline void look_at_candidates(State& s, const SwitchView& view, const PortQuestion& question, TrafficClass klass,
-                               Ps at_ps) {
-  for (Candidate& candidate : std::span(question.candidates, static_cast<std::size_t>(question.count))) {
-    const PortId port = view.first + LocalPort(candidate.port);
-    if (s.in.port.queue) {
+[[gnu::always_inline]] inline void look_at_candidates(State& s, const SwitchView& view, const PortQuestion& question,
+                                                      TrafficClass klass, Ps at_ps) {
+  const bool reads_paused = s.in.port.paused;
+  const Candidate* const end = question.candidates + question.count;
+  if (s.in.port.queue) {
+    for (Candidate* candidate = question.candidates; candidate != end; ++candidate) {
+      const PortId port = view.first + LocalPort(candidate->port);
       drain_port(s, view, port, at_ps);
-      candidate.queue_bytes = s.queues[s.at(port, klass)].bytes;
-      if (s.in.port.paused)
-        candidate.paused =
+      candidate->queue_bytes = s.queues[s.at(port, klass)].bytes;
+      if (reads_paused)
+        candidate->paused =
             contains(s.ports[port].paused, klass) && s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
     }
-    if (s.in.port.hops_left) candidate.hops_left = s.routes.distance(s.ports[port].peer_node, question.target) + 1;
+  }
+  if (!s.in.port.hops_left) return;
+  for (Candidate* candidate = question.candidates; candidate != end; ++candidate) {
+    const PortId port = view.first + LocalPort(candidate->port);
+    candidate->hops_left = s.routes.distance(s.ports[port].peer_node, question.target) + 1;
   }
 }
 

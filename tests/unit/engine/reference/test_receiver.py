@@ -458,8 +458,15 @@ def test_marked_bytes_are_those_that_have_arrived_once() -> None:
     assert driven.answers_to(data(4, asks_ack=True)).marked_bytes == 3_005
 
 
+ECHOES = {"ack_bytes": 66, "echo_bytes": 6, "telemetry_bytes": 4, "telemetry_hop_bytes": 8}
+
+
+def test_telemetry_that_nobody_asks_for_is_not_echoed() -> None:
+    assert drive(echoes=False, **ECHOES).answers_to(data(0, asks_ack=True)).size_bytes == 72
+
+
 def test_an_answer_is_larger_for_what_it_echoes() -> None:
-    driven = drive(ack_bytes=66, echo_bytes=6, telemetry_bytes=4, telemetry_hop_bytes=8, recovery="selective-repeat")
+    driven = drive(recovery="selective-repeat", **ECHOES)
     hop = HopTelemetry(queue_bytes=0, tx_bytes=0, rate_bps=0, at_ps=0, port=0)
     sizes = [
         driven.answers_to(data(seq, asks_ack=True, hops=[hop] * hops)).size_bytes for seq, hops in ((0, 0), (3, 2))

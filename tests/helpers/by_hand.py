@@ -241,6 +241,7 @@ def queue_pair_config(
         seed=1,
         echoes_time=echoes,
         echoes_entropy=echoes,
+        has_telemetry=echoes,
         fabric_base_rtt_ps=FABRIC_BASE_RTT_PS,
     )
 

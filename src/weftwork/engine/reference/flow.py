@@ -56,7 +56,8 @@ class QueuePairConfig:
     control_class : class index of ACK, NAK, CNP, CREDIT, REQUEST and PROBE
     has_receives : whether a message keeps its buffer until the receiving rank has asked for it
     seed : of the run
-    echoes_time, echoes_entropy : whether a policy asks for round trips, and for the entropies that packets carried
+    echoes_time, echoes_entropy, has_telemetry : whether a policy asks for round trips, for the entropies that packets
+        carried, and for what switches write into packets
     fabric_base_rtt_ps : longest base RTT of any two NIC ports, for policies
     """
 
@@ -68,4 +69,5 @@ class QueuePairConfig:
     seed: int
     echoes_time: bool
     echoes_entropy: bool
+    has_telemetry: bool
     fabric_base_rtt_ps: int

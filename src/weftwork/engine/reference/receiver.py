@@ -219,7 +219,7 @@ class Receiver:
             return 0
         transport = self.transport
         telemetry_bytes = transport.telemetry_bytes + len(echo.hops) * transport.telemetry_hop_bytes
-        return transport.echo_bytes + telemetry_bytes
+        return transport.echo_bytes + (telemetry_bytes if self.config.has_telemetry else 0)
 
     def _free_buffers(self) -> int:
         inbox = self.inbox

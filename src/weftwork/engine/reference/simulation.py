@@ -119,6 +119,7 @@ class Simulation:
             seed=engine_input.seed,
             echoes_time=engine_input.echoes_time,
             echoes_entropy=engine_input.echoes_entropy,
+            has_telemetry=engine_input.has_telemetry,
             fabric_base_rtt_ps=engine_input.fabric_base_rtt_ps,
         )
         self.job = JobRun(engine_input, self.clock, self)

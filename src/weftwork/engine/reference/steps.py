@@ -20,7 +20,7 @@ from weftwork.policies.interface import NO_WINDOW_BYTES, TIMERS, CongestionContr
 
 __all__ = ["SenderSteps"]
 
-_ALWAYS: Final = frozenset({Kind.START, Kind.TIMER})  # told to every control, whether it asks or not
+_ALWAYS: Final = frozenset({Kind.START, Kind.TIMER})  # told to a control, whether it asks or not
 
 
 class SenderSteps:
@@ -72,7 +72,7 @@ class SenderSteps:
         self.path_signals: frozenset[Kind] = frozenset()
         if self.path is not None:
             choice = cast("PathSelection", self.path.plugin)
-            self.path_signals = choice.signals | {Kind.TIMER}
+            self.path_signals = choice.signals
             self.path_per_packet = choice.per == "packet"
             self.path_state: Any = self.path.new_state()
             self.path_state.entropy = flow.entropy

@@ -6,6 +6,7 @@ So would a software NIC drive them: it offers a line at each end, asks the sende
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from helpers.by_hand import (
@@ -30,6 +31,7 @@ RULES = {
     "go-back-n": {},
     "timeout": {"recovery": "timeout"},
     "selective-repeat": {"recovery": "selective-repeat", "reorder_threshold_packets": 3},
+    "trims": {"recovery": "selective-repeat", "reorder_threshold_packets": 3},
     "reorder-tolerant": {"recovery": "timeout", "reorder_tolerant": True, "reorder_window_packets": 8},
     "few ACKs": {"ack_every": 7},
     "credits": {"end_to_end_credits": 4},
@@ -37,17 +39,20 @@ RULES = {
 
 
 class Pipe:
-    """Loses, doubles and delays packets of both directions by a seed."""
+    """Loses, doubles and delays packets of both directions by a seed; it may cut data packets too."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, cuts: bool) -> None:
         self.source = random.Random(seed)
+        self.cuts = cuts
         self.under_way: list[tuple[int, int, Packet]] = []
         self.carried = 0
 
     def take(self, packet: Packet, now_ps: int) -> None:
         for _ in range(self.source.choice([0, 1, 1, 1, 1, 1, 1, 2])):
             self.carried += 1
-            self.under_way.append((now_ps + self.source.randrange(1, 5 * FRAME_PS), self.carried, packet))
+            is_cut = self.cuts and packet.kind == PacketKind.DATA and self.source.random() < 0.2
+            copy = replace(packet, is_cut=is_cut)
+            self.under_way.append((now_ps + self.source.randrange(1, 5 * FRAME_PS), self.carried, copy))
 
     def arrived(self, now_ps: int) -> list[Packet]:
         there = sorted(each for each in self.under_way if each[0] <= now_ps)
@@ -58,7 +63,7 @@ class Pipe:
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("seed", range(4))
 def test_every_message_arrives_once_and_its_sender_learns_of_it(rules: str, seed: int) -> None:
-    clock, counted, pipe, inbox = HandClock(), Tally(), Pipe(seed), HandInbox()
+    clock, counted, pipe, inbox = HandClock(), Tally(), Pipe(seed, cuts=rules == "trims"), HandInbox()
     here, there = HandLine(port=0), HandLine(port=1)
     config = queue_pair_config(retransmission_timeout_ps=20 * US_PS, retry_limit=10_000, **RULES[rules])
     queue = SendQueue(MTU_BYTES)
@@ -82,7 +87,9 @@ def test_every_message_arrives_once_and_its_sender_learns_of_it(rules: str, seed
                 pipe.take(packet, clock.now_ps)
             line.control.clear()
         for packet in pipe.arrived(clock.now_ps):
-            if packet.kind == PacketKind.DATA:
+            if packet.is_cut:
+                receiver.handle_cut(packet)
+            elif packet.kind == PacketKind.DATA:
                 receiver.handle(packet)
             elif packet.kind == PacketKind.PROBE:
                 receiver.probed()

@@ -57,10 +57,18 @@ class HandReceiver:
         self.flow = Flow.of(0, 1, channel, seed=1)
         self.clock = clock
         self.handled: list[tuple[int, int]] = []
+        self.cut: list[tuple[int, int]] = []
+        self.requests: list[tuple[int, int]] = []
         self.probes = 0
 
     def handle(self, packet: Packet) -> None:
         self.handled.append((self.clock.now_ps, packet.seq))
+
+    def handle_cut(self, packet: Packet) -> None:
+        self.cut.append((self.clock.now_ps, packet.seq))
+
+    def requested(self, packet: Packet) -> None:
+        self.requests.append((self.clock.now_ps, packet.seq))
 
     def probed(self) -> None:
         self.probes += 1
@@ -156,6 +164,21 @@ def test_control_packets_go_first_in_their_order() -> None:
     ]
 
 
+def test_what_a_sender_hands_over_with_its_packet_goes_behind_it() -> None:
+    driven = Driven()
+    sender = driven.sender(0, 2)
+    plain_send = sender.send
+
+    def send_and_ask(seq: int) -> Packet:
+        driven.nic.queue_control(answer(PacketKind.REQUEST, sender.left))
+        return plain_send(seq)
+
+    sender.send = send_and_ask
+    driven.nic.start()
+    driven.clock.run()
+    assert [packet.kind.name for _, packet in driven.wire.packets] == ["DATA", "REQUEST", "DATA", "REQUEST"]
+
+
 def test_control_packets_that_are_paused_do_not_hold_up_data() -> None:
     driven = Driven()
     driven.port.obey(CONTROL_CLASS, 65_535)
@@ -218,6 +241,18 @@ def test_data_passes_the_host_interface_one_after_the_other_and_control_passes_b
     driven.port.receive(data(3))
     driven.clock.run()
     assert driven.receiver.handled[-1] == (11 * HOST_PS + 200_000, 3)
+
+
+def test_what_was_cut_and_requests_pass_by_the_host_interface() -> None:
+    driven = Driven(pcie_rate_bps=100_000_000_000, receive_buffer_bytes=FRAME_BYTES)
+    driven.port.receive(data(0))
+    driven.clock.go_to(5)
+    driven.port.receive(data(1, is_cut=True, size_bytes=64))
+    driven.port.receive(answer(PacketKind.REQUEST, 2, destination=1))
+    assert (driven.receiver.cut, driven.receiver.requests) == ([(5, 1)], [(5, 2)])
+    driven.clock.run()
+    assert driven.receiver.handled == [(HOST_PS, 0)]
+    assert driven.counted == {}
 
 
 def test_a_host_interface_of_latency_alone_takes_no_time_for_bytes() -> None:

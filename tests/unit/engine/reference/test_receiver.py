@@ -17,13 +17,14 @@ from helpers.by_hand import (
     HandInbox,
     HandLine,
     Tally,
+    answer,
     data,
     queue_pair_config,
 )
 
 from weftwork.base.clock import US_PS
 from weftwork.engine.reference.clock import Agenda, Phase
-from weftwork.engine.reference.packet import Packet
+from weftwork.engine.reference.packet import HopTelemetry, Packet, PacketKind
 from weftwork.engine.reference.receiver import Receiver
 from weftwork.policies.interface import OFF, Kind
 from weftwork.wire.ib import credits_to_code
@@ -308,6 +309,171 @@ def test_a_timer_of_the_step_fires_at_the_place_of_the_receiver_and_may_ask_for_
     driven.clock.go_to(US_PS)
     assert driven.control.kinds() == ["DATA", "TIMER"]
     assert [packet.echo for packet in driven.line.control] == [None] * 3
+
+
+def test_a_credit_tells_all_that_was_granted_when_that_has_grown_or_when_the_step_says_so() -> None:
+    driven = drive("data")
+
+    def grants(credit_bytes: int, send_credit: int) -> list[int]:
+        """What the CREDITs tell that one packet leads to."""
+
+        def step(state: Any, _signal: Any) -> None:
+            state.credit_bytes, state.send_credit = credit_bytes, send_credit
+
+        driven.control.on_step = step
+        driven.receiver.handle(data(driven.receiver.expected))
+        told, driven.line.control = driven.line.control, []
+        assert driven.receiver.state.send_credit == 0
+        return [packet.credit_bytes for packet in told]
+
+    assert grants(0, 0) == []
+    assert grants(0, 1) == [0]
+    assert grants(4_000, 0) == [4_000]
+    assert grants(4_000, 0) == []
+    assert grants(4_000, 1) == [4_000]  # again, where one may be lost
+    assert grants(9_000, 1) == [9_000]
+    assert driven.receiver.state.credit_bytes == 9_000
+    assert driven.counted["credits_sent"] == 4
+
+
+def test_a_step_is_told_of_the_switches_that_a_packet_has_passed_and_of_its_request() -> None:
+    driven = drive("data")
+    driven.takes(0, hop_count=3, request_bytes=700)
+    (told,) = driven.control.heard
+    assert (told.hops, told.request_bytes, told.last_hop) == (3, 700, 0)
+
+
+# Requests
+
+
+def request(seq: int, **changes: Any) -> Packet:
+    return answer(PacketKind.REQUEST, seq, origin=0, destination=1, size_bytes=66, **changes)
+
+
+@pytest.mark.parametrize("receiver_signals", ["data", "ecn"])
+def test_a_request_is_for_the_step_alone(receiver_signals: str) -> None:
+    driven = drive(receiver_signals)
+    driven.clock.go_to(3 * US_PS)
+    driven.receiver.requested(request(9, request_bytes=700, hop_count=3))
+    (told,) = driven.control.heard
+    assert (told.kind, told.now_ps, told.seq, told.request_bytes, told.hops) == (Kind.REQUEST, 3 * US_PS, 9, 700, 3)
+    assert (told.bytes, told.entropy, told.line_rate_bps, told.base_rtt_ps) == (0, 0, RATE_BPS, 7 * US_PS)
+    assert driven.line.answers() == []
+    assert (driven.receiver.slot, driven.line.receiver_slots) == (0, 1)
+    driven.control.on_step = asks_for_all
+    driven.receiver.requested(request(9))
+    assert [(packet.kind.name, packet.echo) for packet in driven.line.control] == [
+        ("CNP", None),
+        ("CREDIT", None),
+        ("ACK", None),
+    ]
+
+
+def test_without_a_step_a_request_takes_a_slot_and_nothing_else() -> None:
+    driven = drive()
+    driven.receiver.requested(request(0))
+    assert (driven.receiver.slot, driven.receiver.expected, driven.line.answers()) == (0, 0, [])
+
+
+# What was cut
+
+
+def cut(seq: int, **changes: Any) -> Packet:
+    return data(seq, **({"size_bytes": 64, "is_cut": True} | changes))
+
+
+def test_what_was_cut_is_told_as_missing_unless_it_is_here() -> None:
+    driven = drive(recovery="selective-repeat")
+    driven.takes(0, 3)
+    driven.receiver.handle_cut(cut(1))
+    driven.receiver.handle_cut(cut(1))
+    driven.receiver.handle_cut(cut(9, is_cut_at_last_hop=True))
+    driven.receiver.handle_cut(cut(0))
+    driven.receiver.handle_cut(cut(3))
+    told = driven.line.control
+    assert [(packet.kind.name, packet.seq) for packet in told] == [
+        ("NAK", 1),
+        ("NAK", 1),
+        ("NAK", 1),
+        ("ACK", 1),
+        ("ACK", 1),
+    ]
+    echoes = [packet.echo for packet in told if packet.echo is not None]
+    assert [(echo.seq, echo.is_cut, echo.is_cut_at_last_hop) for echo in echoes] == [
+        (1, True, False),
+        (1, True, False),
+        (9, True, True),
+        (0, True, False),
+        (3, True, False),
+    ]
+    assert driven.counted["duplicates"] == 2
+    assert (driven.receiver.expected, sorted(driven.receiver.early), driven.inbox.delivered) == (1, [3], 0)
+
+
+def test_what_was_cut_marks_nothing_and_was_held_by_no_host() -> None:
+    driven = drive(recovery="selective-repeat")
+    driven.clock.go_to(5 * US_PS)
+    driven.receiver.handle_cut(cut(0, is_marked=True, arrived_at_ps=5 * US_PS))
+    (told,) = driven.line.control
+    assert (told.is_marked, told.marked_bytes, told.host_delay_ps) == (False, 0, 0)
+
+
+def test_a_mark_that_waits_for_an_answer_goes_with_that_to_a_cut_packet() -> None:
+    driven = drive(recovery="selective-repeat")
+    driven.takes(0, asks_ack=False, is_marked=True)
+    driven.receiver.handle_cut(cut(1))
+    (told,) = driven.line.control
+    assert (told.is_marked, told.marked_bytes) == (True, MTU_BYTES)
+
+
+@pytest.mark.parametrize("receiver_signals", ["data", "ecn"])
+def test_a_step_hears_of_what_was_cut_before_the_sender_does(receiver_signals: str) -> None:
+    driven = drive(receiver_signals, recovery="selective-repeat")
+    driven.control.on_step = asks_for_all
+    packet = cut(2, entropy=51_000, hop_count=3, request_bytes=700, is_cut_at_last_hop=True, is_marked=True)
+    driven.receiver.handle_cut(packet)
+    (told,) = driven.control.heard
+    assert (told.kind, told.bytes, told.seq, told.entropy) == (Kind.TRIM, MTU_BYTES, 2, 51_000)
+    assert (told.hops, told.request_bytes, told.last_hop, told.ecn) == (3, 700, 1, 0)
+    assert [(packet.kind.name, packet.echo is not None) for packet in driven.line.control] == [
+        ("CNP", False),
+        ("CREDIT", False),
+        ("NAK", True),
+        ("ACK", False),
+    ]
+    assert driven.receiver.slot == 0
+
+
+# Marked bytes and sizes
+
+
+def test_marked_bytes_are_those_that_have_arrived_once() -> None:
+    driven = drive(reorder_tolerant=True, reorder_window_packets=4)
+    told = [
+        driven.answers_to(data(seq, asks_ack=True, is_marked=seq != 1, payload_bytes=1_000 + seq)).marked_bytes
+        for seq in (0, 1, 3, 3, 0, 2)
+    ]
+    assert told == [1_000, 1_000, 2_003, 2_003, 2_003, 3_005]
+    driven.takes(9, is_marked=True)  # too early to be kept
+    assert driven.answers_to(data(4, asks_ack=True)).marked_bytes == 3_005
+
+
+ECHOES = {"ack_bytes": 66, "echo_bytes": 6, "telemetry_bytes": 4, "telemetry_hop_bytes": 8}
+
+
+def test_telemetry_that_nobody_asks_for_is_not_echoed() -> None:
+    assert drive(echoes=False, **ECHOES).answers_to(data(0, asks_ack=True)).size_bytes == 72
+
+
+def test_an_answer_is_larger_for_what_it_echoes() -> None:
+    driven = drive(recovery="selective-repeat", **ECHOES)
+    hop = HopTelemetry(queue_bytes=0, tx_bytes=0, rate_bps=0, at_ps=0, port=0)
+    sizes = [
+        driven.answers_to(data(seq, asks_ack=True, hops=[hop] * hops)).size_bytes for seq, hops in ((0, 0), (3, 2))
+    ]
+    driven.receiver.handle_cut(cut(1))
+    driven.receiver.probed()
+    assert sizes + [packet.size_bytes for packet in driven.line.control] == [76, 92, 76, 66]
 
 
 # Slots and failover

@@ -57,6 +57,36 @@ def test_a_timeout_takes_all_for_lost_that_is_not_kept() -> None:
     assert board.lost == {3, 6, 7}
 
 
+def test_what_was_cut_is_lost_once_and_nothing_that_was_sent_before() -> None:
+    board = Scoreboard()
+    assert board.trims(5, una=2, nxt=SENT)
+    assert board.lost == {5}
+    assert not board.trims(5, una=2, nxt=SENT)
+    keeps(board, 3)
+    assert not board.trims(3, una=2, nxt=SENT)  # kept
+    assert not board.trims(1, una=2, nxt=SENT)  # acknowledged
+    assert not board.trims(SENT, una=2, nxt=SENT)  # never sent
+    assert board.lost == {2, 5}
+
+
+def test_what_was_cut_again_waits_for_no_packet_behind_its_retransmission() -> None:
+    board = Scoreboard()
+    keeps(board, 3)
+    board.sends_again(2, nxt=SENT)
+    assert board.trims(2, una=2, nxt=SENT)
+    board.sends_again(2, nxt=SENT + 1)
+    keeps(board, SENT)  # sent after the first retransmission, which was cut, and before the second
+    assert board.lost == {4, 5, 6, 7}
+
+
+def test_it_tells_what_is_lost_since_now() -> None:
+    board = Scoreboard()
+    assert board.keeps(4, una=2, threshold_packets=0) == {2, 3}
+    assert board.keeps(3, una=2, threshold_packets=0) == set()
+    assert board.keeps(6, una=2, threshold_packets=0) == {5}
+    assert board.lose_all(2, SENT) == {7}
+
+
 def test_what_is_acknowledged_is_forgotten() -> None:
     board = Scoreboard()
     for packet in (3, 6):

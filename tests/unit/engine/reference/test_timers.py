@@ -104,3 +104,14 @@ def test_at_another_place_they_keep_their_instants_and_fire_there_only() -> None
     assert [identity[1:3] for _, _, identity in clock.calls] == [(0, 0), (6, 1)]
     clock.go_to(100)
     assert fired_at == [(Agenda.CONGESTION_CONTROL, 6, 1, 3)]
+
+
+def test_a_second_policy_of_a_slot_has_other_numbers_in_the_agenda_and_the_same_in_its_state() -> None:
+    clock, fired = HandClock(), list[int]()
+    state = SimpleNamespace(timer_at_ps=[OFF] * TIMERS)
+    timers = PolicyTimers(clock, Agenda.CONGESTION_CONTROL, state, fired.append, first=TIMERS)
+    state.timer_at_ps[2] = 70
+    timers.schedule(3, 4)
+    assert clock.calls == [(70, Phase.AGENDA, (Agenda.CONGESTION_CONTROL, 3, 4, TIMERS + 2))]
+    clock.go_to(100)
+    assert fired == [2]

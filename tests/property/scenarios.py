@@ -414,7 +414,10 @@ def _names(kind: str) -> tuple[str, ...]:
 def _wide_policies(rng: Random) -> tuple[LoadedPolicy, LoadedPolicy | None, LoadedPolicy]:
     control = _loaded("congestion_control", rng.choice(WIDE["congestion_control"]))
     path = _loaded("path_selection", rng.choice(WIDE["path_selection"])) if rng.random() < 0.8 else None
-    return control, path, _loaded("port_selection", rng.choice(WIDE["port_selection"]))
+    port = _loaded("port_selection", rng.choice(WIDE["port_selection"]))
+    if "telemetry" in control.plugin.needs and port.name == "voyager":  # whose detours pass more than eight switches
+        port = _loaded("port_selection", "ecmp")
+    return control, path, port
 
 
 def _policies(rng: Random) -> tuple[LoadedPolicy, LoadedPolicy | None, LoadedPolicy]:

@@ -32,5 +32,6 @@ PLUGIN = PathSelection(
     step=step,
     per="message",
     signals=frozenset({Kind.ACK, Kind.NAK, Kind.TIMEOUT}),
+    needs=frozenset({"rtt", "entropy"}),
     source="none",
 )

@@ -97,7 +97,7 @@ class Signal:
     host_delay_ps: int  # sender ACK, TRIM: part of the RTT spent in the receiving host; DATA: in this host
     fabric_delay_ps: int  # sender ACK, TRIM: the rest of the RTT
     seq: int  # ACK, NAK: next number expected; SEND, DATA, TRIM: of the packet; REQUEST: next_seq when it was queued
-    next_seq: int  # sender: number of the next packet that is sent for the first time, from 0, not wrapped
+    next_seq: int  # sender: number of the next packet, from 0, not wrapped; going back lowers it
     entropy: int  # ACK, NAK, TRIM: echoed from the packet; SEND, DATA: that it carries; TIMEOUT: of the oldest packet
     timer: int  # TIMER: which of the four
     line_rate_bps: int  # of the NIC port, now
@@ -151,7 +151,7 @@ class PortSignal:
 
 
 class Candidate:
-    """One port by which a packet may leave; it is up. A field that no need asks for is 0."""
+    """One port by which a packet may leave; it is up. Without its need a field is 0."""
 
     queue_bytes: int  # of the packet's class at that port, exact at this instant
     rate_bps: int  # of the port, now
@@ -159,7 +159,7 @@ class Candidate:
     port: int  # local index at this switch
     paused: int  # 1: the far end forbids the packet's class now
     hops_left: int  # switches that the packet passes after this one, if it goes on by a shortest path
-    minimal: int  # 1: on a shortest path
+    minimal: int  # 1: on a shortest path, as all are without the need
 
 
 class SenderState:

@@ -104,8 +104,8 @@ def test_a_parameter_that_makes_a_declaration_wrong_is_told() -> None:
     ("more", "told"),
     [
         (", spreads='often'", "spreads is 'often', wanted 'hash', 'destination', 'evenly' or None"),
-        (", spreads='evenly'", "spreads is 'evenly' and its reorders False"),
-        (", spreads='hash', reorders=True", "spreads is 'hash' and its reorders True"),
+        (", spreads='evenly'", "spreads is 'evenly' and its reorders 'never'"),
+        (", spreads='hash', reorders='always'", "spreads is 'hash' and its reorders 'always'"),
         (", needs={'telemetry'}", "a port selection sees its own candidates: wanted 'queue'"),
     ],
 )

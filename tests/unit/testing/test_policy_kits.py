@@ -216,7 +216,7 @@ def test_a_receiver_grants_credit_that_never_falls(tmp_path: Path, body: str, to
 
 
 def test_a_broken_port_selection_is_found_out(tmp_path: Path) -> None:
-    (found,) = check_port_selection(load("port_selection", written(tmp_path, PORT, "signal.choice = 1")))
+    (found,) = check_port_selection(load("port_selection", written(tmp_path, PORT, "signal.choice = 2")))
     assert found.check == "no_packet_breaks_the_step"
     path = written(tmp_path, PORT, "signal.choice = signal.draw % signal.candidates")
     (found,) = check_port_selection(load("port_selection", path))

@@ -30,7 +30,7 @@ class State:
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Keep the port of a flowlet that goes on, if it is up; draw one for each new flowlet."""
+    """Keep the port of a flowlet that goes on; draw one for each new flowlet."""
     entry = signal.hash % ENTRIES
     is_new = state.last_at_ps[entry] == OFF or signal.now_ps - state.last_at_ps[entry] > params.gap_ps
     if is_new or state.port[entry] >= signal.candidates:
@@ -39,4 +39,6 @@ def step(params: Params, state: State, signal: PortSignal, candidates: list[Cand
     signal.choice = state.port[entry]
 
 
-PLUGIN = PortSelection(params=Params, state=State, step=step, source="Vanini et al., NSDI 2017 (LetFlow)")
+PLUGIN = PortSelection(
+    params=Params, state=State, step=step, reorders="on-move", source="Vanini et al., NSDI 2017 (LetFlow)"
+)

@@ -131,8 +131,8 @@ def _policies(kind: str) -> Callable[[], Iterator[str]]:
             yield f"- Source: {_cell(policy.plugin.source)}"
             if policy.plugin.needs:
                 yield f"- Needs: {', '.join(sorted(policy.plugin.needs))}"
-            if getattr(policy.plugin, "reorders", False):
-                yield "- Packets may overtake each other."
+            if getattr(policy.plugin, "reorders", "never") != "never":
+                yield f"- Packets overtake each other: {policy.plugin.reorders}."
             model = _model_page(entry.name)
             if model is not None:
                 yield f"- Its model: [{model}](../models/{model}.md)"
@@ -183,6 +183,70 @@ def _variants(kind: str, name: str) -> Callable[[], Iterator[str]]:
         )
 
     return lines
+
+
+# The interface of policies
+
+
+def _records(name: str) -> Callable[[], Iterator[str]]:
+    """Fields of one record of the interface; the columns that no field of it fills are left out."""
+
+    def lines() -> Iterator[str]:
+        from weftwork.policies import described, interface
+
+        rows = described.field_rows(getattr(interface, name))
+        columns = {
+            "field": [_code(f"{row.name}[{row.size}]" if row.size else row.name) for row in rows],
+            "type": [row.type for row in rows],
+            "unit": [_cell(row.unit) for row in rows],
+            "set with": [_cell(row.when) or "all" for row in rows],
+            "needs": [_code(row.need) if row.need else "" for row in rows],
+            "meaning": [_marked(row.text) for row in rows],
+        }
+        if not any(row.when for row in rows):
+            del columns["set with"]
+        if not any(columns["needs"]):
+            del columns["needs"]
+        yield from _table(columns, zip(*columns.values(), strict=True))
+
+    return lines
+
+
+def _plugin_fields(name: str) -> Callable[[], Iterator[str]]:
+    def lines() -> Iterator[str]:
+        from weftwork.policies import described, interface
+
+        rows = described.plugin_rows(getattr(interface, name))
+        yield from _table(
+            ["field", "default", "meaning"],
+            ([_code(field), _code(default) if default else "", _marked(text)] for field, default, text in rows),
+        )
+
+    return lines
+
+
+def _kinds() -> Iterator[str]:
+    from weftwork.policies import described
+
+    yield from _table(
+        ["kind", "number", "meaning"],
+        ([_code(name), str(number), _marked(text)] for name, number, text in described.kind_rows()),
+    )
+
+
+def _needs() -> Iterator[str]:
+    from weftwork.policies import described
+
+    yield from _table(
+        ["need", "what it asks for", "fields"],
+        ([_code(name), _marked(text), ", ".join(map(_code, fields))] for name, text, fields in described.need_rows()),
+    )
+
+
+def _marked(text: str) -> str:
+    """A comment or docstring in a cell: what stands between backticks stays code."""
+    pieces = re.split(r"`+", text)
+    return "".join(_code(piece) if at % 2 else _cell(piece) for at, piece in enumerate(pieces))
 
 
 # Words, tables, commands, changes
@@ -305,6 +369,13 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "congestion_control": _policies("congestion_control"),
     "path_selection": _policies("path_selection"),
     "port_selection": _policies("port_selection"),
+    **{
+        f"interface-{name}": _records(name)
+        for name in ("Signal", "PortSignal", "Candidate", "SenderState", "ReceiverState", "PathState")
+    },
+    **{f"interface-{name}": _plugin_fields(name) for name in ("CongestionControl", "PathSelection", "PortSelection")},
+    "interface-kinds": _kinds,
+    "interface-needs": _needs,
     "dcqcn-variants": _variants("congestion_control", "dcqcn"),
     "topology": _choices("topology"),
     "traffic": _choices("traffic"),

@@ -69,7 +69,7 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
     """
     rng = Random(seed)
     wires = _two_of_each(rng) if is_torn else _wide_wires(rng) if is_wide else _wires(rng)
-    is_long = rng.random() < 0.3 and not is_torn
+    is_long = rng.random() < 0.3 and not is_torn and not is_wide  # timers that never end take long
     is_storm = rng.random() < 0.15 and not is_torn
     is_slotted = rng.random() < 0.3
     links = _links(rng, wires, is_long=is_long)

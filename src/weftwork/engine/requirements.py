@@ -1,7 +1,8 @@
 """What policies need of switches and of the transport, tested before anything runs.
 
 A policy names its needs in ``PLUGIN.needs``; a fabric or a transport that lacks one refuses the scenario with a
-sentence. Round-trip times and queue lengths are always there, so that ``rtt`` and ``queue`` are never refused.
+sentence. What the packet engine always has is never refused: times, echoes and requests cost bytes in headers, and
+queues, distances and longer paths (``queue``, ``hops-left``, ``non-minimal``) cost nothing.
 Reordering is judged apart (`reordering_mistakes`), since a user may force it. Flow
 control needs pauses that last until they are refreshed.
 """
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from weftwork.spec.transport import Transport
 
 __all__ = [
-    "pause_caveats", "pause_mistakes", "reordering_mistakes", "requirement_mistakes", "switches_on_longest_path",
-    "telemetry_mistakes",
+    "pause_caveats", "pause_mistakes", "reordering_caveats", "reordering_mistakes", "requirement_mistakes",
+    "switches_on_longest_path", "telemetry_mistakes",
 ]  # fmt: skip
 
 _HALF_QUANTUM_BYTES = 32  # a quantum is 512 bit times (IEEE 802.3, annex 31B); a pause is sent again after half of it
@@ -53,6 +54,8 @@ def requirement_mistakes(
         if policy is None:
             continue
         needs = policy.plugin.needs
+        if "trimming" in needs:
+            mistakes += _trimming_mistakes(transport, key, policy.name)
         for device, kmin_bytes in zip(fabric.switches, kmins, strict=True):
             marks = kmin_bytes < device.buffer_bytes  # whether a queue can ever be long enough for a mark
             if "telemetry" in needs and not device.telemetry:
@@ -67,6 +70,22 @@ def requirement_mistakes(
                 )
                 mistakes.append(Mistake(path=key, text=text + held))
     return list(dict.fromkeys(mistakes))  # switches that differ in their hash alone say the same
+
+
+def _trimming_mistakes(transport: Transport, key: str, name: str) -> Iterator[Mistake]:
+    """Cut packets come where a transport has a size for them, and selective repeat sends what they were."""
+    if not transport.trim_bytes:
+        text = (
+            f"{name} needs packets that are cut where a queue is full; transport '{transport.name}' drops them"
+            " (trim_bytes is 0), as all that come with Weftwork do; take a transport of your own that sets trim_bytes"
+        )
+        yield Mistake(path=key, text=text)
+    elif transport.recovery != "selective-repeat":
+        text = (
+            f"{name} needs packets that are cut where a queue is full, which selective repeat alone sends again; found"
+            f" {transport.recovery}, set transport.recovery: selective-repeat"
+        )
+        yield Mistake(path=key, text=text)
 
 
 def switches_on_longest_path(fabric: Fabric, link_up: NDArray[np.bool_]) -> int:
@@ -134,6 +153,26 @@ def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) ->
         if policy is not None
         and (getattr(policy.plugin, "reorders", "never") == "always" or "reorder-tolerance" in policy.plugin.needs)
     ]
+
+
+def reordering_caveats(transport: Transport, *policies: LoadedPolicy | None) -> dict[str, Caveat]:
+    """What a user should know of policies that move flows, where a receiver keeps nothing that comes early.
+
+    Parameters are those of `reordering_mistakes`. A flow that moves may overtake itself, once for each move.
+    """
+    if transport.reorder_tolerant or transport.recovery == "selective-repeat":
+        return {}
+    answer = "goes back for them" if transport.recovery == "go-back-n" else "waits for a timeout"
+    return caveats_by_subject(
+        Caveat(
+            subject=f"transport.{policy.kind}",
+            kind="note",
+            text=f"'{policy.name}' moves flows, and packets may overtake others at a move: the receiver discards them,"
+            f" and the sender {answer}; transport.reorder_tolerant: true would keep them",
+        )
+        for policy in policies
+        if policy is not None and getattr(policy.plugin, "reorders", "never") == "on-move"
+    )
 
 
 def pause_mistakes(fabric: Fabric, transport: Transport, lossless: int) -> list[Mistake]:

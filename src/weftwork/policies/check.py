@@ -26,7 +26,7 @@ __all__ = ["ALLOWED_IMPORTS", "Checked", "RecordType", "RecordsType", "check_imp
 ALLOWED_IMPORTS = ("__future__", "dataclasses", "math", "typing", "weftwork.policies.interface")
 _FUNCTIONS = {"sqrt": "float", "exp": "float", "log": "float", "floor": "int", "ceil": "int"}
 _CONSTANTS = ("inf", "pi")
-_WIDE = ("draw", "hash")  # 62 random bits: an exact quotient of two such integers is not that of two floats
+_WIDE = ("draw", "hash", "queue_pair_hash", "word")  # 62 bits or more: a quotient of ints is not that of floats
 _ALLOWED = (
     "allowed are + - * /, // and % of ints, & | ^ and >> of ints, comparisons, and, or, not, min, max, abs, int, "
     "float, bool, math.sqrt, exp, log, floor and ceil, if, for over range, and functions of the same file"
@@ -387,7 +387,9 @@ class _Function:
                 return "float" if "float" in kinds else "int"
             case ast.Div():
                 if "float" not in kinds and (_is_wide(left_node) or _is_wide(right_node)):
-                    raise self.wrong(node, "'draw' and 'hash' have 62 bits; write float(...) before dividing them")
+                    raise self.wrong(
+                        node, "'draw' and 'hash' have 62 bits, 'word' 64; write float(...) before dividing"
+                    )
                 return "float"
             case ast.FloorDiv() | ast.Mod():
                 if "float" in kinds:

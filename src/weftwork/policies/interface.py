@@ -34,9 +34,17 @@ OFF: Final = -1  # value of a timer that is not set
 NO_WINDOW_BYTES: Final = float(2**53)  # chosen: above any window, exact in float64
 
 Need = Literal[
-    "ecn", "telemetry", "rtt", "entropy", "request", "trimming", "queue", "hops-left", "non-minimal",
-    "reorder-tolerance",
-]  # fmt: skip
+    "ecn",  # switches that mark packets
+    "telemetry",  # switches that write queue, bytes, rate and time of each hop into packets
+    "rtt",  # packets that carry the time at which they were sent, and acknowledgements that return it
+    "entropy",  # acknowledgements that return the entropy of their packet
+    "request",  # data packets that carry the sender's request to the receiver
+    "trimming",  # a transport and switches that cut packets instead of dropping them
+    "queue",  # port selection: bytes in the queues of candidates, and whether they are paused
+    "hops-left",  # port selection: switches that remain behind each candidate
+    "non-minimal",  # port selection: candidates on longer paths too
+    "reorder-tolerance",  # a receiver that keeps packets that come early
+]
 Reorders = Literal["never", "on-move", "always"]
 PathSpread = Literal["constant", "evenly"]
 PortSpread = Literal["hash", "destination", "evenly"]
@@ -45,16 +53,16 @@ PortSpread = Literal["hash", "destination", "evenly"]
 class Kind(IntEnum):
     """What happened. Steps compare ``signal.kind`` with these numbers, imported by name from this module."""
 
-    START = 0  # the queue pair exists and has its first message
-    RESUME = 1  # it was idle, its timers were off, and has a message again
-    SEND = 2  # a data packet leaves the NIC
-    ACK = 3  # an acknowledgement; under spraying it may acknowledge nothing new (0 bytes) and still tell RTT and mark
-    CNP = 4  # a congestion notification packet has arrived
-    NAK = 5  # the receiver asks to go back
-    TRIM = 6  # a packet's payload was cut on the way: the receiver has its headers, the sender is told
-    TIMEOUT = 7  # the retransmission timer has fired
-    TIMER = 8  # one of the policy's own timers has fired
-    CREDIT = 9  # the receiver has granted credit
+    START = 0  # sender: the queue pair exists and has its first message
+    RESUME = 1  # sender: it was idle, its timers were off, and has a message again
+    SEND = 2  # sender: a data packet leaves the NIC
+    ACK = 3  # sender: an acknowledgement; it may acknowledge nothing new (0 bytes) and still tell RTT and mark
+    CNP = 4  # sender: a congestion notification packet has arrived; a path selection is never told
+    NAK = 5  # sender: the receiver asks to go back, or for what it lacks
+    TRIM = 6  # sender, receiver: a packet's payload was cut on the way, and its headers have arrived
+    TIMEOUT = 7  # sender: the retransmission timer has fired
+    TIMER = 8  # sender, receiver: one of the policy's own timers has fired
+    CREDIT = 9  # sender: the receiver has granted credit; a path selection is never told
     DATA = 10  # receiver: a data packet has arrived
     REQUEST = 11  # receiver: the sender asks for credit
 
@@ -75,44 +83,48 @@ def array(size: int, fill: float = 0) -> Any:  # noqa: ANN401
 
 
 class Signal:
-    """What a sender's step, a receiver's step and a path selection are told; read only."""
+    """What a sender's step, a receiver's step and a path selection are told; read only.
+
+    The comment behind a field names the kinds that fill it, and whose; without a name every signal does. Elsewhere a
+    field is 0. `weftwork.policies.described` and docs/models/policy-interface.md read these comments.
+    """
 
     kind: int  # a Kind
-    now_ps: int
+    now_ps: int  # the instant of the call
     bytes: int  # ACK: payload newly acknowledged; SEND, DATA, TRIM: payload; CREDIT: bytes newly granted
-    rtt_ps: int  # of the packet that is acknowledged; 0: not known
-    ecn: int  # 1: it was marked
-    host_delay_ps: int  # part of the RTT spent in the receiving host
-    fabric_delay_ps: int  # the rest of it
-    seq: int  # ACK, NAK: next number expected; SEND, DATA, TRIM: of the packet (packets, not wrapped)
-    next_seq: int  # the next one that the sender will send for the first time
-    entropy: int  # ACK, NAK, TRIM: echoed from the packet; SEND: that it carries; TIMEOUT: of the oldest packet
+    rtt_ps: int  # sender ACK, TRIM: since the packet was sent; 0: not known
+    ecn: int  # ACK, DATA: 1: it was marked
+    host_delay_ps: int  # sender ACK, TRIM: part of the RTT spent in the receiving host; DATA: in this host
+    fabric_delay_ps: int  # sender ACK, TRIM: the rest of the RTT
+    seq: int  # ACK, NAK: next number expected; SEND, DATA, TRIM: of the packet; REQUEST: next_seq when it was queued
+    next_seq: int  # sender: number of the next packet, from 0, not wrapped; going back lowers it
+    entropy: int  # ACK, NAK, TRIM: echoed from the packet; SEND, DATA: that it carries; TIMEOUT: of the oldest packet
     timer: int  # TIMER: which of the four
-    line_rate_bps: int
+    line_rate_bps: int  # of the NIC port, now
     base_rtt_ps: int  # of the path without queues
     mtu_bytes: int  # payload of a full packet
-    inflight_bytes: int  # payload that was sent and of which nothing is known
-    backlog_bytes: int  # payload posted and not sent yet
-    draw: int  # path selection: 62 random bits of this packet's identity
+    inflight_bytes: int  # sender: payload that was sent and of which nothing is known
+    backlog_bytes: int  # sender: payload posted and not sent yet
+    draw: int  # path SEND: 62 random bits of this packet's identity
     arrived_bytes: int  # ACK: payload newly known to have arrived, also beyond gaps
     marked_bytes: int  # ACK: payload that has arrived with a mark since the last ACK signal
-    lost_bytes: int  # ACK, NAK, TRIM, TIMEOUT: payload newly known to be lost
+    lost_bytes: int  # sender ACK, NAK, TRIM, TIMEOUT: payload newly known to be lost
     completed_messages: int  # ACK: messages newly acknowledged whole
     last_hop: int  # TRIM: 1: the switch that cut the packet is the receiver's own
-    request_bytes: int  # DATA, TRIM, REQUEST at the receiver: what the sender's state said
-    fabric_base_rtt_ps: int  # the longest base RTT of any two NIC ports
-    hops: int  # switches that the packet has passed, from its TTL
-    hop_queue_bytes: list[int] = array(HOPS)
-    hop_tx_bytes: list[int] = array(HOPS)
-    hop_rate_bps: list[int] = array(HOPS)
-    hop_at_ps: list[int] = array(HOPS)
-    hop_port: list[int] = array(HOPS)  # global id of the port by which it left
+    request_bytes: int  # receiver DATA, TRIM, REQUEST: what the sender's state said
+    fabric_base_rtt_ps: int  # sender: the longest base RTT of any two NIC ports
+    hops: int  # ACK, NAK, TRIM, DATA, REQUEST: switches that the packet has passed, from its TTL
+    hop_queue_bytes: list[int] = array(HOPS)  # ACK: of the packet's queue at each switch, as it left
+    hop_tx_bytes: list[int] = array(HOPS)  # ACK: sent by that port so far
+    hop_rate_bps: list[int] = array(HOPS)  # ACK: of that port
+    hop_at_ps: list[int] = array(HOPS)  # ACK: when it left
+    hop_port: list[int] = array(HOPS)  # ACK: global id of the port by which it left
 
 
 class PortSignal:
-    """What a port selection is told; it writes the last three fields."""
+    """What a port selection is told; it writes the last four fields."""
 
-    now_ps: int
+    now_ps: int  # the instant of the call
     hash: int  # of the chosen fields, by the switch's own hash, after its offset
     draw: int  # 62 random bits of this packet's identity at this switch
     bytes: int  # of the frame
@@ -135,26 +147,26 @@ class PortSignal:
     virtual_channel: int  # of the packet within its priority, from 0; may be written
     word: int  # travels with the packet, 0 at its NIC; may be written
     via: int  # edge that the packet passes first, or OFF; may be written
-    choice: int  # written: index of the candidate
+    choice: int  # written: index of the candidate; 0 when the step is called
 
 
 class Candidate:
-    """One port by which a packet may leave; it is up."""
+    """One port by which a packet may leave; it is up. Without its need a field is 0."""
 
     queue_bytes: int  # of the packet's class at that port, exact at this instant
-    rate_bps: int
-    weight: int
+    rate_bps: int  # of the port, now
+    weight: int  # of the port among those that lead on
     port: int  # local index at this switch
     paused: int  # 1: the far end forbids the packet's class now
     hops_left: int  # switches that the packet passes after this one, if it goes on by a shortest path
-    minimal: int  # 1: on a shortest path
+    minimal: int  # 1: on a shortest path, as all are without the need
 
 
 class SenderState:
     """The prefix of a sender's state; a policy's ``State`` inherits it for type checkers and adds its own fields."""
 
-    rate_bps: float  # what the NIC paces by
-    window_bytes: float  # payload that may be in flight
+    rate_bps: float  # what the NIC paces by; at START the line rate
+    window_bytes: float  # payload that may be in flight; at START `NO_WINDOW_BYTES`
     timer_at_ps: list[int] = array(TIMERS, OFF)  # when to call back, or OFF
     timeout_ps: int  # own retransmission timeout; 0: the transport's
     segment_bytes: int  # frames that leave back to back before the next pause; 0: every packet is paced
@@ -169,14 +181,14 @@ class ReceiverState:
     send_ack: int  # set to 1: the NIC acknowledges now and clears it
     credit_bytes: int  # all that was ever granted: the NIC sends a CREDIT with it whenever it has grown
     send_credit: int  # set to 1: the NIC sends the CREDIT again and clears it
-    timer_at_ps: list[int] = array(TIMERS, OFF)
+    timer_at_ps: list[int] = array(TIMERS, OFF)  # when to call back, or OFF
 
 
 class PathState:
     """The prefix of a path selection's state."""
 
-    entropy: int  # 0..65535, carried as the UDP source port
-    timer_at_ps: list[int] = array(TIMERS, OFF)
+    entropy: int  # 0 to 65,535, carried as the UDP source port; at first the queue pair's own
+    timer_at_ps: list[int] = array(TIMERS, OFF)  # when to call back, or OFF
 
 
 SIGNAL_DTYPE: Final = np.dtype(list(_record(Signal)))
@@ -221,7 +233,7 @@ class CongestionControl:
     needs : what it needs of switches and transport, so that a scenario is refused before it runs
     source : the paper or specification
     variants : named sets of parameters, such as ``paper``
-    interface : version of this module that the file was written for
+    interface : version of this module for which the file was written; another one is refused on loading
     """
 
     params: type
@@ -248,6 +260,9 @@ class PathSelection:
 
     Parameters
     ----------
+    step : ``step(params, state, signal)`` at the sending NIC
+    per : ``packet`` or ``message``: before which of them SEND is told
+    signals : kinds at which ``step`` is called, besides SEND and TIMER
     reorders : whether packets of a queue pair overtake each other: ``never``; ``on-move``, when it changes the path;
         ``always``
     spreads : what it comes to where no packet is simulated, which the flow engine reads: ``constant``, a queue pair
@@ -278,6 +293,7 @@ class PortSelection:
 
     Parameters
     ----------
+    step : ``step(params, state, signal, candidates)`` at the switch
     port_state : class of a record that each port of the switch has, or None. The step is then
         ``step(params, state, ports, signal, candidates)``; ``ports[candidates[i].port]`` is the record of a candidate
     always : whether the step is called where there is one candidate too

@@ -66,7 +66,10 @@ _FIELDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
         lambda value: type(value) is int and 1 <= value <= MOST_CLASSES,
         f"an int from 1 to {MOST_CLASSES}",
     ),
-    "interface": (lambda value: value == INTERFACE, f"{INTERFACE}, the version that this Weftwork has"),
+    "interface": (
+        lambda value: type(value) is int and value == INTERFACE,
+        f"{INTERFACE}, the version that this Weftwork has; docs/models/policy-interface.md tells what a version holds",
+    ),
 }
 _SPREADS: Final[dict[type, tuple[str, ...]]] = {
     PathSelection: get_args(PathSpread),
@@ -76,14 +79,13 @@ _SPREADS: Final[dict[type, tuple[str, ...]]] = {
 
 def wrong_field(plugin: CongestionControl | PathSelection | PortSelection) -> str | None:
     """Say what is wrong with the type of the first wrong field, or None."""
-    for field in dataclasses.fields(plugin):
-        if field.name == "spreads":
-            continue
-        is_right, wanted = _FIELDS[field.name]
-        value = getattr(plugin, field.name)
+    names = [field.name for field in dataclasses.fields(plugin) if field.name not in ("interface", "spreads")]
+    for name in ("interface", *names):  # the version first: another one may have other words
+        is_right, wanted = _FIELDS[name]
+        value = getattr(plugin, name)
         if not is_right(value):
             shown = ascii(value)
-            return f"PLUGIN's {field.name} is {shown if len(shown) <= 40 else shown[:37] + '...'}, wanted {wanted}"
+            return f"PLUGIN's {name} is {shown if len(shown) <= 40 else shown[:37] + '...'}, wanted {wanted}"
     if isinstance(plugin, CongestionControl):
         return None
     return _wrong_spread(plugin) or _wrong_need(plugin)

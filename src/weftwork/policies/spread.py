@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.random import Stream, draw
-from weftwork.policies.interface import Kind
+from weftwork.policies.interface import OFF, Kind
 
 if TYPE_CHECKING:
     from weftwork.policies.load import LoadedPolicy
@@ -73,20 +73,24 @@ def _of_path(policy: LoadedPolicy, plugin: Any) -> str | None:  # noqa: ANN401 -
 def _of_port(policy: LoadedPolicy, plugin: Any) -> str | None:  # noqa: ANN401
     for count in _CANDIDATES:
         state, signal = policy.new_state(), policy.new_port_signal()
-        candidates = policy.new_candidates(count)
-        for candidate in candidates:
-            candidate.rate_bps, candidate.weight, candidate.minimal = 400_000_000_000, 1, 1
+        candidates, ports = policy.new_candidates(count), policy.new_port_states(count)
+        for port, candidate in enumerate(candidates):
+            candidate.rate_bps, candidate.weight, candidate.minimal, candidate.port = 400_000_000_000, 1, 1, port
+        signal.tier, signal.group, signal.ports = 1, OFF, count
+        signal.edges, signal.to_edge = 2, 1
         used: Counter[int] = Counter()
         flow = _bits(1, count) % 2**32
         is_even = plugin.spreads == "evenly"
         for packet in range(_PER_CANDIDATE * count if is_even else _PACKETS):
             signal.now_ps, signal.bytes, signal.is_data = packet * 100_000, 4_174, 1
             signal.candidates, signal.choice = count, 0
+            signal.word, signal.via, signal.virtual_channel = 0, OFF, 0
             signal.draw = _bits(2, packet)
             signal.hash = flow if is_even else _bits(3, packet) % 2**32
             signal.destination = 7 if is_even else _bits(4, packet) % 100_000
             signal.stride = 1 if is_even else (1, 4, 32)[packet % 3]
-            policy.call_step(state, signal, candidates)
+            signal.queue_pair_hash = _bits(5, 0 if is_even else packet)
+            policy.call_step(state, signal, candidates, ports)
             used[int(signal.choice)] += 1
             wanted = {"hash": signal.hash, "destination": signal.destination // signal.stride}.get(plugin.spreads)
             if wanted is not None and signal.choice != wanted % count:

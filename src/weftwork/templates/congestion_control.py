@@ -69,6 +69,7 @@ PLUGIN = CongestionControl(
     state=State,
     step=step,
     signals=frozenset({Kind.ACK}),  # besides START and TIMER; other events do not call the step
-    needs=frozenset({"rtt"}),
+    needs=frozenset({"rtt"}),  # without it rtt_ps is 0; it makes packets some bytes longer
+    interface=1,  # version of what a step sees and writes: docs/models/policy-interface.md
     source="doi:10.1145/3387514.3406591, section 3.1",
 )

@@ -31,7 +31,7 @@ class Params:
 
 
 class State(PathState):
-    """What the step remembers of one queue pair; `PathState` already has ``entropy``."""
+    """What the step remembers of one queue pair; `PathState` already has ``entropy`` and timers."""
 
     good: list[int] = array(PLACES)  # entropies that came back without a mark; a stack
     count: int
@@ -55,9 +55,10 @@ PLUGIN = PathSelection(
     params=Params,
     state=State,
     step=step,
-    signals=frozenset({Kind.ACK}),  # besides SEND; NAK and TIMEOUT could be named, too
+    signals=frozenset({Kind.ACK}),  # besides SEND and TIMER; NAK, TIMEOUT and others could be named, too
     reorders="always",  # packets of one queue pair overtake each other
     spreads="evenly",  # what the flow engine takes it for, where no packet is simulated
-    needs=frozenset({"ecn", "entropy", "reorder-tolerance"}),
+    needs=frozenset({"ecn", "entropy", "reorder-tolerance"}),  # without "entropy" that of an ACK is 0
+    interface=1,  # version of what a step sees and writes: docs/models/policy-interface.md
     source="arXiv:2407.21625, section 3",
 )

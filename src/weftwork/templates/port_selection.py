@@ -43,7 +43,7 @@ def step(params: Params, state: State, signal: PortSignal, candidates: list[Cand
         drawn = rest % signal.candidates
         if drain_s(candidates[drawn]) < drain_s(candidates[signal.choice]):
             signal.choice = drawn
-    last = state.last % signal.candidates  # ports that are down are no candidates
+    last = state.last % signal.candidates  # there may be fewer now: ports that are down are no candidates
     if drain_s(candidates[last]) < drain_s(candidates[signal.choice]):
         signal.choice = last
     state.last = signal.choice
@@ -56,5 +56,6 @@ PLUGIN = PortSelection(
     reorders="always",  # packets of one flow overtake each other
     spreads="evenly",  # what the flow engine takes it for, where no packet is simulated
     needs=frozenset({"queue", "reorder-tolerance"}),  # without "queue" all queue_bytes are 0
+    interface=1,  # version of what a step sees and writes: docs/models/policy-interface.md
     source="doi:10.1145/3098822.3098839, section 3",
 )

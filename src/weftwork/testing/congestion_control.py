@@ -1,8 +1,9 @@
 """Does a congestion control keep its contract? Named checks over the catalogue and over a user's own file.
 
-A check tells one queue pair's story to the step: starts, sends, acknowledgements, notifications, losses, timers, idle
-times, drawn at random and always the same. Signals that a real network could not send in that order may occur; none
-may break a step. Leaves out: whether the control is any good. `network_findings` asks that of an engine.
+A check tells one queue pair's story to the step: starts, sends, acknowledgements, notifications, losses, cut packets,
+credits, requests, timers, idle times, drawn at random and always the same. Each signal is one that an engine could
+send, though perhaps not in that order; none may break a step.
+Leaves out: whether the control is any good. `network_findings` asks that of an engine.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from weftwork.policies.interface import HOPS, NO_WINDOW_BYTES, OFF, TIMERS, Kind
+from weftwork.policies.interface import NO_WINDOW_BYTES, OFF, TIMERS, Kind
 from weftwork.policies.load import LoadedPolicy
 from weftwork.testing.declarations import declaration_findings
+from weftwork.testing.queue_pair import QueuePair, fired_timers
 from weftwork.testing.steps import BREAKS, DifferenceError, Finding, Twin
 
 __all__ = ["check_congestion_control", "network_findings"]
@@ -22,7 +24,6 @@ Run = Callable[[LoadedPolicy, int], Sequence[float]]
 _STORIES = 6  # chosen: some thousand calls take a second
 _EVENTS = 250
 _SHIFT_PS = 1_000_000_000_000  # chosen: a second later everything must happen alike
-_LINE_RATES_BPS = (10_000_000_000, 25_000_000_000, 100_000_000_000, 400_000_000_000, 800_000_000_000)
 
 
 def check_congestion_control(policy: LoadedPolicy, *, run: Run | None = None, seed: int = 1) -> tuple[Finding, ...]:
@@ -90,79 +91,59 @@ class _Story:
         self.random = random.Random(seed)
         self.twin = Twin(policy)
         self.kinds = policy.plugin.signals | {Kind.START, Kind.TIMER}  # type: ignore[union-attr]
-        self.signal: Any = policy.new_signal()
-        self.signal.now_ps = offset_ps
-        self.signal.line_rate_bps = self.random.choice(_LINE_RATES_BPS)
-        self.signal.base_rtt_ps = self.random.choice((2_000_000, 12_345_678, 1_000_000_000))
-        self.signal.mtu_bytes = self.random.choice((1_000, 4_096))
-        self.trace: list[tuple[float, float]] = []
-        self.acked = 0
+        self.pair = QueuePair(policy, self.random, step="sender", now_ps=offset_ps, all_needs=seed % 2 == 1)
+        self.trace: list[tuple[float, ...]] = []
         self.is_over = False
 
     def tell(self) -> Iterator[Finding]:
-        signal, state = self.signal, self.twin.state
-        state.rate_bps = signal.line_rate_bps
-        signal.backlog_bytes = 100 * signal.mtu_bytes
-        yield from self.send(Kind.START)
+        self.twin.state.rate_bps = self.pair.signal.line_rate_bps
+        yield from self.send(self.pair.tell(Kind.START))
         for _ in range(_EVENTS):
             if not self.is_over:
                 yield from self.event()
 
     def event(self) -> Iterator[Finding]:
-        signal = self.signal
-        next_ps = signal.now_ps + int(10 ** self.random.uniform(2, 8.5))
-        yield from self.timers(self.twin.state, until_ps=next_ps, tell=self.send)
+        pair = self.pair
+        next_ps = pair.now_ps + int(10 ** self.random.uniform(2, 8.5))
+        yield from fired_timers(self, self.twin.state, next_ps, self.send_timer)
         if self.twin.receiver is not None:
-            yield from self.timers(self.twin.receiver, until_ps=next_ps, tell=self.receive)
+            yield from fired_timers(self, self.twin.receiver, next_ps, lambda timer: self.receive(Kind.TIMER, timer))
         if self.is_over:
             return
-        signal.now_ps = next_ps
-        kind = self.random.choices(
-            (Kind.SEND, Kind.ACK, Kind.CNP, Kind.NAK, Kind.TRIM, Kind.TIMEOUT, Kind.CREDIT, Kind.DATA, Kind.RESUME),
-            (30, 30, 8, 2, 2, 1, 4, 20, 2),
-        )[0]
-        fill_signal(self.random, signal, kind)
+        pair.now_ps = next_ps
+        kinds = (Kind.SEND, Kind.ACK, Kind.CNP, Kind.NAK, Kind.TIMEOUT, Kind.CREDIT, Kind.DATA, Kind.RESUME, Kind.TRIM)
+        kind = self.random.choices(kinds, (30, 30, 8, 2, 1, 4, 20, 2, 3))[0]
         if kind == Kind.DATA:
             yield from self.receive(kind)
             return
         if kind == Kind.RESUME:
-            self.rest()
-        elif kind == Kind.SEND:
-            signal.next_seq += 1
-        elif kind == Kind.ACK:
-            self.acked = min(signal.next_seq, self.acked + self.random.randrange(4))
-            signal.seq = self.acked
-        yield from self.send(kind)
+            yield from self.rest()
+        if kind == Kind.TRIM:
+            yield from self.receive(kind)
+            if "trimming" not in self.policy.plugin.needs:
+                return
+        if not pair.can_happen(kind):
+            kind = Kind.ACK if kind == Kind.SEND else Kind.SEND
+        yield from self.send(pair.tell(kind))
         if kind == Kind.ACK and Kind.ACK in self.kinds and not self.is_over:
             yield from self.old_news()
 
-    def rest(self) -> None:
-        """Be idle for a while: the engine stops the timers."""
+    def rest(self) -> Iterator[Finding]:
+        """Finish what there is and be idle for a while: the engine stops the timers."""
+        yield from self.send(self.pair.finish())
         for timer in range(TIMERS):
             self.twin.state.timer_at_ps[timer] = OFF
-        self.signal.now_ps += int(10 ** self.random.uniform(5, 10))
+        self.pair.now_ps += int(10 ** self.random.uniform(5, 10))
 
-    def timers(self, state: Any, *, until_ps: int, tell: Callable[[Kind], Iterator[Finding]]) -> Iterator[Finding]:  # noqa: ANN401
-        for _ in range(50):  # chosen: enough for any timer of a microsecond in the gap; later ones fire late
-            due = [(state.timer_at_ps[t], t) for t in range(TIMERS) if state.timer_at_ps[t] != OFF]
-            if self.is_over or not due or min(due)[0] > until_ps:
-                return
-            at_ps, timer = min(due)
-            self.signal.now_ps = max(self.signal.now_ps, at_ps)
-            self.signal.timer = timer
-            state.timer_at_ps[timer] = OFF
-            yield from tell(Kind.TIMER)
-            if OFF != state.timer_at_ps[timer] <= self.signal.now_ps and not self.is_over:
-                self.is_over = True
-                text = f"timer {timer} fired and was set to the same instant again; the run would never end"
-                yield Finding(check="timers_move_on", text=text)
+    def send_timer(self, timer: int) -> Iterator[Finding]:
+        yield from self.send(self.pair.tell(Kind.TIMER, timer=timer))
 
-    def send(self, kind: Kind) -> Iterator[Finding]:
-        if kind not in self.kinds:
+    def send(self, signal: Any) -> Iterator[Finding]:  # noqa: ANN401
+        kind = Kind(signal.kind)
+        if kind not in self.kinds or self.is_over:
             return
-        self.signal.kind = int(kind)
         try:
-            self.twin.step(self.signal)
+            self.twin.step(signal)
         except DifferenceError as difference:
             yield self.ends("compiled_equals_plain", f"at {kind.name}: {difference}")
             return
@@ -170,73 +151,51 @@ class _Story:
             yield self.ends("no_signal_breaks_the_step", f"at {kind.name}: {self.twin.error}")
             return
         state = self.twin.state
-        self.trace.append((state.rate_bps, state.window_bytes))
-        if state.rate_bps > self.signal.line_rate_bps:
-            text = (
-                f"at {kind.name} the rate became {state.rate_bps:,.0f} bit/s on a line of {self.signal.line_rate_bps:,}"
-            )
+        own = (state.timeout_ps, state.segment_bytes, state.request_bytes, state.send_request)
+        self.trace.append((state.rate_bps, state.window_bytes, *own))
+        if state.rate_bps > signal.line_rate_bps:
+            text = f"at {kind.name} the rate became {state.rate_bps:,.0f} bit/s on a line of {signal.line_rate_bps:,}"
             yield Finding(check="rate_within_line_rate", text=text)
         if state.window_bytes > NO_WINDOW_BYTES:
             text = f"at {kind.name} the window became {state.window_bytes}"
             yield Finding(check="window_within_bounds", text=text)
+        if state.send_request:
+            state.send_request = 0  # the NIC takes what was asked of it
+            yield from self.receive(Kind.REQUEST)
 
-    def receive(self, kind: Kind) -> Iterator[Finding]:
+    def receive(self, kind: Kind, timer: int = 0) -> Iterator[Finding]:
         plugin: Any = self.policy.plugin
-        if self.twin.receiver is None:
+        receiver = self.twin.receiver
+        if receiver is None or self.is_over:
             return
-        if kind == Kind.DATA and plugin.receiver_signals == "ecn" and self.signal.ecn == 0:
+        signal = self.pair.hear(kind, timer, self.twin.state.request_bytes)
+        if kind == Kind.DATA and plugin.receiver_signals == "ecn" and signal.ecn == 0:
             return
-        self.signal.kind = int(kind)
         try:
-            self.twin.receive(self.signal)
+            self.twin.receive(signal)
         except DifferenceError as difference:
             yield self.ends("compiled_equals_plain", f"receiver, at {kind.name}: {difference}")
             return
         if self.twin.error is not None:
             yield self.ends("no_signal_breaks_the_step", f"receiver, at {kind.name}: {self.twin.error}")
             return
-        # The NIC takes what was asked of it.
-        receiver = self.twin.receiver
+        # The NIC takes what was asked of it; credit stays, since it counts all that was ever granted.
         receiver.send_cnp = 0
         receiver.send_ack = 0
-        receiver.credit_bytes = 0
+        receiver.send_credit = 0
 
     def old_news(self) -> Iterator[Finding]:
         """Tell the last acknowledgement again: nothing in it is new."""
         before = (self.twin.state.rate_bps, self.twin.state.window_bytes)
-        self.signal.bytes = 0
-        self.signal.ecn = 0
         told = len(self.trace)
-        yield from self.send(Kind.ACK)
+        yield from self.send(self.pair.old_news())
         if len(self.trace) == told:
             return
         after = self.trace.pop()
         if after[0] > before[0] or after[1] > before[1]:
-            text = f"an ACK of nothing new raised (rate, window) from {before} to {after}"
+            text = f"an ACK of nothing new raised (rate, window) from {before} to {after[:2]}"
             yield Finding(check="no_reaction_to_old_news", text=text)
 
     def ends(self, check: str, text: str) -> Finding:
         self.is_over = True
         return Finding(check=check, text=text)
-
-
-def fill_signal(source: random.Random, signal: Any, kind: Kind) -> None:  # noqa: ANN401
-    """Draw what a signal of this kind may carry."""
-    signal.bytes = source.choice((0, 1, signal.mtu_bytes, source.randrange(1, 1_000_000))) if kind == Kind.ACK else 0
-    if kind in (Kind.SEND, Kind.DATA, Kind.CREDIT):
-        signal.bytes = source.randrange(1, signal.mtu_bytes + 1)
-    signal.ecn = int(source.random() < 0.3)
-    queueing_ps = int(10 ** source.uniform(0, 9))
-    signal.rtt_ps = 0 if source.random() < 0.1 else signal.base_rtt_ps + queueing_ps
-    signal.host_delay_ps = source.randrange(signal.rtt_ps + 1)
-    signal.fabric_delay_ps = signal.rtt_ps - signal.host_delay_ps
-    signal.entropy = source.randrange(65_536)
-    signal.draw = source.getrandbits(62)
-    signal.inflight_bytes = source.choice((0, signal.mtu_bytes, source.randrange(10_000_000)))
-    signal.backlog_bytes = source.choice((0, 1, source.randrange(1_000_000_000)))
-    signal.hops = source.randrange(HOPS + 1)
-    for hop in range(signal.hops):
-        signal.hop_queue_bytes[hop] = source.choice((0, source.randrange(10_000_000)))
-        signal.hop_tx_bytes[hop] += source.randrange(10_000_000)
-        signal.hop_rate_bps[hop] = signal.line_rate_bps
-        signal.hop_at_ps[hop] = max(signal.now_ps - source.randrange(1_000_000), signal.hop_at_ps[hop])

@@ -57,12 +57,12 @@ _POLICY_CHECKS: Final = {
         "only_differences_of_time_count",
     ),
     "path_selection": (
-        "declares_what_comes", "compiled_equals_plain", "no_signal_breaks_the_step", "same_signals_same_answers",
-        "keeps_its_path", "spreads_as_declared",
+        "declares_what_comes", "compiled_equals_plain", "no_signal_breaks_the_step", "timers_move_on",
+        "same_signals_same_answers", "keeps_its_path", "spreads_as_declared",
     ),
     "port_selection": (
         "declares_what_comes", "compiled_equals_plain", "no_packet_breaks_the_step", "same_signals_same_answers",
-        "keeps_its_path", "avoids_dead_ports", "uses_every_candidate", "spreads_as_declared",
+        "keeps_its_path", "uses_every_candidate", "spreads_as_declared",
     ),
 }  # fmt: skip
 _NETWORK_CHECKS: Final = {

@@ -40,6 +40,7 @@ EngineName = Literal["packet", "reference"]
 _MESSAGE_PACKETS = 16  # chosen: fine enough to count bytes in an interval, coarse enough for few messages
 _RATE_BPS = 100_000_000_000
 _DELAY_PS = US_PS  # chosen: 200 m of fibre, or a switch's latency and a short cable
+_TRIM_BYTES = 64  # chosen: the smallest frame of Ethernet, IEEE 802.3, clause 4.4.2
 _ECN = Ecn(kmin_bytes=100_000, kmax_bytes=400_000, pmax=0.2)  # chosen: a quarter of the default, to settle sooner
 
 
@@ -105,7 +106,7 @@ class Bottleneck:
         -------
         rows of `weftwork.engine.outcome`; ``delivered_at_ps`` is negative where the run ended before
         """
-        transport = Transport(reorder_tolerant="reorder-tolerance" in policy.plugin.needs)
+        transport = _transport(policy, reorder_tolerant="reorder-tolerance" in policy.plugin.needs)
         links = [(host, flows + 1) for host in range(flows + 1)]
         size = _MESSAGE_PACKETS * transport.mtu_bytes
         # As many messages as the link could carry to the end, so that nobody ever runs dry.
@@ -168,7 +169,7 @@ class Uplinks:
         down = [(host, leaves[host // self.hosts]) for host in range(2 * self.hosts)]
         up = [(leaf, first_spine + spine) for leaf in leaves for spine in range(self.spines)]
         flows = [(host, host + self.hosts, 2 * US_PS) for host in range(self.hosts)]
-        transport = Transport(reorder_tolerant=True)
+        transport = _transport(policy, reorder_tolerant=True)
         fabric = _fabric([*down, *up], hosts=2 * self.hosts, telemetry="telemetry" in policy.plugin.needs)
         size = _MESSAGE_PACKETS * transport.mtu_bytes
         engine_input = lower(
@@ -227,6 +228,15 @@ def _run(engine_input: PacketInput, engine: EngineName) -> Outcome:
     from weftwork.engine import packet  # a clone without a compiler still has the reference
 
     return packet.run(engine_input)
+
+
+def _transport(policy: LoadedPolicy, *, reorder_tolerant: bool) -> Transport:
+    """RoCEv2 with PFC; without PFC and with selective repeat for a policy that is to hear of packets that are cut."""
+    if "trimming" not in policy.plugin.needs:
+        return Transport(reorder_tolerant=reorder_tolerant)
+    return Transport(
+        reorder_tolerant=reorder_tolerant, recovery="selective-repeat", lossless_priorities=(), trim_bytes=_TRIM_BYTES
+    )
 
 
 def _fabric(links: Sequence[tuple[int, int]], *, hosts: int, telemetry: bool) -> Fabric:

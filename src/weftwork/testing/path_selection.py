@@ -9,11 +9,11 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from weftwork.policies.interface import Kind
+from weftwork.policies.interface import OFF, TIMERS, Kind
 from weftwork.policies.load import LoadedPolicy
-from weftwork.testing.congestion_control import fill_signal
 from weftwork.testing.declarations import declaration_findings
 from weftwork.testing.network import Usage, uplink_findings
+from weftwork.testing.queue_pair import QueuePair, fired_timers
 from weftwork.testing.steps import BREAKS, DifferenceError, Finding, Twin, spread_findings
 
 __all__ = ["check_path_selection"]
@@ -31,7 +31,7 @@ def check_path_selection(
     ----------
     policy : a loaded path selection
     run : if given, the checks that need a network are made too; `weftwork.testing.network.Uplinks` is one
-    seed : of the stories of sends, acknowledgements, losses and timeouts
+    seed : of the stories of sends, acknowledgements, losses, cut packets, timeouts, timers and idle times
 
     Returns
     -------
@@ -41,10 +41,10 @@ def check_path_selection(
     for number in range(_STORIES):
         runs = []
         for _ in range(2):
-            taken: list[int] = []
-            for finding in _story(policy, seed * 1_000 + number, taken):
+            story = _Story(policy, seed * 1_000 + number)
+            for finding in story.tell():
                 findings.setdefault(finding.check, finding)
-            runs.append(taken)
+            runs.append(story.taken)
         if runs[0] != runs[1]:
             text = "a second run of the same story took other paths"
             findings.setdefault("same_signals_same_answers", Finding(check="same_signals_same_answers", text=text))
@@ -56,32 +56,76 @@ def check_path_selection(
     return (*found, *uplink_findings(policy, run)) if run is not None and is_sound else found
 
 
-def _story(policy: LoadedPolicy, seed: int, taken: list[int]) -> Iterator[Finding]:
-    source = random.Random(seed)
-    plugin: Any = policy.plugin
-    twin = Twin(policy)
-    signal = policy.new_signal()
-    signal.line_rate_bps, signal.base_rtt_ps, signal.mtu_bytes = 400_000_000_000, 12_000_000, 4_096
-    twin.state.entropy = source.randrange(49_152, 65_536)
-    for _ in range(_EVENTS):
-        signal.now_ps += int(10 ** source.uniform(2, 9))
-        kind = source.choices((Kind.SEND, Kind.ACK, Kind.NAK, Kind.TIMEOUT), (50, 40, 5, 3))[0]
-        if kind not in plugin.signals | {Kind.SEND}:
-            continue
-        fill_signal(source, signal, kind)
-        signal.kind = int(kind)
-        before = twin.state.entropy
-        try:
-            twin.step(signal)
-        except DifferenceError as difference:
-            yield Finding(check="compiled_equals_plain", text=f"at {kind.name}: {difference}")
+class _Story:
+    """One queue pair's life, told to both forms of the step; ``taken`` are the entropies of its packets."""
+
+    def __init__(self, policy: LoadedPolicy, seed: int) -> None:
+        plugin: Any = policy.plugin
+        self.plugin = plugin
+        self.random = random.Random(seed)
+        self.pair = QueuePair(policy, self.random, step="path", all_needs=seed % 2 == 1)
+        self.twin = Twin(policy)
+        self.twin.state.entropy = self.pair.own_entropy
+        self.kinds = plugin.signals | {Kind.SEND, Kind.TIMER}
+        self.taken: list[int] = []
+        self.is_over = False
+
+    def tell(self) -> Iterator[Finding]:
+        yield from self.send(Kind.START)
+        for _ in range(_EVENTS):
+            if not self.is_over:
+                yield from self.event()
+
+    def event(self) -> Iterator[Finding]:
+        pair, source = self.pair, self.random
+        next_ps = pair.now_ps + int(10 ** source.uniform(2, 9))
+        yield from fired_timers(self, self.twin.state, next_ps, lambda timer: self.send(Kind.TIMER, timer))
+        pair.now_ps = next_ps
+        kinds = (Kind.SEND, Kind.ACK, Kind.NAK, Kind.TIMEOUT, Kind.RESUME, Kind.TRIM)
+        kind = source.choices(kinds, (50, 40, 5, 3, 2, 3 * ("trimming" in self.plugin.needs)))[0]
+        if not pair.can_happen(kind):
+            kind = Kind.ACK if kind == Kind.SEND else Kind.SEND
+        if kind == Kind.RESUME:
+            yield from self.step(pair.finish())
+            for timer in range(TIMERS):
+                self.twin.state.timer_at_ps[timer] = OFF
+            pair.now_ps += int(10 ** source.uniform(5, 10))
+        before = self.twin.state.entropy
+        yield from self.send(kind)
+        if kind != Kind.SEND or self.is_over:
             return
-        if twin.error is not None:
-            yield Finding(check="no_signal_breaks_the_step", text=f"at {kind.name}: {twin.error}")
+        moved = [before, self.taken[-1]]
+        if self.plugin.reorders == "on-move" and pair.can_happen(kind):  # another packet at the same instant
+            yield from self.send(kind)
+            moved = self.taken[-2:]
+        if self.plugin.reorders != "always" and self.plugin.per == "packet" and moved[0] != moved[-1]:
+            told = f"reorders is {self.plugin.reorders!r}, and it moved a packet from entropy {moved[0]} to {moved[-1]}"
+            hint = (
+                "though the packet before left at the same instant; reorders='always' says that any packet may move"
+                if self.plugin.reorders == "on-move"
+                else "; reorders='on-move' or 'always' says that it may"
+            )
+            yield self.ends("keeps_its_path", f"{told}{'' if hint[0] == ';' else ', '}{hint}")
+
+    def send(self, kind: Kind, timer: int = 0) -> Iterator[Finding]:
+        yield from self.step(self.pair.tell(kind, timer=timer))
+
+    def step(self, signal: Any) -> Iterator[Finding]:  # noqa: ANN401
+        kind = Kind(signal.kind)
+        if kind not in self.kinds or self.is_over:
+            return
+        try:
+            self.twin.step(signal)
+        except DifferenceError as difference:
+            yield self.ends("compiled_equals_plain", f"at {kind.name}: {difference}")
+            return
+        if self.twin.error is not None:
+            yield self.ends("no_signal_breaks_the_step", f"at {kind.name}: {self.twin.error}")
             return
         if kind == Kind.SEND:
-            taken.append(twin.state.entropy)
-            if plugin.reorders != "always" and plugin.per == "packet" and before != twin.state.entropy:
-                text = f"it says that it does not reorder, and moved a packet from entropy {before} to {taken[-1]}"
-                yield Finding(check="keeps_its_path", text=text)
-                return
+            self.taken.append(self.twin.state.entropy)
+            self.pair.carries(self.twin.state.entropy)
+
+    def ends(self, check: str, text: str) -> Finding:
+        self.is_over = True
+        return Finding(check=check, text=text)

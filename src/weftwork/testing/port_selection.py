@@ -12,13 +12,14 @@ from typing import Any
 from weftwork.policies.load import LoadedPolicy
 from weftwork.testing.declarations import declaration_findings
 from weftwork.testing.network import Usage, uplink_findings
-from weftwork.testing.steps import BREAKS, DifferenceError, Finding, Twin, spread_findings
+from weftwork.testing.steps import BREAKS, DifferenceError, Finding, spread_findings
+from weftwork.testing.switch import EDGES, BrokenError, Switch
 
 __all__ = ["check_port_selection"]
 
 _STORIES = 6  # chosen: some thousand calls take a second
 _PACKETS = 250
-_STRIDES = (1, 4, 32, 1_024)  # chosen: leaves, and tiers above switches of some radices
+_FLOWS = 20  # chosen: each then comes a dozen times
 _ALIKE = 8  # chosen: as many equal candidates for 64 flows each, so that a fair hash misses none
 
 
@@ -42,7 +43,7 @@ def check_port_selection(
         runs = []
         for _ in range(2):
             taken: list[int] = []
-            for finding in _packets(policy, seed * 1_000 + number, taken):
+            for finding in _sound(_packets(policy, seed * 1_000 + number, taken)):
                 findings.setdefault(finding.check, finding)
             runs.append(taken)
         if runs[0] != runs[1]:
@@ -50,67 +51,81 @@ def check_port_selection(
             findings.setdefault("same_signals_same_answers", Finding(check="same_signals_same_answers", text=text))
     is_sound = BREAKS.isdisjoint(findings)
     if is_sound:
-        for finding in (*_equal_candidates(policy, seed), *spread_findings(policy)):
-            findings[finding.check] = finding
+        keeps = policy.plugin.reorders == "never"  # type: ignore[union-attr]
+        kept = _sound(_kept_flows(policy, seed)) if keeps else ()
+        for finding in (*_sound(_equal_candidates(policy, seed)), *spread_findings(policy), *kept):
+            findings.setdefault(finding.check, finding)
     found = tuple(findings.values())
     return (*found, *uplink_findings(policy, run)) if run is not None and is_sound else found
+
+
+def _sound(found: Iterator[Finding]) -> Iterator[Finding]:
+    """What is found, up to a step that fails."""
+    try:
+        yield from found
+    except DifferenceError as difference:
+        yield Finding(check="compiled_equals_plain", text=str(difference))
+    except BrokenError as broken:
+        yield Finding(check="no_packet_breaks_the_step", text=str(broken))
 
 
 def _equal_candidates(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
     """Many flows meet candidates that differ in nothing: each must be used."""
     source = random.Random(seed)
-    twin = Twin(policy)
-    signal = policy.new_port_signal()
+    switch = Switch(policy, source)
+    candidates = switch.candidates(_ALIKE, in_port=0, alike=True)
+    ports = [candidate.port for candidate in candidates]
     used: set[int] = set()
     for _ in range(64 * _ALIKE):
-        signal.now_ps += int(10 ** source.uniform(2, 9))
-        signal.hash, signal.draw = source.getrandbits(32), source.getrandbits(62)
-        signal.bytes, signal.is_data, signal.candidates, signal.choice = 4_174, 1, _ALIKE, 0
-        signal.destination, signal.stride = source.randrange(100_000), source.choice(_STRIDES)
-        candidates = policy.new_candidates(_ALIKE)
-        for candidate in candidates:
-            candidate.rate_bps, candidate.weight, candidate.minimal = 400_000_000_000, 1, 1
-        twin.step(signal, candidates)
-        used.add(signal.choice)
+        switch.signal.now_ps += int(10 ** source.uniform(2, 9))
+        used.add(switch.choose(switch.flow(is_data=1), candidates, dict.fromkeys(range(EDGES), candidates)))
     if len(used) < _ALIKE:
-        text = f"of {_ALIKE} equal candidates it used only {sorted(used)} for {64 * _ALIKE} flows"
+        indices = sorted(ports.index(port) for port in used)
+        text = f"of {_ALIKE} equal candidates it used only {indices} for {64 * _ALIKE} flows"
         yield Finding(check="uses_every_candidate", text=text)
+
+
+def _kept_flows(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
+    """Flows whose packets come later, to the same ports, leave by the port they had: for ``reorders="never"``."""
+    source = random.Random(seed)
+    switch = Switch(policy, source)
+    flows = [switch.flow(is_data=1) for _ in range(_FLOWS)]
+    had: dict[int, int] = {}
+    shown = [switch.candidates(_ALIKE, in_port=flow.in_port) for flow in flows]
+    ways: list[dict[int, list[Any]]] = [{} for _ in flows]
+    for _ in range(_PACKETS):
+        switch.signal.now_ps += int(10 ** source.uniform(2, 9))
+        number = source.randrange(_FLOWS)
+        if "queue" in policy.plugin.needs:
+            for candidate in shown[number]:
+                candidate.queue_bytes = source.choice((0, source.randrange(1_000_000)))
+        port = switch.choose(flows[number], shown[number], ways[number])
+        if port != had.setdefault(number, port):
+            text = f"reorders is 'never', and it moved a flow from port {had[number]} to {port} between two packets"
+            hint = "; reorders='on-move' says that it may, 'always' that packets of one instant may part, too"
+            yield Finding(check="keeps_its_path", text=text + hint)
+            return
 
 
 def _packets(policy: LoadedPolicy, seed: int, taken: list[int]) -> Iterator[Finding]:
     source = random.Random(seed)
     plugin: Any = policy.plugin
-    twin = Twin(policy)
-    signal = policy.new_port_signal()
-    sees_queues = "queue" in plugin.needs
-    hashes = [source.getrandbits(32) for _ in range(20)]
+    switch = Switch(policy, source)
+    flows = [switch.flow() for _ in range(_FLOWS)]
+    counts = (1, 2, 3, 8, 64) if plugin.always else (2, 3, 8, 64)
     for _ in range(_PACKETS):
-        signal.now_ps += int(10 ** source.uniform(2, 9))
-        signal.hash = source.choice(hashes)
-        signal.bytes = source.randrange(64, 4_200)
-        signal.is_data = source.randrange(2)
-        signal.candidates = source.choice((1, 2, 3, 8, 64))
-        signal.destination, signal.stride = source.randrange(100_000), source.choice(_STRIDES)
-        candidates = policy.new_candidates(signal.candidates)
-        for candidate in candidates:
-            candidate.queue_bytes = source.choice((0, source.randrange(1_000_000))) if sees_queues else 0
-            candidate.rate_bps = source.choice((100_000_000_000, 400_000_000_000))
-            candidate.weight = source.randrange(1, 9)
-        choices = []
-        for _ in range(2):  # two packets of one flow at one instant
-            signal.draw = source.getrandbits(62)
-            signal.choice = 0
-            try:
-                twin.step(signal, candidates)
-            except DifferenceError as difference:
-                yield Finding(check="compiled_equals_plain", text=str(difference))
-                return
-            if twin.error is not None:
-                yield Finding(check="no_packet_breaks_the_step", text=str(twin.error))
-                return
-            choices.append(signal.choice)
-        taken += choices
-        if choices[0] != choices[1] and plugin.reorders != "always":
-            text = f"it says that it does not reorder, and sent two packets of one flow at once to ports {choices}"
-            yield Finding(check="keeps_its_path", text=text)
+        switch.signal.now_ps += int(10 ** source.uniform(2, 9))
+        flow = source.choice(flows)
+        if plugin.at_delivery and source.random() < 0.2:
+            switch.deliver(flow)
+            continue
+        candidates = switch.candidates(source.choice(counts), in_port=flow.in_port)
+        ways: dict[int, list[Any]] = {}
+        brought = source.choice(switch.brought)
+        # two packets of one flow at one instant
+        ports = [switch.choose(flow, candidates, ways, brought) for _ in range(2)]
+        taken += ports
+        if ports[0] != ports[1] and plugin.reorders != "always":
+            text = f"reorders is {plugin.reorders!r}, and two packets of one flow at once left by ports {ports}"
+            yield Finding(check="keeps_its_path", text=f"{text}; reorders='always' says that any packet may move")
             return

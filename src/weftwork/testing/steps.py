@@ -44,22 +44,25 @@ class Twin:
     Parameters
     ----------
     policy : the policy
+    port_count : ports of the switch, for a port selection
 
     Attributes
     ----------
     state, receiver, shared : plain states; the last two None where the policy has none
+    ports : plain records of the ports of the switch, for a port selection with a ``port_state``; else None
     error : of the last call, where the step failed in both forms; else None
     """
 
-    def __init__(self, policy: LoadedPolicy) -> None:
+    def __init__(self, policy: LoadedPolicy, *, port_count: int = 0) -> None:
         self.policy = policy
         self.state = policy.new_state()
         self.receiver = policy.new_receiver_state()
         self.shared = policy.new_shared_state()
+        self.ports = policy.new_port_states(port_count)
         self.error: PolicyError | None = None
         self._compiled = policy.compile()
         self._params = np.frombuffer(policy.params_bytes, np.uint8).copy()
-        pointers = [ctypes.c_void_p] * (4 if policy.kind == "port_selection" else 3)
+        pointers = [ctypes.c_void_p] * (5 if policy.kind == "port_selection" else 3)
         self._step = ctypes.CFUNCTYPE(ctypes.c_int32, *pointers)(self._compiled.step_address)
         address = self._compiled.receive_address
         self._receive = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(address) if address else None
@@ -74,15 +77,22 @@ class Twin:
         layout = self.policy.signal_layout
         state = _record(self.policy.state.pack(self.state))
         record = _record(layout.pack(signal))
-        addresses = [self._params.ctypes.data, state.ctypes.data, record.ctypes.data]
-        arguments: tuple[Any, ...] = (self.state, signal)
+        addresses: list[int | None] = [self._params.ctypes.data, state.ctypes.data]
+        rows = None
         if candidates is not None:
             array = _record(b"".join(self.policy.candidate_layout.pack(c) for c in candidates))
-            addresses.append(array.ctypes.data)
-            arguments = (*arguments, candidates)
+            if self.policy.port_state is not None:
+                rows = _record(b"".join(map(self.policy.port_state.pack, self.ports or ())))
+            addresses += [None if rows is None else rows.ctypes.data, record.ctypes.data, array.ctypes.data]
+        else:
+            addresses.append(record.ctypes.data)
         status = self._step(*addresses)
-        if self._fails_alike(status, lambda: self.policy.call_step(*arguments)):
+        if self._fails_alike(status, lambda: self.policy.call_step(self.state, signal, candidates, self.ports)):
             return
+        if rows is not None and self.policy.port_state is not None:
+            size = self.policy.port_state.dtype.itemsize
+            for at, row in enumerate(self.ports or ()):
+                self._same(f"state of port {at}", self.policy.port_state, row, rows[at * size : (at + 1) * size])
         self._same("state", self.policy.state, self.state, state)
         self._same("signal", layout, signal, record)
 

@@ -198,7 +198,7 @@ def test_test_says_all_that_fails_in_words_and_json(command: Command, tmp_path: 
     assert answer.code == 1
     assert "mine.py: congestion control; 3 of 13 checks failed" in answer.out
     for words in (
-        "declares_what_comes", "found   signals hold TRIM, which nobody tells: no switch cuts packets yet",
+        "declares_what_comes", "found   signals hold TRIM, which comes from a transport that cuts",
         "one_flow_fills_the_link", "done    sent one long flow over a link of 100 Gb/s",
         "wanted  from 20 ms on at least 90 %", "found   it gets ",
     ):  # fmt: skip

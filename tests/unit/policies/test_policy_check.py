@@ -60,7 +60,7 @@ def refusal(tmp_path: Path, *body: str, above: str = "") -> tuple[str, int]:
         ("state.level = signal.draw / 4", "'draw' and 'hash' have 62 bits"),
         (
             "state.nothing = 1",
-            "'state' has no field 'nothing'; it has rate_bps, window_bytes, timer_at_ps, level, count",
+            "'state' has no field 'nothing'; it has rate_bps, window_bytes, timer_at_ps, timeout_ps, segment_bytes, ",
         ),
         ("state.level = signal.speed", "'signal' has no field 'speed'"),
         ("signal.bytes = 1", "'signal.bytes' is read only"),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError, PolicyError
 from weftwork.policies import compile as compile_module
-from weftwork.policies.interface import HOPS, Kind
+from weftwork.policies.interface import HOPS, OFF, Kind
 from weftwork.policies.load import LoadedPolicy, catalogue, load
 from weftwork.testing.steps import Twin
 
@@ -112,9 +112,10 @@ def test_a_compiled_port_selection_equals_the_plain_one_to_the_bit(name: str, pa
         signal = twin.policy.new_port_signal()
         signal.now_ps, signal.hash, signal.draw, signal.candidates = now_ps, hashed, drawn, len(ports)
         signal.destination, signal.stride = drawn >> 40, 1 + hashed % 64
+        signal.via = OFF
         candidates = twin.policy.new_candidates(len(ports))
-        for candidate, (queue, up) in zip(candidates, ports, strict=True):
-            candidate.queue_bytes, candidate.up, candidate.rate_bps = queue, up, 400_000_000_000
+        for candidate, (queue, paused) in zip(candidates, ports, strict=True):
+            candidate.queue_bytes, candidate.paused, candidate.rate_bps = queue, paused, 400_000_000_000
         twin.step(signal, candidates)
         assert twin.error is None
 

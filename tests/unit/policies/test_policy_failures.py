@@ -25,7 +25,7 @@ CASES = {  # key of the scenario, file, the line of its step after which to put,
     "path": ("path_selection", "tests/policies/restless.py", "state.entropy = (",
              "        state.entropy = 65_536 * signal.bytes", "wanted 0 to 65535"),
     "port": ("port_selection", "tests/policies/flowlet.py", "entry = signal.hash",
-             "    state.port[entry] = 1 // (candidates[0].up - 1)", "ZeroDivisionError"),
+             "    state.port[entry] = 1 // (candidates[0].minimal - 1)", "ZeroDivisionError"),
 }  # fmt: skip
 
 

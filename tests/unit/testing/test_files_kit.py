@@ -33,11 +33,14 @@ def broken(tmp_path: Path, kind: str, old: str, new: str) -> FileReport:
          "uses_every_uplink", "the uplinks sent"),
         ("path_selection", "state.entropy = signal.draw % params.entropies", "state.entropy = 7 % params.entropies",
          "spreads_as_declared", "took the entropy 7"),
-        ("path_selection", 'reorders=True,  # packets of one queue pair overtake each other\n    spreads="evenly",',
-         "reorders=False,", "keeps_its_path", "moved a packet"),
-        ("port_selection", "if candidates[index].up == 1:", "if index >= 0:", "avoids_dead_ports", "which is down"),
-        ("port_selection", "next_up(rest % signal.candidates, signal, candidates)",
-         "next_up(rest % 2, signal, candidates)", "no_packet_breaks_the_step", "list index out of range"),
+        ("path_selection", 'reorders="always",  # packets of one queue pair overtake each other\n    spreads="evenly",',
+         'reorders="never",', "keeps_its_path", "moved a packet"),
+        ("port_selection", 'reorders="always",  # packets of one flow overtake each other\n    spreads="evenly",',
+         'reorders="on-move",', "keeps_its_path", "two packets of one flow at once"),
+        ("port_selection", "signal.choice = rest % signal.candidates", "signal.choice = rest % 3",
+         "no_packet_breaks_the_step", "list index out of range"),
+        ("port_selection", 'frozenset({"queue", "reorder-tolerance"})', 'frozenset({"reorder-tolerance"})',
+         "declares_what_comes", "add 'queue' to needs"),
         ("collective", "lane.receive(behind, reduce=True)", "lane.receive(behind)", "computes_the_collective", "has"),
         ("collective", "steps = sum(rounds(call))\n    edges", "steps = 1 + sum(rounds(call))\n    edges",
          "computes_the_collective", "closed form"),
@@ -108,10 +111,50 @@ SIGNALS = "signals=frozenset({{{}}})"
 GAIN = 'gain: float = row(default=1.0, source="chosen: a test", text="Nothing.")'
 
 
+TRIMS = SIGNALS.format("Kind.TRIM") + ", needs={'trimming'}"
+ON_ACK = SIGNALS.format("Kind.ACK, Kind.SEND")
+ACKED = "if signal.kind == Kind.ACK: state.{}"
+RATE = "state.rate_bps = 1e9 + signal.{}"
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "params", "body", "declared", "told"),
     [
-        ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("Kind.TRIM"), "no switch cuts packets"),
+        ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("Kind.REQUEST"), "step of a receiver"),
+        ("congestion_control", CONTROL, "pass", RATE.format("rtt_ps"), ON_ACK, "signal.rtt_ps, always 0"),
+        ("congestion_control", CONTROL, "pass", RATE.format("fabric_delay_ps"), ON_ACK, "add 'rtt' to needs"),
+        ("congestion_control", CONTROL, "pass", RATE.format("hop_port[0]"), ON_ACK, "add 'telemetry' to needs"),
+        ("congestion_control", CONTROL, "pass", RATE.format("entropy"), ON_ACK, "add 'entropy' to needs"),
+        ("congestion_control", CONTROL, "pass", "if signal.kind == Kind.SEND: " + RATE.format("rtt_ps"), ON_ACK,
+         "signal.rtt_ps at SEND, where it is always 0; it is set with: sender ACK, TRIM"),
+        ("congestion_control", CONTROL, "pass", RATE.format("last_hop"), ON_ACK + ", needs={'trimming'}",
+         "last_hop at"),
+        ("congestion_control", CONTROL, "pass", RATE.format("draw"), ON_ACK, "draw at"),
+        ("congestion_control", CONTROL, "pass", RATE.format("request_bytes"), ON_ACK, "request_bytes at"),
+        ("congestion_control", CONTROL, "pass", "pass", ON_ACK + ", needs={'rtt'}", "take it out of needs"),
+        ("congestion_control", CONTROL, "pass", "pass", ON_ACK + ", needs={'ecn'}", "no step reads ecn"),
+        ("congestion_control", CONTROL, "pass", "pass", ON_ACK + ", needs={'trimming'}", "no step is told TRIM"),
+        ("congestion_control", CONTROL, "pass", "if signal.kind == Kind.SEND: " + RATE.format("entropy"),
+         ON_ACK + ", needs={'entropy'}", "where ACK, NAK or TRIM tell it"),
+        ("congestion_control", CONTROL, "pass", "pass", ON_ACK + ", needs={'request'}", "needs hold 'request'"),
+        ("congestion_control", CONTROL, "pass", "pass", ON_ACK + ", needs={'hops-left'}", "needs hold 'hops-left'"),
+        ("congestion_control", CONTROL, "pass", "pass", ON_ACK + ", moves_departures=True", "moves_departures is"),
+        ("congestion_control", CONTROL, "pass", "if signal.kind == Kind.TIMER: state.rate_bps = 1e9", ON_ACK,
+         "a step asks for TIMER, which it is not told; it comes where the step sets timer_at_ps"),
+        ("path_selection", PATH, "", ACKED.format("entropy = signal.entropy"), SIGNALS.format("Kind.ACK"),
+         "add 'entropy' to needs"),
+        ("path_selection", PATH, "", "pass", SIGNALS.format("Kind.TRIM"), "add 'trimming' to needs"),
+        ("path_selection", PATH, "", "pass", "needs={'request'}", "needs hold 'request'"),
+        ("port_selection", PORT, "", "signal.choice = candidates[0].queue_bytes % 2", "", "add 'queue' to needs"),
+        ("port_selection", PORT, "", "signal.choice = candidates[0].paused", "", "add 'queue' to needs"),
+        ("port_selection", PORT, "", "signal.choice = candidates[0].hops_left % 2", "", "add 'hops-left' to needs"),
+        ("port_selection", PORT, "", "signal.choice = candidates[0].minimal - 1", "", "always 1 without the need"),
+        ("port_selection", PORT, "", "signal.choice = 0", "needs={'queue'}", "no step reads queue_bytes or paused"),
+        ("port_selection", PORT, "", "signal.choice = 0", "needs={'trimming'}", "a switch cuts packets"),
+        ("port_selection", PORT, "", "signal.choice = 0", "virtual_channels=2", "never sets signal.virtual_channel"),
+        ("port_selection", PORT, "", "signal.virtual_channel = 0", "", "give PLUGIN virtual_channels=2"),
+        ("port_selection", PORT, "", "signal.choice = signal.delivered", "", "give PLUGIN at_delivery=True"),
+        ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("Kind.TRIM"), "add 'trimming' to needs"),
         ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("Kind.DATA"), "step of a receiver"),
         ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("Kind.CNP"), "sets send_cnp"),
         ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("Kind.CREDIT"), "sets credit_bytes"),
@@ -122,7 +165,8 @@ GAIN = 'gain: float = row(default=1.0, source="chosen: a test", text="Nothing.")
         ("congestion_control", CONTROL, "pass", "if signal.kind == Kind.NAK: state.rate_bps = 1e9",
          SIGNALS.format("Kind.ACK"), "a step asks for NAK"),
         ("path_selection", PATH, "", "pass", SIGNALS.format("Kind.CNP"), "a path selection is never told"),
-        ("path_selection", PATH, "", "pass", SIGNALS.format("Kind.TIMER"), "signals hold TIMER"),
+        ("path_selection", PATH, "", "pass", SIGNALS.format("Kind.TIMER"), "signals hold TIMER, which comes"),
+        ("path_selection", PATH, "", "pass", SIGNALS.format("Kind.REQUEST"), "a path selection is never told"),
         ("path_selection", PATH, "", "if signal.kind == Kind.ACK: state.entropy = 1", "", "a step asks for ACK"),
         ("port_selection", PORT, "", "signal.choice = 0", "needs={'rtt'}", "a switch measures no round trip"),
         ("port_selection", PORT, "", "signal.choice = 0", "needs={'ecn'}", "a switch is told no marks"),
@@ -136,6 +180,33 @@ def test_what_never_comes_is_refused(
     (finding,) = declaration_findings(load(kind, path))
     assert told in finding.text
     assert finding.text.count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "body", "declared"),
+    [
+        ("congestion_control", CONTROL, ACKED.format("rate_bps = 1e9 + signal.rtt_ps"), ON_ACK + ", needs={'rtt'}"),
+        ("congestion_control", CONTROL, "if signal.kind != Kind.ACK: " + RATE.format("entropy"), ON_ACK),
+        ("congestion_control", CONTROL, "if not (signal.kind == Kind.ACK): " + RATE.format("entropy"), ON_ACK),
+        ("congestion_control", CONTROL, "is_ack = signal.kind == Kind.ACK\n    if not is_ack: "
+         + RATE.format("entropy"), ON_ACK),
+        ("congestion_control", CONTROL, "if signal.kind == Kind.ACK: return\n    " + RATE.format("entropy"), ON_ACK),
+        ("congestion_control", CONTROL, "kind = signal.kind\n    if kind == Kind.SEND: "
+         + RATE.format("entropy"), ON_ACK),
+        ("congestion_control", CONTROL, "state.rate_bps = 1e9 + (signal.entropy if signal.kind < Kind.ACK else 0)",
+         ON_ACK),
+        ("congestion_control", CONTROL, "if signal.kind == Kind.TRIM: " + RATE.format("last_hop"), TRIMS),
+        ("path_selection", PATH, "if signal.kind == Kind.TIMEOUT: state.entropy = 65535 - signal.entropy",
+         SIGNALS.format("Kind.TIMEOUT")),
+        ("path_selection", PATH, "if signal.kind == Kind.TIMER: state.entropy = 1\n    state.timer_at_ps[0] = 5", ""),
+        ("port_selection", PORT, "signal.virtual_channel = 1", "virtual_channels=2"),
+        ("port_selection", PORT, "signal.choice = signal.hash % signal.candidates", "needs={'non-minimal'}"),
+    ],
+)  # fmt: skip
+def test_what_comes_is_not_refused(tmp_path: Path, kind: str, text: str, body: str, declared: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(text.format(params="pass", body=body, declared=declared), encoding="utf-8")
+    assert declaration_findings(load(kind, path)) == ()
 
 
 def test_all_that_never_comes_is_told_at_once(tmp_path: Path) -> None:

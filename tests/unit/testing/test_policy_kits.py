@@ -26,7 +26,7 @@ class Params: pass
 class State: pass
 def step(params, state, signal):
     {}
-PLUGIN = PathSelection(params=Params, state=State, step=step, source="a test", reorders=False)
+PLUGIN = PathSelection(params=Params, state=State, step=step, source="a test", reorders='never')
 """
 PORT = """
 from weftwork.policies.interface import PortSelection
@@ -36,12 +36,6 @@ def step(params, state, signal, candidates):
     {}
 PLUGIN = PortSelection(params=Params, state=State, step=step, source="a test")
 """
-
-FIRST_LIVE = """signal.choice = 0
-    for at in range(signal.candidates):
-        if candidates[at].up == 1:
-            signal.choice = at
-            break"""
 
 
 def written(tmp_path: Path, template: str, body: str) -> Path:
@@ -81,23 +75,148 @@ def test_a_broken_path_selection_is_found_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "reorders", "check"),
+    ("body", "check"),
     [
-        ("signal.choice = signal.hash % min(signal.candidates, 7)", "False", "uses_every_candidate"),
-        ("signal.choice = signal.draw % signal.candidates", "True", "avoids_dead_ports"),
-        ("signal.choice = signal.hash % signal.candidates", "False", None),  # has to stay until the routes tell it
+        ("signal.choice = signal.hash % min(signal.candidates, 7)", "uses_every_candidate"),
+        ("signal.choice = signal.hash % signal.candidates", None),
     ],
 )
-def test_a_port_selection_that_leaves_ports_out_or_chooses_dead_ones(
-    tmp_path: Path, body: str, reorders: str, check: str | None
-) -> None:
-    template = PORT.replace('source="a test"', f'source="a test", reorders={reorders}')
-    findings = check_port_selection(load("port_selection", written(tmp_path, template, body)))
+def test_a_port_selection_that_leaves_ports_out(tmp_path: Path, body: str, check: str | None) -> None:
+    findings = check_port_selection(load("port_selection", written(tmp_path, PORT, body)))
     assert {finding.check for finding in findings} == ({check} if check else set())
 
 
+MOVING = """
+from weftwork.policies.interface import PortSelection
+class Params: pass
+class State:
+    gap: int
+def step(params, state, signal, candidates):
+    signal.choice = (signal.hash + {}) % signal.candidates
+PLUGIN = PortSelection(params=Params, state=State, step=step, source="a test", reorders={})
+"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "reorders", "told"),
+    [
+        ("signal.now_ps", "'never'", "moved a flow from port"),
+        ("signal.now_ps", "'on-move'", None),
+        ("signal.draw", "'on-move'", "two packets of one flow at once left by ports"),
+        ("signal.draw", "'always'", None),
+    ],
+)
+def test_a_port_selection_moves_flows_as_it_says(tmp_path: Path, moved: str, reorders: str, told: str | None) -> None:
+    path = tmp_path / "moving.py"
+    path.write_text(MOVING.format(moved, reorders), encoding="utf-8")
+    texts = {finding.check: finding.text for finding in check_port_selection(load("port_selection", path))}
+    assert set(texts) == ({"keeps_its_path"} if told else set())
+    assert told is None or told in texts["keeps_its_path"]
+    assert told is None or "reorders='" in texts["keeps_its_path"]
+
+
+@pytest.mark.parametrize(
+    ("body", "reorders", "told"),
+    [
+        ("state.entropy = signal.now_ps % 999", "'never'", "moved a packet from entropy"),
+        ("state.entropy = signal.now_ps % 999", "'on-move'", None),
+        ("state.entropy = signal.draw % 999", "'on-move'", "though the packet before left at the same instant"),
+        ("state.entropy = signal.draw % 999", "'always'", None),
+    ],
+)
+def test_a_path_selection_moves_packets_as_it_says(tmp_path: Path, body: str, reorders: str, told: str | None) -> None:
+    path = written(tmp_path, PATH.replace("'never'", reorders), body)
+    texts = {finding.check: finding.text for finding in check_path_selection(load("path_selection", path))}
+    assert set(texts) == ({"keeps_its_path"} if told else set())
+    assert told is None or told in texts["keeps_its_path"]
+
+
+WIDE = """
+from weftwork.policies.interface import OFF, PortSelection
+class Params: pass
+class State:
+    told: int
+class Row:
+    seen: int
+def step(params, state, ports, signal, candidates):
+    signal.choice = signal.hash % signal.candidates
+    ports[candidates[signal.choice].port].seen += 1
+    state.told += signal.delivered + candidates[0].hops_left + candidates[0].minimal
+    {}
+PLUGIN = PortSelection(params=Params, state=State, port_state=Row, step=step, source="a test", always=True,
+    at_delivery=True, virtual_channels=2, needs={{"hops-left", "non-minimal"}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("signal.virtual_channel = min(signal.hops, 1)", None),
+        ("signal.virtual_channel = signal.hops", "virtual_channel became"),
+        ("signal.virtual_channel = 1 // signal.delivered if signal.hops > 2 else 0", "ZeroDivisionError"),
+        ("signal.virtual_channel = 1 // (candidates[0].hops_left * 9 + 1 - signal.delivered)", "ZeroDivisionError"),
+        ("signal.virtual_channel = 1 // (signal.ports - signal.in_port)", None),
+        ("signal.virtual_channel = 1 // candidates[0].minimal", "ZeroDivisionError"),
+        ("signal.virtual_channel = 1 // (signal.candidates - 1)", "ZeroDivisionError"),
+        ("signal.virtual_channel, signal.via = 0, 0", None),
+    ],
+)
+def test_a_port_selection_is_shown_all_that_an_engine_shows(tmp_path: Path, body: str, told: str | None) -> None:
+    if "," in body.partition("=")[0]:
+        body = "signal.virtual_channel = 0\n    if signal.via == OFF: signal.via = (signal.to_edge + 1) % signal.edges"
+    path = written(tmp_path, WIDE, body)
+    texts = {finding.check: finding.text for finding in check_port_selection(load("port_selection", path))}
+    assert set(texts) == ({"no_packet_breaks_the_step"} if told else set())
+    assert told is None or told in texts["no_packet_breaks_the_step"]
+
+
+def test_a_port_selection_that_changes_its_way_twice_is_found_out(tmp_path: Path) -> None:
+    body = "signal.virtual_channel = 0\n    signal.via = (signal.via + 2) % signal.edges"
+    path = written(tmp_path, WIDE, body)
+    texts = {finding.check: finding.text for finding in check_port_selection(load("port_selection", path))}
+    assert "asked for the way there" in texts["no_packet_breaks_the_step"]
+
+
+CREDITS = """
+from weftwork.policies.interface import CongestionControl, Kind
+class Params: pass
+class State:
+    granted: int
+class Receiver:
+    wanted: int
+def step(params, state, signal):
+    if signal.kind == Kind.CREDIT:
+        state.granted += signal.bytes
+    if signal.kind == Kind.SEND:
+        state.request_bytes = signal.backlog_bytes
+        state.send_request = 1
+def receive(params, state, shared, signal):
+    if signal.kind == Kind.REQUEST or signal.kind == Kind.DATA:
+        state.wanted = signal.request_bytes
+    {}
+PLUGIN = CongestionControl(params=Params, state=State, step=step, receiver_state=Receiver, receive=receive,
+    source="a test", signals=frozenset({{Kind.SEND, Kind.CREDIT}}), needs=frozenset({{"request"}}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("state.credit_bytes += 1000", None),
+        ("state.credit_bytes = signal.bytes", "credit_bytes became"),  # a grant, where all credit was to be counted
+        ("state.credit_bytes += 1 // (1 - (signal.kind == Kind.REQUEST and signal.request_bytes > 0))",
+         "ZeroDivisionError"),
+    ],
+)  # fmt: skip
+def test_a_receiver_grants_credit_that_never_falls(tmp_path: Path, body: str, told: str | None) -> None:
+    findings = check_congestion_control(load("congestion_control", written(tmp_path, CREDITS, body)))
+    texts = {finding.check: finding.text for finding in findings}
+    assert set(texts) == ({"no_signal_breaks_the_step"} if told else set())
+    assert told is None or told in texts["no_signal_breaks_the_step"]
+
+
 def test_a_broken_port_selection_is_found_out(tmp_path: Path) -> None:
-    (found,) = check_port_selection(load("port_selection", written(tmp_path, PORT, "signal.choice = 1")))
+    (found,) = check_port_selection(load("port_selection", written(tmp_path, PORT, "signal.choice = 2")))
     assert found.check == "no_packet_breaks_the_step"
     path = written(tmp_path, PORT, "signal.choice = signal.draw % signal.candidates")
     (found,) = check_port_selection(load("port_selection", path))
@@ -130,9 +249,9 @@ def test_the_network_is_asked_when_an_engine_is_given() -> None:
     [
         ("port_selection", PORT, "'hash'", "signal.choice = signal.destination % signal.candidates"),
         ("port_selection", PORT, "'destination'", "signal.choice = signal.hash % signal.candidates"),
-        ("port_selection", PORT, "'evenly', reorders=True", FIRST_LIVE),
+        ("port_selection", PORT, "'evenly', reorders='always'", "signal.choice = signal.hash % signal.candidates"),
         ("path_selection", PATH, "'evenly'", "state.entropy = signal.draw % 4"),
-        ("path_selection", PATH.replace("reorders=False", "reorders=False, per='message'"), "'constant'",
+        ("path_selection", PATH.replace("reorders='never'", "reorders='never', per='message'"), "'constant'",
          "state.entropy = signal.draw % 65536"),
     ],
 )  # fmt: skip
@@ -142,7 +261,7 @@ def test_a_policy_that_declares_another_spread_than_its_own_is_found_out(
     check = check_port_selection if kind == "port_selection" else check_path_selection
     told = template.replace('source="a test"', f'source="a test", spreads={declared}')
     if declared == "'evenly'":
-        told = told.replace("reorders=False", "reorders=True")
+        told = told.replace("reorders='never'", "reorders='always'")
     findings = {one.check: one.text for one in check(load(kind, written(tmp_path, told, body)))}
     assert f"declares spreads={declared.split(',', maxsplit=1)[0]}, but " in findings["spreads_as_declared"]
     silent = told.replace(f", spreads={declared.split(',', maxsplit=1)[0]}", "")

@@ -55,9 +55,9 @@ PLUGIN = PortSelection(params=Params, state=State, step=step, source="a test", W
 """
 
 
-@pytest.mark.parametrize("words", ["reorders=True", 'needs=frozenset({"reorder-tolerance"})'])
+@pytest.mark.parametrize("words", ["reorders='always'", 'needs=frozenset({"reorder-tolerance"})'])
 def test_a_policy_of_the_users_own_is_judged_by_what_it_says_of_itself(words: str, tmp_path: Path) -> None:
-    for name, says in (("mine", words), ("orderly", "reorders=False")):
+    for name, says in (("mine", words), ("orderly", "reorders='on-move'")):
         (tmp_path / f"{name}.py").write_text(OWN.replace("WORDS", says))
     text = SMALL + "transport:\n  mtu: 9\n  port_selection: ./NAME.py\n"
     (_, told) = mistakes_of(text.replace("NAME", "mine"), directory=tmp_path)

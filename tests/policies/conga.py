@@ -118,10 +118,10 @@ def uplink(params: Params, state: State, ports: list[Port], signal: PortSignal, 
 def step(params: Params, state: State, ports: list[Port], signal: PortSignal, candidates: list[Candidate]) -> None:
     signal.choice = 0
     if signal.delivered == 1:
-        if signal.hops > 0:
+        if signal.from_edge != signal.to_edge:
             arrived(state, signal)
         return
-    if signal.hops == 0:
+    if signal.edge == signal.from_edge:
         signal.choice = uplink(params, state, ports, signal, candidates)
         tag = candidates[signal.choice].port % TAGS
         signal.word = feedback_for(state, signal.to_edge % LEAVES) + tag * TAG_AT

@@ -20,10 +20,14 @@ class Params:
 
 class State(SenderState):
     allowed: int  # packets that may be sent now
+    uncredited: int  # packets that were ever allowed without credit
+    resends: int  # packets that were lost without a trace
+    told_bytes: int  # request that the last packet carried
 
 
 class Receiver(ReceiverState):
     owed: int  # pulls
+    cut: int  # packets of which the header alone has come
 
 
 class Shared:
@@ -36,21 +40,43 @@ def first_packets(params: Params, signal: Signal) -> int:
     return int(params.initial * bdp_bytes / signal.mtu_bytes) + 1
 
 
+def packets_of(size_bytes: int, signal: Signal) -> int:
+    return (size_bytes + signal.mtu_bytes - 1) // signal.mtu_bytes
+
+
+def allow(state: State, packets: int) -> None:
+    """Allow so many packets at least, without credit."""
+    more = max(packets - state.allowed, 0)
+    state.allowed += more
+    state.uncredited += more
+
+
 def step(params: Params, state: State, signal: Signal) -> None:
     if signal.kind == Kind.START or signal.kind == Kind.RESUME:  # noqa: PLR1714 - 'in' does not compile
-        state.allowed = first_packets(params, signal)
+        allow(state, first_packets(params, signal))
     elif signal.kind == Kind.SEND:
         state.allowed = max(state.allowed - 1, 0)
     elif signal.kind == Kind.CREDIT:
         state.allowed += signal.bytes // signal.mtu_bytes
+    elif signal.kind == Kind.ACK:
+        state.resends += packets_of(signal.lost_bytes, signal)
     elif signal.kind == Kind.TIMEOUT:
-        state.allowed = max(state.allowed, 1)  # what is lost without a trace goes again unasked
-    elif signal.kind == Kind.TIMER:
-        state.send_request = 1
-    allowed_bytes = state.allowed * signal.mtu_bytes
-    state.request_bytes = max(signal.backlog_bytes - allowed_bytes, 0)
-    state.window_bytes = float(signal.inflight_bytes + allowed_bytes)
+        state.resends += packets_of(signal.lost_bytes, signal)
+        allow(state, 1)  # it goes again unasked
+    state.window_bytes = float(signal.inflight_bytes + state.allowed * signal.mtu_bytes)
+    ask(params, state, signal)
+
+
+def ask(params: Params, state: State, signal: Signal) -> None:
+    """Tell all the credit that will ever be wanted; in a packet, or in a request where none is left to tell it."""
+    packets = signal.next_seq + packets_of(signal.backlog_bytes, signal) + state.resends - state.uncredited
+    state.request_bytes = max(packets, 0) * signal.mtu_bytes
     is_stuck = state.allowed == 0 and signal.inflight_bytes == 0 and signal.backlog_bytes > 0
+    if signal.kind == Kind.SEND:
+        state.told_bytes = state.request_bytes
+    elif is_stuck and (signal.kind == Kind.TIMER or state.request_bytes > state.told_bytes):
+        state.told_bytes = state.request_bytes
+        state.send_request = 1
     if not is_stuck:
         state.timer_at_ps[0] = OFF
     elif state.timer_at_ps[0] == OFF:
@@ -69,16 +95,19 @@ def turn_at(params: Params, shared: Shared, signal: Signal) -> int:
 
 def receive(params: Params, state: Receiver, shared: Shared, signal: Signal) -> None:
     if signal.kind == Kind.TRIM:
-        state.owed += 1  # for the packet itself, which has to come again
-    elif signal.kind == Kind.DATA and signal.request_bytes > 0:
+        state.cut += 1  # it has to come again, beyond what was asked for
         state.owed += 1
-    elif signal.kind == Kind.REQUEST:
-        state.send_credit = 1  # the last one may be lost
-        if state.owed == 0 and signal.request_bytes > 0:
-            state.owed = min(signal.request_bytes // signal.mtu_bytes + 1, first_packets(params, signal))
     elif signal.kind == Kind.TIMER and state.owed > 0:
         state.credit_bytes += signal.mtu_bytes
         state.owed -= 1
+    else:
+        wanted_bytes = signal.request_bytes + (state.cut - state.owed) * signal.mtu_bytes - state.credit_bytes
+        if signal.kind == Kind.DATA and wanted_bytes > 0:
+            state.owed += 1
+        elif signal.kind == Kind.REQUEST:
+            state.send_credit = 1  # the last one may be lost
+            if wanted_bytes > 0 and state.owed == 0:
+                state.owed = min(wanted_bytes // signal.mtu_bytes, first_packets(params, signal))
     if state.owed > 0 and state.timer_at_ps[0] == OFF:
         state.timer_at_ps[0] = turn_at(params, shared, signal)
 

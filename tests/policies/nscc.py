@@ -145,7 +145,7 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
 
 def lose(state: State, signal: Signal) -> None:
     state.is_alarmed = True
-    state.cwnd_bytes -= signal.lost_bytes
+    state.cwnd_bytes = max(state.cwnd_bytes - signal.lost_bytes, float(signal.mtu_bytes))
 
 
 def trim(params: Params, state: State, signal: Signal) -> None:

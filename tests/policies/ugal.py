@@ -72,7 +72,7 @@ def another(params: Params, signal: PortSignal, candidates: list[Candidate]) -> 
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    if signal.hops > 0 and signal.in_port >= params.first_global:
+    if signal.in_port >= params.first_global:
         signal.virtual_channel = min(signal.virtual_channel + 1, CHANNELS - 1)
     signal.choice = shortest(signal, candidates)
     if signal.word == 0:

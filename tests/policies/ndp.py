@@ -120,6 +120,6 @@ PLUGIN = CongestionControl(
     receiver_state=Receiver,
     receive=receive,
     shared_state=Shared,
-    needs=frozenset({"request"}),
+    needs=frozenset({"request", "trimming"}),
     source="doi:10.1145/3098822.3098825",
 )

@@ -184,7 +184,7 @@ PLUGIN = CongestionControl(
     state=State,
     step=step,
     signals=frozenset({Kind.ACK, Kind.TRIM, Kind.TIMEOUT}),
-    needs=frozenset({"ecn", "rtt"}),
+    needs=frozenset({"ecn", "rtt", "trimming"}),
     variants={"with-credit": {"with_credit": True}},
     source="UEC specification 1.0.3, section 3.6.13",
 )

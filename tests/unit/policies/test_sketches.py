@@ -320,7 +320,7 @@ def test_swift_keeps_the_delay_near_its_target() -> None:
     fabric = star(6)
     assert min(times_ps(run(plan(fabric, messages)), PROBE_BYTES)) > 70 * US_PS
     outcome = run(plan(fabric, messages, control="swift", base_target_ps=10 * US_PS, scaling_ps=0))
-    assert 5 * US_PS < min(times_ps(outcome, PROBE_BYTES))  # the target is 11 us there and back, with one switch
+    assert min(times_ps(outcome, PROBE_BYTES)) > 5 * US_PS  # the target is 11 us there and back, with one switch
     assert max(times_ps(outcome, PROBE_BYTES)) < 11 * US_PS
     assert took_ps(outcome) < 1.05 * least_ps(8_000_000)
 
@@ -341,11 +341,11 @@ def test_swift_paces_windows_below_a_packet() -> None:
     assert took_ps(outcome) < 1.3 * least_ps(8_000_000)
 
 
-@pytest.mark.parametrize("patched", [False, True])
-def test_timely_empties_the_queue_and_comes_back(patched: bool) -> None:
+@pytest.mark.parametrize("patched", [0, 1])
+def test_timely_empties_the_queue_and_comes_back(patched: int) -> None:
     messages = [*incast(4, 2_000_000), *probes(5, 4, range(200 * US_PS, 600 * US_PS, 20 * US_PS))]
     limits = {"low_ps": 8 * US_PS, "high_ps": 20 * US_PS, "normal_ps": 6 * US_PS, "increase_bps": 200_000_000}
-    outcome = run(plan(star(6), messages, control="timely", patched=patched, **limits))
+    outcome = run(plan(star(6), messages, control="timely", patched=bool(patched), **limits))
     assert max(times_ps(outcome, PROBE_BYTES)) < 40 * US_PS  # 70 us and more without control, as above
     assert took_ps(outcome) < 2 * least_ps(8_000_000)  # at the rates to which it falls at first, five times as long
 
@@ -395,14 +395,15 @@ def test_cubic_is_back_where_it_was_after_k_seconds() -> None:
 
 
 def test_ndp_drains_an_incast_at_the_rate_of_the_link() -> None:
-    """Almost all first windows are cut; without cuts their losses wait for the timeout."""
+    """Almost all of the first windows is cut; windows of the same size without cuts and pulls wait for timeouts."""
     fabric = star(33, switch=Switch(buffer_bytes=400_000, egress_alpha=0.25))
     outcome = run(plan(fabric, incast(32, 100_000), control="ndp", transport=CUT))
     assert outcome.counters["trims"] > 300
     assert outcome.counters["timeouts"] == 0
     assert took_ps(outcome) < 1.1 * least_ps(3_200_000)
     assert outcome.counters["credits_sent"] <= outcome.counters["data_sent"] - 32 * 16  # the first windows need none
-    dropped = run(plan(fabric, incast(32, 100_000), control="ndp", transport=CUT.model_copy(update={"trim_bytes": 0})))
+    uncut = CUT.model_copy(update={"trim_bytes": 0})
+    dropped = run(plan(fabric, incast(32, 100_000), control="fixed-window", transport=uncut))
     assert took_ps(dropped) > 20 * took_ps(outcome)
 
 
@@ -423,9 +424,9 @@ def test_nscc_needs_few_cuts_and_no_timeout_for_an_incast() -> None:
     assert took_ps(outcome) < 1.1 * least_ps(6_000_000)
 
 
-@pytest.mark.parametrize(("with_credit", "last_hop", "is_cut"), [(0, 1, True), (1, 0, True), (1, 1, False)])
+@pytest.mark.parametrize(("with_credit", "last_hop", "cut_bytes"), [(0, 1, 4_096), (1, 0, 4_096), (1, 1, 0)])
 def test_nscc_leaves_cuts_at_the_last_hop_to_the_receivers_credit(
-    with_credit: int, last_hop: int, is_cut: bool
+    with_credit: int, last_hop: int, cut_bytes: int
 ) -> None:
     policy = named("congestion_control", "nscc", (("with_credit", bool(with_credit)),))
     state, signal = policy.new_state(), policy.new_signal()
@@ -436,4 +437,4 @@ def test_nscc_leaves_cuts_at_the_last_hop_to_the_receivers_credit(
     before = state.window_bytes
     signal.kind, signal.lost_bytes, signal.last_hop = int(Kind.TRIM), 4_096, last_hop
     policy.call_step(state, signal)
-    assert before - state.window_bytes == (4_096 if is_cut else 0)
+    assert before - state.window_bytes == cut_bytes

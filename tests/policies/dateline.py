@@ -1,37 +1,36 @@
-"""Channels on a ring: a packet that has come by the last link of the ring goes on in the second channel.
+"""Dateline: a packet that has gone round the end of a ring of switches goes on in the second virtual channel.
 
-Source: Dally and Seitz, IEEE Trans. Comput. C-36(5), 1987, doi:10.1109/TC.1987.1676939: without a circle of channels
-there is no deadlock. With ``everywhere`` a packet changes its channel at every switch, which closes a longer circle.
-Leaves out: rings whose last switch is not the one that a parameter names.
+Source: Dally and Seitz, IEEE Transactions on Computers C-36(5), 1987, doi:10.1109/TC.1987.1676939.
+Leaves out: more than one dimension. Switches have to be numbered round the ring, and each has hosts.
 """
 
 from __future__ import annotations
 
-from weftwork.policies.interface import Candidate, PortSelection, PortSignal, row
+from weftwork.policies.interface import Candidate, PortSelection, PortSignal
 
 
 class Params:
-    first: int = row(default=0, source="a test", text="Node of the first switch of the ring.")
-    last: int = row(default=0, source="a test", text="Node of the last one.")
-    everywhere: int = row(default=0, minimum=0, maximum=1, source="a test", text="1: it changes at every switch.")
+    """None."""
 
 
 class State:
-    changed: int
+    """None."""
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
-    """Keep the first candidate; the word tells the switch before this one."""
-    signal.choice = 0
-    if params.everywhere == 1:
-        signal.virtual_channel = 1 - signal.virtual_channel
-        state.changed += 1
-    elif signal.node == params.first and signal.word == params.last:
-        signal.virtual_channel = 1
-        state.changed += candidates[0].minimal
-    signal.word = signal.node
+    """Choose by hash; the word tells of the switch before this one, from 1."""
+    signal.choice = signal.hash % signal.candidates
+    if signal.word > 0 and abs(signal.word - 1 - signal.edge) > 1:
+        signal.virtual_channel = 1  # neighbours differ by one but for the last switch and the first
+    signal.word = signal.edge + 1
 
 
 PLUGIN = PortSelection(
-    params=Params, state=State, step=step, always=True, virtual_channels=2, source="doi:10.1109/TC.1987.1676939"
+    params=Params,
+    state=State,
+    step=step,
+    always=True,
+    virtual_channels=2,
+    spreads="hash",
+    source="doi:10.1109/TC.1987.1676939",
 )

@@ -96,7 +96,7 @@ def test_each_switch_makes_the_frame_longer(engine: str, switches: int) -> None:
 
 def around(tmp_path: Path, body: str, switches: int, **plugin: Any) -> PacketInput:
     """A ring with a host at each switch; host 0 sends one packet to host 1. ``body`` is that of the port selection."""
-    text = (POLICIES / "dateline.py").read_text(encoding="utf-8")
+    text = (POLICIES / "ring_channels.py").read_text(encoding="utf-8")
     start, end = text.index("    signal.choice = 0\n"), text.index("PLUGIN = ")
     given = "".join(f", {name}={value!r}" for name, value in plugin.items())
     file = tmp_path / "around.py"

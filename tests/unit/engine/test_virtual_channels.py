@@ -20,7 +20,7 @@ from weftwork.spec.transport import Transport
 
 pytestmark = pytest.mark.sanitize
 
-DATELINE = Path(__file__).parents[2] / "policies" / "dateline.py"
+DATELINE = Path(__file__).parents[2] / "policies" / "ring_channels.py"
 SWITCHES, HOPS = 8, 3
 SWITCH = Switch(forwarding_latency_ps=0, buffer_bytes=1_000_000, headroom_bytes=100_000)
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake, PolicyError, UsageError
 from weftwork.base.nearest import nearest
+from weftwork.base.record_call import check_record_call
 from weftwork.base.user_code import TOO_DEEP, imported, line_of_constant, parsed, text_digest, text_of
 from weftwork.policies.check import RecordsType, RecordType, Type, check_imports, check_step
 from weftwork.policies.compile import Compiled, EntryPoint, compile_entries
@@ -338,6 +339,7 @@ class _PolicyFile:
         self.source = text_of(path, PolicyError)
         tree = parsed(path, self.source, PolicyError)
         check_imports(shown, tree)
+        check_record_call(path, tree, "PLUGIN", KINDS.values(), PolicyError)
         self.module = imported(path, self.source, PolicyError)
         self.plugin = _plugin(kind, shown, tree, self.module)
         try:

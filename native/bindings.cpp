@@ -141,6 +141,9 @@ class PacketEngine {
                           raw(failure_->shared), raw(failure_->signal), raw(failure_->candidates));
   }
 
+  /// Whether the step that stopped the run set a timer to its own instant once too often.
+  [[nodiscard]] bool stands_still() const { return failure_ && failure_->stands_still; }
+
   /// (simulated_ps, packet_hops, delivered_bytes).
   [[nodiscard]] nb::tuple progress() const {
     return nb::make_tuple(engine_.simulated_ps(), engine_.state().count.packet_hops, engine_.state().delivered_bytes);
@@ -295,6 +298,7 @@ NB_MODULE(_native, module) {
       .def("advance", &PacketEngine::advance, nb::arg("budget_s"))
       .def("failure", &PacketEngine::failure,
            nb::sig("def failure(self) -> tuple[str, bool, int, bytes, bytes, bytes, bytes] | None"))
+      .def("stands_still", &PacketEngine::stands_still)
       .def("progress", &PacketEngine::progress, nb::sig("def progress(self) -> tuple[int, int, int]"))
       .def("has_work", &PacketEngine::has_work)
       .def("finished", &PacketEngine::finished)

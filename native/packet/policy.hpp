@@ -79,6 +79,7 @@ struct PolicyFailure {
   bool of_receiver = false;  // the receiver's step of a congestion control, else the first one
   std::int64_t call = 0;     // counted over all steps of the run, from 1
   std::vector<std::uint8_t> state, shared, signal, candidates;  // before the call; empty but in the repeated run
+  bool stands_still = false;                                    // it set a timer to its own instant once too often
 };
 
 }  // namespace weftwork

@@ -45,6 +45,12 @@ struct NicPort {
 
 enum class Standing : std::uint8_t { kBlocked, kReady, kPaced };
 
+/// How often timers of a policy have fired at one instant.
+struct Firings {
+  Ps at_ps = kOff;
+  std::int64_t count = 0;
+};
+
 /// What sending a packet and its ACK touch fills two cache lines.
 struct alignas(64) Sender {
   std::int64_t una = 0, nxt = 0, high = 0, end = 0;
@@ -65,6 +71,7 @@ struct alignas(64) Sender {
   std::uint32_t probes = 0;
   Ps base_rtt_ps = 0;
   Ps timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
+  Firings firings;
 };
 
 /// Payload that was sent and of which nothing is known: neither acknowledged, nor kept by the receiver, nor lost.
@@ -96,6 +103,7 @@ struct alignas(64) Receiver {
   EarlyPackets kept;       // only with a reordering receiver
   EarlyPackets kept_asks;  // of those kept: whether it asked for an ACK
   Ps timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
+  Firings firings;
 };
 
 struct QueuePair {

@@ -116,6 +116,7 @@ def run(
     failure = engine.failure()
     if failure is None:
         return _outcome(engine_input, engine, interrupted=interrupted, caveats=_series_caveats(series, engine))
+    stands_still = engine.stands_still()
     del engine  # so that two runs are never in memory at once
     kind, of_receiver, call, *_ = failure
     policy = _policy_of(engine_input, kind)
@@ -125,7 +126,7 @@ def run(
         again, interrupted = _advanced(raw | {"stop_before_call": call}, on_progress)
         failure = again.failure()
     if not interrupted or (failure is not None and failure[3]):
-        _replay(policy, failure, failed=(kind, of_receiver, call))
+        _replay(policy, failure, failed=(kind, of_receiver, call), stands_still=stands_still)
     raise _unexplained(policy, of_receiver=of_receiver, call=call)
 
 
@@ -168,13 +169,16 @@ def _policy_of(engine_input: PacketInput, kind: str) -> LoadedPolicy:
     return policy
 
 
-def _replay(policy: LoadedPolicy, stopped: _Failure | None, *, failed: tuple[str, bool, int]) -> None:
+def _replay(
+    policy: LoadedPolicy, stopped: _Failure | None, *, failed: tuple[str, bool, int], stands_still: bool
+) -> None:
     """Call in plain Python the step before which the repeated run has stopped; the error names file and line.
 
     Parameters
     ----------
     stopped : what the repeated run tells
     failed : kind of policy, whether it was the receiver's step, and number of the call that failed in the first run
+    stands_still : whether it failed by setting a timer to its own instant once too often
     """
     if stopped is None or stopped[:3] != failed or not stopped[3]:
         raise EngineError(f"{policy.source_path}: a step failed, and not when the run was repeated")
@@ -185,6 +189,7 @@ def _replay(policy: LoadedPolicy, stopped: _Failure | None, *, failed: tuple[str
         candidate_bytes=candidates,
         shared_bytes=shared or None,
         receiver=of_receiver,
+        stands_still=stands_still,
     )
     step = "receiver's step" if of_receiver else "step"
     text = f"the compiled {step} failed where plain Python does not; an integer may have left 64 bits"

@@ -9,6 +9,7 @@ import ast
 import math
 import traceback
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +39,7 @@ from weftwork.policies.interface import (
 from weftwork.policies.layout import RecordLayout, line_of, prefix_fields, state_fields
 from weftwork.policies.parameters import parameter_layout, parameter_rows, resolve
 from weftwork.policies.plugin_types import wrong_field
+from weftwork.policies.standing_timers import due_timers, refuse_standing
 from weftwork.spec.scenario.policies import PolicyKind
 
 __all__ = ["KINDS", "CatalogueEntry", "LoadedPolicy", "catalogue", "load", "policy_names"]
@@ -286,6 +288,7 @@ class LoadedPolicy:
         candidate_bytes: bytes = b"",
         shared_bytes: bytes | None = None,
         receiver: bool = False,
+        stands_still: bool = False,
     ) -> None:
         """Repeat in plain Python a compiled call that failed, from copies of its records before the call.
 
@@ -294,6 +297,7 @@ class LoadedPolicy:
         state_bytes, signal_bytes : records before the call; with ``receiver`` the state is the receiver's
         candidate_bytes : the array of candidates, for a port selection
         shared_bytes : the shared record, where the policy has one
+        stands_still : whether the call set a timer to its instant once more than `MOST_FIRINGS` allows
 
         Raises
         ------
@@ -301,17 +305,28 @@ class LoadedPolicy:
             the Python one differ: an error of Weftwork, or integers that left 64 bits
         """
         signal = self.signal_layout.unpack(signal_bytes)
+        layout = self.receiver if receiver else self.state
+        if layout is None:
+            raise UsageError(f"{self.name} has no receiver's step")
+        state = layout.unpack(state_bytes)
+        due = due_timers(state, signal.now_ps) if stands_still else frozenset()
         if receiver:
-            if self.receiver is None:
-                raise UsageError(f"{self.name} has no receiver's step")
             shared = None if self.shared is None or shared_bytes is None else self.shared.unpack(shared_bytes)
-            self.call_receive(self.receiver.unpack(state_bytes), shared, signal)
+            self.call_receive(state, shared, signal)
+            if stands_still:
+                self.refuse_standing(state, due, signal.now_ps)
             return
         size = _CANDIDATE.dtype.itemsize
         starts = range(0, len(candidate_bytes), size)
         candidates = [_CANDIDATE.unpack(candidate_bytes[at : at + size]) for at in starts]
         is_port = self.kind == "port_selection"
-        self.call_step(self.state.unpack(state_bytes), signal, candidates if is_port else None)
+        self.call_step(state, signal, candidates if is_port else None)
+        if stands_still:
+            self.refuse_standing(state, due, signal.now_ps)
+
+    def refuse_standing(self, state: Any, before: AbstractSet[int], now_ps: int) -> None:  # noqa: ANN401
+        """Refuse timers that a step has set to an instant which has come; see `standing_timers`."""
+        refuse_standing(str(self.source_path), state, before, now_ps)
 
     def _call(self, step: Any, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
         try:

@@ -80,7 +80,7 @@ class Sender:
         self.state: Any = self.control.new_state()
         self.state.rate_bps = float(line.rate_bps)
         self.state.window_bytes = NO_WINDOW_BYTES
-        self.timers = PolicyTimers(clock, Agenda.CONGESTION_CONTROL, self.state, self._timer_fires)
+        self.timers = PolicyTimers(clock, Agenda.CONGESTION_CONTROL, self.state, self._timer_fires, self.control)
         self.control_signals = cast("CongestionControl", self.control.plugin).signals | {Kind.START, Kind.TIMER}
         self.path = config.path_selection
         self.path_entropy = flow.entropy

@@ -61,11 +61,24 @@ std::vector<I> ids_of(nb::handle places) {
   return ids;
 }
 
+std::vector<weftwork::StateField> state_of(nb::handle fields) {
+  std::vector<weftwork::StateField> state;
+  for (const nb::handle field : nb::cast<nb::list>(fields))
+    state.push_back(
+        {number<bool>(field, "of_path"), number<std::size_t>(field, "place"), number<bool>(field, "is_float")});
+  return state;
+}
+
 weftwork::SeriesRequest series_of(nb::handle row) {
-  return {number<std::int64_t>(row, "every_ps"),      number<bool>(row, "all_flows"),
-          number<std::int64_t>(row, "row_limit"),     number<std::int64_t>(row, "event_limit"),
-          number<std::int64_t>(row, "timeline_bins"), number<std::uint32_t>(row, "path_sample"),
-          ids_of<weftwork::PortId>(row["ports"]),     nb::cast<std::vector<std::uint64_t>>(row["flows"])};
+  return {number<std::int64_t>(row, "every_ps"),
+          number<bool>(row, "all_flows"),
+          number<std::int64_t>(row, "row_limit"),
+          number<std::int64_t>(row, "event_limit"),
+          number<std::int64_t>(row, "timeline_bins"),
+          number<std::uint32_t>(row, "path_sample"),
+          ids_of<weftwork::PortId>(row["ports"]),
+          nb::cast<std::vector<std::uint64_t>>(row["flows"]),
+          state_of(row["state"])};
 }
 
 weftwork::Input input_of(nb::dict arrays) {

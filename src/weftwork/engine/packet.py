@@ -32,6 +32,7 @@ from weftwork.engine.outcome import (
     PORT_DTYPE,
     QUEUE_PAIR_DTYPE,
     SERIES_DTYPE,
+    SERIES_KINDS,
     TIMELINE_DTYPE,
     Outcome,
     ending,
@@ -51,12 +52,30 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int, int], object]
     _Failure = tuple[str, bool, int, bytes, bytes, bytes, bytes]  # as `_native.PacketEngine.failure` tells it
 
-__all__ = ["Series", "run"]
+__all__ = ["Series", "StateField", "run"]
 
 # The hash is the core's own, so the catalogue's own ECMP needs no call; a copy of the file under another name gets one.
 _CATALOGUE_ECMP: Final = Path(weftwork.policies.__file__).parent / "port_selection" / "ecmp.py"
 SERIES_ROWS: Final = 4_000_000  # chosen: 128 MB in the engine, and some 500 MB where they become a table
 _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StateField:
+    """One number of the state of a queue pair's policies that is recorded.
+
+    Parameters
+    ----------
+    name : in the tables, such as ``alpha`` or ``ring[3]``
+    of_path : of the path selection's state, else of the congestion control's at the sender
+    place : in the record, in numbers of eight bytes
+    is_float : float64, else int64, which is recorded as the nearest float64
+    """
+
+    name: str
+    of_path: bool
+    place: int
+    is_float: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +89,7 @@ class Series:
         there would be more; `Outcome.caveats` says so
     ports : global port ids whose queues are recorded
     flows : (source rank, destination rank, channel) whose rate and window are recorded; None: all of them
+    state : what more of these flows is recorded; kinds of samples from `SERIES_KINDS` on, in this order
     timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Bins begin at 1 us and
         double in length whenever there would be more. A row takes 64 bytes for each port and bin with traffic.
     path_sample : every so many data packets of a queue pair are followed on their path; 0: none
@@ -79,6 +99,7 @@ class Series:
     row_limit: int = SERIES_ROWS
     ports: tuple[int, ...] = ()
     flows: tuple[tuple[int, int, int], ...] | None = ()
+    state: tuple[StateField, ...] = ()
     timeline_bins: int = 0
     path_sample: int = 0
 
@@ -218,7 +239,7 @@ def _outcome(
     place = np.searchsorted(
         used, flow_identity(*(pairs[name] for name in QUEUE_PAIR_DTYPE.names or ()))
     )  # among all that carry messages, inside servers too
-    flows = series["kind"] != 2  # SERIES_DTYPE.kind
+    flows = series["kind"] != SERIES_KINDS.index("queue_bytes")
     series["index"][flows] = place[series["index"][flows]]
     events = _view(engine.events(), EVENT_DTYPE)
     of_pairs = np.isin(events["kind"], (EVENT_KINDS.index("timeout"), EVENT_KINDS.index("go back")))
@@ -287,6 +308,7 @@ def _raw_input(
         "timeline_bins": chosen.timeline_bins,
         "path_sample": chosen.path_sample,
         "ports": list(chosen.ports),
+        "state": [{"of_path": f.of_path, "place": f.place, "is_float": f.is_float} for f in chosen.state],
         "flows": flow_identity(*np.array(chosen.flows or (), np.int64).reshape(-1, 3).T).tolist(),
     }
     return raw

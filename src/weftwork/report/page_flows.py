@@ -16,7 +16,7 @@ from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.page_elements import PageSection, bar, notice, table
 from weftwork.report.slow_flows import slow_flows, why
 from weftwork.report.tables import flows_by_size
-from weftwork.report.words import amount, typeset
+from weftwork.report.words import amount, typeset, unit_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +30,7 @@ __all__ = ["completion", "flow_values", "slowest"]
 _MOST_REPETITIONS: Final = 20
 _MOST_OF_A_KIND: Final = 3  # chosen: what follows says nothing new
 _MOST_SAMPLES: Final = 240  # of a chart; more are thinned evenly
+_RATE_AND_WINDOW: Final = {"rate_bps": "Rate", "window_bytes": "Window"}  # kinds of series of every recorded flow
 _KEYS: Final = (
     ("behind", "waited behind its own queue pair"),
     ("own", "the port sent this flow"),
@@ -229,20 +230,29 @@ def _rate_and_window(run: Run, slow: SlowFlow) -> str:
         return ""
     end_ps = slow.start_ps + slow.took_ps
     charts = []
-    for kind, name, unit in (("rate_bps", "Rate", "b/s"), ("window_bytes", "Window", "B")):
+    for kind, name in (_RATE_AND_WINDOW | _state_kinds(run)).items():
+        unit, quoted = unit_of(kind), kind.replace("'", "''")
         samples = run.query(
-            f"select at_ps, value from series where kind = '{kind}' and \"where\" = '{slow.queue_pair}' "  # noqa: S608
+            f"select at_ps, value from series where kind = '{quoted}' and \"where\" = '{slow.queue_pair}' "  # noqa: S608
             f"and at_ps <= {end_ps} order by at_ps"
         )
         if samples.num_rows < 2:
             continue
         every = -(-samples.num_rows // _MOST_SAMPLES)
         at, value = (samples[name].to_numpy()[::every] for name in ("at_ps", "value"))
-        if unit == "B" and (value >= NO_WINDOW_BYTES).any():
+        if kind == "window_bytes" and (value >= NO_WINDOW_BYTES).any():
             continue  # none, or none at some time, which no axis shows
         edges = np.append(np.concatenate([[0], at[1:]]), max(end_ps, int(at[-1]) + 1))
         chart = curves(
             f"{name} of {slow.name}", [Curve(name=name.lower(), values=value)], edges_ps=edges, unit=unit, height_px=90
         )
-        charts.append(figure(f"{name} over time", chart))
+        note = "Values below 0 are drawn as 0; the table series has them." if (value < 0).any() else ""
+        charts.append(figure(f"{name} over time", chart, note=note))
     return f'<div class="figures">{"".join(charts)}</div>' if charts else ""
+
+
+def _state_kinds(run: Run) -> dict[str, str]:
+    """What more was recorded of flows, by kind: fields of the states of policies, which keep their names."""
+    fixed = ", ".join(f"'{kind}'" for kind in (*_RATE_AND_WINDOW, "queue_bytes"))
+    kinds = run.query(f"select distinct kind from series where kind not in ({fixed}) order by kind")  # noqa: S608
+    return {kind: kind for kind in kinds["kind"].to_pylist()}

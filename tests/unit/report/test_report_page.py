@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -258,3 +259,19 @@ def test_fields_of_a_policys_state_are_recorded_and_drawn(tmp_path: Path) -> Non
         assert html.count(f"<figcaption>{kind} over time</figcaption>") == html.count("<figcaption>Rate over time<") > 0
     assert f"target_bps: at most {amount(both['peak'][0].as_py(), 'b/s')}" in html
     assert "Values below 0 are drawn as 0" in Page(html).text  # a timer that is OFF is -1
+
+
+@pytest.mark.parametrize(("flows", "behind"), [("[1, 3, 5]", {1, 3, 5}), ("all", set())])
+def test_flows_that_the_user_named_are_drawn_behind_the_slowest(tmp_path: Path, flows: str, behind: set[int]) -> None:
+    traffic = f"traffic: {{pattern: permutation, size: 256KB}}\nengine: {{record: {{flows: {flows}, every: 1us}}}}"
+    run = simulated(tmp_path, traffic)
+    html = run_page(run)
+    told = {int(pair) for pair in re.findall(r"<span>recorded, queue pair (\d+), 1 message</span>", html)}
+    on_cards = html.count("<figcaption>Rate over time<") - len(told)
+    assert on_cards >= 0
+    if behind:
+        assert set() < told <= behind
+        assert len(told) + on_cards == len(behind)
+    else:
+        assert len(run.query("select distinct queue_pair from flows")) > on_cards + 6
+        assert told == set()

@@ -72,11 +72,24 @@ std::vector<I> ids_of(nb::handle places) {
   return ids;
 }
 
+std::vector<weftwork::StateField> state_of(nb::handle fields) {
+  std::vector<weftwork::StateField> state;
+  for (const nb::handle field : nb::cast<nb::list>(fields))
+    state.push_back(
+        {number<bool>(field, "of_path"), number<std::size_t>(field, "place"), number<bool>(field, "is_float")});
+  return state;
+}
+
 weftwork::SeriesRequest series_of(nb::handle row) {
-  return {number<std::int64_t>(row, "every_ps"),      number<bool>(row, "all_flows"),
-          number<std::int64_t>(row, "row_limit"),     number<std::int64_t>(row, "event_limit"),
-          number<std::int64_t>(row, "timeline_bins"), number<std::uint32_t>(row, "path_sample"),
-          ids_of<weftwork::PortId>(row["ports"]),     nb::cast<std::vector<std::uint64_t>>(row["flows"])};
+  return {number<std::int64_t>(row, "every_ps"),
+          number<bool>(row, "all_flows"),
+          number<std::int64_t>(row, "row_limit"),
+          number<std::int64_t>(row, "event_limit"),
+          number<std::int64_t>(row, "timeline_bins"),
+          number<std::uint32_t>(row, "path_sample"),
+          ids_of<weftwork::PortId>(row["ports"]),
+          nb::cast<std::vector<std::uint64_t>>(row["flows"]),
+          state_of(row["state"])};
 }
 
 weftwork::Input input_of(nb::dict arrays) {
@@ -163,6 +176,9 @@ class PacketEngine {
                           raw(failure_->shared), raw(failure_->signal), raw(failure_->candidates), raw(failure_->ports),
                           failure_->keeps_via);
   }
+
+  /// Whether the step that stopped the run set a timer to its own instant once too often.
+  [[nodiscard]] bool stands_still() const { return failure_ && failure_->stands_still; }
 
   /// (simulated_ps, packet_hops, delivered_bytes).
   [[nodiscard]] nb::tuple progress() const {
@@ -318,6 +334,7 @@ NB_MODULE(_native, module) {
       .def("advance", &PacketEngine::advance, nb::arg("budget_s"))
       .def("failure", &PacketEngine::failure,
            nb::sig("def failure(self) -> tuple[str, bool, int, bytes, bytes, bytes, bytes, bytes, bool] | None"))
+      .def("stands_still", &PacketEngine::stands_still)
       .def("progress", &PacketEngine::progress, nb::sig("def progress(self) -> tuple[int, int, int]"))
       .def("has_work", &PacketEngine::has_work)
       .def("finished", &PacketEngine::finished)

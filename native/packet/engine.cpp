@@ -1,5 +1,7 @@
 #include "packet/engine.hpp"
 
+#include <bit>
+#include <cstring>
 #include <ctime>
 #include <string>
 #include <utility>
@@ -19,6 +21,21 @@ Ps lookahead_ps(const Input& in) {
   if (shortest <= 0) throw LimitError("a link without delay joins two nodes; give it at least 1 ps");
   constexpr Ps kLongest = Ps{1} << 31;  // chosen: a key of an arrival holds 32 bits of time
   return std::min(shortest, kLongest);
+}
+
+void check_recorded_state(const Input& in) {
+  for (const StateField& field : in.series.state) {
+    const std::size_t size = field.of_path ? in.path.state.size() : in.congestion.state.size();
+    if (field.place >= size / sizeof(std::int64_t))
+      throw LimitError("a field of a state is to be recorded that its policy does not have");
+  }
+}
+
+/// A number of the record of a policy.
+double state_value(const StateField& field, const std::uint8_t* record) {
+  std::int64_t bits = 0;
+  std::memcpy(&bits, record + field.place * sizeof(bits), sizeof(bits));
+  return field.is_float ? std::bit_cast<double>(bits) : static_cast<double>(bits);
 }
 
 bool has_failover(const Input& in) {
@@ -181,6 +198,7 @@ Engine::Engine(Input input)
     : input_(std::move(input)),
       timeline_(input_.series.timeline_bins, input_.node_kind.size(), input_.port_peer.size()) {
   if (input_.class_priority.size() > 8) throw LimitError("at most eight priorities");
+  check_recorded_state(input_);
   state_ = std::make_unique<State>(input_, lookahead_ps(input_), stride_of(input_));
   State& s = *state_;
   s.extended = s.pool.stride() > kPlainStride;
@@ -293,7 +311,8 @@ const Timeline& Engine::timeline() {
   return timeline_;
 }
 
-/// Record rate and window of chosen queue pairs and the queues of chosen ports, as they are just before `at_ps`.
+/// Record rate, window and more of the state of chosen queue pairs, and the queues of chosen ports, as they are just
+/// before `at_ps`.
 void Engine::sample(Ps at_ps) {
   State& s = *state_;
   while (std::cmp_greater_equal(s.series.size(), input_.series.row_limit) && s.sample_every_ps <= kNeverPs / 2) {
@@ -307,6 +326,9 @@ void Engine::sample(Ps at_ps) {
     const SenderState& state = sender_state(qp);
     s.series.push_back({at_ps, 0, id.value, state.rate_bps});
     s.series.push_back({at_ps, 1, id.value, state.window_bytes});
+    std::int64_t kind = 3;  // from the end of weftwork.engine.outcome.SERIES_KINDS on
+    for (const StateField& field : input_.series.state)
+      s.series.push_back({at_ps, kind++, id.value, state_value(field, field.of_path ? qp.path : qp.congestion)});
   };
   if (input_.series.all_flows) {
     for (const QueuePairId id : s.queue_pairs.ids()) record(id);

@@ -20,6 +20,13 @@ struct TransportRow {
       resends_at_once, telemetry_hop_bytes, echo_bytes, trim_bytes, timeout_low_ps, timeout_low_packets;
 };
 
+/// One number of the state of a queue pair's policies that is recorded.
+struct StateField {
+  bool of_path = false;   // of the path selection's state, else of the congestion control's at the sender
+  std::size_t place = 0;  // in the record, in numbers of eight bytes
+  bool is_float = false;  // else an int64
+};
+
 /// What is recorded over time: the state of chosen ports and queue pairs every `every_ps` (0: nothing), events, a
 /// timeline of all ports, and the path of every `path_sample`-th data packet.
 struct SeriesRequest {
@@ -31,6 +38,7 @@ struct SeriesRequest {
   std::uint32_t path_sample = 0;   // 0: none
   std::vector<PortId> ports;
   std::vector<std::uint64_t> flows;  // flow identities
+  std::vector<StateField> state;     // more of these flows
 };
 
 struct Input {

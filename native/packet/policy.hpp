@@ -104,7 +104,8 @@ struct PolicyFailure {
   std::int64_t call = 0;     // counted over all steps of the run, from 1
   // Records before the call; empty but in the repeated run.
   std::vector<std::uint8_t> state, shared, signal, candidates, ports;
-  bool keeps_via = false;  // a port selection's second call for a packet
+  bool keeps_via = false;     // a port selection's second call for a packet
+  bool stands_still = false;  // it set a timer to its own instant once too often
 };
 
 }  // namespace weftwork

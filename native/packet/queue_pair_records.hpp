@@ -41,6 +41,12 @@ struct NicPort {
 
 enum class Standing : std::uint8_t { kBlocked, kReady, kPaced };
 
+/// How often timers of a policy have fired at one instant.
+struct Firings {
+  Ps at_ps = kOff;
+  std::int64_t count = 0;
+};
+
 /// What sending a packet and its ACK touch fills two cache lines; what some runs need is in the third.
 struct alignas(64) Sender {
   std::int64_t una = 0, nxt = 0, high = 0, end = 0;
@@ -95,6 +101,7 @@ struct alignas(64) Receiver {
   EarlyPackets kept;       // only with a reordering receiver
   EarlyPackets kept_asks;  // of those kept: whether it asked for an ACK
   Ps timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
+  Firings firings;
 };
 
 struct QueuePair {
@@ -120,6 +127,7 @@ struct QueuePair {
   std::int64_t marked_bytes_seen = 0;  // at the sender: of that count
   Ps paced_entry_at_ps = kOff;         // entry among `NicPort::paced` that counts, where departures move
   Ps path_timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
+  Firings sender_firings, path_firings;
   SentEntropies sent_entropies;  // where `State::keeps_entropies`
 };
 

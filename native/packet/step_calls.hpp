@@ -25,12 +25,13 @@ std::span<const std::uint8_t> bytes_of(const Record* records, std::size_t count 
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void stop_with(const State& s, const char* kind, bool of_receiver,
                                                              const CallRecords& records,
-                                                             const PortCallRecords& more = {}) {
+                                                             const PortCallRecords& more = {},
+                                                             bool stands_still = false) {
   const auto copy = [](std::span<const std::uint8_t> bytes) {
     return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
   };
   throw PolicyStop({kind, of_receiver, s.step_calls, copy(records.state), copy(records.shared), copy(records.signal),
-                    copy(records.candidates), copy(more.ports), more.keeps_via});
+                    copy(records.candidates), copy(more.ports), more.keeps_via, stands_still});
 }
 
 /// Count a call of a step, which follows; stop before the one that the repeated run is for.

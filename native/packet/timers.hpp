@@ -40,6 +40,22 @@ inline Ps timeout_ps(const State& s, const QueuePair& qp) {
   return transport.retransmission_timeout_ps;
 }
 
+inline constexpr std::int64_t kMostFirings = 10'000;  // weftwork.policies.standing_timers.MOST_FIRINGS
+
+/// Count a firing; whether there have been so many at this instant that a step may set no timer to it any more.
+inline bool fires_too_often(Firings& firings, Ps now_ps) {
+  if (firings.at_ps != now_ps) firings = {now_ps, 0};
+  return ++firings.count > kMostFirings;
+}
+
+/// Timers that have to fire at an instant, as bits.
+inline unsigned due_timers(const std::int64_t* timer_at_ps, Ps now_ps) {
+  unsigned due = 0;
+  for (unsigned timer = 0; timer < kTimers; ++timer)
+    if (timer_at_ps[timer] != kOff && timer_at_ps[timer] <= now_ps) due |= 1U << timer;
+  return due;
+}
+
 /// The retransmission timer ends at `deadline_ps`, or, for kOff, is off.
 inline void set_deadline(State& s, QueuePair& qp, Ps deadline_ps) {
   Sender& sender = qp.sender;

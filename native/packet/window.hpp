@@ -154,12 +154,17 @@ inline void fire_sender_timer(State& s, NodeId node, PortId port, const AgendaEn
   drain_nic(s, port, entry.at_ps);
   if (!take_timer(s, node, entry_at_ps, timer_at_ps, entry)) return;
   timer_at_ps = kOff;
+  auto& timers = of_path ? path_state(qp).timer_at_ps : sender_state(qp).timer_at_ps;
+  const bool too_often = fires_too_often(of_path ? qp.path_firings : qp.sender_firings, entry.at_ps);
+  const unsigned due = due_timers(timers, entry.at_ps);
   Signal& signal = sender_signal(s, qp, Kind::kTimer, entry.at_ps);
   signal.timer = static_cast<std::int64_t>(timer);
   if (of_path)
     call_path(s, qp, entry.at_ps);
   else
     tell_sender(s, qp, Kind::kTimer, entry.at_ps);
+  if (too_often && (due_timers(timers, entry.at_ps) & ~due) != 0) [[unlikely]]
+    stop_with(s, of_path ? "path_selection" : "congestion_control", false, {}, {}, true);
   reconsider(s, qp);
   kick_nic(s, port, entry.at_ps);
 }
@@ -173,8 +178,13 @@ inline void fire_receiver_timer(State& s, NodeId node, PortId port, const Agenda
   drain_nic(s, port, entry.at_ps);
   if (!take_timer(s, node, qp.receiver.timer_entry_at_ps[timer], state.timer_at_ps[timer], entry)) return;
   state.timer_at_ps[timer] = kOff;
+  const bool too_often = fires_too_often(qp.receiver.firings, entry.at_ps);
+  const unsigned due = due_timers(state.timer_at_ps, entry.at_ps);
   receiver_signal(s, qp, Kind::kTimer, entry.at_ps).timer = static_cast<std::int64_t>(timer);
-  if (tell_receiver(s, qp, id, entry.at_ps)) send_reply(s, qp, id, PacketKind::kAck, nullptr, 0, entry.at_ps);
+  const bool acknowledges = tell_receiver(s, qp, id, entry.at_ps);
+  if (too_often && (due_timers(state.timer_at_ps, entry.at_ps) & ~due) != 0) [[unlikely]]
+    stop_with(s, "congestion_control", true, {}, {}, true);
+  if (acknowledges) send_reply(s, qp, id, PacketKind::kAck, nullptr, 0, entry.at_ps);
   kick_nic(s, port, entry.at_ps);
 }
 
@@ -193,7 +203,8 @@ inline void fire_retransmission(State& s, NodeId node, PortId port, const Agenda
 inline void run_agenda(State& s, NodeId node) {
   constexpr std::int64_t kMostEntries = 50'000'000;  // chosen: a window of a microsecond never holds as many in earnest
   if (++s.agenda_entries > kMostEntries) [[unlikely]]
-    throw LimitError("a policy's timer fires again and again at one instant, so that time stands still");
+    throw LimitError(
+        "a policy's timers fire more than 50 million times in one window of time; set them to later instants");
   const AgendaEntry entry = s.agendas[node].pop();
   const auto port = [&] { return s.first_port(node) + entry.port(); };
   switch (entry.kind()) {

@@ -66,15 +66,21 @@ class ConfigError(WeftworkError):
     def __str__(self) -> str:
         count = len(self.mistakes)
         head = f"{self.source}: {count} mistake{'' if count == 1 else 's'}, nothing was run"
-        where = [f"line {m.line}" if m.line is not None else "" for m in self.mistakes]
-        where_width = max((len(w) for w in where), default=0)
-        path_width = max((len(m.path) for m in self.mistakes), default=0)
-        lines = [head]
-        for at, mistake in zip(where, self.mistakes, strict=True):
-            hint = f"; did you mean '{mistake.fix}'?" if mistake.fix is not None else ""
-            prefix = f"{at:<{where_width}}  " if where_width else ""
-            lines.append(f"  {prefix}{mistake.path:<{path_width}}  {mistake.text}{hint}")
-        return "\n".join(lines)
+        return "\n".join([head, *_rows(self.mistakes)])
+
+
+def _rows(mistakes: tuple[Mistake, ...]) -> list[str]:
+    """A line for each mistake, in columns; a text of several lines stays in its column."""
+    where = [f"line {m.line}" if m.line is not None else "" for m in mistakes]
+    where_width = max((len(w) for w in where), default=0)
+    path_width = max((len(m.path) for m in mistakes), default=0)
+    lines = []
+    for at, mistake in zip(where, mistakes, strict=True):
+        hint = f"; did you mean '{mistake.fix}'?" if mistake.fix is not None else ""
+        start = "  " + (f"{at:<{where_width}}  " if where_width else "") + f"{mistake.path:<{path_width}}  "
+        text = mistake.text.replace("\n", "\n" + " " * len(start))
+        lines.append(f"{start}{text}{hint}")
+    return lines
 
 
 class UsageError(WeftworkError):
@@ -91,16 +97,19 @@ class CodeError(WeftworkError):
     file : the user's
     line : line in it, counted from 1
     text : what happened, one sentence
+    mistakes : where there are several at once, each with its line; ``text`` is then their heading
     """
 
-    def __init__(self, file: str, line: int, text: str) -> None:
+    def __init__(self, file: str, line: int, text: str, mistakes: tuple[Mistake, ...] = ()) -> None:
         self.file = file
         self.line = line
         self.text = text
-        super().__init__(file, line, text)
+        self.mistakes = mistakes
+        super().__init__(file, line, text, mistakes)
 
     def __str__(self) -> str:
-        return f"{_from_here(self.file)}, line {self.line}: {self.text}"
+        head = f"{_from_here(self.file)}, line {self.line}: {self.text}"
+        return "\n".join([head, *_rows(self.mistakes)])
 
 
 class PolicyError(CodeError):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from weftwork.base.errors import CodeError
+from weftwork.base.record_call import check_record_call
 from weftwork.base.user_code import blaming, imported, line_of_constant, parsed, text_of
 
 __all__ = ["Folder", "is_path"]
@@ -117,6 +118,15 @@ class Folder(Mapping[str, T], Generic[T]):
         line = line_of_constant(ast.parse(path.read_text(encoding="utf-8")), self.constant)
         return CodeError(str(path), line, text)
 
+    def check_fields(self, path: Path, tree: ast.Module) -> None:
+        """Refuse a file whose record has unknown fields, or lacks some; before the file is run.
+
+        Raises
+        ------
+        CodeError : with all wrong fields, each with its line
+        """
+        check_record_call(path, tree, self.constant, [self._class])
+
     @cached_property
     def _class(self) -> type[T]:
         if not isinstance(self._record, str):
@@ -128,6 +138,7 @@ class Folder(Mapping[str, T], Generic[T]):
     def _user(self, path: Path) -> T:
         source = text_of(path)
         tree = parsed(path, source)
+        self.check_fields(path, tree)
         module = imported(path, source)
         wanted = self._class.__name__
         record = getattr(module, self.constant, None)

@@ -89,6 +89,7 @@ def _document(error: WeftworkError, text: str) -> dict[str, Any]:
     elif isinstance(error, CodeError):
         source = error.file
         mistakes = [{"path": error.file, "line": error.line, "text": error.text, "fix": None}]
+        mistakes += [{"path": m.path, "line": m.line, "text": m.text, "fix": m.fix} for m in error.mistakes]
     return {"kind": type(error).__name__, "source": source, "text": text, "mistakes": mistakes}
 
 

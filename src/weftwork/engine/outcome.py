@@ -26,6 +26,7 @@ __all__ = [
     "PORT_DTYPE",
     "QUEUE_PAIR_DTYPE",
     "SERIES_DTYPE",
+    "SERIES_KINDS",
     "TIMELINE_DTYPE",
     "Outcome",
     "ending",
@@ -87,10 +88,14 @@ COUNTERS: Final = (
 
 QUEUE_PAIR_DTYPE: Final = np.dtype([(name, np.int64) for name in ("source", "destination", "channel")])
 MILESTONE_DTYPE: Final = np.dtype([("rank", np.int64), ("name", np.int64), ("at_ps", np.int64)])
+SERIES_KINDS: Final = ("rate_bps", "window_bytes", "queue_bytes")  # of a flow, of a flow, of a port
 SERIES_DTYPE: Final = np.dtype(
     [
         ("at_ps", np.int64),
-        ("kind", np.int64),  # 0 flow rate_bps, 1 flow window_bytes, 2 port queue_bytes
+        (
+            "kind",
+            np.int64,
+        ),  # place in SERIES_KINDS; from its end on, of the fields of a flow's state that were asked for
         ("index", np.int64),  # queue pair in order of (source, destination, channel), or port
         ("value", np.float64),
     ]

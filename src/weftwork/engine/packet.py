@@ -32,6 +32,7 @@ from weftwork.engine.outcome import (
     PORT_DTYPE,
     QUEUE_PAIR_DTYPE,
     SERIES_DTYPE,
+    SERIES_KINDS,
     TIMELINE_DTYPE,
     Outcome,
     ending,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     # As `_native.PacketEngine.failure` tells it.
     _Failure = tuple[str, bool, int, bytes, bytes, bytes, bytes, bytes, bool]
 
-__all__ = ["Series", "run"]
+__all__ = ["Series", "StateField", "run"]
 
 # The hash is the core's own, so the catalogue's own ECMP needs no call; a copy of the file under another name gets one.
 _CATALOGUE_ECMP: Final = Path(weftwork.policies.__file__).parent / "port_selection" / "ecmp.py"
@@ -61,6 +62,24 @@ _EXTENDED_FIELDS: Final = (".hops", ".from_edge", "Kind.TRIM")
 _WIDE_FIELDS: Final = (".word", ".via", "marked_bytes", "request_bytes", "hop_port")
 _ORIGIN_FIELDS: Final = (".queue_pair_hash", ".from_edge", ".to_edge")
 _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StateField:
+    """One number of the state of a queue pair's policies that is recorded.
+
+    Parameters
+    ----------
+    name : in the tables, such as ``alpha`` or ``ring[3]``
+    of_path : of the path selection's state, else of the congestion control's at the sender
+    place : in the record, in numbers of eight bytes
+    is_float : float64, else int64, which is recorded as the nearest float64
+    """
+
+    name: str
+    of_path: bool
+    place: int
+    is_float: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +93,7 @@ class Series:
         there would be more; `Outcome.caveats` says so
     ports : global port ids whose queues are recorded
     flows : (source rank, destination rank, channel) whose rate and window are recorded; None: all of them
+    state : what more of these flows is recorded; kinds of samples from `SERIES_KINDS` on, in this order
     timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Bins begin at 1 us and
         double in length whenever there would be more. A row takes 64 bytes for each port and bin with traffic.
     path_sample : every so many data packets of a queue pair are followed on their path; 0: none
@@ -83,6 +103,7 @@ class Series:
     row_limit: int = SERIES_ROWS
     ports: tuple[int, ...] = ()
     flows: tuple[tuple[int, int, int], ...] | None = ()
+    state: tuple[StateField, ...] = ()
     timeline_bins: int = 0
     path_sample: int = 0
 
@@ -120,6 +141,7 @@ def run(
     failure = engine.failure()
     if failure is None:
         return _outcome(engine_input, engine, interrupted=interrupted, caveats=_series_caveats(series, engine))
+    stands_still = engine.stands_still()
     del engine  # so that two runs are never in memory at once
     kind, of_receiver, call, *_ = failure
     policy = _policy_of(engine_input, kind)
@@ -129,7 +151,7 @@ def run(
         again, interrupted = _advanced(raw | {"stop_before_call": call}, on_progress)
         failure = again.failure()
     if not interrupted or (failure is not None and failure[3]):
-        _replay(policy, failure, failed=(kind, of_receiver, call))
+        _replay(policy, failure, failed=(kind, of_receiver, call), stands_still=stands_still)
     raise _unexplained(policy, of_receiver=of_receiver, call=call)
 
 
@@ -172,13 +194,16 @@ def _policy_of(engine_input: PacketInput, kind: str) -> LoadedPolicy:
     return policy
 
 
-def _replay(policy: LoadedPolicy, stopped: _Failure | None, *, failed: tuple[str, bool, int]) -> None:
+def _replay(
+    policy: LoadedPolicy, stopped: _Failure | None, *, failed: tuple[str, bool, int], stands_still: bool
+) -> None:
     """Call in plain Python the step before which the repeated run has stopped; the error names file and line.
 
     Parameters
     ----------
     stopped : what the repeated run tells
     failed : kind of policy, whether it was the receiver's step, and number of the call that failed in the first run
+    stands_still : whether it failed by setting a timer to its own instant once too often
     """
     if stopped is None or stopped[:3] != failed or not stopped[3]:
         raise EngineError(f"{policy.source_path}: a step failed, and not when the run was repeated")
@@ -191,6 +216,7 @@ def _replay(policy: LoadedPolicy, stopped: _Failure | None, *, failed: tuple[str
         shared_bytes=shared or None,
         receiver=of_receiver,
         keeps_via=keeps_via,
+        stands_still=stands_still,
     )
     step = "receiver's step" if of_receiver else "step"
     text = f"the compiled {step} failed where plain Python does not; an integer may have left 64 bits"
@@ -219,7 +245,7 @@ def _outcome(
     place = np.searchsorted(
         used, flow_identity(*(pairs[name] for name in QUEUE_PAIR_DTYPE.names or ()))
     )  # among all that carry messages, inside servers too
-    flows = series["kind"] != 2  # SERIES_DTYPE.kind
+    flows = series["kind"] != SERIES_KINDS.index("queue_bytes")
     series["index"][flows] = place[series["index"][flows]]
     events = _view(engine.events(), EVENT_DTYPE)
     of_pairs = np.isin(events["kind"], (EVENT_KINDS.index("timeout"), EVENT_KINDS.index("go back")))
@@ -293,6 +319,7 @@ def _raw_input(
         "timeline_bins": chosen.timeline_bins,
         "path_sample": chosen.path_sample,
         "ports": list(chosen.ports),
+        "state": [{"of_path": f.of_path, "place": f.place, "is_float": f.is_float} for f in chosen.state],
         "flows": flow_identity(*np.array(chosen.flows or (), np.int64).reshape(-1, 3).T).tolist(),
     }
     return raw

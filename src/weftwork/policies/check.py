@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from weftwork.base.errors import PolicyError
+from weftwork.base.nearest import nearest
 from weftwork.policies.interface import Kind
 from weftwork.policies.layout import RecordLayout
 
@@ -374,8 +375,10 @@ class _Function:
         for item in record.layout.fields:
             if item.name == name:
                 return _ArrayType(element=item.type) if item.size else item.type
-        names = ", ".join(item.name for item in record.layout.fields)
-        raise self.wrong(node, f"'{owner}' has no field '{name}'; it has {names or 'none'}")
+        names = [item.name for item in record.layout.fields]
+        fix = nearest(name, names)
+        meant = "" if fix is None else f"; did you mean '{fix}'?"
+        raise self.wrong(node, f"'{owner}' has no field '{name}'; it has {', '.join(names) or 'none'}{meant}")
 
     def arithmetic(
         self, node: ast.AST, op: ast.operator, left: Type, right_node: ast.expr, left_node: ast.expr, assigned: set[str]

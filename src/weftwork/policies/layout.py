@@ -2,8 +2,8 @@
 
 A field is int64 or float64 (a bool is an int64 of 0 or 1), or a small array of one of them. The plain object keeps
 the types: a float field turns an int into a float, as the compiled step does; an int field refuses a float, which the
-compiled step would truncate, and what does not fit int64, which would wrap. It remembers which line wrote a field
-last, so that an error can name it.
+compiled step would truncate, and what does not fit int64, which would wrap. It remembers which line wrote a field or
+an element of an array last, so that an error can name it.
 """
 
 from __future__ import annotations
@@ -40,21 +40,31 @@ class Field:
 
 
 class _Ints(list[int]):
-    """An int64 array in plain Python."""
+    """An int64 array in plain Python; ``lines`` has the line that wrote each element last."""
 
-    __slots__ = ()
+    __slots__ = ("lines",)
+
+    def __init__(self, values: Iterable[int]) -> None:
+        super().__init__(values)
+        self.lines: dict[int, int] = {}
 
     def __setitem__(self, index: Any, value: Any) -> None:  # noqa: ANN401 - as list's own
         list.__setitem__(self, index, _as_int(value))
+        self.lines[index % len(self)] = sys._getframe(1).f_lineno  # noqa: SLF001 - as in `_Record`
 
 
 class _Floats(list[float]):
-    """A float64 array in plain Python."""
+    """A float64 array in plain Python; as `_Ints`."""
 
-    __slots__ = ()
+    __slots__ = ("lines",)
+
+    def __init__(self, values: Iterable[float]) -> None:
+        super().__init__(values)
+        self.lines: dict[int, int] = {}
 
     def __setitem__(self, index: Any, value: Any) -> None:  # noqa: ANN401 - as list's own
         list.__setitem__(self, index, float(value))
+        self.lines[index % len(self)] = sys._getframe(1).f_lineno  # noqa: SLF001 - as in `_Record`
 
 
 def _as_int(value: Any) -> int:  # noqa: ANN401 - what it is, is the question
@@ -201,8 +211,11 @@ def _plain(field: Field, values: Sequence[float]) -> object:
     return _Ints(int(value) for value in values)
 
 
-def line_of(record: Any, name: str) -> int:  # noqa: ANN401
-    """The line that wrote a field of a checked record last, 0 where none has."""
+def line_of(record: Any, name: str, index: int | None = None) -> int:  # noqa: ANN401
+    """The line that wrote a field of a checked record last, or an element of an array; 0 where none has."""
+    if index is not None:
+        of_elements: dict[int, int] = getattr(record, name).lines
+        return of_elements.get(index, 0)
     lines: dict[str, int] = record._lines  # noqa: SLF001
     return lines.get(name, 0)
 

@@ -9,6 +9,7 @@ import ast
 import math
 import traceback
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake, PolicyError, UsageError
 from weftwork.base.nearest import nearest
+from weftwork.base.record_call import check_record_call
 from weftwork.base.user_code import TOO_DEEP, imported, line_of_constant, parsed, text_digest, text_of
 from weftwork.policies.check import RecordsType, RecordType, Type, check_imports, check_step
 from weftwork.policies.compile import Compiled, EntryPoint, compile_entries
@@ -39,6 +41,7 @@ from weftwork.policies.interface import (
 from weftwork.policies.layout import RecordLayout, line_of, prefix_fields, state_fields
 from weftwork.policies.parameters import parameter_layout, parameter_rows, resolve
 from weftwork.policies.plugin_types import wrong_field
+from weftwork.policies.standing_timers import due_timers, refuse_standing
 from weftwork.spec.scenario.policies import PolicyKind
 
 __all__ = ["KINDS", "CatalogueEntry", "LoadedPolicy", "catalogue", "load", "policy_names"]
@@ -332,6 +335,7 @@ class LoadedPolicy:
         shared_bytes: bytes | None = None,
         receiver: bool = False,
         keeps_via: bool = False,
+        stands_still: bool = False,
     ) -> None:
         """Repeat in plain Python a compiled call that failed, from copies of its records before the call.
 
@@ -341,6 +345,7 @@ class LoadedPolicy:
         candidate_bytes, port_bytes : the arrays of candidates and of the ports' records, for a port selection
         shared_bytes : the shared record, where the policy has one
         keeps_via : as of `call_step`
+        stands_still : whether the call set a timer to its instant once more than `MOST_FIRINGS` allows
 
         Raises
         ------
@@ -348,15 +353,26 @@ class LoadedPolicy:
             the Python one differ: an error of Weftwork, or integers that left 64 bits
         """
         signal = self.signal_layout.unpack(signal_bytes)
+        layout = self.receiver if receiver else self.state
+        if layout is None:
+            raise UsageError(f"{self.name} has no receiver's step")
+        state = layout.unpack(state_bytes)
+        due = due_timers(state, signal.now_ps) if stands_still else frozenset()
         if receiver:
-            if self.receiver is None:
-                raise UsageError(f"{self.name} has no receiver's step")
             shared = None if self.shared is None or shared_bytes is None else self.shared.unpack(shared_bytes)
-            self.call_receive(self.receiver.unpack(state_bytes), shared, signal)
+            self.call_receive(state, shared, signal)
+            if stands_still:
+                self.refuse_standing(state, due, signal.now_ps)
             return
         candidates = _rows(_CANDIDATE, candidate_bytes) if self.kind == "port_selection" else None
         ports = None if self.port_state is None else _rows(self.port_state, port_bytes)
-        self.call_step(self.state.unpack(state_bytes), signal, candidates, ports, keeps_via=keeps_via)
+        self.call_step(state, signal, candidates, ports, keeps_via=keeps_via)
+        if stands_still:
+            self.refuse_standing(state, due, signal.now_ps)
+
+    def refuse_standing(self, state: Any, before: AbstractSet[int], now_ps: int) -> None:  # noqa: ANN401
+        """Refuse timers that a step has set to an instant which has come; see `standing_timers`."""
+        refuse_standing(str(self.source_path), state, before, now_ps)
 
     def _call(self, step: Any, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
         try:
@@ -390,6 +406,7 @@ class _PolicyFile:
         self.source = text_of(path, PolicyError)
         tree = parsed(path, self.source, PolicyError)
         check_imports(shown, tree)
+        check_record_call(path, tree, "PLUGIN", KINDS.values(), PolicyError)
         self.module = imported(path, self.source, PolicyError)
         self.plugin = _plugin(kind, shown, tree, self.module)
         try:

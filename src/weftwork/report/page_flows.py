@@ -16,7 +16,7 @@ from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.page_elements import PageSection, bar, notice, table
 from weftwork.report.slow_flows import slow_flows, why
 from weftwork.report.tables import flows_by_size
-from weftwork.report.words import amount, typeset
+from weftwork.report.words import amount, plural, typeset, unit_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,9 @@ __all__ = ["completion", "flow_values", "slowest"]
 
 _MOST_REPETITIONS: Final = 20
 _MOST_OF_A_KIND: Final = 3  # chosen: what follows says nothing new
+_MOST_RECORDED: Final = 6  # chosen: as many recorded queue pairs beside the slowest were named by the user, one by one
 _MOST_SAMPLES: Final = 240  # of a chart; more are thinned evenly
+_RATE_AND_WINDOW: Final = {"rate_bps": "Rate", "window_bytes": "Window"}  # kinds of series of every recorded flow
 _KEYS: Final = (
     ("behind", "waited behind its own queue pair"),
     ("own", "the port sent this flow"),
@@ -135,6 +137,7 @@ def slowest(run: Run, over_time: OverTime | None) -> PageSection:
         "By slowdown, which is the time a flow took over the time it would take alone. The bar splits its time by what "
         "the port did that held it back most."
     )
+    drawn = {flows[0].queue_pair for flows in shown}
     has_split = any(slow.held is not None and slow.held.own_ps is not None for slow in found)
     keys = "".join(f'<span><i class="{kind}"></i>{name}</span>' for kind, name in _KEYS) if has_split else ""
     pairs = ", ".join(str(pair) for pair in sorted({slow.queue_pair for slow in found}))
@@ -150,7 +153,7 @@ def slowest(run: Run, over_time: OverTime | None) -> PageSection:
         short=short,
         title=title,
         lead=lead,
-        content=f'<div class="keys">{keys}</div>' + "".join(cards) + hint,
+        content=f'<div class="keys">{keys}</div>' + "".join([*cards, _recorded(run, drawn), hint]),
     )
 
 
@@ -192,7 +195,8 @@ def _card(run: Run, number: int, flows: list[SlowFlow]) -> str:
         also = f"<details><summary>{heading}</summary><ul>{''.join(_line(one) for one in others)}</ul></details>"
     return (
         f'<article class="flow"><div class="head"><h3>{number}. {escape(slow.name)}</h3>{told}</div>{_split(slow)}'
-        f"<ul>{reasons}</ul>{_rate_and_window(run, slow)}{also}</article>"
+        f"<ul>{reasons}</ul>{_rate_and_window(run, slow.queue_pair, slow.name, slow.start_ps + slow.took_ps)}"
+        f"{also}</article>"
     )
 
 
@@ -224,25 +228,61 @@ def _split(slow: SlowFlow) -> str:
     return f'<div class="split" role="img" aria-label="{label}" title="{label}">{parts}</div>'
 
 
-def _rate_and_window(run: Run, slow: SlowFlow) -> str:
+def _recorded(run: Run, drawn: set[int]) -> str:
+    """Figures of the queue pairs that were recorded and are on no card, unless there are many."""
+    others = run.query("""
+        select queue_pair, min(source) as source, min(destination) as destination, count(*) as messages,
+            max(coalesce(acked_ps, (select max(at_ps) from series))) as end_ps
+        from flows
+        where cast(queue_pair as varchar) in (select "where" from series where kind = 'rate_bps')
+        group by queue_pair order by queue_pair
+    """).to_pylist()
+    others = [row for row in others if row["queue_pair"] not in drawn]
+    if len(others) > _MOST_RECORDED:
+        return ""
+    cards = []
+    for row in others:
+        name = f"{row['source']} \u2192 {row['destination']}"
+        figures = _rate_and_window(run, row["queue_pair"], name, row["end_ps"])
+        told = f"<span>recorded, queue pair {row['queue_pair']}, {plural(row['messages'], 'message')}</span>"
+        if figures:
+            cards.append(
+                f'<article class="flow"><div class="head"><h3>{escape(name)}</h3>{told}</div>{figures}</article>'
+            )
+    return "".join(cards)
+
+
+def _rate_and_window(run: Run, queue_pair: int, name_of_flow: str, end_ps: int) -> str:
     if run.series.num_rows == 0:
         return ""
-    end_ps = slow.start_ps + slow.took_ps
     charts = []
-    for kind, name, unit in (("rate_bps", "Rate", "b/s"), ("window_bytes", "Window", "B")):
+    for kind, name in (_RATE_AND_WINDOW | _state_kinds(run)).items():
+        unit, quoted = unit_of(kind), kind.replace("'", "''")
         samples = run.query(
-            f"select at_ps, value from series where kind = '{kind}' and \"where\" = '{slow.queue_pair}' "  # noqa: S608
+            f"select at_ps, value from series where kind = '{quoted}' and \"where\" = '{queue_pair}' "  # noqa: S608
             f"and at_ps <= {end_ps} order by at_ps"
         )
         if samples.num_rows < 2:
             continue
         every = -(-samples.num_rows // _MOST_SAMPLES)
         at, value = (samples[name].to_numpy()[::every] for name in ("at_ps", "value"))
-        if unit == "B" and (value >= NO_WINDOW_BYTES).any():
+        if kind == "window_bytes" and (value >= NO_WINDOW_BYTES).any():
             continue  # none, or none at some time, which no axis shows
         edges = np.append(np.concatenate([[0], at[1:]]), max(end_ps, int(at[-1]) + 1))
         chart = curves(
-            f"{name} of {slow.name}", [Curve(name=name.lower(), values=value)], edges_ps=edges, unit=unit, height_px=90
+            f"{name} of {name_of_flow}",
+            [Curve(name=name.lower(), values=value)],
+            edges_ps=edges,
+            unit=unit,
+            height_px=90,
         )
-        charts.append(figure(f"{name} over time", chart))
+        note = "Values below 0 are drawn as 0; the table series has them." if (value < 0).any() else ""
+        charts.append(figure(f"{name} over time", chart, note=note))
     return f'<div class="figures">{"".join(charts)}</div>' if charts else ""
+
+
+def _state_kinds(run: Run) -> dict[str, str]:
+    """What more was recorded of flows, by kind: fields of the states of policies, which keep their names."""
+    fixed = ", ".join(f"'{kind}'" for kind in (*_RATE_AND_WINDOW, "queue_bytes"))
+    kinds = run.query(f"select distinct kind from series where kind not in ({fixed}) order by kind")  # noqa: S608
+    return {kind: kind for kind in kinds["kind"].to_pylist()}

@@ -28,6 +28,7 @@ __all__ = [
     "sentence",
     "typeset",
     "unbroken",
+    "unit_of",
 ]
 
 # of a run that has come to the end of simulated time
@@ -50,7 +51,8 @@ _STEPS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
 _UNIT: Final = r"(?:%|(?:s|ms|us|ns|ps|[TGMk]?b/s|[TGMk]?B/s|[TGMk]?B)\b)"
 _UNITS: Final = re.compile(rf"(?<=\d)(?: ({_UNIT})|([TGMKk](?:iB|B|bps)\b))")
 _SPACED: Final = re.compile(rf"(?<=\d) (?={_UNIT})")
-_UNITS_IN_NAMES: Final = ("_ps", "_bps", "_bytes")
+_UNIT_OF_ENDING: Final = {"_ps": "ps", "_bps": "b/s", "_bytes": "B"}
+_UNITS_IN_NAMES: Final = tuple(_UNIT_OF_ENDING)
 _IN_CAPITALS: Final = {"fct": "FCT", "acks": "ACKs", "naks": "NAKs", "cnps": "CNPs", "jain": "Jain"}
 
 
@@ -79,6 +81,18 @@ def amount(value: float | None, unit: str) -> str:
         if abs(value) >= factor * 0.9995 or factor == _STEPS[unit][-1][0]:
             return f"{_three(value / factor)} {name}"
     return f"{_three(value)} {unit}"
+
+
+def unit_of(name: str) -> str:
+    """The unit that a name ends in, as `amount` takes it; ``ratio`` for a name without one.
+
+    Examples
+    --------
+    >>> unit_of("target_bps"), unit_of("ring_bytes[3]"), unit_of("alpha")
+    ('b/s', 'B', 'ratio')
+    """
+    plain = name.partition("[")[0]
+    return next((unit for ending, unit in _UNIT_OF_ENDING.items() if plain.endswith(ending)), "ratio")
 
 
 def change(share: float) -> str:

@@ -108,9 +108,14 @@ _COLLECTIVES = (
 )
 _SERIES = (
     _column("at_ps", "int64", "ps", "Instant of the sample."),
-    _column("kind", "string", "name", "rate_bps and window_bytes of a queue pair, queue_bytes of a port."),
+    _column(
+        "kind",
+        "string",
+        "name",
+        "rate_bps, window_bytes and fields of its policies of a queue pair, queue_bytes of a port.",
+    ),
     _column("where", "string", "name", "Number of the queue pair, or name of the port."),
-    _column("value", "float64", "as kind", "The sample."),
+    _column("value", "float64", "as kind", "The sample; its unit is the end of the kind's name."),
 )
 _EVENTS = (
     _column("event", "string", "name", "pause, mark, drop, retransmission and so on; or a fault."),

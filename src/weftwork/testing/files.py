@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import CodeError, ConfigError, PolicyError
+from weftwork.base.record_call import check_record_call
 from weftwork.base.user_code import imported, line_of_constant, parsed, text_of
 from weftwork.policies.check import check_imports
 from weftwork.policies.load import KINDS as POLICIES
@@ -191,6 +192,9 @@ def kind_of(file: Path) -> str:
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     if "PLUGIN" in names:
         check_imports(str(file), tree)
+        check_record_call(file, tree, "PLUGIN", POLICIES.values(), PolicyError)
+    for folder in (ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS):
+        folder.check_fields(file, tree)
     module = imported(file, source)
     offered = [name for name in CONSTANTS if hasattr(module, name)]
     if len(offered) != 1:

@@ -151,7 +151,7 @@ def test_the_hash_is_of_file_and_parameters() -> None:
         ("def step(", "def step(:", 11, "this is not Python"),
         ("PLUGIN = ", "OTHER = ", 1, "the file offers no PLUGIN = CongestionControl(...)"),
         ("import CongestionControl, row", "import row; import numpy", 2, "may not import numpy"),
-        ('source="a test")', 'source="a test", colour="red")', 14, "TypeError"),
+        ('source="a test")', 'source="a test", colour="red")', 14, "unknown field 'colour'"),
         ("    pass", "    names: str", 9, "'State.names': wanted int, float, bool, list[int] or list[float]"),
         ("    pass", "    rate_bps: float", 9, "'State.rate_bps': the name is taken by Weftwork"),
         ("    pass", "    ring: list[int]", 9, "'State.ring': an array needs its size, such as array(8)"),

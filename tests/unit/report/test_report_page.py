@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -233,3 +234,44 @@ def test_rate_and_window_are_drawn_where_they_were_recorded(tmp_path: Path, cont
         "<figcaption>Window over time</figcaption>" in html
     ) == charts
     assert "were not recorded" not in Page(html).text
+
+
+def test_fields_of_a_policys_state_are_recorded_and_drawn(tmp_path: Path) -> None:
+    simulated(tmp_path, INCAST)
+    file = tmp_path / "tiny.yaml"
+    text = file.read_text(encoding="utf-8").replace("fixed-window", "dcqcn")
+    state = '[target_bps, alpha, "timer_at_ps[0]"]'
+    file.write_text(f"{text}\nengine: {{record: {{flows: all, every: 1us, state: {state}}}}}\n", encoding="utf-8")
+    run = run_scenario(file, out=tmp_path / "recorded")
+    assert str(run.series.schema.field("value").type) == "double"
+    kinds = run.query("select kind, count(*) as n from series where \"where\" = '1' group by kind order by kind")
+    found = dict(zip(kinds["kind"].to_pylist(), kinds["n"].to_pylist(), strict=True))
+    assert set(found) == {"alpha", "rate_bps", "target_bps", "timer_at_ps[0]", "window_bytes"}
+    assert len(set(found.values())) == 1
+    both = run.query("""
+        select max(rate.value - target.value) as most, max(target.value) as peak
+        from series as rate join series as target on rate.at_ps = target.at_ps and rate."where" = target."where"
+        where rate.kind = 'rate_bps' and target.kind = 'target_bps' and target.value > 0
+    """)
+    assert both["most"][0].as_py() == 0  # DCQCN never passes its target
+    html = run_page(run)
+    for kind in ("alpha", "target_bps", "timer_at_ps[0]"):
+        assert html.count(f"<figcaption>{kind} over time</figcaption>") == html.count("<figcaption>Rate over time<") > 0
+    assert f"target_bps: at most {amount(both['peak'][0].as_py(), 'b/s')}" in html
+    assert "Values below 0 are drawn as 0" in Page(html).text  # a timer that is OFF is -1
+
+
+@pytest.mark.parametrize(("flows", "behind"), [("[1, 3, 5]", {1, 3, 5}), ("all", set())])
+def test_flows_that_the_user_named_are_drawn_behind_the_slowest(tmp_path: Path, flows: str, behind: set[int]) -> None:
+    traffic = f"traffic: {{pattern: permutation, size: 256KB}}\nengine: {{record: {{flows: {flows}, every: 1us}}}}"
+    run = simulated(tmp_path, traffic)
+    html = run_page(run)
+    told = {int(pair) for pair in re.findall(r"<span>recorded, queue pair (\d+), 1 message</span>", html)}
+    on_cards = html.count("<figcaption>Rate over time<") - len(told)
+    assert on_cards >= 0
+    if behind:
+        assert set() < told <= behind
+        assert len(told) + on_cards == len(behind)
+    else:
+        assert len(run.query("select distinct queue_pair from flows")) > on_cards + 6
+        assert told == set()

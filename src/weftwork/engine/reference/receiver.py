@@ -100,7 +100,9 @@ class Receiver:
         self.state: Any = self.control.new_receiver_state()
         self.wants_all_data = cast("CongestionControl", self.control.plugin).receiver_signals == "data"
         self.timers = (
-            None if self.state is None else PolicyTimers(clock, Agenda.RECEIVER, self.state, self._timer_fires)
+            None
+            if self.state is None
+            else PolicyTimers(clock, Agenda.RECEIVER, self.state, self._timer_fires, self.control)
         )
 
     # Data

@@ -64,7 +64,9 @@ class SenderSteps:
         self.state: Any = self.control.new_state()
         self.state.rate_bps = float(sender.line.rate_bps)
         self.state.window_bytes = NO_WINDOW_BYTES
-        self.timers = PolicyTimers(clock, Agenda.CONGESTION_CONTROL, self.state, self._control_timer_fires)
+        self.timers = PolicyTimers(
+            clock, Agenda.CONGESTION_CONTROL, self.state, self._control_timer_fires, self.control
+        )
         self.control_signals = plugin.signals | _ALWAYS
         self.moves_departures = plugin.moves_departures
         self.path = config.path_selection
@@ -77,7 +79,7 @@ class SenderSteps:
             self.path_state: Any = self.path.new_state()
             self.path_state.entropy = flow.entropy
             self.path_timers = PolicyTimers(
-                clock, Agenda.CONGESTION_CONTROL, self.path_state, self._path_timer_fires, first=TIMERS
+                clock, Agenda.CONGESTION_CONTROL, self.path_state, self._path_timer_fires, self.path, first=TIMERS
             )
 
     # Calls

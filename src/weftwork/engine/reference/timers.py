@@ -11,6 +11,8 @@ from typing import Any
 
 from weftwork.engine.reference.clock import Agenda, Clock, Phase
 from weftwork.policies.interface import OFF, TIMERS
+from weftwork.policies.load import LoadedPolicy
+from weftwork.policies.standing_timers import MOST_FIRINGS, due_timers
 
 __all__ = ["PolicyTimers"]
 
@@ -18,12 +20,15 @@ __all__ = ["PolicyTimers"]
 class PolicyTimers:
     """Watches ``state.timer_at_ps`` and calls ``fire(timer)`` when one is due, after it has been set OFF.
 
+    ``fire`` calls the step, and then `schedule` before anything else.
+
     Parameters
     ----------
     clock : what time it is
     kind : of the agenda
     state : of the policy
     fire : called with the number of the timer
+    policy : that owns the step
     first : number of the first timer in the agenda, where two policies share a slot
     """
 
@@ -33,6 +38,7 @@ class PolicyTimers:
         kind: Agenda,
         state: Any,  # noqa: ANN401 - the class is the policy's
         fire: Callable[[int], None],
+        policy: LoadedPolicy,
         *,
         first: int = 0,
     ) -> None:
@@ -41,6 +47,10 @@ class PolicyTimers:
         self.state = state
         self.fire = fire
         self.first = first
+        self.policy = policy
+        self.fired_at_ps = OFF
+        self.firings = 0  # at that instant
+        self.due_before: frozenset[int] | None = None  # the step, where it may set no timer to this instant any more
         self.place = (OFF, OFF)  # port and slot; the agenda's events of another place mean nothing
         self.events: list[tuple[int, tuple[int, int]] | None] = [None] * TIMERS  # latest of each timer: instant, place
         self.stop()
@@ -53,6 +63,9 @@ class PolicyTimers:
     def schedule(self, port: int, slot: int) -> None:
         """Read what a step has just set, or go on at a new port and slot."""
         self.place = (port, slot)
+        if self.due_before is not None:
+            self.policy.refuse_standing(self.state, self.due_before, self.clock.now_ps)
+            self.due_before = None
         for timer in range(TIMERS):
             at_ps = int(self.state.timer_at_ps[timer])
             if at_ps == OFF:
@@ -72,4 +85,8 @@ class PolicyTimers:
         if place != self.place or at_ps == OFF or at_ps > now_ps:
             return  # the queue pair has another port, or the timer has been moved or switched off
         self.state.timer_at_ps[timer] = OFF
+        self.firings = self.firings + 1 if self.fired_at_ps == now_ps else 1
+        self.fired_at_ps = now_ps
+        if self.firings > MOST_FIRINGS:
+            self.due_before = due_timers(self.state, now_ps)
         self.fire(timer)

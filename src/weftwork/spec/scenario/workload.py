@@ -12,7 +12,7 @@ from weftwork.spec.device import PRIORITIES, Record
 from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.choice import NoKeys
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS
-from weftwork.spec.scenario.kinds import Choice, Measure, OfferKind, Section, Selection, Text, Whole
+from weftwork.spec.scenario.kinds import Choice, Listing, Measure, OfferKind, Section, Selection, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
 
 __all__ = [
@@ -185,6 +185,14 @@ class Recording(Record):
         default="none",
         text="Ports whose queue is kept: `leaf0` for all of a node's, `leaf0->spine1` for one.",
         source="chosen: series cost time and space",
+    )
+    state: tuple[str, ...] | None = row(
+        "state",
+        Listing(item=Text(unit="field")),
+        absent="rate and window alone",
+        text="More of these flows that is kept: fields of the state of the congestion control and of the path"
+        ' selection, by name, such as `alpha`, and elements of its arrays, such as `"ring[3]"`.',
+        source="chosen: only the author of a policy knows which fields tell something",
     )
     every_ps: int = row(
         "every",

@@ -240,7 +240,8 @@ def _sampled(scenario: Scenario, fabric: Fabric, job: Job) -> int:
     wanted = scenario.engine.record
     if scenario.engine.fidelity != "packet":
         return 0
-    flows = {"all": 2 * _queue_pairs(job), "none": 0}.get(str(wanted.flows), 2 * len(wanted.flows))
+    each = 2 + len(wanted.state or ())  # rate, window, and fields of the policies' states
+    flows = {"all": each * _queue_pairs(job), "none": 0}.get(str(wanted.flows), each * len(wanted.flows))
     ports = {"all": len(fabric.ports.node), "none": 0}.get(str(wanted.ports), len(wanted.ports))
     return flows + ports
 

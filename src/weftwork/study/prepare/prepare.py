@@ -198,7 +198,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
         caveats |= known | told
         sent = None if folds(scenario) else volume(job)
         taken = refuse_amounts(scenario, amounts_of(scenario, fabric, job, sent))
-        series, late = recording(scenario, fabric, job)
+        series, late = recording(scenario, fabric, job, policies)
     mistakes += [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
     faults, wrong = occurrences(scenario, fabric)

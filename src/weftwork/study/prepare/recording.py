@@ -14,10 +14,14 @@ from weftwork.base.nearest import nearest
 from weftwork.engine.programs import peers_of, walk
 from weftwork.spec.job import Arrivals, Send
 from weftwork.study.prepare.lowered import folds
+from weftwork.study.prepare.recorded_state import recorded_state
 from weftwork.study.results.record import port_names
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from weftwork.engine.packet import Series
+    from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.scenario import Scenario
@@ -51,7 +55,9 @@ def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
     return sorted(found)
 
 
-def recording(scenario: Scenario, fabric: Fabric, job: Job) -> tuple[Series | None, list[Mistake]]:
+def recording(
+    scenario: Scenario, fabric: Fabric, job: Job, policies: Mapping[str, LoadedPolicy]
+) -> tuple[Series | None, list[Mistake]]:
     """What the packet engine records: a timeline and paths always, and the series that the scenario asks for.
 
     The flow engine keeps the timeline alone, and nothing where it folds ranks; the reference engine records nothing
@@ -61,19 +67,24 @@ def recording(scenario: Scenario, fabric: Fabric, job: Job) -> tuple[Series | No
     ----------
     scenario : its engine, and what it asks to record
     fabric, job : whose ports and flows
+    policies : by kind, whose states
 
     Returns
     -------
-    what is recorded, None for nothing; and a mistake for every flow or port that is not there, or cannot be recorded
+    what is recorded, None for nothing; and a mistake for every flow, port or field that is not there, or cannot be
+    recorded
     """
     from weftwork.engine.packet import Series
 
     wanted, fidelity = scenario.engine.record, scenario.engine.fidelity
+    state, mistakes = recorded_state(wanted.state or (), policies)
+    if wanted.state is not None and wanted.flows == "none":
+        text = "found fields and no flows whose state is kept; give engine.record.flows, a list of numbers or all"
+        mistakes.append(Mistake(path="engine.record.state", text=text))
     if wanted.flows == "none" and wanted.ports == "none":
         if fidelity == "reference" or folds(scenario):
-            return None, []
-        return Series(timeline_bins=_bins(fabric), path_sample=PATH_SAMPLE), []
-    mistakes: list[Mistake] = []
+            return None, mistakes
+        return Series(timeline_bins=_bins(fabric), path_sample=PATH_SAMPLE), mistakes
     if fidelity != "packet":
         text = f"the {fidelity} engine keeps no series of flows and ports; set engine.fidelity: packet"
         mistakes.append(Mistake(path="engine.record", text=text))
@@ -88,7 +99,12 @@ def recording(scenario: Scenario, fabric: Fabric, job: Job) -> tuple[Series | No
         flows = tuple(every[number] for number in wanted.flows if number < len(every))
     ports = _ports(wanted.ports, fabric, mistakes)
     found = Series(
-        every_ps=wanted.every_ps, ports=ports, flows=flows, timeline_bins=_bins(fabric), path_sample=PATH_SAMPLE
+        every_ps=wanted.every_ps,
+        ports=ports,
+        flows=flows,
+        state=state,
+        timeline_bins=_bins(fabric),
+        path_sample=PATH_SAMPLE,
     )
     return found, mistakes
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.units import SIZE, format_quantity
-from weftwork.engine.outcome import EVENT_KINDS
+from weftwork.engine.outcome import EVENT_KINDS, SERIES_KINDS
 from weftwork.engine.packet_input import DROP_REASONS
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.spec.scenario.choices import PATTERNS
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["MOST_LINKS", "about", "message_rows", "port_names", "summarise", "table", "words"]
 
 QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999))
-_SERIES_KINDS: Final = ("rate_bps", "window_bytes", "queue_bytes")
 MOST_LINKS: Final = 100_000  # chosen: some megabytes
 KEPT_LINKS: Final = 2_000  # chosen: of those the busiest, more than anybody reads
 _NAMED_JOBS: Final = 3  # chosen: in a heading; the table jobs has all
@@ -167,7 +166,7 @@ def message_rows(prepared: Prepared, execution: Execution) -> dict[str, dict[str
     return found | {
         "flows": _flows(prepared, outcome),
         "collectives": collective_times(prepared, outcome),
-        "series": _series(outcome, names),
+        "series": _series(prepared, outcome, names),
         "timeline": timeline_rows(outcome),
         "paths": path_rows(outcome),
     }
@@ -285,16 +284,17 @@ def _link_names(fabric: Fabric, links: NDArray[np.integer]) -> list[str]:
     return [names[index] for index in place.tolist()]
 
 
-def _series(outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
+def _series(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[str, Any]:
     series = outcome.series
     if outcome.complete:  # timers that find nothing to do outlast the last packet, and samples with them
         series = series[series["at_ps"] <= outcome.counters["end_ps"]]
-    is_port = series["kind"] == _SERIES_KINDS.index("queue_bytes")
+    is_port = series["kind"] == SERIES_KINDS.index("queue_bytes")
     of_flows = [str(number) for number in range(1 + int(series["index"][~is_port].max(initial=-1)))]
+    of_state = [] if prepared.series is None else [field.name for field in prepared.series.state]
     place = np.where(is_port, series["index"] + len(of_flows), series["index"])  # ports behind flows
     return {
         "at_ps": series["at_ps"],
-        "kind": _words(series["kind"], _SERIES_KINDS),
+        "kind": _words(series["kind"], [*SERIES_KINDS, *of_state]),
         "where": _words(place, [*of_flows, *names]),
         "value": series["value"],
     }

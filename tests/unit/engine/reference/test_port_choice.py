@@ -130,7 +130,7 @@ def test_it_is_told_of_the_packet_the_switch_and_the_choice() -> None:
     assert (told.destination, told.stride, told.hops) == (101, 10 + OUT, 4)
     assert driven.selection.shown == [(1, -9, OFF)]
     assert told.draw == packet.draw(SEED, 6, NODE) >> 2  # PORT_CHOICE
-    assert told.queue_pair_hash == draw(SEED, 8, FLOW.id, 0, 0) >> 2  # QUEUE_PAIR
+    assert told.queue_pair_hash == draw(SEED, 10, FLOW.id, 0, 0) >> 2  # QUEUE_PAIR
 
 
 def test_packets_of_a_flow_hash_alike_and_those_with_another_entropy_do_not() -> None:

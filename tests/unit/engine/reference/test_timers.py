@@ -10,12 +10,17 @@ from helpers.by_hand import HandClock
 from weftwork.engine.reference.clock import Agenda, Phase
 from weftwork.engine.reference.timers import PolicyTimers
 from weftwork.policies.interface import OFF, TIMERS
+from weftwork.policies.load import load
+
+POLICY = load("congestion_control", "none")  # that owns the step of the timers
 
 
 def timers_of(clock: HandClock) -> tuple[PolicyTimers, Any, list[tuple[int, int]]]:
     fired: list[tuple[int, int]] = []
     state = SimpleNamespace(timer_at_ps=[5] * TIMERS)
-    timers = PolicyTimers(clock, Agenda.CONGESTION_CONTROL, state, lambda timer: fired.append((clock.now_ps, timer)))
+    timers = PolicyTimers(
+        clock, Agenda.CONGESTION_CONTROL, state, lambda timer: fired.append((clock.now_ps, timer)), POLICY
+    )
     return timers, state, fired
 
 
@@ -109,7 +114,7 @@ def test_at_another_place_they_keep_their_instants_and_fire_there_only() -> None
 def test_a_second_policy_of_a_slot_has_other_numbers_in_the_agenda_and_the_same_in_its_state() -> None:
     clock, fired = HandClock(), list[int]()
     state = SimpleNamespace(timer_at_ps=[OFF] * TIMERS)
-    timers = PolicyTimers(clock, Agenda.CONGESTION_CONTROL, state, fired.append, first=TIMERS)
+    timers = PolicyTimers(clock, Agenda.CONGESTION_CONTROL, state, fired.append, POLICY, first=TIMERS)
     state.timer_at_ps[2] = 70
     timers.schedule(3, 4)
     assert clock.calls == [(70, Phase.AGENDA, (Agenda.CONGESTION_CONTROL, 3, 4, TIMERS + 2))]

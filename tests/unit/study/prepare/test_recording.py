@@ -17,7 +17,7 @@ def test_ports_times_bins_are_bounded(rows: int, bins: int, monkeypatch: pytest.
     prepared = prepare(loads(SCENARIO, known=known_names()))
     assert len(prepared.fabric.ports.node) == 32
     monkeypatch.setattr("weftwork.study.prepare.recording.TIMELINE_ROWS", rows)
-    series, mistakes = recording(prepared.scenario, prepared.fabric, prepared.job)
+    series, mistakes = recording(prepared.scenario, prepared.fabric, prepared.job, prepared.policies)
     assert mistakes == []
     assert series is not None
     assert series.timeline_bins == bins

@@ -102,6 +102,7 @@ SERIES_DTYPE: Final = np.dtype(
 )
 
 EVENT_KINDS: Final = ("pause", "resume", "mark", "drop", "timeout", "go back")
+SELDOM: Final = ("requests_sent", "trims")  # counters, of ports too, of which most runs have none
 EVENT_DTYPE: Final = np.dtype(
     [
         ("at_ps", np.int64),
@@ -177,9 +178,16 @@ class Outcome:
     def digest(self) -> str:
         """SHA-256 over every completion time and counter; two runs that agree to the bit have the same."""
         digest = hashlib.sha256()
-        for table in (self.messages, self.ports, self.milestones):
+        always = [name for name in PORT_DTYPE.names or () if name not in SELDOM]
+        ports = [self.ports[name] for name in always]
+        for table in (self.messages, np.stack(ports, axis=1), self.milestones):
             digest.update(np.ascontiguousarray(table).tobytes())
-        digest.update(np.array([self.counters[name] for name in COUNTERS], np.int64).tobytes())
+        digest.update(np.array([self.counters[name] for name in COUNTERS if name not in SELDOM], np.int64).tobytes())
+        for name in SELDOM:  # where it is 0 it says nothing, so that a digest outlives what most runs do not have
+            if self.counters[name]:
+                digest.update(name.encode())
+                of_ports = self.ports[name].tolist() if name in (PORT_DTYPE.names or ()) else []
+                digest.update(np.array([*of_ports, self.counters[name]], np.int64).tobytes())
         return digest.hexdigest()
 
 

@@ -159,16 +159,18 @@ def _times(run: Run) -> str:
 
 def _losses(run: Run) -> str:
     drops, again = _value(run, "drops"), _value(run, "retransmissions")
+    trims = _value(run, "trims")
+    cut = f"Switches cut {plural(trims, 'packet', 'packets')} to the headers. " if trims else ""
     if drops == 0 and again == 0:
-        return "Nothing was lost."
+        return f"{cut}Nothing was lost."
     if drops == 0:
-        return f"Nothing was lost, yet {plural(again, 'packet was', 'packets were')} sent again."
+        return f"{cut}Nothing was lost, yet {plural(again, 'packet was', 'packets were')} sent again."
     reasons = ""
     if not run.seeds:
         counts = (f"{row['reason']} {row['packets']:,}" for row in drops_by_reason(run).to_pylist())
         reasons = f" ({', '.join(counts)})"
     lost = plural(drops, "packet was", "packets were")
-    return f"{lost} lost{reasons}; {plural(again, 'packet was', 'packets were')} sent again."
+    return f"{cut}{lost} lost{reasons}; {plural(again, 'packet was', 'packets were')} sent again."
 
 
 def _faults(run: Run) -> str:

@@ -60,6 +60,7 @@ _COUNTED: Final = {  # events that are counted over the whole fabric, by the nam
 _COUNTERS: Final = {
     "data_sent": "Data packets sent, retransmissions included.",
     "retransmissions": "Data packets sent again.",
+    "trims": "Data packets that a switch cut to their headers, for want of room.",
     "timeouts": "Times that a sender went back since nothing was acknowledged.",
     "naks_sent": "Negative acknowledgements sent: a packet was missing.",
     "cnps_sent": "Congestion notification packets sent.",
@@ -314,6 +315,7 @@ def _events(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[
         ("resume", "resumes_sent"),
         ("mark", "marks"),
         ("drop at port", "drops"),
+        ("trim", "trims"),
     ):
         counts = outcome.ports[field]
         rows += [(event, "", names[port], None, int(counts[port])) for port in np.flatnonzero(counts).tolist()]
@@ -336,13 +338,23 @@ def _events(prepared: Prepared, outcome: Outcome, names: Sequence[str]) -> dict[
     return {column.name: [row[place] for row in rows] for place, column in enumerate(TABLES["events"])}
 
 
+def _class_names(prepared: Prepared) -> list[str]:
+    """The traffic classes in words: their priority, and the virtual channel where there are several."""
+    engine_input = prepared.engine_input
+    channels = getattr(engine_input, "virtual_channels", 1)  # flows have none
+    return [
+        f"priority {priority}" + (f", channel {index % channels}" if channels > 1 else "")
+        for index, priority in enumerate(engine_input.class_priority.tolist())
+    ]
+
+
 def _instants(
     prepared: Prepared, outcome: Outcome, names: Sequence[str]
 ) -> list[tuple[str, str, str, int | None, int]]:
     """One row for each event that the engine recorded with its instant, and one that counts what did not fit."""
     messages = outcome.messages[["source", "destination", "channel"]]
     pairs = [f"rank {source}->rank {destination}" for source, destination, _ in np.unique(messages).tolist()]
-    priorities = [f"priority {priority}" for priority in prepared.engine_input.class_priority.tolist()]
+    priorities = _class_names(prepared)
     details: Mapping[str, Sequence[str]] = {
         "pause": priorities, "resume": priorities, "mark": priorities, "drop": DROP_REASONS,
     }  # fmt: skip

@@ -94,6 +94,7 @@ struct PortPolicy {
   bool non_minimal = false;
   bool always = false;
   bool at_delivery = false;
+  bool waits_for_routes = false;  // a port that is down stays a candidate
 };
 
 /// Which call of a step failed. A run is repeated up to this call to have its records, which plain Python replays to

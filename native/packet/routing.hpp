@@ -17,7 +17,7 @@ inline void use_routes(State& s, RouteTableId table) {
     ways = {s.routes.first(group), 0};
     for (const CandidateId listed : id_range(ways.first, s.routes.first(group + 1))) {
       const PortId port = s.routes.port(listed);
-      if (!s.ports[port].up) continue;
+      if (!s.ports[port].up && !s.in.port.waits_for_routes) continue;
       const CandidateId place = ways.first + ways.count++;
       s.way_ports[place] = port;
       s.candidates[place] = {0, s.rate_bps[port], s.routes.weight(listed), s.local_port(port).value, 0, 0, 1};

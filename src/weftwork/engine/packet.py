@@ -404,5 +404,6 @@ def _raw_port(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
         "non_minimal": "non-minimal" in plugin.needs,
         "always": plugin.always,
         "at_delivery": plugin.at_delivery,
+        "waits_for_routes": plugin.waits_for_routes,
         "plain_ecmp": policy.source_path == _CATALOGUE_ECMP,
     }

@@ -298,6 +298,8 @@ class PortSelection:
         ``step(params, state, ports, signal, candidates)``; ``ports[candidates[i].port]`` is the record of a candidate
     always : whether the step is called where there is one candidate too
     at_delivery : whether it is called at the last switch, where the one candidate leads to the receiver
+    waits_for_routes : whether a port that has gone down stays a candidate until routes are computed anew, as in a table
+        that routing fills; a packet that goes there is lost
     virtual_channels : queues that each priority has at a port; the step moves a packet by ``signal.virtual_channel``
     reorders : whether packets of a flow overtake each other: ``never``; ``on-move``, when it changes the port;
         ``always``
@@ -314,6 +316,7 @@ class PortSelection:
     port_state: type | None = None
     always: bool = False
     at_delivery: bool = False
+    waits_for_routes: bool = False
     virtual_channels: int = 1
     reorders: Reorders = "never"
     spreads: PortSpread | None = None

@@ -121,7 +121,8 @@ class PortChoice:
             ways = [self.routes.delivery(packet.destination)] if is_delivered else self._next_hops(target)
             if not ways:
                 return None
-            candidates = [way for way in ways if self._port_of[way.port].is_up]
+            keeps_all = self.plugin.waits_for_routes
+            candidates = [way for way in ways if keeps_all or self._port_of[way.port].is_up]
             if not candidates:
                 return self._port_of[ways[0].port]
             if not (is_again or self._is_asked(len(candidates), is_delivered=is_delivered)):

@@ -31,6 +31,7 @@ PLUGIN = PortSelection(
     params=Params,
     state=State,
     step=step,
+    waits_for_routes=True,
     spreads="destination",
     source="Zahavi, J. Parallel Distrib. Comput. 2012",
 )

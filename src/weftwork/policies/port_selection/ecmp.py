@@ -24,4 +24,4 @@ def step(params: Params, state: State, signal: PortSignal, candidates: list[Cand
     signal.choice = signal.hash % signal.candidates
 
 
-PLUGIN = PortSelection(params=Params, state=State, step=step, spreads="hash", source="RFC 2992")
+PLUGIN = PortSelection(params=Params, state=State, step=step, waits_for_routes=True, spreads="hash", source="RFC 2992")

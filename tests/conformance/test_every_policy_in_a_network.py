@@ -22,7 +22,9 @@ class Params: pass
 class State: pass
 def step(params, state, signal):
     {}
-PLUGIN = CongestionControl(params=Params, state=State, step=step, source="a test", signals=frozenset({{Kind.ACK}}))
+PLUGIN = CongestionControl(
+    params=Params, state=State, step=step, source="a test", signals=frozenset({{Kind.ACK}}), needs=frozenset({{"rtt"}})
+)
 """
 PORT = """
 from weftwork.policies.interface import PortSelection

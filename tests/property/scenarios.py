@@ -95,8 +95,8 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
         servers=[fabric.server(node) for node in range(wires.hosts)],
         priorities=priorities,
         mtu_bytes=transport.mtu_bytes,
-        packets=250 if is_storm or is_torn else rng.choice((20, 100, 250)),
-        shape="incast" if is_storm else None,
+        packets=250 if is_storm or is_torn or transport.trim_bytes else rng.choice((20, 100, 250)),
+        shape="incast" if is_storm or transport.trim_bytes else None,
     )
     has_columns = job.placement.nics.shape[1] > 1
     faults: list[Fault] = []
@@ -386,8 +386,8 @@ def _transport(rng: Random, *, is_long: bool, needs: Any) -> Transport:
 def _wide_transport(rng: Random, transport: Transport) -> Transport:
     """Perhaps a transport whose packets are cut, and with an early timeout for few packets."""
     changed: dict[str, Any] = {}
-    if rng.random() < 0.6:
-        lossless = rng.choice(((), (), (4,)))
+    if rng.random() < 0.75:
+        lossless = rng.choice(((), (), (4,)))  # the data may be cut
         changed |= {"recovery": "selective-repeat", "trim_bytes": rng.choice((64, 90)), "lossless_priorities": lossless}
         changed |= {"trim_priority": rng.choice((None, 5)), "reorder_threshold_packets": rng.choice((0, 4, 40))}
     if rng.random() < 0.5:

@@ -19,7 +19,7 @@ from weftwork.engine.packet_input import Instant, PacketInput
 
 PLANS = case_count(plain=60, deep=400)
 SANITIZED_PLANS = 20
-FEATURES = 12
+FEATURES = 10
 WANTED_OF_A_FEATURE = PLANS * 60 // 400  # in the suite's 400 plans, 60 of each
 
 
@@ -32,9 +32,7 @@ def features(engine_input: PacketInput, outcome: Outcome) -> set[str]:
     path = engine_input.path_selection
     found = {
         "trim": counters["trims"] > 0,
-        "trim with a policy's ear": counters["trims"] > 0 and engine_input.congestion_control.name == "talkative",
         "class change": is_voyager,
-        "class change under pauses": is_voyager and bool(outcome.ports["pauses_sent"].any()),
         "SACK": is_selective and counters["retransmissions"] > 0,
         "out-of-order delivery": engine_input.transport.reorder_tolerant
         and counters["naks_sent"] + counters["duplicates"] > 0,

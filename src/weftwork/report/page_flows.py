@@ -246,9 +246,7 @@ def _recorded(run: Run, drawn: set[int]) -> str:
         figures = _rate_and_window(run, row["queue_pair"], name, row["end_ps"])
         told = f"<span>recorded, queue pair {row['queue_pair']}, {plural(row['messages'], 'message')}</span>"
         if figures:
-            cards.append(
-                f'<article class="flow"><div class="head"><h3>{escape(name)}</h3>{told}</div>{figures}</article>'
-            )
+            cards.append(f'<div class="flow"><div class="head"><h3>{escape(name)}</h3>{told}</div>{figures}</div>')
     return "".join(cards)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from weftwork.policies.interface import NO_WINDOW_BYTES, OFF, TIMERS, Kind
 from weftwork.policies.load import LoadedPolicy
 from weftwork.testing.declarations import declaration_findings
-from weftwork.testing.queue_pair import QueuePair, fired_timers
+from weftwork.testing.queue_pair import ToldQueuePair, fired_timers
 from weftwork.testing.steps import BREAKS, DifferenceError, Finding, Twin
 
 __all__ = ["check_congestion_control", "network_findings"]
@@ -91,7 +91,7 @@ class _Story:
         self.random = random.Random(seed)
         self.twin = Twin(policy)
         self.kinds = policy.plugin.signals | {Kind.START, Kind.TIMER}  # type: ignore[union-attr]
-        self.pair = QueuePair(policy, self.random, step="sender", now_ps=offset_ps, all_needs=seed % 2 == 1)
+        self.pair = ToldQueuePair(policy, self.random, step="sender", now_ps=offset_ps, all_needs=seed % 2 == 1)
         self.trace: list[tuple[float, ...]] = []
         self.is_over = False
 

@@ -13,7 +13,7 @@ from weftwork.policies.interface import OFF, TIMERS, Kind
 from weftwork.policies.load import LoadedPolicy
 from weftwork.testing.declarations import declaration_findings
 from weftwork.testing.network import Usage, uplink_findings
-from weftwork.testing.queue_pair import QueuePair, fired_timers
+from weftwork.testing.queue_pair import ToldQueuePair, fired_timers
 from weftwork.testing.steps import BREAKS, DifferenceError, Finding, Twin, spread_findings
 
 __all__ = ["check_path_selection"]
@@ -41,7 +41,7 @@ def check_path_selection(
     for number in range(_STORIES):
         runs = []
         for _ in range(2):
-            story = _Story(policy, seed * 1_000 + number)
+            story = _PathStory(policy, seed * 1_000 + number)
             for finding in story.tell():
                 findings.setdefault(finding.check, finding)
             runs.append(story.taken)
@@ -56,14 +56,14 @@ def check_path_selection(
     return (*found, *uplink_findings(policy, run)) if run is not None and is_sound else found
 
 
-class _Story:
+class _PathStory:
     """One queue pair's life, told to both forms of the step; ``taken`` are the entropies of its packets."""
 
     def __init__(self, policy: LoadedPolicy, seed: int) -> None:
         plugin: Any = policy.plugin
         self.plugin = plugin
         self.random = random.Random(seed)
-        self.pair = QueuePair(policy, self.random, step="path", all_needs=seed % 2 == 1)
+        self.pair = ToldQueuePair(policy, self.random, step="path", all_needs=seed % 2 == 1)
         self.twin = Twin(policy)
         self.twin.state.entropy = self.pair.own_entropy
         self.kinds = plugin.signals | {Kind.SEND, Kind.TIMER}

@@ -13,7 +13,7 @@ from weftwork.policies.load import LoadedPolicy
 from weftwork.testing.declarations import declaration_findings
 from weftwork.testing.network import Usage, uplink_findings
 from weftwork.testing.steps import BREAKS, DifferenceError, Finding, spread_findings
-from weftwork.testing.switch import EDGES, BrokenError, Switch
+from weftwork.testing.switch import EDGES, BrokenError, ToldSwitch
 
 __all__ = ["check_port_selection"]
 
@@ -72,7 +72,7 @@ def _sound(found: Iterator[Finding]) -> Iterator[Finding]:
 def _equal_candidates(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
     """Many flows meet candidates that differ in nothing: each must be used."""
     source = random.Random(seed)
-    switch = Switch(policy, source)
+    switch = ToldSwitch(policy, source)
     candidates = switch.candidates(_ALIKE, in_port=0, alike=True)
     ports = [candidate.port for candidate in candidates]
     used: set[int] = set()
@@ -88,7 +88,7 @@ def _equal_candidates(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
 def _kept_flows(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
     """Flows whose packets come later, to the same ports, leave by the port they had: for ``reorders="never"``."""
     source = random.Random(seed)
-    switch = Switch(policy, source)
+    switch = ToldSwitch(policy, source)
     flows = [switch.flow(is_data=1) for _ in range(_FLOWS)]
     had: dict[int, int] = {}
     shown = [switch.candidates(_ALIKE, in_port=flow.in_port) for flow in flows]
@@ -110,7 +110,7 @@ def _kept_flows(policy: LoadedPolicy, seed: int) -> Iterator[Finding]:
 def _packets(policy: LoadedPolicy, seed: int, taken: list[int]) -> Iterator[Finding]:
     source = random.Random(seed)
     plugin: Any = policy.plugin
-    switch = Switch(policy, source)
+    switch = ToldSwitch(policy, source)
     flows = [switch.flow() for _ in range(_FLOWS)]
     counts = (1, 2, 3, 8, 64) if plugin.always else (2, 3, 8, 64)
     for _ in range(_PACKETS):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from weftwork.policies.load import LoadedPolicy
     from weftwork.testing.steps import Finding
 
-__all__ = ["QueuePair", "fired_timers"]
+__all__ = ["ToldQueuePair", "fired_timers"]
 
 LINE_RATES_BPS: Final = (10_000_000_000, 25_000_000_000, 100_000_000_000, 400_000_000_000, 800_000_000_000)
 _ECHOED: Final = frozenset({Kind.ACK, Kind.NAK, Kind.TRIM})
@@ -37,10 +37,10 @@ class _Packet:
     fate: str = "flying"  # or "arrived", "lost"
 
 
-class Story(Protocol):
+class ToldStory(Protocol):
     """A queue pair's life that can end early."""
 
-    pair: QueuePair
+    pair: ToldQueuePair
     is_over: bool
 
     def ends(self, check: str, text: str) -> Finding:
@@ -48,7 +48,7 @@ class Story(Protocol):
 
 
 def fired_timers(
-    story: Story,
+    story: ToldStory,
     state: Any,  # noqa: ANN401
     until_ps: int,
     tell: Callable[[int], Iterator[Finding]],
@@ -75,7 +75,7 @@ def fired_timers(
             yield story.ends("timers_move_on", text)
 
 
-class QueuePair:
+class ToldQueuePair:
     """A queue pair, and the records in which its steps are told.
 
     Parameters

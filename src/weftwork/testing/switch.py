@@ -17,7 +17,7 @@ from weftwork.testing.steps import Twin
 if TYPE_CHECKING:
     from weftwork.policies.load import LoadedPolicy
 
-__all__ = ["EDGES", "NOTHING", "PORTS", "BrokenError", "Flow", "Switch"]
+__all__ = ["EDGES", "NOTHING", "PORTS", "BrokenError", "ToldFlow", "ToldSwitch"]
 
 PORTS: Final = 80  # chosen: more than the most candidates, since a packet leaves by another port than it came in
 EDGES: Final = 16  # chosen: a few leaves
@@ -31,7 +31,7 @@ class BrokenError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Flow:
+class ToldFlow:
     """Packets that only time and random bits tell apart."""
 
     hash: int
@@ -45,7 +45,7 @@ class Flow:
     is_data: int
 
 
-class Switch:
+class ToldSwitch:
     """A switch that asks both forms of a step.
 
     Parameters
@@ -65,10 +65,10 @@ class Switch:
         self.signal.edge = source.randrange(EDGES) if self.signal.tier == 1 else OFF
         self.brought = [NOTHING]
 
-    def flow(self, *, is_data: int | None = None) -> Flow:
+    def flow(self, *, is_data: int | None = None) -> ToldFlow:
         """Draw a flow that passes the switch."""
         source = self.source
-        return Flow(
+        return ToldFlow(
             hash=source.getrandbits(32),
             queue_pair_hash=source.getrandbits(62),
             destination=source.randrange(100_000),
@@ -108,7 +108,7 @@ class Switch:
         return made
 
     def choose(
-        self, flow: Flow, candidates: list[Any], ways: dict[int, list[Any]], brought: tuple[int, int, int] = NOTHING
+        self, flow: ToldFlow, candidates: list[Any], ways: dict[int, list[Any]], brought: tuple[int, int, int] = NOTHING
     ) -> int:
         """Ask for a packet of a flow and return the local index of the port that it leaves by.
 
@@ -139,7 +139,7 @@ class Switch:
             self.brought.append((signal.word, signal.via, signal.virtual_channel))
         return int(candidates[signal.choice].port)
 
-    def deliver(self, flow: Flow) -> None:
+    def deliver(self, flow: ToldFlow) -> None:
         """Ask for a packet whose receiver is at this switch, with the one port to it; as `choose`."""
         signal = self.signal
         edge, signal.edge = signal.edge, flow.to_edge
@@ -150,9 +150,9 @@ class Switch:
         self._asked(candidates)
         signal.edge = edge
 
-    def _comes(self, flow: Flow, brought: tuple[int, int, int], *, delivered: int) -> None:
+    def _comes(self, flow: ToldFlow, brought: tuple[int, int, int], *, delivered: int) -> None:
         signal = self.signal
-        for name in Flow.__slots__:
+        for name in ToldFlow.__slots__:
             setattr(signal, name, getattr(flow, name))
         signal.draw, signal.hops, signal.delivered = self.source.getrandbits(62), self.source.randrange(4), delivered
         signal.word, via, signal.virtual_channel = brought

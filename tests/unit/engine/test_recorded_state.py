@@ -55,8 +55,8 @@ def step(params: Params, state: State, signal: Signal) -> None:
 PLUGIN = PathSelection(params=Params, state=State, step=step, source="none")
 """
 NAMES = (
-    "is_new", "congestion_control.acks", "share", "acked_at_ps[0]", "acked_at_ps[2]", "shares[1]", "timer_at_ps[3]",
-    "path_selection.acks", "entropy", "ring[1]",
+    "is_new", "congestion_control.acks", "share", "acked_at_ps[0]", "acked_at_ps[2]", "shares[1]",
+    "congestion_control.timer_at_ps[3]", "path_selection.acks", "entropy", "ring[1]",
 )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def expected(sender: Any, name: str) -> float:
     owner, _, field = name.rpartition(".")
     of_path = owner == "path_selection" or field in {"entropy", "ring[1]"}
     name, _, index = field.rstrip("]").partition("[")
-    value = getattr(sender.path_state if of_path else sender.state, name)
+    value = getattr(sender.steps.path_state if of_path else sender.state, name)
     return float(value[int(index)] if index else value)
 
 
@@ -107,7 +107,7 @@ def test_samples_are_what_the_reference_engine_holds_at_their_instants(engine_in
             assert here["value"].tolist() == [expected(sender, field.name) for field in fields], at_ps
             seen.update(zip((field.name for field in fields), here["value"].tolist(), strict=True))
     moved = {name for name, _ in seen if len({value for other, value in seen if other == name}) > 1}
-    assert moved == set(NAMES) - {"timer_at_ps[3]"}  # which the policy leaves OFF
+    assert moved == set(NAMES) - {"congestion_control.timer_at_ps[3]"}  # which the policy leaves OFF
 
 
 def test_recording_changes_nothing(engine_input: PacketInput) -> None:

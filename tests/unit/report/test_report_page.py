@@ -240,13 +240,13 @@ def test_fields_of_a_policys_state_are_recorded_and_drawn(tmp_path: Path) -> Non
     simulated(tmp_path, INCAST)
     file = tmp_path / "tiny.yaml"
     text = file.read_text(encoding="utf-8").replace("fixed-window", "dcqcn")
-    state = '[target_bps, alpha, "timer_at_ps[0]"]'
+    state = '[target_bps, alpha, "congestion_control.timer_at_ps[0]"]'
     file.write_text(f"{text}\nengine: {{record: {{flows: all, every: 1us, state: {state}}}}}\n", encoding="utf-8")
     run = run_scenario(file, out=tmp_path / "recorded")
     assert str(run.series.schema.field("value").type) == "double"
     kinds = run.query("select kind, count(*) as n from series where \"where\" = '1' group by kind order by kind")
     found = dict(zip(kinds["kind"].to_pylist(), kinds["n"].to_pylist(), strict=True))
-    assert set(found) == {"alpha", "rate_bps", "target_bps", "timer_at_ps[0]", "window_bytes"}
+    assert set(found) == {"alpha", "rate_bps", "target_bps", "congestion_control.timer_at_ps[0]", "window_bytes"}
     assert len(set(found.values())) == 1
     both = run.query("""
         select max(rate.value - target.value) as most, max(target.value) as peak
@@ -255,7 +255,7 @@ def test_fields_of_a_policys_state_are_recorded_and_drawn(tmp_path: Path) -> Non
     """)
     assert both["most"][0].as_py() == 0  # DCQCN never passes its target
     html = run_page(run)
-    for kind in ("alpha", "target_bps", "timer_at_ps[0]"):
+    for kind in ("alpha", "target_bps", "congestion_control.timer_at_ps[0]"):
         assert html.count(f"<figcaption>{kind} over time</figcaption>") == html.count("<figcaption>Rate over time<") > 0
     assert f"target_bps: at most {amount(both['peak'][0].as_py(), 'b/s')}" in html
     assert "Values below 0 are drawn as 0" in Page(html).text  # a timer that is OFF is -1

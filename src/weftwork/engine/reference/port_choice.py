@@ -19,10 +19,10 @@ from weftwork.engine.reference.port import Port
 from weftwork.policies.interface import OFF, PortSelection
 from weftwork.policies.load import LoadedPolicy
 
-__all__ = ["PortChoice", "PortChoiceConfig", "Routes"]
+__all__ = ["PortChoice", "PortChoiceConfig", "WaysToEdges"]
 
 
-class Routes(Protocol):
+class WaysToEdges(Protocol):
     """The routes as a switch sees them; `weftwork.engine.reference.forwarding.Forwarding` says what each tells."""
 
     @property
@@ -87,7 +87,7 @@ class PortChoice:
         config: PortChoiceConfig,
         clock: Clock,
         ports: list[Port],
-        routes: Routes,
+        routes: WaysToEdges,
         selection: LoadedPolicy,
         queue_bytes: Callable[[int, int], int],
     ) -> None:

@@ -16,7 +16,7 @@ from weftwork.base.random import Stream, uniform
 from weftwork.engine.reference.clock import Clock
 from weftwork.engine.reference.packet import HopTelemetry, Packet, PacketKind
 from weftwork.engine.reference.port import Port
-from weftwork.engine.reference.port_choice import PortChoice, PortChoiceConfig, Routes
+from weftwork.engine.reference.port_choice import PortChoice, PortChoiceConfig, WaysToEdges
 from weftwork.engine.reference.shared_buffer import BufferConfig, SharedBuffer
 from weftwork.policies.interface import HOPS
 from weftwork.policies.load import LoadedPolicy
@@ -91,7 +91,7 @@ class SwitchNode:
     """
 
     def __init__(
-        self, config: SwitchConfig, clock: Clock, ports: list[Port], routes: Routes, selection: LoadedPolicy
+        self, config: SwitchConfig, clock: Clock, ports: list[Port], routes: WaysToEdges, selection: LoadedPolicy
     ) -> None:
         self.config = config
         self.clock = clock

@@ -46,13 +46,13 @@ def refused(tmp_path: Path, state: str, **others: str) -> list[tuple[str, str, s
 
 
 def test_fields_are_found_at_their_places(tmp_path: Path) -> None:
-    found = fields(tmp_path, '[cwnd, "ring_ps[3]", "timer_at_ps[1]", entropy, mask]')
+    found = fields(tmp_path, '[cwnd, "ring_ps[3]", "congestion_control.timer_at_ps[1]", entropy, mask]')
     assert [(field.name, field.of_path, field.place, field.is_float) for field in found] == [
-        ("cwnd", False, 6, True),  # behind rate, window and four timers
-        ("ring_ps[3]", False, 12, False),
-        ("timer_at_ps[1]", False, 3, False),
+        ("cwnd", False, 10, True),  # behind rate, window, four timers and four more
+        ("ring_ps[3]", False, 16, False),
+        ("congestion_control.timer_at_ps[1]", False, 3, False),
         ("entropy", True, 0, False),
-        ("mask", True, 2, False),
+        ("mask", True, 6, False),
     ]
 
 
@@ -92,7 +92,9 @@ def test_all_unknown_names_are_refused_at_once_with_the_nearest(tmp_path: Path) 
         "found 'banana', wanted a field of a state",
     ]
     assert [fix for _, _, fix in found] == ["cwnd", None, None, "cwnd", None, "cwnd", None]
-    assert found[0][1].endswith("cwnd, queue_bytes, sent, ring_ps[0..7]; of oblivious: entropy, sent, mask")
+    assert found[0][1].endswith(
+        "cwnd, queue_bytes, sent, ring_ps[0..7]; of oblivious: entropy, timer_at_ps[0..3], sent, mask"
+    )
 
 
 @pytest.mark.parametrize(

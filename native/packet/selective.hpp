@@ -60,8 +60,8 @@ class Selective {
     return true;
   }
 
-  /// Packets below `end` that were not sent again, or were sent again before `end` was sent, are lost unless they are kept: the next one that was not
-  /// known to be; -1 where there is none.
+  /// Packets below `end` that were not sent again, or were sent again before `end` was sent, are lost unless they are
+  /// kept: the next one that was not known to be; -1 where there is none.
   std::int64_t judge(std::int64_t una, std::int64_t end) {
     for (judged_below_ = std::max(judged_below_, una); judged_below_ < end;) {
       const std::int64_t seq = judged_below_++;

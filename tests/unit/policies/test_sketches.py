@@ -154,6 +154,7 @@ def least_ps(size_bytes: int, rate_bps: int = RATE_BPS) -> int:
 # Contracts
 
 
+@pytest.mark.deep  # every kit compiles and asks for seconds
 @pytest.mark.parametrize(
     ("name", "variant"), [*((name, None) for name in CONTROLS), ("timely", "patched"), ("nscc", "with-credit")]
 )
@@ -165,6 +166,7 @@ def test_a_path_selection_keeps_its_contract() -> None:
     assert check_path_selection(named("path_selection", "plb")) == ()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", PORTS)
 def test_a_port_selection_keeps_its_contract(name: str) -> None:
     assert check_port_selection(named("port_selection", name)) == ()

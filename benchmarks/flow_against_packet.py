@@ -86,7 +86,7 @@ def measure(shape: str, routing: str, congestion: str, fidelity: str) -> tuple[f
         file.write_text(scenario_text(shape, routing, congestion, fidelity), encoding="utf-8")
         prepared = prepare(read_scenario(file))
     clock = time.process_time()
-    execution = execute(prepared)
+    execution = execute(prepared, what_if="none")
     cpu_s = time.process_time() - clock
     found = results(prepared, execution)
     if found.status != "complete":

@@ -70,7 +70,7 @@ def measure(hashing: str, nic: str, fidelity: str = "packet", *, radix: int = 16
         file = Path(folder) / "scenario.yaml"
         file.write_text(json.dumps(scenario(hashing, nic, fidelity, radix=radix, size=size)), encoding="utf-8")
         prepared = prepare(read_scenario(file))
-    found = results(prepared, execute(prepared))
+    found = results(prepared, execute(prepared, what_if="none"))
     if found.status != "complete":
         raise SystemExit(f"{hashing}, {nic}, {fidelity}: not everything was delivered")
     return float(found.tables["flows"]["delivered_ps"].to_numpy().max()) / 1e6

@@ -91,12 +91,22 @@ def difference(server: str, operation: str, method: Method, group: GroupShape, s
     return flow_ps / closed_form_ps(server, operation, method, group, size_bytes, fabric) - 1
 
 
+def protocols_of_small_sizes_are_deep(found: list[Any]) -> list[Any]:
+    """LL and LL128 are for small sizes; the step `truth` has their long programs of large sizes."""
+    return [
+        case if case.values[2].protocol == "simple" else pytest.param(*case.values, id=case.id, marks=pytest.mark.deep)
+        for case in found
+    ]
+
+
 @pytest.mark.parametrize(
     ("server", "operation", "method", "group", "size_bytes"),
     [
-        *cases(("dgx-h100",), (MIB, 256 * MIB), (8, 32)),
+        *cases(("dgx-h100",), (MIB, 256 * MIB), (8,)),
+        *cases(("dgx-h100",), (MIB,), (32,)),
+        *protocols_of_small_sizes_are_deep(cases(("dgx-h100",), (256 * MIB,), (32,))),
         *cases(("plain",), (16 * MIB,), (8,)),
-        *cases(("p5",), (64 * MIB,), (16,)),
+        *protocols_of_small_sizes_are_deep(cases(("p5",), (64 * MIB,), (16,))),
     ],
 )
 def test_programs_on_flows_take_as_long_as_the_closed_form(

@@ -10,6 +10,7 @@ The CRC of real headers, with addresses in a row, has to behave like it. Leaves 
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -35,6 +36,7 @@ WIRE = Transport(first_extra_bytes=0)
 PACKET = Size(total_bytes=WIRE.mtu_bytes)
 
 
+@cache
 def expected_max_load(flows: int, links: int) -> float:
     """E[max load] of equal flows on links, over the mean load; the module's formula, with x scaled by n/m."""
     mean = flows / links
@@ -55,6 +57,30 @@ def expected_max_load(flows: int, links: int) -> float:
     return expected / mean
 
 
+HASHED_FLOWS, HASHED_SEEDS = 128, 400
+
+
+@cache
+def headers() -> list[list[bytes]]:
+    """What a switch hashes of each flow, by seed."""
+    return [
+        [
+            field_bytes(
+                fields=FIVE_TUPLE, source_port=flow, destination_port=1000 + flow,
+                entropy=0xC000 | draw(seed, Stream.PATH_CHOICE, flow, 0, 0) & 0x3FFF, in_port=0, destination_qp=0,
+            )
+            for flow in range(HASHED_FLOWS)
+        ]
+        for seed in range(HASHED_SEEDS)
+    ]  # fmt: skip
+
+
+@cache
+def hashes(algorithm: int) -> NDArray[np.int64]:
+    """Shape (seeds, flows)."""
+    return np.array([[final_hash(algorithm, 0, 0, data) for data in flows] for flows in headers()], np.int64)
+
+
 @pytest.mark.parametrize(
     ("flows", "links", "known"),
     [(8, 8, 2.56), (32, 32, 3.55), (32, 8, 1.77), (64, 16, 1.97), (64, 64, 3.97), (128, 8, 1.37)],
@@ -62,18 +88,9 @@ def expected_max_load(flows: int, links: int) -> float:
 @pytest.mark.parametrize("algorithm", [HashAlgorithm.CRC32, HashAlgorithm.CRC16_CCITT, HashAlgorithm.MIX])
 def test_hashes_collide_as_chance_does(flows: int, links: int, known: float, algorithm: int, show: Show) -> None:
     """Mean over seeds of the most loaded link, over the mean load, within 3 sigma of that mean of the formula."""
-    seeds = 400
-    loads = []
-    for seed in range(seeds):
-        count = np.zeros(links, np.int64)
-        for flow in range(flows):
-            entropy = 0xC000 | draw(seed, Stream.PATH_CHOICE, flow, 0, 0) & 0x3FFF
-            data = field_bytes(
-                fields=FIVE_TUPLE, source_port=flow, destination_port=1000 + flow, entropy=entropy, in_port=0,
-                destination_qp=0,
-            )  # fmt: skip
-            count[final_hash(algorithm, 0, 0, data) % links] += 1
-        loads.append(count.max() / (flows / links))
+    seeds = HASHED_SEEDS
+    taken = hashes(algorithm)[:, :flows] % links
+    loads = [np.bincount(of_seed, minlength=links).max() / (flows / links) for of_seed in taken]
     expected = expected_max_load(flows, links)
     sigma = float(np.std(loads) / math.sqrt(seeds))
     name = HashAlgorithm(algorithm).name.lower()
@@ -88,16 +105,16 @@ def most_loaded_by_chance(size: int, subflows: int, seeds: int) -> NDArray[np.fl
     """The same experiment with a random number for each hash: most loaded up or down link, by seed."""
     random = np.random.default_rng(1)
     hosts = size * size
-    found = np.empty(seeds)
-    leaf = np.arange(hosts) // size
-    for seed in range(seeds):
-        peer_leaf = random.permutation(hosts) // size
-        crosses = np.repeat(leaf != peer_leaf, subflows)
-        spine = random.integers(size, size=hosts * subflows)
-        up = np.bincount((np.repeat(leaf, subflows) * size + spine)[crosses], minlength=hosts)
-        down = np.bincount((np.repeat(peer_leaf, subflows) * size + spine)[crosses], minlength=hosts)
-        found[seed] = max(up.max(), down.max()) / subflows
-    return found
+    leaf = np.tile(np.arange(hosts) // size, (seeds, 1))
+    peer_leaf = np.repeat(random.permuted(leaf, axis=1), subflows, axis=1)
+    leaf = np.repeat(leaf, subflows, axis=1)
+    spine = random.integers(size, size=leaf.shape)
+    link_of_seed = np.arange(seeds)[:, None] * hosts + spine
+    most = [
+        np.bincount((link_of_seed + at * size)[leaf != peer_leaf], minlength=seeds * hosts).reshape(seeds, hosts).max(1)
+        for at in (leaf, peer_leaf)
+    ]
+    return np.maximum(*most) / subflows
 
 
 @pytest.mark.parametrize(("subflows", "known"), [(1, 3.67), pytest.param(4, 2.21, marks=pytest.mark.deep)])
@@ -169,8 +186,9 @@ def share_of_links_used(members: int, lower: HashFunction, upper: HashFunction) 
     peer = Peer(rule="table", table=(*range(senders, hosts), *[-1] * senders))
     stream: tuple[Operation, ...] = tuple(Send(peer=peer, size=PACKET, channel=c) for c in range(channels))
     loads: list[NDArray[np.int64]] = []
+    engine_input = packet_input_of(fabric, job_of([[stream]] * hosts), transport=WIRE)
     for seed in range(20):
-        outcome = run(packet_input_of(fabric, job_of([[stream]] * hosts), transport=WIRE, seed=seed))
+        outcome = run(replace(engine_input, seed=seed))
         port_node = fabric.ports.node
         upper_ports = (port_node >= aggs) & (port_node < far) & (port_node[fabric.ports.peer] == far)
         loads.append(data_frames(outcome.ports["frames"], outcome.ports["bytes"])[upper_ports])

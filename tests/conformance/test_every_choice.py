@@ -31,7 +31,8 @@ FABRICS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 TRAFFIC: dict[str, tuple[dict[str, Any], ...]] = {
     "incast": ({"senders": 1, "size": "10KB"}, {"size": "10KB", "receiver": 1, "start_jitter": "1us"}),
-    "poisson": ({"flows": 20, "load": 0.2},),
+    "poisson": ({"flows": 8, "load": 0.2},),
+    "all-to-all": ({"size": "100KB"},),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -16,41 +16,73 @@ from weftwork.workload.collectives.catalogue import ALGORITHMS
 SHAPES = ((2, 1), (2, 2), (3, 1), (4, 2), (5, 1), (6, 2), (8, 1), (8, 4), (8, 8), (12, 4), (16, 2), (16, 8), (33, 1))
 # (channels, pieces, bytes): sizes that nothing here divides, and fewer bytes than ranks
 LOADS = ((1, 1, 1_000_003), (3, 2, 100_003), (4, 3, 5), (2, 4, 7_777))
+MOST_RANKS = 33  # what a case takes grows with the square of the ranks
 CASES = [(name, operation) for name, algorithm in ALGORITHMS.items() for operation in algorithm.operations]
+
+
+def loads_of(ranks: int) -> tuple[tuple[int, int, int], ...]:
+    """All for few ranks; for many a large size, and fewer bytes than ranks."""
+    if ranks <= 8:
+        return LOADS
+    return (LOADS[0], (1, 1, 5) if ranks == MOST_RANKS else LOADS[2])
 
 
 def calls(name: str, operation: str) -> Iterator[Call]:
     for ranks, domain in SHAPES:
-        for channels, chunks, size_bytes in LOADS if ranks <= 8 else (LOADS[0], LOADS[2]):
-            for inner in INNERS if name == "hierarchical" else INNERS[:1]:
-                yield Call(
-                    operation=operation,
-                    ranks=ranks,
-                    size_bytes=size_bytes,
-                    channels=channels,
-                    chunks=chunks,
-                    domain=domain,
-                    options=Keys(inner=inner),
-                    root=ranks * 2 // 3,
-                    nic_columns=2,
-                    step_latency_ps=2_000_000,
-                    local_step_latency_ps=600_000,
-                    base_latency_ps=7_000_000,
-                    protocol_efficiency=15 / 16,
-                )
+        yield from calls_of(name, operation, ranks, domain, loads_of(ranks))
 
 
-@pytest.mark.parametrize(("name", "operation"), CASES)
-def test_an_algorithm_does_what_its_operation_means(name: str, operation: str) -> None:
-    done = 0
-    for call in calls(name, operation):
+def calls_of(
+    name: str, operation: str, ranks: int, domain: int, loads: tuple[tuple[int, int, int], ...]
+) -> Iterator[Call]:
+    for channels, chunks, size_bytes in loads:
+        for inner in INNERS if name == "hierarchical" else INNERS[:1]:
+            yield Call(
+                operation=operation,
+                ranks=ranks,
+                size_bytes=size_bytes,
+                channels=channels,
+                chunks=chunks,
+                domain=domain,
+                options=Keys(inner=inner),
+                root=ranks * 2 // 3,
+                nic_columns=2,
+                step_latency_ps=2_000_000,
+                local_step_latency_ps=600_000,
+                base_latency_ps=7_000_000,
+                protocol_efficiency=15 / 16,
+            )
+
+
+def accepted(name: str, asked: Iterable[Call]) -> list[Call]:
+    """Those calls that an algorithm does not refuse."""
+    found = []
+    for call in asked:
         try:
             ALGORITHMS[name].check(call)
         except ConfigError:
             continue
-        assert check_collective(ALGORITHMS[name], call, seeds=(done,), full=call.chunks == 2) == [], call
-        done += 1
-    assert done >= len(LOADS)
+        found.append(call)
+    return found
+
+
+def many_in_small_pieces(name: str, operation: str) -> list[Call]:
+    return accepted(name, calls_of(name, operation, MOST_RANKS, 1, (LOADS[2],)))
+
+
+@pytest.mark.parametrize(("name", "operation"), CASES)
+def test_an_algorithm_does_what_its_operation_means(name: str, operation: str) -> None:
+    asked = accepted(name, calls(name, operation))
+    assert len(asked) >= len(LOADS)
+    for seed, call in enumerate(asked):
+        assert check_collective(ALGORITHMS[name], call, seeds=(seed,), full=call.chunks == 2) == [], call
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("name", "operation"), [case for case in CASES if many_in_small_pieces(*case)])
+def test_so_it_does_for_many_ranks_in_small_pieces(name: str, operation: str) -> None:
+    for seed, call in enumerate(many_in_small_pieces(name, operation)):
+        assert check_collective(ALGORITHMS[name], call, seeds=(seed,)) == [], call
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

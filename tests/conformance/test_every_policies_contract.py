@@ -30,7 +30,14 @@ def short(value: object) -> str:
     return Path(str(value)).stem
 
 
-@pytest.mark.parametrize(("name", "variant"), variants_of_controls(), ids=short)
+VENDORS = {"hpcc-repo", "vendor"}  # the step of DCQCN with other numbers, and as long as it by itself
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [pytest.param(*one, marks=[pytest.mark.deep] if one[1] in VENDORS else []) for one in variants_of_controls()],
+    ids=short,
+)
 def test_congestion_control_keeps_its_contract(name: str, variant: str | None) -> None:
     assert check_congestion_control(load("congestion_control", name, variant=variant)) == ()
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from conformance.test_every_policies_contract import CONTROLS, PATHS, PORTS, short, variants_of_controls
 
-from weftwork.base.clock import MS_PS, US_PS
+from weftwork.base.clock import US_PS
 from weftwork.policies.load import load
 from weftwork.testing.congestion_control import check_congestion_control, network_findings
 from weftwork.testing.network import Bottleneck, Uplinks, uplink_findings
 
 # By the reference, which is slow, a shorter one: the flows start together and are soon where they stay.
-SHORT = Bottleneck(engine="reference", lead_ps=10 * US_PS, settled_at_ps=300 * US_PS, until_ps=MS_PS)
+SHORT = Bottleneck(engine="reference", lead_ps=10 * US_PS, settled_at_ps=300 * US_PS, until_ps=600 * US_PS)
 CONTROL = """
 from weftwork.policies.interface import CongestionControl, Kind
 class Params: pass

@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import yaml
 
 import weftwork
@@ -52,13 +54,21 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What a run said, as far as values of keys are told apart by it; ``notes`` by what they are about."""
+    """What a run said, as far as values of keys are told apart by it; ``notes`` by what they are about.
+
+    Tables are made text only where they are compared: most rows compare digests, and text is a tenth of a run's time.
+    """
 
     digest: str
     summary: str
-    tables: Mapping[str, str]
+    run_tables: Mapping[str, pa.Table]
     about: Mapping[str, str]
     notes: Mapping[str, str]
+
+    @cached_property
+    def tables(self) -> Mapping[str, str]:
+        """Text of each table, in which a NaN equals a NaN."""
+        return {name: str(table.to_pydict()) for name, table in self.run_tables.items()}
 
     def of(self, what: str) -> object:
         """One part of it, such as ``digest``, ``tables`` or ``tables.series``."""
@@ -151,11 +161,11 @@ def said_of(document: Mapping[str, Any], folder: Path) -> Said | Refused:
         prepared = weftwork.prepare(scenario)
     except ConfigError as wrong:
         return Refused(paths=tuple(mistake.path for mistake in wrong.mistakes), text=str(wrong))
-    result = weftwork.results(prepared, weftwork.execute(prepared, what_if=False))
+    result = weftwork.results(prepared, weftwork.execute(prepared, what_if="none"))
     return Said(
         digest=result.digest,
         summary=str({name: (quantity.value, quantity.unit) for name, quantity in result.summary.items()}),
-        tables={name: str(table.to_pydict()) for name, table in result.tables.items()},
+        run_tables=result.tables,
         about={name: text for name, text in result.about.items() if name != "name" or text != file.stem},
         notes={one.subject: one.text for one in result.caveats.values() if one.kind == "note"},
     )

@@ -28,6 +28,12 @@ class Facts:
         self.took_ps = float(self.flows["delivered_ps"].astype(float)[self.done].max() - self.flows["start_ps"].min())
         self.port = {name: place for place, name in enumerate(self.links["name"])}
         self.role = self.nodes["role"]
+        self.faults: dict[str, list[tuple[float, str]]] = {}  # of a link: when, and what
+        for event, where, what, at_ps in zip(
+            *(self.events[name] for name in ("event", "where", "detail", "at_ps")), strict=True
+        ):
+            if event == "fault":
+                self.faults.setdefault(where, []).append((float(at_ps), what))
 
     def totals(self, event: str) -> dict[str, int]:
         """Counts of an event over the whole run, by detail."""
@@ -64,11 +70,8 @@ class Facts:
     def up_ps(self, port: int, start_ps: float, end_ps: float) -> float:
         """For how long between two instants a port's link was up: faults of these runs do nothing else to a rate."""
         left, since = 0.0, start_ps
-        rows = zip(*(self.events[name] for name in ("event", "where", "detail", "at_ps")), strict=True)
-        mine = [(float(at), what) for event, where, what, at in rows
-                if event == "fault" and where == self.links["link"][port]]  # fmt: skip
         is_up = True
-        for at, what in [*sorted(mine), (end_ps, "end")]:
+        for at, what in [*sorted(self.faults.get(self.links["link"][port], ())), (end_ps, "end")]:
             now = min(max(at, start_ps), end_ps)
             left += (now - since) if is_up else 0.0
             since, is_up = now, what != "down"

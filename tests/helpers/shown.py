@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -89,8 +90,9 @@ class _Builder(HTMLParser):
         self.open[-1].children.append(data)
 
 
+@lru_cache(maxsize=4)  # a module asks one page dozens of times
 def page_of(html: str) -> Element:
-    """A whole page."""
+    """A whole page, which nobody changes."""
     builder = _Builder()
     builder.feed(html)
     return builder.root

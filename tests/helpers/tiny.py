@@ -15,7 +15,7 @@ from weftwork.engine.instants import Fault
 from weftwork.engine.lower import lower
 from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.settings import EngineSettings
-from weftwork.policies.load import load
+from weftwork.policies.load import LoadedPolicy, load
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, LINK_DTYPE, SWITCH, Fabric
 from weftwork.spec.job import At, Job, Operation, Peer, Placement, Program, Send, Size, Wait
@@ -116,18 +116,22 @@ def sends(ranks: int, messages: Sequence[Message]) -> Job:
 
 def settings_of(
     *,
-    path_selection: str | None = None,
-    port_selection: str = "ecmp",
+    path_selection: str | LoadedPolicy | None = None,
+    port_selection: str | LoadedPolicy = "ecmp",
     faults: Sequence[Fault] = (),
     **others: Any,
 ) -> EngineSettings:
-    """Settings with policies of the catalogue, by name; delays of a microsecond unless others are given."""
+    """Settings with policies, by name or loaded; delays of a microsecond unless others are given."""
     return EngineSettings(
-        path_selection=None if path_selection is None else load("path_selection", path_selection),
-        port_selection=load("port_selection", port_selection),
+        path_selection=None if path_selection is None else _loaded("path_selection", path_selection),
+        port_selection=_loaded("port_selection", port_selection),
         faults=tuple(faults),
         **{"reconvergence_delay_ps": 1_000_000, "failover_delay_ps": 1_000_000} | others,
     )
+
+
+def _loaded(kind: str, policy: str | LoadedPolicy, parameters: dict[str, Any] | None = None) -> LoadedPolicy:
+    return load(kind, policy, parameters or {}) if isinstance(policy, str) else policy
 
 
 def packet_input_of(
@@ -135,16 +139,16 @@ def packet_input_of(
     job: Job,
     *,
     transport: Transport | None = None,
-    congestion_control: str = "none",
+    congestion_control: str | LoadedPolicy = "none",
     parameters: dict[str, Any] | None = None,
     **settings: Any,
 ) -> PacketInput:
-    """Lower with policies of the catalogue, by name; `settings_of` takes the rest."""
+    """Lower with policies, by name or loaded; `settings_of` takes the rest."""
     return lower(
         fabric=fabric,
         job=job,
         transport=transport or Transport(),
-        congestion_control=load("congestion_control", congestion_control, parameters or {}),
+        congestion_control=_loaded("congestion_control", congestion_control, parameters),
         settings=settings_of(**settings),
     )
 

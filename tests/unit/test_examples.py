@@ -1,6 +1,6 @@
 """The examples answer what their READMEs say: each is run, and its numbers, table and figure are held to the files.
 
-Two of them are quick and part of the test command. The step `examples` of .ci/run runs the others.
+One of them is quick and part of the test command. The step `examples` of .ci/run runs the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weftwork.store.runs import Run
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/answer.py"))
-QUICK = {"link_dies", "pfc_victim"}
+QUICK = {"pfc_victim"}
 RUNS = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.deep) for name in NAMES]
 
 

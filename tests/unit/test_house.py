@@ -96,6 +96,7 @@ def test_the_readme_shows_what_the_quick_start_prints() -> None:
     assert f"```text\n{answer}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.deep
 @pytest.mark.golden
 def test_the_readme_shows_what_weftwork_collective_prints(capsys: pytest.CaptureFixture[str]) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

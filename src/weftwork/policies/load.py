@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, Final, cast
@@ -120,7 +120,7 @@ def load(
     wanted = _kind(kind)
     key = path if path is not None else wanted
     file = _find(wanted, name_or_path, key)
-    policy_file = _PolicyFile(wanted, file)
+    policy_file = _checked_file(wanted, file, text_of(file, PolicyError))
     given = dict(parameters)
     chosen = given.pop("variant", None) if variant is None else variant
     mistakes = []
@@ -399,11 +399,11 @@ def _rows(layout: RecordLayout, data: bytes) -> list[Any]:
 class _PolicyFile:
     """One file, imported and checked."""
 
-    def __init__(self, kind: PolicyKind, path: Path) -> None:
+    def __init__(self, kind: PolicyKind, path: Path, source: str) -> None:
         self.kind = kind
         self.path = path
         shown = str(path)
-        self.source = text_of(path, PolicyError)
+        self.source = source
         tree = parsed(path, self.source, PolicyError)
         check_imports(shown, tree)
         check_record_call(path, tree, "PLUGIN", KINDS.values(), PolicyError)
@@ -454,6 +454,12 @@ class _PolicyFile:
                 )
             used |= check_step(shown, tree, vars(self.module), name, types).functions
         return used
+
+
+@lru_cache(maxsize=64)  # chosen: more files than a sweep names
+def _checked_file(kind: PolicyKind, path: Path, source: str) -> _PolicyFile:
+    """A file of this text, checked once in a process: a run and its what-ifs name the same files many times."""
+    return _PolicyFile(kind, path, source)
 
 
 def _kind(kind: str) -> PolicyKind:

@@ -7,12 +7,16 @@ Leaves out: candidates with queues: flows have none, and evenly is meant among p
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.random import Stream, draw
 from weftwork.policies.interface import OFF, Kind
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from weftwork.policies.load import LoadedPolicy
 
 __all__ = ["spread_contradiction"]
@@ -38,8 +42,23 @@ def spread_contradiction(policy: LoadedPolicy) -> str | None:
     plugin: Any = policy.plugin
     if policy.kind == "congestion_control" or plugin.spreads is None:
         return None
-    found = _of_path(policy, plugin) if policy.kind == "path_selection" else _of_port(policy, plugin)
+    found = _found(_Declaration(path=policy.source_path, digest=policy.hash, policy=policy))
     return None if found is None else f"'{policy.name}' declares spreads={plugin.spreads!r}, but {found}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Declaration:
+    """A policy; two are equal that have one file, one text and the same parameters."""
+
+    path: Path
+    digest: str
+    policy: LoadedPolicy = field(compare=False)
+
+
+@lru_cache(maxsize=64)  # chosen: more than a sweep names; the thousands of calls take longer than a small run on flows
+def _found(asked: _Declaration) -> str | None:
+    policy, plugin = asked.policy, asked.policy.plugin
+    return _of_path(policy, plugin) if policy.kind == "path_selection" else _of_port(policy, plugin)
 
 
 def _bits(purpose: int, packet: int) -> int:

@@ -7,18 +7,19 @@ import shlex
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 import pytest
 
 import weftwork
 from weftwork.cli import main
+from weftwork.cli import test as cli_test
 from weftwork.cli.list import KINDS
 from weftwork.cli.new import TEMPLATES
 from weftwork.policies.load import KINDS as POLICIES
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS
-from weftwork.testing.files import check_file
+from weftwork.testing.files import FileReport, check_file
 
 ROOT = Path(__file__).parents[3]
 FIDELITIES = ("packet", "reference", "flow")
@@ -64,6 +65,7 @@ def test_there_is_a_template_of_every_kind_of_file() -> None:
         assert page in (folder / f"{kind}.py").read_text(encoding="utf-8")
 
 
+@pytest.mark.deep  # the copy that `weftwork new` makes passes in the next test
 @pytest.mark.parametrize("kind", TEMPLATES)
 def test_a_template_passes_its_own_kit(kind: str) -> None:
     report = check_file(Path(str(files("weftwork") / "templates" / f"{kind}.py")))
@@ -71,7 +73,16 @@ def test_a_template_passes_its_own_kit(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
-def test_new_then_run_then_test_work_as_they_are_printed(command: Command, kind: str, tmp_path: Path) -> None:
+def test_new_then_run_then_test_work_as_they_are_printed(
+    command: Command, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports: list[FileReport] = []
+
+    def reported(*given: Any, **named: Any) -> FileReport:
+        reports.append(check_file(*given, **named))
+        return reports[-1]
+
+    monkeypatch.setattr(cli_test, "check_file", reported)
     told = printed(command("new", kind.replace("_", "-"), "mine"))
     assert (
         sorted(path.name for path in tmp_path.iterdir())
@@ -92,6 +103,7 @@ def test_new_then_run_then_test_work_as_they_are_printed(command: Command, kind:
     tested = command(*arguments)
     assert tested.code == 0, tested.out + tested.err
     assert tested.out.startswith(f"mine.py: {kind.replace('_', ' ')}; all ")
+    assert [(report.kind, report.failures, report.left_out) for report in reports] == [(kind, [], ())]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,9 @@ def printed(fabric: Fabric) -> str:
     ("name", "section"),
     [
         ("fat_tree_2_tiers", {"topology": "fat-tree", "tiers": 2, "switch": "quantum-2"}),
-        ("fat_tree_3_tiers", {"topology": "fat-tree", "tiers": 3, "radix": 64}),
+        pytest.param(
+            "fat_tree_3_tiers", {"topology": "fat-tree", "tiers": 3, "radix": 64}, marks=pytest.mark.deep
+        ),  # 65,536 hosts
         ("leaf_spine", {"topology": "leaf-spine", "hosts": 504, "oversubscription": 3, "switch": "tomahawk-4"}),
         ("rail_optimized", {"topology": "rail-optimized", "gpus": 1_024, "node": "dgx-h100", "switch": "tomahawk-5"}),
         ("rail_only", {"topology": "rail-optimized", "gpus": 256, "node": "p5", "radix": 128, "spines": 0}),
@@ -67,7 +69,10 @@ def test_json_has_units_and_facts(check_golden: Callable[[str, str], None]) -> N
          ["leaf3", "host40/nic0"]),
         ("without_spine", {"topology": "rail-optimized", "gpus": 1_024, "node": "dgx-h100", "radix": 64}, ["spine0"]),
         ("without_its_leaf", {"topology": "leaf-spine", "hosts": 64, "radix": 32}, ["leaf3", "leaf0-spine1.2"]),
-        ("without_large", {"topology": "rail-optimized", "gpus": 65_536, "node": "dgx-h100", "radix": 64}, ["leaf3"]),
+        pytest.param(
+            "without_large", {"topology": "rail-optimized", "gpus": 65_536, "node": "dgx-h100", "radix": 64}, ["leaf3"],
+            marks=pytest.mark.deep,
+        ),
     ],
 )  # fmt: skip
 def test_what_a_loss_means(

@@ -186,7 +186,7 @@ PLUGIN = CongestionControl(params=Params, state=State, step=step, signals=frozen
 """
 
 
-@settings(max_examples=case_count(plain=500, deep=2_000))
+@settings(max_examples=case_count(plain=200, deep=2_000))
 @given(
     a=st.floats(allow_nan=False),
     b=st.floats(allow_nan=False),

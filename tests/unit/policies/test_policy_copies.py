@@ -30,9 +30,9 @@ def plan_with(control: str, path: str, port: str) -> PacketInput:
     """Everybody sends to everybody else, and meets marks, pauses and a choice of three spines."""
     down = [(host, HOSTS + host // 3) for host in range(HOSTS)]
     up = [(HOSTS + leaf, HOSTS + 2 + spine) for leaf in range(2) for spine in range(3)]
-    all_hosts, size = Group(size=HOSTS), Size(total_bytes=60_000)
+    all_hosts, size = Group(size=HOSTS), Size(total_bytes=40_000)
     sends = [
-        Loop(count=4, body=(Send(peer=Peer(rule="shift", group=all_hosts, shift=other), size=size),))
+        Loop(count=2, body=(Send(peer=Peer(rule="shift", group=all_hosts, shift=other), size=size),))
         for other in range(1, HOSTS)
     ]
     return lower(

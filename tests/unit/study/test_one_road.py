@@ -18,7 +18,11 @@ from weftwork.study.run.execute import Progress
 from weftwork.topology.build import fabric_of
 
 ROOT = Path(__file__).resolve().parents[3]
-EXAMPLES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("examples/**/*.yaml"))
+LONG = ("all_reduce_64", "goodput_scale")  # more than a second to prepare twice
+EXAMPLES = [
+    pytest.param(path.relative_to(ROOT).as_posix(), marks=[pytest.mark.deep] if path.parent.name in LONG else [])
+    for path in sorted(ROOT.glob("examples/**/*.yaml"))
+]
 
 FABRIC = "fabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, switch: tomahawk-5}"
 WORKLOADS = {
@@ -85,7 +89,7 @@ def test_three_steps_by_hand_give_what_a_run_folder_holds(workload: str, fidelit
 
 @pytest.mark.parametrize("fidelity", ["packet", "reference", "flow"])
 def test_an_iteration_has_the_same_numbers_at_every_fidelity(fidelity: str, tmp_path: Path) -> None:
-    run = weftwork.run(written(tmp_path, "training", fidelity=fidelity), out=tmp_path / "run")
+    run = weftwork.run(written(tmp_path, "training", fidelity=fidelity), out=tmp_path / "run", what_if="none")
     assert run.status == "complete"
     assert all(run.value(name) is not None for name in ITERATION)
     # packets do not tell where the time of a GPU goes
@@ -204,7 +208,7 @@ def test_an_iteration_of_packets_that_does_not_end_has_no_time(tmp_path: Path) -
 @pytest.mark.parametrize("fidelity", ["packet", "flow", "reference"])
 def test_spraying_under_go_back_n_runs_where_it_is_forced(fidelity: str, tmp_path: Path) -> None:
     sprayed = written(tmp_path, "traffic", fidelity=fidelity, more="transport: {load_balancing: spray, force: true}")
-    assert weftwork.run(sprayed, out=tmp_path / "run").status == "complete"
+    assert weftwork.run(sprayed, out=tmp_path / "run", what_if="none").status == "complete"
 
 
 def test_what_a_fidelity_cannot_do_is_refused_when_it_is_prepared(tmp_path: Path) -> None:

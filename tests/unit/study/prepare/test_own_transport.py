@@ -60,7 +60,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def end_ps(file: str, **overrides: str) -> int:
-    run = weftwork.run(file, out=f"{Path(file).stem}-{len(list(Path().glob('*-*')))}", overrides=overrides)
+    out = f"{Path(file).stem}-{len(list(Path().glob('*-*')))}"
+    run = weftwork.run(file, out=out, overrides=overrides, what_if="none")
     return int(run.summary["iteration_ps"]["value"])
 
 

@@ -36,7 +36,7 @@ RAILS = "topology: rail-optimized, node: dgx-h100, switch: tomahawk-5"
 def ran(folder: Path, text: str, name: str = "run", *, seeds: int = 1, **settings: str) -> Run:
     (folder / f"{name}.yaml").write_text(text)
     overrides = {key.replace("__", "."): value for key, value in settings.items()}
-    return run_scenario(folder / f"{name}.yaml", out=folder / name, seeds=seeds, overrides=overrides)
+    return run_scenario(folder / f"{name}.yaml", out=folder / name, seeds=seeds, overrides=overrides, what_if="none")
 
 
 def numbers(folder: Path) -> dict[str, dict[str, Any]]:

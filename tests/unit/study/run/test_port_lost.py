@@ -34,16 +34,26 @@ FAULTS = {
 }
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    (tmp_path / "tiny.json").write_text(TINY, encoding="utf-8")
-    file = tmp_path / "small.yaml"
-    file.write_text(SMALL, encoding="utf-8")
-    return file
+class Small:
+    """Runs of the small scenario with other values of its keys, each run once, without other worlds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "small.yaml"
+        self.file.write_text(SMALL, encoding="utf-8")
+        (folder / "tiny.json").write_text(TINY, encoding="utf-8")
+        self.runs: dict[str, Run] = {}
+
+    def __call__(self, **overrides: str) -> Run:
+        changes = {key.replace("__", "."): value for key, value in overrides.items()}
+        if str(changes) not in self.runs:
+            out = self.file.parent / f"run{len(self.runs)}"
+            self.runs[str(changes)] = weftwork.run(self.file, out=out, overrides=changes, what_if="none")
+        return self.runs[str(changes)]
 
 
-def ask(file: Path, name: str, **overrides: str) -> Run:
-    return weftwork.run(file, out=file.parent / name, overrides={k.replace("__", "."): v for k, v in overrides.items()})
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
+    return Small(tmp_path_factory.mktemp("small"))
 
 
 def iteration_ps(run: Run) -> float:
@@ -53,11 +63,11 @@ def iteration_ps(run: Run) -> float:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_small_job_goes_on_as_long_by_flows_as_by_packets(small: Path, name: str) -> None:
+def test_a_small_job_goes_on_as_long_by_flows_as_by_packets(small: Small, name: str) -> None:
     took = {}
     for fidelity in ("packet", "flow"):
-        whole = ask(small, f"{fidelity}-whole", engine__fidelity=fidelity)
-        run = ask(small, f"{fidelity}-dead", engine__fidelity=fidelity, faults=FAULTS[name])
+        whole = small(engine__fidelity=fidelity)
+        run = small(engine__fidelity=fidelity, faults=FAULTS[name])
         assert run.status == "complete"
         took[fidelity] = iteration_ps(run)
         assert 1 < took[fidelity] / iteration_ps(whole) < 1.1
@@ -65,17 +75,17 @@ def test_a_small_job_goes_on_as_long_by_flows_as_by_packets(small: Path, name: s
 
 
 @pytest.mark.parametrize("fidelity", ["packet", "flow"])
-def test_a_server_with_one_port_a_gpu_does_not_go_on(small: Path, fidelity: str) -> None:
+def test_a_server_with_one_port_a_gpu_does_not_go_on(small: Small, fidelity: str) -> None:
     one = {"fabric__planes": "1", "fabric__node": "dgx-h100", "engine__until": "20ms"}
-    run = ask(small, "one", engine__fidelity=fidelity, faults=FAULTS["a port"], **one)
+    run = small(engine__fidelity=fidelity, faults=FAULTS["a port"], **one)
     assert run.value("iteration_ps") is None
 
 
 @pytest.mark.parametrize("fidelity", ["packet", "flow"])
-def test_a_longer_failover_takes_longer(small: Path, fidelity: str) -> None:
+def test_a_longer_failover_takes_longer(small: Small, fidelity: str) -> None:
     faults = "[{at: 2850us, nic: host0/nic0, event: down}]"
     soon, late = (
-        iteration_ps(ask(small, delay, engine__fidelity=fidelity, fabric__failover_delay=delay, faults=faults))
+        iteration_ps(small(engine__fidelity=fidelity, fabric__failover_delay=delay, faults=faults))
         for delay in ("100us", "300us")
     )
     assert late - soon == pytest.approx(200e6, rel=0.02)  # the gradients of the job are under way

@@ -13,26 +13,37 @@ TRAINING = "{model: llama-3-8b, tensor: 4, pipeline: 2, global_batch: 32, recomp
 
 
 class Ask:
-    """Run scenarios, each in a folder of its own."""
+    """Run scenarios, each once in a folder of its own; other worlds only where a test asks for them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.count = 0
+        self.runs: dict[str, Run] = {}
 
     def __call__(
-        self, *, training: str = TRAINING, more: str = "", fabric: str = FABRIC, seeds: int = 1, **settings: str
+        self,
+        *,
+        training: str = TRAINING,
+        more: str = "",
+        fabric: str = FABRIC,
+        seeds: int = 1,
+        what_if: str = "none",
+        **settings: str,
     ) -> Run:
-        self.count += 1
-        file = self.folder / f"asked{self.count}.yaml"
         work = f"training: {training}\n" if training else ""
-        file.write_text(f"schema: 1\nfabric: {fabric}\n{work}{more}\n", encoding="utf-8")
-        overrides = {key.replace("__", "."): value for key, value in settings.items()}
-        return weftwork.run(file, out=self.folder / f"run{self.count}", overrides=overrides, seeds=seeds)
+        text = f"schema: 1\nfabric: {fabric}\n{work}{more}\n"
+        asked = f"{text} {seeds} {what_if} {settings}"
+        if asked not in self.runs:
+            file = self.folder / f"asked{len(self.runs)}.yaml"
+            file.write_text(text, encoding="utf-8")
+            overrides = {key.replace("__", "."): value for key, value in settings.items()}
+            out = self.folder / f"run{len(self.runs)}"
+            self.runs[asked] = weftwork.run(file, out=out, overrides=overrides, seeds=seeds, what_if=what_if)
+        return self.runs[asked]
 
 
-@pytest.fixture
-def ask(tmp_path: Path) -> Ask:
-    return Ask(tmp_path)
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
+    return Ask(tmp_path_factory.mktemp("asked"))
 
 
 def cases(run: Run, job: str = "training") -> dict[str, int]:
@@ -73,7 +84,7 @@ def test_every_micro_batch_goes_forward_and_backward_on_every_stage(ask: Ask) ->
 
 
 def test_other_worlds_are_faster(ask: Ask) -> None:
-    run = ask()
+    run = ask(what_if="auto")
     found = cases(run)
     bought = {"infinitely fast fabric", "infinitely fast NVLink", "NICs of 800Gbps"}
     assert set(found) == {"infinite network", "no bubble", "perfect overlap"} | bought
@@ -118,7 +129,7 @@ def test_two_jobs_have_a_result_each_and_one_alone(ask: Ask) -> None:
         "jobs:\n  - {name: left, model: llama-3-8b, tensor: 4, gpus: 16, global_batch: 16, recompute: selective}\n"
         "  - {name: right, model: llama-3-8b, tensor: 2, pipeline: 2, gpus: 16, global_batch: 16, recompute: full}\n"
     )
-    run = ask(training="", more=jobs)
+    run = ask(training="", more=jobs, what_if="auto")
     rows = {row["job"]: row for row in run.table("jobs").to_pylist()}
     assert set(rows) == {"left", "right"}
     for name, row in rows.items():
@@ -151,13 +162,16 @@ def test_slower_costs_more_and_more_slow_ones_of_one_stage_no_more(ask: Ask) -> 
     slopes = [(b - a) / step for a, b, step in zip(some, some[1:], (0.2, 0.2, 0.4), strict=False)]
     assert 0 < slopes[0] <= slopes[1] * 1.001
     assert slopes[1] <= slopes[2] * 1.001
-    both = ask(more="stragglers: [{gpu: 20, factor: 1.4}, {gpu: 21, factor: 1.4}]")
+    both = ask(more="stragglers: [{gpu: 20, factor: 1.4}, {gpu: 21, factor: 1.4}]", what_if="auto")
     assert iteration_ps(both) == pytest.approx(some[2], rel=1e-6)
     assert cases(both)["infinite network"] < iteration_ps(both)
 
 
 def test_a_link_that_limps_makes_others_wait_for_its_update_and_is_no_bubble(ask: Ask) -> None:
-    behind = {"training__overlap__data": "0"}  # else gradients share the link with what stages send each other
+    behind = {
+        "training__overlap__data": "0",
+        "what_if": "auto",
+    }  # else gradients share the link with what stages send each other
     plain = ask(**behind)
     slow = ask(more="faults: [{at: 0ps, link: host1-leaf4, event: degrade, fraction: 0.02}]", **behind)
     longer = iteration_ps(slow) - iteration_ps(plain)
@@ -174,7 +188,7 @@ ZERO = "model: llama-3-8b, zero: 3, prefetch: false, gpus: 32, global_batch: 32,
 def beside(ask: Ask, *, placement: str, left: str = ZERO, right: str = ZERO, seed: int = 1) -> Run:
     """Two jobs of 32 GPUs on two pods of 32."""
     jobs = f"[{{name: left, {left}, placement: {placement}}}, {{name: right, {right}, placement: {placement}}}]"
-    return ask(training="", fabric=PODS, more=f"jobs: {jobs}", engine__seed=str(seed))
+    return ask(training="", fabric=PODS, more=f"jobs: {jobs}", what_if="auto", engine__seed=str(seed))
 
 
 def test_jobs_in_pods_of_their_own_cost_each_other_nothing(ask: Ask) -> None:

@@ -8,15 +8,21 @@ import pytest
 
 import weftwork
 from weftwork.study.validation.curves import P5_NIC_SHARE, fit_p5, one_server, p5, rows_of
+from weftwork.study.validation.scorecard import Score
 from weftwork.study.validation.validate import write_scenarios
+
+
+@pytest.fixture(scope="module")
+def of_one_server() -> tuple[Score, ...]:
+    return one_server()
 
 
 def test_the_share_of_nics_on_p5_is_that_of_16_gpus() -> None:
     assert fit_p5() == pytest.approx(P5_NIC_SHARE, abs=0.002)
 
 
-def test_a_row_is_what_its_scenario_runs(tmp_path: Path) -> None:
-    point = next(point for point in one_server()[0].points if point.name == "H100, 256 MiB")
+def test_a_row_is_what_its_scenario_runs(of_one_server: tuple[Score, ...], tmp_path: Path) -> None:
+    point = next(point for point in of_one_server[0].points if point.name == "H100, 256 MiB")
     folder = tmp_path / "rows"
     assert write_scenarios(folder, ["nccl-one-server"]) == len(rows_of("nccl-one-server")) == 13
     run = weftwork.run(folder / "nccl-one-server" / "H100-256-MiB-1.yaml", out=tmp_path / "run", what_if="none")
@@ -31,8 +37,10 @@ def test_rows_of_a_curve_are_scored_each_once() -> None:
     assert rows_of("sc21") == ()
 
 
-def test_curves_of_one_server_are_within_6_percent_where_they_were_fitted() -> None:
-    fitted, other = one_server()
+def test_curves_of_one_server_are_within_6_percent_where_they_were_fitted(
+    of_one_server: tuple[Score, ...],
+) -> None:
+    fitted, other = of_one_server
     assert fitted.is_reached
     assert fitted.mape < 0.03
     assert other.mape < 0.07  # not reached, and the page says so

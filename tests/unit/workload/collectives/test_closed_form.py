@@ -132,16 +132,16 @@ def test_latencies_scale() -> None:
         assert once < twice < 2 * once
 
 
-def test_the_fit_gives_the_figures() -> None:
+@pytest.mark.parametrize(("gpu", "most"), [("a100", 0.03), pytest.param("h100", 0.10, marks=pytest.mark.deep)])
+def test_the_fit_gives_the_figures(gpu: str, most: float) -> None:
     path = Path(__file__).resolve().parents[4] / "benchmarks" / "fit_one_node.py"
     spec = importlib.util.spec_from_file_location("fit_one_node", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for gpu, most in (("a100", 0.03), ("h100", 0.10)):
-        found, error = module.fit(gpu)
-        assert error < most
-        assert found.pop("nvlink_rate_share", 1.0) == pytest.approx(1.0, abs=0.005)
-        for key, value in found.items():
-            assert FIGURES[gpu].value(key) == pytest.approx(value, rel=0.03), key
+    found, error = module.fit(gpu)
+    assert error < most
+    assert found.pop("nvlink_rate_share", 1.0) == pytest.approx(1.0, abs=0.005)
+    for key, value in found.items():
+        assert FIGURES[gpu].value(key) == pytest.approx(value, rel=0.03), key

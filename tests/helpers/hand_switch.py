@@ -74,8 +74,12 @@ class HandSelection:
     shown : channel, word and via before each call
     """
 
-    def __init__(self, *needs: str, always: bool = False, at_delivery: bool = False) -> None:
-        self.plugin = SimpleNamespace(needs=frozenset(needs), always=always, at_delivery=at_delivery)
+    def __init__(
+        self, *needs: str, always: bool = False, at_delivery: bool = False, waits_for_routes: bool = False
+    ) -> None:
+        self.plugin = SimpleNamespace(
+            needs=frozenset(needs), always=always, at_delivery=at_delivery, waits_for_routes=waits_for_routes
+        )
         self.choice = 0
         self.on_step: Callable[[Any, Any, Any], None] = lambda _signal, _candidates, _ports: None
         self.signals: list[Any] = []

@@ -184,10 +184,11 @@ class Outcome:
             digest.update(np.ascontiguousarray(table).tobytes())
         digest.update(np.array([self.counters[name] for name in COUNTERS if name not in SELDOM], np.int64).tobytes())
         for name in SELDOM:  # where it is 0 it says nothing, so that a digest outlives what most runs do not have
-            if self.counters[name]:
+            of_ports = self.ports[name].tolist() if name in (PORT_DTYPE.names or ()) else []
+            numbers = np.array([*of_ports, self.counters[name]], np.int64)
+            if numbers.any():
                 digest.update(name.encode())
-                of_ports = self.ports[name].tolist() if name in (PORT_DTYPE.names or ()) else []
-                digest.update(np.array([*of_ports, self.counters[name]], np.int64).tobytes())
+                digest.update(numbers.tobytes())
         return digest.hexdigest()
 
 

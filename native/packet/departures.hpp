@@ -113,8 +113,8 @@ inline void stamp_telemetry(State& s, PortId port, Packet* packet, std::int64_t 
   if (place >= kHops) [[unlikely]]
     throw LimitError(
         "a packet has come to a ninth switch with in-band telemetry, and has room for what eight write, since a port"
-        " selection has sent it another way than a shortest one; take a port selection that makes fewer detours, or a"
-        " congestion control and a path selection without telemetry");
+        " selection, or routes that changed meanwhile, have sent it another way than a shortest one; take a port"
+        " selection that makes fewer detours, or a congestion control and a path selection without telemetry");
   hops(packet, s.wide)[place] = Hop::of(at_ps, s.queued_bytes(port), bytes_sent, s.rate_bps[port]);
   if (s.wide) hop_ports(packet)[place] = port;
   packet->bytes = static_cast<std::uint16_t>(packet->bytes + s.in.transport.telemetry_hop_bytes);

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from weftwork.base.errors import ConfigError
 from weftwork.engine import packet
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference import simulation as reference
 
-__all__ = ["both"]
+__all__ = ["both", "both_or_neither"]
+
+
+def both_or_neither(engine_input: PacketInput, name: str = "the engine input") -> Outcome | None:
+    """What both engines say; None where both end the run, in the same words."""
+    try:
+        wanted = reference.run(engine_input)
+    except ConfigError as error:
+        refused = error.mistakes
+    else:
+        return _same(engine_input, wanted, name)
+    with pytest.raises(ConfigError) as caught:
+        packet.run(engine_input)
+    assert caught.value.mistakes == refused, name
+    return None
 
 
 def both(engine_input: PacketInput, name: str = "the engine input") -> Outcome:
     """What the reference says, after the native engine has said the same."""
-    wanted, got = reference.run(engine_input), packet.run(engine_input)
+    return _same(engine_input, reference.run(engine_input), name)
+
+
+def _same(engine_input: PacketInput, wanted: Outcome, name: str) -> Outcome:
+    got = packet.run(engine_input)
     assert got.digest() == wanted.digest(), f"{name}:\n{difference(wanted, got)}"
     assert got.counters == wanted.counters, name
     for table in ("messages", "ports", "milestones", "waits", "deadlock"):

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from helpers.both import both
+from helpers.both import both_or_neither
 from helpers.cases import Saw, case_count
 from property.reference_decisions import DECISIONS, watched
 from property.scenarios import LONG_DELAY_PS, TEST_ONLY, random_plan
@@ -115,11 +115,11 @@ def policies(engine_input: PacketInput) -> set[str]:
 
 
 @lru_cache(maxsize=SANITIZED_PLANS)  # the first plans are those of both tests
-def agreed(seed: int) -> tuple[PacketInput, Outcome, dict[str, int]]:
+def agreed(seed: int) -> tuple[PacketInput, Outcome | None, dict[str, int]]:
     """A plan, what both engines say of it, and how often the reference decided what seldom comes."""
     engine_input = random_plan(seed)
     with watched() as inside:
-        wanted = both(engine_input, f"engine_input {seed}")
+        wanted = both_or_neither(engine_input, f"engine_input {seed}")
     return engine_input, wanted, dict(inside)
 
 
@@ -129,6 +129,7 @@ def test_the_first_plans_agree_with_faults_among_them(saw: Saw) -> None:
     found: Counter[str] = Counter()
     for seed in range(SANITIZED_PLANS):
         engine_input, wanted, _ = agreed(seed)
+        assert wanted is not None
         found.update(features(engine_input, wanted))
     assert len(found) == FEATURES
     assert min(found.values()) >= 1, found
@@ -139,13 +140,18 @@ def test_the_native_engine_equals_the_reference(saw: Saw) -> None:
     used: Counter[str] = Counter()
     happened: Counter[str] = Counter()
     within: Counter[str] = Counter()
+    refused = 0
     for seed in range(PLANS):
         engine_input, wanted, inside = agreed(seed)
+        if wanted is None:  # routes that changed on its way led a packet past more switches than telemetry has room for
+            refused += 1
+            continue
         within.update(name for name, count in inside.items() if count > 0)
         found.update(features(engine_input, wanted))
         used.update(policies(engine_input))
         happened.update(name for name in COMMON if wanted.counters[name] > 0)
     saw(PLANS, ", ".join(f"{name}: {found[name]}" for name in sorted(found)))
+    assert refused <= PLANS // 100
     assert len(found) == FEATURES
     assert min(found.values()) >= WANTED_OF_A_FEATURE, found
     assert min(found[name] for name in EVERYWHERE) >= WANTED_EVERYWHERE, found

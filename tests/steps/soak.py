@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from helpers.both import both
+from helpers.both import both_or_neither
 from property import test_engines_agree, test_wide_plans_agree
 from property.scenarios import random_plan
 
@@ -52,9 +52,12 @@ def looked_at(family: str, first: int, count: int) -> Piece:
     for seed in range(first, first + count):
         engine_input = random_plan(seed, **FAMILIES[family])
         try:
-            outcome = both(engine_input, f"{family} plan {seed}")
+            outcome = both_or_neither(engine_input, f"{family} plan {seed}")
         except (AssertionError, WeftworkError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             piece.failures.append((seed, f"{type(error).__name__}: {error}"))
+            continue
+        if outcome is None:
+            piece.features["refused by both"] += 1
             continue
         piece.features.update(test_engines_agree.features(engine_input, outcome))
         piece.features.update(test_wide_plans_agree.features(engine_input, outcome))

@@ -188,8 +188,9 @@ class SwitchNode:
         if len(packet.hops) == HOPS:
             text = (
                 "a packet has come to a ninth switch with in-band telemetry, and has room for what eight write, since a"
-                " port selection has sent it another way than a shortest one; take a port selection that makes fewer"
-                " detours, or a congestion control and a path selection without telemetry"
+                " port selection, or routes that changed meanwhile, have sent it another way than a shortest one; take"
+                " a port selection that makes fewer detours, or a congestion control and a path selection without"
+                " telemetry"
             )
             raise ConfigError("packet engine", [Mistake(path="engine", text=text)])
         packet.hops.append(

@@ -109,6 +109,7 @@ weftwork::Input input_of(nb::dict arrays) {
   borrow(in.port_headroom_bytes, arrays, "port_headroom_bytes");
   borrow(in.port_kmin_bytes, arrays, "port_kmin_bytes");
   borrow(in.port_kmax_bytes, arrays, "port_kmax_bytes");
+  borrow(in.port_credit_bytes, arrays, "port_credit_bytes");
   borrow(in.shared_bytes, arrays, "shared_bytes");
   borrow(in.node_tier, arrays, "node_tier");
   borrow(in.node_group, arrays, "node_group");
@@ -209,8 +210,8 @@ class PacketEngine {
         max_queue = std::max<std::int64_t>(max_queue, s.queues[s.at(port, klass)].max_bytes);
         max_ingress = std::max<std::int64_t>(max_ingress, s.ingresses[s.at(port, klass)].max_bytes);
       }
-      row = {s.ports[port].frames, s.ports[port].bytes, c.drops,   c.marks,     c.pauses_sent,
-             c.resumes_sent,       c.paused_ps,         max_queue, max_ingress, c.trims};
+      row = {s.ports[port].frames, s.ports[port].bytes, c.drops,     c.marks, c.pauses_sent,   c.resumes_sent,
+             c.paused_ps,          max_queue,           max_ingress, c.trims, c.credit_frames, c.nic_state_bytes};
     });
   }
 

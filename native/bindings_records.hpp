@@ -29,7 +29,7 @@ struct MessageRow {
 
 struct PortRow {
   std::int64_t frames, bytes, drops, marks, pauses_sent, resumes_sent, paused_ps, max_queue_bytes, max_ingress_bytes,
-      trims;
+      trims, credit_frames, nic_state_bytes;
 };
 
 struct TimelineRow {
@@ -135,7 +135,8 @@ WEFTWORK_RECORD(TransportRow, "", mtu_bytes, data_overhead_bytes, first_extra_by
                 cnp_bytes, credit_bytes, pause_frame_bytes, interframe_bytes, go_back_n, reorder_tolerant,
                 reorder_window_packets, ack_every, retransmission_timeout_ps, retry_limit, end_to_end_credits,
                 selective_repeat, reorder_threshold_packets, resends_at_once, telemetry_hop_bytes, echo_bytes,
-                trim_bytes, timeout_low_ps, timeout_low_packets);
+                trim_bytes, timeout_low_ps, timeout_low_packets, link_credits, credit_quantum_bytes, in_any_order,
+                matches_any, inflight_cap_bytes, connection_state_bytes, host_packet_ps, host_byte_ps);
 WEFTWORK_RECORD(flow::CollectRow, "COLLECT_DTYPE", first_axis, axes, pattern, amount_bytes, size_bytes, overhead_ps,
                 local_efficiency, network_efficiency, network_share, queue_pairs);
 WEFTWORK_RECORD(flow::AxisRow, "AXIS_DTYPE", stride, size);
@@ -157,7 +158,7 @@ WEFTWORK_RECORD(PathState, "PATH_SELECTION_PREFIX", entropy, timer_at_ps);
 WEFTWORK_RECORD(MessageRow, "MESSAGE_DTYPE", source, destination, channel, ordinal, size_bytes, posted_at_ps,
                 delivered_at_ps, acked_at_ps);
 WEFTWORK_RECORD(PortRow, "PORT_DTYPE", frames, bytes, drops, marks, pauses_sent, resumes_sent, paused_ps,
-                max_queue_bytes, max_ingress_bytes, trims);
+                max_queue_bytes, max_ingress_bytes, trims, credit_frames, nic_state_bytes);
 WEFTWORK_RECORD(TimelineRow, "TIMELINE_DTYPE", at_ps, port, bytes, queue_bytes, marks, drops, pauses, paused_ps);
 WEFTWORK_RECORD(PathRow, "PATH_DTYPE", queue_pair, port, packets, queue_bytes);
 WEFTWORK_RECORD(QueuePairRow, "QUEUE_PAIR_DTYPE", source, destination, channel);

@@ -17,7 +17,9 @@ struct TransportRow {
   std::int64_t mtu_bytes, data_overhead_bytes, first_extra_bytes, telemetry_bytes, ack_bytes, cnp_bytes, credit_bytes,
       pause_frame_bytes, interframe_bytes, go_back_n, reorder_tolerant, reorder_window_packets, ack_every,
       retransmission_timeout_ps, retry_limit, end_to_end_credits, selective_repeat, reorder_threshold_packets,
-      resends_at_once, telemetry_hop_bytes, echo_bytes, trim_bytes, timeout_low_ps, timeout_low_packets;
+      resends_at_once, telemetry_hop_bytes, echo_bytes, trim_bytes, timeout_low_ps, timeout_low_packets, link_credits,
+      credit_quantum_bytes, in_any_order, matches_any, inflight_cap_bytes, connection_state_bytes, host_packet_ps,
+      host_byte_ps;
 };
 
 /// One number of the state of a queue pair's policies that is recorded.
@@ -52,6 +54,7 @@ struct Input {
   IdSpan<PortId, const std::int64_t> port_rate_bps, port_delay_ps;
   IdSpan<PortId, const double> port_loss, port_corruption;
   IdSpan<PortId, const std::int64_t> port_headroom_bytes, port_kmin_bytes, port_kmax_bytes;
+  IdSpan<PortId, const std::int64_t> port_credit_bytes;  // room of each lane whose ingress is the port
   IdSpan<NodeId, const std::int64_t> shared_bytes;
   IdSpan<NodeId, const std::int64_t> node_tier, node_group;
   IdSpan<PortId, const AttachmentId> attachment;

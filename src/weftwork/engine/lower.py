@@ -14,6 +14,7 @@ import numpy as np
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.base_rtt import fabric_base_rtt_ps
 from weftwork.engine.ecn import threshold_mistakes, thresholds_bytes
+from weftwork.engine.credits import port_credits
 from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
 from weftwork.engine.packet_input import (
@@ -104,6 +105,8 @@ def lower(
     mistakes += pause_mistakes(fabric, transport, int(lossless.sum()))
     delay_ps = port_delays_ps(fabric)
     headroom = _headroom(fabric, transport, delay_ps)
+    credit, credit_mistakes = port_credits(fabric, transport, len(classes), delay_ps)
+    mistakes += credit_mistakes
     shared, buffer_mistakes = _shared_bytes(fabric, transport, headroom, len(classes), int(lossless.sum()))
     mistakes += buffer_mistakes
     mistakes += threshold_mistakes(fabric)
@@ -147,6 +150,7 @@ def lower(
         port_headroom_bytes=headroom,
         port_kmin_bytes=kmin,
         port_kmax_bytes=kmax,
+        port_credit_bytes=credit,
         shared_bytes=shared,
         node_tier=fabric.node_tier.astype(np.int64),
         node_group=-np.ones(len(fabric.node_kind), np.int64)

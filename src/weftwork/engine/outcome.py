@@ -57,6 +57,8 @@ PORT_DTYPE: Final = np.dtype(
         ("max_queue_bytes", np.int64),  # largest egress queue of one class, after an enqueue
         ("max_ingress_bytes", np.int64),  # largest use of one (port, class), headroom included
         ("trims", np.int64),  # packets that were cut because they found no room towards this port
+        ("credit_frames", np.int64),  # that started transmission
+        ("nic_state_bytes", np.int64),  # that the ends of connections took at a NIC port
     ]
 )
 

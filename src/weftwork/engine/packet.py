@@ -289,7 +289,7 @@ def _raw_input(
 ) -> dict[str, Any]:
     arrays = (
         "node_kind", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
-        "port_loss", "port_corruption", "port_headroom_bytes", "port_kmin_bytes", "port_kmax_bytes",
+        "port_loss", "port_corruption", "port_headroom_bytes", "port_kmin_bytes", "port_kmax_bytes", "port_credit_bytes",
         "shared_bytes", "node_tier", "node_group", "attachment", "switches", "nics",
         "destination_number", "port_stride",
         "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "digits", "rank_program",
@@ -342,10 +342,14 @@ def _raw_transport(transport: Transport) -> dict[str, int]:
         "credit_bytes", "pause_frame_bytes", "interframe_bytes", "reorder_tolerant", "reorder_window_packets",
         "ack_every", "retransmission_timeout_ps", "retry_limit", "end_to_end_credits", "reorder_threshold_packets",
         "telemetry_hop_bytes", "echo_bytes", "trim_bytes", "timeout_low_ps", "timeout_low_packets",
+        "link_credits", "credit_quantum_bytes", "inflight_cap_bytes", "connection_state_bytes", "host_packet_ps",
+        "host_byte_ps",
     )  # fmt: skip
     return {name: int(getattr(transport, name)) for name in fields} | {
         "go_back_n": int(transport.recovery == "go-back-n"),
         "selective_repeat": int(transport.recovery == "selective-repeat"),
+        "in_any_order": int(transport.ordering != "connection"),
+        "matches_any": int(transport.ordering == "none"),
         "resends_at_once": int(transport.resend == "at-once"),
     }
 

@@ -261,6 +261,7 @@ class PacketInput:
     port_headroom_bytes : (P,), of each lossless class whose ingress is the port
     port_kmin_bytes, port_kmax_bytes : (P,), ECN thresholds of a switch's egress; 0 at hosts
     shared_bytes : (N,), size of the shared part of a switch's buffer
+    port_credit_bytes : (P,), room of each lane whose ingress is the port; 0 without credits between links
     node_tier, node_group : (N,), tier (0: hosts), and pod or group (-1: none)
     attachment : (P,), index of the attachment for the port of a host, else -1
     destination_number, port_stride : (P,), what a port selection by destination sees; see `weftwork.topology.digits`
@@ -295,6 +296,7 @@ class PacketInput:
     port_headroom_bytes: NDArray[np.int64]
     port_kmin_bytes: NDArray[np.int64]
     port_kmax_bytes: NDArray[np.int64]
+    port_credit_bytes: NDArray[np.int64]
     shared_bytes: NDArray[np.int64]
     node_tier: NDArray[np.int64]
     node_group: NDArray[np.int64]

@@ -1,7 +1,7 @@
 """A transport as the engines see it: sizes on the wire, recovery, priorities and flow control, all resolved to numbers.
 
 `weftwork.transports` fills this record from a scenario; the sizes come from `weftwork.wire`.
-Leaves out: credits between switches.
+Leaves out: which of these a scenario may set, see `weftwork.spec.scenario.transport`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Transport(Record):
     credit_bytes: int = Field(default=66, gt=0)
     pause_frame_bytes: int = Field(default=64, gt=0)
     interframe_bytes: int = Field(default=20, ge=0)
+    link_credits: bool = False  # links give credit, and nobody pauses
+    credit_quantum_bytes: int = Field(default=8192, gt=0)  # chosen: two full packets; returned at a time
     data_priority: int = Field(default=3, ge=0, le=7)
     control_priority: int = Field(default=6, ge=0, le=7)
     lossless_priorities: tuple[int, ...] = (3,)  # empty: no flow control
@@ -42,6 +44,11 @@ class Transport(Record):
     recovery: Literal["go-back-n", "timeout", "selective-repeat"] = "go-back-n"
     reorder_threshold_packets: int = Field(default=0, ge=0, le=1 << 20)  # selective repeat: overtaken by more is lost
     resend: Literal["by-window", "at-once"] = "by-window"  # selective repeat: when a packet known to be lost may leave
+    ordering: Literal["connection", "message", "none"] = "connection"  # in which messages are delivered
+    inflight_cap_bytes: int = Field(default=0, ge=0)  # payload of one connection; 0: no cap
+    connection_state_bytes: int = Field(default=0, ge=0)  # that one end of a connection takes at its NIC
+    host_packet_ps: int = Field(default=0, ge=0)  # of the host's processor for each data packet, at both ends
+    host_byte_ps: int = Field(default=0, ge=0)  # the same for 1,000 bytes of payload
     reorder_tolerant: bool = False
     reorder_window_packets: int = Field(default=1024, gt=0, le=1 << 20)
     ack_every: int = Field(default=1, gt=0)

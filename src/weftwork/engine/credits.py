@@ -1,6 +1,7 @@
-"""Credits between links: how many bytes each lane may have under way, from the buffer behind it and the length of its link.
+"""Credits between links: how many bytes each lane may have under way, from the buffer behind it and its length.
 
-Source: `docs/models/packet-engine.md`, section Credits between links; lanes and credits as InfiniBand has them (IBTA vol. 1, 7.9).
+Source: `docs/models/packet-engine.md`, section Credits between links; lanes and credits as InfiniBand has them (IBTA
+vol. 1, 7.9).
 Leaves out: how credits come back, which the engines do.
 """
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.base_rtt import fabric_base_rtt_ps
-from weftwork.engine.ecn import threshold_mistakes, thresholds_bytes
 from weftwork.engine.credits import port_credits
+from weftwork.engine.ecn import threshold_mistakes, thresholds_bytes
 from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
 from weftwork.engine.packet_input import (

@@ -289,7 +289,8 @@ def _raw_input(
 ) -> dict[str, Any]:
     arrays = (
         "node_kind", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
-        "port_loss", "port_corruption", "port_headroom_bytes", "port_kmin_bytes", "port_kmax_bytes", "port_credit_bytes",
+        "port_loss", "port_corruption", "port_headroom_bytes", "port_kmin_bytes", "port_kmax_bytes",
+        "port_credit_bytes",
         "shared_bytes", "node_tier", "node_group", "attachment", "switches", "nics",
         "destination_number", "port_stride",
         "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "digits", "rank_program",

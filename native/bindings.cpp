@@ -63,7 +63,8 @@ weftwork::PortPolicy port_of(nb::handle row) {
           number<bool>(row, "non_minimal"),
           number<bool>(row, "always"),
           number<bool>(row, "at_delivery"),
-          number<bool>(row, "waits_for_routes")};
+          number<bool>(row, "waits_for_routes"),
+          number<bool>(row, "layer_by_word")};
 }
 
 template <typename I>
@@ -124,7 +125,10 @@ weftwork::Input input_of(nb::dict arrays) {
   for (const nb::handle table : nb::cast<nb::list>(arrays["routes"]))
     in.routes.push_back({rows<std::int32_t>(table, "group_of"), rows<std::int64_t>(table, "group_ptr"),
                          rows<std::int32_t>(table, "group_ports"), rows<std::int32_t>(table, "group_weights"),
-                         rows<std::int32_t>(table, "second_of"), rows<std::int16_t>(table, "distance")});
+                         rows<std::int32_t>(table, "second_of"), rows<std::int16_t>(table, "distance"),
+                         rows<std::int32_t>(table, "layer_group"), rows<std::int32_t>(table, "layer_of"),
+                         number<std::int64_t>(table, "pinned_ways"), number<std::int64_t>(table, "ways")});
+  in.pins = rows<weftwork::PinRow>(arrays, "pins");
   in.trim_class = weftwork::TrafficClass(number<std::int64_t>(arrays, "trim_class"));
   in.virtual_channels = number<std::int32_t>(arrays, "virtual_channels");
   in.instants = rows<weftwork::InstantRow>(arrays, "instants");

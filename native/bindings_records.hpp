@@ -127,6 +127,7 @@ WEFTWORK_RECORD(GpuRow, "GPU_DTYPE", nvlink_domain, nvlink_rate_bps, nvlink_late
                 slice_bytes);
 WEFTWORK_RECORD(StreamRow, "STREAM_DTYPE", rank_program, first_op);
 WEFTWORK_RECORD(InstantRow, "INSTANT_DTYPE", at_ps, code, port, value);
+WEFTWORK_RECORD(PinRow, "PIN_DTYPE", source, destination, channel, entropy);
 WEFTWORK_RECORD(SwitchRow, "SWITCH_DTYPE", reserve_bytes, alpha, egress_alpha, xon_offset_bytes, pause_quanta, pmax,
                 mark_at_dequeue, hash_algorithm, hash_seed, hash_offset, hash_fields, telemetry, weight);
 WEFTWORK_RECORD(NicRow, "NIC_DTYPE", pcie_rate_bps, pcie_latency_ps, receive_buffer_bytes, xoff_bytes, xon_bytes,
@@ -186,11 +187,11 @@ WEFTWORK_RECORD(DeadlockRow, "DEADLOCK_DTYPE", port, traffic_class, waiting_byte
 
 /// All of them; `rows` and `table` check that a record is among them, so that it is exported.
 using Records =
-    std::tuple<OpRow, DigitRow, GpuRow, StreamRow, InstantRow, SwitchRow, NicRow, TransportRow, flow::CollectRow,
-               flow::AxisRow, flow::WireSizes, Signal, PortSignal, Candidate, SenderState, ReceiverState, PathState,
-               MessageRow, PortRow, TimelineRow, PathRow, QueuePairRow, MilestoneRecord, SeriesRow, EventRow, Counters,
-               TierRow, LaneRow, ActorRow, RouteRow, flow::Hop, flow::Carried, flow::MilestoneRow, flow::SegmentRow,
-               flow::ActivityRow, WaitRow, DeadlockRow>;
+    std::tuple<OpRow, DigitRow, GpuRow, StreamRow, InstantRow, PinRow, SwitchRow, NicRow, TransportRow,
+               flow::CollectRow, flow::AxisRow, flow::WireSizes, Signal, PortSignal, Candidate, SenderState,
+               ReceiverState, PathState, MessageRow, PortRow, TimelineRow, PathRow, QueuePairRow, MilestoneRecord,
+               SeriesRow, EventRow, Counters, TierRow, LaneRow, ActorRow, RouteRow, flow::Hop, flow::Carried,
+               flow::MilestoneRow, flow::SegmentRow, flow::ActivityRow, WaitRow, DeadlockRow>;
 
 template <typename T, typename List>
 inline constexpr bool kIsAmong = false;

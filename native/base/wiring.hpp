@@ -30,6 +30,10 @@ struct NicRow {  // NIC_DTYPE
   std::int64_t pcie_rate_bps, pcie_latency_ps, receive_buffer_bytes, xoff_bytes, xon_bytes, pause_quanta;
 };
 
+struct PinRow {                                        // PIN_DTYPE
+  std::int64_t source, destination, channel, entropy;  // channel -1: every one that has no row of its own
+};
+
 struct RouteTable {  // group_of is row by node, column by attachment
   std::span<const std::int32_t> group_of;
   std::span<const std::int64_t> group_ptr;
@@ -37,6 +41,10 @@ struct RouteTable {  // group_of is row by node, column by attachment
   std::span<const std::int32_t> group_weights;
   std::span<const std::int32_t> second_of;  // as group_of: ports that are on no shortest path; empty where nobody asks
   std::span<const std::int16_t> distance;   // hops over switches, as group_of; empty where nobody asks
+  std::span<const std::int32_t> layer_group;  // group_of of each layer, one after the other; empty without layers
+  std::span<const std::int32_t> layer_of;     // by attachment of origin, of destination, and way; -1: shortest paths
+  std::int64_t pinned_ways = 0;               // the first of a pair's ways, chosen by entropies below this number
+  std::int64_t ways = 0;                      // of each pair of attachments
 };
 
 }  // namespace weftwork

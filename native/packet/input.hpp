@@ -66,6 +66,7 @@ struct Input {
   TrafficClass trim_class{0};         // of packets that were cut
   std::int32_t virtual_channels = 1;  // of each priority: classes that follow each other
   IdVector<RouteTableId, RouteTable> routes;
+  std::span<const PinRow> pins;
   std::span<const InstantRow> instants;
   std::span<const OpRow> ops;
   std::span<const StreamRow> streams;

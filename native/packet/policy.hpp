@@ -95,6 +95,7 @@ struct PortPolicy {
   bool always = false;
   bool at_delivery = false;
   bool waits_for_routes = false;  // a port that is down stays a candidate
+  bool layer_by_word = false;     // the packet's word chooses its layer of routes, not its entropy
 };
 
 /// Which call of a step failed. A run is repeated up to this call to have its records, which plain Python replays to

@@ -20,6 +20,7 @@ from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_
 from weftwork.engine.packet_input import (
     GPU_DTYPE,
     NIC_DTYPE,
+    PIN_DTYPE,
     SWITCH_DTYPE,
     HashAlgorithm,
     HashField,
@@ -178,6 +179,7 @@ def lower(
         rank_gpu=gpu_rows(fabric, job, rank_node),
         tokens=flat.tokens,
         has_receives=flat.has_receives,
+        pins=np.empty(0, PIN_DTYPE),
         transport=transport,
         congestion_control=congestion_control,
         path_selection=settings.path_selection,

@@ -104,7 +104,8 @@ SERIES_DTYPE: Final = np.dtype(
 )
 
 EVENT_KINDS: Final = ("pause", "resume", "mark", "drop", "timeout", "go back")
-SELDOM: Final = ("requests_sent", "trims")  # counters, of ports too, of which most runs have none
+# counters of a run, of ports or of both, of which most runs have none
+SELDOM: Final = ("requests_sent", "trims", "credit_frames", "nic_state_bytes")
 EVENT_DTYPE: Final = np.dtype(
     [
         ("at_ps", np.int64),
@@ -187,7 +188,8 @@ class Outcome:
         digest.update(np.array([self.counters[name] for name in COUNTERS if name not in SELDOM], np.int64).tobytes())
         for name in SELDOM:  # where it is 0 it says nothing, so that a digest outlives what most runs do not have
             of_ports = self.ports[name].tolist() if name in (PORT_DTYPE.names or ()) else []
-            numbers = np.array([*of_ports, self.counters[name]], np.int64)
+            of_run = [self.counters[name]] if name in COUNTERS else []
+            numbers = np.array([*of_ports, *of_run], np.int64)
             if numbers.any():
                 digest.update(name.encode())
                 digest.update(numbers.tobytes())

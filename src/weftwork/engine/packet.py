@@ -294,11 +294,17 @@ def _raw_input(
         "shared_bytes", "node_tier", "node_group", "attachment", "switches", "nics",
         "destination_number", "port_stride",
         "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "digits", "rank_program",
-        "rank_ports", "rank_gpu",
+        "rank_ports", "rank_gpu", "pins",
     )  # fmt: skip
-    tables = ("group_of", "group_ptr", "group_ports", "group_weights", "second_of", "distance")
+    tables = (
+        "group_of", "group_ptr", "group_ports", "group_weights", "second_of", "distance", "layer_group", "layer_of",
+    )  # fmt: skip
     raw: dict[str, Any] = {name: column(getattr(engine_input, name)) for name in arrays}
-    raw["routes"] = [{name: column(getattr(table, name)) for name in tables} for table in engine_input.routes]
+    raw["routes"] = [
+        {name: column(getattr(table, name)) for name in tables}
+        | {"pinned_ways": table.pinned_ways, "ways": table.layer_of.shape[2]}
+        for table in engine_input.routes
+    ]
     numbers = (
         "seed", "until_ps", "control_class", "trim_class", "virtual_channels", "tokens", "has_receives",
         "has_telemetry", "echoes_time", "echoes_entropy", "fabric_base_rtt_ps", "watch_ps",
@@ -410,5 +416,6 @@ def _raw_port(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
         "always": plugin.always,
         "at_delivery": plugin.at_delivery,
         "waits_for_routes": plugin.waits_for_routes,
+        "layer_by_word": plugin.layer_by_word,
         "plain_ecmp": policy.source_path == _CATALOGUE_ECMP,
     }

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AXIS_DTYPE", "COLLECT_DTYPE", "DIGIT_DTYPE", "DROP_REASONS", "GPU_DTYPE", "INSTANT_DTYPE",
-    "LEAST_WATCH_PS", "NIC_DTYPE", "OP_DTYPE", "PAUSE_UNIT_BYTES", "STREAM_DTYPE", "SWITCH_DTYPE", "HashAlgorithm",
-    "HashField", "Instant", "Op", "PacketInput", "RouteTable", "Rule", "is_asked",
+    "LEAST_WATCH_PS", "NIC_DTYPE", "OP_DTYPE", "PAUSE_UNIT_BYTES", "PIN_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE",
+    "HashAlgorithm", "HashField", "Instant", "Op", "PacketInput", "RouteTable", "Rule", "is_asked",
 ]  # fmt: skip
 
 PAUSE_UNIT_BYTES: Final = 64  # one quantum is 512 bit times: IEEE 802.3, annex 31B.2
@@ -223,6 +223,16 @@ GPU_DTYPE: Final = np.dtype(  # one row per rank: its ports inside the server
 )
 
 
+PIN_DTYPE: Final = np.dtype(
+    [
+        ("source", np.int64),  # rank
+        ("destination", np.int64),  # rank
+        ("channel", np.int64),  # -1: every one that has no row of its own
+        ("entropy", np.int64),  # of the queue pair
+    ]
+)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RouteTable:
     """Next hops at one time.
@@ -236,6 +246,10 @@ class RouteTable:
     second_of : shape (nodes, attachments), int32: group of the ports to other switches from which an attachment can be
         reached and that are on no shortest path, -1: none; shape (0, 0) where no policy asks
     distance : shape (nodes, attachments), int16: hops over switches, -1 unreachable; shape (0, 0) where no policy asks
+    layer_group : shape (layers, nodes, attachments), int32: candidate group in each layer, -1: the shortest paths hold
+    layer_of : shape (attachments, attachments, ways), int32: layer of each way from the first to the second, -1: the
+        shortest paths; ways are chosen by entropy
+    pinned_ways : how many of the ways, the first ones, are chosen by entropies below this number alone
     """
 
     group_of: NDArray[np.int32]
@@ -244,6 +258,9 @@ class RouteTable:
     group_weights: NDArray[np.int32]
     second_of: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 0), np.int32))
     distance: NDArray[np.int16] = field(default_factory=lambda: np.empty((0, 0), np.int16))
+    layer_group: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 0, 0), np.int32))
+    layer_of: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 0, 0), np.int32))
+    pinned_ways: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -279,6 +296,7 @@ class PacketInput:
     rank_gpu : (R,), `GPU_DTYPE`
     tokens : how many tokens a rank has
     has_receives : whether any program has a `Receive`
+    pins : `PIN_DTYPE`, queue pairs whose own entropy is given, so that they take a pinned way; no two for one
     congestion_control, path_selection, port_selection : policies; no path selection means constant entropy
     """
 
@@ -322,6 +340,7 @@ class PacketInput:
     rank_gpu: NDArray[np.void]
     tokens: int
     has_receives: bool
+    pins: NDArray[np.void]
     transport: Transport
     congestion_control: LoadedPolicy
     path_selection: LoadedPolicy | None

@@ -32,6 +32,7 @@ FIELDS_OF_NEED: Final[dict[str, tuple[str, ...]]] = {
     "request": ("request_bytes",),
     "trimming": ("last_hop",),
     "queue": ("queue_bytes", "paused"),
+    "weight": ("weight",),
     "hops-left": ("hops_left",),
     "non-minimal": ("minimal",),
 }

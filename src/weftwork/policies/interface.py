@@ -41,6 +41,7 @@ Need = Literal[
     "request",  # data packets that carry the sender's request to the receiver
     "trimming",  # a transport and switches that cut packets instead of dropping them
     "queue",  # port selection: bytes in the queues of candidates, and whether they are paused
+    "weight",  # port selection: weights by the capacity of the ways behind each candidate
     "hops-left",  # port selection: switches that remain behind each candidate
     "non-minimal",  # port selection: candidates on longer paths too
     "reorder-tolerance",  # a receiver that keeps packets that come early
@@ -155,7 +156,7 @@ class Candidate:
 
     queue_bytes: int  # of the packet's class at that port, exact at this instant
     rate_bps: int  # of the port, now
-    weight: int  # of the port among those that lead on
+    weight: int  # capacity of the ways behind it beside that of the others, in whole numbers; 1 where nobody asks
     port: int  # local index at this switch
     paused: int  # 1: the far end forbids the packet's class now
     hops_left: int  # switches that the packet passes after this one, if it goes on by a shortest path
@@ -288,8 +289,8 @@ class PortSelection:
     """A port selection at the switch: ``step(params, state, signal, candidates)`` writes ``signal.choice``.
 
     The state belongs to the switch. Candidates are up. ``needs={"queue"}`` fills ``queue_bytes`` and ``paused``,
-    ``"hops-left"`` fills ``hops_left``; without it a field is 0. ``"non-minimal"`` adds the other ports that lead to
-    the destination, behind the minimal ones.
+    ``"hops-left"`` fills ``hops_left``; without it a field is 0. ``"weight"`` asks routing for weights, else all
+    are 1. ``"non-minimal"`` adds the other ports that lead to the destination, behind the minimal ones.
 
     Parameters
     ----------
@@ -300,6 +301,8 @@ class PortSelection:
     at_delivery : whether it is called at the last switch, where the one candidate leads to the receiver
     waits_for_routes : whether a port that has gone down stays a candidate until routes are computed anew, as in a table
         that routing fills; a packet that goes there is lost
+    layer_by_word : whether the packet's word chooses its layer of routes, 0 the shortest paths and 1 the first layer;
+        else its entropy does
     virtual_channels : queues that each priority has at a port; the step moves a packet by ``signal.virtual_channel``
     reorders : whether packets of a flow overtake each other: ``never``; ``on-move``, when it changes the port;
         ``always``
@@ -317,6 +320,7 @@ class PortSelection:
     always: bool = False
     at_delivery: bool = False
     waits_for_routes: bool = False
+    layer_by_word: bool = False
     virtual_channels: int = 1
     reorders: Reorders = "never"
     spreads: PortSpread | None = None

@@ -62,6 +62,7 @@ _FIELDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "port_state": (_is_class_or_none, "a class or None"),
     "always": (lambda value: isinstance(value, bool), "True or False"),
     "waits_for_routes": (lambda value: isinstance(value, bool), "True or False"),
+    "layer_by_word": (lambda value: isinstance(value, bool), "True or False"),
     "at_delivery": (lambda value: isinstance(value, bool), "True or False"),
     "virtual_channels": (
         lambda value: type(value) is int and 1 <= value <= MOST_CLASSES,

@@ -34,6 +34,7 @@ _READ_BY: Final[dict[str, tuple[tuple[StepName, ...], str, frozenset[Kind] | Non
     "request": (("receiver",), "signal", None),
     "trimming": ((*_SENDERS, "receiver"), "signal", None),
     "queue": (("port",), "candidate", None),
+    "weight": (("port",), "candidate", None),
     "hops-left": (("port",), "candidate", None),
     "non-minimal": (("port",), "candidate", None),
 }
@@ -43,11 +44,13 @@ _NEEDS_IN_VAIN: Final = {
     "congestion_control": {
         "queue": _SEES_QUEUES,
         "hops-left": "candidates are seen by a port selection alone",
+        "weight": "candidates are seen by a port selection alone",
         "non-minimal": "a port selection alone chooses among ports",
     },
     "path_selection": {
         "queue": _SEES_QUEUES,
         "hops-left": "candidates are seen by a port selection alone",
+        "weight": "candidates are seen by a port selection alone",
         "non-minimal": "a port selection alone chooses among ports",
         "request": "the step of a receiver is told requests, and a path selection has none",
     },

@@ -99,7 +99,7 @@ class ToldSwitch:
             candidate.rate_bps, candidate.weight = 400_000_000_000, 1
             if not alike:
                 candidate.rate_bps = source.choice((100_000_000_000, 400_000_000_000))
-                candidate.weight = source.randrange(1, 9)
+                candidate.weight = source.randrange(1, 9) if "weight" in needs else 1
             if "queue" in needs and not alike:
                 candidate.queue_bytes = source.choice((0, source.randrange(1_000_000)))
                 candidate.paused = int(source.random() < 0.1)

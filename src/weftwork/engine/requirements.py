@@ -48,7 +48,7 @@ def requirement_mistakes(
     transport : its priorities are lossless, or are not
     policies : congestion control, path selection and port selection, in this order; None where there is none
     """
-    mistakes: list[Mistake] = []
+    mistakes = [Mistake(path="transport", text=text) for text in transport.contradictions()]
     kmins = least_kmin_bytes(fabric)
     for key, policy in zip(_KEYS, policies, strict=True):
         if policy is None:
@@ -59,7 +59,7 @@ def requirement_mistakes(
         for device, kmin_bytes in zip(fabric.switches, kmins, strict=True):
             marks = kmin_bytes < device.buffer_bytes  # whether a queue can ever be long enough for a mark
             if "telemetry" in needs and not device.telemetry:
-                offered = " and ".join(_offered(transport, marks=marks)) or "neither ECN nor PFC"
+                offered = " and ".join(_offered(transport, marks=marks)) or "neither ECN nor flow control"
                 text = f"{policy.name} needs in-band telemetry; switch '{device.name}' offers {offered}"
                 mistakes.append(Mistake(path=key, text=text))
             if "ecn" in needs and not marks:
@@ -73,17 +73,12 @@ def requirement_mistakes(
 
 
 def _trimming_mistakes(transport: Transport, key: str, name: str) -> Iterator[Mistake]:
-    """Cut packets come where a transport has a size for them, and selective repeat sends what they were."""
+    """Cut packets come where a transport has a size for them; `Transport.contradictions` asks for selective repeat."""
     if not transport.trim_bytes:
         text = (
             f"{name} needs packets that are cut where a queue is full; transport '{transport.name}' drops them"
-            " (trim_bytes is 0), as all that come with Weftwork do; take a transport of your own that sets trim_bytes"
-        )
-        yield Mistake(path=key, text=text)
-    elif transport.recovery != "selective-repeat":
-        text = (
-            f"{name} needs packets that are cut where a queue is full, which selective repeat alone sends again; found"
-            f" {transport.recovery}, set transport.recovery: selective-repeat"
+            " (trim_bytes is 0); set transport.flow_control: none, transport.recovery: selective-repeat and"
+            " transport.trimming: true"
         )
         yield Mistake(path=key, text=text)
 
@@ -129,7 +124,8 @@ def telemetry_mistakes(
 
 
 def _offered(transport: Transport, *, marks: bool) -> list[str]:
-    return [*(["ECN"] if marks else []), *(["PFC"] if transport.lossless_priorities else [])]
+    control = ["PFC"] if transport.lossless_priorities else ["credits"] if transport.link_credits else []
+    return [*(["ECN"] if marks else []), *control]
 
 
 def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) -> list[Mistake]:

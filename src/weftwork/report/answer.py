@@ -215,11 +215,14 @@ def _waits(run: Run) -> str:
 
 def _pauses(run: Run) -> str:
     pauses, marks = _value(run, "pauses"), _value(run, "marks")
-    paused = (
-        f"PFC asked for a pause {plural(pauses, 'time')}, and ports stood still for {_amount(run, 'paused_ps')} in all"
-        if pauses
-        else "Nobody was paused"
-    )
+    paused = "Nobody was paused"
+    if pauses:
+        paused = (
+            f"PFC asked for a pause {plural(pauses, 'time')}, and ports stood still for {_amount(run, 'paused_ps')} in"
+            " all"
+        )
+    elif _value(run, "credit_frames"):
+        paused = f"Ports waited for credit for {_amount(run, 'paused_ps')} in all"
     said = f"ECN marked {plural(marks, 'packet')}" if marks else "nothing was marked"
     return f"{paused}; {said}."
 

@@ -160,7 +160,7 @@ def _ending(run: Run) -> list[str]:
     elif run.status == "stuck":
         said.append("This run did not finish: nothing was left to do, and some flows had not arrived.")
     elif run.status == "deadlocked":
-        said.append("This run did not finish: packets pause each other in a circle.")
+        said.append("This run did not finish: packets hold each other back in a circle.")
     if not run.seeds and (errors := int(run.summary.get("queue_pair_errors", {}).get("value") or 0)):
         said.append(f"{sentence(plural(errors, 'connection'))} failed after too many timeouts.")
     return said

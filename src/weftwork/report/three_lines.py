@@ -23,7 +23,7 @@ _PARTIAL: Final = {
     "interrupted": "PARTIAL: interrupted at {at} of simulated time; what follows is what was done until then",
     "stopped": "PARTIAL: stopped at engine.until, {at} of simulated time, with work left",
     "stuck": "NOT FINISHED: nothing was left to do at {at} of simulated time, and some flows had not arrived",
-    "deadlocked": "NOT FINISHED: a deadlock by {at} of simulated time; only refreshes of pauses were left",
+    "deadlocked": "NOT FINISHED: a deadlock by {at} of simulated time; packets hold each other back in a circle",
 }
 _TIMES: Final = ("iteration_ps", "collective_duration_ps", "completion_ps")  # what a run took, the first that there is
 _NOT_KNOWN: Final = "\u2013"

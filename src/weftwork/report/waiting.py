@@ -84,7 +84,7 @@ def _deadlock(cycle: Sequence[Row]) -> list[str]:
     if not cycle:
         return []
     ports = plural(len(cycle), "port")
-    said = [f"Deadlock: {ports} in a circle, each paused by the switch at its end, which waits for the next one:"]
+    said = [f"Deadlock: {ports} in a circle, each held back by the switch at its end, which waits for the next one:"]
     said += [
         f"  {row['name']}: {amount(row['waiting_bytes'], 'B')} of priority {row['priority']} wait; {row['paused_by']}"
         f" holds {amount(row['held_bytes'], 'B')} from it"

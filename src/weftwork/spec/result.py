@@ -268,7 +268,7 @@ _DEADLOCK = (
     _column("step", "int64", "number", "Place in the cycle, from 0."),
     _column("port", "int64", "number", "Number of a sending port at which packets wait."),
     _column("name", "string", "name", "Its direction of the link; the next row's port belongs to the node at its end."),
-    _column("paused_by", "string", "name", "Switch at the other end, which has paused it."),
+    _column("paused_by", "string", "name", "Switch at the other end, which has paused it, or gives it no credit."),
     _column("priority", "int64", "number", "Priority that is paused."),
     _column("waiting_bytes", "int64", "B", "Packets of that priority that wait at the port."),
     _column("held_bytes", "int64", "B", "What that switch holds of those that came by this link, headroom included."),

@@ -58,6 +58,25 @@ class Transport(Record):
     retry_limit: int = Field(default=7, ge=0)
     end_to_end_credits: int = Field(default=0, ge=0)  # 0: not used
 
+    def contradictions(self) -> list[str]:
+        """Say which fields cannot stand beside each other, a sentence each."""
+        found: list[str] = []
+        if self.link_credits and self.lossless_priorities:
+            given = f"link_credits is True and lossless_priorities is {self.lossless_priorities}"
+            found.append(f"{given}: links give credit or pause, not both; wanted lossless_priorities=()")
+        if self.link_credits and self.trim_bytes:
+            text = (
+                "link_credits is True and trim_bytes is above 0: under credits each packet finds room, and none is cut"
+            )
+            found.append(text)
+        if self.trim_bytes and self.recovery != "selective-repeat":
+            text = "what was cut is sent again by selective-repeat alone"
+            found.append(f"trim_bytes is above 0 and recovery is {self.recovery!r}: {text}")
+        if self.ordering != "connection" and not (self.reorder_tolerant or self.recovery == "selective-repeat"):
+            text = "the receiver keeps nothing that comes early; wanted reorder_tolerant=True or selective-repeat"
+            found.append(f"ordering is {self.ordering!r}, but {text}")
+        return found
+
     @property
     def payload_share(self) -> float:
         """Share of a link that data packets of full size leave for data: without headers and the gap between frames."""

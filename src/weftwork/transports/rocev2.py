@@ -24,25 +24,29 @@ __all__ = ["TRANSPORT", "transport"]
 def transport(section: TransportSection, _: NoKeys | None = None) -> Transport:
     """Resolve the transport section of a scenario to numbers.
 
-    Under PFC the priority of the data is lossless, and no other.
+    Under PFC the priority of the data is lossless, and no other; under credits none is, since each class has credit.
+    What is left of a packet that was cut are the headers of a message's first packet, whichever it was.
 
     Parameters
     ----------
     section : of a scenario that has been checked
     """
     full_bytes = rocev2_data_frame_bytes(section.mtu_bytes)
-    reordering: dict[str, Any] = {}
+    first_bytes = rocev2_data_frame_bytes(section.mtu_bytes, first=True) - section.mtu_bytes  # all headers
+    given: dict[str, Any] = {}
     if section.reorder_window_packets is not None:
-        reordering["reorder_window_packets"] = section.reorder_window_packets
+        given["reorder_window_packets"] = section.reorder_window_packets
     if section.reorder_threshold_packets is not None:
-        reordering["reorder_threshold_packets"] = section.reorder_threshold_packets
+        given["reorder_threshold_packets"] = section.reorder_threshold_packets
     if section.resend is not None:
-        reordering["resend"] = section.resend
+        given["resend"] = section.resend
+    if section.credit_quantum_bytes is not None:
+        given["credit_quantum_bytes"] = section.credit_quantum_bytes
     return Transport(
         name="rocev2",
         mtu_bytes=section.mtu_bytes,
         data_overhead_bytes=full_bytes - section.mtu_bytes,
-        first_extra_bytes=rocev2_data_frame_bytes(section.mtu_bytes, first=True) - full_bytes,
+        first_extra_bytes=first_bytes + section.mtu_bytes - full_bytes,
         ack_bytes=rocev2_ack_frame_bytes(),
         cnp_bytes=cnp_frame_bytes(),
         credit_bytes=rocev2_ack_frame_bytes(),
@@ -57,7 +61,10 @@ def transport(section: TransportSection, _: NoKeys | None = None) -> Transport:
         retransmission_timeout_ps=section.timeout_ps,
         retry_limit=section.retry_limit,
         end_to_end_credits=section.end_to_end_credits,
-        **reordering,
+        link_credits=section.flow_control == "credits",
+        trim_bytes=max(MINIMUM_FRAME_BYTES, first_bytes) if section.trimming else 0,
+        trim_priority=section.trim_priority,
+        **given,
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.flow.flow_input import FOLDING, FlowInput, Mode
+from weftwork.engine.flow.host_processor import HostProcessor
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
 from weftwork.engine.lower import (
     gpu_rows,
@@ -23,6 +24,7 @@ from weftwork.engine.lower import (
 from weftwork.engine.programs import flatten, job_mistakes, priorities_of
 from weftwork.policies.interface import PathSpread, PortSpread
 from weftwork.policies.spread import spread_contradiction
+from weftwork.spec.fabric import HOST
 from weftwork.topology.picture import tier_words
 from weftwork.topology.routing import routes
 
@@ -94,6 +96,12 @@ def lower_flow(
     every = np.ones(len(fabric.links), np.bool_)
     found = routes(fabric, every) if with_ideal else None
     switches, node_device = switch_rows(fabric, used)
+    processor = HostProcessor(transport)
+    at_host = (fabric.node_kind == HOST)[ports.node]
+    rates_bps = np.ascontiguousarray(fabric.links["rate_bps"][ports.link])
+    rates_bps[at_host] = processor.sending_bps(rates_bps[at_host])
+    nics = nic_rows(fabric.nics)
+    nics["pcie_rate_bps"] = processor.taking_bps(nics["pcie_rate_bps"])
     return FlowInput(
         seed=settings.seed,
         until_ps=settings.until_ps,
@@ -106,13 +114,13 @@ def lower_flow(
         port_base=ports.base,
         port_node=ports.node,
         port_peer=ports.peer,
-        port_rate_bps=np.ascontiguousarray(fabric.links["rate_bps"][ports.link]),
+        port_rate_bps=rates_bps,
         port_delay_ps=port_delays_ps(fabric),
         switches=switches,
-        nics=nic_rows(fabric.nics),
+        nics=nics,
         class_priority=np.array(used, np.int64),
         live=np.stack(live),
-        instants=instants,
+        instants=processor.instants(instants, at_host | at_host[ports.peer]),
         ops=flat.ops,
         streams=flat.streams,
         tables=flat.tables,

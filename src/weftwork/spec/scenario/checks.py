@@ -37,6 +37,10 @@ def resolve_transport(transport: TransportSection, reader: Reader) -> TransportS
             f"means nothing with reorder_tolerant false and recovery {transport.recovery}, only with true or"
             " selective-repeat",
         )
+    is_wrong = transport.trimming and transport.recovery != "selective-repeat"
+    if is_wrong and reader.is_sound("transport.trimming", "transport.recovery"):
+        text = f"with recovery {transport.recovery} nobody sends again what was cut; wanted recovery: selective-repeat"
+        reader.wrong(reader.which("transport.trimming", "transport.recovery"), text)
     preset = PRESETS[transport.load_balancing]
     for kind, name in zip(("path_selection", "port_selection"), preset, strict=True):
         chosen = getattr(transport, kind)

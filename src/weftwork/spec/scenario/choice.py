@@ -7,8 +7,8 @@ Leaves out: collective algorithms, whose record lives with what it makes (`weftw
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from weftwork.spec.device import Record
@@ -94,10 +94,25 @@ class TransportKind(Offer[K]):
     ----------
     build : makes the engines' record from the checked section ``transport`` and the keys of this choice
     check : notes what is wrong with the section or these keys; called when a scenario is read
+    defaults : keys of the section ``transport``, with the values that they have under this transport where a scenario
+        does not set them, as they would stand there: ``{"recovery": "selective-repeat", "mtu": "2KiB"}``
     """
 
     build: Callable[[TransportSection, K], Transport]
     check: Callable[[TransportSection, K, Findings], None] = _nothing
+    defaults: Mapping[str, str | int | bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what a file written by hand can get wrong.
+
+        Raises
+        ------
+        TypeError : as of every choice; or the defaults are no mapping of keys
+        """
+        Offer.__post_init__(self)
+        defaults: object = self.defaults
+        if not (isinstance(defaults, dict) and all(isinstance(key, str) for key in defaults)):
+            raise TypeError(f"defaults is {defaults!r}, wanted a mapping such as {{'recovery': 'selective-repeat'}}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

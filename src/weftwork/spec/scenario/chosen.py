@@ -6,17 +6,28 @@ Used where a section is read, written, listed and put into a schema. Leaves out:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import BaseModel
 
+from weftwork.base.nearest import nearest
 from weftwork.spec.device import Record
-from weftwork.spec.scenario.choice import Offer
-from weftwork.spec.scenario.kinds import OfferKind, either
+from weftwork.spec.scenario.choice import Offer, TransportKind
+from weftwork.spec.scenario.kinds import (
+    DeviceKind,
+    OfferKind,
+    PolicyChoiceKind,
+    Section,
+    SectionList,
+    WrongValueError,
+    either,
+)
 from weftwork.spec.scenario.rows import KeyRow, rows_of, shown
+from weftwork.spec.scenario.yaml_tree import Node, Scalar
 
-__all__ = ["OPTIONS", "Chooser", "chooser_of", "clash", "means_nothing"]
+__all__ = ["OPTIONS", "Chooser", "chooser_of", "clash", "means_nothing", "usual_values"]
 
 OPTIONS = "options"  # the field of a section that holds the keys of its choice
 
@@ -79,3 +90,40 @@ def means_nothing(selector: str, chosen: object, wanted: tuple[str, ...]) -> str
     if chosen is None:
         return f"means nothing without {selector} {either(wanted)}"
     return f"means nothing with {selector} {shown(chosen)}, only with {either(wanted)}"
+
+
+def usual_values(
+    offer: Offer[Any] | None, rows: Mapping[str, KeyRow], given: Collection[str]
+) -> tuple[dict[str, Node], list[tuple[str, str | None]]]:
+    """Return what a transport sets where the user does not.
+
+    Parameters
+    ----------
+    offer : the choice; only a transport has such defaults
+    rows : of the section
+    given : keys that the user has set; a preset of policies goes before a default of one of them
+
+    Returns
+    -------
+    values by key, and what is wrong with the others, each with the nearest right word
+    """
+    kept: dict[str, Node] = {}
+    wrong: list[tuple[str, str | None]] = []
+    if not isinstance(offer, TransportKind):
+        return kept, wrong
+    by_key = {described.key: described for described in rows.values()}
+    without = ("path_selection", "port_selection") if "load_balancing" in given else ()
+    for key, value in offer.defaults.items():
+        described, node = by_key.get(key), Scalar(text=shown(value))
+        if described is None:
+            wrong.append((f"its defaults name '{key}', wanted one of {', '.join(by_key)}", nearest(key, list(by_key))))
+            continue
+        try:
+            if not isinstance(described.kind, Section | SectionList | PolicyChoiceKind | DeviceKind):
+                described.kind.read(node)
+        except WrongValueError as refused:
+            wrong.append((f"its default of '{key}' is wrong: {refused.text}", refused.fix))
+            continue
+        if key not in given and key not in without:
+            kept[key] = node
+    return kept, wrong

@@ -23,7 +23,7 @@ from weftwork.base.folder import is_path
 from weftwork.base.nearest import nearest
 from weftwork.base.user_code import UserCode, is_in_package
 from weftwork.spec.scenario.choice import NoKeys, Offer
-from weftwork.spec.scenario.chosen import OPTIONS, Chooser, chooser_of, clash, means_nothing
+from weftwork.spec.scenario.chosen import OPTIONS, Chooser, chooser_of, clash, means_nothing, usual_values
 from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_rows
 from weftwork.spec.scenario.kinds import (
     DeviceKind,
@@ -155,7 +155,10 @@ class Reader:
         self._foreign(chooser, chosen, others, entries, path)
         options = self._rows(own, entries, path, {chooser.row.key: chosen})
         del rows[chooser.name]
-        values = self._rows(rows, entries, path, {chooser.row.key: chosen}, chooser.kind.folder.names)
+        usual, wrong = usual_values(offer, rows, entries)
+        for text, fix in wrong:
+            self.wrong(_join(path, chooser.row.key), text, fix)
+        values = self._rows(rows, entries, path, {chooser.row.key: chosen}, chooser.kind.folder.names, usual)
         kept = NoKeys() if offer is None else offer.keys.model_construct(**options)
         return model.model_construct(**{chooser.name: chosen, OPTIONS: kept, **values})
 
@@ -166,6 +169,7 @@ class Reader:
         path: str,
         chosen: MappingType[str, Any] | None = None,
         names: tuple[str, ...] = (),
+        usual: MappingType[str, Node] = MappingProxyType({}),
     ) -> dict[str, Any]:
         """Read the value of each row.
 
@@ -173,6 +177,7 @@ class Reader:
         ----------
         chosen : keys that were read before, which conditions may name
         names : of the folder from which one was chosen
+        usual : defaults that go before those of the rows
         """
         values: dict[str, Any] = {}
         given: set[str] = set()
@@ -180,7 +185,7 @@ class Reader:
             at = _join(path, row.key)
             entry = entries.get(row.key)
             if entry is None:
-                values[name] = self._default(row, at)
+                values[name] = self._value(row, usual[row.key], at) if row.key in usual else self._default(row, at)
             elif _is_null(entry) and row.default is None and not isinstance(row.kind, Section | SectionList):
                 values[name] = None
             else:

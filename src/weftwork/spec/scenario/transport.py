@@ -68,16 +68,41 @@ class TransportSection(Record):
     )
     flow_control: str = row(
         "flow_control",
-        Choice(options=("pfc", "none"), later={"credits": "credits between switches come with a later version"}),
+        Choice(options=("pfc", "credits", "none")),
         default="pfc",
-        text="Whether switches and NICs pause each other or drop.",
-        source="IEEE 802.1Qbb",
+        text="Whether switches and NICs pause each other, give each other credit on every link, or drop.",
+        source="IEEE 802.1Qbb; credits: IBTA vol. 1, 7.9",
+    )
+    credit_quantum_bytes: int | None = row(
+        "credit_quantum",
+        Measure(quantity=SIZE, low=64, high=1_000_000),
+        only=("flow_control", ("credits",)),
+        absent="8KiB",
+        text="Bytes that a port gathers before it returns credit for them.",
+        source="chosen: two packets of the largest MTU; smaller ones cost the link more frames",
+    )
+    trimming: bool | None = row(
+        "trimming",
+        Flag(),
+        only=("flow_control", ("none",)),
+        absent="false",
+        text="Whether a switch cuts a data packet that finds no room to its headers, which then travel on and are"
+        " answered by a NAK; needs recovery: selective-repeat.",
+        source="Handley et al., SIGCOMM 2017, doi:10.1145/3098822.3098825: NDP; no RoCEv2 NIC is known to do it",
+    )
+    trim_priority: int | None = row(
+        "trim_priority",
+        Whole(low=0, high=PRIORITIES - 1, unit="priority"),
+        only=("trimming", ("true",)),
+        absent="control_priority",
+        text="Priority of packets that were cut.",
+        source="chosen: as NDP, whose headers go before data",
     )
     recovery: str = row(
         "recovery",
         Choice(
             options=("go-back-n", "timeout", "selective-repeat"),
-            later={"trimming": "packet trimming comes with a later version"},
+            later={"trimming": "packets are cut with trimming: true, and sent again under selective-repeat"},
         ),
         default="go-back-n",
         text="How lost packets are sent again: all from the first one on, after a NAK and a timeout or after a timeout"

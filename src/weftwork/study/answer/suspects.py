@@ -318,8 +318,9 @@ def _settings(prepared: Prepared, execution: Execution) -> Iterator[Suspect]:
             )
     control = prepared.policies["congestion_control"]
     if by_packet and control.name != "none" and (counters["cnps_sent"] or execution.outcome.ports["marks"].any()):
-        # without PFC a network without control loses what it cannot carry: a window of a round trip stands in
-        other = "none" if prepared.transport.lossless_priorities else "fixed-window"
+        # a network without flow and congestion control loses what it cannot carry: a window of a round trip stands in
+        transport = prepared.transport
+        other = "none" if transport.lossless_priorities or transport.link_credits else "fixed-window"
         yield Suspect(
             kind="policy",
             name=control.name,

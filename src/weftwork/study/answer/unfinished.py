@@ -39,7 +39,9 @@ def who_stopped(prepared: Prepared, execution: Execution, tables: Mapping[str, p
     execution, tables : of it
     """
     if cycle := tables["deadlock"].num_rows:
-        return _stopped("setting", "flow_control", "transport.flow_control", f"locked {cycle} ports in a circle")
+        what = "credits" if prepared.transport.link_credits else "pauses"
+        text = f"locked {cycle} ports in a circle of {what}"
+        return _stopped("setting", "flow_control", "transport.flow_control", text)
     waits = tables["waits"].select(["stopped_by", "where", "since_ps"]).to_pylist()
     dead = {mark for row in waits if row["where"] is not None for mark in (row["where"], row["since_ps"])}
     down = _down(prepared, execution)

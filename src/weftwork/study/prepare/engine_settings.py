@@ -41,12 +41,16 @@ def transport_of(section: TransportSection) -> Transport:
 
     Raises
     ------
-    CodeError : a transport of the user's own is wrong; with file and line
+    CodeError : a transport of the user's own is wrong, or its fields contradict each other; with file and line
     """
     kind = TRANSPORTS.load(section.protocol)
     with TRANSPORTS.blaming(section.protocol):
         built = kind.build(section, section.options)
-    return TRANSPORTS.want(section.protocol, built, Transport, "build")
+    made = TRANSPORTS.want(section.protocol, built, Transport, "build")
+    contradictions = made.contradictions()
+    if contradictions:
+        raise TRANSPORTS.wrong(section.protocol, f"the transport contradicts itself: {'; '.join(contradictions)}")
+    return made
 
 
 def engine_settings(

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.transport import Transport
 
-__all__ = ["FLOWS_LEAVE_OUT", "ignored_keys"]
+__all__ = ["FLOWS_LEAVE_OUT", "ignored_fields", "ignored_keys"]
 
 _NO_QUEUES: Final = "share links and fill no queues"
 _NO_LOSS: Final = "lose nothing and send nothing again"
@@ -47,6 +48,9 @@ FLOWS_LEAVE_OUT: Final[Mapping[str, str]] = {
     "fabric.nic.pause_quanta": _NO_QUEUES,
     "transport.congestion_control": "have their fair share of every link at once",
     "transport.flow_control": _NO_QUEUES,
+    "transport.credit_quantum": _NO_QUEUES,
+    "transport.trimming": _NO_QUEUES,
+    "transport.trim_priority": _NO_QUEUES,
     "transport.recovery": _NO_LOSS,
     "transport.ack_every": _NO_ACKS,
     "transport.timeout": _NO_LOSS,
@@ -89,6 +93,32 @@ def ignored_keys(scenario: Scenario, fabric: Fabric, *, reorders: bool) -> dict[
     told |= dict(_without_faults(scenario)) | dict(_of_training(scenario))
     notes = [Caveat(subject=key, kind="note", text=text) for key, text in told.items() if scenario.is_set(key)]
     return caveats_by_subject(notes)
+
+
+def ignored_fields(scenario: Scenario, transport: Transport) -> dict[str, Caveat]:
+    """What flows leave out of a transport that no key of a scenario tells, but its file.
+
+    Parameters
+    ----------
+    scenario : its engine
+    transport : resolved
+
+    Returns
+    -------
+    a note about the transport, or none
+    """
+    if scenario.engine.fidelity != "flow":
+        return {}
+    fields = (
+        (transport.ordering != "connection", "the order of delivery"),
+        (transport.inflight_cap_bytes > 0, f"the cap of {transport.inflight_cap_bytes:,} B in flight"),
+        (transport.connection_state_bytes > 0, "what a connection keeps at its NIC"),
+    )
+    left_out = [words for is_there, words in fields if is_there]
+    if not left_out:
+        return {}
+    text = f"flows leave out {' and '.join(left_out)} of '{transport.name}'; take fidelity: packet"
+    return caveats_by_subject([Caveat(subject="transport.protocol", kind="approximate", text=text)])
 
 
 def _beside_packets(fabric: Fabric) -> Iterator[tuple[str, str]]:

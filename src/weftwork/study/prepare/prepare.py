@@ -24,7 +24,7 @@ from weftwork.study.prepare.collective import collective_job
 from weftwork.study.prepare.engine_settings import policies_of, transport_of
 from weftwork.study.prepare.estimate import amounts_asked, amounts_of, refuse_amounts
 from weftwork.study.prepare.faults import occurrences
-from weftwork.study.prepare.ignored_keys import ignored_keys
+from weftwork.study.prepare.ignored_keys import ignored_fields, ignored_keys
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.prepared import Prepared
@@ -189,7 +189,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     policies = policies_of(scenario)
     chosen = (policies["path_selection"], policies["port_selection"])
     jobs, mistakes, caveats = training_jobs(scenario, fabric)
-    caveats |= ignored_keys(scenario, fabric, reorders=_reorders(chosen))
+    caveats |= ignored_keys(scenario, fabric, reorders=_reorders(chosen)) | ignored_fields(scenario, transport)
     job, sent, series, taken = None, None, None, None
     late: list[Mistake] = []  # told behind those of transport and faults
     if not mistakes:

@@ -11,12 +11,13 @@ for a flow that keeps to one; faults. Only there a slowdown can be below 1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weftwork.base.clock import NEVER_PS, SECOND_PS, serialisation_ps
-from weftwork.engine.packet_input import Op
+from weftwork.engine.packet_input import Op, PacketInput
 from weftwork.spec.fabric import HOST
 from weftwork.topology.routing import DELIVER
 
@@ -24,15 +25,34 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.engine.flow.flow_input import FlowInput
-    from weftwork.engine.packet_input import PacketInput
+    from weftwork.spec.transport import Transport
 
-__all__ = ["ideal_times_ps", "nic_ports", "pipeline_ps", "spread_ps"]
+__all__ = ["HostCost", "ideal_times_ps", "nic_ports", "pipeline_ps", "spread_ps"]
 
 Hop = tuple[int, int, int]  # rate_bps (0: takes no time), bytes between frames, delay_ps behind it
 Stage = tuple[Hop, ...]  # links that carry a sprayed message side by side
 
 
-def pipeline_ps(frames: tuple[int, ...], middle: int, hops: tuple[Hop, ...]) -> int:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostCost:
+    """What the host's processor takes for a packet, at the port that sends it and behind the one that takes it.
+
+    Parameters
+    ----------
+    transport : its costs and headers
+    """
+
+    transport: Transport
+
+    def of_frame_ps(self, size_bytes: int, *, is_first: bool) -> int:
+        """Of a frame of so many bytes; the first of a message has larger headers."""
+        transport = self.transport
+        headers = transport.data_overhead_bytes + transport.telemetry_bytes
+        headers += transport.first_extra_bytes if is_first else 0
+        return transport.host_packet_ps + (size_bytes - headers) * transport.host_byte_ps // 1_000
+
+
+def pipeline_ps(frames: tuple[int, ...], middle: int, hops: tuple[Hop, ...], host: HostCost | None = None) -> int:
     """Time from the first bit sent to the last bit received.
 
     Parameters
@@ -40,6 +60,7 @@ def pipeline_ps(frames: tuple[int, ...], middle: int, hops: tuple[Hop, ...]) -> 
     frames : bytes of the first frame, of one in the middle and of the last; or of one frame alone
     middle : how many frames are in the middle, 0 or more
     hops : links in order
+    host : what the first hop takes at least, and the last one more; None: nothing
 
     Returns
     -------
@@ -53,6 +74,12 @@ def pipeline_ps(frames: tuple[int, ...], middle: int, hops: tuple[Hop, ...]) -> 
     """
     delay = sum(hop[2] for hop in hops)
     times = [[serialisation_ps(size + gap, rate) if rate else 0 for rate, gap, _ in hops] for size in frames]
+    if host is not None:
+        costs = [host.of_frame_ps(size, is_first=place == 0) for place, size in enumerate(frames)]
+        delay -= max(0, costs[-1] - times[-1][0])  # the last packet is on its way before its port is free
+        for took, cost in zip(times, costs, strict=True):
+            took[0] = max(took[0], cost)
+            took[-1] += cost
     if len(frames) == 1:
         return delay + sum(times[0])
     first, mid, last = times
@@ -221,7 +248,7 @@ def _stages(
         for stage in ports
     ]
     nic = engine_input.nics[engine_input.node_device[engine_input.port_node[destination_port]]]
-    if nic["pcie_rate_bps"] or nic["pcie_latency_ps"]:
+    if nic["pcie_rate_bps"] or nic["pcie_latency_ps"] or _host_cost(engine_input) is not None:
         stages.append(((int(nic["pcie_rate_bps"]), 0, int(nic["pcie_latency_ps"])),))
     return tuple(stages)
 
@@ -236,9 +263,19 @@ def _message_ps(engine_input: PacketInput | FlowInput, size_bytes: int, stages: 
         frames: tuple[int, ...] = (size_bytes + extra + transport.first_extra_bytes,)
     else:
         frames = (mtu + extra + transport.first_extra_bytes, mtu + extra, tail + extra)
+    host = _host_cost(engine_input)
     if all(len(stage) == 1 for stage in stages):
-        return pipeline_ps(frames, max(0, packets - 2), tuple(stage[0] for stage in stages))
-    return spread_ps(frames, max(0, packets - 2), stages)
+        return pipeline_ps(frames, max(0, packets - 2), tuple(stage[0] for stage in stages), host)
+    ends = (stages[0][0], stages[-1][0])  # which carry all packets, and pay the host's processor
+    alone_ps = 0 if host is None else pipeline_ps(frames, max(0, packets - 2), ends, host)
+    return max(spread_ps(frames, max(0, packets - 2), stages), alone_ps)
+
+
+def _host_cost(engine_input: PacketInput | FlowInput) -> HostCost | None:
+    """The processor where it costs anything; the flow engine's rates have it in them."""
+    transport = engine_input.transport
+    has_cost = transport.host_packet_ps > 0 or transport.host_byte_ps > 0
+    return HostCost(transport=transport) if has_cost and isinstance(engine_input, PacketInput) else None
 
 
 def _walk(

@@ -47,7 +47,7 @@ QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)
 MOST_LINKS: Final = 100_000  # chosen: some megabytes
 KEPT_LINKS: Final = 2_000  # chosen: of those the busiest, more than anybody reads
 _NAMED_JOBS: Final = 3  # chosen: in a heading; the table jobs has all
-_OF_QUEUES: Final = ("max_queue_bytes", "marks", "pauses", "paused_ps")
+_OF_QUEUES: Final = ("max_queue_bytes", "marks", "pauses", "paused_ps", "credit_frames", "nic_state_bytes")
 _COUNTED: Final = {  # events that are counted over the whole fabric, by the name of the counter
     "retransmission": "retransmissions",
     "timeout": "timeouts",
@@ -119,7 +119,9 @@ def _transport(prepared: Prepared) -> str:
     paths = f"paths by {policies['path_selection'].name}, ports by {policies['port_selection'].name}"
     if prepared.is_folded:
         return f"{transport.name}, {paths}; max-min shares, no queues"
-    control = "lossless by PFC" if transport.lossless_priorities else "lossy"
+    control = "credits on every link" if transport.link_credits else "lossy"
+    if transport.lossless_priorities:
+        control = "lossless by PFC"
     return f"{transport.name}, {policies['congestion_control'].name}, {paths}, {control}, {transport.recovery}"
 
 
@@ -444,9 +446,14 @@ def _of_messages(prepared: Prepared, execution: Execution, tables: Mapping[str, 
     for name, column, unit, words in (
         ("marks", "marks", "count", "Packets marked by ECN."),
         ("pauses", "pauses_sent", "count", "PFC frames that asked for a pause."),
-        ("paused_ps", "paused_ps", "ps", "Time for which ports were paused, all together."),
+        ("paused_ps", "paused_ps", "ps", "Time for which ports were paused or had no credit, all together."),
     ):
         put(name, int(links[column].to_numpy().sum()), unit, words)
+    ports = outcome.ports
+    put("credit_frames", int(ports["credit_frames"].sum()), "count", "Frames that returned credit to the other end of a"
+        " link.")  # fmt: skip
+    put("nic_state_bytes", int(ports["nic_state_bytes"].max(initial=0)), "B", "What connections keep at a NIC port, the"
+        " most of any.")  # fmt: skip
     put(
         "drops",
         sum(counters[f"drop_{reason}"] for reason in DROP_REASONS),

@@ -150,7 +150,7 @@ traffic: {pattern: ./waits.py}
     assert run.status == "deadlocked"
     found = stopped(run, "deadlock")
     assert (found.kind, found.name, found.key) == ("setting", "flow_control", "transport.flow_control")
-    assert found.text == f"locked {run.table('deadlock').num_rows} ports in a circle"
+    assert found.text == f"locked {run.table('deadlock').num_rows} ports in a circle of pauses"
 
 
 def test_nobody_is_known_to_have_stopped_a_run_that_was_cut(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ packets, early timeouts), so that pauses, drops, retransmissions and ties at one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from property.random_jobs import random_job
 from property.slots import SLOT_PS, slotted_fabric, slotted_faults, slotted_job, slotted_links, slotted_transport
+from property.wide import Wires, credit_room_bytes, wide_transport, wide_wires, with_layers
 
-from weftwork.base.clock import MS_PS, US_PS
+from weftwork.base.clock import MS_PS, SECOND_PS, US_PS
 from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
 from weftwork.engine.instants import Fault
 from weftwork.engine.lower import lower, with_what_is_asked
@@ -41,15 +42,6 @@ HASH_FIELDS: Any = ("src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_
 WEIGHTS: Any = ((16, 16, 16, 16, 16, 16, 0, 0), (1, 2, 3, 4, 5, 6, 7, 8), (0,) * 8, (0, 1, 0, 3, 1, 0, 2, 0))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wires:
-    """Who is linked to whom; hosts come first."""
-
-    hosts: int
-    switches: int
-    links: tuple[tuple[int, int], ...]
-
-
 WIDE = {
     "congestion_control": ("talkative", "talkative", "outspoken", "dcqcn"),
     "path_selection": ("wanderer", "wanderer", "reps", "ecmp"),
@@ -68,7 +60,7 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
     is_wide : rings and dragonflies too, policies of `WIDE`, packets that are cut, and two timeouts
     """
     rng = Random(seed)
-    wires = _two_of_each(rng) if is_torn else _wide_wires(rng) if is_wide else _wires(rng)
+    wires = _two_of_each(rng) if is_torn else (wide_wires(rng) or _wires(rng)) if is_wide else _wires(rng)
     is_long = rng.random() < 0.3 and not is_torn and not is_wide  # timers that never end take long
     is_storm = rng.random() < 0.15 and not is_torn
     is_slotted = rng.random() < 0.3
@@ -77,8 +69,8 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
     needs = control.plugin.needs | (path.plugin.needs if path else set()) | port.plugin.needs
     transport = _transport(rng, is_long=is_long, needs=needs)
     if is_wide:
-        transport = _wide_transport(rng, transport)
-    if is_storm or is_calm:
+        transport = wide_transport(rng, transport)
+    if (is_storm or is_calm) and not transport.link_credits:
         transport = transport.model_copy(update={"lossless_priorities": (3,)})
     if is_slotted:
         slotted_links(rng, links)
@@ -88,6 +80,7 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
     fabric = _fabric(rng, wires, links, asked, needs_telemetry="telemetry" in needs, is_calm=is_calm)
     fabric = _with_servers(rng, fabric)
     ports_of_host = np.bincount(np.array(wires.links).ravel(), minlength=wires.hosts)[: wires.hosts].tolist()
+    is_crowded = transport.trim_bytes > 0 or transport.link_credits
     priorities = rng.choice(([-1], [-1], [3, 1], [3, 4, -1], [-1, transport.control_priority]))
     job = random_job(
         rng,
@@ -95,8 +88,8 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
         servers=[fabric.server(node) for node in range(wires.hosts)],
         priorities=priorities,
         mtu_bytes=transport.mtu_bytes,
-        packets=250 if is_storm or is_torn or transport.trim_bytes else rng.choice((20, 100, 250)),
-        shape="incast" if is_storm or transport.trim_bytes else None,
+        packets=250 if is_storm or is_torn or is_crowded else rng.choice((20, 100, 250)),
+        shape="incast" if is_storm or is_crowded else None,
     )
     has_columns = job.placement.nics.shape[1] > 1
     faults: list[Fault] = []
@@ -111,7 +104,7 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
     until_ps = (
         rng.choice((150, 60)) * MS_PS if is_long else rng.choice((20 * MS_PS, 20 * MS_PS, rng.randrange(100 * US_PS)))
     )
-    return lower(
+    made = lower(
         fabric=fabric,
         job=job,
         transport=transport,
@@ -126,6 +119,7 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
             failover_delay_ps=rng.choice((0, 100 * SLOT_PS, rng.randrange((2 if is_torn else 10) * US_PS))),
         ),
     )
+    return with_layers(rng, made) if is_wide and rng.random() < 0.4 else made
 
 
 # Fabrics
@@ -184,30 +178,6 @@ def _wires(rng: Random) -> Wires:
             ]
             up = [(aggregation + 2 * pod + i, core + i) for pod in range(2) for i in range(2)]
             return Wires(hosts=hosts, switches=10, links=(*down, *middle, *up))
-
-
-def _wide_wires(rng: Random) -> Wires:
-    """Rings and small dragonflies, and everything else."""
-    match rng.choice(("ring", "ring", "dragonfly", "dragonfly", "other", "other")):
-        case "ring":
-            switches, per_switch = rng.randint(3, 6), rng.randint(1, 2)
-            hosts = switches * per_switch
-            down = [(h, hosts + h // per_switch) for h in range(hosts)]
-            return Wires(
-                hosts=hosts,
-                switches=switches,
-                links=(*down, *((hosts + i, hosts + (i + 1) % switches) for i in range(switches))),
-            )
-        case "dragonfly":
-            # three groups of two routers, each with a host or two and one link to another group
-            per_router = rng.randint(1, 2)
-            hosts = 6 * per_router
-            down = [(h, hosts + h // per_router) for h in range(hosts)]
-            local = [(hosts + 2 * group, hosts + 2 * group + 1) for group in range(3)]
-            between = [(hosts, hosts + 2), (hosts + 1, hosts + 4), (hosts + 3, hosts + 5)]
-            return Wires(hosts=hosts, switches=6, links=(*down, *local, *between))
-        case _:
-            return _wires(rng)
 
 
 def _two_of_each(rng: Random) -> Wires:
@@ -311,6 +281,10 @@ def _switch(
     shared = rng.choice((1, 3, 10, 40, 200)) * frame + rng.randrange(frame)
     most_classes = 5 if transport.virtual_channels == 1 and transport.trim_bytes == 0 else MOST_CLASSES
     buffer = ports * (most_classes * reserve + lossless * room) + shared
+    if transport.link_credits:  # shares follow rates and lengths, and the least is that of the shortest, slowest link
+        own = links[(links["a"] == node) | (links["b"] == node)]
+        trips = [int(link["rate_bps"]) * (2 * int(link["delay_ps"]) + 2_000_000) // (8 * SECOND_PS) for link in own]
+        buffer = ports * credit_room_bytes(transport) + MOST_CLASSES * (sum(trips) + ports) * rng.choice((1, 1, 4))
     kmin = min(rng.choice((0, frame, 3 * frame)), buffer // 2)
     return Switch(
         forwarding_latency_ps=latency_ps,
@@ -347,6 +321,8 @@ def _nic(rng: Random, transport: Transport) -> Nic:
     if rng.random() < 0.6:
         return Nic(receive_latency_ps=rng.choice((0, 100_000)))
     buffer = rng.choice((2, 5, 30)) * frame
+    if transport.link_credits:
+        buffer = credit_room_bytes(transport) * rng.choice((1, 1, 3))
     xoff = rng.randrange(1, buffer)
     return Nic(
         receive_latency_ps=rng.choice((0, 250_000)),
@@ -381,21 +357,6 @@ def _transport(rng: Random, *, is_long: bool, needs: Any) -> Transport:
         retry_limit=rng.choice((1, 3, 7)),
         end_to_end_credits=rng.choice((0, 0, 0, 1, 2, 6)),
     )
-
-
-def _wide_transport(rng: Random, transport: Transport) -> Transport:
-    """Perhaps a transport whose packets are cut, and with an early timeout for few packets."""
-    changed: dict[str, Any] = {}
-    if rng.random() < 0.75:
-        lossless = rng.choice(((), (), (4,)))  # the data may be cut
-        changed |= {"recovery": "selective-repeat", "trim_bytes": rng.choice((64, 90)), "lossless_priorities": lossless}
-        changed |= {"trim_priority": rng.choice((None, 5)), "reorder_threshold_packets": rng.choice((0, 4, 40))}
-    if rng.random() < 0.5:
-        changed |= {
-            "timeout_low_ps": transport.retransmission_timeout_ps // rng.choice((2, 3)),
-            "timeout_low_packets": rng.choice((1, 3)),
-        }
-    return transport.model_copy(update=changed)
 
 
 @cache

@@ -1,7 +1,8 @@
 """Both engines agree on plans with what policies may do beyond sending and marking, counted by feature.
 
-Words, virtual channels, intermediate switches and detours; packets that are cut; requests, credit that counts,
-segments, moved departures and timers of path selection. The policies fold every field that they see into what they do,
+Words, virtual channels, intermediate switches, detours and layers; packets that are cut, and credits between links;
+messages in any order, and hosts whose processor pays; requests, credit that counts, segments, moved departures and
+timers of path selection. The policies fold every field that they see into what they do,
 so that a field that one engine fills in another way shows in the digest.
 """
 
@@ -19,7 +20,7 @@ from weftwork.engine.packet_input import Instant, PacketInput
 
 PLANS = case_count(plain=60, deep=400)
 SANITIZED_PLANS = 20
-FEATURES = 10
+FEATURES = 13
 WANTED_OF_A_FEATURE = PLANS * 60 // 400  # in the suite's 400 plans, 60 of each
 
 
@@ -34,10 +35,13 @@ def features(engine_input: PacketInput, outcome: Outcome) -> set[str]:
         "trim": counters["trims"] > 0,
         "class change": is_voyager,
         "SACK": is_selective and counters["retransmissions"] > 0,
-        "out-of-order delivery": engine_input.transport.reorder_tolerant
+        "out-of-order delivery": engine_input.transport.ordering != "connection"
         and counters["naks_sent"] + counters["duplicates"] > 0,
         "request": counters["requests_sent"] > 0,
-        "credit": counters["credits_sent"] > 0,
+        "grant": counters["credits_sent"] > 0,
+        "credit": bool(outcome.ports["credit_frames"].any()),
+        "layers": bool(engine_input.routes[0].layer_group.size) and counters["packet_hops"] > 0,
+        "host's processor": engine_input.transport.host_packet_ps > 0 and counters["data_sent"] > 0,
         "moved departures": getattr(plugins[0], "moves_departures", False) and counters["data_sent"] > 0,
         "path timers": path is not None and path.name == "wanderer",
         "two timeouts": engine_input.transport.timeout_low_ps > 0 and counters["timeouts"] > 0,

@@ -177,7 +177,8 @@ class Sender:
         is_lost = seq == self.first_lost
         if is_lost:
             self.attempt = (self.attempt + 1) % ATTEMPTS
-        message = self.queue.message_of(seq)
+        ordinal = self.queue.ordinal_of(seq)
+        message = self.queue.messages[ordinal]
         payload_bytes = self.queue.payload_bytes(seq, seq + 1)
         is_first = seq == message.first
         packet = self._packet(
@@ -190,6 +191,7 @@ class Sender:
         )  # fmt: skip
         packet.payload_bytes = payload_bytes
         packet.ends_message = seq + 1 == message.end
+        packet.message, packet.message_packets = ordinal, message.end - message.first
         packet.sent_at_ps = now_ps
         packet.entropy = self.entropy_of[seq] = self.steps.choose_entropy(packet, is_first=is_first)
         self.count("data_sent")

@@ -193,8 +193,10 @@ class HandInbox:
     def __init__(self) -> None:
         self.delivered = 0
         self.claimed = 0
+        self.order: list[int] = []  # of the messages, as they were delivered
 
-    def deliver(self) -> None:
+    def deliver(self, ordinal: int | None = None) -> None:
+        self.order.append(self.delivered if ordinal is None else ordinal)
         self.delivered += 1
 
 

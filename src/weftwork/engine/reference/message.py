@@ -1,6 +1,6 @@
 """Messages of the reference engine: what a sender has posted, and the inbox in which the receiving rank claims it.
 
-Source: `docs/models/packet-engine.md`, sections The job, and Queue pairs and the sending NIC.
+Source: `docs/models/packet-engine.md`, sections The job, Queue pairs and the sending NIC, and Order.
 Leaves out: how a message gets there, see `queue_pair` and `server`.
 """
 
@@ -98,42 +98,55 @@ class SendQueue:
 class Inbox:
     """What arrives of one (source, destination, channel): the n-th RECEIVE claims the n-th message.
 
+    Parameters
+    ----------
+    clock : what time it is
+    messages : that are on their way or here, in their order
+    matches_any : whether the n-th RECEIVE claims the n-th message that arrives, whichever it is, instead
+
     Attributes
     ----------
-    messages : that are on their way or here, in their order
     delivered, receives : how many messages have arrived, and how many were asked for
+    claimed : messages that have arrived and were asked for
     delivered_bytes : of the messages that have arrived
     """
 
-    def __init__(self, clock: Clock, messages: list[Message]) -> None:
+    def __init__(self, clock: Clock, messages: list[Message], *, matches_any: bool = False) -> None:
         self.clock = clock
         self.messages = messages
+        self.matches_any = matches_any
         self.delivered = 0
         self.delivered_bytes = 0
         self.receives = 0
-        self._waiting: dict[int, Callable[[], None]] = {}  # by the ordinal of the message
+        self.claimed = 0
+        self._waiting: dict[int, Callable[[], None]] = {}  # by the number of the RECEIVE, from 0
 
-    @property
-    def claimed(self) -> int:
-        """Messages that have arrived and were asked for."""
-        return min(self.receives, self.delivered)
+    def has(self, receive: int) -> bool:
+        """Whether the message is there that the RECEIVE with this number, from 0, asks for."""
+        if self.matches_any:
+            return receive < self.delivered
+        return receive < len(self.messages) and self.messages[receive].delivered_at_ps != OFF
 
     def claim(self, completed: Callable[[], None]) -> bool:
         """Ask for the next message; returns whether it is there already, else ``completed`` is called when it is."""
-        ordinal = self.receives
+        receive = self.receives
         self.receives += 1
-        if ordinal < self.delivered:
+        if self.has(receive):
+            self.claimed += 1
             return True
-        self._waiting[ordinal] = completed
+        self._waiting[receive] = completed
         return False
 
-    def deliver(self) -> Message:
-        """Take the next message, which is there whole."""
-        message = self.messages[self.delivered]
+    def deliver(self, ordinal: int | None = None) -> Message:
+        """Take a message that is there whole: the next one, or out of their order the one with this number."""
+        if ordinal is None:
+            ordinal = self.delivered
+        message = self.messages[ordinal]
         message.delivered_at_ps = self.clock.now_ps
         self.delivered_bytes += message.size_bytes
-        completed = self._waiting.pop(self.delivered, None)
+        completed = self._waiting.pop(self.delivered if self.matches_any else ordinal, None)
         self.delivered += 1
         if completed is not None:
+            self.claimed += 1
             completed()
         return message

@@ -1,7 +1,8 @@
 """A NIC port of the reference engine: turns among its queue pairs, and the host interface behind it.
 
 Source: `docs/models/packet-engine.md`, sections Queue pairs and the sending NIC, and The receiving NIC; the host
-interface can be the bottleneck and push back, as Agarwal et al. found, HotNets 2022, doi:10.1145/3563766.3564110.
+interface can be the bottleneck and push back, as Agarwal et al. found, HotNets 2022, doi:10.1145/3563766.3564110. What
+packets cost the host's processor is in `processor`.
 Leaves out: NVLink and PCIe between GPUs, see `server`; memory inside the host.
 """
 
@@ -16,6 +17,7 @@ from weftwork.engine.reference.clock import Agenda, Clock, Phase
 from weftwork.engine.reference.line import PacketSink, PacketSource
 from weftwork.engine.reference.packet import Packet, PacketKind
 from weftwork.engine.reference.port import Port
+from weftwork.engine.reference.processor import HostProcessor
 
 __all__ = ["NicConfig", "NicPort"]
 
@@ -30,6 +32,8 @@ class NicConfig:
     receive_buffer_bytes, xoff_bytes, xon_bytes : of the buffer before the host interface
     lossless : by class index
     control_class : class index of what is not data
+    host_packet_ps, host_byte_ps : what a data packet, and 1,000 bytes of its payload, cost the host's processor
+    connection_state_bytes : that one end of a queue pair takes here
     """
 
     pcie_rate_bps: int
@@ -39,6 +43,9 @@ class NicConfig:
     xon_bytes: int
     lossless: tuple[bool, ...]
     control_class: int
+    host_packet_ps: int = 0
+    host_byte_ps: int = 0
+    connection_state_bytes: int = 0
 
 
 class NicPort:
@@ -48,8 +55,8 @@ class NicPort:
     ----------
     senders : queue pairs whose source is this port, by slot
     shared_state : record that the queue pairs which end here share, or None
-    pcie_rate_bps, has_host_interface : of the host interface, which a fault changes
-    buffer_bytes : what waits for the host interface
+    pcie_rate_bps, has_host_interface : of the device's host interface, which a fault changes
+    buffer_bytes : what waits for the host interface, or for the host's processor
     """
 
     def __init__(self, port: Port, config: NicConfig, clock: Clock, shared_state: Any = None) -> None:  # noqa: ANN401 - the class is the policy's
@@ -65,6 +72,7 @@ class NicPort:
         self.shared_state = shared_state
         self._sender_of: dict[int, PacketSource] = {}  # by flow: every queue pair that has ever had this port
         self._receiver_of: dict[int, PacketSink] = {}
+        self.processor = HostProcessor(packet_ps=config.host_packet_ps, byte_ps=config.host_byte_ps)
         self.pcie_rate_bps = config.pcie_rate_bps
         self.has_host_interface = config.pcie_rate_bps > 0 or config.pcie_latency_ps > 0
         self.pcie_free_at_ps = 0
@@ -90,6 +98,7 @@ class NicPort:
         """Let a sender take turns from now on; returns its slot."""
         self.senders.append(sender)
         self._sender_of[sender.flow.id] = sender
+        self._count_connection_state()
         return len(self.senders) - 1
 
     def detach(self, slot: int) -> None:
@@ -120,12 +129,20 @@ class NicPort:
                 packet = sender.send(seq)
                 self._asks_sender = False
                 port.transmit(packet)
+                self._keep_busy(packet)
                 return
         now_ps = self.clock.now_ps
         waiting = [sender.next_send_at_ps for sender in self.senders if sender is not None and sender.wants_to_send()]
         paced = [at_ps for at_ps in waiting if at_ps > now_ps]
         if paced:
             port.wake_at(min(paced))
+
+    def _keep_busy(self, packet: Packet) -> None:
+        """Start nothing before the host's processor is done with a data packet that starts now."""
+        done_at_ps = self.clock.now_ps + self.processor.cost_ps(packet.payload_bytes)
+        if done_at_ps > self.port.busy_until_ps:
+            self.port.busy_until_ps = done_at_ps
+            self.port.wake_at(done_at_ps)
 
     # The line of a receiver
 
@@ -136,7 +153,12 @@ class NicPort:
     def new_receiver_slot(self) -> int:
         """The next number of a queue pair that ends here."""
         self.receiver_slots += 1
+        self._count_connection_state()
         return self.receiver_slots - 1
+
+    def _count_connection_state(self) -> None:
+        """One more slot has been in use."""
+        self.port.counts["nic_state_bytes"] += self.config.connection_state_bytes
 
     # Receiving
 
@@ -148,7 +170,7 @@ class NicPort:
             packet.arrived_at_ps = self.clock.now_ps
             if packet.is_cut:
                 self._receiver_of[packet.flow.id].handle_cut(packet)
-            elif self.has_host_interface:
+            elif self.has_host_interface or self.processor.takes_part:
                 self._enter_buffer(packet)
             else:
                 self._receiver_of[packet.flow.id].handle(packet)
@@ -160,17 +182,19 @@ class NicPort:
             self._sender_of[packet.flow.id].receive(packet)
 
     def _enter_buffer(self, packet: Packet) -> None:
-        if self.buffer_bytes + packet.size_bytes > self.config.receive_buffer_bytes:
+        """Wait for the device's host interface, whose buffer is limited, for the host's processor, or for both."""
+        if self.has_host_interface and self.buffer_bytes + packet.size_bytes > self.config.receive_buffer_bytes:
             self.port.drop("receive_buffer")
             return
         now_ps = self.clock.now_ps
         transfer_ps = serialisation_ps(packet.size_bytes, self.pcie_rate_bps) if self.pcie_rate_bps > 0 else 0
-        self.pcie_free_at_ps = max(now_ps, self.pcie_free_at_ps) + transfer_ps
+        cost_ps = self.processor.cost_ps(packet.payload_bytes)
+        self.pcie_free_at_ps = max(now_ps, self.pcie_free_at_ps) + transfer_ps + cost_ps
         self.buffer.append(packet)
         self.buffer_bytes += packet.size_bytes
         identity = (Agenda.HOST_INTERFACE, self.port.id)
         self.clock.at(self.pcie_free_at_ps + self.config.pcie_latency_ps, Phase.AGENDA, identity, self._leave_buffer)
-        if self.buffer_bytes > self.config.xoff_bytes:
+        if self.has_host_interface and self.buffer_bytes > self.config.xoff_bytes:
             for traffic_class in self._lossless_classes(is_asked=False):
                 self.port.ask_pause(traffic_class)
 

@@ -53,6 +53,8 @@ class Packet:
     entropy: int  # UDP source port: of the headers, and what an ACK echoes
     payload_bytes: int = 0
     ends_message: bool = False  # DATA: the last one of its message
+    message: int = 0  # DATA: ordinal of its message on the queue pair
+    message_packets: int = 0  # DATA: of how many packets its message is
     asks_ack: bool = False
     is_marked: bool = False  # DATA: by a switch; ACK, NAK: echoed
     sent_at_ps: int = 0  # DATA: start of transmission at the NIC

@@ -58,7 +58,7 @@ class QueuePair:
         self.count = count
         self.flow = Flow.of(*name, seed=config.seed)
         self.queue = SendQueue(config.transport.mtu_bytes)
-        self.inbox = Inbox(clock, self.queue.messages)
+        self.inbox = Inbox(clock, self.queue.messages, matches_any=config.transport.ordering == "none")
         self.column = 0
         self.peer_rail = False
         self.source_nic: NicPort

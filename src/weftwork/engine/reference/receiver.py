@@ -1,7 +1,8 @@
 """The receiving end of a queue pair: order, acknowledgements, end-to-end credits and the receiver's step.
 
 Source: `docs/models/packet-engine.md`, section The receiving NIC; NAKs and credits are those of IBTA vol. 1,
-9.7.5.1.3 and 9.7.7.2. Leaves out: RNR NAKs; the network, of which it sees a clock and a line.
+9.7.5.1.3 and 9.7.7.2. Messages that need not wait for each other are put together in `ordering`.
+Leaves out: RNR NAKs; the network, of which it sees a clock and a line.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from weftwork.engine.reference.clock import Agenda, Clock
 from weftwork.engine.reference.flow import Flow, QueuePairConfig
 from weftwork.engine.reference.line import ReceiverLine
+from weftwork.engine.reference.ordering import Assembly
 from weftwork.engine.reference.packet import Packet, PacketKind
 from weftwork.engine.reference.timers import PolicyTimers
 from weftwork.policies.interface import OFF, CongestionControl, Kind
@@ -38,8 +40,8 @@ class ReceiveQueue(Protocol):
     def claimed(self) -> int:
         """Those of them that the rank has asked for: their buffers are free."""
 
-    def deliver(self) -> object:
-        """Take the next message, which is there whole."""
+    def deliver(self, ordinal: int | None = None) -> object:
+        """Take a message that is there whole: the next one, or out of their order the one with this number."""
 
 
 class EarlyPacket(NamedTuple):
@@ -87,6 +89,7 @@ class Receiver:
         self.transport = config.transport
         self.is_selective = self.transport.recovery == "selective-repeat"
         self.keeps_early = self.is_selective or self.transport.reorder_tolerant
+        self.assembly = None if self.transport.ordering == "connection" else Assembly()
         self.expected = 0
         self.early: dict[int, EarlyPacket] = {}  # packets kept behind a gap
         self.has_sent_nak = False  # since the gap opened
@@ -116,7 +119,7 @@ class Receiver:
         sent_nak = discarded = duplicate = owes_ack = False
         n = packet.seq
         if n == self.expected:
-            self._count_mark(packet)
+            self._has_arrived(packet)
             owes_ack = self._in_order(packet)
         elif n < self.expected or n in self.early:
             duplicate = True
@@ -125,7 +128,7 @@ class Receiver:
                 self.early[n] = kept._replace(asks_ack=kept.asks_ack or packet.asks_ack)
             self.count("duplicates")
         elif self.keeps_early and n - self.expected < self.transport.reorder_window_packets:
-            self._count_mark(packet)
+            self._has_arrived(packet)
             self.early[n] = EarlyPacket(packet.asks_ack, packet.ends_message)
             if self.is_selective:
                 sent_nak = True
@@ -151,18 +154,21 @@ class Receiver:
             complete_messages += kept.ends_message
             self.expected += 1
         self.has_sent_nak = False
-        for _ in range(complete_messages):
-            self.inbox.deliver()
+        if self.assembly is None:
+            for _ in range(complete_messages):
+                self.inbox.deliver()
         return owes_ack
 
     def _take_slot(self) -> None:
         if self.slot == OFF:
             self.slot = self.line.new_receiver_slot()
 
-    def _count_mark(self, packet: Packet) -> None:
-        """Count the payload of a marked packet that has arrived."""
+    def _has_arrived(self, packet: Packet) -> None:
+        """Note what is neither discarded nor a duplicate: its mark, and a message that waits for no other."""
         if packet.is_marked:
             self.marked_bytes += packet.payload_bytes
+        if self.assembly is not None and self.assembly.completes(packet):
+            self.inbox.deliver(packet.message)
 
     def handle_cut(self, packet: Packet) -> None:
         """Take what a switch has left of a data packet: tell the sender that its payload is missing."""

@@ -111,6 +111,12 @@ class Sender:
         return self.queue.payload_bytes(self.una, self.nxt) - left_bytes
 
     @property
+    def window_bytes(self) -> float:
+        """Payload that may be in flight: by congestion control, and at most the cap of the transport, if it has one."""
+        window_bytes, cap_bytes = float(self.state.window_bytes), self.transport.inflight_cap_bytes
+        return min(window_bytes, cap_bytes) if cap_bytes > 0 else window_bytes
+
+    @property
     def backlog_bytes(self) -> int:
         """Payload posted and not sent yet."""
         return self.queue.payload_bytes(self.nxt, self.end)
@@ -149,7 +155,7 @@ class Sender:
         return self.transport.resend == "at-once"
 
     def _window_allows(self, seq: int) -> bool:
-        inflight_bytes, window_bytes = self.inflight_bytes, self.state.window_bytes
+        inflight_bytes, window_bytes = self.inflight_bytes, self.window_bytes
         payload_bytes = self.queue.payload_bytes(seq, seq + 1)
         return bool(inflight_bytes + payload_bytes <= window_bytes or (inflight_bytes == 0 and window_bytes > 0))
 
@@ -171,7 +177,8 @@ class Sender:
         is_lost = seq == self.first_lost
         if is_lost:
             self.attempt = (self.attempt + 1) % ATTEMPTS
-        message = self.queue.message_of(seq)
+        ordinal = self.queue.ordinal_of(seq)
+        message = self.queue.messages[ordinal]
         payload_bytes = self.queue.payload_bytes(seq, seq + 1)
         is_first = seq == message.first
         packet = self._packet(
@@ -184,6 +191,7 @@ class Sender:
         )  # fmt: skip
         packet.payload_bytes = payload_bytes
         packet.ends_message = seq + 1 == message.end
+        packet.message, packet.message_packets = ordinal, message.end - message.first
         packet.sent_at_ps = now_ps
         packet.entropy = self.entropy_of[seq] = self.steps.choose_entropy(packet, is_first=is_first)
         self.count("data_sent")

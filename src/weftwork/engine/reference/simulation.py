@@ -291,7 +291,7 @@ def _link_config(engine_input: PacketInput, port: int) -> LinkConfig:
 
 
 def _nic_config(engine_input: PacketInput, node: int) -> NicConfig:
-    row = engine_input.nics[int(engine_input.node_device[node])]
+    row, transport = engine_input.nics[int(engine_input.node_device[node])], engine_input.transport
     return NicConfig(
         pcie_rate_bps=int(row["pcie_rate_bps"]),
         pcie_latency_ps=int(row["pcie_latency_ps"]),
@@ -300,6 +300,9 @@ def _nic_config(engine_input: PacketInput, node: int) -> NicConfig:
         xon_bytes=int(row["xon_bytes"]),
         lossless=tuple(engine_input.class_lossless.astype(bool).tolist()),
         control_class=engine_input.control_class,
+        host_packet_ps=transport.host_packet_ps,
+        host_byte_ps=transport.host_byte_ps,
+        connection_state_bytes=transport.connection_state_bytes,
     )
 
 

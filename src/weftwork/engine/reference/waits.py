@@ -43,11 +43,11 @@ def _rows(stream: RankStream, carrier_of: Carrier, *, has_receives: bool) -> Ite
         ends = (stream.rank, posted.peer) if posted.kind == "send" else (posted.peer, stream.rank)
         carrier = carrier_of(*ends, posted.channel)
         message = carrier.messages[posted.ordinal] if posted.ordinal < len(carrier.messages) else None
-        end_ps = -1 if message is None else message.acked_at_ps if posted.kind == "send" else message.delivered_at_ps
-        if end_ps >= 0:
+        is_send = posted.kind == "send"
+        is_acknowledged = message is not None and message.acked_at_ps >= 0
+        if (is_send and is_acknowledged) or (not is_send and carrier.inbox.has(posted.ordinal)):
             continue
-        is_asked_for = has_receives and posted.kind == "send"
-        unasked = max(0, carrier.inbox.delivered - carrier.inbox.receives) if is_asked_for else 0
+        unasked = carrier.inbox.delivered - carrier.inbox.claimed if is_send and has_receives else 0
         place = (posted.op, posted.peer, posted.channel, posted.ordinal)
         yield (*_row(stream, posted.kind, *place), *_known(carrier, message), unasked)
     nothing = (-1, WAIT_STATES.index("not posted"), -1, -1, 0)

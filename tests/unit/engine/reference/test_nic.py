@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from helpers.by_hand import (
+    BYTE_PS,
     CONTROL_CLASS,
     FRAME_BYTES,
     FRAME_PS,
@@ -24,6 +25,8 @@ from weftwork.engine.reference.packet import Packet, PacketKind
 
 HOST_PS_PER_BYTE = 80  # of 100 Gb/s
 HOST_PS = FRAME_BYTES * HOST_PS_PER_BYTE
+SLOW = {"host_packet_ps": 200_000, "host_byte_ps": 10_000}
+COST_PS = 240_960  # 200,000 and 10 for each of 4,096 bytes: longer than a frame takes
 
 
 class HandSender:
@@ -293,6 +296,95 @@ def test_a_rate_of_the_host_that_changes_holds_for_what_comes_then() -> None:
     driven.port.receive(data(1))
     driven.clock.run()
     assert driven.receiver.handled == [(HOST_PS, 0), (3 * HOST_PS, 1)]
+
+
+# The host's processor
+
+
+def test_data_packets_leave_as_fast_as_the_processor_makes_them() -> None:
+    driven = Driven(**SLOW)
+    driven.sender(0, 2)
+    driven.sender(1, 1)
+    driven.nic.start()
+    assert driven.channels() == [0, 1, 0]
+    assert [at_ps for at_ps, _ in driven.wire.packets] == [FRAME_PS, COST_PS + FRAME_PS, 2 * COST_PS + FRAME_PS]
+
+
+@pytest.mark.parametrize("host_packet_ps", [1, FRAME_PS])
+def test_a_processor_that_keeps_up_is_not_seen(host_packet_ps: int) -> None:
+    driven = Driven(host_packet_ps=host_packet_ps)
+    driven.sender(0, 3)
+    driven.nic.start()
+    driven.clock.run()
+    assert [at_ps for at_ps, _ in driven.wire.packets] == [FRAME_PS, 2 * FRAME_PS, 3 * FRAME_PS]
+
+
+def test_nothing_leaves_a_port_whose_processor_is_busy_and_then_flow_control_and_control_packets_go_first() -> None:
+    driven = Driven(**SLOW)
+    driven.sender(0, 2)
+    driven.nic.start()
+    driven.clock.go_to(FRAME_PS + 1)
+    driven.nic.queue_control(answer(PacketKind.ACK, 1))
+    driven.port.ask_resume(0)
+    driven.clock.run()
+    pause_ps, ack_ps = (64 + 20) * BYTE_PS, (66 + 20) * BYTE_PS
+    assert driven.wire.pauses == [(COST_PS + pause_ps, 0, 0)]
+    assert [(at_ps, packet.kind.name) for at_ps, packet in driven.wire.packets] == [
+        (FRAME_PS, "DATA"),
+        (COST_PS + pause_ps + ack_ps, "ACK"),
+        (COST_PS + pause_ps + ack_ps + FRAME_PS, "DATA"),
+    ]
+
+
+def test_data_that_arrives_waits_for_the_processor_and_all_else_passes_by() -> None:
+    driven = Driven(**SLOW)
+    for seq in range(2):
+        driven.port.receive(data(seq))
+    driven.port.receive(data(2, is_cut=True, size_bytes=64))
+    driven.port.receive(answer(PacketKind.REQUEST, 2, destination=1))
+    assert (driven.receiver.cut, driven.receiver.requests) == ([(0, 2)], [(0, 2)])
+    driven.clock.run()
+    assert driven.receiver.handled == [(COST_PS, 0), (2 * COST_PS, 1)]  # what was cut has cost nothing
+    driven.clock.go_to(9 * COST_PS)
+    driven.port.receive(data(3, payload_bytes=1_000))
+    driven.clock.run()
+    assert driven.receiver.handled[-1] == (9 * COST_PS + 210_000, 3)
+
+
+def test_a_host_without_a_host_interface_has_room_for_all_and_pauses_nobody() -> None:
+    driven = Driven(**SLOW, receive_buffer_bytes=1, xoff_bytes=0, xon_bytes=0)
+    for seq in range(4):
+        driven.port.receive(data(seq))
+    assert driven.nic.buffer_bytes == 4 * FRAME_BYTES
+    driven.clock.run()
+    assert len(driven.receiver.handled) == 4
+    assert (driven.counted, driven.asked(), driven.nic.buffer_bytes) == ({}, [], 0)
+
+
+def test_behind_a_host_interface_the_cost_is_added_to_its_time_and_its_buffer_is_what_it_was() -> None:
+    driven = Driven(**SLOW, pcie_rate_bps=100_000_000_000, pcie_latency_ps=5_000, receive_buffer_bytes=2 * FRAME_BYTES)
+    for seq in range(3):
+        driven.port.receive(data(seq))
+    assert driven.counted == {"drop_receive_buffer": 1}
+    driven.clock.run()
+    each_ps = HOST_PS + COST_PS
+    assert driven.receiver.handled == [(each_ps + 5_000, 0), (2 * each_ps + 5_000, 1)]
+
+
+# What connections take
+
+
+def test_every_slot_that_was_ever_in_use_takes_the_state_of_a_connection() -> None:
+    driven = Driven(connection_state_bytes=375)
+    assert driven.port.counts["nic_state_bytes"] == 0
+    driven.sender(0, 1)
+    driven.sender(1, 1)
+    driven.nic.detach(0)
+    assert driven.port.counts["nic_state_bytes"] == 2 * 375
+    driven.nic.attach_receiver(HandReceiver(driven.clock, channel=7))  # no slot before its first packet
+    assert driven.port.counts["nic_state_bytes"] == 2 * 375
+    driven.nic.new_receiver_slot()
+    assert driven.port.counts["nic_state_bytes"] == 3 * 375
 
 
 # Faults

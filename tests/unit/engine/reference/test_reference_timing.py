@@ -61,6 +61,16 @@ def test_a_fixed_window_of_two_packets_sends_two_per_round_trip() -> None:
     assert outcome.messages["delivered_at_ps"].tolist() == [third_ps + 2 * NEXT_PS + DELAY_PS]
 
 
+def test_a_cap_of_two_packets_sends_two_per_round_trip_without_any_window() -> None:
+    messages = [Message(source=0, destination=1, size_bytes=4 * 4096)]
+    transport = Transport(inflight_cap_bytes=2 * 4096 + 4095, ack_every=1_000)
+    outcome = run(packet_input_of(pair(), sends(2, messages), transport=transport))
+    # The second packet asks for an ACK, since the cap holds back the third one; both then go back to back.
+    third_ps = FULL_PS + NEXT_PS + DELAY_PS + ACK_PS + DELAY_PS
+    assert outcome.messages["delivered_at_ps"].tolist() == [third_ps + 2 * NEXT_PS + DELAY_PS]
+    assert outcome.counters["acks_sent"] == 2
+
+
 def test_a_packet_that_starts_at_the_instant_of_a_fault_is_lost_and_one_posted_then_waits() -> None:
     fault = Fault(at_ps=FULL_PS, event="down", link=0)
     transport = Transport(retransmission_timeout_ps=10**9, retry_limit=0)

@@ -39,6 +39,19 @@ def test_a_lost_packet_obeys_the_window_unless_the_transport_says_at_once(resend
     assert driven.holds_back()
 
 
+@pytest.mark.parametrize(("resend", "leaves"), [("by-window", []), ("at-once", [0])])
+def test_a_lost_packet_obeys_the_cap_unless_the_transport_says_at_once(resend: str, leaves: list[int]) -> None:
+    driven = drive(2 * MTU_BYTES, inflight_cap_bytes=2 * MTU_BYTES, recovery="selective-repeat", resend=resend)
+    driven.post(4 * MTU_BYTES, traffic_class=1)
+    driven.sends(2)
+    driven.hears(NAK, 0, echo=data(1))  # 0 is lost, and nothing is in flight
+    driven.line.paused = {0}
+    assert [packet.seq for packet in driven.sends(2)] == [2, 3]  # they take its room while it is paused
+    driven.line.paused = set()
+    assert [packet.seq for packet in driven.sends(len(leaves))] == leaves
+    assert driven.holds_back()
+
+
 def test_a_packet_that_is_lost_again_after_it_was_sent_again_is_known_to_be() -> None:
     driven = drive(12 * MTU_BYTES, recovery="selective-repeat", reorder_threshold_packets=1)
     driven.sends(4)

@@ -96,6 +96,30 @@ def test_a_window_below_a_packet_lets_one_go_at_a_time_and_a_closed_one_none() -
     assert driven.holds_back()
 
 
+def test_a_cap_holds_back_what_no_window_does_and_the_packet_that_fills_it_asks_for_an_ack() -> None:
+    driven = drive(10 * MTU_BYTES, inflight_cap_bytes=3 * MTU_BYTES - 1, ack_every=100)
+    assert [packet.asks_ack for packet in driven.sends(2)] == [False, True]
+    assert driven.holds_back()
+    driven.hears(ACK, 1)
+    driven.sends(1)
+    assert driven.holds_back()
+
+
+@pytest.mark.parametrize(("window_packets", "leave"), [(0.0, 0), (2.0, 2), (4.0, 3)])
+def test_of_the_window_and_the_cap_the_smaller_one_holds(window_packets: float, leave: int) -> None:
+    driven = drive(10 * MTU_BYTES, window_bytes=window_packets * MTU_BYTES, inflight_cap_bytes=3 * MTU_BYTES)
+    driven.sends(leave)
+    assert driven.holds_back()
+
+
+def test_a_cap_below_a_packet_lets_one_go_at_a_time() -> None:
+    driven = drive(2 * MTU_BYTES, inflight_cap_bytes=1)
+    driven.sends(1)
+    assert driven.holds_back()
+    driven.hears(ACK, 1)
+    driven.sends(1)
+
+
 @pytest.mark.parametrize("recovery", ["go-back-n", "timeout", "selective-repeat"])
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_comes_back_no_packet_exceeds_the_window(recovery: str, seed: int) -> None:

@@ -203,6 +203,9 @@ Engine::Engine(Input input)
   State& s = *state_;
   s.extended = s.pool.stride() > kPlainStride;
   s.wide = input_.wide;
+  s.has_host_processor = has_host_processor(input_.transport);
+  if (input_.transport.inflight_cap_bytes > 0)
+    s.window_cap_bytes = static_cast<double>(input_.transport.inflight_cap_bytes);
   s.port_signal.node = -1;  // none of which it tells
   s.keeps_entropies = input_.path.step != nullptr &&
                       (wants(input_.path.signals, Kind::kTimeout) || wants(input_.congestion.signals, Kind::kTimeout));

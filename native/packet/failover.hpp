@@ -23,7 +23,7 @@ inline void leave_slots(State& s, QueuePair& qp) {
 /// Take the next free slots at the new ports, where the timers go on.
 inline void take_slots(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
   Sender& sender = qp.sender;
-  sender.slot = add_slot(nic_of(s, qp.source_port), id);
+  sender.slot = add_slot(s, qp.source_port, id);
   sender.deadline_entry_at_ps = kOff;
   if (sender.deadline_at_ps != kOff) set_deadline(s, qp, sender.deadline_at_ps);
   std::fill_n(sender.timer_entry_at_ps, kTimers, kOff);
@@ -36,9 +36,7 @@ inline void take_slots(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
                qp.path_timer_entry_at_ps, now_ps);
   Receiver& receiver = qp.receiver;
   if (receiver.slot.is_none()) return;
-  NicPort& destination = nic_of(s, qp.destination_port);
-  receiver.slot = destination.receivers.next_id();
-  destination.receivers.push_back(id);
+  receiver.slot = add_receiver_slot(s, qp.destination_port, id);
   if (qp.receiver_record == nullptr) return;
   std::fill_n(receiver.timer_entry_at_ps, kTimers, kOff);
   arm_timers(s, qp.destination_port, AgendaKind::kReceiverTimer, receiver.slot.index() * kTimers,

@@ -27,7 +27,18 @@ inline void deliver(State& s, std::uint64_t flow, QueuePairId queue_pair, Messag
   Mailbox& box = s.mailboxes[flow];
   box.queue_pair = queue_pair;
   box.delivered += 1;
-  if (box.delivered <= box.claimed) complete_posted(s, box.waiting[ClaimId(box.delivered - 1)].stream, now_ps);
+  const std::int64_t number = s.in.transport.matches_any != 0 ? box.delivered - 1 : message.ordinal;
+  if (number >= box.claimed) return;
+  box.completed += 1;
+  complete_posted(s, box.waiting[ClaimId(number)].stream, now_ps);
+}
+
+/// Whether the message is there that a receive of this number on its channel waits for.
+inline bool has_delivered(const State& s, const Mailbox& box, std::int64_t number) {
+  const TransportRow& transport = s.in.transport;
+  if (transport.in_any_order == 0 || transport.matches_any != 0 || box.queue_pair.is_none())
+    return number < box.delivered;  // inside a server all is in order
+  return s.queue_pairs[box.queue_pair].open_messages->is_whole(number);
 }
 
 }  // namespace weftwork

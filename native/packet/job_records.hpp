@@ -26,6 +26,7 @@ struct Message {
 struct Mailbox {
   std::int64_t delivered = 0;
   std::int64_t claimed = 0;
+  std::int64_t completed = 0;  // receives, of those that were claimed
   IdVector<ClaimId, Claim> waiting;
   QueuePairId queue_pair;  // none before its first message
 };

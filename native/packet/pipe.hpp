@@ -6,6 +6,7 @@
 
 #include "packet/flow_control.hpp"
 #include "packet/hashing.hpp"
+#include "packet/host_processor.hpp"
 #include "packet/line.hpp"
 #include "packet/paths.hpp"
 #include "packet/scheduling.hpp"
@@ -130,7 +131,7 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
   }
   const bool asks = again || last || (seq + 1) % transport.ack_every == 0 || [&] {
     const std::int64_t inflight = inflight_bytes(sender);  // not zero, so the window alone decides
-    return static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) > sender_state(qp).window_bytes;
+    return static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) > window_bytes(s, qp);
   }();
   slot->flags = static_cast<PacketFlags>(kForward | (asks ? kAckRequest : 0) | (first ? kFirst : 0));
   queue.tail = s.pool.extend(slot);
@@ -152,6 +153,8 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
   else
     sender.next_send_at_ps = at_ps + gap_ps(qp, line_bytes);
   transmit(s, out, slot, at_ps);
+  if (s.has_host_processor) [[unlikely]]
+    out.free_at_ps = std::max(out.free_at_ps, at_ps + host_cost_ps(transport, payload));
   nic.turn = sender.slot + 1;
   if (sender.next_send_at_ps <= out.free_at_ps && can_send(s, qp)) return;  // stays ready
   clear_ready(nic, sender);

@@ -83,7 +83,7 @@ inline QueuePairId open_queue_pair(State& s, std::uint64_t flow, RankId source, 
   sender.hash = carried_hash(s, qp, true, qp.own_entropy);
   sender.credit_limit = s.in.transport.end_to_end_credits;
   sender.base_rtt_ps = base_rtt_ps(s, qp.source_port, qp.destination_port);
-  sender.slot = add_slot(nic_of(s, qp.source_port), id);
+  sender.slot = add_slot(s, qp.source_port, id);
   qp.congestion = new_record(s, s.in.congestion.state);
   SenderState& state = sender_state(qp);
   state.rate_bps = static_cast<double>(s.rate_bps[qp.source_port]);
@@ -142,12 +142,13 @@ inline void claim(State& s, StreamId id, RankId peer, const OpRow& op, Ps now_ps
   StreamState& stream = s.streams[id];
   const std::uint64_t flow = flow_identity(peer.value, stream.rank.value, op.channel);
   Mailbox& box = s.mailboxes[flow];
-  box.claimed += 1;
+  const std::int64_t number = box.claimed++;
   box.waiting.push_back({id, static_cast<std::int32_t>(stream.op)});
-  if (box.claimed > box.delivered) {
+  if (!has_delivered(s, box, number)) {
     stream.outstanding += 1;
     return;
   }
+  box.completed += 1;
   if (s.in.transport.end_to_end_credits == 0 || box.queue_pair.is_none()) return;
   QueuePair& qp = s.queue_pairs[box.queue_pair];
   if (qp.receiver.last_credit_code == 0) send_reply(s, qp, box.queue_pair, PacketKind::kAck, nullptr, 0, now_ps);

@@ -8,6 +8,7 @@
 #include "base/failover.hpp"
 #include "packet/containers.hpp"
 #include "packet/ids.hpp"
+#include "packet/open_messages.hpp"
 #include "packet/packet.hpp"
 #include "packet/policy.hpp"
 #include "packet/selective.hpp"
@@ -91,7 +92,7 @@ class EarlyPackets {
 struct alignas(64) Receiver {
   std::int64_t expected = 0;
   std::int64_t delivered = 0, claimed = 0;  // messages
-  MessageId message;                        // first that is not delivered
+  MessageId message;                        // first that is not delivered, or not among the open messages
   ReceiverSlotId slot;                      // none before the first packet
   std::uint16_t control_packets = 0;
   std::uint8_t last_credit_code = 0xFF;
@@ -117,8 +118,9 @@ struct QueuePair {
   std::uint8_t* path = nullptr;
   Sender sender;
   Receiver receiver;
-  std::unique_ptr<Selective> selective;  // under selective repeat, from the first loss on
-  ColumnId column;                       // of its first SEND
+  std::unique_ptr<Selective> selective;         // under selective repeat, from the first loss on
+  std::unique_ptr<OpenMessages> open_messages;  // where messages are delivered in any order, from the first packet on
+  ColumnId column;                              // of its first SEND
   bool peer_rail = false;
   std::uint16_t requests = 0;          // sent so far
   std::int64_t granted_bytes = 0;      // at the sender: the most that a CREDIT has told

@@ -14,7 +14,7 @@ inline std::uint8_t current_credits(State& s, const QueuePair& qp) {
   std::int64_t claimed = qp.receiver.delivered;
   if (s.in.has_receives) {
     const auto box = s.mailboxes.find(qp.flow);
-    claimed = box == s.mailboxes.end() ? 0 : std::min(box->second.claimed, qp.receiver.delivered);
+    claimed = box == s.mailboxes.end() ? 0 : box->second.completed;
   }
   return credit_code(s.in.transport.end_to_end_credits - qp.receiver.delivered + claimed);
 }
@@ -102,6 +102,22 @@ inline Signal& receiver_signal(State& s, const QueuePair& qp, Kind kind, Ps now_
   return signal;
 }
 
+/// Packet `seq` has arrived for the first time: its message is delivered if it is whole now, whatever came before it.
+[[gnu::noinline]] inline void deliver_whole(State& s, QueuePair& qp, QueuePairId id, std::int64_t seq, Ps now_ps) {
+  Receiver& receiver = qp.receiver;
+  if (qp.open_messages == nullptr) qp.open_messages = std::make_unique<OpenMessages>();
+  OpenMessages& open = *qp.open_messages;
+  while (open.end() <= seq) {
+    const Message& message = s.messages[receiver.message];
+    open.add(receiver.message, message.end);
+    receiver.message = message.next;
+  }
+  const MessageId whole = open.arrive(seq);
+  if (whole.is_none()) return;
+  receiver.delivered += 1;
+  deliver(s, qp.flow, id, s.messages[whole], now_ps);
+}
+
 /// Let the expected number go on over `seq` and over what has arrived early, and deliver what is whole; true if one of
 /// those that had arrived early asked for an ACK.
 inline bool accept(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
@@ -115,6 +131,8 @@ inline bool accept(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
     receiver.expected += 1;
   }
   receiver.nak_sent = false;
+  if (s.in.transport.in_any_order != 0) [[unlikely]]
+    return asked;
   while (!receiver.message.is_none()) {
     Message& message = s.messages[receiver.message];
     if (receiver.expected < message.end) break;
@@ -176,9 +194,8 @@ inline bool tell_receiver(State& s, QueuePair& qp, QueuePairId id, Ps now_ps) {
 /// With the first packet that is handled a receiver has a slot, and the record of its step.
 inline void open_receiver(State& s, QueuePair& qp, QueuePairId id) {
   if (!qp.receiver.slot.is_none()) return;
-  auto& receivers = nic_of(s, qp.destination_port).receivers;  // not where the packet came in, if the queue pair has
-  qp.receiver.slot = receivers.next_id();                      // moved meanwhile
-  receivers.push_back(id);
+  // Not where the packet came in, if the queue pair has moved meanwhile.
+  qp.receiver.slot = add_receiver_slot(s, qp.destination_port, id);
   if (s.in.congestion.receive != nullptr) qp.receiver_record = new_record(s, s.in.congestion.receiver_state);
 }
 
@@ -221,6 +238,14 @@ inline void handle_request(State& s, Packet* packet, Ps now_ps) {
   if (tell_receiver(s, qp, id, now_ps)) send_reply(s, qp, id, PacketKind::kAck, nullptr, 0, now_ps);
 }
 
+/// Payload of a data packet that was not cut.
+inline std::int64_t payload_of(const State& s, Packet* packet) {
+  const TransportRow& transport = s.in.transport;
+  if (s.extended) return extension(packet).payload_bytes;
+  return packet->bytes - transport.data_overhead_bytes - transport.telemetry_bytes -
+         (has(packet->flags, kFirst) ? transport.first_extra_bytes : 0);
+}
+
 /// The receiver handles a data packet that came in at `arrived_ps` and has passed the host interface.
 inline void handle_data(State& s, Packet* packet, Ps arrived_ps, Ps now_ps) {
   const QueuePairId id = packet->queue_pair;
@@ -231,9 +256,7 @@ inline void handle_data(State& s, Packet* packet, Ps arrived_ps, Ps now_ps) {
   const Ps host_delay_ps = now_ps - arrived_ps;
   bool acknowledge_now = false;
   const TransportRow& transport = s.in.transport;
-  const std::int64_t payload = s.extended ? extension(packet).payload_bytes
-                                          : packet->bytes - transport.data_overhead_bytes - transport.telemetry_bytes -
-                                                (has(packet->flags, kFirst) ? transport.first_extra_bytes : 0);
+  const std::int64_t payload = payload_of(s, packet);
   if (s.in.congestion.receive != nullptr && (marked || s.in.congestion.receive_all)) {
     Signal& signal = packet_signal(s, qp, Kind::kData, packet, now_ps);
     signal.bytes = payload;
@@ -247,6 +270,8 @@ inline void handle_data(State& s, Packet* packet, Ps arrived_ps, Ps now_ps) {
   const Fate fate = place(s, qp, id, packet->seq, asks_ack, now_ps);
   const bool told = fate == Fate::kRefused || fate == Fate::kKeptAndTold;
   if (fate != Fate::kDuplicate && fate != Fate::kDiscarded && fate != Fate::kRefused) {
+    if (transport.in_any_order != 0) [[unlikely]]
+      deliver_whole(s, qp, id, packet->seq, now_ps);
     s.delivered_bytes += payload;
     if (marked) qp.marked_bytes += payload;
   }
@@ -282,16 +307,19 @@ inline void leave_host_interface(State& s, NodeId node, PortId port, Ps now_ps) 
   nic.interface_head = s.pool.consume(packet);
 }
 
-inline void enter_host_interface(State& s, NodeId node, PortId port, const Packet* packet, Ps now_ps) {
+/// Pass the device's host interface, or, where it has none, its host's processor alone, which has room for everything.
+inline void enter_host_interface(State& s, NodeId node, PortId port, Packet* packet, Ps now_ps) {
   NicPort& nic = nic_of(s, port);
   const NicRow& row = nic_row(s, port);
-  if (nic.receive_used_bytes + packet->bytes > row.receive_buffer_bytes) {
+  if (nic.has_host_interface && nic.receive_used_bytes + packet->bytes > row.receive_buffer_bytes) {
     drop(s, port, s.count.drop_receive_buffer, now_ps);
     return;
   }
   nic.receive_used_bytes += packet->bytes;
   nic.pcie_free_at_ps = std::max(now_ps, nic.pcie_free_at_ps) +
                         (nic.pcie_rate_bps > 0 ? serialisation_ps(packet->bytes, nic.pcie_rate_bps) : 0);
+  if (s.has_host_processor) [[unlikely]]
+    nic.pcie_free_at_ps += host_cost_ps(s.in.transport, payload_of(s, packet));
   const Ps complete_ps = nic.pcie_free_at_ps + row.pcie_latency_ps;
   if (nic.interface_tail == nullptr) nic.interface_head = nic.interface_tail = s.pool.open();
   Packet* slot = nic.interface_tail;
@@ -301,7 +329,8 @@ inline void enter_host_interface(State& s, NodeId node, PortId port, const Packe
   s.agendas[node].push(complete_ps, port_key(AgendaKind::kHostInterface, s.local_port(port), 0));
   const bool lossless =
       std::any_of(s.in.class_lossless.begin(), s.in.class_lossless.end(), [](auto l) { return l != 0; });
-  if (lossless && !nic.pauses && nic.receive_used_bytes > row.xoff_bytes) nic_flow_control(s, node, port, true, now_ps);
+  if (lossless && nic.has_host_interface && !nic.pauses && nic.receive_used_bytes > row.xoff_bytes)
+    nic_flow_control(s, node, port, true, now_ps);
 }
 
 /// A packet has arrived at a host.
@@ -316,7 +345,7 @@ inline void arrive_at_host(State& s, NodeId node, PortId port, Packet* packet, P
     case PacketKind::kData:
       if (has(packet->flags, kCut)) [[unlikely]]
         handle_cut(s, packet, now_ps);
-      else if (nic_of(s, port).has_host_interface)
+      else if (nic_of(s, port).has_host_interface || s.has_host_processor)
         enter_host_interface(s, node, port, packet, now_ps);
       else
         handle_data(s, packet, now_ps, now_ps);

@@ -42,9 +42,14 @@ inline const Message& lost_message(const State& s, const QueuePair& qp) {
   return message_of(s, qp, qp.selective->first_lost());
 }
 
-inline bool window_allows(const QueuePair& qp, std::int64_t payload) {
+/// The window of congestion control, or the transport's cap where that is less.
+inline double window_bytes(const State& s, const QueuePair& qp) {
+  return std::min(sender_state(qp).window_bytes, s.window_cap_bytes);
+}
+
+inline bool window_allows(const State& s, const QueuePair& qp, std::int64_t payload) {
   const std::int64_t inflight = inflight_bytes(qp.sender);
-  const double window = sender_state(qp).window_bytes;
+  const double window = window_bytes(s, qp);
   return static_cast<double>(inflight + payload) <= window || (inflight == 0 && window > 0);
 }
 
@@ -53,14 +58,14 @@ inline bool can_send_next(const State& s, const QueuePair& qp) {
   const Sender& sender = qp.sender;
   if (sender.failed || sender.nxt >= sender.end) return false;
   const Message& message = s.messages[sender.nxt_message];
-  return window_allows(qp, payload_bytes(s, message, sender.nxt)) && !credit_blocked(s, qp);
+  return window_allows(s, qp, payload_bytes(s, message, sender.nxt)) && !credit_blocked(s, qp);
 }
 
 /// Whether the window allows the first lost packet, if there is one; credits do not count, since its message has begun.
 inline bool can_send_lost(const State& s, const QueuePair& qp) {
   if (qp.sender.failed || !has_lost(s, qp)) return false;
   if (s.in.transport.resends_at_once != 0) return true;
-  return window_allows(qp, payload_bytes(s, lost_message(s, qp), qp.selective->first_lost()));
+  return window_allows(s, qp, payload_bytes(s, lost_message(s, qp), qp.selective->first_lost()));
 }
 
 /// The same for any packet.
@@ -88,11 +93,27 @@ inline bool later_paced(const NicPort::Paced& a, const NicPort::Paced& b) {
   return a.at_ps != b.at_ps ? a.at_ps > b.at_ps : a.slot > b.slot;
 }
 
-/// The next slot of a NIC port, for a queue pair.
-inline SlotId add_slot(NicPort& nic, QueuePairId queue_pair) {
+/// One end of a connection takes a slot at a NIC port, and the state that belongs to it.
+inline void count_nic_state(State& s, PortId port) {
+  s.port_counters[port].nic_state_bytes += s.in.transport.connection_state_bytes;
+}
+
+/// The next slot of a sender at a NIC port, for a queue pair.
+inline SlotId add_slot(State& s, PortId port, QueuePairId queue_pair) {
+  NicPort& nic = nic_of(s, port);
   const SlotId slot = nic.slots.next_id();
   nic.slots.push_back(queue_pair);
   nic.ready.resize(nic.slots.size());
+  count_nic_state(s, port);
+  return slot;
+}
+
+/// The next slot of a receiver at a NIC port, for a queue pair.
+inline ReceiverSlotId add_receiver_slot(State& s, PortId port, QueuePairId queue_pair) {
+  auto& receivers = nic_of(s, port).receivers;
+  const ReceiverSlotId slot = receivers.next_id();
+  receivers.push_back(queue_pair);
+  count_nic_state(s, port);
   return slot;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -104,11 +105,13 @@ struct State {
   bool keeps_entropies = false;  // of the packets that are sent: a TIMEOUT tells that of the oldest one
   bool signal_has_hops = false;  // the arrays of `signal` are not zero
   bool entropy_per_packet = false;
-  bool loses = false;             // some link has a random loss or corruption, or will have
-  std::uint32_t lossless = 0;     // classes, as bits
-  std::uint32_t path_sample = 0;  // every so many data packets are followed on their path; 0: none
-  bool moves = false;             // queue pairs may change their ports
-  bool steers = false;            // port selection does more than choose among several ports of shortest paths
+  bool loses = false;               // some link has a random loss or corruption, or will have
+  std::uint32_t lossless = 0;       // classes, as bits
+  std::uint32_t path_sample = 0;    // every so many data packets are followed on their path; 0: none
+  bool moves = false;               // queue pairs may change their ports
+  bool steers = false;              // port selection does more than choose among several ports of shortest paths
+  bool has_host_processor = false;  // the hosts' processors have work with data packets
+  double window_cap_bytes = std::numeric_limits<double>::infinity();  // no window is more than that
 
   State(const Input& input, Ps lookahead, std::size_t stride)
       : in(input),

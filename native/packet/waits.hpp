@@ -1,7 +1,7 @@
 /// What the streams of a job still wait for, from the state in which a run of the packet engine ends.
 /// Source: docs/models/packet-engine.md, "Waits".
 #pragma once
-#include <algorithm>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -37,11 +37,13 @@ inline void describe(const State& s, const Message& message, WaitRow& row) {
 /// One row for each message, receive, token or instant that a stream still waits for.
 inline std::vector<WaitRow> waits_of(const State& s) {
   std::vector<WaitRow> found;
-  std::unordered_map<std::uint64_t, std::vector<MessageId>> under_way;  // of a flow, in order
+  const bool matches_any = s.in.transport.matches_any != 0;
+  // Messages of a flow that a receive may wait for, in order: where any message completes any receive, all of them.
+  std::unordered_map<std::uint64_t, std::vector<MessageId>> awaited;
   for (const MessageId id : s.messages.ids()) {
     const Message& message = s.messages[id];
     const std::uint64_t flow = s.flow_of(message);
-    if (message.delivered_at_ps < 0) under_way[flow].push_back(id);
+    if (matches_any || message.delivered_at_ps < 0) awaited[flow].push_back(id);
     if (message.acked_at_ps >= 0) continue;
     WaitRow row = detail::wait_row(s, message.stream, WaitKind::kSend, message.op);
     const FlowEnds ends = flow_ends(flow);
@@ -50,21 +52,26 @@ inline std::vector<WaitRow> waits_of(const State& s) {
     row.ordinal = message.ordinal;
     detail::describe(s, message, row);
     const auto box = s.mailboxes.find(flow);
-    if (box != s.mailboxes.end()) row.missing = std::max<std::int64_t>(0, box->second.delivered - box->second.claimed);
+    if (box != s.mailboxes.end()) row.missing = box->second.delivered - box->second.completed;
     found.push_back(row);
   }
   for (const auto& [flow, box] : s.mailboxes) {
-    const auto posted = under_way.find(flow);
-    for (std::int64_t ordinal = box.delivered; ordinal < box.claimed; ++ordinal) {
+    const auto found_messages = awaited.find(flow);
+    const std::span<const MessageId> messages =
+        found_messages == awaited.end() ? std::span<const MessageId>{} : found_messages->second;
+    const std::int64_t left_out = matches_any ? 0 : box.delivered;  // messages that no receive waits for
+    for (std::int64_t place = box.delivered - left_out;; ++place) {
+      const bool is_posted = std::cmp_less(place, messages.size());
+      const Message* message = is_posted ? &s.messages[messages[static_cast<std::size_t>(place)]] : nullptr;
+      const std::int64_t ordinal = is_posted ? message->ordinal : left_out + place;
+      if (ordinal >= box.claimed) break;
       const Claim& claim = box.waiting[ClaimId(ordinal)];
       WaitRow row = detail::wait_row(s, claim.stream, WaitKind::kReceive, claim.op);
       const FlowEnds ends = flow_ends(flow);
       row.peer = ends.source;
       row.channel = ends.channel;
       row.ordinal = ordinal;
-      const auto place = static_cast<std::size_t>(ordinal - box.delivered);
-      if (posted != under_way.end() && place < posted->second.size())
-        detail::describe(s, s.messages[posted->second[place]], row);
+      if (is_posted) detail::describe(s, *message, row);
       found.push_back(row);
     }
   }

@@ -7,7 +7,7 @@ says so. Port 2 is paused where a test wants a queue.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import Any
 
@@ -105,6 +105,14 @@ class HandSelection:
         self.on_step(signal, candidates, ports)
 
 
+@dataclass
+class Room:
+    """Changes of a test that are no switch's but its links'."""
+
+    room_ahead_bytes: int
+    quantum_bytes: int
+
+
 def own_fields(record: type, values: dict[str, Any]) -> dict[str, Any]:
     """Those of the values that a record has."""
     return {field.name: values[field.name] for field in fields(record) if field.name in values}
@@ -150,7 +158,10 @@ class Driven:
         values["buffer"] = BufferConfig(**own_fields(BufferConfig, values))
         config = SwitchConfig(**own_fields(SwitchConfig, values))
         classes = len(config.weights)
-        self.ports = [hand_port(self.clock, self.counted, port, local_index=port, classes=classes) for port in range(4)]
+        room = own_fields(Room, changes)
+        self.ports = [
+            hand_port(self.clock, self.counted, port, local_index=port, classes=classes, **room) for port in range(4)
+        ]
         self.wires = [HandWire() for _ in self.ports]
         self.switch = SwitchNode(config, self.clock, self.ports, self.routes, self.selection)
         for port, wire in zip(self.ports, self.wires, strict=True):

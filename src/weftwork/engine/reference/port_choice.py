@@ -166,7 +166,7 @@ class PortChoice:
             row.minimal = int(way.is_minimal)
             if "queue" in self.plugin.needs:
                 row.queue_bytes = self.queue_bytes(port.id, packet.traffic_class)
-                row.paused = int(port.is_paused(packet.traffic_class))
+                row.paused = int(port.is_held(packet.traffic_class, packet.size_bytes))
             if "hops-left" in self.plugin.needs:
                 row.hops_left = self.routes.hops_left(port.id, target)
         config, routes = self.config, self.routes

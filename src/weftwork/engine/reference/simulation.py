@@ -122,6 +122,7 @@ class Simulation:
             echoes_entropy=engine_input.echoes_entropy,
             has_telemetry=engine_input.has_telemetry,
             fabric_base_rtt_ps=engine_input.fabric_base_rtt_ps,
+            pins={(source, to, channel): entropy for source, to, channel, entropy in engine_input.pins.tolist()},
         )
         self.job = JobRun(engine_input, self.clock, self)
         self.watch = DeadlockWatch(self)

@@ -14,6 +14,7 @@ from typing import Any
 from weftwork.base.clock import SECOND_PS
 from weftwork.engine.reference.clock import Phase
 from weftwork.engine.reference.flow import Flow, QueuePairConfig
+from weftwork.engine.reference.link_credits import LinkCredits
 from weftwork.engine.reference.packet import Packet, PacketKind
 from weftwork.engine.reference.port import Port, PortConfig
 from weftwork.policies.interface import OFF, TIMERS, Kind
@@ -78,6 +79,7 @@ class HandLine:
         self.id = port
         self.rate_bps = RATE_BPS
         self.paused: set[int] = set()
+        self.credit_bytes = 10**9  # of every class
         self.control: list[Packet] = []
         self.starts = 0
         self.senders: list[Any] = []
@@ -99,8 +101,8 @@ class HandLine:
         self.receiver_slots += 1
         return self.receiver_slots - 1
 
-    def is_paused(self, traffic_class: int) -> bool:
-        return traffic_class in self.paused
+    def is_held(self, traffic_class: int, frame_bytes: int) -> bool:
+        return traffic_class in self.paused or self.credit_bytes < frame_bytes
 
     def start(self) -> None:
         self.starts += 1
@@ -120,6 +122,7 @@ class HandWire:
     def __init__(self) -> None:
         self.packets: list[tuple[int, Packet]] = []
         self.pauses: list[tuple[int, int, int]] = []  # instant, class, quanta
+        self.credits: list[tuple[int, int, int]] = []  # instant, class, bytes
         self.cuts = 0
 
     def carry(self, packet: Packet, left_at_ps: int) -> None:
@@ -127,6 +130,9 @@ class HandWire:
 
     def carry_pause(self, traffic_class: int, quanta: int, left_at_ps: int) -> None:
         self.pauses.append((left_at_ps, traffic_class, quanta))
+
+    def carry_credit(self, traffic_class: int, credit_bytes: int, left_at_ps: int) -> None:
+        self.credits.append((left_at_ps, traffic_class, credit_bytes))
 
     def cut(self) -> None:
         self.cuts += 1
@@ -272,9 +278,22 @@ def answer(kind: PacketKind, seq: int, **changes: Any) -> Packet:
 
 
 def hand_port(
-    clock: HandClock, tally: Tally, port: int = 0, *, local_index: int = 0, classes: int = 2, pause_quanta: int = 65_535
+    clock: HandClock,
+    tally: Tally,
+    port: int = 0,
+    *,
+    local_index: int = 0,
+    classes: int = 2,
+    pause_quanta: int = 65_535,
+    room_ahead_bytes: int | None = None,
+    quantum_bytes: int = 1,
 ) -> Port:
-    """A port of `RATE_BPS`, which the test has to `join` to a node and a wire."""
+    """A port of `RATE_BPS`, which the test has to `join` to a node and a wire; its link gives credit if there is room.
+
+    Parameters
+    ----------
+    room_ahead_bytes, quantum_bytes : of each lane behind the far end's port, and what is returned at a time
+    """
     config = PortConfig(
         id=port,
         local_index=local_index,
@@ -284,4 +303,5 @@ def hand_port(
         pause_frame_bytes=64,
         interframe_bytes=20,
     )
-    return Port(config, clock, tally)
+    has_credits = room_ahead_bytes is not None
+    return Port(config, clock, tally, LinkCredits(room_ahead_bytes, quantum_bytes, classes) if has_credits else None)

@@ -7,7 +7,7 @@ says so. Port 2 is paused where a test wants a queue.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +32,7 @@ class HandRoutes:
     Attributes
     ----------
     ways : by attachment; those of 1 unless a test says so
+    layers : the same by layer; by word and by entropy a layer has this very number
     edge : the attachment that the switch is; -1: none
     left : switches that are left behind each port
     """
@@ -39,7 +40,12 @@ class HandRoutes:
     def __init__(self, *members: int, edge: int = -1, edges: int = 4) -> None:
         self.edge, self.edges = edge, edges
         self.ways: dict[int, list[NextHop]] = {1: [NextHop(port=member) for member in members]}
+        self.layers: dict[int, dict[int, list[NextHop]]] = {}
         self.left = dict.fromkeys(range(4), 0)
+
+    @property
+    def has_layers(self) -> bool:
+        return bool(self.layers)
 
     def edge_of(self, node: int) -> int:
         assert node == NODE
@@ -52,9 +58,16 @@ class HandRoutes:
         assert destination == 1
         return NextHop(port=SPARE)
 
-    def next_hops(self, node: int, edge: int) -> list[NextHop]:
+    def layer_by_word(self, word: int) -> int:
+        return word
+
+    def layer_by_entropy(self, origin: int, destination: int, entropy: int) -> int:
+        assert (origin, destination) == (0, 1)
+        return entropy
+
+    def next_hops(self, node: int, edge: int, layer: int) -> list[NextHop]:
         assert node == NODE
-        return self.ways.get(edge, [])
+        return self.layers.get(layer, self.ways).get(edge, [])
 
     def hops_left(self, port: int, edge: int) -> int:
         return 10 * edge + self.left[port]
@@ -75,10 +88,19 @@ class HandSelection:
     """
 
     def __init__(
-        self, *needs: str, always: bool = False, at_delivery: bool = False, waits_for_routes: bool = False
+        self,
+        *needs: str,
+        always: bool = False,
+        at_delivery: bool = False,
+        waits_for_routes: bool = False,
+        layer_by_word: bool = False,
     ) -> None:
         self.plugin = SimpleNamespace(
-            needs=frozenset(needs), always=always, at_delivery=at_delivery, waits_for_routes=waits_for_routes
+            needs=frozenset(needs),
+            always=always,
+            at_delivery=at_delivery,
+            waits_for_routes=waits_for_routes,
+            layer_by_word=layer_by_word,
         )
         self.choice = 0
         self.on_step: Callable[[Any, Any, Any], None] = lambda _signal, _candidates, _ports: None
@@ -103,6 +125,14 @@ class HandSelection:
         self.kept.append(keeps_via)
         signal.choice = self.choice
         self.on_step(signal, candidates, ports)
+
+
+@dataclass
+class Room:
+    """Changes of a test that are no switch's but its links'."""
+
+    room_ahead_bytes: int
+    quantum_bytes: int
 
 
 def own_fields(record: type, values: dict[str, Any]) -> dict[str, Any]:
@@ -150,7 +180,10 @@ class Driven:
         values["buffer"] = BufferConfig(**own_fields(BufferConfig, values))
         config = SwitchConfig(**own_fields(SwitchConfig, values))
         classes = len(config.weights)
-        self.ports = [hand_port(self.clock, self.counted, port, local_index=port, classes=classes) for port in range(4)]
+        room = own_fields(Room, changes)
+        self.ports = [
+            hand_port(self.clock, self.counted, port, local_index=port, classes=classes, **room) for port in range(4)
+        ]
         self.wires = [HandWire() for _ in self.ports]
         self.switch = SwitchNode(config, self.clock, self.ports, self.routes, self.selection)
         for port, wire in zip(self.ports, self.wires, strict=True):

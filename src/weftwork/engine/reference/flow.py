@@ -6,7 +6,8 @@ Leaves out: the ports at its ends, which a failover changes; see `queue_pair`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from weftwork.base.flow_identity import flow_identity
@@ -14,9 +15,12 @@ from weftwork.base.random import Stream, draw
 from weftwork.policies.load import LoadedPolicy
 from weftwork.spec.transport import Transport
 
-__all__ = ["Flow", "QueuePairConfig"]
+__all__ = ["EVERY_CHANNEL", "Flow", "Pins", "QueuePairConfig"]
+
+Pins = Mapping[tuple[int, int, int], int]  # entropy by source, destination and channel
 
 FIRST_ENTROPY: Final = 0xC000  # the dynamic ports of RFC 6335, section 6
+EVERY_CHANNEL: Final = -1  # that has no pin of its own
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +31,7 @@ class Flow:
     ----------
     id : (source, destination, channel) in 64 bits
     number : of the destination's queue pair, which a switch may hash
-    entropy : UDP source port, unless a path selection chooses another
+    entropy : UDP source port, pinned or drawn, unless a path selection chooses another
     """
 
     id: int
@@ -35,13 +39,16 @@ class Flow:
     entropy: int
 
     @classmethod
-    def of(cls, source: int, destination: int, channel: int, *, seed: int) -> Flow:
-        """The flow from rank to rank on a channel, in a run with this seed."""
+    def of(cls, source: int, destination: int, channel: int, *, seed: int, pins: Pins | None = None) -> Flow:
+        """The flow from rank to rank on a channel, in a run with this seed and these pinned entropies."""
         identity = flow_identity(source, destination, channel)
+        drawn = FIRST_ENTROPY | draw(seed, Stream.PATH_CHOICE, identity, 0, 0) & 0x3FFF
+        pins = pins or {}
+        of_all_channels = pins.get((source, destination, EVERY_CHANNEL), drawn)
         return cls(
             id=identity,
             number=draw(0, Stream.PATH_CHOICE, identity, 1, 0) & 0xFFFFFF,
-            entropy=FIRST_ENTROPY | draw(seed, Stream.PATH_CHOICE, identity, 0, 0) & 0x3FFF,
+            entropy=pins.get((source, destination, channel), of_all_channels),
         )
 
 
@@ -59,6 +66,7 @@ class QueuePairConfig:
     echoes_time, echoes_entropy, has_telemetry : whether a policy asks for round trips, for the entropies that packets
         carried, and for what switches write into packets
     fabric_base_rtt_ps : longest base RTT of any two NIC ports, for policies
+    pins : entropies that the plan gives
     """
 
     transport: Transport
@@ -71,3 +79,4 @@ class QueuePairConfig:
     echoes_entropy: bool
     has_telemetry: bool
     fabric_base_rtt_ps: int
+    pins: Pins = field(default_factory=dict)

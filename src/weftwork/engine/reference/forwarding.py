@@ -11,10 +11,11 @@ from typing import Final
 
 from weftwork.engine.packet_input import PacketInput, RouteTable
 
-__all__ = ["DELIVER", "UNREACHABLE", "Forwarding", "NextHop"]
+__all__ = ["DELIVER", "SHORTEST", "UNREACHABLE", "Forwarding", "NextHop"]
 
 DELIVER: Final = -2  # RouteTable.group_of: this node is the attachment
 UNREACHABLE: Final = -1
+SHORTEST: Final = -1  # the layer that is no layer: the shortest paths
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +44,7 @@ class Forwarding:
 
     def __init__(self, engine_input: PacketInput) -> None:
         self._table = engine_input.routes[0]
-        self._found: dict[tuple[int, int], list[NextHop]] = {}  # in this table
+        self._found: dict[tuple[int, int, int], list[NextHop]] = {}  # in this table
         self._attachment = engine_input.attachment
         self._node = engine_input.port_node
         self._peer = engine_input.port_peer
@@ -70,15 +71,44 @@ class Forwarding:
         """The port that leads from its attachment to a NIC port."""
         return NextHop(port=int(self._peer[destination]))
 
-    def next_hops(self, node: int, edge: int) -> list[NextHop]:
-        """Ways from a switch to another one with hosts, those on shortest paths first; none: there is no route."""
-        found = self._found.get((node, edge))
+    def layer_by_word(self, word: int) -> int:
+        """The layer of a packet that names it: 0 stands for the shortest paths, 1 for the first layer, and so on."""
+        return word % (len(self._table.layer_group) + 1) - 1
+
+    def layer_by_entropy(self, origin: int, destination: int, entropy: int) -> int:
+        """The layer of a packet between two NIC ports: low entropies take a pinned way, all others one of the rest."""
+        table = self._table
+        pinned, ways = table.pinned_ways, table.layer_of.shape[2]
+        if entropy < pinned:
+            way = entropy
+        elif pinned < ways:
+            way = pinned + entropy % (ways - pinned)
+        else:
+            return SHORTEST
+        return int(table.layer_of[self.edge_of_nic(origin), self.edge_of_nic(destination), way])
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether the table knows more than shortest paths."""
+        return len(self._table.layer_group) > 0
+
+    def next_hops(self, node: int, edge: int, layer: int = SHORTEST) -> list[NextHop]:
+        """Ways from a switch to another one with hosts, those on shortest paths first; none: there is no route.
+
+        Parameters
+        ----------
+        node, edge : the switch, and the attachment that is the other one
+        layer : whose ways they are; where it knows none, the shortest paths hold
+        """
+        found = self._found.get((node, edge, layer))
         if found is None:
-            found = self._found[node, edge] = self._look_up(node, edge)
+            found = self._found[node, edge, layer] = self._look_up(node, edge, layer)
         return found
 
-    def _look_up(self, node: int, edge: int) -> list[NextHop]:
+    def _look_up(self, node: int, edge: int, layer: int) -> list[NextHop]:
         table = self._table
+        if layer != SHORTEST and table.layer_group[layer, node, edge] >= 0:
+            return self._members(int(table.layer_group[layer, node, edge]), is_minimal=True)
         minimal = self._members(int(table.group_of[node, edge]), is_minimal=True)
         others = int(table.second_of[node, edge]) if table.second_of.size else UNREACHABLE
         return minimal + self._members(others, is_minimal=False)

@@ -28,7 +28,7 @@ class PacketSource(Protocol):
         """Before this instant pacing holds it back."""
 
     def wants_to_send(self) -> bool:
-        """Whether there is a packet that only time, a pause, the window or credits hold back."""
+        """Whether there is a packet that only time, flow control, the window or credits hold back."""
 
     def next_packet(self) -> int | None:
         """Number of the packet that may leave now, if there is one."""
@@ -87,8 +87,8 @@ class SenderLine(Line, Protocol):
     def detach(self, slot: int) -> None:
         """Give up a slot; what comes back late still reaches the sender."""
 
-    def is_paused(self, traffic_class: int) -> bool:
-        """Whether the other end of the link has forbidden this class now."""
+    def is_held(self, traffic_class: int, frame_bytes: int) -> bool:
+        """Whether the flow control of the link keeps a frame of this class from starting now."""
 
     def start(self) -> None:
         """Ask the senders for a packet, if the port is idle: there may be one now."""

@@ -25,6 +25,9 @@ class Wire(Protocol):
     def carry_pause(self, traffic_class: int, quanta: int, left_at_ps: int) -> None:
         """Take a flow-control frame."""
 
+    def carry_credit(self, traffic_class: int, credit_bytes: int, left_at_ps: int) -> None:
+        """Take a frame with credit."""
+
     def cut(self) -> None:
         """Lose all that is under way."""
 
@@ -41,6 +44,12 @@ class FarEnd(Protocol):
 
     def obey(self, traffic_class: int, quanta: int) -> None:
         """Stop a class for a time that starts now, or let it go on."""
+
+    def take_credit(self, traffic_class: int, credit_bytes: int) -> None:
+        """Have so much more credit."""
+
+    def give_back(self, traffic_class: int, size_bytes: int) -> None:
+        """Return the credit of a packet that is lost, where links give credit."""
 
     def drop(self, reason: str) -> None:
         """Count a packet that is no more."""
@@ -98,6 +107,12 @@ class OneWayLink:
         arguments = (traffic_class, quanta, self.times_cut)
         self.clock.at(at_ps, Phase.FLOW_CONTROL, self._place, self._pause_arrives, *arguments)
 
+    def carry_credit(self, traffic_class: int, credit_bytes: int, left_at_ps: int) -> None:
+        """Take a frame with credit, which only a cut can lose."""
+        at_ps = left_at_ps + self.delay_ps
+        arguments = (traffic_class, credit_bytes, self.times_cut)
+        self.clock.at(at_ps, Phase.FLOW_CONTROL, self._place, self._credit_arrives, *arguments)
+
     def cut(self) -> None:
         """Lose all that is under way."""
         self.times_cut += 1
@@ -106,13 +121,17 @@ class OneWayLink:
         self.arrivals += 1
         self.last_arrival_ps = self.clock.now_ps
         if times_cut != self.times_cut:
-            self.far_end.drop("link_down")
+            self.far_end.drop("link_down")  # and no credit: that of a link that has come up again counts it already
         elif self.loss > 0 and self._luck(Stream.LINK_LOSS, packet) < self.loss:
-            self.far_end.drop("link_loss")
+            self._lose(packet, "link_loss")
         elif self.corruption > 0 and self._luck(Stream.LINK_CORRUPTION, packet) < self.corruption:
-            self.far_end.drop("corrupted")
+            self._lose(packet, "corrupted")
         else:
             self.far_end.receive(packet)
+
+    def _lose(self, packet: Packet, reason: str) -> None:
+        self.far_end.drop(reason)
+        self.far_end.give_back(packet.traffic_class, packet.size_bytes)
 
     def _luck(self, stream: Stream, packet: Packet) -> float:
         return uniform(packet.draw(self.config.seed, stream, self.config.port_id))
@@ -120,3 +139,7 @@ class OneWayLink:
     def _pause_arrives(self, traffic_class: int, quanta: int, times_cut: int) -> None:
         if times_cut == self.times_cut:
             self.far_end.obey(traffic_class, quanta)
+
+    def _credit_arrives(self, traffic_class: int, credit_bytes: int, times_cut: int) -> None:
+        if times_cut == self.times_cut:
+            self.far_end.take_credit(traffic_class, credit_bytes)

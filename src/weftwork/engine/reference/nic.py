@@ -86,9 +86,9 @@ class NicPort:
         """Line rate, now."""
         return self.port.rate_bps
 
-    def is_paused(self, traffic_class: int) -> bool:
-        """Whether the other end of the link has forbidden this class now."""
-        return self.port.is_paused(traffic_class)
+    def is_held(self, traffic_class: int, frame_bytes: int) -> bool:
+        """Whether the flow control of the link keeps a frame of this class from starting now."""
+        return self.port.is_held(traffic_class, frame_bytes)
 
     def start(self) -> None:
         """Ask for a packet, if the port is idle."""
@@ -115,8 +115,9 @@ class NicPort:
 
     def send_next(self, port: Port) -> None:
         """Control packets first, then the first eligible queue pair after the one served last."""
-        if self.control_queue and not port.is_paused(self.config.control_class):
-            port.transmit(self.control_queue.popleft())
+        control = self.control_queue
+        if control and not port.is_held(self.config.control_class, control[0].size_bytes):
+            port.transmit(control.popleft())
             return
         count = len(self.senders)
         for step in range(1, count + 1):
@@ -172,6 +173,7 @@ class NicPort:
                 self._receiver_of[packet.flow.id].handle_cut(packet)
             elif self.has_host_interface or self.processor.takes_part:
                 self._enter_buffer(packet)
+                return  # there it still takes room
             else:
                 self._receiver_of[packet.flow.id].handle(packet)
         elif packet.kind == PacketKind.REQUEST:
@@ -180,11 +182,13 @@ class NicPort:
             self._receiver_of[packet.flow.id].probed()
         else:
             self._sender_of[packet.flow.id].receive(packet)
+        port.free(packet.traffic_class, packet.size_bytes)
 
     def _enter_buffer(self, packet: Packet) -> None:
         """Wait for the device's host interface, whose buffer is limited, for the host's processor, or for both."""
         if self.has_host_interface and self.buffer_bytes + packet.size_bytes > self.config.receive_buffer_bytes:
             self.port.drop("receive_buffer")
+            self.port.free(packet.traffic_class, packet.size_bytes)
             return
         now_ps = self.clock.now_ps
         transfer_ps = serialisation_ps(packet.size_bytes, self.pcie_rate_bps) if self.pcie_rate_bps > 0 else 0
@@ -204,6 +208,7 @@ class NicPort:
         if self.buffer_bytes <= self.config.xon_bytes:
             for traffic_class in self._lossless_classes(is_asked=True):
                 self.port.ask_resume(traffic_class)
+        self.port.free(packet.traffic_class, packet.size_bytes)
         self._receiver_of[packet.flow.id].handle(packet)
 
     def _lossless_classes(self, *, is_asked: bool) -> list[int]:

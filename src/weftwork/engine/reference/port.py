@@ -1,7 +1,8 @@
 """A port of the reference engine: transmission, the pause that it obeys and the pause that it asks of the other end.
 
 Source: `docs/models/packet-engine.md`, sections Time and Switches; pause frames are those of IEEE 802.3 annex 31B and
-802.1Q clause 36. Leaves out: what is sent next, which is the switch's or the NIC's to say; the wire, see `link`.
+802.1Q clause 36. Where links give credit, the port takes it and brings it back; the accounts are in `link_credits`.
+Leaves out: what is sent next, which is the switch's or the NIC's to say; the wire, see `link`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
 from weftwork.base.clock import serialisation_ps
@@ -17,6 +17,7 @@ from weftwork.engine.outcome import PORT_DTYPE
 from weftwork.engine.packet_input import PAUSE_UNIT_BYTES
 from weftwork.engine.reference.clock import Agenda, Clock, Phase
 from weftwork.engine.reference.link import Wire
+from weftwork.engine.reference.link_credits import LinkCredits
 from weftwork.engine.reference.packet import Packet
 from weftwork.policies.interface import OFF
 
@@ -65,21 +66,25 @@ class Port:
     ----------
     rate_bps : line rate, which a fault changes
     counts : by the names of `PORT_DTYPE`
+    credits : of its link, or None: the link knows pauses
+    frames : flow control that waits: class, and quanta or, under credits, bytes
     """
 
-    def __init__(self, config: PortConfig, clock: Clock, count: Callable[[str], None]) -> None:
+    def __init__(
+        self, config: PortConfig, clock: Clock, count: Callable[[str], None], link_credits: LinkCredits | None = None
+    ) -> None:
         self.config = config
         self.clock = clock
         self.count = count
+        self.credits = link_credits
         self.node: Node
         self.wire: Wire
-        self.receive: Callable[[Packet], None]  # hands the node what has arrived whole and intact
         self.id = config.id
         self.local_index = config.local_index
         self.rate_bps = config.rate_bps
         self.is_up = True
         self.busy_until_ps = 0
-        self.frames: deque[tuple[int, int]] = deque()  # flow control that waits: class, quanta
+        self.frames: deque[tuple[int, int]] = deque()
         self.pause_until_ps = [0] * config.classes  # obeyed
         self.asked = [False] * config.classes  # the other end has been asked to pause
         self.refresh_at_ps = [OFF] * config.classes
@@ -89,11 +94,24 @@ class Port:
         """Belong to a node, which says what is sent next, and to a wire, which carries it."""
         self.node = node
         self.wire = wire
-        self.receive = partial(node.receive, self)
 
     def is_paused(self, traffic_class: int) -> bool:
         """Whether the other end has forbidden this class now."""
         return self.pause_until_ps[traffic_class] > self.clock.now_ps
+
+    def lacks_credit(self, traffic_class: int, frame_bytes: int) -> bool:
+        """Whether a frame of this class needs more credit than there is."""
+        return self.credits is not None and self.credits.credit_bytes[traffic_class] < frame_bytes
+
+    def is_held(self, traffic_class: int, frame_bytes: int) -> bool:
+        """Whether flow control keeps a frame of this class from starting now."""
+        return self.is_paused(traffic_class) or self.lacks_credit(traffic_class, frame_bytes)
+
+    def receive(self, packet: Packet) -> None:
+        """Hand the node what has arrived whole and intact."""
+        if self.credits is not None:
+            self.credits.used_bytes[packet.traffic_class] += packet.size_bytes
+        self.node.receive(self, packet)
 
     def drop(self, reason: str) -> None:
         """Count a packet that is no more, one that came in or one that wanted to leave here."""
@@ -107,17 +125,27 @@ class Port:
         if not self.is_up or self.busy_until_ps > self.clock.now_ps:
             return
         if self.frames:
-            traffic_class, quanta = self.frames.popleft()
-            self.counts["pauses_sent" if quanta else "resumes_sent"] += 1
-            self.wire.carry_pause(traffic_class, quanta, self._occupy(self.config.pause_frame_bytes))
+            self._transmit_flow_control(*self.frames.popleft())
         else:
             self.node.send_next(self)
 
     def transmit(self, packet: Packet) -> None:
-        """Start a packet."""
+        """Start a packet, which takes its credit."""
+        if self.credits is not None:
+            self.credits.credit_bytes[packet.traffic_class] -= packet.size_bytes
         self.counts["frames"] += 1
         self.counts["bytes"] += packet.size_bytes
         self.wire.carry(packet, self._occupy(packet.size_bytes))
+
+    def _transmit_flow_control(self, traffic_class: int, amount: int) -> None:
+        """Start a frame of quanta, or of credit."""
+        left_at_ps = self._occupy(self.config.pause_frame_bytes)
+        if self.credits is not None:
+            self.counts["credit_frames"] += 1
+            self.wire.carry_credit(traffic_class, amount, left_at_ps)
+        else:
+            self.counts["pauses_sent" if amount else "resumes_sent"] += 1
+            self.wire.carry_pause(traffic_class, amount, left_at_ps)
 
     def wake_at(self, at_ps: int) -> None:
         """Try again among the departures of an instant to come."""
@@ -167,6 +195,29 @@ class Port:
         if quanta:
             self.wake_at(until_ps)
         else:
+            self.start()
+
+    # Credits
+
+    def free(self, traffic_class: int, size_bytes: int) -> None:
+        """A packet that came in here has left the node, or is no more: its bytes are credit again."""
+        if self.credits is not None:
+            self.credits.used_bytes[traffic_class] -= size_bytes
+            self.give_back(traffic_class, size_bytes)
+
+    def give_back(self, traffic_class: int, size_bytes: int) -> None:
+        """Return bytes to the far end, by and by; not while the link is down, since one that comes up begins anew."""
+        if self.credits is None or not self.is_up:
+            return
+        due_bytes = self.credits.owe(traffic_class, size_bytes)
+        if due_bytes:
+            self.frames.append((traffic_class, due_bytes))
+            self.start()
+
+    def take_credit(self, traffic_class: int, credit_bytes: int) -> None:
+        """Have so much more credit."""
+        if self.credits is not None:
+            self.credits.credit_bytes[traffic_class] += credit_bytes
             self.start()
 
     # Faults

@@ -13,7 +13,7 @@ from typing import Protocol, cast
 from weftwork.base.random import Stream, draw
 from weftwork.engine.hashing import field_bytes, final_hash
 from weftwork.engine.reference.clock import Clock
-from weftwork.engine.reference.forwarding import NextHop
+from weftwork.engine.reference.forwarding import SHORTEST, NextHop
 from weftwork.engine.reference.packet import Packet, PacketKind
 from weftwork.engine.reference.port import Port
 from weftwork.policies.interface import OFF, PortSelection
@@ -38,8 +38,18 @@ class WaysToEdges(Protocol):
     def delivery(self, destination: int) -> NextHop:
         """The port that leads from its attachment to a NIC port."""
 
-    def next_hops(self, node: int, edge: int) -> list[NextHop]:
-        """Ways from a switch to another one with hosts."""
+    @property
+    def has_layers(self) -> bool:
+        """Whether there are other ways than the shortest paths and those behind them."""
+
+    def layer_by_word(self, word: int) -> int:
+        """The layer of a packet that names it."""
+
+    def layer_by_entropy(self, origin: int, destination: int, entropy: int) -> int:
+        """The layer of a packet between two NIC ports."""
+
+    def next_hops(self, node: int, edge: int, layer: int) -> list[NextHop]:
+        """Ways in a layer from a switch to another one with hosts."""
 
     def hops_left(self, port: int, edge: int) -> int:
         """Switches that a packet passes from the far end of a port to an attachment."""
@@ -114,11 +124,12 @@ class PortChoice:
         None where there is no way; a port that is down where all ways begin with one
         """
         packet.via = self._ahead(packet.via)
+        layer = self._layer_of(packet)
         is_again = False
         while True:
             target = self.routes.edge_of_nic(packet.destination) if packet.via == OFF else packet.via
             is_delivered = target == self.edge
-            ways = [self.routes.delivery(packet.destination)] if is_delivered else self._next_hops(target)
+            ways = [self.routes.delivery(packet.destination)] if is_delivered else self._next_hops(target, layer)
             if not ways:
                 return None
             keeps_all = self.plugin.waits_for_routes
@@ -137,8 +148,16 @@ class PortChoice:
         """A via that is this switch itself is OFF."""
         return OFF if via == self.edge else via
 
-    def _next_hops(self, target: int) -> list[NextHop]:
-        found = self.routes.next_hops(self.config.node, target)
+    def _layer_of(self, packet: Packet) -> int:
+        """The layer of routes that a packet takes here: by the word with which it comes in, or by its entropy."""
+        if not self.routes.has_layers:
+            return SHORTEST
+        if self.plugin.layer_by_word:
+            return self.routes.layer_by_word(packet.word)
+        return self.routes.layer_by_entropy(packet.origin, packet.destination, packet.entropy)
+
+    def _next_hops(self, target: int, layer: int) -> list[NextHop]:
+        found = self.routes.next_hops(self.config.node, target, layer)
         return found if "non-minimal" in self.plugin.needs else [way for way in found if way.is_minimal]
 
     def _is_asked(self, candidates: int, *, is_delivered: bool) -> bool:
@@ -166,7 +185,7 @@ class PortChoice:
             row.minimal = int(way.is_minimal)
             if "queue" in self.plugin.needs:
                 row.queue_bytes = self.queue_bytes(port.id, packet.traffic_class)
-                row.paused = int(port.is_paused(packet.traffic_class))
+                row.paused = int(port.is_held(packet.traffic_class, packet.size_bytes))
             if "hops-left" in self.plugin.needs:
                 row.hops_left = self.routes.hops_left(port.id, target)
         config, routes = self.config, self.routes

@@ -56,7 +56,7 @@ class QueuePair:
         self.nics = nics
         self.clock = clock
         self.count = count
-        self.flow = Flow.of(*name, seed=config.seed)
+        self.flow = Flow.of(*name, seed=config.seed, pins=config.pins)
         self.queue = SendQueue(config.transport.mtu_bytes)
         self.inbox = Inbox(clock, self.queue.messages, matches_any=config.transport.ordering == "none")
         self.column = 0

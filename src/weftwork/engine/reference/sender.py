@@ -132,7 +132,7 @@ class Sender:
         return None if self.scoreboard is None else self.scoreboard.first_lost
 
     def wants_to_send(self) -> bool:
-        """Whether there is a packet that only time, a pause, the window or credits hold back."""
+        """Whether there is a packet that only time, flow control, the window or credits hold back."""
         return not self.has_failed and (self.nxt < self.end or self.first_lost is not None)
 
     def next_packet(self) -> int | None:
@@ -140,15 +140,21 @@ class Sender:
         if not self.wants_to_send() or self.next_send_at_ps > self.clock.now_ps:
             return None
         lost = self.first_lost
-        if lost is not None and not self._is_paused(lost) and (self._resends_at_once or self._window_allows(lost)):
+        if lost is not None and not self._is_held(lost) and (self._resends_at_once or self._window_allows(lost)):
             return lost
         may_leave = (
-            self.nxt < self.end and not self._is_paused(self.nxt) and self.has_credit and self._window_allows(self.nxt)
+            self.nxt < self.end and not self._is_held(self.nxt) and self.has_credit and self._window_allows(self.nxt)
         )
         return self.nxt if may_leave else None
 
-    def _is_paused(self, seq: int) -> bool:
-        return self.line.is_paused(self.queue.message_of(seq).traffic_class)
+    def frame_bytes(self, seq: int) -> int:
+        """Frame of a data packet as it leaves here."""
+        transport, is_first = self.transport, seq == self.queue.message_of(seq).first
+        header_bytes = transport.data_overhead_bytes + transport.telemetry_bytes
+        return self.queue.payload_bytes(seq, seq + 1) + header_bytes + (transport.first_extra_bytes if is_first else 0)
+
+    def _is_held(self, seq: int) -> bool:
+        return self.line.is_held(self.queue.message_of(seq).traffic_class, self.frame_bytes(seq))
 
     @property
     def _resends_at_once(self) -> bool:
@@ -185,10 +191,9 @@ class Sender:
             PacketKind.DATA,
             seq=seq,
             attempt=self.attempt,
-            size_bytes=payload_bytes + self.transport.data_overhead_bytes + self.transport.telemetry_bytes
-            + (self.transport.first_extra_bytes if is_first else 0),
+            size_bytes=self.frame_bytes(seq),
             traffic_class=message.traffic_class,
-        )  # fmt: skip
+        )
         packet.payload_bytes = payload_bytes
         packet.ends_message = seq + 1 == message.end
         packet.message, packet.message_packets = ordinal, message.end - message.first

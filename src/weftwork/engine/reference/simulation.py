@@ -24,6 +24,7 @@ from weftwork.engine.reference.flow import QueuePairConfig
 from weftwork.engine.reference.forwarding import Forwarding
 from weftwork.engine.reference.job import JobRun, OpRow
 from weftwork.engine.reference.link import LinkConfig, OneWayLink
+from weftwork.engine.reference.link_credits import LinkCredits
 from weftwork.engine.reference.nic import NicConfig, NicPort
 from weftwork.engine.reference.port import Port, PortConfig
 from weftwork.engine.reference.port_choice import PortChoiceConfig
@@ -89,7 +90,7 @@ class Simulation:
         ]
         self.forwarding = Forwarding(engine_input)
         self.ports = [
-            Port(_port_config(engine_input, port), self.clock, self.count)
+            Port(_port_config(engine_input, port), self.clock, self.count, _link_credits(engine_input, port))
             for port in range(len(engine_input.port_peer))
         ]
         self.links = [
@@ -121,6 +122,7 @@ class Simulation:
             echoes_entropy=engine_input.echoes_entropy,
             has_telemetry=engine_input.has_telemetry,
             fabric_base_rtt_ps=engine_input.fabric_base_rtt_ps,
+            pins={(source, to, channel): entropy for source, to, channel, entropy in engine_input.pins.tolist()},
         )
         self.job = JobRun(engine_input, self.clock, self)
         self.watch = DeadlockWatch(self)
@@ -138,6 +140,7 @@ class Simulation:
         self.was_interrupted = True  # until the last line says that it was not
         tell()
         self.clock.run(self.engine_input.until_ps, None if on_progress is None else tell, self.watch.look)
+        self.watch.look_at_rest()
         self.was_interrupted = False
 
     # What the parts tell
@@ -218,11 +221,17 @@ class Simulation:
             case Instant.LINK_DOWN:
                 self.ports[port_id].go_down()
             case Instant.LINK_UP:
-                self.ports[port_id].come_up()
+                self._come_up(self.ports[port_id])
             case Instant.RATE:
                 self.ports[port_id].rate_bps = value
             case Instant.LOSS:
                 self.links[port_id].loss = value / LOSS_PARTS
+
+    def _come_up(self, port: Port) -> None:
+        far_end = self.ports[int(self.engine_input.port_peer[port.id])]
+        if port.credits is not None and far_end.credits is not None:
+            port.credits.restart(far_end.credits.used_bytes)
+        port.come_up()
 
     def _fail_over(self) -> None:
         """Queue pairs change to ports that work, all of them before any port sends."""
@@ -280,6 +289,23 @@ def _port_config(engine_input: PacketInput, port: int) -> PortConfig:
     )
 
 
+def _link_credits(engine_input: PacketInput, port: int) -> LinkCredits | None:
+    if not engine_input.transport.link_credits:
+        return None
+    return LinkCredits(
+        room_ahead_bytes=int(engine_input.port_credit_bytes[int(engine_input.port_peer[port])]),
+        quantum_bytes=engine_input.transport.credit_quantum_bytes,
+        classes=len(engine_input.class_priority),
+    )
+
+
+def _lossless(engine_input: PacketInput) -> tuple[bool, ...]:
+    """Whether each class asks for pauses: none does where links give credit."""
+    if engine_input.transport.link_credits:
+        return (False,) * len(engine_input.class_lossless)
+    return tuple(engine_input.class_lossless.astype(bool).tolist())
+
+
 def _link_config(engine_input: PacketInput, port: int) -> LinkConfig:
     return LinkConfig(
         port_id=port,
@@ -298,7 +324,7 @@ def _nic_config(engine_input: PacketInput, node: int) -> NicConfig:
         receive_buffer_bytes=int(row["receive_buffer_bytes"]),
         xoff_bytes=int(row["xoff_bytes"]),
         xon_bytes=int(row["xon_bytes"]),
-        lossless=tuple(engine_input.class_lossless.astype(bool).tolist()),
+        lossless=_lossless(engine_input),
         control_class=engine_input.control_class,
         host_packet_ps=transport.host_packet_ps,
         host_byte_ps=transport.host_byte_ps,
@@ -327,7 +353,7 @@ def _switch_config(engine_input: PacketInput, node: int) -> SwitchConfig:
             alpha=float(row["alpha"]),
             egress_alpha=float(row["egress_alpha"]),
             xon_offset_bytes=int(row["xon_offset_bytes"]),
-            lossless=tuple(engine_input.class_lossless.astype(bool).tolist()),
+            lossless=_lossless(engine_input),
         ),
         kmin_bytes={port: int(engine_input.port_kmin_bytes[port]) for port in own},
         kmax_bytes={port: int(engine_input.port_kmax_bytes[port]) for port in own},

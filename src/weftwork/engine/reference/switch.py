@@ -96,6 +96,7 @@ class SwitchNode:
         self.config = config
         self.clock = clock
         self.ports = ports
+        self._port_of = {port.id: port for port in ports}
         self.classes = len(config.weights)
         self.weighted = [c for c in range(self.classes) if config.weights[c] > 0]
         first_weighted = self.weighted[0] if self.weighted else 0
@@ -114,8 +115,10 @@ class SwitchNode:
         egress_port = self.choice.choose(port, packet)
         if egress_port is None:
             port.drop("no_route")
+            port.free(packet.arrival_class, packet.size_bytes)
         elif not egress_port.is_up:
             egress_port.drop("link_down")
+            port.free(packet.arrival_class, packet.size_bytes)
         elif self._admit(port, egress_port, packet):
             if not port.asked[packet.arrival_class] and self.buffer.wants_pause(port.id, packet.arrival_class):
                 port.ask_pause(packet.arrival_class)
@@ -129,7 +132,10 @@ class SwitchNode:
             egress_port.start()
 
     def _admit(self, port: Port, egress_port: Port, packet: Packet) -> bool:
-        """Find room for a packet or for what a cut leaves of it, or drop it with the reason."""
+        """Find room for a packet or for what a cut leaves of it, or drop it with the reason; credit is room."""
+        if port.credits is not None:
+            self._count_ingress(port, packet.arrival_class)
+            return True
         reason = self._find_room(port, egress_port, packet)
         if reason is not None and self._may_cut(packet):
             self._cut(egress_port, packet)
@@ -137,9 +143,18 @@ class SwitchNode:
         if reason is not None:
             (egress_port if reason == "egress_threshold" else port).drop(reason)
             return False
-        held_bytes = self.buffer.ingress[port.id][packet.arrival_class].held_bytes
-        port.counts["max_ingress_bytes"] = max(port.counts["max_ingress_bytes"], held_bytes)
+        self._count_ingress(port, packet.arrival_class)
         return True
+
+    def held_bytes(self, port: Port, traffic_class: int) -> int:
+        """Bytes of packets here that came in by a port and a class."""
+        if port.credits is not None:
+            return port.credits.used_bytes[traffic_class]
+        return self.buffer.ingress[port.id][traffic_class].held_bytes
+
+    def _count_ingress(self, port: Port, traffic_class: int) -> None:
+        held_bytes = self.held_bytes(port, traffic_class)
+        port.counts["max_ingress_bytes"] = max(port.counts["max_ingress_bytes"], held_bytes)
 
     def _find_room(self, port: Port, egress_port: Port, packet: Packet) -> str | None:
         return self.buffer.admit(
@@ -168,20 +183,41 @@ class SwitchNode:
     def send_next(self, port: Port) -> None:
         """Start the packet that the scheduler chooses, if there is one."""
         egress = self.egress[port.id]
-        ready = [c for c in range(self.classes) if egress.queues[c] and not port.is_paused(c)]
+        ready = [c for c in self.waiting(port) if not port.is_held(c, self.head_bytes(port, c))]
         if not ready:
             return
         c = self._schedule(egress, ready)
         packet = egress.take(c)
-        self.buffer.release(packet.ingress, packet.arrival_class, packet.size_bytes)
+        arrival_bytes = packet.size_bytes
         if packet.kind in _COUNTS_HOPS:
             packet.hop_count += 1
-        if self.config.has_telemetry and packet.kind == PacketKind.DATA and not packet.is_cut:
+        if self._writes_into(packet):
             self._write_telemetry(port, packet, sum(egress.queue_bytes))
         if self.config.marks_at_dequeue:
             self._mark(port, packet, egress.queue_bytes[c])
         port.transmit(packet)
+        self._release(packet, arrival_bytes)
         self._resume_where_possible()
+
+    def waiting(self, port: Port) -> list[int]:
+        """Classes with packets at a port."""
+        return [c for c, queue in enumerate(self.egress[port.id].queues) if queue]
+
+    def head_bytes(self, port: Port, traffic_class: int) -> int:
+        """Frame of the next packet of a class on the link of a port, with what this switch writes into it."""
+        head = self.egress[port.id].queues[traffic_class][0]
+        return head.size_bytes + (self.config.telemetry_hop_bytes if self._writes_into(head) else 0)
+
+    def _writes_into(self, packet: Packet) -> bool:
+        return self.config.has_telemetry and packet.kind == PacketKind.DATA and not packet.is_cut
+
+    def _release(self, packet: Packet, arrival_bytes: int) -> None:
+        """Give back what a packet held that leaves, or that is dropped from its queue."""
+        ingress = self._port_of[packet.ingress]
+        if ingress.credits is not None:
+            ingress.free(packet.arrival_class, arrival_bytes)
+        else:
+            self.buffer.release(ingress.id, packet.arrival_class, arrival_bytes)
 
     def _write_telemetry(self, port: Port, packet: Packet, behind_bytes: int) -> None:
         """Lengthen a packet by what this switch tells: queue and buffer held it without, the wire carries it with."""
@@ -248,7 +284,7 @@ class SwitchNode:
         for c in range(self.classes):
             while egress.queues[c]:
                 packet = egress.take(c)
-                self.buffer.release(packet.ingress, packet.arrival_class, packet.size_bytes)
                 port.drop("link_down")
+                self._release(packet, packet.size_bytes)
             self.buffer.settle_headroom(port.id, c)
         self._resume_where_possible()

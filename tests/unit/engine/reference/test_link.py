@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from helpers.by_hand import HandClock, data
@@ -21,12 +22,19 @@ class HandFarEnd:
         self.id = FAR
         self.clock = clock
         self.there: list[tuple[int, Any]] = []
+        self.given_back_bytes = Counter[int]()  # by class
 
     def receive(self, packet: Packet) -> None:
         self.there.append((self.clock.now_ps, packet.seq))
 
     def obey(self, traffic_class: int, quanta: int) -> None:
         self.there.append((self.clock.now_ps, (traffic_class, quanta)))
+
+    def take_credit(self, traffic_class: int, credit_bytes: int) -> None:
+        self.there.append((self.clock.now_ps, ("credit", traffic_class, credit_bytes)))
+
+    def give_back(self, traffic_class: int, size_bytes: int) -> None:
+        self.given_back_bytes[traffic_class] += size_bytes
 
     def drop(self, reason: str) -> None:
         self.there.append((self.clock.now_ps, reason))
@@ -114,3 +122,31 @@ def test_a_loss_that_changes_holds_for_packets_that_arrive_from_then_on() -> Non
     driven.link.carry(data(0), 0)
     driven.link.loss = 1.0
     assert driven.there() == ["link_loss"]
+
+
+# Credit
+
+
+def test_a_frame_with_credit_is_there_with_flow_control_and_only_a_cut_loses_it() -> None:
+    driven = Driven(loss=1.0, corruption=1.0)
+    driven.link.carry_credit(1, 500, 1_000)
+    assert driven.clock.calls == [(1_000 + DELAY_PS, Phase.FLOW_CONTROL, (FAR,))]
+    driven.link.cut()
+    driven.link.carry_credit(0, 700, 2_000)
+    assert driven.there() == [("credit", 0, 700)]
+
+
+def test_a_packet_that_is_lost_under_way_is_given_back_where_it_would_have_come_in() -> None:
+    for chances in ({"loss": 1.0}, {"corruption": 1.0}):
+        driven = Driven(**chances)
+        driven.link.carry(data(0, traffic_class=1, size_bytes=900), 0)
+        driven.clock.run()
+        assert driven.far_end.given_back_bytes == {1: 900}
+
+
+def test_a_packet_that_a_cut_has_lost_is_not_given_back_for_who_comes_up_begins_anew() -> None:
+    driven = Driven()
+    driven.link.carry(data(0), 0)
+    driven.link.cut()
+    assert driven.there() == ["link_down"]
+    assert driven.far_end.given_back_bytes == {}

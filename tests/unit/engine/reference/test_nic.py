@@ -197,7 +197,7 @@ def test_the_line_of_a_sender_tells_the_rate_and_the_pause_of_the_port() -> None
     driven.port.rate_bps = 123
     driven.port.obey(0, 1)
     assert (driven.nic.id, driven.nic.rate_bps) == (1, 123)
-    assert (driven.nic.is_paused(0), driven.nic.is_paused(1)) == (True, False)
+    assert (driven.nic.is_held(0, 1), driven.nic.is_held(1, 1)) == (True, False)
 
 
 # Receiving

@@ -53,7 +53,7 @@ struct alignas(64) Port {
   NodeId peer_node;
   LocalPort peer_local;       // the far end at its node
   std::uint16_t pending = 0;  // classes with a packet
-  std::uint16_t paused = 0;   // classes with paused_until_ps set, may be stale; under credits those that lack them
+  std::uint16_t paused = 0;   // classes with paused_until_ps set, may be stale; under credits those that lack some
   std::uint16_t current = 0;  // deficit round robin: class being served
   bool up = true;
   bool frame_waits = false;  // a flow-control frame has not departed

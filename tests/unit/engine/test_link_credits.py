@@ -226,6 +226,21 @@ def test_a_strict_class_without_credit_holds_nobody_back(room_bytes: int, left: 
     assert (outcome.messages["delivered_at_ps"] > 0).tolist() == [left == 6] * 2
 
 
+@pytest.mark.parametrize("missing_bytes", [0, 1])
+def test_a_packet_needs_credit_for_what_the_switch_writes_into_it_too(missing_bytes: int) -> None:
+    hpcc = load("congestion_control", Path(__file__).parents[2] / "policies" / "hpcc.py", {})
+    fabric = star(2, switch=Switch(forwarding_latency_ps=0, telemetry=True))
+    made = packet_input_of(
+        fabric, sends(2, [packets(1)]), transport=NEVER_BACK, congestion_control=hpcc, until_ps=MS_PS
+    )
+    wire = made.transport
+    written_bytes = 4096 + wire.data_overhead_bytes + wire.telemetry_bytes + wire.telemetry_hop_bytes
+    outcome = run(with_room(made, {1: written_bytes - missing_bytes}))
+    assert wire.telemetry_hop_bytes > 1
+    assert outcome.ports["bytes"].tolist()[3] == written_bytes * (1 - missing_bytes)
+    assert outcome.ports["max_ingress_bytes"].tolist()[2] == written_bytes - wire.telemetry_hop_bytes
+
+
 def test_a_candidate_whose_far_end_has_no_room_for_the_packet_is_paused() -> None:
     # Host 0 - A - B or C - D - host 1, and B has room for 100 bytes: data go by C, though B's port comes first.
     links = [(0, 2), (2, 3), (2, 4), (3, 5), (4, 5), (1, 5)]

@@ -14,7 +14,7 @@ inline void pause_ingress(State& s, const SwitchView& view, PortId port, Traffic
   s.ingresses[place].paused = true;
   auto& paused = view.node.paused;
   paused.insert(std::lower_bound(paused.begin(), paused.end(), place), place);
-  view.node.paused_ingresses += 1;
+  view.node.in_order_for += 1;
   s.paused_ingresses += 1;
   schedule_refresh(s, view.id, port, klass, view.row.pause_quanta, at_ps);
   send_frame(s, view.node, port, klass, view.row.pause_quanta, at_ps);
@@ -54,12 +54,9 @@ inline void cut(State& s, const SwitchView& view, LocalPort local, PortId target
   Ingress& ingress = view.ingresses[s.at(local, klass)];
   const std::int32_t bytes = packet->bytes;
   switch (verdict.admission) {
-    case Admission::kShared: {
-      const std::int64_t before = above(ingress.used, view.row.reserve_bytes);
-      ingress.used += bytes;
-      view.node.shared_used += above(ingress.used, view.row.reserve_bytes) - before;
+    case Admission::kShared:
+      occupy(view, ingress, bytes);
       break;
-    }
     case Admission::kHeadroom:
       ingress.headroom_used += bytes;
       break;
@@ -73,8 +70,7 @@ inline void cut(State& s, const SwitchView& view, LocalPort local, PortId target
       drop(s, port, s.count.drop_headroom_full, at_ps);
       return TrafficClass::none();
   }
-  ingress.max_bytes = std::max(ingress.max_bytes, ingress.used + ingress.headroom_used);
-  refuse_above_limit(ingress.max_bytes);
+  note_largest(ingress);
   if (verdict.pause) pause_ingress(s, view, port, klass, at_ps);
   return egress.klass;
 }

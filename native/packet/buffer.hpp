@@ -37,6 +37,14 @@ inline std::int64_t above(std::int64_t value, std::int64_t limit) {
   return value > limit ? value - limit : 0;
 }
 
+/// Keep a packet of (ingress, class) outside the headroom.
+inline void occupy(const SwitchView& view, Ingress& ingress, std::int32_t bytes) {
+  const std::int64_t reserve = view.row.reserve_bytes;
+  const std::int64_t before = above(ingress.used, reserve);
+  ingress.used += bytes;
+  view.node.shared_used += above(ingress.used, reserve) - before;
+}
+
 /// Give back what a packet of (ingress, class) holds.
 inline void release(const SwitchView& view, Ingress& ingress, std::int32_t bytes) {
   if (ingress.headroom_used > 0) {
@@ -72,6 +80,12 @@ inline void refuse_above_limit(std::int32_t bytes) {
   constexpr std::int32_t kMostBytes = 1 << 30;
   if (bytes > kMostBytes) [[unlikely]]
     throw LimitError("a queue of a switch holds more than 1 GiB; take a smaller buffer, or flow control");
+}
+
+/// An ingress holds more than before.
+inline void note_largest(Ingress& ingress) {
+  ingress.max_bytes = std::max(ingress.max_bytes, ingress.used + ingress.headroom_used);
+  refuse_above_limit(ingress.max_bytes);
 }
 
 enum class Admission : std::uint8_t { kShared, kHeadroom, kBufferFull, kEgressThreshold, kHeadroomFull };

@@ -1,12 +1,12 @@
 /// What leaves a switch, and when: scheduling of classes, marks and telemetry at departure, pauses that end.
 /// Departures are lazy: a port is brought up to date only where somebody looks at it. That stays exact because the
 /// checks of the shared buffer are one-sided: counters over-estimate, and only if a check would fire is the whole
-/// switch brought up to date and checked again. While an ingress is paused every departure may resume it, so then the
-/// switch is kept up to date in order of time and port.
+/// switch brought up to date and checked again. While an ingress is paused every departure may resume it, and with
+/// credits between links each returns some, so then the switch is kept up to date in order of time and port.
 #pragma once
 #include "base/random.hpp"
 #include "packet/buffer.hpp"
-#include "packet/flow_control.hpp"
+#include "packet/credits.hpp"
 #include "packet/line.hpp"
 
 namespace weftwork {
@@ -18,8 +18,9 @@ namespace weftwork {
   if (out.frame_waits) return out.free_at_ps;
   Ps due = kNeverPs;
   for (std::uint32_t rest = out.pending; rest != 0; rest &= rest - 1) {
-    const QueueControl& queue = s.queue_controls[s.at(port, lowest(rest))];
-    due = std::min(due, std::max(out.free_at_ps, queue.paused_until_ps));
+    const TrafficClass klass = lowest(rest);
+    due = std::min(due, std::max(out.free_at_ps, s.link_credits ? opens_with_credit_ps(out, klass)
+                                                                : s.queue_controls[s.at(port, klass)].paused_until_ps));
   }
   return due;
 }
@@ -37,7 +38,7 @@ inline TrafficClass choose_class(State& s, const SwitchRow& row, PortId port, Ps
   if ((out.pending & out.paused) != 0) {
     for (std::uint32_t rest = out.pending & out.paused; rest != 0; rest &= rest - 1) {
       const TrafficClass klass = lowest(rest);
-      if (s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps) ready &= ~bit_of(klass);
+      if (s.link_credits || s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps) ready &= ~bit_of(klass);
     }
   }
   if ((ready & (ready - 1)) == 0) return lowest(ready);
@@ -63,12 +64,22 @@ inline TrafficClass choose_class(State& s, const SwitchRow& row, PortId port, Ps
   }
 }
 
-/// Send a flow-control frame from a port of a switch: at once if the port is idle.
-inline void send_frame(State& s, SwitchNode& node, PortId port, TrafficClass klass, std::int64_t quanta, Ps at_ps) {
-  queue_frame(s, port, klass, quanta);
+/// A flow-control frame waits at a port of a switch: it leaves at once if the port is idle.
+inline void start_idle_port(State& s, SwitchNode& node, PortId port, Ps at_ps) {
   const Port& out = s.ports[port];
   if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
   set_due(s, node, port, switch_due(s, out, port));
+}
+
+/// Send a flow-control frame from a port of a switch.
+inline void send_frame(State& s, SwitchNode& node, PortId port, TrafficClass klass, std::int64_t quanta, Ps at_ps) {
+  queue_frame(s, port, klass, quanta);
+  start_idle_port(s, node, port, at_ps);
+}
+
+/// Give back the credit of a packet that has come into a switch by a lane and is gone.
+inline void return_credit(State& s, SwitchNode& node, QueueId lane, std::int64_t bytes, Ps at_ps) {
+  if (owe_credit(s, lane, bytes)) start_idle_port(s, node, s.port_of(lane), at_ps);
 }
 
 /// Resume every paused ingress that may resume; called after each departure while any is paused.
@@ -91,7 +102,7 @@ inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
   }
   s.paused_ingresses -= static_cast<std::int64_t>(node.paused.size() - kept);
   node.paused.resize(kept);
-  node.paused_ingresses = static_cast<std::int32_t>(kept);
+  node.in_order_for = static_cast<std::int32_t>(kept);
 }
 
 inline bool draws_mark(const State& s, const SwitchRow& row, const Packet& packet, PortId port,
@@ -147,8 +158,15 @@ inline void start_switch_port(State& s, const SwitchView& view, PortId port, Ps 
       if (s.in.has_telemetry && view.row.telemetry != 0) stamp_telemetry(s, port, packet, out.bytes, at_ps);
     }
     transmit(s, out, packet, at_ps);
-    if (view.node.paused_ingresses != 0) [[unlikely]]
-      test_resume(s, view, at_ps);
+    if (view.node.in_order_for != 0) [[unlikely]] {
+      if (s.link_credits) {
+        take_credit(s, port, klass, packet->bytes);
+        test_credit(s, view.row, port, klass);
+        return_credit(s, view.node, lane_of(s, view.id, *packet), bytes, at_ps);
+      } else {
+        test_resume(s, view, at_ps);
+      }
+    }
   }
   if (out.pending == 0 && !out.frame_waits) s.set_outbound(port, view.id, false);
   set_due(s, view.node, port, switch_due(s, out, port));
@@ -158,11 +176,11 @@ inline void drain_port(State& s, const SwitchView& view, PortId port, Ps at_ps) 
   while (s.due_at_ps[port] <= at_ps) start_switch_port(s, view, port, s.due_at_ps[port]);
 }
 
-/// Bring a whole switch up to date: in order of time and port while an ingress is paused, else port by port.
+/// Bring a whole switch up to date: in order of time and port where departures have effects, else port by port.
 inline void drain_switch(State& s, const SwitchView& view, Ps at_ps) {
   const PortId begin = view.first;
   const PortId end = s.end_port(view.id);
-  while (view.node.paused_ingresses != 0) {
+  while (view.node.in_order_for != 0) {
     if (view.node.next_due_at_ps > at_ps) return;
     Ps best = kNeverPs;
     PortId chosen;

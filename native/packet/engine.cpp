@@ -44,6 +44,11 @@ bool has_failover(const Input& in) {
   });
 }
 
+bool has_layers(const Input& in) {
+  return std::any_of(in.routes.begin(), in.routes.end(),
+                     [](const RouteTable& table) { return !table.layer_group.empty(); });
+}
+
 std::size_t stride_of(const Input& in) {
   if (in.has_telemetry) return in.wide ? kWideTelemetryStride : kTelemetryStride;
   if (in.wide) return kWideStride;
@@ -56,8 +61,9 @@ std::size_t stride_of(const Input& in) {
   }();
   const bool echo = wants(in.congestion.signals, Kind::kAck) || wants(in.congestion.signals, Kind::kCredit) ||
                     (in.path.step != nullptr && in.path.signals != 0) || in.echoes_time || in.echoes_entropy;
-  const bool origin = several_hashes && has_failover(in);
-  const bool entropy = in.path.step != nullptr && (several_hashes || in.congestion.receive != nullptr);
+  const bool origin = (several_hashes || has_layers(in)) && has_failover(in);
+  const bool entropy =
+      in.path.step != nullptr && (several_hashes || has_layers(in) || in.congestion.receive != nullptr);
   const bool replies = in.transport.end_to_end_credits > 0 || in.transport.selective_repeat != 0;
   return echo || entropy || origin || replies || in.extended ? kExtendedStride : kPlainStride;
 }
@@ -88,6 +94,10 @@ void build_ports(State& s) {
     if (in.port_peer[port].is_none()) continue;
     record.peer_node = in.port_node[in.port_peer[port]];
     record.peer_local = s.local_port(in.port_peer[port]);
+  }
+  if (s.link_credits) {
+    s.credit_lanes.resize(s.queues.size());
+    for (const PortId port : s.ports.ids()) renew_credits(s, port);
   }
   for (const PortId port : s.ports.ids())
     for (const TrafficClass klass : s.classes()) {
@@ -136,6 +146,7 @@ void build_nodes(State& s) {
       for (const TrafficClass klass : s.classes())
         if (row.weight[klass.index()] != 0) record.weighted |= bit_of(klass);
       for (const PortId port : s.ports_of(node)) s.ports[port].current = lowest_weighted;
+      if (s.link_credits) record.in_order_for = 1;
       s.switches.push_back(std::move(record));
       continue;
     }
@@ -210,14 +221,16 @@ Engine::Engine(Input input)
   s.keeps_entropies = input_.path.step != nullptr &&
                       (wants(input_.path.signals, Kind::kTimeout) || wants(input_.congestion.signals, Kind::kTimeout));
   const PortPolicy& port = input_.port;
-  s.steers = !port.plain_ecmp && (s.wide || port.always || port.at_delivery || port.non_minimal);
+  s.steers =
+      has_layers(input_) || (!port.plain_ecmp && (s.wide || port.always || port.at_delivery || port.non_minimal));
   s.entropy_per_packet = s.extended && input_.path.step != nullptr;
   s.path_sample = input_.series.path_sample;
   s.moves = s.extended && has_failover(input_);
   s.keys.resize(1024);
   s.histogram.resize(2049);
+  s.link_credits = input_.transport.link_credits != 0;
   for (const TrafficClass klass : input_.class_lossless.ids())
-    if (input_.class_lossless[klass] != 0) s.lossless |= bit_of(klass);
+    if (input_.class_lossless[klass] != 0 && !s.link_credits) s.lossless |= bit_of(klass);
   build_ports(s);
   use_routes(s, RouteTableId(0));
   build_nodes(s);
@@ -260,9 +273,10 @@ bool Engine::watch(Ps at_ps) {
   const Ps step_ps = input_.watch_ps;
   s.hops_at_last_watch = s.count.packet_hops;
   watch_at_ps_ = at_ps + step_ps;
-  if (s.paused_ingresses > 0 && is_quiet) s.deadlock = find_deadlock(s, at_ps);
+  const bool may_be_held = s.link_credits || s.paused_ingresses > 0;
+  if (may_be_held && is_quiet) s.deadlock = find_deadlock(s, at_ps);
   if (!s.deadlock.empty()) return true;
-  if (s.paused_ingresses > 0 && !is_quiet) return false;
+  if (may_be_held && !is_quiet) return false;
   const bool instants_left = s.next_instant < input_.instants.size();
   const Ps next_ps = std::min(instants_left ? input_.instants[s.next_instant].at_ps : kNeverPs, s.calendar.next_ps());
   watch_at_ps_ = std::max(watch_at_ps_, next_ps / step_ps * step_ps + step_ps);
@@ -281,6 +295,7 @@ bool Engine::advance(double budget_s) {
     if (!in_window_) {
       const Ps next_ps = s.calendar.next_ps();
       if (next_ps == kNeverPs && !instants_left) {
+        if (s.link_credits) s.deadlock = find_deadlock(s, simulated_until_ps_);  // no refresh leads to a look
         has_work_ = false;
         return true;
       }

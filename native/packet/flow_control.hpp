@@ -23,8 +23,12 @@ inline void start_frame(State& s, PortId port, Ps at_ps) {
   out.free_at_ps = at_ps + s.serialisation(out, s.in.transport.pause_frame_bytes);
   frame.at_ps = out.free_at_ps + out.delay_ps;
   PortCounters& counters = s.port_counters[port];
-  (frame.quanta > 0 ? counters.pauses_sent : counters.resumes_sent) += 1;
-  s.note(at_ps, frame.quanta > 0 ? EventKind::kPause : EventKind::kResume, port.value, frame.klass.value);
+  if (s.link_credits) {
+    counters.credit_frames += 1;
+  } else {
+    (frame.quanta > 0 ? counters.pauses_sent : counters.resumes_sent) += 1;
+    s.note(at_ps, frame.quanta > 0 ? EventKind::kPause : EventKind::kResume, port.value, frame.klass.value);
+  }
   s.frames_inbound[s.peer_of(port)].push(frame);
   s.announce_frame(out, frame.at_ps);
 }
@@ -44,8 +48,12 @@ inline void schedule_refresh(State& s, NodeId node, PortId port, TrafficClass kl
   s.agendas[node].push(ingress.refresh_at_ps, port_key(AgendaKind::kPauseRefresh, s.local_port(port), klass.index()));
 }
 
-/// A frame arrives at `port`: the class stops, or goes on.
+/// A frame arrives at `port`: the class stops, or goes on, or may send more.
 inline void obey_frame(State& s, PortId port, const ControlFrame& frame, Ps at_ps) {
+  if (s.link_credits) {
+    s.credit_lanes[s.at(port, frame.klass)].credit_bytes += frame.quanta;
+    return;
+  }
   QueueControl& queue = s.queue_controls[s.at(port, frame.klass)];
   Port& out = s.ports[port];
   PortCounters& counters = s.port_counters[port];

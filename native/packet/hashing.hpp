@@ -111,12 +111,16 @@ inline PortId origin_port(const State& s, const QueuePair& qp, Packet* packet) {
   return has(packet->flags, kForward) ? qp.source_port : qp.destination_port;
 }
 
+/// The UDP source port of a packet.
+inline std::uint16_t entropy_of(const State& s, const QueuePair& qp, Packet* packet) {
+  return packet->kind == PacketKind::kData && s.entropy_per_packet ? extension(packet).entropy : qp.own_entropy;
+}
+
 /// The digest of the fields of a packet that does not carry it.
 [[gnu::noinline]] inline std::uint32_t hash_of_fields(const State& s, const HashFunction& function, Packet* packet) {
   const QueuePair& qp = s.queue_pairs[packet->queue_pair];
   const PortId from_port = origin_port(s, qp, packet);
-  const std::uint16_t entropy =
-      packet->kind == PacketKind::kData && s.entropy_per_packet ? extension(packet).entropy : qp.own_entropy;
+  const std::uint16_t entropy = entropy_of(s, qp, packet);
   const auto in_port = static_cast<std::uint16_t>(s.ingress_port(*packet).value);
   const FieldBytes bytes =
       field_bytes(function.fields, hash_input(qp, from_port, packet->destination_port, entropy, in_port));

@@ -36,6 +36,7 @@ inline void flush_queue(State& s, NodeId node, PortId port, TrafficClass klass, 
     if (!host) {
       const SwitchView view = switch_view(s, node);
       release(view, view.ingresses[LocalQueueId(packet->ingress)], packet->bytes);
+      if (s.link_credits) return_credit(s, view.node, lane_of(s, node, *packet), packet->bytes, now_ps);
     }
     packet->at_ps = kFlushedPs;
   }
@@ -47,6 +48,7 @@ inline void flush_queue(State& s, NodeId node, PortId port, TrafficClass klass, 
 inline void bring_down(State& s, PortId port, Ps now_ps) {
   const NodeId node = s.in.port_node[port];
   Port& out = s.ports[port];
+  out.up = false;
   for (const TrafficClass klass : s.classes()) {
     flush_queue(s, node, port, klass, now_ps);
     obey_frame(s, port, {now_ps, klass, 0}, now_ps);
@@ -56,7 +58,7 @@ inline void bring_down(State& s, PortId port, Ps now_ps) {
       if (ingress.paused) {
         auto& paused = view.node.paused;
         paused.erase(std::find(paused.begin(), paused.end(), s.at(port, klass)));
-        view.node.paused_ingresses -= 1;
+        view.node.in_order_for -= 1;
         s.paused_ingresses -= 1;
       }
       fold_headroom(view, ingress);
@@ -66,10 +68,10 @@ inline void bring_down(State& s, PortId port, Ps now_ps) {
   }
   if (is_host(s, node)) nic_of(s, port).pauses = false;
   out.pending = 0;
+  if (s.link_credits) out.paused = 0;
   out.frame_waits = false;
   s.frames_waiting[port].clear();
   s.set_outbound(port, node, false);
-  out.up = false;
   s.due_at_ps[port] = kNeverPs;
 }
 
@@ -86,6 +88,7 @@ inline void bring_up(State& s, PortId port, Ps now_ps) {
   const NodeId node = s.in.port_node[port];
   Port& out = s.ports[port];
   out.up = true;
+  if (s.link_credits) renew_credits(s, port);
   if (is_host(s, node))
     kick_nic(s, port, now_ps);
   else
@@ -105,7 +108,7 @@ inline void change_link(State& s, const InstantRow& instant) {
     const NodeId node = s.in.port_node[end];
     if (code == InstantCode::kLinkDown) {
       bring_down(s, end, now_ps);
-      if (!is_host(s, node)) test_resume(s, switch_view(s, node), now_ps);
+      if (!is_host(s, node) && !s.link_credits) test_resume(s, switch_view(s, node), now_ps);
     } else if (code == InstantCode::kLinkUp) {
       bring_up(s, end, now_ps);
     } else {

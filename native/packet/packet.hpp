@@ -192,6 +192,16 @@ class PacketPool {
                   reinterpret_cast<const std::uint8_t*>(from) + sizeof(Packet), stride_ - sizeof(Packet));
   }
 
+  /// Move what lies from `from` on up to the tail one place on, for one record at `from`, which is the caller's to
+  /// fill.
+  Packet* make_room(Packet* from, Packet*& tail) {
+    std::vector<Packet*> places{from};
+    while (places.back() != tail) places.push_back(next(places.back()));
+    tail = extend(tail);
+    for (std::size_t i = places.size() - 1; i > 0; --i) copy(places[i], places[i - 1]);
+    return from;
+  }
+
   /// The record after `packet`, whose reader has done with it; a block left behind goes back to the pool.
   Packet* consume(Packet* packet) {
     std::uint8_t* after = reinterpret_cast<std::uint8_t*>(packet) + stride_;

@@ -4,7 +4,6 @@
 #pragma once
 #include <algorithm>
 
-#include "packet/flow_control.hpp"
 #include "packet/hashing.hpp"
 #include "packet/host_processor.hpp"
 #include "packet/line.hpp"
@@ -97,7 +96,8 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
   const bool first = seq == message.first;
   const bool last = seq + 1 == message.end;
   Queue& queue = s.queues[s.at(port, message.klass)];
-  Packet* slot = queue.tail;
+  const bool overtakes = queue.departure != queue.tail;  // control packets of its class, which need more credit
+  Packet* slot = overtakes ? s.pool.make_room(queue.departure, queue.tail) : queue.tail;
   slot->queue_pair = nic.slots[sender.slot];
   slot->seq = static_cast<std::uint32_t>(seq);
   slot->destination_port = qp.destination_port;
@@ -134,8 +134,9 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
     return static_cast<double>(inflight + payload_bytes(s, message, sender.nxt)) > window_bytes(s, qp);
   }();
   slot->flags = static_cast<PacketFlags>(kForward | (asks ? kAckRequest : 0) | (first ? kFirst : 0));
-  queue.tail = s.pool.extend(slot);
-  queue.departure = queue.tail;
+  if (!overtakes) [[likely]]
+    queue.tail = s.pool.extend(slot);
+  queue.departure = overtakes ? s.pool.next(slot) : queue.tail;
   if (is_sampled(s, *slot)) [[unlikely]]
     record_path(s, *slot, port, 0);
   if (sender.deadline_at_ps == kOff) set_deadline(s, qp, at_ps + timeout_ps(s, qp));
@@ -155,6 +156,7 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
   transmit(s, out, slot, at_ps);
   if (s.has_host_processor) [[unlikely]]
     out.free_at_ps = std::max(out.free_at_ps, at_ps + host_cost_ps(transport, payload));
+  if (s.link_credits) take_credit(s, port, message.klass, slot->bytes);
   nic.turn = sender.slot + 1;
   if (sender.next_send_at_ps <= out.free_at_ps && can_send(s, qp)) return;  // stays ready
   clear_ready(nic, sender);
@@ -178,13 +180,14 @@ inline void start_nic_port(State& s, PortId port, Ps at_ps) {
   const TrafficClass control = s.in.control_class;
   if (out.frame_waits) {
     start_frame(s, port, at_ps);
-  } else if (out.pending != 0 && !class_paused(s, port, control, at_ps)) {
+  } else if (out.pending != 0 && control_open_from_ps(s, port) <= at_ps) {
     Queue& queue = s.queues[s.at(port, control)];
     Packet* packet = queue.departure;
     queue.bytes -= packet->bytes;
     queue.departure = s.pool.next(packet);
     if (queue.departure == queue.tail) out.pending = 0;
     transmit(s, out, packet, at_ps);
+    if (s.link_credits) take_credit(s, port, control, packet->bytes);
   } else if (QueuePair* qp = next_sender(s, nic, port, at_ps); qp != nullptr) {
     send_data(s, nic, port, *qp, at_ps);
   }

@@ -26,7 +26,14 @@ struct QueueControl {
   std::int64_t deficit = 0;
 };
 
-/// What one (ingress port, class) holds of its switch's buffer; at a NIC only `paused` and `refresh_at_ps` are used.
+/// One class at a port under credits between links: of what the port sends, and of what it receives.
+struct CreditLane {
+  std::int64_t credit_bytes = 0;  // that may leave by the port
+  std::int64_t owed_bytes = 0;    // that have come in by the port, are gone, and are not given back yet
+};
+
+/// What one (ingress port, class) holds of its switch's buffer; at a NIC only `paused` and `refresh_at_ps` are used,
+/// and under credits `used`.
 struct Ingress {
   std::int32_t used = 0;
   std::int32_t headroom_used = 0;
@@ -46,7 +53,7 @@ struct alignas(64) Port {
   NodeId peer_node;
   LocalPort peer_local;       // the far end at its node
   std::uint16_t pending = 0;  // classes with a packet
-  std::uint16_t paused = 0;   // classes with paused_until_ps set; may be stale
+  std::uint16_t paused = 0;   // classes with paused_until_ps set, may be stale; under credits those that lack some
   std::uint16_t current = 0;  // deficit round robin: class being served
   bool up = true;
   bool frame_waits = false;  // a flow-control frame has not departed
@@ -61,7 +68,7 @@ struct PortCounters {
 struct ControlFrame {
   Ps at_ps;  // arrival
   TrafficClass klass;
-  std::int32_t quanta;
+  std::int32_t quanta;  // under credits: bytes given back
 };
 
 /// One step of a deadlock: this class waits at this port, which the node of the next one has paused.
@@ -84,8 +91,8 @@ struct HashFunction {
 struct SwitchNode {
   std::int64_t shared_used = 0;
   std::int64_t shared_bytes = 0;
-  Ps next_due_at_ps = kNeverPs;  // no port can start anything earlier
-  std::int32_t paused_ingresses = 0;
+  Ps next_due_at_ps = kNeverPs;   // no port can start anything earlier
+  std::int32_t in_order_for = 0;  // reasons to keep departures in order: paused ingresses, or credits between links
   DeviceId device;
   AttachmentId edge;                       // that this switch is; none
   std::uint32_t weighted = 0;              // classes that share a port by weight

@@ -50,7 +50,10 @@ inline std::int64_t virtual_channel(const State& s, TrafficClass klass) {
       const PortId port = view.first + LocalPort(candidate->port);
       drain_port(s, view, port, at_ps);
       candidate->queue_bytes = s.queues[s.at(port, klass)].bytes;
-      if (reads_paused)
+      if (!reads_paused) continue;
+      if (s.link_credits)
+        candidate->paused = !has_credit(s, port, klass, s.port_signal.bytes);
+      else
         candidate->paused =
             contains(s.ports[port].paused, klass) && s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
     }

@@ -76,7 +76,7 @@ inline QueuePairId open_queue_pair(State& s, std::uint64_t flow, RankId source, 
   if (!s.down_at_failover.empty()) ports = working_ports(s, qp, ports);
   qp.source_port = ports.source;
   qp.destination_port = ports.destination;
-  qp.own_entropy = flow_entropy(s.in.seed, flow);
+  qp.own_entropy = s.pins.own_entropy(s.in.seed, flow);
   qp.reverse_hash = carried_hash(s, qp, false, qp.own_entropy);
   Sender& sender = qp.sender;
   sender.entropy = qp.own_entropy;

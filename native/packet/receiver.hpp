@@ -296,6 +296,13 @@ inline void nic_flow_control(State& s, NodeId node, PortId port, bool pause, Ps 
   kick_nic(s, port, now_ps);
 }
 
+/// A packet has left the host interface: give back its credit.
+inline void return_host_credit(State& s, NodeId node, PortId port, const Packet& packet, Ps now_ps) {
+  const QueueId lane = lane_of(s, node, packet);
+  s.ingresses[lane].used -= packet.bytes;
+  if (owe_credit(s, lane, packet.bytes)) kick_nic(s, port, now_ps);
+}
+
 /// The oldest packet in the receive buffer has reached the host.
 inline void leave_host_interface(State& s, NodeId node, PortId port, Ps now_ps) {
   NicPort& nic = nic_of(s, port);
@@ -303,6 +310,7 @@ inline void leave_host_interface(State& s, NodeId node, PortId port, Ps now_ps) 
   nic.receive_used_bytes -= packet->bytes;
   if (nic.pauses && nic.receive_used_bytes <= nic_row(s, port).xon_bytes)
     nic_flow_control(s, node, port, false, now_ps);
+  if (s.link_credits) return_host_credit(s, node, port, *packet, now_ps);
   handle_data(s, packet, packet->at_ps, now_ps);
   nic.interface_head = s.pool.consume(packet);
 }
@@ -326,10 +334,9 @@ inline void enter_host_interface(State& s, NodeId node, PortId port, Packet* pac
   nic.interface_tail = s.pool.extend(slot);
   s.pool.copy(slot, packet);
   slot->at_ps = now_ps;
+  if (s.link_credits) s.ingresses[lane_of(s, node, *packet)].used += packet->bytes;
   s.agendas[node].push(complete_ps, port_key(AgendaKind::kHostInterface, s.local_port(port), 0));
-  const bool lossless =
-      std::any_of(s.in.class_lossless.begin(), s.in.class_lossless.end(), [](auto l) { return l != 0; });
-  if (lossless && nic.has_host_interface && !nic.pauses && nic.receive_used_bytes > row.xoff_bytes)
+  if (s.lossless != 0 && nic.has_host_interface && !nic.pauses && nic.receive_used_bytes > row.xoff_bytes)
     nic_flow_control(s, node, port, true, now_ps);
 }
 

@@ -1,4 +1,6 @@
-/// A table of next hops, read by id: to which group of ports a node sends what goes to an attachment.
+/// A table of next hops, read by id: to which group of ports a node sends what goes to an attachment. Beside its
+/// shortest paths it may have layers, each with groups of its own; a packet's entropy or word chooses one.
+/// Source: docs/models/packet-engine.md, "Route".
 #pragma once
 #include "base/wiring.hpp"
 #include "packet/ids.hpp"
@@ -14,7 +16,8 @@ struct Ways {
 class Routes {
  public:
   static constexpr GroupId kUnreachable{-1};
-  static constexpr GroupId kAttached{-2};  // the destination hangs on this very node
+  static constexpr GroupId kAttached{-2};             // the destination hangs on this very node
+  static constexpr std::int64_t kShortestPaths = -1;  // instead of a layer
 
   Routes(const RouteTable& table, std::size_t nodes)
       : groups_(table.group_of),
@@ -23,7 +26,12 @@ class Routes {
         attachments_(table.group_of.size() / nodes),
         first_(table.group_ptr),
         ports_({reinterpret_cast<const PortId*>(table.group_ports.data()), table.group_ports.size()}),
-        weights_(table.group_weights) {}
+        weights_(table.group_weights),
+        layer_groups_(table.layer_group),
+        layers_(table.group_of.empty() ? 0 : table.layer_group.size() / table.group_of.size()),
+        layer_of_way_(table.layer_of),
+        pinned_ways_(static_cast<std::size_t>(table.pinned_ways)),
+        ways_(static_cast<std::size_t>(table.ways)) {}
 
   [[nodiscard]] GroupId group(NodeId node, AttachmentId attachment) const {
     return GroupId(groups_[place(node, attachment)]);
@@ -35,6 +43,27 @@ class Routes {
   /// Hops over switches; only where somebody asks.
   [[nodiscard]] std::int64_t distance(NodeId node, AttachmentId attachment) const {
     return distances_[place(node, attachment)];
+  }
+  [[nodiscard]] bool has_layers() const { return layers_ > 0; }
+  /// The layer of a packet whose word chooses it.
+  [[nodiscard]] std::int64_t layer_by_word(std::int64_t word) const {
+    const auto count = static_cast<std::int64_t>(layers_) + 1;
+    const std::int64_t rest = word % count;
+    return (rest < 0 ? rest + count : rest) - 1;
+  }
+  /// The layer of a packet from one attachment to another whose entropy chooses a way.
+  [[nodiscard]] std::int64_t layer_by_entropy(AttachmentId from, AttachmentId to, std::uint16_t entropy) const {
+    std::size_t way = entropy;
+    if (way >= pinned_ways_) {
+      if (ways_ <= pinned_ways_) return kShortestPaths;
+      way = pinned_ways_ + way % (ways_ - pinned_ways_);
+    }
+    return layer_of_way_[(from.index() * attachments_ + to.index()) * ways_ + way];
+  }
+  /// The group of a layer; negative where the shortest paths hold.
+  [[nodiscard]] GroupId group_of_layer(std::int64_t layer, NodeId node, AttachmentId attachment) const {
+    if (layer < 0) return kUnreachable;
+    return GroupId(layer_groups_[static_cast<std::size_t>(layer) * groups_.size() + place(node, attachment)]);
   }
   [[nodiscard]] std::size_t attachments() const { return attachments_; }
   [[nodiscard]] std::size_t groups() const { return first_.size() - 1; }
@@ -54,6 +83,10 @@ class Routes {
   IdSpan<GroupId, const std::int64_t> first_;  // candidate of each group; one more at the end
   IdSpan<CandidateId, const PortId> ports_;
   IdSpan<CandidateId, const std::int32_t> weights_;
+  std::span<const std::int32_t> layer_groups_;  // by layer, then as groups_
+  std::size_t layers_;
+  std::span<const std::int32_t> layer_of_way_;  // by attachment of origin, of destination, then way
+  std::size_t pinned_ways_, ways_;
 };
 
 }  // namespace weftwork

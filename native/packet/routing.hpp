@@ -39,11 +39,25 @@ inline FoundWays way_to_receiver(State& s, PortId port, AttachmentId target) {
   return {{s.joined_candidates.data(), 1, target, true}, PortId::none()};
 }
 
-/// The candidates towards `target`: those on shortest paths, then the others where port selection asks for them.
-inline FoundWays ways_to(State& s, const SwitchView& view, PortId destination, AttachmentId target) {
-  const GroupId group = s.routes.group(view.id, target);
-  if (group == Routes::kAttached) return way_to_receiver(s, s.in.port_peer[destination], target);
-  const GroupId second = s.routes.second(view.id, target);
+/// The layer of routes that a packet follows from this switch on.
+inline std::int64_t layer_of(const State& s, Packet* packet) {
+  if (!s.routes.has_layers()) return Routes::kShortestPaths;
+  if (s.in.port.layer_by_word) return s.routes.layer_by_word(s.wide ? wide(packet).word : 0);
+  const QueuePair& qp = s.queue_pairs[packet->queue_pair];
+  return s.routes.layer_by_entropy(s.in.attachment[origin_port(s, qp, packet)],
+                                   s.in.attachment[packet->destination_port], entropy_of(s, qp, packet));
+}
+
+/// The candidates towards `target`: those of the layer, or those on shortest paths and then the others where port
+/// selection asks for them.
+inline FoundWays ways_to(State& s, const SwitchView& view, PortId destination, AttachmentId target,
+                         std::int64_t layer) {
+  const GroupId shortest = s.routes.group(view.id, target);
+  if (shortest == Routes::kAttached) return way_to_receiver(s, s.in.port_peer[destination], target);
+  const GroupId of_layer = s.routes.group_of_layer(layer, view.id, target);
+  const bool has_layer = of_layer.value >= 0;
+  const GroupId group = has_layer ? of_layer : shortest;
+  const GroupId second = has_layer ? GroupId::none() : s.routes.second(view.id, target);
   const Ways minimal = group.is_none() ? Ways() : s.ways[group];
   const Ways others = second.is_none() ? Ways() : s.ways[second];
   FoundWays found{{nullptr, minimal.count + others.count, target}, PortId::none()};
@@ -72,15 +86,24 @@ inline AttachmentId target_of(const State& s, const SwitchView& view, Packet* pa
   return via.is_none() ? destination : via;
 }
 
-/// Route a packet where port selection may do more than choose among several ports of shortest paths.
+/// What the catalogue's ECMP chooses.
+inline PortId choose_by_hash(const State& s, const SwitchView& view, const PortQuestion& question, Packet* packet) {
+  const std::uint32_t hash = switch_hash(s, s.hash_functions[view.node.device], packet);
+  return view.first + LocalPort(question.candidates[hash % static_cast<std::uint32_t>(question.count)].port);
+}
+
+/// Route a packet where there are layers, or port selection may do more than choose among several ports of shortest
+/// paths.
 [[gnu::noinline]] inline Egress steer(State& s, const SwitchView& view, Packet* packet, TrafficClass klass, Ps at_ps) {
+  const std::int64_t layer = layer_of(s, packet);
   for (bool is_second = false;; is_second = true) {
     const AttachmentId target = target_of(s, view, packet);
-    FoundWays found = ways_to(s, view, packet->destination_port, target);
+    FoundWays found = ways_to(s, view, packet->destination_port, target, layer);
     PortQuestion& question = found.question;
     if (question.count == 0) return {found.down, klass};
     const bool asks = question.delivered ? s.in.port.at_delivery : question.count > 1 || s.in.port.always;
     if (!asks && !is_second) return {view.first + LocalPort(question.candidates[0].port), klass};
+    if (s.in.port.plain_ecmp) return {choose_by_hash(s, view, question, packet), klass};
     question.keeps_via = is_second;
     const AttachmentId via = s.wide ? wide(packet).via : AttachmentId::none();
     const Egress egress = call_port_selection(s, view, question, packet, klass, at_ps);

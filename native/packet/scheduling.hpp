@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 
+#include "packet/credits.hpp"
 #include "packet/steps.hpp"
 
 namespace weftwork {
@@ -71,10 +72,6 @@ inline bool can_send_lost(const State& s, const QueuePair& qp) {
 /// The same for any packet.
 inline bool can_send(const State& s, const QueuePair& qp) {
   return can_send_next(s, qp) || can_send_lost(s, qp);
-}
-
-inline TrafficClass class_to_send(const State& s, const QueuePair& qp) {
-  return s.messages[qp.sender.nxt_message].klass;
 }
 
 inline void set_ready(NicPort& nic, Sender& sender) {
@@ -193,22 +190,40 @@ inline Ps gap_ps(const QueuePair& qp, std::int64_t bytes) {
   }
 }
 
-inline bool class_paused(const State& s, PortId port, TrafficClass klass, Ps at_ps) {
-  return s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
+/// Bytes on the line of packet `seq`.
+inline std::int64_t frame_bytes(const State& s, const Message& message, std::int64_t seq) {
+  const TransportRow& transport = s.in.transport;
+  return payload_bytes(s, message, seq) + transport.data_overhead_bytes + transport.telemetry_bytes +
+         (seq == message.first ? transport.first_extra_bytes : 0);
 }
 
-/// Whether a lost packet of a queue pair is sent, not the next one: unless the window or a pause holds it back.
+/// From when on neither a pause nor a want of credit holds back packet `seq` of a message.
+inline Ps packet_open_from_ps(const State& s, PortId port, const Message& message, std::int64_t seq) {
+  if (s.link_credits && !has_credit(s, port, message.klass, frame_bytes(s, message, seq))) return kNeverPs;
+  return s.queue_controls[s.at(port, message.klass)].paused_until_ps;
+}
+
+/// The same for the first control packet that waits at a NIC port.
+inline Ps control_open_from_ps(const State& s, PortId port) {
+  const TrafficClass control = s.in.control_class;
+  if (s.link_credits && !has_credit(s, port, control, s.queues[s.at(port, control)].departure->bytes)) return kNeverPs;
+  return s.queue_controls[s.at(port, control)].paused_until_ps;
+}
+
+/// Whether a lost packet of a queue pair is sent, not the next one: unless window, pause or link hold it back.
 inline bool sends_lost(const State& s, const QueuePair& qp, PortId port, Ps at_ps) {
-  return can_send_lost(s, qp) && !class_paused(s, port, lost_message(s, qp).klass, at_ps);
+  return can_send_lost(s, qp) && packet_open_from_ps(s, port, lost_message(s, qp), qp.selective->first_lost()) <= at_ps;
 }
 
-/// From when on no pause holds back a queue pair that may send as far as window and credits are concerned.
+/// From when on neither a pause nor a want of credit on the link holds back a queue pair that may send as far as window
+/// and end-to-end credits are concerned.
 inline Ps open_from_ps(const State& s, const QueuePair& qp, PortId port) {
-  const auto open = [&](TrafficClass klass) { return s.queue_controls[s.at(port, klass)].paused_until_ps; };
+  const auto next = [&] { return packet_open_from_ps(s, port, s.messages[qp.sender.nxt_message], qp.sender.nxt); };
   if (!has_lost(s, qp)) [[likely]]
-    return open(class_to_send(s, qp));
-  const Ps lost = can_send_lost(s, qp) ? open(lost_message(s, qp).klass) : kNeverPs;
-  return can_send_next(s, qp) ? std::min(lost, open(class_to_send(s, qp))) : lost;
+    return next();
+  const Ps lost =
+      can_send_lost(s, qp) ? packet_open_from_ps(s, port, lost_message(s, qp), qp.selective->first_lost()) : kNeverPs;
+  return can_send_next(s, qp) ? std::min(lost, next()) : lost;
 }
 
 /// When the NIC port should next try to start something; never too late, perhaps too early.
@@ -218,12 +233,11 @@ inline Ps nic_due(State& s, PortId port) {
   if (out.frame_waits) return out.free_at_ps;
   NicPort& nic = nic_of(s, port);
   Ps due = kNeverPs;
-  if (out.pending != 0)
-    due = std::max(out.free_at_ps, s.queue_controls[s.at(port, s.in.control_class)].paused_until_ps);
+  if (out.pending != 0) due = std::max(out.free_at_ps, control_open_from_ps(s, port));
   if (!nic.paced.empty()) due = std::min(due, std::max(out.free_at_ps, nic.paced.front().at_ps));
   if (nic.ready_count == 0) return due;
-  if (out.paused == 0) return std::min(due, out.free_at_ps);
-  Ps open = kNeverPs;  // the first class that is not paused any more; without a ready queue pair the try finds nothing
+  if (out.paused == 0 && !s.link_credits) return std::min(due, out.free_at_ps);
+  Ps open = kNeverPs;  // the first class that is not held any more; without a ready queue pair the try finds nothing
   nic.ready.any([&](SlotId slot) {
     const QueuePair& qp = queue_pair_at(s, nic, slot);
     if (qp.sender.nxt >= qp.sender.end && !has_lost(s, qp)) return false;
@@ -236,7 +250,7 @@ inline Ps nic_due(State& s, PortId port) {
 /// The first ready queue pair from `nic.turn` on that may send at `at_ps`, or null. Those that may not are put aside.
 inline QueuePair* next_sender(State& s, NicPort& nic, PortId port, Ps at_ps) {
   if (nic.ready_count == 0) return nullptr;
-  const bool pauses = s.ports[port].paused != 0;
+  const bool may_be_held = s.ports[port].paused != 0 || s.link_credits;
   const SlotId turn = nic.turn < nic.slots.next_id() ? nic.turn : SlotId(0);
   QueuePair* found = nullptr;
   nic.ready.any_from(turn, [&](SlotId slot) {
@@ -245,7 +259,7 @@ inline QueuePair* next_sender(State& s, NicPort& nic, PortId port, Ps at_ps) {
       clear_ready(nic, qp.sender);
       return false;
     }
-    if (pauses && open_from_ps(s, qp, port) > at_ps) return false;
+    if (may_be_held && open_from_ps(s, qp, port) > at_ps) return false;
     found = &qp;
     return true;
   });

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/pins.hpp"
 #include "packet/agenda.hpp"
 #include "packet/calendar.hpp"
 #include "packet/containers.hpp"
@@ -50,6 +51,7 @@ struct State {
   IdVector<QueueId, QueueControl> queue_controls;
   IdVector<QueueId, Packet*> inbound;  // next packet on the wire towards this port
   IdVector<QueueId, Ingress> ingresses;
+  IdVector<QueueId, CreditLane> credit_lanes;  // empty without credits between links
   // Nodes.
   IdVector<SwitchId, SwitchNode> switches;
   IdVector<NodeId, SwitchId> switch_of_node;  // none for hosts
@@ -79,6 +81,7 @@ struct State {
   std::int64_t hops_at_last_watch = -1;  // `count.packet_hops`, when a deadlock was looked for last
   std::vector<DeadlockRow> deadlock;     // the cycle that ended the run; empty: none
 
+  Pins pins;
   RouteTableId route_table{0};  // that packets follow
   Routes routes;
   IdVector<CandidateId, Candidate> candidates;  // of every group, one after the other, as port selection sees them
@@ -109,7 +112,8 @@ struct State {
   std::uint32_t lossless = 0;       // classes, as bits
   std::uint32_t path_sample = 0;    // every so many data packets are followed on their path; 0: none
   bool moves = false;               // queue pairs may change their ports
-  bool steers = false;              // port selection does more than choose among several ports of shortest paths
+  bool steers = false;              // routes have layers, or port selection chooses not only among shortest paths
+  bool link_credits = false;        // links give credit, and nobody pauses
   bool has_host_processor = false;  // the hosts' processors have work with data packets
   double window_cap_bytes = std::numeric_limits<double>::infinity();  // no window is more than that
 
@@ -120,6 +124,7 @@ struct State {
         lookahead_ps(lookahead),
         pool(stride),
         calendar(input.node_kind.size(), lookahead),
+        pins(input.pins),
         routes(input.routes[RouteTableId(0)], input.node_kind.size()) {}
 
   /// The traffic classes, ascending.

@@ -19,26 +19,36 @@ inline void count_switch(Packet* packet) {
 [[gnu::always_inline]] inline void arrive_at_switch(State& s, const SwitchView& view, LocalPort local,
                                                     TrafficClass klass, Packet* packet, Ps at_ps) {
   const PortId port = view.first + local;
-  if (lost_on_link(s, port, *packet, at_ps)) return;
-  if (view.node.paused_ingresses != 0) [[unlikely]]
+  if (view.node.in_order_for != 0) [[unlikely]]
     drain_switch(s, view, at_ps);
+  if (lost_on_link(s, port, *packet, at_ps)) {
+    if (s.link_credits && !has(packet->flags, kLost))
+      return_credit(s, view.node, s.at(port, klass), packet->bytes, at_ps);
+    return;
+  }
   packet->ingress = static_cast<std::uint16_t>(s.at(local, klass).value);
   const Egress egress = route(s, view, packet, klass, at_ps);
   const PortId target = egress.port;
   if (target.is_none()) [[unlikely]] {
     drop(s, port, s.count.drop_no_route, at_ps);
+    if (s.link_credits) return_credit(s, view.node, s.at(port, klass), packet->bytes, at_ps);
     return;
   }
   Port& out = s.ports[target];
   if (!out.up) [[unlikely]] {
     drop(s, target, s.count.drop_link_down, at_ps);
+    if (s.link_credits) return_credit(s, view.node, s.at(port, klass), packet->bytes, at_ps);
     return;
   }
   drain_port(s, view, target, at_ps);
 
   TrafficClass queued = egress.klass;
-  if (!admits_at_once(view, view.ingresses[s.at(local, klass)], s.queues[s.at(target, queued)], packet->bytes,
-                      contains(s.lossless, klass))) {
+  if (s.link_credits) [[unlikely]] {
+    Ingress& ingress = view.ingresses[s.at(local, klass)];
+    occupy(view, ingress, packet->bytes);
+    note_largest(ingress);
+  } else if (!admits_at_once(view, view.ingresses[s.at(local, klass)], s.queues[s.at(target, queued)], packet->bytes,
+                             contains(s.lossless, klass))) {
     queued = admit(s, view, local, klass, egress, packet, at_ps);
     if (queued.is_none()) return;
   }
@@ -66,6 +76,8 @@ inline void count_switch(Packet* packet) {
   if ((out.pending & mask) != 0) return;  // the port is busy or paused, and knows when it goes on
   if (out.pending == 0 && !out.frame_waits) s.set_outbound(target, view.id, true);
   out.pending = static_cast<std::uint16_t>(out.pending | mask);
+  if (s.link_credits) [[unlikely]]
+    test_credit(s, view.row, target, queued);
   const Ps due = switch_due(s, out, target);
   set_due(s, view.node, target, due);
   if (due <= at_ps) start_switch_port(s, view, target, at_ps);

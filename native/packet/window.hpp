@@ -241,6 +241,20 @@ inline void run_agenda(State& s, NodeId node) {
   }
 }
 
+/// A packet has arrived at a host by a link that gives credit: once it is handled its bytes are given back, unless it
+/// is in the host interface, which it has yet to leave.
+[[gnu::noinline]] inline void arrive_with_credit(State& s, NodeId node, PortId port, TrafficClass klass, Packet* packet,
+                                                 Ps at_ps) {
+  packet->ingress = static_cast<std::uint16_t>(s.at(s.local_port(port), klass).value);
+  const QueueId lane = s.at(port, klass);
+  const std::int32_t before = s.ingresses[lane].used;
+  const std::int32_t bytes = packet->bytes;
+  const bool was_sent_before = has(packet->flags, kLost);
+  arrive_at_host(s, node, port, packet, at_ps);
+  if (was_sent_before || s.ingresses[lane].used != before) return;
+  if (owe_credit(s, lane, bytes)) kick_nic(s, port, at_ps);
+}
+
 /// The first packet on the wire towards (port, class); what was dropped before it departed is passed over.
 inline Packet* next_inbound(State& s, Packet*& position) {
   while (position->at_ps == kFlushedPs) [[unlikely]]
@@ -284,7 +298,10 @@ inline void host_window(State& s, NodeId node, Ps start_ps, Ps end_ps) {
     if (ArrivalKey::is_packet(key)) {
       Packet*& position = s.inbound[s.at(port, ArrivalKey::klass(key))];
       Packet* packet = next_inbound(s, position);
-      arrive_at_host(s, node, port, packet, at_ps);
+      if (s.link_credits) [[unlikely]]
+        arrive_with_credit(s, node, port, ArrivalKey::klass(key), packet, at_ps);
+      else
+        arrive_at_host(s, node, port, packet, at_ps);
       position = s.pool.consume(packet);
     } else {
       auto& frames = s.frames_inbound[port];
@@ -326,9 +343,10 @@ inline void switch_window(State& s, NodeId node, Ps start_ps, Ps end_ps) {
       auto& frames = s.frames_inbound[port];
       const ControlFrame frame = frames.front();
       frames.pop();
-      if (view.node.paused_ingresses != 0) drain_switch(s, view, at_ps);
+      if (view.node.in_order_for != 0) drain_switch(s, view, at_ps);
       drain_port(s, view, port, at_ps);
       obey_frame(s, port, frame, at_ps);
+      if (s.link_credits) test_credit(s, view.row, port, frame.klass);
       set_due(s, view.node, port, std::max(at_ps, switch_due(s, s.ports[port], port)));
       drain_port(s, view, port, at_ps);
     }

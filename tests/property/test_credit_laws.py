@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.both import both
 from helpers.tiny import RATE_BPS, Message, packet_input_of, sends, wired
 
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.engine.instants import Fault
-from weftwork.engine.packet import run
 from weftwork.engine.packet_input import PacketInput
 from weftwork.spec.device import Ecn, Nic, Switch
 from weftwork.spec.transport import Transport
@@ -31,6 +31,7 @@ def plan(seed: int) -> PacketInput:
     quantum = source.choice([64, 500, 4158, 8192, 20_000])
     transport = Transport(
         link_credits=True,
+        lossless_priorities=(),
         credit_quantum_bytes=quantum,
         retransmission_timeout_ps=source.choice([100 * US_PS, MS_PS]),
         retry_limit=1000,
@@ -73,7 +74,7 @@ def plan(seed: int) -> PacketInput:
 @pytest.mark.parametrize("seed", range(40))
 def test_no_lane_overflows_and_none_runs_dry(seed: int) -> None:
     made = plan(seed)
-    outcome = run(made)
+    outcome = both(made)
     assert (outcome.ports["max_ingress_bytes"] <= made.port_credit_bytes).all()
     assert (outcome.messages["acked_at_ps"] > 0).all()
     assert len(outcome.deadlock) == 0

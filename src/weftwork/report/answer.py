@@ -222,7 +222,7 @@ def _pauses(run: Run) -> str:
             " all"
         )
     elif _value(run, "credit_frames"):
-        paused = f"Ports waited for credit for {_amount(run, 'paused_ps')} in all"
+        paused = "Links gave credit, and how long ports waited for it is not counted"
     said = f"ECN marked {plural(marks, 'packet')}" if marks else "nothing was marked"
     return f"{paused}; {said}."
 

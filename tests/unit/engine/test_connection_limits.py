@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, Message, job_of, packet_input_of, pair, sends, star, wired
 
 from weftwork.base.clock import MS_PS, US_PS
-from weftwork.engine import packet
 from weftwork.engine.instants import Fault
 from weftwork.engine.outcome import Outcome
 from weftwork.spec.job import Operation, Peer, Send, Size, Wait
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.sanitize
 def four_packets(cap_bytes: int, **changes: Any) -> Outcome:
     transport = Transport.model_validate({"inflight_cap_bytes": cap_bytes, "ack_every": 1_000} | changes)
     job = sends(2, [Message(source=0, destination=1, size_bytes=4 * 4096)])
-    return packet.run(packet_input_of(pair(), job, transport=transport))
+    return both(packet_input_of(pair(), job, transport=transport))
 
 
 # A cap of what is in flight
@@ -54,14 +54,14 @@ def test_a_connection_waits_for_an_ack_that_its_last_packet_under_the_cap_asks_f
 def test_the_cap_is_of_each_connection() -> None:
     messages = [Message(source=0, destination=1, size_bytes=4096, channel=channel) for channel in range(3)]
     transport = Transport(inflight_cap_bytes=4096)
-    outcome = packet.run(packet_input_of(pair(), sends(2, messages), transport=transport))
+    outcome = both(packet_input_of(pair(), sends(2, messages), transport=transport))
     assert outcome.messages["delivered_at_ps"].tolist() == [(1 + place) * FIRST_PS + DELAY_PS for place in range(3)]
 
 
 @pytest.mark.parametrize(("window_bytes", "rounds"), [(4096, 3), (2 * 4096, 1), (16 * 4096, 1)])
 def test_the_smaller_of_window_and_cap_counts(window_bytes: int, rounds: int) -> None:
     job = sends(2, [Message(source=0, destination=1, size_bytes=4 * 4096)])
-    outcome = packet.run(
+    outcome = both(
         packet_input_of(
             pair(),
             job,
@@ -84,7 +84,7 @@ def test_each_end_of_a_connection_takes_state_at_its_nic() -> None:
     messages = [Message(source=a, destination=b, size_bytes=100, channel=channel) for a, b, channel in ends]
     for state_bytes in (STATE_BYTES, 0):
         transport = Transport(connection_state_bytes=state_bytes)
-        outcome = packet.run(packet_input_of(star(3), sends(3, messages), transport=transport))
+        outcome = both(packet_input_of(star(3), sends(3, messages), transport=transport))
         assert outcome.ports["nic_state_bytes"].tolist() == [places * state_bytes for places in (4, 3, 1, 0, 0, 0)]
 
 
@@ -92,7 +92,7 @@ def test_a_receiver_that_no_packet_has_reached_takes_nothing() -> None:
     message = [Message(source=0, destination=1, size_bytes=100)]
     transport = Transport(connection_state_bytes=STATE_BYTES)
     for until_ps, places in ((98 * 2 * BYTE_PS + DELAY_PS, [1, 0]), (US_PS, [1, 1])):
-        outcome = packet.run(packet_input_of(pair(), sends(2, message), transport=transport, until_ps=until_ps))
+        outcome = both(packet_input_of(pair(), sends(2, message), transport=transport, until_ps=until_ps))
         assert outcome.ports["nic_state_bytes"].tolist() == [count * STATE_BYTES for count in places]
 
 
@@ -105,9 +105,7 @@ def test_a_connection_that_moves_takes_state_at_each_port_it_comes_to() -> None:
     transport = Transport(connection_state_bytes=STATE_BYTES, retransmission_timeout_ps=MS_PS, lossless_priorities=())
     places = []
     for faults in ([], [down], [down, up]):
-        outcome = packet.run(
-            packet_input_of(fabric, job, transport=transport, faults=faults, reconvergence_delay_ps=MS_PS)
-        )
+        outcome = both(packet_input_of(fabric, job, transport=transport, faults=faults, reconvergence_delay_ps=MS_PS))
         assert outcome.complete
         places.append([int(state_bytes) // STATE_BYTES for state_bytes in outcome.ports["nic_state_bytes"]])
     assert [row[:4] for row in places] == [[1, 0, 1, 0], [1, 1, 1, 1], [2, 1, 2, 1]]

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.both import both
 from helpers.tiny import BYTE_PS, job_of, packet_input_of, pair, sends, wired
 from helpers.tiny import Message as Sent
 
 from weftwork.base.clock import US_PS
-from weftwork.engine import packet
 from weftwork.engine.instants import Fault
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.waits import WAIT_KINDS, WAIT_STATES
@@ -48,7 +48,7 @@ def ran(ordering: str, *streams: list[Operation], until_ps: int | None = None, *
     settings: dict[str, Any] = {} if until_ps is None else {"until_ps": until_ps}
     job = job_of([[[message, message, message, Wait()]], list(streams)])
     engine_input = packet_input_of(pair(delays_ps=[NEAR_PS]), job, transport=transport, faults=faults, **settings)
-    outcome = packet.run(engine_input)
+    outcome = both(engine_input)
     assert outcome.counters["drop_link_down"] == 1
     return outcome
 
@@ -150,7 +150,7 @@ def test_many_messages_on_two_ways_are_each_delivered_when_they_are_whole(recove
     delivered = {}
     for ordering in ORDERS:
         transport = Transport.model_validate({"ordering": ordering, "recovery": recovery, "reorder_tolerant": True})
-        outcome = packet.run(packet_input_of(fabric, job, transport=transport, path_selection="spray"))
+        outcome = both(packet_input_of(fabric, job, transport=transport, path_selection="spray"))
         assert outcome.counters["retransmissions"] == outcome.counters["out_of_order_discards"] == 0
         delivered[ordering] = outcome.messages["delivered_at_ps"]
     assert np.count_nonzero(np.diff(delivered["message"]) < 0) > 20

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, Message, packet_input_of, pair, sends, star
 
 from weftwork.base.clock import US_PS
-from weftwork.engine import packet
 from weftwork.engine.outcome import Outcome
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.fabric import Fabric
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.sanitize
 def ran(fabric: Fabric, *messages: Message, control: str = "none", **changes: Any) -> Outcome:
     job = sends(2, messages) if len(fabric.node_names) == 2 else sends(3, messages)
     transport = Transport.model_validate(changes)
-    return packet.run(packet_input_of(fabric, job, transport=transport, congestion_control=control))
+    return both(packet_input_of(fabric, job, transport=transport, congestion_control=control))
 
 
 def one(size_bytes: int, at_ps: int = 0, source: int = 0, destination: int | None = None) -> Message:

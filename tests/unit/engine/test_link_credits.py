@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.both import both
 from helpers.tiny import BYTE_PS, DELAY_PS, RATE_BPS, Message, packet_input_of, pair, sends, star, wired
 
 from weftwork.base.clock import MS_PS, SECOND_PS, US_PS
 from weftwork.engine.instants import Fault
-from weftwork.engine.packet import run
 from weftwork.engine.packet_input import PacketInput
 from weftwork.policies.load import load
 from weftwork.spec.device import Nic, Scheduling, Switch
@@ -33,6 +33,7 @@ WIRE = Transport(
     first_extra_bytes=0,
     retransmission_timeout_ps=10 * SECOND_PS,
     link_credits=True,
+    lossless_priorities=(),
     credit_quantum_bytes=FRAME_BYTES,
 )
 NEVER_BACK = WIRE.model_copy(update={"credit_quantum_bytes": 1_000_000})
@@ -54,11 +55,9 @@ def packets(count: int, *, source: int = 0, destination: int = 1, at_ps: int = 0
     return Message(source=source, destination=destination, size_bytes=count * 4096, at_ps=at_ps, channel=channel)
 
 
-@pytest.mark.parametrize("priorities", [(), (3,)])
-def test_credit_comes_back_when_the_receiver_has_handled_a_packet_behind_its_ack(priorities: tuple[int, ...]) -> None:
+def test_credit_comes_back_when_the_receiver_has_handled_a_packet_behind_its_ack() -> None:
     # Three leave at once. The first is there after F + D; its ACK goes first, then the frame with its credit.
-    wire = WIRE.model_copy(update={"lossless_priorities": priorities})
-    outcome = run(with_room(packet_input_of(pair(), sends(2, [packets(4)]), transport=wire), {1: 3 * FRAME_BYTES}))
+    outcome = both(with_room(packet_input_of(pair(), sends(2, [packets(4)]), transport=WIRE), {1: 3 * FRAME_BYTES}))
     back_ps = FRAME_PS + DELAY_PS + ACK_PS + CREDIT_PS + DELAY_PS
     assert back_ps > 3 * FRAME_PS
     assert outcome.messages["delivered_at_ps"].tolist() == [back_ps + FRAME_PS + DELAY_PS]
@@ -70,7 +69,7 @@ def test_credit_comes_back_when_the_receiver_has_handled_a_packet_behind_its_ack
 
 @pytest.mark.parametrize(("room_bytes", "delivered"), [(2 * FRAME_BYTES, 1), (2 * FRAME_BYTES - 1, 0)])
 def test_a_packet_leaves_with_exactly_its_bytes_of_credit(room_bytes: int, delivered: int) -> None:
-    outcome = run(with_room(packet_input_of(pair(), sends(2, [packets(2)]), transport=NEVER_BACK), {1: room_bytes}))
+    outcome = both(with_room(packet_input_of(pair(), sends(2, [packets(2)]), transport=NEVER_BACK), {1: room_bytes}))
     wanted = 2 * FRAME_PS + DELAY_PS if delivered else -1
     assert outcome.messages["delivered_at_ps"].tolist() == [wanted]
     assert outcome.counters["data_sent"] == 1 + delivered
@@ -82,7 +81,7 @@ def test_a_smaller_packet_of_another_queue_pair_passes_one_that_waits_for_credit
     late_ps = 2 * FRAME_PS
     small = Message(source=0, destination=1, size_bytes=10, at_ps=late_ps, channel=1)
     job = sends(2, [packets(2), small])
-    outcome = run(with_room(packet_input_of(pair(), job, transport=NEVER_BACK), {1: 2 * FRAME_BYTES - 1}))
+    outcome = both(with_room(packet_input_of(pair(), job, transport=NEVER_BACK), {1: 2 * FRAME_BYTES - 1}))
     assert outcome.messages["delivered_at_ps"].tolist() == [-1, late_ps + (72 + 20) * BYTE_PS + DELAY_PS]
 
 
@@ -98,7 +97,7 @@ def test_data_overtakes_control_packets_of_its_class_that_need_more_credit() -> 
         Message(source=1, destination=0, size_bytes=100),
         Message(source=1, destination=0, size_bytes=10, at_ps=second_ps, channel=1),
     ]
-    outcome = run(with_room(packet_input_of(pair(), sends(2, messages), transport=wire), {0: 550}))
+    outcome = both(with_room(packet_input_of(pair(), sends(2, messages), transport=wire), {0: 550}))
     second_there_ps = second_ps + (72 + 20) * BYTE_PS + DELAY_PS
     ack_ps = (500 + 20) * BYTE_PS
     back_ps = second_there_ps + ack_ps + CREDIT_PS + DELAY_PS
@@ -113,7 +112,7 @@ def test_data_overtakes_control_packets_of_its_class_that_need_more_credit() -> 
 
 def test_a_switch_gives_credit_back_when_the_packet_starts_to_leave() -> None:
     # Room for one: it leaves the switch as it comes, and the frame that tells it starts at the same instant.
-    outcome = run(with_room(packet_input_of(star(2), sends(2, [packets(2)]), transport=WIRE), {2: FRAME_BYTES}))
+    outcome = both(with_room(packet_input_of(star(2), sends(2, [packets(2)]), transport=WIRE), {2: FRAME_BYTES}))
     back_ps = FRAME_PS + DELAY_PS + CREDIT_PS + DELAY_PS
     assert outcome.messages["delivered_at_ps"].tolist() == [back_ps + 2 * (FRAME_PS + DELAY_PS)]
     assert outcome.ports["credit_frames"].tolist() == [0, 2, 2, 0]
@@ -123,7 +122,7 @@ def test_a_switch_gives_credit_back_when_the_packet_starts_to_leave() -> None:
 def test_less_than_a_quantum_is_kept_back() -> None:
     # The second makes the quantum whole as it starts to leave, when the first has left the wire; the third is owed.
     wire = WIRE.model_copy(update={"credit_quantum_bytes": FRAME_BYTES + 1})
-    outcome = run(with_room(packet_input_of(star(2), sends(2, [packets(3)]), transport=wire), {2: 2 * FRAME_BYTES}))
+    outcome = both(with_room(packet_input_of(star(2), sends(2, [packets(3)]), transport=wire), {2: 2 * FRAME_BYTES}))
     back_ps = 2 * FRAME_PS + DELAY_PS + CREDIT_PS + DELAY_PS
     assert outcome.messages["delivered_at_ps"].tolist() == [back_ps + 2 * (FRAME_PS + DELAY_PS)]
     assert outcome.ports["credit_frames"].tolist() == [0, 1, 1, 0]
@@ -138,7 +137,7 @@ def filling(room_frames: int, **changes: Any) -> PacketInput:
 
 
 def test_an_ingress_holds_its_room_and_no_more() -> None:
-    outcome = run(filling(5))
+    outcome = both(filling(5))
     assert outcome.ports["frames"].tolist()[0] == 6
     assert outcome.ports["max_ingress_bytes"].tolist()[2] == 5 * FRAME_BYTES
     assert sum(value for name, value in outcome.counters.items() if name.startswith("drop")) == 0
@@ -148,7 +147,7 @@ def test_an_ingress_holds_its_room_and_no_more() -> None:
 def test_a_link_that_comes_up_has_credit_for_what_is_free_behind_it(faults: int) -> None:
     # Four have left, one of them is gone and owed. The link begins anew with room for four less the three that wait.
     flap = [Fault(at_ps=10 * US_PS, event="down", link=0), Fault(at_ps=20 * US_PS, event="up", link=0)]
-    outcome = run(filling(4, wire={"credit_quantum_bytes": 2 * FRAME_BYTES}, faults=flap * faults))
+    outcome = both(filling(4, wire={"credit_quantum_bytes": 2 * FRAME_BYTES}, faults=flap * faults))
     assert outcome.ports["frames"].tolist()[0] == 4 + faults
     assert outcome.ports["credit_frames"].tolist()[2] == 0
     assert outcome.ports["max_ingress_bytes"].tolist()[2] == (3 + faults) * FRAME_BYTES
@@ -161,7 +160,7 @@ def test_what_was_on_a_link_that_went_down_gives_nothing_back(wait_ps: int, sent
     faults = [Fault(at_ps=FRAME_PS, event="down", link=0), Fault(at_ps=FRAME_PS + 1, event="up", link=0)]
     until_ps = FRAME_PS + DELAY_PS + CREDIT_PS + DELAY_PS + wait_ps
     made = packet_input_of(star(2), sends(2, [packets(3)]), transport=WIRE, faults=faults, until_ps=until_ps)
-    outcome = run(with_room(made, {2: FRAME_BYTES}))
+    outcome = both(with_room(made, {2: FRAME_BYTES}))
     assert outcome.ports["drops"].tolist()[2] == 1
     assert outcome.counters["data_sent"] == sent
 
@@ -172,7 +171,7 @@ def test_what_is_lost_or_dropped_gives_its_credit_back_at_once() -> None:
     period_ps = FRAME_PS + DELAY_PS + CREDIT_PS + DELAY_PS
     loss = np.where(np.arange(4) == 0, 1.0, 0.0)
     made = replace(with_room(made, {2: FRAME_BYTES}), port_loss=loss, until_ps=3 * period_ps + 1)
-    outcome = run(made)
+    outcome = both(made)
     assert outcome.counters["data_sent"] == 4
     assert outcome.ports["drops"].tolist() == [0, 0, 3, 0]
     assert outcome.ports["max_ingress_bytes"].sum() == 0
@@ -182,7 +181,7 @@ def test_what_is_dropped_by_a_dead_port_gives_its_credit_back_at_once() -> None:
     # Room for three: one is being sent when the slow link dies, and three wait, which are dropped. Each gives back a
     # frame of credit: the first one's leaves at once, the others one after the other behind it.
     down_ps = 100 * US_PS
-    outcome = run(filling(3, faults=[Fault(at_ps=down_ps, event="down", link=1)]))
+    outcome = both(filling(3, faults=[Fault(at_ps=down_ps, event="down", link=1)]))
     assert outcome.counters["drop_link_down"] == 3 + 16  # what is left of 20 comes to a port that is down
     assert outcome.ports["credit_frames"].tolist()[2] == 20
     assert outcome.counters["data_sent"] == 20
@@ -192,7 +191,7 @@ def test_a_host_interface_gives_credit_back_before_the_receiver_handles_the_pack
     # Room for one. It takes 4,158 bytes at 100 Gb/s and the latency to pass; then the frame goes before the ACK.
     nic = Nic(pcie_rate_bps=RATE_BPS // 4, pcie_latency_ps=US_PS)
     made = packet_input_of(pair(nic=nic), sends(2, [packets(2)]), transport=WIRE)
-    outcome = run(with_room(made, {1: FRAME_BYTES}))
+    outcome = both(with_room(made, {1: FRAME_BYTES}))
     inside_ps = FRAME_BYTES * 4 * BYTE_PS + US_PS
     back_ps = FRAME_PS + DELAY_PS + inside_ps + CREDIT_PS + DELAY_PS
     delivered_ps = back_ps + FRAME_PS + DELAY_PS + inside_ps
@@ -205,7 +204,7 @@ def test_what_finds_no_place_in_a_receive_buffer_is_dropped_and_gives_its_credit
     # Six of eight fit. Nobody asks for a pause, though the buffer holds more than Xoff.
     nic = Nic(pcie_latency_ps=MS_PS, receive_buffer_bytes=7 * FRAME_BYTES - 1, xoff_bytes=1, xon_bytes=0)
     made = packet_input_of(pair(nic=nic), sends(2, [packets(8)]), transport=WIRE, until_ps=MS_PS // 2)
-    outcome = run(with_room(made, {}))
+    outcome = both(with_room(made, {}))
     assert outcome.counters["drop_receive_buffer"] == 2
     assert outcome.ports["credit_frames"].tolist() == [0, 2]
     assert outcome.ports["pauses_sent"].sum() == 0
@@ -221,7 +220,7 @@ def test_a_strict_class_without_credit_holds_nobody_back(room_bytes: int, left: 
     switch = Switch(forwarding_latency_ps=0, scheduling=Scheduling(weights=(0, 0, 0, 0, 0, 0, 0, 0)))
     fabric = star(3, rates_bps=[RATE_BPS, RATE_BPS, RATE_BPS // 4], switch=switch)
     made = packet_input_of(fabric, sends(3, messages), transport=NEVER_BACK, until_ps=MS_PS)
-    outcome = run(with_room(made, {2: room_bytes}))
+    outcome = both(with_room(made, {2: room_bytes}))
     assert outcome.ports["frames"].tolist()[5] == left
     assert (outcome.messages["delivered_at_ps"] > 0).tolist() == [left == 6] * 2
 
@@ -235,7 +234,7 @@ def test_a_packet_needs_credit_for_what_the_switch_writes_into_it_too(missing_by
     )
     wire = made.transport
     written_bytes = 4096 + wire.data_overhead_bytes + wire.telemetry_bytes + wire.telemetry_hop_bytes
-    outcome = run(with_room(made, {1: written_bytes - missing_bytes}))
+    outcome = both(with_room(made, {1: written_bytes - missing_bytes}))
     assert wire.telemetry_hop_bytes > 1
     assert outcome.ports["bytes"].tolist()[3] == written_bytes * (1 - missing_bytes)
     assert outcome.ports["max_ingress_bytes"].tolist()[2] == written_bytes - wire.telemetry_hop_bytes
@@ -248,10 +247,10 @@ def test_a_candidate_whose_far_end_has_no_room_for_the_packet_is_paused() -> Non
     wire = WIRE.model_copy(update={"reorder_tolerant": True})
     made = packet_input_of(wired(links, hosts=2), sends(2, [packets(6)]), transport=wire, port_selection=policy)
     to_b, to_c = (port_between(made, 2, other) for other in (3, 4))
-    outcome = run(with_room(made, {int(made.port_peer[to_b]): 100}))
+    outcome = both(with_room(made, {int(made.port_peer[to_b]): 100}))
     assert outcome.ports["frames"].tolist()[to_b] == 0
     assert outcome.ports["frames"].tolist()[to_c] == 6
-    roomy = run(with_room(made, {}))
+    roomy = both(with_room(made, {}))
     assert roomy.ports["frames"].tolist()[to_b] == 6
 
 
@@ -277,7 +276,7 @@ def ring(switches: int, hops: int, **changes: Any) -> PacketInput:
 )
 def test_a_ring_of_full_lanes_ends_with_its_cycle(wire: dict[str, int]) -> None:
     made = ring(8, 3, wire=wire)
-    outcome = run(made)
+    outcome = both(made)
     ports = outcome.deadlock["port"]
     ends = zip(made.port_node[ports].tolist(), made.port_node[made.port_peer[ports]].tolist(), strict=True)
     assert list(ends) == [(8 + i, 8 + (i + 1) % 8) for i in range(8)]
@@ -289,7 +288,7 @@ def test_a_ring_of_full_lanes_ends_with_its_cycle(wire: dict[str, int]) -> None:
 
 
 def test_a_neighbour_alone_makes_no_circle_of_credits() -> None:
-    outcome = run(ring(8, 1))
+    outcome = both(ring(8, 1))
     assert (outcome.messages["acked_at_ps"] > 0).all()
     assert len(outcome.deadlock) == 0
 
@@ -298,7 +297,7 @@ def test_a_ring_that_comes_to_rest_before_a_look_is_looked_at_all_the_same() -> 
     # Nobody may retry, and all give up within the first watch: then nothing is left to do.
     wire = {"retransmission_timeout_ps": US_PS, "retry_limit": 0}
     made = ring(8, 3, wire=wire)
-    outcome = run(made)
+    outcome = both(made)
     assert outcome.counters["queue_pair_errors"] == 8
     assert outcome.simulated_ps < made.watch_ps
     assert len(outcome.deadlock) == 8
@@ -306,7 +305,7 @@ def test_a_ring_that_comes_to_rest_before_a_look_is_looked_at_all_the_same() -> 
 
 def test_a_fault_to_come_may_break_a_circle_of_credits() -> None:
     cut = Fault(at_ps=3 * MS_PS, event="down", link=8)
-    outcome = run(ring(8, 3, faults=(cut,)))
+    outcome = both(ring(8, 3, faults=(cut,)))
     assert outcome.counters["drop_link_down"] > 0
     assert len(outcome.deadlock) == 0
     assert (outcome.messages["delivered_at_ps"] > 3 * MS_PS).any()
@@ -318,6 +317,6 @@ def test_a_deadlock_is_not_told_while_a_rank_has_yet_to_send() -> None:
     links = [(host, 8 + host) for host in range(8)] + [(8 + i, 8 + (i + 1) % 8) for i in range(8)]
     messages = [Message(source=i, destination=(i + 3) % 8, size_bytes=3_000_000) for i in range(8)]
     beside = packet_input_of(wired(links, hosts=8), sends(8, [*messages, late]), transport=made.transport)
-    outcome = run(replace(beside, port_credit_bytes=made.port_credit_bytes))
+    outcome = both(replace(beside, port_credit_bytes=made.port_credit_bytes))
     assert len(outcome.deadlock) == 8
     assert len(outcome.waits) == 9

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.both import both
 from helpers.tiny import Message, packet_input_of, sends, wired
 from numpy.typing import NDArray
 
 from weftwork.base.clock import MS_PS, SECOND_PS, US_PS
 from weftwork.engine.instants import Fault
-from weftwork.engine.packet import run
 from weftwork.engine.packet_input import PIN_DTYPE, PacketInput
 from weftwork.policies.load import load
 from weftwork.spec.transport import Transport
@@ -80,7 +80,7 @@ def plan(channels: int = 1, **settings: object) -> PacketInput:
 
 def by_b_and_c(engine_input: PacketInput) -> tuple[int, int]:
     """Frames that A has sent by B and by C: of data, since ACKs come to A."""
-    frames = run(engine_input).ports["frames"]
+    frames = both(engine_input).ports["frames"]
     return int(frames[port_between(engine_input, A, B)]), int(frames[port_between(engine_input, A, C)])
 
 
@@ -105,18 +105,18 @@ def test_a_pin_is_of_its_channel_or_of_all_that_have_none_of_their_own() -> None
 @pytest.mark.parametrize("ways", [(BY_B, -1), (BY_B, BY_C)])
 def test_without_columns_beyond_the_pinned_ones_the_shortest_paths_hold(ways: tuple[int, int]) -> None:
     # Whatever ECMP does with them: the digest is that of a table without layers, all of whose entropies are drawn.
-    assert run(layered(plan(8), TWO, ways)).digest() == run(plan(8)).digest()
+    assert both(layered(plan(8), TWO, ways)).digest() == both(plan(8)).digest()
 
 
 def test_a_layer_without_a_group_for_a_switch_leaves_it_to_the_shortest_paths() -> None:
-    assert run(layered(plan(8), {(BY_B, D): B, (BY_C, D): C})).digest() == run(plan(8)).digest()
+    assert both(layered(plan(8), {(BY_B, D): B, (BY_C, D): C})).digest() == both(plan(8)).digest()
 
 
 def test_a_layer_whose_ports_are_down_drops_what_follows_it() -> None:
     # Routes are computed anew only after the run; the shortest paths would still lead by C.
     faults = (Fault(at_ps=US_PS // 10, event="down", link=1),)
     made = plan(faults=faults, until_ps=MS_PS, reconvergence_delay_ps=SECOND_PS)
-    outcome = run(replace(layered(made, TWO), pins=pins((0, 1, 0, 0))))
+    outcome = both(replace(layered(made, TWO), pins=pins((0, 1, 0, 0))))
     assert outcome.counters["drop_link_down"] == PACKETS
     assert outcome.ports["drops"][port_between(made, A, B)] == PACKETS
     by_c = replace(layered(made, TWO), pins=pins((0, 1, 0, 1)))
@@ -133,7 +133,7 @@ def test_acks_follow_the_layer_of_their_own_pair() -> None:
     layer_of = -np.ones_like(table.layer_of)
     layer_of[far, home] = BY_C
     made = replace(made, routes=(replace(table, layer_group=layer_group, layer_of=layer_of),))
-    frames = run(made).ports["frames"]
+    frames = both(made).ports["frames"]
     assert frames[port_between(made, D, C)] == PACKETS
     assert frames[port_between(made, D, B)] == 0
 
@@ -146,7 +146,7 @@ def test_a_word_chooses_the_layer_from_the_next_switch_on(word: int, by_c: int) 
     links = [*(link for link in LINKS if link != (A, C)), (B, C)]
     made = packet_input_of(wired(links, hosts=HOSTS), sends(HOSTS, messages(1)), transport=WIRE, port_selection=policy)
     made = layered(made, {(0, B): C, (0, A): 0}, ways=(), pinned=0)
-    frames = run(made).ports["frames"]
+    frames = both(made).ports["frames"]
     assert frames[port_between(made, A, B)] == PACKETS
     assert frames[port_between(made, B, C)] == PACKETS * by_c
     assert frames[port_between(made, B, D)] == PACKETS * (1 - by_c)

@@ -24,6 +24,7 @@ from weftwork.policies.load import LoadedPolicy
 __all__ = ["Egress", "SwitchConfig", "SwitchNode"]
 
 QUANTUM_BYTES: Final = 1_024  # of weight 1: `weftwork.spec.device.Scheduling`
+_MOST_HOPS: Final = 255  # a TTL is a byte: RFC 791, section 3.1
 _COUNTS_HOPS: Final = (PacketKind.DATA, PacketKind.REQUEST)  # whose count the receiver's step is told
 
 
@@ -190,7 +191,7 @@ class SwitchNode:
         packet = egress.take(c)
         arrival_bytes = packet.size_bytes
         if packet.kind in _COUNTS_HOPS:
-            packet.hop_count += 1
+            packet.hop_count = min(packet.hop_count + 1, _MOST_HOPS)
         if self._writes_into(packet):
             self._write_telemetry(port, packet, sum(egress.queue_bytes))
         if self.config.marks_at_dequeue:

@@ -446,7 +446,7 @@ def _of_messages(prepared: Prepared, execution: Execution, tables: Mapping[str, 
     for name, column, unit, words in (
         ("marks", "marks", "count", "Packets marked by ECN."),
         ("pauses", "pauses_sent", "count", "PFC frames that asked for a pause."),
-        ("paused_ps", "paused_ps", "ps", "Time for which ports were paused or had no credit, all together."),
+        ("paused_ps", "paused_ps", "ps", "Time for which ports were paused, all together."),
     ):
         put(name, int(links[column].to_numpy().sum()), unit, words)
     ports = outcome.ports

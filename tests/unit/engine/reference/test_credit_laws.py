@@ -28,7 +28,9 @@ def credit_plan(kind: str, seed: int) -> PacketInput:
     engine_input = random_plan(number) if kind == "plain" else random_plan(number, **{kind: True})
     rng = Random(number)
     quantum_bytes = rng.choice((1, 64, 8_192, rng.randrange(1, 20_000)))
-    transport = engine_input.transport.model_copy(update={"link_credits": True, "credit_quantum_bytes": quantum_bytes})
+    transport = engine_input.transport.model_copy(
+        update={"link_credits": True, "lossless_priorities": (), "credit_quantum_bytes": quantum_bytes}
+    )
     least_bytes = 2 * full_frame_bytes(transport) + quantum_bytes
     rooms = [least_bytes + rng.choice((0, 1, rng.randrange(200_000))) for _ in engine_input.port_peer]
     return replace(engine_input, transport=transport, port_credit_bytes=np.array(rooms, np.int64))

@@ -29,7 +29,12 @@ ANSWER_PS = DELAY_PS + ACK_PS + CREDIT_PS + DELAY_PS  # from the last bit of a p
 
 def of_pair(*, packets: int, room_bytes: int, quantum_bytes: int = FRAME_BYTES, **changes: object) -> PacketInput:
     """Host 0 sends so many full packets over one link; each of its lanes has this room."""
-    transport = Transport(link_credits=True, credit_quantum_bytes=quantum_bytes, first_extra_bytes=0)
+    transport = Transport(
+        link_credits=True,
+        lossless_priorities=(),
+        credit_quantum_bytes=quantum_bytes,
+        first_extra_bytes=0,
+    )
     message = Message(source=0, destination=1, size_bytes=packets * 4_096)
     engine_input = packet_input_of(
         pair(nic=changes.pop("nic", None)), sends(2, [message]), transport=transport, **changes
@@ -104,7 +109,7 @@ def test_a_packet_that_a_dead_link_has_lost_is_paid_for_once() -> None:
 
 def test_at_a_switch_an_incast_waits_in_its_room_and_the_senders_wait_for_credit() -> None:
     messages = [Message(source=source, destination=3, size_bytes=400_000) for source in range(3)]
-    transport = Transport(link_credits=True, credit_quantum_bytes=FRAME_BYTES)
+    transport = Transport(link_credits=True, lossless_priorities=(), credit_quantum_bytes=FRAME_BYTES)
     engine_input = packet_input_of(star(4), sends(4, messages), transport=transport)
     room_bytes = 40 * FRAME_BYTES
     outcome = run(replace(engine_input, port_credit_bytes=np.full(8, room_bytes, np.int64)))
@@ -132,7 +137,10 @@ ALL_TO_ALL = [
 def of_ring(*, switch: Switch = SWITCH, transport: Transport | None = None, **settings: Any) -> PacketInput:
     """Everybody sends to everybody round a ring of eight switches, with 66 kB of room behind each link."""
     return packet_input_of(
-        ring(8, switch=switch), sends(8, ALL_TO_ALL), transport=transport or Transport(link_credits=True), **settings
+        ring(8, switch=switch),
+        sends(8, ALL_TO_ALL),
+        transport=transport or Transport(link_credits=True, lossless_priorities=()),
+        **settings,
     )
 
 
@@ -171,7 +179,12 @@ def test_behind_each_port_of_the_cycle_is_less_room_than_a_frame_and_a_quantum()
 
 
 def test_a_run_in_which_all_have_given_up_is_looked_at_where_it_comes_to_rest() -> None:
-    transport = Transport(link_credits=True, retransmission_timeout_ps=200 * US_PS, retry_limit=0)
+    transport = Transport(
+        link_credits=True,
+        lossless_priorities=(),
+        retransmission_timeout_ps=200 * US_PS,
+        retry_limit=0,
+    )
     seldom = SWITCH.model_copy(update={"pause_quanta": 65_535})
     engine_input = of_ring(switch=seldom, transport=transport)
     simulation = Simulation(engine_input)

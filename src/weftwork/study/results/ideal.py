@@ -74,21 +74,27 @@ def pipeline_ps(frames: tuple[int, ...], middle: int, hops: tuple[Hop, ...], hos
     """
     delay = sum(hop[2] for hop in hops)
     times = [[serialisation_ps(size + gap, rate) if rate else 0 for rate, gap, _ in hops] for size in frames]
+    early = [0] * len(frames)
     if host is not None:
         costs = [host.of_frame_ps(size, is_first=place == 0) for place, size in enumerate(frames)]
-        delay -= max(0, costs[-1] - times[-1][0])  # the last packet is on its way before its port is free
-        for took, cost in zip(times, costs, strict=True):
+        for place, (took, cost) in enumerate(zip(times, costs, strict=True)):
+            early[place] = max(0, cost - took[0])
             took[0] = max(took[0], cost)
             took[-1] += cost
     if len(frames) == 1:
-        return delay + sum(times[0])
+        return delay + sum(times[0]) - early[0]
     first, mid, last = times
     count = len(hops)
     if middle == 0:
-        return delay + max(sum(first[: at + 1]) + sum(last[at:]) for at in range(count))
+        return delay + max(sum(first[: at + 1]) + sum(last[at:]) - early[0 if at else 2] for at in range(count))
     # The walk leaves the first frame on link a and joins the last on link b; the rest is spent on the slowest between.
+    # The frame with which it leaves the first link is on its way before the processor lets the next one go.
     return delay + max(
-        sum(first[: a + 1]) + sum(mid[a : b + 1]) + (middle - 1) * max(mid[a : b + 1]) + sum(last[b:])
+        sum(first[: a + 1])
+        + sum(mid[a : b + 1])
+        + (middle - 1) * max(mid[a : b + 1])
+        + sum(last[b:])
+        - early[0 if a else 1 if b else 2]
         for a in range(count)
         for b in range(a, count)
     )

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from weftwork.spec.transport import Transport
 
-__all__ = ["HostProcessor"]
+__all__ = ["ProcessorRates"]
 
 
-class HostProcessor:
+class ProcessorRates:
     """What the processor makes of the rates around it; without a cost it changes nothing.
 
     Parameters

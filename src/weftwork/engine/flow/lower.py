@@ -12,7 +12,7 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.flow.flow_input import FOLDING, FlowInput, Mode
-from weftwork.engine.flow.host_processor import HostProcessor
+from weftwork.engine.flow.host_processor import ProcessorRates
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
 from weftwork.engine.lower import (
     gpu_rows,
@@ -96,7 +96,7 @@ def lower_flow(
     every = np.ones(len(fabric.links), np.bool_)
     found = routes(fabric, every) if with_ideal else None
     switches, node_device = switch_rows(fabric, used)
-    processor = HostProcessor(transport)
+    processor = ProcessorRates(transport)
     at_host = (fabric.node_kind == HOST)[ports.node]
     rates_bps = np.ascontiguousarray(fabric.links["rate_bps"][ports.link])
     rates_bps[at_host] = processor.sending_bps(rates_bps[at_host])

@@ -95,7 +95,7 @@ def means_nothing(selector: str, chosen: object, wanted: tuple[str, ...]) -> str
 def usual_values(
     offer: Offer[Any] | None, rows: Mapping[str, KeyRow], given: Collection[str]
 ) -> tuple[dict[str, Node], list[tuple[str, str | None]]]:
-    """Return what a transport sets where the user does not.
+    """Return what a transport sets; the reader takes a value from here where the user sets none.
 
     Parameters
     ----------
@@ -124,6 +124,6 @@ def usual_values(
         except WrongValueError as refused:
             wrong.append((f"its default of '{key}' is wrong: {refused.text}", refused.fix))
             continue
-        if key not in given and key not in without:
+        if key not in without:
             kept[key] = node
     return kept, wrong

@@ -34,6 +34,15 @@ def test_a_lone_message_takes_as_long_as_in_packets_and_as_its_ideal(cost_ps: in
     assert by_packet[0] >= 999 * max(FRAME_PS, cost_ps, bus_ps + cost_ps)
 
 
+def test_a_sender_to_two_receivers_is_held_back_by_its_own_processor() -> None:
+    transport = Transport(host_packet_ps=2 * FRAME_PS)
+    job = sends(3, [Message(source=0, destination=to, size_bytes=500 * 4096) for to in (1, 2)])
+    by_packet = packet.run(packet_input_of(star(3), job, transport=transport)).messages["delivered_at_ps"]
+    by_flow = flow.run(flow_input_of(star(3), job, transport=transport)).packets.messages["delivered_at_ps"]
+    assert max(by_flow) == pytest.approx(max(by_packet), rel=5e-3)
+    assert max(by_packet) >= 999 * 2 * FRAME_PS
+
+
 def test_two_senders_share_what_the_receiver_can_take() -> None:
     transport = Transport(host_byte_ps=100_000)  # 409.6 ns for a packet: 80 Gb/s of payload
     job = sends(3, [Message(source=source, destination=2, size_bytes=500 * 4096) for source in range(2)])

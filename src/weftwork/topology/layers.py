@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Layers", "layers_of", "pinned_numbers"]
 
-MOST_WAYS: Final = 1 << 22  # chosen: pairs of switches with hosts x paths, some minutes of search
+MOST_WAYS: Final = 1 << 22  # chosen: pairs of switches with hosts x paths, about a minute of search
 MOST_HOPS: Final = 1 << 28  # chosen: entries of the table of layers, or of ways, 4 bytes each
 NOWHERE: Final = -1
 

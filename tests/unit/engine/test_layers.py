@@ -16,6 +16,7 @@ from weftwork.engine.flow import run as flow
 from weftwork.engine.instants import Fault
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.routing import Pin, Routing
+from weftwork.spec.transport import Transport
 
 MTU_BYTES = 4_096
 HOSTS = 6
@@ -77,7 +78,7 @@ def test_packets_sprayed_over_ways_put_on_each_link_what_flows_do(seed: int) -> 
     fabric = mesh(seed)
     job = sends(HOSTS, everybody(packets=250))
     settings = {"routing": Routing(paths=4), "path_selection": "spray"}
-    packets = packet_input_of(fabric, job, **settings)
+    packets = packet_input_of(fabric, job, transport=Transport(reorder_tolerant=True), **settings)
     told = packet.run(packets, series=packet.Series(path_sample=1)).paths
     on_ports = np.bincount(told["port"], weights=told["packets"], minlength=len(fabric.ports.node))
     found = flow.run(flow_input_of(fabric, job, **settings)).packets.ports["frames"]

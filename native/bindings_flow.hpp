@@ -28,6 +28,7 @@ inline flow::Job job_of(nb::handle input) {
   job.rank_ports = rows<PortId>(input, "rank_ports");
   borrow(job.rank_gpu, input, "rank_gpu");
   borrow(job.rank_factor, input, "rank_factor");
+  job.pins = Pins(rows<PinRow>(input, "pins"));
   return job;
 }
 
@@ -44,6 +45,18 @@ inline flow::FabricView fabric_of(nb::handle input) {
   borrow(fabric.port_delay_ps, input, "port_delay_ps");
   borrow(fabric.switches, input, "switches");
   return fabric;
+}
+
+/// The layers of an input, which keeps the arrays alive.
+inline flow::Layers layers_of(nb::handle input) {
+  std::vector<flow::LayerTable> tables;
+  for (const nb::handle each : nb::cast<nb::list>(input["layers"]))
+    tables.push_back({rows<std::int32_t>(each, "next_port"), rows<std::int32_t>(each, "layer_of"),
+                      number<std::int64_t>(each, "ways"), number<std::int64_t>(each, "pinned_ways")});
+  IdSpan<NodeId, const std::int32_t> attachment;
+  borrow(attachment, input, "node_attachment");
+  return {std::move(tables), attachment, static_cast<std::size_t>(number<std::int64_t>(input, "attachments")),
+          number<std::int64_t>(input, "spreads_ways") != 0};
 }
 
 }  // namespace python

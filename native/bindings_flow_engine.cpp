@@ -9,6 +9,7 @@ namespace {
 using weftwork::python::borrow;
 using weftwork::python::fabric_of;
 using weftwork::python::job_of;
+using weftwork::python::layers_of;
 using weftwork::python::number;
 using weftwork::python::rows;
 using weftwork::python::table;
@@ -22,6 +23,7 @@ weftwork::flow::Input input_of(nb::dict input) {
   in.fabric = fabric_of(input);
   borrow(in.nics, input, "nics");
   in.live = rows<std::uint8_t>(input, "live");
+  in.layers = layers_of(input);
   in.instants = rows<weftwork::InstantRow>(input, "instants");
   in.tokens = number<std::int64_t>(input, "tokens");
   in.wire = weftwork::python::named<weftwork::flow::WireSizes>(input["wire"]);
@@ -72,7 +74,7 @@ class FlowEngine {
     const weftwork::flow::State& s = engine_.state();
     std::vector<weftwork::python::LaneRow> found;
     for (const weftwork::flow::Lane& lane : s.lanes) {
-      if (s.in.mode == weftwork::flow::Mode::kSpray || lane.inside || lane.path.is_none()) continue;
+      if (s.router->splits() || lane.inside || lane.path.is_none()) continue;
       for (const weftwork::flow::Hop& hop : s.paths[lane.path].path.hops)
         if (s.links.is_port(hop.link))
           found.push_back({lane.source.value, lane.destination.value, lane.channel, hop.link.value, lane.packets});

@@ -3,7 +3,7 @@
 /// colour, where every attachment has a colour of its own. Distances to an attachment, candidates and fractions are
 /// then equal for all switches of a colour, so that the links from one colour to another are one bundle, exactly. In a
 /// symmetric folded Clos the colours are the sets S(1) = {leaf}, S(i + 1) = parents of S(i); a fabric without symmetry
-/// has bundles of one link.
+/// has bundles of one link, and so has one where some flows keep to ways of their own.
 /// Source: equitable partitions, Godsil and Royle, Algebraic Graph Theory, 2001, section 9.3.
 #pragma once
 #include <algorithm>
@@ -30,9 +30,15 @@ struct Bundle {
 
 class Bundles {
  public:
-  void make(const FabricView& fabric, const Tiers& tiers) {
-    refine(fabric, tiers);
-    collect(fabric, tiers);
+  /// `alike`: whether flows split evenly wherever they go; else every link is a bundle.
+  void make(const FabricView& fabric, const Tiers& tiers, bool alike = true) {
+    if (alike) {
+      refine(fabric, tiers);
+    } else {
+      colour_.assign(tiers.switch_count(), ColourId(0));
+      for (const SwitchId s : tiers.switches()) colour_[s] = ColourId(s.value);
+    }
+    collect(fabric, tiers, alike);
   }
 
   [[nodiscard]] ColourId colour(SwitchId index) const { return colour_[index]; }
@@ -105,7 +111,7 @@ class Bundles {
     return {colour(tiers.switch_of(fabric.next(port))), fabric.port_rate_bps[port], fabric.port_delay_ps[port]};
   }
 
-  void collect(const FabricView& fabric, const Tiers& tiers) {
+  void collect(const FabricView& fabric, const Tiers& tiers, bool alike) {
     IdVector<ColourId, NodeId> first;  // switch of each colour, which stands for all
     size_.assign(0, 0);
     for (const SwitchId s : tiers.switches()) {
@@ -127,10 +133,10 @@ class Bundles {
       std::sort(ports.begin(), ports.end());
       std::vector<std::pair<Bundle, std::size_t>> placed;  // with the order in which they were found
       for (std::size_t i = 0, j = 0; i < ports.size(); i = j) {
-        for (j = i; j < ports.size() && ports[j].first == ports[i].first;) ++j;
+        for (j = i; j < ports.size() && ports[j].first == ports[i].first && (alike || j == i);) ++j;
         const NodeId next = fabric.next(ports[i].second);
         const bool below = fabric.tier(next) < fabric.tier(node);
-        const Bundle bundle{PortId::none(),
+        const Bundle bundle{alike ? PortId::none() : ports[i].second,
                             next,
                             colour(tiers.switch_of(next)),
                             below ? std::max(tiers.pod_of(next), PodId(0)) : PodId::none(),
@@ -159,7 +165,7 @@ class Bundles {
     for (const PortId p : fabric.ports()) {
       const NodeId node = fabric.owner(p);
       representative_[p] = p;
-      if (!tiers.is_live(p) || !fabric.is_switch(node) || !fabric.is_switch(fabric.next(p))) continue;
+      if (!alike || !tiers.is_live(p) || !fabric.is_switch(node) || !fabric.is_switch(fabric.next(p))) continue;
       const auto& own = found[colour(tiers.switch_of(node))];
       const auto at = std::lower_bound(own.begin(), own.end(), std::pair(key_of(fabric, tiers, p), BundleId::none()));
       PortId& lowest = bundles_[at->second].port;

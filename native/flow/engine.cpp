@@ -103,7 +103,7 @@ Paths find_paths(State& s, Wire wire) {
   std::vector<std::int32_t> graph_of_rules;
   std::size_t table = 0;
   for (const PathRules& rules : schedule.rules) {
-    if (rules.table != table) s.router->use(s.in.live.subspan(rules.table * ports, ports));
+    if (rules.table != table) s.router->use(s.in.live.subspan(rules.table * ports, ports), rules.table);
     table = rules.table;
     const bool is_first = paths.graphs.empty();  // what has no path before any fault is refused
     const Outage outage{IdSpan<PortId, const char>(rules.down.items()), is_first ? LinkId::none() : nowhere};
@@ -341,9 +341,9 @@ void begin_run(State& s, const Network* network) {
 
 Engine::Engine(Input input) : state_(std::make_unique<State>()) {
   State& s = *state_;
-  s.in = input;
+  s.in = std::move(input);
   build_links(s);
-  s.router = std::make_unique<Router>(s.in.fabric, s.in.mode);
+  s.router = std::make_unique<Router>(s.in.fabric, s.in.mode, s.in.layers);
   count_bundles(s);
   build_network(s);
   begin_run(s, s.ground.folded == nullptr ? nullptr : &s.ground.folded->network);

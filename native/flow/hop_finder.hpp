@@ -19,7 +19,7 @@ namespace weftwork::flow {
 enum class Blindness : std::uint8_t {
   kLeaves,       // spray: from leaf to leaf all flows take the same links
   kDestination,  // deterministic: all flows of one leaf to one port do
-  kFlow          // hashed: each flow has a path of its own
+  kFlow          // hashed, or by layers: each flow has a path of its own
 };
 
 /// `path` appends the hops from a NIC port to another, the sending port first and the port towards the receiver last,
@@ -79,7 +79,7 @@ class HopFinder {
     std::uint32_t entropy = 0, number = 0;
     if (router.blindness() == Blindness::kFlow) {  // docs/models/packet-engine.md, "Entropy" and "Hash"
       const std::uint64_t flow = flow_identity(source.value, destination.value, channel);
-      entropy = flow_entropy(job.seed, flow);
+      entropy = job.own_entropy(flow);
       number = queue_pair_number(flow);
     }
     scratch_.clear();

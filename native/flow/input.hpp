@@ -43,6 +43,7 @@ struct Input {
   FabricView fabric;
   IdSpan<DeviceId, const NicRow> nics;
   std::span<const std::uint8_t> live;  // by table of routes and port: the links that it knows to be up
+  Layers layers;                       // of the same tables; empty: there are none
   std::span<const InstantRow> instants;
   std::int64_t tokens = 0;
   WireSizes wire{};

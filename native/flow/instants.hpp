@@ -73,7 +73,7 @@ inline void begin_epoch(State& s, std::int32_t epoch) {
 inline void use_routes(State& s, std::size_t table) {
   const std::size_t ports = s.carried_bytes.size();
   settle_carried(s);
-  s.router->use(s.in.live.subspan(table * ports, ports));
+  s.router->use(s.in.live.subspan(table * ports, ports), table);
   count_bundles(s);
   IdVector<PortId, double> least(ports, kInfinity);
   for (const PortId port : least.ids()) {

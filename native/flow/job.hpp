@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/job.hpp"
+#include "base/pins.hpp"
 #include "flow/ids.hpp"
 
 namespace weftwork::flow {
@@ -37,6 +38,7 @@ struct Job {
   std::span<const PortId> rank_ports;  // (R, columns), NIC ports
   IdSpan<RankId, const GpuRow> rank_gpu;
   IdSpan<RankId, const double> rank_factor;  // how many times longer a rank computes; empty: 1
+  Pins pins;                                 // entropies of queue pairs that are given
 
   [[nodiscard]] auto ranks() const { return rank_program.ids(); }
   [[nodiscard]] std::size_t rank_count() const { return rank_program.size(); }
@@ -49,6 +51,8 @@ struct Job {
   }
   [[nodiscard]] double factor(RankId rank) const { return rank_factor.empty() ? 1.0 : rank_factor[rank]; }
   [[nodiscard]] const CollectRow& collect(const OpRow& op) const { return collects[CollectId(op.value)]; }
+  /// The entropy of a flow's queue pair where no policy chooses another.
+  [[nodiscard]] std::uint16_t own_entropy(std::uint64_t flow) const { return pins.own_entropy(seed, flow); }
   [[nodiscard]] JobTables job_tables() const { return {tables, digits, rank_count()}; }
 };
 

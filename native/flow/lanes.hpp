@@ -63,17 +63,21 @@ inline MessagePath fabric_path(const State& s, const Lane& lane) {
   const std::uint64_t flow = flow_identity(lane.source.value, lane.destination.value, lane.channel);
   MessagePath path;
   PathFacts facts;
-  s.router->path(lane.source_port, lane.destination_port, flow_entropy(s.in.job.seed, flow), queue_pair_number(flow),
+  s.router->path(lane.source_port, lane.destination_port, s.in.job.own_entropy(flow), queue_pair_number(flow),
                  path.hops, facts);
   path.is_up = facts.reachable;
   std::pair<std::int32_t, std::int32_t> tiers{-1, -1};
   std::vector<double> back_ps;  // by stage: the delay of the other direction
-  for (Hop& hop : path.hops) {  // links side by side join the same tiers
+  const bool has_stages = !facts.stage_ends.empty();
+  std::size_t end = 0;          // of the last stage begun, where they are told
+  for (Hop& hop : path.hops) {  // links side by side are told, or join the same tiers
     const double ps_per_byte = 1.0 / s.links.capacity[hop.link];
     const auto delay_ps = [&](PortId of) { return static_cast<double>(fabric.port_delay_ps[of]); };
     const PortId port(hop.link.value);
     const std::pair between{fabric.tier(fabric.owner(port)), fabric.tier(fabric.next(port))};
-    if (between != tiers || hop.weight == 1.0) {
+    const auto place = static_cast<std::size_t>(&hop - path.hops.data());
+    if (has_stages ? place == end : between != tiers || hop.weight == 1.0) {
+      if (has_stages) end = facts.stage_ends[path.stages.size()];
       path.stages.push_back({0, 0, 0, true});
       back_ps.push_back(0);
     }
@@ -89,8 +93,9 @@ inline MessagePath fabric_path(const State& s, const Lane& lane) {
     path.ack_ps +=
         back_ps[i] + static_cast<double>(s.in.wire.ack_bytes + s.in.wire.gap_bytes) * path.stages[i].packet_ps_per_byte;
   if (path.is_up) append_host_interface(s, lane.destination_port, path);
-  for (const Hop& hop : path.hops)
-    path.flow_ps_per_byte = std::max(path.flow_ps_per_byte, hop.weight / s.links.capacity[hop.link]);
+  for (const ConstraintHop& hop : constraint_hops(path.hops))
+    path.flow_ps_per_byte =
+        std::max(path.flow_ps_per_byte, hop.weight / s.links.capacity[LinkId(hop.constraint.value)]);
   return path;
 }
 
@@ -102,7 +107,7 @@ inline PathId path_of(State& s, const Lane& lane) {
     key = mix(key, static_cast<std::uint64_t>(hop.link.value), std::bit_cast<std::uint64_t>(hop.weight));
   std::vector<PathId>& known = s.paths_of_key[key];
   const auto same = [](const MessagePath& a, const MessagePath& b) {
-    return a.is_up == b.is_up && a.hops.size() == b.hops.size() &&
+    return a.is_up == b.is_up && a.hops.size() == b.hops.size() && a.stages.size() == b.stages.size() &&
            std::equal(a.hops.begin(), a.hops.end(), b.hops.begin(),
                       [](const Hop& x, const Hop& y) { return x.link == y.link && x.weight == y.weight; });
   };

@@ -1,5 +1,7 @@
 /// What a run leaves behind: what the time of each actor went to, and what was communicated when.
 #pragma once
+#include <unordered_map>
+
 #include "flow/state.hpp"
 
 namespace weftwork::flow {
@@ -88,7 +90,13 @@ inline void record_tiers(State& s, std::span<const double> weight, double amount
 inline std::vector<ConstraintHop> constraint_hops(std::span<const Hop> hops) {
   std::vector<ConstraintHop> found;
   found.reserve(hops.size());
-  for (const Hop& hop : hops) found.push_back({ConstraintId(hop.link.value), hop.weight});
+  std::unordered_map<std::int32_t, std::size_t> place;  // ways of several lengths may cross a link at several stages
+  for (const Hop& hop : hops) {
+    if (const auto [known, is_new] = place.try_emplace(hop.link.value, found.size()); !is_new)
+      found[known->second].weight += hop.weight;
+    else
+      found.push_back({ConstraintId(hop.link.value), hop.weight});
+  }
   return found;
 }
 

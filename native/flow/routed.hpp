@@ -19,6 +19,7 @@ class Routed {
     return about.reachable ? about.latency_ps : -1;
   }
   [[nodiscard]] Blindness blindness() const {
+    if (!router_.layers().empty() && !router_.layers().spreads_ways()) return Blindness::kFlow;  // by its entropy
     if (router_.mode() == Mode::kSpray) return Blindness::kLeaves;
     return router_.mode() == Mode::kDeterministic ? Blindness::kDestination : Blindness::kFlow;
   }

@@ -2,18 +2,24 @@
 ///   spray          every switch splits evenly over all its candidates; hops are bundles of links that carry alike
 ///   hashed         one path: the ports that the packet engine's ECMP takes for the same flow
 ///   deterministic  one path: the destination alone chooses, so that what goes to a host comes down one path
-/// Source: docs/models/packet-engine.md, "Routes" and "Hash"; d-mod-k: Zahavi, J. Parallel Distrib. Comput. 2012,
+/// Where the fabric has layers a flow keeps to the one of its entropy, or takes all ways of its two switches alike. The
+/// mode then says what it does where a layer leaves it to the shortest paths.
+///
+/// Source: docs/models/packet-engine.md, "Route" and "Hash"; d-mod-k: Zahavi, J. Parallel Distrib. Comput. 2012,
 /// Fat-tree routing and node ordering; topology/digits.py does the same. Meaning: docs/models/flow-engine-paths.md.
-/// Leaves out: adaptive routing, unequal weights, and what a packet queues for.
+/// Leaves out: adaptive routing, unequal weights, layers by a packet's word, and what a packet queues for.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "flow/bundles.hpp"
 #include "flow/hop.hpp"
+#include "flow/layers.hpp"
 #include "flow/search.hpp"
 #include "flow/tiers.hpp"
 #include "packet/hashing.hpp"
@@ -29,20 +35,24 @@ struct PathFacts {
   std::int64_t latency_ps =
       0;  // delays of its ports; of several paths the longest, since a message is there with its last byte
   double rate_bps = 0;  // that its links could carry for it alone
+  std::vector<std::size_t>
+      stage_ends;  // by layers: where the hops of each link crossed end, counted from the first hop
 };
 
 /// Routes of a fabric over the links that are up. Not thread-safe: `path` keeps scratch. Both the constructor and `use`
 /// throw LimitError where a fabric without tiers is too large to be searched.
 class Router {
  public:
-  Router(const FabricView& fabric, Mode mode, std::int64_t most_steps = Search::kMostSteps)
-      : fabric_(fabric), mode_(mode), tiers_(fabric), search_(most_steps) {
+  Router(const FabricView& fabric, Mode mode, Layers layers = {}, std::int64_t most_steps = Search::kMostSteps)
+      : fabric_(fabric), mode_(mode), layers_(std::move(layers)), tiers_(fabric), search_(most_steps) {
     if (mode_ == Mode::kDeterministic) number_destinations();
     renew();
   }
 
   /// From now on, routes over these links alone: `live` by port, not 0 where the link is up, alike at both its ends.
-  void use(std::span<const std::uint8_t> live) {
+  /// `table` is the number of their layers.
+  void use(std::span<const std::uint8_t> live, std::size_t table = 0) {
+    layers_.use(table);
     tiers_.use(live);
     renew();
   }
@@ -52,7 +62,7 @@ class Router {
   /// itself is down is for its capacity to say. Nothing is appended where there is no path.
   void path(PortId source_port, PortId destination_port, std::uint16_t entropy, std::uint32_t destination_qp,
             std::vector<Hop>& hops, PathFacts& about) const {
-    about = {true, 0, 0, std::numeric_limits<double>::infinity()};
+    about = {true, 0, 0, std::numeric_limits<double>::infinity(), {}};
     const std::size_t begin = hops.size();
     const NodeId node = fabric_.next(source_port);
     add(source_port, 1.0, hops, about);
@@ -61,10 +71,15 @@ class Router {
     } else if (const NodeId goal = fabric_.next(destination_port); !fabric_.is_switch(goal)) {
       about.reachable = false;
     } else {
-      about.reachable = mode_ == Mode::kSpray
-                            ? spread(node, goal, hops, about)
-                            : walk({source_port, destination_port, entropy, destination_qp}, goal, hops, about);
+      const Flow flow{source_port, destination_port, entropy, destination_qp};
+      if (layers_.empty()) {
+        about.reachable = by_mode(flow, Layers::kShortest, node, goal, hops, about);
+      } else {
+        about.stage_ends.push_back(1);
+        about.reachable = by_layers(flow, node, goal, begin, hops, about);
+      }
       if (about.reachable) add(fabric_.peer(destination_port), 1.0, hops, about);
+      if (!about.stage_ends.empty()) about.stage_ends.push_back(hops.size() - begin);
     }
     if (about.reachable) return;
     hops.resize(begin);
@@ -72,6 +87,9 @@ class Router {
   }
 
   [[nodiscard]] Mode mode() const { return mode_; }
+  [[nodiscard]] const Layers& layers() const { return layers_; }
+  /// Whether a flow may take several paths at once.
+  [[nodiscard]] bool splits() const { return mode_ == Mode::kSpray || (!layers_.empty() && layers_.spreads_ways()); }
   [[nodiscard]] const FabricView& fabric() const { return fabric_; }
   /// By port: the link that stands for its bundle in hops; all links of a bundle carry the same. Itself where the
   /// mode has no bundles. Changes with `use`.
@@ -91,6 +109,13 @@ class Router {
     std::uint32_t destination_qp;
   };
 
+  /// What one of a flow's ways sends over a link, and which of the links between switches that it crosses that is.
+  struct Crossing {
+    std::size_t stage;
+    LinkId link;
+    double weight;
+  };
+
   /// What has come to the switches of a colour.
   struct Spread {
     ColourId colour;
@@ -101,7 +126,7 @@ class Router {
 
   void renew() {
     search_.reset(fabric_, tiers_);
-    if (mode_ == Mode::kSpray) bundles_.make(fabric_, tiers_);
+    if (mode_ == Mode::kSpray) bundles_.make(fabric_, tiers_, layers_.empty());
   }
 
   void add(PortId port, double weight, std::vector<Hop>& hops, PathFacts& about) const {
@@ -125,14 +150,63 @@ class Router {
     return found_;
   }
 
-  bool walk(const Flow& flow, NodeId goal, std::vector<Hop>& hops, PathFacts& about) const {
+  bool by_mode(const Flow& flow, std::int32_t layer, NodeId node, NodeId goal, std::vector<Hop>& hops,
+               PathFacts& about) const {
+    return mode_ == Mode::kSpray && layer == Layers::kShortest ? spread(node, goal, hops, about)
+                                                               : walk(flow, layer, goal, hops, about);
+  }
+
+  /// The hops of all ways of a flow behind `hops[begin]`: those of the first links crossed, then of the second ones and
+  /// so on; where ways share a link there, it is one hop.
+  bool by_layers(const Flow& flow, NodeId node, NodeId goal, std::size_t begin, std::vector<Hop>& hops,
+                 PathFacts& about) const {
+    const auto layers = layers_.of(node, goal, flow.entropy);
+    const double share = 1.0 / static_cast<double>(layers.size());
+    const PathFacts before = about;
+    PathFacts way;
+    crossed_.clear();
+    for (const std::int32_t layer : layers) {
+      way = {true, before.links, before.latency_ps, before.rate_bps, {}};
+      way_.clear();
+      if (!by_mode(flow, layer, node, goal, way_, way)) return false;
+      for (std::size_t i = 0, stage = 0; i < way_.size(); ++i) {
+        // a way that is not split has one hop at each stage
+        if (way.stage_ends.empty())
+          stage = i;
+        else if (i == way.stage_ends[stage])
+          ++stage;
+        crossed_.push_back({stage, way_[i].link, way_[i].weight * share});
+      }
+      about.links = std::max(about.links, way.links);
+      about.latency_ps = std::max(about.latency_ps, way.latency_ps);
+    }
+    std::sort(crossed_.begin(), crossed_.end(), [](const Crossing& a, const Crossing& b) {
+      return std::tuple(a.stage, a.link, a.weight) < std::tuple(b.stage, b.link, b.weight);
+    });
+    for (std::size_t i = 0; i < crossed_.size();) {
+      const Crossing first = crossed_[i];
+      double weight = 0.0;
+      for (; i < crossed_.size() && crossed_[i].stage == first.stage && crossed_[i].link == first.link; ++i)
+        weight += crossed_[i].weight;
+      hops.push_back({first.link, weight});
+      about.rate_bps =
+          std::min(about.rate_bps, static_cast<double>(fabric_.port_rate_bps[PortId(first.link.value)]) / weight);
+      if (i == crossed_.size() || crossed_[i].stage != first.stage) about.stage_ends.push_back(hops.size() - begin);
+    }
+    return true;
+  }
+
+  bool walk(const Flow& flow, std::int32_t layer, NodeId goal, std::vector<Hop>& hops, PathFacts& about) const {
     const AttachmentId attachment = tiers_.attachment(goal);
     hashed_device_ = DeviceId::none();
     for (PortId ingress = fabric_.peer(flow.source_port); fabric_.owner(ingress) != goal;) {
       const NodeId node = fabric_.owner(ingress);
-      const Candidates ports = candidates(node, goal, attachment);
-      if (ports.empty()) return false;
-      const PortId port = ports.size() == 1 ? ports.front() : ports[choice(flow, node, ingress, ports)];
+      PortId port = layers_.next_port(layer, node, goal);
+      if (port.is_none()) {
+        const Candidates ports = candidates(node, goal, attachment);
+        if (ports.empty()) return false;
+        port = ports.size() == 1 ? ports.front() : ports[choice(flow, node, ingress, ports)];
+      }
       add(port, 1.0, hops, about);
       ingress = fabric_.peer(port);
     }
@@ -200,6 +274,7 @@ class Router {
       }
       spread_.swap(next_);
       about.links += 1;
+      if (!layers_.empty()) about.stage_ends.push_back(hops.size());
     }
     about.latency_ps = spread_.front().latency_ps;
     return true;
@@ -241,6 +316,7 @@ class Router {
 
   FabricView fabric_;
   Mode mode_;
+  Layers layers_;
   Tiers tiers_;
   Bundles bundles_;
   IdVector<PortId, std::int64_t> number_;  // of NIC ports; deterministic only
@@ -249,6 +325,8 @@ class Router {
   mutable std::vector<PortId> found_;
   mutable std::vector<Bundle> closer_;
   mutable std::vector<Spread> spread_, next_;
+  mutable std::vector<Hop> way_;
+  mutable std::vector<Crossing> crossed_;
   mutable DeviceId hashed_device_;
   mutable std::uint32_t hash_ = 0;
 };

@@ -21,6 +21,7 @@ from weftwork.engine.flow.lower import lower_flow
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.fabric import Fabric
+from weftwork.spec.routing import Routing
 from weftwork.spec.transport import Transport
 from weftwork.topology.build import fabric_of
 from weftwork.workload import placement
@@ -56,6 +57,8 @@ class Case:
     seed: int = 1
     straggler: int | None = None
     slow_link: int | None = None
+    paths: int = 0
+    spreads_ways: bool = False
 
 
 @cache
@@ -79,9 +82,11 @@ def packet_input_of(case: Case, *, has_two_shapes: bool = False) -> FlowInput:
         job=job,
         transport=Transport(),
         compute_factor=factor,
-        settings=EngineSettings(port_selection=load("port_selection", "ecmp"), seed=case.seed),
+        settings=EngineSettings(
+            port_selection=load("port_selection", "ecmp"), seed=case.seed, routing=Routing(paths=case.paths)
+        ),
     )
-    return replace(engine_input, mode=case.mode)
+    return replace(engine_input, mode=case.mode, spreads_ways=case.spreads_ways)
 
 
 def fold(case: Case, folding: Folding = "exact", **options: Any) -> FlowFolding:
@@ -124,6 +129,8 @@ cases = st.builds(
     seed=st.integers(1, 5),
     straggler=st.none() | st.integers(0, 1000),
     slow_link=st.none() | st.integers(0, 1000),
+    paths=st.sampled_from((0, 0, 1, 3)),
+    spreads_ways=st.booleans(),
 )
 
 
@@ -139,6 +146,8 @@ def active_kinds(folded: FlowFolding, seed: int) -> NDArray[np.bool_]:
 @example(case=Case("rails", DEGREES[1], Mode.SPRAY, "random", 2, straggler=17, slow_link=40))
 @example(case=Case("rails, 3 tiers", DEGREES[0], Mode.HASHED, "pods", 3, straggler=5, slow_link=130))
 @example(case=Case("fat tree", DEGREES[2], Mode.DETERMINISTIC, "rails", 4, straggler=99, slow_link=7))
+@example(case=Case("rails, 3 tiers", DEGREES[4], Mode.HASHED, "random", 2, paths=5))
+@example(case=Case("leaf-spine", DEGREES[1], Mode.SPRAY, "random", 2, paths=5, spreads_ways=True))
 def test_rates_of_cells_are_those_of_the_job_unfolded(case: Case) -> None:
     folded = fold(case)
     graph, network, capacity = folded.graph, folded.network, folded.capacity

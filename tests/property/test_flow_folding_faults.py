@@ -27,6 +27,7 @@ from weftwork.engine.packet_input import Instant
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.spec.routing import Routing
 from weftwork.spec.transport import Transport
 from weftwork.topology.build import fabric_of
 from weftwork.workload import placement
@@ -99,6 +100,7 @@ def random_input(seed: int) -> FlowInput:
             reconvergence_delay_ps=rng.choice((0, 10 * US_PS, 40 * US_PS)),
             until_ps=100 * RUN_PS,
             failover_delay_ps=rng.choice((0, 10 * US_PS, 20 * US_PS)),
+            routing=Routing(paths=Random(f"layers {seed}").choice((0, 0, 3))),
         ),
         tolerance=1e-9,
     )

@@ -102,6 +102,16 @@ def _of_ecmp_large_flows(cases: dict) -> None:
     assert all(case.low_us > case.ideal_us for case in cases.values())
 
 
+def _of_random_graph(cases: dict) -> None:
+    ecmp, sprayed = cases["shortest paths, one a flow"], cases["8 shortest paths, sprayed"]
+    assert sprayed.completion_us / ecmp.completion_us == pytest.approx(0.68, abs=0.01)
+    assert sprayed.high_us < ecmp.low_us
+    assert cases["8 shortest paths, one a flow"].completion_us / ecmp.completion_us == pytest.approx(1.25, abs=0.01)
+    assert sprayed.completion_us / cases["shortest paths, sprayed"].completion_us == pytest.approx(0.85, abs=0.01)
+    # 4 MiB in packets of 4,096 bytes with 98 bytes of headers and gap, by one port of 100 Gb/s
+    assert all(case.low_us > (4_096 + 98) * 1_024 * 8 / 100e9 * 1e6 for case in cases.values())
+
+
 def _of_link_dies(cases: dict) -> None:
     least_ms = cases["nothing happens"].took_ms
     # 2 x 15 steps of 4 MiB at 400 Gb/s, headers left out
@@ -254,6 +264,7 @@ NUMBERS = {
     "oversubscription": _of_oversubscription,
     "pfc_victim": _of_pfc_victim,
     "ecmp_large_flows": _of_ecmp_large_flows,
+    "random_graph": _of_random_graph,
     "link_dies": _of_link_dies,
     "second_nic": _of_second_nic,
     "slow_gpu": _of_slow_gpu,

@@ -16,11 +16,14 @@ from weftwork.base.errors import Mistake
 from weftwork.engine.packet_input import INSTANT_DTYPE, Instant, RouteTable
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.topology.routing import routes, second_groups, switch_distances
+from weftwork.topology.weights import weighted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+    from weftwork.topology.layers import Layers
 
 __all__ = ["LOSS_PARTS", "Fault", "fault_mistakes", "lower_faults", "route_table"]
 
@@ -104,25 +107,49 @@ def _event_mistake(fabric: Fabric, fault: Fault) -> str | None:
 
 
 def route_table(
-    fabric: Fabric, link_up: NDArray[np.bool_], *, has_distances: bool = False, has_seconds: bool = False
+    fabric: Fabric,
+    link_up: NDArray[np.bool_],
+    *,
+    has_distances: bool = False,
+    has_seconds: bool = False,
+    has_weights: bool = False,
+    layers: Layers | None = None,
 ) -> RouteTable:
-    """Routes over the links that are up, all candidates with the same weight.
+    """Routes over the links that are up.
 
     Parameters
     ----------
     has_distances, has_seconds : whether the table tells distances, and groups of ports on no shortest path
+    has_weights : whether candidates are weighted by the capacity behind them; else all weigh 1
+    layers : paths besides the shortest ones, over the same links
     """
     found = routes(fabric, link_up)
+    weights = np.ones(len(found.group_ports), np.int32)
+    if has_weights:
+        found, weights = weighted(fabric, link_up, found)
     seconds = second_groups(fabric, link_up, found) if has_seconds else None
     distance = switch_distances(fabric, link_up, found.attach_node) if has_distances else np.empty((0, 0), np.int16)
+    group_ptr = found.group_ptr if seconds is None else seconds.group_ptr
     group_ports = found.group_ports if seconds is None else seconds.group_ports
+    layer_group: NDArray[np.integer] = np.empty((0, 0, 0), np.int32)
+    if layers is not None:  # a group of its own for each port that a layer sends by
+        own, layer_group = np.unique(layers.next_port, return_inverse=True)
+        first = len(group_ptr) - 1 - int((own < 0).any())  # -1, the least, is no port
+        layer_group = np.where(layers.next_port < 0, -1, first + layer_group.reshape(layers.next_port.shape))
+        own = own[own >= 0]
+        group_ptr = np.append(group_ptr, group_ptr[-1] + 1 + np.arange(len(own)))
+        group_ports = np.append(group_ports, own).astype(np.int32)
+    rest = np.ones(len(group_ports) - len(weights), np.int32)
     return RouteTable(
         group_of=found.group_of,
-        group_ptr=found.group_ptr if seconds is None else seconds.group_ptr,
+        group_ptr=group_ptr,
         group_ports=group_ports,
-        group_weights=np.ones(len(group_ports), np.int32),
+        group_weights=np.append(weights, rest),
         second_of=np.empty((0, 0), np.int32) if seconds is None else seconds.group_of,
         distance=distance,
+        layer_group=layer_group.astype(np.int32),
+        layer_of=np.empty((0, 0, 0), np.int32) if layers is None else layers.layer_of,
+        pinned_ways=0 if layers is None else layers.pinned_ways,
     )
 
 

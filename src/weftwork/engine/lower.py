@@ -20,7 +20,6 @@ from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_
 from weftwork.engine.packet_input import (
     GPU_DTYPE,
     NIC_DTYPE,
-    PIN_DTYPE,
     SWITCH_DTYPE,
     HashAlgorithm,
     HashField,
@@ -28,6 +27,7 @@ from weftwork.engine.packet_input import (
     RouteTable,
     is_asked,
 )
+from weftwork.engine.pins import pin_rows, routing_mistakes
 from weftwork.engine.programs import flatten, job_mistakes, priorities_of, walk
 from weftwork.engine.requirements import (
     pause_mistakes,
@@ -41,6 +41,7 @@ from weftwork.spec.fabric import SWITCH, Fabric
 from weftwork.spec.job import Send
 from weftwork.topology.digits import destination_numbers, port_strides
 from weftwork.topology.hashes import hashed_by_tier
+from weftwork.topology.layers import layers_of
 from weftwork.topology.routing import attachments, routes
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def lower(
         rank_node = fabric.hosts[job.placement.host]
         mistakes += job_mistakes(job, rank_node)
     mistakes += fault_mistakes(fabric, settings.faults)
+    mistakes += routing_mistakes(fabric, None if misplaced else job, settings.routing)
     used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
     trim_priority = transport.control_priority if transport.trim_priority is None else transport.trim_priority
     used = sorted({*used, *([trim_priority] if transport.trim_bytes else [])})
@@ -119,13 +121,17 @@ def lower(
     longest: list[int] = []  # switches on a path, of each table
 
     def table(over: Fabric, link_up: NDArray[np.bool_]) -> RouteTable:
+        layers = layers_of(over, link_up, settings.routing)
         if has_telemetry:
-            longest.append(switches_on_longest_path(over, link_up))
+            by_layer = 0 if layers is None else layers.most_switches
+            longest.append(max(switches_on_longest_path(over, link_up), by_layer))
         return route_table(
             over,
             link_up,
             has_distances="hops-left" in port_plugin.needs,
             has_seconds="non-minimal" in port_plugin.needs,
+            has_weights="weight" in port_plugin.needs,
+            layers=layers,
         )
 
     instants, tables = lower_faults(fabric, settings.faults, settings.reconvergence_delay_ps, fails_over, table=table)
@@ -179,7 +185,7 @@ def lower(
         rank_gpu=gpu_rows(fabric, job, rank_node),
         tokens=flat.tokens,
         has_receives=flat.has_receives,
-        pins=np.empty(0, PIN_DTYPE),
+        pins=pin_rows(fabric, job, settings.routing),
         transport=transport,
         congestion_control=congestion_control,
         path_selection=settings.path_selection,

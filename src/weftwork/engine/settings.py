@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.clock import MS_PS, NEVER_PS
+from weftwork.spec.routing import SHORTEST, Routing
 
 if TYPE_CHECKING:
     from weftwork.engine.instants import Fault
@@ -33,6 +34,7 @@ class EngineSettings:
     faults : what happens, in the order in which faults of one instant are applied
     reconvergence_delay_ps : from a fault until routes that know of it hold
     failover_delay_ps : from a fault of a NIC's link until queue pairs of ranks with several NIC ports use another one
+    routing : which paths packets may take
     source : what to call the input in an error
     """
 
@@ -43,4 +45,5 @@ class EngineSettings:
     faults: tuple[Fault, ...] = ()
     reconvergence_delay_ps: int = RECONVERGENCE_DELAY_PS
     failover_delay_ps: int = FAILOVER_DELAY_PS
+    routing: Routing = SHORTEST
     source: str = "scenario"

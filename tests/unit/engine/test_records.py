@@ -79,9 +79,12 @@ def test_two_fields_that_change_places_would_be_noticed() -> None:
 
 def test_a_column_of_another_type_is_refused() -> None:
     arrays = {name: column(values) for name, values in flow_paths.fabric_arrays(_fabric()).items()}
+    layers = flow_paths.raw_layers([], flow_paths.node_attachments(_fabric()), spreads_ways=False)
+    arrays["node_attachment"] = layers.pop("node_attachment")
+    arrays |= layers
     _native.FlowRouter(arrays, 0, 1_000)
     for name, values in arrays.items():
-        if name == "switches":
+        if name == "switches" or name in layers:
             continue
         wrong = values.astype(np.float32) if values.dtype != np.float32 else values.astype(np.int16)
         with pytest.raises(TypeError, match=f"'{name}' has another type or shape"):

@@ -5,17 +5,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from weftwork.engine.packet_input import PIN_DTYPE
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from weftwork.engine.packet_input import RouteTable
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.transport import Transport
+    from weftwork.topology.layers import Layers
 
 __all__ = ["FOLDING", "FlowInput", "Mode"]
 
@@ -53,6 +57,10 @@ class FlowInput:
     rank_factor : (R,), how many times longer a rank computes
     has_infinite_network : the job runs on a network that takes no time: no bytes, no latency of software
     attachment, routes : for ideal times of messages (`weftwork.study.results.ideal`); the engine does not read them
+    layers : of the same tables as ``live``; empty where all shortest paths hold
+    node_attachment : (N,), index of the attachment that a node is, or -1; empty without layers
+    spreads_ways : every flow takes all ways of its pair of attachments alike, and not one by its entropy
+    pins : `PIN_DTYPE`
     """
 
     seed: int
@@ -96,3 +104,7 @@ class FlowInput:
     attachment: NDArray[np.int32]
     routes: tuple[RouteTable, ...]
     has_infinite_network: bool = False
+    layers: tuple[Layers, ...] = ()
+    node_attachment: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    spreads_ways: bool = False
+    pins: NDArray[np.void] = field(default_factory=lambda: np.empty(0, PIN_DTYPE))

@@ -12,6 +12,7 @@ import numpy as np
 
 from weftwork.engine import _native
 from weftwork.engine.columns import column
+from weftwork.engine.flow.paths import raw_layers
 from weftwork.spec.fabric import HOST
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ CORE_FEW: Final = 256  # chosen: the rings of data parallelism of a stage
 _ARRAYS: Final = (
     "node_kind", "node_tier", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
     "switches", "ops", "streams", "tables", "digits", "collects", "axes", "rank_program", "program_first_rank",
-    "rank_host", "rank_ports", "rank_gpu", "rank_factor",
+    "rank_host", "rank_ports", "rank_gpu", "rank_factor", "pins",
 )  # fmt: skip
 
 
@@ -69,6 +70,7 @@ class FlowFolding:
             "wire_factor": (transport.mtu_bytes + per_packet) / transport.mtu_bytes,
             "host_rate_bps": column(_host_rates_bps(engine_input)),
         }
+        raw |= raw_layers(engine_input.layers, engine_input.node_attachment, spreads_ways=engine_input.spreads_ways)
         self._core = _native.FlowFold(raw, FOLDINGS[folding], cell_limit, core_slots, core_few, list(link_fate))
 
     @property

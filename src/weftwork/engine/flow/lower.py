@@ -13,6 +13,7 @@ import numpy as np
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.flow.flow_input import FOLDING, FlowInput, Mode
 from weftwork.engine.flow.host_processor import ProcessorRates
+from weftwork.engine.flow.paths import node_attachments
 from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
 from weftwork.engine.lower import (
     gpu_rows,
@@ -21,10 +22,12 @@ from weftwork.engine.lower import (
     port_delays_ps,
     switch_rows,
 )
+from weftwork.engine.pins import pin_rows, routing_mistakes
 from weftwork.engine.programs import flatten, job_mistakes, priorities_of
 from weftwork.policies.interface import PathSpread, PortSpread
 from weftwork.policies.spread import spread_contradiction
 from weftwork.spec.fabric import HOST
+from weftwork.topology.layers import layers_of
 from weftwork.topology.picture import tier_words
 from weftwork.topology.routing import routes
 
@@ -77,8 +80,10 @@ def lower_flow(
         rank_node = fabric.hosts[job.placement.host]
         mistakes += job_mistakes(job, rank_node, by_packet=False)
     mistakes += fault_mistakes(fabric, settings.faults) + _loss_mistakes(fabric, settings.faults)
-    mode, undeclared = _mode(settings.path_selection, settings.port_selection)
-    mistakes += undeclared
+    has_layers = settings.routing.has_layers
+    mode, undeclared = _mode(settings.path_selection, settings.port_selection, has_layers=has_layers)
+    mistakes += undeclared + _unseen_mistakes(settings.port_selection, has_layers=has_layers)
+    mistakes += routing_mistakes(fabric, None if misplaced else job, settings.routing)
     factor = np.ones(job.ranks) if compute_factor is None else np.asarray(compute_factor, np.float64)
     if factor.shape != (job.ranks,) or not (factor > 0).all() or not np.isfinite(factor).all():
         text = f"found compute factors of shape {factor.shape}, wanted one above 0 for each of the {job.ranks} ranks"
@@ -90,7 +95,14 @@ def lower_flow(
     used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
     flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
     fails_over = settings.failover_delay_ps if job.placement.nics.shape[1] > 1 else None
-    instants, live = lower_faults(fabric, settings.faults, settings.reconvergence_delay_ps, fails_over, table=_live)
+    instants, tables = lower_faults(
+        fabric,
+        settings.faults,
+        settings.reconvergence_delay_ps,
+        fails_over,
+        table=lambda over, link_up: (_live(over, link_up), layers_of(over, link_up, settings.routing)),
+    )
+    layers = tuple(each for _, each in tables if each is not None)
     ports = fabric.ports
     tier_names, tier_of_port = _tiers(fabric)
     every = np.ones(len(fabric.links), np.bool_)
@@ -119,7 +131,7 @@ def lower_flow(
         switches=switches,
         nics=nics,
         class_priority=np.array(used, np.int64),
-        live=np.stack(live),
+        live=np.stack([live for live, _ in tables]),
         instants=processor.instants(instants, at_host | at_host[ports.peer]),
         ops=flat.ops,
         streams=flat.streams,
@@ -142,7 +154,11 @@ def lower_flow(
         path_selection=settings.path_selection,
         port_selection=settings.port_selection,
         attachment=found.attach_of_port if found else np.empty(0, np.int32),
-        routes=(route_table(fabric, every),) if found else (),
+        routes=(route_table(fabric, every, layers=layers[0] if layers else None),) if found else (),
+        layers=layers,
+        node_attachment=node_attachments(fabric) if layers else np.empty(0, np.int32),
+        spreads_ways=_spreads_ways(settings.path_selection),
+        pins=pin_rows(fabric, job, settings.routing),
     )
 
 
@@ -186,14 +202,34 @@ def _loss_mistakes(fabric: Fabric, faults: Sequence[Fault]) -> list[Mistake]:
     return mistakes
 
 
-def _mode(path_selection: LoadedPolicy | None, port_selection: LoadedPolicy) -> tuple[Mode, list[Mistake]]:
+def _spreads_ways(path_selection: LoadedPolicy | None) -> bool:
+    """Whether packets of a queue pair take all ways alike, since their entropies do."""
+    return path_selection is not None and cast("PathSelection", path_selection.plugin).spreads == "evenly"
+
+
+def _unseen_mistakes(port_selection: LoadedPolicy, *, has_layers: bool) -> list[Mistake]:
+    """What a port selection decides by things that no flow has: weights of its candidates, and words of packets."""
+    plugin = cast("PortSelection", port_selection.plugin)
+    texts: list[str] = []
+    if "weight" in plugin.needs:
+        texts.append("goes by the weights of ports, and the flow engine splits flows evenly or by the hash alone")
+    if plugin.layer_by_word and has_layers:
+        texts.append("chooses a layer of routes by the packet's word, and the flow engine has no packets")
+    path = "transport.port_selection"
+    return [Mistake(path=path, text=f"'{port_selection.name}' {text}; take engine.fidelity: packet") for text in texts]
+
+
+def _mode(
+    path_selection: LoadedPolicy | None, port_selection: LoadedPolicy, *, has_layers: bool
+) -> tuple[Mode, list[Mistake]]:
     """What the policies declare to come to, or why that cannot be told: no step is asked about a packet here."""
     port = cast("PortSelection", port_selection.plugin).spreads
     path = "constant" if path_selection is None else cast("PathSelection", path_selection.plugin).spreads
     mistakes: list[Mistake] = []
     if port is None:
         mistakes.append(_undeclared(port_selection, get_args(PortSpread)))
-    if path_selection is not None and path is None and port in (None, "hash"):  # others do not look at the entropy
+    # ports that are not chosen by hash do not look at the entropy, layers do
+    if path_selection is not None and path is None and (has_layers or port in (None, "hash")):
         mistakes.append(_undeclared(path_selection, get_args(PathSpread)))
     for policy in (path_selection, port_selection):
         text = None if policy is None else spread_contradiction(policy)

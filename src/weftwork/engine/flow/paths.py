@@ -1,7 +1,7 @@
 """Paths of flows: the links that a flow between two NIC ports crosses, with what each link carries of it.
 
-Routes are all shortest paths, as in the packet engine; a mode says how switches choose among them. The work is done in
-`native/flow/router.hpp`; `docs/models/flow-engine-paths.md` says what comes out.
+Routes are all shortest paths, or layers of paths, as in the packet engine; a mode says how switches choose among them.
+The work is done in `native/flow/router.hpp`; `docs/models/flow-engine-paths.md` says what comes out.
 Leaves out: adaptive routing, and links inside servers.
 """
 
@@ -16,13 +16,29 @@ from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.engine import _native
 from weftwork.engine.columns import column
 from weftwork.engine.lower import port_delays_ps, switch_rows
+from weftwork.spec.routing import Routing
+from weftwork.topology.layers import layers_of
+from weftwork.topology.routing import attachments
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from weftwork.spec.fabric import Fabric
+    from weftwork.topology.layers import Layers
 
-__all__ = ["HOP_DTYPE", "MODES", "ROUTE_DTYPE", "FlowPaths", "Paths", "RoutingMode", "fabric_arrays"]
+__all__ = [
+    "HOP_DTYPE",
+    "MODES",
+    "ROUTE_DTYPE",
+    "FlowPaths",
+    "Paths",
+    "RoutingMode",
+    "fabric_arrays",
+    "node_attachments",
+    "raw_layers",
+]
 
 RoutingMode = Literal["spray", "hashed", "deterministic"]
 MODES: Final[dict[RoutingMode, int]] = {"spray": 0, "hashed": 1, "deterministic": 2}  # native/flow/router.hpp, Mode
@@ -73,16 +89,61 @@ def fabric_arrays(fabric: Fabric) -> dict[str, NDArray[np.generic]]:
     }
 
 
+def node_attachments(fabric: Fabric) -> NDArray[np.int32]:
+    """By node: the index of the attachment that it is, or -1."""
+    attach_node, _ = attachments(fabric)
+    found = np.full(len(fabric.node_kind), -1, np.int32)
+    found[attach_node] = np.arange(len(attach_node), dtype=np.int32)
+    return found
+
+
+def raw_layers(
+    layers: Sequence[Layers], node_attachment: NDArray[np.int32], *, spreads_ways: bool
+) -> dict[str, object]:
+    """Layers as the native core takes them; see native/flow/layers.hpp.
+
+    Parameters
+    ----------
+    layers : by table of routes; empty where all shortest paths hold
+    node_attachment : of `node_attachments`
+    spreads_ways : every flow takes all ways of its pair of attachments alike
+    """
+    return {
+        "layers": [
+            {
+                "next_port": column(each.next_port.ravel()),
+                "layer_of": column(each.layer_of.ravel()),
+                "ways": each.layer_of.shape[2],
+                "pinned_ways": each.pinned_ways,
+            }
+            for each in layers
+        ],
+        "node_attachment": column(node_attachment),
+        "attachments": int(node_attachment.max(initial=-1)) + 1,
+        "spreads_ways": int(spreads_ways),
+    }
+
+
 class FlowPaths:
     """The router of a fabric. Invariant: it follows the links given last, all of them at first."""
 
-    def __init__(self, fabric: Fabric, mode: RoutingMode, *, most_steps: int = MOST_STEPS) -> None:
+    def __init__(
+        self,
+        fabric: Fabric,
+        mode: RoutingMode,
+        *,
+        most_steps: int = MOST_STEPS,
+        routing: Routing | None = None,
+        spreads_ways: bool = False,
+    ) -> None:
         """Find the tiers of a fabric and, for ``spray``, its bundles.
 
         Parameters
         ----------
         fabric, mode : whose routes, and how switches choose among them
         most_steps : links that a search for destinations may look at, where the links that are up form no tiers
+        routing : asks for paths besides the shortest ones; None: for none
+        spreads_ways : with such paths, a flow takes all of its pair of switches alike, and not one by its entropy
 
         Raises
         ------
@@ -90,11 +151,21 @@ class FlowPaths:
         """
         self.fabric = fabric
         self.mode = mode
-        arrays = {name: column(values) for name, values in fabric_arrays(fabric).items()}
+        self._most_steps = most_steps
+        self._routing = Routing() if routing is None else routing
+        self._spreads_ways = spreads_ways
+        self._arrays: dict[str, object] = {name: column(values) for name, values in fabric_arrays(fabric).items()}
         try:
-            self._router = _native.FlowRouter(dict(arrays), MODES[mode], most_steps)
+            self._router = self._made(np.ones(len(fabric.links), np.bool_))
         except _native.LimitError as refused:
             raise ConfigError("fabric", [Mistake(path="fabric", text=str(refused))]) from refused
+
+    def _made(self, link_up: NDArray[np.bool_]) -> _native.FlowRouter:
+        """A router over all links, with the layers over some of them."""
+        found = layers_of(self.fabric, link_up, self._routing)
+        known = node_attachments(self.fabric) if found else np.empty(0, np.int32)
+        raw = raw_layers([found] if found else [], known, spreads_ways=self._spreads_ways)
+        return _native.FlowRouter(self._arrays | raw, MODES[self.mode], self._most_steps)
 
     def use(self, link_up: NDArray[np.bool_]) -> None:
         """Route over these links alone.
@@ -112,6 +183,8 @@ class FlowPaths:
             raise UsageError(f"link_up has shape {np.shape(link_up)}, wanted ({len(self.fabric.links)},)")
         live = np.ascontiguousarray(link_up[self.fabric.ports.link], np.uint8)
         try:
+            if self._routing.has_layers:
+                self._router = self._made(link_up)
             self._router.use(live)
         except _native.LimitError as refused:
             raise ConfigError("fabric", [Mistake(path="faults", text=str(refused))]) from refused

@@ -25,6 +25,7 @@ from weftwork.engine.flow.outcome import (
     TIER_DTYPE,
     FlowOutcome,
 )
+from weftwork.engine.flow.paths import raw_layers
 from weftwork.engine.outcome import (
     COUNTERS,
     MESSAGE_DTYPE,
@@ -61,6 +62,7 @@ _ARRAYS: Final = (
     "node_kind", "node_tier", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
     "live", "tier_of_port", "switches", "nics", "instants", "ops", "streams", "tables", "digits", "collects", "axes",
     "rank_program", "program_first_rank", "rank_host", "rank_ports", "rank_gpu", "rank_factor",
+    "pins",
 )  # fmt: skip
 
 
@@ -249,6 +251,7 @@ def _raw_input(engine_input: FlowInput) -> dict[str, Any]:
     raw["folding"] = FOLDING.index(engine_input.fold)
     raw["tiers"] = len(engine_input.tier_names)
     raw["wire"] = _raw_wire(engine_input.transport)
+    raw |= raw_layers(engine_input.layers, engine_input.node_attachment, spreads_ways=engine_input.spreads_ways)
     return raw
 
 

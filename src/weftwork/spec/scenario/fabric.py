@@ -11,11 +11,13 @@ from pydantic import Field
 from weftwork.base.units import DURATION, LENGTH, RATE
 from weftwork.spec.device import Nic, Record, Server, Switch
 from weftwork.spec.limits import MAX_HOSTS
+from weftwork.spec.routing import MOST_PATHS, USUAL_PATHS
 from weftwork.spec.scenario.choice import NoKeys
 from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.spec.scenario.devices import DeviceChoice
 from weftwork.spec.scenario.hashes import HashSection
-from weftwork.spec.scenario.kinds import DeviceKind, FileName, Measure, Number, OfferKind, SectionList, Whole
+from weftwork.spec.scenario.kinds import Choice, DeviceKind, FileName, Measure, Number, OfferKind, SectionList, Whole
+from weftwork.spec.scenario.pins import PinSection
 from weftwork.spec.scenario.rows import row
 
 __all__ = ["FabricSection"]
@@ -171,4 +173,27 @@ class FabricSection(Record):
         default="1ms",
         text="Time from a fault of a NIC port's link until queue pairs of a rank with several ports use another one.",
         source="chosen: a NIC sees that its own link is down at once; its driver then moves queues",
+    )
+    routing: str = row(
+        "routing",
+        Choice(options=("shortest", "k-shortest")),
+        default="shortest",
+        text="Paths between two switches with hosts: all shortest ones, among which every switch chooses; or the"
+        " shortest `paths` of all simple ones, longer ones too, of which the packet's entropy chooses one.",
+        source="chosen: ECMP, as routing protocols of data centres come with it",
+    )
+    paths: int | None = row(
+        "paths",
+        Whole(low=1, high=MOST_PATHS, unit="paths"),
+        default=USUAL_PATHS,
+        only=("routing", ("k-shortest",)),
+        text="How many paths two switches use.",
+        source="Singla et al., NSDI 2012, Jellyfish, section 5: 8 shortest paths",
+    )
+    pinned: tuple[PinSection, ...] = row(
+        "pinned",
+        SectionList(model=PinSection),
+        text="Paths of the queue pairs between two hosts; the rest goes by `routing`. A path with a link that is down"
+        " gives way to the shortest paths when routes are computed again.",
+        source="see its keys",
     )

@@ -17,6 +17,7 @@ from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_mista
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.findings import Read, asked
 from weftwork.spec.scenario.hashes import check_hashes
+from weftwork.spec.scenario.pins import check_pins
 from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.topology import Ground, Topology
 
@@ -28,6 +29,7 @@ DEFAULT_CABLE_M = 20.0  # chosen: a row of racks, as the row fabric.cable_length
 def resolve_fabric(fabric: FabricSection, reader: Reader) -> FabricSection:
     """Check a fabric and fill in what follows from its other keys."""
     check_hashes(fabric.hash, reader)
+    check_pins(fabric.pinned, reader)
     if fabric.topology == "file":
         if fabric.file is None and reader.is_sound("fabric.topology", "fabric.file"):
             reader.wrong("fabric.file", "missing, wanted a file that ends in .graphml or .json, since topology is file")

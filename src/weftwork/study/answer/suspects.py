@@ -375,7 +375,8 @@ def _is_hashed(prepared: Prepared) -> bool:
 
 
 def _sprayed(prepared: Prepared) -> Prepared:
-    path, port = (PolicyChoice(name=name) for name in PRESETS["switch-spray"])
+    by_entropy = prepared.scenario.fabric.routing == "k-shortest"  # which leaves switches nothing to choose
+    path, port = (PolicyChoice(name=name) for name in PRESETS["spray" if by_entropy else "switch-spray"])
     return _with_transport(prepared, path_selection=path, port_selection=port, reorder_tolerant=True)
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weftwork.policies.load import LoadedPolicy
+    from weftwork.spec.routing import Routing
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.scenario.transport import TransportSection
     from weftwork.study.prepare.faults import Occurrence
@@ -54,7 +55,7 @@ def transport_of(section: TransportSection) -> Transport:
 
 
 def engine_settings(
-    scenario: Scenario, policies: dict[str, LoadedPolicy], faults: Sequence[Occurrence]
+    scenario: Scenario, policies: dict[str, LoadedPolicy], faults: Sequence[Occurrence], routing: Routing
 ) -> EngineSettings:
     """What every engine is told besides fabric, job and transport.
 
@@ -63,6 +64,7 @@ def engine_settings(
     scenario : that is run
     policies : of `policies_of`
     faults : what happens, in the order of the scenario
+    routing : of `weftwork.study.prepare.routing.routing_of`
     """
     return EngineSettings(
         path_selection=policies["path_selection"],
@@ -72,5 +74,6 @@ def engine_settings(
         faults=tuple(fault for occurrence in faults for fault in occurrence.faults),
         reconvergence_delay_ps=scenario.fabric.reconvergence_delay_ps,
         failover_delay_ps=scenario.fabric.failover_delay_ps,
+        routing=routing,
         source=scenario.source,
     )

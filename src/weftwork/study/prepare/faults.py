@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from weftwork.spec.scenario.faults import FaultSection
     from weftwork.spec.scenario.scenario import Scenario
 
-__all__ = ["Occurrence", "occurrences"]
+__all__ = ["NamedPlaces", "Occurrence", "named_mistake", "occurrences"]
 
 SHOWN: Final = 3  # chosen: names in a message; a fabric may have a million
 MOST_COMPARED: Final = 50_000  # chosen: names among which the nearest is looked for; difflib takes seconds for them
 KINDS: Final = {"switch": SWITCH, "nic": HOST}
 
 
-class _NamedPlaces(Mapping[str, int]):
+class NamedPlaces(Mapping[str, int]):
     """Links, switches or hosts by name, looked up in the fabric rather than listed."""
 
     def __init__(self, fabric: Fabric, kind: str) -> None:
@@ -85,18 +85,32 @@ def occurrences(scenario: Scenario, fabric: Fabric) -> tuple[list[Occurrence], l
     scenario : its faults
     fabric : whose links, switches and NICs
     """
-    names = {kind: _NamedPlaces(fabric, kind) for kind in ("link", "switch", "nic")}
+    names = {kind: NamedPlaces(fabric, kind) for kind in ("link", "switch", "nic")}
     found: list[Occurrence] = []
     mistakes: list[Mistake] = []
     for index, fault in enumerate(scenario.faults):
         kind, name = next((key, getattr(fault, key)) for key in names if getattr(fault, key) is not None)
-        places, text = _places(fabric, kind, name, names[kind])
-        if text is not None:
-            fix = None if places else _fix(name, names[kind])
-            mistakes.append(Mistake(path=f"faults.{index}.{kind}", text=text, fix=fix))
+        places, wrong = named_mistake(fabric, kind, name, names[kind])
+        if wrong is not None:
+            mistakes.append(Mistake(path=f"faults.{index}.{kind}", text=wrong[0], fix=wrong[1]))
             continue
         found += _written_out(fabric, fault, kind, name, places)
     return found, mistakes
+
+
+def named_mistake(
+    fabric: Fabric, kind: str, name: str, known: NamedPlaces | None = None
+) -> tuple[list[int], tuple[str, str | None] | None]:
+    """Indices that a name stands for (of links, switches or NIC ports); and what is wrong with it and the nearest name.
+
+    Parameters
+    ----------
+    kind : ``link``, ``switch`` or ``nic``
+    known : the places of this kind, where the caller has them
+    """
+    names = NamedPlaces(fabric, kind) if known is None else known
+    places, text = _places(fabric, kind, name, names)
+    return places, None if text is None else (text, None if places else _fix(name, names))
 
 
 def _fix(name: str, known: Mapping[str, int]) -> str | None:

@@ -12,6 +12,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.flow.lower import lower_flow
 from weftwork.engine.lower import lower
 from weftwork.study.prepare.engine_settings import engine_settings
+from weftwork.study.prepare.routing import routing_of
 from weftwork.study.prepare.training import compute_factors
 
 if TYPE_CHECKING:
@@ -62,7 +63,10 @@ def lowered(
     if fidelity not in FIDELITIES:
         text = f"found '{fidelity}', wanted {', '.join(FIDELITIES[:-1])} or {FIDELITIES[-1]}"
         raise ConfigError(scenario.source, [Mistake(path="engine.fidelity", text=text)])
-    settings = engine_settings(scenario, policies, faults)
+    routing, mistakes = routing_of(scenario, fabric)
+    if mistakes:
+        raise ConfigError(scenario.source, mistakes)
+    settings = engine_settings(scenario, policies, faults, routing)
     if fidelity != "flow":
         control = policies["congestion_control"]
         return lower(fabric=fabric, job=job, transport=transport, congestion_control=control, settings=settings)

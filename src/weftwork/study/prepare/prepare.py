@@ -30,6 +30,7 @@ from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.queue_pairs import with_queue_pairs
 from weftwork.study.prepare.recording import recording
+from weftwork.study.prepare.routing import pinned_mistakes
 from weftwork.study.prepare.traffic import traffic_job
 from weftwork.study.prepare.training import training_jobs, training_programs
 from weftwork.study.prepare.unjoined import refuse_unjoined
@@ -202,7 +203,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     mistakes += [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
     transport = _reordering(scenario, transport, chosen)
     faults, wrong = occurrences(scenario, fabric)
-    mistakes += [*wrong, *late]
+    mistakes += [*wrong, *pinned_mistakes(scenario, fabric, job), *late]
     if mistakes or job is None or taken is None:
         raise ConfigError(scenario.source, mistakes)
     engine_input = lowered(scenario, fabric=fabric, job=job, transport=transport, policies=policies, faults=faults)

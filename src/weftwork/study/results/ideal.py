@@ -5,6 +5,8 @@ store-and-forward links. The last one arrives after the longest monotone walk th
 serialisation times, plus the delays; that is exact for one flow that is never held back.
 Where packets are sprayed, all candidates of a hop carry the message together, and it is a lower bound: no order of
 packets over the links can be faster, and what is reached is up to some packets slower.
+Under k-shortest routing the path is the first way of the two switches, a shortest one; where packets are sprayed, the
+bound counts the links of all ways side by side. A longer way, by entropy or pinned, counts as slowdown.
 Leaves out: windows and pacing, which hold back even a lone flow; paths that are faster than that of first candidates,
 for a flow that keeps to one; faults. Only there a slowdown can be below 1.
 """
@@ -187,9 +189,10 @@ def ideal_times_ps(
         axis=1,
     ).astype(np.int64)
     _, example, which = np.unique(case, axis=0, return_index=True, return_inverse=True)
-    is_sprayed = engine_input.port_selection.plugin.reorders == "always" or (  # type: ignore[union-attr]
+    takes_all_ways = (
         engine_input.path_selection is not None and engine_input.path_selection.plugin.reorders == "always"  # type: ignore[union-attr]
     )
+    is_sprayed = takes_all_ways or engine_input.port_selection.plugin.reorders == "always"  # type: ignore[union-attr]
     paths: dict[tuple[int, int], tuple[tuple[int, ...], ...] | None] = {}
     times: list[int] = []
     for source, destination, size in zip(
@@ -197,7 +200,12 @@ def ideal_times_ps(
     ):
         ends = int(engine_input.port_node[engine_input.port_peer[source]]), int(engine_input.attachment[destination])
         if ends not in paths:
-            paths[ends] = _walk(engine_input, *ends, width=None if is_sprayed else 1)
+            ways = _ways(engine_input, int(engine_input.attachment[source]), *ends)
+            paths[ends] = (
+                _side_by_side(ways if takes_all_ways else ways[:1])
+                if ways
+                else _walk(engine_input, *ends, width=None if is_sprayed else 1)
+            )
         middle = paths[ends]
         took = (
             -1
@@ -282,6 +290,29 @@ def _host_cost(engine_input: PacketInput | FlowInput) -> HostCost | None:
     transport = engine_input.transport
     has_cost = transport.host_packet_ps > 0 or transport.host_byte_ps > 0
     return HostCost(transport=transport) if has_cost and isinstance(engine_input, PacketInput) else None
+
+
+def _ways(engine_input: PacketInput | FlowInput, start: int, node: int, attachment: int) -> list[tuple[int, ...]]:
+    """Ports of each way between two attachments that no pin has taken; empty where the shortest paths hold."""
+    table = engine_input.routes[0]
+    layers = table.layer_of[start, attachment, table.pinned_ways :].tolist() if table.layer_of.size else []
+    found: list[tuple[int, ...]] = []
+    for layer in dict.fromkeys(layers):
+        ports: list[int] = []
+        at = node
+        while layer >= 0 and (group := int(table.layer_group[layer, at, attachment])) >= 0:
+            ports.append(int(table.group_ports[table.group_ptr[group]]))
+            at = int(engine_input.port_node[engine_input.port_peer[ports[-1]]])
+        if ports:
+            found.append(tuple(ports))
+    return found
+
+
+def _side_by_side(ways: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    """Links of all ways as stages that every packet passes: the first ones, the second ones and so on, and the last."""
+    shortest = min(len(way) for way in ways)
+    places = [*range(shortest - 1), -1]
+    return tuple(tuple(sorted({way[place] for way in ways})) for place in places)
 
 
 def _walk(

@@ -1,0 +1,171 @@
+"""Pinned paths as the engines see them: an entropy for each pair of ranks, and what is wrong with a pin.
+
+Source: `docs/models/packet-engine.md`, sections Route and Entropy.
+Leaves out: the layers that the paths are packed into (`weftwork.topology.layers`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weftwork.base.errors import Mistake
+from weftwork.engine.packet_input import PIN_DTYPE
+from weftwork.engine.programs import walk
+from weftwork.spec.fabric import HOST
+from weftwork.spec.job import Collect, Send
+from weftwork.spec.routing import EVERY_CHANNEL, MOST_PATHS
+from weftwork.topology.layers import pinned_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.job import Job
+    from weftwork.spec.routing import Pin, Routing
+
+__all__ = ["pin_mistakes", "pin_rows", "routing_mistakes"]
+
+_MOST_CHANNEL = 0xFFFF  # a flow's identity keeps 16 bits for it
+
+
+def routing_mistakes(fabric: Fabric, job: Job | None, routing: Routing) -> list[Mistake]:
+    """Find what cannot be routed as asked.
+
+    Parameters
+    ----------
+    fabric, routing : whose pins name ports
+    job : that runs on it; None where it has no place on the fabric, which is told elsewhere
+    """
+    mistakes: list[Mistake] = []
+    if not 0 <= routing.paths <= MOST_PATHS:
+        text = f"found {routing.paths} paths, wanted 1 to {MOST_PATHS}, or 0 for all shortest ones"
+        mistakes.append(Mistake(path="fabric.paths", text=text))
+    sound: list[tuple[int, Pin]] = []
+    for index, pin in enumerate(routing.pins):
+        wrong = _way_mistake(fabric, pin)
+        if wrong is None:
+            sound.append((index, pin))
+        else:
+            mistakes.append(Mistake(path=f"fabric.pinned.{index}", text=wrong))
+    return mistakes + ([] if job is None else pin_mistakes(fabric, job, sound))
+
+
+def pin_mistakes(fabric: Fabric, job: Job, pins: Sequence[tuple[int, Pin]]) -> list[Mistake]:
+    """Find pins of nobody, and two pins of one pair of ranks.
+
+    Parameters
+    ----------
+    pins : each with its number among those of the scenario, and with a sound path
+    """
+    mistakes: list[Mistake] = []
+    known: dict[tuple[int, int, int], int] = {}
+    by_rail = bool(pins) and _sends_by_rail(job)
+    rank_node = fabric.hosts[job.placement.host]
+    for index, pin in pins:
+        path = f"fabric.pinned.{index}"
+        absent = False
+        for key, ends in (("from", pin.sources), ("to", pin.destinations)):
+            if not np.isin(rank_node, fabric.ports.node[list(ends)]).any():
+                absent = True
+                lone = f"no rank of the job runs on '{fabric.node_names[fabric.ports.node[ends[0]]]}'"
+                mistakes.append(Mistake(path=f"{path}.{key}", text=lone))
+        pairs = [] if absent else _rank_pairs(fabric, job, pin, by_rail=by_rail)
+        if not absent and not pairs:
+            names = [fabric.node_names[fabric.ports.node[ends[0]]] for ends in (pin.sources, pin.destinations)]
+            lone = f"no rank of '{names[0]}' sends to one of '{names[1]}' by the NIC ports where this path ends"
+            mistakes.append(Mistake(path=path, text=lone))
+        before = {first for pair in pairs if (first := known.setdefault((*pair, pin.channel), index)) != index}
+        if before:
+            twice = f"pins the same queue pairs as fabric.pinned.{min(before)}; each has one path"
+            mistakes.append(Mistake(path=path, text=twice))
+    return mistakes
+
+
+def pin_rows(fabric: Fabric, job: Job, routing: Routing) -> NDArray[np.void]:
+    """Entropies of the pairs of ranks that send over pinned paths.
+
+    Parameters
+    ----------
+    fabric, job, routing : without mistakes
+
+    Returns
+    -------
+    `PIN_DTYPE`, ordered by source, destination and channel
+    """
+    by_rail = bool(routing.pins) and _sends_by_rail(job)
+    rows = [
+        (*pair, pin.channel, number)
+        for pin, number in zip(routing.pins, pinned_numbers(fabric, routing), strict=True)
+        if number >= 0
+        for pair in _rank_pairs(fabric, job, pin, by_rail=by_rail)
+    ]
+    return np.array(sorted(rows), PIN_DTYPE)
+
+
+def _sends_by_rail(job: Job) -> bool:
+    """Whether anybody sends by the NIC port that has the number of the receiver's."""
+    return any(
+        (isinstance(operation, Send) and operation.rail == "peer")
+        or (isinstance(operation, Collect) and operation.pattern == "all-to-all")
+        for _, operation, _ in walk(job)
+    )
+
+
+def _rank_pairs(fabric: Fabric, job: Job, pin: Pin, *, by_rail: bool) -> list[tuple[int, int]]:
+    """Ranks that may send over a pin's NIC ports: by their own, or by that with the number of the receiver's."""
+    base, node = fabric.ports.base, fabric.ports.node
+    rank_node = fabric.hosts[job.placement.host]
+    senders = np.flatnonzero(np.isin(rank_node, node[list(pin.sources)]))
+    receivers = np.flatnonzero(np.isin(rank_node, node[list(pin.destinations)]))
+    pairs: list[tuple[int, int]] = []
+    for source in senders.tolist():
+        own = base[rank_node[source]]
+        for destination in receivers.tolist():
+            if rank_node[source] == rank_node[destination]:
+                continue
+            rails = job.placement.nics[destination]
+            arrives = np.isin(base[rank_node[destination]] + rails, pin.destinations)
+            leaves = np.isin(own + job.placement.nics[source], pin.sources)
+            if by_rail:
+                leaves |= np.isin(own + rails, pin.sources) & (own + rails < base[rank_node[source] + 1])
+            if (arrives & leaves).any():
+                pairs.append((source, destination))
+    return pairs
+
+
+def _way_mistake(fabric: Fabric, pin: Pin) -> str | None:
+    """What is no path of the fabric."""
+    ports, kind = fabric.ports, fabric.node_kind
+    named = (*pin.sources, *pin.destinations, *pin.ports)
+    if not pin.sources or not pin.destinations or min(named) < 0 or max(named) >= len(ports.node):
+        return f"wanted NIC ports at both ends, and ports from 0 to {len(ports.node) - 1}"
+    if not EVERY_CHANNEL <= pin.channel <= _MOST_CHANNEL:
+        return f"found channel {pin.channel}, wanted 0 to {_MOST_CHANNEL}, or {EVERY_CHANNEL} for every one"
+    ends: list[int] = []
+    for nics in (pin.sources, pin.destinations):
+        if (kind[ports.node[list(nics)]] != HOST).any():
+            return f"wanted NIC ports at both ends, found one of '{fabric.node_names[_first_switch(fabric, nics)]}'"
+        leaves = sorted(set(ports.node[ports.peer[list(nics)]].tolist()))
+        if len(leaves) != 1 or kind[leaves[0]] == HOST:
+            return f"wanted NIC ports of one switch, found some of {len(leaves)} nodes"
+        ends.append(leaves[0])
+    passed = [ends[0]]
+    for port in pin.ports:
+        if ports.node[port] != passed[-1]:
+            own, wanted = (fabric.node_names[node] for node in (ports.node[port], passed[-1]))
+            return f"port {port} is one of '{own}', wanted one of '{wanted}'"
+        passed.append(int(ports.node[ports.peer[port]]))
+    if passed[-1] != ends[1]:
+        return f"the path ends at '{fabric.node_names[passed[-1]]}', wanted '{fabric.node_names[ends[1]]}'"
+    if len(set(passed)) != len(passed) or (kind[passed] == HOST).any():
+        return "wanted switches on the path, each of them once"
+    return None
+
+
+def _first_switch(fabric: Fabric, nics: Sequence[int]) -> int:
+    owners = fabric.ports.node[list(nics)]
+    return int(owners[fabric.node_kind[owners] != HOST][0])

@@ -1,0 +1,56 @@
+"""Routing as every engine is told it: how many paths two switches use, and paths that somebody has pinned.
+
+Leaves out: which paths these are (`weftwork.topology.layers`), and how a switch chooses among the ports of one path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["EVERY_CHANNEL", "MOST_PATHS", "SHORTEST", "USUAL_PATHS", "Pin", "Routing"]
+
+EVERY_CHANNEL: Final = -1
+USUAL_PATHS: Final = 8  # Singla et al., NSDI 2012, Jellyfish, section 5
+MOST_PATHS: Final = 64  # chosen: eight times what Singla et al. need, NSDI 2012, Jellyfish
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pin:
+    """The path of the queue pairs between some NIC ports.
+
+    Parameters
+    ----------
+    sources, destinations : global ids of NIC ports; those of either end hang on one switch
+    ports : global ids of the ports by which the path leaves its switches, in order, that to the receiver left out;
+        empty where both ends hang on one switch
+    channel : the one that is pinned; -1: every channel
+    """
+
+    sources: tuple[int, ...]
+    destinations: tuple[int, ...]
+    ports: tuple[int, ...]
+    channel: int = EVERY_CHANNEL
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Routing:
+    """Which paths packets may take.
+
+    Parameters
+    ----------
+    paths : shortest simple paths between two switches with hosts, among which the entropy chooses, 1 to `MOST_PATHS`;
+        0: all shortest paths, among which switches choose
+    pins : paths of some queue pairs; each takes its own whatever ``paths`` says
+    """
+
+    paths: int = 0
+    pins: tuple[Pin, ...] = ()
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether packets may take other ways than all shortest paths."""
+        return self.paths > 0 or bool(self.pins)
+
+
+SHORTEST: Final = Routing()

@@ -1,0 +1,131 @@
+"""From the routing of a scenario to that of the engines: names of hosts, NIC ports and switches become ports.
+
+Leaves out: which paths k-shortest routing finds (`weftwork.topology.layers`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weftwork.base.errors import Mistake
+from weftwork.engine.pins import pin_mistakes
+from weftwork.spec.fabric import HOST
+from weftwork.spec.routing import USUAL_PATHS, Pin, Routing
+from weftwork.study.prepare.faults import named_mistake
+
+if TYPE_CHECKING:
+    from weftwork.spec.fabric import Fabric
+    from weftwork.spec.job import Job
+    from weftwork.spec.scenario.pins import PinSection
+    from weftwork.spec.scenario.scenario import Scenario
+
+__all__ = ["pinned_mistakes", "routing_of"]
+
+
+def routing_of(scenario: Scenario, fabric: Fabric) -> tuple[Routing, list[Mistake]]:
+    """Which paths packets may take, and a mistake for everything that the fabric does not have.
+
+    Parameters
+    ----------
+    scenario : its keys ``fabric.routing``, ``fabric.paths`` and ``fabric.pinned``
+    fabric : whose hosts, switches and links
+    """
+    section = scenario.fabric
+    pins, mistakes = _pins(section.pinned, fabric)
+    paths = (section.paths or USUAL_PATHS) if section.routing == "k-shortest" else 0
+    return Routing(paths=paths, pins=tuple(pin for _, pin in pins)), mistakes
+
+
+def pinned_mistakes(scenario: Scenario, fabric: Fabric, job: Job | None) -> list[Mistake]:
+    """Everything that is wrong with pinned paths, so that it is told with what else is wrong.
+
+    Parameters
+    ----------
+    job : that runs; None where it could not be made
+    """
+    pins, mistakes = _pins(scenario.fabric.pinned, fabric)
+    return mistakes + ([] if job is None or not pins else pin_mistakes(fabric, job, pins))
+
+
+def _pins(entries: tuple[PinSection, ...], fabric: Fabric) -> tuple[list[tuple[int, Pin]], list[Mistake]]:
+    """The entries that name a path of the fabric, each with its number, and what is wrong with the others."""
+    found: list[tuple[int, Pin]] = []
+    mistakes: list[Mistake] = []
+    for index, entry in enumerate(entries):
+        reading = _Reading(fabric=fabric, path=f"fabric.pinned.{index}")
+        pin = reading.pin(entry)
+        mistakes += reading.mistakes
+        if pin is not None:
+            found.append((index, pin))
+    return found, mistakes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Reading:
+    """One entry on its way to ports."""
+
+    fabric: Fabric
+    path: str
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def pin(self, entry: PinSection) -> Pin | None:
+        """The entry with ports for names; None with mistakes where it is no path."""
+        nics = [self._nics(key, name) for key, name in (("from", entry.sender), ("to", entry.receiver))]
+        switches = [self._switch(name) for name in entry.path]
+        known = [switch for switch in switches if switch is not None]
+        ports = self._ports(known) if len(known) == len(switches) else None
+        sources = self._at(entry.sender, nics[0], switches[0], "starts")
+        destinations = self._at(entry.receiver, nics[1], switches[-1], "ends")
+        if self.mistakes or ports is None:
+            return None
+        return Pin(sources=sources, destinations=destinations, ports=ports)
+
+    def _wrong(self, key: str, text: str, fix: str | None = None) -> None:
+        self.mistakes.append(Mistake(path=f"{self.path}.{key}", text=text, fix=fix))
+
+    def _nics(self, key: str, name: str) -> list[int]:
+        """NIC ports that a name stands for; none where it is unknown."""
+        ports, mistake = named_mistake(self.fabric, "nic", name)
+        if mistake is None:
+            return ports
+        self._wrong(key, *mistake)
+        return []
+
+    def _switch(self, name: str) -> int | None:
+        places, mistake = named_mistake(self.fabric, "switch", name)
+        if mistake is None:
+            return places[0]
+        self._wrong("path", *mistake)
+        return None
+
+    def _ports(self, switches: list[int]) -> tuple[int, ...] | None:
+        """The port of each switch towards the next one; None where two are not joined."""
+        ports, names = self.fabric.ports, self.fabric.node_names
+        found: list[int] = []
+        for node, following in pairwise(switches):
+            own = np.arange(ports.base[node], ports.base[node + 1])
+            beyond = ports.node[ports.peer[own]]
+            towards = own[beyond == following]
+            if len(towards):
+                found.append(int(towards[0]))
+                continue
+            near = [names[one] for one in dict.fromkeys(beyond.tolist()) if self.fabric.node_kind[one] != HOST]
+            some = ", ".join(near[:3]) + (f" and {len(near) - 3:,} more" if len(near) > 3 else "")
+            self._wrong("path", f"no link joins '{names[node]}' and '{names[following]}', wanted such as {some}")
+        return tuple(found) if len(found) == len(switches) - 1 else None
+
+    def _at(self, name: str, nics: list[int], switch: int | None, where: str) -> tuple[int, ...]:
+        """Those of the NIC ports that hang on the switch where the path starts or ends."""
+        ports, names = self.fabric.ports, self.fabric.node_names
+        if switch is None or not nics:
+            return ()
+        own = tuple(nic for nic in nics if ports.node[ports.peer[nic]] == switch)
+        if not own:
+            leaves = list(dict.fromkeys(names[ports.node[ports.peer[nic]]] for nic in nics))
+            text = f"the path {where} at '{names[switch]}', but '{name}' hangs on {', '.join(leaves[:3])}"
+            self._wrong("path", text, leaves[0])
+        return own

@@ -1,0 +1,43 @@
+"""WCMP: the hash of a packet's header fields chooses among ports in proportion to their weights.
+
+Source: Zhou et al., EuroSys 2014, doi:10.1145/2592798.2592803, section 2: an entry for each unit of weight, hash modulo
+their number. Leaves out: reducing weights to the size of a switch's table (section 5).
+"""
+
+from __future__ import annotations
+
+from weftwork.policies.interface import Candidate, PortSelection, PortSignal
+
+__all__ = ["PLUGIN", "Params", "State", "step"]
+
+
+class Params:
+    """None."""
+
+
+class State:
+    """None."""
+
+
+def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:
+    """Choose the candidate into whose part of the sum of weights the hash falls."""
+    total = 0
+    for i in range(signal.candidates):
+        total += candidates[i].weight
+    place = signal.hash % total
+    chosen = 0
+    for i in range(signal.candidates):
+        if place >= 0 and place < candidates[i].weight:
+            chosen = i
+        place -= candidates[i].weight
+    signal.choice = chosen
+
+
+PLUGIN = PortSelection(
+    params=Params,
+    state=State,
+    step=step,
+    waits_for_routes=True,
+    needs=frozenset({"weight"}),
+    source="Zhou et al., EuroSys 2014, doi:10.1145/2592798.2592803, section 2",
+)

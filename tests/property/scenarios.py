@@ -278,7 +278,7 @@ def _switch(
             headroom_bytes(rate_bps=int(r), round_trip_ps=int(d), transport=transport)
             for r, d in zip(own["rate_bps"], round_trip_ps, strict=True)
         )
-    shared = rng.choice((1, 3, 10, 40, 200)) * frame + rng.randrange(frame)
+    shared = rng.choice((1, 3, 10) if transport.trim_bytes else (1, 3, 10, 40, 200)) * frame + rng.randrange(frame)
     most_classes = 5 if transport.virtual_channels == 1 and transport.trim_bytes == 0 else MOST_CLASSES
     buffer = ports * (most_classes * reserve + lossless * room) + shared
     if transport.link_credits:  # shares follow rates and lengths, and the least is that of the shortest, slowest link

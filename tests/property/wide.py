@@ -55,7 +55,7 @@ def wide_wires(rng: Random) -> Wires | None:
 def wide_transport(rng: Random, transport: Transport) -> Transport:
     """Perhaps cut packets or credits between links, an early timeout for few packets, and costs at hosts and NICs."""
     changed: dict[str, Any] = {}
-    links = rng.choice(("cut", "cut", "credits", "credits", "as it is"))
+    links = rng.choice(("cut",) * 6 + ("credits",) * 4 + ("as it is",) * 2)
     if links == "cut":
         lossless = rng.choice(((), (), (4,)))  # the data may be cut
         changed |= {"recovery": "selective-repeat", "trim_bytes": rng.choice((64, 90)), "lossless_priorities": lossless}

@@ -104,7 +104,7 @@ def about(prepared: Prepared) -> dict[str, str]:
     scenario, fabric = prepared.scenario, prepared.fabric
     switches = len(fabric.node_names) - len(fabric.hosts)
     parts = (f"{fabric.name}: {_hosts(fabric)}", f"{switches:,} switches", f"{len(fabric.links):,} links",
-             oversubscription_text(fabric))  # fmt: skip
+             oversubscription_text(fabric), _routing(prepared))  # fmt: skip
     return {
         "name": scenario.name,
         "workload": _workload(prepared),
@@ -112,6 +112,13 @@ def about(prepared: Prepared) -> dict[str, str]:
         "transport": _transport(prepared),
         **({"assumes": assumptions(prepared)} if prepared.jobs else {}),
     }
+
+
+def _routing(prepared: Prepared) -> str:
+    """What routes are besides all shortest paths; empty: nothing."""
+    section = prepared.scenario.fabric
+    ways = [f"{section.paths} shortest paths a pair"] if section.routing == "k-shortest" else []
+    return ", ".join([*ways, *([f"{len(section.pinned)} pinned"] if section.pinned else [])])
 
 
 def _transport(prepared: Prepared) -> str:

@@ -17,7 +17,7 @@ from weftwork.engine.reference.simulation import Simulation
 from weftwork.spec.fabric import SWITCH
 
 KINDS = {"plain": 30_000, "is_calm": 31_000, "is_torn": 32_000, "is_wide": 33_000}
-SEEDS = range(case_count(plain=15, deep=150))
+SEEDS = range(case_count(plain=15, deep=50))
 NO_ROOM = ("drop_buffer_full", "drop_egress_threshold", "drop_headroom_full")
 ON_THE_LINK = ("drop_link_down", "drop_link_loss", "drop_corrupted", "drop_no_route")
 

@@ -60,10 +60,9 @@ def port_credits(
             room[port] = buffer * int(need[port]) // (classes * int(together[node]))
         else:
             nic = fabric.nics[int(fabric.node_device[node])]
-            behind = (
-                nic.receive_buffer_bytes // classes if nic.pcie_rate_bps or nic.pcie_latency_ps else int(need[port])
-            )
-            room[port] = min(int(need[port]), behind)
+            room[port] = need[port]
+            if nic.has_host_interface:
+                room[port] = min(room[port], nic.receive_buffer_bytes // classes)
     least = 2 * frame + quantum
     short = np.flatnonzero(room < least)
     mistakes: dict[str, Mistake] = {}

@@ -218,5 +218,5 @@ def _pausing(fabric: Fabric) -> Iterator[tuple[str, str, int]]:
     for switch in fabric.switches:
         yield "switch", switch.name, switch.pause_quanta
     for nic in fabric.nics:
-        if nic.pcie_rate_bps or nic.pcie_latency_ps:
+        if nic.has_host_interface:
             yield "nic", nic.name, nic.pause_quanta

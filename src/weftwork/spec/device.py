@@ -149,6 +149,11 @@ class Nic(Record):
     xon_bytes: int = Field(default=900_000, ge=0)
     pause_quanta: int = Field(default=65_535, ge=1, le=65_535)
 
+    @property
+    def has_host_interface(self) -> bool:
+        """Whether packets wait behind the port for their way to the host."""
+        return self.pcie_rate_bps > 0 or self.pcie_latency_ps > 0
+
 
 class Server(Record):
     """A server: its GPUs, how they reach each other, and its NIC ports.

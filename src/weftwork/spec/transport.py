@@ -77,6 +77,10 @@ class Transport(Record):
             found.append(f"ordering is {self.ordering!r}, but {text}")
         return found
 
+    def host_cost_ps(self, payload_bytes: int) -> int:
+        """What the host's processor takes for a data packet; docs/models/packet-engine.md, The host's processor."""
+        return self.host_packet_ps + payload_bytes * self.host_byte_ps // 1_000
+
     @property
     def payload_share(self) -> float:
         """Share of a link that data packets of full size leave for data: without headers and the gap between frames."""

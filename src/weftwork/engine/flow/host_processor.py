@@ -30,7 +30,7 @@ class ProcessorRates:
     """
 
     def __init__(self, transport: Transport) -> None:
-        self.cost_ps = transport.host_packet_ps + transport.mtu_bytes * transport.host_byte_ps // 1_000
+        self.cost_ps = transport.host_cost_ps(transport.mtu_bytes)
         self.frame_bits = 8 * (transport.mtu_bytes + transport.data_overhead_bytes + transport.telemetry_bytes)
         self.gap_bits = 8 * transport.interframe_bytes
 

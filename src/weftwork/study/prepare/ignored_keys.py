@@ -122,7 +122,7 @@ def ignored_fields(scenario: Scenario, transport: Transport) -> dict[str, Caveat
 
 
 def _beside_packets(fabric: Fabric) -> Iterator[tuple[str, str]]:
-    if not any(nic.pcie_rate_bps or nic.pcie_latency_ps for nic in fabric.nics):
+    if not any(nic.has_host_interface for nic in fabric.nics):
         text = "changes nothing: the host takes every packet at once; set fabric.nic.pcie_rate"
         yield from ((key, text) for key in _FAST_HOST)
 

@@ -51,7 +51,7 @@ class HostCost:
         transport = self.transport
         headers = transport.data_overhead_bytes + transport.telemetry_bytes
         headers += transport.first_extra_bytes if is_first else 0
-        return transport.host_packet_ps + (size_bytes - headers) * transport.host_byte_ps // 1_000
+        return transport.host_cost_ps(size_bytes - headers)
 
 
 def pipeline_ps(frames: tuple[int, ...], middle: int, hops: tuple[Hop, ...], host: HostCost | None = None) -> int:

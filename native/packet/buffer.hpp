@@ -75,6 +75,13 @@ inline std::int64_t share(double factor, std::int64_t bytes) {
   return static_cast<std::int64_t>(factor * static_cast<double>(bytes));
 }
 
+/// Whether a queue of a class that may lose packets would hold more than its share.
+inline bool is_above_egress_threshold(const SwitchView& view, std::int64_t queue_bytes) {
+  const SwitchRow& row = view.row;
+  const std::int64_t over = queue_bytes - row.reserve_bytes;
+  return over > 0 && over > share(row.egress_alpha, free_bytes(view.node));
+}
+
 /// Queues and ingresses count in 32 bits.
 inline void refuse_above_limit(std::int32_t bytes) {
   constexpr std::int32_t kMostBytes = 1 << 30;
@@ -109,8 +116,7 @@ inline Verdict judge(const SwitchView& view, const Ingress& ingress, std::int64_
   const std::int64_t shared_used = view.node.shared_used + growth;
   const bool full = shared_used > view.node.shared_bytes;
   if (!lossless) {
-    const std::int64_t over = queue.bytes + bytes - row.reserve_bytes;
-    if (over > 0 && over > share(row.egress_alpha, free_bytes(view.node))) return {Admission::kEgressThreshold, false};
+    if (is_above_egress_threshold(view, queue.bytes + bytes)) return {Admission::kEgressThreshold, false};
     return {full ? Admission::kBufferFull : Admission::kShared, false};
   }
   if (full)
@@ -133,7 +139,7 @@ inline Verdict judge(const SwitchView& view, const Ingress& ingress, std::int64_
   if (left < 0 || used + ingress.headroom_used > ingress.max_bytes) return false;
   if (lossless) {
     if (ingress.paused || ingress.headroom_used != 0 || (over > 0 && over > share(row.alpha, left))) return false;
-  } else if (queue.bytes + bytes > row.reserve_bytes) {
+  } else if (is_above_egress_threshold(view, queue.bytes + bytes)) {
     return false;
   }
   ingress.used = static_cast<std::int32_t>(used);

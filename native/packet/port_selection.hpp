@@ -21,9 +21,18 @@ struct PortQuestion {
   Candidate* candidates;
   std::int32_t count;
   AttachmentId target;
-  bool delivered = false;  // the only candidate leads to the receiver
-  bool keeps_via = false;  // it has changed `via` of this packet before
+  const PortId* ports = nullptr;  // of the candidates, closer together than their rows; null: the rows tell
+  bool delivered = false;         // the only candidate leads to the receiver
+  bool keeps_via = false;         // it has changed `via` of this packet before
 };
+
+/// The port of a candidate.
+[[gnu::always_inline]] inline PortId candidate_port(const SwitchView& view, const PortQuestion& question,
+                                                    std::int64_t place) {
+  if (question.ports != nullptr) [[likely]]
+    return question.ports[place];
+  return view.first + LocalPort(question.candidates[place].port);
+}
 
 /// Fill what is the same for all packets of a switch.
 [[gnu::noinline]] inline void describe_switch(State& s, const SwitchView& view) {
@@ -82,7 +91,7 @@ inline std::int64_t virtual_channel(const State& s, TrafficClass klass) {
   signal.candidates = question.count;
   signal.is_data = packet->kind == PacketKind::kData ? 1 : 0;
   signal.destination = s.in.destination_number[packet->destination_port];
-  signal.stride = s.in.port_stride[view.first + LocalPort(question.candidates[0].port)];
+  signal.stride = s.in.port_stride[candidate_port(view, question, 0)];
   signal.in_port = s.ingress_port(*packet).value;
   if (policy.origin) {
     signal.queue_pair_hash = static_cast<std::int64_t>(draw(s.in.seed, Stream::kQueuePair, qp.flow, 0, 0) >> 2);
@@ -120,7 +129,7 @@ inline std::int64_t virtual_channel(const State& s, TrafficClass klass) {
     wide(packet).word = signal.word;
     wide(packet).via = AttachmentId(ahead);
   }
-  return {view.first + LocalPort(question.candidates[signal.choice].port),
+  return {candidate_port(view, question, signal.choice),
           klass + static_cast<std::int32_t>(signal.virtual_channel - channel)};
 }
 

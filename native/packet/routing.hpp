@@ -36,7 +36,7 @@ struct FoundWays {
 inline FoundWays way_to_receiver(State& s, PortId port, AttachmentId target) {
   if (!s.ports[port].up) return {{nullptr, 0, target}, port};
   s.joined_candidates.assign(1, {0, s.rate_bps[port], 1, s.local_port(port).value, 0, 0, 1});
-  return {{s.joined_candidates.data(), 1, target, true}, PortId::none()};
+  return {{s.joined_candidates.data(), 1, target, nullptr, true}, PortId::none()};
 }
 
 /// The layer of routes that a packet follows from this switch on.
@@ -130,7 +130,8 @@ inline PortId choose_by_hash(const State& s, const SwitchView& view, const PortQ
     const std::uint32_t hash = switch_hash(s, s.hash_functions[view.node.device], packet);
     return {s.way_ports[ways.first + static_cast<std::int32_t>(hash % static_cast<std::uint32_t>(ways.count))], klass};
   }
-  return call_port_selection(s, view, {&s.candidates[ways.first], ways.count, target}, packet, klass, at_ps);
+  return call_port_selection(s, view, {&s.candidates[ways.first], ways.count, target, &s.way_ports[ways.first]}, packet,
+                             klass, at_ps);
 }
 
 }  // namespace weftwork

@@ -7,6 +7,7 @@ says so. Port 2 is paused where a test wants a queue.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import Any
@@ -110,6 +111,7 @@ class HandSelection:
         self.kept: list[bool] = []
         self.new_port_signal = LoadedPolicy.new_port_signal
         self.new_candidates = LoadedPolicy.new_candidates
+        self.offer = LoadedPolicy.offer
 
     def new_state(self) -> Any:
         return object()
@@ -119,8 +121,8 @@ class HandSelection:
 
     def call_step(self, state: Any, signal: Any, candidates: Any, ports: Any, *, keeps_via: bool) -> None:
         del state
-        self.signals.append(signal)
-        self.candidates.append(candidates)
+        self.signals.append(copy(signal))  # the switch keeps its record, and fills it anew
+        self.candidates.append([copy(row) for row in candidates])
         self.shown.append((signal.virtual_channel, signal.word, signal.via))
         self.kept.append(keeps_via)
         signal.choice = self.choice

@@ -49,7 +49,9 @@ def end_s(engine_input: FlowInput, folding: str) -> float:
 def test_a_core_of_all_replicas_is_exact_where_they_have_one_rank_a_stage(case: Case) -> None:
     engine_input = packet_input_of(replace(case, degrees=Degrees(pipeline=4, data=16, near=False)))
     assert FlowFolding(engine_input, "core").facts["replicas"] == 16
-    assert end_s(engine_input, "core") == pytest.approx(end_s(engine_input, "exact"), rel=1e-9)
+    end_of_all_s = end_s(engine_input, "exact")
+    rounding_s = 10e-12  # chosen: instants are whole picoseconds, and a chain of transfers rounds at each of its ends
+    assert end_s(engine_input, "core") == pytest.approx(end_of_all_s, rel=1e-9, abs=rounding_s)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

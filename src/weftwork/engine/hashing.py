@@ -27,6 +27,18 @@ _CRC16_CCITT: Final = 0x1021  # ITU-T V.41
 _MASK32: Final = 0xFFFFFFFF
 
 
+_ALL_FIELDS: Final = struct.Struct(">IIBHHHI")  # in the order of `_PLACES`
+_PLACES: Final = (
+    (int(HashField.SRC_IP), slice(0, 4)),
+    (int(HashField.DST_IP), slice(4, 8)),
+    (int(HashField.PROTOCOL), slice(8, 9)),
+    (int(HashField.SRC_PORT), slice(9, 11)),
+    (int(HashField.DST_PORT), slice(11, 13)),
+    (int(HashField.IN_PORT), slice(13, 15)),
+    (int(HashField.DESTINATION_QP), slice(16, 19)),  # 24 bits of 32
+)
+
+
 def address(port: int) -> int:
     """IPv4 address of the NIC port with this id."""
     return FIRST_ADDRESS + port
@@ -45,16 +57,16 @@ def field_bytes(
     in_port : number of the port, among those of the switch, by which the packet came in
     destination_qp : 24 bits
     """
-    parts: tuple[tuple[HashField, bytes], ...] = (
-        (HashField.SRC_IP, struct.pack(">I", address(source_port))),
-        (HashField.DST_IP, struct.pack(">I", address(destination_port))),
-        (HashField.PROTOCOL, bytes([PROTOCOL_UDP])),
-        (HashField.SRC_PORT, struct.pack(">H", entropy & 0xFFFF)),
-        (HashField.DST_PORT, struct.pack(">H", ROCEV2_UDP_PORT)),
-        (HashField.IN_PORT, struct.pack(">H", in_port & 0xFFFF)),
-        (HashField.DESTINATION_QP, struct.pack(">I", destination_qp)[1:]),
+    data = _ALL_FIELDS.pack(
+        address(source_port),
+        address(destination_port),
+        PROTOCOL_UDP,
+        entropy & 0xFFFF,
+        ROCEV2_UDP_PORT,
+        in_port & 0xFFFF,
+        destination_qp,
     )
-    return b"".join(data for field, data in parts if fields & field)
+    return b"".join([data[place] for field, place in _PLACES if fields & field])
 
 
 def digest(algorithm: int, seed: int, data: bytes) -> int:

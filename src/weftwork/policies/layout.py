@@ -11,10 +11,11 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
+import operator
 import struct
 import sys
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -110,7 +111,7 @@ def _watched(name: str) -> property:
         setattr(record, slot, _as_int(value))
         record._lines[name] = sys._getframe(1).f_lineno  # noqa: SLF001
 
-    return property(lambda record: getattr(record, slot), write)
+    return property(operator.attrgetter(slot), write)
 
 
 class RecordLayout:
@@ -151,9 +152,12 @@ class RecordLayout:
         writers = {
             f.name: getattr(self._class, f"_{f.name}" if f.name in watched else f.name).__set__ for f in self.fields
         }
+        self._writers = writers
         plain = [(writers[f.name], _plain(f, f.initial)) for f in self.fields]
         self._scalars = [(write, value) for write, value in plain if not isinstance(value, list)]
-        self._arrays = [(write, type(value), value) for write, value in plain if isinstance(value, list)]
+        self._arrays = [
+            (write, type(value) if checked else list, value) for write, value in plain if isinstance(value, list)
+        ]
 
     @classmethod
     def of_dtype(cls, name: str, dtype: np.dtype[np.void], *, watched: tuple[str, ...] = ()) -> RecordLayout:
@@ -171,6 +175,11 @@ class RecordLayout:
         for write, make, values in self._arrays:
             write(made, make(values))
         return made
+
+    def writer(self, name: str) -> Callable[[Any, Any], None]:
+        """What writes a field of a plain object as it is: without a check, and without a line to remember."""
+        written: Callable[[Any, Any], None] = self._writers[name]
+        return written
 
     @property
     def initial_bytes(self) -> bytes:

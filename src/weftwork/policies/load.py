@@ -56,6 +56,9 @@ _PREFIX: Final = {
 }
 _SIGNAL: Final = RecordLayout.of_dtype("Signal", SIGNAL_DTYPE)
 _PORT_SIGNAL: Final = RecordLayout.of_dtype("PortSignal", PORT_SIGNAL_DTYPE, watched=WRITTEN_BY_PORT_SELECTION)
+_OFFER_CHOICE, _OFFER_CHANNEL, _OFFER_WORD, _OFFER_VIA = (
+    _PORT_SIGNAL.writer(name) for name in ("choice", "virtual_channel", "word", "via")
+)
 _CANDIDATE: Final = RecordLayout.of_dtype("Candidate", CANDIDATE_DTYPE)
 
 
@@ -217,6 +220,14 @@ class LoadedPolicy:
         return signal
 
     @staticmethod
+    def offer(signal: Any, *, virtual_channel: int, word: int, via: int) -> None:  # noqa: ANN401
+        """Write into a port selection's signal what its step may change, with a choice of 0."""
+        _OFFER_CHOICE(signal, 0)
+        _OFFER_CHANNEL(signal, virtual_channel)
+        _OFFER_WORD(signal, word)
+        _OFFER_VIA(signal, via)
+
+    @staticmethod
     def new_candidates(count: int) -> list[Any]:
         """Plain candidates of a port selection."""
         return [_CANDIDATE.new() for _ in range(count)]
@@ -298,22 +309,36 @@ class LoadedPolicy:
         via_before = signal.via if keeps_via else None
         self._call(self.plugin.step, (self.params, state, *rows, signal, *told))
         if self.kind == "congestion_control":
+            self._want_control(state)
+        elif self.kind == "path_selection":
+            self._want(state, "entropy", 0 <= state.entropy <= 65535, "wanted 0 to 65535")
+        else:
+            self._want_choice(signal, via_before)
+
+    def _want_control(self, state: Any) -> None:  # noqa: ANN401
+        """Refuse what no sender can obey."""
+        asks = state.timeout_ps | state.segment_bytes | state.request_bytes  # below 0 where one of them is
+        if not (0 < state.rate_bps < math.inf and 0 <= state.window_bytes < math.inf and asks >= 0):
             self._want(state, "rate_bps", 0 < state.rate_bps < math.inf, "wanted a finite rate above 0")
             self._want(state, "window_bytes", 0 <= state.window_bytes < math.inf, "wanted a finite window from 0 on")
             for name in ("timeout_ps", "segment_bytes", "request_bytes"):
                 self._want(state, name, getattr(state, name) >= 0, "wanted 0 or more")
-        elif self.kind == "path_selection":
-            self._want(state, "entropy", 0 <= state.entropy <= 65535, "wanted 0 to 65535")
-        else:
-            last = signal.candidates - 1
-            self._want(signal, "choice", 0 <= signal.choice <= last, f"wanted 0 to {last}, the last candidate")
-            most = cast("PortSelection", self.plugin).virtual_channels - 1
-            held = signal.virtual_channel
-            self._want(signal, "virtual_channel", 0 <= held <= most, f"wanted 0 to {most}, the last one of PLUGIN")
-            edges = signal.edges - 1
-            self._want(signal, "via", OFF <= signal.via <= edges, f"wanted OFF or 0 to {edges}, the last edge")
-            kept = f"wanted {via_before} in the second call for a packet, which has its new via by then"
-            self._want(signal, "via", via_before in {None, signal.via}, kept)
+
+    def _want_choice(self, signal: Any, via_before: int | None) -> None:  # noqa: ANN401
+        """Refuse what no switch can obey."""
+        channels = cast("PortSelection", self.plugin).virtual_channels
+        choice, held, via = signal.choice, signal.virtual_channel, signal.via
+        keeps = via_before is None or via_before == via
+        if 0 <= choice < signal.candidates and 0 <= held < channels and OFF <= via < signal.edges and keeps:
+            return
+        last = signal.candidates - 1
+        self._want(signal, "choice", 0 <= choice <= last, f"wanted 0 to {last}, the last candidate")
+        most = channels - 1
+        self._want(signal, "virtual_channel", 0 <= held <= most, f"wanted 0 to {most}, the last one of PLUGIN")
+        edges = signal.edges - 1
+        self._want(signal, "via", OFF <= via <= edges, f"wanted OFF or 0 to {edges}, the last edge")
+        kept = f"wanted {via_before} in the second call for a packet, which has its new via by then"
+        self._want(signal, "via", keeps, kept)
 
     def call_receive(self, state: Any, shared: Any, signal: Any) -> None:  # noqa: ANN401
         """Call the receiver's step as plain Python and look at what it wrote; as `call_step`."""

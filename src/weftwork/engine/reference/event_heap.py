@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
 from weftwork.engine.reference.clock import Phase
 
 __all__ = ["EventHeap"]
 
 EVENTS_PER_TURN: Final = 10_000  # chosen: some tenths of a second
+
+
+class Watch(Protocol):
+    """What looks at a run now and then."""
+
+    @property
+    def at_ps(self) -> int:
+        """When it looks next."""
+
+    def look(self, next_ps: int) -> bool:
+        """Look, before anything happens at that instant or later; returns whether the run ends."""
 
 
 class EventHeap:
@@ -47,7 +58,7 @@ class EventHeap:
         self,
         until_ps: int,
         on_turn: Callable[[], None] | None = None,
-        look: Callable[[int], bool] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         """Handle events until none is left before an instant.
 
@@ -55,14 +66,14 @@ class EventHeap:
         ----------
         until_ps : the instant
         on_turn : called now and then
-        look : called before each event with its instant, or with the last before ``until_ps``; ends the run if it
-            returns True
+        watch : looks before an event that comes no earlier than its instant; ends the run if it returns True
         """
         events, handled = self._events, 0
         while events:
-            if look is not None and look(min(events[0][0], until_ps - 1)):
+            next_ps = events[0][0]
+            if watch is not None and watch.at_ps <= next_ps and watch.look(min(next_ps, until_ps - 1)):
                 return
-            if events[0][0] >= until_ps:
+            if next_ps >= until_ps:
                 break
             self.now_ps, _, _, _, action, arguments = heapq.heappop(events)
             action(*arguments)

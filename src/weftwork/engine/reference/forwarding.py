@@ -40,23 +40,28 @@ class Forwarding:
     Attributes
     ----------
     edges : how many attachments there are
+    has_layers : whether the table knows more than shortest paths
     """
 
     def __init__(self, engine_input: PacketInput) -> None:
         self._table = engine_input.routes[0]
         self._found: dict[tuple[int, int, int], list[NextHop]] = {}  # in this table
-        self._attachment = engine_input.attachment
-        self._node = engine_input.port_node
-        self._peer = engine_input.port_peer
-        self._destination_number = engine_input.destination_number
-        self._stride = engine_input.port_stride
-        self.edges = int(self._attachment.max(initial=-1)) + 1
+        self.has_layers = len(self._table.layer_group) > 0
+        # Lists: every packet asks at every switch, and a number of an array would have to be made into an int.
+        self._attachment: list[int] = engine_input.attachment.tolist()
+        self._node: list[int] = engine_input.port_node.tolist()
+        self._peer: list[int] = engine_input.port_peer.tolist()
+        self._destination_number: list[int] = engine_input.destination_number.tolist()
+        self._stride: list[int] = engine_input.port_stride.tolist()
+        self._deliveries = [NextHop(port=peer) for peer in self._peer]
+        self.edges: int = max(self._attachment, default=-1) + 1
         hung = [port for port in range(len(self._peer)) if self._attachment[port] >= 0 and self._peer[port] >= 0]
-        self._edge_of = {int(self._node[self._peer[port]]): self.edge_of_nic(port) for port in hung}
+        self._edge_of: dict[int, int] = {self._node[self._peer[port]]: self._attachment[port] for port in hung}
 
     def use(self, table: RouteTable) -> None:
         """Let another table hold from now on."""
         self._table = table
+        self.has_layers = len(table.layer_group) > 0
         self._found.clear()
 
     def edge_of(self, node: int) -> int:
@@ -65,11 +70,11 @@ class Forwarding:
 
     def edge_of_nic(self, port: int) -> int:
         """The attachment of a NIC port."""
-        return int(self._attachment[port])
+        return self._attachment[port]
 
     def delivery(self, destination: int) -> NextHop:
         """The port that leads from its attachment to a NIC port."""
-        return NextHop(port=int(self._peer[destination]))
+        return self._deliveries[destination]
 
     def layer_by_word(self, word: int) -> int:
         """The layer of a packet that names it: 0 stands for the shortest paths, 1 for the first layer, and so on."""
@@ -86,11 +91,6 @@ class Forwarding:
         else:
             return SHORTEST
         return int(table.layer_of[self.edge_of_nic(origin), self.edge_of_nic(destination), way])
-
-    @property
-    def has_layers(self) -> bool:
-        """Whether the table knows more than shortest paths."""
-        return len(self._table.layer_group) > 0
 
     def next_hops(self, node: int, edge: int, layer: int = SHORTEST) -> list[NextHop]:
         """Ways from a switch to another one with hosts, those on shortest paths first; none: there is no route.
@@ -127,4 +127,4 @@ class Forwarding:
 
     def digit_of(self, port: int, destination: int) -> tuple[int, int]:
         """Number of a NIC port, and stride of the tier of a switch's port; see `weftwork.topology.digits`."""
-        return int(self._destination_number[destination]), int(self._stride[port])
+        return self._destination_number[destination], self._stride[port]

@@ -87,12 +87,19 @@ class SendQueue:
         """Payload of all packets before ``seq``, which may be one past the last."""
         if not self.messages:
             return 0
-        message = self.message_of(seq)
+        message = self.messages[-1]
+        if seq < message.first:
+            message = self.message_of(seq)
         return message.bytes_before + min(message.size_bytes, (seq - message.first) * self.mtu_bytes)
 
     def payload_bytes(self, first: int, end: int) -> int:
         """Of packets ``first`` to ``end - 1``."""
         return self.bytes_before(end) - self.bytes_before(first)
+
+    def packet_bytes(self, seq: int) -> int:
+        """Payload of one packet, which is posted."""
+        message = self.message_of(seq)
+        return min(self.mtu_bytes, message.size_bytes - (seq - message.first) * self.mtu_bytes)
 
 
 class Inbox:

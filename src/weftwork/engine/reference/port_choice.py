@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from weftwork.base.random import Stream, draw
 from weftwork.engine.hashing import field_bytes, final_hash
@@ -111,6 +111,19 @@ class PortChoice:
         self.port_states = selection.new_port_states(len(ports))
         self.edge = routes.edge_of(config.node)
         self._port_of = {port.id: port for port in ports}
+        needs = self.plugin.needs
+        self._looks_at_queues, self._looks_ahead = "queue" in needs, "hops-left" in needs
+        self._takes_detours = "non-minimal" in needs
+        self._signal = self._describe(selection.new_port_signal())
+        self._rows: dict[int, list[Any]] = {}  # by how many candidates there are
+        self._queue_pair_hash: dict[int, int] = {}  # by flow
+
+    def _describe(self, signal: Any) -> Any:  # noqa: ANN401 - the record of the policies
+        """Fill what is the same for all packets."""
+        config = self.config
+        signal.node, signal.tier, signal.group = config.node, config.tier, config.group
+        signal.ports = len(self._port_of)
+        return signal
 
     def is_last(self, packet: Packet) -> bool:
         """Whether this switch is the one to which the destination is attached."""
@@ -124,7 +137,7 @@ class PortChoice:
         None where there is no way; a port that is down where all ways begin with one
         """
         packet.via = self._ahead(packet.via)
-        layer = self._layer_of(packet)
+        layer = self._layer_of(packet) if self.routes.has_layers else SHORTEST
         is_again = False
         while True:
             target = self.routes.edge_of_nic(packet.destination) if packet.via == OFF else packet.via
@@ -136,7 +149,8 @@ class PortChoice:
             candidates = [way for way in ways if keeps_all or self._port_of[way.port].is_up]
             if not candidates:
                 return self._port_of[ways[0].port]
-            if not (is_again or self._is_asked(len(candidates), is_delivered=is_delivered)):
+            is_asked = self.plugin.at_delivery if is_delivered else len(candidates) > 1 or self.plugin.always
+            if not (is_again or is_asked):
                 return self._port_of[candidates[0].port]
             via = packet.via
             choice = self._ask(in_port, packet, target, candidates, is_delivered=is_delivered, keeps_via=is_again)
@@ -150,20 +164,15 @@ class PortChoice:
 
     def _layer_of(self, packet: Packet) -> int:
         """The layer of routes that a packet takes here: by the word with which it comes in, or by its entropy."""
-        if not self.routes.has_layers:
-            return SHORTEST
         if self.plugin.layer_by_word:
             return self.routes.layer_by_word(packet.word)
         return self.routes.layer_by_entropy(packet.origin, packet.destination, packet.entropy)
 
     def _next_hops(self, target: int, layer: int) -> list[NextHop]:
         found = self.routes.next_hops(self.config.node, target, layer)
-        return found if "non-minimal" in self.plugin.needs else [way for way in found if way.is_minimal]
-
-    def _is_asked(self, candidates: int, *, is_delivered: bool) -> bool:
-        if is_delivered:
-            return self.plugin.at_delivery
-        return candidates > 1 or self.plugin.always
+        if self._takes_detours or not found or found[-1].is_minimal:  # those on shortest paths come first
+            return found
+        return [way for way in found if way.is_minimal]
 
     def _ask(
         self,
@@ -176,21 +185,23 @@ class PortChoice:
         keeps_via: bool,
     ) -> int:
         """Call the port selection and let the packet take along what it wrote; returns the index that it chose."""
-        rows = self.selection.new_candidates(len(candidates))
+        rows = self._rows.get(len(candidates))
+        if rows is None:
+            rows = self._rows[len(candidates)] = self.selection.new_candidates(len(candidates))
         for row, way in zip(rows, candidates, strict=True):
             port = self._port_of[way.port]
             row.rate_bps = port.rate_bps
             row.weight = way.weight
             row.port = port.local_index
             row.minimal = int(way.is_minimal)
-            if "queue" in self.plugin.needs:
+            if self._looks_at_queues:
                 row.queue_bytes = self.queue_bytes(port.id, packet.traffic_class)
                 row.paused = int(port.is_held(packet.traffic_class, packet.size_bytes))
-            if "hops-left" in self.plugin.needs:
+            if self._looks_ahead:
                 row.hops_left = self.routes.hops_left(port.id, target)
         config, routes = self.config, self.routes
         channel = packet.traffic_class % config.virtual_channels
-        signal = self.selection.new_port_signal()
+        signal = self._signal
         signal.now_ps = self.clock.now_ps
         signal.hash = self._hash(in_port, packet)
         signal.draw = packet.draw(config.seed, Stream.PORT_CHOICE, config.node) >> 2
@@ -198,19 +209,24 @@ class PortChoice:
         signal.candidates = len(candidates)
         signal.is_data = int(packet.kind == PacketKind.DATA)
         signal.destination, signal.stride = routes.digit_of(candidates[0].port, packet.destination)
-        signal.node, signal.tier, signal.group = config.node, config.tier, config.group
-        signal.in_port, signal.ports = in_port.local_index, len(self._port_of)
-        signal.hops = packet.hop_count
-        signal.queue_pair_hash = draw(config.seed, Stream.QUEUE_PAIR, packet.flow.id, 0, 0) >> 2
+        signal.in_port = in_port.local_index
         signal.edge, signal.edges = self.edge, routes.edges
+        signal.hops = packet.hop_count
+        signal.queue_pair_hash = self._hash_of_queue_pair(packet.flow.id)
         signal.from_edge = routes.edge_of_nic(packet.origin)
         signal.to_edge = routes.edge_of_nic(packet.destination)
         signal.delivered = int(is_delivered)
-        signal.virtual_channel, signal.word, signal.via = channel, packet.word, packet.via
+        self.selection.offer(signal, virtual_channel=channel, word=packet.word, via=packet.via)
         self.selection.call_step(self.state, signal, rows, self.port_states, keeps_via=keeps_via)
         packet.word, packet.via = signal.word, self._ahead(signal.via)
         packet.traffic_class += signal.virtual_channel - channel
         return int(signal.choice)
+
+    def _hash_of_queue_pair(self, flow: int) -> int:
+        found = self._queue_pair_hash.get(flow)
+        if found is None:
+            found = self._queue_pair_hash[flow] = draw(self.config.seed, Stream.QUEUE_PAIR, flow, 0, 0) >> 2
+        return found
 
     def _hash(self, in_port: Port, packet: Packet) -> int:
         algorithm, seed, offset, fields = self.config.hash

@@ -106,9 +106,8 @@ class Sender:
     @property
     def inflight_bytes(self) -> int:
         """Payload that was sent and of which nothing is known: not acknowledged, not kept by the receiver, not lost."""
-        away = () if self.scoreboard is None else self.scoreboard.away
-        left_bytes = sum(self.queue.payload_bytes(packet, packet + 1) for packet in away)
-        return self.queue.payload_bytes(self.una, self.nxt) - left_bytes
+        sent_bytes = self.queue.payload_bytes(self.una, self.nxt)
+        return sent_bytes if self.scoreboard is None else sent_bytes - self._payload_of(self.scoreboard.away)
 
     @property
     def window_bytes(self) -> float:
@@ -151,10 +150,11 @@ class Sender:
         """Frame of a data packet as it leaves here."""
         transport, is_first = self.transport, seq == self.queue.message_of(seq).first
         header_bytes = transport.data_overhead_bytes + transport.telemetry_bytes
-        return self.queue.payload_bytes(seq, seq + 1) + header_bytes + (transport.first_extra_bytes if is_first else 0)
+        return self.queue.packet_bytes(seq) + header_bytes + (transport.first_extra_bytes if is_first else 0)
 
     def _is_held(self, seq: int) -> bool:
-        return self.line.is_held(self.queue.message_of(seq).traffic_class, self.frame_bytes(seq))
+        frame_bytes = self.frame_bytes(seq) if self.transport.link_credits else 0
+        return self.line.is_held(self.queue.message_of(seq).traffic_class, frame_bytes)
 
     @property
     def _resends_at_once(self) -> bool:
@@ -162,7 +162,7 @@ class Sender:
 
     def _window_allows(self, seq: int) -> bool:
         inflight_bytes, window_bytes = self.inflight_bytes, self.window_bytes
-        payload_bytes = self.queue.payload_bytes(seq, seq + 1)
+        payload_bytes = self.queue.packet_bytes(seq)
         return bool(inflight_bytes + payload_bytes <= window_bytes or (inflight_bytes == 0 and window_bytes > 0))
 
     def post(self, size_bytes: int, traffic_class: int, completed: Callable[[], None]) -> None:
@@ -185,7 +185,7 @@ class Sender:
             self.attempt = (self.attempt + 1) % ATTEMPTS
         ordinal = self.queue.ordinal_of(seq)
         message = self.queue.messages[ordinal]
-        payload_bytes = self.queue.payload_bytes(seq, seq + 1)
+        payload_bytes = self.queue.packet_bytes(seq)
         is_first = seq == message.first
         packet = self._packet(
             PacketKind.DATA,
@@ -293,7 +293,7 @@ class Sender:
         return self._payload_of(seq for seq in sacked if seq < expected)
 
     def _payload_of(self, packets: Iterable[int]) -> int:
-        return sum(self.queue.payload_bytes(seq, seq + 1) for seq in packets)
+        return sum(self.queue.packet_bytes(seq) for seq in packets)
 
     def _learn_of_gaps(self, packet: Packet) -> tuple[set[int], set[int]]:
         """What a NAK tells beyond its number: packets newly known to have arrived, and newly known to be lost."""

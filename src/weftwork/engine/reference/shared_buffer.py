@@ -82,8 +82,9 @@ class SharedBuffer:
         queue_bytes : that wait before it at its egress
         """
         config, ingress = self.config, self.ingress[port][c]
-        over_reserve = max(0, ingress.used_bytes - config.reserve_bytes)
-        growth = max(0, ingress.used_bytes + size_bytes - config.reserve_bytes) - over_reserve
+        before = ingress.used_bytes - config.reserve_bytes
+        after = before + size_bytes
+        growth = max(0, after) - max(0, before)
         is_full = self.shared_used_bytes + growth > config.shared_bytes
         if config.lossless[c]:
             if is_paused or is_full:
@@ -102,16 +103,19 @@ class SharedBuffer:
 
     def _use(self, ingress: Ingress, change_bytes: int) -> None:
         """Change the use of an ingress and what it takes of the shared part."""
-        before = max(0, ingress.used_bytes - self.config.reserve_bytes)
+        before = ingress.used_bytes - self.config.reserve_bytes
+        after = before + change_bytes
         ingress.used_bytes += change_bytes
-        self.shared_used_bytes += max(0, ingress.used_bytes - self.config.reserve_bytes) - before
+        self.shared_used_bytes += max(0, after) - max(0, before)
 
     def release(self, port: int, c: int, size_bytes: int) -> None:
         """Give back a packet's bytes, those of the headroom of its ingress first."""
         ingress = self.ingress[port][c]
-        from_headroom = min(ingress.headroom_used_bytes, size_bytes)
-        ingress.headroom_used_bytes -= from_headroom
-        self._use(ingress, from_headroom - size_bytes)
+        if ingress.headroom_used_bytes:
+            from_headroom = min(ingress.headroom_used_bytes, size_bytes)
+            ingress.headroom_used_bytes -= from_headroom
+            size_bytes -= from_headroom
+        self._use(ingress, -size_bytes)
 
     def settle_headroom(self, port: int, c: int) -> None:
         """What is in the headroom counts as used from now on."""

@@ -139,7 +139,7 @@ class Simulation:
 
         self.was_interrupted = True  # until the last line says that it was not
         tell()
-        self.clock.run(self.engine_input.until_ps, None if on_progress is None else tell, self.watch.look)
+        self.clock.run(self.engine_input.until_ps, None if on_progress is None else tell, self.watch)
         self.watch.look_at_rest()
         self.was_interrupted = False
 

@@ -163,7 +163,7 @@ class SwitchNode:
             packet.arrival_class,
             packet.size_bytes,
             is_paused=port.asked[packet.arrival_class],
-            queue_bytes=self._queue_bytes(egress_port.id, packet.traffic_class),
+            queue_bytes=self.egress[egress_port.id].queue_bytes[packet.traffic_class],
         )
 
     def _may_cut(self, packet: Packet) -> bool:
@@ -184,7 +184,12 @@ class SwitchNode:
     def send_next(self, port: Port) -> None:
         """Start the packet that the scheduler chooses, if there is one."""
         egress = self.egress[port.id]
-        ready = [c for c in self.waiting(port) if not port.is_held(c, self.head_bytes(port, c))]
+        has_credits = port.credits is not None
+        ready = [
+            c
+            for c, queue in enumerate(egress.queues)
+            if queue and not (port.is_held(c, self.head_bytes(port, c)) if has_credits else port.is_paused(c))
+        ]
         if not ready:
             return
         c = self._schedule(egress, ready)
@@ -192,7 +197,7 @@ class SwitchNode:
         arrival_bytes = packet.size_bytes
         if packet.kind in _COUNTS_HOPS:
             packet.hop_count = min(packet.hop_count + 1, _MOST_HOPS)
-        if self._writes_into(packet):
+        if self.config.has_telemetry and self._writes_into(packet):
             self._write_telemetry(port, packet, sum(egress.queue_bytes))
         if self.config.marks_at_dequeue:
             self._mark(port, packet, egress.queue_bytes[c])
@@ -207,10 +212,11 @@ class SwitchNode:
     def head_bytes(self, port: Port, traffic_class: int) -> int:
         """Frame of the next packet of a class on the link of a port, with what this switch writes into it."""
         head = self.egress[port.id].queues[traffic_class][0]
-        return head.size_bytes + (self.config.telemetry_hop_bytes if self._writes_into(head) else 0)
+        is_longer = self.config.has_telemetry and self._writes_into(head)
+        return head.size_bytes + (self.config.telemetry_hop_bytes if is_longer else 0)
 
     def _writes_into(self, packet: Packet) -> bool:
-        return self.config.has_telemetry and packet.kind == PacketKind.DATA and not packet.is_cut
+        return packet.kind == PacketKind.DATA and not packet.is_cut
 
     def _release(self, packet: Packet, arrival_bytes: int) -> None:
         """Give back what a packet held that leaves, or that is dropped from its queue."""
@@ -244,6 +250,8 @@ class SwitchNode:
     def _resume_where_possible(self) -> None:
         """Test every paused ingress, not only that of the packet that left: engine rule against a pause for ever."""
         for port in self.ports:
+            if True not in port.asked:
+                continue
             for c in range(self.classes):
                 if port.asked[c] and self.buffer.resumes(port.id, c):
                     port.ask_resume(c)

@@ -333,9 +333,11 @@ def test_a_control_packet_without_credit_waits() -> None:
 
 # A sender
 
+UNDER_CREDITS: dict[str, Any] = {"link_credits": True, "lossless_priorities": ()}
+
 
 def test_a_packet_of_a_queue_pair_waits_until_its_whole_frame_has_credit() -> None:
-    driven = drive(2 * MTU_BYTES, first_extra_bytes=16, telemetry_bytes=4)
+    driven = drive(2 * MTU_BYTES, first_extra_bytes=16, telemetry_bytes=4, **UNDER_CREDITS)
     driven.line.credit_bytes = FRAME_BYTES + 19
     assert driven.holds_back()
     driven.line.credit_bytes = FRAME_BYTES + 20
@@ -345,7 +347,8 @@ def test_a_packet_of_a_queue_pair_waits_until_its_whole_frame_has_credit() -> No
 
 
 def test_a_lost_packet_waits_for_credit_also_where_it_may_go_at_once() -> None:
-    driven = drive(3 * MTU_BYTES, recovery="selective-repeat", reorder_threshold_packets=0, resend="at-once")
+    recovery: dict[str, Any] = {"recovery": "selective-repeat", "reorder_threshold_packets": 0, "resend": "at-once"}
+    driven = drive(3 * MTU_BYTES, **recovery, **UNDER_CREDITS)
     driven.sends(3)
     driven.hears(PacketKind.NAK, 0, echo=data(1))
     driven.line.credit_bytes = FRAME_BYTES - 1

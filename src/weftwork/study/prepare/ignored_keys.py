@@ -67,6 +67,16 @@ FLOWS_LEAVE_OUT: Final[Mapping[str, str]] = {
 
 _LETS_REORDER: Final = ("transport.reorder_tolerant", "transport.recovery")
 _FAST_HOST: Final = ("fabric.nic.receive_buffer", "fabric.nic.xoff", "fabric.nic.xon", "fabric.nic.pause_quanta")
+_PAUSES: Final = (
+    "fabric.switch.headroom",
+    "fabric.switch.alpha",
+    "fabric.switch.xon_offset",
+    "fabric.switch.pause_quanta",
+    "fabric.nic.xoff",
+    "fabric.nic.xon",
+    "fabric.nic.pause_quanta",
+)
+_SHARES: Final = ("fabric.switch.reserve", "fabric.switch.egress_alpha")  # of a buffer that ports share
 _DEGREES: Final = ("tensor", "context", "pipeline", "expert", "data")
 
 
@@ -89,7 +99,7 @@ def ignored_keys(scenario: Scenario, fabric: Fabric, *, reorders: bool) -> dict[
         if reorders:
             told = {key: text for key, text in told.items() if key not in _LETS_REORDER}
     else:
-        told |= dict(_beside_packets(fabric))
+        told |= dict(_beside_packets(fabric)) | dict(_without_pauses(scenario.transport.flow_control))
     told |= dict(_without_faults(scenario)) | dict(_of_training(scenario))
     notes = [Caveat(subject=key, kind="note", text=text) for key, text in told.items() if scenario.is_set(key)]
     return caveats_by_subject(notes)
@@ -125,6 +135,16 @@ def _beside_packets(fabric: Fabric) -> Iterator[tuple[str, str]]:
     if not any(nic.has_host_interface for nic in fabric.nics):
         text = "changes nothing: the host takes every packet at once; set fabric.nic.pcie_rate"
         yield from ((key, text) for key in _FAST_HOST)
+
+
+def _without_pauses(flow_control: str) -> Iterator[tuple[str, str]]:
+    if flow_control == "pfc":
+        return
+    nobody = "nobody asks for a pause"
+    others = _PAUSES
+    if flow_control == "credits":
+        nobody, others = f"links give credits, and {nobody}", (*_PAUSES, *_SHARES)
+    yield from ((key, f"changes nothing: {nobody}; take flow_control: pfc") for key in others)
 
 
 def _without_faults(scenario: Scenario) -> Iterator[tuple[str, str]]:

@@ -80,5 +80,44 @@ def test_a_key_is_told_until_what_it_needs_is_there(
     assert key not in told(tmp_path, text, **settings({key: value}, more, beside))
 
 
+INCAST = """schema: 2
+fabric: {radix: 4, tiers: 2, link_rate: 100Gbps, nic: {pcie_rate: 50Gbps}}
+traffic: {pattern: incast, size: 1MiB}
+"""
+# key -> two values between which pauses, or drops, differ
+OF_PAUSES = {
+    "fabric.switch.headroom": ("20KB", "100KB"),
+    "fabric.switch.alpha": ("0.01", "1"),
+    "fabric.switch.xon_offset": ("0B", "200KB"),
+    "fabric.switch.pause_quanta": ("100", "60000"),
+    "fabric.switch.reserve": ("0B", "20KB"),
+    "fabric.switch.egress_alpha": ("0.001", "1"),
+    "fabric.nic.xoff": ("950KB", "910KB"),
+    "fabric.nic.xon": ("850KB", "0B"),
+    "fabric.nic.pause_quanta": ("100", "60000"),
+}
+
+
+@pytest.mark.parametrize("flow_control", ["pfc", "credits", "none"])
+@pytest.mark.parametrize("key", sorted(OF_PAUSES))
+def test_a_key_of_pauses_is_told_where_nobody_pauses_and_changes_nothing_there(
+    tmp_path: Path, key: str, flow_control: str
+) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(INCAST, encoding="utf-8")
+    matters = flow_control == "pfc" or (
+        flow_control == "none" and key in {"fabric.switch.reserve", "fabric.switch.egress_alpha"}
+    )
+    digests = set()
+    for value in OF_PAUSES[key]:
+        given = {"transport.flow_control": flow_control, "fabric.switch.buffer": "1MB", key: value}
+        scenario = weftwork.read_scenario(file, given)
+        prepared = weftwork.prepare(scenario)
+        assert (key in prepared.fabric.caveats) != matters
+        digests.add(weftwork.execute(prepared).outcome.digest())
+    if (flow_control, key) != ("pfc", "fabric.switch.egress_alpha"):  # there only acknowledgements may be dropped
+        assert len(digests) == (2 if matters else 1)
+
+
 def test_all_that_flows_leave_out_are_keys() -> None:
     assert set(FLOWS_LEAVE_OUT) - set(printed_keys(json_schema())) == set()

@@ -140,11 +140,10 @@ def _beside_packets(fabric: Fabric) -> Iterator[tuple[str, str]]:
 def _without_pauses(flow_control: str) -> Iterator[tuple[str, str]]:
     if flow_control == "pfc":
         return
-    nobody = "nobody asks for a pause"
-    others = _PAUSES
-    if flow_control == "credits":
-        nobody, others = f"links give credits, and {nobody}", (*_PAUSES, *_SHARES)
-    yield from ((key, f"changes nothing: {nobody}; take flow_control: pfc") for key in others)
+    gives = flow_control == "credits"
+    nobody = "links give credits, and nobody asks for a pause" if gives else "nobody asks for a pause"
+    for key in (*_PAUSES, *(_SHARES if gives else ())):
+        yield key, f"changes nothing: {nobody}; take flow_control: pfc"
 
 
 def _without_faults(scenario: Scenario) -> Iterator[tuple[str, str]]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from weftwork.base.clock import NEVER_PS, US_PS
 from weftwork.engine import packet
 from weftwork.engine.lower import lower
-from weftwork.engine.outcome import Outcome
+from weftwork.engine.outcome import SERIES_KINDS, Outcome
+from weftwork.engine.packet import Series
 from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.interface import Kind
@@ -15,10 +19,11 @@ from weftwork.policies.load import LoadedPolicy, load
 from weftwork.spec.device import Nic
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.transport import Transport
+from weftwork.study.prepare.recorded_state import recorded_state
 
 from .tiny import Message, sends, wired
 
-__all__ = ["ToldSender", "long_flow", "plan", "probe_rtts_ps", "probes", "run", "shares", "star"]
+__all__ = ["ToldSender", "long_flow", "plan", "probe_rtts_ps", "probes", "run", "shares", "star", "watched"]
 
 CHUNK_BYTES = 16_384
 PROBE_BYTES = 1_000
@@ -106,3 +111,20 @@ def probe_rtts_ps(outcome: Outcome) -> list[int]:
     messages = outcome.messages[outcome.messages["size_bytes"] == PROBE_BYTES]
     messages = messages[messages["acked_at_ps"] >= 0]
     return (messages["acked_at_ps"] - messages["posted_at_ps"]).tolist()
+
+
+def watched(engine_input: PacketInput, *names: str, every_ps: int) -> dict[str, NDArray[np.float64]]:
+    """Fields of the control's state over time: one row for each sample in which all queue pairs are there, by name."""
+    wanted = [f"congestion_control.{name}" for name in names]
+    policies = {"congestion_control": engine_input.congestion_control, "path_selection": load("path_selection", "ecmp")}
+    fields, mistakes = recorded_state(wanted, policies)
+    assert mistakes == []
+    rows = packet.run(engine_input, series=Series(every_ps=every_ps, flows=None, state=fields)).series
+    pairs = int(rows["index"].max()) + 1
+    found = {}
+    for place, name in enumerate(names):
+        own = rows[rows["kind"] == len(SERIES_KINDS) + place]
+        times, counts = np.unique(own["at_ps"], return_counts=True)
+        whole = own[np.isin(own["at_ps"], times[counts == pairs])]
+        found[name] = whole[np.lexsort((whole["index"], whole["at_ps"]))]["value"].reshape(-1, pairs)
+    return found

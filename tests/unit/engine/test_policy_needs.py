@@ -137,7 +137,7 @@ def test_telemetry_comes_from_switches_that_write_it(tmp_path: Path) -> None:
     control = tmp_path / "told.py"
     text = TRIMMED.replace('"trimming"', '"telemetry"').replace("TRIM", "ACK")
     control.write_text(text.replace("9000.0", "9e3 + signal.hop_queue_bytes[0]"), encoding="utf-8")
-    with pytest.raises(weftwork.ConfigError, match="set fabric[.]switch[.]telemetry: true"):
+    with pytest.raises(weftwork.ConfigError, match=r"set fabric\.switch\.telemetry: true"):
         weftwork.prepare(scenario(tmp_path, f"congestion_control: {control}"))
     weftwork.prepare(scenario(tmp_path, f"congestion_control: {control}", ", switch: {telemetry: true}"))
 

@@ -88,9 +88,7 @@ def test_a_victim_with_a_long_flow_gains_by_dcqcn_and_more_by_a_window(tmp_path:
 
     alone, under = fct_us("none"), fct_us("dcqcn")
     window, paper = (fct_us(f"{{name: dcqcn, variant: {variant}}}") for variant in ("hpcc-repo-window", "paper"))
-    show(
-        f"16 MiB: {alone:.0f} us, {under:.0f} under DCQCN, {window:.0f} with a window, {paper:.0f} by the paper's constants"
-    )
+    show(f"16 MiB: {alone:.0f} us, {under:.0f} under DCQCN, {window:.0f} with a window, {paper:.0f} paper")
     assert under < 0.7 * alone
     assert window < 0.5 * under
     assert paper > alone

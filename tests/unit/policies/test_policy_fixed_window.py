@@ -15,7 +15,7 @@ GAP = 20  # bytes between frames
 SCENARIO = """schema: 2
 name: a lone flow
 fabric: {topology: leaf-spine, leaves: 2, spines: 1, hosts_per_leaf: 1, link_rate: 400Gbps, cable_length: 20m}
-traffic: {pattern: incast, senders: 1, receiver: 1, size: 8MB}
+traffic: {pattern: incast, senders: 1, receiver: 1}
 """
 
 
@@ -25,10 +25,10 @@ def rtt_s() -> float:
     return sum(4 * (8 * (frame + GAP) / RATE_BPS + 100e-9) + 3 * 500e-9 for frame in frames)
 
 
-def goodput_bps(folder: Path, control: str) -> float:
+def goodput_bps(folder: Path, control: str, size: str = "8MB") -> float:
     file = folder / "lone.yaml"
     file.write_text(SCENARIO, encoding="utf-8")
-    scenario = read_scenario(file, {"transport.congestion_control": control})
+    scenario = read_scenario(file, {"transport.congestion_control": control, "traffic.size": size})
     run = run_scenario(scenario, out=folder / "run", what_if="none")
     (row,) = run.query("select goodput_bps from flows").to_pylist()
     return float(row["goodput_bps"])
@@ -40,7 +40,7 @@ FULL_BPS = RATE_BPS * MTU / (MTU + 62 + GAP)
 @pytest.mark.parametrize("packets", [1, 10, 25, 48])
 def test_a_window_leaves_once_in_a_round_trip(tmp_path: Path, packets: int) -> None:
     assert 8 * packets * MTU / rtt_s() < FULL_BPS
-    found = goodput_bps(tmp_path, f"{{name: fixed-window, window_bytes: {packets * MTU + 4095}}}")
+    found = goodput_bps(tmp_path, f"{{name: fixed-window, window_bytes: {packets * MTU + 4095}}}", f"{500 * packets}KB")
     assert found == pytest.approx(8 * packets * MTU / rtt_s(), rel=0.01)
 
 

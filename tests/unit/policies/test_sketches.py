@@ -32,7 +32,7 @@ from weftwork.testing.port_selection import check_port_selection
 from weftwork.topology.routing import attachments, switch_distances
 
 OURS = Path(__file__).parents[2] / "policies"
-CONTROLS = ("cubic", "dctcp", "ndp", "nscc", "reno")
+CONTROLS = ("cubic", "dctcp", "ndp", "reno")
 PORTS = ("ars", "conga", "dateline", "drill", "flowlet", "ugal", "valiant")
 G = 1_000_000_000
 RATE_BPS = 100 * G
@@ -155,7 +155,7 @@ def least_ps(size_bytes: int, rate_bps: int = RATE_BPS) -> int:
 
 
 @pytest.mark.deep  # every kit compiles and asks for seconds
-@pytest.mark.parametrize(("name", "variant"), [*((name, None) for name in CONTROLS), ("nscc", "with-credit")])
+@pytest.mark.parametrize(("name", "variant"), [*((name, None) for name in CONTROLS)])
 def test_a_control_keeps_its_contract(name: str, variant: str | None) -> None:
     assert check_congestion_control(load("congestion_control", OURS / f"{name}.py", variant=variant)) == ()
 
@@ -428,35 +428,3 @@ def test_nscc_needs_few_cuts_and_no_timeout_for_an_incast() -> None:
     assert outcome.counters["timeouts"] == 0
     assert 0 < outcome.counters["trims"] < 0.1 * freely.counters["trims"]
     assert took_ps(outcome) < 1.1 * least_ps(6_000_000)
-
-
-@pytest.mark.parametrize(("with_credit", "last_hop", "cut_bytes"), [(0, 1, 4_096), (1, 0, 4_096), (1, 1, 0)])
-def test_nscc_leaves_cuts_at_the_last_hop_to_the_receivers_credit(
-    with_credit: int, last_hop: int, cut_bytes: int
-) -> None:
-    policy = named("congestion_control", "nscc", (("with_credit", bool(with_credit)),))
-    state, signal = policy.new_state(), policy.new_signal()
-    signal.line_rate_bps, signal.base_rtt_ps, signal.mtu_bytes = RATE_BPS, 12 * US_PS, 4_096
-    state.rate_bps = RATE_BPS
-    signal.kind = int(Kind.START)
-    policy.call_step(state, signal)
-    before = state.window_bytes
-    signal.kind, signal.lost_bytes, signal.last_hop = int(Kind.TRIM), 4_096, last_hop
-    policy.call_step(state, signal)
-    assert before - state.window_bytes == cut_bytes
-
-
-def test_nscc_adapts_at_once_after_a_bad_period() -> None:
-    """Of a period with cuts in which little has arrived, what has arrived is the window, and a packet at least."""
-    policy = named("congestion_control", "nscc")
-    state, signal = policy.new_state(), policy.new_signal()
-    signal.line_rate_bps, signal.base_rtt_ps, signal.mtu_bytes = RATE_BPS, 12 * US_PS, 4_096
-    state.rate_bps = RATE_BPS
-    signal.kind = int(Kind.START)
-    policy.call_step(state, signal)
-    signal.kind, signal.now_ps, signal.arrived_bytes, signal.rtt_ps = int(Kind.ACK), US_PS, 3 * 4_096, 12 * US_PS
-    policy.call_step(state, signal)
-    assert state.window_bytes == pytest.approx(1.5 * 150_000)  # the largest
-    signal.kind, signal.now_ps, signal.lost_bytes, signal.arrived_bytes = int(Kind.TRIM), 21 * US_PS, 4_096, 0
-    policy.call_step(state, signal)
-    assert state.window_bytes == 3 * 4_096

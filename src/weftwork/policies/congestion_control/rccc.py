@@ -23,6 +23,7 @@ ACTIVE = 0  # whose turn it is: classes of the pacer, the first before the secon
 IDLE = 1
 NONE = 2
 LEAST_TURN_BYTES = 1024  # uec.cpp, UecPullPacer: the pacer's time for a turn that grants nothing
+MOST_ASKS = 3  # chosen: after as many in vain a packet goes unasked, whose retries the transport counts
 LEAST_RTTS = 4  # chosen: a queue of one BDP doubles the round trip; below it timeouts would be spurious
 MOST_INTERVALS = 64  # chosen: after as many intervals without a packet the rate is the line rate and G is nothing
 
@@ -134,6 +135,7 @@ class State(SenderState):
     sent_bytes: int  # payload of packets below next_seq
     arrived_bytes: int  # of these, known to have arrived
     next_seq: int
+    asks: int  # requests in a row, in vain
 
 
 class Receiver(ReceiverState):
@@ -171,10 +173,13 @@ def step(params: Params, state: State, signal: Signal) -> None:
         state.credit_bytes -= signal.bytes
     elif signal.kind == Kind.CREDIT:
         stop_speculating(state)
+        state.asks = 0
         state.granted_bytes += signal.bytes
         state.credit_bytes = min(state.credit_bytes + signal.bytes, window_of(params, signal))
     elif signal.kind != Kind.TIMER:
         stop_speculating(state)
+    elif state.asks >= MOST_ASKS:
+        state.credit_bytes = max(state.credit_bytes, 1)
     packets = (max(state.credit_bytes, 0) + signal.mtu_bytes - 1) // signal.mtu_bytes  # any credit is enough for one
     state.window_bytes = float(signal.inflight_bytes + packets * signal.mtu_bytes)
     ask(params, state, signal)
@@ -242,6 +247,7 @@ def ask(params: Params, state: State, signal: Signal) -> None:
     if not is_stuck:
         state.timer_at_ps[0] = OFF
     elif signal.kind == Kind.TIMEOUT or signal.kind == Kind.TIMER:  # noqa: PLR1714 - 'in' does not compile
+        state.asks += 1
         state.send_request = 1
         state.timer_at_ps[0] = signal.now_ps + timeout_of(params, signal)
     elif state.timer_at_ps[0] == OFF:
@@ -253,7 +259,8 @@ def receive(params: Params, state: Receiver, shared: Shared, signal: Signal) -> 
     if params.oversubscription:
         watch(params, shared, signal)
     if signal.kind == Kind.TIMER:
-        take_turn(params, state, shared, signal)
+        if state.turn != NONE:
+            take_turn(params, state, shared, signal)
         return
     state.target_bytes = max(state.target_bytes, signal.request_bytes)
     wants = state.target_bytes > state.credit_bytes or signal.kind != Kind.DATA  # a cut packet has to come again
@@ -364,7 +371,7 @@ PLUGIN = CongestionControl(
     params=Params,
     state=State,
     step=step,
-    signals=frozenset({Kind.RESUME, Kind.SEND, Kind.ACK, Kind.NAK, Kind.TRIM, Kind.TIMEOUT, Kind.CREDIT}),
+    signals=frozenset({Kind.RESUME, Kind.SEND, Kind.ACK, Kind.TRIM, Kind.TIMEOUT, Kind.CREDIT}),
     receiver_state=Receiver,
     receive=receive,
     shared_state=Shared,

@@ -32,7 +32,7 @@ from weftwork.testing.port_selection import check_port_selection
 from weftwork.topology.routing import attachments, switch_distances
 
 OURS = Path(__file__).parents[2] / "policies"
-CONTROLS = ("cubic", "dctcp", "ndp", "reno")
+CONTROLS = ("cubic", "dctcp", "reno")
 PORTS = ("ars", "conga", "dateline", "drill", "flowlet", "ugal", "valiant")
 G = 1_000_000_000
 RATE_BPS = 100 * G
@@ -398,26 +398,6 @@ def test_cubic_is_back_where_it_was_after_k_seconds() -> None:
         windows.append(state.window)
     assert windows[-1] == pytest.approx(100, abs=0.5)
     assert windows[20] - windows[0] > 4 * (windows[-1] - windows[22])  # steep first, flat at the end
-
-
-def test_ndp_drains_an_incast_at_the_rate_of_the_link() -> None:
-    """Almost all of the first windows is cut; windows of the same size without cuts and pulls wait for timeouts."""
-    fabric = star(33, switch=Switch(buffer_bytes=400_000, egress_alpha=0.25))
-    outcome = run(plan(fabric, incast(32, 100_000), control="ndp", transport=CUT))
-    assert outcome.counters["trims"] > 300
-    assert outcome.counters["timeouts"] == 0
-    assert took_ps(outcome) < 1.1 * least_ps(3_200_000)
-    assert outcome.counters["credits_sent"] <= outcome.counters["data_sent"] - 32 * 16  # the first windows need none
-    uncut = CUT.model_copy(update={"trim_bytes": 0})
-    dropped = run(plan(fabric, incast(32, 100_000), control="fixed-window", transport=uncut))
-    assert took_ps(dropped) > 20 * took_ps(outcome)
-
-
-def test_ndp_asks_when_a_message_comes_after_its_last_pull() -> None:
-    messages = [Message(source=0, destination=1, size_bytes=5_000, at_ps=turn * 700_000) for turn in range(200)]
-    outcome = run(plan(star(3), messages, control="ndp", transport=CUT))
-    assert outcome.counters["requests_sent"] >= 1
-    assert took_ps(outcome) < MS_PS  # its patience is 5 ms
 
 
 def test_nscc_needs_few_cuts_and_no_timeout_for_an_incast() -> None:

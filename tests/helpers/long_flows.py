@@ -9,7 +9,7 @@ import numpy as np
 from helpers.tiny import Message, sends, wired
 from numpy.typing import NDArray
 
-from weftwork.base.clock import US_PS
+from weftwork.base.clock import US_PS, serialisation_ps
 from weftwork.engine import packet
 from weftwork.engine.instants import Fault
 from weftwork.engine.lower import lower
@@ -21,7 +21,17 @@ from weftwork.spec.device import Switch
 from weftwork.spec.transport import Transport
 from weftwork.study.prepare.recorded_state import recorded_state
 
-__all__ = ["FRAME_BYTES", "LINE_BPS", "MTU_BYTES", "long_flows", "pipe_bytes", "queue_port", "samples", "watched"]
+__all__ = [
+    "FRAME_BYTES",
+    "LINE_BPS",
+    "MTU_BYTES",
+    "base_rtt_ps",
+    "long_flows",
+    "pipe_bytes",
+    "queue_port",
+    "samples",
+    "watched",
+]
 
 LINE_BPS = 100_000_000_000
 MTU_BYTES = 1_000  # the payload of a packet in HPCC's simulator
@@ -60,9 +70,19 @@ def long_flows(
     )
 
 
+def base_rtt_ps(engine_input: PacketInput) -> int:
+    """A packet's way over both links and that of its ACK, without queues."""
+    transport = engine_input.transport
+    hop_bytes = transport.telemetry_hop_bytes
+    data_bytes = transport.mtu_bytes + transport.data_overhead_bytes + transport.telemetry_bytes
+    ack_bytes = transport.ack_bytes + transport.echo_bytes + transport.telemetry_bytes + hop_bytes
+    frames = (data_bytes, data_bytes + hop_bytes, ack_bytes, ack_bytes)
+    return sum(US_PS + serialisation_ps(frame + transport.interframe_bytes, LINE_BPS) for frame in frames)
+
+
 def pipe_bytes(engine_input: PacketInput) -> float:
     """Line rate x base RTT."""
-    return LINE_BPS * engine_input.fabric_base_rtt_ps / 8e12
+    return LINE_BPS * base_rtt_ps(engine_input) / 8e12
 
 
 def queue_port(engine_input: PacketInput) -> int:

@@ -5,7 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.both import both
-from helpers.long_flows import FRAME_BYTES, LINE_BPS, MTU_BYTES, long_flows, pipe_bytes, queue_port, samples, watched
+from helpers.long_flows import (
+    FRAME_BYTES,
+    LINE_BPS,
+    MTU_BYTES,
+    base_rtt_ps,
+    long_flows,
+    pipe_bytes,
+    queue_port,
+    samples,
+    watched,
+)
 
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.policies.interface import Kind
@@ -237,7 +247,7 @@ def test_in_balance_the_load_is_eta_and_the_increase_of_all_flows(flows: int, ex
 def late_flow(expected_flows: int) -> list[float]:
     """By how much the reference of an eighth flow, at line rate at first, exceeds the others', by round trips."""
     engine_input = long_flows("hpcc", [0] * 7 + [400 * US_PS], MS_PS, expected_flows=expected_flows)
-    outcome = watched(engine_input, engine_input.fabric_base_rtt_ps, "reference_bytes")
+    outcome = watched(engine_input, base_rtt_ps(engine_input), "reference_bytes")
     late = samples(outcome, 0, 7)
     others = np.mean([samples(outcome, 0, flow)[-len(late) :] for flow in range(7)], axis=0)
     excess: list[float] = ((late - others) / pipe_bytes(engine_input)).tolist()
@@ -262,7 +272,7 @@ def test_the_queue_of_an_incast_is_gone_some_round_trips_after_the_link_could_ha
     queue = samples(watched(engine_input, US_PS), "queue_bytes", port)
     peak = queue.max()
     assert peak > (flows - 1) * 0.9 * pipe_bytes(engine_input)  # what windows of line rate x T leave
-    round_us = engine_input.fabric_base_rtt_ps / US_PS
+    round_us = base_rtt_ps(engine_input) / US_PS
     gone_us = float(np.argmax((np.arange(len(queue)) > queue.argmax()) & (queue <= flows * FRAME_BYTES)))
     assert gone_us - peak * 8e6 / LINE_BPS < 10 * round_us
     assert queue[int(gone_us) + 50 :].max() <= flows * FRAME_BYTES

@@ -23,7 +23,6 @@ from weftwork.testing.steps import Twin
 OURS = Path(__file__).parents[2] / "policies"
 CONTROLS = [
     *((entry.name, None) for entry in catalogue("congestion_control")), ("dcqcn", "vendor"), ("dcqcn", "hpcc-repo"),
-    (str(OURS / "hpcc.py"), None),
 ]  # fmt: skip
 PATHS = [*(entry.name for entry in catalogue("path_selection")), str(OURS / "reps.py")]
 PORTS = [*(entry.name for entry in catalogue("port_selection")), str(OURS / "flowlet.py")]

@@ -81,7 +81,7 @@ def test_a_window_that_is_not_filled_does_not_grow() -> None:
     assert sender.window == 10
 
 
-@pytest.mark.parametrize(("variant", "window"), [("linux", 15), ("rfc", 12)])
+@pytest.mark.parametrize(("variant", "window"), [("linux", 15), ("rfc-5681", 12)])
 def test_an_ack_of_five_packets_raises_the_window_by_as_many_or_by_two(variant: str, window: int) -> None:
     sender = Sender(variant=variant)
     sender.hears(5)
@@ -90,7 +90,7 @@ def test_an_ack_of_five_packets_raises_the_window_by_as_many_or_by_two(variant: 
 
 @pytest.mark.parametrize(("mtu", "window"), [(1_000, 10.0), (1_460, 10.0), (4_096, 14_600 / 4_096), (9_000, 2.0)])
 def test_the_first_window_of_the_rfc_is_ten_packets_or_14600_bytes_or_two_packets(mtu: int, window: float) -> None:
-    for variant, wanted in (("rfc", window), ("linux", 10.0)):
+    for variant, wanted in (("rfc-5681", window), ("linux", 10.0)):
         sender = Sender(variant=variant)
         sender.signal.mtu_bytes = mtu
         sender.tell(Kind.START)
@@ -137,7 +137,7 @@ def test_slow_start_ends_at_the_threshold() -> None:
         assert sender.window == window
 
 
-@pytest.mark.parametrize(("variant", "left"), [("linux", 10.0), ("rfc", 3.0)])
+@pytest.mark.parametrize(("variant", "left"), [("linux", 10.0), ("rfc-5681", 3.0)])
 def test_a_loss_leaves_half_of_the_window_or_of_what_was_in_flight(variant: str, left: float) -> None:
     sender = Sender(variant=variant)
     for _ in range(10):
@@ -162,7 +162,7 @@ def test_the_timeout_is_that_of_rfc_6298() -> None:
     smoothed = 0.875 * RTT_PS + 0.125 * 2 * RTT_PS
     assert sender.state.timeout_ps == int(smoothed + 4 * variation)
     assert Sender().state.timeout_ps == 200 * MS_PS
-    assert Sender(variant="rfc").state.timeout_ps == S_PS
+    assert Sender(variant="rfc-5681").state.timeout_ps == S_PS
     assert Sender(first_timeout_ps="3s").state.timeout_ps == 3 * S_PS
 
 

@@ -6,7 +6,7 @@ Leaves out: the handshake; delayed ACKs beyond the transport's `ack_every`; PRR,
 that were cut; spurious losses; a second cut for what is lost while recovery goes on; Linux's gradual decay after idle.
 
 Which packets are lost is for the transport to say: with `recovery: selective-repeat` it is SACK, and a threshold of 2
-packets (`reorder_threshold`) is the rule of three duplicates. The window counts packets of `mtu` payload. What has arrived
+packets (`reorder_threshold`) is the rule of three duplicates. The window counts packets of `mtu` payload. What arrived
 beyond a gap or is known to be lost is not in flight (RFC 6675), so that recovery goes on with a window of `ssthresh`.
 """
 
@@ -205,7 +205,7 @@ PLUGIN = CongestionControl(
         # What hosts run: the defaults above.
         "linux": {},
         # The letter of the standards.
-        "rfc": {
+        "rfc-5681": {
             "initial_bytes": 14_600,
             "slow_start_packets": 2.0,
             "cut_takes_flight": True,

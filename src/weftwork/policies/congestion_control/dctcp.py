@@ -5,8 +5,8 @@ net/ipv4/tcp_dctcp.c; HPCC-ns3, rdma-hw.cc (a DCTCP that sets a rate); the rest 
 Leaves out: the handshake; the receiver's state machine for delayed ACKs, since each ACK tells how much came marked;
 PRR (the window falls at once), RACK and tail-loss probes; packets that were cut; spurious losses; whole windows.
 
-Switches mark above one threshold K: `fabric.switch.ecn` with `kmin` = `kmax` = K and `pmax` of 1. RFC 8257, section 4.1,
-leaves K to the operator; HPCC-ns3 takes 30 kB at 10 Gb/s, in proportion to the rate.
+Switches mark above one threshold K: `fabric.switch.ecn` with `kmin` = `kmax` = K and `pmax` of 1. HPCC-ns3 takes 30 kB
+at 10 Gb/s for K, in proportion to the rate.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Params:
         text="Alpha before the first window of data.",
     )
     whole_alpha: bool = row(
-        default=True,
-        source="true: Linux, tcp_dctcp.c; false: RFC 8257",
+        default=False,
+        source="false: RFC 8257; true: Linux, tcp_dctcp.c, which no longer reacts where less than 1/64 is marked",
         text="Alpha is a whole number of 1/1024, rounded down; below 16 of them it falls to 0 at once.",
     )
     grows_while_cut: bool = row(
@@ -322,11 +322,10 @@ PLUGIN = CongestionControl(
     needs=frozenset({"ecn", "rtt"}),
     source="RFC 8257; Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192; Linux, net/ipv4/tcp_dctcp.c",
     variants={
-        # What hosts run: the defaults above.
+        # What hosts run, but for the rounding of alpha (`whole_alpha`): the defaults above.
         "linux": {},
         # The letter of the standard, which is the paper's algorithm.
         "rfc-8257": {
-            "whole_alpha": False,
             "grows_while_cut": True,
             "initial_bytes": 14_600,
             "slow_start_packets": 2.0,
@@ -336,6 +335,6 @@ PLUGIN = CongestionControl(
         },
         # `dctcp` of github.com/alibaba-edu/High-Precision-Congestion-Control, simulation/run.py and rdma-hw.cc, which
         # the figures of HPCC were made with: a rate from the line rate down, under PFC; K is 30 kB at 10 Gb/s.
-        "hpcc-repo": {"rate_based": True, "whole_alpha": False, "ai_rate_bps": "615Mbps"},
+        "hpcc-repo": {"rate_based": True, "ai_rate_bps": "615Mbps"},
     },
 )

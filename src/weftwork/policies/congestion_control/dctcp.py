@@ -123,7 +123,7 @@ class State(SenderState):
     arrived_bytes: int  # in this window of data
     marked_bytes: int
     window_seq: int  # where this window of data ends
-    cut_seq: int  # marks below are of a window that was cut already
+    cut_seq: int  # marks up to the ACK of this number are of a window that was cut already
     window: float
     threshold: float = NO_THRESHOLD
     high_seq: int  # first number that was never sent
@@ -234,11 +234,11 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
         lose(params, state, signal)
     if state.in_recovery:
         return
-    if is_marked and signal.seq >= state.cut_seq and signal.seq >= state.recover_seq:
+    if is_marked and signal.seq > state.cut_seq and signal.seq >= state.recover_seq:
         state.window = max(state.window * (1.0 - state.alpha / 2.0), FEWEST)  # section 3.3, last paragraph
         state.threshold = state.window
         state.cut_seq = state.high_seq
-    is_whole = signal.seq >= state.cut_seq or params.grows_while_cut
+    is_whole = signal.seq > state.cut_seq or params.grows_while_cut
     if not is_marked and is_whole and signal.arrived_bytes > 0 and is_filled(state, signal):
         grow(params, state, float(signal.arrived_bytes) / signal.mtu_bytes)
 
@@ -299,10 +299,10 @@ def pace(params: Params, state: State, signal: Signal) -> None:
             state.arrived_bytes = signal.arrived_bytes
         else:
             learn(params, state, signal)
-        if signal.marked_bytes > 0 and signal.seq >= state.cut_seq:
+        if signal.marked_bytes > 0 and signal.seq > state.cut_seq:
             state.rate_bps = max(state.rate_bps * (1.0 - state.alpha / 2.0), float(params.min_rate_bps))
             state.cut_seq = signal.next_seq
-        if is_new and signal.seq >= state.cut_seq:
+        if is_new and signal.seq > state.cut_seq:
             rise_bps = float(params.ai_rate_bps)
             if params.ai_rate_bps == 0:
                 rise_bps = float(signal.mtu_bytes) * PS_PER_BYTE_SECOND / max(signal.base_rtt_ps, 1)

@@ -68,19 +68,20 @@ def watch(
     state: tuple[str, ...] = (),
     starts_ps: tuple[int, ...] = (),
     delay_ps: int = US_PS,
+    bottleneck_bps: int = RATE_BPS,
     ecn: Ecn | None = None,
     switch: Switch | None = None,
     transport: Transport | None = None,
     every_ps: int = 10 * US_PS,
 ) -> Watched:
-    """Run long flows around one switch, over links of 100 Gb/s, by the native engine."""
+    """Run long flows around one switch, over links of 100 Gb/s and one to the receiver, by the native engine."""
     control = load("congestion_control", name, parameters or {}, variant)
     device = switch or Switch(forwarding_latency_ps=0, ecn=ecn or Ecn(kmin_bytes=100_000, kmax_bytes=400_000, pmax=0.2))
     fabric = wired(
         [(host, flows + 1) for host in range(flows + 1)],
         hosts=flows + 1,
         switch=device,
-        rates_bps=[RATE_BPS] * (flows + 1),
+        rates_bps=[*[RATE_BPS] * flows, bottleneck_bps],
         delays_ps=[delay_ps] * (flows + 1),
     )
     wire = transport or Transport()

@@ -106,6 +106,24 @@ def _of_dcqcn_window(cases: dict) -> None:
     assert by_window[-1] < plain.victim_us
 
 
+def _of_cc_beside_incast(cases: dict) -> None:
+    alone_us = cases["no incast"].all_reduce_us
+    # 30 steps of 1 MiB by one port of 400 Gb/s, headers left out
+    assert alone_us > 30 * 2**20 * 8 / 400e9 * 1e6
+    slower = {name: case.all_reduce_us / alone_us for name, case in cases.items() if case.incast_us}
+    rates = {name: slower.pop(name) for name in ("none", "DCQCN", "TIMELY")}
+    assert min(rates.values()) == pytest.approx(2.3, abs=0.05)
+    assert max(rates.values()) == pytest.approx(2.5, abs=0.05)
+    sprayed = [share for name, share in slower.items() if name.startswith("sprayed")]
+    windows = [share for name, share in slower.items() if not name.startswith("sprayed")]
+    assert (min(windows), max(windows)) == (pytest.approx(1.07, abs=0.01), pytest.approx(1.19, abs=0.01))
+    assert max(sprayed) < 1.03
+    assert len(sprayed) + len(windows) == 15
+    assert {name for name, case in cases.items() if case.pauses} == set(rates)
+    # 15 messages of 4 MiB through one port
+    assert all(case.incast_us > 15 * 4 * 2**20 * 8 / 400e9 * 1e6 for case in cases.values() if case.incast_us)
+
+
 def _of_ecmp_large_flows(cases: dict) -> None:
     ecmp, sprayed = cases["ECMP, one hash everywhere"], cases["sprayed by the switches"]
     assert ecmp.completion_us / ecmp.ideal_us == pytest.approx(7.4, abs=0.1)
@@ -279,6 +297,7 @@ NUMBERS = {
     "all_reduce_64": _of_all_reduce_64,
     "oversubscription": _of_oversubscription,
     "pfc_victim": _of_pfc_victim,
+    "cc_beside_incast": _of_cc_beside_incast,
     "dcqcn_window": _of_dcqcn_window,
     "ecmp_large_flows": _of_ecmp_large_flows,
     "random_graph": _of_random_graph,

@@ -124,6 +124,22 @@ def _of_cc_beside_incast(cases: dict) -> None:
     assert all(case.incast_us > 15 * 4 * 2**20 * 8 / 400e9 * 1e6 for case in cases.values() if case.incast_us)
 
 
+def _of_nscc_and_swift(cases: dict) -> None:
+    swift, nscc = cases["incast: Swift"], cases["incast: NSCC"]
+    assert swift.again / nscc.again == pytest.approx(8.3, abs=0.2)
+    assert nscc.mean_us / swift.mean_us == pytest.approx(0.8, abs=0.02)
+    assert cases["incast: Swift, no trimming"].last_us > 2 * swift.last_us
+    # 31 messages of 1 MiB through one port of 400 Gb/s, headers left out
+    assert all(case.last_us > 31 * 2**20 * 8 / 400e9 * 1e6 for name, case in cases.items() if name.startswith("incast"))
+    late, never = cases["incast, late marks: NSCC"], cases["incast, late marks: NSCC, no quick adapt"]
+    assert never.again / late.again == pytest.approx(3.9, abs=0.1)
+    assert dict(late.windows)[20] < 0.1 * dict(late.windows)[1]
+    least_us = 4 * 2**20 * 8 / 400e9 * 1e6
+    assert least_us < cases["permutation: NSCC"].last_us < cases["permutation: Swift"].last_us
+    for control in ("Swift", "NSCC"):
+        assert cases[f"slow link: {control}, mixed paths"].last_us < 0.6 * cases[f"slow link: {control}"].last_us
+
+
 def _of_ecmp_large_flows(cases: dict) -> None:
     ecmp, sprayed = cases["ECMP, one hash everywhere"], cases["sprayed by the switches"]
     assert ecmp.completion_us / ecmp.ideal_us == pytest.approx(7.4, abs=0.1)
@@ -299,6 +315,7 @@ NUMBERS = {
     "pfc_victim": _of_pfc_victim,
     "cc_beside_incast": _of_cc_beside_incast,
     "dcqcn_window": _of_dcqcn_window,
+    "nscc_and_swift": _of_nscc_and_swift,
     "ecmp_large_flows": _of_ecmp_large_flows,
     "random_graph": _of_random_graph,
     "link_dies": _of_link_dies,

@@ -53,7 +53,7 @@ class Params:
     base_target_rtts: float = row(
         default=1.25,
         minimum=0,
-        source="chosen: a target below the empty path's RTT would starve a flow; 0: SIGCOMM 2020, which sets the target",
+        source="chosen: a target below the RTT of the empty path would starve a flow; 0: SIGCOMM 2020",
         text="The target before flow scaling is at least so many base RTTs of the path.",
     )
     hop_target_ps: int = row(

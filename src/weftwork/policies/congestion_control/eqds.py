@@ -3,8 +3,8 @@
 Source: Olteanu et al., NSDI 2022, "An edge-queued datagram service for all datacenter traffic", as csg-htsim has it
 (github.com/Broadcom/csg-htsim, sim/eqds.cpp); the paper's text was not read.
 Leaves out: the queues of the sending host, through which EQDS carries other protocols; the randomised timeout; credit
-inside acknowledgements: each grant is a packet of its own; the simulator's pacer, which multiplies the time of a pull by
-0.99 where it means to divide.
+inside acknowledgements: each grant is a packet of its own; the simulator's pacer, which multiplies the time of a pull
+by 0.99 where it means to divide.
 
 A queue pair begins with speculative credit, of which the rest is dropped at the first acknowledgement. Each packet
 tells the credit up to which its sender wants to be pulled. A receiving NIC grants a pull at a time to the queue pairs

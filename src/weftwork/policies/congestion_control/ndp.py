@@ -27,7 +27,7 @@ class Params:
         default=2.0,
         minimum=0.1,
         maximum=1000,
-        source="csg-htsim, ndp.cpp: 15 packets, which are 1.9 BDPs of the authors' fat tree (10 Gb/s, 9,000 B, 1 us a link)",
+        source="csg-htsim, ndp.cpp: 15 packets, 1.9 BDPs of a fat tree at 10 Gb/s with 9,000 B and 1 us a link",
         text="First window of a queue pair, in line rate x base RTT of the path.",
     )
     initial_packets: int = row(

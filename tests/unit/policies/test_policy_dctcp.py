@@ -19,25 +19,20 @@ def sender_of(**parameters: Any) -> Sender:
 
 
 def window_of_data(sender: Sender, *, marked: int, packets: int = 10) -> None:
-    """ACKs of single packets to the end of a window of data, the first so many of them marked."""
-    sender.signal.next_seq = sender.signal.seq + packets
-    end = sender.signal.next_seq
+    """ACKs of single packets to the end of a window of data, the first so many of them marked; it does not grow."""
+    sender.state.arrived_bytes = sender.state.marked_bytes = 0
+    sender.state.window_seq = sender.signal.seq + packets
     for number in range(packets):
-        sender.signal.seq += 1
-        sender.signal.inflight_bytes = 0  # the window is not filled: it does not grow
+        is_marked = number < marked
         sender.tell(
-            Kind.ACK,
-            arrived_bytes=MTU,
-            marked_bytes=MTU if number < marked else 0,
-            ecn=int(number < marked),
-            next_seq=end,
-        )
+            Kind.ACK, seq=sender.signal.seq + 1, next_seq=sender.state.window_seq, inflight_bytes=0, arrived_bytes=MTU,
+            marked_bytes=MTU if is_marked else 0, ecn=int(is_marked),
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(("marked", "share"), [(0, 0.0), (3, 0.3), (10, 1.0)])
 def test_alpha_is_a_mean_of_the_shares_that_were_marked(marked: int, share: float) -> None:
     sender = sender_of(variant="rfc-8257")
-    window_of_data(sender, marked=0)  # the first window of data ends with its first ACK
     before = sender.state.alpha
     window_of_data(sender, marked=marked)
     assert sender.state.alpha == pytest.approx((1 - G) * before + G * share)
@@ -56,6 +51,7 @@ def test_the_window_falls_by_half_of_alpha_once_in_a_window_of_data() -> None:
     sender.tell(Kind.ACK, seq=40, **marked)  # packet 39 was sent before the cut
     assert sender.window == 30
     alpha = sender.state.alpha
+    sender.state.window_seq = 80  # alpha stays what it is
     sender.tell(Kind.ACK, seq=41, **marked)
     assert sender.window == 30 * (1 - alpha / 2)
 
@@ -108,7 +104,6 @@ def test_a_loss_halves_and_hides_the_marks_of_its_window() -> None:
 def test_whole_alpha_moves_in_units_of_a_1024th() -> None:
     sender = sender_of(whole_alpha=True)
     sender.state.alpha = 100 / 1024
-    sender.state.window_seq = 0
     window_of_data(sender, marked=0, packets=1)
     assert sender.state.alpha * 1024 == 100 - 100 // 16
     window_of_data(sender, marked=1, packets=1)
@@ -122,7 +117,6 @@ def test_whole_alpha_forgets_shares_below_a_64th() -> None:
     """Of 100 packets one is marked; 64 / 100 of a unit is none (Linux, tcp_dctcp.c)."""
     for whole, alpha in ((True, 0.0), (False, G / 100)):
         sender = sender_of(whole_alpha=whole, alpha_initial=0)
-        window_of_data(sender, marked=0, packets=1)
         window_of_data(sender, marked=1, packets=100)
         assert sender.state.alpha == pytest.approx(alpha)
 
@@ -150,20 +144,19 @@ def test_the_rate_falls_by_half_of_alpha_once_in_a_window_of_data_and_rises_once
     sender = Paced()
     assert sender.ack(1, 10, marked=True) == LINE_BPS / 2  # alpha is 1
     assert sender.state.window_bytes == (LINE_BPS * 100e-6 / 8 + MTU) / 2
-    for seq in range(2, 11):
+    for seq in range(2, 10):
         assert sender.ack(seq, 20, marked=True) == LINE_BPS / 2
-    assert sender.ack(11, 21, marked=False) == LINE_BPS / 2 + 615e6
-    assert sender.state.alpha == pytest.approx((1 - G) + G * 10 / 11)
-    alpha, rate_bps = sender.state.alpha, sender.state.rate_bps
-    assert sender.ack(12, 22, marked=True) == pytest.approx(rate_bps * (1 - alpha / 2))
-    for seq in range(13, 22):  # a window of data ends here, still in the one that was cut
-        sender.ack(seq, 30, marked=False)
-    assert sender.state.rate_bps == pytest.approx(rate_bps * (1 - alpha / 2))
-    for seq in range(22, 24):
-        sender.ack(seq, 31, marked=False)
-    assert sender.state.rate_bps == pytest.approx(
-        rate_bps * (1 - alpha / 2) + (615e6 if sender.state.window_seq == 31 else 0)
-    )
+    assert sender.ack(10, 20, marked=False) == LINE_BPS / 2  # the last packet before the cut
+    assert sender.state.alpha == 1
+    alpha = (1 - G) + G * 10 / 11
+    rate_bps = sender.ack(11, 21, marked=True)
+    assert rate_bps == pytest.approx(LINE_BPS / 2 * (1 - alpha / 2))
+    for seq in range(12, 22):
+        assert sender.ack(seq, 30, marked=False) == rate_bps
+    assert sender.ack(22, 31, marked=False) == rate_bps + 615e6
+    for seq in range(23, 32):
+        assert sender.ack(seq, 40, marked=False) == rate_bps + 615e6
+    assert sender.ack(32, 41, marked=False) == rate_bps + 2 * 615e6
 
 
 def test_the_rate_stays_between_its_floor_and_the_line_rate() -> None:

@@ -56,7 +56,7 @@ class Params:
     whole_windows: bool = row(
         default=True,
         source="true: Linux, tcp_cubic.c; false: RFC 9438",
-        text="Window, peak and cube are rounded down to packets; the window then meets its peak a second or more early.",
+        text="Window, peak and cube are rounded down to packets; the window then is at its peak a second early.",
     )
     hystart: bool = row(
         default=True,

@@ -199,11 +199,15 @@ def measure(params: Params, state: State, rtt_ps: float) -> None:
     state.timeout_ps = min(max(timeout_ps, params.min_timeout_ps), params.max_timeout_ps)
 
 
-def learn(params: Params, state: State, signal: Signal) -> None:
-    """Count marks; at the end of a window of data, update alpha (RFC 8257, section 3.3, steps 2 to 9)."""
+def count(state: State, signal: Signal) -> None:
+    """Count what has arrived, and how much of it marked (RFC 8257, section 3.3, steps 2 to 4)."""
     state.arrived_bytes += signal.arrived_bytes
     state.marked_bytes += signal.marked_bytes
-    if signal.seq < state.window_seq or state.arrived_bytes == 0:
+
+
+def learn(params: Params, state: State, signal: Signal) -> None:
+    """Update alpha at the end of a window of data (RFC 8257, section 3.3, steps 6 to 9)."""
+    if state.arrived_bytes == 0:
         return
     marked_bytes = min(state.marked_bytes, state.arrived_bytes)
     if params.whole_alpha:
@@ -228,7 +232,9 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
         state.timeouts = 0
     if signal.seq >= state.recover_seq:
         state.in_recovery = False
-    learn(params, state, signal)
+    count(state, signal)
+    if signal.seq >= state.window_seq:
+        learn(params, state, signal)
     is_marked = signal.marked_bytes > 0
     if signal.lost_bytes > 0:
         lose(params, state, signal)
@@ -292,17 +298,16 @@ def pace(params: Params, state: State, signal: Signal) -> None:
     if signal.kind == Kind.START:
         state.rate_bps = line_bps
     elif signal.kind == Kind.ACK:
-        is_new = signal.seq > state.window_seq
-        if state.window_seq == 0:
+        count(state, signal)
+        is_over = signal.seq > state.window_seq
+        if state.window_seq == 0:  # the first round trip moves no alpha
             state.window_seq = signal.next_seq
-            state.marked_bytes = signal.marked_bytes
-            state.arrived_bytes = signal.arrived_bytes
-        else:
+        elif is_over:
             learn(params, state, signal)
         if signal.marked_bytes > 0 and signal.seq > state.cut_seq:
             state.rate_bps = max(state.rate_bps * (1.0 - state.alpha / 2.0), float(params.min_rate_bps))
             state.cut_seq = signal.next_seq
-        if is_new and signal.seq > state.cut_seq:
+        if is_over and signal.seq > state.cut_seq:
             rise_bps = float(params.ai_rate_bps)
             if params.ai_rate_bps == 0:
                 rise_bps = float(signal.mtu_bytes) * PS_PER_BYTE_SECOND / max(signal.base_rtt_ps, 1)

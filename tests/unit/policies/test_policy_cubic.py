@@ -177,7 +177,7 @@ def test_hystart_ends_slow_start_when_the_least_delay_of_eight_acks_has_risen() 
 
 
 def test_the_timeout_doubles_and_a_sample_ends_that() -> None:
-    sender = sender_of(max_timeout_ps="1s")
+    sender = sender_of(max_timeout_ps="1s", timeout_above_rtt=False)
     for wanted_ms in (400, 800, 1_000, 1_000):
         sender.tell(Kind.TIMEOUT, lost_bytes=MTU)
         assert sender.state.timeout_ps == wanted_ms * MS_PS

@@ -78,7 +78,7 @@ def test_a_marked_ack_never_lets_the_window_grow() -> None:
 
 
 def test_without_marks_it_is_reno() -> None:
-    dctcp, reno = sender_of(), Sender("reno")
+    dctcp, reno = sender_of(timeout_above_rtt=False), Sender("reno", timeout_above_rtt=False)
     for sender in (dctcp, reno):
         for _ in range(20):
             sender.hears(rtt_ps=RTT_PS)

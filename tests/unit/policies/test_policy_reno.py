@@ -114,19 +114,20 @@ def test_a_cut_leaves_two_packets() -> None:
 
 
 def test_the_timeout_is_that_of_rfc_6298() -> None:
-    sender = sender_of(min_timeout_ps="1us")
+    sender = sender_of(min_timeout_ps="1us", timeout_above_rtt=False)
     assert sender.state.timeout_ps == RTT_PS + 4 * RTT_PS // 2  # the handshake's sample
     sender.hears(rtt_ps=2 * RTT_PS)
     variation = 0.75 * (RTT_PS / 2) + 0.25 * RTT_PS
     smoothed = 0.875 * RTT_PS + 0.125 * 2 * RTT_PS
     assert sender.state.timeout_ps == int(smoothed + 4 * variation)
-    assert sender_of().state.timeout_ps == 200 * MS_PS
+    assert sender_of().state.timeout_ps == RTT_PS + 200 * MS_PS  # Linux: above the RTT
+    assert sender_of(timeout_above_rtt=False).state.timeout_ps == 200 * MS_PS
     assert sender_of(variant="rfc-5681").state.timeout_ps == S_PS
     assert sender_of(first_timeout_ps="3s").state.timeout_ps == 3 * S_PS
 
 
 def test_the_timeout_doubles_up_to_its_longest_and_a_sample_ends_that() -> None:
-    sender = sender_of(max_timeout_ps="1s")
+    sender = sender_of(max_timeout_ps="1s", timeout_above_rtt=False)
     for wanted_ms in (400, 800, 1_000, 1_000):
         sender.tell(Kind.TIMEOUT, lost_bytes=MTU)
         assert sender.state.timeout_ps == wanted_ms * MS_PS

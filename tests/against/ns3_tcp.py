@@ -1,4 +1,4 @@
-"""ns-3 sends long TCP flows through one queue and tells payload and mean queue; a process of its own.
+"""ns-3 sends long TCP flows through one queue and tells payload and queue; a process of its own.
 
 Source: ns-3 model library, "TCP models in ns-3", "RED queue disc"; the package `ns3` on PyPI. Leaves out: delayed ACKs
 (taken off), ARP (such links have none), the queue disc where the queue is drop tail (taken off).
@@ -7,7 +7,7 @@ Its argument is a JSON list of cases: `control` (a type of ns-3), `recovery` (th
 `rate_bps` of the queue's link and `access_bps` of the others, `delay_ps` of each link, `queue_packets`, `mark_packets`
 (0: the queue drops and marks nothing), `start_ps` between two senders, `from_ps` and `until_ps` of what is counted,
 `sample_ps` between two looks at the queue, and `attributes` with their values as text.
-It prints a JSON list: payload that each receiver has taken in that time, and the mean of the packets in the queue.
+It prints a JSON list: payload that each receiver has taken in that time, and packets in the queue at each look.
 """
 
 import json
@@ -80,17 +80,16 @@ def run(ns: Any, case: dict[str, Any]) -> dict[str, Any]:
     ns.Simulator.Run()
     before = [int(sink.GetTotalRx()) for sink in sinks]
     looks = (case["until_ps"] - case["from_ps"]) // case["sample_ps"]
-    packets = 0
+    queued = []
     for _ in range(looks):
         ns.Simulator.Stop(ns.PicoSeconds(case["sample_ps"]))
         ns.Simulator.Run()
-        packets += int(queue.GetNPackets())
-        if case["mark_packets"]:
-            packets += int(discs.Get(0).GetNPackets())
+        in_disc = int(discs.Get(0).GetNPackets()) if case["mark_packets"] else 0
+        queued.append(int(queue.GetNPackets()) + in_disc)
     payload = [int(sink.GetTotalRx()) - was for sink, was in zip(sinks, before, strict=True)]
     ns.Simulator.Destroy()
     ns.Ipv4AddressGenerator.Reset()
-    return {"payload_bytes": payload, "mean_queue_packets": packets / looks}
+    return {"payload_bytes": payload, "queue_packets": queued}
 
 
 if __name__ == "__main__":

@@ -6,68 +6,27 @@ from typing import Any
 
 import pytest
 from helpers.both import both
+from helpers.tcp_sender import MTU, RTT_PS, Sender
 from helpers.tiny import Message, packet_input_of, pair, sends
 
-from weftwork.base.clock import MS_PS, US_PS
+from weftwork.base.clock import MS_PS
 from weftwork.policies.interface import Kind
 from weftwork.policies.load import load
 from weftwork.spec.transport import Transport
 
-MTU = 1_000
 S_PS = 1_000 * MS_PS
-RTT_PS = 100 * US_PS
 SACK = Transport(
     mtu_bytes=MTU, recovery="selective-repeat", lossless_priorities=(), retry_limit=100,
     retransmission_timeout_ps=10 * S_PS,
 )  # fmt: skip
 
 
-class Sender:
-    """One queue pair that always has enough to send; it is told in packets."""
-
-    def __init__(self, name: str = "reno", **parameters: Any) -> None:
-        self.policy = load("congestion_control", name, parameters, parameters.pop("variant", None))
-        self.state = self.policy.new_state()
-        self.signal = self.policy.new_signal()
-        self.signal.line_rate_bps, self.signal.mtu_bytes, self.signal.base_rtt_ps = 10**11, MTU, RTT_PS
-        self.state.rate_bps = 10**11
-        self.tell(Kind.START)
-
-    def tell(self, kind: Kind, **fields: int) -> None:
-        signal = self.signal
-        for name in ("bytes", "arrived_bytes", "lost_bytes", "marked_bytes", "rtt_ps", "ecn"):
-            setattr(signal, name, 0)
-        signal.kind = int(kind)
-        for name, value in fields.items():
-            setattr(signal, name, value)
-        self.policy.call_step(self.state, signal)
-
-    def sends(self, packets: int) -> None:
-        for _ in range(packets):
-            self.signal.inflight_bytes += MTU
-            self.tell(Kind.SEND, bytes=MTU, next_seq=self.signal.next_seq + 1)
-
-    def hears(self, packets: int = 1, **fields: int) -> None:
-        """An ACK of so many packets, before which the window was full."""
-        self.signal.inflight_bytes = int(self.state.window) * MTU - packets * MTU
-        self.signal.seq += packets
-        self.signal.next_seq = self.signal.seq + int(self.state.window)
-        self.tell(Kind.ACK, arrived_bytes=packets * MTU, bytes=packets * MTU, **fields)
-
-    def loses(self, packets: int = 1) -> None:
-        """A packet beyond a gap has arrived: the ACK and the NAK of it."""
-        self.signal.next_seq = self.signal.seq + int(self.state.window)
-        self.signal.inflight_bytes = (int(self.state.window) - 1 - packets) * MTU
-        self.tell(Kind.ACK, arrived_bytes=MTU, lost_bytes=packets * MTU)
-        self.tell(Kind.NAK, lost_bytes=packets * MTU)
-
-    @property
-    def window(self) -> float:
-        return float(self.state.window_bytes) / MTU
+def sender_of(**parameters: Any) -> Sender:
+    return Sender("reno", **parameters)
 
 
 def test_slow_start_doubles_the_window_in_a_round_trip() -> None:
-    sender = Sender()
+    sender = sender_of()
     assert sender.window == 10
     for _ in range(10):
         sender.hears()
@@ -75,7 +34,7 @@ def test_slow_start_doubles_the_window_in_a_round_trip() -> None:
 
 
 def test_a_window_that_is_not_filled_does_not_grow() -> None:
-    sender = Sender()
+    sender = sender_of()
     sender.signal.inflight_bytes = 5 * MTU
     sender.tell(Kind.ACK, arrived_bytes=MTU, seq=1, next_seq=6)
     assert sender.window == 10
@@ -83,7 +42,7 @@ def test_a_window_that_is_not_filled_does_not_grow() -> None:
 
 @pytest.mark.parametrize(("variant", "window"), [("linux", 15), ("rfc-5681", 12)])
 def test_an_ack_of_five_packets_raises_the_window_by_as_many_or_by_two(variant: str, window: int) -> None:
-    sender = Sender(variant=variant)
+    sender = sender_of(variant=variant)
     sender.hears(5)
     assert sender.window == window
 
@@ -91,14 +50,14 @@ def test_an_ack_of_five_packets_raises_the_window_by_as_many_or_by_two(variant: 
 @pytest.mark.parametrize(("mtu", "window"), [(1_000, 10.0), (1_460, 10.0), (4_096, 14_600 / 4_096), (9_000, 2.0)])
 def test_the_first_window_of_the_rfc_is_ten_packets_or_14600_bytes_or_two_packets(mtu: int, window: float) -> None:
     for variant, wanted in (("rfc-5681", window), ("linux", 10.0)):
-        sender = Sender(variant=variant)
+        sender = sender_of(variant=variant)
         sender.signal.mtu_bytes = mtu
         sender.tell(Kind.START)
         assert sender.state.window == wanted
 
 
 def test_after_a_loss_half_the_window_stays_until_all_of_it_is_acknowledged() -> None:
-    sender = Sender()
+    sender = sender_of()
     for _ in range(10):
         sender.hears()
     sender.signal.next_seq = 30
@@ -116,7 +75,7 @@ def test_after_a_loss_half_the_window_stays_until_all_of_it_is_acknowledged() ->
 
 
 def test_congestion_avoidance_adds_one_packet_in_a_round_trip() -> None:
-    sender = Sender()
+    sender = sender_of()
     sender.loses()
     assert sender.window == 5
     sender.hears(10)
@@ -127,7 +86,7 @@ def test_congestion_avoidance_adds_one_packet_in_a_round_trip() -> None:
 
 
 def test_slow_start_ends_at_the_threshold() -> None:
-    sender = Sender()
+    sender = sender_of()
     sender.hears(10)
     sender.tell(Kind.TIMEOUT, lost_bytes=20 * MTU)
     assert sender.window == 1
@@ -139,7 +98,7 @@ def test_slow_start_ends_at_the_threshold() -> None:
 
 @pytest.mark.parametrize(("variant", "left"), [("linux", 10.0), ("rfc-5681", 3.0)])
 def test_a_loss_leaves_half_of_the_window_or_of_what_was_in_flight(variant: str, left: float) -> None:
-    sender = Sender(variant=variant)
+    sender = sender_of(variant=variant)
     for _ in range(10):
         sender.hears()
     assert sender.window == 20
@@ -149,25 +108,26 @@ def test_a_loss_leaves_half_of_the_window_or_of_what_was_in_flight(variant: str,
 
 
 def test_a_cut_leaves_two_packets() -> None:
-    sender = Sender(initial_packets=3)
+    sender = sender_of(initial_packets=3)
     sender.loses()
     assert sender.window == 2
 
 
 def test_the_timeout_is_that_of_rfc_6298() -> None:
-    sender = Sender(min_timeout_ps="1us")
+    sender = sender_of(min_timeout_ps="1us", timeout_above_rtt=False)
     assert sender.state.timeout_ps == RTT_PS + 4 * RTT_PS // 2  # the handshake's sample
     sender.hears(rtt_ps=2 * RTT_PS)
     variation = 0.75 * (RTT_PS / 2) + 0.25 * RTT_PS
     smoothed = 0.875 * RTT_PS + 0.125 * 2 * RTT_PS
     assert sender.state.timeout_ps == int(smoothed + 4 * variation)
-    assert Sender().state.timeout_ps == 200 * MS_PS
-    assert Sender(variant="rfc-5681").state.timeout_ps == S_PS
-    assert Sender(first_timeout_ps="3s").state.timeout_ps == 3 * S_PS
+    assert sender_of().state.timeout_ps == RTT_PS + 200 * MS_PS  # Linux: above the RTT
+    assert sender_of(timeout_above_rtt=False).state.timeout_ps == 200 * MS_PS
+    assert sender_of(variant="rfc-5681").state.timeout_ps == S_PS
+    assert sender_of(first_timeout_ps="3s").state.timeout_ps == 3 * S_PS
 
 
 def test_the_timeout_doubles_up_to_its_longest_and_a_sample_ends_that() -> None:
-    sender = Sender(max_timeout_ps="1s")
+    sender = sender_of(max_timeout_ps="1s", timeout_above_rtt=False)
     for wanted_ms in (400, 800, 1_000, 1_000):
         sender.tell(Kind.TIMEOUT, lost_bytes=MTU)
         assert sender.state.timeout_ps == wanted_ms * MS_PS
@@ -176,7 +136,7 @@ def test_the_timeout_doubles_up_to_its_longest_and_a_sample_ends_that() -> None:
 
 
 def test_a_second_timeout_in_a_row_keeps_the_threshold() -> None:
-    sender = Sender()
+    sender = sender_of()
     for _ in range(10):
         sender.hears()
     sender.tell(Kind.TIMEOUT, lost_bytes=20 * MTU)
@@ -188,7 +148,7 @@ def test_a_second_timeout_in_a_row_keeps_the_threshold() -> None:
 
 @pytest.mark.parametrize(("idle_ms", "restarts", "window"), [(199, True, 20), (201, True, 10), (201, False, 20)])
 def test_after_a_long_silence_the_window_is_the_first_one(idle_ms: int, restarts: bool, window: float) -> None:  # noqa: FBT001
-    sender = Sender(idle_restart=restarts)
+    sender = sender_of(idle_restart=restarts)
     for _ in range(10):
         sender.hears()
     sender.sends(1)

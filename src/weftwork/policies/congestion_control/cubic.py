@@ -3,7 +3,7 @@
 Source: RFC 9438, sections 4.2 to 4.8; Linux, net/ipv4/tcp_cubic.c 2.3 (HyStart, and what each row says); RFC 6298
 (timeout); RFC 6582 and RFC 6675 (one cut per window of data, SACK); RFC 5681 and RFC 6928 (slow start).
 Leaves out: the handshake; delayed ACKs beyond the transport's `ack_every`; HyStart++; PRR, RACK and tail-loss probes;
-ECN; packets that were cut; spurious losses; Linux's clock of a millisecond and its whole windows.
+ECN; packets that were cut; spurious losses; Linux's clock of a millisecond.
 
 Windows count packets of `mtu` payload, time is in seconds. Recovery, lost packets and timeout are those of reno.py. At
 the round trips of a data centre the cube is flat for milliseconds, and the window is Reno's with a smaller cut.
@@ -21,6 +21,9 @@ NO_THRESHOLD = 1e15  # chosen: above any window in packets; slow start goes on u
 FEWEST = 2.0  # RFC 9438, section 4.6: a cut leaves two packets at least
 PS_PER_S = 1e12
 LARGEST_STEP = 1.5  # RFC 9438, section 4.2: the target is at most half as much again as the window
+FEWEST_ACKS = 2.0  # Linux, tcp_cubic.c: the same, as ACKs for one packet
+ACKS_BEFORE_LOSS = 20.0  # Linux, tcp_cubic.c: as long as there is no peak, a twentieth in a round trip at least
+ACKS_ON_PLATEAU = 100.0  # Linux, tcp_cubic.c: above the cube, a packet in a hundred round trips
 TRAIN_GAP_PS = 2_000_000_000  # Linux, tcp_cubic.c, hystart_ack_delta_us: ACKs of one train are at most 2 ms apart
 ROUND_SAMPLES = 8  # Linux, tcp_cubic.c, HYSTART_MIN_SAMPLES
 LEAST_RISE_PS = 4_000_000_000.0  # Linux, tcp_cubic.c, HYSTART_DELAY_MIN
@@ -50,11 +53,10 @@ class Params:
         source="false: Linux, tcp_cubic.c; true: RFC 9438, section 4.3",
         text="Above the window before the last cut, the estimate of Reno's window grows by a whole packet.",
     )
-    acks_before_loss: float = row(
-        default=20.0,
-        minimum=0,
-        source="Linux, tcp_cubic.c: 20; 0: RFC 9438 has no such rule",
-        text="Before the first loss the window grows by a packet for so many at least; 0: no such rule.",
+    whole_windows: bool = row(
+        default=True,
+        source="true: Linux, tcp_cubic.c; false: RFC 9438",
+        text="Window, peak and cube are rounded down to packets; the window then is at its peak a second early.",
     )
     hystart: bool = row(
         default=True,
@@ -100,6 +102,11 @@ class Params:
         minimum=1_000_000,
         source="Linux, TCP_RTO_MIN: 200 ms; RFC 6298, section 2.4: 1 s",
         text="Shortest timeout.",
+    )
+    timeout_above_rtt: bool = row(
+        default=True,
+        source="true: Linux, tcp_rtt_estimator and __tcp_set_rto; false: RFC 6298, section 2.4",
+        text="The smoothed RTT is added to the shortest timeout, and not counted in it.",
     )
     max_timeout_ps: int = row(
         default="120s",
@@ -191,8 +198,11 @@ def measure(params: Params, state: State, rtt_ps: float) -> None:
     else:
         state.variation_ps = 0.75 * state.variation_ps + 0.25 * abs(state.smoothed_ps - rtt_ps)
         state.smoothed_ps = 0.875 * state.smoothed_ps + 0.125 * rtt_ps
-    timeout_ps = int(state.smoothed_ps + 4.0 * state.variation_ps)
-    state.timeout_ps = min(max(timeout_ps, params.min_timeout_ps), params.max_timeout_ps)
+    least_ps = float(params.min_timeout_ps)
+    timeout_ps = max(state.smoothed_ps + 4.0 * state.variation_ps, least_ps)
+    if params.timeout_above_rtt:
+        timeout_ps = state.smoothed_ps + max(4.0 * state.variation_ps, least_ps)
+    state.timeout_ps = min(int(timeout_ps), params.max_timeout_ps)
 
 
 def acknowledge(params: Params, state: State, signal: Signal) -> None:
@@ -251,7 +261,7 @@ def is_filled(state: State, signal: Signal) -> bool:
 
 
 def grow(params: Params, state: State, signal: Signal, packets: float) -> None:
-    """Slow start, or one of the regions of congestion avoidance (sections 4.2 to 4.5)."""
+    """Slow start, or congestion avoidance (sections 4.2 to 4.5)."""
     if state.window < state.threshold:
         step_packets = min(packets, params.slow_start_packets) if params.slow_start_packets > 0.0 else packets
         state.window = min(state.window + step_packets, state.threshold)
@@ -262,41 +272,68 @@ def grow(params: Params, state: State, signal: Signal, packets: float) -> None:
     alpha = 3.0 * (1.0 - params.beta) / (1.0 + params.beta)
     if params.reno_alpha_rises and state.estimate >= state.before:
         alpha = 1.0
-    state.estimate += alpha * packets / state.window
-    ahead_s = state.smoothed_ps / PS_PER_S
-    target = min(max(cube(params, state, time_s + ahead_s), state.window), LARGEST_STEP * state.window)
-    grown = state.window + (target - state.window) / state.window * packets
-    if state.peak == 0.0 and params.acks_before_loss > 0.0:
-        grown = max(grown, state.window + packets / params.acks_before_loss)
+    state.estimate += alpha * packets / whole(params, state.window)
+    if params.whole_windows:
+        avoid_by_counting(params, state, packets, time_s)
+    else:
+        avoid(params, state, packets, time_s)
+
+
+def avoid(params: Params, state: State, packets: float, time_s: float) -> None:
+    """Move towards the cube a round trip ahead, or follow Reno where that is faster (sections 4.3 to 4.5)."""
     if cube(params, state, time_s) < state.estimate:
-        grown = max(state.estimate, state.window)
-    state.window = grown
+        state.window = max(state.estimate, state.window)
+        return
+    ahead = cube(params, state, time_s + state.smoothed_ps / PS_PER_S)
+    target = min(max(ahead, state.window), LARGEST_STEP * state.window)
+    state.window += (target - state.window) / state.window * packets
+
+
+def avoid_by_counting(params: Params, state: State, packets: float, time_s: float) -> None:
+    """Ask for so many ACKs before the window grows by a packet (Linux, tcp_cubic.c, bictcp_update)."""
+    window = float(math.floor(state.window))
+    gap = cube(params, state, time_s + state.least_rtt_ps / PS_PER_S) - window
+    acks = float(math.floor(window / gap)) if gap > 0.0 else ACKS_ON_PLATEAU * window
+    if state.peak == 0.0:
+        acks = min(acks, ACKS_BEFORE_LOSS)
+    behind = float(math.floor(state.estimate)) - window
+    if behind > 0.0:
+        acks = min(acks, float(math.floor(window / behind)))
+    state.window += packets / max(acks, FEWEST_ACKS)
+
+
+def whole(params: Params, packets: float) -> float:
+    """Round down where windows are whole."""
+    return float(math.floor(packets)) if params.whole_windows else packets
 
 
 def begin_epoch(params: Params, state: State, signal: Signal) -> None:
     """Begin congestion avoidance: K is the time at which the cube is at the last peak again (figure 2)."""
+    window = whole(params, state.window)
     state.epoch_at_ps = signal.now_ps
-    state.estimate = state.window
+    state.estimate = window
     state.k_s = 0.0
-    state.origin = state.window
-    if state.peak > state.window:
-        state.k_s = math.exp(math.log((state.peak - state.window) / params.c) / 3.0)
+    state.origin = window
+    if state.peak > window:
+        state.k_s = math.exp(math.log((state.peak - window) / params.c) / 3.0)
         state.origin = state.peak
 
 
 def cube(params: Params, state: State, time_s: float) -> float:
-    """W_cubic (figure 1)."""
-    off_s = time_s - state.k_s
-    return params.c * off_s * off_s * off_s + state.origin
+    """W_cubic (figure 1); what is rounded is the distance from the plateau."""
+    off_s = abs(time_s - state.k_s)
+    distance = whole(params, params.c * off_s * off_s * off_s)
+    return state.origin - distance if time_s < state.k_s else state.origin + distance
 
 
 def cut(params: Params, state: State) -> None:
     """Remember the peak and lower the threshold (sections 4.6 and 4.7)."""
-    state.before = state.window
-    is_declining = params.fast_convergence and state.window < state.peak
-    state.peak = state.window * (1.0 + params.beta) / 2.0 if is_declining else state.window
-    before = float(state.high_seq - state.acked_seq) if params.cut_takes_flight else state.window
-    state.threshold = max(before * params.beta, FEWEST)
+    window = whole(params, state.window)
+    state.before = window
+    is_declining = params.fast_convergence and window < state.peak
+    state.peak = whole(params, window * (1.0 + params.beta) / 2.0) if is_declining else window
+    before = float(state.high_seq - state.acked_seq) if params.cut_takes_flight else window
+    state.threshold = max(whole(params, before * params.beta), FEWEST)
     state.epoch_at_ps = OFF
 
 
@@ -338,12 +375,13 @@ PLUGIN = CongestionControl(
         "rfc-9438": {
             "beta": 0.7,
             "reno_alpha_rises": True,
-            "acks_before_loss": 0.0,
+            "whole_windows": False,
             "hystart": False,
             "initial_bytes": 14_600,
             "slow_start_packets": 2.0,
             "cut_takes_flight": True,
             "min_timeout_ps": "1s",
+            "timeout_above_rtt": False,
             "max_timeout_ps": "60s",
         },
     },

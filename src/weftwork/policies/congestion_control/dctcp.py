@@ -108,6 +108,11 @@ class Params:
         source="Linux, TCP_RTO_MIN: 200 ms; RFC 6298, section 2.4: 1 s",
         text="Shortest timeout.",
     )
+    timeout_above_rtt: bool = row(
+        default=True,
+        source="true: Linux, tcp_rtt_estimator and __tcp_set_rto; false: RFC 6298, section 2.4",
+        text="The smoothed RTT is added to the shortest timeout, and not counted in it.",
+    )
     max_timeout_ps: int = row(
         default="120s",
         minimum=1_000_000,
@@ -195,15 +200,22 @@ def measure(params: Params, state: State, rtt_ps: float) -> None:
     else:
         state.variation_ps = 0.75 * state.variation_ps + 0.25 * abs(state.smoothed_ps - rtt_ps)
         state.smoothed_ps = 0.875 * state.smoothed_ps + 0.125 * rtt_ps
-    timeout_ps = int(state.smoothed_ps + 4.0 * state.variation_ps)
-    state.timeout_ps = min(max(timeout_ps, params.min_timeout_ps), params.max_timeout_ps)
+    least_ps = float(params.min_timeout_ps)
+    timeout_ps = max(state.smoothed_ps + 4.0 * state.variation_ps, least_ps)
+    if params.timeout_above_rtt:
+        timeout_ps = state.smoothed_ps + max(4.0 * state.variation_ps, least_ps)
+    state.timeout_ps = min(int(timeout_ps), params.max_timeout_ps)
+
+
+def count(state: State, signal: Signal) -> None:
+    """Count what has arrived, and how much of it marked (RFC 8257, section 3.3, steps 1 to 3)."""
+    state.arrived_bytes += signal.arrived_bytes
+    state.marked_bytes += signal.marked_bytes
 
 
 def learn(params: Params, state: State, signal: Signal) -> None:
-    """Count marks; at the end of a window of data, update alpha (RFC 8257, section 3.3, steps 2 to 9)."""
-    state.arrived_bytes += signal.arrived_bytes
-    state.marked_bytes += signal.marked_bytes
-    if signal.seq < state.window_seq or state.arrived_bytes == 0:
+    """Update alpha at the end of a window of data (RFC 8257, section 3.3)."""
+    if state.arrived_bytes == 0:
         return
     marked_bytes = min(state.marked_bytes, state.arrived_bytes)
     if params.whole_alpha:
@@ -228,14 +240,16 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
         state.timeouts = 0
     if signal.seq >= state.recover_seq:
         state.in_recovery = False
-    learn(params, state, signal)
+    count(state, signal)
+    if signal.seq >= state.window_seq:
+        learn(params, state, signal)
     is_marked = signal.marked_bytes > 0
     if signal.lost_bytes > 0:
         lose(params, state, signal)
     if state.in_recovery:
         return
     if is_marked and signal.seq > state.cut_seq and signal.seq >= state.recover_seq:
-        state.window = max(state.window * (1.0 - state.alpha / 2.0), FEWEST)  # section 3.3, last paragraph
+        state.window = max(state.window * (1.0 - state.alpha / 2.0), FEWEST)  # RFC 8257, section 3.3, step 9
         state.threshold = state.window
         state.cut_seq = state.high_seq
     is_whole = signal.seq > state.cut_seq or params.grows_while_cut
@@ -292,17 +306,16 @@ def pace(params: Params, state: State, signal: Signal) -> None:
     if signal.kind == Kind.START:
         state.rate_bps = line_bps
     elif signal.kind == Kind.ACK:
-        is_new = signal.seq > state.window_seq
-        if state.window_seq == 0:
+        count(state, signal)
+        is_over = signal.seq > state.window_seq
+        if state.window_seq == 0:  # the first round trip moves no alpha
             state.window_seq = signal.next_seq
-            state.marked_bytes = signal.marked_bytes
-            state.arrived_bytes = signal.arrived_bytes
-        else:
+        elif is_over:
             learn(params, state, signal)
         if signal.marked_bytes > 0 and signal.seq > state.cut_seq:
             state.rate_bps = max(state.rate_bps * (1.0 - state.alpha / 2.0), float(params.min_rate_bps))
             state.cut_seq = signal.next_seq
-        if is_new and signal.seq > state.cut_seq:
+        if is_over and signal.seq > state.cut_seq:
             rise_bps = float(params.ai_rate_bps)
             if params.ai_rate_bps == 0:
                 rise_bps = float(signal.mtu_bytes) * PS_PER_BYTE_SECOND / max(signal.base_rtt_ps, 1)
@@ -331,6 +344,7 @@ PLUGIN = CongestionControl(
             "slow_start_packets": 2.0,
             "cut_takes_flight": True,
             "min_timeout_ps": "1s",
+            "timeout_above_rtt": False,
             "max_timeout_ps": "60s",
         },
         # `dctcp` of github.com/alibaba-edu/High-Precision-Congestion-Control, simulation/run.py and rdma-hw.cc, which

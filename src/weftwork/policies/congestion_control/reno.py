@@ -60,6 +60,11 @@ class Params:
         source="Linux, TCP_RTO_MIN: 200 ms; RFC 6298, section 2.4: 1 s",
         text="Shortest timeout.",
     )
+    timeout_above_rtt: bool = row(
+        default=True,
+        source="true: Linux, tcp_rtt_estimator and __tcp_set_rto; false: RFC 6298, section 2.4",
+        text="The smoothed RTT is added to the shortest timeout, and not counted in it.",
+    )
     max_timeout_ps: int = row(
         default="120s",
         minimum=1_000_000,
@@ -132,8 +137,11 @@ def measure(params: Params, state: State, rtt_ps: float) -> None:
     else:
         state.variation_ps = 0.75 * state.variation_ps + 0.25 * abs(state.smoothed_ps - rtt_ps)
         state.smoothed_ps = 0.875 * state.smoothed_ps + 0.125 * rtt_ps
-    timeout_ps = int(state.smoothed_ps + 4.0 * state.variation_ps)
-    state.timeout_ps = min(max(timeout_ps, params.min_timeout_ps), params.max_timeout_ps)
+    least_ps = float(params.min_timeout_ps)
+    timeout_ps = max(state.smoothed_ps + 4.0 * state.variation_ps, least_ps)
+    if params.timeout_above_rtt:
+        timeout_ps = state.smoothed_ps + max(4.0 * state.variation_ps, least_ps)
+    state.timeout_ps = min(int(timeout_ps), params.max_timeout_ps)
 
 
 def acknowledge(params: Params, state: State, signal: Signal) -> None:
@@ -210,6 +218,7 @@ PLUGIN = CongestionControl(
             "slow_start_packets": 2.0,
             "cut_takes_flight": True,
             "min_timeout_ps": "1s",
+            "timeout_above_rtt": False,
             "max_timeout_ps": "60s",
         },
     },

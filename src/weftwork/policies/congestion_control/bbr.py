@@ -20,8 +20,8 @@ STARTUP = 0
 DRAIN = 1
 PROBE_BW = 2
 PROBE_RTT = 3
-RING = 64  # chosen: a power of two, and room for twice the marks of a window
-MARKS = 32  # chosen: a round is then known to end within a thirty-second of it
+RING = 32  # chosen: room for twice the marks of a window
+MARKS = 16  # chosen: a round is then known to end within a sixteenth of it
 ROUNDS = 32  # chosen: more than bw_rounds may be
 PHASES = 8  # Linux, tcp_bbr.c: CYCLE_LEN
 PROBE_PHASE = 0
@@ -331,9 +331,13 @@ def check_drain(params: Params, state: State, signal: Signal) -> None:
     """From Startup to Drain, and from Drain to ProbeBW when the queue is thought to be gone (bbr_check_drain)."""
     if state.mode == STARTUP and state.is_full:
         state.mode = DRAIN
-    goal_bytes = with_budget(params, state, bdp_bytes(state, 1.0), signal)
-    if state.mode == DRAIN and float(signal.inflight_bytes) <= goal_bytes:
+    if state.mode == DRAIN and is_drained(params, state, signal):
         enter_probe_bw(state, signal)
+
+
+def is_drained(params: Params, state: State, signal: Signal) -> bool:
+    """Whether no more is in flight than the path holds without a queue."""
+    return signal.inflight_bytes <= with_budget(params, state, bdp_bytes(state, 1.0), signal)
 
 
 def enter_probe_bw(state: State, signal: Signal) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from helpers.both import both
-from helpers.long_flows import FRAME_BYTES, HEADER_BYTES, PAYLOAD_BYTES, Path, Seen, long_flows, look
+from helpers.tcp_flows import FRAME_BYTES, HEADER_BYTES, PAYLOAD_BYTES, Path, Seen, long_flows, look
 from helpers.tcp_sender import Sender
 
 from weftwork.base.clock import MS_PS, US_PS

@@ -10,7 +10,8 @@ import pytest
 import weftwork
 from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.requirements import reordering_caveats, reordering_mistakes, requirement_mistakes
-from weftwork.policies.load import LoadedPolicy, load
+from weftwork.policies.load import LoadedPolicy, load, policy_names
+from weftwork.policies.needed import needed
 from weftwork.spec.transport import Transport
 from weftwork.testing import network
 from weftwork.topology.build import fabric_of
@@ -131,6 +132,29 @@ def test_marks_come_from_a_switch_that_marks_some_day(tmp_path: Path, ecn: str, 
         weftwork.prepare(made)
     assert ("set fabric.switch.ecn.pmax, which is 0, or kmax" in str(caught.value)) == ("pmax" in ecn)
     weftwork.prepare(scenario(tmp_path, "congestion_control: none", f", switch: {{ecn: {ecn}}}"))
+
+
+@pytest.mark.parametrize("name", policy_names("congestion_control"))
+def test_every_control_runs_where_its_needs_are_met_and_nowhere_else(tmp_path: Path, name: str) -> None:
+    """The switches of the list, in words, are the switches that a scenario has to have."""
+    control, words = f"congestion_control: {name}", needed(load("congestion_control", name)).switch
+    cuts, tells, marks = (", flow_control: none, recovery: selective-repeat, trimming: true", "true", "{}")
+    never = "{kmin: 800MB, kmax: 900MB}"
+    met = scenario(tmp_path, control + cuts, f", switch: {{telemetry: {tells}, ecn: {marks}}}")
+    weftwork.prepare(met)
+    lacking = {
+        "trimming": (control, tells, marks, "needs packets that are cut"),
+        "telemetry of each hop": (control + cuts, "false", marks, "needs in-band telemetry"),
+        "marks (ECN)": (control + cuts, tells, never, "needs ECN marks"),
+    }
+    assert set(words) <= set(lacking)
+    for word, (transport, telemetry, ecn, told) in lacking.items():
+        made = scenario(tmp_path, transport, f", switch: {{telemetry: {telemetry}, ecn: {ecn}}}")
+        if word in words:
+            with pytest.raises(weftwork.ConfigError, match=f"{name} {told}"):
+                weftwork.prepare(made)
+        else:
+            weftwork.prepare(made)
 
 
 def test_telemetry_comes_from_switches_that_write_it(tmp_path: Path) -> None:

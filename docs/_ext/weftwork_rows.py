@@ -113,13 +113,29 @@ def _shown(figure: Figure) -> str:
 
 def _policies(kind: str) -> Callable[[], Iterator[str]]:
     def lines() -> Iterator[str]:
+        from weftwork.cli.list import choices
         from weftwork.policies.load import catalogue, load
+        from weftwork.policies.needed import NOTHING
 
         key, page = f"transport.{kind}", kind.replace("_", "-")
         entries = catalogue(kind)
         yield from _table(
             ["name", "what it is", "source"],
             ([f"[{_code(e.name)}](#{page}-{e.name})", _cell(e.text), _cell(e.source)] for e in entries),
+        )
+        needs: dict[str, Any] = {choice.name: choice for choice in choices(kind)}
+        some = " What some variant of it needs is told." if any(one.variants for one in needs.values()) else ""
+        yield f"What each of them needs, as `weftwork list {page}` prints it.{some}\n"
+        yield from _table(
+            ["name", "needs of switches", "needs of NICs", "variants"],
+            (
+                [
+                    f"[{_code(name)}](#{page}-{name})",
+                    *(_cell(", ".join(words) or NOTHING) for words in (listed.switch, listed.nic)),
+                    ", ".join(map(_code, listed.variants)),
+                ]
+                for name, listed in needs.items()
+            ),
         )
         for entry in entries:
             policy = load(kind, entry.name)
@@ -129,8 +145,9 @@ def _policies(kind: str) -> Callable[[], Iterator[str]]:
             yield f"`{key}: {entry.name}`\n"
             yield f"- File: {_code(entry.path.relative_to(_package().parent).as_posix())}"
             yield f"- Source: {_cell(policy.plugin.source)}"
-            if policy.plugin.needs:
-                yield f"- Needs: {', '.join(sorted(policy.plugin.needs))}"
+            listed = needs[entry.name]
+            yield f"- Needs of switches: {', '.join(listed.switch) or NOTHING}"
+            yield f"- Needs of NICs: {', '.join(listed.nic) or NOTHING}"
             if getattr(policy.plugin, "reorders", "never") != "never":
                 yield f"- Packets overtake each other: {policy.plugin.reorders}."
             model = _model_page(entry.name)
@@ -183,6 +200,14 @@ def _variants(kind: str, name: str) -> Callable[[], Iterator[str]]:
         )
 
     return lines
+
+
+def _variants_of_all() -> dict[str, Callable[[], Iterator[str]]]:
+    """``NAME-variants`` of each congestion control of the catalogue."""
+    from weftwork.policies.load import policy_names
+
+    kind = "congestion_control"
+    return {f"{name}-variants": _variants(kind, name) for name in policy_names(kind)}
 
 
 # The interface of policies
@@ -376,7 +401,6 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     **{f"interface-{name}": _plugin_fields(name) for name in ("CongestionControl", "PathSelection", "PortSelection")},
     "interface-kinds": _kinds,
     "interface-needs": _needs,
-    "dcqcn-variants": _variants("congestion_control", "dcqcn"),
     "topology": _choices("topology"),
     "traffic": _choices("traffic"),
     "sizes": _choices("sizes"),
@@ -397,9 +421,10 @@ def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
 
     def rows(place: re.Match[str]) -> str:
         app.env.reread_always.add(docname)
-        if place[1] not in _KINDS:
-            raise ExtensionError(f"{docname}: no rows '{place[1]}', wanted {', '.join(_KINDS)}")
-        return "\n".join(_KINDS[place[1]]())
+        kinds = _KINDS | _variants_of_all()
+        if place[1] not in kinds:
+            raise ExtensionError(f"{docname}: no rows '{place[1]}', wanted {', '.join(kinds)}")
+        return "\n".join(kinds[place[1]]())
 
     source[0] = _PLACE.sub(rows, source[0])
 

@@ -76,3 +76,19 @@ def test_a_victim_of_pauses_is_no_slower_under_dcqcn(
     under, alone = mean_us("dcqcn"), mean_us("none")
     show(f"{repeat} x {size}, buffers of {buffer}: {under:.1f} us under DCQCN, {alone:.1f} us without control")
     assert under <= alone
+
+
+def test_a_victim_with_a_long_flow_gains_by_dcqcn_and_more_by_a_window(tmp_path: Path, show: Show) -> None:
+    """The constants of 40 Gb/s, which let senders wait too long for their rates, do not help."""
+
+    def fct_us(control: str) -> float:
+        run = ran(tmp_path, "pfc_victim", control, traffic__size="16MiB")
+        (row,) = run.query("select fct_ps / 1e6 as us from flows where source = 'host10'").to_pylist()
+        return float(row["us"])
+
+    alone, under = fct_us("none"), fct_us("dcqcn")
+    window, paper = (fct_us(f"{{name: dcqcn, variant: {variant}}}") for variant in ("hpcc-repo-window", "paper"))
+    show(f"16 MiB: {alone:.0f} us, {under:.0f} under DCQCN, {window:.0f} with a window, {paper:.0f} paper")
+    assert under < 0.7 * alone
+    assert window < 0.5 * under
+    assert paper > alone

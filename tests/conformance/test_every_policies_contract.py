@@ -11,7 +11,7 @@ from weftwork.testing.port_selection import check_port_selection
 
 OURS = Path(__file__).parent.parent / "policies"
 CONTROLS = [
-    *(entry.name for entry in catalogue("congestion_control")), str(OURS / "hpcc.py"), str(OURS / "rccc.py"),
+    *(entry.name for entry in catalogue("congestion_control")),
     str(Path(__file__).parents[2] / "examples" / "my_cc.py"),
 ]  # fmt: skip
 PATHS = [

@@ -34,7 +34,7 @@ POLICIES = Path(__file__).parents[1] / "policies"
 RATES_BPS = tuple(rate * 10**6 for rate in (400_000, 200_000, 100_000, 40_000, 10_000, 3_000, 7_770, 33_334, 333_333))
 LONG_DELAY_PS = 5 * MS_PS
 TEST_ONLY = {
-    "congestion_control": ("hpcc", "rccc", "outspoken"),
+    "congestion_control": ("outspoken",),
     "path_selection": ("reps", "restless", "hottest"),
     "port_selection": ("flowlet",),
 }

@@ -90,6 +90,57 @@ def _of_pfc_victim(cases: dict) -> None:
     assert dropped.victim_us < paused.victim_us
 
 
+def _of_dcqcn_window(cases: dict) -> None:
+    alone_us = cases["alone"].victim_us
+    plain, window = cases["DCQCN, no window"], cases["DCQCN, window of 1 BDP"]
+    assert plain.victim_us / alone_us == pytest.approx(6.6, abs=0.05)
+    assert window.victim_us / alone_us == pytest.approx(1.1, abs=0.05)
+    assert window.pauses == 0 < plain.pauses
+    assert window.incast_us < plain.incast_us
+    # 15 messages of 16 MiB through one port of 400 Gb/s, headers left out
+    assert all(case.incast_us > 15 * 16 * 2**20 * 8 / 400e9 * 1e6 for case in cases.values() if case.name != "alone")
+    # what 15 windows of a round trip of 4 to 5 us hold at most
+    assert window.queue_mb < 15 * 400e9 * 5e-6 / 8 / 1e6
+    by_window = [cases[f"DCQCN, window of {bdps} BDP"].victim_us for bdps in (2, 4, 8, 16, 32)]
+    assert by_window == sorted(by_window)
+    assert by_window[-1] < plain.victim_us
+
+
+def _of_cc_beside_incast(cases: dict) -> None:
+    alone_us = cases["no incast"].all_reduce_us
+    # 30 steps of 1 MiB by one port of 400 Gb/s, headers left out
+    assert alone_us > 30 * 2**20 * 8 / 400e9 * 1e6
+    slower = {name: case.all_reduce_us / alone_us for name, case in cases.items() if case.incast_us}
+    rates = {name: slower.pop(name) for name in ("none", "DCQCN", "TIMELY")}
+    assert slower.pop("PCC Vivace") == pytest.approx(1.7, abs=0.05)
+    assert min(rates.values()) == pytest.approx(2.3, abs=0.05)
+    assert max(rates.values()) == pytest.approx(2.5, abs=0.05)
+    sprayed = [share for name, share in slower.items() if name.startswith("sprayed")]
+    windows = [share for name, share in slower.items() if not name.startswith("sprayed")]
+    assert (min(windows), max(windows)) == (pytest.approx(1.07, abs=0.01), pytest.approx(1.18, abs=0.01))
+    assert max(sprayed) < 1.03
+    assert len(sprayed) + len(windows) == 16
+    assert {name for name, case in cases.items() if case.pauses} == set(rates)
+    # 15 messages of 4 MiB through one port
+    assert all(case.incast_us > 15 * 4 * 2**20 * 8 / 400e9 * 1e6 for case in cases.values() if case.incast_us)
+
+
+def _of_nscc_and_swift(cases: dict) -> None:
+    swift, nscc = cases["incast: Swift"], cases["incast: NSCC"]
+    assert swift.again / nscc.again == pytest.approx(8.3, abs=0.2)
+    assert nscc.mean_us / swift.mean_us == pytest.approx(0.8, abs=0.02)
+    assert cases["incast: Swift, no trimming"].last_us > 2 * swift.last_us
+    # 31 messages of 1 MiB through one port of 400 Gb/s, headers left out
+    assert all(case.last_us > 31 * 2**20 * 8 / 400e9 * 1e6 for name, case in cases.items() if name.startswith("incast"))
+    late, never = cases["incast, late marks: NSCC"], cases["incast, late marks: NSCC, no quick adapt"]
+    assert never.again / late.again == pytest.approx(3.9, abs=0.1)
+    assert dict(late.windows)[20] < 0.1 * dict(late.windows)[1]
+    least_us = 4 * 2**20 * 8 / 400e9 * 1e6
+    assert least_us < cases["permutation: NSCC"].last_us < cases["permutation: Swift"].last_us
+    for control in ("Swift", "NSCC"):
+        assert cases[f"slow link: {control}, mixed paths"].last_us < 0.6 * cases[f"slow link: {control}"].last_us
+
+
 def _of_ecmp_large_flows(cases: dict) -> None:
     ecmp, sprayed = cases["ECMP, one hash everywhere"], cases["sprayed by the switches"]
     assert ecmp.completion_us / ecmp.ideal_us == pytest.approx(7.4, abs=0.1)
@@ -263,6 +314,9 @@ NUMBERS = {
     "all_reduce_64": _of_all_reduce_64,
     "oversubscription": _of_oversubscription,
     "pfc_victim": _of_pfc_victim,
+    "cc_beside_incast": _of_cc_beside_incast,
+    "dcqcn_window": _of_dcqcn_window,
+    "nscc_and_swift": _of_nscc_and_swift,
     "ecmp_large_flows": _of_ecmp_large_flows,
     "random_graph": _of_random_graph,
     "link_dies": _of_link_dies,

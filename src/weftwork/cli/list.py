@@ -15,7 +15,7 @@ from weftwork.base.nearest import nearest
 from weftwork.cli.console import console
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from weftwork.base.catalogue import Catalogue
     from weftwork.base.folder import Folder
@@ -32,11 +32,35 @@ class ListedChoice:
     source: str = ""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedPolicy(ListedChoice):
+    """A policy: what some variant needs of switches and NICs, in a few words each, and its named sets of parameters."""
+
+    switch: tuple[str, ...]
+    nic: tuple[str, ...]
+    variants: tuple[str, ...]
+
+
 def _policies(kind: str) -> Callable[[], list[ListedChoice]]:
     def found() -> list[ListedChoice]:
-        from weftwork.policies.load import catalogue
+        from weftwork.policies.load import catalogue, load
+        from weftwork.policies.needed import needed
 
-        return [ListedChoice(name=entry.name, text=entry.text, source=entry.source) for entry in catalogue(kind)]
+        listed: list[ListedChoice] = []
+        for entry in catalogue(kind):
+            policy = load(kind, entry.name)
+            asked = needed(policy)
+            listed.append(
+                ListedPolicy(
+                    name=entry.name,
+                    text=entry.text,
+                    source=entry.source,
+                    switch=asked.switch,
+                    nic=asked.nic,
+                    variants=tuple(policy.plugin.variants),
+                )
+            )
+        return listed
 
     return found
 
@@ -172,7 +196,7 @@ def list_kind(kind: str | None, *, as_json: bool, with_sources: bool) -> None:
     if as_json:
         typer.echo(json.dumps([asdict(choice) for choice in found], indent=2))
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table = _table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()
     for choice in found:
@@ -180,3 +204,25 @@ def list_kind(kind: str | None, *, as_json: bool, with_sources: bool) -> None:
         if with_sources and choice.source:
             table.add_row("", Text(choice.source, style="dim"))
     console().print(table)
+    policies = [choice for choice in found if isinstance(choice, ListedPolicy)]
+    if policies:
+        console().print()
+        console().print(_needs(policies))
+
+
+def _needs(policies: Iterable[ListedPolicy]) -> Table:
+    """What each policy needs, and its variants."""
+    from weftwork.policies.needed import NOTHING
+
+    table = _table(show_header=True)
+    for head in ("name", "needs of switches", "needs of NICs"):
+        table.add_column(head, no_wrap=head != "needs of NICs")
+    table.add_column("variants")
+    for policy in policies:
+        needs = (", ".join(words) or NOTHING for words in (policy.switch, policy.nic))
+        table.add_row(*map(Text, (policy.name, *needs, ", ".join(policy.variants))))
+    return table
+
+
+def _table(*, show_header: bool) -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=show_header, header_style="")

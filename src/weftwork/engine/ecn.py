@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from weftwork.spec.fabric import Fabric
 
-__all__ = ["least_kmin_bytes", "threshold_mistakes", "thresholds_bytes"]
+__all__ = ["least_unmarked_bytes", "threshold_mistakes", "thresholds_bytes"]
 
 
 def thresholds_bytes(fabric: Fabric) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -39,15 +39,19 @@ def thresholds_bytes(fabric: Fabric) -> tuple[NDArray[np.int64], NDArray[np.int6
     return kmin, kmax
 
 
-def least_kmin_bytes(fabric: Fabric) -> list[int]:
-    """The shortest queue that a port of each kind of switch marks above; of a kind without links what it was given."""
+def least_unmarked_bytes(fabric: Fabric) -> list[int]:
+    """The shortest queue above which a port of each kind of switch marks: its kmin, or its kmax where pmax is 0.
+
+    Of a kind without links it is what the switch was given.
+    """
     ports = fabric.ports
-    kmin, _ = thresholds_bytes(fabric)
+    kmin, kmax = thresholds_bytes(fabric)
     is_switch = fabric.node_kind[ports.node] == SWITCH
     found = []
     for kind, device in enumerate(fabric.switches):
-        own = kmin[is_switch & (fabric.node_device[ports.node] == kind)]
-        found.append(int(own.min()) if len(own) else device.ecn.kmin_bytes or 0)
+        per_port, given = (kmin, device.ecn.kmin_bytes) if device.ecn.pmax > 0 else (kmax, device.ecn.kmax_bytes)
+        own = per_port[is_switch & (fabric.node_device[ports.node] == kind)]
+        found.append(int(own.min()) if len(own) else given or 0)
     return found
 
 

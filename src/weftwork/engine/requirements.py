@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import Mistake
-from weftwork.engine.ecn import least_kmin_bytes
+from weftwork.engine.ecn import least_unmarked_bytes
 from weftwork.engine.headroom import refresh_wait_bytes
 from weftwork.policies.interface import HOPS
+from weftwork.policies.needed import reads_host_delay
 from weftwork.topology.routing import attachments, switch_distances
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from weftwork.spec.transport import Transport
 
 __all__ = [
-    "pause_caveats", "pause_mistakes", "reordering_caveats", "reordering_mistakes", "requirement_mistakes",
-    "switches_on_longest_path", "telemetry_mistakes",
+    "host_delay_caveats", "pause_caveats", "pause_mistakes", "reordering_caveats", "reordering_mistakes",
+    "requirement_mistakes", "switches_on_longest_path", "telemetry_mistakes",
 ]  # fmt: skip
 
 _HALF_QUANTUM_BYTES = 32  # a quantum is 512 bit times (IEEE 802.3, annex 31B); a pause is sent again after half of it
@@ -49,23 +50,24 @@ def requirement_mistakes(
     policies : congestion control, path selection and port selection, in this order; None where there is none
     """
     mistakes = [Mistake(path="transport", text=text) for text in transport.contradictions()]
-    kmins = least_kmin_bytes(fabric)
+    unmarked = least_unmarked_bytes(fabric)
     for key, policy in zip(_KEYS, policies, strict=True):
         if policy is None:
             continue
         needs = policy.plugin.needs
         if "trimming" in needs:
             mistakes += _trimming_mistakes(transport, key, policy.name)
-        for device, kmin_bytes in zip(fabric.switches, kmins, strict=True):
-            marks = kmin_bytes < device.buffer_bytes  # whether a queue can ever be long enough for a mark
+        for device, unmarked_bytes in zip(fabric.switches, unmarked, strict=True):
+            marks = unmarked_bytes < device.buffer_bytes  # whether a queue can ever be long enough for a mark
             if "telemetry" in needs and not device.telemetry:
                 offered = " and ".join(_offered(transport, marks=marks)) or "neither ECN nor flow control"
-                text = f"{policy.name} needs in-band telemetry; switch '{device.name}' offers {offered}"
-                mistakes.append(Mistake(path=key, text=text))
+                text = f"{policy.name} needs in-band telemetry; switch '{device.name}' offers {offered}; set"
+                mistakes.append(Mistake(path=key, text=f"{text} fabric.switch.telemetry: true"))
             if "ecn" in needs and not marks:
-                text = f"{policy.name} needs ECN marks; switch '{device.name}' marks above {kmin_bytes:,} B, "
+                text = f"{policy.name} needs ECN marks; switch '{device.name}' marks above {unmarked_bytes:,} B, "
+                which = "kmin, which" if device.ecn.pmax > 0 else "pmax, which is 0, or kmax, which"
                 held = (
-                    f"more than its buffer of {device.buffer_bytes:,} B can hold; set fabric.switch.ecn.kmin, which"
+                    f"more than its buffer of {device.buffer_bytes:,} B can hold; set fabric.switch.ecn.{which}"
                     " otherwise follows the rate of each port, or take a larger buffer"
                 )
                 mistakes.append(Mistake(path=key, text=text + held))
@@ -79,6 +81,13 @@ def _trimming_mistakes(transport: Transport, key: str, name: str) -> Iterator[Mi
             f"{name} needs packets that are cut where a queue is full; transport '{transport.name}' drops them"
             " (trim_bytes is 0); set transport.flow_control: none, transport.recovery: selective-repeat and"
             " transport.trimming: true"
+        )
+        yield Mistake(path=key, text=text)
+    elif transport.data_priority in transport.lossless_priorities:
+        text = (
+            f"{name} needs packets that are cut where a queue is full; priority {transport.data_priority}, that of the"
+            f" data, is lossless in transport '{transport.name}', so that none is cut; take it out of"
+            " lossless_priorities"
         )
         yield Mistake(path=key, text=text)
 
@@ -126,6 +135,28 @@ def telemetry_mistakes(
 def _offered(transport: Transport, *, marks: bool) -> list[str]:
     control = ["PFC"] if transport.lossless_priorities else ["credits"] if transport.link_credits else []
     return [*(["ECN"] if marks else []), *control]
+
+
+def host_delay_caveats(fabric: Fabric, transport: Transport, *policies: LoadedPolicy | None) -> dict[str, Caveat]:
+    """What a user should know of policies that measure the receiving host, where no host delays anything.
+
+    Parameters
+    ----------
+    fabric : its NICs have a host interface, or have none
+    transport : it takes time of the host's processor, or none
+    policies : of any kind; None where there is none
+    """
+    if any(nic.has_host_interface for nic in fabric.nics) or transport.host_packet_ps or transport.host_byte_ps:
+        return {}
+    text = (
+        "reads the delay in the receiving host, which is always 0 here: the host takes every packet at once; set"
+        " fabric.nic.pcie_rate"
+    )
+    return caveats_by_subject(
+        Caveat(subject=f"{policy.name}.host_delay", kind="note", text=f"'{policy.name}' {text}")
+        for policy in policies
+        if policy is not None and reads_host_delay(policy)
+    )
 
 
 def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) -> list[Mistake]:

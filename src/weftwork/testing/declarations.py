@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.policies.described import FIELDS_OF_NEED, field_rows, told_kinds
 from weftwork.policies.interface import CongestionControl, Kind, PathSelection, Plugin, PortSelection, Signal
-from weftwork.testing.reads import Access, StepName, accesses
+from weftwork.policies.reads import Access, StepName, accesses
 from weftwork.testing.steps import Finding
 
 if TYPE_CHECKING:

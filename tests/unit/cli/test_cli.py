@@ -146,6 +146,18 @@ def test_every_kind_is_listed(command: Command, kind: str) -> None:
     assert command("list", kind.replace("_", "-"), "--sources").code == 0
 
 
+def test_the_list_of_controls_says_what_each_needs(command: Command) -> None:
+    _, _, needs = command("list", "congestion-control").out.partition("needs of switches")
+    assert re.search(r"\ndcqcn +marks \(ECN\) +rate, window, CNPs +hpcc-repo, hpcc-repo-window, paper, vendor", needs)
+    assert re.search(r"\nnone +nothing +nothing *\n", needs)
+    listed = {one["name"]: one for one in json.loads(command("list", "congestion-control", "--json").out)}
+    assert listed["dcqcn"]["switch"] == ["marks (ECN)"]
+    assert listed["dcqcn"]["nic"] == ["rate", "window", "CNPs"]
+    assert listed["dcqcn"]["variants"] == ["hpcc-repo", "hpcc-repo-window", "paper", "vendor"]
+    assert "switch" not in json.loads(command("list", "gpu", "--json").out)[0]
+    assert "needs of" not in command("list", "gpu").out
+
+
 def test_list_alone_lists_the_kinds(command: Command) -> None:
     assert command("list").out.split() == list(KINDS) == json.loads(command("list", "--json").out)
 

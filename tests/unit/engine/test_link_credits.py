@@ -227,7 +227,7 @@ def test_a_strict_class_without_credit_holds_nobody_back(room_bytes: int, left: 
 
 @pytest.mark.parametrize("missing_bytes", [0, 1])
 def test_a_packet_needs_credit_for_what_the_switch_writes_into_it_too(missing_bytes: int) -> None:
-    hpcc = load("congestion_control", Path(__file__).parents[2] / "policies" / "hpcc.py", {})
+    hpcc = load("congestion_control", "hpcc")
     fabric = star(2, switch=Switch(forwarding_latency_ps=0, telemetry=True))
     made = packet_input_of(
         fabric, sends(2, [packets(1)]), transport=NEVER_BACK, congestion_control=hpcc, until_ps=MS_PS

@@ -301,7 +301,7 @@ def test_a_job_that_the_fabric_has_no_hosts_for_is_refused() -> None:
 
 
 def test_a_policy_that_needs_telemetry_pays_for_it_or_is_refused() -> None:
-    hpcc = policies(TEST_POLICIES / "hpcc.py")
+    hpcc = policies("hpcc")
     with_telemetry = packet_input_of(tree(switch=Switch(telemetry=True)), **hpcc)
     assert with_telemetry.transport.telemetry_bytes == TELEMETRY_BYTES == 2
     text = refusal(**hpcc)
@@ -322,7 +322,7 @@ def test_a_path_of_more_switches_than_a_packet_tells_of_is_refused(switches: int
     chain = [(0, 2), *((at, at + 1) for at in range(2, 1 + switches)), (1, 1 + switches)]
     fabric = wired(chain, hosts=2, switch=Switch(telemetry=True))
     job = sends(2, [Message(source=0, destination=1, size_bytes=1)])
-    hpcc = policies(TEST_POLICIES / "hpcc.py")
+    hpcc = policies("hpcc")
     if not is_refused:
         assert packet_input_of(fabric, job, **hpcc).has_telemetry
         return
@@ -337,7 +337,7 @@ def test_a_detour_around_a_fault_counts_as_a_path() -> None:
     ring = [(2 + at, 2 + (at + 1) % 10) for at in range(10)]
     fabric = wired([(0, 2), (1, 3), *ring], hosts=2, switch=Switch(telemetry=True))
     job = sends(2, [Message(source=0, destination=1, size_bytes=1)])
-    hpcc = policies(TEST_POLICIES / "hpcc.py")
+    hpcc = policies("hpcc")
     assert packet_input_of(fabric, job, **hpcc).has_telemetry
     faults = (Fault(at_ps=5, event="down", link=2),)
     assert "a path around a fault in 'tiny' passes 10" in refusal(fabric=fabric, job=job, faults=faults, **hpcc)
@@ -453,7 +453,7 @@ def test_all_reasons_come_at_once() -> None:
         fabric=tree(switch=Switch(buffer_bytes=10)),
         job=one_class(Compute(duration_ps=-1)),
         faults=[Fault(at_ps=1, event="down")],
-        **policies(TEST_POLICIES / "hpcc.py"),
+        **policies("hpcc"),
     )
     assert text.startswith("scenario: 4 mistakes, nothing was run")  # telemetry, job, fault, buffer
 

@@ -10,7 +10,8 @@ import pytest
 import weftwork
 from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.requirements import reordering_caveats, reordering_mistakes, requirement_mistakes
-from weftwork.policies.load import LoadedPolicy, load
+from weftwork.policies.load import LoadedPolicy, load, policy_names
+from weftwork.policies.needed import needed
 from weftwork.spec.transport import Transport
 from weftwork.testing import network
 from weftwork.topology.build import fabric_of
@@ -47,7 +48,12 @@ def trimmed(tmp_path: Path) -> LoadedPolicy:
     ("transport", "told"),
     [
         (Transport(), "transport 'rocev2' drops them (trim_bytes is 0); set transport.flow_control: none"),
-        (Transport(trim_bytes=64, recovery="selective-repeat"), None),
+        (
+            Transport(trim_bytes=64, recovery="selective-repeat"),
+            "priority 3, that of the data, is lossless in transport 'rocev2', so that none is cut",
+        ),
+        (Transport(trim_bytes=64, recovery="selective-repeat", lossless_priorities=()), None),
+        (Transport(trim_bytes=64, recovery="selective-repeat", lossless_priorities=(2,)), None),
     ],
 )
 def test_cut_packets_come_from_a_transport_that_cuts(
@@ -108,10 +114,76 @@ def test_a_policy_that_moves_flows_is_allowed_and_told_of(tmp_path: Path) -> Non
     assert "transport.port_selection" not in kept.fabric.caveats
 
 
-def scenario(folder: Path, transport: str) -> weftwork.Scenario:
+@pytest.mark.parametrize(
+    ("ecn", "told"),
+    [
+        ("{kmin: 1KB, kmax: 2KB, pmax: 0}", None),  # nothing below kmax, everything from there on
+        ("{kmin: 1KB, kmax: 900MB}", None),
+        ("{kmin: 1KB, kmax: 900MB, pmax: 0}", "marks above 900,000,000 B, more than its buffer of 64,000,000 B can"),
+        ("{kmin: 800MB, kmax: 900MB}", "marks above 800,000,000 B, more than its buffer of 64,000,000 B can"),
+    ],
+)
+def test_marks_come_from_a_switch_that_marks_some_day(tmp_path: Path, ecn: str, told: str | None) -> None:
+    made = scenario(tmp_path, "congestion_control: dcqcn", f", switch: {{ecn: {ecn}}}")
+    if told is None:
+        assert weftwork.prepare(made).fabric.switches[0].ecn.kmin_bytes == 1_000
+        return
+    with pytest.raises(weftwork.ConfigError, match=told) as caught:
+        weftwork.prepare(made)
+    assert ("set fabric.switch.ecn.pmax, which is 0, or kmax" in str(caught.value)) == ("pmax" in ecn)
+    weftwork.prepare(scenario(tmp_path, "congestion_control: none", f", switch: {{ecn: {ecn}}}"))
+
+
+@pytest.mark.parametrize("name", policy_names("congestion_control"))
+def test_every_control_runs_where_its_needs_are_met_and_nowhere_else(tmp_path: Path, name: str) -> None:
+    """The switches of the list, in words, are the switches that a scenario has to have."""
+    control, words = f"congestion_control: {name}", needed(load("congestion_control", name)).switch
+    cuts, tells, marks = (", flow_control: none, recovery: selective-repeat, trimming: true", "true", "{}")
+    never = "{kmin: 800MB, kmax: 900MB}"
+    met = scenario(tmp_path, control + cuts, f", switch: {{telemetry: {tells}, ecn: {marks}}}")
+    weftwork.prepare(met)
+    lacking = {
+        "trimming": (control, tells, marks, "needs packets that are cut"),
+        "telemetry of each hop": (control + cuts, "false", marks, "needs in-band telemetry"),
+        "marks (ECN)": (control + cuts, tells, never, "needs ECN marks"),
+    }
+    assert set(words) <= set(lacking)
+    for word, (transport, telemetry, ecn, told) in lacking.items():
+        made = scenario(tmp_path, transport, f", switch: {{telemetry: {telemetry}, ecn: {ecn}}}")
+        if word in words:
+            with pytest.raises(weftwork.ConfigError, match=f"{name} {told}"):
+                weftwork.prepare(made)
+        else:
+            weftwork.prepare(made)
+
+
+def test_telemetry_comes_from_switches_that_write_it(tmp_path: Path) -> None:
+    control = tmp_path / "told.py"
+    text = TRIMMED.replace('"trimming"', '"telemetry"').replace("TRIM", "ACK")
+    control.write_text(text.replace("9000.0", "9e3 + signal.hop_queue_bytes[0]"), encoding="utf-8")
+    with pytest.raises(weftwork.ConfigError, match=r"set fabric\.switch\.telemetry: true"):
+        weftwork.prepare(scenario(tmp_path, f"congestion_control: {control}"))
+    weftwork.prepare(scenario(tmp_path, f"congestion_control: {control}", ", switch: {telemetry: true}"))
+
+
+def test_a_control_that_measures_the_host_is_told_of_one_that_takes_everything_at_once(tmp_path: Path) -> None:
+    control = tmp_path / "measures.py"
+    text = TRIMMED.replace('"trimming"', '"rtt"').replace("TRIM", "ACK")
+    control.write_text(text.replace("9000.0", "9e3 + signal.host_delay_ps"), encoding="utf-8")
+    told = {
+        name: weftwork.prepare(scenario(tmp_path, f"congestion_control: {used}", nic)).fabric.caveats
+        for name, used, nic in (
+            ("fast", control, ""), ("slow", control, ", nic: {pcie_rate: 500Gbps}"), ("other", "none", ""),
+        )
+    }  # fmt: skip
+    assert ["measures.host_delay" in caveats for caveats in told.values()] == [True, False, False]
+    assert "set fabric.nic.pcie_rate" in told["fast"]["measures.host_delay"].text
+
+
+def scenario(folder: Path, transport: str, fabric: str = "") -> weftwork.Scenario:
     file = folder / "s.yaml"
     file.write_text(
-        "schema: 1\nfabric: {topology: leaf-spine, hosts: 4, radix: 4}\n"
+        f"schema: 1\nfabric: {{topology: leaf-spine, hosts: 4, radix: 4{fabric}}}\n"
         f"transport: {{{transport}}}\ntraffic: {{pattern: permutation, size: 64KiB}}\n",
         encoding="utf-8",
     )

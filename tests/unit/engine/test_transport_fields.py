@@ -59,7 +59,7 @@ CASES = (
     Case("trim_priority", None, 3, CUTS, buffer_bytes=60_000),
     Case("ack_bytes", 66, 400),
     Case("cnp_bytes", 78, 1_000, run={"congestion_control": "dcqcn"}),
-    Case("credit_bytes", 66, 1_000, {"reorder_tolerant": True}, {"congestion_control": "rccc"}),
+    Case("credit_bytes", 66, 1_000, CUTS, {"congestion_control": "rccc"}),
     Case("pause_frame_bytes", 64, 400, buffer_bytes=600_000),
     Case("interframe_bytes", 20, 60),
     Case("link_credits", first=False, second=True, transport=LOSSY, buffer_bytes=300_000),

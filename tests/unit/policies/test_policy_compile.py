@@ -23,7 +23,6 @@ from weftwork.testing.steps import Twin
 OURS = Path(__file__).parents[2] / "policies"
 CONTROLS = [
     *((entry.name, None) for entry in catalogue("congestion_control")), ("dcqcn", "vendor"), ("dcqcn", "hpcc-repo"),
-    (str(OURS / "hpcc.py"), None), (str(OURS / "rccc.py"), None),
 ]  # fmt: skip
 PATHS = [*(entry.name for entry in catalogue("path_selection")), str(OURS / "reps.py")]
 PORTS = [*(entry.name for entry in catalogue("port_selection")), str(OURS / "flowlet.py")]
@@ -288,11 +287,11 @@ def test_entropy_and_choice_out_of_range_are_replayed_too(tmp_path: Path) -> Non
 
 
 def test_a_receiver_is_replayed_with_its_shared_record() -> None:
-    policy = load("congestion_control", OURS / "rccc.py")
+    policy = load("congestion_control", "rccc")
     assert policy.receiver is not None
     assert policy.shared is not None
     signal = policy.new_signal()
-    signal.kind, signal.bytes, signal.line_rate_bps = int(Kind.DATA), 1, 0
+    signal.kind, signal.request_bytes, signal.line_rate_bps, signal.mtu_bytes = int(Kind.DATA), 1, 0, 4_096
     with pytest.raises(PolicyError, match=r"rccc.py, line \d+: ZeroDivisionError"):
         policy.replay(
             policy.receiver.initial_bytes, policy.signal_layout.pack(signal),

@@ -32,7 +32,7 @@ from weftwork.testing.port_selection import check_port_selection
 from weftwork.topology.routing import attachments, switch_distances
 
 OURS = Path(__file__).parents[2] / "policies"
-CONTROLS = ("cubic", "dctcp", "ndp", "nscc", "reno")
+CONTROLS = ("cubic", "dctcp", "reno")
 PORTS = ("ars", "conga", "dateline", "drill", "flowlet", "ugal", "valiant")
 G = 1_000_000_000
 RATE_BPS = 100 * G
@@ -155,7 +155,7 @@ def least_ps(size_bytes: int, rate_bps: int = RATE_BPS) -> int:
 
 
 @pytest.mark.deep  # every kit compiles and asks for seconds
-@pytest.mark.parametrize(("name", "variant"), [*((name, None) for name in CONTROLS), ("nscc", "with-credit")])
+@pytest.mark.parametrize(("name", "variant"), [*((name, None) for name in CONTROLS)])
 def test_a_control_keeps_its_contract(name: str, variant: str | None) -> None:
     assert check_congestion_control(load("congestion_control", OURS / f"{name}.py", variant=variant)) == ()
 
@@ -400,26 +400,6 @@ def test_cubic_is_back_where_it_was_after_k_seconds() -> None:
     assert windows[20] - windows[0] > 4 * (windows[-1] - windows[22])  # steep first, flat at the end
 
 
-def test_ndp_drains_an_incast_at_the_rate_of_the_link() -> None:
-    """Almost all of the first windows is cut; windows of the same size without cuts and pulls wait for timeouts."""
-    fabric = star(33, switch=Switch(buffer_bytes=400_000, egress_alpha=0.25))
-    outcome = run(plan(fabric, incast(32, 100_000), control="ndp", transport=CUT))
-    assert outcome.counters["trims"] > 300
-    assert outcome.counters["timeouts"] == 0
-    assert took_ps(outcome) < 1.1 * least_ps(3_200_000)
-    assert outcome.counters["credits_sent"] <= outcome.counters["data_sent"] - 32 * 16  # the first windows need none
-    uncut = CUT.model_copy(update={"trim_bytes": 0})
-    dropped = run(plan(fabric, incast(32, 100_000), control="fixed-window", transport=uncut))
-    assert took_ps(dropped) > 20 * took_ps(outcome)
-
-
-def test_ndp_asks_when_a_message_comes_after_its_last_pull() -> None:
-    messages = [Message(source=0, destination=1, size_bytes=5_000, at_ps=turn * 700_000) for turn in range(200)]
-    outcome = run(plan(star(3), messages, control="ndp", transport=CUT))
-    assert outcome.counters["requests_sent"] >= 1
-    assert took_ps(outcome) < MS_PS  # its patience is 5 ms
-
-
 def test_nscc_needs_few_cuts_and_no_timeout_for_an_incast() -> None:
     ecn = Ecn(kmin_bytes=20_000, kmax_bytes=80_000, pmax=1, at="dequeue")
     fabric = star(7, switch=Switch(buffer_bytes=400_000, egress_alpha=0.5, ecn=ecn))
@@ -428,35 +408,3 @@ def test_nscc_needs_few_cuts_and_no_timeout_for_an_incast() -> None:
     assert outcome.counters["timeouts"] == 0
     assert 0 < outcome.counters["trims"] < 0.1 * freely.counters["trims"]
     assert took_ps(outcome) < 1.1 * least_ps(6_000_000)
-
-
-@pytest.mark.parametrize(("with_credit", "last_hop", "cut_bytes"), [(0, 1, 4_096), (1, 0, 4_096), (1, 1, 0)])
-def test_nscc_leaves_cuts_at_the_last_hop_to_the_receivers_credit(
-    with_credit: int, last_hop: int, cut_bytes: int
-) -> None:
-    policy = named("congestion_control", "nscc", (("with_credit", bool(with_credit)),))
-    state, signal = policy.new_state(), policy.new_signal()
-    signal.line_rate_bps, signal.base_rtt_ps, signal.mtu_bytes = RATE_BPS, 12 * US_PS, 4_096
-    state.rate_bps = RATE_BPS
-    signal.kind = int(Kind.START)
-    policy.call_step(state, signal)
-    before = state.window_bytes
-    signal.kind, signal.lost_bytes, signal.last_hop = int(Kind.TRIM), 4_096, last_hop
-    policy.call_step(state, signal)
-    assert before - state.window_bytes == cut_bytes
-
-
-def test_nscc_adapts_at_once_after_a_bad_period() -> None:
-    """Of a period with cuts in which little has arrived, what has arrived is the window, and a packet at least."""
-    policy = named("congestion_control", "nscc")
-    state, signal = policy.new_state(), policy.new_signal()
-    signal.line_rate_bps, signal.base_rtt_ps, signal.mtu_bytes = RATE_BPS, 12 * US_PS, 4_096
-    state.rate_bps = RATE_BPS
-    signal.kind = int(Kind.START)
-    policy.call_step(state, signal)
-    signal.kind, signal.now_ps, signal.arrived_bytes, signal.rtt_ps = int(Kind.ACK), US_PS, 3 * 4_096, 12 * US_PS
-    policy.call_step(state, signal)
-    assert state.window_bytes == pytest.approx(1.5 * 150_000)  # the largest
-    signal.kind, signal.now_ps, signal.lost_bytes, signal.arrived_bytes = int(Kind.TRIM), 21 * US_PS, 4_096, 0
-    policy.call_step(state, signal)
-    assert state.window_bytes == 3 * 4_096

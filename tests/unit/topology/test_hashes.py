@@ -133,7 +133,7 @@ def test_a_fabric_file_takes_entries_too(tmp_path: Path) -> None:
 def test_switches_that_differ_in_their_hash_alone_say_once_what_they_lack() -> None:
     """A need that no switch meets, and a buffer that is too small for all of them."""
     fabric = tree(hash=[HashSection(switches="leaf1", seed=7)])
-    hpcc = load("congestion_control", str(Path(__file__).parents[2] / "policies" / "hpcc.py"))
+    hpcc = load("congestion_control", "hpcc")
     told = requirement_mistakes(fabric, Transport(), (hpcc, None, None))
     assert [mistake.text for mistake in told] == ["hpcc needs in-band telemetry; switch 'plain' offers ECN and PFC"]
     small = tree(hash=[HashSection(switches="leaf1", seed=7)], switch={"buffer_bytes": 100_000})

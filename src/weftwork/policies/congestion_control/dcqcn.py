@@ -2,6 +2,7 @@
 
 Source: Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484, sections 3.1 and 5; the defaults are those that the
 authors of HPCC ran, scaled to the line rate, since the paper's were set for 40 Gb/s; variants as told at each of them.
+The paper's numbers were checked in its authors' program: jitupadhye-zz/rdma, fluidmodel/dcqcn/dcqcn2.m.
 Leaves out: limits of CNPs per destination or port, and the switch's ECN thresholds, which are the fabric's to set.
 
 A queue pair's timers stop while it has nothing to send. When it resumes, what fell due meanwhile is done one by one,
@@ -31,14 +32,14 @@ class Params:
     cnp_interval_ps: int = row(
         default=0,
         minimum=0,
-        source="HPCC-ns3, rdma-hw.cc: every marked packet is echoed; SIGCOMM 2015, section 3.1 (N): 50 us, unverified",
+        source="HPCC-ns3, rdma-hw.cc: every marked packet is echoed; SIGCOMM 2015, section 3.1 (N): 50 us, as dcqcn2.m",
         text="Receiver: shortest time between two CNPs of a queue pair; 0 answers every marked packet.",
     )
     g: float = row(
         default=1 / 256,
         minimum=0,
         maximum=1,
-        source="HPCC-ns3, simulation/run.py (EWMA_GAIN 0.00390625); SIGCOMM 2015, section 5: the same, unverified",
+        source="HPCC-ns3, simulation/run.py (EWMA_GAIN 0.00390625); SIGCOMM 2015, section 5: the same, as dcqcn2.m",
         text="Weight of the newest observation in alpha.",
     )
     alpha_initial: float = row(
@@ -47,7 +48,7 @@ class Params:
     alpha_timer_ps: int = row(
         default="1us",
         minimum=100_000,
-        source="HPCC-ns3, simulation/run.py, dcqcn; SIGCOMM 2015, section 3.1 (K): 55 us, unverified",
+        source="HPCC-ns3, simulation/run.py, dcqcn; SIGCOMM 2015, section 3.1 (K): 55 us, as dcqcn2.m",
         text="Time without a CNP after which alpha decays.",
     )
     alpha_at_cnp: bool = row(
@@ -64,25 +65,25 @@ class Params:
     increase_timer_ps: int = row(
         default="300us",
         minimum=100_000,
-        source="HPCC-ns3, simulation/run.py, dcqcn; SIGCOMM 2015, section 5 (T): 55 us, unverified",
+        source="HPCC-ns3, simulation/run.py, dcqcn; SIGCOMM 2015, section 5 (T): 55 us, as dcqcn2.m",
         text="Time between two increases by the timer.",
     )
     increase_bytes: int = row(
         default=0,
         minimum=0,
-        source="0: HPCC-ns3, rdma-hw.cc, has none; SIGCOMM 2015, section 5 (B): 10 MB, unverified",
+        source="0: HPCC-ns3, rdma-hw.cc, has none; SIGCOMM 2015, section 5 (B): 10 MB, as dcqcn2.m",
         text="Payload between two increases by the byte counter; 0: there is no counter.",
     )
     fast_steps: int = row(
         default=1,
         minimum=0,
-        source="HPCC-ns3, simulation/run.py (FAST_RECOVERY_TIMES 1); SIGCOMM 2015, section 5 (F): 5, unverified",
+        source="HPCC-ns3, simulation/run.py (FAST_RECOVERY_TIMES 1); SIGCOMM 2015, section 5 (F): 5, as dcqcn2.m",
         text="Increases that halve the way to the target before the target itself rises.",
     )
     ai_rate_bps: int = row(
         default="5Mbps",
         minimum=0,
-        source="HPCC-ns3, simulation/run.py: 5 Mb/s x C / 25G; SIGCOMM 2015, section 5 (R_AI): 40 Mb/s, unverified",
+        source="HPCC-ns3, simulation/run.py: 5 Mb/s x C / 25G; SIGCOMM 2015, section 5 (R_AI): 40 Mb/s, as dcqcn2.m",
         text="Additive increase of the target.",
     )
     hai_rate_bps: int = row(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.errors import CodeError, ConfigError, Mistake
 from weftwork.base.user_code import UserCode
 from weftwork.engine.packet_input import PacketInput
-from weftwork.engine.requirements import pause_caveats, reordering_caveats, reordering_mistakes
+from weftwork.engine.requirements import host_delay_caveats, pause_caveats, reordering_caveats, reordering_mistakes
 from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
 from weftwork.policies.load import load, policy_names
 from weftwork.spec.fabric import Fabric
@@ -212,6 +212,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
     if isinstance(engine_input, PacketInput):
         caveats |= pause_caveats(fabric, engine_input.transport, int(engine_input.class_lossless.sum()))
         caveats |= reordering_caveats(transport, *chosen)
+        caveats |= host_delay_caveats(fabric, transport, *policies.values())
     fabric = replace(fabric, caveats=caveats)
     return Prepared(
         scenario=scenario,

@@ -1,0 +1,102 @@
+"""What a policy needs of switches and of NICs, in the words of ``weftwork list``, the docs and the notes of a run.
+
+Needs that a plug-in declares have their words in `WORDS`. What a NIC does beyond them, such as counting a window or
+answering with CNPs, follows from the kinds of signals that the plug-in names and from what its steps read and write.
+Source: `weftwork.policies.interface`, whose needs and fields these are.
+Leaves out: variants, whose parameters may leave a part of a step unused; the sizes of headers that a need lengthens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from weftwork.policies.interface import Kind
+from weftwork.policies.reads import accesses
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from weftwork.policies.interface import Need
+    from weftwork.policies.load import LoadedPolicy
+    from weftwork.policies.reads import Access
+
+__all__ = ["NOTHING", "WORDS", "Needed", "needed", "reads_host_delay"]
+
+NOTHING: Final = "nothing"  # in place of an empty list
+# need -> what a switch and what a NIC has to do for it
+WORDS: Final[dict[Need, tuple[str, str]]] = {
+    "ecn": ("marks (ECN)", ""),
+    "telemetry": ("telemetry of each hop", "returns telemetry"),
+    "trimming": ("trimming", "selective repeat"),
+    "rtt": ("", "timestamps"),
+    "entropy": ("", "returns entropy"),
+    "request": ("", "sends requests"),
+    "queue": ("queue lengths", ""),
+    "weight": ("capacity behind ports", ""),
+    "hops-left": ("distances", ""),
+    "non-minimal": ("longer paths", ""),
+    "reorder-tolerance": ("", "keeps early packets"),
+}
+_HOST_DELAY: Final = "host_delay_ps"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Needed:
+    """What switches and NICs have to offer, a few words each; empty: nothing beyond forwarding and flow control."""
+
+    switch: tuple[str, ...]
+    nic: tuple[str, ...]
+
+
+def needed(policy: LoadedPolicy) -> Needed:
+    """Say what a policy needs of switches and of NICs.
+
+    Parameters
+    ----------
+    policy : of any kind
+
+    Examples
+    --------
+    >>> from weftwork.policies.load import load
+    >>> needed(load("congestion_control", "dcqcn"))
+    Needed(switch=('marks (ECN)',), nic=('rate', 'window', 'CNPs'))
+    """
+    declared = [words for need, words in WORDS.items() if need in policy.plugin.needs]
+    return Needed(
+        switch=tuple(switch for switch, _ in declared if switch),
+        nic=(*_sending(policy, accesses(policy)), *(nic for _, nic in declared if nic)),
+    )
+
+
+def reads_host_delay(policy: LoadedPolicy) -> bool:
+    """Whether a step reads the time that a packet spends in the receiving host.
+
+    Parameters
+    ----------
+    policy : of any kind
+    """
+    return _is_read(accesses(policy), "signal", (_HOST_DELAY,))
+
+
+def _sending(policy: LoadedPolicy, found: Collection[Access]) -> Iterator[str]:
+    """What NICs do that no need names: they hold a flow back, tell marks and times, grant credit."""
+    if policy.kind != "congestion_control":
+        return
+    written = {access.name for access in found if access.is_write and access.record == "state"}
+    signals: frozenset[Kind] = getattr(policy.plugin, "signals", frozenset())
+    reads_marks = _is_read([access for access in found if access.step == "sender"], "signal", ("ecn", "marked_bytes"))
+    told = {
+        "rate": "rate_bps" in written,
+        "window": "window_bytes" in written,
+        "bursts": "segment_bytes" in written,
+        "CNPs": Kind.CNP in signals,
+        "returns marks": reads_marks,
+        "credit by the receiver": Kind.CREDIT in signals or "credit_bytes" in written,
+        "host delay": _is_read(found, "signal", (_HOST_DELAY,)),
+    }
+    yield from (words for words, is_needed in told.items() if is_needed)
+
+
+def _is_read(found: Collection[Access], record: str, names: tuple[str, ...]) -> bool:
+    return any(one.record == record and one.name in names and not one.is_write for one in found)

@@ -57,7 +57,7 @@ from weftwork.spec.scenario.rows import KeyRow
 from weftwork.spec.scenario.scenario import rows
 
 LIMIT_BYTES: Final = 2 * 2**30
-LIMIT_S: Final = 20
+LIMIT_S: Final = 10
 STOP_S: Final = 5  # for a run that is asked to stop; a machine may be busy
 NAMES: Final = {"switch": SWITCHES, "nic": NICS, "node": SERVERS, "gpu": GPUS, "model": ("llama-3-8b",),
                 "software": ("plain",)}  # fmt: skip

@@ -102,9 +102,31 @@ def test_the_window_of_the_nic_grows_once_in_a_round_trip_and_at_once_after_a_cu
     assert sender.state.nic_packets == 40  # 66 x (1 - 0.8 x 15 / 30) = 39.6
     sender.hears(10, level=30, later_us=40)
     assert sender.state.nic_packets == 40
-    sender.hears(10, later_us=1)
+    sender.hears(60, later_us=1)  # less than its round trip after the cut
+    assert sender.state.nic_packets == 41
+    sender.hears(60, later_us=1)
     assert sender.state.nic_packets == 41
     assert sender.state.window_bytes == 41_000
+
+
+def test_old_news_and_other_packets_do_not_raise_the_window_of_the_nic() -> None:
+    sender = Sender().at(200, 64)
+    sender.hears(10, packets=0)
+    assert (sender.state.nic_packets, sender.state.fabric_packets) == (64, 200)
+    sender = Sender("isekai-gen2").at(200, 64)
+    sender.hears(10, packets=0)
+    assert sender.state.nic_packets == 64
+
+
+def test_the_smallest_windows_count_as_cut() -> None:
+    sender = Sender().at(0.01, 1)
+    sender.state.nic_mark_at_ps = sender.signal.now_ps
+    sender.hears(400, level=31, later_us=1)
+    assert (sender.state.fabric_packets, sender.state.nic_packets) == (0.01, 1)
+    sender.hears(10, later_us=1)
+    assert (sender.state.fabric_packets, sender.state.nic_packets) == (1.01, 2)
+    sender.hears(400, later_us=1)
+    assert sender.state.fabric_packets == 1.01
 
 
 def test_the_second_generation_grows_with_every_ack_and_keeps_fractions() -> None:

@@ -70,6 +70,13 @@ def test_above_the_target_it_is_cut_by_the_excess_and_never_by_more_than_half(de
     assert sender.state.fabric_packets == pytest.approx(100 * left)
 
 
+@pytest.mark.parametrize(("delay_us", "window"), [(25.99, 100.01), (26, 100), (26.01, 100 * (1 - 0.8 * 0.01 / 26.01))])
+def test_the_target_itself_is_too_much(delay_us: float, window: float) -> None:
+    sender = Sender(scaling_ps=0).at(100)
+    sender.hears(delay_us)
+    assert sender.state.fabric_packets == pytest.approx(window, rel=1e-9)
+
+
 def test_it_is_cut_once_in_a_round_trip_and_grows_in_between() -> None:
     sender = Sender(scaling_ps=0).at(100)
     sender.hears(400)
@@ -126,11 +133,12 @@ def test_windows_stay_between_the_smallest_and_the_largest() -> None:
 
 
 def test_below_a_packet_one_is_in_flight_and_the_next_leaves_an_rtt_over_window_later() -> None:
-    sender = Sender().at(0.2)
-    sender.hears(20, packets=0)
-    assert sender.state.window_bytes == 1_000
-    assert sender.state.rate_bps == pytest.approx(1_000 * 8 / (20e-6 / 0.2))
-    sender.hears(20, packets=1)
+    sender = Sender()
+    for window in (0.2, 0.9):
+        sender.at(window).hears(20, packets=0)
+        assert sender.state.window_bytes == 1_000
+        assert sender.state.rate_bps == pytest.approx(1_000 * 8 / (20e-6 / window))
+    sender.at(0.2).hears(20, packets=1)
     assert sender.state.rate_bps == 100 * G
     assert sender.state.window_bytes == pytest.approx(1_200)
 
@@ -230,6 +238,13 @@ def test_an_incast_with_windows_below_a_packet_keeps_the_queue_bounded() -> None
     """80 packets of 4,178 bytes would be 267 us of queue, and are where no window goes below a packet."""
     assert incast_rtt_ps(min_packets=1) == pytest.approx(267 * US_PS, rel=0.03)
     assert incast_rtt_ps() < 126 * US_PS  # the largest target with one switch
+
+
+def test_a_departure_that_a_small_window_has_put_off_moves_when_the_window_grows() -> None:
+    """The first packet puts the second off by 100 round trips of some 5 us; its acknowledgement opens the window."""
+    policy = load("congestion_control", "swift", {"initial_packets": 0.01})
+    outcome = run(star(2, 100 * G), long_flow(0, 1, 0, 16_384)[:1], policy, transport=Transport(mtu_bytes=8_192))
+    assert outcome.counters["end_ps"] < 20 * US_PS
 
 
 @pytest.mark.parametrize(("scaling", "least", "most"), [("100us", 0.98, 1), (0, 0.8, 0.93)])

@@ -172,6 +172,14 @@ def test_the_patch_has_one_fixed_point_that_flows_share(flows: int) -> None:
     assert fixed("patched", rtt_us + 5, LINE_BPS / flows) < -100_000
 
 
+@pytest.mark.parametrize(("variant", "most_bps"), [(None, 10e9), ("zhu-repo", 9.6e9)])
+def test_the_rate_stays_below_its_ceiling(variant: str | None, most_bps: float) -> None:
+    sender = Sender(variant).at(9.59e9)
+    for _ in range(60):
+        sender.hears(30)
+    assert sender.state.rate_bps == most_bps
+
+
 @pytest.mark.parametrize(("follows", "left"), [(True, 0.25), (False, 1.0)])
 def test_the_window_is_a_bandwidth_delay_product_that_follows_the_rate(*, follows: bool, left: float) -> None:
     sender = Sender("hpcc-repo-window", window_follows_rate=follows).at(2.5e9)

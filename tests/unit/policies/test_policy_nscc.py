@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from helpers.both import both
 from helpers.tiny import Message, sends, star
+from hypothesis import given
+from hypothesis import strategies as st
 
 from weftwork.engine import packet
 from weftwork.engine.lower import lower
@@ -286,6 +288,26 @@ def test_without_trimming_the_target_is_a_whole_base_rtt() -> None:
     for _ in range(3):
         sender.ack(11.9)
     assert sender.window == pytest.approx(100_000 + 3 * FOUR * 4 * MTU * (0.1 / 12) / 100_000)
+
+
+events = st.tuples(
+    st.sampled_from(["ack", "trim", "timeout"]), st.floats(-6, 80), st.integers(0, 60_000), st.integers(0, 1)
+)
+
+
+@given(story=st.lists(events, min_size=1, max_size=60))
+def test_the_window_stays_between_a_packet_and_the_largest_of_the_least_round_trip(story: list[tuple]) -> None:
+    sender = Sender(first_window_bytes=0)
+    least_us = 12.0
+    for kind, late_us, size, ecn in story:
+        if kind == "ack":
+            sender.ack(late_us, arrived=size, ecn=ecn)
+            least_us = min(least_us, 12 + int(late_us * US_PS) / US_PS)
+        elif kind == "trim":
+            sender.trim(late_us + 6, inflight=size, last_hop=ecn)
+        else:
+            sender.tell(Kind.TIMEOUT, lost_bytes=size)
+        assert MTU <= sender.window <= 1.5 * 12_500 * least_us * (1 + 1e-12)
 
 
 # Networks: hosts around one switch at 400 Gb/s; a queue of a BDP, 100 packets, marks between 20 and 80

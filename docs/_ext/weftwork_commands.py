@@ -10,7 +10,7 @@ runs the command line in a folder of that page, which holds a copy of ``examples
 the prose around it claims stands in ``expect``: a text that the output lacks, or another exit code than ``code``, is a
 warning, and warnings are errors. ``lines`` shows the first lines only, ``picture`` an SVG that the command wrote, and
 ``page`` an HTML page that it wrote, in a frame. ``{weftwork-python}`` runs its code in the same folder and shows
-what it prints; ``{weftwork-file}`` shows a file of the folder, or writes it from its content.
+what it prints, and a ``picture``; ``{weftwork-file}`` shows a file of the folder, or writes it from its content.
 
 Runs depend on scenario and seed alone and pages name their run folders. What a machine adds is taken out: wall times
 ("packet-hops in 1.2 s"), the page's folder in paths, and blanks at the ends of lines.
@@ -85,6 +85,15 @@ class _Page(SphinxDirective):
             lines = [*lines[:most], "..."]
         return [self.block("\n".join(lines), "text")] if lines else []
 
+    def pictures(self, folder: Path) -> list[nodes.Node]:
+        """The SVG that `picture` names, if it is given; its ids are made unlike those of others in the page."""
+        if "picture" not in self.options:
+            return []
+        svg = (folder / self.options["picture"]).read_text(encoding="utf-8")
+        prefix = f"picture{self.env.new_serialno('weftwork-picture')}-"
+        own = _IDS.sub(lambda match: match[1] + prefix, svg)
+        return [nodes.raw("", f'<figure class="weftwork-picture">{own}</figure>', format="html")]
+
     def wrong(self, text: str) -> None:
         """Warn at this directive."""
         _LOGGER.warning(text, location=self.get_location())
@@ -118,11 +127,7 @@ class _Weftwork(_Page):
         found: list[nodes.Node] = [
             self.framed(self.block(_written(command), "console"), *([] if "quiet" in self.options else shown))
         ]
-        if "picture" in self.options:
-            svg = (folder / self.options["picture"]).read_text(encoding="utf-8")
-            prefix = f"picture{self.env.new_serialno('weftwork-picture')}-"
-            own = _IDS.sub(lambda match: match[1] + prefix, svg)
-            found.append(nodes.raw("", f'<figure class="weftwork-picture">{own}</figure>', format="html"))
+        found += self.pictures(folder)
         if "page" in self.options:
             source = folder / self.options["page"]
             self.env.weftwork_published[f"{self.env.docname}-{source.name}"] = str(source)  # type: ignore[attr-defined]
@@ -136,13 +141,19 @@ class _Weftwork(_Page):
 class _Python(_Page):
     """``{weftwork-python}``: a program of Python, in the page's folder."""
 
+    option_spec: ClassVar[dict[str, Callable[[str], Any]]] = {
+        **_Page.option_spec,
+        "picture": directives.unchanged_required,
+    }
+
     def run(self) -> list[nodes.Node]:
         """Run it and show it with what it prints."""
         source = "\n".join(self.content)
         program = compile(source, f"{self.env.docname}.md", "exec")
-        with _inside(self.folder()), contextlib.redirect_stdout(io.StringIO()) as printed:
+        folder = self.folder()
+        with _inside(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(program, {"__name__": "__main__"})  # noqa: S102 - a page of this repository
-        return [self.framed(self.block(source, "python"), *self.output(printed.getvalue()))]
+        return [self.framed(self.block(source, "python"), *self.output(printed.getvalue())), *self.pictures(folder)]
 
 
 class _File(_Page):

@@ -185,6 +185,14 @@ def _variants(kind: str, name: str) -> Callable[[], Iterator[str]]:
     return lines
 
 
+def _variants_of_all() -> dict[str, Callable[[], Iterator[str]]]:
+    """``NAME-variants`` of each congestion control of the catalogue."""
+    from weftwork.policies.load import policy_names
+
+    kind = "congestion_control"
+    return {f"{name}-variants": _variants(kind, name) for name in policy_names(kind)}
+
+
 # The interface of policies
 
 
@@ -376,7 +384,6 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     **{f"interface-{name}": _plugin_fields(name) for name in ("CongestionControl", "PathSelection", "PortSelection")},
     "interface-kinds": _kinds,
     "interface-needs": _needs,
-    "dcqcn-variants": _variants("congestion_control", "dcqcn"),
     "topology": _choices("topology"),
     "traffic": _choices("traffic"),
     "sizes": _choices("sizes"),
@@ -397,9 +404,10 @@ def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
 
     def rows(place: re.Match[str]) -> str:
         app.env.reread_always.add(docname)
-        if place[1] not in _KINDS:
-            raise ExtensionError(f"{docname}: no rows '{place[1]}', wanted {', '.join(_KINDS)}")
-        return "\n".join(_KINDS[place[1]]())
+        kinds = _KINDS | _variants_of_all()
+        if place[1] not in kinds:
+            raise ExtensionError(f"{docname}: no rows '{place[1]}', wanted {', '.join(kinds)}")
+        return "\n".join(kinds[place[1]]())
 
     source[0] = _PLACE.sub(rows, source[0])
 

@@ -18,22 +18,12 @@ from typing import Any
 import numpy as np
 import pytest
 from against.conftest import Show
-from helpers.tiny import job_of, packet_input_of, wired
+from helpers.tcp_flows import PAYLOAD_BYTES, SlowLink, long_flows, watched
 from numpy.typing import NDArray
 
 from weftwork.base.clock import MS_PS, US_PS
-from weftwork.engine.packet import Series, run
-from weftwork.policies.load import load
-from weftwork.spec.device import Ecn, Switch
-from weftwork.spec.job import At, Loop, Peer, Send, Size
-from weftwork.spec.transport import Transport
 
 S_PS = 1_000 * MS_PS
-PAYLOAD_BYTES = 1_000
-HEADER_BYTES = 2 + 20 + 32  # PPP, IPv4, TCP with timestamps
-FRAME_BYTES = PAYLOAD_BYTES + HEADER_BYTES
-ACK_RESERVE_BYTES = 100  # so that a full queue has room for ACKs, which ns-3 keeps apart
-MESSAGE_PACKETS = 10
 TOLERANCE = 0.03
 
 SLOW: dict[str, Any] = {
@@ -77,61 +67,33 @@ def ns3() -> dict[str, dict[str, Any]]:
 
 def weftwork(case: dict[str, Any]) -> tuple[list[int], NDArray[np.float64]]:
     """Payload of each flow and packets in the queue, in the same case here."""
-    senders = case["senders"]
-    receiver, router = senders, senders + 1
-    marks_at = case["mark_packets"]
-    below = 1 if marks_at else 0  # the packet in the queue of ns-3's device
-    threshold_bytes = (marks_at + below) * FRAME_BYTES - 1 if marks_at else 2**40
-    queue_bytes = (case["queue_packets"] + below) * FRAME_BYTES
-    switch = Switch(
-        forwarding_latency_ps=0,
-        reserve_bytes=ACK_RESERVE_BYTES,
-        buffer_bytes=queue_bytes + 2 * (senders + 1) * ACK_RESERVE_BYTES,
-        egress_alpha=1e9,
-        ecn=Ecn(kmin_bytes=threshold_bytes, kmax_bytes=threshold_bytes, pmax=1),
+    below = 1 if case["mark_packets"] else 0  # the packet in the queue of ns-3's device
+    path = SlowLink(
+        rate_bps=case["rate_bps"],
+        access_bps=case["access_bps"],
+        delay_ps=case["delay_ps"],
+        queue_packets=case["queue_packets"] + below,
+        mark_packets=case["mark_packets"] + below,
+        senders=case["senders"],
+        start_ps=case["start_ps"],
     )
-    fabric = wired(
-        [*((sender, router) for sender in range(senders)), (router, receiver)],
-        hosts=senders + 1,
-        switch=switch,
-        rates_bps=[case["access_bps"]] * senders + [case["rate_bps"]],
-        delays_ps=[case["delay_ps"]] * (senders + 1),
-    )
-    transport = Transport(
-        mtu_bytes=PAYLOAD_BYTES, data_overhead_bytes=HEADER_BYTES, first_extra_bytes=0, interframe_bytes=0,
-        timestamp_bytes=0, ack_bytes=HEADER_BYTES, lossless_priorities=(), retry_limit=100,
-        recovery="selective-repeat", reorder_threshold_packets=2, reorder_window_packets=1 << 20,
-    )  # fmt: skip
-    size = Size(total_bytes=MESSAGE_PACKETS * PAYLOAD_BYTES)
-    count = 1 + case["until_ps"] * case["rate_bps"] // (8 * S_PS * size.total_bytes)
-    send = Loop(count=count, body=(Send(peer=Peer(rule="rank", shift=receiver), size=size),))
-    programs = [[[At(at_ps=sender * case["start_ps"]), send]] for sender in range(senders)]
-    engine_input = packet_input_of(
-        fabric,
-        job_of([*programs, [[]]]),
-        transport=transport,
-        congestion_control=load(
-            "congestion_control", case["here"], {"hystart": False} if "cubic" in case["here"] else {}
-        ),
-        until_ps=case["until_ps"],
-    )
-    port = int(np.flatnonzero(engine_input.port_node == router)[-1])
-    outcome = run(engine_input, series=Series(every_ps=case["sample_ps"], ports=(port,)))
-    messages = outcome.messages[outcome.messages["delivered_at_ps"] >= case["from_ps"]]
-    payload = [int(messages["size_bytes"][messages["source"] == sender].sum()) for sender in range(senders)]
-    looks = outcome.series[outcome.series["at_ps"] > case["from_ps"]]
-    return payload, looks["value"] / FRAME_BYTES
+    hystart = {"hystart": False} if case["here"] == "cubic" else {}
+    engine_input = long_flows(path, case["here"], until_ps=case["until_ps"], timeout_above_rtt=False, **hystart)
+    seen = watched(engine_input, every_ps=case["sample_ps"], senders=path.senders)
+    payload = [seen.payload_bytes(sender, case["from_ps"]) for sender in range(path.senders)]
+    return payload, seen.queue[seen.at_ps > case["from_ps"]]
 
 
 def mean_over_cycles(queue: NDArray[np.float64]) -> float:
     """Mean from one fall of the sawtooth to a later one: below a quarter of its range after three quarters of it."""
     low, high = queue.min() + np.array([0.25, 0.75]) * (queue.max() - queue.min())
-    falls, was_high = [], False
-    for look, packets in enumerate(queue.tolist()):
+    falls: list[int] = []
+    was_high = False
+    for place, packets in enumerate(queue.tolist()):
         if packets >= high:
             was_high = True
         elif packets <= low and was_high:
-            falls.append(look)
+            falls.append(place)
             was_high = False
     assert len(falls) >= 3, "the queue has no cycles"
     return float(queue[falls[0] : falls[-1]].mean())

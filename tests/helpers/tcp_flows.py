@@ -16,7 +16,7 @@ from weftwork.spec.device import Ecn, Switch
 from weftwork.spec.job import At, Loop, Peer, Send, Size
 from weftwork.spec.transport import Transport
 
-__all__ = ["FRAME_BYTES", "HEADER_BYTES", "PAYLOAD_BYTES", "Path", "Seen", "long_flows", "look"]
+__all__ = ["FRAME_BYTES", "HEADER_BYTES", "PAYLOAD_BYTES", "Seen", "SlowLink", "long_flows", "watched"]
 
 PAYLOAD_BYTES = 1_000
 HEADER_BYTES = 2 + 20 + 32  # PPP, IPv4, TCP with timestamps, as in tests/against/test_ns3_tcp.py
@@ -27,7 +27,7 @@ MANY_BYTES = 2**40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Path:
+class SlowLink:
     """Senders with a link each to a router, and the slow link from there to the receiver."""
 
     rate_bps: int
@@ -57,7 +57,7 @@ class Seen:
 
 
 def long_flows(
-    path: Path, control: str, *, until_ps: int, variant: str | None = None, **parameters: Any
+    path: SlowLink, control: str, *, until_ps: int, variant: str | None = None, **parameters: Any
 ) -> PacketInput:
     """The engine input: every sender has more to send than the slow link carries."""
     receiver, router = path.senders, path.senders + 1
@@ -95,7 +95,7 @@ def long_flows(
     )
 
 
-def look(engine_input: PacketInput, *, every_ps: int, senders: int = 1) -> Seen:
+def watched(engine_input: PacketInput, *, every_ps: int, senders: int = 1) -> Seen:
     """Run it and look at windows and queue every so often."""
     port = len(engine_input.port_node) - 1  # of the router, towards the receiver
     outcome = run(engine_input, series=Series(every_ps=every_ps, ports=(port,), flows=None))

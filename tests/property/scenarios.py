@@ -38,6 +38,12 @@ TEST_ONLY = {
     "path_selection": ("reps", "restless", "hottest"),
     "port_selection": ("flowlet",),
 }
+# Of receivers' credit: windows of a link of 5 ms would be hundreds of megabytes, granted a few packets at a time.
+SMALL_WINDOWS: dict[str, tuple[tuple[tuple[str, float], ...], ...]] = {
+    "rccc": ((("window_bytes", 10_000), ("idle_bdps", 0.0)), (("window_bytes", 60_000), ("idle_bdps", 0.001))),
+    "ndp": ((("initial_packets", 2),), (("initial_packets", 20),)),
+    "eqds": ((("window_packets", 2),), (("window_packets", 20),)),
+}
 HASH_FIELDS: Any = ("src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_port", "destination_qp")
 WEIGHTS: Any = ((16, 16, 16, 16, 16, 16, 0, 0), (1, 2, 3, 4, 5, 6, 7, 8), (0,) * 8, (0, 1, 0, 3, 1, 0, 2, 0))
 
@@ -70,7 +76,10 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
     transport = _transport(rng, is_long=is_long, needs=needs)
     if is_wide:
         transport = wide_transport(rng, transport)
-    if (is_storm or is_calm) and not transport.link_credits:
+    if "trimming" in needs:
+        cut = {"recovery": "selective-repeat", "trim_bytes": rng.choice((64, 90)), "lossless_priorities": ()}
+        transport = transport.model_copy(update=cut)
+    elif (is_storm or is_calm) and not transport.link_credits:
         transport = transport.model_copy(update={"lossless_priorities": (3,)})
     if is_slotted:
         slotted_links(rng, links)
@@ -399,6 +408,8 @@ def _policies(rng: Random) -> tuple[LoadedPolicy, LoadedPolicy | None, LoadedPol
             if variant == "quick"
             else _loaded("congestion_control", name, (), variant)
         )
+    elif name in SMALL_WINDOWS:
+        control = _loaded("congestion_control", name, rng.choice(SMALL_WINDOWS[name]))
     else:
         control = _loaded("congestion_control", name)
     path = _loaded("path_selection", rng.choice(_names("path_selection"))) if rng.random() < 0.6 else None

@@ -17,7 +17,6 @@ from weftwork.policies.reads import accesses
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from weftwork.policies.interface import Need
     from weftwork.policies.load import LoadedPolicy
     from weftwork.policies.reads import Access
 
@@ -25,9 +24,10 @@ __all__ = ["NOTHING", "WORDS", "Needed", "needed", "reads_host_delay"]
 
 NOTHING: Final = "nothing"  # in place of an empty list
 # need -> what a switch and what a NIC has to do for it
-WORDS: Final[dict[Need, tuple[str, str]]] = {
+WORDS: Final[dict[str, tuple[str, str]]] = {
     "ecn": ("marks (ECN)", ""),
     "telemetry": ("telemetry of each hop", "returns telemetry"),
+    "path-load": ("load of the path", "returns the load"),
     "trimming": ("trimming", "selective repeat"),
     "rtt": ("", "timestamps"),
     "entropy": ("", "returns entropy"),

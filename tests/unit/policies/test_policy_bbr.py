@@ -1,23 +1,19 @@
 """BBR version 1: samples of the delivery rate and transitions by hand, then flows in deep buffers."""
 
-from collections import deque
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.acked_flow import BASE_RTT_PS, LINE_BPS, MTU_BYTES, AckedFlow
 from helpers.both import both
 from helpers.tiny import Message, packet_input_of, sends, star
 from helpers.watched import watch
 
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.policies.interface import Kind
-from weftwork.policies.load import LoadedPolicy, load
 from weftwork.spec.device import Ecn, Switch
 from weftwork.spec.transport import Transport
 
-LINE_BPS = 100_000_000_000
-MTU_BYTES = 4096
-BASE_RTT_PS = 40 * US_PS
 STARTUP, DRAIN, PROBE_BW, PROBE_RTT = 0, 1, 2, 3
 DEEP = Switch(
     forwarding_latency_ps=0, buffer_bytes=200_000_000, alpha=8.0, ecn=Ecn(kmin_bytes=60_000_000, kmax_bytes=60_000_000)
@@ -25,56 +21,13 @@ DEEP = Switch(
 BOTTLENECK_BPS = 50_000_000_000
 
 
-class Flow:
-    """One queue pair whose packets are sent and acknowledged by hand."""
-
-    def __init__(self, **parameters: Any) -> None:
-        variant = parameters.pop("variant", None)
-        self.policy: LoadedPolicy = load("congestion_control", "bbr", parameters, variant)
-        self.state = self.policy.new_state()
-        self.signal = self.policy.new_signal()
-        self.signal.line_rate_bps, self.signal.mtu_bytes, self.signal.base_rtt_ps = LINE_BPS, MTU_BYTES, BASE_RTT_PS
-        self.signal.backlog_bytes = 1 << 40
-        self.flying: deque[int] = deque()
-        self.acked = 0
-        self.tell(Kind.START)
-
-    def tell(self, kind: Kind, **fields: int) -> None:
-        self.signal.kind = int(kind)
-        for name, value in fields.items():
-            setattr(self.signal, name, value)
-        self.signal.inflight_bytes = len(self.flying) * MTU_BYTES
-        self.policy.call_step(self.state, self.signal)
-
-    def send(self, at_ps: int, count: int = 1, every_ps: int = 0) -> None:
-        for number in range(count):
-            self.flying.append(at_ps + number * every_ps)
-            sent = self.acked + len(self.flying)
-            self.tell(Kind.SEND, now_ps=self.flying[-1], bytes=MTU_BYTES, next_seq=sent, entropy=50_000)
-
-    def ack(self, at_ps: int, lost_bytes: int = 0) -> None:
-        """The oldest packet is acknowledged."""
-        sent_at_ps = self.flying.popleft()
-        self.acked += 1
-        told = {"bytes": MTU_BYTES, "arrived_bytes": MTU_BYTES, "seq": self.acked, "lost_bytes": lost_bytes}
-        self.tell(Kind.ACK, now_ps=at_ps, rtt_ps=at_ps - sent_at_ps, **told)
-
-    def round_trip(self, at_ps: int, rtt_ps: int, packets: int, every_ps: int) -> int:
-        """Send packets and have each acknowledged an RTT later; tell when the last one was."""
-        for number in range(packets):
-            self.send(at_ps + number * every_ps)
-        for number in range(packets):
-            self.ack(at_ps + number * every_ps + rtt_ps)
-        return at_ps + (packets - 1) * every_ps + rtt_ps
-
-
 def rate_bps(size_bytes: float, time_ps: float) -> float:
     return size_bytes * 8e12 / time_ps
 
 
-def steady(bw_bps: float = 8e9, rtt_ps: int = 100 * US_PS, **parameters: Any) -> Flow:
+def steady(bw_bps: float = 8e9, rtt_ps: int = 100 * US_PS, **parameters: Any) -> AckedFlow:
     """A flow in ProbeBW with a known model: 100 kB are its bandwidth-delay product."""
-    flow = Flow(**parameters)
+    flow = AckedFlow("bbr", **parameters)
     state = flow.state
     state.mode, state.phase, state.is_full, state.bw_bps, state.min_rtt_ps = PROBE_BW, 2, 1, bw_bps, rtt_ps
     state.bw_of_round[0] = bw_bps
@@ -85,17 +38,17 @@ def steady(bw_bps: float = 8e9, rtt_ps: int = 100 * US_PS, **parameters: Any) ->
 
 
 def test_it_starts_with_ten_packets_in_a_base_rtt() -> None:
-    flow = Flow()
+    flow = AckedFlow("bbr")
     assert flow.state.window_bytes == 10 * MTU_BYTES
     assert flow.state.rate_bps == rate_bps(10 * MTU_BYTES, BASE_RTT_PS) * 2.885 * (1.0 - 0.01)
 
 
 def test_the_first_rate_is_at_most_the_line_rate() -> None:
-    assert Flow(initial_window_packets=1000).state.rate_bps == LINE_BPS
+    assert AckedFlow("bbr", initial_window_packets=1000).state.rate_bps == LINE_BPS
 
 
 def test_one_packet_in_a_round_trip_is_the_first_sample() -> None:
-    flow = Flow()
+    flow = AckedFlow("bbr")
     flow.round_trip(0, BASE_RTT_PS, 1, 0)
     assert flow.state.bw_bps == rate_bps(MTU_BYTES, BASE_RTT_PS)
     assert flow.state.min_rtt_ps == BASE_RTT_PS
@@ -103,7 +56,7 @@ def test_one_packet_in_a_round_trip_is_the_first_sample() -> None:
 
 def test_a_sample_is_limited_by_the_slower_of_sending_and_acknowledging() -> None:
     """The third packet leaves 30 us after the first; two arrived between its departure's count and its ACK."""
-    flow = Flow()
+    flow = AckedFlow("bbr")
     flow.send(0)
     flow.send(15 * US_PS)
     flow.ack(40 * US_PS)  # delivered 1, at 40 us; the sending side begins at 0
@@ -127,7 +80,7 @@ def test_a_sample_shorter_than_the_smallest_rtt_counts_for_nothing() -> None:
 
 
 def test_startup_ends_after_three_rounds_without_growth_and_drain_takes_the_queue_down() -> None:
-    flow, now_ps = Flow(), 0
+    flow, now_ps = AckedFlow("bbr"), 0
     for wanted in (STARTUP, STARTUP, STARTUP, STARTUP):
         now_ps = flow.round_trip(now_ps, BASE_RTT_PS, 8, 5 * US_PS)
         assert flow.state.mode == wanted
@@ -186,7 +139,7 @@ def test_draining_ends_as_soon_as_inflight_is_the_product() -> None:
 
 
 def test_the_bandwidth_is_the_largest_of_ten_rounds() -> None:
-    flow, now_ps = Flow(full_rounds=1000), 0
+    flow, now_ps = AckedFlow("bbr", full_rounds=1000), 0
     now_ps = flow.round_trip(now_ps, BASE_RTT_PS, 8, 5 * US_PS)
     now_ps = flow.round_trip(now_ps, BASE_RTT_PS, 8, 5 * US_PS)
     best_bps = flow.state.bw_bps

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from weftwork.policies.interface import Kind
 from weftwork.policies.load import load
@@ -141,3 +143,23 @@ def test_more_good_entropies_than_there_is_room_for_push_the_oldest_out() -> Non
         paths.answer(entropy)
     assert paths.send(2) == [44, 45]
     assert paths.state.held == 254
+
+
+told = st.tuples(st.sampled_from([Kind.SEND, Kind.ACK, Kind.TRIM, Kind.TIMEOUT]), st.integers(0, 65_535), st.booleans())
+
+
+@given(story=st.lists(told, max_size=80))
+def test_an_entropy_is_of_the_round_or_came_back_clean_and_was_not_taken_since(story: list[tuple]) -> None:
+    paths = Paths()
+    clean: list[int] = []
+    for kind, number, flag in story:
+        if kind == Kind.SEND:
+            paths.tell(kind, draw=number, entropy=0xC123)
+            found = int(paths.state.entropy)
+            assert found == clean.pop(0) if clean else found < 8
+        else:
+            last_hop = int(flag and kind == Kind.TRIM)
+            paths.tell(kind, entropy=number, ecn=int(flag and kind == Kind.ACK), hops=3, last_hop=last_hop)
+            if (kind == Kind.ACK and not flag) or last_hop:
+                clean.append(number)
+        assert all(0 <= penalty <= 15 for penalty in paths.state.penalty[:8])

@@ -33,11 +33,12 @@ def test_slow_start_doubles_the_window_in_a_round_trip() -> None:
     assert sender.window == 20
 
 
-def test_a_window_that_is_not_filled_does_not_grow() -> None:
-    sender = sender_of()
-    sender.signal.inflight_bytes = 5 * MTU
-    sender.tell(Kind.ACK, arrived_bytes=MTU, seq=1, next_seq=6)
-    assert sender.window == 10
+@pytest.mark.parametrize("name", ["reno", "cubic", "dctcp"])
+@pytest.mark.parametrize(("flight", "window"), [(4, 10), (5, 11)])
+def test_a_window_of_which_less_than_half_was_in_flight_does_not_grow(name: str, flight: int, window: int) -> None:
+    sender = Sender(name)
+    sender.tell(Kind.ACK, arrived_bytes=MTU, seq=1, next_seq=flight, inflight_bytes=(flight - 1) * MTU)
+    assert sender.window == window
 
 
 @pytest.mark.parametrize(("variant", "window"), [("linux", 15), ("rfc-5681", 12)])

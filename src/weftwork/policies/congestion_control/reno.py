@@ -160,9 +160,11 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
 
 
 def is_filled(state: State, signal: Signal) -> bool:
-    """Whether the window, and not the sender, limited what was in flight (RFC 7661, section 4.1)."""
-    flight_bytes = signal.inflight_bytes + signal.arrived_bytes
-    return flight_bytes + signal.mtu_bytes >= state.window_bytes
+    """Whether at least half of the window was in flight (RFC 7661; Linux, tcp_is_cwnd_limited, in slow start).
+
+    Less means that the sender had nothing to send, or that its NIC was the limit.
+    """
+    return 2 * (signal.inflight_bytes + signal.arrived_bytes) >= state.window_bytes
 
 
 def grow(params: Params, state: State, packets: float) -> None:

@@ -19,7 +19,9 @@ from weftwork.study.validation.predict import Prediction, predict
 from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
 from weftwork.study.validation.recipes import MODELS, bridge_recipe, generation
 from weftwork.study.validation.row_scenario import file_name, write_row
+from weftwork.study.validation.scorecard import Point
 from weftwork.study.validation.scorecard_page import HEAD, document, line, page
+from weftwork.study.validation.ultra_ethernet import UetRow, permutations
 from weftwork.workload.models.huggingface import model_of
 from weftwork.workload.models.size import iteration_flops
 from weftwork.workload.models.software import software
@@ -125,6 +127,7 @@ def test_tolerances_are_those_that_are_wanted() -> None:
     assert found == {
         "vtrain-39b": 0.08, "vtrain-single-node": 0.10, "sc21": 0.07, "bridge-dense-fp8": 0.10,
         "bridge-dense-nvfp4": 0.12, "bridge-experts": 0.20, "bridge-gpt-oss": None,
+        "uet-small": 0.05, "uet": 0.05,
     }  # fmt: skip
 
 
@@ -202,6 +205,21 @@ def test_small_rows_are_sampled_unless_all_are_wanted() -> None:
     (every,) = validate.validate(["vtrain-single-node"], is_full=True, processes=1)
     assert (len(some.points), len(every.points)) == (60, 360)
     assert "--full" in " ".join(some.notes)
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_rows_of_packets_are_scored_against_line_rate(is_full: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    monkeypatch.setattr(UetRow, "point", lambda row: Point(
+        name=row.name, measured_s=row.tail_us, predicted_s=1.1 * row.tail_us, naive_s=2 * row.tail_us
+    ))  # fmt: skip
+    (found,) = validate.validate(["uet"], is_full=is_full, processes=1)
+    rows, excluded = permutations(is_full=is_full)
+    assert [point.name for point in found.points] == [row.name for row in rows]
+    assert len(found.excluded) == len(excluded)
+    assert found.mape == pytest.approx(0.1)
+    assert found.is_reached is False
+    assert found.naive == "line rate"
+    assert ("--full" in " ".join(found.notes)) is not is_full
 
 
 def test_an_unknown_set_is_refused_with_the_nearest() -> None:

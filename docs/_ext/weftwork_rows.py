@@ -378,6 +378,7 @@ _KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "interface-needs": _needs,
     "dcqcn-variants": _variants("congestion_control", "dcqcn"),
     "hpcc-variants": _variants("congestion_control", "hpcc"),
+    "hpcc-pint-variants": _variants("congestion_control", "hpcc-pint"),
     "powertcp-variants": _variants("congestion_control", "powertcp"),
     "powertcp-int-variants": _variants("congestion_control", "powertcp-int"),
     "topology": _choices("topology"),

@@ -58,7 +58,7 @@ def requirement_mistakes(
             mistakes += _trimming_mistakes(transport, key, policy.name)
         for device, kmin_bytes in zip(fabric.switches, kmins, strict=True):
             marks = kmin_bytes < device.buffer_bytes  # whether a queue can ever be long enough for a mark
-            if "telemetry" in needs and not device.telemetry:
+            if not needs.isdisjoint(("telemetry", "path-load")) and not device.telemetry:
                 offered = " and ".join(_offered(transport, marks=marks)) or "neither ECN nor flow control"
                 text = f"{policy.name} needs in-band telemetry; switch '{device.name}' offers {offered}"
                 mistakes.append(Mistake(path=key, text=text))

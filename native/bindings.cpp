@@ -142,6 +142,7 @@ weftwork::Input input_of(nb::dict arrays) {
   in.tokens = number<std::int64_t>(arrays, "tokens");
   in.has_receives = number<bool>(arrays, "has_receives");
   in.has_telemetry = number<bool>(arrays, "has_telemetry");
+  in.has_path_load = number<bool>(arrays, "has_path_load");
   in.echoes_time = number<bool>(arrays, "echoes_time");
   in.echoes_entropy = number<bool>(arrays, "echoes_entropy");
   in.extended = number<bool>(arrays, "extended");

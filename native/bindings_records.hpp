@@ -146,7 +146,7 @@ WEFTWORK_RECORD(flow::WireSizes, "", mtu_bytes, overhead_bytes, first_extra_byte
 WEFTWORK_RECORD(Signal, "SIGNAL_DTYPE", kind, now_ps, bytes, rtt_ps, ecn, host_delay_ps, fabric_delay_ps, seq, next_seq,
                 entropy, timer, line_rate_bps, base_rtt_ps, mtu_bytes, inflight_bytes, backlog_bytes, draw,
                 arrived_bytes, marked_bytes, lost_bytes, completed_messages, last_hop, request_bytes,
-                fabric_base_rtt_ps, hops, hop_queue_bytes, hop_tx_bytes, hop_rate_bps, hop_at_ps, hop_port);
+                fabric_base_rtt_ps, hops, hop_queue_bytes, hop_tx_bytes, hop_rate_bps, hop_at_ps, hop_port, path_load);
 WEFTWORK_RECORD(PortSignal, "PORT_SIGNAL_DTYPE", now_ps, hash, draw, bytes, candidates, is_data, destination, stride,
                 node, tier, group, in_port, ports, hops, queue_pair_hash, edge, from_edge, to_edge, edges, delivered,
                 virtual_channel, word, via, choice);

@@ -12,7 +12,8 @@ enum class Stream : std::uint64_t {
   kEcnMark = 5,
   kPortChoice = 6,
   kPathChoice = 7,
-  kQueuePair = 10
+  kQueuePair = 10,
+  kPathLoad = 11
 };
 
 inline std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c) {

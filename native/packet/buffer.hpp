@@ -30,7 +30,7 @@ inline SwitchView switch_view(State& s, NodeId node) {
           first,
           node,
           record.weighted,
-          row.mark_at_dequeue != 0 || (s.in.has_telemetry && row.telemetry != 0)};
+          row.mark_at_dequeue != 0 || ((s.in.has_telemetry || s.in.has_path_load) && row.telemetry != 0)};
 }
 
 inline std::int64_t above(std::int64_t value, std::int64_t limit) {

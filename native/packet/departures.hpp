@@ -131,6 +131,16 @@ inline void stamp_telemetry(State& s, PortId port, Packet* packet, std::int64_t 
   packet->bytes = static_cast<std::uint16_t>(packet->bytes + s.in.transport.telemetry_hop_bytes);
 }
 
+/// Measure the load of `port`, and write it into the packet if no port before had a larger one.
+inline void write_load(State& s, PortId port, Packet* packet, std::int64_t bytes_sent, Ps at_ps) {
+  PortLoad& load = s.loads[port];
+  load.measure(at_ps, s.queued_bytes(port), bytes_sent, s.rate_bps[port], std::max<Ps>(s.in.fabric_base_rtt_ps, 1));
+  const std::uint64_t flow = s.queue_pairs[packet->queue_pair].flow;
+  const std::uint64_t bits = draw(s.in.seed, Stream::kPathLoad, flow, identity(*packet), port.index());
+  Wide& part = wide(packet);
+  part.path_load = std::max(part.path_load, code_of(load.load, bits));
+}
+
 /// Start what the port has to send at `at_ps`; something is ready and the port is idle.
 inline void start_switch_port(State& s, const SwitchView& view, PortId port, Ps at_ps) {
   Port& out = s.ports[port];
@@ -156,6 +166,7 @@ inline void start_switch_port(State& s, const SwitchView& view, PortId port, Ps 
         s.note(at_ps, EventKind::kMark, port.value, klass.value);
       }
       if (s.in.has_telemetry && view.row.telemetry != 0) stamp_telemetry(s, port, packet, out.bytes, at_ps);
+      if (s.in.has_path_load && view.row.telemetry != 0) write_load(s, port, packet, out.bytes, at_ps);
     }
     transmit(s, out, packet, at_ps);
     if (view.node.in_order_for != 0) [[unlikely]] {

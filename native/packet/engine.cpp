@@ -73,6 +73,7 @@ void build_ports(State& s) {
   const std::size_t ports = in.port_peer.size();
   s.ports.resize(ports);
   s.port_counters.resize(ports);
+  if (in.has_path_load) s.loads.resize(ports);
   s.due_at_ps.assign(ports, kNeverPs);
   s.rate_bps.assign(in.port_rate_bps.items());
   s.loss.assign(in.port_loss.items());

@@ -77,6 +77,7 @@ struct Input {
   IdSpan<RankId, const GpuRow> rank_gpu;
   std::int64_t tokens = 0;
   bool has_receives = false;
+  bool has_path_load = false;  // a policy wants to know the load of the busiest port on a path
   bool has_telemetry = false;  // a policy wants to know what switches write into packets
   bool echoes_time = false;    // of the packet that an ACK answers
   bool echoes_entropy = false;

@@ -83,8 +83,9 @@ struct Wide {
     std::int64_t request_bytes;  // DATA, REQUEST
     std::int64_t marked_bytes;   // ACK, NAK: the receiver's count
   };
-  AttachmentId via;  // that is passed first; none
-  std::uint8_t unused[44];
+  AttachmentId via;        // that is passed first; none
+  std::uint8_t path_load;  // DATA: largest code of the switches passed; ACK, NAK: of the packet that caused it
+  std::uint8_t unused[43];
 };
 static_assert(sizeof(Wide) == 64);
 

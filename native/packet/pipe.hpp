@@ -18,6 +18,7 @@ inline void set_wide(Packet* packet, std::int64_t number) {
   part.word = 0;
   part.request_bytes = number;
   part.via = AttachmentId::none();
+  part.path_load = 0;
 }
 
 /// Queue a control packet at a NIC port and return it for the rest to be filled in.

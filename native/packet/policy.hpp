@@ -35,8 +35,9 @@ struct Signal {  // SIGNAL_DTYPE
       line_rate_bps, base_rtt_ps, mtu_bytes, inflight_bytes, backlog_bytes, draw, arrived_bytes, marked_bytes,
       lost_bytes, completed_messages, last_hop, request_bytes, fabric_base_rtt_ps, hops;
   std::int64_t hop_queue_bytes[kHops], hop_tx_bytes[kHops], hop_rate_bps[kHops], hop_at_ps[kHops], hop_port[kHops];
+  double path_load;
 };
-static_assert(sizeof(Signal) == 520);
+static_assert(sizeof(Signal) == 528);
 
 struct PortSignal {  // PORT_SIGNAL_DTYPE
   std::int64_t now_ps, hash, draw, bytes, candidates, is_data, destination, stride, node, tier, group, in_port, ports,

@@ -60,6 +60,7 @@ inline void send_reply(State& s, QueuePair& qp, QueuePairId id, PacketKind kind,
         }
       }
       if (s.wide) wide(reply).marked_bytes = qp.marked_bytes;
+      if (s.wide && cause != nullptr) wide(reply).path_load = wide(cause).path_load;
       ext.msn = static_cast<std::uint32_t>(receiver.delivered);
       if (transport.end_to_end_credits > 0) {
         ext.credit_code = current_credits(s, qp);

@@ -152,6 +152,10 @@ inline void fill_news(State& s, const QueuePair& qp, const News& news, Ps now_ps
     signal.completed_messages = news.completed_messages;
     if (s.wide) signal.marked_bytes = std::max<std::int64_t>(0, wide(news.packet).marked_bytes - qp.marked_bytes_seen);
     if (s.in.has_telemetry && has(news.packet->flags, kHasEcho)) fill_telemetry(s, signal, news.packet);
+    if (s.in.has_path_load && has(news.packet->flags, kHasEcho) && !has(news.packet->flags, kCut)) {
+      s.signal_has_hops = true;
+      signal.path_load = load_of(wide(news.packet).path_load);
+    }
   } else if (news.kind == Kind::kTrim) {
     signal.seq = extension(news.packet).refused;
     signal.last_hop = has(news.packet->flags, kLastHop) ? 1 : 0;

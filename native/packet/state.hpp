@@ -19,6 +19,7 @@
 #include "packet/input.hpp"
 #include "packet/job_records.hpp"
 #include "packet/packet.hpp"
+#include "packet/path_load.hpp"
 #include "packet/port_records.hpp"
 #include "packet/queue_pair_records.hpp"
 #include "packet/recordings.hpp"
@@ -40,8 +41,9 @@ struct State {
   IdVector<PortId, PortCounters> port_counters;
   IdVector<PortId, Ps> due_at_ps;  // next instant at which the port can start something; never: nothing waits
   IdVector<PortId, std::int64_t> rate_bps;
-  IdVector<PortId, bool> down_at_failover;                  // empty before the first one
-  IdVector<PortId, double> loss;                            // probability that a packet that leaves the port is lost
+  IdVector<PortId, PortLoad> loads;         // of switches' ports; empty where no policy asks for loads of paths
+  IdVector<PortId, bool> down_at_failover;  // empty before the first one
+  IdVector<PortId, double> loss;            // probability that a packet that leaves the port is lost
   IdVector<PortId, Fifo<ControlFrame>> frames_waiting;      // to be sent
   IdVector<PortId, Fifo<ControlFrame>> frames_inbound;      // on the wire towards this port
   IdVector<PortId, NicId> nic_of_port;                      // none at switches

@@ -250,6 +250,7 @@ def queue_pair_config(
         echoes_time=echoes,
         echoes_entropy=echoes,
         has_telemetry=echoes,
+        has_path_load=False,
         fabric_base_rtt_ps=FABRIC_BASE_RTT_PS,
     )
 

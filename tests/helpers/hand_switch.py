@@ -169,6 +169,7 @@ class Driven:
             "pmax": 1.0,
             "marks_at_dequeue": False,
             "has_telemetry": False,
+            "path_load_ps": 0,
             "telemetry_hop_bytes": 0,
             "trim_bytes": 0,
             "trim_class": 0,

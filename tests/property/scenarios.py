@@ -86,7 +86,8 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
         transport = slotted_transport(transport)
     channels = port.plugin.virtual_channels
     asked = with_what_is_asked(transport, (control, path, port), channels)
-    fabric = _fabric(rng, wires, links, asked, needs_telemetry="telemetry" in needs, is_calm=is_calm)
+    needs_telemetry = not needs.isdisjoint(("telemetry", "path-load"))
+    fabric = _fabric(rng, wires, links, asked, needs_telemetry=needs_telemetry, is_calm=is_calm)
     fabric = _with_servers(rng, fabric)
     ports_of_host = np.bincount(np.array(wires.links).ravel(), minlength=wires.hosts)[: wires.hosts].tolist()
     is_crowded = transport.trim_bytes > 0 or transport.link_credits

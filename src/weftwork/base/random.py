@@ -34,6 +34,7 @@ class Stream(IntEnum):
     SIZE = 8
     ARRIVAL = 9
     QUEUE_PAIR = 10
+    PATH_LOAD = 11
     PLACEMENT = 32  # from 32 on no engine draws
     FAILURE = 33
 

@@ -191,7 +191,8 @@ def lower(
         path_selection=settings.path_selection,
         port_selection=settings.port_selection,
     )
-    if not any("fabric_base_rtt_ps" in policy.source_text for policy in policies if policy is not None):
+    texts = (policy.source_text for policy in policies if policy is not None)
+    if not made.has_path_load and not any("fabric_base_rtt_ps" in text for text in texts):
         return made
     return replace(made, fabric_base_rtt_ps=fabric_base_rtt_ps(made))
 
@@ -205,8 +206,9 @@ def with_what_is_asked(transport: Transport, policies: Sequence[LoadedPolicy | N
     time_bytes = transport.timestamp_bytes if is_asked("rtt", policies) else 0
     entropy_bytes = transport.entropy_echo_bytes if is_asked("entropy", policies) else 0
     request_bytes = transport.request_overhead_bytes if is_asked("request", policies) else 0
-    changed["data_overhead_bytes"] = transport.data_overhead_bytes + time_bytes + request_bytes
-    changed["echo_bytes"] = time_bytes + entropy_bytes
+    load_bytes = transport.path_load_bytes if is_asked("path-load", policies) else 0
+    changed["data_overhead_bytes"] = transport.data_overhead_bytes + time_bytes + request_bytes + load_bytes
+    changed["echo_bytes"] = time_bytes + entropy_bytes + load_bytes
     return transport.model_copy(update=changed)
 
 

@@ -307,7 +307,7 @@ def _raw_input(
     ]
     numbers = (
         "seed", "until_ps", "control_class", "trim_class", "virtual_channels", "tokens", "has_receives",
-        "has_telemetry", "echoes_time", "echoes_entropy", "fabric_base_rtt_ps", "watch_ps",
+        "has_telemetry", "has_path_load", "echoes_time", "echoes_entropy", "fabric_base_rtt_ps", "watch_ps",
     )  # fmt: skip
     for name in numbers:
         raw[name] = getattr(engine_input, name)
@@ -338,7 +338,7 @@ def _packet_parts(engine_input: PacketInput) -> dict[str, bool]:
     texts = "".join(policy.source_text for policy in policies if policy is not None)
     return {
         "extended": any(name in texts for name in _EXTENDED_FIELDS),
-        "wide": any(name in texts for name in _WIDE_FIELDS),
+        "wide": engine_input.has_path_load or any(name in texts for name in _WIDE_FIELDS),
         "keeps_segments": "segment_bytes" in texts,
     }
 

@@ -352,6 +352,11 @@ class PacketInput:
         return self._is_asked("telemetry")
 
     @property
+    def has_path_load(self) -> bool:
+        """Whether the control or the path selection wants to know the load of the busiest port on a path."""
+        return self._is_asked("path-load")
+
+    @property
     def echoes_time(self) -> bool:
         """Whether packets carry the time of their departure and ACKs and NAKs echo it."""
         return self._is_asked("rtt")

@@ -59,7 +59,7 @@ def requirement_mistakes(
             mistakes += _trimming_mistakes(transport, key, policy.name)
         for device, unmarked_bytes in zip(fabric.switches, unmarked, strict=True):
             marks = unmarked_bytes < device.buffer_bytes  # whether a queue can ever be long enough for a mark
-            if "telemetry" in needs and not device.telemetry:
+            if not needs.isdisjoint(("telemetry", "path-load")) and not device.telemetry:
                 offered = " and ".join(_offered(transport, marks=marks)) or "neither ECN nor flow control"
                 text = f"{policy.name} needs in-band telemetry; switch '{device.name}' offers {offered}; set"
                 mistakes.append(Mistake(path=key, text=f"{text} fabric.switch.telemetry: true"))

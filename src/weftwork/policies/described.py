@@ -27,6 +27,7 @@ Step = Literal["sender", "path", "receiver"]
 FIELDS_OF_NEED: Final[dict[str, tuple[str, ...]]] = {
     "ecn": ("ecn", "marked_bytes"),
     "telemetry": ("hop_queue_bytes", "hop_tx_bytes", "hop_rate_bps", "hop_at_ps", "hop_port"),
+    "path-load": ("path_load",),
     "rtt": ("rtt_ps", "host_delay_ps", "fabric_delay_ps"),
     "entropy": ("entropy",),  # where it is echoed
     "request": ("request_bytes",),

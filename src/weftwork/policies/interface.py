@@ -36,6 +36,7 @@ NO_WINDOW_BYTES: Final = float(2**53)  # chosen: above any window, exact in floa
 Need = Literal[
     "ecn",  # switches that mark packets
     "telemetry",  # switches that write queue, bytes, rate and time of each hop into packets
+    "path-load",  # switches that write the smoothed load of the path's busiest port into packets, in a byte
     "rtt",  # packets that carry the time at which they were sent, and acknowledgements that return it
     "entropy",  # acknowledgements that return the entropy of their packet
     "request",  # data packets that carry the sender's request to the receiver
@@ -120,6 +121,7 @@ class Signal:
     hop_rate_bps: list[int] = array(HOPS)  # ACK: of that port
     hop_at_ps: list[int] = array(HOPS)  # ACK: when it left
     hop_port: list[int] = array(HOPS)  # ACK: global id of the port by which it left
+    path_load: float  # ACK: smoothed load of the busiest port on the packet's way, where 1 is full, as a code tells it
 
 
 class PortSignal:

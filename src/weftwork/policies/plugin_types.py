@@ -110,9 +110,10 @@ def _wrong_spread(plugin: PathSelection | PortSelection) -> str | None:
 
 def _wrong_need(plugin: PathSelection | PortSelection) -> str | None:
     """A need that nothing can meet: packets tell senders of switches, and not switches of each other."""
-    if isinstance(plugin, PortSelection) and "telemetry" in plugin.needs:
-        return (
-            "PLUGIN's needs hold 'telemetry', which a switch writes into packets and a NIC reads; a port selection sees"
-            " its own candidates: wanted 'queue'"
-        )
+    for need in ("telemetry", "path-load"):
+        if isinstance(plugin, PortSelection) and need in plugin.needs:
+            return (
+                f"PLUGIN's needs hold '{need}', which a switch writes into packets and a NIC reads; a port selection"
+                " sees its own candidates: wanted 'queue'"
+            )
     return None

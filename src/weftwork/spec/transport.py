@@ -26,6 +26,9 @@ class Transport(Record):
     telemetry_hop_bytes: int = Field(default=0, ge=0)  # that each switch adds
     timestamp_bytes: int = Field(default=4, ge=0)  # chosen: as TCP's TSval, RFC 7323; where RTTs are asked for
     entropy_echo_bytes: int = Field(default=2, ge=0)  # a UDP source port, in an ACK; where it is asked for
+    path_load_bytes: int = Field(
+        default=1, ge=0
+    )  # the code of a load, in a packet and in its ACK; where it is asked for
     request_overhead_bytes: int = Field(default=4, ge=0)  # chosen: 32 bits; where receivers are told of requests
     echo_bytes: int = Field(default=0, ge=0)  # of all echoes in an ACK or NAK, resolved for a run
     trim_bytes: int = Field(default=0, ge=0)  # frame of a packet that was cut for want of room; 0: it is dropped

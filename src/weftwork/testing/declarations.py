@@ -29,6 +29,7 @@ _SENDERS: Final = ("sender", "path")
 # Needs of which a field is read: at which steps, in which record, with which signals.
 _READ_BY: Final[dict[str, tuple[tuple[StepName, ...], str, frozenset[Kind] | None]]] = {
     "telemetry": (_SENDERS, "signal", None),
+    "path-load": (_SENDERS, "signal", frozenset({Kind.ACK})),
     "rtt": (_SENDERS, "signal", _ECHOED),
     "entropy": (_SENDERS, "signal", _ECHOED),
     "request": (("receiver",), "signal", None),

@@ -112,7 +112,7 @@ class Bottleneck:
         # As many messages as the link could carry to the end, so that nobody ever runs dry.
         count = 1 + self.until_ps * _RATE_BPS // (8_000_000_000_000 * size)
         engine_input = lower(
-            fabric=_fabric(links, hosts=flows + 1, telemetry="telemetry" in policy.plugin.needs),
+            fabric=_fabric(links, hosts=flows + 1, telemetry=_asks_switches(policy)),
             job=_job([(flow, flows, self.lead_ps if flow else 0) for flow in range(flows)], flows + 1, size, count),
             transport=transport,
             congestion_control=policy,
@@ -170,7 +170,7 @@ class Uplinks:
         up = [(leaf, first_spine + spine) for leaf in leaves for spine in range(self.spines)]
         flows = [(host, host + self.hosts, 2 * US_PS) for host in range(self.hosts)]
         transport = _transport(policy, reorder_tolerant=True)
-        fabric = _fabric([*down, *up], hosts=2 * self.hosts, telemetry="telemetry" in policy.plugin.needs)
+        fabric = _fabric([*down, *up], hosts=2 * self.hosts, telemetry=_asks_switches(policy))
         size = _MESSAGE_PACKETS * transport.mtu_bytes
         engine_input = lower(
             fabric=fabric,
@@ -237,6 +237,11 @@ def _transport(policy: LoadedPolicy, *, reorder_tolerant: bool) -> Transport:
     return Transport(
         reorder_tolerant=reorder_tolerant, recovery="selective-repeat", lossless_priorities=(), trim_bytes=_TRIM_BYTES
     )
+
+
+def _asks_switches(policy: LoadedPolicy) -> bool:
+    """Whether switches write into packets for this policy."""
+    return not policy.plugin.needs.isdisjoint(("telemetry", "path-load"))
 
 
 def _fabric(links: Sequence[tuple[int, int]], *, hosts: int, telemetry: bool) -> Fabric:

@@ -289,7 +289,9 @@ class ToldQueuePair:
             if row.need == "entropy" and kind not in _ECHOED:
                 is_asked = True
             is_filled = is_asked and kind in row.kinds(step)
-            if row.size:
+            if row.name == "path_load":
+                signal.path_load = source.choice((1 / 512, source.uniform(0, 2))) if is_filled and met_packet else 0.0
+            elif row.size:
                 self._fill_hops(signal, row.name, told.get("hops", 0) if is_filled else 0)
             elif row.name not in ("next_seq", "inflight_bytes", "backlog_bytes", "fabric_base_rtt_ps"):
                 setattr(signal, row.name, told.get(row.name, 0) if is_filled else 0)

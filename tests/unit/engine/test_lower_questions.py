@@ -78,7 +78,14 @@ def asked(folder: Path, needs: tuple[str, ...], transport: Transport = NOTHING_A
 
 @pytest.mark.parametrize(
     ("needs", "data_bytes", "echo_bytes"),
-    [((), 0, 0), (("rtt",), 4, 4), (("entropy",), 0, 2), (("request",), 4, 0), (("rtt", "entropy", "request"), 8, 6)],
+    [
+        ((), 0, 0),
+        (("rtt",), 4, 4),
+        (("entropy",), 0, 2),
+        (("request",), 4, 0),
+        (("path-load",), 1, 1),
+        (("rtt", "entropy", "request", "path-load"), 9, 7),
+    ],
 )
 def test_what_is_asked_for_takes_room_in_packets_and_answers(
     needs: tuple[str, ...], data_bytes: int, echo_bytes: int, tmp_path: Path
@@ -91,10 +98,12 @@ def test_what_is_asked_for_takes_room_in_packets_and_answers(
 
 
 def test_the_sizes_are_those_of_the_transport(tmp_path: Path) -> None:
-    given = Transport(lossless_priorities=(), timestamp_bytes=8, entropy_echo_bytes=3, request_overhead_bytes=5)
-    found = asked(tmp_path, ("rtt", "entropy", "request"), given)
-    assert found.data_overhead_bytes == given.data_overhead_bytes + 13
-    assert found.echo_bytes == 11
+    given = Transport(
+        lossless_priorities=(), timestamp_bytes=8, entropy_echo_bytes=3, request_overhead_bytes=5, path_load_bytes=2
+    )
+    found = asked(tmp_path, ("rtt", "entropy", "request", "path-load"), given)
+    assert found.data_overhead_bytes == given.data_overhead_bytes + 15
+    assert found.echo_bytes == 13
 
 
 def test_telemetry_has_a_part_of_its_own_and_one_for_each_switch(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ CASES = (
     Case("first_extra_bytes", 16, 40),
     Case("telemetry_bytes", 2, 20, run={"congestion_control": "hpcc"}),
     Case("telemetry_hop_bytes", 8, 16, run={"congestion_control": "hpcc"}),
+    Case("path_load_bytes", 1, 20, run={"congestion_control": "hpcc-pint"}),
     Case("timestamp_bytes", 4, 10, run={"congestion_control": "swift"}),
     Case("entropy_echo_bytes", 2, 40, {"reorder_tolerant": True}, {"path_selection": "reps"}),
     Case("request_overhead_bytes", 4, 40, CUTS, {"congestion_control": "ndp"}),

@@ -78,5 +78,6 @@ class QueuePairConfig:
     echoes_time: bool
     echoes_entropy: bool
     has_telemetry: bool
+    has_path_load: bool
     fabric_base_rtt_ps: int
     pins: Pins = field(default_factory=dict)

@@ -60,6 +60,7 @@ class Packet:
     sent_at_ps: int = 0  # DATA: start of transmission at the NIC
     arrived_at_ps: int = 0  # DATA: at the receiving NIC
     hops: list[HopTelemetry] = field(default_factory=list)
+    path_load_code: int = 0  # DATA: the largest of the switches that it has passed
     credit_bytes: int = 0
     msn: int = 0
     credit_code: int = 0

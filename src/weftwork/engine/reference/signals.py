@@ -13,6 +13,7 @@ from weftwork.engine.reference.clock import Clock
 from weftwork.engine.reference.flow import QueuePairConfig
 from weftwork.engine.reference.line import SenderLine
 from weftwork.engine.reference.packet import Packet
+from weftwork.engine.reference.path_load import load_of
 from weftwork.policies.interface import Kind
 
 __all__ = ["News", "SenderSignals", "SenderView"]
@@ -107,6 +108,8 @@ class SenderSignals:
             signal.hop_rate_bps[index] = hop.rate_bps
             signal.hop_at_ps[index] = hop.at_ps
             signal.hop_port[index] = hop.port
+        if self.config.has_path_load and packet.echo is not None and not packet.echo.is_cut:
+            signal.path_load = load_of(packet.echo.path_load_code)
         return signal
 
     def nak(self, packet: Packet, seq: int, lost_bytes: int) -> Any:  # noqa: ANN401

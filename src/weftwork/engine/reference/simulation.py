@@ -121,6 +121,7 @@ class Simulation:
             echoes_time=engine_input.echoes_time,
             echoes_entropy=engine_input.echoes_entropy,
             has_telemetry=engine_input.has_telemetry,
+            has_path_load=engine_input.has_path_load,
             fabric_base_rtt_ps=engine_input.fabric_base_rtt_ps,
             pins={(source, to, channel): entropy for source, to, channel, entropy in engine_input.pins.tolist()},
         )
@@ -360,6 +361,7 @@ def _switch_config(engine_input: PacketInput, node: int) -> SwitchConfig:
         pmax=float(row["pmax"]),
         marks_at_dequeue=bool(row["mark_at_dequeue"]),
         has_telemetry=bool(row["telemetry"]) and engine_input.has_telemetry,
+        path_load_ps=max(engine_input.fabric_base_rtt_ps, 1) if row["telemetry"] and engine_input.has_path_load else 0,
         telemetry_hop_bytes=transport.telemetry_hop_bytes,
         trim_bytes=transport.trim_bytes,
         trim_class=engine_input.trim_class,

@@ -15,6 +15,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.random import Stream, uniform
 from weftwork.engine.reference.clock import Clock
 from weftwork.engine.reference.packet import HopTelemetry, Packet, PacketKind
+from weftwork.engine.reference.path_load import PortLoad, code_of
 from weftwork.engine.reference.port import Port
 from weftwork.engine.reference.port_choice import PortChoice, PortChoiceConfig, WaysToEdges
 from weftwork.engine.reference.shared_buffer import BufferConfig, SharedBuffer
@@ -38,6 +39,7 @@ class SwitchConfig:
     kmin_bytes, kmax_bytes : of ECN, by port id
     pmax, marks_at_dequeue : of ECN
     has_telemetry, telemetry_hop_bytes : whether it writes into data packets, and by how much that lengthens them
+    path_load_ps : over which it smooths the loads that it writes into data packets; 0: it writes none
     trim_bytes, trim_class : frame of a packet that was cut, and the index of its class; 0 bytes: none is cut
     weights : by class index; 0: strict
     """
@@ -49,6 +51,7 @@ class SwitchConfig:
     pmax: float
     marks_at_dequeue: bool
     has_telemetry: bool
+    path_load_ps: int
     telemetry_hop_bytes: int
     trim_bytes: int
     trim_class: int
@@ -103,6 +106,7 @@ class SwitchNode:
         first_weighted = self.weighted[0] if self.weighted else 0
         self.buffer = SharedBuffer(config.buffer, [port.id for port in ports])
         self.egress = {port.id: Egress(self.classes, first_weighted) for port in ports}
+        self.loads = {port.id: PortLoad() for port in ports}
         self.choice = PortChoice(config.choice, clock, ports, routes, selection, self._queue_bytes)
 
     def _queue_bytes(self, port: int, traffic_class: int) -> int:
@@ -199,6 +203,8 @@ class SwitchNode:
             packet.hop_count = min(packet.hop_count + 1, _MOST_HOPS)
         if self.config.has_telemetry and self._writes_into(packet):
             self._write_telemetry(port, packet, sum(egress.queue_bytes))
+        if self.config.path_load_ps and packet.kind == PacketKind.DATA and not packet.is_cut:
+            self._write_load(port, packet, sum(egress.queue_bytes))
         if self.config.marks_at_dequeue:
             self._mark(port, packet, egress.queue_bytes[c])
         port.transmit(packet)
@@ -246,6 +252,13 @@ class SwitchNode:
             )
         )
         packet.size_bytes += self.config.telemetry_hop_bytes
+
+    def _write_load(self, port: Port, packet: Packet, behind_bytes: int) -> None:
+        """Measure the load of a port, and write it into a packet if no port before had a larger one."""
+        load, sent_bytes = self.loads[port.id], port.counts["bytes"]
+        load.measure(self.clock.now_ps, behind_bytes, sent_bytes, port.rate_bps, self.config.path_load_ps)
+        code = code_of(load.load, packet.draw(self.config.choice.seed, Stream.PATH_LOAD, port.id))
+        packet.path_load_code = max(packet.path_load_code, code)
 
     def _resume_where_possible(self) -> None:
         """Test every paused ingress, not only that of the packet that left: engine rule against a pause for ever."""

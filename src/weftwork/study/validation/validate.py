@@ -92,6 +92,7 @@ _EARLIER_MODEL: Final = (
     "-q, -ecn) are those of earlier experiment files there, whose NSCC adapted by other rules and had every packet "
     "answered; the table names no version. The set `uet-small` holds the NSCC of today to runs of today."
 )
+_NO_SCENARIO: Final = "A row runs on the packet engine and has no scenario, since the model's packets are no RoCEv2."
 _OBLIVIOUS: Final = (
     "The one row beyond 5 % is `oblivious`: without feedback the tail is that of the hash and of the permutation, of "
     "which the table has one draw."
@@ -187,7 +188,7 @@ SETS: Final[dict[str, ValidationSet]] = {
             calibrated_on="nothing",
             source=_UET,
             tolerance=0.05,
-            notes=(_OBLIVIOUS,),
+            notes=(_OBLIVIOUS, _NO_SCENARIO),
         ),
         ValidationSet(
             key="uet",
@@ -196,7 +197,7 @@ SETS: Final[dict[str, ValidationSet]] = {
             calibrated_on="nothing",
             source=_UET,
             tolerance=0.05,
-            notes=(_EARLIER_MODEL,),
+            notes=(_EARLIER_MODEL, _NO_SCENARIO),
         ),
     )
 }

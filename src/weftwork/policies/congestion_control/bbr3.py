@@ -4,8 +4,7 @@ Source: github.com/google/bbr, branch v3, net/ipv4/tcp_bbr.c; draft-ietf-ccwg-bb
 those of tcp_bbr.c that they follow. Samples of the delivery rate are those of bbr.py and tcp_rate.c.
 Leaves out: marks, which Linux heeds where a route is marked as one of low latency; the allowance for aggregated ACKs;
 PLB; undoing a recovery that was spurious; tail loss probes; the handshake, in whose place the base RTT sets the first
-rate; fixed point arithmetic. What was in flight when a lost packet left is that of the nearest packet that is
-remembered, sixteen in a window.
+rate; fixed point arithmetic. What was in flight when a lost packet left is that of the nearest remembered packet.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ FULL_ROUNDS = 3  # bbr_full_bw_cnt
 FULL_LOSSES = 6  # bbr_full_loss_cnt
 LEAST_PACKETS = 4  # bbr_cwnd_min_target
 FIRST_PACKETS = 10  # RFC 6928
-MOST_ROUNDS = 255  # tcp_bbr.c: rounds_since_probe has eight bits
 MOST_DOUBLINGS = 30  # tcp_bbr.c, bbr_raise_inflight_hi_slope
 PS_PER_BYTE_SECOND = 8e12  # bits per byte x picoseconds per second
 V3 = "google/bbr v3, tcp_bbr.c, "
@@ -247,7 +245,7 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
     note_loss(params, state, signal)
     if signal.arrived_bytes > 0:
         if state.round_began:
-            state.rounds_since_probe = min(state.rounds_since_probe + 1, MOST_ROUNDS)
+            state.rounds_since_probe += 1
         if state.sample_bps > 0.0:
             update_signals(params, state)
             check_whether_full(params, state, signal)
@@ -438,15 +436,18 @@ def update_phase(params: Params, state: State, signal: Signal) -> None:
             state.was_too_high = False
             go_down(params, state, signal)
     else:
-        path_packets = min(path_bytes(state, bandwidth(state), 1.0, signal), state.cwnd_bytes) / signal.mtu_bytes
         is_due = signal.now_ps - state.phase_at_ps > state.probe_wait_ps
-        room_bytes = min(with_headroom(params, state, signal), path_bytes(state, state.bw_hi_bps, 1.0, signal))
-        if is_due or state.rounds_since_probe >= min(float(params.probe_rounds), path_packets):
+        if state.round_began:
+            path_packets = min(path_bytes(state, bandwidth(state), 1.0, signal), state.cwnd_bytes) / signal.mtu_bytes
+            is_due = is_due or state.rounds_since_probe >= min(float(params.probe_rounds), path_packets)
+        if is_due:
             go_refill(state)
-        elif state.phase == DOWN and inflight_bytes <= room_bytes:  # bbr_start_bw_probe_cruise
-            if state.inflight_lo_bytes != NO_BOUND:
-                state.inflight_lo_bytes = min(state.inflight_lo_bytes, state.inflight_hi_bytes)
-            state.phase = CRUISE
+        elif state.phase == DOWN:  # bbr_check_time_to_cruise
+            room_bytes = min(with_headroom(params, state, signal), path_bytes(state, state.bw_hi_bps, 1.0, signal))
+            if inflight_bytes <= room_bytes:
+                if state.inflight_lo_bytes != NO_BOUND:
+                    state.inflight_lo_bytes = min(state.inflight_lo_bytes, state.inflight_hi_bytes)
+                state.phase = CRUISE
 
 
 def with_headroom(params: Params, state: State, signal: Signal) -> float:
@@ -460,8 +461,7 @@ def with_headroom(params: Params, state: State, signal: Signal) -> float:
 def update_min_rtt(params: Params, state: State, signal: Signal) -> None:
     """Keep the smallest RTTs of two windows; go to ProbeRTT and stay there long enough (bbr_update_min_rtt)."""
     is_due = signal.now_ps - state.probe_rtt_min_at_ps > params.probe_rtt_interval_ps
-    is_smaller = state.probe_rtt_min_ps == OFF or signal.rtt_ps < state.probe_rtt_min_ps
-    if signal.rtt_ps > 0 and (is_smaller or is_due):
+    if signal.rtt_ps > 0 and (is_due or state.probe_rtt_min_ps == OFF or signal.rtt_ps < state.probe_rtt_min_ps):
         state.probe_rtt_min_ps = signal.rtt_ps
         state.probe_rtt_min_at_ps = signal.now_ps
     is_old = signal.now_ps - state.min_rtt_at_ps > 2 * params.probe_rtt_interval_ps  # bbr_min_rtt_win_sec is 10
@@ -513,6 +513,7 @@ def restart(params: Params, state: State, signal: Signal) -> None:
 
 def obey(params: Params, state: State, signal: Signal) -> None:
     """Set gains, rate and window (bbr_update_gains, bbr_set_cwnd, bbr_bound_cwnd_for_inflight_model)."""
+    bw_bps = bandwidth(state)
     window_gain = WINDOW_GAIN
     pacing_gain = 1.0
     if state.mode == STARTUP:
@@ -526,14 +527,14 @@ def obey(params: Params, state: State, signal: Signal) -> None:
         window_gain = UP_WINDOW_GAIN
     elif state.phase == DOWN:
         pacing_gain = params.down_gain
-    if bandwidth(state) > 0.0:
-        rate_bps = paced(pacing_gain * bandwidth(state), signal)
+    if bw_bps > 0.0:
+        rate_bps = paced(pacing_gain * bw_bps, signal)
         state.rate_bps = rate_bps if state.is_full else max(rate_bps, state.rate_bps)
     if state.in_recovery and signal.seq >= state.recovered_at_seq:
         state.in_recovery = False
         state.cwnd_bytes = max(state.cwnd_bytes, state.saved_cwnd_bytes if state.timed_out else 0.0)
         state.timed_out = False
-    goal_bytes = path_bytes(state, bandwidth(state), window_gain, signal)
+    goal_bytes = path_bytes(state, bw_bps, window_gain, signal)
     grown_bytes = state.cwnd_bytes + signal.arrived_bytes
     if state.is_full:
         state.cwnd_bytes = min(grown_bytes, goal_bytes)
@@ -541,8 +542,7 @@ def obey(params: Params, state: State, signal: Signal) -> None:
         state.cwnd_bytes = grown_bytes
     cap_bytes = NO_BOUND
     if state.mode == PROBE_RTT:
-        most_bytes = path_bytes(state, bandwidth(state), PROBE_RTT_GAIN, signal)
-        cap_bytes = min(with_headroom(params, state, signal), most_bytes)
+        cap_bytes = min(with_headroom(params, state, signal), path_bytes(state, bw_bps, PROBE_RTT_GAIN, signal))
     elif state.mode == PROBE_BW:
         cap_bytes = with_headroom(params, state, signal) if state.phase == CRUISE else state.inflight_hi_bytes
     state.cwnd_bytes = min(state.cwnd_bytes, cap_bytes, state.inflight_lo_bytes)

@@ -1,7 +1,7 @@
 """Falcon's control: Swift on the fabric's delay, and a window that follows the fill of the receiving NIC's buffer.
 
 Source: OCP-NET-Falcon 0.9, section 10.3, and google/isekai, Google's simulator of it: rue/algorithm/swift.h and
-swift.cc (law and constants), gen1_falcon_config (first windows).
+swift.cc (law and constants), common/default_config_generator.cc (first windows).
 Leaves out: the fill of the NIC's buffer in acknowledgements, which no transport here carries: the delay in the
 receiving host stands for it; requests, which alone count against that window there; resource NACKs, PLB and the four
 paths of the second generation; the clock of 131 ns, windows in fixed point, and the time that the rate engine takes.
@@ -90,7 +90,7 @@ class Params:
     initial_packets: float = row(
         default=32.0,
         minimum=0.001,
-        source="isekai, swift.h (kInitialFlowFcwnd), gen1_falcon_config (initial_fcwnd)",
+        source="isekai, default_config_generator.cc, Gen1Falcon (initial_fcwnd); swift.h (kInitialFlowFcwnd)",
         text="Fabric window at first.",
     )
     min_packets: float = row(
@@ -163,7 +163,7 @@ class Params:
     nic_initial_packets: float = row(
         default=64.0,
         minimum=1,
-        source="isekai, gen1_falcon_config (initial_ncwnd)",
+        source="isekai, default_config_generator.cc, Gen1Falcon (initial_ncwnd)",
         text="The NIC's window at first.",
     )
     nic_min_packets: float = row(

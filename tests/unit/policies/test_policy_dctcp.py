@@ -121,6 +121,12 @@ def test_whole_alpha_forgets_shares_below_a_64th() -> None:
         assert sender.state.alpha == pytest.approx(alpha)
 
 
+def test_an_ack_of_nothing_new_leaves_alpha_where_a_window_of_data_ends() -> None:
+    sender = sender_of()
+    sender.tell(Kind.ACK, seq=0, next_seq=10, inflight_bytes=10 * MTU)
+    assert (sender.state.alpha, sender.window) == (1.0, 10)
+
+
 class Paced(Sender):
     """The rate of HPCC-ns3."""
 

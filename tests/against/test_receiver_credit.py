@@ -14,9 +14,10 @@ from helpers.credits import HEADER_BYTES, MTU_BYTES, RATE_BPS, UET, incast, plan
 from weftwork.base.clock import US_PS
 from weftwork.engine import packet
 from weftwork.engine.lower import lower
+from weftwork.engine.outcome import Outcome
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
-from weftwork.spec.device import Nic, Switch
+from weftwork.spec.device import Ecn, Nic, Switch
 from weftwork.topology.shapes.leaf_spine import leaf_spine
 from weftwork.workload.traffic.patterns.permutation import permutation
 
@@ -49,24 +50,23 @@ def test_a_lone_flow_takes_what_the_reference_model_takes(control: str, show: Sh
     assert took_us == pytest.approx(176.8, rel=0.02)  # uet-htsim: 176.2 to 177.4 us
 
 
-@pytest.mark.parametrize("control", CONTROLS)
-def test_a_permutation_gets_more_than_nine_tenths_of_its_links_over_queues_of_8_packets(
-    control: str, show: Show
-) -> None:
-    """64 hosts at 8 leaves and 8 spines, 8 MB each, packets spread over 64 entropies in turn."""
+def permuted(control: str, *, spines: int, queue_packets: int, size_bytes: int, **parameters: float) -> Outcome:
+    """64 hosts at 8 leaves, packets spread over 64 entropies in turn."""
     room = 10**9
     fabric = leaf_spine(
-        leaves=8, spines=8, hosts_per_leaf=8, host_rate_bps=RATE_BPS, fabric_rate_bps=RATE_BPS, host_delay_ps=US_PS,
-        fabric_delay_ps=US_PS, nic=Nic(receive_latency_ps=0),
-        switch=Switch(forwarding_latency_ps=0, buffer_bytes=room, egress_alpha=8 * PACKET_BYTES / room),
+        leaves=8, spines=spines, hosts_per_leaf=8, host_rate_bps=RATE_BPS, fabric_rate_bps=RATE_BPS,
+        host_delay_ps=US_PS, fabric_delay_ps=US_PS, nic=Nic(receive_latency_ps=0),
+        switch=Switch(
+            forwarding_latency_ps=0, buffer_bytes=room, egress_alpha=queue_packets * PACKET_BYTES / room,
+            ecn=Ecn(kmin_bytes=30_000, kmax_bytes=120_000, pmax=1.0, at="dequeue"),
+        ),
     )  # fmt: skip
-    size_bytes = 4 * SIZE_BYTES
-    outcome = packet.run(
+    return packet.run(
         lower(
             fabric=fabric,
             job=permutation(hosts=64, size_bytes=size_bytes, seed=1),
             transport=UET,
-            congestion_control=load("congestion_control", control, {"overhead_bytes": HEADER_BYTES}),
+            congestion_control=load("congestion_control", control, {"overhead_bytes": HEADER_BYTES, **parameters}),
             settings=EngineSettings(
                 path_selection=load("path_selection", "oblivious"),
                 port_selection=load("port_selection", "ecmp"),
@@ -74,6 +74,14 @@ def test_a_permutation_gets_more_than_nine_tenths_of_its_links_over_queues_of_8_
             ),
         )
     )
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_a_permutation_gets_more_than_nine_tenths_of_its_links_over_queues_of_8_packets(
+    control: str, show: Show
+) -> None:
+    size_bytes = 4 * SIZE_BYTES
+    outcome = permuted(control, spines=8, queue_packets=8, size_bytes=size_bytes)
     took_us = (outcome.messages["acked_at_ps"] - outcome.messages["posted_at_ps"]) / US_PS
     part = on_wire_us(size_bytes) / took_us
     cuts = outcome.counters["trims"]
@@ -81,3 +89,17 @@ def test_a_permutation_gets_more_than_nine_tenths_of_its_links_over_queues_of_8_
     assert part.mean() > 0.9
     assert part.max() < 0.99
     assert outcome.counters["timeouts"] == 0
+
+
+@pytest.mark.parametrize("ratio", [2, 4])
+def test_below_a_narrow_core_the_slower_pacer_saves_cuts_and_time(ratio: int, show: Show) -> None:
+    taken_us, cuts = {}, {}
+    for told in (1.0, float(ratio)):
+        outcome = permuted("rccc", spines=8 // ratio, queue_packets=36, size_bytes=SIZE_BYTES, oversubscription=told)
+        taken_us[told] = float(outcome.messages["acked_at_ps"].max()) / US_PS
+        cuts[told] = outcome.counters["trims"]
+    least_us = ratio * on_wire_us(SIZE_BYTES)  # of hosts that send to other leaves, on average
+    without = f"{taken_us[1.0]:.0f} us and {cuts[1.0]:,} cuts without"
+    show(f"{ratio}:1, least {least_us:.0f} us: {without}, {taken_us[ratio]:.0f} us and {cuts[ratio]:,} cuts with it")
+    assert cuts[ratio] < 0.15 * cuts[1.0]
+    assert 0.8 * least_us < taken_us[ratio] < 0.97 * taken_us[1.0]

@@ -208,7 +208,7 @@ def test_a_request_is_answered_with_the_last_credit() -> None:
 
 def test_for_a_narrow_core_the_pacer_slows_down_by_cuts_and_marks() -> None:
     """Ten packets: two cut, one of them at the last hop, and two marked of the eight that were whole."""
-    nic = ReceivingNic("rccc", 1, oversubscription=True)
+    nic = ReceivingNic("rccc", 1, oversubscription=4.0)
     for ecn in (1, 1, 0, 0, 0, 0, 0, 0):
         nic.hear(Kind.DATA, 0, ecn=ecn)
     nic.hear(Kind.TRIM, 0)
@@ -231,12 +231,12 @@ def test_for_a_narrow_core_the_pacer_slows_down_by_cuts_and_marks() -> None:
 
 
 def test_a_slower_pacer_takes_longer() -> None:
-    nic = ReceivingNic("rccc", 1, oversubscription=True, idle_bdps=0)
+    nic = ReceivingNic("rccc", 1, oversubscription=90.0, idle_bdps=0)
     for _ in range(2):
         nic.hear(Kind.TRIM, 0, request_bytes=10 * PULL)
     nic.run_to(18 * US_PS)
     nic.hear(Kind.DATA, 0, request_bytes=30 * PULL)
-    assert nic.shared.rate == 0.01  # all were cut
+    assert nic.shared.rate == 0.01  # all were cut: 0.9 / 90
     nic.run_to(1_000 * US_PS)
     gaps = [later[0] - earlier[0] for earlier, later in itertools.pairwise(nic.grants)]
     assert gaps[0] == pacer_ps(PULL)

@@ -84,10 +84,12 @@ class Params:
         source="uet-htsim, uec.h (default of the class); main_uec.cpp: 15 us and six times the time of a queue",
         text="Retransmission timeout, and time without credit after which a sender asks again; 4 base RTTs at least.",
     )
-    oversubscription: bool = row(
-        default=False,
-        source="uet-htsim, main_uec.cpp (-oversubscribed_cc): off unless asked for",
-        text="The pacer slows down for marks and for packets that were cut before the last hop.",
+    oversubscription: float = row(
+        default=1.0,
+        minimum=1,
+        maximum=1000,
+        source="uet-htsim, main_uec.cpp: the ratio of the topology; above 1 the control is on",
+        text="Rate of hosts over that of uplinks; above 1 marks and cuts before the last hop slow the pacer down.",
     )
     mark_target: float = row(
         default=0.3,
@@ -118,11 +120,11 @@ class Params:
         text="Part of the line rate that a good interval adds; it doubles in a row of intervals without marks.",
     )
     least_rate: float = row(
-        default=0.01,
+        default=0.9,
         minimum=0.001,
         maximum=1,
-        source="uet-htsim, oversubscribed_cc.cpp (min rate)",
-        text="Part of the line rate below which the pacer is never slowed down.",
+        source="uet-htsim, oversubscribed_cc.h (min rate); older versions: 0.75, 0.8",
+        text="Part of line rate / oversubscription below which the pacer is never slowed down.",
     )
 
 
@@ -256,7 +258,7 @@ def ask(params: Params, state: State, signal: Signal) -> None:
 
 def receive(params: Params, state: Receiver, shared: Shared, signal: Signal) -> None:
     """Grant credit, at the receiving NIC."""
-    if params.oversubscription:
+    if params.oversubscription > 1.0:
         watch(params, shared, signal)
     if signal.kind == Kind.TIMER:
         if state.turn != NONE:
@@ -360,7 +362,7 @@ def adjust(params: Params, shared: Shared) -> None:
                 more = min(more * 2.0, 1.0)
         shared.rate += more
         shared.good_intervals += 1
-    shared.rate = min(max(shared.rate, params.least_rate), 1.0)
+    shared.rate = min(max(shared.rate, params.least_rate / params.oversubscription), 1.0)
     shared.packets = 0
     shared.marked = 0
     shared.cut_last = 0
@@ -380,7 +382,7 @@ PLUGIN = CongestionControl(
     variants={
         # The defaults above: uet-htsim with receiver credit alone.
         "uet-htsim": {},
-        # The same with -oversubscribed_cc, which slows the pacer for a core that is narrower than its edge.
-        "oversubscribed": {"oversubscription": True},
+        # The same below a core that is four times as narrow as its edge, as in the published rows with 4:1.
+        "oversubscribed": {"oversubscription": 4.0},
     },
 )

@@ -215,7 +215,7 @@ def _picture(report: dict[str, Any]) -> str:
     ]
     ticks = [(size, _size(size)) for size in (10_000, 30_000, 80_000, 200_000, 1_000_000, 5_000_000, 30_000_000)]
     return lines(
-        f"Web-search flows at {load}, {report['hosts']} hosts",
+        f"Web-search flows at a load of {load}, {report['hosts']} hosts",
         drawn,
         x_axis="size of the flows, up to",
         y_axis="times as long as alone, 95th percentile",

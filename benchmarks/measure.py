@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weftwork.engine.outcome import Outcome
     from weftwork.engine.packet_input import PacketInput
 
-__all__ = ["main"]
+__all__ = ["main", "run_row"]
 
 
 class _Clock:
@@ -62,10 +62,16 @@ def main(name: str) -> None:
         "compile_s": time.thread_time() - lowered_s,
         "rss_before_bytes": peak_rss_bytes(),
     }
-    serve(prepared, lambda: _run(row, engine_input))
+    serve(prepared, lambda: run_row(row, engine_input))
 
 
-def _run(row: Row, engine_input: PacketInput) -> dict[str, Any]:
+def run_row(row: Row, engine_input: PacketInput) -> dict[str, Any]:
+    """Run a row once: CPU seconds of the engine's advance and of its set-up, and what was counted.
+
+    Parameters
+    ----------
+    row, engine_input : the row, and what `Row.engine_input` has made of it
+    """
     _Clock.advance_s = 0.0
     begin_s = time.thread_time()
     if row.on_reference:

@@ -62,6 +62,7 @@ class Row:
     least_pauses : pauses per 100 data packets without which the row does not show what it is for
     series_every_ps : time between two samples of all rates, windows and queues; 0: nothing is recorded
     port_selection : of the catalogue, or the path of a file
+    telemetry : switches write into packets what a control with that need reads
     on_reference : the reference engine runs it, not the native one
     """
 
@@ -76,6 +77,7 @@ class Row:
     host_delay_ps: int = LATENCY_PS
     receive_latency_ps: int = LATENCY_PS
     port_selection: str = "ecmp"
+    telemetry: bool = False
     congestion_control: str = "dcqcn"
     variant: str | None = "paper"
     transport: dict[str, Any] = field(default_factory=dict)
@@ -96,7 +98,9 @@ class Row:
             fabric_rate_bps=self.rate_bps,
             host_delay_ps=self.host_delay_ps,
             fabric_delay_ps=LATENCY_PS,
-            switch=Switch(forwarding_latency_ps=LATENCY_PS, buffer_bytes=buffer_bytes, ecn=self.ecn),
+            switch=Switch(
+                forwarding_latency_ps=LATENCY_PS, buffer_bytes=buffer_bytes, ecn=self.ecn, telemetry=self.telemetry
+            ),
             nic=Nic(receive_latency_ps=self.receive_latency_ps),
         )
 

@@ -111,11 +111,15 @@ static_assert(sizeof(Hop) == 24);
 inline constexpr std::size_t kPlainStride = 32;
 inline constexpr std::size_t kExtendedStride = 64;
 inline constexpr std::size_t kWideStride = 128;
-inline constexpr std::size_t kTelemetryStride = 256;      // 64 + 8 x 24
-inline constexpr std::size_t kWideTelemetryStride = 512;  // 128 + 8 x 24, and 8 x 4 of ports
+inline constexpr std::size_t kTelemetryStride = 256;                         // 64 + 8 x 24
+inline constexpr std::size_t kWideTelemetryStride = 512;                     // 128 + 8 x 24, and 8 x 4 of ports
+inline constexpr std::size_t kHopPorts = kWideStride + kHops * sizeof(Hop);  // where those begin
 
 inline Extension& extension(Packet* packet) {
   return *reinterpret_cast<Extension*>(reinterpret_cast<std::uint8_t*>(packet) + sizeof(Packet));
+}
+inline const Extension& extension(const Packet* packet) {
+  return *reinterpret_cast<const Extension*>(reinterpret_cast<const std::uint8_t*>(packet) + sizeof(Packet));
 }
 inline Wide& wide(Packet* packet) {
   return *reinterpret_cast<Wide*>(reinterpret_cast<std::uint8_t*>(packet) + kExtendedStride);
@@ -126,12 +130,12 @@ inline Hop* hops(Packet* packet, bool is_wide) {
 }
 /// Ports by which a packet has left the switches of its records; only in a wide packet.
 inline PortId* hop_ports(Packet* packet) {
-  return reinterpret_cast<PortId*>(reinterpret_cast<std::uint8_t*>(packet) + kWideStride + kHops * sizeof(Hop));
+  return reinterpret_cast<PortId*>(reinterpret_cast<std::uint8_t*>(packet) + kHopPorts);
 }
 
 /// How many switches have written into a data packet, or into the one that an ACK or NAK echoes; all that telemetry
 /// passes offer it, and one that was cut has lost it.
-inline std::size_t recorded_hops(Packet* packet) {
+inline std::size_t recorded_hops(const Packet* packet) {
   return has(packet->flags, kCut) ? 0 : std::min<std::size_t>(extension(packet).hops, kHops);
 }
 /// Whether a packet counts the switches that it passes in its extension.
@@ -189,8 +193,7 @@ class PacketPool {
   void copy(Packet* to, const Packet* from) const {
     *to = *from;
     if (stride_ > sizeof(Packet)) [[unlikely]]
-      std::memcpy(reinterpret_cast<std::uint8_t*>(to) + sizeof(Packet),
-                  reinterpret_cast<const std::uint8_t*>(from) + sizeof(Packet), stride_ - sizeof(Packet));
+      copy_more(reinterpret_cast<std::uint8_t*>(to), reinterpret_cast<const std::uint8_t*>(from), recorded_hops(from));
   }
 
   /// Move what lies from `from` on up to the tail one place on, for one record at `from`, which is the caller's to
@@ -214,6 +217,18 @@ class PacketPool {
   }
 
  private:
+  /// What lies behind the first 32 bytes. Of the room for telemetry only what `hops` switches fill: most of it waits
+  /// for switches to come.
+  void copy_more(std::uint8_t* to, const std::uint8_t* from, std::size_t hops) const {
+    std::size_t end = stride_;
+    if (stride_ >= kTelemetryStride) {
+      const bool is_wide = stride_ == kWideTelemetryStride;
+      end = (is_wide ? kWideStride : kExtendedStride) + hops * sizeof(Hop);
+      if (is_wide) std::memcpy(to + kHopPorts, from + kHopPorts, hops * sizeof(PortId));
+    }
+    std::memcpy(to + sizeof(Packet), from + sizeof(Packet), end - sizeof(Packet));
+  }
+
   static constexpr std::size_t kBlockRecords = 16;
   static constexpr std::size_t kSlabBlocks = 256;
 

@@ -4,6 +4,7 @@
 /// that nothing is there.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -88,6 +89,7 @@ struct Wide {
   std::uint8_t unused[43];
 };
 static_assert(sizeof(Wide) == 64);
+inline constexpr std::size_t kWideUsed = offsetof(Wide, unused);
 
 /// What one switch writes into a packet: 64 + 44 + 41 + 40 bits of instant, bytes sent, rate and queue.
 struct Hop {
@@ -217,16 +219,19 @@ class PacketPool {
   }
 
  private:
-  /// What lies behind the first 32 bytes. Of the room for telemetry only what `hops` switches fill: most of it waits
-  /// for switches to come.
-  void copy_more(std::uint8_t* to, const std::uint8_t* from, std::size_t hops) const {
-    std::size_t end = stride_;
-    if (stride_ >= kTelemetryStride) {
-      const bool is_wide = stride_ == kWideTelemetryStride;
-      end = (is_wide ? kWideStride : kExtendedStride) + hops * sizeof(Hop);
-      if (is_wide) std::memcpy(to + kHopPorts, from + kHopPorts, hops * sizeof(PortId));
-    }
-    std::memcpy(to + sizeof(Packet), from + sizeof(Packet), end - sizeof(Packet));
+  /// What lies behind the first 32 bytes, as far as it is used: of the room for telemetry what `filled` switches fill.
+  void copy_more(std::uint8_t* to, const std::uint8_t* from, std::size_t filled) const {
+    const auto copy_bytes = [to, from](std::size_t begin, std::size_t count) {
+      std::memcpy(to + begin, from + begin, count);
+    };
+    copy_bytes(sizeof(Packet), sizeof(Extension));
+    const bool is_wide = stride_ == kWideStride || stride_ == kWideTelemetryStride;
+    if (is_wide) copy_bytes(kExtendedStride, kWideUsed);
+    if (stride_ < kTelemetryStride) return;
+    const std::size_t first = is_wide ? kWideStride : kExtendedStride;
+    for (std::size_t hop = 0; hop < filled; ++hop) copy_bytes(first + hop * sizeof(Hop), sizeof(Hop));
+    if (is_wide)
+      for (std::size_t hop = 0; hop < filled; ++hop) copy_bytes(kHopPorts + hop * sizeof(PortId), sizeof(PortId));
   }
 
   static constexpr std::size_t kBlockRecords = 16;

@@ -74,6 +74,7 @@ def test_a_sample_shorter_than_the_smallest_rtt_counts_for_nothing() -> None:
     flow = steady()
     flow.state.mark_delivered_at_ps[0] = flow.state.mark_first_sent_at_ps[0] = 0
     flow.state.mark_sent_at_ps[0] = 50 * US_PS
+    flow.state.delivered_bytes = 1_000_000  # in 49 us that would be 163 Gb/s
     flow.flying[0] = 50 * US_PS
     flow.ack(99 * US_PS)
     assert flow.state.bw_bps == 8e9

@@ -136,6 +136,17 @@ def test_a_queue_that_grows_ends_the_start_at_the_rate_before() -> None:
     assert (flow.state.base_bps, flow.state.mode) == (16e9, LEARNING)
 
 
+def test_a_utility_that_falls_and_is_positive_ends_the_start_too() -> None:
+    """At 64 Gb/s the RTT grows by 2.2 s in a second: 640^0.9 - 0.2 x 640 x 2.2 is below 320^0.9 - 0.2 x 320 x 0.6."""
+    flow, queue = Flow(rtt_coefficient=0.2), Queue(20e9)
+    for _ in range(8):
+        flow.decision(queue)
+        if flow.state.mode == LEARNING:
+            break
+    assert (flow.state.mode, flow.state.last_utility > 0.0) == (LEARNING, True)
+    assert flow.state.base_bps == 32e9
+
+
 def test_an_interval_lasts_fifty_packets_or_an_rtt() -> None:
     slow, fast = learner(1e9), learner(90e9, probe_step=0.01)
     for flow in (slow, fast):
@@ -254,7 +265,7 @@ def test_acks_and_losses_of_packets_from_before_belong_to_no_interval() -> None:
     flow.next_ps = 100 * US_PS
     flow.event(flat)
     flow.tell(Kind.ACK, now_ps=110 * US_PS, rtt_ps=20 * US_PS, arrived_bytes=MTU_BYTES, lost_bytes=MTU_BYTES)
-    assert (flow.state.arrived_bytes[0], flow.state.lost_bytes[0]) == (0, 0)
+    assert (list(flow.state.arrived_bytes), list(flow.state.lost_bytes)) == ([0, 0], [0, 0])
     flow.tell(Kind.ACK, now_ps=121 * US_PS, rtt_ps=20 * US_PS, arrived_bytes=MTU_BYTES, lost_bytes=MTU_BYTES)
     flow.tell(Kind.NAK, now_ps=121 * US_PS, lost_bytes=MTU_BYTES)  # tells the same loss
     assert (flow.state.arrived_bytes[0], flow.state.lost_bytes[0]) == (MTU_BYTES, MTU_BYTES)

@@ -154,8 +154,8 @@ PLUGIN = CongestionControl(
         # The defaults above: what Mellanox's congestion manager sets (port_control 0: an index for each queue pair),
         # with a table in eighths of a packet's time, up to IRD 15.9.
         "mellanox": {},
-        # chosen: entry i is IRD i, so that N senders share fairly at index N - 1. A step of the index is then so coarse
-        # that a burst of BECNs takes the link down to a third; the interval lets at most one through in a round trip.
+        # chosen: entry i is IRD i, so that N senders share fairly at index N - 1. A step of the index is then coarse,
+        # and a burst of BECNs goes too far; the interval lets at most one through before the last one has taken hold.
         "whole-steps": {"cct_shift": 0, "becn_interval_ps": "100us"},
     },
 )

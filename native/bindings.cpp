@@ -61,6 +61,7 @@ weftwork::PortPolicy port_of(nb::handle row) {
           number<bool>(row, "plain_ecmp"),
           number<bool>(row, "hops_left"),
           number<bool>(row, "non_minimal"),
+          number<bool>(row, "via"),
           number<bool>(row, "always"),
           number<bool>(row, "at_delivery"),
           number<bool>(row, "waits_for_routes"),

@@ -223,7 +223,7 @@ Engine::Engine(Input input)
                       (wants(input_.path.signals, Kind::kTimeout) || wants(input_.congestion.signals, Kind::kTimeout));
   const PortPolicy& port = input_.port;
   s.steers =
-      has_layers(input_) || (!port.plain_ecmp && (s.wide || port.always || port.at_delivery || port.non_minimal));
+      has_layers(input_) || (!port.plain_ecmp && (port.via || port.always || port.at_delivery || port.non_minimal));
   s.entropy_per_packet = s.extended && input_.path.step != nullptr;
   s.path_sample = input_.series.path_sample;
   s.moves = s.extended && has_failover(input_);

@@ -93,6 +93,7 @@ struct PortPolicy {
   bool plain_ecmp = false;  // the catalogue's own ecmp: hash mod candidates, computed in place
   bool hops_left = false;
   bool non_minimal = false;
+  bool via = false;  // the step reads or writes `via`
   bool always = false;
   bool at_delivery = false;
   bool waits_for_routes = false;  // a port that is down stays a candidate

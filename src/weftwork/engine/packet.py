@@ -413,6 +413,7 @@ def _raw_port(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
         "origin": any(name in policy.source_text for name in _ORIGIN_FIELDS),
         "hops_left": "hops-left" in plugin.needs,
         "non_minimal": "non-minimal" in plugin.needs,
+        "via": ".via" in policy.source_text,
         "always": plugin.always,
         "at_delivery": plugin.at_delivery,
         "waits_for_routes": plugin.waits_for_routes,

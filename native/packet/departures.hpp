@@ -135,10 +135,12 @@ inline void stamp_telemetry(State& s, PortId port, Packet* packet, std::int64_t 
 inline void write_load(State& s, PortId port, Packet* packet, std::int64_t bytes_sent, Ps at_ps) {
   PortLoad& load = s.loads[port];
   load.measure(at_ps, s.queued_bytes(port), bytes_sent, s.rate_bps[port], std::max<Ps>(s.in.fabric_base_rtt_ps, 1));
+  const double units = units_of(load.load);
+  std::uint8_t& largest = wide(packet).path_load;
+  if (units <= kCodedLoads[largest]) return;  // its code is not larger, however it is rounded
   const std::uint64_t flow = s.queue_pairs[packet->queue_pair].flow;
   const std::uint64_t bits = draw(s.in.seed, Stream::kPathLoad, flow, identity(*packet), port.index());
-  Wide& part = wide(packet);
-  part.path_load = std::max(part.path_load, code_of(load.load, bits));
+  largest = std::max(largest, code_of(units, bits));
 }
 
 /// Start what the port has to send at `at_ps`; something is ready and the port is idle.

@@ -4,6 +4,7 @@
 /// that nothing is there.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -88,6 +89,7 @@ struct Wide {
   std::uint8_t unused[43];
 };
 static_assert(sizeof(Wide) == 64);
+inline constexpr std::size_t kWideUsed = offsetof(Wide, unused);
 
 /// What one switch writes into a packet: 64 + 44 + 41 + 40 bits of instant, bytes sent, rate and queue.
 struct Hop {
@@ -111,11 +113,15 @@ static_assert(sizeof(Hop) == 24);
 inline constexpr std::size_t kPlainStride = 32;
 inline constexpr std::size_t kExtendedStride = 64;
 inline constexpr std::size_t kWideStride = 128;
-inline constexpr std::size_t kTelemetryStride = 256;      // 64 + 8 x 24
-inline constexpr std::size_t kWideTelemetryStride = 512;  // 128 + 8 x 24, and 8 x 4 of ports
+inline constexpr std::size_t kTelemetryStride = 256;                         // 64 + 8 x 24
+inline constexpr std::size_t kWideTelemetryStride = 512;                     // 128 + 8 x 24, and 8 x 4 of ports
+inline constexpr std::size_t kHopPorts = kWideStride + kHops * sizeof(Hop);  // where those begin
 
 inline Extension& extension(Packet* packet) {
   return *reinterpret_cast<Extension*>(reinterpret_cast<std::uint8_t*>(packet) + sizeof(Packet));
+}
+inline const Extension& extension(const Packet* packet) {
+  return *reinterpret_cast<const Extension*>(reinterpret_cast<const std::uint8_t*>(packet) + sizeof(Packet));
 }
 inline Wide& wide(Packet* packet) {
   return *reinterpret_cast<Wide*>(reinterpret_cast<std::uint8_t*>(packet) + kExtendedStride);
@@ -126,12 +132,12 @@ inline Hop* hops(Packet* packet, bool is_wide) {
 }
 /// Ports by which a packet has left the switches of its records; only in a wide packet.
 inline PortId* hop_ports(Packet* packet) {
-  return reinterpret_cast<PortId*>(reinterpret_cast<std::uint8_t*>(packet) + kWideStride + kHops * sizeof(Hop));
+  return reinterpret_cast<PortId*>(reinterpret_cast<std::uint8_t*>(packet) + kHopPorts);
 }
 
 /// How many switches have written into a data packet, or into the one that an ACK or NAK echoes; all that telemetry
 /// passes offer it, and one that was cut has lost it.
-inline std::size_t recorded_hops(Packet* packet) {
+inline std::size_t recorded_hops(const Packet* packet) {
   return has(packet->flags, kCut) ? 0 : std::min<std::size_t>(extension(packet).hops, kHops);
 }
 /// Whether a packet counts the switches that it passes in its extension.
@@ -189,8 +195,7 @@ class PacketPool {
   void copy(Packet* to, const Packet* from) const {
     *to = *from;
     if (stride_ > sizeof(Packet)) [[unlikely]]
-      std::memcpy(reinterpret_cast<std::uint8_t*>(to) + sizeof(Packet),
-                  reinterpret_cast<const std::uint8_t*>(from) + sizeof(Packet), stride_ - sizeof(Packet));
+      copy_more(reinterpret_cast<std::uint8_t*>(to), reinterpret_cast<const std::uint8_t*>(from), recorded_hops(from));
   }
 
   /// Move what lies from `from` on up to the tail one place on, for one record at `from`, which is the caller's to
@@ -214,6 +219,21 @@ class PacketPool {
   }
 
  private:
+  /// What lies behind the first 32 bytes, as far as it is used: of the room for telemetry what `filled` switches fill.
+  void copy_more(std::uint8_t* to, const std::uint8_t* from, std::size_t filled) const {
+    const auto copy_bytes = [to, from](std::size_t begin, std::size_t count) {
+      std::memcpy(to + begin, from + begin, count);
+    };
+    copy_bytes(sizeof(Packet), sizeof(Extension));
+    const bool is_wide = stride_ == kWideStride || stride_ == kWideTelemetryStride;
+    if (is_wide) copy_bytes(kExtendedStride, kWideUsed);
+    if (stride_ < kTelemetryStride) return;
+    const std::size_t first = is_wide ? kWideStride : kExtendedStride;
+    for (std::size_t hop = 0; hop < filled; ++hop) copy_bytes(first + hop * sizeof(Hop), sizeof(Hop));
+    if (is_wide)
+      for (std::size_t hop = 0; hop < filled; ++hop) copy_bytes(kHopPorts + hop * sizeof(PortId), sizeof(PortId));
+  }
+
   static constexpr std::size_t kBlockRecords = 16;
   static constexpr std::size_t kSlabBlocks = 256;
 

@@ -41,9 +41,13 @@ inline constexpr std::array<double, 256> kCodedLoads = [] {
   return coded;
 }();
 
-/// Round a load to a code, up or down by a draw.
-inline std::uint8_t code_of(double load, std::uint64_t bits) {
-  const double units = std::max(std::ceil(load * kLoadUnits), 1.0);
+/// A load in the units of `kCodedLoads`, of which there is one at least.
+inline double units_of(double load) {
+  return std::max(std::ceil(load * kLoadUnits), 1.0);
+}
+
+/// Round a load in units to a code, up or down by a draw.
+inline std::uint8_t code_of(double units, std::uint64_t bits) {
   const auto above = std::upper_bound(kCodedLoads.begin(), kCodedLoads.end(), units);
   const auto code = static_cast<std::uint8_t>(above - kCodedLoads.begin() - 1);
   if (above == kCodedLoads.end()) return code;

@@ -133,13 +133,13 @@ def check_servers(simulation: Simulation, *, is_at_rest: bool) -> None:
 
 
 def check_conservation(simulation: Simulation, outcome: Outcome) -> None:
-    """At rest: what was sent has arrived, and every data packet was new, too many, too early, or dropped."""
+    """At rest: what was sent has arrived, and every data packet was new, too many, too early, cut, or dropped."""
     counters = outcome.counters
     assert counters["packet_hops"] == outcome.ports["frames"].sum()
     received = [pair.receiver for pair in simulation.queue_pairs.values() if pair.receiver is not None]
     new = sum(receiver.expected + len(receiver.early) for receiver in received)
     handled = new + counters["duplicates"] + counters["out_of_order_discards"]
-    assert 0 <= counters["data_sent"] - handled <= outcome.ports["drops"].sum()
+    assert 0 <= counters["data_sent"] - handled <= outcome.ports["drops"].sum() + counters["trims"]
 
 
 def check_counters(engine_input: PacketInput, outcome: Outcome) -> None:

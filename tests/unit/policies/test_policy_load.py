@@ -16,7 +16,7 @@ from weftwork.policies.interface import (
     PortSignal,
     Signal,
 )  # fmt: skip
-from weftwork.policies.load import KINDS, catalogue, load
+from weftwork.policies.load import KINDS, catalogue, load, policy_names
 
 MINE = '''"""Mine."""
 from weftwork.policies.interface import CongestionControl, row
@@ -43,8 +43,12 @@ def mistakes(*args: object, **kwargs: object) -> list[str]:
 
 def test_the_folder_is_the_catalogue() -> None:
     names = {kind: [entry.name for entry in catalogue(kind)] for kind in KINDS}
-    assert names["congestion_control"] == ["dcqcn", "fixed-window", "none"]
-    assert names["path_selection"] == ["ecmp", "oblivious", "spray"]
+    controls = (
+        "bbr bbr3 cubic dcqcn dctcp eqds falcon fixed-window hpcc hpcc-pint ib-cca ndp none nscc powertcp powertcp-int"
+        " rccc reno swift timely vivace"
+    )
+    assert names["congestion_control"] == controls.split()
+    assert names["path_selection"] == ["ecmp", "mixed", "oblivious", "spray"]
     assert names["port_selection"] == ["destination-modulo", "ecmp", "least-loaded", "spray"]
 
 
@@ -75,8 +79,8 @@ def test_underscores_and_hyphens_are_one() -> None:
 def test_an_unknown_name_gets_the_nearest_one() -> None:
     (told,) = mistakes("congestion_control", "dcqnc", path="transport.congestion_control")
     assert told == (
-        "transport.congestion_control  found 'dcqnc', wanted dcqcn, fixed-window, none or the path of a file; "
-        "did you mean 'dcqcn'?"
+        f"transport.congestion_control  found 'dcqnc', wanted {', '.join(policy_names('congestion_control'))} or the path"
+        " of a file; did you mean 'dcqcn'?"
     )
 
 
@@ -220,7 +224,8 @@ DOCS = Path(__file__).parents[3] / "docs" / "models"
 )
 def test_every_policy_has_its_page_in_the_docs(kind: str, page: str | None) -> None:
     for entry in catalogue(kind):
-        name = page or ("fixed-window" if entry.name == "none" else entry.name)
+        shared = {"none": "fixed-window", "hpcc-pint": "hpcc", "powertcp-int": "powertcp"}
+        name = page or shared.get(entry.name, entry.name)
         assert entry.name in (DOCS / f"{name}.md").read_text(encoding="utf-8").lower()
     # Parameters and variants are written into this page from their rows.
     assert f"```{{weftwork-rows}} {kind}\n" in (DOCS.parent / "catalogue" / f"{kind.replace('_', '-')}.md").read_text(

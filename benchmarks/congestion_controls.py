@@ -58,7 +58,7 @@ def row_of(name: str, variant: str | None, packets: int, radix: int = 8) -> Row:
         port_selection="destination-modulo",
         congestion_control=name,
         variant=variant,
-        telemetry=True,  # costs nothing where no control asks for it
+        telemetry=not {"telemetry", "path-load"}.isdisjoint(needs),
         transport=CUT if "trimming" in needs else {},
     )
 

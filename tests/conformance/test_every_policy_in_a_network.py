@@ -36,9 +36,14 @@ PLUGIN = PortSelection(params=Params, state=State, step=step, source="a test")
 """
 
 
+# NDP never has more in flight than its first window, of 15 packets in this variant: less than the kit's path holds.
+TOO_SMALL = ("ndp", "csg-htsim")
+
+
 @pytest.mark.parametrize(("name", "variant"), variants_of_controls(), ids=short)
 def test_one_flow_fills_the_link_and_two_share_it(name: str, variant: str | None) -> None:
-    assert network_findings(load("congestion_control", name, variant=variant), Bottleneck()) == ()
+    found = network_findings(load("congestion_control", name, variant=variant), Bottleneck())
+    assert [one.check for one in found] == (["one_flow_fills_the_link"] if (name, variant) == TOO_SMALL else [])
 
 
 @pytest.mark.parametrize("name", CONTROLS, ids=short)

@@ -67,10 +67,11 @@ def fired_timers(
         if story.is_over or not due or min(due)[0] > until_ps:
             return
         at_ps, timer = min(due)
+        is_late = at_ps < story.pair.now_ps  # one that is set to now then fires once more, which is no loop yet
         story.pair.now_ps = max(story.pair.now_ps, at_ps)
         state.timer_at_ps[timer] = OFF
         yield from tell(timer)
-        if OFF != state.timer_at_ps[timer] <= story.pair.now_ps and not story.is_over:
+        if OFF != state.timer_at_ps[timer] <= story.pair.now_ps and not (is_late or story.is_over):
             text = f"timer {timer} fired and was set to the same instant again; the run would never end"
             yield story.ends("timers_move_on", text)
 

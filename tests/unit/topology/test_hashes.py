@@ -135,7 +135,9 @@ def test_switches_that_differ_in_their_hash_alone_say_once_what_they_lack() -> N
     fabric = tree(hash=[HashSection(switches="leaf1", seed=7)])
     hpcc = load("congestion_control", "hpcc")
     told = requirement_mistakes(fabric, Transport(), (hpcc, None, None))
-    assert [mistake.text for mistake in told] == ["hpcc needs in-band telemetry; switch 'plain' offers ECN and PFC"]
+    assert [mistake.text for mistake in told] == [
+        "hpcc needs in-band telemetry; switch 'plain' offers ECN and PFC; set fabric.switch.telemetry: true"
+    ]
     small = tree(hash=[HashSection(switches="leaf1", seed=7)], switch={"buffer_bytes": 100_000})
     sends = Send(peer=Peer(rule="shift", group=Group(size=16), shift=1), size=Size(total_bytes=9))
     with pytest.raises(ConfigError) as caught:

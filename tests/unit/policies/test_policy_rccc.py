@@ -275,7 +275,7 @@ def test_a_lone_flow_takes_its_ideal_time(size_bytes: int, mtu_bytes: int) -> No
 
 
 def test_a_pacer_faster_than_the_link_ends_with_its_flow() -> None:
-    """Packets with 24 B more than the pacer knows: the credit waits at the sender, and each packet asks for one more."""
+    """Packets with 24 B more than the pacer knows: credit waits at the sender, and each packet asks for one more."""
     transport = UET.model_copy(update={"mtu_bytes": 1_000, "data_overhead_bytes": 108})
     outcome = both(plan(star(2), incast(1, 4_000_000), "rccc", transport=transport))
     took_ps = int(outcome.messages["acked_at_ps"][0])

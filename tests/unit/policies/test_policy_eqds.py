@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 from helpers.both import both
-from helpers.credits import HEADER_BYTES, MTU_BYTES, RATE_BPS, ReceivingNic, Sender, incast, pacer_ps, plan, star
+from helpers.credits import HEADER_BYTES, MTU_BYTES, RATE_BPS, UET, ReceivingNic, Sender, incast, pacer_ps, plan, star
 from helpers.tiny import Message
 
 from weftwork.base.clock import US_PS
@@ -89,6 +89,28 @@ def test_without_credit_and_news_it_asks_and_then_sends_one_packet_unasked() -> 
     assert sender.may_send == 1
 
 
+@pytest.mark.parametrize(("backlog", "sent", "asks"), [(54, 36, 1), (54, 54, 0), (55, 36, 0)])
+def test_the_first_ack_sends_a_request_where_no_packet_has_asked(backlog: int, sent: int, asks: int) -> None:
+    """The window is 54.9 packets: those of a message of 54 ask for nothing, those of a message of 55 for a quantum."""
+    sender = Sender("eqds", backlog_bytes=backlog * PACKET)
+    sender.sends(sent)
+    sender.arrives()
+    assert sender.state.send_request == asks
+    wanted = min((backlog - sent) * PACKET, WINDOW)
+    assert sender.state.request_bytes == -(-wanted // 512) * 512
+    sender.state.send_request = 0
+    sender.arrives()
+    assert sender.state.send_request == 0
+
+
+def test_after_a_cut_the_packet_that_comes_again_asks() -> None:
+    sender = Sender("eqds", backlog_bytes=54 * PACKET)
+    sender.sends(36)
+    sender.is_cut()
+    assert sender.state.send_request == 0
+    assert sender.state.request_bytes == 19 * PACKET
+
+
 def test_after_idle_it_begins_again_with_no_more_than_a_window() -> None:
     sender = Sender("eqds", backlog_bytes=PACKET)
     sender.sends()
@@ -146,6 +168,20 @@ def test_a_request_gets_the_last_credit_again() -> None:
 
 
 # Networks
+
+
+@pytest.mark.parametrize("mtu_bytes", [1_000, MTU_BYTES])
+@pytest.mark.parametrize("size_bytes", [60_000, 140_000, 160_000, 180_000, 200_000, 210_000, 225_000, 250_000, 500_000])
+def test_a_lone_flow_waits_for_credit_no_longer_than_a_round_trip(size_bytes: int, mtu_bytes: int) -> None:
+    """What the first window leaves unsent at the first ACK has to be asked for, which takes a round trip."""
+    transport = UET.model_copy(update={"mtu_bytes": mtu_bytes})
+    fabric, messages = star(2), incast(1, size_bytes)
+    ideal = both(plan(fabric, messages, "none", transport=transport))
+    outcome = both(plan(fabric, messages, "eqds", transport=transport))
+    ideal_ps, took_ps = (int(run.messages["acked_at_ps"][0]) for run in (ideal, outcome))
+    assert took_ps < 1.01 * ideal_ps + 12 * US_PS
+    assert outcome.counters["timeouts"] == 0
+    assert outcome.counters["end_ps"] < took_ps + 12 * US_PS  # credit in advance: half a window after the last data
 
 
 def test_an_incast_takes_the_time_of_the_link_and_a_round_trip() -> None:

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 from helpers.both import both
-from helpers.credits import HEADER_BYTES, MTU_BYTES, RATE_BPS, ReceivingNic, Sender, incast, pacer_ps, plan, star
+from helpers.credits import HEADER_BYTES, MTU_BYTES, RATE_BPS, UET, ReceivingNic, Sender, incast, pacer_ps, plan, star
 from helpers.tiny import Message
 
 from weftwork.base.clock import US_PS
@@ -186,6 +186,22 @@ def test_idle_turns_give_way_to_those_that_want_credit() -> None:
     assert all(gap >= pacer_ps(size) for gap, (_, _, size) in zip(gaps, nic.grants, strict=False))
 
 
+@pytest.mark.parametrize("pairs", [1, 4, 10])
+def test_idle_turns_that_were_given_up_hold_up_nobody(pairs: int) -> None:
+    """Packets that each ask for one more leave the idle class over and over; afterwards idle turns go on at once."""
+    nic = ReceivingNic("rccc", pairs)
+    for packet in range(800):
+        nic.run_to(packet * 350_000)
+        nic.hear(Kind.DATA, packet % pairs, request_bytes=(packet // pairs + 1) * PACKET)
+    ends_ps = nic.signal.now_ps
+    nic.run_to(10_000 * US_PS)
+    late = [at_ps for at_ps, _, size in nic.grants if at_ps > ends_ps and size == PULL]
+    assert len(late) >= 7
+    assert late[-1] - ends_ps <= (14 * pairs + 1) * pacer_ps(PULL)  # 14 turns of each are a window
+    gaps = [b - a for a, b in itertools.pairwise(late)]
+    assert pacer_ps(PULL) <= min(gaps) <= max(gaps) <= pairs * pacer_ps(PULL)
+
+
 def test_a_cut_packet_that_asks_for_nothing_gets_credit_all_the_same() -> None:
     """Its turn has nothing to grant and sends the last credit again; then the queue pair is an idle one."""
     nic = ReceivingNic("rccc", 1)
@@ -244,6 +260,26 @@ def test_a_slower_pacer_takes_longer() -> None:
 
 
 # Networks
+
+
+@pytest.mark.parametrize("mtu_bytes", [1_000, MTU_BYTES])
+@pytest.mark.parametrize("size_bytes", [60_000, 160_000, 200_000, 210_000, 220_000, 230_000, 250_000, 300_000, 500_000])
+def test_a_lone_flow_takes_its_ideal_time(size_bytes: int, mtu_bytes: int) -> None:
+    transport = UET.model_copy(update={"mtu_bytes": mtu_bytes})
+    fabric, messages = star(2), incast(1, size_bytes)
+    without = both(plan(fabric, messages, "none", transport=transport))
+    outcome = both(plan(fabric, messages, "rccc", transport=transport))
+    least_ps, took_ps = (int(run.messages["acked_at_ps"][0]) for run in (without, outcome))
+    assert took_ps < 1.02 * least_ps
+    assert outcome.counters["end_ps"] < took_ps + 18 * US_PS  # a window in advance, at the rate of the link
+
+
+def test_a_pacer_faster_than_the_link_ends_with_its_flow() -> None:
+    """Packets with 24 B more than the pacer knows: credit waits at the sender, and each packet asks for one more."""
+    transport = UET.model_copy(update={"mtu_bytes": 1_000, "data_overhead_bytes": 108})
+    outcome = both(plan(star(2), incast(1, 4_000_000), "rccc", transport=transport))
+    took_ps = int(outcome.messages["acked_at_ps"][0])
+    assert outcome.counters["end_ps"] < took_ps + 18 * US_PS
 
 
 def ideal_ps(senders: int, size_bytes: int) -> int:

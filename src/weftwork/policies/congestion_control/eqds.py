@@ -7,9 +7,9 @@ inside acknowledgements: each grant is a packet of its own; the simulator's pace
 by 0.99 where it means to divide.
 
 A queue pair begins with speculative credit, of which the rest is dropped at the first acknowledgement. Each packet
-tells the credit up to which its sender wants to be pulled. A receiving NIC grants a pull at a time to the queue pairs
-in turn: first to those of which it has seen cut packets, then to those that want credit (active), then, up to one
-window in advance, to the rest (idle).
+tells the credit up to which its sender wants to be pulled. If the dropped credit was to carry the rest of a message,
+a request tells it at once. A receiving NIC grants a pull at a time to the queue pairs in turn: first to those of which
+it has seen cut packets, then to those that want credit (active), then, up to one window in advance, to the rest (idle).
 Credit counts payload. A turn is booked when the one before it ends, and an earlier class takes its time.
 """
 
@@ -109,6 +109,7 @@ class Shared:
 def step(params: Params, state: State, signal: Signal) -> None:
     """Spend credit, at the sending NIC."""
     count(state, signal)
+    is_unasked = False
     if signal.kind == Kind.START or signal.kind == Kind.RESUME:  # noqa: PLR1714 - 'in' does not compile
         # chosen: after idle as at first, with no more than a window
         state.speculative_bytes = max(window_of(params, signal) - state.credit_bytes, 0)
@@ -120,6 +121,8 @@ def step(params: Params, state: State, signal: Signal) -> None:
         state.credit_bytes += signal.bytes
         state.asks = 0
     elif signal.kind == Kind.ACK or signal.kind == Kind.TRIM:  # noqa: PLR1714 - 'in' does not compile
+        is_unasked = signal.kind == Kind.ACK and state.speculative_bytes > 0
+        is_unasked = is_unasked and state.request_bytes <= state.granted_bytes
         state.speculative_bytes = 0
     elif signal.kind == Kind.TIMER and state.asks >= MOST_ASKS:
         state.speculative_bytes = max(signal.mtu_bytes - state.credit_bytes, 0)
@@ -130,6 +133,9 @@ def step(params: Params, state: State, signal: Signal) -> None:
         allowed_bytes = 0
     state.window_bytes = float(signal.inflight_bytes + allowed_bytes)
     ask(params, state, signal, allowed_bytes, wanted_bytes)
+    if is_unasked and allowed_bytes < min(wanted_bytes, signal.mtu_bytes):
+        # chosen: no packet has asked for what the dropped credit was to carry; csg-htsim leaves it to the timer
+        state.send_request = 1
 
 
 def spend(state: State, size_bytes: int) -> None:

@@ -146,6 +146,7 @@ class Receiver(ReceiverState):
     target_bytes: int  # the most that its sender has asked for
     turn: int = NONE  # class of the turn that is booked
     booked_bytes: int  # credit for which the turn has time
+    booked_ps: int  # that time
 
 
 class Shared:
@@ -273,10 +274,14 @@ def receive(params: Params, state: Receiver, shared: Shared, signal: Signal) -> 
 def take_turn(params: Params, state: Receiver, shared: Shared, signal: Signal) -> None:
     """Grant what the turn has time for, unless an earlier class has come in between; then book the next one."""
     turn = state.turn
-    if free_at(shared, signal, turn) > signal.now_ps:
-        book(params, state, shared, signal, turn)
+    free_ps = free_at(shared, signal, turn)
+    if turn == IDLE and signal.now_ps < free_ps < signal.now_ps + state.booked_ps:  # it keeps its place
+        state.timer_at_ps[0] = free_ps
         return
     state.turn = NONE
+    if free_ps > signal.now_ps:
+        book(params, state, shared, signal, turn)
+        return
     granted_bytes = state.booked_bytes
     if turn == ACTIVE:
         granted_bytes = max(min(granted_bytes, state.target_bytes - state.credit_bytes), 0)
@@ -301,12 +306,15 @@ def free_at(shared: Shared, signal: Signal, turn: int) -> int:
 
 def book(params: Params, state: Receiver, shared: Shared, signal: Signal, turn: int) -> None:
     """Book a turn behind those of its class. Each queue pair has one, so that they go round."""
+    if state.turn == IDLE:  # it gives up its idle turn, for which nobody has to wait any more
+        shared.booked_until_ps[IDLE] -= state.booked_ps
     most_bytes = params.pull_packets * signal.mtu_bytes // params.quantum_bytes * params.quantum_bytes
     most_bytes = max(most_bytes, params.quantum_bytes)
     if turn == ACTIVE:
         most_bytes = max(min(most_bytes, state.target_bytes - state.credit_bytes), 0)
     at_ps = max(free_at(shared, signal, turn), shared.booked_until_ps[turn])
-    shared.booked_until_ps[turn] = at_ps + time_of(params, shared, signal, max(most_bytes, LEAST_TURN_BYTES))
+    state.booked_ps = time_of(params, shared, signal, max(most_bytes, LEAST_TURN_BYTES))
+    shared.booked_until_ps[turn] = at_ps + state.booked_ps
     state.booked_bytes = most_bytes
     state.turn = turn
     state.timer_at_ps[0] = at_ps

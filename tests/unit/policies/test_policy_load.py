@@ -79,8 +79,8 @@ def test_underscores_and_hyphens_are_one() -> None:
 def test_an_unknown_name_gets_the_nearest_one() -> None:
     (told,) = mistakes("congestion_control", "dcqnc", path="transport.congestion_control")
     assert told == (
-        f"transport.congestion_control  found 'dcqnc', wanted {', '.join(policy_names('congestion_control'))} or the path"
-        " of a file; did you mean 'dcqcn'?"
+        f"transport.congestion_control  found 'dcqnc', wanted {', '.join(policy_names('congestion_control'))} or the"
+        " path of a file; did you mean 'dcqcn'?"
     )
 
 

@@ -20,7 +20,7 @@ inline std::uint8_t current_credits(State& s, const QueuePair& qp) {
 }
 
 /// Frame of an ACK or NAK that echoes `cause`, or nothing.
-inline std::int64_t answer_bytes(const State& s, Packet* cause) {
+inline std::int64_t answer_bytes(const State& s, const Packet* cause) {
   const TransportRow& transport = s.in.transport;
   if (cause == nullptr) return transport.ack_bytes;
   const std::int64_t bytes = transport.ack_bytes + transport.echo_bytes;

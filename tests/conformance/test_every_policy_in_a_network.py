@@ -7,7 +7,7 @@ Jain index of 0.95. Flow control is on, so that even no control at all shares.
 from pathlib import Path
 
 import pytest
-from conformance.test_every_policies_contract import CONTROLS, PATHS, PORTS, short, variants_of_controls
+from conformance.test_every_policies_contract import CONTROLS, EACH, PATHS, PORTS, short
 
 from weftwork.base.clock import US_PS
 from weftwork.policies.load import load
@@ -40,7 +40,7 @@ PLUGIN = PortSelection(params=Params, state=State, step=step, source="a test")
 TOO_SMALL = ("ndp", "csg-htsim")
 
 
-@pytest.mark.parametrize(("name", "variant"), variants_of_controls(), ids=short)
+@pytest.mark.parametrize(("name", "variant"), EACH, ids=short)
 def test_one_flow_fills_the_link_and_two_share_it(name: str, variant: str | None) -> None:
     found = network_findings(load("congestion_control", name, variant=variant), Bottleneck())
     assert [one.check for one in found] == (["one_flow_fills_the_link"] if (name, variant) == TOO_SMALL else [])

@@ -26,7 +26,7 @@ EVERYWHERE = ("a pause", "a drop", "a mark", "a retransmission", "a fault", "une
 WANTED_EVERYWHERE = PLANS // 5
 WANTED_OF_A_POLICY = PLANS // 80
 WANTED_OF_A_COUNTER = -(-3 * PLANS // 400)
-WANTED_DECISIONS = -(-PLANS // 100)  # rounded credits are seldom here: `test_rare_features_agree.py` has more of them
+WANTED_DECISIONS = -(-PLANS // 200)  # rounded credits are seldom here: `test_rare_features_agree.py` has more of them
 COMMON = ("acks_sent", "naks_sent", "cnps_sent", "credits_sent", "probes_sent", "timeouts", "queue_pair_errors",
           "out_of_order_discards", "duplicates", "drop_no_route", "drop_link_down", "drop_link_loss", "drop_corrupted",
           "drop_buffer_full", "drop_egress_threshold", "drop_headroom_full", "drop_receive_buffer")  # fmt: skip

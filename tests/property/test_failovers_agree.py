@@ -18,7 +18,7 @@ from weftwork.engine.packet_input import Instant, PacketInput
 
 PLANS = case_count(plain=50, deep=600)
 SANITIZED_PLANS = 20
-WANTED = PLANS // 5  # plans with each of these
+WANTED = PLANS // 6  # plans with each of these
 
 
 def features(engine_input: PacketInput, outcome: Outcome) -> set[str]:

@@ -115,7 +115,7 @@ def random_plan(seed: int, *, is_calm: bool = False, is_torn: bool = False, is_w
         rng.choice((150, 60)) * MS_PS if is_long else rng.choice((20 * MS_PS, 20 * MS_PS, rng.randrange(100 * US_PS)))
     )
     if "trimming" in needs:  # where no queue holds a whole packet, it is cut and sent again for ever
-        until_ps = min(until_ps, MS_PS)
+        until_ps = min(until_ps, 400 * US_PS)
     made = lower(
         fabric=fabric,
         job=job,

@@ -18,7 +18,7 @@ from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import Instant, Op, PacketInput, Rule
 from weftwork.policies.load import catalogue
 
-PLANS = case_count(plain=100, deep=1_000)
+PLANS = case_count(plain=100, deep=700)
 SANITIZED_PLANS = 40  # of those, also run under the sanitizers and on the newest Python
 FEATURES = 25
 WANTED_OF_A_FEATURE = PLANS // 20

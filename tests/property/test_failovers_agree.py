@@ -16,7 +16,7 @@ from property.scenarios import random_plan
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import Instant, PacketInput
 
-PLANS = case_count(plain=50, deep=600)
+PLANS = case_count(plain=50, deep=400)
 SANITIZED_PLANS = 20
 WANTED = PLANS // 6  # plans with each of these
 

@@ -145,8 +145,9 @@ class PortChoice:
             ways = [self.routes.delivery(packet.destination)] if is_delivered else self._next_hops(target, layer)
             if not ways:
                 return None
-            keeps_all = self.plugin.waits_for_routes
-            candidates = [way for way in ways if keeps_all or self._port_of[way.port].is_up]
+            candidates = ways
+            if not self.plugin.waits_for_routes:
+                candidates = [way for way in ways if self._port_of[way.port].is_up]
             if not candidates:
                 return self._port_of[ways[0].port]
             is_asked = self.plugin.at_delivery if is_delivered else len(candidates) > 1 or self.plugin.always
@@ -193,7 +194,7 @@ class PortChoice:
             row.rate_bps = port.rate_bps
             row.weight = way.weight
             row.port = port.local_index
-            row.minimal = int(way.is_minimal)
+            row.minimal = 1 if way.is_minimal else 0
             if self._looks_at_queues:
                 row.queue_bytes = self.queue_bytes(port.id, packet.traffic_class)
                 row.paused = int(port.is_held(packet.traffic_class, packet.size_bytes))

@@ -119,15 +119,14 @@ inline bool draws_mark(const State& s, const SwitchRow& row, const Packet& packe
 }
 
 /// Write what the packet leaves behind at `port` into it, which makes it longer from here on.
-inline void stamp_telemetry(State& s, PortId port, Packet* packet, std::int64_t bytes_sent, Ps at_ps) {
+inline void stamp_telemetry(const State& s, PortId port, Packet* packet, std::int64_t bytes_sent, Ps at_ps) {
   const std::size_t place = extension(packet).hops - std::size_t{1};  // it has counted this switch
   if (place >= kHops) [[unlikely]]
     throw LimitError(
         "a packet has come to a ninth switch with in-band telemetry, and has room for what eight write, since a port"
         " selection, or routes that changed meanwhile, have sent it another way than a shortest one; take a port"
         " selection that makes fewer detours, or a congestion control and a path selection without telemetry");
-  hops(packet, s.wide)[place] = Hop::of(at_ps, s.queued_bytes(port), bytes_sent, s.rate_bps[port]);
-  if (s.wide) hop_ports(packet)[place] = port;
+  hops(packet, s.wide)[place] = Hop::of(at_ps, s.queued_bytes(port), bytes_sent, s.rates.of(port), port);
   packet->bytes = static_cast<std::uint16_t>(packet->bytes + s.in.transport.telemetry_hop_bytes);
 }
 

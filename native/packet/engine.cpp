@@ -76,6 +76,7 @@ void build_ports(State& s) {
   if (in.has_path_load) s.loads.resize(ports);
   s.due_at_ps.assign(ports, kNeverPs);
   s.rate_bps.assign(in.port_rate_bps.items());
+  if (in.has_telemetry) s.rates.open(ports);
   s.loss.assign(in.port_loss.items());
   for (const InstantRow& instant : in.instants)
     s.loses = s.loses || static_cast<InstantCode>(instant.code) == InstantCode::kLoss;

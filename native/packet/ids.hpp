@@ -16,6 +16,7 @@ using GroupId = Id<struct GroupKind>;                // ports among which a swit
 using CandidateId = Id<struct CandidateKind>;        // a port of a group
 using RouteTableId = Id<struct RouteTableKind>;
 using ColumnId = Id<struct ColumnKind>;  // a NIC port among those of its rank
+using RateId = Id<struct RateKind>;      // a rate that some link has at some time
 using ClaimId = Id<struct ClaimKind>;    // a receive of one mailbox, in the order of posting
 
 /// Which of the two links inside a server.

@@ -12,6 +12,7 @@ inline bool is_host(const State& s, NodeId node) {
 
 inline void set_rate(State& s, PortId port, std::int64_t rate) {
   s.rate_bps[port] = rate;
+  if (s.in.has_telemetry) s.rates.set(port, rate);
   s.ports[port].ps_per_byte = 8 * kSecondPs % rate == 0 ? 8 * kSecondPs / rate : 0;
   s.inexact_serialisation[port].clear();
 }

@@ -91,31 +91,39 @@ struct Wide {
 static_assert(sizeof(Wide) == 64);
 inline constexpr std::size_t kWideUsed = offsetof(Wide, unused);
 
-/// What one switch writes into a packet: 64 + 44 + 41 + 40 bits of instant, bytes sent, rate and queue.
+/// What one switch writes into a packet: 64 bits of instant, 44 of bytes sent, 20 of the rate's number in the run's
+/// table, 24 of the port, and 40 of queue.
 struct Hop {
   Ps at_ps;
-  std::uint64_t bytes_and_rate;  // bytes sent << 20 | rate >> 21
-  std::uint64_t rate_and_queue;  // rate's low 21 bits << 40 | queue
+  std::uint64_t bytes_and_rate;  // bytes sent << 20 | number of the rate
+  std::uint64_t port_and_queue;  // port << 40 | queue
 
-  static Hop of(Ps at_ps, std::int64_t queue_bytes, std::int64_t tx_bytes, std::int64_t rate_bps) {
-    const auto rate = static_cast<std::uint64_t>(rate_bps);
-    return {at_ps, static_cast<std::uint64_t>(tx_bytes) << 20 | rate >> 21,
-            (rate & 0x1FFFFF) << 40 | static_cast<std::uint64_t>(queue_bytes)};
+  static Hop of(Ps at_ps, std::int64_t queue_bytes, std::int64_t tx_bytes, RateId rate, PortId port) {
+    return {at_ps, static_cast<std::uint64_t>(tx_bytes) << kRateBits | static_cast<std::uint32_t>(rate.value),
+            static_cast<std::uint64_t>(static_cast<std::uint32_t>(port.value)) << kQueueBits |
+                static_cast<std::uint64_t>(queue_bytes)};
   }
-  [[nodiscard]] std::int64_t tx_bytes() const { return static_cast<std::int64_t>(bytes_and_rate >> 20); }
-  [[nodiscard]] std::int64_t rate_bps() const {
-    return static_cast<std::int64_t>((bytes_and_rate & 0xFFFFF) << 21 | rate_and_queue >> 40);
+  [[nodiscard]] std::int64_t tx_bytes() const { return static_cast<std::int64_t>(bytes_and_rate >> kRateBits); }
+  [[nodiscard]] RateId rate() const {
+    return RateId(static_cast<std::int32_t>(bytes_and_rate & ((1U << kRateBits) - 1)));
   }
-  [[nodiscard]] std::int64_t queue_bytes() const { return static_cast<std::int64_t>(rate_and_queue & 0xFFFFFFFFFFULL); }
+  [[nodiscard]] std::int64_t port() const { return static_cast<std::int64_t>(port_and_queue >> kQueueBits); }
+  [[nodiscard]] std::int64_t queue_bytes() const {
+    return static_cast<std::int64_t>(port_and_queue & ((std::uint64_t{1} << kQueueBits) - 1));
+  }
+
+  static constexpr unsigned kRateBits = 20;
+  static constexpr unsigned kQueueBits = 40;
+  static constexpr std::int64_t kMostPorts = 1 << 24;
+  static constexpr std::size_t kMostRates = 1U << kRateBits;
 };
 static_assert(sizeof(Hop) == 24);
 
 inline constexpr std::size_t kPlainStride = 32;
 inline constexpr std::size_t kExtendedStride = 64;
 inline constexpr std::size_t kWideStride = 128;
-inline constexpr std::size_t kTelemetryStride = 256;                         // 64 + 8 x 24
-inline constexpr std::size_t kWideTelemetryStride = 512;                     // 128 + 8 x 24, and 8 x 4 of ports
-inline constexpr std::size_t kHopPorts = kWideStride + kHops * sizeof(Hop);  // where those begin
+inline constexpr std::size_t kTelemetryStride = 256;      // 64 + 8 x 24
+inline constexpr std::size_t kWideTelemetryStride = 512;  // 128 + 8 x 24
 
 inline Extension& extension(Packet* packet) {
   return *reinterpret_cast<Extension*>(reinterpret_cast<std::uint8_t*>(packet) + sizeof(Packet));
@@ -130,15 +138,18 @@ inline Wide& wide(Packet* packet) {
 inline Hop* hops(Packet* packet, bool is_wide) {
   return reinterpret_cast<Hop*>(reinterpret_cast<std::uint8_t*>(packet) + (is_wide ? kWideStride : kExtendedStride));
 }
-/// Ports by which a packet has left the switches of its records; only in a wide packet.
-inline PortId* hop_ports(Packet* packet) {
-  return reinterpret_cast<PortId*>(reinterpret_cast<std::uint8_t*>(packet) + kHopPorts);
-}
 
 /// How many switches have written into a data packet, or into the one that an ACK or NAK echoes; all that telemetry
 /// passes offer it, and one that was cut has lost it.
 inline std::size_t recorded_hops(const Packet* packet) {
   return has(packet->flags, kCut) ? 0 : std::min<std::size_t>(extension(packet).hops, kHops);
+}
+/// Copy what `filled` switches have written, in pieces of a size that the compiler knows: the last may hold more.
+inline void copy_hops(void* to, const void* from, std::size_t filled) {
+  constexpr std::size_t kPiece = 64;
+  static_assert(kHops * sizeof(Hop) % kPiece == 0);
+  for (std::size_t done = 0; done < filled * sizeof(Hop); done += kPiece)
+    std::memcpy(static_cast<std::uint8_t*>(to) + done, static_cast<const std::uint8_t*>(from) + done, kPiece);
 }
 /// Whether a packet counts the switches that it passes in its extension.
 inline bool counts_switches(const Packet& packet) {
@@ -229,9 +240,7 @@ class PacketPool {
     if (is_wide) copy_bytes(kExtendedStride, kWideUsed);
     if (stride_ < kTelemetryStride) return;
     const std::size_t first = is_wide ? kWideStride : kExtendedStride;
-    for (std::size_t hop = 0; hop < filled; ++hop) copy_bytes(first + hop * sizeof(Hop), sizeof(Hop));
-    if (is_wide)
-      for (std::size_t hop = 0; hop < filled; ++hop) copy_bytes(kHopPorts + hop * sizeof(PortId), sizeof(PortId));
+    copy_hops(to + first, from + first, filled);
   }
 
   static constexpr std::size_t kBlockRecords = 16;

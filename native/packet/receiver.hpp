@@ -54,10 +54,7 @@ inline void send_reply(State& s, QueuePair& qp, QueuePairId id, PacketKind kind,
         if (kind == PacketKind::kNak) ext.refused = cause->seq;
         if (has(cause->flags, kCut)) reply->flags = with(reply->flags, kCut);
         if (has(cause->flags, kLastHop)) reply->flags = with(reply->flags, kLastHop);
-        if (s.in.has_telemetry) {
-          std::copy_n(hops(cause, s.wide), recorded_hops(cause), hops(reply, s.wide));
-          if (s.wide) std::copy_n(hop_ports(cause), recorded_hops(cause), hop_ports(reply));
-        }
+        if (s.in.has_telemetry) copy_hops(hops(reply, s.wide), hops(cause, s.wide), recorded_hops(cause));
       }
       if (s.wide) wide(reply).marked_bytes = qp.marked_bytes;
       if (s.wide && cause != nullptr) wide(reply).path_load = wide(cause).path_load;

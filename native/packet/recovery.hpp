@@ -132,9 +132,9 @@ inline void fill_telemetry(State& s, Signal& signal, Packet* packet) {
     const Hop& hop = hops(packet, s.wide)[i];
     signal.hop_queue_bytes[i] = hop.queue_bytes();
     signal.hop_tx_bytes[i] = hop.tx_bytes();
-    signal.hop_rate_bps[i] = hop.rate_bps();
+    signal.hop_rate_bps[i] = s.rates.rate_bps(hop.rate());
     signal.hop_at_ps[i] = hop.at_ps;
-    if (s.wide) signal.hop_port[i] = hop_ports(packet)[i].value;
+    signal.hop_port[i] = hop.port();
   }
 }
 

@@ -22,6 +22,7 @@
 #include "packet/path_load.hpp"
 #include "packet/port_records.hpp"
 #include "packet/queue_pair_records.hpp"
+#include "packet/rate_table.hpp"
 #include "packet/recordings.hpp"
 #include "packet/routes.hpp"
 #include "packet/server_records.hpp"
@@ -41,6 +42,7 @@ struct State {
   IdVector<PortId, PortCounters> port_counters;
   IdVector<PortId, Ps> due_at_ps;  // next instant at which the port can start something; never: nothing waits
   IdVector<PortId, std::int64_t> rate_bps;
+  RateTable rates;                          // empty without telemetry
   IdVector<PortId, PortLoad> loads;         // of switches' ports; empty where no policy asks for loads of paths
   IdVector<PortId, bool> down_at_failover;  // empty before the first one
   IdVector<PortId, double> loss;            // probability that a packet that leaves the port is lost

@@ -26,7 +26,7 @@ def late(variant: str, lead_ps: int) -> tuple[list[float], float]:
     return [(first - second) / (first + second) for first, second in rates], float(np.std(probe_rtts_ps(outcome)))
 
 
-@pytest.mark.parametrize("lead_ms", [2, 5, 10])
+@pytest.mark.parametrize("lead_ms", [2, *(pytest.param(lead_ms, marks=pytest.mark.deep) for lead_ms in (5, 10))])
 def test_flows_that_start_apart_meet_only_with_the_patch(lead_ms: int, show: Show) -> None:
     (gaps, strays_ps), (patched, patched_strays_ps) = (late(name, lead_ms * MS_PS) for name in ("zhu-repo", "patched"))
     for name, found in (("zhu-repo", gaps), ("patched", patched)):

@@ -46,6 +46,7 @@ def test_one_flow_fills_the_link_and_two_share_it(name: str, variant: str | None
     assert [one.check for one in found] == (["one_flow_fills_the_link"] if (name, variant) == TOO_SMALL else [])
 
 
+@pytest.mark.deep  # test_every_control.py compares both engines in the test command
 @pytest.mark.parametrize("name", CONTROLS, ids=short)
 def test_the_reference_says_the_same_of_a_short_run(name: str) -> None:
     policy = load("congestion_control", name)

@@ -190,7 +190,7 @@ def cases(
 
 @pytest.mark.parametrize("mode", ["spray", "hashed", "deterministic"])
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=case_count(plain=25, deep=150))
+@settings(max_examples=case_count(plain=10, deep=150))
 @given(data=st.data())
 def test_paths_are_those_of_the_packet_engine(name: str, mode: RoutingMode, data: st.DataObject) -> None:
     hashed = data.draw(st.sampled_from(HASHES)) if mode == "hashed" else HASHES[0]
@@ -200,7 +200,7 @@ def test_paths_are_those_of_the_packet_engine(name: str, mode: RoutingMode, data
 
 
 @pytest.mark.parametrize("mode", ["spray", "hashed", "deterministic"])
-@settings(max_examples=case_count(plain=60, deep=300))
+@settings(max_examples=case_count(plain=30, deep=300))
 @given(drawn=random_fabrics(), data=st.data())
 def test_paths_of_any_fabric(mode: RoutingMode, drawn: tuple[Fabric, list[bool]], data: st.DataObject) -> None:
     fabric, up = drawn

@@ -59,7 +59,7 @@ __all__ = ["Series", "StateField", "run"]
 _CATALOGUE_ECMP: Final = Path(weftwork.policies.__file__).parent / "port_selection" / "ecmp.py"
 SERIES_ROWS: Final = 4_000_000  # chosen: 128 MB in the engine, and some 500 MB where they become a table
 _EXTENDED_FIELDS: Final = (".hops", ".from_edge", "Kind.TRIM")
-_WIDE_FIELDS: Final = (".word", ".via", "marked_bytes", "request_bytes", "hop_port")
+_WIDE_FIELDS: Final = (".word", ".via", "marked_bytes", "request_bytes")
 _ORIGIN_FIELDS: Final = (".queue_pair_hash", ".from_edge", ".to_edge")
 _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
 

@@ -35,6 +35,7 @@ CONTROLS = [
     if entry.name != "none"
     for variant in (None, *load("congestion_control", entry.name).plugin.variants)
 ]
+CASES = [pytest.param(*pair, marks=() if pair[1] is None else pytest.mark.deep) for pair in CONTROLS]
 IDLE = '''"""Does nothing. Source: none. Leaves out: everything."""
 
 from weftwork.policies.interface import CongestionControl, SenderState, Signal
@@ -112,7 +113,7 @@ def idle(folder: Path, needs: frozenset[str]) -> LoadedPolicy:
     return load("congestion_control", file)
 
 
-@pytest.mark.parametrize(("name", "variant"), CONTROLS)
+@pytest.mark.parametrize(("name", "variant"), CASES)
 def test_both_engines_agree_and_the_control_acts(name: str, variant: str | None, folder: Path) -> None:
     control = load("congestion_control", name, variant=variant)
     outcome = both(plan(control), f"{name} {variant or ''}")

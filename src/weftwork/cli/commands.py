@@ -108,6 +108,34 @@ def _run(  # noqa: PLR0913 - the options, all by name
     )
 
 
+@app.command("plan", epilog=TRUST)
+def _plan(  # noqa: PLR0913 - the options, all by name
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Scenario; keys of training that it does not give are searched.", show_default=False),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Without FILE: model of the catalogue, or a config.json.")] = None,
+    node: Annotated[str | None, typer.Option(help="Without FILE: server of the catalogue, such as dgx-h100.")] = None,
+    gpus: Annotated[int | None, typer.Option(help="Without FILE: how many GPUs.")] = None,
+    global_batch: Annotated[
+        int | None, typer.Option(help="Without FILE: sequences of an iteration; 4 Mi tokens by default.")
+    ] = None,
+    sequence: Annotated[int | None, typer.Option(help="Without FILE: tokens of a sequence; 8,192 by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Folder to write; runs/plan-<name>-<time> by default.")
+    ] = None,
+    settings: Settings = None,
+    no_user_code: NoUserCode = False,
+    as_json: Json = False,
+) -> None:
+    """Find the fastest parallel plans for a model on so many GPUs."""
+    from weftwork.cli.plan import plan, question
+
+    asked = file or question(model=model, node=node, gpus=gpus, global_batch=global_batch, sequence=sequence)
+    plan(asked, out=out, settings=settings, user_code=not no_user_code, as_json=as_json)
+
+
 @app.command("collective", epilog=TRUST)
 def _collective(  # noqa: PLR0913 - the options, all by name
     *,

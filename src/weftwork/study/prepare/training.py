@@ -43,7 +43,15 @@ if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.scenario.training import TrainingSection
 
-__all__ = ["TrainingJob", "compute_factors", "gpu_numbers", "training_jobs", "training_programs"]
+__all__ = [
+    "TrainingJob",
+    "TrainingSetting",
+    "compute_factors",
+    "gpu_numbers",
+    "training_jobs",
+    "training_programs",
+    "training_setting",
+]
 
 # chosen: Llama 3 stretched its context 16 times (arXiv:2407.21783, section 3.4.2); four times that is a slip of the pen
 MOST_STRETCH = 64
@@ -189,17 +197,75 @@ def compute_factors(scenario: Scenario, fabric: Fabric, placement: Placement) ->
     return factor
 
 
-def _job(
-    scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str
-) -> tuple[TrainingJob, dict[str, Caveat]]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingSetting:
+    """What a training job has whatever its plan is.
+
+    Attributes
+    ----------
+    model, gpu, software : what trains on what
+    cluster : what collectives must know of the machine
+    placement : of its GPUs
+    figures_caveats : what is uncertain of the figures of collectives
+    """
+
+    model: Model
+    gpu: Gpu
+    software: Software
+    cluster: GpuCluster
+    placement: Placement
+    figures_caveats: dict[str, Caveat]
+
+
+def training_setting(
+    scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str = "training"
+) -> TrainingSetting:
+    """Resolve what a training job has whatever its plan is.
+
+    Parameters
+    ----------
+    scenario : that was read
+    fabric : on which it runs
+    section : of the job
+    path : of the section in the scenario
+
+    Raises
+    ------
+    ConfigError : with what is wrong with the model, the GPU or the servers
+    """
     server = _server(fabric)
     what = _model(section.model, f"{path}.model")
     first, gpus = section.first_gpu or 0, section.gpus or fabric.gpus
+    chip = gpu(_gpu_name(section, server, path), path=f"{path}.gpu")
+    made = section.software.on(software(section.software.model, path=f"{path}.software"))
+    order = PLACEMENTS[section.placement](fabric, first + gpus, seed=scenario.engine.seed)
+    figures = collective_figures(
+        server,
+        nic_port_rate_bps=port_rate_bps(fabric),
+        gpu=chip.name,
+        network_latency_ps=path_latency_ps(fabric),
+        payload_share=transport_of(scenario.transport).payload_share,
+    )
+    return TrainingSetting(
+        model=what,
+        gpu=chip,
+        software=made,
+        cluster=GpuCluster(domain_gpus=max(1, server.nvlink_domain_gpus), figures=figures),
+        placement=_part(order, first, first + gpus),
+        figures_caveats=collective_caveats(figures),
+    )
+
+
+def _job(
+    scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str
+) -> tuple[TrainingJob, dict[str, Caveat]]:
+    what = _model(section.model, f"{path}.model")
+    gpus = section.gpus or fabric.gpus
     _refuse_absurd(section, what, path)
     plan = section.parallelism(what)
     if section.data is None:
         plan = plan.model_copy(update={"data": gpus // (plan.tensor * plan.context * plan.pipeline)})
-    chip = gpu(_gpu_name(section, server, path), path=f"{path}.gpu")
+    chip = gpu(_gpu_name(section, _server(fabric), path), path=f"{path}.gpu")
     made = section.software.on(software(section.software.model, path=f"{path}.software"))
     refuse(
         what,
@@ -210,21 +276,14 @@ def _job(
         has_flash_attention=made.has_flash_attention,
         path=path,
     )
-    order = PLACEMENTS[section.placement](fabric, first + gpus, seed=scenario.engine.seed)
-    figures = collective_figures(
-        server,
-        nic_port_rate_bps=port_rate_bps(fabric),
-        gpu=chip.name,
-        network_latency_ps=path_latency_ps(fabric),
-        payload_share=transport_of(scenario.transport).payload_share,
-    )
+    setting = training_setting(scenario, fabric, section, path)
     job, shape = training_job(
         what,
         plan,
         gpu=chip,
         software=made,
-        cluster=GpuCluster(domain_gpus=max(1, server.nvlink_domain_gpus), figures=figures),
-        placement=_part(order, first, first + gpus),
+        cluster=setting.cluster,
+        placement=setting.placement,
         extras=_extras(section, what, plan),
         name=section.name,
     )
@@ -233,7 +292,7 @@ def _job(
         **({} if section.model.endswith(".json") else model_caveats(what.name)),
         **gpu_caveats(chip.name),
         **software_caveats(made.name),
-        **collective_caveats(figures),
+        **setting.figures_caveats,
         **scattered(section.placement, f"{path}.placement"),
     }
     return (

@@ -91,10 +91,12 @@ def fullest_stage(model: Model, plan: Parallelism, *, has_flash_attention: bool 
     46
     """
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
-    found = [
-        _stage_memory(shape, stage, virtual_stages)
-        for stage, virtual_stages in enumerate(virtual_stages_of(model, plan))
-    ]
+    seen: set[tuple[tuple[Unit, ...], ...]] = set()
+    found = []
+    for stage, parts in enumerate(virtual_stages_of(model, plan)):
+        if parts not in seen:  # a later stage with the same units keeps no more passes of them
+            seen.add(parts)
+            found.append(_stage_memory(shape, stage, parts))
     return max(found, key=lambda memory: memory.total_bytes)
 
 

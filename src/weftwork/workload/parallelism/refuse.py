@@ -21,7 +21,7 @@ from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import virtual_stages_of
 from weftwork.workload.parallelism.memory import ADAM_BYTES, RESERVED_BYTES, WEIGHT_BYTES, fullest_stage
 
-__all__ = ["Refusal", "nearest_plan", "reasons", "refuse", "settings"]
+__all__ = ["Given", "Refusal", "misfits", "nearest_plan", "reasons", "refuse", "settings"]
 
 MOST_PLANS: Final = 1_500  # chosen: at most a second or two
 _NO_PLAN: Final = "no plan near this one fits; take more GPUs or a smaller model"
@@ -78,7 +78,7 @@ def refuse(
     ------
     ConfigError : with every reason; the fix of the last one is the nearest feasible plan, as ``--set`` for all of them
     """
-    given = _Given(model=model, gpus=gpus, gpu=gpu, memory_bytes=memory_bytes, has_flash_attention=has_flash_attention)
+    given = Given(model=model, gpus=gpus, gpu=gpu, memory_bytes=memory_bytes, has_flash_attention=has_flash_attention)
     found = reasons(given, plan)
     if not found:
         return
@@ -100,7 +100,7 @@ def _shown(value: object) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Given:
+class Given:
     """What a plan is for; parameters of `refuse`."""
 
     model: Model
@@ -117,9 +117,14 @@ class _Given:
         return self.gpu.memory_bytes
 
 
-def reasons(given: _Given, plan: Parallelism) -> list[Refusal]:
+def reasons(given: Given, plan: Parallelism) -> list[Refusal]:
     """Every reason why a plan cannot be; memory is judged where the shapes fit."""
-    found = [
+    return misfits(given, plan) or _memory(given, plan)
+
+
+def misfits(given: Given, plan: Parallelism) -> list[Refusal]:
+    """Every reason why a plan cannot be, but for memory."""
+    return [
         *_gpus(given, plan),
         *_tensor(given.model, plan),
         *_experts(given.model, plan),
@@ -128,10 +133,9 @@ def reasons(given: _Given, plan: Parallelism) -> list[Refusal]:
         *_sequence(plan),
         *_precision(given.gpu, plan),
     ]
-    return found or _memory(given, plan)
 
 
-def _gpus(given: _Given, plan: Parallelism) -> Iterator[Refusal]:
+def _gpus(given: Given, plan: Parallelism) -> Iterator[Refusal]:
     if plan.ranks != given.gpus:
         degrees = f"tensor {plan.tensor} x context {plan.context} x pipeline {plan.pipeline} x data {plan.data}"
         yield Refusal(key="data", text=f"{degrees} = {plan.ranks:,}, wanted the {given.gpus:,} GPUs")
@@ -226,7 +230,7 @@ def _precision(gpu: Gpu | None, plan: Parallelism) -> Iterator[Refusal]:
         yield Refusal(key="precision", text=text)
 
 
-def _memory(given: _Given, plan: Parallelism) -> list[Refusal]:
+def _memory(given: Given, plan: Parallelism) -> list[Refusal]:
     limit = given.limit_bytes
     if limit is None:
         return []
@@ -241,7 +245,7 @@ def _memory(given: _Given, plan: Parallelism) -> list[Refusal]:
 # The nearest plan
 
 
-def nearest_plan(given: _Given, plan: Parallelism) -> Parallelism | None:
+def nearest_plan(given: Given, plan: Parallelism) -> Parallelism | None:
     """The plan that can be which differs least; None where none of the first `MOST_PLANS` can."""
     if _is_too_large(given, plan):
         return None
@@ -263,7 +267,7 @@ def nearest_plan(given: _Given, plan: Parallelism) -> Parallelism | None:
     return None
 
 
-def _is_too_large(given: _Given, plan: Parallelism) -> bool:
+def _is_too_large(given: Given, plan: Parallelism) -> bool:
     """Whether weights, gradients and Adam's state do not fit even where all GPUs share them."""
     counted = parameters(given.model)
     size = WEIGHT_BYTES + (0 if plan.has_lora else plan.gradient_bytes + ADAM_BYTES)
@@ -275,13 +279,13 @@ def _identity(plan: Parallelism) -> tuple[Any, ...]:
     return tuple(getattr(plan, key) for key in Parallelism.model_fields if key != "overlap")
 
 
-def _on_all_gpus(given: _Given, plan: Parallelism) -> Parallelism:
+def _on_all_gpus(given: Given, plan: Parallelism) -> Parallelism:
     """With copies of the model on what is left, if that comes out."""
     product = plan.tensor * plan.context * plan.pipeline
     return plan if given.gpus % product else plan.model_copy(update={"data": given.gpus // product})
 
 
-def _neighbours(given: _Given, plan: Parallelism, key: str) -> Iterator[tuple[float, Parallelism]]:
+def _neighbours(given: Given, plan: Parallelism, key: str) -> Iterator[tuple[float, Parallelism]]:
     """Plans one step away that may mend what stands in the way at ``key``, each with what the step costs."""
     for remedy in _REMEDIES[key]:
         old = getattr(plan, remedy)
@@ -290,7 +294,7 @@ def _neighbours(given: _Given, plan: Parallelism, key: str) -> Iterator[tuple[fl
                 yield cost, _on_all_gpus(given, plan.model_copy(update={remedy: new}))
 
 
-def _steps(given: _Given, plan: Parallelism, key: str) -> Iterator[tuple[float, Any]]:
+def _steps(given: Given, plan: Parallelism, key: str) -> Iterator[tuple[float, Any]]:
     """The next values of one key, with what each costs."""
     model, ranks = given.model, plan.tensor * plan.context * plan.data
     values: list[int] = []

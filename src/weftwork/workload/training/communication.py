@@ -11,7 +11,7 @@ Leaves out: tokens that are spread unevenly over experts; formats of tokens on t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -20,13 +20,13 @@ import numpy as np
 from weftwork.base.clock import whole_ps
 from weftwork.spec.job import Collect, Grid, Placement
 from weftwork.spec.training import Model, Parallelism, Software
-from weftwork.workload.collectives.cost import collective_cost
+from weftwork.workload.collectives.cost import CollectiveCost, collective_cost
 from weftwork.workload.collectives.figures import CollectiveFigures
 from weftwork.workload.collectives.protocols import software as protocol_latencies
 from weftwork.workload.models.size import LayerKind
 from weftwork.workload.parallelism.groups import Groups, groups
 
-__all__ = ["LABELS", "Communication", "GpuCluster", "TimedCollective", "label"]
+__all__ = ["LABELS", "Answers", "Communication", "GpuCluster", "TimedCollective", "label"]
 
 LABELS: Final = (
     "compute", "recompute", "tensor", "context", "expert", "pipeline", "data", "optimizer", "launch", "checkpoint",
@@ -80,15 +80,24 @@ class TimedCollective:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What was worked out once: members of groups in a domain, by axes, and costs of collectives, by what was asked."""
+
+    spreads: dict[tuple[tuple[int, int], ...], tuple[int, int]] = field(default_factory=dict)
+    costs: dict[tuple[str, int, int, float], CollectiveCost] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Communication:
-    """Calls of a plan on a machine."""
+    """Calls of a plan on a machine; ``answers`` may be shared by plans of one placement, machine and software."""
 
     model: Model
     plan: Parallelism
     software: Software
     cluster: GpuCluster
     placement: Placement
+    answers: Answers = field(default_factory=Answers)
 
     @cached_property
     def groups(self) -> Groups:
@@ -213,15 +222,18 @@ class Communication:
         spread : whether a token goes to several members, of which one domain needs one copy
         """
         per_domain, fewest = self._spread(group)
-        cost = collective_cost(
-            operation,
-            members=group.size,
-            per_domain=per_domain,
-            domain_gpus=self.cluster.domain_gpus,
-            size_bytes=size_bytes,
-            figures=self.cluster.figures,
-            software=self.software,
-        )
+        asked = (operation, group.size, per_domain, size_bytes)
+        cost = self.answers.costs.get(asked)
+        if cost is None:
+            cost = self.answers.costs[asked] = collective_cost(
+                operation,
+                members=group.size,
+                per_domain=per_domain,
+                domain_gpus=self.cluster.domain_gpus,
+                size_bytes=size_bytes,
+                figures=self.cluster.figures,
+                software=self.software,
+            )
         domains = -(-group.size // per_domain)
         share = 1.0
         if spread and self.software.has_deduplicated_experts and domains > 1:
@@ -241,8 +253,22 @@ class Communication:
             network_share=share,
             label=label(kind),
         )
+        self._paths_ps[group.axes] = cost.path_ps
         alone_ps = self._alone_ps(collect, per_domain, domains) + cost.path_ps
         return TimedCollective(collect=collect, alone_ps=alone_ps, path_ps=cost.path_ps)
+
+    def part_ps(self, collect: Collect) -> int:
+        """What a part of one of the calls takes when nobody else uses its links."""
+        per_domain, _ = self._spread(collect.group)
+        domains = -(-collect.group.size // per_domain)
+        return self._alone_ps(collect, per_domain, domains) + self._paths_ps[collect.group.axes]
+
+    def message_ps(self, rank: int, other: int) -> int:
+        """What a message between stages takes from one rank to another, alone."""
+        far = self.is_far(rank, other)
+        figures = self.cluster.figures
+        rate_bps = figures.network_rate_bps * figures.payload_share if far else figures.nvlink_rate_bps
+        return self.message_latency_ps(far=far) + whole_ps(self.message_bytes * 8 / rate_bps * 1e12)
 
     def message_latency_ps(self, *, far: bool) -> int:
         """What software takes of a message between two ranks: a launch and a step of NCCL's Simple protocol.
@@ -272,19 +298,19 @@ class Communication:
 
         Groups may differ, as where a domain is no multiple of a group; the one that is spread most stands for all.
         """
-        if group.axes not in self._spreads:
+        if group.axes not in self.answers.spreads:
             rank = np.arange(len(self._domain))
             first = rank - sum(rank // stride % size * stride for stride, size in group.axes)
             domains = int(self._domain.max(initial=0)) + 1
             place, count = np.unique(first * domains + self._domain, return_counts=True)
             most = np.zeros(len(rank), np.int64)
             np.maximum.at(most, place // domains, count)
-            self._spreads[group.axes] = int(most[np.unique(first)].min()), int(count.min())
-        return self._spreads[group.axes]
+            self.answers.spreads[group.axes] = int(most[np.unique(first)].min()), int(count.min())
+        return self.answers.spreads[group.axes]
 
     @cached_property
-    def _spreads(self) -> dict[tuple[tuple[int, int], ...], tuple[int, int]]:
-        """Answers of `_spread`, by the axes of groups."""
+    def _paths_ps(self) -> dict[tuple[tuple[int, int], ...], int]:
+        """Latency of the path of a call, by the axes of its groups."""
         return {}
 
     def _alone_ps(self, collect: Collect, per_domain: int, domains: int) -> int:

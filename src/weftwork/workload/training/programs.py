@@ -45,7 +45,7 @@ from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.schedule import Pass, as_loops, passes
 from weftwork.workload.training.stage import UnitOperations, duration_ps, in_turn
 
-__all__ = ["PASSES", "PASS_DTYPE", "Extras", "TrainingShape", "training_job"]
+__all__ = ["PASSES", "PASS_DTYPE", "Extras", "Stage", "TrainingShape", "stages_of", "training_job"]
 
 PASSES: Final = ("forward", "backward", "gradients", "update", "checkpoint", "loading")
 PASS_DTYPE: Final = np.dtype([("pass", np.int32), ("micro_batch", np.int32), ("virtual_stage", np.int32)])
@@ -132,11 +132,7 @@ def training_job(
     calls = Communication(model=model, plan=plan, software=software, cluster=cluster, placement=placement)
     kernels = Kernels(gpu=gpu, software=software, precision=plan.precision)
     units = UnitOperations(model=model, plan=plan, kernels=kernels, communication=calls)
-    every = virtual_stages_of(model, plan)
-    stages = [
-        _Stage(units=units, extras=extras or Extras(), stage=stage, virtual_stages=every[stage])
-        for stage in range(plan.pipeline)
-    ]
+    stages = stages_of(units, extras)
     job = Job(
         name=name,
         ranks=plan.ranks,
@@ -150,6 +146,25 @@ def training_job(
     return job, TrainingShape(passes=tuple(stage.shape() for stage in stages), iterations=iterations)
 
 
+def stages_of(units: UnitOperations, extras: Extras | None = None) -> list[Stage]:
+    """The stages of a plan, first to last.
+
+    Parameters
+    ----------
+    units : of the model, each with its operations
+    extras : see `training_job`
+
+    Raises
+    ------
+    ConfigError : fewer layers than parts
+    """
+    every = virtual_stages_of(units.model, units.plan)
+    return [
+        Stage(units=units, extras=extras or Extras(), stage=stage, virtual_stages=parts)
+        for stage, parts in enumerate(every)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class _Step:
     """A pass, as far as its operations depend on it: its first and last micro batch may do more than others."""
@@ -161,7 +176,7 @@ class _Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Stage:
+class Stage:
     """One stage: its streams."""
 
     units: UnitOperations
@@ -171,10 +186,12 @@ class _Stage:
 
     @property
     def plan(self) -> Parallelism:
+        """Whose stage this is."""
         return self.units.plan
 
     @property
     def calls(self) -> Communication:
+        """What its ranks send each other."""
         return self.units.communication
 
     @cached_property
@@ -219,6 +236,14 @@ class _Stage:
             rows += [*of_passes, (PASSES.index("gradients"), -1, -1), (PASSES.index("update"), -1, -1)]
             rows += [(PASSES.index("checkpoint"), -1, -1)] if self.extras.has_checkpoint(iteration) else []
         return np.array(rows, PASS_DTYPE)
+
+    def end(self) -> tuple[Operation, ...]:
+        """What a stage does alone behind its last pass, as far as it does not wait for a stream beside it."""
+        return (*self._gradients(), *self._update())
+
+    def data_calls(self, unit: Unit) -> tuple[tuple[TimedCollective, ...], tuple[TimedCollective, ...]]:
+        """Calls that gather a unit's parameters and add its gradients."""
+        return self._parameter_calls(unit), self._gradient_calls(unit)
 
     # the stream that computes
 

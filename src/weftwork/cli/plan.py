@@ -1,0 +1,270 @@
+"""``weftwork plan``: the fastest parallel plans for a model on so many GPUs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import typer
+import yaml
+from rich.table import Table
+from rich.text import Text
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.whole_file import write_whole
+from weftwork.cli.console import console
+from weftwork.cli.settings import overrides
+from weftwork.report.words import amount, plural
+from weftwork.spec.scenario.migrations import SCHEMA
+from weftwork.spec.scenario.scenario import dump
+from weftwork.spec.scenario.yaml_tree import write_tree
+from weftwork.store.runs import fresh_folder, new_folder, refuse_existing
+from weftwork.study.plan.search import BEST, search
+from weftwork.study.plan.words import kept_words, loss, search_document
+from weftwork.study.prepare.prepare import read_scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from weftwork.study.plan.search import Ranked, Search
+
+__all__ = ["Question", "plan", "question"]
+
+SWITCH: Final = "tomahawk-5"  # chosen: of the fabric where no file names one: 64 ports of 800 Gb/s
+TOKENS: Final = 4 * 2**20  # chosen: of a batch that nobody gives; Llama 3 trained with 4 to 16 Mi (arXiv:2407.21783)
+SEQUENCE: Final = 8_192  # chosen: of a batch that nobody gives; the length of Llama 3's first stage
+OPTIONS: Final = {  # by the key that each sets
+    "training.model": "--model", "fabric.node": "--node", "fabric.gpus": "--gpus", "training": "--gpus",
+    "training.global_batch": "--global-batch", "training.sequence": "--sequence",
+}  # fmt: skip
+SHOWN: Final = 6  # rows of the front
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What is planned where no file says it.
+
+    Attributes
+    ----------
+    model : of the catalogue, or a config.json
+    node : server of the catalogue
+    gpus : how many
+    global_batch, sequence : sequences of an iteration, tokens of a sequence; None: chosen
+    """
+
+    model: str
+    node: str
+    gpus: int
+    global_batch: int | None = None
+    sequence: int | None = None
+
+    def scenario_text(self) -> str:
+        """The scenario that asks it."""
+        sequence = self.sequence or SEQUENCE
+        batch = self.global_batch or max(1, TOKENS // sequence)
+        tree: dict[str, Any] = {
+            "schema": SCHEMA,
+            "name": f"{self.model} on {self.gpus} GPUs",
+            "fabric": {"topology": "rail-optimized", "gpus": self.gpus, "node": self.node, "switch": SWITCH},
+            "training": {"model": self.model, "global_batch": batch, "sequence": sequence},
+            "engine": {"fidelity": "flow"},
+        }
+        return write_tree(tree)
+
+
+def plan(
+    asked: Path | Question,
+    *,
+    out: Path | None,
+    settings: Sequence[str] | None,
+    user_code: bool,
+    as_json: bool,
+) -> None:
+    """Search plans, print the best, and write the best one as a scenario.
+
+    Parameters
+    ----------
+    asked : a scenario whose ``training`` may leave keys out, or what a scenario would say
+    out : folder to write
+    settings : ``key=value`` texts of ``--set``; such keys are not searched
+    user_code : False refuses every Python file of the user's own that the scenario names
+    as_json : one JSON object instead of words
+
+    Raises
+    ------
+    ConfigError : with all mistakes, or where no plan can be
+    """
+    given = overrides(settings)
+    name = f"plan-{asked.stem}" if not isinstance(asked, Question) else f"plan-{asked.model}-{asked.gpus}"
+    folder = new_folder(name) if out is None else out
+    refuse_existing(folder)
+    with fresh_folder(folder) as fresh:
+        if isinstance(asked, Question):
+            file = fresh / "question.yaml"
+            file.write_text(asked.scenario_text(), encoding="utf-8")
+            try:
+                found = _found(file, given, _set_by(given), user_code=user_code)
+            except ConfigError as error:
+                raise _of_options(error) from error
+        else:
+            found = _found(asked, given, _set_by(given) | _set_in(asked), user_code=user_code)
+        document = search_document(found)
+        (fresh / "scenario.yaml").write_text(dump(found.winner), encoding="utf-8")
+        write_whole(fresh / "plan.json", json.dumps(document, indent=2) + "\n")
+    if as_json:
+        typer.echo(json.dumps({"folder": str(folder), **document}, indent=2))
+        return
+    _print(found, folder, console())
+
+
+def _found(file: Path, given: dict[str, str], fixed: frozenset[str], *, user_code: bool) -> Search:
+    with _Told() as told:
+        return search(read_scenario(file, given, user_code=user_code), fixed=fixed, progress=told)
+
+
+def _set_by(given: dict[str, str]) -> frozenset[str]:
+    """Keys of ``training`` that ``--set`` names."""
+    named = (key for key in given if key.startswith("training."))
+    return frozenset(key.removeprefix("training.").partition(".")[0] for key in named)
+
+
+def _set_in(file: Path) -> frozenset[str]:
+    """Keys of ``training`` that a file gives; a file that cannot be read is told of by whoever reads it next."""
+    try:
+        tree = yaml.safe_load(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return frozenset()
+    section = tree.get("training") if isinstance(tree, dict) else None
+    return frozenset(section) if isinstance(section, dict) else frozenset()
+
+
+def _of_options(error: ConfigError) -> ConfigError:
+    """Mistakes of a scenario that nobody has written, by the options that it was made of."""
+    return ConfigError(
+        "command line",
+        [replace(one, path=OPTIONS.get(one.path, one.path), line=None) for one in error.mistakes],
+    )
+
+
+class _Told:
+    """Progress on standard error, where that is a terminal."""
+
+    def __init__(self) -> None:
+        self._is_on = sys.stderr is not None and sys.stderr.isatty()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_on:
+            sys.stderr.write("\r\033[K")
+
+    def __call__(self, what: str, done: int, of: int) -> None:
+        if not self._is_on or (what == "counting" and done % 100):
+            return
+        words = f"{done:,} plans counted" if what == "counting" else f"plan {done + 1} of at most {of} in the engine"
+        sys.stderr.write(f"\r\033[K{words}")
+        sys.stderr.flush()
+
+
+def _print(found: Search, folder: Path, out: Console) -> None:
+    best = found.best[0]
+    seconds = amount(best.iteration_ps, "ps")
+    out.print(Text(f"Best plan: {kept_words(best)}"), soft_wrap=True)
+    out.print(Text(f"An iteration takes {seconds}, most of it {best.limited_by}: {_rates(best)}."), soft_wrap=True)
+    if len(found.best) > 1:
+        other = found.best[1]
+        kind, more_ps = loss(other, best)
+        longer = amount(other.iteration_ps - best.iteration_ps, "ps")
+        share = amount(other.iteration_ps / best.iteration_ps - 1, "share")
+        text = (
+            f"The next, {kept_words(other)}, takes {longer} ({share}) longer: {amount(more_ps, 'ps')} more for {kind}."
+        )
+        out.print(Text(text), soft_wrap=True)
+    out.print()
+    out.print(_table(found.best[:BEST], best))
+    out.print()
+    out.print(Text(_pruned(found)), soft_wrap=True)
+    if found.unsure:
+        text = f"{plural(found.unsure, 'plan')} may be as good and did not run on the flow engine."
+        out.print(Text(text), soft_wrap=True)
+    out.print()
+    out.print(Text("Time against memory, by closed forms:"))
+    out.print(_front_table(found))
+    out.print()
+    out.print(Text(f"The best plan as a scenario: weftwork run {folder / 'scenario.yaml'}"), soft_wrap=True)
+
+
+def _rates(one: Ranked) -> str:
+    tokens, mfu = one.numbers["tokens_per_s"].value, one.numbers["mfu"].value
+    return f"{tokens:,.0f} tokens/s, MFU {amount(mfu, 'share')}, {amount(one.candidate.memory_bytes, 'B')} of a GPU"
+
+
+def _table(ranked: Sequence[Ranked], best: Ranked) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("plan")
+    for name in ("time", "tokens/s", "MFU", "memory", "exposed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("loses by")
+    for one in ranked:
+        kind, more_ps = loss(one, best)
+        table.add_row(
+            kept_words(one),
+            amount(one.iteration_ps, "ps"),
+            f"{one.numbers['tokens_per_s'].value:,.0f}",
+            amount(one.numbers["mfu"].value, "share"),
+            amount(one.candidate.memory_bytes, "B"),
+            amount(one.numbers["exposed_share"].value, "share"),
+            "" if one is best else f"{amount(more_ps, 'ps')} of {kind}",
+        )
+    return table
+
+
+def _front_table(found: Search) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("memory", justify="right", no_wrap=True)
+    table.add_column("time", justify="right", no_wrap=True)
+    table.add_column("plan")
+    step = max(1, -(-len(found.front) // SHOWN))
+    for one in found.front[::step]:
+        keys = ", ".join(f"{key} {value}" for key, value in one.candidate.keys.items() if value not in (1, False))
+        table.add_row(amount(one.candidate.memory_bytes, "B"), amount(one.time.total_ps, "ps"), keys)
+    return table
+
+
+def _pruned(found: Search) -> str:
+    reasons = ", ".join(f"{count:,} for {key}" for key, count in found.pruned.items())
+    left = f"; {sum(found.pruned.values()):,} cannot be: {reasons}" if reasons else ""
+    fixed = f" {plural(len(found.fixed), 'key')} stayed as given: {', '.join(found.fixed)}." if found.fixed else ""
+    return (
+        f"{found.counted:,} plans counted by closed forms, {len(found.best)} run on the flow engine"
+        f" ({found.closed_s:.1f} s and {found.flow_s:.1f} s){left}.{fixed}"
+    )
+
+
+def question(
+    *, model: str | None, node: str | None, gpus: int | None, global_batch: int | None, sequence: int | None
+) -> Question:
+    """What ``--model``, ``--node`` and ``--gpus`` ask.
+
+    Raises
+    ------
+    ConfigError : one of the three is missing
+    """
+    given = {"--model": model, "--node": node, "--gpus": gpus}
+    if model is None or node is None or gpus is None:
+        examples = {"--model": "llama-3-70b", "--node": "dgx-h100", "--gpus": "512"}
+        raise ConfigError(
+            "command line",
+            [
+                Mistake(path=name, text=f"is missing without FILE; such as {name} {examples[name]}")
+                for name, value in given.items()
+                if value is None
+            ],
+        )
+    return Question(model=model, node=node, gpus=gpus, global_batch=global_batch, sequence=sequence)

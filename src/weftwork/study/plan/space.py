@@ -1,0 +1,166 @@
+"""Which plans there are for a model on so many GPUs: every combination of the keys that the user has not fixed.
+
+Some are left out since another plan is never slower and never needs more memory: GPipe beside 1F1B, more recomputation
+than memory asks for, ZeRO 2 where ZeRO 1 fits. Others are left out by rules that people keep and that a user lifts by
+giving the key: tensor and expert-tensor ranks stay in an NVLink domain, a context rank has at least 1,024 tokens, a
+pass has at most 16 sequences.
+Leaves out: offloading, uneven stages by hand, plans that leave GPUs idle.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from weftwork.spec.scenario.training import TrainingSection
+from weftwork.spec.training import Gpu, Model, Parallelism
+from weftwork.workload.parallelism.memory import fullest_stage
+from weftwork.workload.parallelism.refuse import Given, misfits
+
+__all__ = ["SEARCHED", "Candidate", "Space", "candidates"]
+
+LEAST_TOKENS: Final = 1_024  # chosen: of a context rank; below, attention is too short to hide its keys and values
+MOST_SEQUENCES: Final = 16  # chosen: of a pass; the largest micro batch of the published tables is 16
+RECOMPUTE: Final = ("none", "selective", "full")  # each slower than the one before
+# Keys of `training` that are searched, in the order of the loops
+SEARCHED: Final = (
+    "tensor", "context", "expert", "expert_tensor", "pipeline", "data", "order", "balanced_ends", "virtual_stages",
+    "micro_batch", "zero", "recompute",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A plan that can be.
+
+    Attributes
+    ----------
+    keys : of ``training``, those that were searched
+    plan : resolved
+    memory_bytes : of the GPU that needs most
+    """
+
+    keys: Mapping[str, Any]
+    plan: Parallelism
+    memory_bytes: int
+
+
+@dataclass(kw_only=True, slots=True)
+class Space:
+    """What is searched, and what came of it.
+
+    Attributes
+    ----------
+    section : of the scenario; what it says of keys that are not fixed is no more than a default
+    model, gpu : what trains on what
+    gpus : that take part
+    domain_gpus : of an NVLink domain
+    has_flash_attention : of the software
+    fixed : keys of ``training`` that the user has given
+    pruned : how many plans were left out, by the key that stood in the way; ``memory`` is a key
+    """
+
+    section: TrainingSection
+    model: Model
+    gpu: Gpu
+    gpus: int
+    domain_gpus: int
+    has_flash_attention: bool
+    fixed: frozenset[str]
+    pruned: Counter[str] = field(default_factory=Counter)
+
+    def choices(self, key: str, values: Sequence[Any]) -> Sequence[Any]:
+        """Values of a key: the user's own, if the key is fixed."""
+        return (getattr(self.section, key),) if key in self.fixed else values
+
+
+def candidates(space: Space) -> Iterator[Candidate]:
+    """Every plan that can be; those that cannot are counted in ``space.pruned``."""
+    for degrees in _degrees(space):
+        for rest in _rest(space, degrees):
+            yield from _fitting(space, {**degrees, **rest})
+
+
+def _degrees(space: Space) -> Iterator[dict[str, int]]:
+    """Ways to spread the GPUs."""
+    model, gpus = space.model, space.gpus
+    inside = max(1, space.domain_gpus)
+    sequence = space.section.sequence or model.sequence
+    for tensor in space.choices("tensor", [one for one in _divisors(gpus) if one <= inside]):
+        contexts = [one for one in _divisors(gpus // tensor or 1) if one == 1 or sequence // one >= LEAST_TOKENS]
+        for context in space.choices("context", contexts):
+            left = gpus // (tensor * context)
+            for pipeline in space.choices("pipeline", [one for one in _divisors(left) if one <= model.layers]):
+                for data in space.choices("data", [left // pipeline] if pipeline <= left else []):
+                    found = {"tensor": tensor, "context": context, "pipeline": pipeline, "data": data}
+                    for expert, expert_tensor in _experts(space, tensor * context * data, inside):
+                        yield {**found, "expert": expert, "expert_tensor": expert_tensor}
+
+
+def _experts(space: Space, ranks: int, inside: int) -> Iterator[tuple[int, int]]:
+    """Ways to spread experts over the ranks of a stage."""
+    experts = space.model.experts
+    spread = [one for one in _divisors(experts) if ranks % one == 0] if experts else [1]
+    shared = [one for one in _divisors(ranks) if one <= inside] if experts else [1]
+    for expert in space.choices("expert", spread):
+        for expert_tensor in space.choices("expert_tensor", shared):
+            yield expert, expert_tensor
+
+
+def _rest(space: Space, degrees: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """Ways to schedule a spread."""
+    pipeline = degrees["pipeline"]
+    virtual = _divisors(max(1, space.model.layers // pipeline)) if pipeline > 1 else [1]
+    each = space.section.global_batch // degrees["data"]
+    batches = [one for one in _divisors(each) if one <= MOST_SEQUENCES] if each else []
+    for micro_batch in space.choices("micro_batch", batches):
+        for virtual_stages in space.choices("virtual_stages", virtual):
+            for balanced_ends in space.choices("balanced_ends", [False, True] if pipeline > 1 else [False]):
+                yield {"micro_batch": micro_batch, "virtual_stages": virtual_stages, "balanced_ends": balanced_ends}
+
+
+def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[Candidate]:
+    """Of the ways to keep less, those that are needed: the least recomputation that fits, for each way to shard."""
+    base = space.section.model_copy(update=dict(keys))
+    plan = base.parallelism(space.model)
+    given = Given(
+        model=space.model,
+        gpus=space.gpus,
+        gpu=space.gpu,
+        memory_bytes=space.section.memory_bytes,
+        has_flash_attention=space.has_flash_attention,
+    )
+    why = misfits(given, plan)
+    if why:
+        space.pruned[why[0].key] += 1
+        return
+    fits_sharded = False
+    for zero in space.choices("zero", [0, 1, 2, 3] if keys["data"] * keys["context"] > 1 else [0]):
+        if zero == 2 and fits_sharded and "zero" not in space.fixed:
+            continue  # ZeRO 1 takes no longer
+        for recompute in space.choices("recompute", RECOMPUTE):
+            chosen = plan.model_copy(update={"zero": zero, "recompute": recompute})
+            memory = fullest_stage(space.model, chosen, has_flash_attention=space.has_flash_attention)
+            if memory.total_bytes > (given.limit_bytes or 0):
+                space.pruned["memory"] += 1
+                continue
+            fits_sharded = fits_sharded or zero == 1
+            for order in _orders(space, chosen):
+                yield Candidate(
+                    keys={**keys, "zero": zero, "recompute": recompute, "order": order},
+                    plan=chosen.model_copy(update={"order": order}),
+                    memory_bytes=memory.total_bytes,
+                )
+            break
+
+
+def _orders(space: Space, plan: Parallelism) -> Sequence[str]:
+    """Orders of ranks that differ."""
+    differ = plan.pipeline > 1 and plan.data > 1
+    return space.choices("order", ["tp-cp-dp-pp", "tp-cp-pp-dp"] if differ else ["tp-cp-dp-pp"])
+
+
+def _divisors(number: int) -> list[int]:
+    return [one for one in range(1, number + 1) if number % one == 0]

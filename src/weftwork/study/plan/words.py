@@ -1,0 +1,96 @@
+"""What a search says in words: how a plan is written, and what a slower plan loses to a faster one.
+
+Leaves out: tables and colours (`weftwork.cli.plan`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from weftwork.study.plan.search import Counted, Ranked, Search
+
+__all__ = ["KINDS", "kept_words", "loss", "search_document"]
+
+# Numbers of a run's summary that add up to an iteration, and what people call them
+KINDS: Final = {
+    "compute_ps": "computing",
+    "exposed_tensor_ps": "tensor traffic",
+    "exposed_context_ps": "context traffic",
+    "exposed_expert_ps": "expert traffic",
+    "exposed_pipeline_ps": "messages between stages",
+    "exposed_data_ps": "gradients and parameters",
+    "bubble_ps": "the bubble of the pipeline",
+    "spent_skew_ps": "waiting for other replicas",
+}
+_USUAL: Final = {"order": "tp-cp-dp-pp", "balanced_ends": False, "recompute": "none"}
+
+
+def kept_words(one: Ranked) -> str:
+    """A plan as people write it, with what `TrainingJob.words` leaves out where it is not the default."""
+    keys = one.candidate.keys
+    extra = []
+    if keys["recompute"] != _USUAL["recompute"]:
+        extra.append(f"{keys['recompute']} recomputation")
+    if keys["balanced_ends"]:
+        extra.append("balanced ends")
+    if keys["order"] != _USUAL["order"]:
+        extra.append(str(keys["order"]))
+    return ", ".join([one.words, *extra])
+
+
+def loss(slower: Ranked, faster: Ranked) -> tuple[str, int]:
+    """Where a plan loses most of the time that it takes longer than another one.
+
+    Returns
+    -------
+    the kind of time, of `KINDS`, and by how many ps it is longer
+    """
+    more = {
+        words: round((slower.numbers[name].value or 0) - (faster.numbers[name].value or 0))
+        for name, words in KINDS.items()
+        if name in slower.numbers and name in faster.numbers
+    }
+    words = max(more, key=lambda name: more[name])
+    return words, more[words]
+
+
+def search_document(found: Search) -> dict[str, Any]:
+    """A search as one JSON object."""
+    best = found.best[0]
+    return {
+        "gpus": best.candidate.plan.ranks,
+        "fixed": list(found.fixed),
+        "counted": found.counted,
+        "pruned": dict(found.pruned),
+        "run": len(found.best),
+        "not_run_within_margin": found.unsure,
+        "closed_form_s": round(found.closed_s, 3),
+        "flow_s": round(found.flow_s, 3),
+        "best": [_ranked(one, best) for one in found.best],
+        "front": [_counted(one) for one in found.front],
+    }
+
+
+def _ranked(one: Ranked, best: Ranked) -> dict[str, Any]:
+    numbers = ("tokens_per_s", "mfu", "memory_bytes", *KINDS)
+    found = {
+        "plan": kept_words(one),
+        "keys": dict(one.candidate.keys),
+        "iteration_ps": one.iteration_ps,
+        "closed_form_ps": one.time.total_ps,
+        "limited_by": one.limited_by,
+        **{name: one.numbers[name].value for name in numbers if name in one.numbers},
+    }
+    if one is best:
+        return found
+    kind, more_ps = loss(one, best)
+    return {**found, "loses_by": kind, "loses_ps": more_ps}
+
+
+def _counted(one: Counted) -> dict[str, Any]:
+    return {
+        "keys": dict(one.candidate.keys),
+        "closed_form_ps": one.time.total_ps,
+        "memory_bytes": one.candidate.memory_bytes,
+    }

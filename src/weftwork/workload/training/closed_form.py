@@ -1,0 +1,218 @@
+"""How long an iteration takes when nobody shares a link: a sum over the passes of a plan, without an engine.
+
+A unit's pass is what its operations take one after the other, each collective alone on its links; a stage's pass is the
+sum over its units. The pipeline is filled and drained once and paced by its slowest stage between: m micro batches take
+sum (F_s + B_s) / v + (m - 1 / v) max (F_s + B_s) with v virtual stages. Gradients and parameters that hide do so behind
+the last backward and the first forward pass; what is left of them follows, and stages that end early wait.
+Source: Narayanan et al., arXiv:2104.04473, sections 2.2 and 3 (bubble, interleaving).
+Leaves out: links that several groups share, queues of packets, jitter; the flow engine has the first of these.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+from weftwork.spec.job import Await, Collect, Compute, Loop, Notify, Operation, Placement, Wait
+from weftwork.spec.training import Gpu, Model, Parallelism, Software
+from weftwork.workload.parallelism.layout import Unit
+from weftwork.workload.training.communication import Answers, Communication, GpuCluster, TimedCollective
+from weftwork.workload.training.kernels import Kernels
+from weftwork.workload.training.programs import Stage, stages_of
+from weftwork.workload.training.stage import EXPERT_DONE, EXPERT_GO, UnitOperations
+
+__all__ = ["ClosedForms", "IterationTime"]
+
+Memo = dict[tuple[object, ...], int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IterationTime:
+    """One iteration, in ps.
+
+    Attributes
+    ----------
+    total_ps : of the iteration
+    passes_ps : of the stage that paces the pipeline, all its micro batches
+    bubble_ps : until the pipeline is full, and while it drains
+    end_ps : gradients, optimizer and parameters behind the last pass, as far as they are not hidden
+    """
+
+    total_ps: int
+    passes_ps: int
+    bubble_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClosedForms:
+    """Times of many plans of one model on one machine; what plans have in common is worked out once.
+
+    Attributes
+    ----------
+    model, gpu, software, cluster, placement : as in `weftwork.workload.training.programs.training_job`
+    """
+
+    model: Model
+    gpu: Gpu
+    software: Software
+    cluster: GpuCluster
+    placement: Placement
+    _passes_ps: Memo = field(default_factory=dict, init=False)
+    _answers: Answers = field(default_factory=Answers, init=False)
+
+    def iteration(self, plan: Parallelism) -> IterationTime:
+        """Say how long an iteration of a plan takes.
+
+        Parameters
+        ----------
+        plan : that `weftwork.workload.parallelism.refuse.reasons` has nothing against; of the placement's ranks
+
+        Raises
+        ------
+        ConfigError : fewer layers than parts, experts that do not fit the groups
+        """
+        calls = Communication(
+            model=self.model,
+            plan=plan,
+            software=self.software,
+            cluster=self.cluster,
+            placement=self.placement,
+            answers=self._answers,
+        )
+        kernels = Kernels(gpu=self.gpu, software=self.software, precision=plan.precision)
+        units = UnitOperations(model=self.model, plan=plan, kernels=kernels, communication=calls)
+        key = _alike(plan, calls)
+        kinds: dict[tuple[object, ...], _StageTimes] = {}
+        stages = []
+        for stage in stages_of(units):  # those with the same units take as long
+            counted = Counter(unit for virtual_stage in stage.virtual_stages for unit in virtual_stage)
+            kind = (frozenset(counted.items()), stage.stage == 0, stage.stage == plan.pipeline - 1)
+            if kind not in kinds:
+                kinds[kind] = _StageTimes(stage=stage, units=counted, calls=calls, key=key, known_ps=self._passes_ps)
+            stages.append(kinds[kind])
+        return _of_stages(plan, stages, _messages_ps(plan, calls))
+
+
+def _messages_ps(plan: Parallelism, calls: Communication) -> list[int]:
+    """Messages from each stage to the next, the last one left out."""
+    at = [calls.groups.rank_at(stage) for stage in range(plan.pipeline)]
+    return [calls.message_ps(rank, other) for rank, other in pairwise(at)]
+
+
+def _alike(plan: Parallelism, calls: Communication) -> tuple[object, ...]:
+    """What the pass of a unit depends on; plans that are equal in it share its time."""
+    groups = calls.groups
+    return (
+        plan.micro_batch,
+        plan.sequence,
+        plan.is_sequence_parallel,
+        plan.recompute,
+        plan.precision,
+        plan.has_lora,
+        plan.overlap,
+        groups.tensor.axes,
+        groups.context.axes,
+        groups.expert.axes,
+        groups.expert_tensor.axes,
+    )
+
+
+def _of_stages(plan: Parallelism, stages: Sequence[_StageTimes], messages_ps: Sequence[int]) -> IterationTime:
+    blocking = (1 - plan.overlap.pipeline) * plan.virtual_stages
+    sent_ps = [round(2 * blocking * one) for one in (*messages_ps, *messages_ps[-1:])] or [0]  # in both directions
+    both = [one.forward_ps + one.backward_ps + sent for one, sent in zip(stages, sent_ps, strict=True)]
+    passes_ps = plan.micro_batches * max(both)
+    bubble_ps = round((sum(both) - max(both)) / plan.virtual_stages) + 2 * sum(messages_ps)
+    pipeline_ps = passes_ps + bubble_ps
+    total_ps = ahead_ps = 0
+    for one, message_ps in zip(stages, (*messages_ps, 0), strict=True):
+        total_ps = max(total_ps, pipeline_ps - ahead_ps + one.end_ps)
+        ahead_ps += round(one.backward_ps / plan.virtual_stages) + message_ps  # a stage ends before those in front
+    end_ps = max(0, total_ps - pipeline_ps)
+    return IterationTime(total_ps=total_ps, passes_ps=passes_ps, bubble_ps=bubble_ps, end_ps=end_ps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StageTimes:
+    """Times of one stage, in ps."""
+
+    stage: Stage
+    units: Counter[Unit]
+    calls: Communication
+    key: tuple[object, ...]
+    known_ps: Memo
+
+    @cached_property
+    def forward_ps(self) -> int:
+        """One micro batch forward through all virtual stages."""
+        return sum(many * self._pass_ps(unit, backward=False) for unit, many in self.units.items())
+
+    @cached_property
+    def backward_ps(self) -> int:
+        """One micro batch backward through all virtual stages."""
+        return sum(many * self._pass_ps(unit, backward=True) for unit, many in self.units.items())
+
+    @cached_property
+    def end_ps(self) -> int:
+        """Behind the last pass: what is left of adding gradients, the optimizer, what is left of gathering."""
+        hidden = self.stage.plan.overlap.data
+        end_ps = _elapsed_ps(self.stage.end(), self.calls)
+        if hidden <= 0 or self._is_sharded:
+            return end_ps
+        count = max(1, self.units.total())
+        behind = (count - 1) / count  # the first unit has to end before its gradients can go
+        left = max(0.0, hidden * self._data_ps(1) - behind * self.backward_ps)
+        left += max(0.0, hidden * self._data_ps(0) - behind * self.forward_ps)
+        return end_ps + round(left)
+
+    def _data_ps(self, which: int) -> int:
+        """All parameters gathered (0), or all gradients added (1), once."""
+        return sum(many * _alone_ps(self.stage.data_calls(unit)[which]) for unit, many in self.units.items())
+
+    @property
+    def _is_sharded(self) -> bool:
+        return self.stage.plan.zero == 3 and not self.stage.plan.has_lora
+
+    def _pass_ps(self, unit: Unit, *, backward: bool) -> int:
+        key = (*self.key, unit, backward)
+        taken_ps = self.known_ps.get(key)
+        if taken_ps is None:
+            units = self.stage.units
+            operations = units.backward(unit) if backward else units.forward(unit)
+            taken_ps = self.known_ps[key] = _elapsed_ps(operations, self.calls, exchange=units.hidden_exchange)
+        if not self._is_sharded:
+            return taken_ps
+        gathers, reduces = self.stage.data_calls(unit)
+        data_ps = _alone_ps(gathers) + (_alone_ps(reduces) if backward else 0)
+        hidden = self.stage.plan.overlap.data if self.stage.plan.has_prefetch else 0.0
+        return round((1 - hidden) * data_ps + max(taken_ps, hidden * data_ps))
+
+
+def _alone_ps(calls: Iterable[TimedCollective]) -> int:
+    return sum(call.alone_ps for call in calls)
+
+
+def _elapsed_ps(operations: Iterable[Operation], calls: Communication, *, exchange: Sequence[Operation] = ()) -> int:
+    """What one stream takes from its first to its last operation; ``exchange`` runs beside it where it is told to."""
+    now_ps = exchanged_at_ps = 0
+    free_at_ps: dict[int, int] = {}  # by channel: one collective after the other on each
+    for operation in operations:
+        if isinstance(operation, Compute):
+            now_ps += operation.duration_ps
+        elif isinstance(operation, Collect):
+            begin_ps = max(now_ps, free_at_ps.get(operation.channel, 0))
+            free_at_ps[operation.channel] = begin_ps + calls.part_ps(operation)
+        elif isinstance(operation, Wait):
+            now_ps = max([now_ps, *free_at_ps.values()])
+        elif isinstance(operation, Notify) and operation.token == EXPERT_GO:
+            exchanged_at_ps = now_ps + _elapsed_ps(exchange, calls)
+        elif isinstance(operation, Await) and operation.token == EXPERT_DONE:
+            now_ps = max(now_ps, exchanged_at_ps)
+        elif isinstance(operation, Loop):
+            inside = [*operation.body] * operation.count
+            now_ps += _elapsed_ps(inside, calls, exchange=exchange) if inside else 0
+    return now_ps

@@ -1,0 +1,121 @@
+"""``weftwork plan``: what it prints, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from weftwork.cli import main
+
+FILE = """schema: 2
+fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-h100, link_rate: 400Gbps}
+training: {model: llama-3-8b, global_batch: 32, sequence: 4096}
+engine: {fidelity: flow}
+"""
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["weftwork", *arguments])
+    try:
+        return main() or 0
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "job.yaml"
+    made.write_text(FILE, encoding="utf-8")
+    return made
+
+
+def test_the_best_plan_runs_as_long_as_it_says(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "plan"
+    assert run(monkeypatch, "plan", str(file), "-o", str(out), "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"folder": str(out), **json.loads((out / "plan.json").read_text(encoding="utf-8"))}
+    times = [one["iteration_ps"] for one in told["best"]]
+    assert times == sorted(times)
+    assert len(times) >= 10
+    assert told["run"] == len(times) < told["counted"]
+    assert all(one["loses_ps"] > 0 for one in told["best"][1:])
+    front = [(one["closed_form_ps"], -one["memory_bytes"]) for one in told["front"]]
+    assert front == sorted(set(front))
+
+    assert run(monkeypatch, "run", str(out / "scenario.yaml"), "-o", str(tmp_path / "run"), "--what-if", "none") == 0
+    numbers = json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))["numbers"]
+    assert numbers["iteration_ps"]["value"] == times[0]
+    assert numbers["memory_bytes"]["value"] == told["best"][0]["memory_bytes"]
+
+
+def test_what_is_given_stays(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(FILE.replace("global_batch", "tensor: 4, global_batch"), encoding="utf-8")
+    out = ["-o", str(tmp_path / "plan"), "--json"]
+    assert run(monkeypatch, "plan", str(file), "--set", "training.zero=3", *out) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["fixed"] == ["tensor", "zero"]
+    assert {(one["keys"]["tensor"], one["keys"]["zero"]) for one in told["best"]} == {(4, 3)}
+
+
+def test_without_a_file_the_options_make_the_scenario(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "plan"
+    options = [
+        "--model",
+        "gpt-1.7b",
+        "--node",
+        "dgx-a100",
+        "--gpus",
+        "16",
+        "--sequence",
+        "2048",
+        "--global-batch",
+        "16",
+    ]
+    assert run(monkeypatch, "plan", *options, "-o", str(out)) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("Best plan: ")
+    assert "The next, " in told
+    assert f"weftwork run {out / 'scenario.yaml'}" in told.replace("\n", "")
+    assert "gpus: 16" in (out / "question.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--model", "gpt-1.7b"], ["--node  is missing", "--gpus  is missing"]),
+        (["--model", "gpt-1.7", "--node", "dgx-a100", "--gpus", "16"], ["--model  found 'gpt-1.7'"]),
+        (["--model", "gpt-1.7b", "--node", "dgx-a10", "--gpus", "16"], ["--node  found 'dgx-a10'"]),
+        (["--model", "gpt-1.7b", "--node", "dgx-a100", "--gpus", "0"], ["--gpus  found '0'"]),
+        (["--model", "llama-3-405b", "--node", "dgx-a100", "--gpus", "8"], ["--gpus  no plan for 8 GPUs", "memory"]),
+    ],
+)
+def test_what_cannot_be_planned_is_told_by_the_option(
+    options: list[str],
+    said: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = tmp_path / "plan"
+    assert run(monkeypatch, "plan", *options, "-o", str(out)) == 2
+    errors = capsys.readouterr().err
+    assert all(text in errors for text in said), errors
+    assert "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scenario_without_training_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "traffic.yaml"
+    file.write_text("{schema: 2, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation}}", "utf-8")
+    assert run(monkeypatch, "plan", str(file), "-o", str(tmp_path / "plan")) == 2
+    assert "training  is needed" in capsys.readouterr().err

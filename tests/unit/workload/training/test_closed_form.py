@@ -1,0 +1,100 @@
+"""Closed forms of an iteration beside the flow engine, and where they must be exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weftwork.spec.training import Parallelism
+from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.prepare.prepared import Prepared
+from weftwork.study.prepare.training import training_setting
+from weftwork.study.results.results import results
+from weftwork.study.run.execute import execute
+from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain_multi_node
+from weftwork.study.validation.row_scenario import write_row
+from weftwork.workload.training.closed_form import ClosedForms, IterationTime
+
+ABOVE = 0.03  # the margin of a search: what a closed form may be above the flow engine
+CASES = [*vtrain_multi_node()[::8], *sc21()[::2], *bridge("dense-fp8")[0][::6]]
+
+
+def closed(prepared: Prepared, plan: Parallelism | None = None) -> IterationTime:
+    (job,) = prepared.jobs
+    setting = training_setting(prepared.scenario, prepared.fabric, job.section)
+    forms = ClosedForms(
+        model=setting.model,
+        gpu=setting.gpu,
+        software=setting.software,
+        cluster=setting.cluster,
+        placement=setting.placement,
+    )
+    return forms.iteration(plan or job.plan)
+
+
+def flow_ps(prepared: Prepared) -> float:
+    return float(results(prepared, execute(prepared, what_if="none")).summary["iteration_ps"].value or 0)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_published_dense_plans_take_as_long_as_in_the_flow_engine(case: Case, tmp_path: Path) -> None:
+    prepared = prepare(read_scenario(write_row(case, tmp_path)))
+    assert closed(prepared).total_ps == pytest.approx(flow_ps(prepared), rel=0.025)
+
+
+def scenario(folder: Path, training: str) -> Prepared:
+    file = folder / "one.yaml"
+    file.write_text(
+        "{schema: 2, fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-h100},"
+        f" training: {{model: gpt-1.7b, global_batch: 64, {training}}}, engine: {{fidelity: flow}}}}",
+        encoding="utf-8",
+    )
+    return prepare(read_scenario(file))
+
+
+def test_where_nothing_shares_a_link_it_is_exact(tmp_path: Path) -> None:
+    prepared = scenario(tmp_path, "tensor: 8, gpus: 8")
+    assert closed(prepared).total_ps == pytest.approx(flow_ps(prepared), rel=1e-6)
+
+
+def test_a_bubble_is_that_of_one_f_one_b(tmp_path: Path) -> None:
+    """(p - 1) passes of equal stages, by virtual stages less: Narayanan et al., section 2.2."""
+    found = {}
+    for virtual_stages in (1, 2, 3):
+        prepared = scenario(tmp_path, f"tensor: 4, pipeline: 4, virtual_stages: {virtual_stages}, micro_batch: 4")
+        found[virtual_stages] = closed(prepared)
+    plan = prepared.jobs[0].plan
+    one = found[1]
+    alone_ps = one.passes_ps / plan.micro_batches * (plan.pipeline - 1)
+    assert 0.8 * alone_ps < one.bubble_ps < 1.05 * alone_ps  # the last stage, with the head, is the longest
+    messages_ps = (3 * found[3].bubble_ps - one.bubble_ps) / 2  # b(v) = b / v + messages
+    assert found[2].bubble_ps == pytest.approx((one.bubble_ps - messages_ps) / 2 + messages_ps, rel=0.01)
+
+
+def test_answers_are_shared_and_stay_those_of_each_plan(tmp_path: Path) -> None:
+    prepared = scenario(tmp_path, "tensor: 2, pipeline: 2")
+    setting = training_setting(prepared.scenario, prepared.fabric, prepared.jobs[0].section)
+    shared = ClosedForms(
+        model=setting.model,
+        gpu=setting.gpu,
+        software=setting.software,
+        cluster=setting.cluster,
+        placement=setting.placement,
+    )
+    base = prepared.jobs[0].plan
+    changes = (
+        {},
+        {"micro_batch": 2},
+        {"recompute": "full"},
+        {"zero": 3},
+        {"tensor": 4, "data": 2},
+        {"tensor": 1, "data": 8},
+        {"order": "tp-cp-pp-dp"},
+        {"overlap": base.overlap.model_copy(update={"tensor": 0.5, "data": 0.5})},
+    )
+    plans = [base.model_copy(update=change) for change in changes]
+    together = [shared.iteration(plan) for plan in plans]
+    assert together == [closed(prepared, plan) for plan in plans]
+    assert together == [shared.iteration(plan) for plan in plans]
+    assert len({one.total_ps for one in together}) >= len(plans) - 1  # the order of ranks may make no difference

@@ -7,7 +7,7 @@ once, before the gradients of inputs, so that whole layers stay from then on. Wi
 gradients of two stages, and under ZeRO Adam's state of its own stage alone.
 Source: Korthikanti et al., arXiv:2205.05198, section 4 (activations) and equations 1 to 5; Rajbhandari et al.,
 arXiv:1910.02054, section 3 (states); micro batches in flight: Narayanan et al., arXiv:2104.04473, section 2.2, Qi et
-al., arXiv:2401.10241, section 3.1 (ZB-H1), and DeepSeek-V3, arXiv:2412.19437, table 2 (DualPipe).
+al., arXiv:2401.10241, section 2.1 (ZB-H1), and DeepSeek-V3, arXiv:2412.19437, table 2 (DualPipe).
 Leaves out: what gradients of inputs set free before those of weights; offloading, fragmentation beyond what is
 reserved, and experts that get more tokens than others. A formula, not a measurement: programs need some 10 % more or
 less.
@@ -42,6 +42,7 @@ QUANTISED_BYTES: Final = {"bf16": 0.0, "fp8": 2.0, "mxfp8": 2 * 33 / 32, "nvfp4"
 INPUT_BYTES: Final = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 33 / 32, "nvfp4": 9 / 16}
 LORA_RANK: Final = 32  # chosen: the default of recipes
 LOGIT_BYTES: Final = 6  # a logit in BF16 and its softmax in FP32
+LOGIT_GRADIENT_BYTES: Final = 2  # BF16, as the product behind it takes it
 RESERVED_BYTES: Final = 3 * 10**9  # chosen: CUDA context, buffers of NCCL, workspaces of cuBLAS
 
 
@@ -162,9 +163,7 @@ def _activations_bytes(shape: _GpuShare, stage: int, virtual_stages: list[Counte
     kept = [sum(many * shape.kept_bytes(unit) for unit, many in held.items()) for held in virtual_stages]
     if not plan.has_split_backward:
         return sum(count * size for count, size in zip(_in_flight(plan, stage), kept, strict=True))
-    delayed = [
-        sum(many * shape.kept_bytes(unit, has_inside=True) for unit, many in held.items()) for held in virtual_stages
-    ]
+    delayed = [sum(many * shape.delayed_bytes(unit) for unit, many in held.items()) for held in virtual_stages]
     return max(
         sum(
             count * size + later * later_size
@@ -263,6 +262,12 @@ class _GpuShare:
         return split, whole
 
     # Activations
+
+    def delayed_bytes(self, unit: Unit) -> float:
+        """Of a unit, from its gradients of inputs to those of weights: what was computed again, gradients of logits."""
+        has_logits = unit.part in {"head", "prediction"}
+        logits = self.plan.tokens * self.model.vocabulary / self.plan.tensor if has_logits else 0.0
+        return self.kept_bytes(unit, has_inside=True) + LOGIT_GRADIENT_BYTES * logits
 
     def kept_bytes(self, unit: Unit, *, has_inside: bool = False) -> float:
         """Of a unit, from its forward to its backward pass, under the plan's recomputation.

@@ -8,7 +8,7 @@ weights, for which nobody waits. ZB-H1 runs the passes of 1F1B in their order, a
 weights by s micro batches, so that every stage keeps the activations of p. DualPipe sends one half of the micro batches
 down the pipeline and the other half up; a rank holds its stage and the mirrored one, p - 1 - s.
 Source: Huang et al., arXiv:1811.06965 (GPipe); Narayanan et al., arXiv:2104.04473, section 2.2 (1F1B, interleaved) and
-NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py; Qi et al., arXiv:2401.10241, section 3.1 (ZB-H1);
+NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py; Qi et al., arXiv:2401.10241, section 2.1 (ZB-H1);
 DeepSeek-V3, arXiv:2412.19437, section 3.2.1, table 2 and figure 5, and deepseek-ai/DualPipe, dualpipe/dualpipe.py,
 DualPipe.step (the order of its passes).
 Leaves out: schedules that a solver finds for measured times (ZB-1p, ZB-2p), ZB-H2, ZB-V and DualPipeV. A forward and a

@@ -18,8 +18,8 @@ from weftwork.workload.training.communication import LABELS
 from weftwork.workload.training.programs import PASSES
 from weftwork.workload.training.schedule import Pass, as_loops, passes
 
-FORWARD_PS, INPUT_PS, WEIGHTS_PS = 13, 13, 7
-TIMES = {"forward": FORWARD_PS, "backward": INPUT_PS + WEIGHTS_PS, "input": INPUT_PS, "weights": WEIGHTS_PS}
+Times = tuple[int, int, int]  # of a forward pass, of gradients of inputs, of gradients of weights
+EQUAL: Times = (10, 10, 10)
 ZERO_BUBBLE = [(1, 1), (2, 2), (2, 7), (4, 4), (4, 13), (8, 3), (8, 30)]
 DUAL = [(2, 4), (4, 8), (4, 14), (6, 12), (8, 20), (16, 40)]
 
@@ -65,16 +65,16 @@ def before(plan: Parallelism, stage: int, one: Pass) -> tuple[str, int, int] | N
     return ("forward", one.micro_batch, at) if at == last else ("input", one.micro_batch, at + 1)
 
 
-def length_ps(plan: Parallelism, taken_ps: list[list[int]] | None = None) -> int:
+def length_ps(plan: Parallelism, taken_ps: list[list[int]]) -> int:
     """When the last pass ends, if passes wait for each other and for nothing else.
 
     Parameters
     ----------
     plan : its schedule
-    taken_ps : by stage, what each pass takes; by default `TIMES`
+    taken_ps : by stage, what each pass takes
     """
     orders = [list(blocks(passes(plan, stage))) for stage in range(plan.pipeline)]
-    left_ps = taken_ps or [[TIMES[one.kind] for one in passes(plan, stage)] for stage in range(plan.pipeline)]
+    left_ps = [iter(taken) for taken in taken_ps]
     done: dict[tuple[str, int, int], int] = {}
     clock = [0] * plan.pipeline
     while any(orders):
@@ -85,7 +85,7 @@ def length_ps(plan: Parallelism, taken_ps: list[list[int]] | None = None) -> int
             ):
                 block = order.pop(0)
                 ready = [done[wanted] for one in block if (wanted := before(plan, stage, one)) is not None]
-                clock[stage] = max([clock[stage], *ready]) + sum(left_ps[stage].pop(0) for _ in block)
+                clock[stage] = max([clock[stage], *ready]) + sum(next(left_ps[stage]) for _ in block)
                 for one in block:
                     kind = "input" if one.kind == "backward" else one.kind
                     done[kind, one.micro_batch, part(plan, stage, one)] = clock[stage]
@@ -118,23 +118,46 @@ def most_kept(plan: Parallelism, stage: int) -> tuple[int, int]:
     return most[0], most[1]
 
 
-def work_ps(count: int) -> int:
-    return count * (FORWARD_PS + INPUT_PS + WEIGHTS_PS)
+def bubble_ps(plan: Parallelism, times: Times) -> int:
+    """What an iteration takes beyond the work of a stage."""
+    forward_ps, input_ps, weights_ps = times
+    each = {"forward": forward_ps, "backward": input_ps + weights_ps, "input": input_ps, "weights": weights_ps}
+    taken = [[each[one.kind] for one in passes(plan, stage)] for stage in range(plan.pipeline)]
+    return length_ps(plan, taken) - plan.micro_batches * sum(times)
 
 
 @pytest.mark.parametrize(("stages", "count"), [one for one in ZERO_BUBBLE if one[1] >= one[0]])
-def test_the_bubble_of_zb_h1_is_that_of_the_paper(stages: int, count: int) -> None:
-    """Qi et al., arXiv:2401.10241, table 2: (p - 1) (T_F + T_B - T_W)."""
-    bubble_ps = length_ps(zero_bubble(stages, count)) - work_ps(count)
-    assert bubble_ps == (stages - 1) * (FORWARD_PS + INPUT_PS - WEIGHTS_PS)
+@pytest.mark.parametrize("times", [EQUAL, (13, 13, 7), (10, 14, 6), (14, 10, 8), (10, 20, 5)])
+def test_the_bubble_of_zb_h1_is_that_of_the_paper(stages: int, count: int, times: Times) -> None:
+    """Qi et al., arXiv:2401.10241, table 2: (p - 1) (T_F + T_B - T_W); here with T_W the shortest."""
+    forward_ps, input_ps, weights_ps = times
+    found = bubble_ps(zero_bubble(stages, count), times)
+    assert found == (stages - 1) * (forward_ps + input_ps - weights_ps)
 
 
 @pytest.mark.parametrize(("stages", "count"), DUAL)
-def test_the_bubble_of_dualpipe_is_that_of_the_paper(stages: int, count: int) -> None:
+@pytest.mark.parametrize("times", [EQUAL, (13, 13, 7), (10, 10, 1)])
+def test_the_bubble_of_dualpipe_is_that_of_the_paper(stages: int, count: int, times: Times) -> None:
     """DeepSeek-V3, arXiv:2412.19437, table 2: (p / 2 - 1) (F&B + B - 3 W), a pair taking as long as both passes."""
-    whole_ps = INPUT_PS + WEIGHTS_PS
-    bubble_ps = length_ps(dualpipe(stages, count)) - work_ps(count)
-    assert bubble_ps == (stages // 2 - 1) * ((FORWARD_PS + whole_ps) + whole_ps - 3 * WEIGHTS_PS)
+    forward_ps, input_ps, weights_ps = times
+    whole_ps = input_ps + weights_ps
+    paired_ps = forward_ps + whole_ps
+    found = bubble_ps(dualpipe(stages, count), times)
+    assert found == (stages // 2 - 1) * (paired_ps + whole_ps - 3 * weights_ps)
+
+
+@pytest.mark.parametrize(
+    ("stage", "order"),
+    [
+        (0, "F0F1F2F3I0W0F4I1W1F5I2W2F6I3W3F7I4W4I5W5I6W6I7W7"),
+        (1, "F0F1F2I0F3I1W0F4I2W1F5I3W2F6I4W3F7I5W4I6W5I7W6W7"),
+        (3, "F0I0F1I1F2I2F3I3W0F4I4W1F5I5W2F6I6W3F7I7W4W5W6W7"),
+    ],
+)
+def test_the_order_of_zb_h1_is_that_of_figure_3(stage: int, order: str) -> None:
+    """Qi et al., arXiv:2401.10241, figure 3, top, counted from 0; I are the gradients of inputs, the paper's B."""
+    found = passes(zero_bubble(4, 8), stage)
+    assert "".join(f"{one.kind[0].upper()}{one.micro_batch}" for one in found) == order
 
 
 @pytest.mark.parametrize(("stages", "count"), ZERO_BUBBLE)
@@ -170,7 +193,7 @@ def test_each_pass_runs_once_after_what_it_needs(plan: Parallelism) -> None:
 
 @given(plan=plans())
 def test_nobody_waits_for_ever(plan: Parallelism) -> None:
-    assert length_ps(plan) >= work_ps(plan.micro_batches)
+    assert bubble_ps(plan, EQUAL) >= 0
     job, _ = job_of(SMALL.model_copy(update={"layers": plan.pipeline}), plan, gpus=1)
     assert run_stages(job).left_tokens == {}
 
@@ -275,7 +298,10 @@ def test_dualpipe_wants_an_even_number_of_both_and_two_micro_batches_a_stage() -
 @pytest.mark.parametrize(("plan", "most"), [(zero_bubble(8, 1000), 30), (dualpipe(8, 1000), 70)])
 def test_loops_say_the_same_in_fewer_words(plan: Parallelism, most: int) -> None:
     for stage in (0, 3, 7):
-        wanted = [list(TIMES).index(one.kind) * 10 + one.virtual_stage for one in passes(plan, stage)]
+        wanted = [
+            ("forward", "backward", "input", "weights").index(one.kind) * 10 + one.virtual_stage
+            for one in passes(plan, stage)
+        ]
         loops = as_loops(wanted, lambda item: [Compute(duration_ps=item)])
         assert words(loops) <= most
 

@@ -278,11 +278,13 @@ def test_a_split_backward_pass_does_the_work_of_a_whole_one(model: Model, recomp
 @pytest.mark.parametrize("zero", [0, 1, 2])
 def test_a_rank_sends_its_mirror_gradients_and_weights(zero: int) -> None:
     plan = dualpipe(4, 16).model_copy(update={"data": 2, "global_batch": 32, "zero": zero, "gradient_bytes": 4})
-    found = run_stages(job_of(SMALL, plan)[0])
+    model = SMALL.model_copy(update={"layers": 10})  # two on the first stage, three on the last
+    found = run_stages(job_of(model, plan)[0])
     held = [
-        stage_memory(SMALL, plan.model_copy(update={"schedule": "1f1b"}), stage).weights_bytes // 2
+        stage_memory(model, plan.model_copy(update={"schedule": "1f1b"}), stage).weights_bytes // 2
         for stage in range(4)
     ]
+    assert held[0] < held[3]
     for stage in range(4):
         own, mirrored = held[stage], held[3 - stage]
         wanted = 4 * (own + mirrored) if zero == 0 else 4 * mirrored // 2 + 2 * own // 2

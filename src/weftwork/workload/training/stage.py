@@ -185,8 +185,8 @@ class UnitOperations:
         return [Await(token=EXPERT_DONE, label=label("expert"))]
 
     def _weights_share(self, unit: Unit) -> float:
-        """Share of a backward pass that gradients of weights take, and, chosen, of its launches."""
-        work = self.work[unit]
+        """Share of the computing of a backward pass that gradients of weights take."""
+        work = self.work[unit]  # chosen: they take the same share of its launches
         return work.weights_s / work.backward_s if work.backward_s else 0.0
 
     def _launch(self, unit: Unit, direction: Literal["forward", "backward"], of_pass: float = 1.0) -> list[Operation]:

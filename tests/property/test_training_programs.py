@@ -28,6 +28,14 @@ def plans(draw: st.DrawFn) -> Parallelism:
     pipeline, virtual_stages = draw(st.sampled_from([(1, 1), (1, 2), (2, 1), (2, 2), (4, 2), (3, 1), (8, 1)]))
     micro_batch = draw(st.sampled_from([1, 2]))
     count = draw(st.integers(1, 5)) * (pipeline if virtual_stages > 1 else 1)
+    schedule = draw(
+        st.sampled_from(["1f1b", "gpipe", "zb-h1", "dualpipe"] if virtual_stages == 1 else ["1f1b", "gpipe"])
+    )
+    zero = draw(st.sampled_from([0, 1, 3]))
+    if schedule == "dualpipe" and pipeline % 2:
+        pipeline *= 2
+    if schedule == "dualpipe":
+        count, zero = 2 * (pipeline + count), min(zero, 1)
     expert = draw(st.sampled_from([one for one in (1, 2, 4, 8) if (tensor * context * data) % one == 0]))
     return Parallelism(
         tensor=tensor,
@@ -39,13 +47,13 @@ def plans(draw: st.DrawFn) -> Parallelism:
         micro_batch=micro_batch,
         global_batch=count * micro_batch * data,
         sequence=512,
-        schedule=draw(st.sampled_from(["1f1b", "gpipe"])),
+        schedule=schedule,
         is_sequence_parallel=draw(st.booleans()),
-        zero=draw(st.sampled_from([0, 1, 3])),
+        zero=zero,
         has_prefetch=draw(st.booleans()),
         recompute=draw(st.sampled_from(["none", "selective", "full"])),
         gradient_bytes=draw(st.sampled_from([2, 4])),
-        has_lora=draw(st.integers(0, 9)) == 0,
+        has_lora=schedule in {"1f1b", "gpipe"} and draw(st.integers(0, 9)) == 0,
         order=draw(st.sampled_from(["tp-cp-dp-pp", "tp-cp-pp-dp"])),
         overlap=Overlap(
             tensor=draw(SHARES), data=draw(SHARES), pipeline=draw(SHARES), expert=draw(SHARES), context=draw(SHARES)
@@ -63,6 +71,11 @@ def works_of(model: Model, plan: Parallelism) -> list[dict[Unit, tuple[int, Unit
     return found
 
 
+def batches_each(plan: Parallelism) -> int:
+    """Micro batches that pass each virtual stage: of DualPipe's two directions one half each."""
+    return plan.micro_batches // 2 if plan.has_mirror else plan.micro_batches
+
+
 def total(found: Outcome, stage: int, operation: str, channels: set[int]) -> int:
     return sum(
         sizes[1] for (where, what, channel), sizes in found.collected.items()
@@ -76,7 +89,7 @@ def test_work_and_bytes_add_up(plan: Parallelism, model: Model) -> None:
     job, shape = job_of(model, plan)
     found = run_stages(job, collect_ps=lambda one: one.amount_bytes, message_ps=lambda size: size)
     assert found.left_tokens == {}
-    count = plan.micro_batches
+    count = batches_each(plan)
     for stage, works in enumerate(works_of(model, plan)):
         busy = found.busy_ps[stage]
         computed = sum(times * (work.forward_s + work.backward_s) for times, work in works.values())
@@ -91,14 +104,14 @@ def test_work_and_bytes_add_up(plan: Parallelism, model: Model) -> None:
         assert_bytes(found, stage, model, plan, works)
     activation = 2 * plan.micro_batch * plan.sequence // plan.context * model.hidden // plan.tensor
     cuts = (plan.pipeline * plan.virtual_stages - 1) * count * activation if plan.pipeline > 1 else 0
-    for channel in (0, 1):
+    for channel in (0, 1, 3, 4) if plan.has_mirror else (0, 1):
         assert sum(size for (_, _, own), size in found.sent.items() if own == channel) == cuts
 
 
 def assert_bytes(
     found: Outcome, stage: int, model: Model, plan: Parallelism, works: dict[Unit, tuple[int, UnitWork]]
 ) -> None:
-    count = plan.micro_batches
+    count = batches_each(plan)
     layers = sum(times for unit, (times, _) in works.items() if unit.part == "layer")
     mixtures = sum(times for unit, (times, _) in works.items() if unit.layer and unit.layer.mlp == "experts")
     tokens = plan.micro_batch * plan.sequence // plan.context

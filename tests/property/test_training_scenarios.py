@@ -84,7 +84,7 @@ def training_of(draw: random.Random, fabric: dict[str, Any], most: int) -> dict[
         **some(
             draw,
             {
-                "schedule": ["gpipe", "1f1b"],
+                "schedule": ["gpipe", "1f1b", "zb-h1", "dualpipe"],
                 "sequence": [128, 1024, 4096, 100_000],
                 "phase": ["long-context", "fine-tuning-lora", "pre-training"],
                 "order": ["tp-cp-pp-dp"],
@@ -106,7 +106,7 @@ def training_of(draw: random.Random, fabric: dict[str, Any], most: int) -> dict[
     section |= some(draw, {"precision": ["bf16", "fp8", "mxfp8", "nvfp4"]}, 0.15)
     if has_experts or wild:
         section |= some(draw, {"expert": fits, "expert_tensor": [1, 2]}, 0.4)
-    if (pipeline > 1 and section.get("schedule") != "gpipe") or wild:
+    if (pipeline > 1 and section.get("schedule", "1f1b") == "1f1b") or wild:
         section |= some(draw, {"virtual_stages": [1, 2, 4]}, 0.4)
     if draw.random() < 0.85:
         section["memory"] = "100TB"  # else most are refused for their memory

@@ -37,14 +37,14 @@ MOST_PIECES: Final = 150_000  # chosen: they take less than 1 MB of a page
 EXPOSED: Final = ("tensor", "context", "expert", "pipeline", "data")  # communication that computation did not hide
 # What a piece of time may have gone to, in the order of figures; computing is named for its pass.
 KINDS: Final = (
-    "forward", "backward", "recompute", "optimizer", "launch", *EXPOSED, "bubble", "skew", "checkpoint", "loading",
-    "other",
+    "forward", "backward", "weights", "recompute", "optimizer", "launch", *EXPOSED, "bubble", "skew", "checkpoint",
+    "loading", "other",
 )  # fmt: skip
-PASSES: Final = ("", "forward", "backward", "gradients", "update", "checkpoint", "loading")
+PASSES: Final = ("", "forward", "backward", "weights", "gradients", "update", "checkpoint", "loading")
 _ROUNDING_PS: Final = 1_000.0
 _KIND: Final = (
-    "case when kind = 'compute' then case when pass in ('forward', 'backward') then pass else 'other' end "
-    f"when kind in ({', '.join(repr(kind) for kind in KINDS[2:])}) then kind else 'other' end"
+    "case when kind = 'compute' then case when pass in ('forward', 'backward', 'weights') then pass else 'other' end "
+    f"when kind in ({', '.join(repr(kind) for kind in KINDS[3:])}) then kind else 'other' end"
 )
 
 
@@ -222,7 +222,7 @@ def time_by_kind(run: Run, job: str) -> dict[str, float]:
     """
     lead = _lead(run, job)
     numbers = {kind: run.summary.get(f"{lead}{_number(kind)}_ps") for kind in KINDS}
-    if all(numbers.values()):
+    if all(number for kind, number in numbers.items() if kind != "weights"):  # which only split backward passes have
         return {kind: float(number["value"]) for kind, number in numbers.items() if number and number["value"]}
     return _time_of_segments(run, job)
 

@@ -133,7 +133,10 @@ def _of_row(row: PipelineRow, pid: int) -> Iterator[dict[str, Any]]:
 
 
 def _sends(rows: Iterable[PipelineRow], pids: dict[tuple[str, int], int]) -> Iterator[dict[str, Any]]:
-    """An arrow from a pass to its micro batch on the next stage, or on the first one's next virtual stage; and back."""
+    """An arrow from a pass to its micro batch on the next stage, or on the first one's next virtual stage; and back.
+
+    Micro batches that pass virtual stage 1 alone go up the pipeline (DualPipe).
+    """
     passes: dict[tuple[str, int, int, int, int], tuple[int, int, int]] = {}  # to rank, begin and last piece's middle
     last_stage: dict[str, int] = {}
     for row in rows:
@@ -149,11 +152,14 @@ def _sends(rows: Iterable[PipelineRow], pids: dict[tuple[str, int], int]) -> Ite
             begin = passes[key][1] if key in passes else int(row.pieces["start_ps"][first[place]])
             if key not in passes or passes[key][0] == row.rank:  # one arrow, though several ranks did it
                 passes[key] = (row.rank, begin, middle)
+    starts_down = {(job, batch) for job, _, batch, virtual_stage, _ in passes if virtual_stage == 0}
     number = 0
     for (job, stage, batch, virtual_stage, which), (rank, _, middle) in passes.items():
         step = {"forward": 1, "backward": -1}.get(PASSES[which])
         if step is None:
             continue
+        if (job, batch) not in starts_down:
+            step = -step
         there = stage + step
         if not 0 <= there <= last_stage[job]:
             there, next_virtual_stage = (0 if step > 0 else last_stage[job]), virtual_stage + step

@@ -35,6 +35,7 @@ __all__ = [
 KIND_WORDS: Final = {
     "forward": "forward passes",
     "backward": "backward passes",
+    "weights": "gradients of weights",
     "recompute": "recomputation",
     "optimizer": "the optimizer",
     "launch": "waiting for the CPU",

@@ -12,9 +12,20 @@ from pydantic import Field
 
 from weftwork.spec.device import Record
 
-__all__ = ["Gpu", "LatentAttention", "Model", "Overlap", "Parallelism", "Precision", "Software", "StateSpace"]
+__all__ = [
+    "Gpu",
+    "LatentAttention",
+    "Model",
+    "Overlap",
+    "Parallelism",
+    "PipelineSchedule",
+    "Precision",
+    "Software",
+    "StateSpace",
+]
 
 Precision = Literal["bf16", "fp8", "mxfp8", "nvfp4"]
+PipelineSchedule = Literal["gpipe", "1f1b", "zb-h1", "dualpipe"]
 
 
 class LatentAttention(Record):
@@ -129,7 +140,7 @@ class Parallelism(Record):
     expert: int = Field(default=1, gt=0)
     expert_tensor: int = Field(default=1, gt=0)
     virtual_stages: int = Field(default=1, gt=0)  # on each pipeline stage; above 1 the schedule is interleaved
-    schedule: Literal["gpipe", "1f1b"] = "1f1b"
+    schedule: PipelineSchedule = "1f1b"
     micro_batch: int = Field(default=1, gt=0)  # sequences
     global_batch: int = Field(default=1, gt=0)  # sequences
     sequence: int = Field(default=2048, gt=0)  # tokens
@@ -148,6 +159,21 @@ class Parallelism(Record):
     def ranks(self) -> int:
         """GPUs."""
         return self.tensor * self.context * self.pipeline * self.data
+
+    @property
+    def has_split_backward(self) -> bool:
+        """Whether the schedule delays gradients of weights behind those of inputs."""
+        return self.schedule in {"zb-h1", "dualpipe"}
+
+    @property
+    def has_mirror(self) -> bool:
+        """Whether every rank also holds the stage that is as far from the other end of the pipeline (DualPipe)."""
+        return self.schedule == "dualpipe"
+
+    @property
+    def has_both_ends(self) -> bool:
+        """Whether the first and the last layers are on the same ranks."""
+        return self.pipeline == 1 or self.has_mirror
 
     @property
     def micro_batches(self) -> int:

@@ -81,7 +81,7 @@ def unpacked(data: bytes, rows: int) -> list[tuple[int, list[list[int]], list[tu
     for _ in range(rows):
         begin, blocks, pieces = number(), number(), number()
         found.append((begin, [[number() for _ in range(4)] for _ in range(blocks)],
-                      [divmod(number(), 16) for _ in range(pieces)]))  # fmt: skip
+                      [divmod(number(), 32) for _ in range(pieces)]))  # fmt: skip
     assert place == len(data)
     return found
 
@@ -144,7 +144,7 @@ def test_gaps_are_drawn_as_nothing(tmp_path: Path, one: Run) -> None:
     step_ps = (found.end_ps - found.start_ps) / 2.0**27
     lost = sum(end - start for stage, *_, kind, start, end in segments_of(Plan()) if stage == 0 and kind == "tensor")
     # the last piece of all is no tensor communication, so that every gap has something behind it
-    assert sum(length for length, kind in rows[0][2] if kind == 15) * step_ps == pytest.approx(lost, rel=1e-6)
+    assert sum(length for length, kind in rows[0][2] if kind == 31) * step_ps == pytest.approx(lost, rel=1e-6)
 
 
 def test_the_answer_tells_where_the_time_goes(one: Run) -> None:

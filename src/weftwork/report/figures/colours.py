@@ -38,16 +38,16 @@ _CATEGORIES: Final = {
     "dark": ("#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#f0e442"),
 }
 # What time goes to, in the order of `weftwork.report.pipeline.KINDS`: computing is cool, exposed communication warm,
-# waiting grey. Okabe and Ito where they reach; the others (recomputation, optimizer, data, checkpoint, loading) are
-# chosen between them.
+# waiting grey. Okabe and Ito where they reach; the others (gradients of weights, recomputation, optimizer, data,
+# checkpoint, loading) are chosen between them.
 _KINDS: Final = {
     "light": (
-        "#0072b2", "#56b4e9", "#7a6fc4", "#009e73", "#8fa3b5", "#e69f00", "#f0e442", "#d55e00", "#cc79a7", "#a3194b",
-        "#e1e5ea", "#bcc4cd", "#8a6a3a", "#b9a36b", "#6d7681",
+        "#0072b2", "#56b4e9", "#2f8f9d", "#7a6fc4", "#009e73", "#8fa3b5", "#e69f00", "#f0e442", "#d55e00", "#cc79a7",
+        "#a3194b", "#e1e5ea", "#bcc4cd", "#8a6a3a", "#b9a36b", "#6d7681",
     ),
     "dark": (
-        "#2b8fd6", "#7cc7f2", "#9d92e0", "#19b58a", "#7890a5", "#e69f00", "#f0e442", "#e0701c", "#d68fb7", "#cf3f74",
-        "#2a323d", "#4a5563", "#a88850", "#c9b47c", "#8b95a1",
+        "#2b8fd6", "#7cc7f2", "#4fb3bf", "#9d92e0", "#19b58a", "#7890a5", "#e69f00", "#f0e442", "#e0701c", "#d68fb7",
+        "#cf3f74", "#2a323d", "#4a5563", "#a88850", "#c9b47c", "#8b95a1",
     ),
 }  # fmt: skip
 

@@ -33,6 +33,7 @@ __all__ = ["KIND_NAMES", "gantt", "kind_legend", "packed"]
 KIND_NAMES: Final = {
     "forward": "forward",
     "backward": "backward",
+    "weights": "gradients of weights",
     "recompute": "recomputation",
     "optimizer": "optimizer",
     "launch": "waiting for the CPU",
@@ -48,7 +49,8 @@ KIND_NAMES: Final = {
     "other": "other",
 }
 _TICKS: Final = 2.0**27  # chosen: steps of the whole chart, so that a step is far below what a zoom can show
-_NOTHING: Final = 15  # kind of a gap between pieces; a piece is written as 16 x length + kind
+_CODES: Final = 32  # a piece is written as so many times its length, plus its kind
+_NOTHING: Final = _CODES - 1  # kind of a gap between pieces
 _COLUMNS: Final = 960  # of the picture without a script
 _ROW_PX: Final = (9, 32)
 _HEIGHT_PX: Final = 560
@@ -173,7 +175,7 @@ def packed(pipeline: Pipeline) -> bytes:
     """The rows as numbers of seven bits a byte, low ones first, the high bit saying that more follow (LEB128).
 
     Of each row: where it begins, how many blocks and pieces; of each block its micro batch and virtual stage, plus one,
-    its pass and its pieces; of each piece 16 times its length plus its kind.
+    its pass and its pieces; of each piece `_CODES` times its length plus its kind.
     """
     unit = max(pipeline.end_ps - pipeline.start_ps, 1) / _TICKS
     parts = []
@@ -194,7 +196,7 @@ def packed(pipeline: Pipeline) -> bytes:
             ],
             axis=1,
         )
-        parts += [np.array([starts[0], len(blocks), len(lengths)]), blocks.ravel(), lengths * 16 + kinds]
+        parts += [np.array([starts[0], len(blocks), len(lengths)]), blocks.ravel(), lengths * _CODES + kinds]
     return _leb128(np.concatenate(parts)) if parts else b""
 
 

@@ -5,7 +5,7 @@ for (const chart of document.querySelectorAll(".gantt")) {
   const canvas = chart.querySelector("canvas");
   const where = chart.querySelector(".where");
   const pen = canvas.getContext("2d");
-  const NOTHING = 15, AXIS = 22, TOP = meta.top, KINDS = meta.kinds.length;
+  const CODES = 32, NOTHING = CODES - 1, AXIS = 22, TOP = meta.top, KINDS = meta.kinds.length;
 
   const unpack = (text) => {
     const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -26,7 +26,7 @@ for (const chart of document.querySelectorAll(".gantt")) {
       }
       for (let p = 0; p < count; p++) {
         const value = next();
-        row.kind[p] = value % 16; row.start[p] = at; at += Math.floor(value / 16);
+        row.kind[p] = value % CODES; row.start[p] = at; at += Math.floor(value / CODES);
       }
       row.start[count] = at;
       return row;

@@ -6,6 +6,8 @@ which needs the model (`weftwork.workload.parallelism.refuse`).
 
 from __future__ import annotations
 
+from typing import get_args
+
 from weftwork.base.units import DURATION, RATE, SIZE
 from weftwork.spec.device import Record
 from weftwork.spec.limits import MAX_HOSTS
@@ -13,7 +15,7 @@ from weftwork.spec.scenario.devices import DeviceChoice
 from weftwork.spec.scenario.kinds import Choice, DeviceKind, Flag, Measure, NameOrFile, Number, Section, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
 from weftwork.spec.scenario.workload import PLACEMENT_TEXT, PLACEMENTS
-from weftwork.spec.training import Model, Overlap, Parallelism, Software
+from weftwork.spec.training import Model, Overlap, Parallelism, PipelineSchedule, Software
 
 __all__ = ["LONG_SEQUENCE", "Checkpoint", "OverlapSection", "Straggler", "TrainingJobSection", "TrainingSection"]
 
@@ -142,10 +144,12 @@ class TrainingSection(Record):
     )
     schedule: str = row(
         "schedule",
-        Choice(options=("gpipe", "1f1b")),
+        Choice(options=get_args(PipelineSchedule)),
         default="1f1b",
-        text="Order of forward and backward passes in a stage.",
-        source="Narayanan et al., arXiv:2006.09503",
+        text="Order of forward and backward passes in a stage; zb-h1 and dualpipe delay gradients of weights, and"
+        " dualpipe sends micro batches from both ends, through two copies of the weights.",
+        source="Narayanan et al., arXiv:2006.09503; Qi et al., arXiv:2401.10241 (zb-h1); DeepSeek-V3, arXiv:2412.19437"
+        " (dualpipe)",
     )
     micro_batch: int = row(
         "micro_batch",

@@ -102,8 +102,9 @@ def _filled(section: _S, path: str, reader: Reader) -> _S:
         if section.pipeline == 1:
             text = f"found {section.virtual_stages}, which means nothing with pipeline 1: there is no bubble to shorten"
             reader.wrong(f"{path}.virtual_stages", text, "1")
-        elif section.schedule == "gpipe":
-            text = f"found {section.virtual_stages}, which means nothing with schedule gpipe, only with 1f1b"
+        elif section.schedule != "1f1b":
+            what = f"means nothing with schedule {section.schedule}"
+            text = f"found {section.virtual_stages}, which {what}, only with 1f1b"
             reader.wrong(f"{path}.virtual_stages", text, "1")
     if section.gpus is None or not reader.is_sound(*(f"{path}.{key}" for key in _GPUS)):
         return section

@@ -19,6 +19,7 @@ _ZERO: Final = {
     2: "optimizer and gradients sharded (ZeRO 2)",
     3: "optimizer, gradients and weights sharded (ZeRO 3)",
 }
+_SCHEDULES: Final = {"gpipe": "GPipe", "1f1b": "1F1B", "zb-h1": "ZB-H1", "dualpipe": "DualPipe"}
 _SUMS: Final = {1: "FP8", 2: "BF16", 4: "FP32"}  # bytes of a gradient
 
 
@@ -39,7 +40,7 @@ def assumptions(prepared: Prepared) -> str:
 
 
 def _of(plan: Parallelism) -> str:
-    schedule = "GPipe" if plan.schedule == "gpipe" else "1F1B"
+    schedule = _SCHEDULES[plan.schedule]
     if plan.virtual_stages > 1:
         schedule = f"interleaved {schedule}"
     return "; ".join([

@@ -40,6 +40,7 @@ __all__ = ["bracket_caveats", "job_times", "training_rows", "training_summary"]
 
 MOST_SEGMENTS: Final = 300_000  # chosen: some megabytes; beyond, one rank stands for its stage
 _COUNTED: Final = ("ranks", "instances", "flows", "size_bytes", "posted_ps", "start_ps", "end_ps")
+_OF_A_BATCH: Final = ("forward", "backward", "weights")  # passes that work on a micro batch
 SIMULATED: Final = "simulated again"
 BUSIEST: Final = "a bound: the busiest GPU works as long"
 LONGER: Final = "a bound: the longer of computing and communicating stays, with the bubble"
@@ -70,10 +71,10 @@ def job_times(prepared: Prepared, outcome: FlowOutcome) -> TimesOfJobs:
 
 
 def _by_pass(prepared: Prepared, outcome: FlowOutcome, segments: Segments) -> Segments:
-    """Segments whose computing has the kind of its pass, ``forward`` or ``backward``, or ``other``."""
-    kinds = (*segments.kinds, "forward", "backward")
+    """Segments whose computing has the kind of its pass, one of `_OF_A_BATCH`, or ``other``."""
+    kinds = (*segments.kinds, *_OF_A_BATCH)
     of_pass = np.full(len(PASSES), kinds.index("other"), np.int64)
-    for name in ("forward", "backward"):
+    for name in _OF_A_BATCH:
         of_pass[PASSES.index(name)] = kinds.index(name)
     found = _pass_of(prepared, outcome.actors["program"][segments.actor], segments.milestone)
     is_computing = segments.kind == kinds.index("compute")
@@ -81,11 +82,9 @@ def _by_pass(prepared: Prepared, outcome: FlowOutcome, segments: Segments) -> Se
 
 
 def _passed_ps(prepared: Prepared, outcome: FlowOutcome, segments: Segments) -> NDArray[np.int64]:
-    """When each actor ended its last forward or backward pass."""
+    """When each actor ended its last pass of a micro batch."""
     program = outcome.actors["program"][segments.actor]
-    of_pass = np.isin(
-        _pass_of(prepared, program, segments.milestone), (PASSES.index("forward"), PASSES.index("backward"))
-    )
+    of_pass = np.isin(_pass_of(prepared, program, segments.milestone), [PASSES.index(name) for name in _OF_A_BATCH])
     passed_ps = np.zeros(len(outcome.actors), np.int64)
     np.maximum.at(passed_ps, segments.actor[of_pass], segments.end_ps[of_pass])
     return passed_ps
@@ -144,6 +143,8 @@ def _spent(job: TrainingJob, time: JobTime | None, iteration_ps: int | None) -> 
         each = {kind: value / job.section.iterations for kind, value in time.by_kind_ps.items()}
     for kind in SPENT:
         if kind == "bubble":  # which the table jobs has
+            continue
+        if kind == "weights" and not job.plan.has_split_backward:  # they are a part of its backward passes
             continue
         text = f"Time of an average rank that went to {SPENT[kind]}."
         known = time is not None

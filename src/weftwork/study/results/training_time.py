@@ -33,12 +33,13 @@ __all__ = [
     "with_tails",
 ]
 
-COMPUTATION: Final = ("forward", "backward", "compute", "recompute", "optimizer", "launch")
+COMPUTATION: Final = ("forward", "backward", "weights", "compute", "recompute", "optimizer", "launch")
 COMMUNICATION: Final = ("tensor", "context", "expert", "pipeline", "data")
 IDLE: Final = ("bubble", "skew")
 SPENT: Final[dict[str, str]] = {  # all kinds that the time of a rank goes to, in the order of figures
     "forward": "forward passes",
     "backward": "backward passes",
+    "weights": "gradients of weights behind their backward passes",
     "recompute": "recomputation",
     "optimizer": "the optimizer",
     "launch": "waiting for the CPU",
@@ -106,7 +107,7 @@ def segments_of(outcome: FlowOutcome, labels: Sequence[str], *, milestone_name: 
     found = outcome.segments
     order = np.lexsort((found["start_ps"], found["actor"]))
     found = found[order]
-    kinds = tuple(dict.fromkeys(("compute", *COMPUTATION[3:], *COMMUNICATION, *IDLE, "other", *labels)))
+    kinds = tuple(dict.fromkeys(("compute", *COMPUTATION[4:], *COMMUNICATION, *IDLE, "other", *labels)))
     place = np.array([kinds.index(name) for name in labels] or [0], np.int64)
     kind = np.where(found["label"] >= 0, place[np.maximum(found["label"], 0)], kinds.index("other"))
     idle = np.where(kind == kinds.index("pipeline"), kinds.index("bubble"), kinds.index("skew"))

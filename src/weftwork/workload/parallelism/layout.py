@@ -4,6 +4,7 @@ Part ``c p + s`` is virtual stage c of stage s. Where layers do not divide, part
 paces the pipeline. With balanced ends the embedding, the loss head and modules that predict further tokens count as
 layers, as recipes for models whose layers and two are a round number have it (Llama 3, arXiv:2407.21783,
 section 3.3.2).
+With DualPipe stage s also holds the part of stage p - 1 - s, as its virtual stage 1.
 Leaves out: layouts by hand.
 """
 
@@ -64,6 +65,8 @@ def virtual_stages_of(model: Model, plan: Parallelism) -> tuple[tuple[tuple[Unit
     if not plan.has_balanced_ends:
         cut[0] = first + cut[0]
         cut[-1] = cut[-1] + last
+    if plan.has_mirror:
+        return tuple(zip(cut, reversed(cut), strict=True))
     return tuple(
         tuple(cut[part * plan.pipeline + stage] for part in range(plan.virtual_stages))
         for stage in range(plan.pipeline)

@@ -2,10 +2,15 @@
 
 Weights, gradients and Adam's state follow ZeRO; activations follow the published count of what a backward pass reads,
 written for any width, grouped heads, gates and experts, times the micro batches that the schedule keeps in flight.
+Where a backward pass is split, activations stay until the gradients of weights are there; full recomputation is done
+once, before the gradients of inputs, so that whole layers stay from then on. With DualPipe a rank keeps the weights and
+gradients of two stages, and under ZeRO Adam's state of its own stage alone.
 Source: Korthikanti et al., arXiv:2205.05198, section 4 (activations) and equations 1 to 5; Rajbhandari et al.,
-arXiv:1910.02054, section 3 (states); Narayanan et al., arXiv:2104.04473, section 2.2 (micro batches in flight).
-Leaves out: offloading, fragmentation beyond what is reserved, and experts that get more tokens than others. A formula,
-not a measurement: programs need some 10 % more or less.
+arXiv:1910.02054, section 3 (states); micro batches in flight: Narayanan et al., arXiv:2104.04473, section 2.2, Qi et
+al., arXiv:2401.10241, section 2.1 (ZB-H1), and DeepSeek-V3, arXiv:2412.19437, table 2 (DualPipe).
+Leaves out: what gradients of inputs set free before those of weights; offloading, fragmentation beyond what is
+reserved, and experts that get more tokens than others. A formula, not a measurement: programs need some 10 % more or
+less.
 """
 
 from __future__ import annotations
@@ -37,6 +42,7 @@ QUANTISED_BYTES: Final = {"bf16": 0.0, "fp8": 2.0, "mxfp8": 2 * 33 / 32, "nvfp4"
 INPUT_BYTES: Final = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 33 / 32, "nvfp4": 9 / 16}
 LORA_RANK: Final = 32  # chosen: the default of recipes
 LOGIT_BYTES: Final = 6  # a logit in BF16 and its softmax in FP32
+LOGIT_GRADIENT_BYTES: Final = 2  # BF16, as the product behind it takes it
 RESERVED_BYTES: Final = 3 * 10**9  # chosen: CUDA context, buffers of NCCL, workspaces of cuBLAS
 
 
@@ -126,20 +132,20 @@ def _stage_memory(shape: _GpuShare, stage: int, parts: tuple[tuple[Unit, ...], .
     if not plan.has_lora:
         states["gradients"] = sharded(plan.gradient_bytes, plan.zero >= 2)
         states["optimizer"] = sharded(ADAM_BYTES, plan.zero >= 1)
+    if plan.has_mirror and plan.zero >= 1:  # the mirror updates the other half
+        own_dense = sum(many * shape.dense_parameters(unit) for unit, many in virtual_stages[0].items())
+        own_experts = sum(many * shape.expert_parameters(unit) for unit, many in virtual_stages[0].items())
+        states["optimizer"] = round(ADAM_BYTES * (own_dense / shards + own_experts / expert_shards))
     is_gathered = plan.zero == 3
     largest = max((shape.dense_parameters(unit) + shape.expert_parameters(unit) for unit in units), default=0.0)
     at_once = 2 if plan.has_prefetch else 1
-    kept = [
-        sum(many * shape.kept_bytes(unit) for unit, many in virtual_stage.items()) for virtual_stage in virtual_stages
-    ]
-    in_flight = _in_flight(plan, stage)
     return Memory(
         stage=stage,
         weights_bytes=sharded(WEIGHT_BYTES, is_gathered) + round(WEIGHT_BYTES * trained),
         quantised_bytes=0 if is_gathered else round(QUANTISED_BYTES[plan.precision] * quantised),
         gradients_bytes=states["gradients"],
         optimizer_bytes=states["optimizer"],
-        activations_bytes=round(sum(count * size for count, size in zip(in_flight, kept, strict=True))),
+        activations_bytes=round(_activations_bytes(shape, stage, virtual_stages)),
         recomputed_bytes=round(max(map(shape.recomputed_bytes, units), default=0.0)),
         gathered_bytes=round(at_once * WEIGHT_BYTES * largest) if is_gathered else 0,
         logits_bytes=round(shape.logit_bytes()) if any(unit.part == "head" for unit in units) else 0,
@@ -151,6 +157,39 @@ def activation_bytes(model: Model, plan: Parallelism, kind: LayerKind, *, has_fl
     """What a layer keeps of one micro batch until its backward pass, on one GPU, with the plan's recomputation."""
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
     return shape.kept_bytes(Unit(part="layer", layer=kind))
+
+
+def _activations_bytes(shape: _GpuShare, stage: int, virtual_stages: list[Counter[Unit]]) -> float:
+    """Activations that a stage keeps at a time, at most."""
+    plan = shape.plan
+    kept = [sum(many * shape.kept_bytes(unit) for unit, many in held.items()) for held in virtual_stages]
+    if not plan.has_split_backward:
+        return sum(count * size for count, size in zip(_in_flight(plan, stage), kept, strict=True))
+    delayed = [sum(many * shape.delayed_bytes(unit) for unit, many in held.items()) for held in virtual_stages]
+    return max(
+        sum(
+            count * size + later * later_size
+            for (count, later), size, later_size in zip(moment, kept, delayed, strict=True)
+        )
+        for moment in _split_in_flight(plan, stage)
+    )
+
+
+def _split_in_flight(plan: Parallelism, stage: int) -> list[tuple[tuple[int, int], ...]]:
+    """Moments at which a stage whose backward passes are split may keep most.
+
+    Of each virtual stage: passes before their gradients of inputs, and those between these and gradients of weights.
+    """
+    stages = plan.pipeline
+    if not plan.has_mirror:
+        total = min(stages, plan.micro_batches)
+        delayed = min(stage + 1, total)
+        return [((total - delayed, delayed),)]
+    depth = min(stage, stages - 1 - stage)  # from the nearer end of the pipeline
+    left = stages // 2 - 1 - depth  # passes that wait when the first gradients of weights of the end are due
+    near = ((left, 0), (0, depth + 1)), ((left, depth + 1), (0, 0))  # gradients of weights of one way or of the other
+    at_end = near if stage < stages // 2 else tuple((second, first) for first, second in near)
+    return [((stages - stage, 0), (stage + 1, 0)), *at_end]
 
 
 def _in_flight(plan: Parallelism, stage: int) -> list[int]:
@@ -179,7 +218,7 @@ class _GpuShare:
         """All but routed experts."""
         model, plan = self.model, self.plan
         if unit.part in {"embedding", "head"}:
-            is_shared = unit.part == "head" and model.has_tied_embeddings and plan.pipeline == 1
+            is_shared = unit.part == "head" and model.has_tied_embeddings and plan.has_both_ends
             return 0.0 if is_shared else model.vocabulary * model.hidden / plan.tensor
         split, whole = self._layer_parameters(_layer(unit))
         join = 2 * model.hidden * model.hidden / plan.tensor if unit.part == "prediction" else 0.0
@@ -226,8 +265,20 @@ class _GpuShare:
 
     # Activations
 
-    def kept_bytes(self, unit: Unit) -> float:
-        """Of a unit, from its forward to its backward pass, under the plan's recomputation."""
+    def delayed_bytes(self, unit: Unit) -> float:
+        """Of a unit, from its gradients of inputs to those of weights: what was computed again, gradients of logits."""
+        has_logits = unit.part in {"head", "prediction"}
+        logits = self.plan.tokens * self.model.vocabulary / self.plan.tensor if has_logits else 0.0
+        return self.kept_bytes(unit, has_inside=True) + LOGIT_GRADIENT_BYTES * logits
+
+    def kept_bytes(self, unit: Unit, *, has_inside: bool = False) -> float:
+        """Of a unit, from its forward to its backward pass, under the plan's recomputation.
+
+        Parameters
+        ----------
+        unit : of the model
+        has_inside : whether what full recomputation computes again is there
+        """
         hidden = self.model.hidden
         if unit.part == "embedding":
             return self.plan.own_tokens * hidden if self.model.has_dropout else 0.0  # the mask
@@ -235,7 +286,7 @@ class _GpuShare:
             return 4 * self.plan.own_tokens * hidden  # inputs of the last norm and of the product
         joined = 8 * self.plan.own_tokens * hidden  # two inputs, joined, and their norm
         extra = joined if unit.part == "prediction" else 0.0
-        if self.plan.recompute == "full":
+        if self.plan.recompute == "full" and not has_inside:
             return 2 * self.plan.own_tokens * hidden + extra
         return self._layer_bytes(_layer(unit), has_scores=self.plan.recompute == "none") + extra
 

@@ -36,10 +36,12 @@ _REMEDIES: Final[dict[str, tuple[str, ...]]] = {
     "context": ("context",),
     "pipeline": ("pipeline", "virtual_stages"),
     "virtual_stages": ("virtual_stages", "pipeline", "schedule"),
+    "schedule": ("schedule", "pipeline"),
+    "zero": ("zero", "schedule"),
     "expert": ("expert", "expert_tensor", *_DEGREES),
     "expert_tensor": ("expert_tensor",),
     "is_sequence_parallel": ("is_sequence_parallel", "tensor"),
-    "global_batch": ("global_batch", "micro_batch", "virtual_stages", *_DEGREES),
+    "global_batch": ("global_batch", "micro_batch", "virtual_stages", "schedule", *_DEGREES),
     "precision": ("precision",),
     "memory": (*_DEGREES, "expert", "expert_tensor", "virtual_stages", "recompute", "zero", "micro_batch"),
 }
@@ -192,8 +194,17 @@ def _pipeline(model: Model, plan: Parallelism) -> Iterator[Refusal]:
     if plan.virtual_stages > 1 and plan.pipeline == 1:
         text = f"found {plan.virtual_stages}, wanted 1: one stage has no bubble to shorten"
         yield Refusal(key="virtual_stages", text=text)
-    elif plan.virtual_stages > 1 and plan.schedule == "gpipe":
-        yield Refusal(key="virtual_stages", text=f"found {plan.virtual_stages}, wanted 1 with schedule gpipe")
+    elif plan.virtual_stages > 1 and plan.schedule != "1f1b":
+        yield Refusal(key="virtual_stages", text=f"found {plan.virtual_stages}, wanted 1 with schedule {plan.schedule}")
+    if plan.has_split_backward and plan.has_lora:
+        text = f"found '{plan.schedule}', wanted 1f1b or gpipe: frozen weights have no gradients to delay"
+        yield Refusal(key="schedule", text=text)
+    if plan.has_mirror and plan.pipeline % 2:
+        text = f"found 'dualpipe' with {plan.pipeline} stages, wanted an even number of them: it goes both ways"
+        yield Refusal(key="schedule", text=text)
+    if plan.has_mirror and plan.zero == 3:
+        text = "found 3, wanted 0, 1 or 2: dualpipe keeps two copies of the weights to have them at hand"
+        yield Refusal(key="zero", text=text)
 
 
 def _batch(plan: Parallelism) -> Iterator[Refusal]:
@@ -205,6 +216,9 @@ def _batch(plan: Parallelism) -> Iterator[Refusal]:
         wanted = f"wanted with virtual stages a multiple of the {plan.pipeline} stages"
         text = f"makes {plan.micro_batches} micro batches, {wanted}"
         yield Refusal(key="global_batch", text=text)
+    elif plan.has_mirror and (plan.micro_batches % 2 or plan.micro_batches < 2 * plan.pipeline):
+        wanted = f"wanted with dualpipe an even number, and two or more for each of the {plan.pipeline} stages"
+        yield Refusal(key="global_batch", text=f"makes {plan.micro_batches} micro batches, {wanted}")
 
 
 def _sequence(plan: Parallelism) -> Iterator[Refusal]:
@@ -310,14 +324,13 @@ def _steps(given: Given, plan: Parallelism, key: str) -> Iterator[tuple[float, A
         case "virtual_stages":
             values = list(range(1, max(model.layers // plan.pipeline, 1) + 1)) if plan.pipeline > 1 else [1]
         case "global_batch":
-            step = plan.data * plan.micro_batch * (plan.pipeline if plan.virtual_stages > 1 else 1)
-            below = plan.global_batch // step * step
-            for batch in (below or step, below + step):
-                yield 1.0 + abs(log2(batch / plan.global_batch)), batch
+            yield from ((1.0 + abs(log2(batch / plan.global_batch)), batch) for batch in _batches(plan))
         case "micro_batch" if plan.micro_batch > 1:
             yield _STEPS[key], _divisors(plan.micro_batch)[-2]
         case "recompute" if plan.recompute != "full":
             yield _STEPS[key], _RECOMPUTE[_RECOMPUTE.index(plan.recompute) + 1]
+        case "zero" if plan.zero == 3 and plan.has_mirror:
+            yield _STEPS[key], 2
         case "zero" if plan.zero < 3:
             yield _STEPS[key], plan.zero + 1
         case "precision":
@@ -329,6 +342,17 @@ def _steps(given: Given, plan: Parallelism, key: str) -> Iterator[tuple[float, A
     old = getattr(plan, key)
     if values:
         yield from ((abs(log2(new / old)), new) for new in _beside(old, values))
+
+
+def _batches(plan: Parallelism) -> tuple[int, int]:
+    """The global batches below and above that the schedule can split."""
+    at_once = plan.data * plan.micro_batch
+    if plan.has_mirror:
+        below = max(plan.global_batch // (2 * at_once), plan.pipeline) * 2 * at_once
+        return below, below + 2 * at_once
+    step = at_once * (plan.pipeline if plan.virtual_stages > 1 else 1)
+    below = plan.global_batch // step * step
+    return below or step, below + step
 
 
 def _divisors(number: int) -> list[int]:

@@ -26,7 +26,7 @@ from weftwork.workload.collectives.protocols import software as protocol_latenci
 from weftwork.workload.models.size import LayerKind
 from weftwork.workload.parallelism.groups import Groups, groups
 
-__all__ = ["LABELS", "Answers", "Communication", "GpuCluster", "TimedCollective", "label"]
+__all__ = ["LABELS", "VALUE_BYTES", "Answers", "Communication", "GpuCluster", "TimedCollective", "label"]
 
 LABELS: Final = (
     "compute", "recompute", "tensor", "context", "expert", "pipeline", "data", "optimizer", "launch", "checkpoint",

@@ -6,6 +6,8 @@ smaller formats, permutations of tokens. Backward passes have two products for e
 have no gradient (LoRA).
 Source: Korthikanti et al., arXiv:2205.05198 (what a layer consists of); Dao, arXiv:2307.08691 (flash attention);
 Dao and Gu, arXiv:2405.21060, section 6 (state spaces in blocks).
+Gradients of weights are a time of their own, which schedules that split backward passes run later: matrix products
+alone, all else of a backward pass stays with the gradients of inputs.
 Leaves out: adapters of LoRA; load imbalance of experts; capacity factors.
 """
 
@@ -63,6 +65,7 @@ class Half:
     matmul_backward_s: float = 0.0
     core_backward_s: float = 0.0
     memory_backward_s: float = 0.0
+    weights_s: float = 0.0  # of matmul_backward_s: products that give gradients of weights
 
     @property
     def forward_s(self) -> float:
@@ -101,6 +104,11 @@ class UnitWork:
     def backward_s(self) -> float:
         """Computing of the backward pass, recomputation not."""
         return sum(half.backward_s for _, half in self.halves)
+
+    @property
+    def weights_s(self) -> float:
+        """Gradients of weights, a part of the backward pass."""
+        return sum(half.weights_s for _, half in self.halves)
 
     @property
     def core_s(self) -> float:
@@ -202,8 +210,9 @@ class _Shapes:
             memory_s=kernels.memory_s(LOSS_BYTES * logits, 4),
             matmul_backward_s=product_s * self._products,
             memory_backward_s=kernels.memory_s(LOSS_BACKWARD_BYTES * logits, 2),
+            weights_s=product_s * (self._products - 1),
         )
-        held = 0.0 if model.has_tied_embeddings and plan.pipeline == 1 else width * model.hidden
+        held = 0.0 if model.has_tied_embeddings and plan.has_both_ends else width * model.hidden
         return UnitWork(halves=(("head", half),), parameters=held)
 
     @property
@@ -322,17 +331,20 @@ class _Shapes:
         )
         batch, times = (local, 1.0) if kernels.software.has_fused_experts else (1.0, local)
         rows = routed / local
-        forward_s = backward_s = 0.0
+        forward_s = backward_s = weights_s = 0.0
         for columns, inner in ((gates * width, outer), (outer, width)):
             forward_s += times * kernels.matmul_s(rows, columns, inner, batch=batch)
             backward_s += times * kernels.matmul_s(rows, inner, columns, batch=batch)
             if not plan.has_lora:
-                backward_s += times * kernels.matmul_s(inner, columns, rows, batch=batch)
+                gradient_s = times * kernels.matmul_s(inner, columns, rows, batch=batch)
+                backward_s += gradient_s
+                weights_s += gradient_s
         return Half(
             matmul_s=half.matmul_s + forward_s,
             memory_s=half.memory_s,
             matmul_backward_s=half.matmul_backward_s + backward_s,
             memory_backward_s=half.memory_backward_s,
+            weights_s=half.weights_s + weights_s,
         )
 
     def _half(
@@ -351,12 +363,14 @@ class _Shapes:
         cast_bytes = CAST_BYTES[self.plan.precision] * cast
         forward = (NORM_BYTES + ADD_BYTES[model.has_dropout]) * stream + moved + cast_bytes
         backward = (NORM_BACKWARD_BYTES + ADD_BACKWARD_BYTES) * stream + moved_backward + 1.5 * cast_bytes
-        products_s = products_backward_s = 0.0
+        products_s = products_backward_s = weights_s = 0.0
         for rows, columns, inner in matrices:
             products_s += kernels.matmul_s(rows, columns, inner)
             products_backward_s += kernels.matmul_s(rows, inner, columns)
             if not self.plan.has_lora:
-                products_backward_s += kernels.matmul_s(inner, columns, rows)
+                gradient_s = kernels.matmul_s(inner, columns, rows)
+                products_backward_s += gradient_s
+                weights_s += gradient_s
         return Half(
             matmul_s=products_s,
             core_s=core[0],
@@ -364,4 +378,5 @@ class _Shapes:
             matmul_backward_s=products_backward_s,
             core_backward_s=core[1],
             memory_backward_s=kernels.memory_s(backward, operations[1]),
+            weights_s=weights_s,
         )

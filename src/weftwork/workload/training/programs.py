@@ -6,7 +6,8 @@ nobody busy; where a stage blocks in its sends, it waits for the share of them t
 Without ZeRO 3, gradients are added behind the last backward pass or, as far as they overlap, behind each unit of it;
 sharded parameters are gathered behind the update or, as far as they overlap, during the first forward passes of an
 iteration. With ZeRO 3 each unit's parameters are gathered before each of its passes and its gradients added after
-each backward pass.
+each backward pass. With DualPipe a rank and its mirror add their gradients last of all; under ZeRO each updates its
+own stage and sends it to the other.
 Source: Narayanan et al., arXiv:2104.04473; Rajbhandari et al., arXiv:1910.02054 (ZeRO); Zhao et al., arXiv:2304.11277
 (FSDP, prefetch).
 Leaves out: parameters that stay gathered between the passes of one micro batch; buckets other than a unit of the model.
@@ -30,31 +31,41 @@ from weftwork.spec.job import (
     Milestone,
     Notify,
     Operation,
-    Peer,
     Placement,
     Program,
-    Receive,
-    Send,
-    Size,
-    Wait,
 )  # fmt: skip
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.workload.parallelism.layout import Unit, virtual_stages_of
-from weftwork.workload.training.communication import LABELS, Communication, GpuCluster, TimedCollective, label
+from weftwork.workload.training.communication import (
+    LABELS,
+    VALUE_BYTES,
+    Communication,
+    GpuCluster,
+    TimedCollective,
+    label,
+)
 from weftwork.workload.training.kernels import Kernels
+from weftwork.workload.training.messages import (
+    MIRROR_DONE,
+    MIRROR_GO,
+    TIED_DONE,
+    TIED_GO,
+    PipelineLane,
+    StageMessages,
+    lane_of,
+)
 from weftwork.workload.training.schedule import Pass, as_loops, passes
 from weftwork.workload.training.stage import UnitOperations, duration_ps, in_turn
 
 __all__ = ["PASSES", "PASS_DTYPE", "Extras", "Stage", "TrainingShape", "stages_of", "training_job"]
 
-PASSES: Final = ("forward", "backward", "gradients", "update", "checkpoint", "loading")
+PASSES: Final = ("forward", "backward", "weights", "gradients", "update", "checkpoint", "loading")
+_NAMES: Final = {"input": "backward"}  # of passes whose kind is not their name
 PASS_DTYPE: Final = np.dtype([("pass", np.int32), ("micro_batch", np.int32), ("virtual_stage", np.int32)])
 MILESTONES: Final = ("pass", "iteration")
 
-FORWARD, BACKWARD, TIED = range(3)  # channels of messages
-# Tokens; 0 and 1 are those of `weftwork.workload.training.stage`. Of messages in each direction: arrived, ready, sent
-_ARRIVED, _READY, _SENT = (2, 5), (3, 6), (4, 7)
-GRADIENTS_GO, GRADIENTS_DONE, PARAMETERS_GO, PARAMETERS_DONE, TIED_GO, TIED_DONE = range(8, 14)
+# Tokens; the others are those of `weftwork.workload.training.stage` and `weftwork.workload.training.messages`
+GRADIENTS_GO, GRADIENTS_DONE, PARAMETERS_GO, PARAMETERS_DONE = range(8, 12)
 
 OPTIMIZER_BYTES: Final = 28  # of a parameter that a rank updates: Adam in FP32 reads and writes three, reads a gradient
 WORKING_BYTES: Final = 6  # of a parameter that it holds: gradient read and cleared, new value written
@@ -173,6 +184,12 @@ class _Step:
     virtual_stage: int
     is_first: bool
     is_last: bool
+    pair: str = ""
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether gradients of weights are there behind it."""
+        return self.kind in {"backward", "weights"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,26 +219,38 @@ class Stage:
     @cached_property
     def steps(self) -> list[_Step]:
         """The same, as far as operations differ."""
-        last = self.plan.micro_batches - 1
+        firsts = {0, self._batches_each} if self.plan.has_mirror else {0}
+        lasts = {first + self._batches_each - 1 for first in firsts}
         return [
             _Step(
                 kind=one.kind,
                 virtual_stage=one.virtual_stage,
-                is_first=one.kind == "forward" and one.micro_batch == 0,
-                is_last=one.kind == "backward" and one.micro_batch == last,
+                is_first=one.kind == "forward" and one.micro_batch in firsts,
+                is_last=one.kind in {"backward", "weights"} and one.micro_batch in lasts,
+                pair=one.pair,
             )
             for one in self.passes
         ]
 
+    @property
+    def _batches_each(self) -> int:
+        """Micro batches that pass each virtual stage: of DualPipe's two directions one half each."""
+        return self.plan.micro_batches // 2 if self.plan.has_mirror else self.plan.micro_batches
+
+    @cached_property
+    def messages(self) -> StageMessages:
+        """To other stages and from them."""
+        return StageMessages(calls=self.calls, stage=self.stage)
+
     def streams(self) -> tuple[tuple[Operation, ...], ...]:
         """The stream that computes, and those that run beside it."""
         beside = [
-            *self._messages(FORWARD),
-            *self._messages(BACKWARD),
+            *(stream for lane in self.messages.lanes for stream in self.messages.streams(lane)),
             self._exchange_stream(),
             self._parameter_stream(),
             self._gradient_stream(),
-            self._tied_stream(),
+            self.messages.tied(self._tied_bytes) if self._tied_bytes else (),
+            self.messages.mirrored(self._mirrored_bytes),
         ]
         count = self.extras.iterations
         repeated = [stream if count == 1 else (Loop(count=count, body=stream),) for stream in beside if stream]
@@ -230,7 +259,9 @@ class Stage:
     def shape(self) -> NDArray[np.void]:
         """What the milestones of the main stream begin."""
         rows: list[tuple[int, int, int]] = []
-        of_passes = [(PASSES.index(one.kind), one.micro_batch, one.virtual_stage) for one in self.passes]
+        of_passes = [
+            (PASSES.index(_NAMES.get(one.kind, one.kind)), one.micro_batch, one.virtual_stage) for one in self.passes
+        ]
         for iteration in range(self.extras.iterations):
             rows += [(PASSES.index("loading"), -1, -1)] if self._loading else []
             rows += [*of_passes, (PASSES.index("gradients"), -1, -1), (PASSES.index("update"), -1, -1)]
@@ -273,18 +304,34 @@ class Stage:
 
     def _step(self, step: _Step) -> list[Operation]:
         """One pass: what it waits for, the units of its virtual stage, what it passes on."""
-        direction = FORWARD if step.kind == "forward" else BACKWARD
         found: list[Operation] = [Milestone(name=0)]
-        if self._takes(direction, step.virtual_stage):
-            found.append(Await(token=_ARRIVED[direction], label=label("pipeline")))
-            found += in_turn(self.calls.arrival)
-        order = self._order(step)
-        found += as_loops(order, lambda unit: self._unit(unit, step))
-        if self._gives(direction, step.virtual_stage):
-            found.append(Notify(token=_READY[direction]))
-            if self.plan.overlap.pipeline < 1:
-                found.append(Await(token=_SENT[direction], label=label("pipeline")))
+        for lane, virtual_stage in self._arriving(step):
+            if self.messages.takes(lane, virtual_stage):
+                found.append(Await(token=lane.arrived, label=label("pipeline")))
+                found += in_turn(self.calls.arrival)
+        found += as_loops(self._order(step), lambda unit: self._unit(unit, step))
+        given = [lane for lane, virtual_stage in self._leaving(step) if self.messages.gives(lane, virtual_stage)]
+        found += [Notify(token=lane.ready) for lane in given]
+        if self.plan.overlap.pipeline < 1:
+            found += [Await(token=lane.sent, label=label("pipeline")) for lane in given]
         return found
+
+    def _arriving(self, step: _Step) -> list[tuple[PipelineLane, int]]:
+        """Lanes that a pass takes from, with the virtual stages: the first of a pair takes for both."""
+        if step.kind == "weights" or step.pair == "second":
+            return []
+        own = self._lane(step.virtual_stage, is_forward=step.kind == "forward")
+        return [own, self._lane(1 - step.virtual_stage, is_forward=False)] if step.pair == "first" else [own]
+
+    def _leaving(self, step: _Step) -> list[tuple[PipelineLane, int]]:
+        """Lanes that a pass gives to, with the virtual stages: the second of a pair gives for both."""
+        if step.kind == "weights" or step.pair == "first":
+            return []
+        own = self._lane(step.virtual_stage, is_forward=step.kind == "forward")
+        return [self._lane(1 - step.virtual_stage, is_forward=True), own] if step.pair == "second" else [own]
+
+    def _lane(self, virtual_stage: int, *, is_forward: bool) -> tuple[PipelineLane, int]:
+        return lane_of(self.plan, virtual_stage, is_forward=is_forward), virtual_stage
 
     def _order(self, step: _Step) -> tuple[Unit, ...]:
         units = self.virtual_stages[step.virtual_stage]
@@ -292,13 +339,18 @@ class Stage:
 
     def _unit(self, unit: Unit, step: _Step) -> list[Operation]:
         found: list[Operation] = []
-        if self._is_sharded and self._parameter_calls(unit):
+        if self._is_sharded and step.kind != "weights" and self._parameter_calls(unit):
             found += self._gather_now(unit)
         elif step.is_first and self._gathers_hidden and self._parameter_calls(unit):
             found.append(Await(token=PARAMETERS_DONE, label=label("data")))
         if step.kind == "forward":
             return found + self.units.forward(unit)
-        found += self.units.backward(unit)
+        if step.kind == "weights":
+            found += self.units.weights(unit)
+        else:
+            found += self.units.backward(unit, has_weights=step.kind == "backward")
+        if not step.has_gradients:
+            return found
         reduces = self._gradient_calls(unit) and (self._is_sharded or (step.is_last and self._reduces_hidden))
         if reduces and self._hidden > 0:
             found.append(Notify(token=GRADIENTS_GO))
@@ -306,63 +358,13 @@ class Stage:
             found += in_turn(self._gradient_calls(unit), 1 - self._hidden)
         return found
 
-    # messages between stages
-
-    def _takes(self, direction: int, virtual_stage: int) -> bool:
-        """Whether a pass waits for another stage."""
-        return self._gives(BACKWARD if direction == FORWARD else FORWARD, virtual_stage)
-
-    def _gives(self, direction: int, virtual_stage: int) -> bool:
-        """Whether a pass passes something on: all but the last part forward, all but the first one backward."""
-        if self.plan.pipeline == 1:
-            return False
-        if direction == FORWARD:
-            return (self.stage, virtual_stage) != (self.plan.pipeline - 1, self.plan.virtual_stages - 1)
-        return (self.stage, virtual_stage) != (0, 0)
-
-    def _messages(self, direction: int) -> list[tuple[Operation, ...]]:
-        """The streams that send to one neighbour and receive from the other."""
-        towards = 1 if direction == FORWARD else -1
-        virtual_stages = range(self.plan.virtual_stages)
-        sent = self.plan.micro_batches * sum(self._gives(direction, virtual_stage) for virtual_stage in virtual_stages)
-        taken = self.plan.micro_batches * sum(self._takes(direction, virtual_stage) for virtual_stage in virtual_stages)
-        blocking = 1 - self.plan.overlap.pipeline
-        sizes = [size for size in _split(self.calls.message_bytes, blocking) if size]
-        found: list[tuple[Operation, ...]] = []
-        if sent:
-            body: list[Operation] = [Await(token=_READY[direction])]
-            sends = [
-                Send(peer=self._peer(towards), size=Size(total_bytes=size), channel=direction, label=label("pipeline"))
-                for size in sizes
-            ]
-            if blocking > 0:
-                waits = round(blocking * self._latency_ps(towards))
-                body += [sends[0], Wait(), Notify(token=_SENT[direction], after_ps=waits), *sends[1:]]
-            else:
-                body += sends
-            found.append((Loop(count=sent, body=tuple(body)),))
-        if taken:
-            receive = Receive(peer=self._peer(-towards), channel=direction)
-            arrived = Notify(token=_ARRIVED[direction], after_ps=self._latency_ps(-towards))
-            found.append((Loop(count=taken, body=(*[receive] * len(sizes), Wait(), arrived)),))
-        return found
-
-    def _peer(self, towards: int) -> Peer:
-        return Peer(rule="shift", group=self.calls.groups.pipeline, shift=towards)
-
-    def _latency_ps(self, towards: int) -> int:
-        """What a message takes beyond its bytes: longer to another server than over NVLink."""
-        other = self.calls.groups.rank_at((self.stage + towards) % self.plan.pipeline)
-        far = self.calls.is_far(self.calls.groups.rank_at(self.stage), other)
-        return self.calls.message_latency_ps(far=far)
-
     # tokens of experts beside computing
 
     def _exchange_stream(self) -> tuple[Operation, ...]:
         body = tuple(self.units.hidden_exchange)
         units = sum(self.units.exchanges(unit) for virtual_stage in self.virtual_stages for unit in virtual_stage)
         passes_each = 3 if self.plan.recompute == "full" else 2
-        count = units * passes_each * self.plan.micro_batches
+        count = units * passes_each * self._batches_each
         return (Loop(count=count, body=body),) if body and count else ()
 
     # parameters and gradients
@@ -415,7 +417,8 @@ class Stage:
                 return as_loops(self._order(step), lambda unit: self._prefetch(unit, share))
 
             # the last unit of an iteration asks for one that is not there
-            return (*as_loops(self.steps, prefetched), Await(token=PARAMETERS_GO))
+            gathering = [step for step in self.steps if step.kind != "weights"]
+            return (*as_loops(gathering, prefetched), Await(token=PARAMETERS_GO))
         if not self._gathers_hidden:
             return ()
         first = [step for step in self.steps if step.is_first]
@@ -437,7 +440,7 @@ class Stage:
         share = self._hidden
         if share <= 0 or self.plan.has_lora:
             return ()
-        steps = [step for step in self.steps if step.kind == "backward" and (self._is_sharded or step.is_last)]
+        steps = [step for step in self.steps if step.has_gradients and (self._is_sharded or step.is_last)]
 
         def reduced(unit: Unit) -> list[Operation]:
             calls = self._gradient_calls(unit)
@@ -466,19 +469,24 @@ class Stage:
                 found.append(Loop(count=each * times, body=(Await(token=GRADIENTS_DONE, label=label("data")),)))
         if self._tied_bytes:
             found += [Notify(token=TIED_GO), Await(token=TIED_DONE, label=label("data"))]
-        return found
+        return found + self._with_mirror(0)
+
+    def _with_mirror(self, exchange: int) -> list[Operation]:
+        """Wait for one of the exchanges with the mirror: gradients, then weights."""
+        if exchange >= len(self._mirrored_bytes):
+            return []
+        return [Notify(token=MIRROR_GO), Await(token=MIRROR_DONE, label=label("data"))]
 
     def _update(self) -> list[Operation]:
         """The optimizer, and the parameters that other ranks have updated."""
         dense, experts = self._held
-        groups = self.calls.groups
         is_sharded = self.plan.zero > 0
-        shared = groups.gradients.size if is_sharded else 1
-        expert_shared = groups.expert_gradients.size if is_sharded else 1
-        moved = OPTIMIZER_BYTES * (dense / shared + experts / expert_shared) + WORKING_BYTES * (dense + experts)
+        updated = self._shard(self.virtual_stages[:1] if is_sharded and self.plan.has_mirror else self.virtual_stages)
+        moved = OPTIMIZER_BYTES * updated + WORKING_BYTES * (dense + experts)
         taken_s = self.units.kernels.memory_s(moved, OPTIMIZER_KERNELS)
         exchanged_ps = OPTIMIZER_EXCHANGES * self.calls.message_latency_ps(far=True)
         found: list[Operation] = [Compute(duration_ps=duration_ps(taken_s) + exchanged_ps, label=label("optimizer"))]
+        found += self._with_mirror(1)
         if is_sharded and not self._is_sharded and not self.plan.has_lora:
             found += in_turn(self.calls.parameters(dense, experts), 1 - self._hidden, overhead_share=1)
         return found
@@ -486,37 +494,38 @@ class Stage:
     @cached_property
     def _held(self) -> tuple[float, float]:
         """Parameters that a rank trains, those of experts apart."""
+        return self._trained(self.virtual_stages)
+
+    def _trained(self, virtual_stages: Sequence[Sequence[Unit]]) -> tuple[float, float]:
         if self.plan.has_lora:
             return 0.0, 0.0
-        works = [self.units.work[unit] for virtual_stage in self.virtual_stages for unit in virtual_stage]
+        works = [self.units.work[unit] for virtual_stage in virtual_stages for unit in virtual_stage]
         return sum(work.parameters for work in works), sum(work.expert_parameters for work in works)
+
+    def _shard(self, virtual_stages: Sequence[Sequence[Unit]]) -> float:
+        """Parameters of virtual stages that a rank updates."""
+        dense, experts = self._trained(virtual_stages)
+        groups = self.calls.groups
+        is_sharded = self.plan.zero > 0
+        shared = groups.gradients.size if is_sharded else 1
+        expert_shared = groups.expert_gradients.size if is_sharded else 1
+        return dense / shared + experts / expert_shared
+
+    @cached_property
+    def _mirrored_bytes(self) -> tuple[int, ...]:
+        """What a rank sends its mirror: all gradients, or under ZeRO those that the mirror updates, then weights."""
+        if not self.plan.has_mirror:
+            return ()
+        if self.plan.zero == 0:
+            return (round(self.plan.gradient_bytes * self._shard(self.virtual_stages)),)
+        own, mirrored = self._shard(self.virtual_stages[:1]), self._shard(self.virtual_stages[1:])
+        return round(self.plan.gradient_bytes * mirrored), round(VALUE_BYTES * own)
 
     @property
     def _tied_bytes(self) -> int:
         """Gradients of a table that the first and the last stage both hold."""
         model, plan = self.units.model, self.plan
         is_end = self.stage in {0, plan.pipeline - 1}
-        if not model.has_tied_embeddings or plan.has_lora or plan.pipeline == 1 or not is_end:
+        if not model.has_tied_embeddings or plan.has_lora or plan.has_both_ends or not is_end:
             return 0
         return model.vocabulary * model.hidden // plan.tensor * plan.gradient_bytes
-
-    def _tied_stream(self) -> tuple[Operation, ...]:
-        """Both ends send each other all of it, which is what an all-reduce of two does."""
-        size = self._tied_bytes
-        if not size:
-            return ()
-        towards = -1 if self.stage == 0 else 1
-        peer = self._peer(towards)
-        return (
-            Await(token=TIED_GO),
-            Send(peer=peer, size=Size(total_bytes=size), channel=TIED, label=label("data")),
-            Receive(peer=peer, channel=TIED),
-            Wait(),
-            Notify(token=TIED_DONE, after_ps=self._latency_ps(towards)),
-        )
-
-
-def _split(size_bytes: int, blocking: float) -> tuple[int, int]:
-    """Bytes of a message that a stage waits for, and the others."""
-    waited = round(size_bytes * blocking)
-    return waited, size_bytes - waited

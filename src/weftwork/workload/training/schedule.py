@@ -3,15 +3,23 @@
 Every stage runs its forward passes in one order and its backward passes in one order: first some forward passes alone
 (warm-up), then one of each by turns, then the backward passes that are left. GPipe warms up with all of them, 1F1B with
 as many as stages follow, the interleaved schedule with 2 (p - s - 1) + (v - 1) p, by groups of p micro batches.
+ZB-H1 and DualPipe split backward passes: gradients of inputs, for which the stage before waits, and gradients of
+weights, for which nobody waits. ZB-H1 runs the passes of 1F1B in their order, and stage s delays the gradients of
+weights by s micro batches, so that every stage keeps the activations of p. DualPipe sends one half of the micro batches
+down the pipeline and the other half up; a rank holds its stage and the mirrored one, p - 1 - s.
 Source: Huang et al., arXiv:1811.06965 (GPipe); Narayanan et al., arXiv:2104.04473, section 2.2 (1F1B, interleaved) and
-NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py.
-Leaves out: schedules that split the backward pass (zero bubble, DualPipe).
+NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py; Qi et al., arXiv:2401.10241, section 2.1 (ZB-H1);
+DeepSeek-V3, arXiv:2412.19437, section 3.2.1, table 2 and figure 5, and deepseek-ai/DualPipe, dualpipe/dualpipe.py,
+DualPipe.step (the order of its passes).
+Leaves out: schedules that a solver finds for measured times (ZB-1p, ZB-2p), ZB-H2, ZB-V and DualPipeV. A forward and a
+backward pass that DualPipe pairs take as long as both; what the pairing hides, tokens of experts, ``overlap.expert``
+says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Literal, TypeVar
 
 from weftwork.base.errors import ConfigError, Mistake
@@ -24,13 +32,26 @@ T = TypeVar("T")
 MOST_RUNS: Final = 64  # blocks of a period that are looked for; a period has about two for each virtual stage
 
 
+Kind = Literal["forward", "backward", "input", "weights"]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pass:
-    """One pass of one micro batch through one virtual stage."""
+    """One pass of one micro batch through one virtual stage.
 
-    kind: Literal["forward", "backward"]
+    Attributes
+    ----------
+    kind : ``backward`` is a whole backward pass; ``input`` and ``weights`` are its halves where it is split
+    micro_batch : from 0; DualPipe counts those that go up behind those that go down
+    virtual_stage : of this stage, from 0; with DualPipe 0 for its own part of the model and 1 for the mirrored one
+    pair : ``first`` and ``second`` of a forward and a backward pass of DualPipe that run as one: both inputs come
+        before, and both outputs go after
+    """
+
+    kind: Kind
     micro_batch: int
     virtual_stage: int
+    pair: Literal["", "first", "second"] = ""
 
 
 def passes(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
@@ -43,7 +64,8 @@ def passes(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
 
     Raises
     ------
-    ConfigError : the interleaved schedule with micro batches that are no multiple of the stages
+    ConfigError : the interleaved schedule with micro batches that are no multiple of the stages; DualPipe with an odd
+        number of stages or of micro batches, or with fewer than two micro batches a stage
 
     Examples
     --------
@@ -51,6 +73,8 @@ def passes(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
     >>> "".join(one.kind[0].upper() + str(one.micro_batch) for one in passes(plan, 0))
     'F0F1B0F2B1B2'
     """
+    if plan.schedule == "dualpipe":
+        return _dualpipe(plan, stage)
     stages, virtual_stages, count = plan.pipeline, plan.virtual_stages, plan.micro_batches
     if virtual_stages > 1 and count % stages:
         text = (
@@ -63,7 +87,104 @@ def passes(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
     forward = [_pass("forward", plan, index) for index in range(total)]
     backward = [_pass("backward", plan, index) for index in range(total)]
     by_turns = [one for index in range(total - warm) for one in (forward[warm + index], backward[index])]
-    return (*forward[:warm], *by_turns, *backward[total - warm :])
+    whole = (*forward[:warm], *by_turns, *backward[total - warm :])
+    return _delayed(whole, stage) if plan.schedule == "zb-h1" else whole
+
+
+def _delayed(whole: Sequence[Pass], delay: int) -> tuple[Pass, ...]:
+    """Backward passes in halves, gradients of weights so many micro batches later."""
+    found: list[Pass] = []
+    waiting: list[Pass] = []
+    for one in whole:
+        if one.kind == "forward":
+            found.append(one)
+            continue
+        found.append(replace(one, kind="input"))
+        waiting.append(replace(one, kind="weights"))
+        if len(waiting) > delay:
+            found.append(waiting.pop(0))
+    return (*found, *waiting)
+
+
+def _dualpipe(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
+    """The eight steps of DualPipe on one rank."""
+    stages, count = plan.pipeline, plan.micro_batches
+    if stages % 2 or count % 2 or count < 2 * stages:
+        text = f"found {count} micro batches on {stages} stages, wanted both even and two micro batches for each stage"
+        raise ConfigError("training", [Mistake(path="training.schedule", text=text, fix="1f1b")])
+    half = stages // 2
+    depth = min(stage, stages - 1 - stage)  # from the nearer end of the pipeline
+    later = half - depth - 1
+    turn = _Turn(is_mirrored=stage >= half, half_count=count // 2)
+    for _ in range(2 * later):
+        turn.forward(0)
+    for _ in range(depth + 1):
+        turn.forward(0)
+        turn.forward(1)
+    for _ in range(later):
+        turn.backward(1, is_split=True)
+        turn.weights()
+        turn.forward(1)
+    for round_number in range(count // 2 - stages + depth + 1):
+        if round_number == 0 and later == 0:  # the two ranks in the middle do not pair these two
+            turn.forward(0)
+            turn.backward(1)
+        else:
+            turn.both(0, 1)
+        turn.both(1, 0)
+    for _ in range(later):
+        turn.backward(1)
+        turn.both(1, 0)
+    for place in range(2 * (depth + 1)):
+        turn.backward(1 - place % 2, is_split=place > depth)
+    for _ in range(later):
+        turn.weights()
+        turn.backward(0, is_split=True)
+    while turn.waiting:
+        turn.weights()
+    return tuple(turn.found)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Turn:
+    """The passes of a rank of DualPipe so far.
+
+    Way 0 is the one whose micro batches enter the pipeline nearer to the rank: down in the first half of the ranks, up
+    in the second one. Gradients of weights wait in the order in which they were put off.
+    """
+
+    is_mirrored: bool
+    half_count: int
+    found: list[Pass] = field(default_factory=list)
+    waiting: list[Pass] = field(default_factory=list)
+    forwards: list[int] = field(default_factory=lambda: [0, 0])
+    backwards: list[int] = field(default_factory=lambda: [0, 0])
+
+    def forward(self, way: int, pair: Literal["", "first"] = "") -> None:
+        """Add the next forward pass of a way."""
+        self.found.append(self._next("forward", way, self.forwards, pair))
+
+    def backward(self, way: int, pair: Literal["", "second"] = "", *, is_split: bool = False) -> None:
+        """Add the next backward pass of a way; split, the gradients of weights wait."""
+        one = self._next("input" if is_split else "backward", way, self.backwards, pair)
+        self.found.append(one)
+        if is_split:
+            self.waiting.append(replace(one, kind="weights"))
+
+    def both(self, forward: int, backward: int) -> None:
+        """Add a forward pass of one way and a backward pass of the other, which run as one."""
+        self.forward(forward, "first")
+        self.backward(backward, "second")
+
+    def weights(self) -> None:
+        """Add the gradients of weights that wait longest."""
+        self.found.append(self.waiting.pop(0))
+
+    def _next(self, kind: Kind, way: int, counts: list[int], pair: Literal["", "first", "second"]) -> Pass:
+        part = way ^ self.is_mirrored
+        number = counts[part]
+        counts[part] += 1
+        return Pass(kind=kind, micro_batch=part * self.half_count + number, virtual_stage=part, pair=pair)
 
 
 def _warm_up(plan: Parallelism, stage: int) -> int:

@@ -6,6 +6,8 @@ of a layer, context traffic behind nine tenths of attention, expert traffic behi
 batch computed meanwhile. A layer takes no less than the CPU needs to launch its operations.
 Source: NVIDIA/Megatron-LM, user guide, tp_comm_overlap (matrix products in pieces); DeepSeek-V3, arXiv:2412.19437,
 section 3.2.1 (experts behind another micro batch).
+Where a schedule splits backward passes, all communication and recomputation goes with the gradients of inputs, also
+what hides behind the computing of that half alone; gradients of weights only compute.
 Leaves out: what communication takes from the multiprocessors of the GPU that computes beside it.
 """
 
@@ -74,8 +76,14 @@ class UnitOperations:
         """The forward pass of a unit."""
         return self._forward(unit, "compute")
 
-    def backward(self, unit: Unit) -> list[Operation]:
-        """The backward pass of a unit, with what it computes again."""
+    def backward(self, unit: Unit, *, has_weights: bool = True) -> list[Operation]:
+        """The backward pass of a unit, with what it computes again.
+
+        Parameters
+        ----------
+        unit : of the model
+        has_weights : whether gradients of weights belong to it, or follow later (`weights`)
+        """
         work = self.work[unit]
         plan = self.plan
         found: list[Operation] = []
@@ -86,9 +94,17 @@ class UnitOperations:
                 found.append(Compute(duration_ps=duration_ps(work.core_s), label=label("recompute")))
         found += self._go(unit)
         for name, half in reversed(work.halves):
-            found += self._half(unit, name, half, "backward", "compute")
+            done = half if has_weights else _without_weights(half)
+            found += self._half(unit, name, done, "backward", "compute")
         found += self._done(unit)
-        return [*found, *self._launch(unit, "backward")]
+        share = 1.0 if has_weights else 1 - self._weights_share(unit)
+        return [*found, *self._launch(unit, "backward", share)]
+
+    def weights(self, unit: Unit) -> list[Operation]:
+        """Gradients of the weights of a unit, which send nothing and wait for nobody."""
+        time_ps = duration_ps(self.work[unit].weights_s)
+        found: list[Operation] = [Compute(duration_ps=time_ps, label=label("compute"))] if time_ps else []
+        return [*found, *self._launch(unit, "backward", self._weights_share(unit))]
 
     @property
     def hidden_exchange(self) -> list[Operation]:
@@ -168,15 +184,27 @@ class UnitOperations:
             return []
         return [Await(token=EXPERT_DONE, label=label("expert"))]
 
-    def _launch(self, unit: Unit, direction: Literal["forward", "backward"]) -> list[Operation]:
-        """Time that the CPU needs beyond what the GPU and its network take for the layer anyway."""
+    def _weights_share(self, unit: Unit) -> float:
+        """Share of the computing of a backward pass that gradients of weights take."""
+        work = self.work[unit]  # chosen: they take the same share of its launches
+        return work.weights_s / work.backward_s if work.backward_s else 0.0
+
+    def _launch(self, unit: Unit, direction: Literal["forward", "backward"], of_pass: float = 1.0) -> list[Operation]:
+        """Time that the CPU needs beyond what the GPU and its network take for the layer anyway.
+
+        Parameters
+        ----------
+        unit : of the model
+        direction : of the pass
+        of_pass : share of the pass that is launched now
+        """
         excess_ps = self._excess_ps(unit)
         if excess_ps <= 0:
             return []
         work = self.work[unit]
         forward, backward = self._launched(work)
         share = (forward if direction == "forward" else backward) / (forward + backward)
-        return [Compute(duration_ps=whole_ps(excess_ps * share), label=label("launch"))]
+        return [Compute(duration_ps=whole_ps(excess_ps * share * of_pass), label=label("launch"))]
 
     def _launched(self, work: UnitWork) -> tuple[float, float]:
         again = work.operations if self.plan.recompute == "full" else 0.0
@@ -220,6 +248,11 @@ class UnitOperations:
             exchange = self.communication.exchange
             total += _exposed((*exchange, *_inverse(exchange)), overlap.expert, total + computed_ps)
         return total
+
+
+def _without_weights(half: Half) -> Half:
+    """The same with gradients of inputs alone in its backward pass."""
+    return replace(half, matmul_backward_s=half.matmul_backward_s - half.weights_s, weights_s=0.0)
 
 
 class _Works(dict[Unit, UnitWork]):

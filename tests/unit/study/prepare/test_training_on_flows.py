@@ -11,7 +11,7 @@ from helpers.trained import EXPERTS, QUIET, SMALL, job_of
 
 from weftwork.engine.flow.run import run
 from weftwork.spec.job import Collect
-from weftwork.spec.training import Model, Overlap, Parallelism
+from weftwork.spec.training import Model, Overlap, Parallelism, PipelineSchedule
 from weftwork.topology.build import fabric_of
 from weftwork.workload.parallelism.groups import members_of
 
@@ -54,6 +54,8 @@ def engine_ps(model: Model, plan: Parallelism, **options: Any) -> int:
             0.1,  # shared
         ),
         (Parallelism(tensor=8, data=4, global_batch=8, zero=0), 0.05),  # headers, latency
+        (Parallelism(tensor=2, data=4, pipeline=4, schedule="zb-h1", global_batch=32, overlap=Overlap(data=0.9)), 0.05),
+        (Parallelism(tensor=2, data=4, pipeline=4, schedule="dualpipe", global_batch=32), 0.05),
         (Parallelism(tensor=2, data=8, pipeline=2, virtual_stages=2, global_batch=64, overlap=Overlap(data=0.9)), 0.05),
     ],
 )
@@ -63,9 +65,11 @@ def test_alone_on_its_links_a_job_takes_what_its_parts_take(plan: Parallelism, t
     assert engine_ps(SMALL, plan) == pytest.approx(by_hand.end_ps, rel=tolerance, abs=20)
 
 
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "dualpipe"])
 @pytest.mark.parametrize("model", [SMALL, EXPERTS])
-def test_ranks_that_are_alike_run_once_and_nothing_changes(model: Model) -> None:
-    plan = Parallelism(tensor=2, data=8, pipeline=2, expert=4 if model.experts else 1, global_batch=32)
+def test_ranks_that_are_alike_run_once_and_nothing_changes(model: Model, schedule: PipelineSchedule) -> None:
+    expert = 4 if model.experts else 1
+    plan = Parallelism(tensor=2, data=8, pipeline=2, expert=expert, global_batch=32, schedule=schedule)
     assert engine_ps(model, plan, fold="auto") == pytest.approx(engine_ps(model, plan, fold="never"), rel=1e-9)
 
 

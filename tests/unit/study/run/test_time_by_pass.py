@@ -21,6 +21,8 @@ PLANS = {
     "data, zero 3": "{data: 8, global_batch: 32, zero: 3}",
     "pipeline": "{pipeline: 4, data: 2, global_batch: 16}",
     "pipeline, all forward first": "{pipeline: 4, data: 2, global_batch: 16, schedule: gpipe}",
+    "pipeline, gradients of weights later": "{pipeline: 4, data: 2, global_batch: 16, schedule: zb-h1}",
+    "pipeline, both ways": "{pipeline: 4, data: 2, global_batch: 16, schedule: dualpipe}",
     "tensor": "{tensor: 4, data: 2, global_batch: 16}",
 }
 
@@ -71,11 +73,13 @@ def test_flows_give_each_pass_the_time_that_its_program_computes(plan: str, tmp_
     file = scenario(tmp_path, PLANS[plan], fidelity="flow")
     wanted = computed_ps(prepare(read_scenario(file)), "compute")
     run = ran(file)
-    assert wanted["backward"] > wanted["forward"] > 0
-    for kind in ("forward", "backward"):
+    assert wanted["backward"] + wanted["weights"] > wanted["forward"] > 0
+    kinds = [kind for kind in ("forward", "backward", "weights") if wanted[kind]]
+    for kind in kinds:
         assert run.value(f"spent_{kind}_ps") == pytest.approx(wanted[kind], abs=1)
+    assert ("spent_weights_ps" in run.summary) == ("weights" in kinds) == ("later" in plan or "both" in plan)
     rows = run.query("select distinct pass from segments where kind = 'compute'")["pass"].to_pylist()
-    assert {"forward", "backward"} <= set(rows)
+    assert set(kinds) <= set(rows)
 
 
 @pytest.mark.parametrize("fidelity", ["packet", pytest.param("reference", marks=pytest.mark.deep)])

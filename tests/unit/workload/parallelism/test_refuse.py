@@ -57,6 +57,30 @@ def test_a_plan_that_can_be_is_left_alone() -> None:
             "llama-3-8b", 4, {"pipeline": 4, "virtual_stages": 2, "schedule": "gpipe", "global_batch": 8},
             "virtual_stages", "gpipe",
         ),
+        (
+            "llama-3-8b", 4, {"pipeline": 4, "virtual_stages": 2, "schedule": "zb-h1", "global_batch": 8},
+            "virtual_stages", "wanted 1 with schedule zb-h1",
+        ),
+        (
+            "llama-3-8b", 3, {"pipeline": 3, "schedule": "dualpipe", "global_batch": 12},
+            "schedule", "with 3 stages, wanted an even number",
+        ),
+        (
+            "llama-3-8b", 4, {"pipeline": 4, "schedule": "dualpipe", "global_batch": 6},
+            "global_batch", "makes 6 micro batches, wanted with dualpipe an even number, and two or more",
+        ),
+        (
+            "llama-3-8b", 4, {"pipeline": 4, "schedule": "dualpipe", "global_batch": 9},
+            "global_batch", "makes 9 micro batches, wanted with dualpipe an even number, and two or more",
+        ),
+        (
+            "llama-3-8b", 4, {"pipeline": 4, "schedule": "dualpipe", "global_batch": 8, "zero": 3},
+            "zero", "found 3, wanted 0, 1 or 2: dualpipe keeps two copies",
+        ),
+        (
+            "llama-3-8b", 4, {"pipeline": 4, "schedule": "zb-h1", "global_batch": 8, "has_lora": True},
+            "schedule", "frozen weights have no gradients to delay",
+        ),
         ("llama-3-8b", 4, {"data": 4, "micro_batch": 3, "global_batch": 32}, "global_batch", "multiple of data 4"),
         (
             "llama-3-8b", 4, {"pipeline": 4, "virtual_stages": 2, "global_batch": 6},
@@ -127,7 +151,7 @@ PLANS = st.fixed_dictionaries(
         "virtual_stages": st.sampled_from([1, 1, 2, 3]),
         "micro_batch": st.sampled_from([1, 2, 3]),
         "global_batch": st.sampled_from([1, 48, 64, 100]),
-        "schedule": st.sampled_from(["1f1b", "gpipe"]),
+        "schedule": st.sampled_from(["1f1b", "gpipe", "zb-h1", "dualpipe"]),
         "recompute": st.sampled_from(["none", "full"]),
         "zero": st.sampled_from([0, 1, 3]),
         "is_sequence_parallel": st.booleans(),

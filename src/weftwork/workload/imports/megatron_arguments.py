@@ -60,6 +60,9 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         "--batch-size": "is no longer valid in Megatron-LM; wanted --micro-batch-size",
         "--model-parallel-size": "is no longer valid in Megatron-LM; wanted --tensor-model-parallel-size",
         "--checkpoint-activations": "is no longer valid in Megatron-LM; wanted --recompute-granularity full",
+        "--activations-checkpoint-method": "is no longer valid in Megatron-LM; wanted --recompute-granularity full",
+        "--activations-checkpoint-granularity": "is no longer valid in Megatron-LM; wanted --recompute-granularity",
+        "--activations-checkpoint-num-layers": "is no longer valid in Megatron-LM; wanted --recompute-num-layers",
         "--warmup": "is no longer valid in Megatron-LM; wanted --lr-warmup-fraction",
         "--moe-extended-tp": "is no longer valid in Megatron-LM; wanted --expert-tensor-parallel-size",
         "--pipeline-model-parallel-layout": "a scenario gives layers to stages evenly; wanted"

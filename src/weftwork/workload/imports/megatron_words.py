@@ -41,6 +41,7 @@ _YAML_OPPOSITES: Final = {
     "add_bias_linear": "--disable-bias-linear",
     "bias": "--disable-bias-linear",
 }
+_NOT_ARGUMENTS: Final = ("ENV_VARS", "PARAMS")  # sections beside MODEL_ARGS
 _NODES: Final = ("--nnodes",)
 _EACH: Final = ("--nproc-per-node", "--nproc_per_node")
 _SBATCH: Final = re.compile(
@@ -225,9 +226,11 @@ def _count(given: Given | None) -> int | None:
 
 def _leaves(node: YamlMapping) -> Iterator[tuple[str, Scalar | YamlSequence]]:
     for entry in node.entries:
+        if isinstance(entry.node, YamlMapping) and entry.key in _NOT_ARGUMENTS:
+            continue  # ENV_VARS of the tests of Megatron-LM
         if isinstance(entry.node, YamlMapping):
             yield from _leaves(entry.node)
-        else:
+        elif not entry.key.isupper():  # TEST_TYPE and METRICS, as above
             yield entry.key, entry.node
 
 

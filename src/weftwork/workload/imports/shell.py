@@ -135,7 +135,7 @@ class _Shell:
         old = self.held.get(name)
         if adds and old:
             value = (old[0].text + value)[:_MOST_LETTERS]
-        elif is_conditional and old and not value.startswith(old[0].text):  # `A="$A --more"` is no other value
+        elif is_conditional and old and old[0].text != value and not _names(rest, name):
             value = _mark(name)  # one value in one branch and another one in another: nobody knows
         self.arrays.discard(name)
         self.held[name] = (ShellWord(text=value, line=word.line, is_conditional=is_conditional),)
@@ -229,6 +229,11 @@ def _calculated(operator: ast.operator, first: int, second: int) -> int | None:
         case ast.Mod() if second > 0:
             return first % second
     return None
+
+
+def _names(word: RawWord, name: str) -> bool:
+    """Whether a word holds a variable, as in ``A="$A --more"``, which adds to it."""
+    return any(piece.kind == "variable" and piece.text == name for piece in word.pieces)
 
 
 def _plain(word: RawWord) -> str:

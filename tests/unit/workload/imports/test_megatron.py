@@ -331,8 +331,33 @@ def test_arguments_in_variables_alone_are_found(tmp_path: Path) -> None:
     assert (found.gpus, found.keys["training.sequence"]) == (8, 2048)
 
 
+def test_scripts_that_choose_between_mock_data_and_real_ones_are_read(tmp_path: Path) -> None:
+    script = """
+        DATA=()
+        if [[ "$DATA_ARG" == "MOCK" ]]; then
+            DATA+=("--mock-data" "--tokenizer-type NullTokenizer" "--vocab-size 1000")
+        else
+            DATA+=(
+                "--data-path $DATA_ARG"
+                # may be inferred
+                "--tokenizer-type HuggingFaceTokenizer"
+                "--vocab-size 1000"
+            )
+        fi
+        if [ -z ${VP} ]; then V=""; else V="--num-layers-per-virtual-pipeline-stage ${VP}"; fi
+        P="pretrain_gpt.py"
+        torchrun --nnodes 1 --nproc_per_node 8 "$P" @ ${DATA[@]} ${V} --log-throughput
+    """
+    words = f"{BASE} {SHAPE.replace('--vocab-size 1000', '')}"
+    found = read_megatron_file(write(tmp_path, script.replace("@ ", f"{words} ")))
+    assert found.model is not None
+    assert found.model.vocabulary == 1000
+    assert (found.keys["training.virtual_stages"], dict(found.unknown)) == (1, {"$V": None})
+
+
 YAML = """
 ENV_VARS: {CUDA_DEVICE_MAX_CONNECTIONS: 1}
+TEST_TYPE: regular
 MODEL_ARGS:
   --num-layers: 8
   --hidden-size: 512
@@ -352,7 +377,8 @@ def test_a_yaml_file_of_arguments_is_read(tmp_path: Path) -> None:
     found = read_megatron_file(write(tmp_path, YAML, "a.yaml"))
     assert (found.keys["training.sequence"], found.keys["training.zero"]) == (2048, 0)
     assert found.ignored["--data-path"].startswith("where data")
-    with pytest.raises(ConfigError, match=r"line 4  --num-layers  found '8.5'"):
+    assert dict(found.unknown) == {}
+    with pytest.raises(ConfigError, match=r"line 5  --num-layers  found '8.5'"):
         read_megatron_file(write(tmp_path, YAML.replace("-layers: 8", "-layers: 8.5"), "a.yaml"))
 
 

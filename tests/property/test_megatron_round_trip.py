@@ -5,6 +5,7 @@ Leaves out: keys that no argument says (`weftwork.workload.imports.megatron_writ
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from typing import Any
 
@@ -12,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.devices import DeviceChoice
 from weftwork.spec.scenario.scenario import loads
 from weftwork.spec.scenario.training import Checkpoint, OverlapSection, TrainingSection
 from weftwork.spec.training import LatentAttention, Model, StateSpace
 from weftwork.workload.imports.megatron import read_megatron
+from weftwork.workload.imports.megatron_arguments import IGNORED, READ, REFUSED
 from weftwork.workload.imports.megatron_model import model_arguments
 from weftwork.workload.imports.megatron_write import write_megatron
 from weftwork.workload.models.catalogue import MODELS, model
@@ -148,6 +151,24 @@ def test_a_model_is_read_as_it_was_written(drawn: Model) -> None:
     found = read_megatron(f"{shlex.join(words)} {plan}", name="drawn")
     assert found.model == drawn
     assert left_out == {}
+
+
+VALUES = st.sampled_from(
+    ["1", "2", "3", "8", "64", "4096", "1099511627776", "0", "-1", "0.1", "full", "selective", "hybrid", "e2m1",
+     "mxfp8",     "MEM*-", "[1]*8", "([0]*1+[1]*7)", "128,0", "optim", "unfused", "GPT2BPETokenizer", "$X", "${X:-4}",
+     "$((4 / 2))",
+     "'", '"', "\\", "#", "(", ")", "&&", ";", ">", "if", "then", "fi", "\n", "=", ""]
+)  # fmt: skip
+
+
+@given(words=st.lists(st.tuples(st.sampled_from([*READ, *IGNORED, *REFUSED]), st.lists(VALUES, max_size=2))))
+def test_any_arguments_are_read_or_refused(words: list[tuple[str, list[str]]]) -> None:
+    base = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --bf16 --micro-batch-size 1 --seq-length 8"
+    text = " ".join([base, *(" ".join([argument, *values]) for argument, values in words)])
+    with contextlib.suppress(ConfigError):  # any other error fails
+        found = read_megatron(text, gpus=8)
+        assert found.model is not None
+        assert set(found.read) <= set(READ)
 
 
 @pytest.mark.parametrize(

@@ -370,11 +370,12 @@ class _ScenarioKeys:
         if self.reader.flag("--recompute-activations"):
             granularity = "selective"
         modules = self.reader.given.get("--recompute-modules")
-        if modules is not None and granularity == "selective" and "core_attn" not in modules.values:
-            text = f"found {' '.join(modules.values)[:60]}, wanted core_attn among them: a scenario has selective"
-            self.reader.wrong("--recompute-modules", f"{text} (the core of attention), full or none")
-        if modules is not None:
-            self.read["--recompute-modules"] = "nothing but core_attn: a scenario has none, selective or full"
+        is_selective = granularity == "selective" and modules is not None
+        if is_selective and modules is not None and "core_attn" not in modules.values:
+            granularity = "none"
+        if is_selective:
+            computed = "training.recompute: none" if granularity == "none" else "core_attn"
+            self.read["--recompute-modules"] = f"{computed}: selective is the core of attention, and nothing else"
         self.put("training.recompute", granularity or "none", "--recompute-granularity", "--recompute-activations")
 
     def precision(self) -> None:

@@ -140,3 +140,11 @@ def test_without_gpus_it_is_said_what_is_missing(command: Command) -> None:
     assert "--gpus" in answer.err
     assert "--nnodes: 'SLURM_NNODES' has no value without running the script" in answer.err
     assert command("job.sh", "--variable", "SLURM_NNODES=16").code == 0
+
+
+def test_nothing_of_a_script_is_run(command: Command) -> None:
+    text = (GOLDEN / "gpt3_175b.sh").read_text(encoding="utf-8")
+    own = "touch a; X=$(touch b)\nY=`touch c`\n: ${Z:=$(touch d)} $((E[$(touch e)]))\n"
+    Path("job.sh").write_text(own + text.replace("--lr 6.0e-5", "--lr $(touch f)"), encoding="utf-8")
+    assert command("job.sh").code == 0
+    assert sorted(path.name for path in Path().iterdir()) == ["job.sh", "job.yaml"]

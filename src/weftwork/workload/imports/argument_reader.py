@@ -64,13 +64,26 @@ class ArgumentReader:
                 self.ignored[one.argument] = _ANYWAY if is_same else IGNORED.get(one.argument, _PATTERN)
             else:
                 self._not_known(one)
-        for word in self.launch.strays:
-            missing = without_value(word.text)
-            shown = f"${missing[0]}" if missing else word.text
-            self.unknown.setdefault(shown[:_SHOWN], None)
+        behind_switches = [
+            value for one in self.launch.given if READ.get(one.argument) == "flag" for value in one.values
+        ]
+        for text in [*(word.text for word in self.launch.strays), *behind_switches]:
+            missing = without_value(text)
+            if missing or text not in behind_switches:
+                self.unknown.setdefault((f"${missing[0]}" if missing else text)[:_SHOWN], None)
 
     def _has_pattern(self) -> bool:
         return any(one.argument == "--hybrid-override-pattern" for one in self.launch.given)
+
+    @property
+    def hint(self) -> str:
+        """Where what is missing may be: in a variable that holds words of the command, and that has no value."""
+        names = [name[1:] for name in self.unknown if name.startswith("$") and name[1:].isidentifier()]
+        if not names:
+            return ""
+        return (
+            f"; it may be in ${names[0]}, which has no value without running the script: give --variable {names[0]}=..."
+        )
 
     def _note(self, one: Given) -> None:
         old = self.given.get(one.argument)
@@ -126,7 +139,7 @@ class ArgumentReader:
     def needed(self, argument: str, instead: int = 1) -> int:
         """A whole number that must be there; ``instead`` where it is not, so that reading can go on."""
         if argument not in self.given:
-            self.wrong(argument, "missing, wanted a whole number")
+            self.wrong(argument, f"missing, wanted a whole number{self.hint}")
         return self.whole(argument, instead) or instead
 
     def share(self, argument: str, default: float) -> float:

@@ -385,7 +385,7 @@ class _ScenarioKeys:
             self.reader.wrong("--fp16", "found beside --bf16, wanted one of the two")
         elif self.reader.is_whole and not has_bf16 and not has_fp16:
             text = "missing, wanted --bf16 or --fp16: Megatron-LM would compute in FP32, which a scenario does not have"
-            self.reader.wrong("--bf16", text)
+            self.reader.wrong("--bf16", text + self.reader.hint)
         eight = self.reader.word("--fp8-format", ("e4m3", "hybrid"))
         recipe = self.reader.word("--fp8-recipe", tuple(_EIGHT_BITS))
         four = self.reader.word("--fp4-format", ("e2m1",))

@@ -309,6 +309,14 @@ def test_a_variable_that_the_script_lacks_may_be_given(tmp_path: Path) -> None:
     assert read_megatron_file(path, variables={"N": "2"}).gpus == 16
 
 
+def test_words_in_a_variable_without_value_are_asked_for(tmp_path: Path) -> None:
+    script = f"if t; then P=--fp16; else P=--bf16; fi\ntorchrun x.py {BASE} {SHAPE} --swiglu $P"
+    path = write(tmp_path, script.replace(" --bf16 ", " "))
+    with pytest.raises(ConfigError, match=r"it may be in \$P, which has no value .*: give --variable P=\.\.\."):
+        read_megatron_file(path)
+    assert read_megatron_file(path, variables={"P": "--fp16 --lr 1"}).keys["training.gradients"] == "bf16"
+
+
 def test_two_launches_are_refused_and_other_programs_are_not_launches(tmp_path: Path) -> None:
     one = f"torchrun x.py {BASE} {SHAPE}\n"
     tool = "python tools/preprocess_data.py --input a --vocab-file b\n"

@@ -1,4 +1,4 @@
-"""How users add a file of their own: each page is followed to the letter, in a folder with nothing else in it."""
+"""How users add a file of their own, or bring a job: each page is followed to the letter, in an empty folder."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ def own_file(done: list[Step]) -> str:
 
 def summary(folder: Path, run: str, name: str) -> float:
     return float(weftwork.open_run(folder / "runs" / run).summary[name]["value"])
+
+
+def test_a_job_for_megatron_lm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow("../import.md", tmp_path, monkeypatch)
+    assert summary(tmp_path, "imported", "iteration_ps") > 0
+    assert not (tmp_path / "wrong.yaml").exists()
 
 
 def test_a_topology_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

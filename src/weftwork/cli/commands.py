@@ -218,6 +218,33 @@ def _new(
     new_file(kind, name, as_json=as_json)
 
 
+@app.command("import")
+def _import(
+    *,
+    file: Annotated[
+        Path, typer.Argument(help="Shell script that starts Megatron-LM, or a YAML file of its arguments.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Scenario to write; NAME.yaml by default.")
+    ] = None,
+    gpus: Annotated[
+        int | None, typer.Option("--gpus", "--world-size", help="In place of what the launcher says.")
+    ] = None,
+    node: Annotated[
+        str | None, typer.Option(help="Server; see `weftwork list node`. By default dgx-h100.", show_default=False)
+    ] = None,
+    variables: Annotated[
+        list[str] | None,
+        typer.Option("--variable", metavar="NAME=VALUE", help="Of the script, which is not run; may be repeated."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the scenario of a job for Megatron-LM, and say what of it was read."""
+    from weftwork.cli.import_job import import_job
+
+    import_job(file, out=out, gpus=gpus, node=node, variables=variables, as_json=as_json)
+
+
 @app.command("test", epilog=TEST_TRUST)
 def _test(
     *,

@@ -111,7 +111,7 @@ def test_every_command_is_judged_here() -> None:
     refuses = {name for name, one in commands.items() if any("--no-user-code" in option.opts for option in one.params)}
     assert reads == refuses == set(RUN_BY)
     assert set(commands) == set(RUN_BY) | {
-        "test", "new", "compare", "report", "validate", "list", "explain", "schema",
+        "test", "new", "import", "compare", "report", "validate", "list", "explain", "schema",
     }  # fmt: skip
 
 

@@ -1,0 +1,174 @@
+"""``weftwork import``: the scenario of a job for Megatron-LM, and what of its arguments was read."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.whole_file import write_whole
+from weftwork.cli.console import console
+from weftwork.report.words import plural
+from weftwork.spec.limits import MAX_HOSTS
+from weftwork.study.imported import scenario_of_import
+from weftwork.workload.imports.megatron import read_megatron_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import Console
+
+    from weftwork.study.imported import ImportedScenario
+    from weftwork.workload.imports.megatron import MegatronImport
+
+__all__ = ["import_job"]
+
+_YAML = (".yaml", ".yml")
+
+
+def import_job(
+    file: Path,
+    *,
+    out: Path | None,
+    gpus: int | None,
+    node: str | None,
+    variables: Sequence[str] | None,
+    as_json: bool,
+) -> None:
+    """Write the scenario of a file of arguments, and print what was read, assumed, ignored and not known.
+
+    Parameters
+    ----------
+    file : shell script or YAML file
+    out : scenario to write; that of the file's name in the current folder by default
+    gpus : in place of what the launcher says
+    node : server of the hardware catalogue
+    variables : texts of ``--variable``
+    as_json : one JSON object instead of words
+
+    Raises
+    ------
+    ConfigError : the arguments make no scenario that runs, or it cannot be written; with every mistake
+    """
+    path = out or Path(f"{_plain_name(file.stem)}.yaml")
+    _refuse_options(path, gpus)
+    found = read_megatron_file(file, gpus=gpus, variables=_values(variables))
+    written = scenario_of_import(found, name=_plain_name(file.stem), source=str(file), node=node)
+    files = _write(path, written)
+    if as_json:
+        typer.echo(json.dumps(_document(files, found, written), indent=2))
+        return
+    model = found.model
+    which = "" if model is None else model.name if found.config is None else f"{files[-1]}, none of the catalogue"
+    rows = (
+        ("scenario", str(path)),
+        ("model", which),
+        ("run it", f"weftwork run {path}"),
+    )
+    screen = console()
+    for label, text in rows:
+        screen.print(Text(f"{label:<13} {text}"), soft_wrap=True)
+    _print_tables(screen, found, written)
+
+
+def _plain_name(stem: str) -> str:
+    """A name that every file system and every YAML file takes."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "megatron"
+
+
+def _refuse_options(path: Path, gpus: int | None) -> None:
+    mistakes = []
+    if gpus is not None and not 1 <= gpus <= MAX_HOSTS:
+        mistakes.append(Mistake(path="--gpus", text=f"found {gpus:,}, wanted a whole number from 1 to {MAX_HOSTS:,}"))
+    if path.suffix not in _YAML:
+        mistakes.append(Mistake(path="--out", text=f"found '{path}', wanted a name that ends in .yaml"))
+    elif path.exists() or path.is_symlink():
+        mistakes.append(Mistake(path="--out", text=f"'{path}' is there already, and is not overwritten; give -o FILE"))
+    if mistakes:
+        raise ConfigError("weftwork import", mistakes)
+
+
+def _values(variables: Sequence[str] | None) -> dict[str, str]:
+    """Variables by name; a name that is given twice keeps its last value."""
+    parts = [text.partition("=") for text in variables or ()]
+    mistakes = [
+        Mistake(path="--variable", text=f"found '{name}{equals}{value}', wanted NAME=VALUE such as NNODES=16")
+        for name, equals, value in parts
+        if not equals or not name.isidentifier() or not name.isascii()
+    ]
+    if mistakes:
+        raise ConfigError("weftwork import", mistakes)
+    return {name: value for name, _, value in parts}
+
+
+def _write(path: Path, written: ImportedScenario) -> list[str]:
+    """Write the model beside the scenario, where it has a file, and then the scenario."""
+    texts = [(path, written.text)]
+    if written.config is not None:
+        texts.insert(0, (path.parent / written.config[0], written.config[1]))
+    for one, text in texts:
+        if one.exists() or one.is_symlink():
+            mistake = Mistake(path="--out", text=f"'{one}' is there already, and is not overwritten")
+            raise ConfigError("weftwork import", [mistake])
+        try:
+            write_whole(one, text)
+        except OSError as error:
+            mistake = Mistake(path="--out", text=f"'{one}' cannot be written: {error.strerror}")
+            raise ConfigError("weftwork import", [mistake]) from error
+    return [str(one) for one, _ in reversed(texts)]
+
+
+def _document(files: list[str], found: MegatronImport, written: ImportedScenario) -> dict[str, object]:
+    return {
+        "files": files,
+        "gpus": found.gpus,
+        "model": None if found.model is None else found.model.name,
+        "keys": dict(found.keys),
+        "read": dict(found.read),
+        "assumed": {**found.assumed, **written.assumed},
+        "ignored": dict(found.ignored),
+        "unknown": dict(found.unknown),
+        "command": f"weftwork run {files[0]}",
+    }
+
+
+def _print_tables(screen: Console, found: MegatronImport, written: ImportedScenario) -> None:
+    unknown = {argument: _unknown_text(argument, near) for argument, near in found.unknown.items()}
+    _print_table(screen, f"read: {plural(len(found.read), 'argument')}", found.read)
+    assumed = {**found.assumed, **written.assumed}
+    _print_table(screen, f"assumed: {plural(len(assumed), 'value')} that no argument says", assumed)
+    _print_table(screen, f"ignored: {plural(len(found.ignored), 'argument')}", _by_reason(found.ignored))
+    _print_table(screen, f"unknown: {plural(len(unknown), 'argument')}, ignored too", unknown)
+
+
+def _unknown_text(argument: str, near: str | None) -> str:
+    if argument.startswith("$"):
+        return "has no value without running the script"
+    return "no argument of Megatron-LM" + (f"; did you mean '{near}'?" if near else "")
+
+
+def _by_reason(ignored: Mapping[str, str]) -> dict[str, str]:
+    """Arguments that are ignored for one reason stand together; what changes time comes first."""
+    groups: dict[str, list[str]] = {}
+    for argument, reason in sorted(ignored.items(), key=lambda item: not item[1].startswith("changes time")):
+        groups.setdefault(reason, []).append(argument)
+    return {"\n".join(arguments): reason for reason, arguments in groups.items()}
+
+
+def _print_table(screen: Console, title: str, rows: Mapping[str, str]) -> None:
+    if not rows:
+        return
+    screen.print()
+    screen.print(Text(title))
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column()
+    for argument, text in rows.items():
+        table.add_row(Text("\n".join(f"  {line}" for line in argument.splitlines())), Text(text))
+    screen.print(table)

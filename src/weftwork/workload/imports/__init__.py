@@ -1,0 +1,1 @@
+"""Training jobs written for other programs, read as keys of a scenario."""

@@ -1,0 +1,462 @@
+"""Arguments of Megatron-LM as keys of a scenario, with what was read, assumed, ignored and not known.
+
+Defaults of Megatron-LM that differ from those of a scenario are applied and told: without ``--sequence-parallel``
+nothing is split along the sequence, without ``--overlap-grad-reduce`` no gradients hide behind computation.
+Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (commit 000c4ac2), for defaults and ``validate_args``.
+Leaves out: the fabric, of which arguments say nothing but the number of GPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.plain_file import read_plain
+from weftwork.spec.scenario.yaml_tree import MAX_BYTES
+from weftwork.spec.training import Model
+from weftwork.workload.imports.argument_reader import ArgumentReader
+from weftwork.workload.imports.megatron_arguments import READ
+from weftwork.workload.imports.megatron_model import MODEL_ARGUMENTS, ModelFound, find_model
+from weftwork.workload.imports.megatron_words import Launch, launch_in_script, launch_in_yaml
+from weftwork.workload.imports.shell import without_value
+
+__all__ = [
+    "DATA_OVERLAP", "EXPERT_OVERLAP", "TENSOR_OVERLAP", "USUAL", "KeyValue", "MegatronImport", "read_megatron",
+    "read_megatron_file",
+]  # fmt: skip
+
+KeyValue = str | int | float | bool
+
+# Shares that hide where a switch is on: those that the scorecard declares for Megatron-Bridge's recipes
+# (`weftwork.study.validation.recipes`), where they are priors and were never fitted.
+TENSOR_OVERLAP: Final = 0.7
+DATA_OVERLAP: Final = 0.9
+EXPERT_OVERLAP: Final = 0.9
+
+# Defaults of a scenario (`weftwork.spec.scenario.training`): what arguments leave at them need not be written.
+USUAL: Final[Mapping[str, KeyValue]] = MappingProxyType(
+    {
+        "training.tensor": 1,
+        "training.context": 1,
+        "training.pipeline": 1,
+        "training.expert": 1,
+        "training.expert_tensor": 1,
+        "training.virtual_stages": 1,
+        "training.micro_batch": 1,
+        "training.sequence_parallel": True,
+        "training.zero": 1,
+        "training.recompute": "none",
+        "training.precision": "bf16",
+        "training.gradients": "fp32",
+        "training.order": "tp-cp-dp-pp",
+        "training.balanced_ends": False,
+        "training.overlap.tensor": 0.0,
+        "training.overlap.data": 0.9,
+        "training.overlap.expert": 0.0,
+        "training.software.fused_experts": True,
+        "training.software.deduplicated_experts": False,
+        "training.software.flash_attention": True,
+    }
+)
+_SHARDING: Final = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
+_FSDP: Final = ("--use-megatron-fsdp", "--use-custom-fsdp")
+_EIGHT_BITS: Final = {"delayed": "fp8", "tensorwise": "fp8", "blockwise": "fp8", "mxfp8": "mxfp8"}
+_ENDS: Final = ("--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split")
+_YAML: Final = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MegatronImport:
+    """What arguments of Megatron-LM say to a scenario.
+
+    Attributes
+    ----------
+    keys : dotted key of a scenario and its value; those of `USUAL` that are at their default are among them
+    model : its sizes; None where the arguments describe none
+    config : the model as a ``config.json``, for the file that ``training.model`` names; None for the catalogue's
+    gpus : of the job, or None where nobody says
+    read : argument, and what it became
+    places : key, and the argument that says it with its line
+    assumed : key, and the value that it has without an argument, with the reason
+    ignored : argument, and why it says nothing to a scenario
+    unknown : argument that Megatron-LM does not have, and the nearest one that it has
+    """
+
+    keys: Mapping[str, KeyValue]
+    model: Model | None
+    config: Mapping[str, Any] | None
+    gpus: int | None
+    read: Mapping[str, str]
+    places: Mapping[str, tuple[str, int | None]]
+    assumed: Mapping[str, str]
+    ignored: Mapping[str, str]
+    unknown: Mapping[str, str | None]
+
+
+def read_megatron_file(
+    path: Path, *, gpus: int | None = None, variables: Mapping[str, str] | None = None
+) -> MegatronImport:
+    """Read a shell script that starts Megatron-LM, or a YAML file of its arguments.
+
+    Parameters
+    ----------
+    path : ``.yaml`` and ``.yml`` are YAML, anything else a script
+    gpus : in place of what the launcher says
+    variables : values that a script takes from its environment
+
+    Raises
+    ------
+    ConfigError : with every mistake and its line
+    """
+    source = str(path)
+    try:
+        raw = read_plain(path, MAX_BYTES + 1)
+        text = raw.decode("utf-8-sig") if len(raw) <= MAX_BYTES else ""
+    except OSError as error:
+        raise _refused(source, f"cannot be read: {error.strerror or 'not a path'}") from error
+    except ValueError as error:
+        raise _refused(source, "is no text in UTF-8, wanted a shell script or a YAML file") from error
+    if len(raw) > MAX_BYTES:
+        raise _refused(source, f"longer than {MAX_BYTES:,} bytes; a script that starts a job is never that long")
+    if path.suffix in _YAML:
+        launch, mistakes = launch_in_yaml(text)
+    else:
+        launch, mistakes = launch_in_script(text.replace("\0", ""), READ, variables)
+    return _imported(launch, mistakes, source=source, name=path.stem, gpus=gpus, is_whole=True)
+
+
+def read_megatron(
+    text: str,
+    *,
+    source: str = "--megatron",
+    name: str = "megatron",
+    gpus: int | None = None,
+    is_whole: bool = True,
+) -> MegatronImport:
+    """Read arguments of Megatron-LM as they stand on a command line.
+
+    Parameters
+    ----------
+    text : arguments, or a command with them
+    source : what errors call it
+    name : of the model, where it is none of the catalogue
+    gpus : of the job, where the text does not start one
+    is_whole : False where some arguments are enough: what is not given is then neither missed nor assumed
+
+    Raises
+    ------
+    ConfigError : with every mistake
+
+    Examples
+    --------
+    >>> found = read_megatron("--tensor-model-parallel-size 8 --sequence-parallel --lr 1e-4", is_whole=False)
+    >>> dict(found.keys)
+    {'training.tensor': 8, 'training.sequence_parallel': True}
+    >>> found.ignored
+    mappingproxy({'--lr': 'how weights are learnt; says nothing about time'})
+    """
+    launch, mistakes = launch_in_script(text.replace("\0", ""), READ)
+    mistakes = [
+        Mistake(path=one.path if one.path != "file" else source, text=one.text, fix=one.fix) for one in mistakes
+    ]
+    return _imported(launch, mistakes, source=source, name=name, gpus=gpus, is_whole=is_whole)
+
+
+def _imported(
+    launch: Launch, mistakes: list[Mistake], *, source: str, name: str, gpus: int | None, is_whole: bool
+) -> MegatronImport:
+    if mistakes and not launch.given:
+        raise ConfigError(source, mistakes)
+    reader = ArgumentReader(launch=launch, is_whole=is_whole)
+    keys = _ScenarioKeys(reader=reader, gpus=gpus or launch.gpus)
+    keys.servers(launch, is_given=gpus is not None)
+    tensor = keys.degrees()
+    found = find_model(reader, name=name, tensor=tensor)
+    if found is not None:
+        keys.model(found)
+    layers = found.model.layers if found is not None else reader.whole("--num-layers")
+    keys.stages(layers)
+    keys.batch()
+    keys.sharding()
+    keys.precision()
+    keys.overlap()
+    keys.software()
+    if mistakes or reader.mistakes:
+        raise ConfigError(source, _once([*mistakes, *reader.mistakes]))
+    return MegatronImport(
+        keys=MappingProxyType(keys.values),
+        model=None if found is None else found.model,
+        config=None if found is None else found.config,
+        gpus=keys.gpus,
+        read=MappingProxyType({argument: keys.read.get(argument, _NOTHING) for argument in _order(keys, reader)}),
+        places=MappingProxyType(keys.places),
+        assumed=MappingProxyType(keys.assumed),
+        ignored=MappingProxyType(reader.ignored),
+        unknown=MappingProxyType(reader.unknown),
+    )
+
+
+_NOTHING: Final = "nothing: another argument decides"
+
+
+def _order(keys: _ScenarioKeys, reader: ArgumentReader) -> list[str]:
+    launcher = [argument for argument in keys.read if argument not in reader.given]
+    return [*launcher, *reader.given]
+
+
+@dataclass(kw_only=True)
+class _ScenarioKeys:
+    """Keys of a scenario as arguments become them."""
+
+    reader: ArgumentReader
+    gpus: int | None
+    values: dict[str, KeyValue] = field(default_factory=dict)
+    read: dict[str, str] = field(default_factory=dict)
+    places: dict[str, tuple[str, int | None]] = field(default_factory=dict)
+    assumed: dict[str, str] = field(default_factory=dict)
+
+    def put(self, key: str, value: KeyValue, *arguments: str, reason: str = "Megatron-LM's default") -> None:
+        """Set a key; the ``arguments`` that are given became it, and without any of them it is assumed."""
+        given = [argument for argument in arguments if self.reader.has(argument)]
+        if not given and not self.reader.is_whole:
+            return
+        self.values[key] = value
+        for argument in given:
+            before = f"{self.read[argument]}; " if argument in self.read else ""
+            self.read[argument] = f"{before}{key}: {_shown(value)}"
+            self.places.setdefault(key, (argument, self.reader.given[argument].line))
+        if not given and value != USUAL.get(key):
+            self.assumed[key] = f"{_shown(value)}: {reason} without {arguments[0]}"
+
+    def servers(self, launch: Launch, *, is_given: bool) -> None:
+        """How many GPUs take part, as far as the launcher says."""
+        for one in (launch.nodes, launch.gpus_per_node):
+            if one is None:
+                continue
+            if is_given:
+                self.reader.ignored[one.argument] = "the number of GPUs is given"
+            elif launch.gpus is not None:
+                self.read[one.argument] = f"fabric.gpus: {launch.gpus:,}"
+                self.places.setdefault("fabric.gpus", (one.argument, one.line))
+            else:
+                missing = [name for value in one.values for name in without_value(value)]
+                found = f"'{missing[0]}' has no value without running the script" if missing else "found no number"
+                self.reader.ignored[one.argument] = f"{found}, so that the number of GPUs is open"
+
+    def degrees(self) -> int:
+        """Into how many ranks a model is split; returns the tensor degree."""
+        found = {}
+        for key, argument in (
+            ("tensor", "--tensor-model-parallel-size"),
+            ("context", "--context-parallel-size"),
+            ("pipeline", "--pipeline-model-parallel-size"),
+            ("expert", "--expert-model-parallel-size"),
+        ):
+            found[key] = self.reader.whole(argument, 1) or 1
+            self.put(f"training.{key}", found[key], argument)
+        tensor = found["tensor"]
+        own = self.reader.whole("--expert-tensor-parallel-size")
+        has_experts = bool(self.reader.whole("--num-experts", 0, low=0))
+        expert_tensor = own or (tensor if has_experts else 1)
+        reason = "as --tensor-model-parallel-size is"
+        self.put("training.expert_tensor", expert_tensor, "--expert-tensor-parallel-size", reason=reason)
+        self.put("training.sequence_parallel", self.reader.flag("--sequence-parallel"), "--sequence-parallel")
+        if tensor == 1 and self.reader.is_whole:  # as validate_args does: nothing is split
+            del self.values["training.sequence_parallel"]
+            self.assumed.pop("training.sequence_parallel", None)
+            if self.reader.has("--sequence-parallel"):
+                self.read["--sequence-parallel"] = "nothing: one rank splits nothing"
+        is_mapped = self.reader.flag("--use-tp-pp-dp-mapping")
+        self.put("training.order", "tp-cp-pp-dp" if is_mapped else "tp-cp-dp-pp", "--use-tp-pp-dp-mapping")
+        return tensor
+
+    def model(self, found: ModelFound) -> None:
+        """Which model is trained."""
+        name = found.model.name if found.config is None else f"./{found.model.name}.json"
+        self.values["training.model"] = name
+        for argument, size in MODEL_ARGUMENTS.items():
+            if self.reader.has(argument):
+                is_of_experts = argument == "--ffn-hidden-size" and not found.model.ffn
+                before = f"{self.read[argument]}; " if argument in self.read else ""
+                text = _size_text(found.model, "expert_ffn" if is_of_experts else size)
+                if size == "sequence" and found.config is None:
+                    text = f"nothing: {found.model.name} stays made for {found.model.sequence:,} tokens"
+                if argument == "--tokenizer-type" and "tokenizer's" not in found.assumed.get("model.vocabulary", ""):
+                    text = "nothing: --vocab-size or a model of the catalogue says the vocabulary"
+                self.read[argument] = before + text
+                self.places.setdefault("training.model", (argument, self.reader.given[argument].line))
+        self.assumed |= found.assumed
+
+    def stages(self, layers: int | None) -> None:
+        """How layers are given to pipeline stages."""
+        stages = self.reader.whole("--pipeline-model-parallel-size", 1) or 1
+        each = self.reader.whole("--num-layers-per-virtual-pipeline-stage")
+        virtual = self.reader.whole("--num-virtual-stages-per-pipeline-rank")
+        ends = [self.reader.flag(argument) for argument in _ENDS]
+        if each is not None and virtual is not None:
+            text = "found beside --num-virtual-stages-per-pipeline-rank, wanted one of the two"
+            self.reader.wrong("--num-layers-per-virtual-pipeline-stage", text)
+        elif each is not None and layers is None:
+            text = "says something about --num-layers alone, which is missing"
+            self.reader.wrong("--num-layers-per-virtual-pipeline-stage", text)
+        elif each is not None and layers is not None:
+            own = layers + sum(ends)
+            virtual = own // (stages * each)
+            if own % (stages * each):
+                text = f"found {each}, wanted a divisor of the layers of a stage: {own} layers over {stages} stages"
+                self.reader.wrong("--num-layers-per-virtual-pipeline-stage", text)
+        self.put(
+            "training.virtual_stages",
+            virtual or 1,
+            "--num-virtual-stages-per-pipeline-rank",
+            "--num-layers-per-virtual-pipeline-stage",
+        )
+        self.put("training.balanced_ends", all(ends), *_ENDS)
+        if any(ends) and not all(ends):
+            argument = _ENDS[ends.index(True)]
+            self.read[argument] = "nothing: training.balanced_ends counts both ends or neither"
+
+    def batch(self) -> None:
+        """Sequences of an iteration, and their length."""
+        is_whole = self.reader.is_whole
+        micro = self.reader.needed("--micro-batch-size") if is_whole else self.reader.whole("--micro-batch-size", 1)
+        self.put("training.micro_batch", micro or 1, "--micro-batch-size")
+        batch = self.reader.whole("--global-batch-size")
+        if batch is not None:
+            self.put("training.global_batch", batch, "--global-batch-size")
+        elif is_whole and not self.reader.has("--global-batch-size"):
+            self._one_micro_batch(micro or 1)
+        sequence = self.reader.needed("--seq-length", 2048) if is_whole else self.reader.whole("--seq-length")
+        if sequence is not None:
+            self.put("training.sequence", sequence, "--seq-length")
+        every = self.reader.whole("--save-interval")
+        is_asynchronous = self.reader.flag("--async-save")
+        if every is not None:
+            self.put("training.checkpoint.every", every, "--save-interval")
+            if is_asynchronous:
+                self.put("training.checkpoint.asynchronous", is_asynchronous, "--async-save")
+
+    def _one_micro_batch(self, micro: int) -> None:
+        split = [self.values.get(f"training.{key}", 1) for key in ("tensor", "context", "pipeline")]
+        ranks = int(split[0]) * int(split[1]) * int(split[2])
+        if self.gpus is None or self.gpus % ranks:
+            text = "missing, and nobody says how many GPUs there are, wanted a whole number"
+            self.reader.wrong("--global-batch-size", text)
+            return
+        copies = self.gpus // ranks
+        reason = f"one micro batch on each of {copies} copies,"
+        self.put("training.global_batch", micro * copies, "--global-batch-size", reason=reason)
+
+    def sharding(self) -> None:
+        """What data parallel ranks share, and what is computed again."""
+        strategy = self.reader.word("--data-parallel-sharding-strategy", tuple(_SHARDING))
+        has_fsdp = max(self.reader.flag(argument) for argument in _FSDP)
+        has_torch = self.reader.flag("--use-torch-fsdp2")
+        keeps_weights = self.reader.flag("--torch-fsdp2-no-reshard-after-forward")
+        zero = 1 if self.reader.flag("--use-distributed-optimizer") else 0
+        deciding = ["--use-distributed-optimizer"]
+        if has_fsdp:
+            zero = _SHARDING[strategy or "no_shard"]
+            deciding = [*_FSDP, "--data-parallel-sharding-strategy"]
+        elif has_torch:
+            zero = 2 if keeps_weights else 3
+            deciding = ["--use-torch-fsdp2", "--torch-fsdp2-no-reshard-after-forward"]
+        self.put("training.zero", zero, *deciding)
+        granularity = self.reader.word("--recompute-granularity", ("full", "selective"))
+        if self.reader.flag("--recompute-activations"):
+            granularity = "selective"
+        modules = self.reader.given.get("--recompute-modules")
+        is_selective = granularity == "selective" and modules is not None
+        if is_selective and modules is not None and "core_attn" not in modules.values:
+            granularity = "none"
+        if is_selective:
+            computed = "training.recompute: none" if granularity == "none" else "core_attn"
+            self.read["--recompute-modules"] = f"{computed}: selective is the core of attention, and nothing else"
+        self.put("training.recompute", granularity or "none", "--recompute-granularity", "--recompute-activations")
+
+    def precision(self) -> None:
+        """Numbers that matrices are multiplied in, and those in which gradients are summed."""
+        has_bf16, has_fp16 = self.reader.flag("--bf16"), self.reader.flag("--fp16")
+        if has_bf16 and has_fp16:
+            self.reader.wrong("--fp16", "found beside --bf16, wanted one of the two")
+        elif self.reader.is_whole and not has_bf16 and not has_fp16:
+            text = "missing, wanted --bf16 or --fp16: Megatron-LM would compute in FP32, which a scenario does not have"
+            self.reader.wrong("--bf16", text + self.reader.hint)
+        eight = self.reader.word("--fp8-format", ("e4m3", "hybrid"))
+        recipe = self.reader.word("--fp8-recipe", tuple(_EIGHT_BITS))
+        four = self.reader.word("--fp4-format", ("e2m1",))
+        precision, deciding = "bf16", ["--bf16", "--fp16"]
+        if four is not None:
+            precision, deciding = "nvfp4", ["--fp4-format"]
+        elif eight is not None:
+            precision, deciding = _EIGHT_BITS[recipe or "delayed"], ["--fp8-format", "--fp8-recipe"]
+        self.put("training.precision", precision, *deciding)
+        for argument, name in (("--bf16", "BF16"), ("--fp16", "FP16")):
+            if self.reader.has(argument) and precision != "bf16":
+                self.read[argument] = f"what is not in {precision} is in {name}, as a scenario has it"
+        if has_fp16 and precision == "bf16":
+            self.read["--fp16"] = "training.precision: bf16, whose numbers are as wide"
+        is_wide = self.reader.flag("--accumulate-allreduce-grads-in-fp32")
+        is_narrow = self.reader.flag("--grad-reduce-in-bf16") or (has_fp16 and not is_wide)
+        arguments = ["--grad-reduce-in-bf16", "--accumulate-allreduce-grads-in-fp32"]
+        self.put(
+            "training.gradients",
+            "bf16" if is_narrow else "fp32",
+            *(arguments if self.reader.has(*arguments) or not has_fp16 else arguments[::-1]),
+            reason="gradients are as wide as FP16",
+        )
+
+    def overlap(self) -> None:
+        """What hides behind computation."""
+        has_tensor = self.reader.flag("--tp-comm-overlap")
+        self.put("training.overlap.tensor", TENSOR_OVERLAP if has_tensor else 0.0, "--tp-comm-overlap")
+        sends = self.reader.flag("--overlap-grad-reduce")
+        gathers = self.reader.flag("--overlap-param-gather")
+        if gathers and not sends:
+            self.reader.wrong("--overlap-param-gather", "wanted --overlap-grad-reduce as well, as Megatron-LM does")
+        has_gather = bool(self.values.get("training.zero", 0))
+        share = DATA_OVERLAP if sends else 0.0
+        if sends and not gathers and has_gather:
+            share = DATA_OVERLAP / 2  # gradients are half of the bytes, weights the other half
+        self.put("training.overlap.data", share, "--overlap-grad-reduce", "--overlap-param-gather")
+        if self.reader.flag("--no-overlap-p2p-communication"):
+            self.put("training.overlap.pipeline", 0.0, "--no-overlap-p2p-communication")
+        has_expert = self.reader.flag("--overlap-moe-expert-parallel-comm")
+        share = EXPERT_OVERLAP if has_expert else 0.0
+        self.put("training.overlap.expert", share, "--overlap-moe-expert-parallel-comm")
+
+    def software(self) -> None:
+        """Kernels that a scenario knows by name."""
+        backend = self.reader.word("--attention-backend", ("flash", "fused", "unfused", "local", "auto"))
+        is_flash = backend not in {"unfused", "local"}
+        self.put("training.software.flash_attention", is_flash, "--attention-backend")
+        is_grouped, is_deep = self.reader.flag("--moe-grouped-gemm"), self.reader.flag("--moe-enable-deepep")
+        if self.reader.whole("--num-experts", 0, low=0) or not self.reader.is_whole:
+            self.put("training.software.fused_experts", is_grouped, "--moe-grouped-gemm")
+            self.put("training.software.deduplicated_experts", is_deep, "--moe-enable-deepep")
+
+
+def _size_text(model: Model, size: str) -> str:
+    value = getattr(model, size)
+    if size in {"latent_attention", "state_space"}:
+        return f"model.{size}"
+    return f"model.{size}: {_shown(value)}"
+
+
+def _shown(value: KeyValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _once(mistakes: list[Mistake]) -> list[Mistake]:
+    """An argument that is read twice has its mistake once."""
+    return list(dict.fromkeys(mistakes))
+
+
+def _refused(source: str, text: str) -> ConfigError:
+    return ConfigError(source, [Mistake(path="file", text=text)])

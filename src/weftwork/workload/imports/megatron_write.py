@@ -1,0 +1,169 @@
+"""A training section of a scenario as arguments of Megatron-LM; `weftwork.workload.imports.megatron` reads them back.
+
+Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (commit 000c4ac2).
+Leaves out: data, learning rate and paths, of which a scenario knows nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from weftwork.workload.imports.megatron import DATA_OVERLAP, EXPERT_OVERLAP, TENSOR_OVERLAP, USUAL
+from weftwork.workload.imports.megatron_model import model_arguments
+
+if TYPE_CHECKING:
+    from weftwork.spec.scenario.training import OverlapSection, TrainingSection
+    from weftwork.spec.training import Model
+
+__all__ = ["MegatronArguments", "write_megatron"]
+
+_STRATEGY: Final = {2: "optim_grads", 3: "optim_grads_params"}
+_PRECISION: Final = {
+    "bf16": (),
+    "fp8": ("--fp8-format", "hybrid"),
+    "mxfp8": ("--fp8-format", "hybrid", "--fp8-recipe", "mxfp8"),
+    "nvfp4": ("--fp4-format", "e2m1"),
+}
+_SHARE: Final = "Megatron-LM has a switch, which no share can be given to"
+# Keys that no argument says, their default, and why.
+_NO_ARGUMENT: Final[Mapping[str, tuple[object, str]]] = MappingProxyType(
+    {
+        "schedule": ("1f1b", "Megatron-LM has no GPipe"),
+        "phase": ("pre-training", "NeMo's adapters and long sequences are no arguments of Megatron-LM"),
+        "prefetch": (True, "Megatron-LM gathers ahead by itself"),
+        "placement": ("packed", "the launcher places ranks"),
+        "gpu": (None, "the launcher chooses the servers"),
+        "memory_bytes": (None, "Megatron-LM takes all memory"),
+        "loading_ps": (0, "a time is no argument"),
+        "first_gpu": (0, "the launcher chooses the servers"),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MegatronArguments:
+    """Arguments of Megatron-LM.
+
+    Attributes
+    ----------
+    words : of the command line, in order
+    left_out : key of the scenario that no argument says, and why
+    """
+
+    words: tuple[str, ...]
+    left_out: Mapping[str, str]
+
+
+def write_megatron(section: TrainingSection, model: Model, *, path: str = "training") -> MegatronArguments:
+    """Write a training job as arguments of Megatron-LM.
+
+    Parameters
+    ----------
+    section : of a scenario
+    model : that the section names
+    path : of the section, for `MegatronArguments.left_out`
+
+    Examples
+    --------
+    >>> from weftwork.spec.scenario.scenario import loads
+    >>> from weftwork.workload.models.catalogue import model
+    >>> text = "{schema: 2, fabric: {radix: 4}, training: {model: llama-2-7b, tensor: 4, global_batch: 64}}"
+    >>> written = write_megatron(loads(text).training, model("llama-2-7b"))
+    >>> written.words[-4:]
+    ('--use-distributed-optimizer', '--bf16', '--overlap-grad-reduce', '--overlap-param-gather')
+    """
+    sizes, unsaid = model_arguments(model)
+    left_out = {f"model.{key}": reason for key, reason in unsaid.items()}
+    for key, (usual, reason) in _NO_ARGUMENT.items():
+        if getattr(section, key) not in {usual, None}:
+            left_out[f"{path}.{key.removesuffix('_bytes').removesuffix('_ps')}"] = reason
+    words = [*sizes, *_parallel(section, model), *_batch(section, model), *_state(section)]
+    words += _overlap(section.overlap, section.zero, path, left_out)
+    words += _software(section, model, path, left_out)
+    checkpoint = section.checkpoint
+    if checkpoint is not None:
+        words += ["--save-interval", str(checkpoint.every), *(["--async-save"] if checkpoint.is_asynchronous else [])]
+    return MegatronArguments(words=tuple(words), left_out=MappingProxyType(left_out))
+
+
+def _parallel(section: TrainingSection, model: Model) -> list[str]:
+    words = ["--tensor-model-parallel-size", str(section.tensor)]
+    words += ["--pipeline-model-parallel-size", str(section.pipeline)]
+    if section.context > 1:
+        words += ["--context-parallel-size", str(section.context)]
+    if model.experts:
+        words += ["--expert-model-parallel-size", str(section.expert)]
+        words += ["--expert-tensor-parallel-size", str(section.expert_tensor)]
+    if section.virtual_stages > 1:
+        words += ["--num-virtual-stages-per-pipeline-rank", str(section.virtual_stages)]
+    if section.sequence_parallel and section.tensor > 1:
+        words.append("--sequence-parallel")
+    if section.balanced_ends:
+        words += ["--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split"]
+    return [*words, *(["--use-tp-pp-dp-mapping"] if section.order == "tp-cp-pp-dp" else [])]
+
+
+def _batch(section: TrainingSection, model: Model) -> list[str]:
+    sequence = section.sequence or model.sequence
+    words = ["--micro-batch-size", str(section.micro_batch), "--global-batch-size", str(section.global_batch)]
+    return [*words, "--seq-length", str(sequence)]
+
+
+def _state(section: TrainingSection) -> list[str]:
+    words = ["--use-distributed-optimizer"] if section.zero == 1 else []
+    if section.zero > 1:  # validate_args wants this format of checkpoints beside it
+        words += ["--use-megatron-fsdp", "--data-parallel-sharding-strategy", _STRATEGY[section.zero]]
+        words += ["--ckpt-format", "fsdp_dtensor"]
+    words += ["--bf16", *_PRECISION[section.precision]]
+    words += ["--grad-reduce-in-bf16"] if section.gradients == "bf16" else []
+    if section.recompute == "selective":
+        words += ["--recompute-granularity", "selective"]
+    elif section.recompute == "full":
+        words += ["--recompute-granularity", "full", "--recompute-method", "uniform", "--recompute-num-layers", "1"]
+    return words
+
+
+def _overlap(overlap: OverlapSection, zero: int, path: str, left_out: dict[str, str]) -> list[str]:
+    words = []
+    if overlap.tensor:
+        words.append("--tp-comm-overlap")
+    if overlap.data:
+        words.append("--overlap-grad-reduce")
+    if overlap.data and zero and overlap.data != DATA_OVERLAP / 2:
+        words.append("--overlap-param-gather")
+    if overlap.expert:
+        words.append("--overlap-moe-expert-parallel-comm")
+    if overlap.pipeline == 0:
+        words.append("--no-overlap-p2p-communication")
+    said: dict[str, set[float | None]] = {
+        "tensor": {0.0, TENSOR_OVERLAP},
+        "data": {0.0, DATA_OVERLAP, *([DATA_OVERLAP / 2] if zero else [])},
+        "expert": {0.0, EXPERT_OVERLAP},
+        "pipeline": {None, 0.0},
+        "context": {type(overlap).model_fields["context"].default},
+    }
+    for key, shares in said.items():
+        if getattr(overlap, key) not in shares:
+            left_out[f"{path}.overlap.{key}"] = _SHARE
+    return words
+
+
+def _software(section: TrainingSection, model: Model, path: str, left_out: dict[str, str]) -> list[str]:
+    fields = section.software.fields
+    words = []
+    if fields.get("has_flash_attention", USUAL["training.software.flash_attention"]) is False:
+        words += ["--attention-backend", "unfused"]
+    if model.experts and fields.get("has_fused_experts", USUAL["training.software.fused_experts"]):
+        words.append("--moe-grouped-gemm")
+    if model.experts and fields.get("has_deduplicated_experts"):
+        words += ["--moe-token-dispatcher-type", "flex", "--moe-enable-deepep"]
+    said = {"has_flash_attention", "has_fused_experts", "has_deduplicated_experts"}
+    for field in fields:
+        if field not in said:
+            left_out[f"{path}.software.{field}"] = "how fast kernels are is no argument"
+    if section.software.model != "plain":
+        left_out[f"{path}.software"] = "the installed release decides how fast kernels are"
+    return words

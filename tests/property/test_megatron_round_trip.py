@@ -1,0 +1,190 @@
+"""What is written as arguments of Megatron-LM is read back as it was: plans and models, drawn at random.
+
+Leaves out: keys that no argument says (`weftwork.workload.imports.megatron_write`), which stay at their defaults.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weftwork.base.errors import ConfigError
+from weftwork.spec.scenario.devices import DeviceChoice
+from weftwork.spec.scenario.scenario import loads
+from weftwork.spec.scenario.training import Checkpoint, OverlapSection, TrainingSection
+from weftwork.spec.training import LatentAttention, Model, StateSpace
+from weftwork.workload.imports.megatron import read_megatron
+from weftwork.workload.imports.megatron_arguments import IGNORED, READ, REFUSED
+from weftwork.workload.imports.megatron_model import model_arguments
+from weftwork.workload.imports.megatron_write import write_megatron
+from weftwork.workload.models.catalogue import MODELS, model
+
+COUNTS = st.sampled_from([1, 2, 4, 8, 16])
+SIZES = st.integers(1, 2**20)
+PLAIN = loads("{schema: 2, fabric: {radix: 4}, training: {model: llama-2-7b, global_batch: 64}}").training
+
+
+@st.composite
+def sections(draw: st.DrawFn) -> TrainingSection:
+    """A training section of keys that both know."""
+    assert PLAIN is not None
+    tensor, zero = draw(COUNTS), draw(st.integers(0, 3))
+    software = {
+        "has_flash_attention": draw(st.booleans()),
+        "has_fused_experts": draw(st.booleans()),
+        "has_deduplicated_experts": draw(st.booleans()),
+    }
+    every, is_asynchronous = draw(SIZES), draw(st.booleans())
+    checkpoint = Checkpoint.model_construct(every=every, size_bytes=None, is_asynchronous=is_asynchronous)
+    overlap = OverlapSection.model_construct(
+        tensor=draw(st.sampled_from([0.0, 0.7])),
+        data=draw(st.sampled_from([0.0, 0.9, *([0.45] if zero else [])])),
+        pipeline=draw(st.sampled_from([None, 0.0])),
+        expert=draw(st.sampled_from([0.0, 0.9])),
+        context=0.9,
+    )
+    return PLAIN.model_copy(
+        update={
+            **{key: draw(COUNTS) for key in ("context", "pipeline", "expert", "expert_tensor", "virtual_stages")},
+            **{key: draw(SIZES) for key in ("micro_batch", "global_batch", "sequence")},
+            "tensor": tensor,
+            "zero": zero,
+            "sequence_parallel": draw(st.booleans()) or tensor == 1,
+            "recompute": draw(st.sampled_from(["none", "selective", "full"])),
+            "precision": draw(st.sampled_from(["bf16", "fp8", "mxfp8", "nvfp4"])),
+            "gradients": draw(st.sampled_from(["bf16", "fp32"])),
+            "order": draw(st.sampled_from(["tp-cp-dp-pp", "tp-cp-pp-dp"])),
+            "balanced_ends": draw(st.booleans()),
+            "overlap": overlap,
+            "software": DeviceChoice(model="plain", fields=software),
+            "checkpoint": draw(st.sampled_from([None, checkpoint])),
+        }
+    )
+
+
+def keys_of(section: TrainingSection, trained: Model) -> dict[str, Any]:
+    """What a reader of its arguments should find."""
+    keys = ["tensor", "context", "pipeline", "virtual_stages", "micro_batch", "global_batch", "sequence", "zero"]
+    keys += ["recompute", "precision", "gradients", "order", "balanced_ends"]
+    found = {f"training.{key}": getattr(section, key) for key in keys}
+    found |= {f"training.overlap.{key}": getattr(section.overlap, key) for key in ("tensor", "data", "expert")}
+    if section.overlap.pipeline is not None:
+        found["training.overlap.pipeline"] = section.overlap.pipeline
+    if section.tensor > 1:
+        found["training.sequence_parallel"] = section.sequence_parallel
+    for name in ("flash_attention", *(["fused_experts", "deduplicated_experts"] if trained.experts else [])):
+        found[f"training.software.{name}"] = section.software.fields[f"has_{name}"]
+    for key in ("expert", "expert_tensor"):
+        found[f"training.{key}"] = getattr(section, key) if trained.experts else 1
+    if section.checkpoint is not None:
+        found["training.checkpoint.every"] = section.checkpoint.every
+        if section.checkpoint.is_asynchronous:
+            found["training.checkpoint.asynchronous"] = True
+    return found
+
+
+@given(section=sections(), name=st.sampled_from([name for name in MODELS if not model(name).expert_hidden]))
+def test_a_plan_is_read_as_it_was_written(section: TrainingSection, name: str) -> None:
+    written = write_megatron(section, model(name))
+    found = read_megatron(shlex.join(written.words))
+    assert dict(found.keys) == {**keys_of(section, model(name)), "training.model": name}
+    assert (found.model, dict(written.left_out), dict(found.unknown)) == (model(name), {}, {})
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Model:
+    """A model of any kind that arguments can say."""
+    kind = draw(st.sampled_from(["plain", "gated", "windows", "experts", "expert windows", "latent", "hybrid"]))
+    layers, groups = draw(st.integers(1, 80)), draw(st.integers(1, 8))
+    is_gated = kind not in {"plain", "hybrid"}
+    sizes: dict[str, Any] = {
+        "name": "drawn",
+        "layers": layers,
+        "hidden": draw(SIZES),
+        "heads": groups * draw(st.integers(1, 8)),
+        "key_value_heads": groups,
+        "head_dim": draw(SIZES),
+        "ffn": draw(SIZES),
+        "vocabulary": draw(SIZES),
+        "sequence": draw(SIZES),
+        "is_gated": is_gated,
+        "has_tied_embeddings": draw(st.booleans()),
+        "has_dropout": draw(st.booleans()),
+    }
+    if "windows" in kind:
+        sizes |= {"attention_window": draw(SIZES), "window_layers": draw(st.integers(1, layers))}
+    if kind == "hybrid":
+        spaces, attentions = draw(st.integers(1, layers)), 0
+        attentions = draw(st.integers(0, layers - spaces))
+        experts = draw(st.integers(0, layers - spaces - attentions))
+        has_dense = layers > spaces + attentions + experts
+        space = StateSpace(heads=draw(SIZES), head_dim=draw(SIZES), state=draw(SIZES), groups=draw(SIZES))
+        sizes |= {"state_space": space, "state_space_layers": spaces, "attention_layers": attentions}
+        sizes |= {"ffn": sizes["ffn"] if has_dense else 0, "expert_layers": experts}
+    if kind in {"experts", "latent"}:
+        sizes["expert_layers"] = draw(st.integers(1, layers))
+    if kind == "expert windows":
+        sizes["expert_layers"] = layers
+    if sizes.get("expert_layers"):
+        experts, width = draw(st.integers(1, 512)), draw(SIZES)
+        shared = 0 if kind == "expert windows" else width * draw(st.integers(0, 4))
+        each = draw(st.integers(1, experts))
+        sizes |= {"experts": experts, "experts_per_token": each, "expert_ffn": width, "shared_ffn": shared}
+        if kind != "hybrid" and sizes["expert_layers"] == layers:
+            sizes["ffn"] = 0
+    if kind == "latent":
+        ranks = {key: draw(SIZES) for key in LatentAttention.model_fields}
+        sizes |= {"latent_attention": LatentAttention(**ranks), "head_dim": ranks["value_dim"]}
+        sizes |= {"prediction_layers": draw(st.integers(0, 3))}
+    return Model(**sizes)
+
+
+@given(drawn=models())
+def test_a_model_is_read_as_it_was_written(drawn: Model) -> None:
+    words, left_out = model_arguments(drawn)
+    plan = "--micro-batch-size 1 --global-batch-size 8 --seq-length 1 --bf16"
+    found = read_megatron(f"{shlex.join(words)} {plan}", name="drawn")
+    assert found.model == drawn
+    assert left_out == {}
+
+
+VALUES = st.sampled_from(
+    ["1", "2", "3", "8", "64", "4096", "1099511627776", "0", "-1", "0.1", "full", "selective", "hybrid", "e2m1",
+     "mxfp8",     "MEM*-", "[1]*8", "([0]*1+[1]*7)", "128,0", "optim", "unfused", "GPT2BPETokenizer", "$X", "${X:-4}",
+     "$((4 / 2))",
+     "'", '"', "\\", "#", "(", ")", "&&", ";", ">", "if", "then", "fi", "\n", "=", ""]
+)  # fmt: skip
+
+
+@given(words=st.lists(st.tuples(st.sampled_from([*READ, *IGNORED, *REFUSED]), st.lists(VALUES, max_size=2))))
+def test_any_arguments_are_read_or_refused(words: list[tuple[str, list[str]]]) -> None:
+    base = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --bf16 --micro-batch-size 1 --seq-length 8"
+    text = " ".join([base, *(" ".join([argument, *values]) for argument, values in words)])
+    with contextlib.suppress(ConfigError):  # any other error fails
+        found = read_megatron(text, gpus=8)
+        assert found.model is not None
+        assert set(found.read) <= set(READ)
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        ("schedule: gpipe", {"training.schedule"}),
+        ("overlap: {tensor: 0.5}", {"training.overlap.tensor"}),
+        ("overlap: {data: 0.8, pipeline: 0.8}", {"training.overlap.data", "training.overlap.pipeline"}),
+        ("memory: 60GB, loading: 1ms", {"training.memory", "training.loading"}),
+        ("software: {latency_scale: 2}", {"training.software.latency_scale"}),
+        ("software: megatron-bridge-26.04", {"training.software"}),
+        ("phase: long-context, placement: rails", {"training.phase", "training.placement"}),
+    ],
+)
+def test_what_no_argument_says_is_told(text: str, left_out: set[str]) -> None:
+    line = f"{{schema: 2, fabric: {{radix: 4}}, training: {{model: llama-2-7b, global_batch: 64, {text}}}}}"
+    section = loads(line).training
+    assert section is not None
+    assert set(write_megatron(section, model("llama-2-7b")).left_out) == left_out

@@ -1,0 +1,423 @@
+"""Arguments of Megatron-LM as keys of a scenario: each rule of `validate_args` that matters, by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weftwork.base.errors import ConfigError
+from weftwork.spec.scenario.devices import device_rows
+from weftwork.spec.scenario.rows import rows_of
+from weftwork.spec.scenario.training import OverlapSection, TrainingSection
+from weftwork.spec.training import Software
+from weftwork.workload.imports.megatron import USUAL, MegatronImport, read_megatron, read_megatron_file
+from weftwork.workload.imports.megatron_arguments import ANYWAY, IGNORED, READ, REFUSED
+from weftwork.workload.models.catalogue import model
+
+BASE = "--micro-batch-size 1 --global-batch-size 64 --seq-length 2048 --bf16"
+SHAPE = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --vocab-size 1000 --max-position-embeddings 2048"
+TENSOR = "--tensor-model-parallel-size"
+ENDS = "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split"
+MIXTURE = "--swiglu --num-experts 8 --moe-ffn-hidden-size 256"
+
+
+def read(more: str = "", **options: Any) -> MegatronImport:
+    return read_megatron(f"{BASE} {SHAPE} {more}", **options)
+
+
+def refused(more: str = "", base: str = f"{BASE} {SHAPE}", **options: Any) -> dict[str, tuple[str, str | None]]:
+    """Mistakes by argument: text and fix."""
+    with pytest.raises(ConfigError) as caught:
+        read_megatron(f"{base} {more}", **options)
+    return {one.path: (one.text, one.fix) for one in caught.value.mistakes}
+
+
+def test_the_usual_values_are_the_defaults_of_a_scenario() -> None:
+    found = {f"training.{row.key}": row.default for row in rows_of(TrainingSection).values()}
+    found |= {f"training.overlap.{row.key}": row.default for row in rows_of(OverlapSection).values()}
+    software = Software()
+    for field, row in device_rows(Software).items():
+        found[f"training.software.{row.key}"] = getattr(software, field)
+    assert {key: found[key] for key in USUAL} == dict(USUAL)
+
+
+def test_an_argument_is_in_one_table_alone() -> None:
+    assert not READ.keys() & IGNORED.keys()
+    assert not REFUSED.keys() & (READ.keys() | IGNORED.keys())
+    assert ANYWAY.keys() <= IGNORED.keys()
+    assert all(argument.startswith("--") for argument in [*READ, *IGNORED, *REFUSED])
+
+
+@pytest.mark.parametrize(
+    ("more", "key", "value"),
+    [
+        ("--tensor-model-parallel-size 4", "tensor", 4),
+        ("--tensor-model-parallel-size=4", "tensor", 4),
+        ("--pipeline-model-parallel-size 2", "pipeline", 2),
+        ("--context-parallel-size 2", "context", 2),
+        ("--expert-model-parallel-size 8", "expert", 8),
+        ("--tensor-model-parallel-size 2 --sequence-parallel", "sequence_parallel", True),
+        ("--tensor-model-parallel-size 2", "sequence_parallel", False),
+        ("--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2", "virtual_stages", 2),
+        ("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 4", "virtual_stages", 4),
+        (
+            f"--num-layers 14 {ENDS} --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 4",
+            "virtual_stages",
+            2,
+        ),
+        (ENDS, "balanced_ends", True),
+        ("--account-for-loss-in-pipeline-split", "balanced_ends", False),
+        ("--micro-batch-size 2", "micro_batch", 2),
+        ("--global-batch-size 128", "global_batch", 128),
+        ("--seq-length 1024", "sequence", 1024),
+        ("", "zero", 0),
+        ("--use-distributed-optimizer", "zero", 1),
+        ("--use-megatron-fsdp --data-parallel-sharding-strategy optim", "zero", 1),
+        ("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads", "zero", 2),
+        ("--use-custom-fsdp --data-parallel-sharding-strategy optim_grads_params", "zero", 3),
+        ("--use-megatron-fsdp", "zero", 0),
+        ("--use-torch-fsdp2", "zero", 3),
+        ("--use-torch-fsdp2 --torch-fsdp2-no-reshard-after-forward", "zero", 2),
+        ("", "recompute", "none"),
+        ("--recompute-activations", "recompute", "selective"),
+        ("--recompute-granularity selective --recompute-modules core_attn moe_act", "recompute", "selective"),
+        ("--recompute-granularity selective --recompute-modules mlp", "recompute", "none"),
+        ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1", "recompute", "full"),
+        ("", "precision", "bf16"),
+        ("--fp8-format hybrid", "precision", "fp8"),
+        ("--fp8-format e4m3 --fp8-recipe blockwise", "precision", "fp8"),
+        ("--fp8-format hybrid --fp8-recipe mxfp8", "precision", "mxfp8"),
+        ("--fp4-format e2m1", "precision", "nvfp4"),
+        ("", "gradients", "fp32"),
+        ("--accumulate-allreduce-grads-in-fp32", "gradients", "fp32"),
+        ("--grad-reduce-in-bf16", "gradients", "bf16"),
+        ("--use-tp-pp-dp-mapping", "order", "tp-cp-pp-dp"),
+        ("", "overlap.data", 0.0),
+        ("--overlap-grad-reduce", "overlap.data", 0.9),
+        ("--use-distributed-optimizer --overlap-grad-reduce", "overlap.data", 0.45),
+        ("--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather", "overlap.data", 0.9),
+        ("--tp-comm-overlap", "overlap.tensor", 0.7),
+        ("--overlap-moe-expert-parallel-comm", "overlap.expert", 0.9),
+        ("--no-overlap-p2p-communication", "overlap.pipeline", 0.0),
+        ("--save-interval 500", "checkpoint.every", 500),
+        ("--save-interval 500 --async-save", "checkpoint.asynchronous", True),
+        ("--attention-backend unfused", "software.flash_attention", False),
+        ("--attention-backend fused", "software.flash_attention", True),
+        (MIXTURE, "software.fused_experts", False),
+        (f"{MIXTURE} --moe-grouped-gemm", "software.fused_experts", True),
+        (f"{MIXTURE} --moe-enable-deepep", "software.deduplicated_experts", True),
+        (f"{MIXTURE} --tensor-model-parallel-size 2", "expert_tensor", 2),
+        (f"{MIXTURE} --tensor-model-parallel-size 2 --expert-tensor-parallel-size 1", "expert_tensor", 1),
+        ("--tensor-model-parallel-size 2", "expert_tensor", 1),
+    ],
+)
+def test_an_argument_becomes_a_key(more: str, key: str, value: object) -> None:
+    assert read(more).keys[f"training.{key}"] == value
+
+
+def test_fp16_is_as_wide_as_bf16_and_so_are_its_gradients() -> None:
+    base = BASE.replace("--bf16", "--fp16")
+    found = read_megatron(f"{base} {SHAPE}")
+    assert (found.keys["training.precision"], found.keys["training.gradients"]) == ("bf16", "bf16")
+    found = read_megatron(f"{base} {SHAPE} --accumulate-allreduce-grads-in-fp32")
+    assert found.keys["training.gradients"] == "fp32"
+
+
+@pytest.mark.parametrize(
+    ("more", "size", "value"),
+    [
+        ("", "ffn", 2048),
+        ("--swiglu", "ffn", 1344),  # 4 x 512 x 2 / 3, down to a multiple of 64
+        ("--swiglu --ffn-hidden-size 1500", "ffn", 1500),
+        ("", "is_gated", False),
+        ("--swiglu", "is_gated", True),
+        ("", "key_value_heads", 8),
+        ("--num-query-groups 2", "key_value_heads", 8),
+        ("--group-query-attention --num-query-groups 2", "key_value_heads", 2),
+        ("--group-query-attention", "key_value_heads", 1),
+        ("", "head_dim", 64),
+        ("--kv-channels 128", "head_dim", 128),
+        ("", "has_tied_embeddings", True),
+        ("--untie-embeddings-and-output-weights", "has_tied_embeddings", False),
+        ("", "has_dropout", True),
+        ("--attention-dropout 0 --hidden-dropout 0.0", "has_dropout", False),
+        ("--attention-dropout 0", "has_dropout", True),
+        ("--padded-vocab-size 1024", "vocabulary", 1024),
+        (MIXTURE, "experts_per_token", 2),
+        (MIXTURE, "expert_layers", 8),
+        (f"{MIXTURE} --moe-layer-freq 3", "expert_layers", 3),
+        (f"{MIXTURE} --moe-layer-freq ([0]*1+[1]*7)", "expert_layers", 7),
+        (f"{MIXTURE} --moe-layer-freq ([0]+[1]*3)*2", "expert_layers", 6),
+        (f"{MIXTURE} --moe-shared-expert-intermediate-size 512", "shared_ffn", 512),
+        ("--swiglu --num-experts 8 --ffn-hidden-size 768", "expert_ffn", 768),
+        ("--swiglu --window-size 128,0", "window_layers", 8),
+        ("--swiglu --window-size (128,0) --window-attn-skip-freq 4", "window_layers", 6),
+        ("--swiglu --window-size 128,0 --window-attn-skip-freq [1,0]*4", "window_layers", 4),
+        (f"{MIXTURE} --window-size 128,0 --window-attn-skip-freq 2", "window_layers", 4),
+        (f"{MIXTURE} --multi-latent-attention --mtp-num-layers 1", "prediction_layers", 1),
+        ("--num-experts 0", "experts", 0),
+    ],
+)
+def test_an_argument_becomes_a_size_of_the_model(more: str, size: str, value: object) -> None:
+    found = read(more.replace("(", "'(").replace(")*2", ")*2'").replace("7)", "7)'").replace("0)", "0)'"))
+    assert getattr(found.model, size) == value
+
+
+def test_a_model_of_the_catalogue_is_named() -> None:
+    shape = "--num-layers 96 --hidden-size 12288 --num-attention-heads 96"
+    found = read_megatron(f"{BASE} {shape} --vocab-file gpt2-vocab.json --tensor-model-parallel-size 8")
+    assert (found.keys["training.model"], found.config) == ("gpt-3-175b", None)
+    assert found.assumed["model.vocabulary"].endswith("padded to 51,200")
+    # one rank pads 50,257 to 50,304, which no model of the catalogue has
+    found = read_megatron(f"{BASE} {shape} --vocab-file gpt2-vocab.json", name="other")
+    assert (found.keys["training.model"], found.model and found.model.vocabulary) == ("./other.json", 50_257)
+
+
+def test_models_that_differ_in_their_vocabulary_alone_are_not_confused() -> None:
+    shape = (
+        "--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64 --group-query-attention"
+        " --num-query-groups 8 --swiglu --untie-embeddings-and-output-weights --attention-dropout 0 --hidden-dropout 0"
+    )
+    assert read_megatron(f"{BASE} {shape} --max-position-embeddings 8192").keys["training.model"] == "llama-3-70b"
+    assert read_megatron(f"{BASE} {shape} --max-position-embeddings 4096").keys["training.model"] == "llama-2-70b"
+    assert read_megatron(f"{BASE} {shape} --vocab-size 128256").keys["training.model"] == "llama-3-70b"
+    (text, _) = refused(f"{shape} --max-position-embeddings 131072", base=BASE)["--vocab-size"]
+    assert text == "missing, and llama-2-70b and llama-3-70b have these sizes; wanted 32000 or 128256"
+
+
+@pytest.mark.parametrize(
+    ("more", "argument", "told", "fix"),
+    [
+        ("--num-layers many", "--num-layers", "found 'many', wanted a whole number from 1 on", None),
+        ("--num-layers 0", "--num-layers", "found '0', wanted", None),
+        ("--num-layers 8 9", "--num-layers", "found 2 values, wanted one", None),
+        ("--num-layers", "--num-layers", "found 0 values, wanted one", None),
+        ("--swiglu yes", "--swiglu", "it is a switch", None),
+        ("--seq-length $SEQ", "--seq-length", "give --variable SEQ=VALUE", None),
+        ("--seq-length $(seq 9)", "--seq-length", "needs '$(seq 9)', which has no value", None),
+        ("--tensor-model-paralel-size 8", "--tensor-model-paralel-size", "is no argument", TENSOR),
+        ("--tensor_model_parallel_size 8", "--tensor_model_parallel_size", "is no argument", TENSOR),
+        ("--recompute-granularity ful", "--recompute-granularity", "wanted full or selective", "full"),
+        ("--fp16", "--fp16", "found beside --bf16", None),
+        ("--overlap-param-gather", "--overlap-param-gather", "wanted --overlap-grad-reduce as well", None),
+        ("--attention-dropout 1.5", "--attention-dropout", "wanted a number from 0 to 1", None),
+        ("--attention-dropout .", "--attention-dropout", "wanted a number from 0 to 1", None),
+        ("--num-attention-heads 7", "--num-attention-heads", "wanted a divisor of the hidden size", None),
+        ("--group-query-attention --num-query-groups 3", "--num-query-groups", "wanted a divisor of the 8 heads", None),
+        ("--swiglu --num-experts 4 --moe-router-topk 5", "--moe-router-topk", "wanted at most the 4 experts", None),
+        ("--num-experts 4", "--num-experts", "wanted --swiglu as well", None),
+        ("--swiglu --multi-latent-attention", "--multi-latent-attention", "wanted --num-experts as well", None),
+        (f"{MIXTURE} --moe-layer-freq [1]*7", "--moe-layer-freq", "a list of 8 zeros and ones", None),
+        (f"{MIXTURE} --moe-layer-freq [1]*99999999999", "--moe-layer-freq", "a list of 8 zeros and ones", None),
+        (f"{MIXTURE} --moe-layer-freq __import__", "--moe-layer-freq", "a list of 8 zeros and ones", None),
+        ("--window-size 128", "--window-size", "wanted two numbers", None),
+        ("--mtp-num-layers 1", "--mtp-num-layers", "with --multi-latent-attention alone", None),
+        ("--checkpoint-activations", "--checkpoint-activations", "wanted --recompute-granularity full", None),
+        ("--pipeline-model-parallel-layout Et|L", "--pipeline-model-parallel-layout", "evenly", None),
+        (
+            "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3",
+            "--num-layers-per-virtual-pipeline-stage",
+            "8 layers over 2 stages",
+            None,
+        ),
+        (
+            "--num-layers-per-virtual-pipeline-stage 2 --num-virtual-stages-per-pipeline-rank 2",
+            "--num-layers-per-virtual-pipeline-stage",
+            "wanted one of the two",
+            None,
+        ),
+        ("--hybrid-override-pattern M*M*M*M*", "--mamba-num-heads", "missing", None),
+        ("--hybrid-override-pattern M* --mamba-num-heads 8", "--hybrid-override-pattern", "each of the 8 layers", None),
+        ("--hybrid-attention-ratio 0.1", "--hybrid-attention-ratio", "wanted --hybrid-override-pattern", None),
+        ("--tokenizer-type HuggingFaceTokenizer --vocab-size many", "--vocab-size", "found 'many'", None),
+    ],
+)
+def test_a_mistake_is_told_by_its_argument(more: str, argument: str, told: str, fix: str | None) -> None:
+    more = more.replace("Et|L", "'Et|L'")
+    text, near = refused(more)[argument]
+    assert told in text
+    assert near == fix
+
+
+def test_all_mistakes_come_at_once_and_each_once() -> None:
+    found = refused("--num-layers x --recompute-granularity y --swiglu z", base="--hidden-size 1.5")
+    assert set(found) == {
+        "--num-layers", "--hidden-size", "--num-attention-heads", "--recompute-granularity", "--swiglu",
+        "--micro-batch-size", "--seq-length", "--bf16", "--global-batch-size",
+    }  # fmt: skip
+
+
+def test_without_a_batch_there_is_one_micro_batch_for_each_copy() -> None:
+    base = f"{SHAPE} --micro-batch-size 4 --seq-length 2048 --bf16 --tensor-model-parallel-size 2"
+    assert read_megatron(base, gpus=16).keys["training.global_batch"] == 32
+    assert "nobody says how many GPUs" in refused(base=base)["--global-batch-size"][0]
+
+
+def test_some_arguments_are_enough_for_a_plan() -> None:
+    found = read_megatron("--tensor-model-parallel-size 8 --use-distributed-optimizer", is_whole=False)
+    assert dict(found.keys) == {"training.tensor": 8, "training.zero": 1}
+    assert (found.model, found.gpus, dict(found.assumed)) == (None, None, {})
+
+
+def test_arguments_that_are_not_read_say_why() -> None:
+    found = read("--lr 1e-4 --my-own x --log-intervall 3 --optimizer adam --cp-comm-type a2a $MORE")
+    assert found.ignored["--lr"] == "how weights are learnt; says nothing about time"
+    assert found.ignored["--optimizer"] == "says what a scenario has anyway"
+    assert found.ignored["--cp-comm-type"].startswith("changes time")
+    assert dict(found.unknown) == {"--my-own": None, "--log-intervall": "--log-interval", "$MORE": None}
+
+
+def test_what_is_assumed_says_without_which_argument() -> None:
+    found = read("--tensor-model-parallel-size 2")
+    text = found.assumed["training.sequence_parallel"]
+    assert text == "false: Megatron-LM's default without --sequence-parallel"
+    assert "training.pipeline" not in found.assumed  # 1 in both
+    assert "training.sequence_parallel" not in read("--sequence-parallel").keys  # one rank splits nothing
+
+
+def write(folder: Path, text: str, name: str = "job.sh") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("launch", "gpus"),
+    [
+        ("torchrun --nnodes 4 --nproc_per_node 8 x.py", 32),
+        ("torchrun --nnodes=4 --nproc-per-node=8 x.py", 32),
+        ("python -m torch.distributed.run --nnodes 4 --nproc_per_node 8 x.py", 32),
+        ("torchrun --nnodes 1:4 --nproc_per_node 8 x.py", None),
+        ("torchrun --nnodes $N --nproc_per_node 8 x.py", None),
+        ("#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\nsrun python x.py", 32),
+        ("#SBATCH -N 4\n#SBATCH --gres=gpu:h100:8\nsrun sh -c 'python x.py @'", 32),
+        ("x.py", None),
+    ],
+)
+def test_a_launcher_says_how_many_gpus(launch: str, gpus: int | None, tmp_path: Path) -> None:
+    words = f"{BASE} {SHAPE}"
+    text = launch.replace("@", words) if "@" in launch else f"{launch} {words}"
+    assert read_megatron_file(write(tmp_path, text)).gpus == gpus
+    assert read_megatron_file(write(tmp_path, text), gpus=7).gpus == 7
+
+
+def test_a_variable_that_the_script_lacks_may_be_given(tmp_path: Path) -> None:
+    path = write(tmp_path, f"torchrun --nnodes $N --nproc_per_node 8 x.py {BASE} {SHAPE}")
+    assert "'N' has no value" in read_megatron_file(path).ignored["--nnodes"]
+    assert read_megatron_file(path, variables={"N": "2"}).gpus == 16
+
+
+def test_words_in_a_variable_without_value_are_asked_for(tmp_path: Path) -> None:
+    script = f"if t; then P=--fp16; else P=--bf16; fi\ntorchrun x.py {BASE} {SHAPE} --swiglu $P"
+    path = write(tmp_path, script.replace(" --bf16 ", " "))
+    with pytest.raises(ConfigError, match=r"it may be in \$P, which has no value .*: give --variable P=\.\.\."):
+        read_megatron_file(path)
+    assert read_megatron_file(path, variables={"P": "--fp16 --lr 1"}).keys["training.gradients"] == "bf16"
+
+
+def test_two_launches_are_refused_and_other_programs_are_not_launches(tmp_path: Path) -> None:
+    one = f"torchrun x.py {BASE} {SHAPE}\n"
+    tool = "python tools/preprocess_data.py --input a --vocab-file b\n"
+    assert read_megatron_file(write(tmp_path, tool + one)).keys["training.global_batch"] == 64
+    with pytest.raises(ConfigError, match="found 2 commands with arguments of Megatron-LM, in lines 1 and 2"):
+        read_megatron_file(write(tmp_path, one + one))
+
+
+def test_a_condition_decides_nothing_that_is_read(tmp_path: Path) -> None:
+    script = "A=()\nif t; then\n  A+=(--seq-length 4096 --lr 1)\nfi\ntorchrun x.py WORDS ${A[@]}\n"
+    with pytest.raises(ConfigError, match=r"line 3  --seq-length  found '2048' in line 5 and '4096' here, one of them"):
+        read_megatron_file(write(tmp_path, script.replace("WORDS", f"{BASE} {SHAPE}")))
+    shorter = BASE.replace("--seq-length 2048", "")
+    found = read_megatron_file(write(tmp_path, script.replace("WORDS", f"{shorter} {SHAPE}")))
+    assert found.keys["training.sequence"] == 4096
+
+
+def test_arguments_in_variables_alone_are_found(tmp_path: Path) -> None:
+    found = read_megatron_file(write(tmp_path, f'A="{BASE}"\nB=(\n  {SHAPE}\n)\nD=(--nnodes 2 --nproc-per-node 4)\n'))
+    assert (found.gpus, found.keys["training.sequence"]) == (8, 2048)
+
+
+def test_scripts_that_choose_between_mock_data_and_real_ones_are_read(tmp_path: Path) -> None:
+    script = """
+        DATA=()
+        if [[ "$DATA_ARG" == "MOCK" ]]; then
+            DATA+=("--mock-data" "--tokenizer-type NullTokenizer" "--vocab-size 1000")
+        else
+            DATA+=(
+                "--data-path $DATA_ARG"
+                # may be inferred
+                "--tokenizer-type HuggingFaceTokenizer"
+                "--vocab-size 1000"
+            )
+        fi
+        if [ -z ${VP} ]; then V=""; else V="--num-layers-per-virtual-pipeline-stage ${VP}"; fi
+        P="pretrain_gpt.py"
+        torchrun --nnodes 1 --nproc_per_node 8 "$P" @ ${DATA[@]} ${V} --log-throughput
+    """
+    words = f"{BASE} {SHAPE.replace('--vocab-size 1000', '')}"
+    found = read_megatron_file(write(tmp_path, script.replace("@ ", f"{words} ")))
+    assert found.model is not None
+    assert found.model.vocabulary == 1000
+    assert (found.keys["training.virtual_stages"], dict(found.unknown)) == (1, {"$V": None})
+
+
+YAML = """
+ENV_VARS: {CUDA_DEVICE_MAX_CONNECTIONS: 1}
+TEST_TYPE: regular
+MODEL_ARGS:
+  --num-layers: 8
+  --hidden-size: 512
+  --num-attention-heads: 8
+  --vocab-size: 1000
+  --max-position-embeddings: 2048
+  --seq-length: 2048
+  --micro-batch-size: 1
+  --global-batch-size: 64
+  --bf16: true
+  --use-distributed-optimizer: false
+  --data-path: [1.0, a, 2.0, b]
+"""
+
+
+def test_a_yaml_file_of_arguments_is_read(tmp_path: Path) -> None:
+    found = read_megatron_file(write(tmp_path, YAML, "a.yaml"))
+    assert (found.keys["training.sequence"], found.keys["training.zero"]) == (2048, 0)
+    assert found.ignored["--data-path"].startswith("where data")
+    assert dict(found.unknown) == {}
+    with pytest.raises(ConfigError, match=r"line 5  --num-layers  found '8.5'"):
+        read_megatron_file(write(tmp_path, YAML.replace("-layers: 8", "-layers: 8.5"), "a.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "told"),
+    [
+        ("", "a.sh", "found no argument of Megatron-LM"),
+        ("echo hello", "a.sh", "found no argument of Megatron-LM"),
+        ("[1, 2]", "a.yaml", "found no keys"),
+        ("a: [", "a.yaml", "line 1  file  not YAML"),
+        ("trainer: {num_nodes: 2}", "a.yml", "found no argument"),
+        ("x" * 250_001, "a.sh", "longer than 250,000 bytes"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(text: str, name: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=told):
+        read_megatron_file(write(tmp_path, text, name))
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        read_megatron_file(tmp_path / "none.sh")
+    (tmp_path / "latin.sh").write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(ConfigError, match="is no text in UTF-8"):
+        read_megatron_file(tmp_path / "latin.sh")
+
+
+def test_the_sizes_of_a_file_are_a_model_of_its_name() -> None:
+    found = read("--swiglu", name="mine")
+    assert found.keys["training.model"] == "./mine.json"
+    assert found.model is not None
+    assert found.config is not None
+    assert (found.model.name, found.config["model_type"]) == ("mine", "llama")
+    assert model("llama-2-7b").model_dump().keys() == found.model.model_dump().keys()

@@ -83,5 +83,5 @@ def test_no_plan_is_missed_by_more_than_a_hundredth(seed: int, tmp_path: Path, s
     found = search(scenario)
     least_ps, ran = sampled_ps(scenario, draw)
     saw(ran)
-    assert ran == RUN
+    assert ran >= 30
     assert found.best[0].iteration_ps <= (1 + MISSED) * least_ps

@@ -119,3 +119,11 @@ def test_a_scenario_without_training_is_refused(
     file.write_text("{schema: 2, fabric: {radix: 4, link_rate: 100Gbps}, traffic: {pattern: permutation}}", "utf-8")
     assert run(monkeypatch, "plan", str(file), "-o", str(tmp_path / "plan")) == 2
     assert "training  is needed" in capsys.readouterr().err
+
+
+def test_schedules_without_a_closed_form_are_refused(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ["--set", "training.schedule=zb-h1", "--set", "training.pipeline=2"]
+    assert run(monkeypatch, "plan", str(file), *settings, "-o", str(tmp_path / "plan")) == 2
+    assert "training.schedule  found 'zb-h1', wanted 1f1b or gpipe" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 A plan's closed form takes each collective alone on its links, so that it is seldom above what the flow engine finds:
 `benchmarks/plan_search.py` prints by how much. Plans go to the engine in the order of their closed forms until the next
 one is above the best by `MARGIN`, and ten at least. A run of the engine is the run of `weftwork run`.
-Leaves out: plans that `weftwork.study.plan.space` leaves out; packets.
+Leaves out: plans that `weftwork.study.plan.space` leaves out; schedules that split the backward pass; packets.
 """
 
 from __future__ import annotations
@@ -130,6 +130,7 @@ def search(
     """
     told = progress or (lambda _what, _done, _of: None)
     section = _section(scenario)
+    _refuse_split(scenario, section.schedule)
     fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
     try:
         setting = training_setting(scenario, fabric, section)
@@ -179,6 +180,16 @@ def _section(scenario: Scenario) -> Any:  # noqa: ANN401 - a training section, o
         text = "is needed: a plan is for a training job; jobs of several sections are planned one at a time"
         raise ConfigError(scenario.source, [Mistake(path="training", text=text)])
     return scenario.training
+
+
+def _refuse_split(scenario: Scenario, schedule: str) -> None:
+    """Refuse schedules that have no closed form here."""
+    if schedule in {"zb-h1", "dualpipe"}:
+        text = (
+            f"found '{schedule}', wanted 1f1b or gpipe: a search counts plans by closed forms, and has none of schedules"
+            " that split the backward pass; search without the key, and set it in the scenario that comes of it"
+        )
+        raise ConfigError(scenario.source, [scenario.mistake("training.schedule", text)])
 
 
 def _no_plan(space: Space) -> ConfigError:

@@ -100,7 +100,8 @@ def fullest_stage(model: Model, plan: Parallelism, *, has_flash_attention: bool 
     seen: set[tuple[tuple[Unit, ...], ...]] = set()
     found = []
     for stage, parts in enumerate(virtual_stages_of(model, plan)):
-        if parts not in seen:  # a later stage with the same units keeps no more passes of them
+        # a later stage with the same units keeps no more passes of them, but for gradients of weights that wait
+        if parts not in seen or plan.has_split_backward:
             seen.add(parts)
             found.append(_stage_memory(shape, stage, parts))
     return max(found, key=lambda memory: memory.total_bytes)

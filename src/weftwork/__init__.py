@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from weftwork.study.results.results import results
     from weftwork.study.run.execute import execute
     from weftwork.study.run.run import run_scenario as run
+    from weftwork.study.sweep.sweep import run_sweep as sweep
 
 __version__ = version.VERSION
 
@@ -35,6 +36,7 @@ __all__ = [
     "read_scenario",
     "results",
     "run",
+    "sweep",
 ]
 
 # Imported when first used, so that `import weftwork` costs nothing, and a program hears Ctrl-C as soon as it starts.
@@ -53,6 +55,7 @@ _HOMES = {
     "read_scenario": ("weftwork.study.prepare.prepare", "read_scenario"),
     "results": ("weftwork.study.results.results", "results"),
     "run": ("weftwork.study.run.run", "run_scenario"),
+    "sweep": ("weftwork.study.sweep.sweep", "run_sweep"),
 }
 
 

@@ -122,6 +122,10 @@ def _sweep(  # noqa: PLR0913 - the options, all by name
     by: Annotated[
         str | None, typer.Option(help="Number of the summary that decides; the time of an iteration by default.")
     ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="A key that is no choice, such as training.model: who wins for each value."),
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", min=1, help="Runs side by side; all cores by default.")
     ] = None,
@@ -144,6 +148,7 @@ def _sweep(  # noqa: PLR0913 - the options, all by name
             out=out,
             seeds=seeds,
             by=by,
+            within=within,
             jobs=jobs,
             what_if=what_if.value,
             settings=settings,

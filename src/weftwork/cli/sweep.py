@@ -19,7 +19,7 @@ from weftwork.cli.leave import FAILED
 from weftwork.cli.progress import clock_words
 from weftwork.cli.settings import overrides
 from weftwork.report.page_sweep import PAGE, sweep_page
-from weftwork.report.sweep_words import against_best, cell, objective_words, sweep_verdict
+from weftwork.report.sweep_words import against_best, best_first, cell, objective_words, sweep_verdict
 from weftwork.report.words import plural, sentence
 from weftwork.study.sweep.sweep import run_sweep
 
@@ -44,6 +44,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
     out: Path | None,
     seeds: int | None,
     by: str | None,
+    within: str | None,
     jobs: int | None,
     what_if: Extent,
     settings: Sequence[str] | None,
@@ -58,6 +59,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
     out : folder of the sweep
     seeds : runs of each point
     by : number of the summary that decides
+    within : key whose values are no choice
     jobs : runs side by side
     what_if : which other worlds are simulated beside each run
     settings : ``key=value,value`` texts of ``--set``
@@ -80,6 +82,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
             out=out,
             seeds=seeds,
             by=by,
+            within=within,
             workers=jobs,
             what_if=what_if,
             user_code=user_code,
@@ -88,7 +91,13 @@ def sweep(  # noqa: PLR0913 - the options, all by name
         )
     finally:
         line.clear()
-    options = {"--seeds": seeds, "--by": by, "-j": jobs, "--what-if": None if what_if == "none" else what_if}
+    options = {
+        "--seeds": seeds,
+        "--by": by,
+        "--within": within,
+        "-j": jobs,
+        "--what-if": None if what_if == "none" else what_if,
+    }
     resume = _resume(found.folder, file, options, settings or (), user_code=user_code)
     if found.result is None:
         _tell_end(found, resume)
@@ -157,11 +166,10 @@ def _table(result: SweepResult) -> Table:
     table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("against the best", justify="right", no_wrap=True)
     table.add_column("status")
-    sign = -1 if result.is_larger_better else 1
-    ordered = sorted(result.rows, key=lambda row: (row.objective is None, sign * (row.objective or 0.0), row.place))
+    ordered = best_first(result)
     for row in ordered[:_SHOWN]:
         status = f"{row.status}: {row.reason}" if row.reason else row.status
-        style = "bold" if row.place == result.verdict.best else ""
+        style = "bold" if row.place in result.bests.values() else ""
         against = against_best(result, row)
         table.add_row(*(row.values[key] for key in result.keys), cell(result, row), against, status, style=style)
     return table

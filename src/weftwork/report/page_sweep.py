@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.version import VERSION
 from weftwork.report.figures.levels import Level, LevelDot, levels
 from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, render, table, tiles
-from weftwork.report.sweep_words import against_best, cell, objective_words, point_words, sweep_verdict
+from weftwork.report.sweep_words import against_best, best_first, cell, objective_words, point_words, sweep_verdict
 from weftwork.report.words import amount, plural, typeset
 
 if TYPE_CHECKING:
@@ -58,11 +58,15 @@ def _judged_by(result: SweepResult) -> str:
 
 def _answer(result: SweepResult) -> PageSection:
     rows = {row.place: row for row in result.rows}
-    verdict = result.verdict
     shown = [
-        Tile(name=name, value=amount(rows[place].objective, result.unit), note=point_words(result, rows[place]))
+        Tile(
+            name=f"{name}, {verdict.group}" if verdict.group else name,
+            value=amount(rows[place].objective, result.unit),
+            note=point_words(result, rows[place]),
+        )
+        for verdict in result.verdicts
         for name, place in (("best", verdict.best), ("next", verdict.second), ("worst", verdict.worst))
-        if place is not None
+        if place is not None and (name != "worst" or place != verdict.second)
     ]
     failed = [f"{point_words(result, row)}: {row.status}. {row.reason}" for row in result.rows if row.reason]
     more = [f"and {len(failed) - 5:,} more points without a result"] if len(failed) > 5 else []
@@ -73,6 +77,7 @@ def _answer(result: SweepResult) -> PageSection:
 def _keys(result: SweepResult) -> list[PageSection]:
     """A chart for each key: its values along the axis, every point over them."""
     charts = []
+    values = result.relative()
     for effect in result.effects:
         texts = {level.text for level in effect.levels}
         if not 0 < len(texts) <= _MOST_LEVELS or any(row.values[effect.key] not in texts for row in _known(result)):
@@ -81,18 +86,22 @@ def _keys(result: SweepResult) -> list[PageSection]:
             Level(
                 text=level.text,
                 mean=level.mean,
-                dots=tuple(_dot(result, row) for row in _known(result) if row.values[effect.key] == level.text),
+                dots=tuple(
+                    _dot(result, row, values[row.place])
+                    for row in _known(result)
+                    if row.values[effect.key] == level.text
+                ),
             )
             for level in effect.levels
         ]
         told = "" if effect.share is None else f"{amount(effect.share, 'share')} of the variance between points"
-        charts.append(levels(effect.key, found, result.unit, aside=told))
+        charts.append(levels(effect.key, found, result.effect_unit, aside=told))
     rows = [
         [
             f"<code>{escape(effect.key)}</code>",
             escape(level.text),
             f"{level.points:,}",
-            escape(typeset(amount(level.mean, result.unit))),
+            escape(typeset(amount(level.mean, result.effect_unit))),
             escape(typeset(amount(effect.share, "share"))),
         ]
         for effect in result.effects
@@ -100,42 +109,41 @@ def _keys(result: SweepResult) -> list[PageSection]:
     ]
     if not rows:
         return []
-    head = ("key", "value", "points", f"mean {objective_words(result)}", "of the variance")
-    lead = (
-        f"Each dot is a point: {objective_words(result)}, mean over the seeds with its 95 % interval."
-        if result.seeds > 1
-        else f"Each dot is a point: {objective_words(result)}, with one seed."
-    )
+    over = f" over the mean of its {result.within}" if result.within else ""
+    head = ("key", "value", "points", f"mean {objective_words(result)}{over}", "of the variance")
+    how = "mean over the seeds with its 95 % interval" if result.seeds > 1 else "with one seed"
+    lead = f"Each dot is a point: {objective_words(result)}{over}, {how}."
     content = f'<div class="two">{"".join(charts)}</div>' + table(head, rows, texts=(1,))
     return [PageSection(id="keys", short="Keys", title="Each result against each key", lead=lead, content=content)]
 
 
 def _known(result: SweepResult) -> list[SweepRow]:
-    return [row for row in result.rows if row.objective is not None]
+    values = result.relative()
+    return [row for row in result.rows if row.place in values]
 
 
-def _dot(result: SweepResult, row: SweepRow) -> LevelDot:
+def _dot(result: SweepResult, row: SweepRow, value: float) -> LevelDot:
     is_several = result.seeds > 1
+    scale = value / row.objective if row.objective else 1.0
     return LevelDot(
-        value=row.objective or 0.0,
-        low=row.low if is_several else None,
-        high=row.high if is_several else None,
-        is_best=row.place == result.verdict.best,
+        value=value,
+        low=row.low * scale if is_several and row.low is not None else None,
+        high=row.high * scale if is_several and row.high is not None else None,
+        is_best=row.place in result.bests.values(),
     )
 
 
 def _points(result: SweepResult) -> PageSection:
-    sign = -1 if result.is_larger_better else 1
-    ordered = sorted(result.rows, key=lambda row: (row.objective is None, sign * (row.objective or 0.0), row.place))
+    ordered = best_first(result)
     cells = []
     for row in ordered[:_MOST_ROWS]:
-        is_best = row.place == result.verdict.best
+        is_best = row.place in result.bests.values()
         made = [
             *(escape(row.values[key]) for key in result.keys),
             escape(typeset(cell(result, row))),
             escape(typeset(against_best(result, row))),
             escape(row.status),
-            escape(", ".join(row.runs)),
+            escape(_runs(row)),
         ]
         cells.append([f"<b>{text}</b>" for text in made] if is_best else made)
     head = (*result.keys, objective_words(result) or "result", "against the best", "status", "runs")
@@ -144,6 +152,11 @@ def _points(result: SweepResult) -> PageSection:
     return PageSection(
         id="points", short="Points", title="The points", lead=lead, content=table(head, cells, texts=(len(head) - 1,))
     )
+
+
+def _runs(row: SweepRow) -> str:
+    """The folders of a point; of several seeds the first and the last, whose numbers follow each other."""
+    return row.runs[0] if len(row.runs) == 1 else " to ".join(row.runs[:: max(1, len(row.runs) - 1)])
 
 
 def _origin(result: SweepResult, folder: str, command: str) -> PageSection:

@@ -8,9 +8,11 @@ from weftwork.report.words import amount, change, label, plural, sentence
 from weftwork.spec.sweep import SAME
 
 if TYPE_CHECKING:
-    from weftwork.spec.sweep import SweepResult, SweepRow
+    from collections.abc import Iterable
 
-__all__ = ["against_best", "cell", "objective_words", "point_words", "sweep_verdict"]
+    from weftwork.spec.sweep import SweepResult, SweepRow, SweepVerdict
+
+__all__ = ["against_best", "best_first", "cell", "objective_words", "point_words", "sweep_verdict"]
 
 _HEADLINES: Final = {  # what these numbers are called where points are judged by them
     "iteration_ps": "time of an iteration",
@@ -20,15 +22,19 @@ _HEADLINES: Final = {  # what these numbers are called where points are judged b
 
 
 def point_words(result: SweepResult, row: SweepRow) -> str:
-    """A point by the keys that differ, without their sections where that is clear.
+    """A point by the keys that differ, without their sections where that is clear, and without the key of its group.
 
     Examples
     --------
-    ``oversubscription 2, congestion_control dcqcn``
+    ``oversubscription 2, congestion control dcqcn``
     """
-    leaves = [key.rpartition(".")[2] for key in result.keys]
-    names = [leaf if leaves.count(leaf) == 1 else key for key, leaf in zip(result.keys, leaves, strict=True)]
-    return ", ".join(f"{name} {row.values[key]}" for name, key in zip(names, result.keys, strict=True)) or row.name
+    keys = [key for key in result.keys if key != result.within] or list(result.keys)
+    leaves = [key.rpartition(".")[2] for key in keys]
+    names = [leaf if leaves.count(leaf) == 1 else key for key, leaf in zip(keys, leaves, strict=True)]
+    return (
+        ", ".join(f"{name.replace('_', ' ')} {row.values[key]}" for name, key in zip(names, keys, strict=True))
+        or row.name
+    )
 
 
 def objective_words(result: SweepResult) -> str:
@@ -45,52 +51,76 @@ def cell(result: SweepResult, row: SweepRow) -> str:
 
 
 def against_best(result: SweepResult, row: SweepRow) -> str:
-    """How far a point is from the best, as a change of the objective; ``best`` for the best itself."""
-    if row.place == result.verdict.best:
+    """How far a point is from the best of its group, as a change of the objective; ``best`` for the best itself."""
+    place = result.bests.get(result.group(row))
+    if row.place == place:
         return "best"
-    best = next((one.objective for one in result.rows if one.place == result.verdict.best), None)
+    best = next((one.objective for one in result.rows if one.place == place), None)
     return change(row.objective / best - 1) if best and row.objective is not None else ""
+
+
+def best_first(result: SweepResult) -> list[SweepRow]:
+    """Points by group, in each the best first and those without an objective last."""
+    groups = {verdict.group: number for number, verdict in enumerate(result.verdicts)}
+    sign = -1 if result.is_larger_better else 1
+
+    def place(row: SweepRow) -> tuple[int, bool, float, int]:
+        return groups[result.group(row)], row.objective is None, sign * (row.objective or 0.0), row.place
+
+    return sorted(result.rows, key=place)
 
 
 def sweep_verdict(result: SweepResult) -> list[str]:
     """The verdict in sentences, the most important first."""
-    verdict = result.verdict
-    rows = {row.place: row for row in result.rows}
+    said = [text for verdict in result.verdicts for text in _verdict(result, verdict)]
+    if result.seeds == 1 and any(verdict.second is not None for verdict in result.verdicts):
+        said.append("One seed: no statement on noise; --seeds 5 makes one.")
+    return [*said, *_effects(result), *_failures(result)]
+
+
+def _verdict(result: SweepResult, verdict: SweepVerdict) -> list[str]:
+    """Who won in a group, in two or three sentences; one text for a group, so that it is read as one."""
+    if verdict.group:
+        told = " ".join(_sentences(result, verdict))
+        key = result.within.rpartition(".")[2].replace("_", " ")
+        return [f"{sentence(key)} {verdict.group}: {told}"]
+    return _sentences(result, verdict)
+
+
+def _sentences(result: SweepResult, verdict: SweepVerdict) -> list[str]:
+    rows = {row.place: row for row in result.rows if result.group(row) == verdict.group}
     if verdict.best is None:
-        return ["No point can be judged: no run finished with a number to compare.", *_failures(result)]
+        return ["No point can be judged: no run finished with a number to compare."]
     best = rows[verdict.best]
     what = objective_words(result)
     said = [f"{sentence(point_words(result, best))} is best: {what} {amount(best.objective, result.unit)}."]
     if verdict.second is None or verdict.worst is None:
-        return [*said, "No other point can be judged.", *_failures(result)]
+        return [*said, "No other point can be judged."]
     second, worst = rows[verdict.second], rows[verdict.worst]
     if verdict.gain_on_worst is not None and verdict.gain_on_worst < SAME:
-        said = [f"All points are equal: {what} {amount(best.objective, result.unit)}."]
-        return [*said, *_failures(result)]
-    if equals := _equals(result, best):
+        return [f"All points are equal: {what} {amount(best.objective, result.unit)}."]
+    if equals := _equals(rows.values(), best):
         others = point_words(result, equals[0]) if len(equals) == 1 else f"{len(equals):,} other points"
         said[0] = (
             f"{sentence(point_words(result, best))} and {others} are equal and best: {what}"
             f" {amount(best.objective, result.unit)}."
         )
+    noise = _noise(verdict.is_clear)
     if second.place != worst.place:
-        gain = _gain(result, verdict.gain_on_second)
-        said.append(f"{gain} than the next, {_told(result, second)}{_noise(verdict.is_clear)}.")
-    noise = _noise(verdict.is_clear) if second.place == worst.place else ""
+        said.append(f"{_gain(result, verdict.gain_on_second)} than the next, {_told(result, second)}{noise}.")
+        noise = ""
     said.append(f"{_gain(result, verdict.gain_on_worst)} than the worst, {_told(result, worst)}{noise}.")
-    if result.seeds == 1:
-        said.append("One seed: no statement on noise; --seeds 5 makes one.")
-    return [*said, *_effects(result), *_failures(result)]
+    return said
 
 
-def _equals(result: SweepResult, best: SweepRow) -> list[SweepRow]:
+def _equals(rows: Iterable[SweepRow], best: SweepRow) -> list[SweepRow]:
     """Points that equal the best."""
     if best.objective is None:
         return []
     least = SAME * abs(best.objective)
     return [
         row
-        for row in result.rows
+        for row in rows
         if row.place != best.place and row.objective is not None and abs(row.objective - best.objective) < least
     ]
 
@@ -121,9 +151,11 @@ def _effects(result: SweepResult) -> list[str]:
     first = effects[0]
     means = sorted((level.mean, level.text) for level in first.levels)
     low, high = means[0], means[-1]
+    unit = result.effect_unit
+    of = " relative to the mean of their group" if result.within else ""
     told = (
-        f"{first.key} matters most: the means of its values go from {amount(low[0], result.unit)} ({low[1]}) to"
-        f" {amount(high[0], result.unit)} ({high[1]}), {amount(first.share, 'share')} of the variance between points."
+        f"{first.key} matters most: the means of its values{of} go from {amount(low[0], unit)} ({low[1]}) to"
+        f" {amount(high[0], unit)} ({high[1]}), {amount(first.share, 'share')} of the variance between points."
     )
     return [told]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Final
 
 __all__ = ["SAME", "KeyEffect", "KeyLevel", "SweepResult", "SweepRow", "SweepVerdict"]
@@ -80,16 +81,18 @@ class KeyEffect:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SweepVerdict:
-    """Who won.
+    """Who won, of all points or of a group.
 
     Attributes
     ----------
+    group : value of the key within which points are judged; empty where they are judged all together
     best, second, worst : places of points; None where too few points have an objective. Points that differ by less
         than `SAME` are equal: the second is the first after those that equal the best, where there is one
     gain_on_second, gain_on_worst : of the best, as a share of the other's objective; None where that is 0
     is_clear : whether the 95 % intervals of best and second do not touch; None with one seed
     """
 
+    group: str = ""
     best: int | None = None
     second: int | None = None
     worst: int | None = None
@@ -109,8 +112,10 @@ class SweepResult:
     is_larger_better : whether more of it is better
     seeds : runs of each point
     rows : by place
-    effects : of each key with several values, the most important first
-    verdict : who won
+    effects : of each key with several values, the most important first; of results relative to the mean of their group
+        where there are groups
+    verdicts : who won, one for each group, or one
+    within : key whose values are no choice, so that points are judged among those that share one; empty for none
     """
 
     name: str
@@ -120,11 +125,42 @@ class SweepResult:
     seeds: int
     rows: tuple[SweepRow, ...]
     effects: tuple[KeyEffect, ...]
-    verdict: SweepVerdict
+    verdicts: tuple[SweepVerdict, ...]
+    within: str = ""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Keys that differ between points; all where there is one point."""
+        """Keys that differ between points, of zipped keys the first; all where there is one point."""
         names = self.rows[0].values if self.rows else {}
-        varied = tuple(key for key in names if len({row.values[key] for row in self.rows}) > 1)
-        return varied or tuple(names)
+        varied: dict[tuple[int, ...], str] = {}
+        for key in (*((self.within,) if self.within else ()), *names):
+            numbers: dict[str, int] = {}
+            pattern = tuple(numbers.setdefault(row.values[key], len(numbers)) for row in self.rows)
+            if len(numbers) > 1:
+                varied.setdefault(pattern, key)
+        return tuple(varied.values()) or tuple(names)
+
+    @property
+    def bests(self) -> dict[str, int]:
+        """Place of the best point of each group."""
+        return {one.group: one.best for one in self.verdicts if one.best is not None}
+
+    def group(self, row: SweepRow) -> str:
+        """The group of a point."""
+        return row.values[self.within] if self.within else ""
+
+    def relative(self) -> dict[int, float]:
+        """Objective of each point that has one, by place; where there are groups, over the mean of its group."""
+        known = [(row, row.objective) for row in self.rows if row.objective is not None]
+        if not self.within:
+            return {row.place: value for row, value in known}
+        groups: dict[str, list[float]] = {}
+        for row, value in known:
+            groups.setdefault(self.group(row), []).append(value)
+        means = {name: fmean(values) for name, values in groups.items()}
+        return {row.place: value / means[self.group(row)] for row, value in known if means[self.group(row)]}
+
+    @property
+    def effect_unit(self) -> str:
+        """Unit of `relative` and of the effects."""
+        return "ratio" if self.within else self.unit

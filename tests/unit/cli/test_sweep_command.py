@@ -80,7 +80,7 @@ def test_a_sweep_ends_in_a_verdict_a_table_and_a_page(command: Command, tmp_path
     assert page.count("<figure>") == 2
     again = command("sweep", "tiny.yaml", *set_, "--seeds", "3", "-j", "2", "-o", "out", "--json")
     document = json.loads(again.out)
-    assert (document["runs"], document["kept"], document["verdict"]["best"]) == (12, 12, 0)
+    assert (document["runs"], document["kept"], document["verdicts"][0]["best"]) == (12, 12, 0)
     assert document["rows"] == result["rows"]
     assert again.err == ""
 
@@ -94,7 +94,7 @@ def test_a_section_of_the_file_is_swept_and_a_setting_goes_before_its_grid(comma
     assert values == [(*pair, senders) for pair in zipped for senders in ("2", "3", "9")]
     assert [row["status"] for row in rows] == ["complete", "complete", "refused", *["complete"] * 3]
     assert "found 9, wanted at most 7" in rows[2]["reason"]
-    assert found.out.startswith("Size 100KB, hosts_per_leaf 8, senders ")
+    assert found.out.startswith("Size 100KB, senders ")  # of zipped keys the first
     assert "One seed: no statement on noise" in found.out
     assert "1 point has no result to judge: 1 refused." in found.out
 
@@ -116,6 +116,7 @@ def test_all_mistakes_of_a_sweep_are_told_before_anything_runs(command: Command,
         (("--set", "traffic.senders=3,3"), "found a value twice"),
         (("--set", "traffic.senders=3,"), "found nothing between two commas"),
         (("--set", "traffic.senders=3", "--seeds", "0"), "wanted at least one"),
+        (("--set", "traffic.senders=3", "--within", "traffic.sender"), "did you mean 'traffic.senders'?"),
     ],
 )
 def test_a_sweep_that_says_nothing_useful_is_refused(command: Command, arguments: tuple[str, ...], told: str) -> None:

@@ -62,7 +62,7 @@ LATER = {
     "sweep": "varies keys over many runs: run it by `weftwork sweep FILE`, or leave it out by --set sweep=null",
 }
 # Keys of the section that `weftwork sweep` reads, and every other command refuses.
-SWEEP_KEYS = ("grid", "zip", "list", "random", "seeds", "by")
+SWEEP_KEYS = ("grid", "zip", "list", "random", "seeds", "by", "within")
 
 WORKLOADS = ("collective", "traffic", "training", "jobs")
 

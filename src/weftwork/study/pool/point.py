@@ -10,17 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import yaml
 
 from weftwork.base.version import VERSION
 from weftwork.spec.scenario.scenario import dump
 from weftwork.study.prepare.engine_settings import policies_of
 from weftwork.study.prepare.estimate import amounts_asked, estimate
 from weftwork.study.prepare.prepare import read_scenario
-from weftwork.study.run.own_files import own_files
 
 if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
@@ -121,14 +122,22 @@ def _seeded(scenario: Scenario, seed: int) -> Scenario:
     return scenario.model_copy(update={"engine": scenario.engine.model_copy(update={"seed": seed})})
 
 
+def _files(value: object) -> Iterator[str]:
+    """Files that a resolved scenario names: a fabric, a model, sizes of flows, Python; all by absolute paths."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _files(inner)
+    elif isinstance(value, str) and Path(value).is_absolute() and Path(value).is_file():
+        yield value
+
+
 def _digest(scenario: Scenario) -> str:
-    """SHA-256 over version, resolved scenario, the fabric's file and every Python file that is chosen."""
-    file = scenario.fabric.file
+    """SHA-256 over version, resolved scenario, every file that it names, and the policies."""
+    text = dump(scenario)
     document = {
         "weftwork": VERSION,
-        "scenario": dump(scenario),
-        "files": own_files(scenario),
-        "fabric": None if file is None else hashlib.sha256(Path(file).read_bytes()).hexdigest(),
+        "scenario": text,
+        "files": {file: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in _files(yaml.safe_load(text))},
         "policies": {kind: policy.hash for kind, policy in policies_of(scenario).items()},
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

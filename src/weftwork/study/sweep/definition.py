@@ -60,6 +60,7 @@ class SweepDefinition:
     samples, sample_seed : how many draws, and the seed that they follow from
     seeds : runs of each point; None where the file says nothing
     by : number of the summary by which points are judged; None where the file says nothing
+    within : key whose values are no choice; None where the file says nothing
     """
 
     grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -70,6 +71,7 @@ class SweepDefinition:
     sample_seed: int = 1
     seeds: int | None = None
     by: str | None = None
+    within: str | None = None
 
     @property
     def points(self) -> int:
@@ -132,7 +134,7 @@ def read_definition(file: Path, settings: Mapping[str, str]) -> SweepDefinition:
     grid = {**found.grid, **given}
     made = SweepDefinition(
         grid=grid, zipped=found.zipped, listed=found.listed, drawn=found.drawn, samples=found.samples,
-        sample_seed=found.sample_seed, seeds=found.seeds, by=found.by,
+        sample_seed=found.sample_seed, seeds=found.seeds, by=found.by, within=found.within,
     )  # fmt: skip
     if not reader.mistakes and made.points > MOST_POINTS:
         reader.wrong("sweep", f"found {made.points:,} points, wanted at most {MOST_POINTS:,}")
@@ -182,10 +184,11 @@ class _SectionReader:
                     parts |= self._random(value)
                 case "seeds":
                     parts["seeds"] = self._whole(value, "sweep.seeds", 1)
-                case "by":
-                    parts["by"] = value.text if isinstance(value, Scalar) else None
-                    if not parts["by"]:
-                        self.wrong("sweep.by", f"found {show(value)}, wanted a number such as iteration_ps", value)
+                case "by" | "within":
+                    parts[key] = value.text if isinstance(value, Scalar) else None
+                    if not parts[key]:
+                        wanted = "a number such as iteration_ps" if key == "by" else "a key such as training.model"
+                        self.wrong(f"sweep.{key}", f"found {show(value)}, wanted {wanted}", value)
                 case _:
                     wanted = ", ".join(SWEEP_KEYS)
                     self.wrong(f"sweep.{key}", f"unknown key; wanted {wanted}", value, nearest(key, SWEEP_KEYS))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
 from weftwork.store.runs import Run, new_folder
 from weftwork.store.sweeps import sweep_folder, write_result
 from weftwork.study.pool.pool import run_pool, workers_for
@@ -76,6 +78,7 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
     out: str | Path | None = None,
     seeds: int | None = None,
     by: str | None = None,
+    within: str | None = None,
     workers: int | None = None,
     what_if: Extent = "none",
     user_code: bool = True,
@@ -94,6 +97,7 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
     seeds : runs of each point; by default the section's, or one
     by : number of the summary that decides; by default the section's, or the time of an iteration, a collective or all
         messages
+    within : key whose values are no choice: who wins is judged for each of them; by default the section's, or none
     workers : runs side by side; by default a core for each, as far as memory holds them
     what_if, user_code : as `weftwork.study.run.run.run_scenario` takes them
     on_start, on_progress : told what is about to be done, and how far it is
@@ -114,6 +118,10 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
     count = seeds if seeds is not None else definition.seeds or 1
     plan = plan_of(path, definition, seeds=count, what_if=what_if, user_code=user_code)
     decides = by if by is not None else definition.by
+    groups = within if within is not None else definition.within
+    if groups is not None and groups not in plan.values[0]:
+        text = f"found '{groups}', wanted a key that the sweep varies: {', '.join(plan.values[0])}"
+        raise ConfigError("command line", [Mistake(path="--within", text=text, fix=nearest(groups, plan.values[0]))])
     wanted = [point for points in plan.points for point in points]
     side_by_side = workers_for(len(wanted), plan.memory_bytes) if workers is None else max(1, workers)
     folder = new_folder(f"{plan.name}-sweep") if out is None else Path(out)
@@ -137,7 +145,7 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
                 outcomes[outcome.point] = outcome
         except KeyboardInterrupt:
             end = "interrupted"
-        result = None if end != "done" else _judged(plan, outcomes, runs, count, decides)
+        result = None if end != "done" else _judged(plan, outcomes, runs, decides, groups)
         if result is not None:
             write_result(folder, result)
     whole = [outcome for outcome in outcomes.values() if outcome.end == "run"]
@@ -148,10 +156,12 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
 
 
 def _judged(
-    plan: SweepPlan, outcomes: Mapping[int, PoolOutcome], runs: Path, seeds: int, by: str | None
+    plan: SweepPlan, outcomes: Mapping[int, PoolOutcome], runs: Path, by: str | None, within: str | None
 ) -> SweepResult:
     ranges = frozenset(key for key, how in plan.definition.drawn.items() if not how.choices)
-    return judged(rows_of_sweep(plan, outcomes, runs), name=plan.name, seeds=seeds, by=by, drawn=ranges)
+    rows = rows_of_sweep(plan, outcomes, runs)
+    seeds = max(row.wanted for row in rows)
+    return judged(rows, name=plan.name, seeds=seeds, by=by, within=within, drawn=ranges)
 
 
 def _want_number(by: str | None, runs: Path, points: Sequence[PoolPoint], outcome: PoolOutcome) -> None:

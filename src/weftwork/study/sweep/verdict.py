@@ -56,7 +56,15 @@ def is_larger_better(name: str, unit: str) -> bool:
     return unit in _LARGER_UNITS or name in _LARGER_NAMES
 
 
-def judged(rows: Sequence[SweepRow], *, name: str, seeds: int, by: str | None, drawn: frozenset[str]) -> SweepResult:
+def judged(
+    rows: Sequence[SweepRow],
+    *,
+    name: str,
+    seeds: int,
+    by: str | None = None,
+    within: str | None = None,
+    drawn: frozenset[str] = frozenset(),
+) -> SweepResult:
     """Judge the rows of a sweep.
 
     Parameters
@@ -65,6 +73,7 @@ def judged(rows: Sequence[SweepRow], *, name: str, seeds: int, by: str | None, d
     name : of the scenario
     seeds : runs of each point
     by : number that decides; None for the headline
+    within : key whose values are no choice; points are judged among those that share one; None: among all
     drawn : keys of which each point drew a number of its own
 
     Raises
@@ -73,19 +82,27 @@ def judged(rows: Sequence[SweepRow], *, name: str, seeds: int, by: str | None, d
     """
     first: Mapping[str, Mapping[str, object]] = next((row.numbers for row in rows if row.numbers), {})
     objective = objective_of(first, by) if first else None
-    if objective is None:
-        return SweepResult(
-            name=name, objective="", unit="", is_larger_better=False, seeds=seeds, rows=tuple(rows), effects=(),
-            verdict=SweepVerdict(),
-        )  # fmt: skip
-    unit = str(first[objective]["unit"])
-    found = tuple(_with_objective(row, objective) for row in rows)
-    larger = is_larger_better(objective, unit)
+    unit = "" if objective is None else str(first[objective]["unit"])
+    larger = objective is not None and is_larger_better(objective, unit)
+    found = tuple(rows) if objective is None else tuple(_with_objective(row, objective) for row in rows)
+    groups = [""] if within is None else list(dict.fromkeys(row.values[within] for row in rows))
+    verdicts = [
+        replace(
+            _verdict([row for row in found if within is None or row.values[within] == group], is_larger_better=larger),
+            group=group,
+        )
+        for group in groups
+    ]
     result = SweepResult(
-        name=name, objective=objective, unit=unit, is_larger_better=larger, seeds=seeds, rows=found, effects=(),
-        verdict=_verdict(found, is_larger_better=larger),
+        name=name, objective=objective or "", unit=unit, is_larger_better=larger, seeds=seeds, rows=found, effects=(),
+        verdicts=tuple(verdicts), within=within or "",
     )  # fmt: skip
-    effects = [_effect(key, found, is_drawn=key in drawn) for key in result.keys]
+    if objective is None:
+        return result
+    values = result.relative()
+    known = [(row, values[row.place]) for row in found if row.place in values]
+    keys = [key for key in result.keys if key != within]
+    effects = [_effect(key, known, is_drawn=key in drawn) for key in keys]
     return replace(result, effects=tuple(sorted(effects, key=lambda one: -(one.share or 0.0))))
 
 
@@ -130,8 +147,8 @@ def _apart(one: SweepRow, other: SweepRow) -> bool:
     return high < other_low or other_high < low
 
 
-def _effect(key: str, rows: Sequence[SweepRow], *, is_drawn: bool) -> KeyEffect:
-    known = [(row.values[key], row.objective) for row in rows if row.objective is not None]
+def _effect(key: str, found: Sequence[tuple[SweepRow, float]], *, is_drawn: bool) -> KeyEffect:
+    known = [(row.values[key], value) for row, value in found]
     groups: dict[str, list[float]] = {}
     if is_drawn and len({text for text, _ in known}) > len(_THIRDS):
         ordered = sorted(known, key=lambda one: float(one[0]))

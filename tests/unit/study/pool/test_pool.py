@@ -70,6 +70,19 @@ def test_a_folder_is_named_for_all_that_its_result_follows_from(tmp_path: Path) 
     assert before.folder != after.folder
 
 
+def test_a_folder_is_named_for_the_data_that_its_scenario_names_too(tmp_path: Path) -> None:
+    sizes = tmp_path / "sizes.csv"
+    file = tmp_path / "poisson.yaml"
+    poisson = "{pattern: poisson, sizes: sizes.csv, load: 0.3, flows: 10}"
+    pattern = "{pattern: incast, senders: 7, size: 50KB, start_jitter: 5us}"
+    file.write_text(SCENARIO.replace(pattern, poisson), encoding="utf-8")
+    folders = []
+    for size in (1000, 2000):
+        sizes.write_text(f"size_bytes,cumulative_percent\n{size},50\n{10 * size},100\n", encoding="utf-8")
+        folders += [point.folder for point in pool_points(file, {})]
+    assert folders[0] != folders[1]
+
+
 def test_a_file_that_changes_meanwhile_is_not_run_under_the_old_name(file: Path, runs: Path) -> None:
     (point,) = pool_points(file, SENDERS[0])
     file.write_text(SCENARIO.replace("50KB", "60KB"), encoding="utf-8")

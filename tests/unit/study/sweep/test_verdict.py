@@ -21,6 +21,7 @@ def result(
     status: str = "complete",
     drawn: frozenset[str] = frozenset(),
     by: str | None = None,
+    within: str | None = None,
 ) -> SweepResult:
     """Points with the values of their seeds; no value for a point that was refused."""
     seeds = max(len(values) for _, values in points)
@@ -37,7 +38,7 @@ def result(
                 wanted=seeds, runs=("runs/x",) * len(values), digests=("d",) * len(values), numbers=numbers,
             )
         )  # fmt: skip
-    return judged(rows, name="tiny", seeds=seeds, by=by, drawn=drawn)
+    return judged(rows, name="tiny", seeds=seeds, by=by, within=within, drawn=drawn)
 
 
 def said(found: SweepResult) -> str:
@@ -48,7 +49,7 @@ def test_the_least_time_wins_and_a_clear_gain_says_so() -> None:
     found = result(
         ({"a.k": "one"}, [10e9, 10.1e9, 9.9e9]), ({"a.k": "two"}, [8e9, 8.1e9, 7.9e9]), ({"a.k": "six"}, [16e9] * 3)
     )
-    verdict = found.verdict
+    (verdict,) = found.verdicts
     assert (verdict.best, verdict.second, verdict.worst, verdict.is_clear) == (1, 0, 2, True)
     assert verdict.gain_on_second == pytest.approx(0.2)
     assert verdict.gain_on_worst == pytest.approx(0.5)
@@ -60,13 +61,13 @@ def test_the_least_time_wins_and_a_clear_gain_says_so() -> None:
 
 def test_a_gain_within_the_seeds_may_be_noise() -> None:
     found = result(({"a.k": "one"}, [10e9, 12e9, 8e9]), ({"a.k": "two"}, [9e9, 11e9, 7e9]))
-    assert found.verdict.is_clear is False
+    assert found.verdicts[0].is_clear is False
     assert "overlap, so this may be noise" in said(found)
 
 
 def test_one_seed_makes_no_statement_on_noise() -> None:
     found = result(({"a.k": "one"}, [10e9]), ({"a.k": "two"}, [9e9]))
-    assert found.verdict.is_clear is None
+    assert found.verdicts[0].is_clear is None
     assert "One seed: no statement on noise" in said(found)
     assert "interval" not in said(found)
 
@@ -75,7 +76,7 @@ def test_the_most_of_a_rate_wins() -> None:
     found = result(
         ({"a.k": "one"}, [10e9]), ({"a.k": "two"}, [9e9]), number="goodput_bps", unit="b/s", by="goodput_bps"
     )
-    assert found.verdict.best == 0
+    assert found.verdicts[0].best == 0
     assert "11.1 % more than the worst" in said(found)
 
 
@@ -92,6 +93,29 @@ def test_the_key_with_the_largest_effect_is_named() -> None:
     assert "a matters most: the means of its values go from 10.5 ms (1) to 20.5 ms (2), 99 % of" in said(found)
 
 
+def test_within_a_key_each_of_its_values_has_a_winner() -> None:
+    """By hand: small over its mean of 1.5 is 2/3 and 4/3, large over 150 is 1.2 and 0.8; the means of k are 14/15 and 16/15."""
+    points = [("small", "1", 1e9), ("small", "2", 2e9), ("large", "1", 180e9), ("large", "2", 120e9)]
+    found = result(*(({"m.model": model, "a.k": k}, [value]) for model, k, value in points), within="m.model")
+    assert found.bests == {"small": 0, "large": 3}
+    first, second, *_ = sweep_verdict(found)
+    assert first.startswith("Model small: K 1 is best: time of an iteration 1 ms. 50 % less than the worst, k 2")
+    assert second.startswith("Model large: K 2 is best: time of an iteration 120 ms.")
+    (effect,) = found.effects
+    assert [(level.text, round(level.mean, 4)) for level in effect.levels] == [("1", 0.9333), ("2", 1.0667)]
+    values = [2 / 3, 4 / 3, 1.2, 0.8]
+    assert effect.share == pytest.approx(4 * (1 / 15) ** 2 / sum((value - 1) ** 2 for value in values))
+    page = sweep_page(found, "out", "weftwork sweep f")
+    assert "best, small" in page
+    assert page.count('class="dot c2"') == 2
+
+
+def test_zipped_keys_are_told_by_the_first_of_them() -> None:
+    found = result(*(({"a.t": text, "a.d": other}, [1e9 * float(text)]) for text, other in (("1", "8"), ("2", "4"))))
+    assert found.keys == ("a.t",)
+    assert said(found).startswith("T 1 is best")
+
+
 def test_a_key_that_was_drawn_is_told_by_thirds() -> None:
     points = [({"a": str(value)}, [value * 1e9]) for value in (6, 1, 5, 2, 4, 3)]
     found = result(*points, drawn=frozenset({"a"}))
@@ -105,14 +129,14 @@ def test_a_key_that_was_drawn_is_told_by_thirds() -> None:
 def test_points_without_a_result_are_counted_and_never_win() -> None:
     found = result(({"a.k": "one"}, []), ({"a.k": "two"}, [9e9, None]), ({"a.k": "six"}, [12e9, 13e9]))
     assert [row.objective for row in found.rows] == [None, None, 12.5e9]
-    assert found.verdict.best == 2
+    assert found.verdicts[0].best == 2
     assert "1 point has no result to judge: 1 refused." in said(found)
 
 
 @pytest.mark.parametrize("status", ["stuck", "deadlocked", "stopped"])
 def test_the_time_of_a_run_that_did_not_finish_does_not_count(status: str) -> None:
     found = result(({"a.k": "one"}, [9e9]), status=status)
-    assert found.verdict.best is None
+    assert found.verdicts[0].best is None
     assert said(found).startswith("No point can be judged")
 
 
@@ -122,7 +146,7 @@ def test_equal_points_are_said_to_be_equal() -> None:
     assert said(found).startswith(
         "K one and k two are equal and best: time of an iteration 9 ms. 50 % less than the worst, k six"
     )
-    assert found.verdict.second == found.verdict.worst == 2
+    assert found.verdicts[0].second == found.verdicts[0].worst == 2
 
 
 def test_an_unknown_number_names_the_nearest() -> None:

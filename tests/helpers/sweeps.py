@@ -22,7 +22,7 @@ transport: {congestion_control: fixed-window}
 traffic: {pattern: incast, senders: 7, size: 50KB, start_jitter: 5us}
 """
 
-_PATTERN = '''"""One message; before it, the worker dies so often, or its parent hears Ctrl-C."""
+_PATTERN = '''"""One message; before it, the worker dies so often, or its parent hears Ctrl-C or is killed."""
 
 import os
 import signal
@@ -46,6 +46,9 @@ class Keys(Record):
     presses: int = row(
         "presses", Whole(low=0, high=9, unit="presses"), default=0, text="Of Ctrl-C.", source="chosen: a test"
     )
+    orphans: int = row(
+        "orphans", Whole(low=0, high=9, unit="orphans"), default=0, text="Workers.", source="chosen: a test"
+    )
     kilobytes: int = row(
         "kilobytes", Whole(low=1, high=99, unit="kB"), default=1, text="Of the message.", source="chosen: a test"
     )
@@ -63,6 +66,10 @@ def happens(name: str, times: int) -> bool:
 def job(keys: Keys, given: PatternInput) -> Job:
     if happens(f"deaths-{{keys.kilobytes}}", keys.deaths):
         os.kill(os.getpid(), signal.SIGKILL)
+    if happens("orphans", keys.orphans):
+        (HERE / "worker").write_text(str(os.getpid()))
+        os.kill(os.getppid(), signal.SIGKILL)
+        signal.pause()
     if happens("presses", keys.presses):
         os.kill(os.getppid(), signal.SIGINT)
         signal.pause()

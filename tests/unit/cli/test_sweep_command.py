@@ -172,30 +172,37 @@ def test_a_disk_that_fills_says_so_and_how_to_go_on(command: Command, monkeypatc
     assert "the disk is full: 2 of 4 runs are whole and kept in out/runs; free some space, then go on by: " in found.err
 
 
+def swept(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """A sweep in a process of its own, which can be ended."""
+    program = "import sys; from weftwork.cli import main; sys.exit(main())"
+    where = os.environ | {"PYTHONPATH": str(Path(weftwork.__file__).parents[1])}
+    command = [sys.executable, "-c", program, *line.split()]
+    return subprocess.run(command, cwd=folder, env=where, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.usefixtures("python_hears_sigint")
 def test_a_sweep_that_is_interrupted_goes_on_where_it_was(tmp_path: Path) -> None:
     file = with_pattern(tmp_path)
-    program = "import sys; from weftwork.cli import main; sys.exit(main())"
     line = f"sweep {file.name} --set traffic.kilobytes=1,2 --set traffic.presses=0,1 -j 1 -o out"
-    arguments = line.split()
-    where = os.environ | {"PYTHONPATH": str(Path(weftwork.__file__).parents[1])}
-
-    def swept() -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", program, *arguments],
-            cwd=tmp_path,
-            env=where,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    found = swept()
+    found = swept(tmp_path, line)
     assert found.returncode == 128 + signal.SIGINT, found.stderr
     assert "the sweep was interrupted: 1 of 4 runs are whole and kept in out/runs; go on by: " in found.stderr
-    command = next(line for line in found.stderr.splitlines() if "go on by: " in line).partition("go on by: ")[2]
+    command = next(one for one in found.stderr.splitlines() if "go on by: " in one).partition("go on by: ")[2]
     assert command == f"weftwork {line}"
     assert len(list((tmp_path / "out/runs").iterdir())) == 1
-    again = swept()
+    again = swept(tmp_path, line)
+    assert again.returncode == 0, again.stderr
+    assert "4 runs, 1 of them from before" in again.stdout
+
+
+def test_a_sweep_that_is_killed_leaves_no_worker_and_goes_on(tmp_path: Path) -> None:
+    """The worker holds the pipes of the output and waits for ever: that `swept` returns shows that it has ended."""
+    file = with_pattern(tmp_path)
+    line = f"sweep {file.name} --set traffic.kilobytes=1,2 --set traffic.orphans=0,1 -j 1 -o out"
+    found = swept(tmp_path, line)
+    assert found.returncode == -signal.SIGKILL
+    status = Path(f"/proc/{(tmp_path / 'worker').read_text(encoding='utf-8')}/status")
+    assert not status.exists() or "State:\tZ" in status.read_text(encoding="utf-8")  # ended, and not yet counted
+    again = swept(tmp_path, line)
     assert again.returncode == 0, again.stderr
     assert "4 runs, 1 of them from before" in again.stdout

@@ -7,6 +7,7 @@ Leaves out: the folder that holds the runs (`weftwork.store.sweeps`), and what t
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections import deque
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.memory import memory_limit, peak_memory_bytes
-from weftwork.study.pool.work import PoolOutcome, deafen, is_whole, run_point
+from weftwork.study.pool.work import PoolOutcome, begin_worker, is_whole, run_point
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,7 +173,9 @@ def _executor(workers: int, runs: Path) -> Iterator[Any]:
     """Worker processes, which are ended with the body, whatever they do then; what they leave unfinished is removed."""
     from joblib.externals.loky import ProcessPoolExecutor
 
-    executor = ProcessPoolExecutor(max_workers=workers, initializer=deafen, env=_ONE_THREAD)
+    executor = ProcessPoolExecutor(
+        max_workers=workers, initializer=begin_worker, initargs=(os.getpid(),), env=_ONE_THREAD
+    )
     try:
         yield executor
     finally:

@@ -5,7 +5,9 @@ What is the user's mistake, or a full disk, comes home as an outcome, so that on
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +21,9 @@ from weftwork.study.run.run import run_scenario
 if TYPE_CHECKING:
     from weftwork.study.pool.point import PoolPoint
 
-__all__ = ["PoolOutcome", "deafen", "is_whole", "run_point"]
+__all__ = ["PoolOutcome", "begin_worker", "is_whole", "run_point"]
 
+_SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2), Linux: a worker whose parent was killed ends at once
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -43,9 +46,17 @@ class PoolOutcome:
     is_kept: bool = False
 
 
-def deafen() -> None:
-    """Leave Ctrl-C, which a terminal sends to all, to the process that has started this one."""
+def begin_worker(parent: int) -> None:
+    """Leave Ctrl-C, which a terminal sends to all, to the process that has started this one, and end with it.
+
+    Parameters
+    ----------
+    parent : number of that process
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ctypes.CDLL(None, use_errno=True).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the kernel was told
+        os._exit(1)
 
 
 def is_whole(folder: Path) -> bool:

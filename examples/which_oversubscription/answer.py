@@ -11,9 +11,9 @@ from pathlib import Path
 
 from examples import cases
 
-import weftwork
 from weftwork.base.clock import SECOND_PS
 from weftwork.report.figures import cards
+from weftwork.study.sweep import sweep
 
 __all__ = ["Case", "figure", "measure", "report"]
 
@@ -32,7 +32,7 @@ class Case:
 def measure() -> list[Case]:
     """Run the sweep of the scenario."""
     with tempfile.TemporaryDirectory() as folder:
-        result = weftwork.sweep(cases.in_folder(__file__), out=Path(folder) / "sweep").result
+        result = sweep.run_sweep(cases.in_folder(__file__), out=Path(folder) / "sweep").result
     if result is None:
         raise KeyboardInterrupt
     found: dict[str, Case] = {}

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from weftwork.study.results.results import results
     from weftwork.study.run.execute import execute
     from weftwork.study.run.run import run_scenario as run
-    from weftwork.study.sweep.sweep import run_sweep as sweep
 
 __version__ = version.VERSION
 
@@ -36,7 +35,6 @@ __all__ = [
     "read_scenario",
     "results",
     "run",
-    "sweep",
 ]
 
 # Imported when first used, so that `import weftwork` costs nothing, and a program hears Ctrl-C as soon as it starts.
@@ -55,7 +53,6 @@ _HOMES = {
     "read_scenario": ("weftwork.study.prepare.prepare", "read_scenario"),
     "results": ("weftwork.study.results.results", "results"),
     "run": ("weftwork.study.run.run", "run_scenario"),
-    "sweep": ("weftwork.study.sweep.sweep", "run_sweep"),
 }
 
 

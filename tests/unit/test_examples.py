@@ -17,6 +17,7 @@ import pytest
 
 import weftwork
 from weftwork.store.runs import Run
+from weftwork.study.sweep import sweep
 from weftwork.study.sweep.sweep import SweepRun
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +46,7 @@ def test_an_example_prints_and_draws_what_its_readme_shows(
     module, readme = answer(name), (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
     digests: list[str] = []
     monkeypatch.setattr(weftwork, "run", _told(digests, weftwork.run))
-    monkeypatch.setattr(weftwork, "sweep", _told_of_sweep(digests, weftwork.sweep))
+    monkeypatch.setattr(sweep, "run_sweep", _told_of_sweep(digests, sweep.run_sweep))
     measured = module.measure()
     check_golden(f"digests/examples/{name}.txt", "".join(digests))
     assert f"python -m examples.{name}.answer\n" in readme
@@ -69,11 +70,11 @@ def _told(digests: list[str], run: Callable[..., Run]) -> Callable[..., Run]:
     return noted
 
 
-def _told_of_sweep(digests: list[str], sweep: Callable[..., SweepRun]) -> Callable[..., SweepRun]:
-    """`weftwork.sweep`, which also notes each point and its digests."""
+def _told_of_sweep(digests: list[str], run_sweep: Callable[..., SweepRun]) -> Callable[..., SweepRun]:
+    """`run_sweep`, which also notes each point and its digests."""
 
     def noted(scenario: Path, **arguments: Any) -> SweepRun:
-        done = sweep(scenario, **arguments)
+        done = run_sweep(scenario, **arguments)
         assert done.result is not None
         digests.extend(f"{' '.join(row.digests)} {row.name}\n" for row in done.result.rows)
         return done

@@ -83,13 +83,14 @@ def points_of(
     file, overrides, what_if, user_code : as a point keeps them
     seeds : in place of engine.seed
     """
+    base = _base(scenario)
     return [
         PoolPoint(
             place=first + place,
             file=file,
             overrides=overrides,
             seed=seed,
-            digest=_digest(_seeded(scenario, seed)),
+            digest=_digest(base, seed),
             what_if=what_if,
             user_code=user_code,
         )
@@ -105,7 +106,7 @@ def scenario_of(point: PoolPoint) -> Scenario | None:
     ConfigError, CodeError : it cannot be read any more
     """
     scenario = _seeded(read_scenario(point.file, point.overrides, user_code=point.user_code), point.seed)
-    return scenario if _digest(scenario) == point.digest else None
+    return scenario if _digest(_base(scenario), point.seed) == point.digest else None
 
 
 def memory_of(scenario: Scenario) -> int:
@@ -131,13 +132,18 @@ def _files(value: object) -> Iterator[str]:
         yield value
 
 
-def _digest(scenario: Scenario) -> str:
-    """SHA-256 over version, resolved scenario, every file that it names, and the policies."""
-    text = dump(scenario)
+def _digest(base: str, seed: int) -> str:
+    """SHA-256 of a scenario with a seed; the rest of the scenario is read once for all seeds."""
+    return hashlib.sha256(f"{base} {seed}".encode()).hexdigest()
+
+
+def _base(scenario: Scenario) -> str:
+    """Version, resolved scenario but for its seed, every file that it names, and the policies, as text."""
+    text = dump(_seeded(scenario, 0))
     document = {
         "weftwork": VERSION,
         "scenario": text,
         "files": {file: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in _files(yaml.safe_load(text))},
         "policies": {kind: policy.hash for kind, policy in policies_of(scenario).items()},
     }
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    return json.dumps(document, sort_keys=True)

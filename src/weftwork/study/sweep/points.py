@@ -171,7 +171,7 @@ def _seeds(scenario: Scenario, seeds: int) -> range:
 def _fatal(
     wrong: Mapping[int, tuple[Mistake, ...]], values: list[dict[str, str]], definition: SweepDefinition
 ) -> list[Mistake]:
-    """Mistakes of every point, and those of a value of the grid that every point with it has; each once."""
+    """Mistakes of every point, and those of a written value that every point with it has; each once."""
     where: dict[str, set[int]] = {}
     for place, mistakes in wrong.items():
         for mistake in mistakes:
@@ -181,7 +181,7 @@ def _fatal(
         for mistake in mistakes:
             key = mistake.path.removeprefix("--set ")
             same = list(range(len(values)))
-            if key in definition.grid:
+            if key in values[place] and key not in definition.drawn:
                 same = [other for other, texts in enumerate(values) if texts[key] == values[place][key]]
             if where[mistake.path].issuperset(same) or len(wrong) == len(values):
                 found.setdefault((mistake.path, mistake.text), mistake)

@@ -6,12 +6,13 @@ import math
 from pathlib import Path
 
 import pytest
+from helpers.sweeps import SCENARIO
 from hypothesis import given
 from hypothesis import strategies as st
 
 from weftwork.base.errors import ConfigError
 from weftwork.study.sweep.definition import read_definition, split_values
-from weftwork.study.sweep.points import combinations
+from weftwork.study.sweep.points import combinations, plan_of
 
 HEAD = "schema: 2\nname: tiny\n"
 
@@ -113,6 +114,24 @@ def test_all_mistakes_of_a_section_are_told_with_their_lines(tmp_path: Path) -> 
         (13, "sweep.seeds"): "found '0'",
     }
     assert told[4, "sweep.gird"].fix == "grid"
+
+
+def test_a_value_that_no_combination_makes_right_stops_and_a_combination_or_a_draw_does_not(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.yaml"
+    section = (
+        "sweep: {list: [{fabric.hosts_per_leaf: 4}, {fabric.hosts_per_leaf: 8}],"
+        " random: {samples: 20, keys: {traffic.senders: {low: 2, high: 9}}}}"
+    )
+    file.write_text(SCENARIO + section, encoding="utf-8")
+    plan = plan_of(file, read_definition(file, {}), seeds=1)
+    values = [(texts["fabric.hosts_per_leaf"], int(texts["traffic.senders"])) for texts in plan.values]
+    wrong = [place for place, (hosts, senders) in enumerate(values) if hosts == "4" and senders > 7]
+    assert sorted(plan.refused) == wrong != []
+    assert all("wanted at most 7" in reason for reason in plan.refused.values())
+    file.write_text(SCENARIO + section.replace("hosts_per_leaf: 8", "hosts_per_leaf: none"), encoding="utf-8")
+    with pytest.raises(ConfigError) as found:
+        plan_of(file, read_definition(file, {}), seeds=1)
+    assert [mistake.path for mistake in found.value.mistakes] == ["--set fabric.hosts_per_leaf"]
 
 
 def test_too_many_points_are_refused_before_they_are_made(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ import pytest
 
 import weftwork
 from weftwork.store.runs import Run
+from weftwork.study.sweep import sweep
+from weftwork.study.sweep.sweep import SweepRun
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -44,6 +46,7 @@ def test_an_example_prints_and_draws_what_its_readme_shows(
     module, readme = answer(name), (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
     digests: list[str] = []
     monkeypatch.setattr(weftwork, "run", _told(digests, weftwork.run))
+    monkeypatch.setattr(sweep, "run_sweep", _told_of_sweep(digests, sweep.run_sweep))
     measured = module.measure()
     check_golden(f"digests/examples/{name}.txt", "".join(digests))
     assert f"python -m examples.{name}.answer\n" in readme
@@ -62,6 +65,18 @@ def _told(digests: list[str], run: Callable[..., Run]) -> Callable[..., Run]:
         changes = " ".join(f"{key}={value}" for key, value in arguments.get("overrides", {}).items())
         lines = (f"{one.provenance['seed']} {one.provenance['digest']} {changes}" for one in done.seeds or (done,))
         digests.extend(f"{line.rstrip()}\n" for line in lines)
+        return done
+
+    return noted
+
+
+def _told_of_sweep(digests: list[str], run_sweep: Callable[..., SweepRun]) -> Callable[..., SweepRun]:
+    """`run_sweep`, which also notes each point and its digests."""
+
+    def noted(scenario: Path, **arguments: Any) -> SweepRun:
+        done = run_sweep(scenario, **arguments)
+        assert done.result is not None
+        digests.extend(f"{' '.join(row.digests)} {row.name}\n" for row in done.result.rows)
         return done
 
     return noted
@@ -307,7 +322,21 @@ def _of_two_jobs(cases: dict) -> None:
     assert max(cases, key=lambda name: cases[name].costs("4:1 sprayed")) == "experts beside experts"
 
 
+def _of_which_oversubscription(cases: dict) -> None:
+    dense, experts = cases["llama-3-405b"], cases["deepseek-v3"]
+    assert {ratio: took_s / dense.took_s[1] for ratio, took_s in dense.took_s.items()} == {
+        1: 1, 2: pytest.approx(1.026, abs=0.001), 4: pytest.approx(1.078, abs=0.001),
+    }  # fmt: skip
+    assert {ratio: took_s / experts.took_s[1] for ratio, took_s in experts.took_s.items()} == {
+        1: 1, 2: pytest.approx(1.086, abs=0.001), 4: pytest.approx(1.72, abs=0.001),
+    }  # fmt: skip
+    for case in (dense, experts):
+        assert sorted(case.exposed.values()) == list(case.exposed.values())
+        assert all(took_s < ratio * case.took_s[1] for ratio, took_s in case.took_s.items() if ratio > 1)
+
+
 NUMBERS = {
+    "which_oversubscription": _of_which_oversubscription,
     "communication_share": _of_communication_share,
     "expert_parallel": _of_expert_parallel,
     "goodput_scale": _of_goodput_scale,

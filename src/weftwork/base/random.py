@@ -37,6 +37,7 @@ class Stream(IntEnum):
     PATH_LOAD = 11
     PLACEMENT = 32  # from 32 on no engine draws
     FAILURE = 33
+    SWEEP = 34
 
 
 def mix(a: int, b: int, c: int) -> int:

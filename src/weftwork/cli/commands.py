@@ -136,6 +136,56 @@ def _plan(  # noqa: PLR0913 - the options, all by name
     plan(asked, out=out, settings=settings, user_code=not no_user_code, as_json=as_json)
 
 
+@app.command("sweep", epilog=TRUST)
+def _sweep(  # noqa: PLR0913 - the options, all by name
+    *,
+    file: Annotated[Path, typer.Argument(help="Scenario, a YAML file, with or without a section sweep.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--out", help="Folder of the sweep, new or to go on with; runs/<name>-sweep-<time> by default."
+        ),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="Runs of each point, with consecutive seeds.")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Number of the summary that decides; the time of an iteration by default.")
+    ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="A key that is no choice, such as training.model: who wins for each value."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("-j", "--jobs", min=1, help="Runs side by side; all cores by default.")
+    ] = None,
+    what_if: Annotated[WhatIf, typer.Option(help="As of weftwork run; none by default.")] = WhatIf.NONE,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE,VALUE", help="Values of a key; may be repeated, for all combinations."
+        ),
+    ] = None,
+    no_user_code: NoUserCode = False,
+    as_json: Json = False,
+) -> None:
+    """Run all combinations of some keys on all cores: a table, a page, a verdict."""
+    from weftwork.cli.sweep import sweep
+
+    raise typer.Exit(
+        sweep(
+            file,
+            out=out,
+            seeds=seeds,
+            by=by,
+            within=within,
+            jobs=jobs,
+            what_if=what_if.value,
+            settings=settings,
+            user_code=not no_user_code,
+            as_json=as_json,
+        )
+    )
+
+
 @app.command("collective", epilog=TRUST)
 def _collective(  # noqa: PLR0913 - the options, all by name
     *,

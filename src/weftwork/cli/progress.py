@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from weftwork.study.run.execute import Progress
 
-__all__ = ["ProgressLine", "line"]
+__all__ = ["ProgressLine", "clock_words", "line"]
 
 _QUIET_S = 1.0  # what is done in a second needs no progress
 _EVERY_S = 0.1
@@ -72,13 +72,14 @@ def line(now: Progress, before: Progress, elapsed_s: float) -> str:
     if hops > 0 and elapsed_s > 0:
         parts.append(f"{hops / elapsed_s / 1e6:.2f} M packet-hops/s")
     if now.share is not None and before.share is not None and now.share > before.share:
-        parts.append(f"{_clock(elapsed_s * (1 - now.share) / (now.share - before.share))} left")
+        parts.append(f"{clock_words(elapsed_s * (1 - now.share) / (now.share - before.share))} left")
     if now.estimate is not None:
         parts.append(f"({now.estimate})")
     return "  ".join(parts)
 
 
-def _clock(seconds: float) -> str:
+def clock_words(seconds: float) -> str:
+    """Write a time that is left as on a clock: minutes and seconds, with hours where there are some."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

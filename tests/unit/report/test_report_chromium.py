@@ -12,7 +12,10 @@ from helpers.pages import simulated
 from helpers.training_run import training_run
 
 from weftwork.report.page import run_page
+from weftwork.report.page_sweep import sweep_page
+from weftwork.spec.sweep import SweepRow
 from weftwork.study.run.run import run_scenario
+from weftwork.study.sweep.verdict import judged
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 MOST_BYTES = 5_000_000
@@ -79,6 +82,31 @@ def test_a_page_runs_without_an_error_in_both_themes(page: Path, tmp_path: Path,
     assert attribute(document, "switched") == "true"
     assert attribute(document, "wide") == "false"
     assert int(attribute(document, "told")) >= 10
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_of_a_sweep_runs_without_an_error(tmp_path: Path, width: int) -> None:
+    rows = [
+        SweepRow(
+            place=place, values={"fabric.oversubscription": ratio, "transport.congestion_control": control},
+            status="complete", reason="", wanted=2, runs=("runs/a", "runs/b"), digests=("a", "b"),
+            numbers={
+                "iteration_ps": {
+                    "value": value, "low": 0.9 * value, "high": 1.1 * value, "unit": "ps", "text": "", "seeds": 2,
+                }
+            },
+        )
+        for place, (ratio, control, value) in enumerate(
+            [("1", "dcqcn", 1e9), ("1", "none", 2e9), ("4", "dcqcn", 3e9), ("4", "none", 5e9)]
+        )
+    ]  # fmt: skip
+    html = sweep_page(judged(rows, name="tiny", seeds=2), "runs/tiny", "weftwork sweep tiny.yaml")
+    file = tmp_path / "page.html"
+    file.write_text(html.replace("</body>", f"{TOUCH}</body>"), encoding="utf-8")
+    document, said = opened(file, tmp_path / "profile", f"--window-size={width},900")
+    assert complaints(said) == []
+    assert attribute(document, "wide") == "false"
+    assert int(attribute(document, "told")) == 2
 
 
 def test_the_test_sees_a_broken_script(page: Path, tmp_path: Path) -> None:

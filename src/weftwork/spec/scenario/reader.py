@@ -270,7 +270,8 @@ class Reader:
                 else:
                     known[entry.key] = entry.node
             elif entry.key in later:
-                self.wrong(at, later[entry.key])
+                if not _is_removed(entry):
+                    self.wrong(at, later[entry.key])
             elif not is_open:
                 self._unknown(entry.key, at, keys, others)
         return known

@@ -1,0 +1,213 @@
+"""``weftwork sweep``: many runs of one scenario, a table, a page, and a verdict in words."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from weftwork.base.memory import memory_words
+from weftwork.base.whole_file import write_whole
+from weftwork.cli.console import console
+from weftwork.cli.leave import FAILED
+from weftwork.cli.progress import clock_words
+from weftwork.cli.settings import overrides
+from weftwork.report.page_sweep import PAGE, sweep_page
+from weftwork.report.sweep_words import against_best, best_first, cell, objective_words, sweep_verdict
+from weftwork.report.words import plural, sentence
+from weftwork.study.sweep.sweep import run_sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from weftwork.spec.sweep import SweepResult
+    from weftwork.study.answer.worlds import Extent
+    from weftwork.study.pool.pool import PoolProgress
+    from weftwork.study.sweep.sweep import SweepRun, SweepStart
+
+__all__ = ["sweep"]
+
+INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
+_SHOWN: Final = 40  # chosen: rows of a table that fit a screen; the files have all
+
+
+def sweep(  # noqa: PLR0913 - the options, all by name
+    file: Path,
+    *,
+    out: Path | None,
+    seeds: int | None,
+    by: str | None,
+    within: str | None,
+    jobs: int | None,
+    what_if: Extent,
+    settings: Sequence[str] | None,
+    user_code: bool,
+    as_json: bool,
+) -> int:
+    """Run a sweep and print what came out.
+
+    Parameters
+    ----------
+    file : a scenario, which may have a section ``sweep``
+    out : folder of the sweep
+    seeds : runs of each point
+    by : number of the summary that decides
+    within : key whose values are no choice
+    jobs : runs side by side
+    what_if : which other worlds are simulated beside each run
+    settings : ``key=value,value`` texts of ``--set``
+    user_code : False refuses every Python file of the user's own that the scenario names
+    as_json : one JSON object instead of words
+
+    Returns
+    -------
+    exit code: 0; 1 where a point has no result or the disk is full; 130 after Ctrl-C
+
+    Raises
+    ------
+    ConfigError : with all mistakes
+    """
+    line = _Line(is_silent=as_json)
+    try:
+        found = run_sweep(
+            file,
+            settings=overrides(settings),
+            out=out,
+            seeds=seeds,
+            by=by,
+            within=within,
+            workers=jobs,
+            what_if=what_if,
+            user_code=user_code,
+            on_start=line.start,
+            on_progress=line.progress,
+        )
+    finally:
+        line.clear()
+    options = {
+        "--seeds": seeds,
+        "--by": by,
+        "--within": within,
+        "-j": jobs,
+        "--what-if": None if what_if == "none" else what_if,
+    }
+    resume = _resume(found.folder, file, options, settings or (), user_code=user_code)
+    if found.result is None:
+        _tell_end(found, resume)
+        if as_json:
+            typer.echo(json.dumps(_document(found, resume), indent=2))
+        return INTERRUPTED if found.end == "interrupted" else FAILED
+    write_whole(found.folder / PAGE, sweep_page(found.result, str(found.folder), resume))
+    if as_json:
+        typer.echo(json.dumps(_document(found, resume), indent=2))
+    else:
+        _print(found, found.result)
+    return 0 if all(row.status in {"complete", "stopped"} for row in found.result.rows) else FAILED
+
+
+def _resume(
+    folder: Path, file: Path, options: Mapping[str, object], settings: Sequence[str], *, user_code: bool
+) -> str:
+    """The command that goes on with this sweep: the same one, with its folder."""
+    words = ["weftwork", "sweep", str(file), *(word for text in settings for word in ("--set", text))]
+    words += [str(word) for name, value in options.items() if value is not None for word in (name, value)]
+    return shlex.join([*words, *([] if user_code else ["--no-user-code"]), "-o", str(folder)])
+
+
+def _tell_end(found: SweepRun, resume: str) -> None:
+    why = "the disk is full" if found.end == "full" else "the sweep was interrupted"
+    done = f"{found.whole:,} of {plural(found.wanted, 'run')} are whole and kept in {found.folder / 'runs'}"
+    then = "free some space, then go on by" if found.end == "full" else "go on by"
+    typer.echo(f"{why}: {done}; {then}: {resume}", err=True)
+
+
+def _document(found: SweepRun, resume: str) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "sweep": str(found.folder),
+        "end": found.end,
+        "runs": found.whole,
+        "wanted": found.wanted,
+        "kept": found.kept,
+        "resume": resume,
+    }
+    if found.result is not None:
+        document |= {"said": sweep_verdict(found.result), **asdict(found.result)}
+    return document
+
+
+def _print(found: SweepRun, result: SweepResult) -> None:
+    out = console()
+    first, *others = sweep_verdict(result)
+    out.print(Text(first, style="bold"), soft_wrap=True)
+    for text in others:
+        out.print(Text(text), soft_wrap=True)
+    out.print()
+    out.print(_table(result))
+    if len(result.rows) > _SHOWN:
+        out.print(Text(f"and {len(result.rows) - _SHOWN:,} more points in table.csv"))
+    out.print()
+    kept = f", {found.kept:,} of them from before" if found.kept else ""
+    out.print(Text(f"{plural(found.whole, 'run')}{kept}; page, table and runs: {found.folder}"), soft_wrap=True)
+
+
+def _table(result: SweepResult) -> Table:
+    """Points by their objective, the best first; those without one last."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for key in result.keys:
+        table.add_column(key, no_wrap=True)
+    heading = sentence(objective_words(result)) if result.objective else "result"
+    table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("against the best", justify="right", no_wrap=True)
+    table.add_column("status")
+    ordered = best_first(result)
+    for row in ordered[:_SHOWN]:
+        status = f"{row.status}: {row.reason}" if row.reason else row.status
+        style = "bold" if row.place in result.bests.values() else ""
+        against = against_best(result, row)
+        table.add_row(*(row.values[key] for key in result.keys), cell(result, row), against, status, style=style)
+    return table
+
+
+class _Line:
+    """One line on standard error: runs that have ended, and the time left."""
+
+    def __init__(self, *, is_silent: bool) -> None:
+        self._is_on = sys.stderr is not None and sys.stderr.isatty()
+        self._is_silent = is_silent
+        self._width = 0
+
+    def start(self, start: SweepStart) -> None:
+        """Say how much there is to do, and how it is shared out."""
+        if self._is_silent:
+            return
+        side = f"{start.workers} at a time" if start.workers > 1 else "one at a time"
+        less = " (memory holds no more)" if start.workers < min(start.cores, start.runs) else ""
+        typer.echo(
+            f"{plural(start.points, 'point')}, {plural(start.runs, 'run')}, {side}{less},"
+            f" about {memory_words(start.memory_bytes)} each",
+            err=True,
+        )
+
+    def progress(self, now: PoolProgress) -> None:
+        """Write the line again."""
+        if not self._is_on:
+            return
+        left = "" if now.left_s is None else f"  {clock_words(now.left_s)} left"
+        text = f"{now.ended:,} of {plural(now.wanted, 'run')}{left}"
+        sys.stderr.write("\r" + text.ljust(self._width))
+        sys.stderr.flush()
+        self._width = max(self._width, len(text))
+
+    def clear(self) -> None:
+        """Take the line away, for what is printed next."""
+        if self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
+            self._width = 0

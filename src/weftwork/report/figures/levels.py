@@ -1,0 +1,91 @@
+"""A result against the values of a key: a dot for each point with its interval, and a line through the means."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from weftwork.report.figures.axes import DASHES, SPAN, Tick, figure, legend, log_ticks, plot, ticks
+from weftwork.report.words import amount, typeset
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Level", "LevelDot", "levels"]
+
+_ROOM: Final = 0.06  # chosen: of the axis above and below, so that no dot lies on its end
+_LONGEST: Final = 16  # chosen: letters of a value below the axis; the table has them all
+_APART: Final = 0.5  # chosen: share of the distance of two values that the dots of one take up
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LevelDot:
+    """A point: its result, the ends of its interval if it has one, and whether it won."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    is_best: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Level:
+    """A value of the key: its text, the mean over its points, and the points."""
+
+    text: str
+    mean: float
+    dots: tuple[LevelDot, ...]
+
+
+def levels(title: str, found: Sequence[Level], unit: str, *, aside: str = "") -> str:
+    """Dots by the values of a key.
+
+    Parameters
+    ----------
+    title : the key
+    found : its values, from left to right, each with a point at least
+    unit : of the results
+    aside : small words behind the title
+    """
+    ends = [end for level in found for dot in level.dots for end in (dot.value, dot.low, dot.high) if end is not None]
+    low, high = min(ends), max(ends)
+    is_log = low > 0
+    if is_log:
+        spread = max(math.log(high / low), 0.02)
+        low, high = low * math.exp(-_ROOM * spread), high * math.exp(_ROOM * spread)
+        y_ticks = log_ticks(low, high, unit)
+    else:
+        low, high = 0.0, (high or 1.0) * (1 + _ROOM)
+        y_ticks = ticks(high, unit)
+
+    def height(value: float) -> float:
+        share = math.log(value / low) / math.log(high / low) if is_log else max(0.0, value) / high
+        return SPAN * (1 - share)
+
+    places = [SPAN * (number + 0.5) / len(found) for number in range(len(found))]
+    means = "L".join(f"{x:.1f} {height(level.mean):.1f}" for x, level in zip(places, found, strict=True))
+    drawing = [f'<path class="s c1" stroke-dasharray="{DASHES[1]}" d="M{means}"/>']
+    for x, level in zip(places, found, strict=True):
+        step = SPAN / len(found) * _APART / max(1, len(level.dots))
+        for number, dot in enumerate(level.dots):
+            at = x + (number - (len(level.dots) - 1) / 2) * step
+            colour = "c2" if dot.is_best else "c1"
+            if dot.low is not None and dot.high is not None:
+                drawing.append(f'<path class="s {colour}" d="M{at:.1f} {height(dot.low):.1f}V{height(dot.high):.1f}"/>')
+            drawing.append(f'<path class="dot {colour}" d="M{at:.1f} {height(dot.value):.1f}h.01"/>')
+    tip = {
+        "x": [round(x, 1) for x in places],
+        "t": [level.text for level in found],
+        "s": [["mean", "c1", [typeset(amount(level.mean, unit)) for level in found]]],
+    }
+    x_ticks = [Tick(at=x / SPAN, text=_short(level.text)) for x, level in zip(places, found, strict=True)]
+    entries = [("mean of a value", "c1", DASHES[1])]
+    if any(dot.is_best for level in found for dot in level.dots):
+        entries.append(("the best point", "c2", ""))
+    chart = plot("".join(drawing), label=f"{title}: {aside}", x_ticks=x_ticks, y_ticks=y_ticks, tip=tip)
+    return figure(title, legend(entries) + chart, aside=aside)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}\u2026"

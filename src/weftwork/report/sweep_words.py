@@ -1,0 +1,171 @@
+"""A sweep in words: who won, by how much, whether that is more than noise, and which key matters most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from weftwork.report.words import amount, change, label, plural, sentence
+from weftwork.spec.sweep import SAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from weftwork.spec.sweep import SweepResult, SweepRow, SweepVerdict
+
+__all__ = ["against_best", "best_first", "cell", "objective_words", "point_words", "sweep_verdict"]
+
+_HEADLINES: Final = {  # what these numbers are called where points are judged by them
+    "iteration_ps": "time of an iteration",
+    "collective_duration_ps": "time of the collective",
+    "completion_ps": "completion time",
+}
+
+
+def point_words(result: SweepResult, row: SweepRow) -> str:
+    """A point by the keys that differ, without their sections where that is clear, and without the key of its group.
+
+    Examples
+    --------
+    ``oversubscription 2, congestion control dcqcn``
+    """
+    keys = [key for key in result.keys if key != result.within] or list(result.keys)
+    leaves = [key.rpartition(".")[2] for key in keys]
+    names = [leaf if leaves.count(leaf) == 1 else key for key, leaf in zip(keys, leaves, strict=True)]
+    return (
+        ", ".join(f"{name.replace('_', ' ')} {row.values[key]}" for name, key in zip(names, keys, strict=True))
+        or row.name
+    )
+
+
+def objective_words(result: SweepResult) -> str:
+    """What points are judged by, in words."""
+    return _HEADLINES.get(result.objective, label(result.objective))
+
+
+def cell(result: SweepResult, row: SweepRow) -> str:
+    """The objective of a point, with half of its interval; a dash where it has none."""
+    text = amount(row.objective, result.unit)
+    if row.objective is None or row.low is None or row.high is None or result.seeds == 1:
+        return text
+    return f"{text} ({amount(row.low, result.unit)} to {amount(row.high, result.unit)})"
+
+
+def against_best(result: SweepResult, row: SweepRow) -> str:
+    """How far a point is from the best of its group, as a change of the objective; ``best`` for the best itself."""
+    place = result.bests.get(result.group(row))
+    if row.place == place:
+        return "best"
+    best = next((one.objective for one in result.rows if one.place == place), None)
+    return change(row.objective / best - 1) if best and row.objective is not None else ""
+
+
+def best_first(result: SweepResult) -> list[SweepRow]:
+    """Points by group, in each the best first and those without an objective last."""
+    groups = {verdict.group: number for number, verdict in enumerate(result.verdicts)}
+    sign = -1 if result.is_larger_better else 1
+
+    def place(row: SweepRow) -> tuple[int, bool, float, int]:
+        return groups[result.group(row)], row.objective is None, sign * (row.objective or 0.0), row.place
+
+    return sorted(result.rows, key=place)
+
+
+def sweep_verdict(result: SweepResult) -> list[str]:
+    """The verdict in sentences, the most important first."""
+    said = [text for verdict in result.verdicts for text in _verdict(result, verdict)]
+    if result.seeds == 1 and any(verdict.second is not None for verdict in result.verdicts):
+        said.append("One seed: no statement on noise; --seeds 5 makes one.")
+    return [*said, *_effects(result), *_failures(result)]
+
+
+def _verdict(result: SweepResult, verdict: SweepVerdict) -> list[str]:
+    """Who won in a group, in two or three sentences; one text for a group, so that it is read as one."""
+    if verdict.group:
+        told = " ".join(_sentences(result, verdict))
+        key = result.within.rpartition(".")[2].replace("_", " ")
+        return [f"{sentence(key)} {verdict.group}: {told}"]
+    return _sentences(result, verdict)
+
+
+def _sentences(result: SweepResult, verdict: SweepVerdict) -> list[str]:
+    rows = {row.place: row for row in result.rows if result.group(row) == verdict.group}
+    if verdict.best is None:
+        return ["No point can be judged: no run finished with a number to compare."]
+    best = rows[verdict.best]
+    what = objective_words(result)
+    said = [f"{sentence(point_words(result, best))} is best: {what} {amount(best.objective, result.unit)}."]
+    if verdict.second is None or verdict.worst is None:
+        return [*said, "No other point can be judged."]
+    second, worst = rows[verdict.second], rows[verdict.worst]
+    if verdict.gain_on_worst is not None and verdict.gain_on_worst < SAME:
+        return [f"All points are equal: {what} {amount(best.objective, result.unit)}."]
+    if equals := _equals(rows.values(), best):
+        others = point_words(result, equals[0]) if len(equals) == 1 else f"{len(equals):,} other points"
+        said[0] = (
+            f"{sentence(point_words(result, best))} and {others} are equal and best: {what}"
+            f" {amount(best.objective, result.unit)}."
+        )
+    noise = _noise(verdict.is_clear)
+    if second.place != worst.place:
+        said.append(f"{_gain(result, verdict.gain_on_second)} than the next, {_told(result, second)}{noise}.")
+        noise = ""
+    said.append(f"{_gain(result, verdict.gain_on_worst)} than the worst, {_told(result, worst)}{noise}.")
+    return said
+
+
+def _equals(rows: Iterable[SweepRow], best: SweepRow) -> list[SweepRow]:
+    """Points that equal the best."""
+    if best.objective is None:
+        return []
+    least = SAME * abs(best.objective)
+    return [
+        row
+        for row in rows
+        if row.place != best.place and row.objective is not None and abs(row.objective - best.objective) < least
+    ]
+
+
+def _told(result: SweepResult, row: SweepRow) -> str:
+    return f"{point_words(result, row)} ({amount(row.objective, result.unit)})"
+
+
+def _gain(result: SweepResult, gain: float | None) -> str:
+    side = "more" if result.is_larger_better else "less"
+    return f"{sentence(side)}" if gain is None else f"{amount(gain, 'share')} {side}"
+
+
+def _noise(is_clear: bool | None) -> str:  # noqa: FBT001 - a mark of the verdict
+    if is_clear is None:
+        return ""
+    return (
+        "; the 95 % intervals over seeds do not touch, so this is more than noise"
+        if is_clear
+        else "; the 95 % intervals over seeds overlap, so this may be noise"
+    )
+
+
+def _effects(result: SweepResult) -> list[str]:
+    effects = [one for one in result.effects if one.share is not None and len(one.levels) > 1]
+    if len(effects) < 2:
+        return []
+    first = effects[0]
+    means = sorted((level.mean, level.text) for level in first.levels)
+    low, high = means[0], means[-1]
+    unit = result.effect_unit
+    of = " relative to the mean of their group" if result.within else ""
+    told = (
+        f"{first.key} matters most: the means of its values{of} go from {amount(low[0], unit)} ({low[1]}) to"
+        f" {amount(high[0], unit)} ({high[1]}), {amount(first.share, 'share')} of the variance between points."
+    )
+    return [told]
+
+
+def _failures(result: SweepResult) -> list[str]:
+    failed = [row for row in result.rows if row.status not in {"complete", "stopped"}]
+    if not failed:
+        return []
+    counts: dict[str, int] = {}
+    for row in failed:
+        counts[row.status] = counts.get(row.status, 0) + 1
+    told = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return [f"{plural(len(failed), 'point has', 'points have')} no result to judge: {told}."]

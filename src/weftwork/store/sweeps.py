@@ -1,0 +1,142 @@
+"""The folder of a sweep: what was asked for, a run folder for each point and seed, and one table of what came out.
+
+``sweep.json`` is written first and says which sweep it is; ``runs`` holds the run folders, each whole or not there;
+``table.parquet``, ``table.csv`` and ``result.json`` are written when the sweep ends, each whole. One process at a time
+writes: it holds a lock on ``sweep.lock``, which the system releases when the process ends, however it ends.
+Leaves out: the page, which `weftwork.report` makes; file systems without locks, such as some over networks.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.stop import unfinished
+from weftwork.base.whole_file import temporary_beside, write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from weftwork.spec.sweep import SweepResult
+
+__all__ = ["RUNS", "SWEEP_FORMAT", "sweep_folder", "sweep_table", "write_result"]
+
+RUNS: Final = "runs"
+SWEEP_FORMAT: Final = 1  # of sweep.json and of the names in the folder
+_OWN: Final = frozenset({"sweep.lock", "sweep.json"})  # what a sweep may have written before it was ended at once
+
+
+@contextmanager
+def sweep_folder(path: Path, document: Mapping[str, Any]) -> Iterator[Path]:
+    """Hold the folder of a sweep, made now or found, so that nobody else writes to it meanwhile.
+
+    Parameters
+    ----------
+    path : of the folder
+    document : what is asked for; ``digest`` tells one sweep from another
+
+    Yields
+    ------
+    the folder of its runs
+
+    Raises
+    ------
+    ConfigError : it is another sweep's or no sweep's, another process writes to it, or it cannot be made
+    """
+    try:
+        (path / RUNS).mkdir(parents=True, exist_ok=True)
+        # opened so that no child inherits it: the lock ends with this process
+        lock = os.open(path / "sweep.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise _wrong(path, f"cannot be made: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            text = "another weftwork sweep is writing to it; wait until it ends, or name another folder"
+            raise _wrong(path, text) from error
+        _claim(path, document)
+        yield path / RUNS
+    finally:
+        os.close(lock)
+
+
+def _claim(path: Path, document: Mapping[str, Any]) -> None:
+    """Write down which sweep the folder holds, or refuse where it is another one."""
+    file = path / "sweep.json"
+    if not file.exists():
+        others = [one.name for one in path.iterdir() if one.name not in _OWN | {RUNS}]
+        if others or any((path / RUNS).iterdir()):
+            raise _wrong(path, "holds something else than a sweep; name another folder")
+        write_whole(file, json.dumps({"format": SWEEP_FORMAT, **document}, indent=2) + "\n")
+        return
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _wrong(path, f"sweep.json cannot be read: {error}") from error
+    if found.get("digest") != document["digest"]:
+        version = found.get("weftwork", "an unknown version")
+        text = (
+            f"holds another sweep, of Weftwork {version}: other keys, values, seeds, scenario or files of your own;"
+            " name another folder"
+        )
+        raise _wrong(path, text)
+
+
+def write_result(path: Path, result: SweepResult) -> None:
+    """Write table and result of a sweep, each file whole; what was there before is replaced.
+
+    Parameters
+    ----------
+    path : the folder of the sweep
+    result : what came of it
+    """
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    table = sweep_table(result)
+    target = path / "table.parquet"
+    with unfinished(temporary_beside(target)) as temporary:
+        pq.write_table(table, temporary)
+        temporary.replace(target)
+    text = io.BytesIO()
+    pc.write_csv(table, text)
+    write_whole(path / "table.csv", text.getvalue().decode())
+    write_whole(path / "result.json", json.dumps(asdict(result), indent=2, allow_nan=False) + "\n")
+
+
+def sweep_table(result: SweepResult) -> pa.Table:
+    """One row for each point: its keys, how it ended, and every number of its runs.
+
+    Returns
+    -------
+    ``point``, a column of text for each key, ``status``, ``reason``, ``runs`` (how many are there), then each number of
+    the summary by its name, the mean over the seeds; with several seeds its 95 % interval, ``<name>_low`` and ``_high``
+    """
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {"point": pa.array([row.place for row in result.rows], pa.int64())}
+    for key in result.rows[0].values if result.rows else ():
+        columns[key] = pa.array([row.values[key] for row in result.rows], pa.string())
+    for name in ("status", "reason"):
+        columns[name] = pa.array([getattr(row, name) for row in result.rows], pa.string())
+    columns["runs"] = pa.array([len(row.runs) for row in result.rows], pa.int64())
+    for name in dict.fromkeys(name for row in result.rows for name in row.numbers):
+        ends = {"": "value", "_low": "low", "_high": "high"} if result.seeds > 1 else {"": "value"}
+        for ending, which in ends.items():
+            values = [row.numbers.get(name, {}).get(which) for row in result.rows]
+            columns[f"{name}{ending}"] = pa.array(values, pa.float64())
+    return pa.table(columns)
+
+
+def _wrong(path: Path, text: str) -> ConfigError:
+    return ConfigError(str(path), [Mistake(path="output", text=text)])

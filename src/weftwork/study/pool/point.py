@@ -1,0 +1,149 @@
+"""A point of a pool: a scenario file with overrides and a seed, which becomes one run folder.
+
+Its folder is named for its place and for a digest of all that its result follows from, so that a folder of another
+scenario, another policy or another version is never taken for it.
+Leaves out: files that a Python file of the user's own imports or reads itself; the digest does not see them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from weftwork.base.version import VERSION
+from weftwork.spec.scenario.scenario import dump
+from weftwork.study.prepare.engine_settings import policies_of
+from weftwork.study.prepare.estimate import amounts_asked, estimate
+from weftwork.study.prepare.prepare import read_scenario
+
+if TYPE_CHECKING:
+    from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.study.answer.worlds import Extent
+
+__all__ = ["PoolPoint", "memory_of", "points_of", "scenario_of"]
+
+_DIGITS: Final = 16  # chosen: 64 bits; two of 100,000 points of one place never agree by chance
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolPoint:
+    """One run that is wanted.
+
+    Attributes
+    ----------
+    place : number in the pool, which orders the folders
+    file, overrides, seed : what is run
+    digest : of all that the result follows from
+    what_if, user_code : as `weftwork.study.run.run.run_scenario` and `read_scenario` take them
+    """
+
+    place: int
+    file: Path
+    seed: int
+    digest: str
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    what_if: Extent = "none"
+    user_code: bool = True
+
+    @property
+    def folder(self) -> str:
+        """Name of its run folder."""
+        return f"{self.place:06d}-{self.digest[:_DIGITS]}"
+
+    @property
+    def command(self) -> str:
+        """The command that runs it alone."""
+        settings = [f"--set={key}={text}" for key, text in self.overrides.items()]
+        return shlex.join(["weftwork", "run", str(self.file), *settings, f"--seed={self.seed}"])
+
+
+def points_of(
+    first: int,
+    scenario: Scenario,
+    file: Path,
+    overrides: Mapping[str, str],
+    *,
+    seeds: range,
+    what_if: Extent = "none",
+    user_code: bool = True,
+) -> list[PoolPoint]:
+    """Points of a scenario, one for each seed.
+
+    Parameters
+    ----------
+    first : place of the first of them
+    scenario : as `read_scenario` has read it from file and overrides
+    file, overrides, what_if, user_code : as a point keeps them
+    seeds : in place of engine.seed
+    """
+    base = _base(scenario)
+    return [
+        PoolPoint(
+            place=first + place,
+            file=file,
+            overrides=overrides,
+            seed=seed,
+            digest=_digest(base, seed),
+            what_if=what_if,
+            user_code=user_code,
+        )
+        for place, seed in enumerate(seeds)
+    ]
+
+
+def scenario_of(point: PoolPoint) -> Scenario | None:
+    """Read the scenario of a point again; None where it is not the one that the point was made of.
+
+    Raises
+    ------
+    ConfigError, CodeError : it cannot be read any more
+    """
+    scenario = _seeded(read_scenario(point.file, point.overrides, user_code=point.user_code), point.seed)
+    return scenario if _digest(_base(scenario), point.seed) == point.digest else None
+
+
+def memory_of(scenario: Scenario) -> int:
+    """Memory that a run of a scenario takes, by its keys alone.
+
+    Raises
+    ------
+    ConfigError, CodeError : the fabric cannot be
+    """
+    return estimate(scenario, amounts_asked(scenario)).memory_bytes
+
+
+def _seeded(scenario: Scenario, seed: int) -> Scenario:
+    return scenario.model_copy(update={"engine": scenario.engine.model_copy(update={"seed": seed})})
+
+
+def _files(value: object) -> Iterator[str]:
+    """Files that a resolved scenario names: a fabric, a model, sizes of flows, Python; all by absolute paths."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _files(inner)
+    elif isinstance(value, str) and Path(value).is_absolute() and Path(value).is_file():
+        yield value
+
+
+def _digest(base: str, seed: int) -> str:
+    """SHA-256 of a scenario with a seed; the rest of the scenario is read once for all seeds."""
+    return hashlib.sha256(f"{base} {seed}".encode()).hexdigest()
+
+
+def _base(scenario: Scenario) -> str:
+    """Version, resolved scenario but for its seed, every file that it names, and the policies, as text."""
+    text = dump(_seeded(scenario, 0))
+    document = {
+        "weftwork": VERSION,
+        "scenario": text,
+        "files": {file: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in _files(yaml.safe_load(text))},
+        "policies": {kind: policy.hash for kind, policy in policies_of(scenario).items()},
+    }
+    return json.dumps(document, sort_keys=True)

@@ -1,0 +1,183 @@
+"""The pool: points of scenarios to run folders, in worker processes, each done once, none lost with its worker.
+
+A worker is a process of loky that runs one point after another, so that it loads Weftwork once. As many points are
+under way as there are workers: when a worker dies, its point is one of these, and each of them is tried again alone.
+Leaves out: the folder that holds the runs (`weftwork.store.sweeps`), and what the runs say.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from weftwork.base.memory import memory_limit, peak_memory_bytes
+from weftwork.study.pool.work import PoolOutcome, begin_worker, is_whole, run_point
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from weftwork.study.pool.point import PoolPoint
+
+__all__ = ["RETRIES", "PoolProgress", "Task", "run_pool", "workers_for"]
+
+RETRIES: Final = 2  # chosen: a run that kills its worker three times, twice of them alone, will do it again
+# A worker has one core, and there is one for each; libraries of linear algebra would start a thread for each core.
+_ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+Task = Callable[["PoolPoint", "Path"], PoolOutcome]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolProgress:
+    """How far a pool is: points that have ended, of how many, how many were there before, seconds of this call."""
+
+    ended: int
+    wanted: int
+    kept: int
+    elapsed_s: float
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until the end, at the pace of this call so far; None before the first end."""
+        here = self.ended - self.kept
+        return self.elapsed_s / here * (self.wanted - self.ended) if here else None
+
+
+def workers_for(points: int, memory_bytes: int, cores: int | None = None) -> int:
+    """How many runs go side by side: a core for each, as far as memory holds them; at least one.
+
+    Parameters
+    ----------
+    points : that are wanted
+    memory_bytes : of the largest run
+    cores : by default those that this process may use
+    """
+    from joblib import cpu_count
+
+    most = cpu_count() if cores is None else cores
+    fit = (memory_limit().limit_bytes - peak_memory_bytes()) // max(1, memory_bytes)
+    return int(max(1, min(most, fit, points)))
+
+
+def run_pool(
+    points: Sequence[PoolPoint],
+    runs: Path,
+    *,
+    workers: int,
+    on_progress: Callable[[PoolProgress], None] | None = None,
+    task: Task = run_point,
+) -> Iterator[PoolOutcome]:
+    """Run every point whose folder is not whole; whatever ends the call, whole folders stay.
+
+    Parameters
+    ----------
+    points : with places of their own
+    runs : folder of the run folders, which one pool at a time writes
+    workers : processes
+    on_progress : called at the start and whenever a point has ended
+    task : what a worker does with a point and its folder
+
+    Yields
+    ------
+    an outcome for each point, in the order in which they end; after one that is ``full`` there is no other
+    """
+    began_s = time.monotonic()
+    _tidy(points, runs)
+    kept = [point for point in points if is_whole(runs / point.folder)]
+    places = {point.place for point in kept}
+    ended = 0
+
+    def told() -> None:
+        if on_progress is not None:
+            elapsed_s = time.monotonic() - began_s
+            on_progress(PoolProgress(ended=ended, wanted=len(points), kept=len(kept), elapsed_s=elapsed_s))
+
+    for point in kept:
+        ended += 1
+        yield PoolOutcome(point=point.place, end="run", is_kept=True)
+    told()
+    for outcome in _outcomes([point for point in points if point.place not in places], runs, workers, task):
+        ended += 1
+        told()
+        yield outcome
+        if outcome.end == "full":
+            return
+
+
+def _tidy(points: Iterable[PoolPoint], runs: Path) -> None:
+    """Take away what a pool that was ended has left behind: unfinished folders, and those of interrupted runs."""
+    _remove_unfinished(runs)
+    for folder in (runs / point.folder for point in points):
+        if folder.is_dir() and not is_whole(folder):
+            shutil.rmtree(folder)
+
+
+def _remove_unfinished(runs: Path) -> None:
+    for left in runs.glob(".*.unfinished"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _outcomes(points: Sequence[PoolPoint], runs: Path, workers: int, task: Task) -> Iterator[PoolOutcome]:
+    waiting = deque(points)
+    while waiting:
+        lost: list[PoolPoint] = []
+        with _executor(workers, runs) as executor:
+            under_way: dict[Future[PoolOutcome], PoolPoint] = {}
+            while (waiting or under_way) and not lost:
+                while waiting and len(under_way) < workers:
+                    point = waiting.popleft()
+                    try:
+                        under_way[executor.submit(task, point, runs / point.folder)] = point
+                    except BrokenExecutor:
+                        lost.append(point)
+                        break
+                done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+                for future in done:
+                    point = under_way.pop(future)
+                    try:
+                        outcome = future.result()
+                    except BrokenExecutor:
+                        lost.append(point)
+                        continue
+                    yield outcome
+            lost += under_way.values()
+        for point in lost:
+            yield _alone(point, runs, task)
+
+
+def _alone(point: PoolPoint, runs: Path, task: Task) -> PoolOutcome:
+    """Try a point again that was under way when a worker died, in a worker of its own, where it alone is to blame."""
+    for _ in range(RETRIES):
+        if is_whole(runs / point.folder):  # it ended, and its worker died with the others before it could say so
+            return PoolOutcome(point=point.place, end="run")
+        with _executor(1, runs) as executor:
+            try:
+                outcome: PoolOutcome = executor.submit(task, point, runs / point.folder).result()
+            except BrokenExecutor:
+                continue
+            return outcome
+    times = RETRIES + 1
+    text = f"its worker died {times} times, as where memory runs out; it runs alone by: {point.command}"
+    return PoolOutcome(point=point.place, end="lost", reason=text)
+
+
+@contextmanager
+def _executor(workers: int, runs: Path) -> Iterator[Any]:
+    """Worker processes, which are ended with the body, whatever they do then; what they leave unfinished is removed."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    executor = ProcessPoolExecutor(
+        max_workers=workers, initializer=begin_worker, initargs=(os.getpid(),), env=_ONE_THREAD
+    )
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=True, kill_workers=True)
+        _remove_unfinished(runs)

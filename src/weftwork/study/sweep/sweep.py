@@ -1,0 +1,170 @@
+"""Run a sweep: from a scenario file and what is varied to a folder of runs, a table and a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+from weftwork.store.runs import Run, new_folder
+from weftwork.store.sweeps import sweep_folder, write_result
+from weftwork.study.pool.pool import run_pool, workers_for
+from weftwork.study.run.interrupts import interrupts
+from weftwork.study.sweep.collect import rows_of_sweep
+from weftwork.study.sweep.definition import read_definition
+from weftwork.study.sweep.points import SweepPlan, plan_of
+from weftwork.study.sweep.verdict import judged, objective_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from weftwork.spec.sweep import SweepResult
+    from weftwork.study.answer.worlds import Extent
+    from weftwork.study.pool.point import PoolPoint
+    from weftwork.study.pool.pool import PoolProgress
+    from weftwork.study.pool.work import PoolOutcome
+
+__all__ = ["SweepRun", "SweepStart", "run_sweep"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SweepStart:
+    """What a sweep is about to do.
+
+    Attributes
+    ----------
+    points, runs : how many
+    workers : runs that go side by side
+    cores : that could be used
+    memory_bytes : of the largest run, by its keys
+    folder : that is written
+    """
+
+    points: int
+    runs: int
+    workers: int
+    cores: int
+    memory_bytes: int
+    folder: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SweepRun:
+    """A sweep that has ended.
+
+    Attributes
+    ----------
+    folder : of the sweep
+    result : what came of it; None where it was ended before its end
+    end : ``done``; ``interrupted``; ``full``: the disk had no room
+    whole, wanted : runs that are there, and that were asked for
+    kept : runs that were there before
+    """
+
+    folder: Path
+    result: SweepResult | None
+    end: Literal["done", "interrupted", "full"]
+    whole: int
+    wanted: int
+    kept: int
+
+
+def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
+    file: str | Path,
+    *,
+    settings: Mapping[str, str] | None = None,
+    out: str | Path | None = None,
+    seeds: int | None = None,
+    by: str | None = None,
+    within: str | None = None,
+    workers: int | None = None,
+    what_if: Extent = "none",
+    user_code: bool = True,
+    on_start: Callable[[SweepStart], None] | None = None,
+    on_progress: Callable[[PoolProgress], None] | None = None,
+) -> SweepRun:
+    """Run every point of a sweep that has not been run, and judge them.
+
+    The first Ctrl-C ends the sweep; runs that are whole are kept, and the same call with the same folder goes on.
+
+    Parameters
+    ----------
+    file : a scenario, which may have a section ``sweep``
+    settings : key to values with commas between them, in place of the section's grid
+    out : folder of the sweep, new or with this same sweep; by default ``runs/<name>-sweep-<time>``
+    seeds : runs of each point; by default the section's, or one
+    by : number of the summary that decides; by default the section's, or the time of an iteration, a collective or all
+        messages
+    within : key whose values are no choice: who wins is judged for each of them; by default the section's, or none
+    workers : runs side by side; by default a core for each, as far as memory holds them
+    what_if, user_code : as `weftwork.study.run.run.run_scenario` takes them
+    on_start, on_progress : told what is about to be done, and how far it is
+
+    Returns
+    -------
+    the folder, and what came of the sweep
+
+    Raises
+    ------
+    ConfigError : with all mistakes of file and settings, or where the folder cannot be written
+    CodeError : a Python file of the user's own is wrong
+    """
+    from joblib import cpu_count
+
+    path = Path(file)
+    definition = read_definition(path, settings or {})
+    count = seeds if seeds is not None else definition.seeds or 1
+    plan = plan_of(path, definition, seeds=count, what_if=what_if, user_code=user_code)
+    decides = by if by is not None else definition.by
+    groups = within if within is not None else definition.within
+    if groups is not None and groups not in plan.values[0]:
+        text = f"found '{groups}', wanted a key that the sweep varies: {', '.join(plan.values[0])}"
+        raise ConfigError("command line", [Mistake(path="--within", text=text, fix=nearest(groups, plan.values[0]))])
+    wanted = [point for points in plan.points for point in points]
+    side_by_side = workers_for(len(wanted), plan.memory_bytes) if workers is None else max(1, workers)
+    folder = new_folder(f"{plan.name}-sweep") if out is None else Path(out)
+    outcomes: dict[int, PoolOutcome] = {}
+    end: Literal["done", "interrupted", "full"] = "done"
+    with sweep_folder(folder, plan.document) as runs, interrupts() as interrupt:
+        if on_start is not None:
+            on_start(
+                SweepStart(
+                    points=len(plan.values), runs=len(wanted), workers=side_by_side, cores=cpu_count(),
+                    memory_bytes=plan.memory_bytes, folder=folder,
+                )
+            )  # fmt: skip
+        interrupt.keep(is_raised=True)
+        try:
+            for outcome in run_pool(wanted, runs, workers=side_by_side, on_progress=on_progress):
+                if outcome.end == "full":
+                    end = "full"
+                elif outcome.end == "run" and not any(one.end == "run" for one in outcomes.values()):
+                    _want_number(decides, runs, wanted, outcome)
+                outcomes[outcome.point] = outcome
+        except KeyboardInterrupt:
+            end = "interrupted"
+        result = None if end != "done" else _judged(plan, outcomes, runs, decides, groups)
+        if result is not None:
+            write_result(folder, result)
+    whole = [outcome for outcome in outcomes.values() if outcome.end == "run"]
+    return SweepRun(
+        folder=folder, result=result, end=end, whole=len(whole), wanted=len(wanted),
+        kept=sum(outcome.is_kept for outcome in whole),
+    )  # fmt: skip
+
+
+def _judged(
+    plan: SweepPlan, outcomes: Mapping[int, PoolOutcome], runs: Path, by: str | None, within: str | None
+) -> SweepResult:
+    ranges = frozenset(key for key, how in plan.definition.drawn.items() if not how.choices)
+    rows = rows_of_sweep(plan, outcomes, runs)
+    seeds = max(row.wanted for row in rows)
+    return judged(rows, name=plan.name, seeds=seeds, by=by, within=within, drawn=ranges)
+
+
+def _want_number(by: str | None, runs: Path, points: Sequence[PoolPoint], outcome: PoolOutcome) -> None:
+    """Refuse a number that no run has as soon as the first run is there, and not when the last one is."""
+    folder = next(point.folder for point in points if point.place == outcome.point)
+    objective_of(Run(runs / folder).summary, by)

@@ -1,0 +1,165 @@
+"""Who won a sweep, by how much, whether that is more than noise, and which key matters most.
+
+Noise is judged as `weftwork compare` judges it: a difference is clear where the 95 % intervals over seeds do not touch.
+That is stricter than Welch's test, which keeps a sweep of many points from naming a winner by chance too often. What
+each key did is its main effect: the means of its values over all points, and the share of the variance between points
+that they explain (eta squared; Fisher, Statistical Methods for Research Workers, 1925).
+Leaves out: interactions of keys; where points are no full grid, the effect of a key that goes with another one's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Final
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.nearest import nearest
+from weftwork.spec.sweep import SAME, KeyEffect, KeyLevel, SweepResult, SweepRow, SweepVerdict
+
+__all__ = ["HEADLINES", "is_larger_better", "judged", "objective_of"]
+
+HEADLINES: Final = ("iteration_ps", "collective_duration_ps", "completion_ps")  # as `weftwork compare` takes them
+_LARGER_UNITS: Final = frozenset({"b/s", "B/s", "1/s"})  # rates: bandwidth, goodput, tokens per second
+_LARGER_NAMES: Final = frozenset({
+    "mfu", "computing_share", "jain_index", "flows_completed", "interruption_every_s", "useful_share",
+    "effective_share", "effective_share_p5", "effective_share_p95",
+})  # fmt: skip
+_THIRDS: Final = ("lowest third", "middle third", "highest third")
+
+
+def objective_of(numbers: Mapping[str, Mapping[str, object]], by: str | None) -> str | None:
+    """The number by which points are judged: the one that was asked for, or the first headline that a run has.
+
+    Raises
+    ------
+    ConfigError : the run has no number of that name
+    """
+    if by is None:
+        return next((name for name in HEADLINES if name in numbers), None)
+    if by not in numbers:
+        text = f"the runs have no number '{by}'; they have {', '.join(numbers)}"
+        raise ConfigError("command line", [Mistake(path="--by", text=text, fix=nearest(by, numbers))])
+    return by
+
+
+def is_larger_better(name: str, unit: str) -> bool:
+    """Whether more of a number is better; of times, losses, queues and the like less is.
+
+    Examples
+    --------
+    >>> is_larger_better("goodput_bps", "b/s"), is_larger_better("exposed_share", "share")
+    (True, False)
+    """
+    return unit in _LARGER_UNITS or name in _LARGER_NAMES
+
+
+def judged(
+    rows: Sequence[SweepRow],
+    *,
+    name: str,
+    seeds: int,
+    by: str | None = None,
+    within: str | None = None,
+    drawn: frozenset[str] = frozenset(),
+) -> SweepResult:
+    """Judge the rows of a sweep.
+
+    Parameters
+    ----------
+    rows : by place, with numbers and without an objective
+    name : of the scenario
+    seeds : runs of each point
+    by : number that decides; None for the headline
+    within : key whose values are no choice; points are judged among those that share one; None: among all
+    drawn : keys of which each point drew a number of its own
+
+    Raises
+    ------
+    ConfigError : no run has the number that was asked for
+    """
+    first: Mapping[str, Mapping[str, object]] = next((row.numbers for row in rows if row.numbers), {})
+    objective = objective_of(first, by) if first else None
+    unit = "" if objective is None else str(first[objective]["unit"])
+    larger = objective is not None and is_larger_better(objective, unit)
+    found = tuple(rows) if objective is None else tuple(_with_objective(row, objective) for row in rows)
+    groups = [""] if within is None else list(dict.fromkeys(row.values[within] for row in rows))
+    verdicts = [
+        replace(
+            _verdict([row for row in found if within is None or row.values[within] == group], is_larger_better=larger),
+            group=group,
+        )
+        for group in groups
+    ]
+    result = SweepResult(
+        name=name, objective=objective or "", unit=unit, is_larger_better=larger, seeds=seeds, rows=found, effects=(),
+        verdicts=tuple(verdicts), within=within or "",
+    )  # fmt: skip
+    if objective is None:
+        return result
+    values = result.relative()
+    known = [(row, values[row.place]) for row in found if row.place in values]
+    keys = [key for key in result.keys if key != within]
+    effects = [_effect(key, known, is_drawn=key in drawn) for key in keys]
+    return replace(result, effects=tuple(sorted(effects, key=lambda one: -(one.share or 0.0))))
+
+
+def _with_objective(row: SweepRow, objective: str) -> SweepRow:
+    """A row with its objective where each of its runs has one; a headline counts only of a run that ended."""
+    number = row.numbers.get(objective)
+    is_ended = row.status == "complete" or (row.status == "stopped" and objective not in HEADLINES)
+    if number is None or number["value"] is None or not is_ended or len(row.runs) < row.wanted:
+        return row
+    if row.wanted > 1 and number["seeds"] < row.wanted:
+        return row
+    return replace(row, objective=float(number["value"]), low=number.get("low"), high=number.get("high"))
+
+
+def _verdict(rows: Sequence[SweepRow], *, is_larger_better: bool) -> SweepVerdict:
+    known = [(row.objective, row) for row in rows if row.objective is not None]
+    known.sort(key=lambda one: (-one[0] if is_larger_better else one[0], one[1].place))
+    if not known:
+        return SweepVerdict()
+    value, best = known[0]
+    if len(known) == 1:
+        return SweepVerdict(best=best.place)
+    others = [one for one in known[1:] if abs(one[0] - value) >= SAME * abs(value)] or known[1:]
+    (second_value, second), (worst_value, worst) = others[0], others[-1]
+    is_clear = None
+    if None not in {best.low, best.high, second.low, second.high}:
+        is_clear = _apart(best, second)
+    return SweepVerdict(
+        best=best.place,
+        second=second.place,
+        worst=worst.place,
+        gain_on_second=abs(value / second_value - 1) if second_value else None,
+        gain_on_worst=abs(value / worst_value - 1) if worst_value else None,
+        is_clear=is_clear,
+    )
+
+
+def _apart(one: SweepRow, other: SweepRow) -> bool:
+    """Whether two intervals do not touch."""
+    ends = (one.low, one.high, other.low, other.high)
+    low, high, other_low, other_high = (math.nan if end is None else end for end in ends)
+    return high < other_low or other_high < low
+
+
+def _effect(key: str, found: Sequence[tuple[SweepRow, float]], *, is_drawn: bool) -> KeyEffect:
+    known = [(row.values[key], value) for row, value in found]
+    groups: dict[str, list[float]] = {}
+    if is_drawn and len({text for text, _ in known}) > len(_THIRDS):
+        ordered = sorted(known, key=lambda one: float(one[0]))
+        for place, (_, value) in enumerate(ordered):
+            groups.setdefault(_THIRDS[place * len(_THIRDS) // len(ordered)], []).append(value)
+    else:
+        for text, value in known:
+            groups.setdefault(text, []).append(value)
+    levels = tuple(KeyLevel(text=text, points=len(values), mean=fmean(values)) for text, values in groups.items())
+    values = [value for _, value in known]
+    mean = fmean(values) if values else 0.0
+    whole = math.fsum((value - mean) ** 2 for value in values)
+    between = math.fsum(level.points * (level.mean - mean) ** 2 for level in levels)
+    return KeyEffect(key=key, levels=levels, share=min(1.0, between / whole) if whole > 0 else None)

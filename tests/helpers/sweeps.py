@@ -1,0 +1,118 @@
+"""Small sweeps: a scenario of a few messages, and a pattern that kills its worker or presses Ctrl-C when asked."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyarrow.parquet
+
+from weftwork.study.pool.point import PoolPoint, points_of
+from weftwork.study.pool.work import PoolOutcome, run_point
+from weftwork.study.prepare.prepare import read_scenario
+
+__all__ = ["SCENARIO", "fills_the_disk", "pool_points", "with_pattern"]
+
+SCENARIO = """schema: 2
+name: tiny
+fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps}
+transport: {congestion_control: fixed-window}
+traffic: {pattern: incast, senders: 7, size: 50KB, start_jitter: 5us}
+"""
+
+_PATTERN = '''"""One message; before it, the worker dies so often, or its parent hears Ctrl-C or is killed."""
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+
+from weftwork.spec.job import Job, Peer, Program, Send, Size, Wait
+from weftwork.spec.plug_in import Pattern, PatternInput, Record, Whole, row
+from weftwork.workload.placement import one_per_host
+
+HERE = Path("{folder}")
+
+
+class Keys(Record):
+    """How often."""
+
+    deaths: int = row(
+        "deaths", Whole(low=0, high=9, unit="deaths"), default=0, text="Of a worker.", source="chosen: a test"
+    )
+    presses: int = row(
+        "presses", Whole(low=0, high=9, unit="presses"), default=0, text="Of Ctrl-C.", source="chosen: a test"
+    )
+    orphans: int = row(
+        "orphans", Whole(low=0, high=9, unit="orphans"), default=0, text="Workers.", source="chosen: a test"
+    )
+    kilobytes: int = row(
+        "kilobytes", Whole(low=1, high=99, unit="kB"), default=1, text="Of the message.", source="chosen: a test"
+    )
+
+
+def happens(name: str, times: int) -> bool:
+    """Count in files, since the process that counts may end."""
+    before = len(list(HERE.glob(f"{{name}}-*")))
+    if before >= times:
+        return False
+    (HERE / f"{{name}}-{{before}}").touch()
+    return True
+
+
+def job(keys: Keys, given: PatternInput) -> Job:
+    if happens(f"deaths-{{keys.kilobytes}}", keys.deaths):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if happens("orphans", keys.orphans):
+        (HERE / "worker").write_text(str(os.getpid()))
+        os.kill(os.getppid(), signal.SIGKILL)
+        signal.pause()
+    if happens("presses", keys.presses):
+        os.kill(os.getppid(), signal.SIGINT)
+        signal.pause()
+    peer = Peer(rule="table", table=(1, *[-1] * (given.hosts - 1)))
+    send = Send(peer=peer, size=Size(total_bytes=1000 * keys.kilobytes))
+    programs = (Program(streams=((send, Wait()),)),)
+    return Job(
+        name="one message",
+        ranks=given.hosts,
+        programs=programs,
+        rank_program=np.zeros(given.hosts, np.int32),
+        placement=one_per_host(given.hosts),
+    )
+
+
+PATTERN = Pattern(keys=Keys, job=job, source="a test")
+'''
+
+
+def with_pattern(folder: Path) -> Path:
+    """Write the pattern and a scenario with it; returns the scenario's file."""
+    (folder / "acts.py").write_text(_PATTERN.format(folder=folder), encoding="utf-8")
+    text = SCENARIO.replace("{pattern: incast, senders: 7, size: 50KB, start_jitter: 5us}", "{pattern: ./acts.py}")
+    file = folder / "acts.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def pool_points(file: Path, *settings: dict[str, str]) -> list[PoolPoint]:
+    """A point for each choice of overrides."""
+    found: list[PoolPoint] = []
+    for place, overrides in enumerate(settings):
+        found += points_of(place, read_scenario(file, overrides), file, overrides, seeds=range(1, 2))
+    return found
+
+
+def fills_the_disk(point: PoolPoint, folder: Path) -> PoolOutcome:
+    """A worker's task under which the disk is full from the third point on."""
+    if point.place < 2:
+        return run_point(point, folder)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with mock.patch.object(pyarrow.parquet, "write_table", full):
+        return run_point(point, folder)

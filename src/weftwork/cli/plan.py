@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import typer
@@ -27,7 +29,6 @@ from weftwork.study.prepare.prepare import read_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from rich.console import Console
 
@@ -66,12 +67,13 @@ class Question:
     def scenario_text(self) -> str:
         """The scenario that asks it."""
         sequence = self.sequence or SEQUENCE
+        model = str(Path(self.model).absolute()) if self.model.endswith(".json") else self.model
         batch = self.global_batch or max(1, TOKENS // sequence)
         tree: dict[str, Any] = {
             "schema": SCHEMA,
             "name": f"{self.model} on {self.gpus} GPUs",
             "fabric": {"topology": "rail-optimized", "gpus": self.gpus, "node": self.node, "switch": SWITCH},
-            "training": {"model": self.model, "global_batch": batch, "sequence": sequence},
+            "training": {"model": model, "global_batch": batch, "sequence": sequence},
             "engine": {"fidelity": "flow"},
         }
         return write_tree(tree)
@@ -100,26 +102,32 @@ def plan(
     ConfigError : with all mistakes, or where no plan can be
     """
     given = overrides(settings)
-    name = f"plan-{asked.stem}" if not isinstance(asked, Question) else f"plan-{asked.model}-{asked.gpus}"
+    name = f"plan-{asked.stem}" if not isinstance(asked, Question) else f"plan-{Path(asked.model).stem}-{asked.gpus}"
     folder = new_folder(name) if out is None else out
     refuse_existing(folder)
+    if isinstance(asked, Question):
+        found = _answered(asked, given, user_code=user_code)
+    else:
+        found = _found(asked, given, _set_by(given) | _set_in(asked), user_code=user_code)
+    document = search_document(found)
     with fresh_folder(folder) as fresh:
-        if isinstance(asked, Question):
-            file = fresh / "question.yaml"
-            file.write_text(asked.scenario_text(), encoding="utf-8")
-            try:
-                found = _found(file, given, _set_by(given), user_code=user_code)
-            except ConfigError as error:
-                raise _of_options(error) from error
-        else:
-            found = _found(asked, given, _set_by(given) | _set_in(asked), user_code=user_code)
-        document = search_document(found)
-        (fresh / "scenario.yaml").write_text(dump(found.winner), encoding="utf-8")
+        write_whole(fresh / "scenario.yaml", dump(found.winner))
         write_whole(fresh / "plan.json", json.dumps(document, indent=2) + "\n")
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), **document}, indent=2))
         return
     _print(found, folder, console())
+
+
+def _answered(asked: Question, given: dict[str, str], *, user_code: bool) -> Search:
+    """Search by a scenario that nobody has written: mistakes name the options."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "question.yaml"
+        file.write_text(asked.scenario_text(), encoding="utf-8")
+        try:
+            return _found(file, given, _set_by(given), user_code=user_code)
+        except ConfigError as error:
+            raise _of_options(error) from error
 
 
 def _found(file: Path, given: dict[str, str], fixed: frozenset[str], *, user_code: bool) -> Search:

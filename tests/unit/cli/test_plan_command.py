@@ -84,7 +84,7 @@ def test_without_a_file_the_options_make_the_scenario(
     assert told.startswith("Best plan: ")
     assert "The next, " in told
     assert f"weftwork run {out / 'scenario.yaml'}" in told.replace("\n", "")
-    assert "gpus: 16" in (out / "question.yaml").read_text(encoding="utf-8")
+    assert "gpus: 16" in (out / "scenario.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

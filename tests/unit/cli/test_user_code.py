@@ -37,7 +37,9 @@ RUN_BY = {
     "run": set(KINDS),
     "collective": set(KINDS) - {"traffic.pattern"},  # it puts its own workload in place of the scenario's
     "topology": {"fabric.topology"},
+    "sweep": set(KINDS),
 }
+# `plan` takes scenarios with training alone, which have a test of their own
 
 
 class Answer(NamedTuple):
@@ -100,7 +102,7 @@ def marks(folder: Path) -> set[str]:
 def arguments(command: str, key: str) -> list[str]:
     """Words of the command line that read the scenario; of a collective the algorithm is an option."""
     if command != "collective":
-        return [command, "a.yaml"]
+        return [command, "a.yaml", *(["--set", "engine.seed=1,2"] if command == "sweep" else [])]
     own = ["--algorithm", "./algorithm.py"] if key == "collective.algorithm" else []
     return ["collective", "all-reduce", "--fabric", "a.yaml", "--sizes", "1KB", *own]
 
@@ -109,9 +111,9 @@ def test_every_command_is_judged_here() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group has them
     reads = {name for name, one in commands.items() if any("--set" in option.opts for option in one.params)} - {"test"}
     refuses = {name for name, one in commands.items() if any("--no-user-code" in option.opts for option in one.params)}
-    assert reads == refuses == set(RUN_BY)
+    assert reads == refuses == {*RUN_BY, "plan"}
     assert set(commands) == set(RUN_BY) | {
-        "test", "new", "import", "compare", "report", "validate", "list", "explain", "schema",
+        "plan", "test", "new", "import", "compare", "report", "validate", "list", "explain", "schema",
     }  # fmt: skip
 
 
@@ -141,6 +143,19 @@ def test_a_command_runs_the_files_that_it_needs_and_no_other(folder: Path, said:
     assert marks(folder) == ({key} if is_run else set())
     assert ("I was run" in answer.err) is is_run
     assert answer.code == (2 if is_run else 0), answer.err
+
+
+@pytest.mark.parametrize("key", [key for key in KINDS if key.partition(".")[0] in {"fabric", "transport"}])
+def test_plan_runs_the_files_of_a_training_job_or_refuses_them(folder: Path, said: Said, key: str) -> None:
+    text = scenario(key).replace(TRAFFIC, "training: {model: gpt-1.7b, global_batch: 8}")
+    (folder / "a.yaml").write_text(text.replace("link_rate: 100Gbps}", "link_rate: 100Gbps, node: dgx-a100}"))
+    refused = said("plan", "a.yaml", "--no-user-code")
+    assert (refused.code, marks(folder)) == (2, set())
+    assert "--no-user-code refuses" in refused.err
+    answer = said("plan", "a.yaml")
+    assert (answer.code, marks(folder)) == (2, {key})
+    assert "I was run" in answer.err
+    assert not (folder / "runs").exists()
 
 
 def test_topology_runs_a_topology_of_ones_own_beside_files_of_every_other_kind(folder: Path, said: Said) -> None:

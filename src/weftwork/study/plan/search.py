@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, EngineError, Mistake
-from weftwork.study.plan.space import SEARCHED, Candidate, Space, candidates
+from weftwork.study.plan.space import SEARCHED, PossiblePlan, Space, candidates
 from weftwork.study.prepare.prepare import located, prepare
 from weftwork.study.prepare.training import training_setting
 from weftwork.study.results.results import results
@@ -39,7 +39,7 @@ MOST_RUNS: Final = 60  # chosen: of the flow engine; plans that are left althoug
 class Counted:
     """A plan with its closed form."""
 
-    candidate: Candidate
+    candidate: PossiblePlan
     time: IterationTime
 
 
@@ -56,7 +56,7 @@ class Ranked:
     words : the plan as people write it
     """
 
-    candidate: Candidate
+    candidate: PossiblePlan
     time: IterationTime
     iteration_ps: int
     numbers: Mapping[str, Quantity]
@@ -186,8 +186,9 @@ def _refuse_split(scenario: Scenario, schedule: str) -> None:
     """Refuse schedules that have no closed form here."""
     if schedule in {"zb-h1", "dualpipe"}:
         text = (
-            f"found '{schedule}', wanted 1f1b or gpipe: a search counts plans by closed forms, and has none of schedules"
-            " that split the backward pass; search without the key, and set it in the scenario that comes of it"
+            f"found '{schedule}', wanted 1f1b or gpipe: a search counts plans by closed forms, and has none of"
+            " schedules that split the backward pass; search without the key, and set it in the scenario that comes"
+            " of it"
         )
         raise ConfigError(scenario.source, [scenario.mistake("training.schedule", text)])
 

@@ -17,9 +17,9 @@ from typing import Any, Final
 from weftwork.spec.scenario.training import TrainingSection
 from weftwork.spec.training import Gpu, Model, Parallelism
 from weftwork.workload.parallelism.memory import fullest_stage
-from weftwork.workload.parallelism.refuse import Given, misfits
+from weftwork.workload.parallelism.refuse import PlanLimits, misfits
 
-__all__ = ["SEARCHED", "Candidate", "Space", "candidates"]
+__all__ = ["SEARCHED", "PossiblePlan", "Space", "candidates"]
 
 LEAST_TOKENS: Final = 1_024  # chosen: of a context rank; below, attention is too short to hide its keys and values
 MOST_SEQUENCES: Final = 16  # chosen: of a pass; the largest micro batch of the published tables is 16
@@ -32,7 +32,7 @@ SEARCHED: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
+class PossiblePlan:
     """A plan that can be.
 
     Attributes
@@ -76,7 +76,7 @@ class Space:
         return (getattr(self.section, key),) if key in self.fixed else values
 
 
-def candidates(space: Space) -> Iterator[Candidate]:
+def candidates(space: Space) -> Iterator[PossiblePlan]:
     """Every plan that can be; those that cannot are counted in ``space.pruned``."""
     for degrees in _degrees(space):
         for rest in _rest(space, degrees):
@@ -121,11 +121,11 @@ def _rest(space: Space, degrees: Mapping[str, int]) -> Iterator[dict[str, Any]]:
                 yield {"micro_batch": micro_batch, "virtual_stages": virtual_stages, "balanced_ends": balanced_ends}
 
 
-def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[Candidate]:
+def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:
     """Of the ways to keep less, those that are needed: the least recomputation that fits, for each way to shard."""
     base = space.section.model_copy(update=dict(keys))
     plan = base.parallelism(space.model)
-    given = Given(
+    given = PlanLimits(
         model=space.model,
         gpus=space.gpus,
         gpu=space.gpu,
@@ -148,7 +148,7 @@ def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[Candidate]:
                 continue
             fits_sharded = fits_sharded or zero == 1
             for order in _orders(space, chosen):
-                yield Candidate(
+                yield PossiblePlan(
                     keys={**keys, "zero": zero, "recompute": recompute, "order": order},
                     plan=chosen.model_copy(update={"order": order}),
                     memory_bytes=memory.total_bytes,

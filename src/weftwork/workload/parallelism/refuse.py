@@ -21,7 +21,7 @@ from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import virtual_stages_of
 from weftwork.workload.parallelism.memory import ADAM_BYTES, RESERVED_BYTES, WEIGHT_BYTES, fullest_stage
 
-__all__ = ["Given", "Refusal", "misfits", "nearest_plan", "reasons", "refuse", "settings"]
+__all__ = ["PlanLimits", "Refusal", "misfits", "nearest_plan", "reasons", "refuse", "settings"]
 
 MOST_PLANS: Final = 1_500  # chosen: at most a second or two
 _NO_PLAN: Final = "no plan near this one fits; take more GPUs or a smaller model"
@@ -80,7 +80,9 @@ def refuse(
     ------
     ConfigError : with every reason; the fix of the last one is the nearest feasible plan, as ``--set`` for all of them
     """
-    given = Given(model=model, gpus=gpus, gpu=gpu, memory_bytes=memory_bytes, has_flash_attention=has_flash_attention)
+    given = PlanLimits(
+        model=model, gpus=gpus, gpu=gpu, memory_bytes=memory_bytes, has_flash_attention=has_flash_attention
+    )
     found = reasons(given, plan)
     if not found:
         return
@@ -102,7 +104,7 @@ def _shown(value: object) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Given:
+class PlanLimits:
     """What a plan is for; parameters of `refuse`."""
 
     model: Model
@@ -119,12 +121,12 @@ class Given:
         return self.gpu.memory_bytes
 
 
-def reasons(given: Given, plan: Parallelism) -> list[Refusal]:
+def reasons(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
     """Every reason why a plan cannot be; memory is judged where the shapes fit."""
     return misfits(given, plan) or _memory(given, plan)
 
 
-def misfits(given: Given, plan: Parallelism) -> list[Refusal]:
+def misfits(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
     """Every reason why a plan cannot be, but for memory."""
     return [
         *_gpus(given, plan),
@@ -137,7 +139,7 @@ def misfits(given: Given, plan: Parallelism) -> list[Refusal]:
     ]
 
 
-def _gpus(given: Given, plan: Parallelism) -> Iterator[Refusal]:
+def _gpus(given: PlanLimits, plan: Parallelism) -> Iterator[Refusal]:
     if plan.ranks != given.gpus:
         degrees = f"tensor {plan.tensor} x context {plan.context} x pipeline {plan.pipeline} x data {plan.data}"
         yield Refusal(key="data", text=f"{degrees} = {plan.ranks:,}, wanted the {given.gpus:,} GPUs")
@@ -244,7 +246,7 @@ def _precision(gpu: Gpu | None, plan: Parallelism) -> Iterator[Refusal]:
         yield Refusal(key="precision", text=text)
 
 
-def _memory(given: Given, plan: Parallelism) -> list[Refusal]:
+def _memory(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
     limit = given.limit_bytes
     if limit is None:
         return []
@@ -259,7 +261,7 @@ def _memory(given: Given, plan: Parallelism) -> list[Refusal]:
 # The nearest plan
 
 
-def nearest_plan(given: Given, plan: Parallelism) -> Parallelism | None:
+def nearest_plan(given: PlanLimits, plan: Parallelism) -> Parallelism | None:
     """The plan that can be which differs least; None where none of the first `MOST_PLANS` can."""
     if _is_too_large(given, plan):
         return None
@@ -281,7 +283,7 @@ def nearest_plan(given: Given, plan: Parallelism) -> Parallelism | None:
     return None
 
 
-def _is_too_large(given: Given, plan: Parallelism) -> bool:
+def _is_too_large(given: PlanLimits, plan: Parallelism) -> bool:
     """Whether weights, gradients and Adam's state do not fit even where all GPUs share them."""
     counted = parameters(given.model)
     size = WEIGHT_BYTES + (0 if plan.has_lora else plan.gradient_bytes + ADAM_BYTES)
@@ -293,13 +295,13 @@ def _identity(plan: Parallelism) -> tuple[Any, ...]:
     return tuple(getattr(plan, key) for key in Parallelism.model_fields if key != "overlap")
 
 
-def _on_all_gpus(given: Given, plan: Parallelism) -> Parallelism:
+def _on_all_gpus(given: PlanLimits, plan: Parallelism) -> Parallelism:
     """With copies of the model on what is left, if that comes out."""
     product = plan.tensor * plan.context * plan.pipeline
     return plan if given.gpus % product else plan.model_copy(update={"data": given.gpus // product})
 
 
-def _neighbours(given: Given, plan: Parallelism, key: str) -> Iterator[tuple[float, Parallelism]]:
+def _neighbours(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[float, Parallelism]]:
     """Plans one step away that may mend what stands in the way at ``key``, each with what the step costs."""
     for remedy in _REMEDIES[key]:
         old = getattr(plan, remedy)
@@ -308,7 +310,7 @@ def _neighbours(given: Given, plan: Parallelism, key: str) -> Iterator[tuple[flo
                 yield cost, _on_all_gpus(given, plan.model_copy(update={remedy: new}))
 
 
-def _steps(given: Given, plan: Parallelism, key: str) -> Iterator[tuple[float, Any]]:
+def _steps(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[float, Any]]:
     """The next values of one key, with what each costs."""
     model, ranks = given.model, plan.tensor * plan.context * plan.data
     values: list[int] = []

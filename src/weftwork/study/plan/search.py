@@ -1,7 +1,7 @@
 """The best plans for a scenario: every plan by closed forms, the best of them by the flow engine.
 
-A plan's closed form takes each collective alone on its links, so that it is seldom above what the flow engine finds:
-`benchmarks/plan_search.py` prints by how much. Plans go to the engine in the order of their closed forms until the next
+A plan's closed form takes each collective alone on its links, so that it is seldom above what the flow engine finds
+(docs/howto/plan.md has by how much). Plans go to the engine in the order of their closed forms until the next
 one is above the best by `MARGIN`, and ten at least. A run of the engine is the run of `weftwork run`.
 Leaves out: plans that `weftwork.study.plan.space` leaves out; schedules that split the backward pass; packets.
 """

@@ -61,9 +61,10 @@ def rank_line(ranks: Sequence[PlanRank]) -> str:
         only = ranks[0]
         text = f"The plan measured fastest is number {only.rank} of {only.plans} by Weftwork"
         return f"{text}; the one that Weftwork takes for the fastest was {100 * only.loss:.1f} % slower than it."
-    first = sum(rank.rank == 1 for rank in ranks)
+    first, second, third = (sum(rank.rank == place for rank in ranks) for place in (1, 2, 3))
     mean_loss = sum(rank.loss for rank in ranks) / len(ranks)
     text = f"Of {len(ranks)} jobs with several plans, the one measured fastest is Weftwork's first in {first}"
+    text += f" and among its first three in {first + second + third}"
     return f"{text}; in the mean, Weftwork's first was {100 * mean_loss:.1f} % slower than the fastest."
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weftwork.study.validation.scorecard import Excluded, Point, Score, rank_of_best
+from weftwork.study.validation.scorecard import Excluded, PlanRank, Point, Score, rank_of_best
+from weftwork.study.validation.scorecard_page import rank_line
 
 
 def point(measured: float, predicted: float, *, naive: float = 1.0, plans: str = "", name: str = "row") -> Point:
@@ -81,3 +82,11 @@ def test_what_is_left_out_has_a_reason() -> None:
     found = score(point(1, 1), excluded=(Excluded(name="row", reason="why"),))
     assert found.excluded[0].reason == "why"
     assert len(found.points) == 1
+
+
+def test_a_set_of_many_jobs_tells_how_often_the_best_plan_is_first_and_among_three() -> None:
+    ranks = [PlanRank(plan_set="job", plans=5, rank=rank, loss=0.02) for rank in (1, 1, 2, 3, 4, 5)]
+    said = (
+        "Of 6 jobs with several plans, the one measured fastest is Weftwork's first in 2 and among its first three in 4"
+    )
+    assert rank_line(ranks) == f"{said}; in the mean, Weftwork's first was 2.0 % slower than the fastest."

@@ -17,8 +17,8 @@ from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.results.results import results
 from weftwork.study.run.execute import execute
 
-CASES = case_count(plain=1, deep=8)
-RUN = case_count(plain=40, deep=300)  # plans of the exhaustive search that are run, drawn from all
+CASES = case_count(plain=1, deep=3)
+RUN = case_count(plain=40, deep=120)  # plans of the exhaustive search that are run, drawn from all
 GPUS = 8
 MISSED = 0.01  # the issue's: never more than 1 %
 PLANS = {

@@ -17,6 +17,8 @@ from weftwork.topology.build import fabric_of_section
 from weftwork.workload.collectives.closed_form import GroupShape, Method, alone, methods
 from weftwork.workload.collectives.figures import collective_figures, path_latency_ps
 
+pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
+
 BOUND = 0.10
 KIB, MIB = 1 << 10, 1 << 20
 TRANSPORT = (

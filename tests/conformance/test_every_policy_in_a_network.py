@@ -14,6 +14,8 @@ from weftwork.policies.load import load
 from weftwork.testing.congestion_control import check_congestion_control, network_findings
 from weftwork.testing.network import Bottleneck, Uplinks, uplink_findings
 
+pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
+
 # By the reference, which is slow, a shorter one: the flows start together and are soon where they stay.
 SHORT = Bottleneck(engine="reference", lead_ps=10 * US_PS, settled_at_ps=300 * US_PS, until_ps=600 * US_PS)
 CONTROL = """

@@ -180,6 +180,7 @@ def swept(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=where, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("python_hears_sigint")
 def test_a_sweep_that_is_interrupted_goes_on_where_it_was(tmp_path: Path) -> None:
     file = with_pattern(tmp_path)
@@ -195,6 +196,7 @@ def test_a_sweep_that_is_interrupted_goes_on_where_it_was(tmp_path: Path) -> Non
     assert "4 runs, 1 of them from before" in again.stdout
 
 
+@pytest.mark.deep
 def test_a_sweep_that_is_killed_leaves_no_worker_and_goes_on(tmp_path: Path) -> None:
     """The worker holds the pipes of the output and waits for ever: that `swept` returns shows that it has ended."""
     file = with_pattern(tmp_path)

@@ -30,6 +30,8 @@ from weftwork.testing.path_selection import check_path_selection
 from weftwork.testing.port_selection import check_port_selection
 from weftwork.topology.routing import attachments, switch_distances
 
+pytestmark = pytest.mark.deep  # the file takes seconds of CPU time
+
 OURS = Path(__file__).parents[2] / "policies"
 PORTS = ("ars", "conga", "dateline", "drill", "flowlet", "ugal", "valiant")
 G = 1_000_000_000

@@ -92,6 +92,7 @@ def test_a_file_that_changes_meanwhile_is_not_run_under_the_old_name(file: Path,
     assert list(runs.iterdir()) == []
 
 
+@pytest.mark.deep
 def test_a_worker_that_dies_loses_no_run(tmp_path: Path, runs: Path) -> None:
     """One point kills its worker once, and another one each time."""
     points = pool_points(
@@ -108,6 +109,7 @@ def test_a_worker_that_dies_loses_no_run(tmp_path: Path, runs: Path) -> None:
     assert sorted(path.name for path in runs.iterdir()) == sorted(point.folder for point in points[:2])
 
 
+@pytest.mark.deep
 def test_a_disk_that_fills_ends_the_pool_and_keeps_what_is_whole(file: Path, runs: Path) -> None:
     points = pool_points(file, *SENDERS, {"traffic.senders": "2"}, {"traffic.senders": "4"})
     outcomes = list(run_pool(points, runs, workers=1, task=fills_the_disk))

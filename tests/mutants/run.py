@@ -247,7 +247,7 @@ def try_mutant(mutant: Mutant, copy: Copy) -> Verdict:
         if refused is not None:
             fault = f"it does not compile, so that it is no mistake:\n{refused[-4_000:]}"
         else:
-            ran = copy.pytest("-x", "-n", "0", *mutant.tests, limit_s=NAMED_LIMIT_S)
+            ran = copy.pytest("-x", "-n", "0", "-m", "", *mutant.tests, limit_s=NAMED_LIMIT_S)
             if ran.code == _NOTHING_RAN:
                 fault = "the plain suite has none of the tests that it names"
             else:

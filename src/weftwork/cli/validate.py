@@ -15,7 +15,7 @@ from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.report.words import plural
 from weftwork.study.validation.scorecard_page import HEAD, document, line, page, rank_line
-from weftwork.study.validation.validate import validate, write_scenarios
+from weftwork.study.validation.validate import BY_NAME, validate, write_scenarios
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +58,11 @@ def validate_sets(keys: list[str], *, is_full: bool, as_json: bool, to: Path | N
             out.print(Text(f"{score.key}: {score.title}"))
             for text in lines:
                 out.print(Text(f"  {text}"))
+    if not keys and not is_full:
+        out.print()
+        out.print(
+            Text(f"Left out, since they take a minute and more: {', '.join(sorted(BY_NAME))}; name them, or --full.")
+        )
     if to is not None:
         out.print()
         out.print(Text(f"written to {to}"))

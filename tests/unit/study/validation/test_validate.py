@@ -222,6 +222,17 @@ def test_rows_of_packets_are_scored_against_line_rate(is_full: bool, monkeypatch
     assert ("--full" in " ".join(found.notes)) is not is_full
 
 
+def test_what_takes_a_minute_runs_by_name_or_with_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(validate, "_scored", lambda chosen, **_: ran.append(chosen.key) or ())
+    validate.validate()
+    assert set(validate.SETS) - set(ran) == validate.BY_NAME == {"uet"}
+    validate.validate(is_full=True)
+    assert ran[-len(validate.SETS) :] == list(validate.SETS)
+    validate.validate(["uet"])
+    assert ran[-1] == "uet"
+
+
 def test_an_unknown_set_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'bridge-experts'"):
         validate.validate(["bridge-expert"])

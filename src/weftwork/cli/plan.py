@@ -24,7 +24,7 @@ from weftwork.spec.scenario.scenario import dump
 from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.store.runs import fresh_folder, new_folder, refuse_existing
 from weftwork.study.plan.search import BEST, search
-from weftwork.study.plan.words import kept_words, loss, search_document
+from weftwork.study.plan.words import kept_words, loss, search_document, short_words
 from weftwork.study.prepare.prepare import read_scenario
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _print(found: Search, folder: Path, out: Console) -> None:
         longer = amount(other.iteration_ps - best.iteration_ps, "ps")
         share = amount(other.iteration_ps / best.iteration_ps - 1, "share")
         text = (
-            f"The next, {kept_words(other)}, takes {longer} ({share}) longer: {amount(more_ps, 'ps')} more for {kind}."
+            f"The next, {kept_words(other)}, takes {longer} ({share}) longer: {amount(more_ps, 'ps')} more of {kind}."
         )
         out.print(Text(text), soft_wrap=True)
     out.print()
@@ -222,13 +222,13 @@ def _table(ranked: Sequence[Ranked], best: Ranked) -> Table:
     for one in ranked:
         kind, more_ps = loss(one, best)
         table.add_row(
-            kept_words(one),
+            short_words(one.candidate.keys),
             amount(one.iteration_ps, "ps"),
             f"{one.numbers['tokens_per_s'].value:,.0f}",
             amount(one.numbers["mfu"].value, "share"),
             amount(one.candidate.memory_bytes, "B"),
             amount(one.numbers["exposed_share"].value, "share"),
-            "" if one is best else f"{amount(more_ps, 'ps')} of {kind}",
+            "" if one is best else f"{kind}, {amount(more_ps, 'ps')}",
         )
     return table
 
@@ -240,8 +240,8 @@ def _front_table(found: Search) -> Table:
     table.add_column("plan")
     step = max(1, -(-len(found.front) // SHOWN))
     for one in found.front[::step]:
-        keys = ", ".join(f"{key} {value}" for key, value in one.candidate.keys.items() if value not in (1, False))
-        table.add_row(amount(one.candidate.memory_bytes, "B"), amount(one.time.total_ps, "ps"), keys)
+        plan = short_words(one.candidate.keys)
+        table.add_row(amount(one.candidate.memory_bytes, "B"), amount(one.time.total_ps, "ps"), plan)
     return table
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,7 @@ def test_without_a_file_the_options_make_the_scenario(
     told = capsys.readouterr().out
     assert told.startswith("Best plan: ")
     assert "The next, " in told
+    assert re.search(r"\n(TP\d+ )?(CP\d+ )?(PP\S+ )?DP\d+ .*mb\d", told)
     assert f"weftwork run {out / 'scenario.yaml'}" in told.replace("\n", "")
     assert "gpus: 16" in (out / "scenario.yaml").read_text(encoding="utf-8")
 

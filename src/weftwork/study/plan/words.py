@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from weftwork.study.plan.search import Counted, Ranked, Search
 
-__all__ = ["KINDS", "kept_words", "loss", "search_document"]
+__all__ = ["KINDS", "kept_words", "loss", "search_document", "short_words"]
 
 # Numbers of a run's summary that add up to an iteration, and what people call them
 KINDS: Final = {
@@ -18,10 +20,10 @@ KINDS: Final = {
     "exposed_tensor_ps": "tensor traffic",
     "exposed_context_ps": "context traffic",
     "exposed_expert_ps": "expert traffic",
-    "exposed_pipeline_ps": "messages between stages",
-    "exposed_data_ps": "gradients and parameters",
-    "bubble_ps": "the bubble of the pipeline",
-    "spent_skew_ps": "waiting for other replicas",
+    "exposed_pipeline_ps": "stage messages",
+    "exposed_data_ps": "data traffic",
+    "bubble_ps": "bubble",
+    "spent_skew_ps": "waiting for others",
 }
 _USUAL: Final = {"order": "tp-cp-dp-pp", "balanced_ends": False, "recompute": "none"}
 
@@ -37,6 +39,27 @@ def kept_words(one: Ranked) -> str:
     if keys["order"] != _USUAL["order"]:
         extra.append(str(keys["order"]))
     return ", ".join([one.words, *extra])
+
+
+def short_words(keys: Mapping[str, Any]) -> str:
+    """A plan in a column of a table, such as ``TP2 CP4 PP2x10 DP32 ZeRO2 mb1``; what is not split is left out.
+
+    Parameters
+    ----------
+    keys : of the plan; stages are written with their virtual stages, ``mb`` is the micro batch
+    """
+    degrees = (("TP", "tensor"), ("CP", "context"), ("EP", "expert"), ("ETP", "expert_tensor"))
+    found = [f"{name}{keys[key]}" for name, key in degrees if keys[key] > 1]
+    if keys["pipeline"] > 1:
+        virtual = f"x{keys['virtual_stages']}" if keys["virtual_stages"] > 1 else ""
+        found.append(f"PP{keys['pipeline']}{virtual}")
+    found.append(f"DP{keys['data']}")
+    found += [f"ZeRO{keys['zero']}"] if keys["zero"] else []
+    found.append(f"mb{keys['micro_batch']}")
+    found += [f"{keys['recompute']}-recompute"] if keys["recompute"] != _USUAL["recompute"] else []
+    found += ["balanced"] if keys["balanced_ends"] else []
+    found += [str(keys["order"])] if keys["order"] != _USUAL["order"] else []
+    return " ".join(found)
 
 
 def loss(slower: Ranked, faster: Ranked) -> tuple[str, int]:

@@ -37,8 +37,15 @@ schema: 1
 fabric: {topology: rail-optimized, gpus: 64, node: dgx-h100, switch: tomahawk-6}
 training: {model: llama-3-70b, tensor: 8, pipeline: 4, micro_batch: 1, global_batch: 32, recompute: selective}
 """
+
+
+def _alone(path: Path) -> tuple[str, ...]:
+    """The setting with which the scenario of a sweep is a run."""
+    return ("sweep=null",) if "\nsweep:" in path.read_text(encoding="utf-8") else ()
+
+
 CASES: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
-    *((str(path.relative_to(ROOT)), "", ()) for path in sorted(ROOT.glob("examples/**/*.yaml"))),
+    *((str(path.relative_to(ROOT)), "", _alone(path)) for path in sorted(ROOT.glob("examples/**/*.yaml"))),
     ("640,000 messages", LARGE, ("traffic.repeat=5000",)),
     ("8,192 hosts", LARGE, ("fabric.radix=32",)),
     ("1,047,552 queue pairs", LARGE, ("fabric.radix=16", "traffic.pattern=all-to-all")),

@@ -97,7 +97,8 @@ def param(path: Path) -> Any:
 
 @pytest.fixture(scope="module", params=[param(path) for path in SCENARIOS])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return weftwork.run(request.param, out=tmp_path_factory.mktemp("truth") / "run")
+    overrides = {"sweep": "null"} if "\nsweep:" in request.param.read_text(encoding="utf-8") else None
+    return weftwork.run(request.param, out=tmp_path_factory.mktemp("truth") / "run", overrides=overrides)
 
 
 def body(text: str) -> str:

@@ -14,6 +14,7 @@ import published_nccl
 import pytest
 import rows
 import training_scale
+from helpers.examples import as_a_run
 
 import weftwork
 from weftwork.engine import packet
@@ -36,8 +37,7 @@ Check = Callable[[str, str], None]
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_scenario_of_the_examples_keeps_its_digest(scenario: str, tmp_path: Path, check_golden: Check) -> None:
-    overrides = {"sweep": "null"} if "\nsweep:" in (ROOT / scenario).read_text(encoding="utf-8") else None
-    run = weftwork.run(ROOT / scenario, out=tmp_path / "run", what_if="none", overrides=overrides)
+    run = weftwork.run(ROOT / scenario, out=tmp_path / "run", what_if="none", overrides=as_a_run(ROOT / scenario))
     name = scenario.removeprefix("examples/").removesuffix(".yaml").replace("/", ".")
     check_golden(f"digests/scenarios/{name}.txt", f"{run.provenance['digest']}\n")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers.examples import as_a_run
 from helpers.road import differences, plan_of_run
 
 import weftwork
@@ -48,7 +49,7 @@ def written(folder: Path, workload: str, *, fidelity: str = "flow", more: str = 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_prepare_returns_what_the_run_of_an_example_runs(example: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    overrides = {"sweep": "null"} if "\nsweep:" in (ROOT / example).read_text(encoding="utf-8") else None
+    overrides = as_a_run(ROOT / example)
     prepared = weftwork.prepare(weftwork.read_scenario(ROOT / example, overrides))
     assert differences(prepared.engine_input, plan_of_run(ROOT / example, monkeypatch, overrides=overrides)) == []
 

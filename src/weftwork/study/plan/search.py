@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.result import Quantity
     from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.training import Parallelism
 
 __all__ = ["Counted", "Ranked", "Search", "search"]
 
@@ -130,12 +131,12 @@ def search(
     """
     told = progress or (lambda _what, _done, _of: None)
     section = _section(scenario)
-    _refuse_split(scenario, section.schedule)
     fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
     try:
         setting = training_setting(scenario, fabric, section)
     except ConfigError as error:
         raise located(scenario, error) from error
+    _refuse_split(scenario, section.parallelism(setting.model))
     space = Space(
         section=section,
         model=setting.model,
@@ -182,11 +183,11 @@ def _section(scenario: Scenario) -> Any:  # noqa: ANN401 - a training section, o
     return scenario.training
 
 
-def _refuse_split(scenario: Scenario, schedule: str) -> None:
+def _refuse_split(scenario: Scenario, plan: Parallelism) -> None:
     """Refuse schedules that have no closed form here."""
-    if schedule in {"zb-h1", "dualpipe"}:
+    if plan.has_split_backward:
         text = (
-            f"found '{schedule}', wanted 1f1b or gpipe: a search counts plans by closed forms, and has none of"
+            f"found '{plan.schedule}', wanted 1f1b or gpipe: a search counts plans by closed forms, and has none of"
             " schedules that split the backward pass; search without the key, and set it in the scenario that comes"
             " of it"
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.examples import as_a_run
 from helpers.page_numbers import counted, visible
 from helpers.pages import plain
 from helpers.shown import page_of
@@ -97,8 +98,7 @@ def param(path: Path) -> Any:
 
 @pytest.fixture(scope="module", params=[param(path) for path in SCENARIOS])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    overrides = {"sweep": "null"} if "\nsweep:" in request.param.read_text(encoding="utf-8") else None
-    return weftwork.run(request.param, out=tmp_path_factory.mktemp("truth") / "run", overrides=overrides)
+    return weftwork.run(request.param, out=tmp_path_factory.mktemp("truth") / "run", overrides=as_a_run(request.param))
 
 
 def body(text: str) -> str:

@@ -21,7 +21,7 @@ from weftwork.study.prepare.training import training_setting
 from weftwork.study.results.results import results
 from weftwork.study.run.execute import execute
 from weftwork.topology.build import fabric_of_section
-from weftwork.workload.training.closed_form import ClosedForms, IterationTime
+from weftwork.workload.training.closed_form import IterationTime
 
 if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
@@ -146,13 +146,7 @@ def search(
         has_flash_attention=setting.software.has_flash_attention,
         fixed=fixed & frozenset(SEARCHED),
     )
-    closed = ClosedForms(
-        model=setting.model,
-        gpu=setting.gpu,
-        software=setting.software,
-        cluster=setting.cluster,
-        placement=setting.placement,
-    )
+    closed = setting.closed_forms()
     begin_s = time.perf_counter()
     counted = []
     for candidate in candidates(space):

@@ -29,6 +29,7 @@ from weftwork.workload.models.software import software, software_caveats
 from weftwork.workload.parallelism.memory import Memory, fullest_stage
 from weftwork.workload.parallelism.refuse import refuse
 from weftwork.workload.placement import PLACEMENTS, scattered
+from weftwork.workload.training.closed_form import ClosedForms
 from weftwork.workload.training.communication import GpuCluster
 from weftwork.workload.training.programs import Extras, TrainingShape, training_job
 
@@ -215,6 +216,16 @@ class TrainingSetting:
     cluster: GpuCluster
     placement: Placement
     figures_caveats: dict[str, Caveat]
+
+    def closed_forms(self) -> ClosedForms:
+        """Times of its plans, with nothing worked out yet."""
+        return ClosedForms(
+            model=self.model,
+            gpu=self.gpu,
+            software=self.software,
+            cluster=self.cluster,
+            placement=self.placement,
+        )
 
 
 def training_setting(

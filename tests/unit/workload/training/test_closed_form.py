@@ -14,7 +14,7 @@ from weftwork.study.results.results import results
 from weftwork.study.run.execute import execute
 from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain_multi_node
 from weftwork.study.validation.row_scenario import write_row
-from weftwork.workload.training.closed_form import ClosedForms, IterationTime
+from weftwork.workload.training.closed_form import IterationTime
 
 ABOVE = 0.03  # the margin of a search: what a closed form may be above the flow engine
 CASES = [*vtrain_multi_node()[::8], *sc21()[::2], *bridge("dense-fp8")[0][::6]]
@@ -23,14 +23,7 @@ CASES = [*vtrain_multi_node()[::8], *sc21()[::2], *bridge("dense-fp8")[0][::6]]
 def closed(prepared: Prepared, plan: Parallelism | None = None) -> IterationTime:
     (job,) = prepared.jobs
     setting = training_setting(prepared.scenario, prepared.fabric, job.section)
-    forms = ClosedForms(
-        model=setting.model,
-        gpu=setting.gpu,
-        software=setting.software,
-        cluster=setting.cluster,
-        placement=setting.placement,
-    )
-    return forms.iteration(plan or job.plan)
+    return setting.closed_forms().iteration(plan or job.plan)
 
 
 def flow_ps(prepared: Prepared) -> float:
@@ -75,13 +68,7 @@ def test_a_bubble_is_that_of_one_f_one_b(tmp_path: Path) -> None:
 def test_answers_are_shared_and_stay_those_of_each_plan(tmp_path: Path) -> None:
     prepared = scenario(tmp_path, "tensor: 2, pipeline: 2")
     setting = training_setting(prepared.scenario, prepared.fabric, prepared.jobs[0].section)
-    shared = ClosedForms(
-        model=setting.model,
-        gpu=setting.gpu,
-        software=setting.software,
-        cluster=setting.cluster,
-        placement=setting.placement,
-    )
+    shared = setting.closed_forms()
     base = prepared.jobs[0].plan
     changes = (
         {},

@@ -125,6 +125,9 @@ def _plan(  # noqa: PLR0913 - the options, all by name
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="Folder to write; runs/plan-<name>-<time> by default.")
     ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("-j", "--jobs", min=1, help="Processes side by side; all cores by default.")
+    ] = None,
     settings: Settings = None,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
@@ -133,7 +136,7 @@ def _plan(  # noqa: PLR0913 - the options, all by name
     from weftwork.cli.plan import plan, question
 
     asked = file or question(model=model, node=node, gpus=gpus, global_batch=global_batch, sequence=sequence)
-    plan(asked, out=out, settings=settings, user_code=not no_user_code, as_json=as_json)
+    plan(asked, out=out, jobs=jobs, settings=settings, user_code=not no_user_code, as_json=as_json)
 
 
 @app.command("sweep", epilog=TRUST)

@@ -83,6 +83,7 @@ def plan(
     asked: Path | Question,
     *,
     out: Path | None,
+    jobs: int | None,
     settings: Sequence[str] | None,
     user_code: bool,
     as_json: bool,
@@ -93,6 +94,7 @@ def plan(
     ----------
     asked : a scenario whose ``training`` may leave keys out, or what a scenario would say
     out : folder to write
+    jobs : processes side by side; by default one for each core
     settings : ``key=value`` texts of ``--set``; such keys are not searched
     user_code : False refuses every Python file of the user's own that the scenario names
     as_json : one JSON object instead of words
@@ -106,9 +108,9 @@ def plan(
     folder = new_folder(name) if out is None else out
     refuse_existing(folder)
     if isinstance(asked, Question):
-        found = _answered(asked, given, user_code=user_code)
+        found = _answered(asked, given, jobs, user_code=user_code)
     else:
-        found = _found(asked, given, _set_by(given) | _set_in(asked), user_code=user_code)
+        found = _found(asked, given, _set_by(given) | _set_in(asked), jobs, user_code=user_code)
     document = search_document(found)
     with fresh_folder(folder) as fresh:
         write_whole(fresh / "scenario.yaml", dump(found.winner))
@@ -119,20 +121,21 @@ def plan(
     _print(found, folder, console())
 
 
-def _answered(asked: Question, given: dict[str, str], *, user_code: bool) -> Search:
+def _answered(asked: Question, given: dict[str, str], jobs: int | None, *, user_code: bool) -> Search:
     """Search by a scenario that nobody has written: mistakes name the options."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "question.yaml"
         file.write_text(asked.scenario_text(), encoding="utf-8")
         try:
-            return _found(file, given, _set_by(given), user_code=user_code)
+            return _found(file, given, _set_by(given), jobs, user_code=user_code)
         except ConfigError as error:
             raise _of_options(error) from error
 
 
-def _found(file: Path, given: dict[str, str], fixed: frozenset[str], *, user_code: bool) -> Search:
+def _found(file: Path, given: dict[str, str], fixed: frozenset[str], jobs: int | None, *, user_code: bool) -> Search:
     with _Told() as told:
-        return search(read_scenario(file, given, user_code=user_code), fixed=fixed, progress=told)
+        scenario = read_scenario(file, given, user_code=user_code)
+        return search(scenario, fixed=fixed, workers=jobs, progress=told)
 
 
 def _set_by(given: dict[str, str]) -> frozenset[str]:
@@ -173,9 +176,10 @@ class _Told:
             sys.stderr.write("\r\033[K")
 
     def __call__(self, what: str, done: int, of: int) -> None:
-        if not self._is_on or (what == "counting" and done % 100):
+        if not self._is_on:
             return
-        words = f"{done:,} plans counted" if what == "counting" else f"plan {done + 1} of at most {of} in the engine"
+        kinds = {"counting": "ways to spread the GPUs counted", "running": "plans, at most, run on the flow engine"}
+        words = f"{done:,} of {of:,} {kinds[what]}"
         sys.stderr.write(f"\r\033[K{words}")
         sys.stderr.flush()
 

@@ -9,13 +9,16 @@ Leaves out: plans that `weftwork.study.plan.space` leaves out; schedules that sp
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, EngineError, Mistake
-from weftwork.study.plan.space import SEARCHED, PossiblePlan, Space, candidates
+from weftwork.study.plan.space import SEARCHED, PossiblePlan, Space, candidates, parts
+from weftwork.study.pool.pool import workers_for
+from weftwork.study.pool.side_by_side import worker_processes
 from weftwork.study.prepare.prepare import located, prepare
 from weftwork.study.prepare.training import training_setting
 from weftwork.study.results.results import results
@@ -24,15 +27,21 @@ from weftwork.topology.build import fabric_of_section
 from weftwork.workload.training.closed_form import IterationTime
 
 if TYPE_CHECKING:
-    from weftwork.spec.fabric import Fabric
     from weftwork.spec.result import Quantity
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.training import Parallelism
+    from weftwork.study.plan.space import Degrees
+    from weftwork.study.pool.side_by_side import Workers
+    from weftwork.study.prepare.training import TrainingSetting
+
+    Told = Callable[[str, int, int], None]
 
 __all__ = ["Counted", "Ranked", "Search", "search"]
 
 MARGIN: Final = 0.03  # chosen: closed forms were at most 1.6 % above the flow engine, for 144 published plans
 BEST: Final = 10
+FEW_WAYS: Final = 60  # chosen: to spread the GPUs; with fewer, counting takes less time than starting workers
+_COUNTING_BYTES: Final = 300_000_000  # chosen: the closed forms of half a million plans, and the program
 MOST_RUNS: Final = 60  # chosen: of the flow engine; plans that are left although they may be as good are counted
 
 
@@ -114,7 +123,8 @@ def search(
     scenario: Scenario,
     *,
     fixed: frozenset[str] = frozenset(),
-    progress: Callable[[str, int, int], None] | None = None,
+    workers: int | None = None,
+    progress: Told | None = None,
 ) -> Search:
     """Look for the fastest plans.
 
@@ -122,7 +132,10 @@ def search(
     ----------
     scenario : with a section ``training``, whose keys in ``fixed`` stay
     fixed : keys of ``training`` that the user has given
-    progress : called with what is done (``counting``, ``running``), how much of it, and of how many (0: unknown)
+    workers : processes that count and run side by side; by default as many as there are cores and memory holds. What
+        is found does not depend on it
+    progress : called with what is done (``counting``: ways to spread the GPUs; ``running``: plans), how much of it,
+        and of how many
 
     Raises
     ------
@@ -146,17 +159,15 @@ def search(
         has_flash_attention=setting.software.has_flash_attention,
         fixed=fixed & frozenset(SEARCHED),
     )
-    closed = setting.closed_forms()
     begin_s = time.perf_counter()
-    counted = []
-    for candidate in candidates(space):
-        counted.append(Counted(candidate=candidate, time=closed.iteration(candidate.plan)))
-        told("counting", len(counted), 0)
-    if not counted:
-        raise located(scenario, _no_plan(space))
-    counted = _distinct(sorted(counted, key=lambda one: (one.time.total_ps, one.candidate.memory_bytes)))
-    counted_s = time.perf_counter()
-    best, unsure = _run_best(scenario, fabric, counted, told)
+    spread = parts(space)
+    with worker_processes(_wanted(spread) if workers is None else workers) as processes:
+        counted = _count(space, setting, spread, processes, told)
+        if not counted:
+            raise located(scenario, _no_plan(space))
+        counted = _distinct(sorted(counted, key=lambda one: (one.time.total_ps, one.candidate.memory_bytes)))
+        counted_s = time.perf_counter()
+        best, unsure = _run_best(scenario, counted, processes, told)
     return Search(
         scenario=scenario,
         fixed=tuple(key for key in SEARCHED if key in space.fixed),
@@ -208,25 +219,68 @@ def _distinct(counted: list[Counted]) -> list[Counted]:
     return list(found.values())
 
 
+def _wanted(spread: Sequence[Sequence[Degrees]]) -> int:
+    """Processes for a search: one for each core, and none but this one where they would take longer to start."""
+    ways = sum(len(part) for part in spread)
+    return workers_for(len(spread), _COUNTING_BYTES) if ways >= FEW_WAYS else 1
+
+
+def _count(
+    space: Space, setting: TrainingSetting, spread: Sequence[list[Degrees]], processes: Workers, told: Told
+) -> list[Counted]:
+    """Count all plans by closed forms; what cannot be comes into ``space.pruned``."""
+    asked = [_Part(space=space, setting=setting, spread=part) for part in spread]
+    ways, done = sum(len(part) for part in spread), 0
+    found: list[Counted] = []
+    for part, (counted, pruned) in zip(spread, processes.answers(_counted_part, asked), strict=True):
+        found += counted
+        space.pruned.update(pruned)
+        done += len(part)
+        told("counting", done, ways)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Part:
+    """What one worker counts at a time."""
+
+    space: Space
+    setting: TrainingSetting
+    spread: list[Degrees]
+
+
+def _counted_part(part: _Part) -> tuple[list[Counted], Counter[str]]:
+    space = replace(part.space, pruned=Counter())
+    closed = part.setting.closed_forms()
+    return (
+        [Counted(candidate=one, time=closed.iteration(one.plan)) for one in candidates(space, part.spread)],
+        space.pruned,
+    )
+
+
 def _run_best(
-    scenario: Scenario, fabric: Fabric, counted: list[Counted], told: Callable[[str, int, int], None]
+    scenario: Scenario, counted: Sequence[Counted], processes: Workers, told: Told
 ) -> tuple[list[Ranked], int]:
     """Run plans on the flow engine until no other can be faster; with how many were not run although they could be."""
+    asked = [(with_plan(scenario, one.candidate.keys), one) for one in counted[:MOST_RUNS]]
+    fit = workers_for(processes.count, prepare(asked[0][0]).estimate.memory_bytes) if processes.count > 1 else 1
+    told("running", 0, len(asked))
     best: list[Ranked] = []
-    for place, one in enumerate(counted):
-        limit_ps = (1 + MARGIN) * min((ranked.iteration_ps for ranked in best), default=0)
-        if len(best) >= BEST and one.time.total_ps > limit_ps:
-            return sorted(best, key=lambda ranked: ranked.iteration_ps), 0
-        if place >= MOST_RUNS:
-            unsure = sum(other.time.total_ps <= limit_ps for other in counted[place:])
-            return sorted(best, key=lambda ranked: ranked.iteration_ps), unsure
-        told("running", place, min(len(counted), MOST_RUNS))
-        best.append(_run(scenario, fabric, one))
-    return sorted(best, key=lambda ranked: ranked.iteration_ps), 0
+    limit_ps = float("inf")
+    for ranked in processes.answers(_run, asked, at_once=fit):
+        best.append(ranked)
+        told("running", len(best), len(asked))
+        limit_ps = (1 + MARGIN) * min(one.iteration_ps for one in best)
+        left = counted[len(best) :]
+        if len(best) >= BEST and left and left[0].time.total_ps > limit_ps:
+            break
+    unsure = sum(one.time.total_ps <= limit_ps for one in counted[len(best) :])
+    return sorted(best, key=lambda one: one.iteration_ps), unsure
 
 
-def _run(scenario: Scenario, fabric: Fabric, one: Counted) -> Ranked:
-    prepared = prepare(with_plan(scenario, one.candidate.keys), fabric=fabric)
+def _run(asked: tuple[Scenario, Counted]) -> Ranked:
+    scenario, one = asked
+    prepared = prepare(scenario)
     found = results(prepared, execute(replace(prepared, series=None), what_if="none"))
     iteration_ps = found.summary["iteration_ps"].value
     if iteration_ps is None:

@@ -10,7 +10,7 @@ Leaves out: offloading, uneven stages by hand, plans that leave GPUs idle.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,7 +19,9 @@ from weftwork.spec.training import Gpu, Model, Parallelism
 from weftwork.workload.parallelism.memory import fullest_stage
 from weftwork.workload.parallelism.refuse import PlanLimits, misfits
 
-__all__ = ["SEARCHED", "PossiblePlan", "Space", "candidates"]
+__all__ = ["SEARCHED", "Degrees", "PossiblePlan", "Space", "candidates", "parts"]
+
+Degrees = Mapping[str, int]
 
 LEAST_TOKENS: Final = 1_024  # chosen: of a context rank; below, attention is too short to hide its keys and values
 MOST_SEQUENCES: Final = 16  # chosen: of a pass; the largest micro batch of the published tables is 16
@@ -76,9 +78,17 @@ class Space:
         return (getattr(self.section, key),) if key in self.fixed else values
 
 
-def candidates(space: Space) -> Iterator[PossiblePlan]:
-    """Every plan that can be; those that cannot are counted in ``space.pruned``."""
+def parts(space: Space) -> list[list[Degrees]]:
+    """Ways to spread the GPUs, in the order of the search, those together that take as long for a pass."""
+    found: dict[tuple[int, int], list[Degrees]] = {}
     for degrees in _degrees(space):
+        found.setdefault((degrees["tensor"], degrees["context"]), []).append(degrees)
+    return list(found.values())
+
+
+def candidates(space: Space, spread: Iterable[Degrees]) -> Iterator[PossiblePlan]:
+    """Every plan that can be of those that spread the GPUs so; those that cannot are counted in ``space.pruned``."""
+    for degrees in spread:
         for rest in _rest(space, degrees):
             yield from _fitting(space, {**degrees, **rest})
 
@@ -109,7 +119,7 @@ def _experts(space: Space, ranks: int, inside: int) -> Iterator[tuple[int, int]]
             yield expert, expert_tensor
 
 
-def _rest(space: Space, degrees: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+def _rest(space: Space, degrees: Degrees) -> Iterator[dict[str, Any]]:
     """Ways to schedule a spread."""
     pipeline = degrees["pipeline"]
     virtual = _divisors(max(1, space.model.layers // pipeline)) if pipeline > 1 else [1]

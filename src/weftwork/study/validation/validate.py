@@ -8,8 +8,7 @@ Source: `weftwork.data.measured`, `weftwork.study.validation.published_cases`, `
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from errno import EEXIST
 from functools import partial
@@ -21,6 +20,7 @@ from weftwork.base.nearest import nearest
 from weftwork.base.stop import unfinished
 from weftwork.base.whole_file import temporary_beside
 from weftwork.spec.scenario.yaml_tree import write_tree
+from weftwork.study.pool.side_by_side import Workers, worker_processes
 from weftwork.study.validation.curves import one_server, p5, rows_of
 from weftwork.study.validation.predict import predict
 from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain_multi_node, vtrain_single_node
@@ -223,8 +223,10 @@ def validate(
     """
     scores: list[Score] = []
     named = tuple(keys) or tuple(key for key in SETS if is_full or key not in BY_NAME)
-    for key in _known(named):
-        scores += _scored(SETS[key], is_full=is_full, processes=processes, progress=progress)
+    wanted = _known(named)
+    with worker_processes(processes) as workers:
+        for key in wanted:
+            scores += _scored(SETS[key], is_full=is_full, workers=workers, progress=progress)
     return tuple(scores)
 
 
@@ -280,17 +282,17 @@ def _known(keys: Iterable[str]) -> tuple[str, ...]:
     return wanted
 
 
-def _scored(chosen: ValidationSet, *, is_full: bool, processes: int, progress: Progress | None) -> tuple[Score, ...]:
+def _scored(chosen: ValidationSet, *, is_full: bool, workers: Workers, progress: Progress | None) -> tuple[Score, ...]:
     if chosen.curves is not None:
         return chosen.curves()
-    rows: Sequence[Case] | Sequence[UetRow] = ()
+    rows: Sequence[Case | UetRow] = ()
     excluded: Sequence[Excluded] = ()
     if chosen.cases is not None:
         rows, excluded = chosen.cases(is_full)
     elif chosen.packets is not None:
         rows, excluded = chosen.packets(is_full)
     points: list[Point] = []
-    for point in _points(rows, processes):
+    for point in workers.answers(_point, rows):
         points.append(point)
         if progress is not None:
             progress(chosen.title, len(points), len(rows))
@@ -312,22 +314,6 @@ def _scored(chosen: ValidationSet, *, is_full: bool, processes: int, progress: P
     if chosen.key == "uet" and not is_full:
         score = replace(score, notes=(*score.notes, "64 paths, 1 and 2 MB; all rows up to 16 MB with --full."))
     return (score,)
-
-
-def _points(rows: Sequence[Case] | Sequence[UetRow], processes: int) -> Iterator[Point]:
-    if processes < 2 or len(rows) < 2:
-        yield from map(_point, rows)
-        return
-    import joblib
-
-    work = joblib.Parallel(n_jobs=processes, return_as="generator")
-    # Ctrl-C goes to all processes of a terminal; the workers leave it to this one, which ends them
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        points = work(joblib.delayed(_point)(row) for row in rows)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    yield from points
 
 
 def _point(case: Case | UetRow) -> Point:

@@ -10,15 +10,19 @@ Leaves out: layouts by hand.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from typing import Literal
+from typing import Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.training import Model, Parallelism
 from weftwork.workload.models.size import LayerKind, layer_kinds
 
-__all__ = ["Unit", "virtual_stages_of"]
+__all__ = ["Unit", "counted_units", "held_units", "virtual_stages_of"]
+
+KEPT: Final = 1_024  # chosen: a search asks for as many cuts of one model at the most, each many times
 
 Part = Literal["embedding", "layer", "prediction", "head"]
 
@@ -50,27 +54,75 @@ def virtual_stages_of(model: Model, plan: Parallelism) -> tuple[tuple[tuple[Unit
     >>> [[len(part) for part in stage] for stage in found]
     [[5, 4], [4, 4], [4, 4], [4, 5]]
     """
-    kinds = layer_kinds(model)
+    return _virtual_stages(_Cut.of(model, plan))
+
+
+def counted_units(model: Model, plan: Parallelism) -> tuple[tuple[Counter[Unit], ...], ...]:
+    """How many of each unit there are: as `virtual_stages_of`, without their order.
+
+    The counters are shared: nobody may change them.
+    """
+    return _counted(_Cut.of(model, plan))
+
+
+def held_units(model: Model, plan: Parallelism) -> tuple[Counter[Unit], ...]:
+    """How many of each unit every stage has, in all of its virtual stages; shared as `counted_units`."""
+    return _held(_Cut.of(model, plan))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Cut:
+    """What decides where a model is cut."""
+
+    model: Model
+    stages: int
+    virtual_stages: int
+    has_balanced_ends: bool
+    has_mirror: bool
+
+    @classmethod
+    def of(cls, model: Model, plan: Parallelism) -> _Cut:
+        """The cut of a plan."""
+        return cls(
+            model=model,
+            stages=plan.pipeline,
+            virtual_stages=plan.virtual_stages,
+            has_balanced_ends=plan.has_balanced_ends,
+            has_mirror=plan.has_mirror,
+        )
+
+
+@lru_cache(maxsize=KEPT)
+def _virtual_stages(cut: _Cut) -> tuple[tuple[tuple[Unit, ...], ...], ...]:
+    kinds = layer_kinds(cut.model)
     first = (Unit(part="embedding"),)
     layers = tuple(Unit(part="layer", layer=kind) for kind in kinds)
-    last = (*(Unit(part="prediction", layer=kinds[-1]) for _ in range(model.prediction_layers)), Unit(part="head"))
-    parts = plan.pipeline * plan.virtual_stages
-    units = (*first, *layers, *last) if plan.has_balanced_ends else layers
+    last = (*(Unit(part="prediction", layer=kinds[-1]) for _ in range(cut.model.prediction_layers)), Unit(part="head"))
+    parts = cut.stages * cut.virtual_stages
+    units = (*first, *layers, *last) if cut.has_balanced_ends else layers
     if len(units) < parts:
-        what = "layers, the embedding and the head" if plan.has_balanced_ends else "layers"
-        split = f"{plan.pipeline} stages of {plan.virtual_stages} virtual stages"
+        what = "layers, the embedding and the head" if cut.has_balanced_ends else "layers"
+        split = f"{cut.stages} stages of {cut.virtual_stages} virtual stages"
         text = f"found {split}, wanted at most {len(units)} in all: {what}"
         raise ConfigError("training", [Mistake(path="training.pipeline", text=text)])
-    cut = _near_equal(units, parts)
-    if not plan.has_balanced_ends:
-        cut[0] = first + cut[0]
-        cut[-1] = cut[-1] + last
-    if plan.has_mirror:
-        return tuple(zip(cut, reversed(cut), strict=True))
-    return tuple(
-        tuple(cut[part * plan.pipeline + stage] for part in range(plan.virtual_stages))
-        for stage in range(plan.pipeline)
-    )
+    made = _near_equal(units, parts)
+    if not cut.has_balanced_ends:
+        made[0] = first + made[0]
+        made[-1] = made[-1] + last
+    if cut.has_mirror:
+        return tuple(zip(made, reversed(made), strict=True))
+    stages = range(cut.stages)
+    return tuple(tuple(made[part * cut.stages + stage] for part in range(cut.virtual_stages)) for stage in stages)
+
+
+@lru_cache(maxsize=KEPT)
+def _counted(cut: _Cut) -> tuple[tuple[Counter[Unit], ...], ...]:
+    return tuple(tuple(Counter(units) for units in stage) for stage in _virtual_stages(cut))
+
+
+@lru_cache(maxsize=KEPT)
+def _held(cut: _Cut) -> tuple[Counter[Unit], ...]:
+    return tuple(sum(stage, start=Counter[Unit]()) for stage in _counted(cut))
 
 
 def _near_equal(units: tuple[Unit, ...], parts: int) -> list[tuple[Unit, ...]]:

@@ -28,7 +28,7 @@ from weftwork.workload.models.size import (
     state_space_parameters,
 )
 from weftwork.workload.parallelism.groups import groups
-from weftwork.workload.parallelism.layout import Unit, virtual_stages_of
+from weftwork.workload.parallelism.layout import Unit, counted_units, held_units
 
 __all__ = [
     "ADAM_BYTES", "RESERVED_BYTES", "WEIGHT_BYTES", "Memory", "activation_bytes", "fullest_stage", "stage_memory",
@@ -97,26 +97,27 @@ def fullest_stage(model: Model, plan: Parallelism, *, has_flash_attention: bool 
     46
     """
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
-    seen: set[tuple[tuple[Unit, ...], ...]] = set()
+    held = held_units(model, plan)
+    seen: list[tuple[Counter[Unit], ...]] = []
     found = []
-    for stage, parts in enumerate(virtual_stages_of(model, plan)):
+    for stage, parts in enumerate(counted_units(model, plan)):
         # a later stage with the same units keeps no more passes of them, but for gradients of weights that wait
         if parts not in seen or plan.has_split_backward:
-            seen.add(parts)
-            found.append(_stage_memory(shape, stage, parts))
+            seen.append(parts)
+            found.append(_stage_memory(shape, stage, parts, held[stage]))
     return max(found, key=lambda memory: memory.total_bytes)
 
 
 def stage_memory(model: Model, plan: Parallelism, stage: int, *, has_flash_attention: bool = True) -> Memory:
     """What a GPU of a stage keeps; parameters as for `fullest_stage`."""
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
-    return _stage_memory(shape, stage, virtual_stages_of(model, plan)[stage])
+    return _stage_memory(shape, stage, counted_units(model, plan)[stage], held_units(model, plan)[stage])
 
 
-def _stage_memory(shape: _GpuShare, stage: int, parts: tuple[tuple[Unit, ...], ...]) -> Memory:
+def _stage_memory(
+    shape: _GpuShare, stage: int, virtual_stages: tuple[Counter[Unit], ...], units: Counter[Unit]
+) -> Memory:
     plan = shape.plan
-    virtual_stages = [Counter(virtual_stage) for virtual_stage in parts]  # units are few, and alike
-    units = sum(virtual_stages, start=Counter[Unit]())
     dense = sum(many * shape.dense_parameters(unit) for unit, many in units.items())
     experts = sum(many * shape.expert_parameters(unit) for unit, many in units.items())
     quantised = sum(many * shape.quantised_parameters(unit) for unit, many in units.items())
@@ -160,7 +161,7 @@ def activation_bytes(model: Model, plan: Parallelism, kind: LayerKind, *, has_fl
     return shape.kept_bytes(Unit(part="layer", layer=kind))
 
 
-def _activations_bytes(shape: _GpuShare, stage: int, virtual_stages: list[Counter[Unit]]) -> float:
+def _activations_bytes(shape: _GpuShare, stage: int, virtual_stages: tuple[Counter[Unit], ...]) -> float:
     """Activations that a stage keeps at a time, at most."""
     plan = shape.plan
     kept = [sum(many * shape.kept_bytes(unit) for unit, many in held.items()) for held in virtual_stages]

@@ -89,10 +89,9 @@ class ClosedForms:
         kinds: dict[tuple[object, ...], _StageTimes] = {}
         stages = []
         for stage in stages_of(units):  # those with the same units take as long
-            counted = Counter(unit for virtual_stage in stage.virtual_stages for unit in virtual_stage)
-            kind = (frozenset(counted.items()), stage.stage == 0, stage.stage == plan.pipeline - 1)
+            kind = (frozenset(stage.held.items()), stage.stage == 0, stage.stage == plan.pipeline - 1)
             if kind not in kinds:
-                kinds[kind] = _StageTimes(stage=stage, units=counted, calls=calls, key=key, known_ps=self._passes_ps)
+                kinds[kind] = _StageTimes(stage=stage, calls=calls, key=key, known_ps=self._passes_ps)
             stages.append(kinds[kind])
         return _of_stages(plan, stages, _messages_ps(plan, calls))
 
@@ -141,10 +140,14 @@ class _StageTimes:
     """Times of one stage, in ps."""
 
     stage: Stage
-    units: Counter[Unit]
     calls: Communication
     key: tuple[object, ...]
     known_ps: Memo
+
+    @property
+    def units(self) -> Counter[Unit]:
+        """How many of each unit it has."""
+        return self.stage.held
 
     @cached_property
     def forward_ps(self) -> int:
@@ -213,6 +216,11 @@ def _elapsed_ps(operations: Iterable[Operation], calls: Communication, *, exchan
         elif isinstance(operation, Await) and operation.token == EXPERT_DONE:
             now_ps = max(now_ps, exchanged_at_ps)
         elif isinstance(operation, Loop):
-            inside = [*operation.body] * operation.count
+            inside = [one for one in operation.body if not _is_of_beside(one)] * operation.count
             now_ps += _elapsed_ps(inside, calls, exchange=exchange) if inside else 0
     return now_ps
+
+
+def _is_of_beside(operation: Operation) -> bool:
+    """Whether it waits for a stream beside it, of which `_StageTimes.end_ps` counts what is left."""
+    return isinstance(operation, Await) and operation.token != EXPERT_DONE

@@ -82,10 +82,18 @@ class TimedCollective:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What was worked out once: members of groups in a domain, by axes, and costs of collectives, by what was asked."""
+    """What was worked out once.
+
+    Attributes
+    ----------
+    spreads : members of groups in a domain, by axes
+    costs : of collectives, by what was asked
+    latencies_ps : of a message over the network (True) and over NVLink
+    """
 
     spreads: dict[tuple[tuple[int, int], ...], tuple[int, int]] = field(default_factory=dict)
     costs: dict[tuple[str, int, int, float], CollectiveCost] = field(default_factory=dict)
+    latencies_ps: dict[bool, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,9 +285,12 @@ class Communication:
         ----------
         far : whether it goes over the network, and not over NVLink
         """
-        simple = protocol_latencies("simple", "ring")
-        step_ps = simple.step_latency_ps if far else simple.local_step_latency_ps
-        return whole_ps(self.software.latency_scale * (simple.base_latency_ps + step_ps))
+        known = self.answers.latencies_ps
+        if far not in known:
+            simple = protocol_latencies("simple", "ring")
+            step_ps = simple.step_latency_ps if far else simple.local_step_latency_ps
+            known[far] = whole_ps(self.software.latency_scale * (simple.base_latency_ps + step_ps))
+        return known[far]
 
     def is_far(self, rank: int, other: int) -> bool:
         """Whether two ranks are in different NVLink domains."""

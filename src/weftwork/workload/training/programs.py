@@ -15,6 +15,7 @@ Leaves out: parameters that stay gathered between the passes of one micro batch;
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,7 +36,7 @@ from weftwork.spec.job import (
     Program,
 )  # fmt: skip
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
-from weftwork.workload.parallelism.layout import Unit, virtual_stages_of
+from weftwork.workload.parallelism.layout import Unit, counted_units, held_units, virtual_stages_of
 from weftwork.workload.training.communication import (
     LABELS,
     VALUE_BYTES,
@@ -211,6 +212,16 @@ class Stage:
         """What its ranks send each other."""
         return self.units.communication
 
+    @property
+    def counted(self) -> tuple[Counter[Unit], ...]:
+        """How many of each unit its virtual stages have."""
+        return counted_units(self.units.model, self.plan)[self.stage]
+
+    @property
+    def held(self) -> Counter[Unit]:
+        """How many of each unit it has."""
+        return held_units(self.units.model, self.plan)[self.stage]
+
     @cached_property
     def passes(self) -> tuple[Pass, ...]:
         """In order."""
@@ -362,7 +373,7 @@ class Stage:
 
     def _exchange_stream(self) -> tuple[Operation, ...]:
         body = tuple(self.units.hidden_exchange)
-        units = sum(self.units.exchanges(unit) for virtual_stage in self.virtual_stages for unit in virtual_stage)
+        units = sum(many for unit, many in self.held.items() if self.units.exchanges(unit))
         passes_each = 3 if self.plan.recompute == "full" else 2
         count = units * passes_each * self._batches_each
         return (Loop(count=count, body=body),) if body and count else ()
@@ -461,9 +472,7 @@ class Stage:
         if not self.plan.has_lora and not self._is_sharded:
             found += in_turn(self.calls.gradients(*self._held), 1 - self._hidden, overhead_share=1)
         if self._hidden > 0 and not self.plan.has_lora:
-            each = sum(
-                bool(self._gradient_calls(unit)) for virtual_stage in self.virtual_stages for unit in virtual_stage
-            )
+            each = sum(many for unit, many in self.held.items() if self._gradient_calls(unit))
             times = self.plan.micro_batches if self._is_sharded else 1
             if each:
                 found.append(Loop(count=each * times, body=(Await(token=GRADIENTS_DONE, label=label("data")),)))
@@ -481,7 +490,7 @@ class Stage:
         """The optimizer, and the parameters that other ranks have updated."""
         dense, experts = self._held
         is_sharded = self.plan.zero > 0
-        updated = self._shard(self.virtual_stages[:1] if is_sharded and self.plan.has_mirror else self.virtual_stages)
+        updated = self._shard(self.counted[:1] if is_sharded and self.plan.has_mirror else self.counted)
         moved = OPTIMIZER_BYTES * updated + WORKING_BYTES * (dense + experts)
         taken_s = self.units.kernels.memory_s(moved, OPTIMIZER_KERNELS)
         exchanged_ps = OPTIMIZER_EXCHANGES * self.calls.message_latency_ps(far=True)
@@ -494,15 +503,16 @@ class Stage:
     @cached_property
     def _held(self) -> tuple[float, float]:
         """Parameters that a rank trains, those of experts apart."""
-        return self._trained(self.virtual_stages)
+        return self._trained(self.counted)
 
-    def _trained(self, virtual_stages: Sequence[Sequence[Unit]]) -> tuple[float, float]:
+    def _trained(self, virtual_stages: Sequence[Counter[Unit]]) -> tuple[float, float]:
         if self.plan.has_lora:
             return 0.0, 0.0
-        works = [self.units.work[unit] for virtual_stage in virtual_stages for unit in virtual_stage]
-        return sum(work.parameters for work in works), sum(work.expert_parameters for work in works)
+        works = [(self.units.work[unit], many) for counted in virtual_stages for unit, many in counted.items()]
+        dense = sum(many * work.parameters for work, many in works)
+        return dense, sum(many * work.expert_parameters for work, many in works)
 
-    def _shard(self, virtual_stages: Sequence[Sequence[Unit]]) -> float:
+    def _shard(self, virtual_stages: Sequence[Counter[Unit]]) -> float:
         """Parameters of virtual stages that a rank updates."""
         dense, experts = self._trained(virtual_stages)
         groups = self.calls.groups
@@ -517,8 +527,8 @@ class Stage:
         if not self.plan.has_mirror:
             return ()
         if self.plan.zero == 0:
-            return (round(self.plan.gradient_bytes * self._shard(self.virtual_stages)),)
-        own, mirrored = self._shard(self.virtual_stages[:1]), self._shard(self.virtual_stages[1:])
+            return (round(self.plan.gradient_bytes * self._shard(self.counted)),)
+        own, mirrored = self._shard(self.counted[:1]), self._shard(self.counted[1:])
         return round(self.plan.gradient_bytes * mirrored), round(VALUE_BYTES * own)
 
     @property

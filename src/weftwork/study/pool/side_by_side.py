@@ -1,0 +1,99 @@
+"""The same question many times, in worker processes, answered in the order of the questions.
+
+Leaves out: runs that leave a folder and can be resumed (`weftwork.study.pool.pool`), and workers that die, which end
+the call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from weftwork.base.errors import EngineError
+from weftwork.study.pool.work import begin_worker
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+__all__ = ["Workers", "worker_processes"]
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workers:
+    """Processes that answer questions.
+
+    Attributes
+    ----------
+    count : of processes; 1: this process answers itself
+    """
+
+    count: int
+    _executor: Any = None
+
+    def answers(
+        self, answer: Callable[[Asked], Answer], asked: Sequence[Asked], *, at_once: int | None = None
+    ) -> Iterator[Answer]:
+        """Answer each question.
+
+        Parameters
+        ----------
+        answer : a function of a module, since workers have to find it
+        asked : each of them goes to one worker
+        at_once : questions that are under way at a time, where memory holds no more; by default one for each worker
+
+        Yields
+        ------
+        the answers in the order of the questions, each when it and those before it are there
+
+        Raises
+        ------
+        EngineError : a worker died, as where memory runs out
+        Exception : of any kind that ``answer`` raises
+        """
+        if self._executor is None or len(asked) < 2:
+            yield from map(answer, asked)
+            return
+        waiting = deque(asked)
+        under_way: deque[Future[Answer]] = deque()
+        most = self.count if at_once is None else at_once
+        try:
+            while waiting or under_way:
+                if under_way and under_way[0].done():
+                    yield under_way.popleft().result()
+                    continue
+                left = [one for one in under_way if not one.done()]
+                while waiting and len(left) < most:
+                    left.append(self._executor.submit(answer, waiting.popleft()))
+                    under_way.append(left[-1])
+                wait(left, return_when=FIRST_COMPLETED)
+        except BrokenExecutor as error:
+            text = "a worker process died, as where memory runs out; take fewer processes (-j 1)"
+            raise EngineError(text) from error
+
+
+@contextmanager
+def worker_processes(count: int) -> Iterator[Workers]:
+    """Start processes, and end them with the body, whatever they do then.
+
+    Parameters
+    ----------
+    count : of processes; with less than two there is none but this one
+    """
+    if count < 2:
+        yield Workers(count=1)
+        return
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    executor = ProcessPoolExecutor(max_workers=count, initializer=begin_worker, initargs=(os.getpid(),))
+    try:
+        yield Workers(count=count, _executor=executor)
+    finally:
+        executor.shutdown(wait=True, kill_workers=True)

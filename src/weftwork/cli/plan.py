@@ -178,7 +178,11 @@ class _Told:
     def __call__(self, what: str, done: int, of: int) -> None:
         if not self._is_on:
             return
-        kinds = {"counting": "ways to spread the GPUs counted", "running": "plans, at most, run on the flow engine"}
+        kinds = {
+            "counting": "ways to spread the GPUs counted",
+            "running": "plans, at most, run on the flow engine",
+            "placing": "other placements of the best plans run",
+        }
         words = f"{done:,} of {of:,} {kinds[what]}"
         sys.stderr.write(f"\r\033[K{words}")
         sys.stderr.flush()

@@ -123,9 +123,17 @@ def test_a_scenario_without_training_is_refused(
     assert "training  is needed" in capsys.readouterr().err
 
 
-def test_schedules_without_a_closed_form_are_refused(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("schedule", ["zb-h1", "dualpipe", "gpipe"])
+def test_a_given_schedule_stays_and_the_search_is_the_same_in_one_process(
+    schedule: str, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = ["--set", "training.schedule=zb-h1", "--set", "training.pipeline=2"]
-    assert run(monkeypatch, "plan", str(file), *settings, "-o", str(tmp_path / "plan")) == 2
-    assert "training.schedule  found 'zb-h1', wanted 1f1b or gpipe" in capsys.readouterr().err
+    settings = ["--set", f"training.schedule={schedule}", "--set", "training.pipeline=2", "--json"]
+    found = []
+    for jobs in ("1", "2"):
+        assert run(monkeypatch, "plan", str(file), *settings, "-j", jobs, "-o", str(tmp_path / jobs)) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert {one["keys"]["schedule"] for one in found[0]["best"]} == {schedule}
+    assert found[0]["fixed"] == ["pipeline", "schedule"]
+    assert found[0]["best"] == found[1]["best"]
+    for one in found[0]["best"]:
+        assert one["closed_form_ps"] < 1.03 * one["iteration_ps"]

@@ -3,7 +3,8 @@
 A plan's closed form takes each collective alone on its links, so that it is seldom above what the flow engine finds
 (docs/howto/plan.md has by how much). Plans go to the engine in the order of their closed forms until the next
 one is above the best by `MARGIN`, and ten at least. A run of the engine is the run of `weftwork run`.
-Leaves out: plans that `weftwork.study.plan.space` leaves out; schedules that split the backward pass; packets.
+The best of these are run with their ranks placed by rail and over pods in turn, too.
+Leaves out: plans that `weftwork.study.plan.space` leaves out; packets.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from weftwork.topology.build import fabric_of_section
 from weftwork.workload.training.closed_form import IterationTime
 
 if TYPE_CHECKING:
+    from weftwork.spec.fabric import Fabric
     from weftwork.spec.result import Quantity
     from weftwork.spec.scenario.scenario import Scenario
-    from weftwork.spec.training import Parallelism
     from weftwork.study.plan.space import Degrees
     from weftwork.study.pool.side_by_side import Workers
     from weftwork.study.prepare.training import TrainingSetting
@@ -40,6 +41,7 @@ __all__ = ["Counted", "Ranked", "Search", "search"]
 
 MARGIN: Final = 0.03  # chosen: closed forms were at most 1.6 % above the flow engine, for 144 published plans
 BEST: Final = 10
+PLACED: Final = 3  # chosen: plans whose ranks are placed in other ways too
 FEW_WAYS: Final = 60  # chosen: to spread the GPUs; with fewer, counting takes less time than starting workers
 _COUNTING_BYTES: Final = 300_000_000  # chosen: the closed forms of half a million plans, and the program
 MOST_RUNS: Final = 60  # chosen: of the flow engine; plans that are left although they may be as good are counted
@@ -149,7 +151,6 @@ def search(
         setting = training_setting(scenario, fabric, section)
     except ConfigError as error:
         raise located(scenario, error) from error
-    _refuse_split(scenario, section.parallelism(setting.model))
     space = Space(
         section=section,
         model=setting.model,
@@ -168,10 +169,12 @@ def search(
         counted = _distinct(sorted(counted, key=lambda one: (one.time.total_ps, one.candidate.memory_bytes)))
         counted_s = time.perf_counter()
         best, unsure = _run_best(scenario, counted, processes, told)
+        if "placement" not in fixed:
+            best += _placed(scenario, fabric, best[:PLACED], processes, told)
     return Search(
         scenario=scenario,
-        fixed=tuple(key for key in SEARCHED if key in space.fixed),
-        best=tuple(best),
+        fixed=tuple(key for key in (*SEARCHED, "placement") if key in fixed),
+        best=tuple(sorted(best, key=lambda one: one.iteration_ps)),
         counted=len(counted),
         pruned=dict(space.pruned.most_common()),
         unsure=unsure,
@@ -186,17 +189,6 @@ def _section(scenario: Scenario) -> Any:  # noqa: ANN401 - a training section, o
         text = "is needed: a plan is for a training job; jobs of several sections are planned one at a time"
         raise ConfigError(scenario.source, [Mistake(path="training", text=text)])
     return scenario.training
-
-
-def _refuse_split(scenario: Scenario, plan: Parallelism) -> None:
-    """Refuse schedules that have no closed form here."""
-    if plan.has_split_backward:
-        text = (
-            f"found '{plan.schedule}', wanted 1f1b or gpipe: a search counts plans by closed forms, and has none of"
-            " schedules that split the backward pass; search without the key, and set it in the scenario that comes"
-            " of it"
-        )
-        raise ConfigError(scenario.source, [scenario.mistake("training.schedule", text)])
 
 
 def _no_plan(space: Space) -> ConfigError:
@@ -276,6 +268,25 @@ def _run_best(
             break
     unsure = sum(one.time.total_ps <= limit_ps for one in counted[len(best) :])
     return sorted(best, key=lambda one: one.iteration_ps), unsure
+
+
+def _placed(scenario: Scenario, fabric: Fabric, best: Sequence[Ranked], processes: Workers, told: Told) -> list[Ranked]:
+    """Run plans with their ranks in the other orders that a scheduler can be asked for: those that come out faster."""
+    has_pods = fabric.node_pod is not None
+    others = [name for name in ("packed", "rails", "pods") if name != _section(scenario).placement]
+    asked = []
+    for ranked in best:
+        for name in others if has_pods else [one for one in others if one != "pods"]:
+            keys = {**ranked.candidate.keys, "placement": name}
+            placed = replace(ranked.candidate, keys=keys)
+            asked.append((with_plan(scenario, keys), Counted(candidate=placed, time=ranked.time)))
+    usual_ps = [ranked.iteration_ps for ranked in best for _ in range(len(asked) // len(best))]
+    found = []
+    for done, ranked in enumerate(processes.answers(_run, asked)):
+        told("placing", done + 1, len(asked))
+        if ranked.iteration_ps < usual_ps[done]:
+            found.append(ranked)
+    return found
 
 
 def _run(asked: tuple[Scenario, Counted]) -> Ranked:

@@ -1,9 +1,9 @@
 """Which plans there are for a model on so many GPUs: every combination of the keys that the user has not fixed.
 
-Some are left out since another plan is never slower and never needs more memory: GPipe beside 1F1B, more recomputation
-than memory asks for, ZeRO 2 where ZeRO 1 fits. Others are left out by rules that people keep and that a user lifts by
-giving the key: tensor and expert-tensor ranks stay in an NVLink domain, a context rank has at least 1,024 tokens, a
-pass has at most 16 sequences.
+Some are left out since another plan is never slower and never needs more memory: GPipe beside 1F1B, tensor ranks
+without sequence parallelism, more recomputation than memory asks for, ZeRO 2 where ZeRO 1 fits. Others are left out by
+rules that people keep and that a user lifts by giving the key: tensor and expert-tensor ranks stay in an NVLink domain,
+a context rank has at least 1,024 tokens, a pass has at most 16 sequences.
 Leaves out: offloading, uneven stages by hand, plans that leave GPUs idle.
 """
 
@@ -25,11 +25,12 @@ Degrees = Mapping[str, int]
 
 LEAST_TOKENS: Final = 1_024  # chosen: of a context rank; below, attention is too short to hide its keys and values
 MOST_SEQUENCES: Final = 16  # chosen: of a pass; the largest micro batch of the published tables is 16
+SCHEDULES: Final = ("1f1b", "zb-h1", "dualpipe")  # frozen weights have no gradients that could be delayed
 RECOMPUTE: Final = ("none", "selective", "full")  # each slower than the one before
 # Keys of `training` that are searched, in the order of the loops
 SEARCHED: Final = (
-    "tensor", "context", "expert", "expert_tensor", "pipeline", "data", "order", "balanced_ends", "virtual_stages",
-    "micro_batch", "zero", "recompute",
+    "tensor", "context", "expert", "expert_tensor", "pipeline", "data", "order", "schedule", "balanced_ends",
+    "virtual_stages", "micro_batch", "zero", "recompute",
 )  # fmt: skip
 
 
@@ -122,13 +123,20 @@ def _experts(space: Space, ranks: int, inside: int) -> Iterator[tuple[int, int]]
 def _rest(space: Space, degrees: Degrees) -> Iterator[dict[str, Any]]:
     """Ways to schedule a spread."""
     pipeline = degrees["pipeline"]
-    virtual = _divisors(max(1, space.model.layers // pipeline)) if pipeline > 1 else [1]
     each = space.section.global_batch // degrees["data"]
-    batches = [one for one in _divisors(each) if one <= MOST_SEQUENCES] if each else []
-    for micro_batch in space.choices("micro_batch", batches):
-        for virtual_stages in space.choices("virtual_stages", virtual):
-            for balanced_ends in space.choices("balanced_ends", [False, True] if pipeline > 1 else [False]):
-                yield {"micro_batch": micro_batch, "virtual_stages": virtual_stages, "balanced_ends": balanced_ends}
+    sizes = [one for one in _divisors(each) if one <= MOST_SEQUENCES] if each else []
+    schedules = SCHEDULES if pipeline > 1 and space.section.phase != "fine-tuning-lora" else SCHEDULES[:1]
+    for micro_batch in space.choices("micro_batch", sizes):
+        for schedule in space.choices("schedule", schedules):
+            most = space.model.layers // pipeline if pipeline > 1 and schedule == "1f1b" else 1
+            for virtual_stages in space.choices("virtual_stages", _divisors(max(1, most))):
+                for balanced_ends in space.choices("balanced_ends", [False, True] if pipeline > 1 else [False]):
+                    yield {
+                        "micro_batch": micro_batch,
+                        "schedule": schedule,
+                        "virtual_stages": virtual_stages,
+                        "balanced_ends": balanced_ends,
+                    }
 
 
 def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:

@@ -25,19 +25,22 @@ KINDS: Final = {
     "bubble_ps": "bubble",
     "spent_skew_ps": "waiting for others",
 }
-_USUAL: Final = {"order": "tp-cp-dp-pp", "balanced_ends": False, "recompute": "none"}
+_USUAL: Final = {"order": "tp-cp-dp-pp", "balanced_ends": False, "recompute": "none", "placement": "packed"}
+_SCHEDULES: Final = {"gpipe": "GPipe", "zb-h1": "ZB-H1", "dualpipe": "DualPipe"}  # beside 1F1B, which is the usual one
 
 
 def kept_words(one: Ranked) -> str:
     """A plan as people write it, with what `TrainingJob.words` leaves out where it is not the default."""
     keys = one.candidate.keys
-    extra = []
+    extra = [_SCHEDULES[keys["schedule"]]] if keys["schedule"] in _SCHEDULES else []
     if keys["recompute"] != _USUAL["recompute"]:
         extra.append(f"{keys['recompute']} recomputation")
     if keys["balanced_ends"]:
         extra.append("balanced ends")
     if keys["order"] != _USUAL["order"]:
         extra.append(str(keys["order"]))
+    if keys.get("placement", _USUAL["placement"]) != _USUAL["placement"]:
+        extra.append(f"placed as {keys['placement']}")
     return ", ".join([one.words, *extra])
 
 
@@ -53,12 +56,14 @@ def short_words(keys: Mapping[str, Any]) -> str:
     if keys["pipeline"] > 1:
         virtual = f"x{keys['virtual_stages']}" if keys["virtual_stages"] > 1 else ""
         found.append(f"PP{keys['pipeline']}{virtual}")
+    found += [_SCHEDULES[keys["schedule"]]] if keys["schedule"] in _SCHEDULES else []
     found.append(f"DP{keys['data']}")
     found += [f"ZeRO{keys['zero']}"] if keys["zero"] else []
     found.append(f"mb{keys['micro_batch']}")
     found += [f"{keys['recompute']}-recompute"] if keys["recompute"] != _USUAL["recompute"] else []
     found += ["balanced"] if keys["balanced_ends"] else []
     found += [str(keys["order"])] if keys["order"] != _USUAL["order"] else []
+    found += [str(keys["placement"])] if keys.get("placement", _USUAL["placement"]) != _USUAL["placement"] else []
     return " ".join(found)
 
 

@@ -10,6 +10,7 @@ Leaves out: groups that are not a product of digits of the rank.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +69,37 @@ def groups(plan: Parallelism) -> Groups:
     >>> groups(plan).tensor.axes, groups(plan).data.axes, groups(plan).pipeline.stride
     (((1, 8),), ((8, 4),), 32)
     """
+    return _groups(
+        _Spread(
+            tensor=plan.tensor,
+            context=plan.context,
+            data=plan.data,
+            pipeline=plan.pipeline,
+            expert=plan.expert,
+            expert_tensor=plan.expert_tensor,
+            pipeline_is_last=plan.order == "tp-cp-dp-pp",
+        )
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Spread:
+    """What groups follow from."""
+
+    tensor: int
+    context: int
+    data: int
+    pipeline: int
+    expert: int
+    expert_tensor: int
+    pipeline_is_last: bool
+
+
+@lru_cache(maxsize=1_024)  # chosen: a search has as many spreads at the most, each asked for many times
+def _groups(plan: _Spread) -> Groups:
     inner = plan.tensor * plan.context
-    pipeline_is_last = plan.order == "tp-cp-dp-pp"
-    data_stride = inner if pipeline_is_last else inner * plan.pipeline
-    pipeline_stride = inner * plan.data if pipeline_is_last else inner
+    data_stride = inner if plan.pipeline_is_last else inner * plan.pipeline
+    pipeline_stride = inner * plan.data if plan.pipeline_is_last else inner
     stage: Axes = ((1, plan.tensor), (plan.tensor, plan.context), (data_stride, plan.data))
     shared = plan.expert_tensor * plan.expert
     copies = plan.tensor * plan.context * plan.data // max(shared, 1)

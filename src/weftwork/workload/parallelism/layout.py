@@ -20,7 +20,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.training import Model, Parallelism
 from weftwork.workload.models.size import LayerKind, layer_kinds
 
-__all__ = ["Unit", "counted_units", "held_units", "virtual_stages_of"]
+__all__ = ["Unit", "alike_stages", "counted_units", "held_units", "virtual_stages_of"]
 
 KEPT: Final = 1_024  # chosen: a search asks for as many cuts of one model at the most, each many times
 
@@ -68,6 +68,11 @@ def counted_units(model: Model, plan: Parallelism) -> tuple[tuple[Counter[Unit],
 def held_units(model: Model, plan: Parallelism) -> tuple[Counter[Unit], ...]:
     """How many of each unit every stage has, in all of its virtual stages; shared as `counted_units`."""
     return _held(_Cut.of(model, plan))
+
+
+def alike_stages(model: Model, plan: Parallelism) -> tuple[tuple[int, ...], ...]:
+    """Stages whose virtual stages have as many of each unit, those together; each group in order."""
+    return _alike(_Cut.of(model, plan))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,6 +128,14 @@ def _counted(cut: _Cut) -> tuple[tuple[Counter[Unit], ...], ...]:
 @lru_cache(maxsize=KEPT)
 def _held(cut: _Cut) -> tuple[Counter[Unit], ...]:
     return tuple(sum(stage, start=Counter[Unit]()) for stage in _counted(cut))
+
+
+@lru_cache(maxsize=KEPT)
+def _alike(cut: _Cut) -> tuple[tuple[int, ...], ...]:
+    found: dict[tuple[frozenset[tuple[Unit, int]], ...], list[int]] = {}
+    for stage, parts in enumerate(_counted(cut)):
+        found.setdefault(tuple(frozenset(units.items()) for units in parts), []).append(stage)
+    return tuple(map(tuple, found.values()))
 
 
 def _near_equal(units: tuple[Unit, ...], parts: int) -> list[tuple[Unit, ...]]:

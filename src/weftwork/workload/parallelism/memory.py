@@ -16,6 +16,7 @@ less.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -28,7 +29,7 @@ from weftwork.workload.models.size import (
     state_space_parameters,
 )
 from weftwork.workload.parallelism.groups import groups
-from weftwork.workload.parallelism.layout import Unit, counted_units, held_units
+from weftwork.workload.parallelism.layout import Unit, alike_stages, counted_units, held_units
 
 __all__ = [
     "ADAM_BYTES", "RESERVED_BYTES", "WEIGHT_BYTES", "Memory", "activation_bytes", "fullest_stage", "stage_memory",
@@ -97,26 +98,23 @@ def fullest_stage(model: Model, plan: Parallelism, *, has_flash_attention: bool 
     46
     """
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
-    held = held_units(model, plan)
-    seen: list[tuple[Counter[Unit], ...]] = []
-    found = []
-    for stage, parts in enumerate(counted_units(model, plan)):
-        # a later stage with the same units keeps no more passes of them, but for gradients of weights that wait
-        if parts not in seen or plan.has_split_backward:
-            seen.append(parts)
-            found.append(_stage_memory(shape, stage, parts, held[stage]))
+    # a later stage with the same units keeps no more passes of them, but for gradients of weights that wait
+    most = None if plan.has_split_backward else 1
+    found = [_stage_memory(shape, stages[:most]) for stages in alike_stages(model, plan)]
     return max(found, key=lambda memory: memory.total_bytes)
 
 
 def stage_memory(model: Model, plan: Parallelism, stage: int, *, has_flash_attention: bool = True) -> Memory:
     """What a GPU of a stage keeps; parameters as for `fullest_stage`."""
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
-    return _stage_memory(shape, stage, counted_units(model, plan)[stage], held_units(model, plan)[stage])
+    return _stage_memory(shape, (stage,))
 
 
-def _stage_memory(
-    shape: _GpuShare, stage: int, virtual_stages: tuple[Counter[Unit], ...], units: Counter[Unit]
-) -> Memory:
+def _stage_memory(shape: _GpuShare, stages: Sequence[int]) -> Memory:
+    """Of stages with the same units, that of the fullest."""
+    virtual_stages = counted_units(shape.model, shape.plan)[stages[0]]
+    units = held_units(shape.model, shape.plan)[stages[0]]
+    stage, activations_bytes = _activations_bytes(shape, stages, virtual_stages)
     plan = shape.plan
     dense = sum(many * shape.dense_parameters(unit) for unit, many in units.items())
     experts = sum(many * shape.expert_parameters(unit) for unit, many in units.items())
@@ -147,7 +145,7 @@ def _stage_memory(
         quantised_bytes=0 if is_gathered else round(QUANTISED_BYTES[plan.precision] * quantised),
         gradients_bytes=states["gradients"],
         optimizer_bytes=states["optimizer"],
-        activations_bytes=round(_activations_bytes(shape, stage, virtual_stages)),
+        activations_bytes=round(activations_bytes),
         recomputed_bytes=round(max(map(shape.recomputed_bytes, units), default=0.0)),
         gathered_bytes=round(at_once * WEIGHT_BYTES * largest) if is_gathered else 0,
         logits_bytes=round(shape.logit_bytes()) if any(unit.part == "head" for unit in units) else 0,
@@ -161,20 +159,29 @@ def activation_bytes(model: Model, plan: Parallelism, kind: LayerKind, *, has_fl
     return shape.kept_bytes(Unit(part="layer", layer=kind))
 
 
-def _activations_bytes(shape: _GpuShare, stage: int, virtual_stages: tuple[Counter[Unit], ...]) -> float:
-    """Activations that a stage keeps at a time, at most."""
+def _activations_bytes(
+    shape: _GpuShare, stages: Sequence[int], virtual_stages: tuple[Counter[Unit], ...]
+) -> tuple[int, float]:
+    """Of stages with these units the one that keeps most activations at a time, and how many bytes these are."""
     plan = shape.plan
     kept = [sum(many * shape.kept_bytes(unit) for unit, many in held.items()) for held in virtual_stages]
     if not plan.has_split_backward:
-        return sum(count * size for count, size in zip(_in_flight(plan, stage), kept, strict=True))
-    delayed = [sum(many * shape.delayed_bytes(unit) for unit, many in held.items()) for held in virtual_stages]
-    return max(
-        sum(
-            count * size + later * later_size
-            for (count, later), size, later_size in zip(moment, kept, delayed, strict=True)
-        )
-        for moment in _split_in_flight(plan, stage)
-    )
+        in_flight = [_in_flight(plan, stage) for stage in stages]
+        sizes = [sum(count * size for count, size in zip(counts, kept, strict=True)) for counts in in_flight]
+    else:
+        delayed = [sum(many * shape.delayed_bytes(unit) for unit, many in held.items()) for held in virtual_stages]
+        sizes = [
+            max(
+                sum(
+                    count * size + later * later_size
+                    for (count, later), size, later_size in zip(moment, kept, delayed, strict=True)
+                )
+                for moment in _split_in_flight(plan, stage)
+            )
+            for stage in stages
+        ]
+    place = max(range(len(stages)), key=lambda one: sizes[one])
+    return stages[place], sizes[place]
 
 
 def _split_in_flight(plan: Parallelism, stage: int) -> list[tuple[tuple[int, int], ...]]:

@@ -2,7 +2,8 @@
 
 A unit's pass is what its operations take one after the other, each collective alone on its links; a stage's pass is the
 sum over its units. The pipeline is filled and drained once and paced by its slowest stage between: m micro batches take
-sum (F_s + B_s) / v + (m - 1 / v) max (F_s + B_s) with v virtual stages. Gradients and parameters that hide do so behind
+sum (F_s + B_s) / v + (m - 1 / v) max (F_s + B_s) with v virtual stages. Where the schedule splits backward passes, they
+are followed one by one (`weftwork.workload.training.split_pipeline`). Gradients and parameters that hide do so behind
 the last backward and the first forward pass; what is left of them follows, and stages that end early wait.
 Source: Narayanan et al., arXiv:2104.04473, sections 2.2 and 3 (bubble, interleaving).
 Leaves out: links that several groups share, queues of packets, jitter; the flow engine has the first of these.
@@ -11,7 +12,7 @@ Leaves out: links that several groups share, queues of packets, jitter; the flow
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -22,6 +23,8 @@ from weftwork.workload.parallelism.layout import Unit
 from weftwork.workload.training.communication import Answers, Communication, GpuCluster, TimedCollective
 from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.programs import Stage, stages_of
+from weftwork.workload.training.schedule import Kind
+from weftwork.workload.training.split_pipeline import PassTimes, SplitPipeline
 from weftwork.workload.training.stage import EXPERT_DONE, EXPERT_GO, UnitOperations
 
 __all__ = ["ClosedForms", "IterationTime"]
@@ -62,6 +65,7 @@ class ClosedForms:
     cluster: GpuCluster
     placement: Placement
     _passes_ps: Memo = field(default_factory=dict, init=False)
+    _ends_ps: dict[SplitPipeline, tuple[int, ...]] = field(default_factory=dict, init=False)
     _answers: Answers = field(default_factory=Answers, init=False)
 
     def iteration(self, plan: Parallelism) -> IterationTime:
@@ -89,11 +93,16 @@ class ClosedForms:
         kinds: dict[tuple[object, ...], _StageTimes] = {}
         stages = []
         for stage in stages_of(units):  # those with the same units take as long
-            kind = (frozenset(stage.held.items()), stage.stage == 0, stage.stage == plan.pipeline - 1)
+            parts = stage.counted if plan.has_mirror else (stage.held,)
+            alike = tuple(frozenset(units.items()) for units in parts)
+            kind = (alike, stage.stage == 0, stage.stage == plan.pipeline - 1)
             if kind not in kinds:
                 kinds[kind] = _StageTimes(stage=stage, calls=calls, key=key, known_ps=self._passes_ps)
             stages.append(kinds[kind])
-        return _of_stages(plan, stages, _messages_ps(plan, calls))
+        messages_ps = _messages_ps(plan, calls)
+        if plan.has_split_backward:
+            return _of_split_stages(plan, stages, messages_ps, self._ends_ps)
+        return _of_stages(plan, stages, messages_ps)
 
 
 def _messages_ps(plan: Parallelism, calls: Communication) -> list[int]:
@@ -135,6 +144,37 @@ def _of_stages(plan: Parallelism, stages: Sequence[_StageTimes], messages_ps: Se
     return IterationTime(total_ps=total_ps, passes_ps=passes_ps, bubble_ps=bubble_ps, end_ps=end_ps)
 
 
+def _of_split_stages(
+    plan: Parallelism,
+    stages: Sequence[_StageTimes],
+    messages_ps: Sequence[int],
+    known_ps: dict[SplitPipeline, tuple[int, ...]],
+) -> IterationTime:
+    pipeline = SplitPipeline(
+        has_mirror=plan.has_mirror,
+        micro_batches=plan.micro_batches,
+        times=tuple(one.split_times for one in stages),
+        messages_ps=tuple(messages_ps),
+        blocking=1 - plan.overlap.pipeline,
+    )
+    ends_ps = known_ps.get(pipeline)
+    if ends_ps is None:
+        ends_ps = known_ps[pipeline] = pipeline.ends_ps()
+    if plan.has_mirror:  # a rank waits for its mirror
+        mirrored = zip(ends_ps, reversed(ends_ps), stages, strict=True)
+        total_ps = max(max(own, other) + one.end_ps for own, other, one in mirrored)
+    else:
+        total_ps = max(end + one.end_ps for end, one in zip(ends_ps, stages, strict=True))
+    each = plan.micro_batches // 2 if plan.has_mirror else plan.micro_batches
+    passes_ps = max(each * sum(part.forward_ps + part.backward_ps for part in one.split_times) for one in stages)
+    return IterationTime(
+        total_ps=total_ps,
+        passes_ps=passes_ps,
+        bubble_ps=max(0, max(ends_ps) - passes_ps),
+        end_ps=total_ps - max(ends_ps),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class _StageTimes:
     """Times of one stage, in ps."""
@@ -152,18 +192,34 @@ class _StageTimes:
     @cached_property
     def forward_ps(self) -> int:
         """One micro batch forward through all virtual stages."""
-        return sum(many * self._pass_ps(unit, backward=False) for unit, many in self.units.items())
+        return self._sum_ps("forward", self.units)
 
     @cached_property
     def backward_ps(self) -> int:
         """One micro batch backward through all virtual stages."""
-        return sum(many * self._pass_ps(unit, backward=True) for unit, many in self.units.items())
+        return self._sum_ps("backward", self.units)
+
+    @cached_property
+    def split_times(self) -> tuple[PassTimes, ...]:
+        """One micro batch through each virtual stage, by the kinds of passes of a schedule that splits them."""
+        return tuple(
+            PassTimes(
+                forward_ps=self._sum_ps("forward", units),
+                backward_ps=self._sum_ps("backward", units),
+                input_ps=self._sum_ps("input", units),
+                weights_ps=self._sum_ps("weights", units),
+            )
+            for units in self.stage.counted
+        )
+
+    def _sum_ps(self, kind: Kind, units: Mapping[Unit, int]) -> int:
+        return sum(many * self._pass_ps(unit, kind) for unit, many in units.items())
 
     @cached_property
     def end_ps(self) -> int:
         """Behind the last pass: what is left of adding gradients, the optimizer, what is left of gathering."""
         hidden = self.stage.plan.overlap.data
-        end_ps = _elapsed_ps(self.stage.end(), self.calls)
+        end_ps = _elapsed_ps(self.stage.end(), self.calls) + self.stage.exchange_ps
         if hidden <= 0 or self._is_sharded:
             return end_ps
         count = max(1, self.units.total())
@@ -180,19 +236,27 @@ class _StageTimes:
     def _is_sharded(self) -> bool:
         return self.stage.plan.zero == 3 and not self.stage.plan.has_lora
 
-    def _pass_ps(self, unit: Unit, *, backward: bool) -> int:
-        key = (*self.key, unit, backward)
+    def _pass_ps(self, unit: Unit, kind: Kind) -> int:
+        key = (*self.key, unit, kind)
         taken_ps = self.known_ps.get(key)
         if taken_ps is None:
-            units = self.stage.units
-            operations = units.backward(unit) if backward else units.forward(unit)
-            taken_ps = self.known_ps[key] = _elapsed_ps(operations, self.calls, exchange=units.hidden_exchange)
+            operations = _operations(self.stage.units, unit, kind)
+            exchange = self.stage.units.hidden_exchange
+            taken_ps = self.known_ps[key] = _elapsed_ps(operations, self.calls, exchange=exchange)
         if not self._is_sharded:
             return taken_ps
         gathers, reduces = self.stage.data_calls(unit)
-        data_ps = _alone_ps(gathers) + (_alone_ps(reduces) if backward else 0)
+        data_ps = 0 if kind == "weights" else _alone_ps(gathers)
+        data_ps += _alone_ps(reduces) if kind in {"backward", "weights"} else 0
         hidden = self.stage.plan.overlap.data if self.stage.plan.has_prefetch else 0.0
         return round((1 - hidden) * data_ps + max(taken_ps, hidden * data_ps))
+
+
+def _operations(units: UnitOperations, unit: Unit, kind: Kind) -> Sequence[Operation]:
+    """What a pass of this kind does."""
+    if kind == "forward":
+        return units.forward(unit)
+    return units.weights(unit) if kind == "weights" else units.backward(unit, has_weights=kind == "backward")
 
 
 def _alone_ps(calls: Iterable[TimedCollective]) -> int:

@@ -271,12 +271,13 @@ class Communication:
         domains = -(-collect.group.size // per_domain)
         return self._alone_ps(collect, per_domain, domains) + self._paths_ps[collect.group.axes]
 
-    def message_ps(self, rank: int, other: int) -> int:
-        """What a message between stages takes from one rank to another, alone."""
+    def message_ps(self, rank: int, other: int, *, size_bytes: int | None = None) -> int:
+        """What a message takes from one rank to another, alone; by default one between stages."""
+        size = self.message_bytes if size_bytes is None else size_bytes
         far = self.is_far(rank, other)
         figures = self.cluster.figures
         rate_bps = figures.network_rate_bps * figures.payload_share if far else figures.nvlink_rate_bps
-        return self.message_latency_ps(far=far) + whole_ps(self.message_bytes * 8 / rate_bps * 1e12)
+        return self.message_latency_ps(far=far) + whole_ps(size * 8 / rate_bps * 1e12)
 
     def message_latency_ps(self, *, far: bool) -> int:
         """What software takes of a message between two ranks: a launch and a step of NCCL's Simple protocol.

@@ -287,6 +287,13 @@ class Stage:
         """Calls that gather a unit's parameters and add its gradients."""
         return self._parameter_calls(unit), self._gradient_calls(unit)
 
+    @property
+    def exchange_ps(self) -> int:
+        """What exchanges with the stage at the other end take alone: of a table that both hold, or with the mirror."""
+        sizes = [*([self._tied_bytes] if self._tied_bytes else []), *self._mirrored_bytes]
+        own, other = (self.calls.groups.rank_at(one) for one in (self.stage, self.plan.pipeline - 1 - self.stage))
+        return sum(self.calls.message_ps(own, other, size_bytes=size) for size in sizes)
+
     # the stream that computes
 
     def _main(self) -> tuple[Operation, ...]:

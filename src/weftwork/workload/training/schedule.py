@@ -26,7 +26,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.job import Loop, Operation
 from weftwork.spec.training import Parallelism
 
-__all__ = ["Pass", "as_loops", "passes"]
+__all__ = ["Kind", "Pass", "as_loops", "passes"]
 
 T = TypeVar("T")
 MOST_RUNS: Final = 64  # blocks of a period that are looked for; a period has about two for each virtual stage

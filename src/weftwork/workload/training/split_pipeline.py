@@ -1,0 +1,148 @@
+"""When the stages of a pipeline end whose schedule splits backward passes: ZB-H1 and DualPipe.
+
+Passes of each stage run in the order of `weftwork.workload.training.schedule`, each as soon as the one before it has
+ended and what it waits for has come. Once a pipeline is full, every further micro batch takes about as long as the one
+before: exactly so where stages are alike. So the first few for each stage are followed one by one, the others counted.
+Source: Qi et al., arXiv:2401.10241; DeepSeek-V3, arXiv:2412.19437, section 3.2.1.
+Leaves out: messages that wait for each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from weftwork.spec.training import Parallelism
+from weftwork.workload.training.schedule import Pass, passes
+
+__all__ = ["PassTimes", "SplitPipeline"]
+
+FOLLOWED: Final = 4  # micro batches for each stage; chosen: ends of random pipelines are within 1 % of the whole walk
+KINDS: Final = ("forward", "backward", "input", "weights")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PassTimes:
+    """What one micro batch takes on one virtual stage, in ps.
+
+    Attributes
+    ----------
+    forward_ps, backward_ps : of whole passes
+    input_ps, weights_ps : of the halves of a backward pass that is split
+    """
+
+    forward_ps: int
+    backward_ps: int
+    input_ps: int
+    weights_ps: int
+
+    @property
+    def by_kind(self) -> tuple[int, int, int, int]:
+        """In the order of `KINDS`."""
+        return self.forward_ps, self.backward_ps, self.input_ps, self.weights_ps
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SplitPipeline:
+    """A pipeline with its times.
+
+    Attributes
+    ----------
+    has_mirror : whether it is DualPipe's, with two virtual stages each, and not ZB-H1's
+    micro_batches : of one iteration
+    times : of each stage, of each of its virtual stages
+    messages_ps : from each stage to the next, the last one left out
+    blocking : share of a message for which its sender waits
+    """
+
+    has_mirror: bool
+    micro_batches: int
+    times: tuple[tuple[PassTimes, ...], ...]
+    messages_ps: tuple[int, ...]
+    blocking: float
+
+    def ends_ps(self) -> tuple[int, ...]:
+        """When each stage has ended its last pass, from the begin of the iteration."""
+        step = 2 if self.has_mirror else 1  # DualPipe sends them in pairs, one from each end
+        few = FOLLOWED * len(self.times)  # for DualPipe even, as its micro batches are
+        if self.micro_batches <= few + step:
+            return _followed(self)
+        ends = _followed(replace(self, micro_batches=few))
+        later = _followed(replace(self, micro_batches=few + step))
+        more = (self.micro_batches - few) // step
+        return tuple(end + more * (after - end) for end, after in zip(ends, later, strict=True))
+
+
+def _followed(pipeline: SplitPipeline) -> tuple[int, ...]:
+    """Follow every pass of every stage."""
+    stages, messages_ps, blocking = len(pipeline.times), pipeline.messages_ps, pipeline.blocking
+    waited_ps = [round(blocking * message) for message in messages_ps]
+    orders = _orders(stages, pipeline.micro_batches, has_mirror=pipeline.has_mirror)
+    times = [[taken for one in stage for taken in one.by_kind] for stage in pipeline.times]
+    came_ps = [-1] * (2 * stages * pipeline.micro_batches)  # by message; -1: not yet
+    now_ps, done = [0] * stages, [0] * stages
+    waiting = list(range(stages))
+    while waiting:
+        for stage in waiting:
+            taken, now, place = times[stage], now_ps[stage], done[stage]
+            for needed, works, given in orders[stage][place:]:
+                begin = now
+                for message in needed:
+                    came = came_ps[message]
+                    if came < 0:
+                        break
+                    begin = max(begin, came)
+                else:
+                    for work in works:
+                        begin += taken[work]
+                    now = begin
+                    for message, link in given:
+                        came_ps[message] = begin + messages_ps[link]
+                        now = max(now, begin + waited_ps[link])
+                    place += 1
+                    continue
+                break
+            now_ps[stage], done[stage] = now, place
+        waiting = [stage for stage in waiting if done[stage] < len(orders[stage])]
+    return tuple(now_ps)
+
+
+# Passes that begin and end as one: messages that they need; places of what they take among the times of the stage;
+# messages that they give, each with the link that it goes over
+_Block = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
+
+
+@lru_cache(maxsize=64)  # chosen: a search asks for tens of lengths, each for many plans
+def _orders(stages: int, count: int, *, has_mirror: bool) -> tuple[tuple[_Block, ...], ...]:
+    """What each stage does, block by block."""
+    plan = Parallelism(pipeline=stages, global_batch=count, schedule="dualpipe" if has_mirror else "zb-h1")
+    found = []
+    for stage in range(stages):
+        blocks: list[tuple[Pass, ...]] = []
+        for one in passes(plan, stage):
+            if one.pair == "second":
+                blocks[-1] += (one,)
+            else:
+                blocks.append((one,))
+        found.append(tuple(_block(block, stage, stages) for block in blocks))
+    return tuple(found)
+
+
+def _block(block: tuple[Pass, ...], stage: int, stages: int) -> _Block:
+    needed: list[int] = []
+    given: list[tuple[int, int]] = []
+    for one in block:
+        if one.kind == "weights":  # what it needs is on this stage, from a pass before
+            continue
+        is_forward = one.kind == "forward"
+        part = stages - 1 - stage if one.virtual_stage else stage
+        towards = 1 if is_forward else -1
+        base = 2 * one.micro_batch * stages + (0 if is_forward else stages)
+        if 0 <= part - towards < stages:
+            needed.append(base + part)
+        if 0 <= part + towards < stages:
+            neighbour = stage - towards if one.virtual_stage else stage + towards
+            given.append((base + part + towards, min(stage, neighbour)))
+    works = tuple(len(KINDS) * one.virtual_stage + KINDS.index(one.kind) for one in block)
+    return tuple(needed), works, tuple(given)

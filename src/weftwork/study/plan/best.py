@@ -1,6 +1,6 @@
 """The best plans of a search as the scenario of a sweep, so that ``weftwork sweep`` asks anything of each of them.
 
-Leaves out: keys that the user has given, which all plans share and which stand in the section ``training``.
+Leaves out of the list: keys that the user has given, which all plans share.
 """
 
 from __future__ import annotations
@@ -31,15 +31,12 @@ def sweep_of_best(found: Search) -> str:
 
     Returns
     -------
-    YAML: the scenario, and a list with the searched keys of each plan
+    YAML: the scenario of the best plan, and a list with the searched keys of each plan
     """
     searched = [key for key in found.best[0].candidate.keys if key not in found.fixed]
 
     def is_kept(path: str) -> bool:
-        section, _, key = path.partition(".")
-        if section == "training":
-            return key not in searched
-        return path in _ALWAYS or found.scenario.is_set(path)
+        return path in _ALWAYS or path.startswith("training.") or found.scenario.is_set(path)
 
     text = dump(found.winner, is_kept=is_kept)
     plans = [{f"training.{key}": one.candidate.keys[key] for key in searched} for one in found.best[:MOST]]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.version import VERSION
 from weftwork.report.figures.axes import figure
-from weftwork.report.figures.scatter import ScatterDot, scatter
+from weftwork.report.figures.scatter import ScatterDot, highest_shown, scatter
 from weftwork.report.figures.stacked import StackedBar, stacked
 from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, render, table, tiles
 from weftwork.report.pipeline import KINDS
@@ -114,8 +114,7 @@ def _front(document: Mapping[str, Any]) -> PageSection:
         best=best,
         limit=(document["limit_bytes"], f"the GPU has {amount(document['limit_bytes'], 'B')}"),
     )
-    slowest_ps = front[-1].y
-    slower = sum(one.y > max(slowest_ps, 2 * best[0].y) for one in cloud)
+    slower = sum(one.y > highest_shown(front, best) for one in cloud)
     note = (
         f"Each dot is a plan: {len(cloud):,} of the {document['counted']:,} that were counted, at even steps of their"
         " order by time."

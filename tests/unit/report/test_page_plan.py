@@ -13,7 +13,7 @@ from helpers.pages import Page
 from helpers.plans import GB, MS, plan_document
 
 from weftwork.base.errors import ConfigError
-from weftwork.report.figures.scatter import ScatterDot, scatter
+from weftwork.report.figures.scatter import ScatterDot, highest_shown, scatter
 from weftwork.report.figures.stacked import StackedBar, stacked
 from weftwork.report.page_plan import plan_page
 from weftwork.report.plan_words import open_plan
@@ -98,9 +98,20 @@ def test_the_nearest_dot_is_found_by_place_and_the_best_stand_first() -> None:
     assert tip["s"][0][2][0] == f"100{THIN}ms by the flow engine"
     assert tip["x"][0] == pytest.approx(2 * tip["x"][3], abs=0.2)  # linear from zero
     assert tip["x"][0] == pytest.approx(4 * tip["x"][2], abs=0.4)
-    low, high = 100 / 1.05, 300 * 1.05
-    assert tip["y"][2] == pytest.approx(1000 * (1 - log(300 / low) / log(high / low)), abs=0.1)
+    assert tip["y"][0] == 900  # room for its name below
+    assert tip["y"][2] == pytest.approx(900 * (1 - log(3) / log(3 * 1.05)), abs=0.1)
     assert tip["y"][2] < tip["y"][3] < tip["y"][0]
+
+
+def test_an_axis_ends_at_eight_times_the_fastest() -> None:
+    best = [ScatterDot(x=40, y=100, name="best")]
+    front = [*best, ScatterDot(x=20, y=790, name="slow"), ScatterDot(x=10, y=5_000, name="too slow")]
+    assert highest_shown(front, best) == 800
+    assert highest_shown(front[:2], best) == 790
+    assert highest_shown(best, best) == 200
+    drawn = scatter(("memory", "time"), ("B", "ps"), cloud=front, front=front, best=best, limit=(50, "limit"))
+    assert "too slow" not in drawn
+    assert "slow" in drawn
 
 
 @pytest.mark.parametrize(

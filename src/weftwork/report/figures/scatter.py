@@ -13,10 +13,11 @@ from weftwork.report.words import amount, typeset
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ScatterDot", "scatter"]
+__all__ = ["ScatterDot", "highest_shown", "scatter"]
 
 _ROOM: Final = 1.05  # chosen: times the largest value at which an axis ends, so that no dot lies on its end
-_LEAST_SPREAD: Final = 2.0  # chosen: times the least value that the axis shows at the least
+_SPREAD: Final = (2.0, 8.0)  # chosen: times the least value that the axis shows at the least and at the most
+_BELOW: Final = 0.1  # chosen: of the axis, room for the name of the best below its dot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +30,12 @@ class ScatterDot:
     note: str = ""
 
 
+def highest_shown(front: Sequence[ScatterDot], best: Sequence[ScatterDot]) -> float:
+    """Largest ``y`` that `scatter` shows: the slowest of the front, within limits."""
+    least, most = (times * min(one.y for one in (*front, *best)) for times in _SPREAD)
+    return min(max(least, *(one.y for one in front)), most)
+
+
 def scatter(
     names: tuple[str, str],
     units: tuple[str, str],
@@ -38,7 +45,7 @@ def scatter(
     best: Sequence[ScatterDot],
     limit: tuple[float, str],
 ) -> str:
-    """Dots over a linear axis and up a logarithmic one; dots above the slowest of the front are left out.
+    """Dots over a linear axis and up a logarithmic one; those above `highest_shown` are left out.
 
     Parameters
     ----------
@@ -48,14 +55,15 @@ def scatter(
     best : those that are marked, the best first; one at least
     limit : of ``x``, and what it is called
     """
-    low = min(one.y for one in (*front, *best)) / _ROOM
-    high = max(_LEAST_SPREAD * low, *(one.y for one in (*front, *best))) * _ROOM
+    most, least = highest_shown(front, best), min(one.y for one in (*front, *best))
+    high = most * _ROOM
+    low = least / (high / least) ** (_BELOW / (1 - _BELOW))
     width = max(limit[0], *(one.x for one in best)) * _ROOM
 
     def place(one: ScatterDot) -> tuple[float, float]:
         return SPAN * one.x / width, SPAN * (1 - math.log(one.y / low) / math.log(high / low))
 
-    shown = [one for one in cloud if one.y <= high]
+    best, front, shown = ([one for one in those if one.y <= most] for those in (best, front, cloud))
     dots = [*best, *front, *shown]
     places = [place(one) for one in dots]
     tip = {
@@ -78,7 +86,7 @@ def scatter(
     first_x, first_y = of_best[0]
     words = (
         f'<span class="moment" style="right:{100 - at / 10:.2f}%;top:0">{escape(typeset(limit[1]))}</span>'
-        f'<span class="moment winner" style="right:{100 - first_x / 10:.2f}%;bottom:{100 - first_y / 10:.2f}%">'
+        f'<span class="moment winner" style="right:{100 - first_x / 10:.2f}%;top:{first_y / 10:.2f}%">'
         f"{escape(best[0].name)}</span>"
     )
     chart = plot(
@@ -99,8 +107,6 @@ def _dots(places: Sequence[tuple[float, float]]) -> str:
 
 
 def _stairs(places: Sequence[tuple[float, float]], end: float) -> str:
-    """From the dot furthest left to each next one that is lower, and on to ``end``."""
-    path = ""
-    for x, y in sorted(places):
-        path += f"H{x:.1f}V{y:.1f}" if path else f"M{x:.1f} {y:.1f}"
-    return f"{path}H{end:.1f}"
+    """From the top above the dot furthest left to each next one that is lower, and on to ``end``."""
+    steps = sorted(places)
+    return f"M{steps[0][0]:.1f} 0" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in steps) + f"H{end:.1f}"

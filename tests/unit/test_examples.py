@@ -335,7 +335,22 @@ def _of_which_oversubscription(cases: dict) -> None:
         assert all(took_s < ratio * case.took_s[1] for ratio, took_s in case.took_s.items() if ratio > 1)
 
 
+def _of_slow_nic_by_plan(cases: dict) -> None:
+    robust = cases.pop("CP8 PP4x10 DP4 ZeRO2 mb1")
+    assert robust.took_s[1.0] / min(case.took_s[1.0] for case in cases.values()) == pytest.approx(1.0025, abs=0.0002)
+    for share, least, most, lost in (
+        (0.5, 0.012, 0.016, 0.0006),
+        (0.25, 0.142, 0.154, 0.0218),
+        (0.1, 0.53, 0.58, 0.2235),
+    ):
+        assert all(least < case.costs(share) < most for case in cases.values())
+        assert robust.costs(share) == pytest.approx(lost, abs=0.0005)
+        assert robust.took_s[share] < min(case.took_s[share] for case in cases.values())
+    assert 0 < robust.exposed < min(case.exposed for case in cases.values())
+
+
 NUMBERS = {
+    "slow_nic_by_plan": _of_slow_nic_by_plan,
     "which_oversubscription": _of_which_oversubscription,
     "communication_share": _of_communication_share,
     "expert_parallel": _of_expert_parallel,

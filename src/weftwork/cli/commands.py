@@ -333,7 +333,7 @@ def _compare(
 @app.command("report")
 def _report(
     *,
-    first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or one of weftwork plan.")],
     second: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another one, to compare with it.")] = None,
     out: Annotated[
         Path | None,
@@ -346,7 +346,7 @@ def _report(
     is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a page about a run, or about two runs compared."""
+    """Write a page about a run, about two runs compared, or about a search for plans."""
     from weftwork.cli.report import report
 
     report(first, second, out=out, is_opened=is_opened, as_json=as_json)

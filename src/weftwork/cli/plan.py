@@ -18,17 +18,20 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
 from weftwork.cli.settings import overrides
+from weftwork.report.page_plan import plan_page
+from weftwork.report.plan_words import PLAN_FILE, SCENARIO_FILE, front_rows, left_out, plan_verdict
 from weftwork.report.words import amount, plural
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.scenario import dump
 from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.store.runs import fresh_folder, new_folder, refuse_existing
+from weftwork.study.plan.best import MOST, sweep_of_best
 from weftwork.study.plan.search import BEST, search
-from weftwork.study.plan.words import kept_words, loss, search_document, short_words
+from weftwork.study.plan.words import loss, search_document, short_words
 from weftwork.study.prepare.prepare import read_scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Question", "plan", "question"]
 
+PAGE: Final = "page.html"
+SWEEP_FILE: Final = "best.yaml"
 SWITCH: Final = "tomahawk-5"  # chosen: of the fabric where no file names one: 64 ports of 800 Gb/s
 TOKENS: Final = 4 * 2**20  # chosen: of a batch that nobody gives; Llama 3 trained with 4 to 16 Mi (arXiv:2407.21783)
 SEQUENCE: Final = 8_192  # chosen: of a batch that nobody gives; the length of Llama 3's first stage
@@ -43,7 +48,6 @@ OPTIONS: Final = {  # by the key that each sets
     "training.model": "--model", "fabric.node": "--node", "fabric.gpus": "--gpus", "training": "--gpus",
     "training.global_batch": "--global-batch", "training.sequence": "--sequence",
 }  # fmt: skip
-SHOWN: Final = 6  # rows of the front
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,12 +117,15 @@ def plan(
         found = _found(asked, given, _set_by(given) | _set_in(asked), jobs, user_code=user_code)
     document = search_document(found)
     with fresh_folder(folder) as fresh:
-        write_whole(fresh / "scenario.yaml", dump(found.winner))
-        write_whole(fresh / "plan.json", json.dumps(document, indent=2) + "\n")
+        scenario = dump(found.winner)
+        write_whole(fresh / SCENARIO_FILE, scenario)
+        write_whole(fresh / SWEEP_FILE, sweep_of_best(found))
+        write_whole(fresh / PLAN_FILE, json.dumps(document, indent=2) + "\n")
+        write_whole(fresh / PAGE, plan_page(document, str(folder), scenario))
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), **document}, indent=2))
         return
-    _print(found, folder, console())
+    _print(found, document, folder, console())
 
 
 def _answered(asked: Question, given: dict[str, str], jobs: int | None, *, user_code: bool) -> Search:
@@ -188,37 +195,24 @@ class _Told:
         sys.stderr.flush()
 
 
-def _print(found: Search, folder: Path, out: Console) -> None:
+def _print(found: Search, document: Mapping[str, Any], folder: Path, out: Console) -> None:
     best = found.best[0]
-    seconds = amount(best.iteration_ps, "ps")
-    out.print(Text(f"Best plan: {kept_words(best)}"), soft_wrap=True)
-    out.print(Text(f"An iteration takes {seconds}, most of it {best.limited_by}: {_rates(best)}."), soft_wrap=True)
-    if len(found.best) > 1:
-        other = found.best[1]
-        kind, more_ps = loss(other, best)
-        longer = amount(other.iteration_ps - best.iteration_ps, "ps")
-        share = amount(other.iteration_ps / best.iteration_ps - 1, "share")
-        text = (
-            f"The next, {kept_words(other)}, takes {longer} ({share}) longer: {amount(more_ps, 'ps')} more of {kind}."
-        )
+    for text in plan_verdict(document):
         out.print(Text(text), soft_wrap=True)
     out.print()
     out.print(_table(found.best[:BEST], best))
     out.print()
-    out.print(Text(_pruned(found)), soft_wrap=True)
-    if found.unsure:
-        text = f"{plural(found.unsure, 'plan')} may be as good and did not run on the flow engine."
+    for text in left_out(document):
         out.print(Text(text), soft_wrap=True)
     out.print()
     out.print(Text("Time against memory, by closed forms:"))
-    out.print(_front_table(found))
+    out.print(_front_table(document))
     out.print()
-    out.print(Text(f"The best plan as a scenario: weftwork run {folder / 'scenario.yaml'}"), soft_wrap=True)
-
-
-def _rates(one: Ranked) -> str:
-    tokens, mfu = one.numbers["tokens_per_s"].value, one.numbers["mfu"].value
-    return f"{tokens:,.0f} tokens/s, MFU {amount(mfu, 'share')}, {amount(one.candidate.memory_bytes, 'B')} of a GPU"
+    out.print(Text(f"The best plan as a scenario: weftwork run {folder / SCENARIO_FILE}"), soft_wrap=True)
+    several = plural(min(MOST, len(found.best)), "best plan")
+    text = f"The {several} against any other key: weftwork sweep {folder / SWEEP_FILE} --set KEY=VALUE,VALUE"
+    out.print(Text(text), soft_wrap=True)
+    out.print(Text(f"page: {folder / PAGE}"), soft_wrap=True)
 
 
 def _table(ranked: Sequence[Ranked], best: Ranked) -> Table:
@@ -241,26 +235,14 @@ def _table(ranked: Sequence[Ranked], best: Ranked) -> Table:
     return table
 
 
-def _front_table(found: Search) -> Table:
+def _front_table(document: Mapping[str, Any]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("memory", justify="right", no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
     table.add_column("plan")
-    step = max(1, -(-len(found.front) // SHOWN))
-    for one in found.front[::step]:
-        plan = short_words(one.candidate.keys)
-        table.add_row(amount(one.candidate.memory_bytes, "B"), amount(one.time.total_ps, "ps"), plan)
+    for one in front_rows(document):
+        table.add_row(amount(one["memory_bytes"], "B"), amount(one["closed_form_ps"], "ps"), one["short"])
     return table
-
-
-def _pruned(found: Search) -> str:
-    reasons = ", ".join(f"{count:,} for {key}" for key, count in found.pruned.items())
-    left = f"; {sum(found.pruned.values()):,} cannot be: {reasons}" if reasons else ""
-    fixed = f" {plural(len(found.fixed), 'key')} stayed as given: {', '.join(found.fixed)}." if found.fixed else ""
-    return (
-        f"{found.counted:,} plans counted by closed forms, {len(found.best)} run on the flow engine"
-        f" ({found.closed_s:.1f} s and {found.flow_s:.1f} s){left}.{fixed}"
-    )
 
 
 def question(

@@ -1,4 +1,4 @@
-"""``weftwork report``: a page of one run, or of two compared, as one file of HTML; or a trace of a training run."""
+"""``weftwork report``: a page of one run, of two compared, or of a search for plans, in one file; or a trace."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from weftwork.base.whole_file import write_whole
 from weftwork.cli.compare import headline
 from weftwork.cli.console import console
 from weftwork.report.answer import finished
+from weftwork.report.plan_words import PLAN_FILE, open_plan
 from weftwork.report.words import amount
 from weftwork.store.runs import open_run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from weftwork.store.runs import Run
 
 __all__ = ["report"]
@@ -32,7 +35,7 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
 
     Parameters
     ----------
-    first, second : run folders; the second is measured against the first
+    first, second : run folders, the second is measured against the first; or the folder of a search for plans alone
     out : file to write; by default ``<run>.html`` beside the first run's folder, or ``<first>-<second>.html``; a name
         that ends in ``.json`` is for a trace, any other suffix than ``.html`` is refused
     is_opened : show it in a browser
@@ -44,8 +47,9 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
     """
     from weftwork.report.page import run_page
 
-    runs = [open_run(path) for path in (first, second) if path is not None]
-    file = out if out is not None else _beside(runs)
+    is_plan = second is None and (first / PLAN_FILE).is_file()
+    runs = [] if is_plan else [open_run(path) for path in (first, second) if path is not None]
+    file = out if out is not None else _beside([run.path for run in runs] or [first])
     if file.is_dir():
         raise ConfigError(str(file), [Mistake(path="--out", text="is a folder; wanted a file such as page.html")])
     kind = _KINDS.get(file.suffix.lower())
@@ -55,7 +59,9 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
         raise ConfigError(str(file), [Mistake(path="--out", text=text, fix=str(file.with_suffix(".html")))])
     try:
         if kind == "trace":
-            write_whole(file, _trace(runs))
+            write_whole(file, _trace(first, runs))
+        elif is_plan:
+            write_whole(file, _plan(first))
         else:
             write_whole(file, run_page(runs[0]) if len(runs) == 1 else _comparison(*runs))
     except OSError as error:
@@ -74,18 +80,27 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
         webbrowser.open(file.absolute().as_uri())
 
 
-def _beside(runs: list[Run]) -> Path:
-    """Beside the folder of the first run, since a run folder is written once."""
-    folder = runs[0].path.resolve()
-    return folder.parent / f"{'-'.join(run.path.resolve().name for run in runs)}.html"
+def _beside(folders: Sequence[Path]) -> Path:
+    """Beside the first folder, since a run folder is written once."""
+    found = [folder.resolve() for folder in folders]
+    return found[0].parent / f"{'-'.join(folder.name for folder in found)}.html"
 
 
-def _trace(runs: list[Run]) -> str:
+def _plan(folder: Path) -> str:
+    """The page of a search for plans."""
+    from weftwork.report.page_plan import plan_page
+
+    document, scenario = open_plan(folder)
+    return plan_page(document, str(folder), scenario)
+
+
+def _trace(first: Path, runs: list[Run]) -> str:
     """The trace of one run, for Perfetto or Chrome's tracing."""
     from weftwork.report.trace import write_trace
 
-    if len(runs) > 1:
-        raise ConfigError(str(runs[1].path), [Mistake(path="--out", text="a trace is of one run; wanted a .html file")])
+    if len(runs) != 1:
+        found = str(runs[1].path if runs else first)
+        raise ConfigError(found, [Mistake(path="--out", text="a trace is of one run; wanted a .html file")])
     written = StringIO()
     write_trace(runs[0], written)
     return written.getvalue()

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from weftwork.cli import main
 
@@ -52,6 +53,21 @@ def test_the_best_plan_runs_as_long_as_it_says(
     assert numbers["iteration_ps"]["value"] == times[0]
     assert numbers["memory_bytes"]["value"] == told["best"][0]["memory_bytes"]
 
+    page = (out / "page.html").read_text(encoding="utf-8")
+    assert told["best"][0]["plan"] in page
+    assert run(monkeypatch, "report", str(out), "-o", str(tmp_path / "again.html")) == 0
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == page
+
+    rates = ["--set", "fabric.link_rate=400Gbps,200Gbps"]
+    assert run(monkeypatch, "sweep", str(out / "best.yaml"), *rates, "-o", str(tmp_path / "sweep"), "-j", "1") == 0
+    rows = json.loads((tmp_path / "sweep" / "result.json").read_text(encoding="utf-8"))["rows"]
+    found = {rate: [] for rate in ("400Gbps", "200Gbps")}
+    for row in rows:
+        found[row["values"]["fabric.link_rate"]].append(row["numbers"]["iteration_ps"]["value"])
+    assert found["400Gbps"] == times[:5]
+    assert len(found["200Gbps"]) == 5
+    assert all(slow > fast for slow, fast in zip(found["200Gbps"], found["400Gbps"], strict=True))
+
 
 def test_what_is_given_stays(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -62,6 +78,15 @@ def test_what_is_given_stays(
     told = json.loads(capsys.readouterr().out)
     assert told["fixed"] == ["tensor", "zero"]
     assert {(one["keys"]["tensor"], one["keys"]["zero"]) for one in told["best"]} == {(4, 3)}
+
+    best = yaml.safe_load((tmp_path / "plan" / "best.yaml").read_text(encoding="utf-8"))
+    assert set(best["fabric"]) == {"topology", "leaves", "spines", "hosts_per_leaf", "node", "link_rate"}
+    assert (best["training"]["tensor"], best["training"]["zero"]) == (4, 3)
+    listed = best["sweep"]["list"]
+    assert len(listed) == 5
+    assert [one["training.data"] for one in listed] == [one["keys"]["data"] for one in told["best"][:5]]
+    assert not {"training.tensor", "training.zero"} & set(listed[0])
+    assert {key.removeprefix("training.") for key in listed[0]} < set(best["training"])  # of the best plan
 
 
 def test_without_a_file_the_options_make_the_scenario(

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from helpers.pages import simulated
+from helpers.plans import plan_document
 from helpers.training_run import training_run
 
 from weftwork.report.page import run_page
+from weftwork.report.page_plan import plan_page
 from weftwork.report.page_sweep import sweep_page
 from weftwork.spec.sweep import SweepRow
 from weftwork.study.run.run import run_scenario
@@ -107,6 +109,31 @@ def test_the_page_of_a_sweep_runs_without_an_error(tmp_path: Path, width: int) -
     assert complaints(said) == []
     assert attribute(document, "wide") == "false"
     assert int(attribute(document, "told")) == 2
+
+
+# The pointer over a dot of the cloud: the script says the plan that is nearest both ways.
+POINT = """<script>
+addEventListener("load", () => {
+  const area = document.querySelector(".pa[data-tip]"), data = JSON.parse(area.dataset.tip);
+  const place = data.t.indexOf("F3"), box = area.getBoundingClientRect();
+  const clientX = box.left + box.width * data.x[place] / 1000, clientY = box.top + box.height * data.y[place] / 1000;
+  area.dispatchEvent(new PointerEvent("pointermove", {clientX, clientY}));
+  document.body.dataset.tip = document.getElementById("tip").textContent;
+  document.body.dataset.wide = document.documentElement.scrollWidth > innerWidth;
+});
+</script>"""
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_page_of_a_search_for_plans_says_which_plan_a_dot_is(tmp_path: Path, width: int) -> None:
+    file = tmp_path / "page.html"
+    html = plan_page(plan_document(), "runs/plan", "schema: 2")
+    file.write_text(html.replace("</body>", f"{POINT}</body>"), encoding="utf-8")
+    document, said = opened(file, tmp_path / "profile", f"--window-size={width},900")
+    assert complaints(said) == []
+    assert attribute(document, "wide") == "false"
+    told = attribute(document, "tip").replace("\u202f", " ")
+    assert told == "F3time of an iteration: 158 ms by closed formmemory of the fullest GPU: 45 GB"
 
 
 def test_the_test_sees_a_broken_script(page: Path, tmp_path: Path) -> None:

@@ -35,15 +35,20 @@ const weftwork = (() => {
 
   for (const area of document.querySelectorAll(".pa[data-tip]")) {
     const data = JSON.parse(area.dataset.tip);
-    const cursor = node("div", "", "cursor");
+    const cursor = node("div", "", data.y ? "ring" : "cursor");
     cursor.hidden = true;
     area.append(cursor);
     area.addEventListener("pointermove", (event) => {
-      const at = shareOf(event, area)[0] * 1000;
+      const box = area.getBoundingClientRect();
+      const at = shareOf(event, area).map((share) => share * 1000);
+      const gap = (place) => data.y
+        ? Math.hypot((data.x[place] - at[0]) * box.width, (data.y[place] - at[1]) * box.height)
+        : Math.abs(data.x[place] - at[0]);
       let nearest = 0;
-      data.x.forEach((x, place) => { if (Math.abs(x - at) < Math.abs(data.x[nearest] - at)) nearest = place; });
+      data.x.forEach((_, place) => { if (gap(place) < gap(nearest)) nearest = place; });
       cursor.hidden = false;
       cursor.style.left = `${data.x[nearest] / 10}%`;
+      if (data.y) cursor.style.top = `${data.y[nearest] / 10}%`;
       show(event, [node("b", data.t[nearest]), ...data.s.map(([name, colour, values]) => {
         const line = node("div", "");
         line.append(node("i", "", colour), `${name}: ${values[nearest]}`);

@@ -8,7 +8,7 @@ Leaves out: what needs the policies, the hardware catalogue or the built fabric;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -392,12 +392,27 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
     )
 
 
-def dump(scenario: Scenario) -> str:
+def dump(scenario: Scenario, *, is_kept: Callable[[str], bool] | None = None) -> str:
     """Write the complete scenario as YAML, with all defaults and all that is derived; `loads` reads it back equal.
 
     Keys that mean nothing for this scenario are left out. Files are absolute paths.
+
+    Parameters
+    ----------
+    scenario : that was read
+    is_kept : whether a key such as ``fabric.radix`` or ``faults`` is written; all are by default
     """
-    return write_tree(_section_tree(scenario))
+    tree = _section_tree(scenario)
+    if is_kept is None:
+        return write_tree(tree)
+    kept: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            section = {name: inner for name, inner in value.items() if is_kept(f"{key}.{name}")}
+            kept |= {key: section} if section else {}
+        elif is_kept(key):
+            kept[key] = value
+    return write_tree(kept)
 
 
 def _section_tree(section: BaseModel) -> dict[str, Any]:

@@ -45,6 +45,7 @@ PLACED: Final = 3  # chosen: plans whose ranks are placed in other ways too
 FEW_WAYS: Final = 60  # chosen: to spread the GPUs; with fewer, counting takes less time than starting workers
 _COUNTING_BYTES: Final = 300_000_000  # chosen: the closed forms of half a million plans, and the program
 MOST_RUNS: Final = 60  # chosen: of the flow engine; plans that are left although they may be as good are counted
+MOST_CLOUD: Final = 2_000  # chosen: dots that a figure still tells apart; more would make its page slow
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +67,7 @@ class Ranked:
     numbers : of the run's summary
     limited_by : of the run's answer: what most of the time goes to
     words : the plan as people write it
+    about : what ran, in words, with what the run assumes
     """
 
     candidate: PossiblePlan
@@ -74,6 +76,7 @@ class Ranked:
     numbers: Mapping[str, Quantity]
     limited_by: str
     words: str
+    about: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +92,8 @@ class Search:
     pruned : plans left out, by the key that stood in the way
     unsure : plans whose closed form is within the margin of the best and which the engine has not run
     front : by closed forms: plans that no plan beats in time and in memory, the fastest first
+    cloud : by closed forms: counted plans at even steps of their order by time, at most `MOST_CLOUD`
+    limit_bytes : memory of a GPU that a plan may use
     closed_s, flow_s : of wall time
     """
 
@@ -99,6 +104,8 @@ class Search:
     pruned: Mapping[str, int]
     unsure: int
     front: tuple[Counted, ...]
+    cloud: tuple[Counted, ...]
+    limit_bytes: int
     closed_s: float
     flow_s: float
 
@@ -179,6 +186,8 @@ def search(
         pruned=dict(space.pruned.most_common()),
         unsure=unsure,
         front=tuple(_front(counted)),
+        cloud=tuple(counted[:: -(-len(counted) // MOST_CLOUD)]),
+        limit_bytes=section.memory_bytes or setting.gpu.memory_bytes,
         closed_s=counted_s - begin_s,
         flow_s=time.perf_counter() - counted_s,
     )
@@ -303,6 +312,7 @@ def _run(asked: tuple[Scenario, Counted]) -> Ranked:
         numbers=found.summary,
         limited_by=found.answer.limited_by.name,
         words=prepared.jobs[0].words,
+        about=found.about,
     )
 
 

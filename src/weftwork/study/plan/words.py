@@ -87,23 +87,29 @@ def search_document(found: Search) -> dict[str, Any]:
     """A search as one JSON object."""
     best = found.best[0]
     return {
+        "name": found.scenario.name,
+        "about": dict(best.about),
+        "kinds": dict(KINDS),
         "gpus": best.candidate.plan.ranks,
         "fixed": list(found.fixed),
         "counted": found.counted,
         "pruned": dict(found.pruned),
+        "limit_bytes": found.limit_bytes,
         "run": len(found.best),
         "not_run_within_margin": found.unsure,
         "closed_form_s": round(found.closed_s, 3),
         "flow_s": round(found.flow_s, 3),
         "best": [_ranked(one, best) for one in found.best],
-        "front": [_counted(one) for one in found.front],
+        "front": [{"keys": dict(one.candidate.keys), **_counted(one)} for one in found.front],
+        "cloud": [_counted(one) for one in found.cloud],
     }
 
 
 def _ranked(one: Ranked, best: Ranked) -> dict[str, Any]:
-    numbers = ("tokens_per_s", "mfu", "memory_bytes", *KINDS)
+    numbers = ("tokens_per_s", "mfu", "memory_bytes", "exposed_share", *KINDS)
     found = {
         "plan": kept_words(one),
+        "short": short_words(one.candidate.keys),
         "keys": dict(one.candidate.keys),
         "iteration_ps": one.iteration_ps,
         "closed_form_ps": one.time.total_ps,
@@ -118,7 +124,7 @@ def _ranked(one: Ranked, best: Ranked) -> dict[str, Any]:
 
 def _counted(one: Counted) -> dict[str, Any]:
     return {
-        "keys": dict(one.candidate.keys),
+        "short": short_words(one.candidate.keys),
         "closed_form_ps": one.time.total_ps,
         "memory_bytes": one.candidate.memory_bytes,
     }

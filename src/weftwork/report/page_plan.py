@@ -1,0 +1,261 @@
+"""The page of a search for parallel plans: the winner and why, time against memory, where time goes, what was left out.
+
+Takes the document that `weftwork plan` writes as ``plan.json``. Leaves out: the pages of single runs, which
+`weftwork report` makes of their folders.
+"""
+
+from __future__ import annotations
+
+import shlex
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+from weftwork.base.version import VERSION
+from weftwork.report.figures.axes import figure
+from weftwork.report.figures.scatter import ScatterDot, highest_shown, scatter
+from weftwork.report.figures.stacked import StackedBar, stacked
+from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, render, table, tiles
+from weftwork.report.pipeline import KINDS
+from weftwork.report.plan_words import front_rows, left_out, plan_verdict
+from weftwork.report.words import amount, change, plural, sentence, typeset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["plan_page"]
+
+_BEST: Final = 10  # rows and bars, as the terminal has them
+_ROUNDING_PS: Final = 1_000  # each kind is a mean over ranks, rounded
+_OTHER: Final = "other"  # what the kinds of a document leave of an iteration
+_REASONS: Final = {  # by the key that stood in the way; others are told by their key
+    "memory": "needs more memory than a GPU has",
+    "global_batch": "its micro batches do not divide the batch",
+    "tensor": "its tensor ranks do not divide the model",
+    "virtual_stages": "its virtual stages do not divide the layers",
+    "expert": "its expert ranks do not divide the experts or the ranks",
+}
+_ASSUMED: Final = {
+    "times": "the flow engine for the ten best and for all bars; closed forms for the cloud and the front, which take"
+    " each collective alone on its links; nothing ran packet by packet",
+    "not searched": "placement, offloading, uneven stages, plans that leave GPUs idle",
+    "rules": "only as much recomputation and ZeRO as memory asks for; unless the key is given, tensor ranks stay in an"
+    " NVLink domain, a context rank has at least 1,024 tokens, and a pass has at most 16 sequences",
+}
+
+
+def plan_page(document: Mapping[str, Any], folder: str, scenario: str) -> str:
+    """Make the page.
+
+    Parameters
+    ----------
+    document : of ``plan.json``
+    folder : that holds it
+    scenario : the winner's, as YAML
+
+    Returns
+    -------
+    HTML, one file
+    """
+    sections = [
+        _answer(document),
+        _front(document),
+        _time(document),
+        _table(document),
+        _pruned(document),
+        _run(document, folder),
+        _assumed(document, folder, scenario),
+    ]
+    about = document["about"]
+    what = [
+        (key, sentence(about[key]) if key == "workload" else about[key])
+        for key in ("workload", "fabric", "transport", "assumes")
+        if key in about
+    ]
+    return render(document["name"], what, sections)
+
+
+def _answer(document: Mapping[str, Any]) -> PageSection:
+    best = document["best"][0]
+    ran = f"{plural(document['run'], 'plan')} run on the flow engine"
+    shown = [
+        Tile(name="time of an iteration", value=amount(best["iteration_ps"], "ps"), note=f"most: {best['limited_by']}"),
+        Tile(name="tokens per second", value=f"{best['tokens_per_s']:,.0f}"),
+        Tile(name="model FLOP utilisation", value=amount(best["mfu"], "share")),
+        Tile(
+            name="memory of the fullest GPU",
+            value=amount(best["memory_bytes"], "B"),
+            note=f"of {amount(document['limit_bytes'], 'B')}",
+        ),
+        Tile(name="exposed communication", value=amount(best["exposed_share"], "share")),
+        Tile(name="plans counted", value=f"{document['counted']:,}", note=ran),
+    ]
+    _, *unsure = left_out(document)
+    content = paragraphs(plan_verdict(document), "answer") + tiles(shown) + notice(unsure)
+    return PageSection(id="answer", short="Answer", title="The best plan", content=content)
+
+
+def _front(document: Mapping[str, Any]) -> PageSection:
+    cloud, front = (
+        [
+            ScatterDot(x=one["memory_bytes"], y=one["closed_form_ps"], name=one["short"], note="by closed form")
+            for one in document[name]
+        ]
+        for name in ("cloud", "front")
+    )
+    best = [
+        ScatterDot(x=one["memory_bytes"], y=one["iteration_ps"], name=one["short"], note="by the flow engine")
+        for one in document["best"][:_BEST]
+    ]
+    chart = scatter(
+        ("memory of the fullest GPU", "time of an iteration"),
+        ("B", "ps"),
+        cloud=cloud,
+        front=front,
+        best=best,
+        limit=(document["limit_bytes"], f"the GPU has {amount(document['limit_bytes'], 'B')}"),
+    )
+    slower = sum(one.y > highest_shown(front, best) for one in cloud)
+    note = (
+        f"Each dot is a plan: {len(cloud):,} of the {document['counted']:,} that were counted, at even steps of their"
+        " order by time."
+    )
+    if slower:
+        note += f" {plural(slower, 'plan is', 'plans are')} slower than the axis shows."
+    rows = [
+        [
+            escape(one["short"]),
+            escape(typeset(amount(one["memory_bytes"], "B"))),
+            escape(typeset(amount(one["closed_form_ps"], "ps"))),
+            escape(typeset(change(one["closed_form_ps"] / front[0].y - 1)))
+            if one["closed_form_ps"] > front[0].y
+            else "",
+        ]
+        for one in front_rows(document)
+    ]
+    shorter = table(("plan", "memory", "time, closed form", "against the fastest"), rows)
+    return PageSection(
+        id="front",
+        short="Memory",
+        title="Time against memory",
+        lead="No plan is both faster and smaller than a plan on the line. Memory is that of the fullest GPU.",
+        content=figure("", chart, note=note) + shorter,
+    )
+
+
+def _time(document: Mapping[str, Any]) -> PageSection:
+    kinds: dict[str, str] = document["kinds"]
+    best = document["best"][:_BEST]
+    parts = [(name, _colour(key)) for key, name in kinds.items()]
+    parts.append((_OTHER, f"k{KINDS.index(_OTHER)}"))
+    times = [_times(one, kinds) for one in best]
+    whole = [
+        StackedBar(name=one["short"], lengths=parts_of, note=amount(one["iteration_ps"], "ps"), is_best=one is best[0])
+        for one, parts_of in zip(best, times, strict=True)
+    ]
+    content = figure("An iteration", stacked(parts, whole, "ps"))
+    if len(best) > 1:
+        lost = [
+            StackedBar(
+                name=one["short"],
+                lengths=tuple(own - of_best for own, of_best in zip(parts_of, times[0], strict=True)),
+                note=f"+{amount(one['iteration_ps'] - best[0]['iteration_ps'], 'ps')}",
+            )
+            for one, parts_of in zip(best[1:], times[1:], strict=True)
+        ]
+        content += figure(
+            "Against the best plan",
+            stacked(parts, lost, "ps"),
+            aside="right of the line: time that a plan loses; left of it: time that it saves",
+        )
+    lead = "Where the time of an iteration goes, and what each plan loses by. Only exposed communication is counted."
+    return PageSection(id="time", short="Time", title="What each plan loses by", lead=lead, content=content)
+
+
+def _times(one: Mapping[str, Any], kinds: Mapping[str, str]) -> tuple[float, ...]:
+    """Time of each kind, and what they leave of the iteration, where that is more than rounding."""
+    found = [float(one.get(key) or 0) for key in kinds]
+    rest_ps = one["iteration_ps"] - sum(found)
+    return (*found, rest_ps if rest_ps > _ROUNDING_PS else 0.0)
+
+
+def _colour(key: str) -> str:
+    """CSS class of a number such as ``exposed_tensor_ps``, as the chart of a pipeline has it."""
+    kind = key.removesuffix("_ps").removeprefix("exposed_").removeprefix("spent_")
+    return f"k{KINDS.index(kind if kind in KINDS else 'forward')}"
+
+
+def _table(document: Mapping[str, Any]) -> PageSection:
+    cells = []
+    for number, one in enumerate(document["best"][:_BEST], 1):
+        made = [
+            f"{number}",
+            escape(one["short"]),
+            *(
+                escape(typeset(text))
+                for text in (
+                    amount(one["iteration_ps"], "ps"),
+                    amount(one["closed_form_ps"], "ps"),
+                    change(one["closed_form_ps"] / one["iteration_ps"] - 1),
+                    f"{one['tokens_per_s']:,.0f}",
+                    amount(one["mfu"], "share"),
+                    amount(one["memory_bytes"], "B"),
+                    amount(one["exposed_share"], "share"),
+                    f"{one['loses_by']}, {amount(one['loses_ps'], 'ps')}" if "loses_by" in one else "",
+                )
+            ),
+        ]
+        cells.append([f"<b>{text}</b>" if text else "" for text in made] if number == 1 else made)
+    head = ("", "plan", "time", "closed form", "off by", "tokens/s", "MFU", "memory", "exposed", "loses by")
+    lead = (
+        "The ten best by the flow engine. The closed form is beside each time, with what it is off by; exposed is the"
+        " share of an iteration that goes to communication which nothing hides."
+    )
+    return PageSection(
+        id="plans",
+        short="Plans",
+        title="The ten best" if len(cells) > 1 else "The plan",
+        lead=lead,
+        content=table(head, cells, texts=(1,)),
+    )
+
+
+def _pruned(document: Mapping[str, Any]) -> PageSection:
+    counts = [("fits: counted by its closed form", document["counted"])]
+    counts += [
+        (_REASONS.get(key, f"training.{key} does not suit the model, the batch or the GPUs"), count)
+        for key, count in document["pruned"].items()
+    ]
+    bars = [StackedBar(name=text, lengths=(count,), note=f"{count:,}") for text, count in counts]
+    content = figure("", stacked([("plans", "k0")], bars, "count"))
+    return PageSection(
+        id="left-out", short="Left out", title="What was left out", lead=left_out(document)[0], content=content
+    )
+
+
+def _run(document: Mapping[str, Any], folder: str) -> PageSection:
+    place = shlex.quote(folder)
+    several = min(5, len(document["best"]))
+    commands = [
+        "# one iteration of the best plan, with its own page",
+        f"weftwork run {place}/scenario.yaml -o {place}-run",
+        f"weftwork report {place}-run",
+        "",
+        f"# the {plural(several, 'best plan')} with other values of any key, such as two rates of the links",
+        f"weftwork sweep {place}/best.yaml --set fabric.link_rate=200Gbps,400Gbps",
+    ]
+    content = f"<pre>{escape(chr(10).join(commands))}</pre>"
+    return PageSection(id="run", short="Run it", title="How to run it", content=content)
+
+
+def _assumed(document: Mapping[str, Any], folder: str, scenario: str) -> PageSection:
+    fixed = ", ".join(f"training.{key}" for key in document["fixed"])
+    facts = [
+        ("given, not searched", fixed or "no key of the plan"),
+        *_ASSUMED.items(),
+        ("folder", folder),
+        ("Weftwork", VERSION),
+    ]
+    rows = [[escape(name), escape(typeset(text))] for name, text in facts]
+    content = table(("", ""), rows, texts=(1,))
+    content += f"<details><summary>The best plan as a scenario</summary><pre>{escape(scenario)}</pre></details>"
+    return PageSection(id="assumed", short="Assumed", title="What this rests on", content=content)

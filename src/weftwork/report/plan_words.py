@@ -1,0 +1,96 @@
+"""A search for parallel plans in words: the winner, why the next plan loses, and what was left out.
+
+Takes the document that `weftwork plan` writes as ``plan.json``. Leaves out: tables and figures.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.plain_file import read_plain
+from weftwork.report.words import amount, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["PLAN_FILE", "SCENARIO_FILE", "front_rows", "left_out", "open_plan", "plan_verdict"]
+
+PLAN_FILE: Final = "plan.json"
+SCENARIO_FILE: Final = "scenario.yaml"
+_MOST_BYTES: Final = 100_000_000  # chosen: a document with 2,000 dots has 0.4 MB
+_NEEDED: Final = frozenset({
+    "name", "about", "kinds", "gpus", "fixed", "counted", "pruned", "limit_bytes", "run", "not_run_within_margin",
+    "closed_form_s", "flow_s", "best", "front", "cloud",
+})  # fmt: skip
+_SHOWN: Final = 6  # rows of the front
+
+
+def open_plan(folder: Path) -> tuple[dict[str, Any], str]:
+    """Read what a folder of `weftwork plan` holds: the document, and the scenario of the best plan.
+
+    Raises
+    ------
+    ConfigError : a file cannot be read, is no such document, or was written by a version without some of its keys
+    """
+    try:
+        found = json.loads(_read(folder, PLAN_FILE))
+    except ValueError as error:
+        raise ConfigError(str(folder), [Mistake(path=PLAN_FILE, text=f"is no JSON: {error}")]) from error
+    missing = sorted(_NEEDED - found.keys()) if isinstance(found, dict) else sorted(_NEEDED)
+    if missing or not found["best"] or not found["front"]:
+        text = f"lacks {', '.join(missing) or 'plans'}; run weftwork plan again"
+        raise ConfigError(str(folder), [Mistake(path=PLAN_FILE, text=text)])
+    return dict(found), _read(folder, SCENARIO_FILE)
+
+
+def _read(folder: Path, name: str) -> str:
+    try:
+        return read_plain(folder / name, _MOST_BYTES).decode("utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigError(str(folder), [Mistake(path=name, text=f"cannot be read: {error.strerror}")]) from error
+
+
+def plan_verdict(document: Mapping[str, Any]) -> list[str]:
+    """The best plan, what it gives, and why the next one loses, in sentences."""
+    best, *others = document["best"]
+    gives = (
+        f"An iteration takes {amount(best['iteration_ps'], 'ps')}, most of it {best['limited_by']}:"
+        f" {best['tokens_per_s']:,.0f} tokens/s, MFU {amount(best['mfu'], 'share')},"
+        f" {amount(best['memory_bytes'], 'B')} of a GPU."
+    )
+    said = [f"Best plan: {best['plan']}", gives]
+    if others:
+        other = others[0]
+        longer = amount(other["iteration_ps"] - best["iteration_ps"], "ps")
+        share = amount(other["iteration_ps"] / best["iteration_ps"] - 1, "share")
+        said.append(
+            f"The next, {other['plan']}, takes {longer} ({share}) longer: {amount(other['loses_ps'], 'ps')} more of"
+            f" {other['loses_by']}."
+        )
+    return said
+
+
+def left_out(document: Mapping[str, Any]) -> list[str]:
+    """How many plans were counted and run, how many were infeasible and why, in sentences."""
+    pruned, fixed = document["pruned"], document["fixed"]
+    reasons = ", ".join(f"{count:,} for {key}" for key, count in pruned.items())
+    left = f"; {sum(pruned.values()):,} are infeasible: {reasons}" if reasons else ""
+    kept = f" {plural(len(fixed), 'key')} stayed as given: {', '.join(fixed)}." if fixed else ""
+    counted = (
+        f"{document['counted']:,} plans counted by closed forms, {document['run']} run on the flow engine"
+        f" ({document['closed_form_s']:.1f} s and {document['flow_s']:.1f} s){left}.{kept}"
+    )
+    said = [counted]
+    if document["not_run_within_margin"]:
+        count = plural(document["not_run_within_margin"], "plan")
+        said.append(f"{count} may be as good and did not run on the flow engine.")
+    return said
+
+
+def front_rows(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Some plans of the front, evenly spread, the fastest first."""
+    front = document["front"]
+    return list(front[:: max(1, -(-len(front) // _SHOWN))])

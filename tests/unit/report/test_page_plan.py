@@ -1,0 +1,137 @@
+"""The page of a search for plans: what it says, what its bars add up to, and where its dots are."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from math import log
+from pathlib import Path
+
+import pytest
+from helpers.pages import Page
+from helpers.plans import GB, MS, plan_document
+
+from weftwork.base.errors import ConfigError
+from weftwork.report.figures.scatter import ScatterDot, highest_shown, scatter
+from weftwork.report.figures.stacked import StackedBar, stacked
+from weftwork.report.page_plan import plan_page
+from weftwork.report.plan_words import open_plan
+
+THIN = "\u202f"
+
+
+def text_of(page: str) -> str:
+    body = page[page.index("<body>") :]
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).replace(THIN, " ").split())
+
+
+def test_the_page_says_who_wins_why_the_next_loses_and_what_was_left_out() -> None:
+    text = text_of(plan_page(plan_document(), "runs/a plan", "schema: 2 # <winner>"))
+    assert "Best plan: DP 8, 0 & 'more'" in text
+    assert "takes 6 ms (6 %) longer: 10 ms more of bubble." in text
+    assert "2 DP4 <mb1> 106 ms 104 ms -1.89 % 9,434 50 % 50 GB 20 % bubble, 10 ms" in text
+    assert "40 plans counted by closed forms, 3 run on the flow engine (0.5 s and 0.2 s); 10 are infeasible" in text
+    assert "needs more memory than a GPU has 7" in text
+    assert "training.context does not suit the model, the batch or the GPUs 3" in text
+    assert "given, not searched training.zero" in text
+    assert "weftwork sweep 'runs/a plan'/best.yaml" in text
+    assert "schema: 2 # <winner>" in text
+    assert "9 of the 40 that were counted" in text
+    assert "1 plan is slower than the axis shows" in text
+
+
+def test_a_page_loads_nothing_and_names_its_sections() -> None:
+    page = Page(plan_page(plan_document(), "runs/plan", "schema: 2"))
+    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
+    assert len(page.links) == 7
+
+
+def test_one_plan_has_no_next_one_and_nothing_to_compare() -> None:
+    text = text_of(plan_page(plan_document(best=1, pruned={}), "runs/plan", "schema: 2"))
+    assert "The next" not in text
+    assert "Against the best plan" not in text
+    assert "infeasible" not in text
+
+
+def test_plans_that_may_be_as_good_are_told_of() -> None:
+    text = text_of(plan_page(plan_document(unsure=2), "runs/plan", "schema: 2"))
+    assert "2 plans may be as good and did not run on the flow engine." in text
+
+
+def bars(drawn: str) -> list[list[tuple[float, float]]]:
+    """Begin and length of the parts of each bar, in percent of the width."""
+    return [
+        [(float(left), float(width)) for left, width in re.findall(r"left:([\d.]+)%;width:([\d.]+)%", line)]
+        for line in drawn.split('<div class="stack')[2:]
+    ]
+
+
+def test_parts_of_a_bar_follow_each_other_and_those_below_zero_lie_left_of_the_axis() -> None:
+    rows = [
+        StackedBar(name="a", lengths=(30.0, 10.0, 20.0), note=""),
+        StackedBar(name="b", lengths=(10.0, -40.0, 0.0), note=""),
+    ]
+    drawn = stacked([("x", "k0"), ("y", "k1"), ("z", "k2")], rows, "count")
+    assert bars(drawn) == [[(40, 30), (70, 10), (80, 20)], [(40, 10), (0, 40)]]
+    assert drawn.count('<u style="left:40.000%">') == 2
+
+
+def test_parts_that_no_bar_has_are_not_in_the_legend() -> None:
+    drawn = stacked(
+        [("x", "k0"), ("y", "k1"), ("z", "k2")], [StackedBar(name="a", lengths=(1, 0, 2), note="")], "count"
+    )
+    assert re.findall(r"</i>(\w)</span>", drawn) == ["x", "z"]
+
+
+def test_the_nearest_dot_is_found_by_place_and_the_best_stand_first() -> None:
+    cloud = [ScatterDot(x=20 * GB, y=150 * MS, name="in"), ScatterDot(x=20 * GB, y=9_000 * MS, name="far above")]
+    best = [ScatterDot(x=40 * GB, y=100 * MS, name="best", note="by the flow engine")]
+    front = [ScatterDot(x=40 * GB, y=100 * MS, name="front"), ScatterDot(x=10 * GB, y=300 * MS, name="small")]
+    drawn = scatter(
+        ("memory", "time"), ("B", "ps"), cloud=cloud, front=front, best=best, limit=(80 * GB, "the GPU has 80 GB")
+    )
+    found = re.search(r"data-tip='([^']*)'", drawn)
+    assert found is not None
+    tip = json.loads(html.unescape(found[1]))
+    assert tip["t"] == ["best", "front", "small", "in"]
+    assert tip["s"][0][2][0] == f"100{THIN}ms by the flow engine"
+    assert tip["x"][0] == pytest.approx(2 * tip["x"][3], abs=0.2)  # linear from zero
+    assert tip["x"][0] == pytest.approx(4 * tip["x"][2], abs=0.4)
+    assert tip["y"][0] == 900  # room for its name below
+    assert tip["y"][2] == pytest.approx(900 * (1 - log(3) / log(3 * 1.05)), abs=0.1)
+    assert tip["y"][2] < tip["y"][3] < tip["y"][0]
+
+
+def test_an_axis_ends_at_eight_times_the_fastest() -> None:
+    best = [ScatterDot(x=40, y=100, name="best")]
+    front = [*best, ScatterDot(x=20, y=790, name="slow"), ScatterDot(x=10, y=5_000, name="too slow")]
+    assert highest_shown(front, best) == 800
+    assert highest_shown(front[:2], best) == 790
+    assert highest_shown(best, best) == 200
+    drawn = scatter(("memory", "time"), ("B", "ps"), cloud=front, front=front, best=best, limit=(50, "limit"))
+    assert "too slow" not in drawn
+    assert "slow" in drawn
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("{", "is no JSON"),
+        ("[]", "lacks about, best"),
+        ('{"best": []}', "lacks about, closed_form_s, cloud"),
+        (json.dumps(plan_document(best=0)), "lacks plans"),
+    ],
+)
+def test_a_damaged_document_is_told_of(tmp_path: Path, written: str, said: str) -> None:
+    (tmp_path / "plan.json").write_text(written, encoding="utf-8")
+    with pytest.raises(ConfigError, match=said):
+        open_plan(tmp_path)
+
+
+def test_a_folder_without_a_scenario_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps(plan_document()), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"scenario\.yaml  cannot be read: No such file"):
+        open_plan(tmp_path)
+    (tmp_path / "scenario.yaml").write_text("schema: 2", encoding="utf-8")
+    assert open_plan(tmp_path) == (plan_document(), "schema: 2")

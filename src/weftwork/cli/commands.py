@@ -126,6 +126,9 @@ def _plan(  # noqa: PLR0913 - the options, all by name
         Path | None, typer.Option("-o", "--out", help="Folder to write; runs/plan-<name>-<time> by default.")
     ] = None,
     settings: Settings = None,
+    confirms: Annotated[
+        bool, typer.Option("--confirm", help="Run the best plan packet by packet too, as much of it as fits.")
+    ] = False,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
@@ -133,7 +136,7 @@ def _plan(  # noqa: PLR0913 - the options, all by name
     from weftwork.cli.plan import plan, question
 
     asked = file or question(model=model, node=node, gpus=gpus, global_batch=global_batch, sequence=sequence)
-    plan(asked, out=out, settings=settings, user_code=not no_user_code, as_json=as_json)
+    plan(asked, out=out, settings=settings, user_code=not no_user_code, as_json=as_json, confirms=confirms)
 
 
 @app.command("sweep", epilog=TRUST)

@@ -17,12 +17,16 @@ from rich.text import Text
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
+from weftwork.cli.plan_confirmed import print_confirmation
+from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.report.words import amount, plural
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.scenario import dump
 from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.store.runs import fresh_folder, new_folder, refuse_existing
+from weftwork.study.plan.confirm import confirm
+from weftwork.study.plan.confirm_words import confirmation_document
 from weftwork.study.plan.search import BEST, search
 from weftwork.study.plan.words import kept_words, loss, search_document, short_words
 from weftwork.study.prepare.prepare import read_scenario
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from weftwork.study.plan.confirm import Confirmation
     from weftwork.study.plan.search import Ranked, Search
 
 __all__ = ["Question", "plan", "question"]
@@ -86,6 +91,7 @@ def plan(
     settings: Sequence[str] | None,
     user_code: bool,
     as_json: bool,
+    confirms: bool = False,
 ) -> None:
     """Search plans, print the best, and write the best one as a scenario.
 
@@ -96,6 +102,7 @@ def plan(
     settings : ``key=value`` texts of ``--set``; such keys are not searched
     user_code : False refuses every Python file of the user's own that the scenario names
     as_json : one JSON object instead of words
+    confirms : whether the best plan runs packet by packet too
 
     Raises
     ------
@@ -113,10 +120,16 @@ def plan(
     with fresh_folder(folder) as fresh:
         write_whole(fresh / "scenario.yaml", dump(found.winner))
         write_whole(fresh / "plan.json", json.dumps(document, indent=2) + "\n")
+    confirmed = None
+    if confirms:  # behind the folder: who loses patience with the packets keeps the search
+        with ProgressLine() as line:
+            confirmed = confirm(found.winner, on_progress=line)
+        document["confirmation"] = confirmation_document(confirmed)
+        write_whole(folder / "plan.json", json.dumps(document, indent=2) + "\n")
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), **document}, indent=2))
         return
-    _print(found, folder, console())
+    _print(found, folder, console(), confirmed)
 
 
 def _answered(asked: Question, given: dict[str, str], *, user_code: bool) -> Search:
@@ -180,7 +193,7 @@ class _Told:
         sys.stderr.flush()
 
 
-def _print(found: Search, folder: Path, out: Console) -> None:
+def _print(found: Search, folder: Path, out: Console, confirmed: Confirmation | None) -> None:
     best = found.best[0]
     seconds = amount(best.iteration_ps, "ps")
     out.print(Text(f"Best plan: {kept_words(best)}"), soft_wrap=True)
@@ -195,6 +208,8 @@ def _print(found: Search, folder: Path, out: Console) -> None:
         )
         out.print(Text(text), soft_wrap=True)
     out.print()
+    if confirmed is not None:
+        print_confirmation(confirmed, out)
     out.print(_table(found.best[:BEST], best))
     out.print()
     out.print(Text(_pruned(found)), soft_wrap=True)

@@ -129,6 +129,9 @@ def _plan(  # noqa: PLR0913 - the options, all by name
         int | None, typer.Option("-j", "--jobs", min=1, help="Processes side by side; all cores by default.")
     ] = None,
     settings: Settings = None,
+    confirms: Annotated[
+        bool, typer.Option("--confirm", help="Run the best plan packet by packet too, as much of it as fits.")
+    ] = False,
     no_user_code: NoUserCode = False,
     as_json: Json = False,
 ) -> None:
@@ -136,7 +139,15 @@ def _plan(  # noqa: PLR0913 - the options, all by name
     from weftwork.cli.plan import plan, question
 
     asked = file or question(model=model, node=node, gpus=gpus, global_batch=global_batch, sequence=sequence)
-    plan(asked, out=out, jobs=jobs, settings=settings, user_code=not no_user_code, as_json=as_json)
+    plan(
+        asked,
+        out=out,
+        jobs=jobs,
+        settings=settings,
+        user_code=not no_user_code,
+        as_json=as_json,
+        confirms=confirms,
+    )
 
 
 @app.command("sweep", epilog=TRUST)

@@ -17,6 +17,8 @@ from rich.text import Text
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
+from weftwork.cli.plan_confirmed import print_confirmation
+from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.report.page_plan import plan_page
 from weftwork.report.plan_words import PLAN_FILE, SCENARIO_FILE, front_rows, left_out, plan_verdict
@@ -26,6 +28,8 @@ from weftwork.spec.scenario.scenario import dump
 from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.store.runs import fresh_folder, new_folder, refuse_existing
 from weftwork.study.plan.best import MOST, sweep_of_best
+from weftwork.study.plan.confirm import confirm
+from weftwork.study.plan.confirm_words import confirmation_document
 from weftwork.study.plan.search import BEST, search
 from weftwork.study.plan.words import loss, search_document, short_words
 from weftwork.study.prepare.prepare import read_scenario
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from weftwork.study.plan.confirm import Confirmation
     from weftwork.study.plan.search import Ranked, Search
 
 __all__ = ["Question", "plan", "question"]
@@ -91,6 +96,7 @@ def plan(
     settings: Sequence[str] | None,
     user_code: bool,
     as_json: bool,
+    confirms: bool = False,
 ) -> None:
     """Search plans, print the best, and write the best one as a scenario.
 
@@ -102,6 +108,7 @@ def plan(
     settings : ``key=value`` texts of ``--set``; such keys are not searched
     user_code : False refuses every Python file of the user's own that the scenario names
     as_json : one JSON object instead of words
+    confirms : whether the best plan runs packet by packet too
 
     Raises
     ------
@@ -122,10 +129,17 @@ def plan(
         write_whole(fresh / SWEEP_FILE, sweep_of_best(found))
         write_whole(fresh / PLAN_FILE, json.dumps(document, indent=2) + "\n")
         write_whole(fresh / PAGE, plan_page(document, str(folder), scenario))
+    confirmed = None
+    if confirms:  # behind the folder: who loses patience with the packets keeps the search
+        with ProgressLine() as line:
+            confirmed = confirm(found.winner, on_progress=line)
+        document["confirmation"] = confirmation_document(confirmed)
+        write_whole(folder / PLAN_FILE, json.dumps(document, indent=2) + "\n")
+        write_whole(folder / PAGE, plan_page(document, str(folder), scenario))
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), **document}, indent=2))
         return
-    _print(found, document, folder, console())
+    _print(found, document, folder, console(), confirmed)
 
 
 def _answered(asked: Question, given: dict[str, str], jobs: int | None, *, user_code: bool) -> Search:
@@ -195,11 +209,15 @@ class _Told:
         sys.stderr.flush()
 
 
-def _print(found: Search, document: Mapping[str, Any], folder: Path, out: Console) -> None:
+def _print(
+    found: Search, document: Mapping[str, Any], folder: Path, out: Console, confirmed: Confirmation | None
+) -> None:
     best = found.best[0]
     for text in plan_verdict(document):
         out.print(Text(text), soft_wrap=True)
     out.print()
+    if confirmed is not None:
+        print_confirmation(confirmed, out)
     out.print(_table(found.best[:BEST], best))
     out.print()
     for text in left_out(document):

@@ -162,3 +162,27 @@ def test_a_given_schedule_stays_and_the_search_is_the_same_in_one_process(
     assert found[0]["best"] == found[1]["best"]
     for one in found[0]["best"]:
         assert one["closed_form_ps"] < 1.03 * one["iteration_ps"]
+
+
+def test_a_confirmation_is_printed_and_kept(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = """{"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 4,
+    "num_attention_heads": 8, "vocab_size": 4096, "max_position_embeddings": 512}"""
+    (tmp_path / "tiny.json").write_text(model, encoding="utf-8")
+    text = FILE.replace("llama-3-8b", "tiny.json, tensor: 2").replace("4096", "512")
+    file.write_text(text, encoding="utf-8")
+    out = tmp_path / "plan"
+    assert run(monkeypatch, "plan", str(file), "-o", str(out), "--confirm") == 0
+    told = capsys.readouterr().out
+    kept = json.loads((out / "plan.json").read_text(encoding="utf-8"))
+    confirmed = kept["confirmation"]
+    assert (confirmed["how"], confirmed["gpus"]) == ("whole", 16)
+    assert confirmed["flow_ps"] == kept["best"][0]["iteration_ps"]
+    assert "Packet by packet (all 16 GPUs): an iteration takes" in told
+    assert f"Left out: {confirmed['left_out']}." in told
+    assert re.search(r"\ntensor +(all-gather|reduce-scatter|all-reduce), .* 2 ranks ", told)
+
+    again = tmp_path / "again"
+    assert run(monkeypatch, "plan", str(file), "-o", str(again), "--json") == 0
+    assert "confirmation" not in json.loads(capsys.readouterr().out)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from weftwork.base.caveat import Caveat
     from weftwork.policies.load import LoadedPolicy
-    from weftwork.spec.job import Job
+    from weftwork.spec.job import Job, Placement
     from weftwork.spec.scenario.policies import ParameterValue, PolicyKind
     from weftwork.spec.scenario.transport import TransportSection
     from weftwork.spec.transport import Transport
@@ -155,7 +155,7 @@ def _read(
     )
 
 
-def prepare(scenario: Scenario, *, fabric: Fabric | None = None) -> Prepared:
+def prepare(scenario: Scenario, *, fabric: Fabric | None = None, placement: Placement | None = None) -> Prepared:
     """Build fabric, jobs, transport and policies, and lower them: exactly what a run of the scenario runs.
 
     Parameters
@@ -163,6 +163,7 @@ def prepare(scenario: Scenario, *, fabric: Fabric | None = None) -> Prepared:
     scenario : that was read
     fabric : built in Python, in place of the scenario's; what was resolved from the scenario's own, such as the number
         of senders of an incast, stays
+    placement : of the ranks of the section ``training``, in place of the scenario's; None: as the scenario says
 
     Raises
     ------
@@ -170,7 +171,7 @@ def prepare(scenario: Scenario, *, fabric: Fabric | None = None) -> Prepared:
     CodeError : a Python file of the user's own is wrong (`PolicyError`: a policy)
     """
     try:
-        return _prepare(scenario, fabric)
+        return _prepare(scenario, fabric, placement)
     except ConfigError as error:
         raise located(scenario, error) from error
 
@@ -182,14 +183,14 @@ def located(scenario: Scenario, error: ConfigError) -> ConfigError:
     return scenario.locate(error) if is_mine or error.source == scenario.source else error
 
 
-def _prepare(scenario: Scenario, fabric: Fabric | None) -> Prepared:
+def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | None) -> Prepared:
     if fabric is None:
         refuse_amounts(scenario, amounts_asked(scenario))
         fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
     transport = transport_of(scenario.transport)
     policies = policies_of(scenario)
     chosen = (policies["path_selection"], policies["port_selection"])
-    jobs, mistakes, caveats = training_jobs(scenario, fabric)
+    jobs, mistakes, caveats = training_jobs(scenario, fabric, placement)
     caveats |= ignored_keys(scenario, fabric, reorders=_reorders(chosen)) | ignored_fields(scenario, transport)
     job, sent, series, taken = None, None, None, None
     late: list[Mistake] = []  # told behind those of transport and faults

@@ -112,13 +112,16 @@ class TrainingJob:
         return ", ".join([*split, *virtual, *zero, batches])
 
 
-def training_jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob], list[Mistake], dict[str, Caveat]]:
+def training_jobs(
+    scenario: Scenario, fabric: Fabric, placement: Placement | None = None
+) -> tuple[list[TrainingJob], list[Mistake], dict[str, Caveat]]:
     """Resolve the training jobs of a scenario.
 
     Parameters
     ----------
     scenario : that was read
     fabric : on which it runs
+    placement : of the ranks of the section ``training``; None: as the scenario says
 
     Returns
     -------
@@ -130,7 +133,7 @@ def training_jobs(scenario: Scenario, fabric: Fabric) -> tuple[list[TrainingJob]
     for index, section in enumerate(scenario.trainings):
         path = "training" if scenario.training is not None else f"jobs.{index}"
         try:
-            job, own = _job(scenario, fabric, section, path)
+            job, own = _job(scenario, fabric, section, path, placement)
         except ConfigError as error:
             mistakes += error.mistakes
             continue
@@ -268,7 +271,7 @@ def training_setting(
 
 
 def _job(
-    scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str
+    scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str, placement: Placement | None
 ) -> tuple[TrainingJob, dict[str, Caveat]]:
     what = _model(section.model, f"{path}.model")
     gpus = section.gpus or fabric.gpus
@@ -294,7 +297,7 @@ def _job(
         gpu=chip,
         software=made,
         cluster=setting.cluster,
-        placement=setting.placement,
+        placement=setting.placement if placement is None else placement,
         extras=_extras(section, what, plan),
         name=section.name,
     )

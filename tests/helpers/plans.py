@@ -6,7 +6,7 @@ from typing import Any
 
 from weftwork.study.plan.words import KINDS
 
-__all__ = ["plan_document"]
+__all__ = ["GB", "MS", "plan_document"]
 
 GB = 10**9
 MS = 10**9
@@ -58,6 +58,8 @@ def plan_document(*, best: int = 3, pruned: dict[str, int] | None = None, unsure
         "closed_form_s": 0.5,
         "flow_s": 0.25,
         "best": ranked,
+        "own": None,
+        "megatron": {"plan": 0, "arguments": ["--bf16", "--seq-length", "2048"], "left_out": {}},
         "front": front,
         "cloud": cloud,
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -122,6 +122,13 @@ def _plan(  # noqa: PLR0913 - the options, all by name
         int | None, typer.Option(help="Without FILE: sequences of an iteration; 4 Mi tokens by default.")
     ] = None,
     sequence: Annotated[int | None, typer.Option(help="Without FILE: tokens of a sequence; 8,192 by default.")] = None,
+    megatron: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARGUMENTS",
+            help="Without FILE: arguments of Megatron-LM; their plan is compared with the best.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="Folder to write; runs/plan-<name>-<time> by default.")
     ] = None,
@@ -136,11 +143,21 @@ def _plan(  # noqa: PLR0913 - the options, all by name
     as_json: Json = False,
 ) -> None:
     """Find the fastest parallel plans for a model on so many GPUs."""
-    from weftwork.cli.plan import plan, question
+    from weftwork.cli.plan import plan
+    from weftwork.cli.plan_question import question, refuse_options
 
-    asked = file or question(model=model, node=node, gpus=gpus, global_batch=global_batch, sequence=sequence)
+    options: dict[str, Any] = {
+        "model": model,
+        "node": node,
+        "gpus": gpus,
+        "global_batch": global_batch,
+        "sequence": sequence,
+        "megatron": megatron,
+    }
+    if file is not None:
+        refuse_options(options)
     plan(
-        asked,
+        file or question(**options),
         out=out,
         jobs=jobs,
         settings=settings,

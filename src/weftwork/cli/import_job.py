@@ -8,21 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
-from weftwork.report.words import plural
+from weftwork.cli.imported import import_document, print_import
 from weftwork.spec.limits import MAX_HOSTS
 from weftwork.study.imported import scenario_of_import
 from weftwork.workload.imports.megatron import read_megatron_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rich.console import Console
+    from collections.abc import Sequence
 
     from weftwork.study.imported import ImportedScenario
     from weftwork.workload.imports.megatron import MegatronImport
@@ -74,7 +71,7 @@ def import_job(
     screen = console()
     for label, text in rows:
         screen.print(Text(f"{label:<13} {text}"), soft_wrap=True)
-    _print_tables(screen, found, written)
+    print_import(screen, found, written.assumed)
 
 
 def _plain_name(stem: str) -> str:
@@ -125,50 +122,4 @@ def _write(path: Path, written: ImportedScenario) -> list[str]:
 
 
 def _document(files: list[str], found: MegatronImport, written: ImportedScenario) -> dict[str, object]:
-    return {
-        "files": files,
-        "gpus": found.gpus,
-        "model": None if found.model is None else found.model.name,
-        "keys": dict(found.keys),
-        "read": dict(found.read),
-        "assumed": {**found.assumed, **written.assumed},
-        "ignored": dict(found.ignored),
-        "unknown": dict(found.unknown),
-        "command": f"weftwork run {files[0]}",
-    }
-
-
-def _print_tables(screen: Console, found: MegatronImport, written: ImportedScenario) -> None:
-    unknown = {argument: _unknown_text(argument, near) for argument, near in found.unknown.items()}
-    _print_table(screen, f"read: {plural(len(found.read), 'argument')}", found.read)
-    assumed = {**found.assumed, **written.assumed}
-    _print_table(screen, f"assumed: {plural(len(assumed), 'value')} that no argument says", assumed)
-    _print_table(screen, f"ignored: {plural(len(found.ignored), 'argument')}", _by_reason(found.ignored))
-    _print_table(screen, f"unknown: {plural(len(unknown), 'argument')}, ignored too", unknown)
-
-
-def _unknown_text(argument: str, near: str | None) -> str:
-    if argument.startswith("$"):
-        return "has no value without running the script"
-    return "no argument of Megatron-LM" + (f"; did you mean '{near}'?" if near else "")
-
-
-def _by_reason(ignored: Mapping[str, str]) -> dict[str, str]:
-    """Arguments that are ignored for one reason stand together; what changes time comes first."""
-    groups: dict[str, list[str]] = {}
-    for argument, reason in sorted(ignored.items(), key=lambda item: not item[1].startswith("changes time")):
-        groups.setdefault(reason, []).append(argument)
-    return {"\n".join(arguments): reason for reason, arguments in groups.items()}
-
-
-def _print_table(screen: Console, title: str, rows: Mapping[str, str]) -> None:
-    if not rows:
-        return
-    screen.print()
-    screen.print(Text(title))
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column()
-    table.add_column()
-    for argument, text in rows.items():
-        table.add_row(Text("\n".join(f"  {line}" for line in argument.splitlines())), Text(text))
-    screen.print(table)
+    return {"files": files, **import_document(found, written.assumed), "command": f"weftwork run {files[0]}"}

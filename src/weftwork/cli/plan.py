@@ -14,23 +14,32 @@ import yaml
 from rich.table import Table
 from rich.text import Text
 
-from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.errors import ConfigError
 from weftwork.base.whole_file import write_whole
 from weftwork.cli.console import console
+from weftwork.cli.imported import import_document, print_import
 from weftwork.cli.plan_confirmed import print_confirmation
+from weftwork.cli.plan_question import Question
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.report.page_plan import plan_page
-from weftwork.report.plan_words import PLAN_FILE, SCENARIO_FILE, front_rows, left_out, plan_verdict
+from weftwork.report.plan_words import (
+    PLAN_FILE,
+    SCENARIO_FILE,
+    argument_lines,
+    front_rows,
+    left_out,
+    megatron_notes,
+    own_plan,
+    plan_verdict,
+)
 from weftwork.report.words import amount, plural
-from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.scenario import dump
-from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.store.runs import fresh_folder, new_folder, refuse_existing
 from weftwork.study.plan.best import MOST, sweep_of_best
 from weftwork.study.plan.confirm import confirm
 from weftwork.study.plan.confirm_words import confirmation_document
-from weftwork.study.plan.search import BEST, search
+from weftwork.study.plan.search import BEST, search, section_with
 from weftwork.study.plan.words import loss, search_document, short_words
 from weftwork.study.prepare.prepare import read_scenario
 
@@ -42,50 +51,11 @@ if TYPE_CHECKING:
     from weftwork.study.plan.confirm import Confirmation
     from weftwork.study.plan.search import Ranked, Search
 
-__all__ = ["Question", "plan", "question"]
+__all__ = ["plan"]
 
 PAGE: Final = "page.html"
 SWEEP_FILE: Final = "best.yaml"
-SWITCH: Final = "tomahawk-5"  # chosen: of the fabric where no file names one: 64 ports of 800 Gb/s
-TOKENS: Final = 4 * 2**20  # chosen: of a batch that nobody gives; Llama 3 trained with 4 to 16 Mi (arXiv:2407.21783)
-SEQUENCE: Final = 8_192  # chosen: of a batch that nobody gives; the length of Llama 3's first stage
-OPTIONS: Final = {  # by the key that each sets
-    "training.model": "--model", "fabric.node": "--node", "fabric.gpus": "--gpus", "training": "--gpus",
-    "training.global_batch": "--global-batch", "training.sequence": "--sequence",
-}  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """What is planned where no file says it.
-
-    Attributes
-    ----------
-    model : of the catalogue, or a config.json
-    node : server of the catalogue
-    gpus : how many
-    global_batch, sequence : sequences of an iteration, tokens of a sequence; None: chosen
-    """
-
-    model: str
-    node: str
-    gpus: int
-    global_batch: int | None = None
-    sequence: int | None = None
-
-    def scenario_text(self) -> str:
-        """The scenario that asks it."""
-        sequence = self.sequence or SEQUENCE
-        model = str(Path(self.model).absolute()) if self.model.endswith(".json") else self.model
-        batch = self.global_batch or max(1, TOKENS // sequence)
-        tree: dict[str, Any] = {
-            "schema": SCHEMA,
-            "name": f"{self.model} on {self.gpus} GPUs",
-            "fabric": {"topology": "rail-optimized", "gpus": self.gpus, "node": self.node, "switch": SWITCH},
-            "training": {"model": model, "global_batch": batch, "sequence": sequence},
-            "engine": {"fidelity": "flow"},
-        }
-        return write_tree(tree)
+MEGATRON_FILE: Final = "megatron.txt"
 
 
 def plan(
@@ -115,48 +85,80 @@ def plan(
     ConfigError : with all mistakes, or where no plan can be
     """
     given = overrides(settings)
-    name = f"plan-{asked.stem}" if not isinstance(asked, Question) else f"plan-{Path(asked.model).stem}-{asked.gpus}"
-    folder = new_folder(name) if out is None else out
+    question = asked if isinstance(asked, Question) else None
+    folder = out or new_folder(question.name if question is not None else f"plan-{Path(str(asked)).stem}")
     refuse_existing(folder)
-    if isinstance(asked, Question):
-        found = _answered(asked, given, jobs, user_code=user_code)
-    else:
-        found = _found(asked, given, _set_by(given) | _set_in(asked), jobs, user_code=user_code)
+    with _Told() as told:
+        how = _How(given=given, jobs=jobs, user_code=user_code, told=told)
+        if isinstance(asked, Path):
+            found = _found(asked, how, fixed=_set_by(given) | _set_in(asked))
+        else:
+            found = _answered(asked, how)
     document = search_document(found)
+    if question is not None and question.imported is not None:
+        document["imported"] = import_document(question.imported)
+    config = None if question is None else question.config
+    kept = found if config is None else _with_model(found, config[0])
+    scenario = dump(kept.winner)
     with fresh_folder(folder) as fresh:
-        scenario = dump(found.winner)
+        if config is not None:
+            write_whole(fresh / config[0], config[1])
         write_whole(fresh / SCENARIO_FILE, scenario)
-        write_whole(fresh / SWEEP_FILE, sweep_of_best(found))
-        write_whole(fresh / PLAN_FILE, json.dumps(document, indent=2) + "\n")
-        write_whole(fresh / PAGE, plan_page(document, str(folder), scenario))
+        write_whole(fresh / SWEEP_FILE, sweep_of_best(kept))
+        if document["megatron"] is not None:
+            write_whole(fresh / MEGATRON_FILE, argument_lines(document["megatron"]["arguments"]))
+        _write_document(document, scenario, fresh, folder)
     confirmed = None
     if confirms:  # behind the folder: who loses patience with the packets keeps the search
+        here = found if config is None else _with_model(found, str((folder / config[0]).absolute()))
         with ProgressLine() as line:
-            confirmed = confirm(found.winner, on_progress=line)
+            confirmed = confirm(here.winner, on_progress=line)
         document["confirmation"] = confirmation_document(confirmed)
-        write_whole(folder / PLAN_FILE, json.dumps(document, indent=2) + "\n")
-        write_whole(folder / PAGE, plan_page(document, str(folder), scenario))
+        _write_document(document, scenario, folder, folder)
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), **document}, indent=2))
         return
-    _print(found, document, folder, console(), confirmed)
+    screen = console()
+    _print(found, document, folder, screen, confirmed)
+    if question is not None and question.imported is not None:
+        screen.print()
+        print_import(screen, question.imported)
 
 
-def _answered(asked: Question, given: dict[str, str], jobs: int | None, *, user_code: bool) -> Search:
+def _write_document(document: Mapping[str, Any], scenario: str, into: Path, folder: Path) -> None:
+    """Write what a search found, and its page; ``folder`` is how people call ``into`` when it is there."""
+    write_whole(into / PLAN_FILE, json.dumps(document, indent=2) + "\n")
+    write_whole(into / PAGE, plan_page(document, str(folder), scenario))
+
+
+def _with_model(found: Search, model: str) -> Search:
+    """The same search of a model that has another name."""
+    training = section_with(found.scenario, {"model": model})
+    return replace(found, scenario=found.scenario.model_copy(update={"training": training}))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _How:
+    """How a search is made: what ``--set`` says, processes, whether users' Python files run, and who hears of it."""
+
+    given: dict[str, str]
+    jobs: int | None
+    user_code: bool
+    told: _Told
+
+
+def _answered(asked: Question, how: _How) -> Search:
     """Search by a scenario that nobody has written: mistakes name the options."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "question.yaml"
-        file.write_text(asked.scenario_text(), encoding="utf-8")
         try:
-            return _found(file, given, _set_by(given), jobs, user_code=user_code)
+            return _found(asked.write(Path(folder)), how, fixed=_set_by(how.given), has_own=asked.has_own)
         except ConfigError as error:
-            raise _of_options(error) from error
+            raise asked.of_options(error) from error
 
 
-def _found(file: Path, given: dict[str, str], fixed: frozenset[str], jobs: int | None, *, user_code: bool) -> Search:
-    with _Told() as told:
-        scenario = read_scenario(file, given, user_code=user_code)
-        return search(scenario, fixed=fixed, workers=jobs, progress=told)
+def _found(file: Path, how: _How, *, fixed: frozenset[str], has_own: bool = False) -> Search:
+    scenario = read_scenario(file, how.given, user_code=how.user_code)
+    return search(scenario, fixed=fixed, workers=how.jobs, has_own=has_own, progress=how.told)
 
 
 def _set_by(given: dict[str, str]) -> frozenset[str]:
@@ -173,14 +175,6 @@ def _set_in(file: Path) -> frozenset[str]:
         return frozenset()
     section = tree.get("training") if isinstance(tree, dict) else None
     return frozenset(section) if isinstance(section, dict) else frozenset()
-
-
-def _of_options(error: ConfigError) -> ConfigError:
-    """Mistakes of a scenario that nobody has written, by the options that it was made of."""
-    return ConfigError(
-        "command line",
-        [replace(one, path=OPTIONS.get(one.path, one.path), line=None) for one in error.mistakes],
-    )
 
 
 class _Told:
@@ -213,7 +207,7 @@ def _print(
     found: Search, document: Mapping[str, Any], folder: Path, out: Console, confirmed: Confirmation | None
 ) -> None:
     best = found.best[0]
-    for text in plan_verdict(document):
+    for text in [*plan_verdict(document), *own_plan(document)]:
         out.print(Text(text), soft_wrap=True)
     out.print()
     if confirmed is not None:
@@ -227,6 +221,12 @@ def _print(
     out.print(_front_table(document))
     out.print()
     out.print(Text(f"The best plan as a scenario: weftwork run {folder / SCENARIO_FILE}"), soft_wrap=True)
+    if document["megatron"] is None:
+        out.print(Text(megatron_notes(document)[0]), soft_wrap=True)
+    else:
+        out.print(Text(f"As arguments of Megatron-LM: {folder / MEGATRON_FILE}"), soft_wrap=True)
+        for text in megatron_notes(document):
+            out.print(Text(f"  {text}"), soft_wrap=True)
     several = plural(min(MOST, len(found.best)), "best plan")
     text = f"The {several} against any other key: weftwork sweep {folder / SWEEP_FILE} --set KEY=VALUE,VALUE"
     out.print(Text(text), soft_wrap=True)
@@ -261,26 +261,3 @@ def _front_table(document: Mapping[str, Any]) -> Table:
     for one in front_rows(document):
         table.add_row(amount(one["memory_bytes"], "B"), amount(one["closed_form_ps"], "ps"), one["short"])
     return table
-
-
-def question(
-    *, model: str | None, node: str | None, gpus: int | None, global_batch: int | None, sequence: int | None
-) -> Question:
-    """What ``--model``, ``--node`` and ``--gpus`` ask.
-
-    Raises
-    ------
-    ConfigError : one of the three is missing
-    """
-    given = {"--model": model, "--node": node, "--gpus": gpus}
-    if model is None or node is None or gpus is None:
-        examples = {"--model": "llama-3-70b", "--node": "dgx-h100", "--gpus": "512"}
-        raise ConfigError(
-            "command line",
-            [
-                Mistake(path=name, text=f"is missing without FILE; such as {name} {examples[name]}")
-                for name, value in given.items()
-                if value is None
-            ],
-        )
-    return Question(model=model, node=node, gpus=gpus, global_batch=global_batch, sequence=sequence)

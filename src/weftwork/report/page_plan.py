@@ -16,7 +16,7 @@ from weftwork.report.figures.scatter import ScatterDot, highest_shown, scatter
 from weftwork.report.figures.stacked import StackedBar, stacked
 from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, render, table, tiles
 from weftwork.report.pipeline import KINDS
-from weftwork.report.plan_words import front_rows, left_out, plan_verdict
+from weftwork.report.plan_words import argument_lines, front_rows, left_out, megatron_notes, own_plan, plan_verdict
 from weftwork.report.words import amount, change, plural, sentence, typeset
 
 if TYPE_CHECKING:
@@ -36,8 +36,10 @@ _REASONS: Final = {  # by the key that stood in the way; others are told by thei
 }
 _ASSUMED: Final = {
     "times": "the flow engine for the ten best and for all bars; closed forms for the cloud and the front, which take"
-    " each collective alone on its links; nothing ran packet by packet",
-    "not searched": "placement, offloading, uneven stages, plans that leave GPUs idle",
+    " each collective alone on its links",
+    "placement": "the three best plans ran also with their ranks placed by rail, and over pods where there are any;"
+    " all others as the scenario places them",
+    "not searched": "offloading, uneven stages, plans that leave GPUs idle",
     "rules": "only as much recomputation and ZeRO as memory asks for; unless the key is given, tensor ranks stay in an"
     " NVLink domain, a context rank has at least 1,024 tokens, and a pass has at most 16 sequences",
 }
@@ -62,7 +64,9 @@ def plan_page(document: Mapping[str, Any], folder: str, scenario: str) -> str:
         _time(document),
         _table(document),
         _pruned(document),
+        *_confirmed(document),
         _run(document, folder),
+        _megatron(document),
         _assumed(document, folder, scenario),
     ]
     about = document["about"]
@@ -90,7 +94,7 @@ def _answer(document: Mapping[str, Any]) -> PageSection:
         Tile(name="plans counted", value=f"{document['counted']:,}", note=ran),
     ]
     _, *unsure = left_out(document)
-    content = paragraphs(plan_verdict(document), "answer") + tiles(shown) + notice(unsure)
+    content = paragraphs([*plan_verdict(document), *own_plan(document)], "answer") + tiles(shown) + notice(unsure)
     return PageSection(id="answer", short="Answer", title="The best plan", content=content)
 
 
@@ -245,6 +249,48 @@ def _run(document: Mapping[str, Any], folder: str) -> PageSection:
     ]
     content = f"<pre>{escape(chr(10).join(commands))}</pre>"
     return PageSection(id="run", short="Run it", title="How to run it", content=content)
+
+
+def _megatron(document: Mapping[str, Any]) -> PageSection:
+    written = document["megatron"]
+    content = paragraphs(megatron_notes(document), "told")
+    if written is not None:
+        content = f"<pre>{escape(argument_lines(written['arguments']))}</pre>" + content
+    return PageSection(id="megatron", short="Megatron-LM", title="As arguments of Megatron-LM", content=content)
+
+
+def _confirmed(document: Mapping[str, Any]) -> list[PageSection]:
+    """What packets said of the best plan, where they were asked."""
+    found = document.get("confirmation")
+    if found is None:
+        return []
+    said = [one for one in (sentence(found["why_no_more"]), f"Left out: {found['left_out']}") if one]
+    content = ""
+    if found["packet_ps"] is not None and found["flow_ps"] is not None:
+        gpus = f"{found['gpus']:,} of {found['of_gpus']:,} GPUs"
+        content = tiles(
+            [
+                Tile(name="packet by packet", value=amount(found["packet_ps"], "ps"), note=gpus),
+                Tile(name="flow engine, the same GPUs", value=amount(found["flow_ps"], "ps")),
+                Tile(name="difference", value=change(found["longer_share"])),
+            ]
+        )
+    content += paragraphs([f"{one.rstrip('.')}." for one in said], "told")
+    rows = [
+        [
+            escape(one["kind"]),
+            escape(f"{one['operation']}, {amount(one['size_bytes'], 'B')}, {one['ranks']:,} ranks"),
+            *(
+                escape(typeset(amount(one[key], "ps"))) if one[key] is not None else escape(one["reason"] or "")
+                for key in ("closed_form_ps", "flow_ps", "packet_ps")
+            ),
+        ]
+        for one in found["collectives"]
+    ]
+    if rows:
+        head = ("kind", "its largest call, alone", "closed form", "flow engine", "packets")
+        content += table(head, rows, texts=(0, 1))
+    return [PageSection(id="packets", short="Packets", title="Confirmed packet by packet", content=content)]
 
 
 def _assumed(document: Mapping[str, Any], folder: str, scenario: str) -> PageSection:

@@ -6,6 +6,7 @@ Takes the document that `weftwork plan` writes as ``plan.json``. Leaves out: tab
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
@@ -13,17 +14,20 @@ from weftwork.base.plain_file import read_plain
 from weftwork.report.words import amount, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["PLAN_FILE", "SCENARIO_FILE", "front_rows", "left_out", "open_plan", "plan_verdict"]
+__all__ = [
+    "PLAN_FILE", "SCENARIO_FILE", "argument_lines", "front_rows", "left_out", "megatron_notes", "open_plan",
+    "own_plan", "plan_verdict",
+]  # fmt: skip
 
 PLAN_FILE: Final = "plan.json"
 SCENARIO_FILE: Final = "scenario.yaml"
 _MOST_BYTES: Final = 100_000_000  # chosen: a document with 2,000 dots has 0.4 MB
 _NEEDED: Final = frozenset({
     "name", "about", "kinds", "gpus", "fixed", "counted", "pruned", "limit_bytes", "run", "not_run_within_margin",
-    "closed_form_s", "flow_s", "best", "front", "cloud",
+    "closed_form_s", "flow_s", "best", "own", "megatron", "front", "cloud",
 })  # fmt: skip
 _SHOWN: Final = 6  # rows of the front
 
@@ -70,6 +74,55 @@ def plan_verdict(document: Mapping[str, Any]) -> list[str]:
             f"The next, {other['plan']}, takes {longer} ({share}) longer: {amount(other['loses_ps'], 'ps')} more of"
             f" {other['loses_by']}."
         )
+    return said
+
+
+def own_plan(document: Mapping[str, Any]) -> list[str]:
+    """How the user's own plan compares with the best, in sentences; none where there is no own plan."""
+    own = document["own"]
+    if own is None:
+        return []
+    if own["plan"] is None:
+        return [f"Your plan is infeasible: {'; '.join(own['mistakes'])}."]
+    if own["plan"] == 0:
+        return ["The best plan is yours."]
+    best, mine = document["best"][0], document["best"][own["plan"]]
+    longer = amount(mine["iteration_ps"] - best["iteration_ps"], "ps")
+    share = amount(mine["iteration_ps"] / best["iteration_ps"] - 1, "share")
+    text = (
+        f"Yours, {mine['plan']}, takes {longer} ({share}) longer: {amount(mine['loses_ps'], 'ps')} more of"
+        f" {mine['loses_by']}."
+    )
+    return [text]
+
+
+def argument_lines(words: Sequence[str]) -> str:
+    """Arguments as a shell takes them, each option on a line of its own."""
+    lines: list[str] = []
+    for word in map(shlex.quote, words):
+        if word.startswith("--") or not lines:
+            lines.append(word)
+        else:
+            lines[-1] += f" {word}"
+    return " \\\n".join(lines) + "\n"
+
+
+def megatron_notes(document: Mapping[str, Any]) -> list[str]:
+    """What a user should know of the arguments of Megatron-LM, in sentences."""
+    written = document["megatron"]
+    if written is None:
+        return [
+            "Megatron-LM can run none of the plans that ran here: it has neither their schedule nor their prefetch."
+        ]
+    said = []
+    if written["plan"]:
+        one, best = document["best"][written["plan"]], document["best"][0]
+        share = amount(one["iteration_ps"] / best["iteration_ps"] - 1, "share")
+        said.append(
+            f"The arguments are those of {one['plan']}, which takes {share} longer: Megatron-LM has not the schedule of"
+            " the plans before it."
+        )
+    said += [f"No argument says {key}: {why}." for key, why in written["left_out"].items()]
     return said
 
 

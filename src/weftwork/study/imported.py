@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from weftwork.workload.imports.megatron import KeyValue, MegatronImport
 
-__all__ = ["ImportedScenario", "scenario_of_import"]
+__all__ = ["NODE", "ImportedScenario", "scenario_of_import", "sections_of_import"]
 
 NODE: Final = "dgx-h100"  # chosen: the server of most published runs of Megatron-LM today
 TOPOLOGY: Final = "rail-optimized"  # chosen: how such servers are usually connected
@@ -65,7 +65,7 @@ def scenario_of_import(found: MegatronImport, *, name: str, source: str, node: s
         hint = "".join(f"; {key}: {why}" for key, why in found.ignored.items() if why.endswith("GPUs is open"))
         text = f"missing, wanted the number of GPUs here, or --nnodes and --nproc-per-node of a launcher{hint}"
         raise ConfigError(source, [Mistake(path="--gpus", text=text)])
-    tree = {"schema": SCHEMA, "name": name, "fabric": _fabric(found.gpus, node), **_sections(found)}
+    tree = {"schema": SCHEMA, "name": name, "fabric": _fabric(found.gpus, node), **sections_of_import(found)}
     config = None
     if found.config is not None:
         config = (str(found.keys["training.model"]), json.dumps(dict(found.config), indent=2) + "\n")
@@ -81,9 +81,9 @@ def _fabric(gpus: int, node: str | None) -> dict[str, Any]:
     return {"topology": TOPOLOGY, "gpus": gpus, "node": node or NODE, "switch": SWITCH}
 
 
-def _sections(found: MegatronImport) -> dict[str, Any]:
+def sections_of_import(found: MegatronImport) -> dict[str, Any]:
     """Keys as a tree, the model first; what a scenario has by default only where an argument says it."""
-    order = ["training.model", *(key for key in found.keys if key != "training.model")]
+    order = sorted(found.keys, key=lambda key: key != "training.model")
     tree: dict[str, Any] = {}
     for key in order:
         value: KeyValue = found.keys[key]

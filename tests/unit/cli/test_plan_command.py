@@ -186,3 +186,65 @@ def test_a_confirmation_is_printed_and_kept(
     again = tmp_path / "again"
     assert run(monkeypatch, "plan", str(file), "-o", str(again), "--json") == 0
     assert "confirmation" not in json.loads(capsys.readouterr().out)
+
+
+ARGUMENTS = (
+    "--num-layers 24 --hidden-size 2048 --num-attention-heads 16 --vocab-size 50304 --max-position-embeddings 2048"
+    " --seq-length 2048 --micro-batch-size 1 --global-batch-size 64 --bf16 --lr 1e-4"
+)
+
+
+def test_arguments_of_megatron_are_a_plan_to_beat(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan of the arguments runs too, and the winner comes as arguments that say the same plan."""
+    out = tmp_path / "plan"
+    options = ["--gpus", "16", "-o", str(out)]
+    words = f"{ARGUMENTS} --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 --sequence-parallel"
+    assert run(monkeypatch, "plan", "--megatron", words, *options) == 0
+    told = capsys.readouterr().out
+    kept = json.loads((out / "plan.json").read_text(encoding="utf-8"))
+    own = kept["best"][kept["own"]["plan"]]
+    assert {key: own["keys"][key] for key in ("tensor", "pipeline", "data", "zero")} == {
+        "tensor": 2, "pipeline": 4, "data": 2, "zero": 0,
+    }  # fmt: skip
+    assert f"Yours, {own['plan']}, takes " in told
+    assert "--lr" in told
+    assert kept["imported"]["ignored"]["--lr"]
+
+    written = (out / "megatron.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    assert run(monkeypatch, "plan", "--megatron", written, *options[:2], "-o", str(tmp_path / "again"), "--json") == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["own"] == {"plan": 0}
+    assert again["best"][0]["iteration_ps"] == kept["best"][kept["megatron"]["plan"]]["iteration_ps"]
+
+    assert run(monkeypatch, "run", str(out / "scenario.yaml"), "-o", str(tmp_path / "run"), "--what-if", "none") == 0
+    numbers = json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))["numbers"]
+    assert numbers["iteration_ps"]["value"] == kept["best"][0]["iteration_ps"]
+
+
+def test_a_plan_of_arguments_that_cannot_be_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "--micro-batch-size 16 --seq-length 8192 --global-batch-size 256"
+    options = ["--model", "llama-3-8b", "--gpus", "16", "-o", str(tmp_path / "plan")]
+    assert run(monkeypatch, "plan", "--megatron", words, *options) == 0
+    assert "Your plan is infeasible: training.memory: a GPU would need" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--megatron", "--bf16", "--gpus", "16"], "--model  is missing without FILE and an argument of --megatron"),
+        (["--megatron", ARGUMENTS], "--gpus  is missing"),
+        (["--megatron", ARGUMENTS, "--gpus", "16", "--global-batch", "8"], "--global-batch  says what --global"),
+        (["--megatron", "--num-layers 24 --hidden-size many", "--gpus", "16"], "--hidden-size"),
+        (["FILE", "--model", "gpt-1.7b"], "--model  is for a search without FILE"),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_go_together_are_refused(
+    options: list[str], said: str, file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = [str(file) if one == "FILE" else one for one in options]
+    assert run(monkeypatch, "plan", *given) == 2
+    assert said in capsys.readouterr().err

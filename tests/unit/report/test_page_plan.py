@@ -44,7 +44,7 @@ def test_the_page_says_who_wins_why_the_next_loses_and_what_was_left_out() -> No
 def test_a_page_loads_nothing_and_names_its_sections() -> None:
     page = Page(plan_page(plan_document(), "runs/plan", "schema: 2"))
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
-    assert len(page.links) == 7
+    assert len(page.links) == 8
 
 
 def test_one_plan_has_no_next_one_and_nothing_to_compare() -> None:
@@ -57,6 +57,46 @@ def test_one_plan_has_no_next_one_and_nothing_to_compare() -> None:
 def test_plans_that_may_be_as_good_are_told_of() -> None:
     text = text_of(plan_page(plan_document(unsure=2), "runs/plan", "schema: 2"))
     assert "2 plans may be as good and did not run on the flow engine." in text
+
+
+def test_the_users_own_plan_stands_beside_the_best() -> None:
+    document = plan_document()
+    document["own"] = {"plan": 2}
+    assert "Yours, DP 2, 2 & 'more', takes 12 ms (12 %) longer: 20 ms more of bubble." in text_of(
+        plan_page(document, "runs/plan", "schema: 2")
+    )
+    document["own"] = {"plan": None, "mistakes": ["training.memory: too much"]}
+    assert "Your plan is infeasible: training.memory: too much." in text_of(plan_page(document, "runs/plan", ""))
+    document["own"] = {"plan": 0}
+    assert "The best plan is yours." in text_of(plan_page(document, "runs/plan", ""))
+
+
+def test_arguments_say_whose_they_are_and_what_they_leave_out() -> None:
+    document = plan_document()
+    document["megatron"] = {"plan": 1, "arguments": ["--bf16"], "left_out": {"training.placement": "the launcher does"}}
+    text = text_of(plan_page(document, "runs/plan", ""))
+    assert "The arguments are those of DP 4, 1 & 'more', which takes 6 % longer" in text
+    assert "No argument says training.placement: the launcher does." in text
+    document["megatron"] = None
+    assert "Megatron-LM can run none of the plans" in text_of(plan_page(document, "runs/plan", ""))
+
+
+def test_a_confirmation_has_a_section() -> None:
+    document = plan_document()
+    assert "packets" not in Page(plan_page(document, "runs/plan", "")).ids
+    document["confirmation"] = {
+        "how": "replicas", "gpus": 4, "of_gpus": 8, "flow_ps": 100 * MS, "packet_ps": 101 * MS, "longer_share": 0.01,
+        "why_no_more": "packets of 2 replicas would take long", "left_out": "the other replica",
+        "collectives": [
+            {"kind": "data", "operation": "all-reduce", "size_bytes": GB, "ranks": 8, "closed_form_ps": MS,
+             "flow_ps": 2 * MS, "packet_ps": None, "reason": "too many packets"},
+        ],
+    }  # fmt: skip
+    page = plan_page(document, "runs/plan", "")
+    assert "packets" in Page(page).ids
+    text = text_of(page)
+    for said in ("101 ms", "4 of 8 GPUs", "Left out: the other replica.", "too many packets"):
+        assert said in text
 
 
 def bars(drawn: str) -> list[list[tuple[float, float]]]:

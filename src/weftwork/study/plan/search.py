@@ -31,13 +31,15 @@ if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.result import Quantity
     from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.scenario.training import TrainingSection
+    from weftwork.spec.training import Model
     from weftwork.study.plan.space import Degrees
     from weftwork.study.pool.side_by_side import Workers
     from weftwork.study.prepare.training import TrainingSetting
 
     Told = Callable[[str, int, int], None]
 
-__all__ = ["Counted", "Ranked", "Search", "search"]
+__all__ = ["Counted", "Ranked", "Search", "search", "section_with", "with_plan"]
 
 MARGIN: Final = 0.03  # chosen: closed forms were at most 1.6 % above the flow engine, for 144 published plans
 BEST: Final = 10
@@ -95,6 +97,9 @@ class Search:
     cloud : by closed forms: counted plans at even steps of their order by time, at most `MOST_CLOUD`
     limit_bytes : memory of a GPU that a plan may use
     closed_s, flow_s : of wall time
+    model : that trains
+    own : the plan that the user has, where it was asked for and can be; it is among ``best``
+    own_mistakes : why it cannot be
     """
 
     scenario: Scenario
@@ -108,11 +113,24 @@ class Search:
     limit_bytes: int
     closed_s: float
     flow_s: float
+    model: Model
+    own: Ranked | None = None
+    own_mistakes: tuple[Mistake, ...] = ()
 
     @property
     def winner(self) -> Scenario:
         """The scenario with the keys of the best plan."""
         return with_plan(self.scenario, self.best[0].candidate.keys)
+
+
+def section_with(scenario: Scenario, keys: Mapping[str, Any]) -> TrainingSection:
+    """The section ``training`` of a scenario with keys set.
+
+    Raises
+    ------
+    ConfigError : no such section
+    """
+    return _section(scenario).model_copy(update=dict(keys))
 
 
 def with_plan(scenario: Scenario, keys: Mapping[str, Any]) -> Scenario:
@@ -123,7 +141,7 @@ def with_plan(scenario: Scenario, keys: Mapping[str, Any]) -> Scenario:
     scenario : with a section ``training``
     keys : of the section, resolved
     """
-    section = _section(scenario).model_copy(update=dict(keys))
+    section = section_with(scenario, keys)
     engine = scenario.engine.model_copy(update={"fidelity": "flow"})
     return scenario.model_copy(update={"training": section, "engine": engine})
 
@@ -133,6 +151,7 @@ def search(
     *,
     fixed: frozenset[str] = frozenset(),
     workers: int | None = None,
+    has_own: bool = False,
     progress: Told | None = None,
 ) -> Search:
     """Look for the fastest plans.
@@ -143,6 +162,7 @@ def search(
     fixed : keys of ``training`` that the user has given
     workers : processes that count and run side by side; by default as many as there are cores and memory holds. What
         is found does not depend on it
+    has_own : whether the section holds a plan that the user has, which the best are compared with; it runs too
     progress : called with what is done (``counting``: ways to spread the GPUs; ``running``: plans), how much of it,
         and of how many
 
@@ -178,6 +198,9 @@ def search(
         best, unsure = _run_best(scenario, counted, processes, told)
         if "placement" not in fixed:
             best += _placed(scenario, fabric, best[:PLACED], processes, told)
+    own, mistakes = _own(scenario, setting, best) if has_own else (None, ())
+    if own is not None and own not in best:
+        best.append(own)
     return Search(
         scenario=scenario,
         fixed=tuple(key for key in (*SEARCHED, "placement") if key in fixed),
@@ -190,10 +213,13 @@ def search(
         limit_bytes=section.memory_bytes or setting.gpu.memory_bytes,
         closed_s=counted_s - begin_s,
         flow_s=time.perf_counter() - counted_s,
+        model=setting.model,
+        own=own,
+        own_mistakes=mistakes,
     )
 
 
-def _section(scenario: Scenario) -> Any:  # noqa: ANN401 - a training section, or an error
+def _section(scenario: Scenario) -> TrainingSection:
     if scenario.training is None:
         text = "is needed: a plan is for a training job; jobs of several sections are planned one at a time"
         raise ConfigError(scenario.source, [Mistake(path="training", text=text)])
@@ -212,11 +238,13 @@ def _no_plan(space: Space) -> ConfigError:
 
 
 def _distinct(counted: list[Counted]) -> list[Counted]:
-    """One of the plans that differ in the order of ranks alone and take as long."""
+    """One of the plans that differ in the order of ranks or the ends alone, and take as long and as much memory."""
     found: dict[tuple[Any, ...], Counted] = {}
     for one in counted:
-        keys = tuple(value for key, value in sorted(one.candidate.keys.items()) if key != "order")
-        found.setdefault((one.time.total_ps, *keys), one)
+        keys = tuple(
+            value for key, value in sorted(one.candidate.keys.items()) if key not in {"order", "balanced_ends"}
+        )
+        found.setdefault((one.time.total_ps, one.candidate.memory_bytes, *keys), one)
     return list(found.values())
 
 
@@ -296,6 +324,25 @@ def _placed(scenario: Scenario, fabric: Fabric, best: Sequence[Ranked], processe
         if ranked.iteration_ps < usual_ps[done]:
             found.append(ranked)
     return found
+
+
+def _own(
+    scenario: Scenario, setting: TrainingSetting, best: Sequence[Ranked]
+) -> tuple[Ranked | None, tuple[Mistake, ...]]:
+    """Run the plan that the scenario itself holds, unless it is one of the best; with why it cannot be."""
+    section = _section(scenario)
+    keys = {key: getattr(section, key) for key in (*SEARCHED, "placement")}
+    try:
+        (job,) = prepare(with_plan(scenario, keys)).jobs
+    except ConfigError as error:
+        return None, error.mistakes
+    keys["data"] = job.plan.data
+    for ranked in best:
+        if ranked.candidate.keys == keys:
+            return ranked, ()
+    candidate = PossiblePlan(keys=keys, plan=job.plan, memory_bytes=job.memory.total_bytes)
+    counted = Counted(candidate=candidate, time=setting.closed_forms().iteration(job.plan))
+    return _run((with_plan(scenario, keys), counted)), ()
 
 
 def _run(asked: tuple[Scenario, Counted]) -> Ranked:

@@ -40,7 +40,7 @@ class PossiblePlan:
 
     Attributes
     ----------
-    keys : of ``training``, those that were searched
+    keys : of ``training``, those that were searched, and the placement
     plan : resolved
     memory_bytes : of the GPU that needs most
     """
@@ -155,6 +155,7 @@ def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:
         space.pruned[why[0].key] += 1
         return
     fits_sharded = False
+    placement = space.section.placement
     for zero in space.choices("zero", [0, 1, 2, 3] if keys["data"] * keys["context"] > 1 else [0]):
         if zero == 2 and fits_sharded and "zero" not in space.fixed:
             continue  # ZeRO 1 takes no longer
@@ -167,7 +168,7 @@ def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:
             fits_sharded = fits_sharded or zero == 1
             for order in _orders(space, chosen):
                 yield PossiblePlan(
-                    keys={**keys, "zero": zero, "recompute": recompute, "order": order},
+                    keys={**keys, "zero": zero, "recompute": recompute, "order": order, "placement": placement},
                     plan=chosen.model_copy(update={"order": order}),
                     memory_bytes=memory.total_bytes,
                 )

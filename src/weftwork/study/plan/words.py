@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from weftwork.study.plan.megatron import megatron_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -39,7 +41,7 @@ def kept_words(one: Ranked) -> str:
         extra.append("balanced ends")
     if keys["order"] != _USUAL["order"]:
         extra.append(str(keys["order"]))
-    if keys.get("placement", _USUAL["placement"]) != _USUAL["placement"]:
+    if keys["placement"] != _USUAL["placement"]:
         extra.append(f"placed as {keys['placement']}")
     return ", ".join([one.words, *extra])
 
@@ -63,7 +65,7 @@ def short_words(keys: Mapping[str, Any]) -> str:
     found += [f"{keys['recompute']}-recompute"] if keys["recompute"] != _USUAL["recompute"] else []
     found += ["balanced"] if keys["balanced_ends"] else []
     found += [str(keys["order"])] if keys["order"] != _USUAL["order"] else []
-    found += [str(keys["placement"])] if keys.get("placement", _USUAL["placement"]) != _USUAL["placement"] else []
+    found += [str(keys["placement"])] if keys["placement"] != _USUAL["placement"] else []
     return " ".join(found)
 
 
@@ -86,6 +88,7 @@ def loss(slower: Ranked, faster: Ranked) -> tuple[str, int]:
 def search_document(found: Search) -> dict[str, Any]:
     """A search as one JSON object."""
     best = found.best[0]
+    arguments = megatron_of(found)
     return {
         "name": found.scenario.name,
         "about": dict(best.about),
@@ -100,9 +103,25 @@ def search_document(found: Search) -> dict[str, Any]:
         "closed_form_s": round(found.closed_s, 3),
         "flow_s": round(found.flow_s, 3),
         "best": [_ranked(one, best) for one in found.best],
+        "own": _own(found),
+        "megatron": None
+        if arguments is None
+        else {
+            "plan": arguments.place,
+            "arguments": list(arguments.words),
+            "left_out": dict(arguments.left_out),
+        },
         "front": [{"keys": dict(one.candidate.keys), **_counted(one)} for one in found.front],
         "cloud": [_counted(one) for one in found.cloud],
     }
+
+
+def _own(found: Search) -> dict[str, Any] | None:
+    """The place of the user's own plan among the best, or why it cannot be; None where there is none."""
+    if found.own is not None:
+        return {"plan": found.best.index(found.own)}
+    mistakes = [f"{one.path}: {one.text}" for one in found.own_mistakes]
+    return {"plan": None, "mistakes": mistakes} if mistakes else None
 
 
 def _ranked(one: Ranked, best: Ranked) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _SHARE: Final = "Megatron-LM has a switch, which no share can be given to"
 # Keys that no argument says, their default, and why.
 _NO_ARGUMENT: Final[Mapping[str, tuple[object, str]]] = MappingProxyType(
     {
-        "schedule": ("1f1b", "Megatron-LM has no GPipe"),
+        "schedule": ("1f1b", "Megatron-LM has 1F1B alone, plain and interleaved"),
         "phase": ("pre-training", "NeMo's adapters and long sequences are no arguments of Megatron-LM"),
         "prefetch": (True, "Megatron-LM gathers ahead by itself"),
         "placement": ("packed", "the launcher places ranks"),

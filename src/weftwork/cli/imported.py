@@ -1,0 +1,81 @@
+"""What of another program's arguments was read, assumed, ignored and not known, as tables and as a document.
+
+Leaves out: what the arguments mean (`weftwork.workload.imports.megatron`).
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from weftwork.report.words import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+    from weftwork.workload.imports.megatron import MegatronImport
+
+__all__ = ["import_document", "print_import"]
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def import_document(found: MegatronImport, assumed: Mapping[str, str] = _NOTHING) -> dict[str, object]:
+    """What arguments said, as one JSON object.
+
+    Parameters
+    ----------
+    found : what they say
+    assumed : further keys that no argument says, with the reason
+    """
+    return {
+        "gpus": found.gpus,
+        "model": None if found.model is None else found.model.name,
+        "keys": dict(found.keys),
+        "read": dict(found.read),
+        "assumed": {**found.assumed, **assumed},
+        "ignored": dict(found.ignored),
+        "unknown": dict(found.unknown),
+    }
+
+
+def print_import(screen: Console, found: MegatronImport, assumed: Mapping[str, str] = _NOTHING) -> None:
+    """Print what arguments said; parameters as for `import_document`."""
+    unknown = {argument: _unknown_text(argument, near) for argument, near in found.unknown.items()}
+    _print_table(screen, f"read: {plural(len(found.read), 'argument')}", found.read)
+    every = {**found.assumed, **assumed}
+    _print_table(screen, f"assumed: {plural(len(every), 'value')} that no argument says", every)
+    _print_table(screen, f"ignored: {plural(len(found.ignored), 'argument')}", _by_reason(found.ignored))
+    _print_table(screen, f"unknown: {plural(len(unknown), 'argument')}, ignored too", unknown)
+
+
+def _unknown_text(argument: str, near: str | None) -> str:
+    if argument.startswith("$"):
+        return "has no value without running the script"
+    return "no argument of Megatron-LM" + (f"; did you mean '{near}'?" if near else "")
+
+
+def _by_reason(ignored: Mapping[str, str]) -> dict[str, str]:
+    """Arguments that are ignored for one reason stand together; what changes time comes first."""
+    groups: dict[str, list[str]] = {}
+    for argument, reason in sorted(ignored.items(), key=lambda item: not item[1].startswith("changes time")):
+        groups.setdefault(reason, []).append(argument)
+    return {"\n".join(arguments): reason for reason, arguments in groups.items()}
+
+
+def _print_table(screen: Console, title: str, rows: Mapping[str, str]) -> None:
+    if not rows:
+        return
+    screen.print()
+    screen.print(Text(title))
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column()
+    for argument, text in rows.items():
+        table.add_row(Text("\n".join(f"  {line}" for line in argument.splitlines())), Text(text))
+    screen.print(table)

@@ -157,6 +157,10 @@ def _sweep(  # noqa: PLR0913 - the options, all by name
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", min=1, help="Runs side by side; all cores by default.")
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(metavar="CLUSTER", help="Run on a Ray cluster: ray, or ray://HOST:PORT; this machine by default."),
+    ] = None,
     what_if: Annotated[WhatIf, typer.Option(help="As of weftwork run; none by default.")] = WhatIf.NONE,
     settings: Annotated[
         list[str] | None,
@@ -178,6 +182,7 @@ def _sweep(  # noqa: PLR0913 - the options, all by name
             by=by,
             within=within,
             jobs=jobs,
+            on=on,
             what_if=what_if.value,
             settings=settings,
             user_code=not no_user_code,

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pyarrow.parquet as pq
@@ -172,10 +173,10 @@ def test_a_disk_that_fills_says_so_and_how_to_go_on(command: Command, monkeypatc
     assert "the disk is full: 2 of 4 runs are whole and kept in out/runs; free some space, then go on by: " in found.err
 
 
-def swept(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+def swept(folder: Path, line: str, **more: str) -> subprocess.CompletedProcess[str]:
     """A sweep in a process of its own, which can be ended."""
     program = "import sys; from weftwork.cli import main; sys.exit(main())"
-    where = os.environ | {"PYTHONPATH": str(Path(weftwork.__file__).parents[1])}
+    where = os.environ | {"PYTHONPATH": str(Path(weftwork.__file__).parents[1])} | more
     command = [sys.executable, "-c", program, *line.split()]
     return subprocess.run(command, cwd=folder, env=where, capture_output=True, text=True, check=False)
 
@@ -208,3 +209,21 @@ def test_a_sweep_that_is_killed_leaves_no_worker_and_goes_on(tmp_path: Path) -> 
     again = swept(tmp_path, line)
     assert again.returncode == 0, again.stderr
     assert "4 runs, 1 of them from before" in again.stdout
+
+
+@pytest.mark.extra
+def test_a_sweep_on_ray_writes_what_one_on_this_machine_writes(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray comes with the extra 'ray'")
+    (tmp_path / "tiny.yaml").write_text(SCENARIO, encoding="utf-8")
+    tables = {}
+    for name, more in (("here", ""), ("there", " --on ray")):
+        line = f"sweep tiny.yaml --set traffic.senders=3,7 --seeds 2 -o {name}{more}"
+        with TemporaryDirectory() as short:  # no other cluster of this machine is known there; sockets have short names
+            found = swept(tmp_path, line, RAY_TMPDIR=short)
+        assert found.returncode == 0, found.stderr
+        assert (" on Ray (1 machine, " in found.stderr) == bool(more)
+        assert len(found.stderr.splitlines()) == 1  # Ray itself says nothing
+        assert len(list((tmp_path / name / "runs").iterdir())) == 4
+        rows = json.loads((tmp_path / name / "result.json").read_text(encoding="utf-8"))["rows"]
+        tables[name] = rows
+    assert tables["here"] == tables["there"]

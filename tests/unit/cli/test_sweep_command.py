@@ -7,18 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
+from helpers.command import Command, command_of
 from helpers.sweeps import SCENARIO, fills_the_disk, with_pattern
 
 import weftwork
-from weftwork.cli import main
 from weftwork.store.sweeps import sweep_folder
 from weftwork.study.pool.pool import run_pool
 
@@ -28,29 +26,13 @@ SECTION = """sweep:
 """
 
 
-class Answer(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Answer]
-
-
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Run a command of Weftwork in a folder that holds a tiny scenario, and one with a section sweep."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny.yaml").write_text(SCENARIO, encoding="utf-8")
     (tmp_path / "section.yaml").write_text(SCENARIO + SECTION, encoding="utf-8")
-
-    def run(*arguments: str) -> Answer:
-        with pytest.raises(SystemExit) as left:
-            main(list(arguments))
-        out, err = capsys.readouterr()
-        return Answer(left.value.code if isinstance(left.value.code, int) else 0, out, err)
-
-    return run
+    return command_of(capsys)
 
 
 def test_a_sweep_ends_in_a_verdict_a_table_and_a_page(command: Command, tmp_path: Path) -> None:

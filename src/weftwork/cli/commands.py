@@ -335,8 +335,8 @@ def _compare(
 @app.command("report")
 def _report(
     *,
-    first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
-    second: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another one, to compare with it.")] = None,
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or the folder of a sweep.")],
+    second: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another run, to compare with it.")] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -348,7 +348,7 @@ def _report(
     is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a page about a run, or about two runs compared."""
+    """Write a page about a run, two runs compared, or a sweep."""
     from weftwork.cli.report import report
 
     report(first, second, out=out, is_opened=is_opened, as_json=as_json)

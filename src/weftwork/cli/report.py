@@ -1,4 +1,4 @@
-"""``weftwork report``: a page of one run, or of two compared, as one file of HTML; or a trace of a training run."""
+"""``weftwork report``: a page of one run, two compared, or a sweep, as a file of HTML; or a trace of a training run."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from weftwork.cli.console import console
 from weftwork.report.answer import finished
 from weftwork.report.words import amount
 from weftwork.store.runs import open_run
+from weftwork.store.sweeps import is_sweep, read_command, read_result
 
 if TYPE_CHECKING:
     from weftwork.store.runs import Run
@@ -32,9 +33,10 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
 
     Parameters
     ----------
-    first, second : run folders; the second is measured against the first
-    out : file to write; by default ``<run>.html`` beside the first run's folder, or ``<first>-<second>.html``; a name
-        that ends in ``.json`` is for a trace, any other suffix than ``.html`` is refused
+    first, second : run folders; the second is measured against the first; or the folder of a sweep that has ended
+    out : file to write; by default ``<run>.html`` beside the first run's folder, or ``<first>-<second>.html``, or
+        ``page.html`` in the folder of the sweep; a name that ends in ``.json`` is for a trace, any other suffix than
+        ``.html`` is refused
     is_opened : show it in a browser
     as_json : one JSON object instead of words
 
@@ -44,23 +46,14 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
     """
     from weftwork.report.page import run_page
 
+    if is_sweep(first):
+        _report_sweep(first, second, out=out, is_opened=is_opened, as_json=as_json)
+        return
     runs = [open_run(path) for path in (first, second) if path is not None]
     file = out if out is not None else _beside(runs)
-    if file.is_dir():
-        raise ConfigError(str(file), [Mistake(path="--out", text="is a folder; wanted a file such as page.html")])
-    kind = _KINDS.get(file.suffix.lower())
-    if kind is None:
-        shown = f"found '{file.suffix}'" if file.suffix else "found a name without a suffix"
-        text = f"{shown}, wanted .html (a page) or .json (a trace for Perfetto)"
-        raise ConfigError(str(file), [Mistake(path="--out", text=text, fix=str(file.with_suffix(".html")))])
-    try:
-        if kind == "trace":
-            write_whole(file, _trace(runs))
-        else:
-            write_whole(file, run_page(runs[0]) if len(runs) == 1 else _comparison(*runs))
-    except OSError as error:
-        raise ConfigError(str(file), [Mistake(path="--out", text=f"cannot be written: {error.strerror}")]) from error
-    size_bytes = file.stat().st_size
+    kind = _kind(file)
+    page = run_page if len(runs) == 1 else _comparison
+    size_bytes = _written(file, _trace(runs) if kind == "trace" else page(*runs))
     if as_json:
         found = {kind: str(file), "size_bytes": size_bytes, "runs": [str(run.path) for run in runs],
                  "status": [run.status for run in runs]}  # fmt: skip
@@ -70,6 +63,46 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
         for run in runs:
             if not run.is_complete:
                 console().print(Text(f"note: {run.path} is {run.status}; its numbers are partial"), soft_wrap=True)
+    if is_opened:
+        webbrowser.open(file.absolute().as_uri())
+
+
+def _kind(file: Path) -> str:
+    """What a file of this name is: a page or a trace."""
+    if file.is_dir():
+        raise ConfigError(str(file), [Mistake(path="--out", text="is a folder; wanted a file such as page.html")])
+    kind = _KINDS.get(file.suffix.lower())
+    if kind is None:
+        shown = f"found '{file.suffix}'" if file.suffix else "found a name without a suffix"
+        text = f"{shown}, wanted .html (a page) or .json (a trace for Perfetto)"
+        raise ConfigError(str(file), [Mistake(path="--out", text=text, fix=str(file.with_suffix(".html")))])
+    return kind
+
+
+def _written(file: Path, text: str) -> int:
+    """Write a file whole; returns its size in bytes."""
+    try:
+        write_whole(file, text)
+    except OSError as error:
+        raise ConfigError(str(file), [Mistake(path="--out", text=f"cannot be written: {error.strerror}")]) from error
+    return file.stat().st_size
+
+
+def _report_sweep(folder: Path, second: Path | None, *, out: Path | None, is_opened: bool, as_json: bool) -> None:
+    """Write the page of a sweep again, from its result."""
+    from weftwork.report.page_sweep import PAGE, sweep_page
+
+    file = folder / PAGE if out is None else out
+    if second is not None:
+        text = f"{folder} is a sweep, which is not compared; wanted one folder"
+        raise ConfigError(str(second), [Mistake(path="RUN", text=text)])
+    if _kind(file) == "trace":
+        raise ConfigError(str(folder), [Mistake(path="--out", text="a trace is of one run; wanted a .html file")])
+    size_bytes = _written(file, sweep_page(read_result(folder), str(folder), read_command(folder)))
+    if as_json:
+        typer.echo(json.dumps({"page": str(file), "size_bytes": size_bytes, "sweep": str(folder)}, indent=2))
+    else:
+        console().print(Text(f"page: {file} ({amount(size_bytes, 'B')})"), soft_wrap=True)
     if is_opened:
         webbrowser.open(file.absolute().as_uri())
 

@@ -21,6 +21,7 @@ from weftwork.cli.settings import overrides
 from weftwork.report.page_sweep import PAGE, sweep_page
 from weftwork.report.sweep_words import against_best, best_first, cell, objective_words, sweep_verdict
 from weftwork.report.words import plural, sentence
+from weftwork.store.sweeps import write_command
 from weftwork.study.sweep.sweep import run_sweep
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
         "--what-if": None if what_if == "none" else what_if,
     }
     resume = _resume(found.folder, file, options, settings or (), user_code=user_code)
+    write_command(found.folder, resume)
     if found.result is None:
         _tell_end(found, resume)
         if as_json:
@@ -196,10 +198,11 @@ class _Line:
             return
         side = f"{start.workers} at a time" if start.workers > 1 else "one at a time"
         less = " (memory holds no more)" if start.workers < min(start.cores, start.runs) else ""
+        more = ", and its programs, which are built later" if start.is_least else ""
         where = "" if start.machines is None else f" on Ray ({plural(start.machines, 'machine')}, {start.cores:,} CPUs)"
         typer.echo(
             f"{plural(start.points, 'point')}, {plural(start.runs, 'run')}, {side}{where}{less},"
-            f" about {memory_words(start.memory_bytes)} each",
+            f" about {memory_words(start.memory_bytes)} each by its keys{more}",
             err=True,
         )
 

@@ -40,6 +40,7 @@ def test_a_sweep_ends_in_a_verdict_a_table_and_a_page(command: Command, tmp_path
     found = command("sweep", "tiny.yaml", *set_, "--seeds", "3", "-j", "2", "-o", "out")
     assert found.code == 0, found.err
     assert "4 points, 12 runs, 2 at a time" in found.err
+    assert "each by its keys\n" in found.err
     assert found.out.startswith("Senders 3, size 50KB is best: completion time ")
     assert "intervals over seeds" in found.out
     assert "matters most" in found.out
@@ -90,6 +91,32 @@ def test_all_mistakes_of_a_sweep_are_told_before_anything_runs(command: Command,
     assert "did you mean 'dcqcn'?" in found.err
     assert "did you mean 'oversubscription'?" in found.err
     assert not (tmp_path / "out").exists()
+
+
+def test_report_makes_the_page_of_a_sweep_again(command: Command, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert command("sweep", "tiny.yaml", "--set", "traffic.senders=3,7", "--seeds", "2", "-o", "out").code == 0
+    page = (out / "page.html").read_bytes()
+    (out / "page.html").unlink()
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    assert command("report", "out").out.startswith("page: out/page.html (")
+    assert (out / "page.html").read_bytes() == page
+    told = json.loads(command("report", "out", "-o", "other.html", "--json").out)
+    assert told == {"page": "other.html", "size_bytes": len(page), "sweep": "out"}
+    assert (tmp_path / "other.html").read_bytes() == page
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    for arguments, text in (
+        (("out", "out/runs"), "is a sweep, which is not compared"),
+        (("out", "-o", "trace.json"), "a trace is of one run"),
+    ):
+        wrong = command("report", *arguments)
+        assert wrong.code == 2
+        assert text in wrong.err
+    (out / "result.json").write_text('{"name": 1}', encoding="utf-8")
+    again = "weftwork sweep tiny.yaml --set traffic.senders=3,7 --seeds 2 -o out"
+    assert f"result.json cannot be read; write it again by: {again}" in command("report", "out").err
+    (out / "result.json").unlink()
+    assert f"the sweep has not ended, so that there is no result; go on by: {again}" in command("report", "out").err
 
 
 @pytest.mark.parametrize(

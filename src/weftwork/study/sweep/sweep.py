@@ -43,6 +43,7 @@ class SweepStart:
     cores : that could be used
     machines : of the cluster; None where all runs on this one
     memory_bytes : of the largest run, by its keys
+    is_least : whether programs of training jobs or collectives come on top of it
     folder : that is written
     """
 
@@ -52,6 +53,7 @@ class SweepStart:
     cores: int
     memory_bytes: int
     folder: Path
+    is_least: bool = False
     machines: int | None = None
 
 
@@ -184,6 +186,7 @@ def _start(plan: SweepPlan, folder: Path, workers: int | None, cluster: Cluster 
         cores=cpu_count() if cluster is None else cluster.cores,
         machines=None if cluster is None else len(cluster.nodes),
         memory_bytes=plan.memory_bytes,
+        is_least=plan.is_least,
         folder=folder,
     )
 

@@ -188,6 +188,10 @@ def _sweep(  # noqa: PLR0913 - the options, all by name
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", min=1, help="Runs side by side; all cores by default.")
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(metavar="CLUSTER", help="Run on a Ray cluster: ray, or ray://HOST:PORT; this machine by default."),
+    ] = None,
     what_if: Annotated[WhatIf, typer.Option(help="As of weftwork run; none by default.")] = WhatIf.NONE,
     settings: Annotated[
         list[str] | None,
@@ -209,6 +213,7 @@ def _sweep(  # noqa: PLR0913 - the options, all by name
             by=by,
             within=within,
             jobs=jobs,
+            on=on,
             what_if=what_if.value,
             settings=settings,
             user_code=not no_user_code,
@@ -361,8 +366,8 @@ def _compare(
 @app.command("report")
 def _report(
     *,
-    first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or one of weftwork plan.")],
-    second: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another one, to compare with it.")] = None,
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or one of weftwork plan or sweep.")],
+    second: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another run, to compare with it.")] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -374,7 +379,7 @@ def _report(
     is_opened: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a page about a run, about two runs compared, or about a search for plans."""
+    """Write a page about a run, two runs compared, a sweep, or a search for plans."""
     from weftwork.cli.report import report
 
     report(first, second, out=out, is_opened=is_opened, as_json=as_json)

@@ -12,6 +12,7 @@ from weftwork.base.nearest import nearest
 from weftwork.spec.scenario.policies import POLICY_KINDS
 from weftwork.spec.scenario.reference import explanation, facts, rows_at
 from weftwork.spec.scenario.scenario import rows
+from weftwork.spec.scenario.sweep_keys import sweep_explanation, sweep_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,10 +36,13 @@ def explain(key: str | None, as_json: bool) -> None:  # noqa: FBT001 - the comma
     ConfigError : there is no such key; it names the nearest
     """
     if key is None:
-        sections = [one for one in rows() if "." not in one.path]
-        width = max(len(one.path) for one in sections) + 2
-        lines = [f"{one.path:<{width}}{one.text}" for one in sections]
-        typer.echo(json.dumps([facts(one) for one in sections], indent=2) if as_json else "\n".join(lines))
+        sections = [*(facts(one) for one in rows() if "." not in one.path), sweep_facts("sweep")]
+        width = max(len(one["key"]) for one in sections) + 2
+        lines = [f"{one['key']:<{width}}{one['text']}" for one in sections]
+        typer.echo(json.dumps(sections, indent=2) if as_json else "\n".join(lines))
+        return
+    if key.partition(".")[0] == "sweep":
+        typer.echo(json.dumps(sweep_facts(key), indent=2) if as_json else sweep_explanation(key))
         return
     section, _, parameter = key.rpartition(".")
     if section in {f"transport.{kind}" for kind in POLICY_KINDS}:

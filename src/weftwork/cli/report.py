@@ -1,9 +1,11 @@
-"""``weftwork report``: a page of one run, of two compared, or of a search for plans, in one file; or a trace."""
+"""``weftwork report``: a page of one run, two compared, a sweep, or a search for plans; or a trace of a run."""
 
 from __future__ import annotations
 
 import json
 import webbrowser
+from collections.abc import Callable
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,14 +21,14 @@ from weftwork.report.answer import finished
 from weftwork.report.plan_words import PLAN_FILE, open_plan
 from weftwork.report.words import amount
 from weftwork.store.runs import open_run
+from weftwork.store.sweeps import is_sweep, read_command, read_result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from weftwork.store.runs import Run
 
 __all__ = ["report"]
 
+PAGE: Final = "page.html"  # in the folder of a sweep or a search
 _KINDS: Final = {".html": "page", ".htm": "page", ".json": "trace"}
 
 
@@ -35,9 +37,11 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
 
     Parameters
     ----------
-    first, second : run folders, the second is measured against the first; or the folder of a search for plans alone
-    out : file to write; by default ``<run>.html`` beside the first run's folder, or ``<first>-<second>.html``; a name
-        that ends in ``.json`` is for a trace, any other suffix than ``.html`` is refused
+    first, second : run folders; the second is measured against the first; or the folder of a sweep or of a search for
+        plans alone
+    out : file to write; by default ``<run>.html`` beside the first run's folder, or ``<first>-<second>.html``, or
+        ``page.html`` in the folder of the sweep or the search; a name that ends in ``.json`` is for a trace, any other
+        suffix than ``.html`` is refused
     is_opened : show it in a browser
     as_json : one JSON object instead of words
 
@@ -47,26 +51,15 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
     """
     from weftwork.report.page import run_page
 
-    is_plan = second is None and (first / PLAN_FILE).is_file()
-    runs = [] if is_plan else [open_run(path) for path in (first, second) if path is not None]
-    file = out if out is not None else _beside([run.path for run in runs] or [first])
-    if file.is_dir():
-        raise ConfigError(str(file), [Mistake(path="--out", text="is a folder; wanted a file such as page.html")])
-    kind = _KINDS.get(file.suffix.lower())
-    if kind is None:
-        shown = f"found '{file.suffix}'" if file.suffix else "found a name without a suffix"
-        text = f"{shown}, wanted .html (a page) or .json (a trace for Perfetto)"
-        raise ConfigError(str(file), [Mistake(path="--out", text=text, fix=str(file.with_suffix(".html")))])
-    try:
-        if kind == "trace":
-            write_whole(file, _trace(first, runs))
-        elif is_plan:
-            write_whole(file, _plan(first))
-        else:
-            write_whole(file, run_page(runs[0]) if len(runs) == 1 else _comparison(*runs))
-    except OSError as error:
-        raise ConfigError(str(file), [Mistake(path="--out", text=f"cannot be written: {error.strerror}")]) from error
-    size_bytes = file.stat().st_size
+    several = _sweep(first) if is_sweep(first) else _plan(first) if (first / PLAN_FILE).is_file() else None
+    if several is not None:
+        _report_several(several, second, out=out, is_opened=is_opened, as_json=as_json)
+        return
+    runs = [open_run(path) for path in (first, second) if path is not None]
+    file = out if out is not None else _beside(runs)
+    kind = _kind(file)
+    page = run_page if len(runs) == 1 else _comparison
+    size_bytes = _written(file, _trace(runs) if kind == "trace" else page(*runs))
     if as_json:
         found = {kind: str(file), "size_bytes": size_bytes, "runs": [str(run.path) for run in runs],
                  "status": [run.status for run in runs]}  # fmt: skip
@@ -80,27 +73,85 @@ def report(first: Path, second: Path | None, *, out: Path | None, is_opened: boo
         webbrowser.open(file.absolute().as_uri())
 
 
-def _beside(folders: Sequence[Path]) -> Path:
-    """Beside the first folder, since a run folder is written once."""
-    found = [folder.resolve() for folder in folders]
-    return found[0].parent / f"{'-'.join(folder.name for folder in found)}.html"
+def _kind(file: Path) -> str:
+    """What a file of this name is: a page or a trace."""
+    if file.is_dir():
+        raise ConfigError(str(file), [Mistake(path="--out", text="is a folder; wanted a file such as page.html")])
+    kind = _KINDS.get(file.suffix.lower())
+    if kind is None:
+        shown = f"found '{file.suffix}'" if file.suffix else "found a name without a suffix"
+        text = f"{shown}, wanted .html (a page) or .json (a trace for Perfetto)"
+        raise ConfigError(str(file), [Mistake(path="--out", text=text, fix=str(file.with_suffix(".html")))])
+    return kind
 
 
-def _plan(folder: Path) -> str:
-    """The page of a search for plans."""
+def _written(file: Path, text: str) -> int:
+    """Write a file whole; returns its size in bytes."""
+    try:
+        write_whole(file, text)
+    except OSError as error:
+        raise ConfigError(str(file), [Mistake(path="--out", text=f"cannot be written: {error.strerror}")]) from error
+    return file.stat().st_size
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Several:
+    """A folder of more than runs, and how its page is made."""
+
+    folder: Path
+    kind: str
+    page: Callable[[], str]
+
+
+def _sweep(folder: Path) -> _Several:
+    from weftwork.report.page_sweep import sweep_page
+
+    return _Several(
+        folder=folder,
+        kind="sweep",
+        page=lambda: sweep_page(read_result(folder), str(folder), read_command(folder)),
+    )
+
+
+def _plan(folder: Path) -> _Several:
     from weftwork.report.page_plan import plan_page
 
-    document, scenario = open_plan(folder)
-    return plan_page(document, str(folder), scenario)
+    def page() -> str:
+        document, scenario = open_plan(folder)
+        return plan_page(document, str(folder), scenario)
+
+    return _Several(folder=folder, kind="plan", page=page)
 
 
-def _trace(first: Path, runs: list[Run]) -> str:
+def _report_several(one: _Several, second: Path | None, *, out: Path | None, is_opened: bool, as_json: bool) -> None:
+    """Write the page of such a folder again, from what it holds."""
+    file = one.folder / PAGE if out is None else out
+    if second is not None:
+        text = f"{one.folder} is a {one.kind}, which is not compared; wanted one folder"
+        raise ConfigError(str(second), [Mistake(path="RUN", text=text)])
+    if _kind(file) == "trace":
+        raise ConfigError(str(one.folder), [Mistake(path="--out", text="a trace is of one run; wanted a .html file")])
+    size_bytes = _written(file, one.page())
+    if as_json:
+        typer.echo(json.dumps({"page": str(file), "size_bytes": size_bytes, one.kind: str(one.folder)}, indent=2))
+    else:
+        console().print(Text(f"page: {file} ({amount(size_bytes, 'B')})"), soft_wrap=True)
+    if is_opened:
+        webbrowser.open(file.absolute().as_uri())
+
+
+def _beside(runs: list[Run]) -> Path:
+    """Beside the folder of the first run, since a run folder is written once."""
+    folder = runs[0].path.resolve()
+    return folder.parent / f"{'-'.join(run.path.resolve().name for run in runs)}.html"
+
+
+def _trace(runs: list[Run]) -> str:
     """The trace of one run, for Perfetto or Chrome's tracing."""
     from weftwork.report.trace import write_trace
 
     if len(runs) != 1:
-        found = str(runs[1].path if runs else first)
-        raise ConfigError(found, [Mistake(path="--out", text="a trace is of one run; wanted a .html file")])
+        raise ConfigError(str(runs[1].path), [Mistake(path="--out", text="a trace is of one run; wanted a .html file")])
     written = StringIO()
     write_trace(runs[0], written)
     return written.getvalue()

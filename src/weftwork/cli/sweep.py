@@ -21,6 +21,7 @@ from weftwork.cli.settings import overrides
 from weftwork.report.page_sweep import PAGE, sweep_page
 from weftwork.report.sweep_words import against_best, best_first, cell, objective_words, sweep_verdict
 from weftwork.report.words import plural, sentence
+from weftwork.store.sweeps import write_command
 from weftwork.study.sweep.sweep import run_sweep
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
     by: str | None,
     within: str | None,
     jobs: int | None,
+    on: str | None,
     what_if: Extent,
     settings: Sequence[str] | None,
     user_code: bool,
@@ -61,6 +63,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
     by : number of the summary that decides
     within : key whose values are no choice
     jobs : runs side by side
+    on : ``ray`` or ``ray://host:port``: a Ray cluster in place of this machine
     what_if : which other worlds are simulated beside each run
     settings : ``key=value,value`` texts of ``--set``
     user_code : False refuses every Python file of the user's own that the scenario names
@@ -84,6 +87,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
             by=by,
             within=within,
             workers=jobs,
+            on=on,
             what_if=what_if,
             user_code=user_code,
             on_start=line.start,
@@ -96,9 +100,11 @@ def sweep(  # noqa: PLR0913 - the options, all by name
         "--by": by,
         "--within": within,
         "-j": jobs,
+        "--on": on,
         "--what-if": None if what_if == "none" else what_if,
     }
     resume = _resume(found.folder, file, options, settings or (), user_code=user_code)
+    write_command(found.folder, resume)
     if found.result is None:
         _tell_end(found, resume)
         if as_json:
@@ -135,6 +141,7 @@ def _document(found: SweepRun, resume: str) -> dict[str, Any]:
         "runs": found.whole,
         "wanted": found.wanted,
         "kept": found.kept,
+        "repeated": found.repeated,
         "resume": resume,
     }
     if found.result is not None:
@@ -154,6 +161,8 @@ def _print(found: SweepRun, result: SweepResult) -> None:
         out.print(Text(f"and {len(result.rows) - _SHOWN:,} more points in table.csv"))
     out.print()
     kept = f", {found.kept:,} of them from before" if found.kept else ""
+    if found.repeated:
+        out.print(Text(f"{plural(found.repeated, 'run')} had to begin again, since the worker died"))
     out.print(Text(f"{plural(found.whole, 'run')}{kept}; page, table and runs: {found.folder}"), soft_wrap=True)
 
 
@@ -189,9 +198,11 @@ class _Line:
             return
         side = f"{start.workers} at a time" if start.workers > 1 else "one at a time"
         less = " (memory holds no more)" if start.workers < min(start.cores, start.runs) else ""
+        more = ", and its programs, which are built later" if start.is_least else ""
+        where = "" if start.machines is None else f" on Ray ({plural(start.machines, 'machine')}, {start.cores:,} CPUs)"
         typer.echo(
-            f"{plural(start.points, 'point')}, {plural(start.runs, 'run')}, {side}{less},"
-            f" about {memory_words(start.memory_bytes)} each",
+            f"{plural(start.points, 'point')}, {plural(start.runs, 'run')}, {side}{where}{less},"
+            f" about {memory_words(start.memory_bytes)} each by its keys{more}",
             err=True,
         )
 

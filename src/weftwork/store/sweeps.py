@@ -1,8 +1,9 @@
 """The folder of a sweep: what was asked for, a run folder for each point and seed, and one table of what came out.
 
 ``sweep.json`` is written first and says which sweep it is; ``runs`` holds the run folders, each whole or not there;
-``table.parquet``, ``table.csv`` and ``result.json`` are written when the sweep ends, each whole. One process at a time
-writes: it holds a lock on ``sweep.lock``, which the system releases when the process ends, however it ends.
+``table.parquet``, ``table.csv`` and ``result.json`` are written when the sweep ends, each whole, and ``command.txt``
+has the command that made it. One process at a time writes: it holds a lock on ``sweep.lock``, which the system releases
+when the process ends, however it ends.
 Leaves out: the page, which `weftwork.report` makes; file systems without locks, such as some over networks.
 """
 
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
 
     from weftwork.spec.sweep import SweepResult
 
-__all__ = ["RUNS", "SWEEP_FORMAT", "sweep_folder", "sweep_table", "write_result"]
+__all__ = [
+    "RUNS", "SWEEP_FORMAT", "is_sweep", "read_command", "read_result", "sweep_folder", "sweep_table", "write_command",
+    "write_result",
+]  # fmt: skip
 
 RUNS: Final = "runs"
 SWEEP_FORMAT: Final = 1  # of sweep.json and of the names in the folder
+_COMMAND: Final = "command.txt"
 _OWN: Final = frozenset({"sweep.lock", "sweep.json"})  # what a sweep may have written before it was ended at once
 
 
@@ -112,6 +117,49 @@ def write_result(path: Path, result: SweepResult) -> None:
     pc.write_csv(table, text)
     write_whole(path / "table.csv", text.getvalue().decode())
     write_whole(path / "result.json", json.dumps(asdict(result), indent=2, allow_nan=False) + "\n")
+
+
+def is_sweep(path: Path) -> bool:
+    """Whether a folder is that of a sweep, ended or not."""
+    return (path / "sweep.json").is_file()
+
+
+def write_command(path: Path, command: str) -> None:
+    """Write the command that made a sweep, and goes on with it, into its folder."""
+    write_whole(path / _COMMAND, command + "\n")
+
+
+def read_command(path: Path) -> str:
+    """Return the command that made a sweep; that of its folder alone where Python made it."""
+    file = path / _COMMAND
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else f"weftwork sweep FILE -o {path}"
+
+
+def read_result(path: Path) -> SweepResult:
+    """Read what came of a sweep.
+
+    Parameters
+    ----------
+    path : the folder of the sweep
+
+    Raises
+    ------
+    ConfigError : the sweep has not ended, or its result is damaged
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from weftwork.spec.sweep import SweepResult
+
+    file = path / "result.json"
+    try:
+        found: SweepResult = TypeAdapter(SweepResult).validate_json(file.read_bytes())
+    except FileNotFoundError as error:
+        text = f"the sweep has not ended, so that there is no result; go on by: {read_command(path)}"
+        raise ConfigError(str(path), [Mistake(path="sweep", text=text)]) from error
+    except (OSError, ValidationError) as error:
+        text = f"result.json cannot be read; write it again by: {read_command(path)}"
+        raise ConfigError(str(path), [Mistake(path="sweep", text=text)]) from error
+    return found
 
 
 def sweep_table(result: SweepResult) -> pa.Table:

@@ -11,12 +11,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from helpers.command import Command, command_of
 
 import weftwork
-from weftwork.cli import main
 from weftwork.cli.list import KINDS
 from weftwork.cli.progress import ProgressLine, line
 from weftwork.study.run.execute import Progress
@@ -32,29 +31,12 @@ engine: {fidelity: reference}
 Golden = Callable[[str, str], None]
 
 
-class Answer(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Answer]
-
-
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Run a command of Weftwork in an empty folder that holds the scenario above."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny.yaml").write_text(SCENARIO, encoding="utf-8")
-
-    def run(*arguments: str) -> Answer:
-        with pytest.raises(SystemExit) as left:
-            main(list(arguments))
-        out, err = capsys.readouterr()
-        code = left.value.code
-        return Answer(code if isinstance(code, int) else 0, out, err)
-
-    return run
+    return command_of(capsys)
 
 
 def plain(text: str) -> str:

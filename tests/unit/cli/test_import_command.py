@@ -6,38 +6,21 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from helpers.command import Answer, Command, command_of
 
 import weftwork
-from weftwork.cli import main
 from weftwork.study.prepare.prepare import prepare
 
 GOLDEN = Path(__file__).parents[2] / "golden/megatron"
-
-
-class Answer(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Answer]
 
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Import a file in an empty folder."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Answer:
-        with pytest.raises(SystemExit) as left:
-            main(["import", *arguments])
-        out, err = capsys.readouterr()
-        return Answer(left.value.code if isinstance(left.value.code, int) else 0, out, err)
-
-    return run
+    return command_of(capsys, "import")
 
 
 def told(answer: Answer) -> str:

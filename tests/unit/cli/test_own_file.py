@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from helpers.command import Answer, Command, command_of
 
 import weftwork
-from weftwork.cli import main
 from weftwork.cli import test as cli_test
 from weftwork.cli.list import KINDS
 from weftwork.cli.new import TEMPLATES
@@ -25,27 +24,11 @@ ROOT = Path(__file__).parents[3]
 FIDELITIES = ("packet", "reference", "flow")
 
 
-class Answer(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Answer]
-
-
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Run a command of Weftwork in an empty folder."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Answer:
-        with pytest.raises(SystemExit) as left:
-            main(list(arguments))
-        out, err = capsys.readouterr()
-        return Answer(left.value.code if isinstance(left.value.code, int) else 0, out, err)
-
-    return run
+    return command_of(capsys)
 
 
 def printed(answer: Answer) -> dict[str, str]:

@@ -7,17 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as pq
 import pytest
+from helpers.command import Command, command_of
 from helpers.sweeps import SCENARIO, fills_the_disk, with_pattern
 
 import weftwork
-from weftwork.cli import main
 from weftwork.store.sweeps import sweep_folder
 from weftwork.study.pool.pool import run_pool
 
@@ -27,29 +26,13 @@ SECTION = """sweep:
 """
 
 
-class Answer(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Answer]
-
-
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Run a command of Weftwork in a folder that holds a tiny scenario, and one with a section sweep."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny.yaml").write_text(SCENARIO, encoding="utf-8")
     (tmp_path / "section.yaml").write_text(SCENARIO + SECTION, encoding="utf-8")
-
-    def run(*arguments: str) -> Answer:
-        with pytest.raises(SystemExit) as left:
-            main(list(arguments))
-        out, err = capsys.readouterr()
-        return Answer(left.value.code if isinstance(left.value.code, int) else 0, out, err)
-
-    return run
+    return command_of(capsys)
 
 
 def test_a_sweep_ends_in_a_verdict_a_table_and_a_page(command: Command, tmp_path: Path) -> None:
@@ -57,6 +40,7 @@ def test_a_sweep_ends_in_a_verdict_a_table_and_a_page(command: Command, tmp_path
     found = command("sweep", "tiny.yaml", *set_, "--seeds", "3", "-j", "2", "-o", "out")
     assert found.code == 0, found.err
     assert "4 points, 12 runs, 2 at a time" in found.err
+    assert "each by its keys\n" in found.err
     assert found.out.startswith("Senders 3, size 50KB is best: completion time ")
     assert "intervals over seeds" in found.out
     assert "matters most" in found.out
@@ -107,6 +91,32 @@ def test_all_mistakes_of_a_sweep_are_told_before_anything_runs(command: Command,
     assert "did you mean 'dcqcn'?" in found.err
     assert "did you mean 'oversubscription'?" in found.err
     assert not (tmp_path / "out").exists()
+
+
+def test_report_makes_the_page_of_a_sweep_again(command: Command, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert command("sweep", "tiny.yaml", "--set", "traffic.senders=3,7", "--seeds", "2", "-o", "out").code == 0
+    page = (out / "page.html").read_bytes()
+    (out / "page.html").unlink()
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    assert command("report", "out").out.startswith("page: out/page.html (")
+    assert (out / "page.html").read_bytes() == page
+    told = json.loads(command("report", "out", "-o", "other.html", "--json").out)
+    assert told == {"page": "other.html", "size_bytes": len(page), "sweep": "out"}
+    assert (tmp_path / "other.html").read_bytes() == page
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    for arguments, text in (
+        (("out", "out/runs"), "is a sweep, which is not compared"),
+        (("out", "-o", "trace.json"), "a trace is of one run"),
+    ):
+        wrong = command("report", *arguments)
+        assert wrong.code == 2
+        assert text in wrong.err
+    (out / "result.json").write_text('{"name": 1}', encoding="utf-8")
+    again = "weftwork sweep tiny.yaml --set traffic.senders=3,7 --seeds 2 -o out"
+    assert f"result.json cannot be read; write it again by: {again}" in command("report", "out").err
+    (out / "result.json").unlink()
+    assert f"the sweep has not ended, so that there is no result; go on by: {again}" in command("report", "out").err
 
 
 @pytest.mark.parametrize(
@@ -172,10 +182,10 @@ def test_a_disk_that_fills_says_so_and_how_to_go_on(command: Command, monkeypatc
     assert "the disk is full: 2 of 4 runs are whole and kept in out/runs; free some space, then go on by: " in found.err
 
 
-def swept(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+def swept(folder: Path, line: str, **more: str) -> subprocess.CompletedProcess[str]:
     """A sweep in a process of its own, which can be ended."""
     program = "import sys; from weftwork.cli import main; sys.exit(main())"
-    where = os.environ | {"PYTHONPATH": str(Path(weftwork.__file__).parents[1])}
+    where = os.environ | {"PYTHONPATH": str(Path(weftwork.__file__).parents[1])} | more
     command = [sys.executable, "-c", program, *line.split()]
     return subprocess.run(command, cwd=folder, env=where, capture_output=True, text=True, check=False)
 
@@ -208,3 +218,21 @@ def test_a_sweep_that_is_killed_leaves_no_worker_and_goes_on(tmp_path: Path) -> 
     again = swept(tmp_path, line)
     assert again.returncode == 0, again.stderr
     assert "4 runs, 1 of them from before" in again.stdout
+
+
+@pytest.mark.extra
+def test_a_sweep_on_ray_writes_what_one_on_this_machine_writes(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray comes with the extra 'ray'")
+    (tmp_path / "tiny.yaml").write_text(SCENARIO, encoding="utf-8")
+    tables = {}
+    for name, more in (("here", ""), ("there", " --on ray")):
+        line = f"sweep tiny.yaml --set traffic.senders=3,7 --seeds 2 -o {name}{more}"
+        with TemporaryDirectory() as short:  # no other cluster of this machine is known there; sockets have short names
+            found = swept(tmp_path, line, RAY_TMPDIR=short)
+        assert found.returncode == 0, found.stderr
+        assert (" on Ray (1 machine, " in found.stderr) == bool(more)
+        assert len(found.stderr.splitlines()) == 1  # Ray itself says nothing
+        assert len(list((tmp_path / name / "runs").iterdir())) == 4
+        rows = json.loads((tmp_path / name / "result.json").read_text(encoding="utf-8"))["rows"]
+        tables[name] = rows
+    assert tables["here"] == tables["there"]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import typer
+from helpers.command import Command, command_of
 from helpers.how_to import steps
 
 import weftwork
 from weftwork.base import user_code
 from weftwork.base.errors import ConfigError, UsageError
 from weftwork.base.user_code import is_in_package
-from weftwork.cli import main
 from weftwork.cli.commands import app
 from weftwork.policies.load import catalogue
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS
@@ -42,15 +41,6 @@ RUN_BY = {
 # `plan` takes scenarios with training alone, which have a test of their own
 
 
-class Answer(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Said = Callable[..., Answer]
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with a file of each kind in it."""
@@ -67,14 +57,8 @@ def write_files(folder: Path) -> None:
 
 
 @pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Said:
-    def answered(*words: str) -> Answer:
-        with pytest.raises(SystemExit) as left:
-            main(list(words))
-        out, err = capsys.readouterr()
-        return Answer(left.value.code if isinstance(left.value.code, int) else 0, out, err)
-
-    return answered
+def said(capsys: pytest.CaptureFixture[str]) -> Command:
+    return command_of(capsys)
 
 
 def scenario(*keys: str, more: str = "") -> str:
@@ -118,7 +102,7 @@ def test_every_command_is_judged_here() -> None:
 
 
 @pytest.mark.parametrize("key", KINDS)
-def test_test_runs_the_file_that_it_is_given_and_says_so(folder: Path, said: Said, key: str) -> None:
+def test_test_runs_the_file_that_it_is_given_and_says_so(folder: Path, said: Command, key: str) -> None:
     name = key.rpartition(".")[2]
     answer = said("test", f"{name}.py")
     assert (answer.code, marks(folder)) == (2, {key})
@@ -127,7 +111,7 @@ def test_test_runs_the_file_that_it_is_given_and_says_so(folder: Path, said: Sai
     assert "The file is a program: it runs with all your rights." in help_text
 
 
-def test_new_runs_nothing(folder: Path, said: Said) -> None:
+def test_new_runs_nothing(folder: Path, said: Command) -> None:
     for kind in ("congestion-control", "topology"):
         assert said("new", kind, "algorithm").code == 2
         assert said("new", kind, f"my_{kind.replace('-', '_')}").code == 0
@@ -136,7 +120,9 @@ def test_new_runs_nothing(folder: Path, said: Said) -> None:
 
 @pytest.mark.parametrize("key", KINDS)
 @pytest.mark.parametrize("command", RUN_BY)
-def test_a_command_runs_the_files_that_it_needs_and_no_other(folder: Path, said: Said, command: str, key: str) -> None:
+def test_a_command_runs_the_files_that_it_needs_and_no_other(
+    folder: Path, said: Command, command: str, key: str
+) -> None:
     (folder / "a.yaml").write_text(scenario(key))
     answer = said(*arguments(command, key))
     is_run = key in RUN_BY[command]
@@ -146,7 +132,7 @@ def test_a_command_runs_the_files_that_it_needs_and_no_other(folder: Path, said:
 
 
 @pytest.mark.parametrize("key", [key for key in KINDS if key.partition(".")[0] in {"fabric", "transport"}])
-def test_plan_runs_the_files_of_a_training_job_or_refuses_them(folder: Path, said: Said, key: str) -> None:
+def test_plan_runs_the_files_of_a_training_job_or_refuses_them(folder: Path, said: Command, key: str) -> None:
     text = scenario(key).replace(TRAFFIC, "training: {model: gpt-1.7b, global_batch: 8}")
     (folder / "a.yaml").write_text(text.replace("link_rate: 100Gbps}", "link_rate: 100Gbps, node: dgx-a100}"))
     refused = said("plan", "a.yaml", "--no-user-code")
@@ -158,7 +144,7 @@ def test_plan_runs_the_files_of_a_training_job_or_refuses_them(folder: Path, sai
     assert not (folder / "runs").exists()
 
 
-def test_topology_runs_a_topology_of_ones_own_beside_files_of_every_other_kind(folder: Path, said: Said) -> None:
+def test_topology_runs_a_topology_of_ones_own_beside_files_of_every_other_kind(folder: Path, said: Command) -> None:
     (step,) = (step for step in steps("own-topology.md") if step.argument.endswith(".py"))
     (folder / "topology.py").write_text(step.content)
     text = scenario(*(key for key in KINDS if key != "collective.algorithm")).replace(
@@ -174,7 +160,7 @@ def test_topology_runs_a_topology_of_ones_own_beside_files_of_every_other_kind(f
 @pytest.mark.parametrize("workload", ["traffic.pattern", "collective.algorithm"])
 @pytest.mark.parametrize("command", RUN_BY)
 def test_no_user_code_refuses_all_files_at_once_with_their_lines(
-    folder: Path, said: Said, command: str, workload: str
+    folder: Path, said: Command, command: str, workload: str
 ) -> None:
     keys = [key for key in KINDS if key.partition(".")[0] in {"fabric", "transport"}] + [workload]
     text = scenario(*keys)
@@ -196,7 +182,7 @@ def test_no_user_code_refuses_all_files_at_once_with_their_lines(
     assert sorted(file.name for file in folder.glob("runs")) == []
 
 
-def test_a_file_that_set_brings_is_refused_too_and_nothing_else_is(folder: Path, said: Said) -> None:
+def test_a_file_that_set_brings_is_refused_too_and_nothing_else_is(folder: Path, said: Command) -> None:
     (folder / "a.yaml").write_text(scenario())
     answer = said("run", "a.yaml", "--no-user-code", "--set", "transport.congestion_control=./congestion_control.py")
     assert answer.code == 2
@@ -206,7 +192,9 @@ def test_a_file_that_set_brings_is_refused_too_and_nothing_else_is(folder: Path,
         assert said(*words, "--no-user-code").code == 0
 
 
-def test_the_package_is_looked_for_behind_all_links(folder: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_package_is_looked_for_behind_all_links(
+    folder: Path, said: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     into = {
         "fabric.topology": TOPOLOGIES.paths["fat-tree"],
         "transport.protocol": TRANSPORTS.paths["rocev2"],
@@ -296,7 +284,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=lambda words: " ".join(words) if isinstance(words, list) else "",
 )  # fmt: skip
 def test_other_commands_run_no_file_whatever_a_run_folder_names(
-    hostile: Path, said: Said, words: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+    hostile: Path, said: Command, words: list[str], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(hostile)
     answer = said(*words)
@@ -305,13 +293,13 @@ def test_other_commands_run_no_file_whatever_a_run_folder_names(
     assert marks(hostile) == set()
 
 
-def test_help_says_that_a_scenario_can_run_code(said: Said) -> None:
+def test_help_says_that_a_scenario_can_run_code(said: Command) -> None:
     for words in ([], *([command] for command in RUN_BY)):
         text = " ".join(said(*words, "--help").out.split())
         assert "A scenario can run code: the Python files that it names run with all your rights." in text
 
 
-def test_a_refused_import_does_not_look_like_a_sandbox(folder: Path, said: Said) -> None:
+def test_a_refused_import_does_not_look_like_a_sandbox(folder: Path, said: Command) -> None:
     head = "open('congestion_control.mark', 'w').close()\n"
     (folder / "a.yaml").write_text(scenario("transport.congestion_control"))
     (folder / "congestion_control.py").write_text(head + "import os\n")

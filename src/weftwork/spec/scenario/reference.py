@@ -149,8 +149,9 @@ Case counts (`b` is a bit, `B` a byte), except that `K` is `k`.
 `--set KEY=VALUE` changes one key from the command line by the same rules; `null` removes it, and items of a list are
 counted from 0: `--set faults.0.at=1ms`. Mistakes in it say `--set KEY`.
 
-**Sweep.** A section `sweep` varies keys over many runs. `weftwork sweep FILE` alone reads it, and
-[its page](sweep.md) has its keys. Every other command refuses it; `--set sweep=null` leaves it out.
+**Sweep.** A section `sweep` varies keys over many runs. `weftwork sweep FILE` alone reads it;
+[its page](sweep.md) and `weftwork explain sweep` have its keys. Every other command refuses it;
+`--set sweep=null` leaves it out.
 
 **Schema and migration.** The first key is `schema: {SCHEMA}`. A change after which an old file would mean something
 else, or be refused, raises the number and brings a migration that rewrites older files when they are read and says

@@ -54,15 +54,13 @@ from weftwork.spec.scenario.workload import CollectiveSection, EngineSection, Tr
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Scalar, read_tree, show, write_tree
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 
-__all__ = ["LATER", "SWEEP_KEYS", "Scenario", "dump", "load", "loads", "rows"]
+__all__ = ["LATER", "Scenario", "dump", "load", "loads", "rows"]
 
 # Sections that are no part of one run.
 LATER = {
     "import": "import comes with a later version; this one has collective, traffic, training and jobs",
     "sweep": "varies keys over many runs: run it by `weftwork sweep FILE`, or leave it out by --set sweep=null",
 }
-# Keys of the section that `weftwork sweep` reads, and every other command refuses.
-SWEEP_KEYS = ("grid", "zip", "list", "random", "seeds", "by", "within")
 
 WORKLOADS = ("collective", "traffic", "training", "jobs")
 

@@ -16,16 +16,10 @@ from weftwork.spec.scenario.devices import device_rows
 from weftwork.spec.scenario.kinds import FILE_PATTERN, DeviceKind, PolicyChoiceKind, Section, SectionList
 from weftwork.spec.scenario.policies import known_policies
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, rows_of
-from weftwork.spec.scenario.scenario import SWEEP_KEYS, WORKLOADS, Scenario
+from weftwork.spec.scenario.scenario import WORKLOADS, Scenario
+from weftwork.spec.scenario.sweep_keys import SWEEP_SCHEMA
 
 __all__ = ["json_schema"]
-
-
-# Read by the command alone (`weftwork.study.sweep.definition`), which judges what is in it.
-_SWEEP = {
-    "description": "What `weftwork sweep` varies, over many runs of this file; every other command refuses it.",
-    "anyOf": [{"type": "object", "propertyNames": {"enum": list(SWEEP_KEYS)}}, {"type": "null"}],
-}
 
 
 def json_schema(known: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
@@ -41,7 +35,7 @@ def json_schema(known: Mapping[str, Sequence[str]] | None = None) -> dict[str, A
     """
     names = known_policies() if known is None else known
     schema = _section(Scenario, names)
-    schema["properties"]["sweep"] = _SWEEP
+    schema["properties"]["sweep"] = SWEEP_SCHEMA
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Weftwork scenario",

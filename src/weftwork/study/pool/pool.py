@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.memory import memory_limit, peak_memory_bytes
@@ -25,13 +25,18 @@ if TYPE_CHECKING:
 
     from weftwork.study.pool.point import PoolPoint
 
-__all__ = ["RETRIES", "PoolProgress", "Task", "run_pool", "workers_for"]
+__all__ = [
+    "RETRIES", "Outcomes", "PoolProgress", "Task", "lost_outcome", "outcomes_here", "remove_unfinished", "run_pool",
+    "workers_for",
+]  # fmt: skip
 
 RETRIES: Final = 2  # chosen: a run that kills its worker three times, twice of them alone, will do it again
 # A worker has one core, and there is one for each; libraries of linear algebra would start a thread for each core.
 _ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 Task = Callable[["PoolPoint", "Path"], PoolOutcome]
+# Points, folder of the runs, workers and task to an outcome of each point, in the order in which they end
+Outcomes = Callable[[Sequence["PoolPoint"], "Path", int, Task], Iterator[PoolOutcome]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,6 +78,7 @@ def run_pool(
     workers: int,
     on_progress: Callable[[PoolProgress], None] | None = None,
     task: Task = run_point,
+    outcomes: Outcomes | None = None,
 ) -> Iterator[PoolOutcome]:
     """Run every point whose folder is not whole; whatever ends the call, whole folders stay.
 
@@ -83,6 +89,7 @@ def run_pool(
     workers : processes
     on_progress : called at the start and whenever a point has ended
     task : what a worker does with a point and its folder
+    outcomes : who runs them; by default processes of this machine, `outcomes_here`
 
     Yields
     ------
@@ -103,7 +110,8 @@ def run_pool(
         ended += 1
         yield PoolOutcome(point=point.place, end="run", is_kept=True)
     told()
-    for outcome in _outcomes([point for point in points if point.place not in places], runs, workers, task):
+    missing = [point for point in points if point.place not in places]
+    for outcome in (outcomes or outcomes_here)(missing, runs, workers, task):
         ended += 1
         told()
         yield outcome
@@ -113,18 +121,25 @@ def run_pool(
 
 def _tidy(points: Iterable[PoolPoint], runs: Path) -> None:
     """Take away what a pool that was ended has left behind: unfinished folders, and those of interrupted runs."""
-    _remove_unfinished(runs)
+    remove_unfinished(runs)
     for folder in (runs / point.folder for point in points):
         if folder.is_dir() and not is_whole(folder):
             shutil.rmtree(folder)
 
 
-def _remove_unfinished(runs: Path) -> None:
+def remove_unfinished(runs: Path) -> None:
+    """Take away the folders of runs that were not whole when their workers ended."""
     for left in runs.glob(".*.unfinished"):
         shutil.rmtree(left, ignore_errors=True)
 
 
-def _outcomes(points: Sequence[PoolPoint], runs: Path, workers: int, task: Task) -> Iterator[PoolOutcome]:
+def outcomes_here(points: Sequence[PoolPoint], runs: Path, workers: int, task: Task) -> Iterator[PoolOutcome]:
+    """Run points in processes of this machine, in the order in which they end.
+
+    Parameters
+    ----------
+    points, runs, workers, task : as `run_pool` has them
+    """
     waiting = deque(points)
     while waiting:
         lost: list[PoolPoint] = []
@@ -154,18 +169,23 @@ def _outcomes(points: Sequence[PoolPoint], runs: Path, workers: int, task: Task)
 
 def _alone(point: PoolPoint, runs: Path, task: Task) -> PoolOutcome:
     """Try a point again that was under way when a worker died, in a worker of its own, where it alone is to blame."""
-    for _ in range(RETRIES):
+    for tries in range(1, RETRIES + 1):
         if is_whole(runs / point.folder):  # it ended, and its worker died with the others before it could say so
-            return PoolOutcome(point=point.place, end="run")
+            return PoolOutcome(point=point.place, end="run", tries=tries)
         with _executor(1, runs) as executor:
             try:
                 outcome: PoolOutcome = executor.submit(task, point, runs / point.folder).result()
             except BrokenExecutor:
                 continue
-            return outcome
+            return replace(outcome, tries=tries + 1)
+    return lost_outcome(point)
+
+
+def lost_outcome(point: PoolPoint) -> PoolOutcome:
+    """How a point ended whose worker died each time."""
     times = RETRIES + 1
     text = f"its worker died {times} times, as where memory runs out; it runs alone by: {point.command}"
-    return PoolOutcome(point=point.place, end="lost", reason=text)
+    return PoolOutcome(point=point.place, end="lost", reason=text, tries=times)
 
 
 @contextmanager
@@ -180,4 +200,4 @@ def _executor(workers: int, runs: Path) -> Iterator[Any]:
         yield executor
     finally:
         executor.shutdown(wait=True, kill_workers=True)
-        _remove_unfinished(runs)
+        remove_unfinished(runs)

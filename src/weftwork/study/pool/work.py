@@ -38,12 +38,14 @@ class PoolOutcome:
         error of Weftwork itself; ``lost``: its worker died each time; ``full``: the disk had no room for it
     reason : in words; empty where there is a folder
     is_kept : whether the folder was there before
+    tries : workers that have begun it, of which all but the last one died
     """
 
     point: int
     end: Literal["run", "refused", "failed", "lost", "full"]
     reason: str = ""
     is_kept: bool = False
+    tries: int = 1
 
 
 def begin_worker(parent: int) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
-from weftwork.spec.scenario.scenario import SWEEP_KEYS
+from weftwork.spec.scenario.sweep_keys import SWEEP_KEYS
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Node, Scalar, read_tree, show
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 from weftwork.spec.scenario.yaml_tree import Sequence as Items

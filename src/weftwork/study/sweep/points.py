@@ -44,6 +44,7 @@ class SweepPlan:
     points : of each point one for each seed; none where it is refused
     refused : place of a point to the reason why it cannot be
     memory_bytes : of the largest run, by its keys
+    is_least : whether a run builds programs, which come on top of that memory
     definition : what was asked for
     """
 
@@ -53,6 +54,7 @@ class SweepPlan:
     refused: Mapping[int, str]
     memory_bytes: int
     definition: SweepDefinition
+    is_least: bool = False
 
     @property
     def document(self) -> dict[str, Any]:
@@ -129,13 +131,14 @@ def plan_of(
     values = combinations(definition)
     made: list[tuple[PoolPoint, ...]] = []
     wrong: dict[int, tuple[Mistake, ...]] = {}
-    memory_bytes, name = 0, file.stem
+    memory_bytes, is_least, name = 0, False, file.stem
     for place, texts in enumerate(values):
         overrides = {"sweep": "null", **texts}
         try:
             scenario = read_scenario(file, overrides, user_code=user_code)
             seeded = _seeds(scenario, seeds)
             memory_bytes = max(memory_bytes, memory_of(scenario))
+            is_least = is_least or scenario.traffic is None
         except ConfigError as error:
             wrong[place] = error.mistakes
             made.append(())
@@ -155,6 +158,7 @@ def plan_of(
         points=tuple(made),
         refused={place: "; ".join(f"{m.path}: {m.text}" for m in mistakes) for place, mistakes in wrong.items()},
         memory_bytes=memory_bytes,
+        is_least=is_least,
         definition=definition,
     )
 

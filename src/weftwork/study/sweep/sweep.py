@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -10,6 +11,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.store.runs import Run, new_folder
 from weftwork.store.sweeps import sweep_folder, write_result
+from weftwork.study.pool.cluster import connected, refuse_cluster
 from weftwork.study.pool.pool import run_pool, workers_for
 from weftwork.study.run.interrupts import interrupts
 from weftwork.study.sweep.collect import rows_of_sweep
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from weftwork.spec.sweep import SweepResult
     from weftwork.study.answer.worlds import Extent
+    from weftwork.study.pool.cluster import Cluster
     from weftwork.study.pool.point import PoolPoint
     from weftwork.study.pool.pool import PoolProgress
     from weftwork.study.pool.work import PoolOutcome
@@ -38,7 +41,9 @@ class SweepStart:
     points, runs : how many
     workers : runs that go side by side
     cores : that could be used
+    machines : of the cluster; None where all runs on this one
     memory_bytes : of the largest run, by its keys
+    is_least : whether programs of training jobs or collectives come on top of it
     folder : that is written
     """
 
@@ -48,6 +53,8 @@ class SweepStart:
     cores: int
     memory_bytes: int
     folder: Path
+    is_least: bool = False
+    machines: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +68,7 @@ class SweepRun:
     end : ``done``; ``interrupted``; ``full``: the disk had no room
     whole, wanted : runs that are there, and that were asked for
     kept : runs that were there before
+    repeated : runs that were begun again because their worker had died
     """
 
     folder: Path
@@ -69,6 +77,7 @@ class SweepRun:
     whole: int
     wanted: int
     kept: int
+    repeated: int = 0
 
 
 def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
@@ -80,6 +89,7 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
     by: str | None = None,
     within: str | None = None,
     workers: int | None = None,
+    on: str | None = None,
     what_if: Extent = "none",
     user_code: bool = True,
     on_start: Callable[[SweepStart], None] | None = None,
@@ -99,6 +109,8 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
         messages
     within : key whose values are no choice: who wins is judged for each of them; by default the section's, or none
     workers : runs side by side; by default a core for each, as far as memory holds them
+    on : ``ray`` or ``ray://host:port`` for the workers of a Ray cluster, which sees the folder of the sweep and the
+        current folder; by default workers of this machine
     what_if, user_code : as `weftwork.study.run.run.run_scenario` takes them
     on_start, on_progress : told what is about to be done, and how far it is
 
@@ -111,8 +123,8 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
     ConfigError : with all mistakes of file and settings, or where the folder cannot be written
     CodeError : a Python file of the user's own is wrong
     """
-    from joblib import cpu_count
-
+    if on is not None:
+        refuse_cluster(on)
     path = Path(file)
     definition = read_definition(path, settings or {})
     count = seeds if seeds is not None else definition.seeds or 1
@@ -123,21 +135,23 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
         text = f"found '{groups}', wanted a key that the sweep varies: {', '.join(plan.values[0])}"
         raise ConfigError("command line", [Mistake(path="--within", text=text, fix=nearest(groups, plan.values[0]))])
     wanted = [point for points in plan.points for point in points]
-    side_by_side = workers_for(len(wanted), plan.memory_bytes) if workers is None else max(1, workers)
     folder = new_folder(f"{plan.name}-sweep") if out is None else Path(out)
     outcomes: dict[int, PoolOutcome] = {}
     end: Literal["done", "interrupted", "full"] = "done"
-    with sweep_folder(folder, plan.document) as runs, interrupts() as interrupt:
+    with (
+        _cluster(on, plan.memory_bytes) as cluster,
+        sweep_folder(folder, plan.document) as runs,
+        interrupts() as interrupt,
+    ):
+        start = _start(plan, folder, workers, cluster)
         if on_start is not None:
-            on_start(
-                SweepStart(
-                    points=len(plan.values), runs=len(wanted), workers=side_by_side, cores=cpu_count(),
-                    memory_bytes=plan.memory_bytes, folder=folder,
-                )
-            )  # fmt: skip
+            on_start(start)
         interrupt.keep(is_raised=True)
         try:
-            for outcome in run_pool(wanted, runs, workers=side_by_side, on_progress=on_progress):
+            outcomes_there = None if cluster is None else cluster.outcomes
+            for outcome in run_pool(
+                wanted, runs, workers=start.workers, on_progress=on_progress, outcomes=outcomes_there
+            ):
                 if outcome.end == "full":
                     end = "full"
                 elif outcome.end == "run" and not any(one.end == "run" for one in outcomes.values()):
@@ -151,8 +165,30 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
     whole = [outcome for outcome in outcomes.values() if outcome.end == "run"]
     return SweepRun(
         folder=folder, result=result, end=end, whole=len(whole), wanted=len(wanted),
-        kept=sum(outcome.is_kept for outcome in whole),
+        kept=sum(outcome.is_kept for outcome in whole), repeated=sum(one.tries > 1 for one in outcomes.values()),
     )  # fmt: skip
+
+
+def _cluster(on: str | None, memory_bytes: int) -> AbstractContextManager[Cluster | None]:
+    return nullcontext() if on is None else connected(on, memory_bytes)
+
+
+def _start(plan: SweepPlan, folder: Path, workers: int | None, cluster: Cluster | None) -> SweepStart:
+    from joblib import cpu_count
+
+    wanted = sum(len(points) for points in plan.points)
+    if workers is None:
+        workers = workers_for(wanted, plan.memory_bytes) if cluster is None else cluster.workers_for(wanted)
+    return SweepStart(
+        points=len(plan.values),
+        runs=wanted,
+        workers=max(1, workers),
+        cores=cpu_count() if cluster is None else cluster.cores,
+        machines=None if cluster is None else len(cluster.nodes),
+        memory_bytes=plan.memory_bytes,
+        is_least=plan.is_least,
+        folder=folder,
+    )
 
 
 def _judged(

@@ -21,9 +21,11 @@ from weftwork.spec.scenario.reference import page, row
 from weftwork.spec.scenario.rows import REQUIRED
 from weftwork.spec.scenario.scenario import Scenario, dump, load, loads, rows
 from weftwork.spec.scenario.schema import json_schema
+from weftwork.spec.scenario.sweep_keys import SWEEP_KEYS
 from weftwork.spec.scenario.yaml_tree import Mapping, Scalar, read_tree
 from weftwork.spec.training import Software
 from weftwork.study.prepare.prepare import check_transport
+from weftwork.study.sweep.definition import read_definition
 
 ROOT = Path(__file__).parents[4]
 WRONG_FILES = sorted((ROOT / "tests/golden/scenario_errors").glob("*.yaml"))
@@ -434,6 +436,49 @@ def test_explain_prints_the_row_of_a_key(capsys: pytest.CaptureFixture[str]) -> 
     assert "Bandwidth of a switch's links down" in printed
     assert "topology leaf-spine or rail-optimized" in printed
     assert "doi:" in printed
+
+
+def test_explain_prints_the_section_that_sweeps_read(capsys: pytest.CaptureFixture[str]) -> None:
+    explain("sweep", as_json=False)
+    printed = capsys.readouterr().out
+    assert [line.split()[0] for line in printed.splitlines()[2:]] == [f"sweep.{key}" for key in SWEEP_KEYS]
+    explain("sweep.seeds", as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["default"], told["allowed"]) == ("1", "a whole number from 1")
+    explain(None, as_json=False)
+    assert "\nsweep " in capsys.readouterr().out
+    with pytest.raises(ConfigError, match=r"did you mean 'sweep\.grid'"):
+        explain("sweep.gird", as_json=False)
+
+
+@pytest.mark.parametrize(
+    ("section", "is_right"),
+    [
+        ("{grid: {a: [1, [2, 1], {name: x}]}, zip: {b: [1, 1]}, list: [{c: 1}], seeds: 2, by: x, within: a}", True),
+        ("{random: {samples: 3, keys: {a: {low: 1, high: 2.5, scale: log}, b: [p, q]}}}", True),
+        ("null", True),
+        ("{gird: {a: [1]}}", False),
+        ("{grid: {a: 1}}", False),
+        ("{grid: {a: [1, 1]}}", False),
+        ("{list: {a: 1}}", False),
+        ("{random: {keys: {a: [1]}}}", False),
+        ("{random: {samples: 3, keys: {a: {low: 1}}}}", False),
+        ("{grid: {a: [1]}, seeds: 0}", False),
+    ],
+)
+def test_the_json_schema_knows_what_sweeps_read(tmp_path: Path, section: str, *, is_right: bool) -> None:
+    """It agrees with the reader of the section."""
+    validator = jsonschema.Draft202012Validator(json_schema(KNOWN)["properties"]["sweep"])
+    assert validator.is_valid(plain(section)) is is_right
+    if section == "null":
+        return
+    file = tmp_path / "file.yaml"
+    file.write_text(f"schema: 2\nsweep: {section}\n", encoding="utf-8")
+    if is_right:
+        assert read_definition(file, {}).points
+    else:
+        with pytest.raises(ConfigError):
+            read_definition(file, {})
 
 
 def test_explain_prints_every_sense_of_a_key(capsys: pytest.CaptureFixture[str]) -> None:

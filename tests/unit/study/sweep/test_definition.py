@@ -134,6 +134,25 @@ def test_a_value_that_no_combination_makes_right_stops_and_a_combination_or_a_dr
     assert [mistake.path for mistake in found.value.mistakes] == ["--set fabric.hosts_per_leaf"]
 
 
+@pytest.mark.parametrize(
+    ("workload", "is_least"),
+    [
+        ("traffic: {pattern: incast, senders: 3, size: 50KB}", False),
+        ("collective: {operation: all-reduce, size: 1MiB}", True),
+    ],
+)
+def test_the_memory_of_a_sweep_is_that_of_its_largest_point(tmp_path: Path, workload: str, *, is_least: bool) -> None:
+    """Programs, which come on top, are told of."""
+    file = tmp_path / "tiny.yaml"
+    head, _, _ = SCENARIO.partition("traffic:")
+    file.write_text(head + workload + "\n", encoding="utf-8")
+    plans = [
+        plan_of(file, read_definition(file, {"fabric.hosts_per_leaf": text}), seeds=1) for text in ("4", "8", "8,4")
+    ]
+    assert plans[0].memory_bytes < plans[1].memory_bytes == plans[2].memory_bytes
+    assert [plan.is_least for plan in plans] == [is_least] * 3
+
+
 def test_too_many_points_are_refused_before_they_are_made(tmp_path: Path) -> None:
     many = ",".join(map(str, range(1000)))
     with pytest.raises(ConfigError) as wrong:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TypeVar
 
 import weftwork
+from weftwork.study.plan.words import short_words
 
-__all__ = ["answer", "in_folder", "number", "run", "table"]
+__all__ = ["answer", "in_folder", "number", "plan_words", "run", "table"]
 
 Answer = TypeVar("Answer")
 
@@ -61,6 +62,22 @@ def table(rows: Sequence[Sequence[str]]) -> str:
         for cells in (list(zip(row, widths, strict=True)) for row in rows)
     ]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def plan_words(values: Mapping[str, str]) -> str:
+    """A point of a sweep over plans, such as ``TP8 PP16 DP128 mb1``.
+
+    Parameters
+    ----------
+    values : text of each key that the sweep varies; keys outside ``training`` are left out
+    """
+    words: dict[str, bool | str] = {"true": True, "false": False}
+    section = "training."
+    return short_words({
+        key.removeprefix(section): int(text) if text.isdigit() else words.get(text, text)
+        for key, text in values.items()
+        if key.startswith(section)
+    })  # fmt: skip
 
 
 def in_folder(file: str, name: str = "scenario.yaml") -> Path:

@@ -13,13 +13,11 @@ from examples import cases
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.report.figures import cards
-from weftwork.study.plan.words import short_words
 from weftwork.study.sweep import sweep
 
 __all__ = ["Case", "figure", "measure", "report"]
 
 SHARES = (1.0, 0.5, 0.25, 0.1)  # of its rate that the NIC has left
-TRAINING = "training."
 
 
 def _fault(share: float) -> str:
@@ -50,21 +48,11 @@ def measure() -> list[Case]:
         raise KeyboardInterrupt
     found: dict[str, Case] = {}
     for row in result.rows:
-        name = short_words(_keys(row.values))
+        name = cases.plan_words(row.values)
         exposed = row.numbers["exposed_share"]["value"]
         case = found.setdefault(name, Case(name=name, took_s={}, exposed=exposed))
         case.took_s[faults[row.values["faults"]]] = row.numbers["iteration_ps"]["value"] / SECOND_PS
     return list(found.values())
-
-
-def _keys(values: dict[str, str]) -> dict[str, int | bool | str]:
-    """Keys of a plan from the texts of a sweep."""
-    words: dict[str, int | bool | str] = {"true": True, "false": False}
-    return {
-        key.removeprefix(TRAINING): int(text) if text.isdigit() else words.get(text, text)
-        for key, text in values.items()
-        if key.startswith(TRAINING)
-    }
 
 
 def report(measured: list[Case]) -> str:

@@ -335,6 +335,19 @@ def _of_which_oversubscription(cases: dict) -> None:
         assert all(took_s < ratio * case.took_s[1] for ratio, took_s in case.took_s.items() if ratio > 1)
 
 
+def _of_plan_405b(cases: dict) -> None:
+    paper = cases.pop("TP8 PP16x8 DP128 ZeRO2 mb1 balanced")
+    times = [case.took_s for case in cases.values()]
+    assert times == sorted(times)
+    assert times[-1] / times[0] == pytest.approx(1.012, abs=0.001)
+    assert paper.took_s / times[0] == pytest.approx(1.030, abs=0.001)
+    assert paper.mfu == pytest.approx(0.46, abs=0.001)
+    for case in (paper, *cases.values()):
+        assert sum(case.spent_s.values()) == pytest.approx(case.took_s, rel=1e-6)
+        assert case.spent_s["tensor traffic"] <= paper.spent_s["tensor traffic"]
+        assert case.memory_gb <= paper.memory_gb < 80
+
+
 def _of_slow_nic_by_plan(cases: dict) -> None:
     robust = cases.pop("CP8 PP4x10 DP4 ZeRO2 mb1")
     assert robust.took_s[1.0] / min(case.took_s[1.0] for case in cases.values()) == pytest.approx(1.0025, abs=0.0002)
@@ -350,6 +363,7 @@ def _of_slow_nic_by_plan(cases: dict) -> None:
 
 
 NUMBERS = {
+    "plan_405b": _of_plan_405b,
     "slow_nic_by_plan": _of_slow_nic_by_plan,
     "which_oversubscription": _of_which_oversubscription,
     "communication_share": _of_communication_share,

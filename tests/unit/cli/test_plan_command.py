@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from weftwork.cli import main
+from weftwork.study.prepare.prepare import read_scenario
 
 FILE = """schema: 2
 fabric: {topology: leaf-spine, leaves: 1, spines: 1, hosts_per_leaf: 2, node: dgx-h100, link_rate: 400Gbps}
@@ -87,6 +88,33 @@ def test_what_is_given_stays(
     assert [one["training.data"] for one in listed] == [one["keys"]["data"] for one in told["best"][:5]]
     assert not {"training.tensor", "training.zero"} & set(listed[0])
     assert {key.removeprefix("training.") for key in listed[0]} < set(best["training"])  # of the best plan
+
+
+def test_the_sweep_of_the_best_keeps_lists_devices_and_policies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "former.yaml"
+    file.write_text(
+        """schema: 1
+fabric: {topology: leaf-spine, hosts: 2, radix: 32, node: dgx-h100, switch: {model: tomahawk-5, buffer: 80MB}}
+transport: {congestion_control: {name: dcqcn, g: 0.01}, load_balancing: ecmp}
+training: {model: llama-3-8b, global_batch: 32, sequence: 4096, tensor: 2, pipeline: 1, overlap: {data: 0.5}}
+stragglers: [{gpu: 3, factor: 1.2}]
+faults: [{at: 0ps, nic: host1/nic2, event: slow, fraction: 0.4}]
+""",
+        encoding="utf-8",
+    )
+    out = tmp_path / "plan"
+    assert run(monkeypatch, "plan", str(file), "-o", str(out), "--json") == 0
+    times = [one["iteration_ps"] for one in json.loads(capsys.readouterr().out)["best"]]
+    whole, best = (read_scenario(out / name, {"sweep": "null"}) for name in ("scenario.yaml", "best.yaml"))
+    assert best == whole
+    assert (best.stragglers, best.faults) != ((), ())
+    ratios = ["--set", "fabric.oversubscription=1,2"]
+    assert run(monkeypatch, "sweep", str(out / "best.yaml"), *ratios, "-o", str(tmp_path / "sweep"), "-j", "1") == 0
+    rows = json.loads((tmp_path / "sweep" / "result.json").read_text(encoding="utf-8"))["rows"]
+    found = [row["numbers"]["iteration_ps"]["value"] for row in rows if row["values"]["fabric.oversubscription"] == "1"]
+    assert found == times[:5]
 
 
 def test_without_a_file_the_options_make_the_scenario(

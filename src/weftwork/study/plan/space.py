@@ -4,7 +4,8 @@ Some are left out since another plan is never slower and never needs more memory
 without sequence parallelism, more recomputation than memory asks for, ZeRO 2 where ZeRO 1 fits. Others are left out by
 rules that people keep and that a user lifts by giving the key: tensor and expert-tensor ranks stay in an NVLink domain,
 a context rank has at least 1,024 tokens, a pass has at most 16 sequences.
-Leaves out: offloading, uneven stages by hand, plans that leave GPUs idle.
+Leaves out: offloading, virtual stages that do not divide the layers of a stage, uneven stages by hand, plans that leave
+GPUs idle.
 """
 
 from __future__ import annotations
@@ -128,9 +129,10 @@ def _rest(space: Space, degrees: Degrees) -> Iterator[dict[str, Any]]:
     schedules = SCHEDULES if pipeline > 1 and space.section.phase != "fine-tuning-lora" else SCHEDULES[:1]
     for micro_batch in space.choices("micro_batch", sizes):
         for schedule in space.choices("schedule", schedules):
-            most = space.model.layers // pipeline if pipeline > 1 and schedule == "1f1b" else 1
-            for virtual_stages in space.choices("virtual_stages", _divisors(max(1, most))):
-                for balanced_ends in space.choices("balanced_ends", [False, True] if pipeline > 1 else [False]):
+            for balanced_ends in space.choices("balanced_ends", [False, True] if pipeline > 1 else [False]):
+                units = space.model.layers + (2 + space.model.prediction_layers if balanced_ends else 0)
+                most = units // pipeline if pipeline > 1 and schedule == "1f1b" else 1
+                for virtual_stages in space.choices("virtual_stages", _divisors(max(1, most))):
                     yield {
                         "micro_batch": micro_batch,
                         "schedule": schedule,

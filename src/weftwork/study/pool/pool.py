@@ -7,7 +7,6 @@ Leaves out: the folder that holds the runs (`weftwork.store.sweeps`), and what t
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections import deque
@@ -18,7 +17,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.memory import memory_limit, peak_memory_bytes
-from weftwork.study.pool.work import PoolOutcome, begin_worker, is_whole, run_point
+from weftwork.study.pool.side_by_side import executor_of
+from weftwork.study.pool.work import PoolOutcome, is_whole, run_point
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +31,6 @@ __all__ = [
 ]  # fmt: skip
 
 RETRIES: Final = 2  # chosen: a run that kills its worker three times, twice of them alone, will do it again
-# A worker has one core, and there is one for each; libraries of linear algebra would start a thread for each core.
-_ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 Task = Callable[["PoolPoint", "Path"], PoolOutcome]
 # Points, folder of the runs, workers and task to an outcome of each point, in the order in which they end
@@ -191,13 +189,8 @@ def lost_outcome(point: PoolPoint) -> PoolOutcome:
 @contextmanager
 def _executor(workers: int, runs: Path) -> Iterator[Any]:
     """Worker processes, which are ended with the body, whatever they do then; what they leave unfinished is removed."""
-    from joblib.externals.loky import ProcessPoolExecutor
-
-    executor = ProcessPoolExecutor(
-        max_workers=workers, initializer=begin_worker, initargs=(os.getpid(),), env=_ONE_THREAD
-    )
     try:
-        yield executor
+        with executor_of(workers) as executor:
+            yield executor
     finally:
-        executor.shutdown(wait=True, kill_workers=True)
         remove_unfinished(runs)

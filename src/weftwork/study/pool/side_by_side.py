@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from weftwork.base.errors import EngineError
 from weftwork.study.pool.work import begin_worker
@@ -20,7 +20,10 @@ from weftwork.study.pool.work import begin_worker
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-__all__ = ["Workers", "worker_processes"]
+__all__ = ["Workers", "executor_of", "worker_processes"]
+
+# A worker has one core, and there is one for each; libraries of linear algebra would start a thread for each core.
+_ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -90,10 +93,19 @@ def worker_processes(count: int) -> Iterator[Workers]:
     if count < 2:
         yield Workers(count=1)
         return
+    with executor_of(count) as executor:
+        yield Workers(count=count, _executor=executor)
+
+
+@contextmanager
+def executor_of(count: int) -> Iterator[Any]:
+    """Start processes as an executor, and end them with the body, whatever they do then."""
     from joblib.externals.loky import ProcessPoolExecutor
 
-    executor = ProcessPoolExecutor(max_workers=count, initializer=begin_worker, initargs=(os.getpid(),))
+    executor = ProcessPoolExecutor(
+        max_workers=count, initializer=begin_worker, initargs=(os.getpid(),), env=_ONE_THREAD
+    )
     try:
-        yield Workers(count=count, _executor=executor)
+        yield executor
     finally:
         executor.shutdown(wait=True, kill_workers=True)
